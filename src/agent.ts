@@ -1,0 +1,154 @@
+import { type MirrorServer, type ServerOptions, createServer } from './api/server.ts'
+import type { Config } from './config/schema.ts'
+import { MirrorError } from './errors.ts'
+import type { Logger } from './log.ts'
+import { type Lock, acquireLock } from './store/lock.ts'
+import { type PinnedReads, openPinnedReads } from './store/pinned.ts'
+import { type RunKind, SOURCES, type SourceName } from './store/runs.ts'
+import type { Progress } from './sync/context.ts'
+import type { RunReport } from './sync/runner.ts'
+import { type Job, type Schedule, startSchedule } from './sync/schedule.ts'
+import { type SyncThread, type SyncThreadDeps, startSyncThread } from './sync/thread.ts'
+
+/** What an agent is made from, and whom it tells of runs. */
+export interface AgentOptions {
+  config: Config
+  version: string
+  log: Logger
+  now?: () => number
+  onProgress?: (progress: Progress) => void
+  onEnded?: (report: RunReport) => void
+}
+
+/** The running program: started once, closed once. */
+export interface Agent {
+  /** Opens the data folder, serves, and starts the schedule. Throws `locked`, `schema`, `storage`, `corrupt`. */
+  start(): Promise<{ url: string; port: number }>
+  requestSync(source: SourceName, kind: RunKind): void
+  /** Stops accepting requests, lets those in flight finish, ends the run in flight, releases the folder. */
+  close(): Promise<void>
+}
+
+/** The whole program behind `patchmirror serve`, wired. Everything meets here and nowhere else. */
+export function createAgent(options: AgentOptions): Agent {
+  const { config } = options
+  let lock: Lock | null = null
+  let thread: SyncThread | null = null
+  let reads: PinnedReads | null = null
+  let server: MirrorServer | null = null
+  let schedule: Schedule | null = null
+
+  const close = async (): Promise<void> => {
+    await schedule?.stop()
+    await thread?.stop()
+    await server?.close()
+    reads?.close()
+    lock?.release()
+  }
+
+  const start: Agent['start'] = async () => {
+    lock = acquireLock(config.data.dir, 'serve')
+    thread = await startSyncThread(threadDeps(options, () => ({ server, reads, thread })))
+    reads = openPinnedReads(config.data.dir)
+    if (reads === null) throw new MirrorError('internal', 'the database is not there')
+    const nextRunAt = (source: SourceName): number | null => schedule?.nextRunAt(source) ?? null
+    server = createServer(serverOptions(options, reads, nextRunAt))
+    const address = await server.listen()
+    const timing = { ...config.sync, now: options.now ?? Date.now }
+    schedule = startSchedule(jobs(config, reads, thread), timing)
+    return address
+  }
+
+  return {
+    async start() {
+      try {
+        return await start()
+      } catch (error) {
+        await close()
+        throw error
+      }
+    },
+    requestSync: (source, kind) => thread?.requestSync(source, kind, 'command'),
+    close,
+  }
+}
+
+interface Parts {
+  server: MirrorServer | null
+  reads: PinnedReads | null
+  thread: SyncThread | null
+}
+
+/** Pause before a first sync that failed is tried again, milliseconds. */
+const FIRST_RETRY_MS = 60_000
+
+/** What happens on the serving side when the sync thread has something to say. */
+function threadDeps(options: AgentOptions, parts: () => Parts): SyncThreadDeps {
+  const { config, version, log } = options
+  return {
+    config,
+    version,
+    onEnded(report) {
+      parts().server?.snapshotChanged()
+      parts().thread?.checkpoint() // the reader has moved on, so the log can be copied
+      logRun(log, report)
+      // With nothing to serve yet, the next hour is too far away.
+      if (report.state === 'failed' && report.snapshot === null) {
+        setTimeout(
+          () => parts().thread?.requestSync(report.source, 'sync', 'start'),
+          FIRST_RETRY_MS,
+        ).unref()
+      }
+      options.onEnded?.(report)
+    },
+    onCheckpoint() {
+      parts().reads?.repin()
+      parts().server?.snapshotChanged() // in the same turn: another process may have committed just now
+    },
+    onFailed: (request, message) => log.error({ request }, message),
+    onProgress: (progress) => options.onProgress?.(progress),
+  }
+}
+
+function serverOptions(
+  { config, version, log, now = Date.now }: AgentOptions,
+  reads: PinnedReads,
+  nextRunAt: (source: SourceName) => number | null,
+): ServerOptions {
+  return { reads, dataDir: config.data.dir, config, version, startedAt: now(), now, log, nextRunAt }
+}
+
+type DueJob = Job & { lastSuccess: number | null }
+
+function jobs(config: Config, { live }: PinnedReads, thread: SyncThread): DueJob[] {
+  const expressions: Record<SourceName, string> = {
+    osv: config.osv.schedule,
+    feeds: config.feeds.schedule,
+  }
+  const polls = SOURCES.map((source): DueJob => {
+    const last = live.readLatestEndedRun(source)
+    return {
+      name: source,
+      expression: expressions[source],
+      lastSuccess: last?.state === 'complete' ? last.endedAt : null,
+      run: () => thread.requestSync(source, 'sync', 'schedule'),
+    }
+  })
+  const reconcile: DueJob = {
+    name: 'osv reconcile',
+    expression: config.osv.reconcileSchedule,
+    // Before the first snapshot there is nothing to reconcile: the first sync reads the whole archive.
+    lastSuccess: live.readLastReconcile() ?? live.readSnapshot('osv')?.publishedAt ?? Date.now(),
+    run: () => thread.requestSync('osv', 'reconcile', 'schedule'),
+  }
+  return [...polls, reconcile]
+}
+
+function logRun(log: Logger, report: RunReport): void {
+  const { id, source, kind, state, message, code, facts } = report
+  const fields = { run: id, source, kind, state, code, facts }
+  const text = `${source} ${kind}: ${state}: ${message ?? ''}`
+  if (state === 'complete') log.info(fields, text)
+  else if (state === 'failed') log.error(fields, text)
+  else log.warn(fields, text)
+}

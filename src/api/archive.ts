@@ -1,0 +1,119 @@
+import { closeSync, fstatSync, openSync, read } from 'node:fs'
+import { join } from 'node:path'
+import type { ServerResponse } from 'node:http'
+import { promisify } from 'node:util'
+import { MirrorError } from '../errors.ts'
+import type { ArchiveInfo } from '../store/osv.ts'
+
+const readAt = promisify(read)
+
+/** Bytes one reader may hold; what keeps thousands of slow readers affordable. */
+const CHUNK = 32 * 1024
+
+/** An open archive of one snapshot. It stays readable until the last `release`, whatever happens to its name. */
+export interface OpenArchive {
+  readonly info: ArchiveInfo
+  /** Sends bytes `start` to `end`, both inclusive, and ends the response; rejects when the file cannot be read. */
+  send(response: ServerResponse, start: number, end: number): Promise<void>
+}
+
+/** The archive files of the data folder, one open at a time. */
+export interface ArchiveFiles {
+  /** The archive to serve now; opens it when it is not. Throws `storage` when its file is not what it should be. */
+  current(info: ArchiveInfo): OpenArchive
+  /** Opens it ahead of the first request; a failure is left to that request to report. */
+  prepare(info: ArchiveInfo): void
+  /** Lets go of the current one; requests in flight finish reading it. */
+  release(): void
+}
+
+/** Keeps one descriptor per snapshot in use, so that a download never mixes two archives. */
+export function createArchiveFiles(folder: string): ArchiveFiles {
+  let open: (OpenArchive & { release(): void }) | null = null
+  const release = (): void => {
+    open?.release()
+    open = null
+  }
+  const current = (info: ArchiveInfo): OpenArchive => {
+    if (open !== null && open.info.file === info.file && open.info.sha256 === info.sha256)
+      return open
+    release()
+    open = openArchive(folder, info)
+    return open
+  }
+  return {
+    current,
+    prepare(info) {
+      try {
+        current(info)
+      } catch {
+        // The next request for the archive tries again, and its error is logged.
+      }
+    },
+    release,
+  }
+}
+
+function openArchive(folder: string, info: ArchiveInfo): OpenArchive & { release(): void } {
+  const descriptor = openFile(join(folder, info.file))
+  const { size } = fstatSync(descriptor)
+  if (size !== info.size) {
+    closeSync(descriptor)
+    throw new MirrorError('storage', `${info.file} has ${size} bytes, not ${info.size}`)
+  }
+  let users = 1
+  const leave = (): void => {
+    users--
+    if (users === 0) closeSync(descriptor)
+  }
+  return {
+    info,
+    release: leave,
+    async send(response, start, end) {
+      users++
+      try {
+        await pump(descriptor, response, start, end)
+      } finally {
+        leave()
+      }
+    },
+  }
+}
+
+function openFile(path: string): number {
+  try {
+    return openSync(path, 'r')
+  } catch (error) {
+    throw new MirrorError('storage', `cannot open ${path}`, { cause: error })
+  }
+}
+
+/** Reads the next chunk only when the last one is on its way. */
+async function pump(
+  descriptor: number,
+  response: ServerResponse,
+  start: number,
+  end: number,
+): Promise<void> {
+  for (let at = start; at <= end;) {
+    const chunk = Buffer.allocUnsafe(Math.min(CHUNK, end - at + 1))
+    const { bytesRead } = await readAt(descriptor, chunk, 0, chunk.length, at)
+    if (response.destroyed) return
+    if (bytesRead === 0) throw new MirrorError('storage', 'the archive ends before its end')
+    at += bytesRead
+    if (!response.write(chunk.subarray(0, bytesRead))) await writable(response)
+  }
+  response.end()
+}
+
+/** Resolves when the response takes more, or is gone. */
+function writable(response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const go = (): void => {
+      response.off('drain', go).off('close', go)
+      resolve()
+    }
+    if (response.destroyed) resolve()
+    else response.on('drain', go).on('close', go)
+  })
+}

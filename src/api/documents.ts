@@ -1,0 +1,102 @@
+import { createHash } from 'node:crypto'
+import { gzipSync } from 'node:zlib'
+import { MirrorError } from '../errors.ts'
+import { contentOf } from '../store/gzip.ts'
+import type { Document } from '../store/documents.ts'
+import type { Reads } from '../store/pinned.ts'
+import type { SourceName } from '../store/runs.ts'
+import { type Answer, createAnswer } from './answer.ts'
+import type { AnswerCache } from './cache.ts'
+import type { Coding } from './negotiate.ts'
+import {
+  type PatchFilter,
+  type PatchIndex,
+  filterPatchFeed,
+  indexPatchFeed,
+} from './patch-filter.ts'
+
+/** `absent`: upstream has no such path. `missing`: the mirror has not fetched it yet. */
+export type Found = Answer | 'absent' | 'missing'
+
+/** The whole documents of the pinned moment, as answers. */
+export interface Documents {
+  /** A whole document, as upstream gave it. */
+  read(path: string, coding: Coding): Found
+  /** A document in the shape of the patch feed, narrowed. */
+  readFiltered(path: string, filter: PatchFilter, coding: Coding): Found
+  /** Forgets a source's documents. */
+  drop(source: SourceName): void
+}
+
+interface Held {
+  readonly document: Document
+  readonly answers: Partial<Record<Coding, Answer>>
+  /** Null: too large to be filtered. */
+  index: PatchIndex | null | undefined
+}
+
+/**
+ * The documents of the pinned moment. Each is read once and kept in the codings asked for: they are few, and asked
+ * for by everybody. Filtered ones are many, so they live in the bounded cache.
+ */
+export function createDocuments(reads: Reads, cache: AnswerCache): Documents {
+  const documents = new Map<string, Held>()
+
+  const hold = (path: string): Held | null => {
+    const known = documents.get(path)
+    if (known !== undefined) return known
+    const document = reads.readDocument(path)
+    if (document === null) return null
+    const held: Held = { document, answers: {}, index: undefined }
+    documents.set(path, held)
+    return held
+  }
+  const pick = (path: string, make: (held: Held, body: Buffer) => Answer): Found => {
+    const held = hold(path)
+    if (held === null) return 'missing'
+    return held.document.body === null ? 'absent' : make(held, held.document.body)
+  }
+
+  return {
+    read: (path, coding) => pick(path, (held, body) => wholeAnswer(held, body, coding)),
+    readFiltered: (path, filter, coding) =>
+      pick(path, (held, body) => {
+        // A request target never holds a space, so these keys cannot meet those of the records.
+        const key = `${path} ${JSON.stringify(Object.values(filter))}`
+        const known = cache.get(key, coding)
+        if (known !== undefined) return known
+        const answer = filteredAnswer(held, body, filter, coding)
+        cache.put(key, held.document.source, answer)
+        return answer
+      }),
+    drop(source) {
+      for (const [path, { document }] of documents)
+        if (document.source === source) documents.delete(path)
+    },
+  }
+}
+
+function wholeAnswer({ document, answers }: Held, member: Buffer, coding: Coding): Answer {
+  const known = answers[coding]
+  if (known !== undefined) return known
+  const body = coding === 'gzip' ? member : contentOf(member, document.size)
+  const tag = document.sha256.toString('hex', 0, 16)
+  const answer = createAnswer(coding, body, tag, document.changed)
+  answers[coding] = answer
+  return answer
+}
+
+function filteredAnswer(held: Held, member: Buffer, filter: PatchFilter, coding: Coding): Answer {
+  const text = wholeAnswer(held, member, 'identity').body
+  if (held.index === undefined) held.index = indexPatchFeed(text)
+  if (held.index === null) throw tooLargeToFilter(held.document.path)
+  const content = filterPatchFeed(text, held.index, filter)
+  const tag = createHash('sha256').update(content).digest('hex').slice(0, 32)
+  const body = coding === 'gzip' ? gzipSync(content, { level: 3 }) : content
+  return createAnswer(coding, body, tag, held.document.changed)
+}
+
+function tooLargeToFilter(path: string): MirrorError {
+  const message = `${path} has too many entries to be filtered here: ask for it without filters`
+  return new MirrorError('upstream_too_large', message)
+}

@@ -1,0 +1,99 @@
+import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http'
+import type { Duplex } from 'node:stream'
+import type { Config } from '../config/schema.ts'
+import { systemCode } from '../errors.ts'
+import type { ServerLog } from './failure.ts'
+import type { Lane } from './lane.ts'
+import { inTurn } from './in-turn.ts'
+
+export type Handler = (request: IncomingMessage, response: ServerResponse) => void
+
+/** Header bytes accepted in a request: clients behind proxies carry a lot that the mirror never looks at. */
+const MAX_HEADER_BYTES = 64 * 1024
+/** Bytes that may wait for a slow reader before whoever sends them has to. */
+const WAITING_BYTES = 32 * 1024
+/** A connection on which nothing moves for this long, with an answer under way, is cut off. */
+const STALL_MS = 300_000
+
+/**
+ * Node's own server, tuned: idle connections stay as long as the settings say, an `Expect` that nobody knows and an
+ * `Upgrade` are ignored like any other header.
+ */
+export function createHttp(handler: Handler, settings: Config['server']): Server {
+  const options = {
+    keepAliveTimeout: settings.keepAliveSeconds * 1000,
+    maxHeaderSize: MAX_HEADER_BYTES,
+    highWaterMark: WAITING_BYTES,
+  }
+  const paced = inTurn(handler)
+  const server = createServer(options, paced)
+  server.on('checkExpectation', paced)
+  server.timeout = STALL_MS
+  server.maxConnections = settings.maxConnections
+  return server
+}
+
+/** The handler with a line in the log for each request, where the log wants that much; else the handler itself. */
+export function traced(handler: Handler, log: ServerLog | null, now: () => number): Handler {
+  if (log?.isLevelEnabled('debug') !== true) return handler
+  return (request, response) => {
+    const { method, url } = request
+    const started = now()
+    response.on('close', () => {
+      const { statusCode, writableFinished } = response
+      const fields = { method, url, statusCode, finished: writableFinished, ms: now() - started }
+      log.debug(fields, 'request')
+    })
+    handler(request, response)
+  }
+}
+
+const REFUSALS: Readonly<Partial<Record<string, readonly [string, string]>>> = {
+  HPE_HEADER_OVERFLOW: ['431 Request Header Fields Too Large', 'the request headers are too large'],
+  ERR_HTTP_REQUEST_TIMEOUT: ['408 Request Timeout', 'the request did not come in time'],
+}
+
+/** Answers what is not HTTP, in the mirror's own form, and closes the connection. */
+export function refuseMalformed(error: Error, socket: Duplex): void {
+  if (!socket.writable || systemCode(error) === 'ECONNRESET') {
+    socket.destroy()
+    return
+  }
+  const known = REFUSALS[systemCode(error) ?? '']
+  const [status, message] = known ?? ['400 Bad Request', 'this is not a sound HTTP request']
+  const body = JSON.stringify({ error: 'bad_request', message })
+  const head = [
+    `HTTP/1.1 ${status}`,
+    'Content-Type: application/json',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'Cache-Control: no-store',
+    'Connection: close',
+  ]
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
+}
+
+const SWEEP_MS = 20
+
+/**
+ * Waits for `closed` while connections fall idle one by one, and cuts off what still runs after `graceMs`. Node only
+ * closes the ones that are idle at the moment it is asked.
+ */
+export async function drain(
+  server: Server,
+  lane: Lane,
+  closed: Promise<unknown>,
+  graceMs: number,
+): Promise<void> {
+  lane.close()
+  const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS)
+  const cut = setTimeout(() => {
+    lane.cut()
+    server.closeAllConnections()
+  }, graceMs)
+  try {
+    await closed
+  } finally {
+    clearInterval(sweep)
+    clearTimeout(cut)
+  }
+}

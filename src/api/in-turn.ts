@@ -1,0 +1,77 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+
+type Handler = (request: IncomingMessage, response: ServerResponse) => void
+
+/** Pipelined requests of one connection answered in one turn of the event loop: others get theirs in between. */
+const PER_TURN = 32
+/** Requests that may wait on one connection before no more of it is read. */
+const READ_ON_BELOW = 64
+/** More than a client that reads its answers can ever have waiting: a few chunks of the smallest requests. */
+const MAX_WAITING = 8192
+
+interface Line {
+  readonly waiting: [IncomingMessage, ServerResponse][]
+  busy: boolean
+  paused: boolean
+  answered: number
+}
+
+/**
+ * The handler, called for one request of a connection at a time. Node calls it for every pipelined request at once,
+ * whether or not the client takes the answers; here the next answer is made when the one before it has left, so that
+ * a client that does not read costs one answer. A connection with too many requests waiting is cut off.
+ */
+export function inTurn(handler: Handler): Handler {
+  const lines = new WeakMap<Socket, Line>()
+  return (request, response) => {
+    const { socket } = request
+    let line = lines.get(socket)
+    if (line === undefined) {
+      line = { waiting: [], busy: false, paused: false, answered: 0 }
+      lines.set(socket, line)
+    }
+    if (!line.busy) return start(handler, socket, line, request, response)
+    if (line.waiting.push([request, response]) > READ_ON_BELOW) pause(socket, line)
+    if (line.waiting.length > MAX_WAITING) socket.destroy()
+  }
+}
+
+function start(
+  handler: Handler,
+  socket: Socket,
+  line: Line,
+  request: IncomingMessage,
+  response: ServerResponse,
+): void {
+  line.busy = true
+  response.once('close', () => goOn(handler, socket, line))
+  handler(request, response)
+}
+
+/** Answers the next request that waits, if there is one: now, or in the next turn when it has been enough for this. */
+function goOn(handler: Handler, socket: Socket, line: Line): void {
+  if (socket.destroyed) line.waiting.length = 0
+  if (line.waiting.length === 0) {
+    line.busy = false
+    line.answered = 0
+    if (line.paused) {
+      line.paused = false
+      socket.resume()
+    }
+    return
+  }
+  const next = (): void => {
+    const [request, response] = line.waiting.shift() ?? []
+    if (request && response) start(handler, socket, line, request, response)
+  }
+  if (++line.answered % PER_TURN !== 0) return next()
+  // Node reads on after each answer, two ticks from here.
+  if (line.paused) process.nextTick(() => socket.pause())
+  setImmediate(next)
+}
+
+function pause(socket: Socket, line: Line): void {
+  line.paused = true
+  socket.pause()
+}

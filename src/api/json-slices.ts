@@ -1,0 +1,113 @@
+/**
+ * Finds the parts of a JSON text without rebuilding it: positions of values, so that an answer can be put together
+ * from upstream's own bytes. For text known to be sound JSON; throws when it meets something else.
+ */
+export interface Slice {
+  /** Offset of the first byte. */
+  readonly start: number
+  /** Offset behind the last byte. */
+  readonly end: number
+}
+
+/** A member of an object: its name decoded, its name and its value as slices. */
+export interface Member {
+  readonly name: string
+  readonly key: Slice
+  readonly value: Slice
+}
+
+const QUOTE = 0x22
+const COMMA = 0x2c
+const COLON = 0x3a
+const OPEN_LIST = 0x5b
+const BACKSLASH = 0x5c
+const CLOSE_LIST = 0x5d
+const OPEN_OBJECT = 0x7b
+const CLOSE_OBJECT = 0x7d
+
+/** The members of the object at `at`, in order; none when the value there is no object. */
+export function* membersOf(text: Buffer, at: number): Generator<Member> {
+  let next = skipSpace(text, at)
+  if (text[next] !== OPEN_OBJECT) return
+  next = skipSpace(text, next + 1)
+  while (text[next] !== CLOSE_OBJECT) {
+    const key = { start: next, end: skipString(text, next) }
+    const colon = skipSpace(text, key.end)
+    if (text[colon] !== COLON) throw unsound(colon)
+    const start = skipSpace(text, colon + 1)
+    const value = { start, end: skipValue(text, start) }
+    yield { name: String(JSON.parse(sliceText(text, key))), key, value }
+    next = skipComma(text, value.end, CLOSE_OBJECT)
+  }
+}
+
+/** The elements of the list at `at`; none when the value there is no list. */
+export function* elementsOf(text: Buffer, at: number): Generator<Slice> {
+  let next = skipSpace(text, at)
+  if (text[next] !== OPEN_LIST) return
+  next = skipSpace(text, next + 1)
+  while (text[next] !== CLOSE_LIST) {
+    const element = { start: next, end: skipValue(text, next) }
+    yield element
+    next = skipComma(text, element.end, CLOSE_LIST)
+  }
+}
+
+/** The text of a slice. */
+export function sliceText(text: Buffer, { start, end }: Slice): string {
+  return text.toString('utf8', start, end)
+}
+
+function skipSpace(text: Buffer, at: number): number {
+  let next = at
+  while (text[next] === 0x20 || text[next] === 0x0a || text[next] === 0x0d || text[next] === 0x09)
+    next++
+  return next
+}
+
+function skipComma(text: Buffer, at: number, close: number): number {
+  const next = skipSpace(text, at)
+  if (text[next] === close) return next
+  if (text[next] !== COMMA) throw unsound(next)
+  return skipSpace(text, next + 1)
+}
+
+function skipString(text: Buffer, at: number): number {
+  if (text[at] !== QUOTE) throw unsound(at)
+  for (let next = at + 1; next < text.length; next++) {
+    if (text[next] === BACKSLASH) next++
+    else if (text[next] === QUOTE) return next + 1
+  }
+  throw unsound(at)
+}
+
+function skipValue(text: Buffer, at: number): number {
+  const first = text[at]
+  if (first === QUOTE) return skipString(text, at)
+  if (first === OPEN_OBJECT || first === OPEN_LIST) return skipNested(text, at)
+  let next = at
+  while (isLiteral(text[next])) next++
+  if (next === at) throw unsound(at)
+  return next
+}
+
+/** Letters, digits and signs of a number, `true`, `false` or `null`. */
+function isLiteral(byte: number | undefined): boolean {
+  return byte !== undefined && byte > 0x20 && byte !== COMMA && byte !== 0x5d && byte !== 0x7d
+}
+
+function skipNested(text: Buffer, at: number): number {
+  let depth = 0
+  for (let next = at; next < text.length; next++) {
+    const byte = text[next]
+    if (byte === QUOTE) next = skipString(text, next) - 1
+    else if (byte === OPEN_OBJECT || byte === OPEN_LIST) depth++
+    else if (byte === CLOSE_OBJECT || byte === CLOSE_LIST) depth--
+    if (depth === 0) return next + 1
+  }
+  throw unsound(at)
+}
+
+function unsound(at: number): Error {
+  return new Error(`unexpected JSON at byte ${at}`)
+}

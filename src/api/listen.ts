@@ -1,0 +1,32 @@
+import { type AddressInfo, isIPv6 } from 'node:net'
+import { MirrorError, messageOf, systemCode } from '../errors.ts'
+
+/** Where the server can be reached. */
+export interface ServerAddress {
+  url: string
+  port: number
+}
+
+const ANY_ADDRESS: ReadonlySet<string> = new Set(['0.0.0.0', '::'])
+
+/** The address to show; one that stands for all of the machine's is shown as localhost. */
+export function addressOf(bound: AddressInfo | string | null, host: string): ServerAddress | null {
+  if (bound === null || typeof bound === 'string') return null
+  const shown = ANY_ADDRESS.has(host) ? 'localhost' : isIPv6(host) ? `[${host}]` : host
+  return { url: `http://${shown}:${bound.port}`, port: bound.port }
+}
+
+const FAULTS: Readonly<Partial<Record<string, string>>> = {
+  EADDRINUSE: 'is in use by another program: set server.port to another one, or 0 for any',
+  EACCES: 'may not be used by this user: ports below 1024 are reserved, set server.port',
+  EADDRNOTAVAIL: 'is not an address of this machine: set server.host',
+  ENOTFOUND: 'is not a name that resolves: set server.host',
+}
+
+/** A `config` error for an address that cannot be used; anything else unchanged. */
+export function nameListenError(error: unknown, host: string, port: number): unknown {
+  const fault = FAULTS[systemCode(error) ?? '']
+  if (fault === undefined) return error
+  const message = `${host} port ${port} ${fault} (${messageOf(error)})`
+  return new MirrorError('config', message, { cause: error })
+}

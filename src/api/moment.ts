@@ -1,0 +1,72 @@
+import { derivedDir } from '../store/database.ts'
+import type { PinnedReads, Reads } from '../store/pinned.ts'
+import { SOURCES, type SourceName } from '../store/runs.ts'
+import { type ArchiveFiles, createArchiveFiles } from './archive.ts'
+import { type AnswerCache, createAnswerCache } from './cache.ts'
+import { type Documents, createDocuments } from './documents.ts'
+import { type Listing, createListing } from './listing.ts'
+import { type Origin, readOrigin } from './origin.ts'
+import { notReady } from './problem.ts'
+
+/** What is served now: the pinned moment of the store, and everything kept ready from it. */
+export interface Moment {
+  readonly reads: Reads
+  readonly cache: AnswerCache
+  readonly documents: Documents
+  readonly archives: ArchiveFiles
+  readonly listing: Listing
+  /** Throws `not_ready` before the source's first snapshot. */
+  originOf(source: SourceName): Origin
+  /** Moves to the newest snapshots if anything was committed. What changed is dropped, the rest stays warm. */
+  refresh(): void
+  /** Lets go of the archive; the store's connections belong to whoever opened them. */
+  close(): void
+}
+
+const NAMES = { osv: 'the OSV feed', feeds: 'the patch feed' }
+
+/** `cacheBytes` bounds the answers kept ready. */
+export function createMoment(reads: PinnedReads, dataDir: string, cacheBytes: number): Moment {
+  const cache = createAnswerCache(cacheBytes)
+  const archives = createArchiveFiles(derivedDir(dataDir))
+  const documents = createDocuments(reads.pinned, cache)
+  const listing = createListing(reads.pinned)
+  const origins: Record<SourceName, Origin | null> = { osv: null, feeds: null }
+
+  const load = (): void => {
+    for (const source of SOURCES) {
+      const before = origins[source]?.version
+      origins[source] = readOrigin(reads.pinned, source)
+      if (origins[source]?.version === before) continue
+      cache.drop(source)
+      documents.drop(source)
+      if (source !== 'osv') continue
+      listing.drop()
+      reopen()
+    }
+  }
+  /** At once, while the file is surely there: a later snapshot's publication deletes it. */
+  const reopen = (): void => {
+    archives.release()
+    const info = reads.pinned.readArchive()
+    if (info !== null) archives.prepare(info)
+  }
+  load()
+
+  return {
+    reads: reads.pinned,
+    cache,
+    documents,
+    archives,
+    listing,
+    originOf(source) {
+      const origin = origins[source]
+      if (origin === null) throw notReady(NAMES[source])
+      return origin
+    },
+    refresh() {
+      if (reads.refresh()) load()
+    },
+    close: () => archives.release(),
+  }
+}

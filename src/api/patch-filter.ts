@@ -1,0 +1,173 @@
+import { MirrorError } from '../errors.ts'
+import { type Slice, elementsOf, membersOf, sliceText } from './json-slices.ts'
+import { type Rows, createRows } from './slice-rows.ts'
+
+/** The patch feed's query parameters (service API, section 4); null: not given, or empty. */
+export interface PatchFilter {
+  readonly ecosystem: string | null
+  readonly release: string | null
+  readonly packageName: string | null
+}
+
+const ECOSYSTEMS: readonly string[] = ['alpine', 'debian', 'ubuntu', 'pypi', 'npm', 'maven']
+
+/** Reads the filters from a query; null when there are none. Throws `bad_request` for an unknown ecosystem. */
+export function readPatchFilter(query: string): PatchFilter | null {
+  const given = new URLSearchParams(query)
+  const valueOf = (name: string): string | null => {
+    const value = given.get(name)
+    return value === '' ? null : value
+  }
+  const ecosystem = valueOf('ecosystem')
+  const release = valueOf('os_distro_major')
+  const packageName = valueOf('package_src_name')
+  if (ecosystem !== null && !ECOSYSTEMS.includes(ecosystem)) {
+    const message = `unknown ecosystem ${JSON.stringify(ecosystem)}: it is one of ${ECOSYSTEMS.join(', ')}`
+    throw new MirrorError('bad_request', message)
+  }
+  return (ecosystem ?? release ?? packageName) === null ? null : { ecosystem, release, packageName }
+}
+
+/** Ecosystems, releases and packages that an index may hold: 16 bytes each, and about a second to find a million. */
+const MAX_PARTS = 1_000_000
+
+interface Release {
+  readonly name: string | null
+  readonly whole: Slice
+  /** The list of packages, brackets included; null when there is none. */
+  readonly packages: Slice | null
+  /** Its packages: rows `firstRow` to `endRow` of the index. */
+  readonly firstRow: number
+  readonly endRow: number
+}
+
+/** Where everything lies in the feed's text. */
+export interface PatchIndex {
+  readonly ecosystems: readonly {
+    readonly name: string
+    readonly key: Slice
+    readonly value: Slice
+    readonly releases: readonly Release[]
+  }[]
+  /** A row for each package: its start and end, and those of its name (equal when it has none). */
+  readonly rows: Rows
+}
+
+/**
+ * Reads a feed once: `{ecosystem: [{distroversion, packages: [{pkg: {name}}]}]}` (wire facts, public feeds).
+ * Null when it has more than `maxParts` of them.
+ */
+export function indexPatchFeed(text: Buffer, maxParts = MAX_PARTS): PatchIndex | null {
+  const rows = createRows()
+  const ecosystems: PatchIndex['ecosystems'][number][] = []
+  let parts = 0
+  for (const { name, key, value } of membersOf(text, 0)) {
+    const releases: Release[] = []
+    for (const whole of elementsOf(text, value.start)) {
+      const release = indexRelease(text, whole, rows, maxParts)
+      parts++
+      if (release === null || parts + rows.count() > maxParts) return null
+      releases.push(release)
+    }
+    if (++parts + rows.count() > maxParts) return null
+    ecosystems.push({ name, key, value, releases })
+  }
+  return { ecosystems, rows }
+}
+
+function indexRelease(text: Buffer, whole: Slice, rows: Rows, maxRows: number): Release | null {
+  let name: string | null = null
+  let packages: Slice | null = null
+  for (const member of membersOf(text, whole.start)) {
+    if (member.name === 'distroversion') name = textOf(text, member.value)
+    if (member.name === 'packages') packages = member.value
+  }
+  const firstRow = rows.count()
+  if (packages !== null) {
+    for (const entry of elementsOf(text, packages.start)) {
+      if (rows.count() >= maxRows) return null
+      rows.add(entry, packageName(text, entry))
+    }
+  }
+  return { name, whole, packages, firstRow, endRow: rows.count() }
+}
+
+const NAMELESS: Slice = { start: 0, end: 0 }
+
+function packageName(text: Buffer, entry: Slice): Slice {
+  for (const { name, value } of membersOf(text, entry.start)) {
+    if (name !== 'pkg') continue
+    for (const field of membersOf(text, value.start)) if (field.name === 'name') return field.value
+  }
+  return NAMELESS
+}
+
+/** Whether this slice of the text is a name; decoded only when it may be written with escapes. */
+function isName(text: Buffer, slice: Slice, name: string, plain: Buffer): boolean {
+  const length = slice.end - slice.start
+  if (length === plain.length && plain.compare(text, slice.start, slice.end) === 0) return true
+  // Any other way to write it holds an escape, which makes it longer, or is a bare literal.
+  const quoted = text[slice.start] === 0x22
+  if (length === 0 || (quoted && length <= plain.length)) return false
+  return textOf(text, slice) === name
+}
+
+/** Text of a JSON string, or of the literal as it stands (a release may be written as a number). */
+function textOf(text: Buffer, slice: Slice): string {
+  const literal = sliceText(text, slice)
+  return literal.startsWith('"') ? String(JSON.parse(literal)) : literal
+}
+
+/**
+ * The feed narrowed, put together from slices of upstream's text: ecosystems stay as keys whatever is left of them,
+ * releases without a package that was asked for go.
+ */
+export function filterPatchFeed(text: Buffer, index: PatchIndex, filter: PatchFilter): Buffer {
+  const parts: (Buffer | string)[] = []
+  for (const { name, key, value, releases } of index.ecosystems) {
+    if (filter.ecosystem !== null && filter.ecosystem !== name) continue
+    parts.push(parts.length === 0 ? '{' : ',', cut(text, key), ':')
+    if (filter.release === null && filter.packageName === null) parts.push(cut(text, value))
+    else
+      parts.push(
+        ...listOf(releases.flatMap((release) => keepRelease(text, index.rows, release, filter))),
+      )
+  }
+  parts.push(parts.length === 0 ? '{}' : '}')
+  return Buffer.concat(parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part)))
+}
+
+/** A release's text with the packages asked for; nothing when none is left. */
+function keepRelease(text: Buffer, rows: Rows, release: Release, filter: PatchFilter): Buffer[] {
+  if (filter.release !== null && filter.release !== release.name) return []
+  if (filter.packageName === null) return [cut(text, release.whole)]
+  const plain = Buffer.from(JSON.stringify(filter.packageName))
+  const kept: Buffer[] = []
+  for (let row = release.firstRow; row < release.endRow; row++)
+    if (isName(text, rows.name(row), filter.packageName, plain))
+      kept.push(cut(text, rows.whole(row)))
+  if (kept.length === 0 || release.packages === null) return []
+  const { whole, packages } = release
+  const list = listOf(kept)
+  return [
+    Buffer.concat([
+      text.subarray(whole.start, packages.start),
+      ...list.map((part) => (typeof part === 'string' ? Buffer.from(part) : part)),
+      text.subarray(packages.end, whole.end),
+    ]),
+  ]
+}
+
+function listOf(elements: readonly Buffer[]): (Buffer | string)[] {
+  const list: (Buffer | string)[] = ['[']
+  for (const [position, element] of elements.entries()) {
+    if (position > 0) list.push(',')
+    list.push(element)
+  }
+  list.push(']')
+  return list
+}
+
+function cut(text: Buffer, { start, end }: Slice): Buffer {
+  return text.subarray(start, end)
+}

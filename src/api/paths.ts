@@ -1,0 +1,60 @@
+import type { SourceName } from '../store/runs.ts'
+import { closestPath, sameButForm } from './closest.ts'
+
+/** Upstream's paths, served unchanged (service API, section 4, public feeds). */
+export const MIRRORED = '/external/'
+export const INDEX = '/external/osv/all.json'
+export const ARCHIVE = '/external/osv/all.zip'
+export const RECORD = '/external/osv/{id}.json'
+export const PATCH_FEED = '/external/patch_feed'
+export const SYSTEM_MATRIX = '/external/globals/sys_matrix'
+
+/** Documents in the shape of the patch feed, which the three filters narrow; the second is its older form. */
+export const FILTERED: ReadonlySet<string> = new Set([PATCH_FEED, '/external/cve_feed'])
+
+/** Letters by which a path may miss another and still be taken for it rather than for a record's. */
+const TYPO = 3
+
+const RECORDS = '/external/osv/'
+const SUFFIX = '.json'
+
+/** What the mirror has under /external/, and which source each path belongs to. */
+export interface Paths {
+  /** Every mirrored path, `{id}` standing for a record's. */
+  readonly all: readonly string[]
+  /** The source of a document path or of the archive; undefined for anything else. */
+  sourceOf(path: string): SourceName | undefined
+  /** The path in other letters or slashes, if there is one. */
+  sameButForm(path: string): string | null
+  closest(path: string): string | null
+}
+
+/** The paths of this mirror: upstream's own and the configured extra feeds. */
+export function createPaths(extraPaths: readonly string[]): Paths {
+  const sources = new Map<string, SourceName>([
+    [INDEX, 'osv'],
+    [ARCHIVE, 'osv'],
+    [PATCH_FEED, 'feeds'],
+    [SYSTEM_MATRIX, 'feeds'],
+  ])
+  for (const path of extraPaths) if (!sources.has(path)) sources.set(path, 'feeds')
+  const fixed = [...sources.keys()]
+  const all = [...fixed, RECORD]
+  return {
+    all,
+    sourceOf: (path) => sources.get(path),
+    sameButForm: (path) => fixed.find((known) => sameButForm(known, path)) ?? null,
+    closest: (path) =>
+      path.startsWith(RECORDS) && closestPath(path, fixed, TYPO) === null
+        ? RECORD
+        : closestPath(path, fixed),
+  }
+}
+
+/** The id in a record's path, null for another path. `all` is the index: upstream has no record under that name. */
+export function recordId(path: string): string | null {
+  if (!path.startsWith(RECORDS) || !path.endsWith(SUFFIX) || path === INDEX) return null
+  return path.length < RECORDS.length + SUFFIX.length
+    ? null
+    : path.slice(RECORDS.length, -SUFFIX.length)
+}

@@ -1,0 +1,91 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { MirrorError, httpStatus } from '../errors.ts'
+import { nameStorageError } from '../store/database.ts'
+import type { Origin } from './origin.ts'
+
+/** An answer that is not the document asked for. `error` is a stable code, `message` is for a person. */
+export interface Problem {
+  readonly status: number
+  readonly error: string
+  readonly message: string
+  /** More fields of the JSON body. */
+  readonly fields?: Readonly<Record<string, string | number | readonly string[] | null>>
+  readonly headers?: Readonly<Record<string, string>>
+  /** Set when the path is a mirrored one. */
+  readonly origin?: Origin | null
+}
+
+/** The JSON body of a problem: `{"error", "message", …}`. */
+export function problemBody({ error, message, fields }: Problem): object {
+  return { error, message, ...fields }
+}
+
+/** Header fields of a problem; never cached. */
+export function problemHeaders({ headers, origin }: Problem): Record<string, string> {
+  return {
+    'Cache-Control': 'no-store',
+    ...headers,
+    ...(origin && { 'X-Mirror-Snapshot': origin.snapshot, 'X-Mirror-As-Of': origin.asOf }),
+  }
+}
+
+/** Sends a problem as JSON; a HEAD gets its headers. */
+export function sendProblem(
+  request: IncomingMessage,
+  response: ServerResponse,
+  problem: Problem,
+): void {
+  const body = JSON.stringify(problemBody(problem))
+  response.writeHead(problem.status, {
+    'Content-Type': 'application/json',
+    'Content-Length': Buffer.byteLength(body),
+    ...problemHeaders(problem),
+  })
+  if (request.method === 'HEAD') response.end()
+  else response.end(body)
+}
+
+/** 405, for everything but GET and HEAD. */
+export function methodNotAllowed(method: string): Problem {
+  return {
+    status: 405,
+    error: 'method_not_allowed',
+    message: `${method} is not allowed: the mirror is read-only`,
+    headers: { Allow: 'GET, HEAD' },
+  }
+}
+
+/** 404 for a path that the mirror does not have. */
+export function pathNotFound(path: string, closest: string | null): Problem {
+  const hint = closest === null ? '' : `; the closest path is ${closest}`
+  const message = `nothing is mirrored under this path${hint}`
+  return { status: 404, error: 'not_found', message, fields: { path: path.slice(0, 512), closest } }
+}
+
+/** The error for something that is mirrored, but of which nothing has been fetched yet. */
+export function notReady(what: string): MirrorError {
+  return new MirrorError('not_ready', `${what} is not mirrored yet: the first sync has not ended`)
+}
+
+const RETRY_SECONDS = '30'
+const OPEN_CODES: ReadonlySet<string> = new Set(['not_found', 'not_ready', 'bad_request'])
+const FIXED_TEXTS: Readonly<Record<number, string>> = {
+  503: 'the mirror cannot read its data at the moment; its log says why',
+}
+const FAILED = 'the mirror failed to answer; its log says why'
+
+/**
+ * The problem for anything thrown. Only what the mirror itself says about a request is shown; a fault of the store
+ * is a 503, anything unknown a 500, both with a fixed text: details belong in the log.
+ */
+export function problemOf(thrown: unknown, dataDir: string): Problem & { readonly fault: boolean } {
+  const error = nameStorageError(thrown, dataDir)
+  if (error instanceof MirrorError && error.code === 'upstream_too_large')
+    return { status: 503, error: error.code, message: error.message, fault: false }
+  const status = httpStatus(error)
+  const headers: Record<string, string> = status === 503 ? { 'Retry-After': RETRY_SECONDS } : {}
+  if (error instanceof MirrorError && OPEN_CODES.has(error.code))
+    return { status, error: error.code, message: error.message, headers, fault: false }
+  const code = error instanceof MirrorError && status !== 500 ? error.code : 'internal'
+  return { status, error: code, message: FIXED_TEXTS[status] ?? FAILED, headers, fault: true }
+}

@@ -1,0 +1,105 @@
+import type { Config } from '../config/schema.ts'
+import type { Reads } from '../store/pinned.ts'
+import { type Run, type RunState, SOURCES, type SourceName } from '../store/runs.ts'
+
+/** How a source stands: its latest run while that runs, else how its last run ended. */
+export type SourceState = RunState | 'never'
+
+/** A run as the report shows it; times in ISO 8601 UTC. */
+export type RunSummary = Pick<Run, 'id' | 'kind' | 'state' | 'code' | 'message' | 'facts'> & {
+  startedAt: string
+  endedAt: string | null
+}
+
+/** One source in the report; times in ISO 8601 UTC. */
+export interface SourceStatus {
+  name: SourceName
+  state: SourceState
+  /** Snapshot id, hex; null before the first. */
+  snapshot: string | null
+  records: number
+  /** Upstream's date of what is served. */
+  asOf: string | null
+  ageSeconds: number | null
+  lastRun: RunSummary | null
+  nextRunAt: string | null
+}
+
+/** The report on the whole mirror. */
+export interface Status {
+  version: string
+  /** Null when the report does not come from a running server. */
+  uptimeSeconds: number | null
+  sources: SourceStatus[]
+}
+
+/** What the report is made from. */
+export interface StatusOptions {
+  readonly reads: Reads
+  readonly version: string
+  /** Unix milliseconds, as `now` and `nextRunAt`; null without a server. */
+  readonly startedAt: number | null
+  readonly now: () => number
+  readonly nextRunAt: (source: SourceName) => number | null
+}
+
+/** The state of the mirror, from the run log and the snapshots; the same for HTTP and for the command line. */
+export function buildStatus(options: StatusOptions): Status {
+  const { version, startedAt, now } = options
+  return {
+    version,
+    uptimeSeconds: startedAt === null ? null : Math.max(0, Math.floor((now() - startedAt) / 1000)),
+    sources: SOURCES.map((source) => sourceStatus(source, options)),
+  }
+}
+
+function sourceStatus(name: SourceName, { reads, now, nextRunAt }: StatusOptions): SourceStatus {
+  const latest = reads.readLatestRun(name)
+  const snapshot = reads.readSnapshot(name)
+  const asOf = snapshot === null ? null : Math.max(snapshot.asOf, reads.readConfirmedAt(name) ?? 0)
+  return {
+    name,
+    state: stateOf(latest, reads.readLatestEndedRun(name)),
+    snapshot: snapshot?.id ?? null,
+    records: snapshot?.records ?? 0,
+    asOf: isoOrNull(asOf),
+    ageSeconds: asOf === null ? null : Math.max(0, Math.floor((now() - asOf) / 1000)),
+    lastRun: latest === null ? null : summaryOf(latest),
+    nextRunAt: isoOrNull(nextRunAt(name)),
+  }
+}
+
+function stateOf(latest: Run | null, ended: Run | null): SourceState {
+  return latest?.state === 'running' ? 'running' : (ended?.state ?? 'never')
+}
+
+function summaryOf({ id, kind, state, startedAt, endedAt, code, message, facts }: Run): RunSummary {
+  const started = new Date(startedAt).toISOString()
+  return { id, kind, state, startedAt: started, endedAt: isoOrNull(endedAt), code, message, facts }
+}
+
+function isoOrNull(milliseconds: number | null): string | null {
+  return milliseconds === null ? null : new Date(milliseconds).toISOString()
+}
+
+/** The verdict for load balancers, with the reason for each source. */
+export interface Readiness {
+  ready: boolean
+  sources: { name: SourceName; ready: boolean; reason: string }[]
+}
+
+/** Ready: every source has a snapshot no older than its `maxAgeHours`, counted from upstream's date. */
+export function judgeReadiness(
+  { sources }: Status,
+  config: { readonly [Name in SourceName]: Pick<Config[Name], 'maxAgeHours'> },
+): Readiness {
+  const judged = sources.map(({ name, asOf, ageSeconds }) => {
+    const { maxAgeHours } = config[name]
+    if (asOf === null || ageSeconds === null)
+      return { name, ready: false, reason: 'nothing mirrored yet' }
+    const ready = ageSeconds <= maxAgeHours * 3600
+    const limit = `${ready ? 'within' : 'older than'} ${name}.maxAgeHours (${maxAgeHours})`
+    return { name, ready, reason: `as of ${asOf}, ${limit}` }
+  })
+  return { ready: judged.every(({ ready }) => ready), sources: judged }
+}

@@ -1,0 +1,32 @@
+/** The texts of `patchmirror --help`. */
+export const DESCRIPTION =
+  "Keeps a faithful local copy of a vulnerability-remediation service's public feeds (OSV records, patch " +
+  'feed, system matrix) and serves it under the same paths, so that a scanner pointed at the mirror does ' +
+  'not notice.'
+
+/** What `patchmirror --help` says below the list of commands. */
+export const AFTER = `
+EXIT STATUS
+  0   complete: what is held is what upstream has, proven
+  1   failed: nothing was changed, the last good snapshot keeps serving
+  2   usage or settings are wrong, or the data folder is taken
+  3   partial: published, but something that upstream lists could not be had
+  4   quarantined: too much would be removed; see "patchmirror runs", then approve or reject
+
+SETTINGS
+  config/default.yaml names every setting with its reason. A file given by --config or
+  PATCHMIRROR_CONFIG comes over it, the environment over both: upstream.apiRoot is
+  PATCHMIRROR_UPSTREAM_API_ROOT. Secrets are also read from files: PATCHMIRROR_UPSTREAM_PROXY_FILE.
+  "patchmirror config" shows what is in force.
+
+FILES
+  data/mirror.db     everything held (data.dir sets the folder)
+  data/derived/      all.zip, rebuilt from the database; safe to delete while nothing runs
+  data/downloads/    unfinished downloads; they go on where they stopped
+
+EXAMPLES
+  PATCHMIRROR_UPSTREAM_API_ROOT=https://api.example.com patchmirror serve
+  patchmirror sync osv --reconcile
+  patchmirror status
+  patchmirror runs 42 && patchmirror approve 42
+`

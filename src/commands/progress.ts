@@ -1,0 +1,79 @@
+import { MultiBar, type SingleBar } from 'cli-progress'
+import type { Progress } from '../sync/context.ts'
+
+/** Shows how far runs are. `finish` ends the display before anything else is printed. */
+export interface ProgressDisplay {
+  show: (progress: Progress) => void
+  finish: () => void
+}
+
+const PHASES: Record<Progress['phase'], string> = {
+  index: 'index',
+  archive: 'downloading the archive',
+  ranges: 'comparing by ranges',
+  records: 'fetching records',
+  ingest: 'storing records',
+  publish: 'publishing',
+  feeds: 'fetching feeds',
+}
+
+/** Bars on a terminal, plain lines elsewhere, nothing when `quiet`. Always on standard error. */
+export function createProgress(quiet: boolean): ProgressDisplay {
+  if (quiet) return { show: () => undefined, finish: () => undefined }
+  return process.stderr.isTTY ? createBars() : createLines()
+}
+
+function label({ source, phase }: Progress): string {
+  return `${source}: ${PHASES[phase]}`
+}
+
+function createBars(): ProgressDisplay {
+  const multi = new MultiBar({
+    stream: process.stderr,
+    hideCursor: true,
+    clearOnComplete: false,
+    autopadding: true,
+    format: '{bar} {percentage}%  {label}  {amount}',
+    barCompleteChar: '█',
+    barIncompleteChar: '░',
+  })
+  const bars = new Map<string, SingleBar>()
+  return {
+    show(progress) {
+      const { done, total } = progress
+      if (total === null || total === 0) return
+      const name = label(progress).padEnd(34)
+      const bar = bars.get(name) ?? multi.create(total, 0, { label: name, amount: '' })
+      bars.set(name, bar)
+      bar.setTotal(total)
+      bar.update(done, { label: name, amount: amount(progress) })
+    },
+    finish: () => multi.stop(),
+  }
+}
+
+/** A line when a phase begins, at each further quarter and at its end: readable in a log. */
+function createLines(): ProgressDisplay {
+  const quarters = new Map<string, number>()
+  return {
+    show(progress) {
+      const { done, total } = progress
+      if (total === null) return
+      const name = label(progress)
+      const quarter = total === 0 ? 4 : Math.floor((4 * done) / total)
+      if (quarters.get(name) === quarter) return
+      quarters.set(name, quarter)
+      process.stderr.write(`${name}: ${amount(progress)}\n`)
+    },
+    finish: () => quarters.clear(),
+  }
+}
+
+function amount({ unit, done, total }: Progress): string {
+  if (unit === 'bytes') return `${megabytes(done)} of ${megabytes(total ?? done)}`
+  return `${done} of ${total ?? '?'} ${unit}`
+}
+
+function megabytes(bytes: number): string {
+  return `${(bytes / 1e6).toFixed(1)} MB`
+}

@@ -1,0 +1,74 @@
+import { MirrorError } from '../errors.ts'
+import { openReader } from '../store/database.ts'
+import { type Reads, createReads } from '../store/pinned.ts'
+import type { Run } from '../store/runs.ts'
+import { type GlobalOptions, print, settings } from './setup.ts'
+import { duration, moment, table } from './table.ts'
+
+/** Options of `patchmirror runs`. */
+export interface RunsOptions extends GlobalOptions {
+  json?: boolean
+  limit?: string
+}
+
+/** `patchmirror runs [RUN]`: the run log, or all that one run has to tell. */
+export function runsCommand(run: string | undefined, options: RunsOptions): number {
+  const { config } = settings(options, false)
+  const db = openReader(config.data.dir)
+  if (db === null) throw new MirrorError('not_ready', `nothing has run yet in ${config.data.dir}`)
+  try {
+    const reads = createReads(db)
+    if (run === undefined)
+      printRuns(reads.listRuns(countOf(options.limit ?? '20')), options.json === true)
+    else printRun(reads, countOf(run), options.json === true)
+    return 0
+  } finally {
+    db.close()
+  }
+}
+
+function countOf(text: string): number {
+  const count = Number(text)
+  if (Number.isSafeInteger(count) && count > 0) return count
+  throw new MirrorError(
+    'usage',
+    `${text} is not a number above 0; "patchmirror runs" lists the runs`,
+  )
+}
+
+function printRuns(runs: readonly Run[], json: boolean): void {
+  if (json) return print(JSON.stringify(runs, null, 2))
+  const rows = runs.map((run) => [
+    String(run.id),
+    run.source,
+    run.kind,
+    run.state,
+    moment(run.startedAt),
+    run.endedAt === null ? '-' : duration((run.endedAt - run.startedAt) / 1000),
+    run.message ?? '',
+  ])
+  print(table(['run', 'source', 'kind', 'state', 'started', 'took', 'what happened'], rows))
+}
+
+function printRun(reads: Reads, id: number, json: boolean): void {
+  const run = reads.readRun(id)
+  if (run === null)
+    throw new MirrorError('usage', `there is no run ${id}; "patchmirror runs" lists them`)
+  if (json) return print(JSON.stringify(run, null, 2))
+  const { facts, ...rest } = run
+  const lines = Object.entries({ ...rest, ...facts }).map(([key, value]) => [
+    key,
+    textOf(key, value),
+  ])
+  print(table(['run', String(id)], lines.slice(1)))
+  const quarantine = reads.readQuarantine(id)
+  if (quarantine === null) return
+  const decision =
+    quarantine.decision ?? `open: patchmirror approve ${id} | patchmirror reject ${id}`
+  print(`\nquarantine of ${quarantine.path}\n  ${quarantine.reason}\n  ${decision}`)
+}
+
+function textOf(key: string, value: number | string | boolean | readonly string[] | null): string {
+  if (typeof value === 'number' && (key.endsWith('At') || key === 'asOf')) return moment(value)
+  return Array.isArray(value) ? value.join(', ') : String(value ?? '-')
+}

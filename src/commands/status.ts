@@ -1,0 +1,93 @@
+import { type Status, buildStatus } from '../api/status.ts'
+import type { Config } from '../config/schema.ts'
+import { MirrorError } from '../errors.ts'
+import { openReader } from '../store/database.ts'
+import { createReads } from '../store/pinned.ts'
+import { VERSION } from '../version.ts'
+import { daemonUrl } from './health.ts'
+import { type GlobalOptions, print, settings } from './setup.ts'
+import { duration, moment, table } from './table.ts'
+
+/** `patchmirror status`: the daemon's own report when one runs, else the same from the data folder. */
+export async function statusCommand(options: GlobalOptions & { json?: boolean }): Promise<number> {
+  const { config } = settings(options, false)
+  const asked = await askDaemon(config)
+  const status = asked ?? readStatus(config)
+  if (options.json === true) {
+    print(JSON.stringify(status, null, 2))
+    return 0
+  }
+  print(tableOf(status))
+  print(
+    asked === null
+      ? `\nno daemon answers on ${daemonUrl(config.server)}; this is what the data folder says`
+      : '',
+  )
+  for (const { runId, reason } of openQuarantines(config)) {
+    print(
+      `run ${runId} is quarantined: ${reason}\n  patchmirror runs ${runId} | approve ${runId} | reject ${runId}`,
+    )
+  }
+  return 0
+}
+
+/** Null when nothing answers, or something that is not this program. */
+async function askDaemon({ server }: Config): Promise<Status | null> {
+  try {
+    const answer = await fetch(`${daemonUrl(server)}/-/status`, {
+      signal: AbortSignal.timeout(2_000),
+    })
+    const value: unknown = answer.ok ? await answer.json() : null
+    const ours =
+      typeof value === 'object' && value !== null && 'version' in value && 'sources' in value
+    return ours ? (value as Status) : null
+  } catch {
+    return null
+  }
+}
+
+function readStatus({ data }: Config): Status {
+  const db = openReader(data.dir)
+  if (db === null)
+    throw new MirrorError(
+      'not_ready',
+      `nothing is mirrored yet in ${data.dir}: run "patchmirror sync"`,
+    )
+  try {
+    const reads = createReads(db)
+    return buildStatus({
+      reads,
+      version: VERSION,
+      startedAt: null,
+      now: Date.now,
+      nextRunAt: () => null,
+    })
+  } finally {
+    db.close()
+  }
+}
+
+function openQuarantines({ data }: Config): { runId: number; reason: string }[] {
+  const db = openReader(data.dir)
+  if (db === null) return []
+  try {
+    return createReads(db).listOpenQuarantines()
+  } finally {
+    db.close()
+  }
+}
+
+function tableOf({ sources }: Status): string {
+  const rows = sources.map((source) => [
+    source.name,
+    source.state,
+    String(source.records),
+    source.snapshot?.slice(0, 12) ?? '-',
+    source.asOf === null ? '-' : moment(Date.parse(source.asOf)),
+    source.ageSeconds === null ? '-' : duration(source.ageSeconds),
+    source.nextRunAt === null ? '-' : moment(Date.parse(source.nextRunAt)),
+    source.lastRun?.message ?? '',
+  ])
+  const head = ['source', 'state', 'records', 'snapshot', 'as of', 'age', 'next run', 'last run']
+  return table(head, rows)
+}

@@ -1,0 +1,70 @@
+import { MirrorError } from '../errors.ts'
+import type { RunOutcome, SourceName } from '../store/runs.ts'
+import type { RunReport, RunRequest, Runner } from '../sync/runner.ts'
+import { createProgress } from './progress.ts'
+import { type GlobalOptions, print, settings, sourcesOf, withRunner } from './setup.ts'
+
+/** Options of `patchmirror sync`. */
+export interface SyncOptions extends GlobalOptions {
+  full?: boolean
+  reconcile?: boolean
+  dryRun?: boolean
+  json?: boolean
+}
+
+const EXIT: Record<RunOutcome, number> = { complete: 0, failed: 1, partial: 3, quarantined: 4 }
+const WORST: readonly RunOutcome[] = ['failed', 'quarantined', 'partial', 'complete']
+
+/** Exit code for several runs: that of the worst. */
+export function exitCodeOf(reports: readonly RunReport[]): number {
+  const worst = WORST.find((state) => reports.some((report) => report.state === state))
+  return EXIT[worst ?? 'complete']
+}
+
+/** `patchmirror sync`: one run of each source named, now, in this process. */
+export async function syncCommand(names: string[], options: SyncOptions): Promise<number> {
+  const sources = sourcesOf(options.reconcile === true && names.length === 0 ? ['osv'] : names)
+  if (options.reconcile === true && sources.some((source) => source !== 'osv')) {
+    throw new MirrorError('usage', '--reconcile compares archive members: it is for osv alone')
+  }
+  const display = createProgress(options.json === true)
+  const reports = await withRunner(settings(options, true), display.show, (runner) =>
+    runAll(runner, sources, options),
+  )
+  display.finish()
+  if (options.json === true) print(JSON.stringify(reports, null, 2))
+  else for (const report of reports) print(describe(report))
+  return exitCodeOf(reports)
+}
+
+async function runAll(
+  runner: Runner,
+  sources: readonly SourceName[],
+  options: SyncOptions,
+): Promise<RunReport[]> {
+  const reports: RunReport[] = []
+  for (const source of sources) {
+    const request: RunRequest = {
+      source,
+      kind: options.reconcile === true ? 'reconcile' : 'sync',
+      trigger: 'command',
+      full: options.full === true,
+      dryRun: options.dryRun === true,
+    }
+    reports.push(await runner.run(request))
+  }
+  return reports
+}
+
+/** A run in one line, with what to do next where something is to be done. */
+export function describe(report: RunReport): string {
+  const { id, source, state, message, code, facts } = report
+  const number = id === 0 ? 'dry run' : `run ${id}`
+  const cost = `${Number(facts['requests'] ?? 0)} requests, ${Number(facts['bytes'] ?? 0)} bytes`
+  const line = `${source}: ${state} (${number}, ${cost}): ${message ?? code ?? ''}`
+  if (state !== 'quarantined') return line
+  const run = Number(facts['quarantine'] ?? id)
+  const next = `${line}\n  see it: patchmirror runs ${run}\n  let it in: patchmirror approve ${run}`
+  const rejected = message?.includes('rejected before') === true
+  return rejected ? next : `${next}\n  refuse it: patchmirror reject ${run}`
+}

@@ -1,0 +1,108 @@
+import { renameSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import type { LoadedConfig } from '../config/load.ts'
+import { MirrorError } from '../errors.ts'
+import { databasePath, derivedDir, openReader } from '../store/database.ts'
+import { acquireLock } from '../store/lock.ts'
+import { type RunRequest } from '../sync/runner.ts'
+import { type Verdict, isSoundVerdict, verifyStore } from '../sync/verify.ts'
+import { createProgress } from './progress.ts'
+import { type GlobalOptions, print, settings, withRunner } from './setup.ts'
+import { describe, exitCodeOf } from './sync.ts'
+
+/** Options of `patchmirror verify`. */
+export interface VerifyOptions extends GlobalOptions {
+  repair?: boolean
+  json?: boolean
+}
+
+/** `patchmirror verify [--repair]`: 0 when all is sound or was mended, 1 when not. */
+export async function verifyCommand(options: VerifyOptions): Promise<number> {
+  const loaded = settings(options, options.repair === true)
+  const verdict = await examine(loaded.config.data.dir)
+  if (options.json === true) print(JSON.stringify(verdict, null, 2))
+  else print(describeVerdict(verdict))
+  if (isSoundVerdict(verdict)) return 0
+  if (options.repair !== true) {
+    if (options.json !== true)
+      print('run "patchmirror verify --repair" to fetch what is damaged again')
+    return 1
+  }
+  return verdict.structure.length > 0 ? rebuild(loaded) : mend(loaded, verdict)
+}
+
+/** A database too damaged to be read at all is a finding too. */
+async function examine(dataDir: string): Promise<Verdict> {
+  try {
+    const db = openReader(dataDir)
+    if (db === null) throw new MirrorError('not_ready', `nothing is mirrored yet in ${dataDir}`)
+    try {
+      return await verifyStore(db, dataDir)
+    } finally {
+      db.close()
+    }
+  } catch (error) {
+    const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : null
+    if (code !== 'corrupt' && !String(code).startsWith('SQLITE_CORRUPT')) throw error
+    const structure = [error instanceof Error ? error.message : String(error)]
+    return { structure, damagedRecords: [], damagedDocuments: [], disagreements: [], records: 0 }
+  }
+}
+
+function describeVerdict(verdict: Verdict): string {
+  if (isSoundVerdict(verdict))
+    return `${verdict.records} records, the index, the feeds and the archive are sound`
+  const lines = [
+    ...verdict.structure.map((line) => `database: ${line}`),
+    ...verdict.damagedRecords.slice(0, 20).map((id) => `record ${id}: damaged or lost`),
+    ...(verdict.damagedRecords.length > 20
+      ? [`… and ${verdict.damagedRecords.length - 20} more`]
+      : []),
+    ...verdict.damagedDocuments.map((path) => `${path}: damaged`),
+    ...verdict.disagreements,
+  ]
+  return lines.join('\n')
+}
+
+/** Fetches the damaged parts again; all else stays as it is and keeps being served meanwhile. */
+async function mend(loaded: LoadedConfig, verdict: Verdict): Promise<number> {
+  const display = createProgress(false)
+  const reports = await withRunner(loaded, display.show, async (runner) => {
+    const common = { kind: 'repair', trigger: 'command', full: true } as const
+    const osv: RunRequest = { ...common, source: 'osv', distrust: verdict.damagedRecords }
+    const feeds: RunRequest = { ...common, source: 'feeds' }
+    return [await runner.run(osv), await runner.run(feeds)]
+  })
+  display.finish()
+  for (const report of reports) print(describe(report))
+  const after = await examine(loaded.config.data.dir)
+  print(describeVerdict(after))
+  return isSoundVerdict(after) ? 0 : Math.max(1, exitCodeOf(reports))
+}
+
+/** A database whose structure is damaged is moved aside, kept, and mirrored anew. */
+async function rebuild(loaded: LoadedConfig): Promise<number> {
+  const { dir } = loaded.config.data
+  const lock = acquireLock(dir, 'serve')
+  try {
+    const path = databasePath(dir)
+    const aside = `${path}.damaged-${new Date().toISOString().replace(/[:.]/g, '-')}`
+    renameSync(path, aside)
+    for (const suffix of ['-wal', '-shm']) rmSync(path + suffix, { force: true })
+    rmSync(join(derivedDir(dir)), { recursive: true, force: true })
+    print(`the damaged database is kept as ${aside}; mirroring anew`)
+    const display = createProgress(false)
+    const reports = await withRunner(loaded, display.show, async (runner) => {
+      const common = { kind: 'repair', trigger: 'command' } as const
+      return [
+        await runner.run({ ...common, source: 'feeds' }),
+        await runner.run({ ...common, source: 'osv' }),
+      ]
+    })
+    display.finish()
+    for (const report of reports) print(describe(report))
+    return exitCodeOf(reports)
+  } finally {
+    lock.release()
+  }
+}

@@ -1,0 +1,55 @@
+import type { LoadedConfig } from './load.ts'
+import { SETTINGS } from './settings.ts'
+import { maskUrl } from './urls.ts'
+
+const MASK = '********'
+
+/** A setting as it may be shown: a secret's value is `********`, a value that is not set is null. */
+export interface ShownSetting {
+  readonly key: string
+  readonly value: string | number | boolean | null | readonly string[]
+  readonly origin: string
+  readonly secret: boolean
+  readonly env: string
+}
+
+/** Every setting with its value and origin, safe to print: secrets and passwords in URLs are masked. */
+export function describeConfig({ config, origins }: LoadedConfig): ShownSetting[] {
+  const sections = new Map<string, Readonly<Record<string, ShownSetting['value']>>>(
+    Object.entries(config),
+  )
+  return SETTINGS.map(({ key, section, name, env, setting: { secret } }) => {
+    const value = mask(sections.get(section)?.[name] ?? null, secret)
+    return { key, value, origin: origins.get(key) ?? 'default', secret, env }
+  })
+}
+
+function mask(value: ShownSetting['value'], secret: boolean): ShownSetting['value'] {
+  if (secret) return value === null ? null : MASK
+  return typeof value === 'string' ? maskUrl(value) : value
+}
+
+/** The configuration as an aligned table, or as a JSON object by dotted key. Ends without a newline. */
+export function formatConfig(loaded: LoadedConfig, { json }: { json: boolean }): string {
+  const shown = describeConfig(loaded)
+  if (!json) return formatTable(shown)
+  const entries = shown.map(({ key, ...rest }) => [key, rest] as const)
+  return JSON.stringify(Object.fromEntries(entries), null, 2)
+}
+
+function formatTable(shown: readonly ShownSetting[]): string {
+  const rows = shown.map(({ key, value, origin }) => [key, formatValue(value), origin] as const)
+  const keyWidth = Math.max(...rows.map(([key]) => key.length))
+  const valueWidth = Math.max(...rows.map(([, value]) => value.length))
+  return rows
+    .map(
+      ([key, value, origin]) => `${key.padEnd(keyWidth)}  ${value.padEnd(valueWidth)}  ${origin}`,
+    )
+    .join('\n')
+}
+
+function formatValue(value: ShownSetting['value']): string {
+  if (value === null) return '(not set)'
+  if (typeof value === 'object') return value.length === 0 ? '(none)' : value.join(', ')
+  return String(value)
+}

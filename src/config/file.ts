@@ -1,0 +1,116 @@
+import { readFileSync } from 'node:fs'
+import { LineCounter, type Pair, isAlias, isMap, isNode, isScalar, parseDocument } from 'yaml'
+import type { Document, YAMLError } from 'yaml'
+import { messageOf, systemCode } from '../errors.ts'
+import type { Given, Layer } from './problems.ts'
+import { SECTIONS, SETTINGS } from './settings.ts'
+import { suggestSection, suggestSetting } from './suggest.ts'
+
+const UNREADABLE: Partial<Record<string, string>> = {
+  ENOENT: 'there is no such file',
+  EISDIR: 'it is a folder, not a file',
+  EACCES: 'it may not be read by this user',
+}
+
+/** The file being read: where messages point to, and what they collect. */
+interface Reading {
+  readonly path: string
+  readonly origin: string
+  readonly document: Document
+  readonly lines: LineCounter
+  readonly given: Given[]
+  readonly problems: string[]
+}
+
+/**
+ * Reads one YAML file of settings. Nothing is thrown: a file that cannot be read or parsed is a layer
+ * with problems and no values.
+ */
+export function readFileLayer(path: string, origin: string): Layer {
+  let source: string
+  try {
+    source = readFileSync(path, 'utf8')
+  } catch (error) {
+    const why = UNREADABLE[systemCode(error) ?? ''] ?? messageOf(error)
+    return { given: [], problems: [`configuration file ${path}: ${why}`], warnings: [] }
+  }
+  const lines = new LineCounter()
+  const document = parseDocument(source, { lineCounter: lines, prettyErrors: false })
+  const reading: Reading = { path, origin, document, lines, given: [], problems: [] }
+  if (document.errors.length > 0)
+    reading.problems.push(...document.errors.map((error) => describeYaml(reading, error)))
+  else readSections(reading)
+  const warnings = document.warnings.map((warning) => describeYaml(reading, warning))
+  return { given: reading.given, problems: reading.problems, warnings }
+}
+
+function place({ path, lines }: Reading, offset: number | undefined): string {
+  return offset === undefined ? `file ${path}` : `file ${path}, line ${lines.linePos(offset).line}`
+}
+
+/** The parser's complaint with its line, less the piece of the file it may quote: that could be a secret. */
+function describeYaml(reading: Reading, { code, message, pos }: YAMLError): string {
+  const fault =
+    code === 'DUPLICATE_KEY' ? 'the same key is there twice' : message.replace(/(?<! ): .*$/s, '')
+  return `${place(reading, pos[0])}: not valid YAML: ${fault}`
+}
+
+function readSections(reading: Reading): void {
+  const root = reading.document.contents
+  if (isEmpty(root)) return
+  if (!isMap(root)) {
+    reading.problems.push(`${place(reading, 0)}: the file is not a mapping of sections`)
+    return
+  }
+  for (const pair of root.items) readSection(reading, pair)
+}
+
+function isEmpty(node: unknown): boolean {
+  return node === null || (isScalar(node) && node.value === null)
+}
+
+function readSection(reading: Reading, pair: Pair): void {
+  const { name, where } = nameOf(reading, pair)
+  const section = resolveAlias(reading, pair.value)
+  if (!SECTIONS.includes(name))
+    reading.problems.push(`${name} (${where}): unknown section${sectionHint(name)}`)
+  else if (isMap(section)) for (const item of section.items) readValue(reading, name, item)
+  else if (!isEmpty(section))
+    reading.problems.push(`${name} (${where}): not a mapping: its settings go below it, indented`)
+}
+
+function readValue(reading: Reading, section: string, pair: Pair): void {
+  const { name, where } = nameOf(reading, pair)
+  const key = `${section}.${name}`
+  const setting = SETTINGS.find((candidate) => candidate.key === key)
+  if (setting === undefined) {
+    const near = suggestSetting(key)
+    const hint = near === null ? '' : `; did you mean ${near.key}?`
+    reading.problems.push(`${key} (${where}): unknown key${hint}`)
+    return
+  }
+  try {
+    const raw: unknown = isNode(pair.value) ? pair.value.toJS(reading.document) : null
+    reading.given.push({ setting, raw, origin: reading.origin, where })
+  } catch {
+    reading.problems.push(`${key} (${where}): its aliases (*) cannot be resolved`)
+  }
+}
+
+function sectionHint(name: string): string {
+  const section = suggestSection(name)
+  if (section !== null) return `; did you mean ${section}?`
+  const near = suggestSetting(name)
+  return near === null
+    ? `; the sections are ${SECTIONS.join(', ')}`
+    : `; did you mean ${near.name} below ${near.section}?`
+}
+
+function nameOf(reading: Reading, { key }: Pair): { name: string; where: string } {
+  const name = isScalar(key) ? String(key.value) : 'a key that is not text'
+  return { name, where: place(reading, isNode(key) ? key.range?.[0] : undefined) }
+}
+
+function resolveAlias({ document }: Reading, value: unknown): unknown {
+  return isAlias(value) ? value.resolve(document) : value
+}

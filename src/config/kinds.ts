@@ -1,0 +1,135 @@
+/** What a check may need from outside: the folder relative paths count from, and the cron parser. */
+export interface CheckContext {
+  readonly cwd: string
+  readonly validateCron: (expression: string) => boolean
+}
+
+/** A checked value, or what is wrong with it: a phrase that follows the value, and never repeats it. */
+export type Verdict<T> = { readonly value: T } | { readonly fault: string }
+
+/** One setting: what it accepts and how to say so. `check` takes YAML's value and returns the program's. */
+export interface Setting<T> {
+  readonly allowed: string
+  readonly example: string
+  readonly secret: boolean
+  readonly check: (raw: unknown, context: CheckContext) => Verdict<T>
+  /** Turns an environment variable's text into what YAML would have given. */
+  readonly fromText: (text: string) => unknown
+}
+
+/** The type a setting's checked value has. */
+export type ValueOf<S> = S extends Setting<infer T> ? T : never
+
+interface Range {
+  readonly min: number
+  readonly max: number
+  readonly example: number
+}
+
+const asIs = (text: string): unknown => text
+
+/** Text that reads as a decimal number becomes one; anything else stays text, for the check to refuse. */
+export function numberFromText(text: string): unknown {
+  const trimmed = text.trim()
+  return /^[+-]?\d+(\.\d+)?$/.test(trimmed) ? Number(trimmed) : text
+}
+
+/** What is wrong with a number, or null. */
+export function rangeFault(value: number, min: number, max: number): string | null {
+  if (value < min) return 'is too small'
+  return value > max ? 'is too large' : null
+}
+
+/** A number within a range, fractions allowed. */
+export function number({ min, max, example }: Range): Setting<number> {
+  const check = (raw: unknown): Verdict<number> => {
+    if (typeof raw === 'string' && typeof numberFromText(raw) === 'number')
+      return { fault: 'is text, not a number: write it without quotes' }
+    if (typeof raw !== 'number' || !Number.isFinite(raw)) return { fault: 'is not a number' }
+    const fault = rangeFault(raw, min, max)
+    return fault === null ? { value: raw } : { fault }
+  }
+  const allowed = `a number from ${min} to ${max}`
+  return { allowed, example: String(example), secret: false, check, fromText: numberFromText }
+}
+
+/** A whole number within a range. */
+export function integer(range: Range): Setting<number> {
+  const base = number(range)
+  const check = (raw: unknown, context: CheckContext): Verdict<number> =>
+    typeof raw === 'number' && Number.isFinite(raw) && !Number.isInteger(raw)
+      ? { fault: 'is not a whole number' }
+      : base.check(raw, context)
+  return { ...base, allowed: `a whole number from ${range.min} to ${range.max}`, check }
+}
+
+const WORDS = new Map([
+  ['true', true],
+  ['false', false],
+])
+
+/** A switch: `true` or `false`, nothing else. */
+export function flag(example: boolean): Setting<boolean> {
+  return {
+    allowed: 'true or false',
+    example: String(example),
+    secret: false,
+    check: (raw) => (typeof raw === 'boolean' ? { value: raw } : { fault: 'is not true or false' }),
+    fromText: (value) => WORDS.get(value.trim().toLowerCase()) ?? value,
+  }
+}
+
+/** One of a few words. */
+export function choice<const T extends string>(words: readonly T[], example: T): Setting<T> {
+  const check = (raw: unknown): Verdict<T> => {
+    const word = words.find((candidate) => candidate === raw)
+    return word === undefined ? { fault: 'is not one of the words allowed' } : { value: word }
+  }
+  return { allowed: words.join(', '), example, secret: false, check, fromText: (t) => t.trim() }
+}
+
+/** Text that `parse` accepts, changes or refuses. Empty text is always refused. */
+export function text(
+  allowed: string,
+  example: string,
+  parse: (value: string, context: CheckContext) => Verdict<string>,
+): Setting<string> {
+  const check = (raw: unknown, context: CheckContext): Verdict<string> => {
+    if (typeof raw !== 'string') return { fault: 'is not text' }
+    return raw.trim() === '' ? { fault: 'is empty' } : parse(raw, context)
+  }
+  return { allowed, example, secret: false, check, fromText: asIs }
+}
+
+/** A list of text values; in an environment variable they are separated by commas. */
+export function list(item: Setting<string>): Setting<readonly string[]> {
+  const check = (raw: unknown, context: CheckContext): Verdict<readonly string[]> => {
+    if (!Array.isArray(raw)) return { fault: 'is not a list' }
+    const values: string[] = []
+    for (const [index, entry] of raw.entries()) {
+      const verdict = item.check(entry, context)
+      if ('fault' in verdict) return { fault: `(entry ${index + 1}) ${verdict.fault}` }
+      if (values.includes(verdict.value)) return { fault: `(entry ${index + 1}) is there twice` }
+      values.push(verdict.value)
+    }
+    return { value: values }
+  }
+  const fromText = (value: string): unknown =>
+    value.split(',').flatMap((entry) => (entry.trim() === '' ? [] : [entry.trim()]))
+  const allowed = `a list of ${item.allowed}`
+  return { allowed, example: `[${item.example}]`, secret: false, check, fromText }
+}
+
+/** The same setting, which may also be `null`: not set. */
+export function nullable<T>(setting: Setting<T>): Setting<T | null> {
+  return {
+    ...setting,
+    allowed: `${setting.allowed}, or null`,
+    check: (raw, context) => (raw === null ? { value: null } : setting.check(raw, context)),
+  }
+}
+
+/** The same setting, kept out of every message and listing; it may also come from a file of its own. */
+export function secret<T>(setting: Setting<T>): Setting<T> {
+  return { ...setting, secret: true }
+}

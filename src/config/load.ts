@@ -1,0 +1,94 @@
+import { resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { CONFIG_VARIABLE, readEnvironmentLayer, variable } from './environment.ts'
+import { readFileLayer } from './file.ts'
+import type { CheckContext } from './kinds.ts'
+import { looksLikeCron } from './places.ts'
+import { type Layer, configError, describeFault } from './problems.ts'
+import { type Checked, checkTogether } from './together.ts'
+import type { Config } from './schema.ts'
+import { SECTIONS, SETTINGS } from './settings.ts'
+
+/** The shipped defaults; `src` and `dist` both lie one level below the package root. */
+const DEFAULTS = fileURLToPath(new URL('../../config/default.yaml', import.meta.url))
+
+/** What the program runs with, and where each value came from (by dotted key). */
+export interface LoadedConfig {
+  readonly config: Config
+  readonly origins: ReadonlyMap<string, string>
+  readonly warnings: readonly string[]
+}
+
+/** Where settings come from, and how much of them has to be there. */
+export interface LoadOptions {
+  /** The `--config` argument; without it the variable PATCHMIRROR_CONFIG counts. */
+  readonly file?: string
+  readonly env: NodeJS.ProcessEnv
+  readonly cwd: string
+  /** Refuse a configuration without `upstream.apiRoot`; commands that only read need none. */
+  readonly requireUpstream?: boolean
+  /** The scheduler's own parser; without it only the form of a cron expression is checked. */
+  readonly validateCron?: (expression: string) => boolean
+}
+
+/**
+ * Reads the defaults, the user's file over them and the environment over both. Every problem found
+ * goes into one MirrorError('config'); secrets are never quoted.
+ */
+export function loadConfig(options: LoadOptions): LoadedConfig {
+  const layers = readLayers(options)
+  const { cwd, validateCron = looksLikeCron } = options
+  const checked = checkValues(layers, { cwd, validateCron })
+  const problems = [
+    ...layers.flatMap((layer) => layer.problems),
+    ...checked.problems,
+    ...checkTogether(checked, options.requireUpstream ?? false),
+  ]
+  if (problems.length > 0) throw configError(problems)
+  const warnings = layers.flatMap((layer) => layer.warnings)
+  return { config: buildConfig(checked.values), origins: checked.origins, warnings }
+}
+
+function readLayers({ file, env, cwd }: LoadOptions): Layer[] {
+  const path = file ?? variable(env, CONFIG_VARIABLE)
+  const user = path === undefined ? [] : [resolve(cwd, path)]
+  return [
+    readFileLayer(DEFAULTS, 'default'),
+    ...user.map((absolute) => readFileLayer(absolute, `file ${absolute}`)),
+    readEnvironmentLayer(env, cwd),
+  ]
+}
+
+function checkValues(layers: readonly Layer[], context: CheckContext): Checked {
+  const values = new Map<string, unknown>()
+  const origins = new Map<string, string>()
+  const refused = new Set<string>()
+  const problems: string[] = []
+  for (const given of layers.flatMap((layer) => layer.given)) {
+    const { key, setting } = given.setting
+    const verdict = setting.check(given.raw, context)
+    if ('fault' in verdict) {
+      problems.push(describeFault(given, verdict.fault))
+      refused.add(key)
+    } else {
+      values.set(key, verdict.value)
+      origins.set(key, given.origin)
+    }
+  }
+  return { values, origins, refused, problems }
+}
+
+function buildConfig(values: ReadonlyMap<string, unknown>): Config {
+  const sections = SECTIONS.map((section) => {
+    const own = SETTINGS.filter((setting) => setting.section === section)
+    const entries = own.map(({ key, name }) => [name, freeze(values.get(key))] as const)
+    return [section, Object.freeze(Object.fromEntries(entries))] as const
+  })
+  // Each value passed the check of the very table the type is derived from.
+  return Object.freeze(Object.fromEntries(sections)) as unknown as Config
+}
+
+/** Settings are scalars or lists of scalars, so one level is deep enough. */
+function freeze(value: unknown): unknown {
+  return Array.isArray(value) ? Object.freeze(value) : value
+}

@@ -1,0 +1,71 @@
+import { readFileSync } from 'node:fs'
+import { isIP } from 'node:net'
+import { resolve } from 'node:path'
+import { systemCode } from '../errors.ts'
+import { type CheckContext, type Setting, type Verdict, text } from './kinds.ts'
+
+/** Paths that are mirrored always; an extra feed may not take their place. */
+const BUILT_IN = ['/external/patch_feed', '/external/globals/sys_matrix', '/external/osv']
+
+/** A folder, made absolute. It need not exist. */
+export function directory(): Setting<string> {
+  return text('a folder; a relative one counts from the working directory', 'data', (path, at) =>
+    path.includes('\0') ? { fault: 'holds a NUL character' } : { value: resolve(at.cwd, path) },
+  )
+}
+
+function readCertificate(path: string, { cwd }: CheckContext): Verdict<string> {
+  const file = resolve(cwd, path)
+  try {
+    const pem = readFileSync(file, 'latin1')
+    return /-----BEGIN (TRUSTED |X509 )?CERTIFICATE-----/.test(pem)
+      ? { value: file }
+      : { fault: 'holds no PEM certificate (no "BEGIN CERTIFICATE" line)' }
+  } catch (error) {
+    return { fault: `cannot be read (${systemCode(error) ?? 'not a file name'})` }
+  }
+}
+
+/** A readable file of PEM certificates, made absolute. */
+export function certificateFile(): Setting<string> {
+  return text('a file of PEM certificates', '/etc/ssl/certs/company-ca.pem', readCertificate)
+}
+
+function parseExternalPath(path: string): Verdict<string> {
+  if (!path.startsWith('/external/')) return { fault: 'does not start with /external/' }
+  if (!/^(\/[\w~-][\w.~-]*)+$/.test(path))
+    return { fault: 'is not a plain path (no query, "..", "//", "%" or slash at the end)' }
+  const taken = BUILT_IN.find((own) => path === own || path.startsWith(`${own}/`))
+  return taken === undefined
+    ? { value: path }
+    : { fault: `collides with ${taken}, which is mirrored always` }
+}
+
+/** The path of one more public feed to mirror as it is. */
+export function externalPath(): Setting<string> {
+  return text('paths that start with /external/', '/external/cve_feed', parseExternalPath)
+}
+
+/** The form of a cron expression, five or six fields; what they mean is not checked. */
+export function looksLikeCron(expression: string): boolean {
+  const fields = expression.trim().split(/\s+/)
+  return [5, 6].includes(fields.length) && fields.every((field) => /^[\w*,/?#-]+$/.test(field))
+}
+
+/** A cron expression, as far as the injected parser accepts it. */
+export function cronExpression(example: string): Setting<string> {
+  const allowed = 'a cron expression: minute, hour, day, month, weekday (seconds may come first)'
+  return text(allowed, `"${example}"`, (value, { validateCron }) =>
+    validateCron(value) ? { value: value.trim() } : { fault: 'is not a cron expression' },
+  )
+}
+
+/** An address or a host name to listen on. */
+export function hostName(): Setting<string> {
+  const allowed = 'an IP address or a host name, without a port'
+  return text(allowed, '"0.0.0.0"', (host) =>
+    isIP(host) !== 0 || /^[a-z\d_]([a-z\d_-]*[a-z\d])?(\.[a-z\d]([a-z\d-]*[a-z\d])?)*$/i.test(host)
+      ? { value: host }
+      : { fault: 'is not an address or a host name' },
+  )
+}

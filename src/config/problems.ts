@@ -1,0 +1,49 @@
+import { MirrorError } from '../errors.ts'
+import type { NamedSetting } from './settings.ts'
+import { maskUrl } from './urls.ts'
+
+const QUOTE_LENGTH = 100
+
+/** A value somebody gave for a setting, not yet checked. */
+export interface Given {
+  readonly setting: NamedSetting
+  readonly raw: unknown
+  /** As `origins` shows it: `default`, `file <path>`, `env NAME` or `secret file <path> (env NAME)`. */
+  readonly origin: string
+  /** As a message shows it: the origin, with the line where one is known. */
+  readonly where: string
+  /** One more sentence for a refusal. */
+  readonly hint?: string
+}
+
+/** What one source of settings holds, what is wrong with it and what is odd about it. */
+export interface Layer {
+  readonly given: readonly Given[]
+  readonly problems: readonly string[]
+  readonly warnings: readonly string[]
+}
+
+function quote({ setting, raw }: Given): string {
+  if (setting.setting.secret) return 'the value'
+  const shown = typeof raw === 'number' ? String(raw) : maskUrl(JSON.stringify(raw))
+  return shown.length > QUOTE_LENGTH ? `${shown.slice(0, QUOTE_LENGTH)}…` : shown
+}
+
+/** The line for a refused value: key, place, value unless secret, fault, what is allowed, an example. */
+export function describeFault(given: Given, fault: string): string {
+  const { key, setting } = given.setting
+  const wrong =
+    given.raw === null
+      ? 'has no value (remove the line to keep the default)'
+      : `${quote(given)} ${fault}`
+  const allowed = `Allowed: ${setting.allowed}; for example ${setting.example}.`
+  const hint = given.hint === undefined ? '' : ` ${given.hint}`
+  return `${key} (${given.where}): ${wrong}. ${allowed}${hint}`
+}
+
+/** One error that lists every problem, one a line. */
+export function configError(problems: readonly string[]): MirrorError {
+  const count = problems.length === 1 ? '1 problem' : `${problems.length} problems`
+  const lines = problems.map((problem) => `  - ${problem}`)
+  return new MirrorError('config', [`${count} in the configuration:`, ...lines].join('\n'))
+}

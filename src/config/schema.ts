@@ -1,0 +1,77 @@
+import { bytes } from './bytes.ts'
+import { type ValueOf, choice, flag, integer, list, nullable, number, secret } from './kinds.ts'
+import { certificateFile, cronExpression, directory, externalPath, hostName } from './places.ts'
+import { apiRoot, comment, proxyUrl } from './urls.ts'
+
+/** The longest wait a Node timer can hold: 2^31 - 1 milliseconds, 24.8 days. */
+const MAX_MS = 2_147_483_647
+const MAX_SECONDS = 2_147_483
+
+/**
+ * Every setting, once: its type, its check and its description. Names, environment variables and the
+ * Config type follow from this table; the defaults and their reasons are in config/default.yaml.
+ */
+export const SCHEMA = {
+  upstream: {
+    apiRoot: nullable(apiRoot()),
+    proxy: secret(nullable(proxyUrl())),
+    caFile: nullable(certificateFile()),
+    userAgent: nullable(comment()),
+    connectTimeoutMs: integer({ min: 1, max: MAX_MS, example: 10_000 }),
+    requestTimeoutMs: integer({ min: 1, max: MAX_MS, example: 60_000 }),
+    archiveTimeoutMs: integer({ min: 1, max: MAX_MS, example: 3_600_000 }),
+    lowSpeedBytesPerSecond: integer({ min: 0, max: 1_000_000_000, example: 1000 }),
+    lowSpeedSeconds: integer({ min: 1, max: MAX_SECONDS, example: 30 }),
+    // JSON is parsed from one string, and V8 holds at most 536,870,888 characters in one.
+    maxJsonBytes: bytes({ min: '1 KB', max: '512 MB', example: '256 MB' }),
+    maxRecordBytes: bytes({ min: '1 KB', max: '512 MB', example: '32 MB' }),
+    maxArchiveBytes: bytes({ min: '1 KB', max: '1 TB', example: '8 GB' }),
+    retries: integer({ min: 0, max: 100, example: 4 }),
+    retryMinMs: integer({ min: 0, max: MAX_MS, example: 500 }),
+    retryMaxMs: integer({ min: 0, max: MAX_MS, example: 30_000 }),
+    retryAfterMaxSeconds: integer({ min: 0, max: MAX_SECONDS, example: 300 }),
+    concurrency: integer({ min: 1, max: 256, example: 16 }),
+  },
+  data: {
+    dir: directory(),
+    tombstoneDays: integer({ min: 0, max: 36_500, example: 30 }),
+    keepRuns: integer({ min: 1, max: 1_000_000, example: 500 }),
+  },
+  osv: {
+    schedule: cronExpression('7 * * * *'),
+    reconcileSchedule: cronExpression('23 3 * * *'),
+    archiveThreshold: integer({ min: 0, max: 10_000_000, example: 250 }),
+    maxSingleFetches: integer({ min: 0, max: 10_000_000, example: 5000 }),
+    maxAgeHours: number({ min: 0.01, max: 87_600, example: 26 }),
+    guardFraction: number({ min: 0, max: 1, example: 0.1 }),
+    guardRecords: integer({ min: 0, max: 10_000_000, example: 20 }),
+  },
+  feeds: {
+    schedule: cronExpression('17 * * * *'),
+    extraPaths: list(externalPath()),
+    maxAgeHours: number({ min: 0.01, max: 87_600, example: 26 }),
+    guardFraction: number({ min: 0, max: 1, example: 0.1 }),
+    guardEntries: integer({ min: 0, max: 10_000_000, example: 20 }),
+  },
+  sync: {
+    jitterSeconds: integer({ min: 0, max: 3600, example: 60 }),
+    catchUp: flag(true),
+  },
+  server: {
+    host: hostName(),
+    port: integer({ min: 0, max: 65_535, example: 8080 }),
+    cacheBytes: bytes({ min: '0 B', max: '1 TB', example: '64 MB' }),
+    cacheMaxAgeSeconds: integer({ min: 0, max: 31_536_000, example: 0 }),
+    keepAliveSeconds: integer({ min: 1, max: 86_400, example: 75 }),
+    maxConnections: integer({ min: 1, max: 1_000_000, example: 4096 }),
+  },
+  log: {
+    level: choice(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], 'info'),
+    format: choice(['auto', 'json', 'pretty'], 'auto'),
+  },
+}
+
+type Section<S> = { readonly [Key in keyof S]: ValueOf<S[Key]> }
+
+/** The whole configuration: checked, paths absolute, sizes in bytes, deep-frozen. Units are in the names. */
+export type Config = { readonly [Name in keyof typeof SCHEMA]: Section<(typeof SCHEMA)[Name]> }

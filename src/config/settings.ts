@@ -1,0 +1,56 @@
+import type { Setting } from './kinds.ts'
+import { SCHEMA } from './schema.ts'
+
+/** A setting with its names: `upstream.apiRoot` in messages, PATCHMIRROR_UPSTREAM_API_ROOT outside. */
+export interface NamedSetting {
+  readonly key: string
+  readonly section: string
+  readonly name: string
+  readonly env: string
+  /** The variable that names a file holding the value; only secrets have one. */
+  readonly fileEnv: string | null
+  readonly setting: Setting<unknown>
+}
+
+/** What every environment variable of ours begins with. */
+export const ENV_PREFIX = 'PATCHMIRROR_'
+
+function nameSetting(section: string, name: string, setting: Setting<unknown>): NamedSetting {
+  const words = `${section}_${name.replace(/[A-Z]/g, (letter) => `_${letter}`)}`
+  const env = ENV_PREFIX + words.toUpperCase()
+  const fileEnv = setting.secret ? `${env}_FILE` : null
+  return { key: `${section}.${name}`, section, name, env, fileEnv, setting }
+}
+
+/** All settings, in the order of the schema. */
+export const SETTINGS: readonly NamedSetting[] = Object.entries(SCHEMA).flatMap(
+  ([section, table]) =>
+    Object.entries<Setting<unknown>>(table).map(([name, setting]) =>
+      nameSetting(section, name, setting),
+    ),
+)
+
+/** The names of the sections, in the order of the schema. */
+export const SECTIONS: readonly string[] = Object.keys(SCHEMA)
+
+/** A setting's documentation, for the manual and for `patchmirror config`. */
+export interface Explanation {
+  readonly key: string
+  readonly env: string
+  readonly fileEnv: string | null
+  readonly secret: boolean
+  readonly allowed: string
+  readonly example: string
+}
+
+/** Lists every setting with its environment variables, what it accepts and an example. */
+export function explainKeys(): Explanation[] {
+  return SETTINGS.map(({ key, env, fileEnv, setting: { secret, allowed, example } }) => ({
+    key,
+    env,
+    fileEnv,
+    secret,
+    allowed,
+    example,
+  }))
+}

@@ -1,0 +1,33 @@
+import { closest, distance } from 'fastest-levenshtein'
+import { type NamedSetting, SECTIONS, SETTINGS } from './settings.ts'
+
+const plain = (name: string): string => name.toLowerCase().replace(/[^a-z\d]/g, '')
+
+function nearest(word: string, candidates: readonly string[]): string | null {
+  const best = closest(word, candidates)
+  return distance(word, best) <= Math.max(1, Math.floor(word.length / 4)) ? best : null
+}
+
+/**
+ * The setting an unknown name most likely meant: the same letters written another way (`api_root`),
+ * the same name in another section, or a misspelling. Takes a dotted key or a variable without its prefix.
+ */
+export function suggestSetting(unknown: string): NamedSetting | null {
+  const word = plain(unknown)
+  const exact = SETTINGS.find(({ key }) => plain(key) === word)
+  if (exact !== undefined) return exact
+  const moved = SETTINGS.find(({ name }) =>
+    ['', ...SECTIONS].some((section) => plain(section + name) === word),
+  )
+  if (moved !== undefined) return moved
+  const key = nearest(
+    word,
+    SETTINGS.map((setting) => plain(setting.key)),
+  )
+  return SETTINGS.find((setting) => plain(setting.key) === key) ?? null
+}
+
+/** The section an unknown one most likely meant. */
+export function suggestSection(unknown: string): string | null {
+  return nearest(plain(unknown), SECTIONS)
+}

@@ -1,0 +1,145 @@
+import { createServer } from 'node:net'
+import { rmSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+import { createAgent } from './agent.ts'
+import { createProgress } from './commands/progress.ts'
+import { isServed, print } from './commands/setup.ts'
+import { describe, exitCodeOf } from './commands/sync.ts'
+import { loadConfig } from './config/load.ts'
+import { exitCode, messageOf } from './errors.ts'
+import { createLog } from './log.ts'
+import { type Sandbox, createSandbox } from './sandbox/server.ts'
+import type { RunReport } from './sync/runner.ts'
+import { VERSION } from './version.ts'
+
+const USAGE = `npm run demo -- [--osv-zip FILE] [--records N] [--once]
+
+Starts a stand-in for the service and a mirror of it, both on loopback, and syncs.
+  --osv-zip FILE  let the stand-in serve this OSV archive (flat {id}.json members)
+  --records N     otherwise: how many records it makes up (default 2000)
+  --once          exit after the first sync`
+
+const FOLDER = 'data/demo'
+
+const PORT = 8080
+
+interface DemoOptions {
+  osvZip: string | undefined
+  records: number
+  once: boolean
+}
+
+function readOptions(): DemoOptions | null {
+  const { values } = parseArgs({
+    options: {
+      'osv-zip': { type: 'string' },
+      records: { type: 'string', default: '2000' },
+      once: { type: 'boolean', default: false },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  })
+  const records = Number(values.records)
+  if (!Number.isSafeInteger(records) || records < 1)
+    throw new Error(`--records ${values.records}: not a count`)
+  return values.help ? null : { osvZip: values['osv-zip'], records, once: values.once }
+}
+
+async function demo({ osvZip, records, once }: DemoOptions): Promise<number> {
+  const folder = isServed(FOLDER) ? `${FOLDER}-${process.pid}` : FOLDER // another demo may run in it
+  rmSync(folder, { recursive: true, force: true })
+  const sandbox = await createSandbox(osvZip === undefined ? { records } : { osvZip })
+  print(
+    `the stand-in for the service listens on ${sandbox.url}, with ${sandbox.feed.ids().length} records`,
+  )
+  const display = createProgress(false)
+  const { config } = loadConfig({
+    env: await environment(sandbox.url, folder),
+    cwd: process.cwd(),
+    requireUpstream: true,
+  })
+  const first = createFirstRuns()
+  const agent = createAgent({
+    config,
+    version: VERSION,
+    log: createLog({ ...config.log, level: 'warn' }),
+    onProgress: display.show,
+    onEnded: first.add,
+  })
+  try {
+    const { url } = await agent.start()
+    const reports = await first.done
+    display.finish()
+    tell(url, reports, sandbox)
+    if (once) return exitCodeOf(reports)
+    print(
+      `\nboth keep running: Ctrl-C ends them. Let the feed live: curl -X POST '${sandbox.url}/-/sandbox/change?n=5'`,
+    )
+    print(
+      `and see it arrive: PATCHMIRROR_UPSTREAM_API_ROOT=${sandbox.url} PATCHMIRROR_DATA_DIR=${folder} npm run patchmirror -- sync`,
+    )
+    await signalled()
+    return 0
+  } finally {
+    await agent.close()
+    await sandbox.close()
+  }
+}
+
+/** The demo's own settings; the user's environment does not reach in. */
+async function environment(upstream: string, folder: string): Promise<Record<string, string>> {
+  return {
+    PATCHMIRROR_UPSTREAM_API_ROOT: upstream,
+    PATCHMIRROR_DATA_DIR: folder,
+    PATCHMIRROR_SERVER_PORT: String((await isFree(PORT)) ? PORT : 0),
+  }
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const probe = createServer()
+    probe.once('error', () => resolve(false))
+    probe.listen(port, '127.0.0.1', () => probe.close(() => resolve(true)))
+  })
+}
+
+/** Collects the first run of each source. */
+function createFirstRuns(): { add: (report: RunReport) => void; done: Promise<RunReport[]> } {
+  const reports = new Map<string, RunReport>()
+  const { promise, resolve } = Promise.withResolvers<RunReport[]>()
+  return {
+    add(report) {
+      if (!reports.has(report.source)) reports.set(report.source, report)
+      if (reports.size === 2) resolve([...reports.values()])
+    },
+    done: promise,
+  }
+}
+
+function tell(url: string, reports: readonly RunReport[], sandbox: Sandbox): void {
+  print('')
+  for (const report of reports) print(describe(report))
+  const id = sandbox.feed.ids().find((candidate) => /^[\w.-]+$/.test(candidate)) ?? ''
+  print(`\nthe mirror serves ${url}; try:
+  curl ${url}/external/osv/all.json
+  curl ${url}/external/osv/${id}.json
+  curl -o all.zip ${url}/external/osv/all.zip
+  curl '${url}/external/patch_feed?ecosystem=debian'
+  curl ${url}/-/status`)
+}
+
+function signalled(): Promise<void> {
+  return new Promise((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve())
+  })
+}
+
+try {
+  const options = readOptions()
+  if (options === null) print(USAGE)
+  else process.exitCode = await demo(options)
+} catch (error) {
+  process.stderr.write(
+    `demo: ${messageOf(error)}\n${error instanceof TypeError ? `\n${USAGE}\n` : ''}`,
+  )
+  process.exitCode = exitCode(error)
+}

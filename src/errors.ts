@@ -1,0 +1,65 @@
+/**
+ * Every failure the program can name. A code says what went wrong; the tables below say what that
+ * means to an HTTP client and to a shell. `cause` keeps the original error for the log.
+ */
+export type ErrorCode =
+  | 'usage' // the command line is wrong
+  | 'config' // a setting is wrong
+  | 'locked' // another process holds the data folder
+  | 'schema' // the database was written by a newer program
+  | 'corrupt' // the database is damaged
+  | 'storage' // the disk is full or not writable
+  | 'upstream_unreachable' // no connection, a reset, a stall, a deadline
+  | 'upstream_status' // an HTTP status that is not an answer
+  | 'upstream_not_found' // 404 or 410
+  | 'upstream_auth' // 401 or 403
+  | 'upstream_shape' // an answer that is not what the contract says
+  | 'upstream_too_large' // an answer over its size cap
+  | 'archive' // a zip that is unsound or hostile
+  | 'proof' // the stored data does not match what the run set out to store
+  | 'not_found' // a local path or id that is not mirrored
+  | 'not_ready' // nothing mirrored yet
+  | 'bad_request' // a local request that makes no sense
+  | 'aborted' // the program is shutting down
+  | 'internal' // a defect of ours
+
+/** An error with a code. `message` is safe to show to an operator: no secrets, no stack. */
+export class MirrorError extends Error {
+  readonly code: ErrorCode
+  constructor(code: ErrorCode, message: string, options?: { cause?: unknown }) {
+    super(message, options)
+    this.name = 'MirrorError'
+    this.code = code
+  }
+}
+
+const EXIT: Partial<Record<ErrorCode, number>> = { usage: 2, config: 2, locked: 2, schema: 2 }
+
+/** Exit codes of the `patchmirror` command: 0 complete, 1 failed, 2 usage or configuration, 3 partial, 4 quarantined. */
+export function exitCode(error: unknown): number {
+  return error instanceof MirrorError ? (EXIT[error.code] ?? 1) : 1
+}
+
+const STATUS: Partial<Record<ErrorCode, number>> = {
+  not_found: 404,
+  not_ready: 503,
+  bad_request: 400,
+  storage: 503,
+  corrupt: 503,
+}
+
+/** HTTP status for an error met while answering a request. Unknown errors are 500 with a fixed text. */
+export function httpStatus(error: unknown): number {
+  return error instanceof MirrorError ? (STATUS[error.code] ?? 500) : 500
+}
+
+/** Text of anything thrown, for a log line or a run row. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
+/** Node's or SQLite's error code (`ENOSPC`, `SQLITE_FULL`), if the thing thrown has one. */
+export function systemCode(error: unknown): string | undefined {
+  if (typeof error !== 'object' || error === null || !('code' in error)) return undefined
+  return typeof error.code === 'string' ? error.code : undefined
+}

@@ -1,0 +1,113 @@
+#!/usr/bin/env node
+import { Command, CommanderError } from 'commander'
+import { AFTER, DESCRIPTION } from './commands/manual.ts'
+import type { GlobalOptions } from './commands/setup.ts'
+import { MirrorError, exitCode, messageOf } from './errors.ts'
+import { VERSION } from './version.ts'
+
+/** The `patchmirror` command line. Each action sets the process's exit code. */
+function createProgram(): Command {
+  const program = new Command('patchmirror')
+    .description(DESCRIPTION)
+    .version(VERSION, '-V, --version', 'print the version')
+    .option('-c, --config <file>', 'settings file; also PATCHMIRROR_CONFIG')
+    .helpOption('-h, --help', 'print this page, or the one of a command')
+    .helpCommand('help [command]', 'print the page of a command')
+    .addHelpText('after', AFTER)
+    .configureHelp({ showGlobalOptions: true })
+    .showHelpAfterError('(run "patchmirror --help" for the commands)')
+    .exitOverride()
+  const json = ['--json', 'print JSON'] as const
+  const add = (name: string, description: string): Command =>
+    program.command(name).description(description).exitOverride()
+
+  // Each command's code is loaded when it is called, so that --help does not wait for the database or the network.
+  add('serve', 'run the daemon: sync on schedule, serve the mirror').action(
+    async (_, command: Command) => {
+      const { serveCommand } = await import('./commands/serve.ts')
+      await finish(serveCommand(global(command)))
+    },
+  )
+  add('sync [source...]', 'sync now: feeds, osv, or all')
+    .option('--full', 'trust nothing that is known: fetch and compare everything')
+    .option('--reconcile', 'find changes that the index does not announce (osv)')
+    .option('--dry-run', 'say what would change, store nothing')
+    .option(...json)
+    .action(async (names: string[], _, command: Command) => {
+      const { syncCommand } = await import('./commands/sync.ts')
+      await finish(syncCommand(names, global(command)))
+    })
+  add('status', 'how fresh everything is')
+    .option(...json)
+    .action(async (_, command: Command) => {
+      const { statusCommand } = await import('./commands/status.ts')
+      await finish(statusCommand(global(command)))
+    })
+  add('runs [run]', 'the run log, or all about one run')
+    .option('--limit <n>', 'how many runs', '20')
+    .option(...json)
+    .action(async (run: string | undefined, _, command: Command) => {
+      const { runsCommand } = await import('./commands/runs.ts')
+      await finish(runsCommand(run, global(command)))
+    })
+  add('approve <run>', 'let in what a quarantined run refused').action(
+    async (run: string, _, command: Command) => {
+      const { approveCommand } = await import('./commands/decide.ts')
+      await finish(approveCommand(run, global(command)))
+    },
+  )
+  add('reject <run>', 'keep refusing what a quarantined run refused').action(
+    async (run: string, _, command: Command) => {
+      const { rejectCommand } = await import('./commands/decide.ts')
+      await finish(rejectCommand(run, global(command)))
+    },
+  )
+  addUpkeep(add, json)
+  return program
+}
+
+type Add = (name: string, description: string) => Command
+
+function addUpkeep(add: Add, json: readonly [string, string]): void {
+  add('verify', 'check every stored byte against its digest')
+    .option('--repair', 'fetch what is damaged again')
+    .option(...json)
+    .action(async (_, command: Command) => {
+      const { verifyCommand } = await import('./commands/verify.ts')
+      await finish(verifyCommand(global(command)))
+    })
+  add('config', 'the settings in force and where each came from')
+    .option(...json)
+    .action(async (_, command: Command) => {
+      const { configCommand } = await import('./commands/config.ts')
+      await finish(configCommand(global(command)))
+    })
+  add('health', 'ask the running daemon whether it is well')
+    .option('--ready', 'whether everything is fresh enough, too')
+    .action(async (_, command: Command) => {
+      const { healthCommand } = await import('./commands/health.ts')
+      await finish(healthCommand(global(command)))
+    })
+}
+
+/** The command's own options and the global ones; each command names the ones it reads. */
+function global(command: Command): GlobalOptions & Record<string, never> {
+  return command.optsWithGlobals()
+}
+
+async function finish(work: number | Promise<number>): Promise<void> {
+  process.exitCode = await work
+}
+
+try {
+  await createProgram().parseAsync()
+} catch (error) {
+  // Commander has printed its own message already; 0 is --help and --version.
+  if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : 2
+  else {
+    process.stderr.write(`patchmirror: ${messageOf(error)}\n`)
+    if (!(error instanceof MirrorError))
+      process.stderr.write(`${error instanceof Error ? (error.stack ?? '') : ''}\n`)
+    process.exitCode = exitCode(error)
+  }
+}

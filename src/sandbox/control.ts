@@ -1,0 +1,117 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Fault } from './fault.ts'
+import type { FaultTiming } from './faults.ts'
+import { type Answer, httpDate } from './negotiate.ts'
+import { jsonAnswer, refusal } from './refusal.ts'
+import { FAULT_KINDS } from './fault.ts'
+import { HOSTILE_KINDS } from './hostile.ts'
+import type { Context } from './handler.ts'
+
+const PREFIX = '/-/sandbox/'
+
+/** Whether a path belongs to the control interface, not to the service. */
+export function isControl(path: string): boolean {
+  return path.startsWith(PREFIX)
+}
+
+/**
+ * Control over HTTP, for a sandbox started as a command: feed commands, faults, requests, state.
+ * Control requests are neither logged nor hit by faults.
+ */
+export async function handleControl(
+  context: Context,
+  request: IncomingMessage,
+  response: ServerResponse,
+  path: string,
+  query: URLSearchParams,
+): Promise<void> {
+  const body = await readBody(request)
+  const answer = control(context, request.method ?? 'GET', path.slice(PREFIX.length), query, body)
+  response.writeHead(answer.status, { ...answer.headers, 'Content-Length': answer.length })
+  response.end(Buffer.concat([...answer.body()]))
+}
+
+function control(
+  context: Context,
+  method: string,
+  name: string,
+  query: URLSearchParams,
+  body: string,
+): Answer {
+  const { feed, faults, requests } = context
+  if (name === 'fault' && method === 'POST') return setFault(context, body)
+  if (name === 'fault' && method === 'DELETE') {
+    faults.clear()
+    return jsonAnswer(200, { cleared: true })
+  }
+  if (name === 'requests' && method === 'GET') return jsonAnswer(200, requests.entries)
+  if (name === 'requests' && method === 'DELETE') {
+    requests.clear()
+    return jsonAnswer(200, { cleared: true })
+  }
+  if (name === 'state' && method === 'GET') return jsonAnswer(200, state(context))
+  const n = Number(query.get('n') ?? 1)
+  if (!Number.isInteger(n) || n < 0) return refusal(400, 'n must be a whole number')
+  const commands: Record<string, () => string[]> = {
+    add: () => feed.add(n),
+    change: () => feed.change(n),
+    'change-silently': () => feed.changeSilently(n),
+    withdraw: () => feed.withdraw(n),
+    remove: () => feed.remove(n),
+    'move-backwards': () => feed.moveBackwards(n),
+    'touch-feeds': () => feed.touchFeeds(),
+    'freeze-archive': () => (feed.freezeArchive(), []),
+    'thaw-archive': () => (feed.thawArchive(), []),
+    'freeze-index': () => (feed.freezeIndex(), []),
+    'thaw-index': () => (feed.thawIndex(), []),
+  }
+  const command = Object.hasOwn(commands, name) ? commands[name] : undefined
+  if (command === undefined) return refusal(404, `no such control: ${name}`)
+  if (method !== 'POST') return refusal(405, 'use POST')
+  return jsonAnswer(200, { ids: command() })
+}
+
+function state({ source }: Context): object {
+  const { index, archive } = source.publisher
+  const shown = (published: typeof index): object => {
+    const { etag, lastModified, size } = published.current()
+    return { etag, lastModified: httpDate(lastModified), size, frozen: published.frozen() }
+  }
+  return { records: source.count(), index: shown(index), archive: shown(archive) }
+}
+
+interface FaultRequest extends FaultTiming {
+  path: string
+  fault: Fault
+}
+
+/** `{"path":"/external/osv/*.json","fault":{"kind":"status","status":503},"times":2}`. */
+function setFault({ faults }: Context, body: string): Answer {
+  const asked = parse(body)
+  if (asked === null) return refusal(400, 'send JSON with "path" and "fault": {"kind": …}')
+  if (!FAULT_KINDS.includes(asked.fault.kind)) {
+    return refusal(400, `unknown fault; known: ${FAULT_KINDS.join(', ')}`)
+  }
+  if (asked.fault.kind === 'archive' && !HOSTILE_KINDS.includes(asked.fault.archive)) {
+    return refusal(400, `unknown archive; known: ${HOSTILE_KINDS.join(', ')}`)
+  }
+  const { path, fault, ...timing } = asked
+  faults.set(path, fault, timing)
+  return jsonAnswer(200, { set: fault.kind })
+}
+
+function parse(body: string): FaultRequest | null {
+  try {
+    const value = JSON.parse(body) as Partial<FaultRequest> | null
+    if (typeof value?.path !== 'string' || typeof value.fault?.kind !== 'string') return null
+    return value as FaultRequest
+  } catch {
+    return null
+  }
+}
+
+async function readBody(request: IncomingMessage): Promise<string> {
+  const parts: Buffer[] = []
+  for await (const part of request) parts.push(part as Buffer) // no encoding is set
+  return Buffer.concat(parts).toString()
+}

@@ -1,0 +1,100 @@
+import type { Fault } from './fault.ts'
+import type { HostileKind } from './hostile.ts'
+import { type PathPattern, matches } from './pattern.ts'
+import type { Resource } from './routes.ts'
+
+/** When a fault strikes: the first `after` matching requests are spared, the next `times` are hit. */
+export interface FaultTiming {
+  /** Default: until cleared. */
+  times?: number
+  /** Default 0. */
+  after?: number
+  /** Only requests of this method; default any. */
+  method?: 'GET' | 'HEAD'
+}
+
+/** One fault that was set: to take it back and to see whether it struck. */
+export interface FaultHandle {
+  clear(): void
+  /** Requests it has hit. */
+  hits(): number
+}
+
+/** Faults per path. A request meets at most one: the oldest that matches, is due and is not used up. */
+export interface Faults {
+  set(path: PathPattern, fault: Fault, timing?: FaultTiming): FaultHandle
+  /** Shorthand for a hostile all.zip. */
+  archive(kind: HostileKind, timing?: FaultTiming): FaultHandle
+  clear(): void
+}
+
+/** What decides whether a fault applies. */
+export interface Met {
+  method: string
+  path: string
+  /** Undefined when the path leads nowhere. */
+  resource: Resource['kind'] | undefined
+  hasRange: boolean
+}
+
+interface Armed {
+  path: PathPattern
+  fault: Fault
+  method: string | undefined
+  spare: number
+  left: number
+  hits: number
+}
+
+/** No faults yet; `take` gives the one that a request meets, and counts it. */
+export function createFaults(): Faults & { take(met: Met): Fault | undefined } {
+  let armed: Armed[] = []
+  const set: Faults['set'] = (path, fault, { times = Infinity, after = 0, method } = {}) => {
+    const entry: Armed = { path, fault, method, spare: after, left: times, hits: 0 }
+    armed.push(entry)
+    return {
+      clear: () => void (armed = armed.filter((other) => other !== entry)),
+      hits: () => entry.hits,
+    }
+  }
+  return {
+    set,
+    archive: (archive, timing) =>
+      set('/external/osv/all.zip', { kind: 'archive', archive }, timing),
+    clear: () => void (armed = []),
+    take(met) {
+      for (const entry of armed) {
+        if (entry.left <= 0 || !applies(entry, met)) continue
+        if (entry.spare > 0) {
+          entry.spare--
+          continue
+        }
+        entry.left--
+        entry.hits++
+        return entry.fault
+      }
+      return undefined
+    },
+  }
+}
+
+function applies({ path, fault, method }: Armed, met: Met): boolean {
+  if (method !== undefined && method !== met.method) return false
+  const only = RESOURCES[fault.kind]
+  if (only !== undefined && only !== met.resource) return false
+  if ((fault.kind === 'wrongRange' || fault.kind === 'ignoreRange') && !met.hasRange) return false
+  return matches(path, met.path)
+}
+
+/** Kinds of fault that make sense for one kind of resource only. */
+const RESOURCES: Partial<Record<Fault['kind'], Resource['kind']>> = {
+  wrongCrc: 'archive',
+  truncatedZip: 'archive',
+  archive: 'archive',
+  shrinkIndex: 'index',
+  ghostIds: 'index',
+  duplicateIds: 'index',
+  notArray: 'index',
+  newerRecords: 'record',
+  staleRecords: 'record',
+}

@@ -1,0 +1,46 @@
+import type { Feed } from './feed.ts'
+
+/** How many records each beat of a living feed touches; absent means none. */
+export interface LivePlan {
+  add?: number
+  change?: number
+  changeSilently?: number
+  withdraw?: number
+  remove?: number
+  moveBackwards?: number
+  touchFeeds?: boolean
+}
+
+/** A running timer mode. */
+export interface Live {
+  stop(): void
+}
+
+const ORDINARY: LivePlan = { add: 2, change: 3, changeSilently: 1, touchFeeds: true }
+
+/** Runs the plan every `intervalMs`; the timer does not keep the process alive. */
+export function startLive(
+  feed: Feed,
+  intervalMs: number,
+  plan: LivePlan = ORDINARY,
+  running: Set<Live>,
+): Live {
+  const beat = (): void => {
+    feed.add(plan.add ?? 0)
+    feed.change(plan.change ?? 0)
+    feed.changeSilently(plan.changeSilently ?? 0)
+    feed.withdraw(plan.withdraw ?? 0)
+    feed.moveBackwards(plan.moveBackwards ?? 0)
+    feed.remove(plan.remove ?? 0)
+    if (plan.touchFeeds === true) feed.touchFeeds()
+  }
+  const timer = setInterval(beat, intervalMs).unref()
+  const live = {
+    stop: () => {
+      clearInterval(timer)
+      running.delete(live)
+    },
+  }
+  running.add(live)
+  return live
+}

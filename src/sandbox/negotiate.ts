@@ -1,0 +1,120 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Representation } from './representation.ts'
+import { slice } from './representation.ts'
+
+/** A response before it is sent. `body` is not called for HEAD. */
+export interface Answer {
+  status: number
+  headers: Record<string, string | number>
+  /** Body bytes; what Content-Length says. */
+  length: number
+  body: () => Iterable<Buffer>
+}
+
+/** What the server offers beyond the plain bytes. */
+export interface Policy {
+  ranges: boolean
+  validators: boolean
+  gzip: boolean
+}
+
+/** Chooses between 200, 206, 304 and 416 for a GET or HEAD (RFC 9110, sections 13 and 14). */
+export function negotiate(
+  method: string,
+  asked: IncomingHttpHeaders,
+  what: Representation,
+  policy: Policy,
+): Answer {
+  const zipped = policy.gzip && acceptsGzip(asked['accept-encoding']) ? what.gzip?.() : undefined
+  const etag = zipped === undefined ? what.etag : what.etag.replace(/"$/, '-gzip"')
+  const headers: Answer['headers'] = {}
+  if (policy.validators) {
+    headers['ETag'] = etag
+    headers['Last-Modified'] = httpDate(what.lastModified)
+  }
+  if (policy.gzip && what.gzip !== undefined) headers['Vary'] = 'Accept-Encoding'
+  if (policy.ranges && what.ranges) headers['Accept-Ranges'] = 'bytes'
+  if (policy.validators && isUnchanged(asked, etag, what.lastModified)) {
+    return { status: 304, headers, length: 0, body: () => [] }
+  }
+  headers['Content-Type'] = what.type
+  if (zipped !== undefined) {
+    headers['Content-Encoding'] = 'gzip'
+    return { status: 200, headers, length: zipped.length, body: () => [zipped] }
+  }
+  const mayRange = method === 'GET' && policy.ranges && what.ranges
+  const ranged = mayRange ? rangeAnswer(asked, what, etag, headers, policy) : undefined
+  return ranged ?? { status: 200, headers, length: what.size, body: what.chunks }
+}
+
+function rangeAnswer(
+  asked: IncomingHttpHeaders,
+  what: Representation,
+  etag: string,
+  headers: Answer['headers'],
+  policy: Policy,
+): Answer | undefined {
+  const range = parseRange(asked.range, what.size)
+  if (range === undefined) return undefined
+  const condition = asked['if-range']
+  if (condition !== undefined) {
+    const holds = condition === etag || condition === httpDate(what.lastModified)
+    if (!holds || !policy.validators) return undefined
+  }
+  if (range === 'unsatisfiable') {
+    headers['Content-Range'] = `bytes */${what.size}`
+    delete headers['Content-Type']
+    return { status: 416, headers, length: 0, body: () => [] }
+  }
+  const { start, end } = range
+  headers['Content-Range'] = `bytes ${start}-${end - 1}/${what.size}`
+  return {
+    status: 206,
+    headers,
+    length: end - start,
+    body: () => slice(what.chunks(), start, end),
+  }
+}
+
+/** A single byte range as [start, end); undefined when there is none to honour. */
+export function parseRange(
+  header: string | undefined,
+  size: number,
+): { start: number; end: number } | 'unsatisfiable' | undefined {
+  const match = /^bytes=\s*(\d*)-(\d*)\s*$/.exec(header ?? '')
+  if (match === null) return undefined
+  const [, first = '', last = ''] = match
+  if (first === '') {
+    if (last === '') return undefined
+    const length = Math.min(Number(last), size)
+    return length === 0 ? 'unsatisfiable' : { start: size - length, end: size }
+  }
+  const start = Number(first)
+  if (last !== '' && Number(last) < start) return undefined
+  if (start >= size) return 'unsatisfiable'
+  return { start, end: last === '' ? size : Math.min(size, Number(last) + 1) }
+}
+
+function isUnchanged(asked: IncomingHttpHeaders, etag: string, lastModified: number): boolean {
+  const tags = asked['if-none-match']
+  if (tags !== undefined) {
+    if (tags.trim() === '*') return true
+    return tags.split(',').some((tag) => tag.trim().replace(/^W\//, '') === etag)
+  }
+  const since = asked['if-modified-since']
+  return since !== undefined && Date.parse(since) >= lastModified
+}
+
+function acceptsGzip(header: string | string[] | undefined): boolean {
+  const codings = String(header ?? '').split(',')
+  return codings.some((coding) => {
+    const [name = '', ...parameters] = coding.split(';').map((part) => part.trim().toLowerCase())
+    const refused = parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter))
+    return (name === 'gzip' || name === '*') && !refused
+  })
+}
+
+/** IMF-fixdate, as HTTP wants it. */
+export function httpDate(time: number): string {
+  return new Date(time).toUTCString()
+}

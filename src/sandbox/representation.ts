@@ -1,0 +1,76 @@
+import { createHash } from 'node:crypto'
+import { gzipSync } from 'node:zlib'
+
+/** What one address serves at one moment: bytes, validators, and its gzip form when it has one. */
+export interface Representation {
+  type: string
+  size: number
+  /** A strong entity tag, quotes included. */
+  etag: string
+  /** Unix time in milliseconds, whole seconds. */
+  lastModified: number
+  /** Whether byte ranges are offered. */
+  ranges: boolean
+  chunks: () => readonly Buffer[]
+  /** The same bytes gzipped; absent where no content coding is offered. */
+  gzip?: () => Buffer
+}
+
+/** Content types of what the service gives out. */
+export const JSON_TYPE = 'application/json'
+export const ZIP_TYPE = 'application/zip'
+
+/** A JSON document as a representation; its gzip form is made once, when first asked for. */
+export function jsonRepresentation(bytes: Buffer, lastModified: number): Representation {
+  let zipped: Buffer | undefined
+  return {
+    type: JSON_TYPE,
+    size: bytes.length,
+    etag: etagOf([bytes]),
+    lastModified,
+    ranges: false,
+    chunks: () => [bytes],
+    gzip: () => (zipped ??= gzipSync(bytes)),
+  }
+}
+
+/** An archive as it is served: ranges yes, gzip no. */
+export function zipRepresentation(chunks: readonly Buffer[], lastModified: number): Representation {
+  return {
+    type: ZIP_TYPE,
+    size: chunks.reduce((sum, chunk) => sum + chunk.length, 0),
+    etag: etagOf(chunks),
+    lastModified,
+    ranges: true,
+    chunks: () => chunks,
+  }
+}
+
+/** The gzip file around a raw deflate stream, without compressing again. */
+export function gzipAround(deflated: Buffer, crc: number, size: number): Buffer {
+  const trailer = Buffer.alloc(8)
+  trailer.writeUInt32LE(crc, 0)
+  trailer.writeUInt32LE(size % 0x1_0000_0000, 4)
+  return Buffer.concat([GZIP_HEADER, deflated, trailer])
+}
+
+const GZIP_HEADER = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3])
+
+/** The chunks' bytes from `start` to `end` (exclusive), without copying. */
+export function* slice(chunks: readonly Buffer[], start: number, end: number): Generator<Buffer> {
+  let at = 0
+  for (const chunk of chunks) {
+    if (at >= end) return
+    if (at + chunk.length > start) {
+      yield chunk.subarray(Math.max(0, start - at), Math.min(chunk.length, end - at))
+    }
+    at += chunk.length
+  }
+}
+
+/** An entity tag that follows from the content: MD5 is enough, nobody is deceived here. */
+export function etagOf(chunks: readonly Buffer[]): string {
+  const hash = createHash('md5')
+  for (const chunk of chunks) hash.update(chunk)
+  return `"${hash.digest('hex')}"`
+}

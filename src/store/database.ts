@@ -1,0 +1,132 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import { MirrorError, messageOf, systemCode } from '../errors.ts'
+import { makeFolder } from './folder.ts'
+import { MIGRATIONS } from './schema.ts'
+
+export type Db = Database.Database
+
+/** The database file of a data folder. */
+export function databasePath(dataDir: string): string {
+  return join(dataDir, 'mirror.db')
+}
+
+/** Folder of the archives that are rebuilt from the database; safe to delete while nothing runs. */
+export function derivedDir(dataDir: string): string {
+  return join(dataDir, 'derived')
+}
+
+/**
+ * Opens the database for writing, creating and migrating it as needed. WAL, so that readers never wait;
+ * `synchronous=NORMAL`: a power cut may lose the last commit, never tear one, and a sync is repeatable.
+ * Throws `schema` for a database of a newer program, `corrupt` for a damaged one, `storage` for an unusable folder.
+ */
+export function openWriter(dataDir: string): Db {
+  return guarded(dataDir, () => {
+    makeFolder(derivedDir(dataDir))
+    const db = new Database(databasePath(dataDir), { timeout: 10_000 })
+    try {
+      db.pragma('journal_mode = WAL')
+      db.pragma('synchronous = NORMAL')
+      db.pragma('cache_size = -8192')
+      db.pragma('journal_size_limit = 67108864')
+      db.pragma('temp_store = FILE')
+      migrate(db)
+      return db
+    } catch (error) {
+      db.close()
+      throw error
+    }
+  })
+}
+
+/** Opens the database read-only. Null when there is none yet, or no writer has brought it to this program's schema yet. */
+export function openReader(dataDir: string): Db | null {
+  if (!existsSync(databasePath(dataDir))) return null
+  return guarded(dataDir, () => {
+    const db = new Database(databasePath(dataDir), { readonly: true, timeout: 5_000 })
+    try {
+      db.pragma('cache_size = -16384')
+      db.pragma('mmap_size = 0') // a mapped file that somebody truncates ends the process by SIGBUS
+      checkVersion(db)
+      if (userVersion(db) === MIGRATIONS.length) return db
+      db.close()
+      return null
+    } catch (error) {
+      db.close()
+      throw error
+    }
+  })
+}
+
+function migrate(db: Db): void {
+  checkVersion(db)
+  const step = db.transaction(() => {
+    const version = userVersion(db) // read under the lock: another process may migrate at the same time
+    if (version >= MIGRATIONS.length) return
+    db.exec(MIGRATIONS[version] ?? '')
+    db.pragma(`user_version = ${version + 1}`)
+  })
+  while (userVersion(db) < MIGRATIONS.length) step.immediate()
+}
+
+function userVersion(db: Db): number {
+  return Number(db.pragma('user_version', { simple: true }))
+}
+
+function checkVersion(db: Db): void {
+  const version = userVersion(db)
+  if (version <= MIGRATIONS.length) return
+  throw new MirrorError(
+    'schema',
+    `the database has schema ${version}, this program knows up to ${MIGRATIONS.length}: ` +
+      'it was written by a newer Patchmirror. Start that version, or use another data folder (data.dir).',
+  )
+}
+
+/** Runs `work` and names SQLite's and the system's storage faults in the program's own terms. */
+export function guarded<T>(dataDir: string, work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    throw nameStorageError(error, dataDir)
+  }
+}
+
+/** A `corrupt` or `storage` error for SQLite's and the file system's own; anything else unchanged. */
+export function nameStorageError(error: unknown, dataDir: string): unknown {
+  const code = systemCode(error)
+  if (code === undefined || error instanceof MirrorError) return error
+  if (code === 'SQLITE_NOTADB' || code.startsWith('SQLITE_CORRUPT')) {
+    return new MirrorError(
+      'corrupt',
+      `${databasePath(dataDir)} is damaged (${messageOf(error)}). ` +
+        'Run "patchmirror verify --repair": it keeps what is sound and fetches the rest again.',
+      { cause: error },
+    )
+  }
+  const fault =
+    STORAGE_FAULTS[code] ?? (code.startsWith('SQLITE_IOERR') ? 'cannot be read or written' : null)
+  if (fault === null) return error
+  return new MirrorError('storage', `the data folder ${dataDir} ${fault} (${messageOf(error)})`, {
+    cause: error,
+  })
+}
+
+const STORAGE_FAULTS: Partial<Record<string, string>> = {
+  SQLITE_FULL: 'is full: free some space, the next run goes on from here',
+  ENOSPC: 'is full: free some space, the next run goes on from here',
+  EDQUOT: 'is over its quota',
+  SQLITE_READONLY: 'is not writable',
+  SQLITE_READONLY_DIRECTORY: 'is not writable',
+  SQLITE_READONLY_DBMOVED: 'was moved or deleted while in use',
+  SQLITE_CANTOPEN: 'cannot be opened: it must be a folder that this user may write',
+  SQLITE_BUSY: 'is busy: another process writes to it; try again when it has finished',
+  EACCES: 'is not accessible to this user',
+  EPERM: 'is not accessible to this user',
+  EROFS: 'is on a read-only file system',
+  ENOTDIR: 'is not a folder',
+  EEXIST: 'is not a folder',
+  ENOENT: 'cannot be created, or is not there any more',
+}

@@ -1,0 +1,88 @@
+import type { Db } from './database.ts'
+import type { SourceName } from './runs.ts'
+
+/** A whole JSON document served at one path: the index, the patch feed, the system matrix, an extra feed. */
+export interface Document {
+  path: string
+  source: SourceName
+  /** A gzip member of upstream's bytes; null when upstream answered 404. */
+  body: Buffer | null
+  /** Bytes of the content. */
+  size: number
+  sha256: Buffer
+  /** Last-Modified, unix seconds; only ever moves forward. */
+  changed: number
+  /** Packages or records inside. */
+  entries: number
+}
+
+/** Upstream's validators for what is held, and its own bytes where the mirror serves different ones. */
+export interface UpstreamState {
+  etag: string | null
+  lastModified: string | null
+  body: Buffer | null
+}
+
+/** Reads of whole documents and of upstream's validators for them; usable on any connection. */
+export function createDocumentReader(db: Db) {
+  const read = db.prepare<[string], Document>(
+    'SELECT path, source, body, size, sha256, changed, entries FROM document WHERE path = ?',
+  )
+  const list = db.prepare<[string], Omit<Document, 'body'> & { present: number }>(
+    'SELECT path, source, present, size, sha256, changed, entries FROM document WHERE source = ? ORDER BY path',
+  )
+  const state = db.prepare<[string], UpstreamState>(
+    'SELECT etag, last_modified AS lastModified, body FROM upstream_state WHERE path = ?',
+  )
+  return {
+    readDocument: (path: string): Document | null => read.get(path) ?? null,
+    /** All documents of a source by path, without their bodies. */
+    listDocuments: (source: SourceName) =>
+      list.all(source).map(({ present, ...row }) => ({ ...row, present: present === 1 })),
+    readUpstreamState: (path: string): UpstreamState | null => state.get(path) ?? null,
+  }
+}
+
+/**
+ * Writes of whole documents; each is one statement, to be called inside a transaction of the
+ * caller's.
+ */
+export function createDocumentWriter(db: Db) {
+  const write = db.prepare(
+    `INSERT INTO document (path, source, present, body, size, sha256, changed, entries)
+     VALUES (@path, @source, @body IS NOT NULL, @body, @size, @sha256, @changed, @entries)
+     ON CONFLICT (path) DO UPDATE SET source = @source, present = @body IS NOT NULL, body = @body, size = @size,
+       sha256 = @sha256, changed = @changed, entries = @entries`,
+  )
+  const remove = db.prepare('DELETE FROM document WHERE path = ?')
+  const writeState = db.prepare(
+    `INSERT INTO upstream_state (path, etag, last_modified, body) VALUES (@path, @etag, @lastModified, @body)
+     ON CONFLICT (path) DO UPDATE SET etag = @etag, last_modified = @lastModified, body = @body`,
+  )
+  const removeState = db.prepare('DELETE FROM upstream_state WHERE path = ?')
+  return {
+    ...createDocumentReader(db),
+    replaceDocument: (document: Document): void => {
+      write.run(document)
+    },
+    /** Forgets a document and its validators, as when a path leaves the settings. */
+    removeDocument: (path: string): void => {
+      remove.run(path)
+      removeState.run(path)
+    },
+    replaceUpstreamState: (path: string, state: UpstreamState): void => {
+      writeState.run({ path, ...state })
+    },
+  }
+}
+
+/**
+ * The Last-Modified of a new version, unix seconds: upstream's own date when that moves forward and is not
+ * in the future, else as little forward as possible. Importers compare it with what they saw last, so it
+ * must move at every change, removals included.
+ */
+export function nextChanged(previous: number | null, upstream: number | null, now: number): number {
+  const nowSeconds = Math.floor(now / 1000)
+  const candidate = Math.min(upstream ?? nowSeconds, nowSeconds)
+  return previous === null ? candidate : Math.max(candidate, previous + 1)
+}

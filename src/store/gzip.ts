@@ -1,0 +1,61 @@
+import { crc32, gunzipSync } from 'node:zlib'
+
+const HEADER = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255])
+const FRAME = HEADER.length + 8
+
+/** Builds a gzip member around a raw deflate stream: no recompression. Sizes in bytes of the content. */
+export function gzipMember(
+  deflated: Uint8Array,
+  contentCrc32: number,
+  contentSize: number,
+): Buffer {
+  const member = Buffer.allocUnsafe(deflated.length + FRAME)
+  HEADER.copy(member)
+  member.set(deflated, HEADER.length)
+  member.writeUInt32LE(contentCrc32, member.length - 8)
+  member.writeUInt32LE(contentSize >>> 0, member.length - 4)
+  return member
+}
+
+/** The raw deflate stream inside a member that `gzipMember` built; a view. */
+export function deflatedOf(member: Buffer): Buffer {
+  return member.subarray(HEADER.length, member.length - 8)
+}
+
+/** The content of a stored member. Throws when it does not inflate to exactly `size` bytes. */
+export function contentOf(member: Buffer, size: number): Buffer {
+  const content = gunzipSync(member, {
+    chunkSize: Math.max(64, size + 16),
+    maxOutputLength: size + 16,
+  })
+  if (content.length !== size)
+    throw new Error(`stored body inflates to ${content.length} bytes, not ${size}`)
+  return content
+}
+
+/** A member around content that is deflated here, with `deflate` from the archive layer. */
+export function packContent(
+  content: Uint8Array,
+  deflate: (content: Uint8Array) => Uint8Array,
+): Buffer {
+  return gzipMember(deflate(content), crc32(content), content.length)
+}
+
+/**
+ * The member to store for a whole document: upstream's own gzip body when it is one plain member of exactly this
+ * content (its size field says so), else one made here.
+ */
+export function documentMember(
+  content: Uint8Array,
+  gzip: Buffer | null,
+  deflate: (content: Uint8Array) => Uint8Array,
+): Buffer {
+  const usable =
+    gzip !== null && gzip.length > FRAME && gzip.readUInt32LE(gzip.length - 4) === content.length
+  return usable ? gzip : packContent(content, deflate)
+}
+
+/** The size that a member says its content has, in bytes. */
+export function sizeOf(member: Buffer): number {
+  return member.readUInt32LE(member.length - 4)
+}

@@ -1,0 +1,84 @@
+import { type Db, guarded, openReader } from './database.ts'
+import { createDocumentReader } from './documents.ts'
+import { createOsvReader } from './osv.ts'
+import { createQuarantineReader } from './quarantine.ts'
+import { createRunReader } from './runs.ts'
+import { createSnapshotReader } from './snapshots.ts'
+
+/** Everything that can be read, on one connection. */
+export function createReads(db: Db) {
+  return {
+    ...createOsvReader(db),
+    ...createDocumentReader(db),
+    ...createSnapshotReader(db),
+    ...createRunReader(db),
+    ...createQuarantineReader(db),
+  }
+}
+
+export type Reads = ReturnType<typeof createReads>
+
+/** The serving side of the database: a pin on one moment, and a look at now. */
+export interface PinnedReads {
+  /** Reads of one moment: a read transaction is held open, so index, records and archive belong together. */
+  readonly pinned: Reads
+  /** Reads of now, for the run log and the status. */
+  readonly live: Reads
+  /** Moves the pin to now if anything was committed since, by this process or another. True when it moved. */
+  refresh(): boolean
+  /**
+   * Takes the same moment anew. After a checkpoint this lets go of the write-ahead log, so that the next commit
+   * begins it from the start instead of making it longer.
+   */
+  repin(): void
+  close(): void
+}
+
+/**
+ * Opens the two read-only connections of the serving side. The pin is what makes "only whole snapshots" hold
+ * between two statements; it is moved in microseconds and never waits for a writer (WAL).
+ */
+export function openPinnedReads(dataDir: string): PinnedReads | null {
+  const pin = openReader(dataDir)
+  const now = openReader(dataDir)
+  if (pin === null || now === null) return null
+  const close = (): void => {
+    pin.close()
+    now.close()
+  }
+  return guarded(dataDir, () => {
+    try {
+      return { ...pinReads(pin, now), close }
+    } catch (error) {
+      close()
+      throw error
+    }
+  })
+}
+
+function pinReads(pin: Db, now: Db): Omit<PinnedReads, 'close'> {
+  const version = now.prepare<[], number>('PRAGMA data_version').pluck()
+  const take = pin.prepare('SELECT 1 FROM snapshot LIMIT 1')
+  let seen = version.get()
+  const hold = (): void => {
+    if (pin.inTransaction) pin.exec('COMMIT')
+    pin.exec('BEGIN')
+    take.get() // a deferred transaction takes its moment at the first read
+  }
+  hold()
+  return {
+    pinned: createReads(pin),
+    live: createReads(now),
+    refresh() {
+      const current = version.get()
+      if (current === seen) return false
+      hold()
+      seen = current // only now: a move that failed is tried again
+      return true
+    },
+    repin() {
+      if (version.get() !== seen) return // something new was committed: refresh will move the pin
+      hold()
+    },
+  }
+}

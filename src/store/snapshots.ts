@@ -1,0 +1,59 @@
+import type { Db } from './database.ts'
+import type { SourceName } from './runs.ts'
+
+/** The state of one source that readers see, published in one transaction. */
+export interface Snapshot {
+  source: SourceName
+  /** Digest of everything it serves, hex; equal id means equal bytes on every path, on any mirror. */
+  id: string
+  /** Counts up from 1 on this mirror. */
+  sequence: number
+  runId: number
+  /** Unix milliseconds. */
+  publishedAt: number
+  /** Upstream's date of what it holds, unix milliseconds; later runs may confirm it anew. */
+  asOf: number
+  records: number
+  whole: boolean
+}
+
+interface Row {
+  source: SourceName
+  id: string
+  sequence: number
+  runId: number
+  publishedAt: number
+  asOf: number
+  records: number
+  whole: number
+}
+
+/** Reads of what is published; usable on any connection. */
+export function createSnapshotReader(db: Db) {
+  const read = db.prepare<[string], Row>(
+    `SELECT source, id, sequence, run_id AS runId, published_at AS publishedAt, as_of AS asOf, records, whole
+     FROM snapshot WHERE source = ?`,
+  )
+  return {
+    readSnapshot(source: SourceName): Snapshot | null {
+      const row = read.get(source)
+      return row === undefined ? null : { ...row, whole: row.whole === 1 }
+    },
+  }
+}
+
+/** Publishes; the sequence counts up only when the snapshot's id changes. */
+export function createSnapshotWriter(db: Db) {
+  const write = db.prepare(
+    `INSERT INTO snapshot (source, id, sequence, run_id, published_at, as_of, records, whole)
+     VALUES (@source, @id, 1, @runId, @publishedAt, @asOf, @records, @whole)
+     ON CONFLICT (source) DO UPDATE SET id = @id, sequence = sequence + (id <> @id), run_id = @runId,
+       published_at = @publishedAt, as_of = @asOf, records = @records, whole = @whole`,
+  )
+  return {
+    ...createSnapshotReader(db),
+    replaceSnapshot(snapshot: Omit<Snapshot, 'sequence'>): void {
+      write.run({ ...snapshot, whole: snapshot.whole ? 1 : 0 })
+    },
+  }
+}

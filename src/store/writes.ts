@@ -1,0 +1,70 @@
+import { type Db, openWriter } from './database.ts'
+import { createDocumentWriter } from './documents.ts'
+import { createOsvWriter } from './osv.ts'
+import { createQuarantineWriter } from './quarantine.ts'
+import { createRunWriter } from './runs.ts'
+import { createSnapshotWriter } from './snapshots.ts'
+import { createStaging } from './staging.ts'
+
+/**
+ * The writing side of the database: one connection of one thread. Whatever writes does so through `exclusive`
+ * or `transaction`, which queue: two sources may sync at the same time, but they commit one after the other.
+ */
+export function openWrites(dataDir: string) {
+  const db = openWriter(dataDir)
+  const queue = createQueue()
+  return {
+    ...createOsvWriter(db),
+    ...createDocumentWriter(db),
+    ...createSnapshotWriter(db),
+    ...createRunWriter(db),
+    ...createQuarantineWriter(db),
+    staging: createStaging(db),
+    /** Runs single statements that must not fall into another source's open transaction. */
+    exclusive: <T>(work: () => T): Promise<T> => queue(() => Promise.resolve(work())),
+    /** Commits when `work` resolves with `commit: true`; rolls back when it says false or throws. */
+    transaction: <T extends { commit: boolean }>(work: () => Promise<T>): Promise<T> =>
+      queue(() => inTransaction(db, work)),
+    /**
+     * Copies the write-ahead log into the database file, as far as no reader still needs it; never waits, never
+     * throws: with a transaction open or the disk full it is left to the next time.
+     */
+    checkpoint: (): void => {
+      if (db.inTransaction) return
+      try {
+        db.pragma('wal_checkpoint(PASSIVE)')
+      } catch {
+        // What is committed is safe in the log; whatever is wrong here meets the next run, which tells.
+      }
+    },
+    close: (): void => {
+      db.close()
+    },
+  }
+}
+
+export type Writes = ReturnType<typeof openWrites>
+
+async function inTransaction<T extends { commit: boolean }>(
+  db: Db,
+  work: () => Promise<T>,
+): Promise<T> {
+  db.exec('BEGIN IMMEDIATE')
+  try {
+    const result = await work()
+    db.exec(result.commit ? 'COMMIT' : 'ROLLBACK')
+    return result
+  } catch (error) {
+    if (db.inTransaction) db.exec('ROLLBACK') // a full disk may have rolled back already
+    throw error
+  }
+}
+
+function createQueue(): <T>(work: () => Promise<T>) => Promise<T> {
+  let last: Promise<unknown> = Promise.resolve()
+  return (work) => {
+    const turn = last.then(work, work)
+    last = turn.catch(() => undefined) // the caller has the error; the queue goes on
+    return turn
+  }
+}

@@ -1,0 +1,40 @@
+import type { Config } from '../config/schema.ts'
+import type { RunFacts, RunKind, RunOutcome, SourceName } from '../store/runs.ts'
+import type { Writes } from '../store/writes.ts'
+import type { Session } from '../upstream/client.ts'
+
+/** How far a run is. `total` null: unknown. */
+export interface Progress {
+  source: SourceName
+  phase: 'index' | 'archive' | 'ranges' | 'records' | 'ingest' | 'publish' | 'feeds'
+  unit: 'bytes' | 'records' | 'documents'
+  done: number
+  total: number | null
+}
+
+/** What a source's policy works with. Everything it needs comes in here, the clock too. */
+export interface SyncContext {
+  config: Config
+  store: Writes
+  session: Session
+  runId: number
+  kind: RunKind
+  /** Ignore what is known of upstream and compare everything anew. */
+  full: boolean
+  /** Look and report, store nothing. */
+  dryRun: boolean
+  /** Ids whose stored bytes are damaged: taken anew whatever their checksums say. */
+  doubted: ReadonlySet<string>
+  now: () => number
+  progress: (progress: Progress) => void
+  /** Facts for the run row; filled as the run goes, so that a failed run tells what it knew. */
+  facts: RunFacts
+}
+
+/** How a source's run ended, when it did not throw. */
+export interface SyncResult {
+  outcome: RunOutcome
+  /** Upstream's clock when it confirmed what is held now; null when it did not. */
+  asOf: number | null
+  message: string
+}

@@ -1,0 +1,106 @@
+import { readdirSync } from 'node:fs'
+import { derivedDir } from '../store/database.ts'
+import { OSV_INDEX } from '../upstream/osv.ts'
+import type { SyncContext, SyncResult } from './context.ts'
+import { sweepArchives } from './osv-build.ts'
+import { type OsvPlan, planOsv } from './osv-plan.ts'
+import { proveHeld } from './osv-proof.ts'
+import { type ListedIndex, publishOsv } from './osv-publish.ts'
+
+/** One transaction: what was fetched, what is gone, and the state that describes it. All or nothing. */
+export async function commit(
+  context: SyncContext,
+  listed: ListedIndex,
+  plan: OsvPlan,
+  fill: () => Promise<Map<string, string>>,
+): Promise<SyncResult> {
+  const { store, facts, config } = context
+  const previous = store.readArchive()?.file
+  const dir = derivedDir(config.data.dir)
+  const before = readdirSync(dir)
+  try {
+    const result = await store.transaction(() => apply(context, listed, plan, fill))
+    sweepArchives(dir, [store.readArchive()?.file ?? '', previous ?? ''])
+    facts['records'] = result.records
+    return outcomeOf(context, listed, plan, result.lacking)
+  } catch (error) {
+    sweepArchives(dir, before) // an archive that nobody will serve must not fill the disk
+    throw error
+  }
+}
+
+async function apply(
+  context: SyncContext,
+  listed: ListedIndex,
+  plan: OsvPlan,
+  fill: () => Promise<Map<string, string>>,
+): Promise<{ commit: boolean; lacking: Map<string, string>; records: number }> {
+  const { store, runId, now } = context
+  const lacking = await fill()
+  const changed = Math.floor(now() / 1000)
+  store.staging.eachStaged((record) => store.updateRecord(record, changed))
+  store.staging.clear()
+  for (const id of plan.removed) store.removeRecord(id, runId, now())
+  context.progress({ source: 'osv', phase: 'publish', unit: 'records', done: 0, total: null })
+  const published = await publishOsv(context, listed, lacking.size === 0)
+  return { commit: true, lacking, ...published }
+}
+
+/** How the run that committed this ends: `complete` only when nothing is lacking. */
+export function outcomeOf(
+  context: SyncContext,
+  listed: ListedIndex,
+  plan: OsvPlan,
+  lacking: Map<string, string>,
+): SyncResult {
+  const { facts } = context
+  const { added, changed, removed } = plan
+  const moved = `${added.length} added, ${changed.length} changed, ${removed.length} removed`
+  const silent = Number(facts['silentChanges'] ?? 0)
+  const told = silent > 0 ? `${moved}, ${silent} silent` : moved
+  if (lacking.size === 0) return { outcome: 'complete', asOf: listed.asOf, message: told }
+  facts['lacking'] = lacking.size
+  facts['lackingIds'] = [...lacking].slice(0, 20).map(([id, why]) => `${id}: ${why}`)
+  return {
+    outcome: 'partial',
+    asOf: listed.asOf,
+    message: `${told}; ${lacking.size} could not be had`,
+  }
+}
+
+/** Same set as held: at most upstream's validators are new. */
+export async function confirm(context: SyncContext, listed: ListedIndex): Promise<SyncResult> {
+  const { store } = context
+  const held = store.readDocument(OSV_INDEX)
+  const whole = store.readSnapshot('osv')?.whole === true
+  if (!whole || held?.sha256.equals(listed.index.sha256) !== true) {
+    // Equal as a set but not as text: other order or spacing. Serve upstream's bytes. Or what was lacking is not
+    // listed any more: the snapshot is whole now and shall say so.
+    return commit(context, listed, planOsv(store, listed.index), () =>
+      Promise.resolve(new Map<string, string>()),
+    )
+  }
+  const state = store.readUpstreamState(OSV_INDEX)
+  if (state?.etag !== listed.etag || state.lastModified !== listed.lastModified) {
+    const { etag, lastModified } = listed
+    await store.exclusive(() =>
+      store.replaceUpstreamState(OSV_INDEX, { etag, lastModified, body: null }),
+    )
+  }
+  return unchanged(context, 'nothing changed', listed.asOf)
+}
+
+/** Nothing is written but the end of a quarantine: upstream is back at what is held, so what it refused is past. */
+export async function unchanged(
+  context: SyncContext,
+  message: string,
+  asOf?: number,
+): Promise<SyncResult> {
+  const { store, facts, dryRun, now } = context
+  proveHeld(context)
+  if (!dryRun && store.listOpenQuarantines().some(({ path }) => path === OSV_INDEX)) {
+    await store.exclusive(() => store.supersedeQuarantines(OSV_INDEX, now()))
+  }
+  const confirmed = asOf ?? (typeof facts['asOf'] === 'number' ? facts['asOf'] : null)
+  return { outcome: 'complete', asOf: confirmed, message }
+}

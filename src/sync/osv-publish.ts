@@ -1,0 +1,126 @@
+import { createHash } from 'node:crypto'
+import { join } from 'node:path'
+import { MirrorError } from '../errors.ts'
+import { derivedDir } from '../store/database.ts'
+import { nextChanged } from '../store/documents.ts'
+import { contentOf, packContent, sizeOf } from '../store/gzip.ts'
+import { OSV_INDEX } from '../upstream/osv.ts'
+import { deflate } from '../zip/member.ts'
+import { countMembers } from '../zip/reader.ts'
+import type { SyncContext } from './context.ts'
+import { type BuiltArchive, buildArchive } from './osv-build.ts'
+import { type OsvIndex, listedStamp, narrowIndex } from './osv-index.ts'
+
+/** Upstream's index as this run has it: its entries, and what came with it. */
+export interface ListedIndex {
+  index: OsvIndex
+  /** Upstream confirmed it: it is the one that the snapshot held was made from. */
+  held: boolean
+  /** Its bytes, as a gzip member. */
+  gzip: Buffer
+  etag: string | null
+  lastModified: string | null
+  /** Upstream's date when it gave or confirmed it, unix milliseconds. */
+  asOf: number
+}
+
+/**
+ * Turns what the open transaction holds into a snapshot: the index to serve, the archive rebuilt from the stored
+ * streams, and the proof that index ids = stored ids = archive members. Throws `proof` when they are not.
+ */
+export async function publishOsv(
+  context: SyncContext,
+  listed: ListedIndex,
+  whole: boolean,
+): Promise<{ snapshot: string; records: number }> {
+  const { store, config, runId, now } = context
+  const dir = derivedDir(config.data.dir)
+  const listedIds = whole ? listed.index.ids.size : store.countRecords()
+  const built = buildArchive(store, dir, (id) => listed.index.ids.get(id) !== undefined)
+  await prove(join(dir, built.file), built.members, listedIds)
+  const served = whole ? listedIndex(listed) : narrowedIndex(context, listed)
+  const changed = replaceIndex(context, listed, served, built.members)
+  replaceArchive(context, built, changed)
+  const snapshot = createHash('sha256')
+    .update(served.sha256)
+    .update(built.sha256, 'hex')
+    .digest('hex')
+  store.replaceUpstreamState(OSV_INDEX, {
+    etag: listed.etag,
+    lastModified: listed.lastModified,
+    body: whole ? null : listed.gzip,
+  })
+  store.replaceSnapshot({
+    source: 'osv',
+    id: snapshot,
+    runId,
+    publishedAt: now(),
+    asOf: listed.asOf,
+    records: built.members,
+    whole,
+  })
+  store.forgetTombstones(now() - config.data.tombstoneDays * 86_400_000)
+  store.supersedeQuarantines(OSV_INDEX, now())
+  return { snapshot, records: built.members }
+}
+
+/** The index to serve: its bytes as a gzip member, their size and digest. */
+interface ServedIndex {
+  body: Buffer
+  size: number
+  sha256: Buffer
+}
+
+function listedIndex({ index, gzip }: ListedIndex): ServedIndex {
+  return { body: gzip, size: sizeOf(gzip), sha256: index.sha256 }
+}
+
+/** Index and records cannot disagree: each entry says what is held, and what is not held is not listed. */
+function narrowedIndex({ store }: SyncContext, { index, gzip }: ListedIndex): ServedIndex {
+  const bytes = narrowIndex(contentOf(gzip, sizeOf(gzip)), (id) => {
+    const held = store.readEntry(id)
+    if (held === null) return false
+    return held.modified === listedStamp(index, id) ? true : { modified: held.modified }
+  })
+  const sha256 = createHash('sha256').update(bytes).digest()
+  return { body: packContent(bytes, deflate), size: bytes.length, sha256 }
+}
+
+function replaceIndex(
+  { store, now, kind }: SyncContext,
+  listed: ListedIndex,
+  served: ServedIndex,
+  entries: number,
+): number {
+  const previous = store.readDocument(OSV_INDEX)
+  const same = previous?.sha256.equals(served.sha256) === true
+  if (same && kind !== 'repair') return previous.changed
+  const upstream = Date.parse(listed.lastModified ?? '')
+  const seconds = Number.isNaN(upstream) ? null : Math.floor(upstream / 1000)
+  const changed = same ? previous.changed : nextChanged(previous?.changed ?? null, seconds, now())
+  store.replaceDocument({ path: OSV_INDEX, source: 'osv', ...served, changed, entries })
+  return changed
+}
+
+function replaceArchive(
+  { store, now }: SyncContext,
+  built: BuiltArchive,
+  indexChanged: number,
+): void {
+  const previous = store.readArchive()
+  if (previous?.sha256 === built.sha256) return
+  const changed = nextChanged(previous?.changed ?? null, indexChanged, now())
+  const { file, size, crc32c: crc, sha256 } = built
+  store.replaceArchive({ file, size, crc32c: crc, sha256, changed })
+}
+
+/** Reads the archive's end back from the disk: what was written is what a client will find. */
+async function prove(path: string, stored: number, listed: number): Promise<void> {
+  const members = await countMembers(path)
+  if (members === stored && stored === listed) return
+  throw new MirrorError(
+    'proof',
+    `the index lists ${listed} records, ${stored} are stored and the archive has ${members}; nothing was published: ` +
+      'run "patchmirror verify --repair"',
+  )
+}

@@ -1,0 +1,92 @@
+import { hash } from 'node:crypto'
+import { crc32 } from 'node:zlib'
+import { messageOf } from '../errors.ts'
+import { gzipMember } from '../store/gzip.ts'
+import type { RecordToStore } from '../store/osv.ts'
+import { deflate } from '../zip/member.ts'
+import { refuseCostly } from './json-cost.ts'
+
+/** What a record says of itself; the rest of it is none of the mirror's business. */
+export interface RecordIdentity {
+  modified: string | null
+}
+
+/** A name in an archive has at most 65,535 bytes, `.json` included. */
+const MAX_ID_BYTES = 65_530
+
+/**
+ * Why an id cannot be mirrored, or null when it can: `{id}.json` must be a file name that whoever unpacks `all.zip`
+ * can trust, and a text that UTF-8 can hold.
+ */
+export function unstorable(id: string): string | null {
+  if (!id.isWellFormed() || id.includes('\0')) return 'its id is no text that a file name can hold'
+  if (Buffer.byteLength(id) > MAX_ID_BYTES) return 'its id is too long for a file name'
+  if (id === 'all') return 'its path is the index'
+  const leaves = id.startsWith('/') || id.includes('\\') || /^[A-Za-z]:/.test(id)
+  const parts = `${id}.json`.split('/')
+  return leaves || parts.includes('..') ? 'its id is not a safe relative path' : null
+}
+
+/** Parses a record and checks that it is the one asked for. A string is the reason why it is refused. */
+export function identify(content: Buffer, id: string): RecordIdentity | string {
+  const costly = refuseCostly(content)
+  if (costly !== null) return costly
+  let value: unknown
+  try {
+    value = JSON.parse(content.toString('utf8'))
+  } catch (error) {
+    return `not JSON (${messageOf(error).slice(0, 100)})`
+  }
+  if (typeof value !== 'object' || value === null || !('id' in value))
+    return 'no OSV record: it has no id'
+  if (value.id !== id) return `its id is ${JSON.stringify(value.id).slice(0, 100)}`
+  const modified = 'modified' in value && typeof value.modified === 'string' ? value.modified : null
+  return { modified }
+}
+
+/**
+ * How a record's own stamp stands to the index's. Stamps are texts of differing precision, and an index may be
+ * day-granular: then only the day counts. What cannot be read as dates, or is equal as text, is `same`.
+ */
+export function compareStamps(own: string | null, listed: string): 'older' | 'same' | 'newer' {
+  if (own === null || own === listed) return 'same'
+  const dayGranular = /^\d{4}-\d\d-\d\d(T00:00:00(\.0+)?(Z|[+-]00:00))?$/.test(listed)
+  const a = Date.parse(dayGranular ? own.slice(0, 10) : own)
+  const b = Date.parse(dayGranular ? listed.slice(0, 10) : listed)
+  if (Number.isNaN(a) || Number.isNaN(b) || a === b) return 'same'
+  return a < b ? 'older' : 'newer'
+}
+
+/** A record as it came out of an archive, its deflate stream kept. */
+export function fromArchive(
+  id: string,
+  modified: string,
+  member: { content: Buffer; deflated: Buffer; crc32: number },
+  asOf: number | null,
+): RecordToStore {
+  const { content, deflated } = member
+  return {
+    id,
+    modified,
+    crc32: member.crc32,
+    size: content.length,
+    sha256: hash('sha256', content, 'buffer'),
+    body: gzipMember(deflated, member.crc32, content.length),
+    asOf,
+  }
+}
+
+/** A record as it was fetched singly. */
+export function fromAnswer(
+  id: string,
+  modified: string,
+  content: Buffer,
+  asOf: number,
+): RecordToStore {
+  return fromArchive(
+    id,
+    modified,
+    { content, deflated: deflate(content), crc32: crc32(content) },
+    asOf,
+  )
+}

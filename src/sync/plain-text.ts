@@ -1,0 +1,14 @@
+/** Longest text of upstream's that a run row or a log line repeats. */
+const MAX_LENGTH = 300
+
+/**
+ * A text of upstream's making, fit for a run row, a log and a terminal: control characters escaped, cut to
+ * `longest` characters (300). An id may be megabytes long, or hold a terminal's escape sequences.
+ */
+export function plainText(text: string, longest = MAX_LENGTH): string {
+  const cut = text.length > longest ? `${text.slice(0, longest)}…` : text
+  return cut.replace(/[\p{Cc}\p{Cf}\p{Cs}]/gu, (character) => {
+    const code = character.codePointAt(0) ?? 0
+    return `\\u${code.toString(16).padStart(4, '0')}`
+  })
+}

@@ -1,0 +1,142 @@
+import { Worker } from 'node:worker_threads'
+import type { Config } from '../config/schema.ts'
+import { MirrorError, messageOf } from '../errors.ts'
+import type { RunKind, RunTrigger, SourceName } from '../store/runs.ts'
+import type { Progress } from './context.ts'
+import type { RunReport, RunRequest } from './runner.ts'
+import type { FromWorker, ToWorker, WorkerStart } from './worker.ts'
+
+/** The sync thread as the rest of the program sees it. */
+export interface SyncThread {
+  /**
+   * Asks for a run. A source runs once at a time: while it runs, further requests coalesce into one more run
+   * after it, of the more thorough kind.
+   */
+  requestSync(source: SourceName, kind: RunKind, trigger: RunTrigger): void
+  checkpoint(): void
+  /** Ends the run in flight (nothing of it is committed) and the thread. */
+  stop(): Promise<void>
+}
+
+/** What the thread is started with, and whom it tells. */
+export interface SyncThreadDeps {
+  config: Config
+  version: string
+  onEnded(report: RunReport): void
+  /** A run that could not even start, or the thread itself failing; `request` null then. */
+  onFailed(request: RunRequest | null, message: string): void
+  onProgress(progress: Progress): void
+  /** The log is in the database file: readers should take their moment anew. */
+  onCheckpoint(): void
+}
+
+/** The worker file beside this one: `.ts` when run from source, `.js` when built. */
+function workerUrl(): URL {
+  return new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url)
+}
+
+/** A thread that died is replaced after this long: long enough not to spin, short enough not to be missed. */
+const RESTART_MS = 5_000
+
+/** Starts the sync thread. Rejects when it cannot open the data folder; later deaths are told and mended. */
+export async function startSyncThread(deps: SyncThreadDeps): Promise<SyncThread> {
+  let worker: Worker | null = null // null: it died and is not replaced yet
+  let stopping = false
+  const send = (message: ToWorker): void => worker?.postMessage(message)
+  const requests = createRequests(
+    (request) => send({ type: 'run', request }),
+    () => worker !== null && !stopping,
+  )
+  const handle = (message: FromWorker): void => {
+    if (message.type === 'progress') deps.onProgress(message.progress)
+    if (message.type === 'ended') deps.onEnded(message.report)
+    if (message.type === 'checkpointed') deps.onCheckpoint()
+    if (message.type === 'failed') deps.onFailed(message.request, message.message)
+    if ((message.type === 'ended' || message.type === 'failed') && message.request !== null) {
+      requests.ended(message.request.source)
+    }
+  }
+  const attend = (started: Worker): void => {
+    worker = started
+    started.on('message', handle)
+    started.on('error', (error) => deps.onFailed(null, messageOf(error)))
+    started.on('exit', () => {
+      worker = null
+      requests.lost()
+      reviveSoon()
+    })
+  }
+  const reviveSoon = (): void => {
+    if (!stopping) setTimeout(() => void revive(), RESTART_MS).unref()
+  }
+  const revive = async (): Promise<void> => {
+    if (stopping) return
+    try {
+      attend(await spawn(deps))
+      requests.startWaiting()
+    } catch (error) {
+      deps.onFailed(null, messageOf(error))
+      reviveSoon()
+    }
+  }
+  attend(await spawn(deps))
+
+  return {
+    requestSync: (source, kind, trigger) => requests.ask({ source, kind, trigger }),
+    checkpoint: () => send({ type: 'checkpoint' }),
+    async stop() {
+      stopping = true
+      const last = worker
+      if (last === null) return
+      const exited = new Promise((resolve) => last.once('exit', resolve))
+      send({ type: 'stop' })
+      await exited
+    },
+  }
+}
+
+/** Which sources run and which wait. A run that a dying thread took with it is not repeated: it may be what killed it. */
+function createRequests(start: (request: RunRequest) => void, canStart: () => boolean) {
+  const running = new Set<SourceName>()
+  const waiting = new Map<SourceName, RunRequest>()
+  const begin = (request: RunRequest): void => {
+    waiting.delete(request.source)
+    running.add(request.source)
+    start(request)
+  }
+  const startWaiting = (): void => {
+    for (const request of [...waiting.values()]) {
+      if (canStart() && !running.has(request.source)) begin(request)
+    }
+  }
+  return {
+    startWaiting,
+    ask(request: RunRequest): void {
+      if (waiting.get(request.source)?.kind !== 'reconcile') waiting.set(request.source, request)
+      startWaiting()
+    },
+    ended(source: SourceName): void {
+      running.delete(source)
+      startWaiting()
+    },
+    lost: (): void => running.clear(),
+  }
+}
+
+/** Resolves once the thread has opened the data folder; rejects with its own words when it cannot. */
+async function spawn(deps: SyncThreadDeps): Promise<Worker> {
+  const data: WorkerStart = { config: deps.config, version: deps.version }
+  const worker = new Worker(workerUrl(), {
+    workerData: data,
+    // A sync makes short-lived garbage by the gigabyte; a small nursery keeps the peak of memory low at no cost in time.
+    resourceLimits: { maxYoungGenerationSizeMb: 6 },
+  })
+  const first = await new Promise<FromWorker>((resolve, reject) => {
+    worker.once('error', reject)
+    worker.once('message', resolve)
+  })
+  worker.removeAllListeners('error')
+  if (first.type === 'refused') throw new MirrorError(first.code, first.message)
+  if (first.type === 'failed') deps.onFailed(null, first.message)
+  return worker
+}

@@ -1,0 +1,122 @@
+import { createHash, hash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { join } from 'node:path'
+import { crc32 } from 'node:zlib'
+import { messageOf } from '../errors.ts'
+import { type Db, derivedDir } from '../store/database.ts'
+import { contentOf } from '../store/gzip.ts'
+import { type Reads, createReads } from '../store/pinned.ts'
+import { OSV_INDEX } from '../upstream/osv.ts'
+import { digestOfFeeds } from './feeds-digest.ts'
+import { listedStamp, parseIndex } from './osv-index.ts'
+import { faultOfHeld } from './osv-proof.ts'
+
+/** What a verification found. Empty lists: everything held is what was verified when it came in. */
+export interface Verdict {
+  /** SQLite's own complaints about the file's structure; these are not mended record by record. */
+  structure: string[]
+  /** Records whose bytes are not the ones that were stored. */
+  damagedRecords: string[]
+  /** Paths of documents whose bytes are not the ones that were stored. */
+  damagedDocuments: string[]
+  /** Index and records do not say the same, or index, archive and feeds are not what was published. */
+  disagreements: string[]
+  records: number
+}
+
+/** Reads everything held once and checks it against the digests taken when it was stored. */
+export async function verifyStore(db: Db, dataDir: string): Promise<Verdict> {
+  const reads = createReads(db)
+  const verdict: Verdict = {
+    structure: structureOf(db),
+    damagedRecords: [],
+    damagedDocuments: [],
+    disagreements: [],
+    records: 0,
+  }
+  const held = new Map<string, string>()
+  for (const [id, crc, size, sha256, body, modified] of reads.eachSum()) {
+    verdict.records++
+    held.set(id, modified)
+    if (!isSound(body, size, sha256, crc)) verdict.damagedRecords.push(id)
+  }
+  checkDocuments(reads, held, verdict)
+  checkSnapshots(reads, verdict)
+  await checkArchive(reads, dataDir, verdict)
+  return verdict
+}
+
+/** Whether nothing at all was found wrong. */
+export function isSoundVerdict(verdict: Verdict): boolean {
+  const { structure, damagedRecords, damagedDocuments, disagreements } = verdict
+  return (
+    structure.length + damagedRecords.length + damagedDocuments.length + disagreements.length === 0
+  )
+}
+
+function structureOf(db: Db): string[] {
+  const rows = db.pragma('integrity_check(20)') as { integrity_check: string }[]
+  return rows.map((row) => row.integrity_check).filter((line) => line !== 'ok')
+}
+
+function isSound(body: Buffer | null, size: number, sha256: Buffer, crc?: number): boolean {
+  if (body === null) return false
+  try {
+    const content = contentOf(body, size)
+    if (crc !== undefined && crc32(content) !== crc) return false
+    return hash('sha256', content, 'buffer').equals(sha256)
+  } catch {
+    return false // a damaged gzip member does not inflate: that is the finding
+  }
+}
+
+function checkDocuments(reads: Reads, held: ReadonlyMap<string, string>, verdict: Verdict): void {
+  for (const { path, present } of [
+    ...reads.listDocuments('feeds'),
+    ...reads.listDocuments('osv'),
+  ]) {
+    const document = reads.readDocument(path)
+    if (!present || document === null) continue
+    if (isSound(document.body, document.size, document.sha256)) {
+      if (path === OSV_INDEX && document.body !== null) {
+        compareIndex(contentOf(document.body, document.size), held, verdict)
+      }
+    } else verdict.damagedDocuments.push(path)
+  }
+}
+
+function compareIndex(bytes: Buffer, held: ReadonlyMap<string, string>, verdict: Verdict): void {
+  const index = parseIndex(bytes)
+  const lost = [...index.ids.ids()].filter((id) => !held.has(id))
+  const extra = [...held.keys()].filter((id) => index.ids.get(id) === undefined)
+  const stamped = [...held].filter(([id, stamp]) => {
+    return index.ids.get(id) !== undefined && listedStamp(index, id) !== stamp
+  })
+  if (lost.length > 0) verdict.disagreements.push(`${lost.length} listed records are not stored`)
+  if (extra.length > 0) verdict.disagreements.push(`${extra.length} stored records are not listed`)
+  if (stamped.length > 0)
+    verdict.disagreements.push(`${stamped.length} stored records have another date than listed`)
+  verdict.damagedRecords.push(...lost)
+}
+
+function checkSnapshots(reads: Reads, verdict: Verdict): void {
+  const fault = faultOfHeld(reads)
+  if (fault !== null) verdict.disagreements.push(fault)
+  const published = reads.readSnapshot('feeds')?.id
+  if (published !== undefined && digestOfFeeds(reads.listDocuments('feeds')) !== published)
+    verdict.disagreements.push('the feeds are not the ones published')
+}
+
+async function checkArchive(reads: Reads, dataDir: string, verdict: Verdict): Promise<void> {
+  const info = reads.readArchive()
+  if (info === null) return
+  try {
+    const digest = createHash('sha256')
+    for await (const chunk of createReadStream(join(derivedDir(dataDir), info.file))) {
+      digest.update(chunk as Buffer)
+    }
+    if (digest.digest('hex') !== info.sha256) verdict.disagreements.push(`${info.file} is damaged`)
+  } catch (error) {
+    verdict.disagreements.push(`${info.file} cannot be read: ${messageOf(error)}`)
+  }
+}

@@ -1,0 +1,123 @@
+import { parentPort, workerData } from 'node:worker_threads'
+import { setPriority } from 'node:os'
+import type { Config } from '../config/schema.ts'
+import { type ErrorCode, MirrorError, messageOf } from '../errors.ts'
+import { acquireLock } from '../store/lock.ts'
+import { type Writes, openWrites } from '../store/writes.ts'
+import { createClient } from '../upstream/client.ts'
+import { rebuildLostArchive } from './osv-build.ts'
+import { type RunReport, type RunRequest, createRunner } from './runner.ts'
+import type { Progress } from './context.ts'
+
+/** What the sync thread is started with. */
+export interface WorkerStart {
+  config: Config
+  version: string
+}
+
+export type ToWorker =
+  { type: 'run'; request: RunRequest } | { type: 'checkpoint' } | { type: 'stop' }
+
+export type FromWorker =
+  | { type: 'ready' }
+  | { type: 'progress'; progress: Progress }
+  | { type: 'ended'; request: RunRequest; report: RunReport }
+  | { type: 'failed'; request: RunRequest | null; message: string }
+  /** The data folder cannot be opened; the thread ends. */
+  | { type: 'refused'; code: ErrorCode; message: string }
+  | { type: 'checkpointed' }
+  | { type: 'stopped' }
+
+/**
+ * The sync thread: the daemon's only writer. It has its own connection and a lower priority than the thread
+ * that answers requests, so that a sync never delays a read.
+ */
+function main(port: NonNullable<typeof parentPort>): void {
+  const { config, version } = workerData as WorkerStart
+  lowerPriority()
+  const send = (message: FromWorker): void => port.postMessage(message)
+  const store = open(config.data.dir, send)
+  if (store === null) return port.close()
+  const client = createClient({ config: config.upstream, version, now: Date.now })
+  const stop = new AbortController()
+  const runner = createRunner({
+    config,
+    store,
+    client,
+    now: Date.now,
+    signal: stop.signal,
+    onProgress: (progress) => send({ type: 'progress', progress }),
+  })
+  const running = new Set<Promise<void>>()
+
+  const run = async (request: RunRequest): Promise<void> => {
+    try {
+      send({ type: 'ended', request, report: await runner.run(request) })
+    } catch (error) {
+      send({ type: 'failed', request, message: messageOf(error) })
+    }
+  }
+
+  const end = async (): Promise<void> => {
+    stop.abort()
+    await Promise.all(running)
+    await client.close()
+    store.close()
+    send({ type: 'stopped' })
+    port.close()
+  }
+
+  port.on('message', (message: ToWorker) => {
+    if (message.type === 'stop') void end()
+    else if (message.type === 'checkpoint') {
+      store.checkpoint()
+      send({ type: 'checkpointed' })
+    } else {
+      const turn = run(message.request).finally(() => running.delete(turn))
+      running.add(turn)
+    }
+  })
+  send(mend(store, config.data.dir))
+}
+
+function open(dataDir: string, send: (message: FromWorker) => void): Writes | null {
+  try {
+    return openWrites(dataDir)
+  } catch (error) {
+    const code = error instanceof MirrorError ? error.code : 'internal'
+    send({ type: 'refused', code, message: messageOf(error) })
+    return null
+  }
+}
+
+/**
+ * Ends in the log the runs that a killed process left open, and rebuilds a derived archive that is gone. Not while
+ * another process syncs: what looks left over is then its own. What cannot be rebuilt is told; all else is served.
+ */
+function mend(store: Writes, dataDir: string): FromWorker {
+  try {
+    const lock = acquireLock(dataDir, 'sync')
+    try {
+      store.closeOrphanRuns(Date.now())
+      rebuildLostArchive(store, dataDir)
+    } finally {
+      lock.release()
+    }
+  } catch (error) {
+    const busy = error instanceof MirrorError && error.code === 'locked'
+    if (!busy) return { type: 'failed', request: null, message: messageOf(error) }
+  }
+  return { type: 'ready' }
+}
+
+/** On Linux a priority belongs to the thread that sets it; elsewhere it would slow the whole process, so not there. */
+function lowerPriority(): void {
+  if (process.platform !== 'linux') return
+  try {
+    setPriority(0, 10)
+  } catch {
+    // Not permitted in some sandboxes; reads then compete with the sync, nothing worse.
+  }
+}
+
+if (parentPort !== null) main(parentPort)

@@ -1,0 +1,110 @@
+import { MirrorError } from '../errors.ts'
+import { type Meta, type Place, isPlain, parseContentRange } from './answers.ts'
+import type { DocumentAnswer, Session } from './client.ts'
+
+/** Paths of the OSV feed under the API root (spec section 4, "Public feeds"). */
+export const OSV_INDEX = '/external/osv/all.json'
+export const OSV_ARCHIVE = '/external/osv/all.zip'
+
+/** The path of one record. Ids may hold any character, so each is percent-encoded. */
+export function recordPath(id: string): string {
+  return `/external/osv/${encodeURIComponent(id)}.json`
+}
+
+/** The index, `[{id, modified}]` as bytes, conditionally on what is held. */
+export function fetchIndex(
+  session: Session,
+  held: { etag: string | null; lastModified: string | null } | null,
+  maxBytes: number,
+): Promise<DocumentAnswer> {
+  return session.fetchDocument(OSV_INDEX, { maxBytes, held, gzip: true })
+}
+
+/** One record's exact bytes and upstream's date of them. Throws `upstream_not_found` for an unknown id. */
+export async function fetchRecord(
+  session: Session,
+  id: string,
+  maxBytes: number,
+): Promise<{ body: Buffer; meta: Meta }> {
+  const answer = await session.fetchDocument(recordPath(id), { maxBytes })
+  if (answer.status === 200) return answer
+  throw new MirrorError('upstream_status', `${recordPath(id)}: upstream answered ${answer.status}`)
+}
+
+/** Part of the archive: where it lies, its validators, and the archive's whole size. */
+export interface RangeAnswer {
+  body: Buffer
+  start: number
+  total: number
+  meta: Meta
+}
+
+/** `unchanged`: the archive is still the one held; `unavailable`: ranges are not honoured, or it changed meanwhile. */
+export type RangeOutcome = RangeAnswer | 'unchanged' | 'unavailable'
+
+/**
+ * Asks for a range of the archive: `{ suffix }` bytes from its end, or `{ from, length }`. `ifRange` and
+ * `ifNoneMatch` are validators to send. Anything but exactly the part asked for is `unavailable`.
+ */
+export async function fetchArchiveRange(
+  session: Session,
+  range: Range,
+  validators: { ifRange?: string | null; ifNoneMatch?: string | null },
+  timeoutMs: number,
+): Promise<RangeOutcome> {
+  const wanted =
+    'suffix' in range ? `-${range.suffix}` : `${range.from}-${range.from + range.length - 1}`
+  const headers: Record<string, string> = {
+    accept: '*/*',
+    'accept-encoding': 'identity',
+    range: `bytes=${wanted}`,
+  }
+  if (validators.ifRange) headers['if-range'] = validators.ifRange
+  if (validators.ifNoneMatch) headers['if-none-match'] = validators.ifNoneMatch
+  return session.retrying(async () => {
+    const answer = await session.openBody(OSV_ARCHIVE, headers, AbortSignal.timeout(timeoutMs))
+    const plain = answer.status === 206 && isPlain(answer.meta)
+    const place = plain ? parseContentRange(answer.meta.contentRange) : null
+    if (place === null || !matches(place, range)) {
+      answer.body.destroy()
+      return answer.status === 304 && validators.ifNoneMatch ? 'unchanged' : 'unavailable'
+    }
+    const body = await collect(session, answer.body, place.end - place.start + 1)
+    return { body, start: place.start, total: place.total, meta: answer.meta }
+  })
+}
+
+type Range = { suffix: number } | { from: number; length: number }
+
+function matches(place: Place, range: Range): boolean {
+  if ('suffix' in range) {
+    return place.end === place.total - 1 && place.start === Math.max(0, place.total - range.suffix)
+  }
+  return place.start === range.from && place.end === range.from + range.length - 1
+}
+
+async function collect(
+  session: Session,
+  body: AsyncIterable<Buffer>,
+  length: number,
+): Promise<Buffer> {
+  const part = Buffer.allocUnsafe(length)
+  let filled = 0
+  try {
+    for await (const chunk of body) {
+      session.countBytes(chunk.length)
+      if (filled + chunk.length > length) break
+      chunk.copy(part, filled)
+      filled += chunk.length
+    }
+  } catch (error) {
+    throw new MirrorError('upstream_unreachable', `${OSV_ARCHIVE}: the range broke off`, {
+      cause: error,
+    })
+  }
+  if (filled === length) return part
+  throw new MirrorError(
+    'upstream_unreachable',
+    `${OSV_ARCHIVE}: the range is not as long as announced`,
+  )
+}

@@ -1,0 +1,177 @@
+import { MirrorError } from '../errors.ts'
+
+/** One member as the central directory describes it. Sizes and offsets in bytes. */
+export interface Entry {
+  name: string
+  /** The name is not empty, its exact bytes are valid UTF-8, it is relative, and free of `..`, NUL and backslashes. */
+  safeName: boolean
+  flags: number
+  method: number
+  crc32: number
+  compressedSize: number
+  size: number
+  /** Position of the local header in the archive. */
+  offset: number
+}
+
+/** Where the central directory lies, as the end record says. */
+export interface DirectoryLocation {
+  offset: number
+  size: number
+  count: number
+}
+
+/** A parsed central directory. */
+export interface Directory {
+  readonly count: number
+  /** The i-th entry in the order of the local headers, 0 ≤ i < count. */
+  entry(i: number): Entry
+  /** First byte after the i-th member's region: the next local header or the central directory. */
+  regionEnd(i: number): number
+}
+
+const END = 22
+const END64_LOCATOR = 20
+const END64 = 56
+const CENTRAL = 46
+const MAX16 = 0xffff
+const MAX32 = 0xffffffff
+
+/** Bytes from an archive's end that are sure to hold every end record (comment included). */
+export const END_SPAN = END + MAX16 + END64_LOCATOR + END64
+
+function bad(message: string): MirrorError {
+  return new MirrorError('archive', message)
+}
+
+/**
+ * Finds the central directory from the archive's last bytes. `tail` is what lies from
+ * `archiveSize - tail.length` on. Throws `archive` when there is no sound end record.
+ */
+export function locateDirectory(tail: Buffer, archiveSize: number): DirectoryLocation {
+  const tailStart = archiveSize - tail.length
+  const at = findEnd(tail)
+  if (at < 0) throw bad('no end-of-central-directory record: not a zip, or cut short')
+  let count = tail.readUInt16LE(at + 10)
+  let size = tail.readUInt32LE(at + 12)
+  let offset = tail.readUInt32LE(at + 16)
+  let end = tailStart + at
+  const locator = at - END64_LOCATOR
+  const far = locator >= 0 && tail.readUInt32LE(locator) === 0x07064b50
+  if (far) {
+    const record = Number(tail.readBigUInt64LE(locator + 8)) - tailStart
+    if (record < 0 || record + END64 > locator || tail.readUInt32LE(record) !== 0x06064b50) {
+      throw bad('the Zip64 end record is not where its locator says')
+    }
+    count = Number(tail.readBigUInt64LE(record + 32))
+    size = Number(tail.readBigUInt64LE(record + 40))
+    offset = Number(tail.readBigUInt64LE(record + 48))
+    end = tailStart + record
+  } else if (count === MAX16 || size === MAX32 || offset === MAX32) {
+    throw bad('the end record asks for Zip64 but there is none')
+  }
+  if (offset + size !== end)
+    throw bad('the central directory does not end where its end record begins')
+  if (count * CENTRAL > size)
+    throw bad(`a central directory of ${size} bytes cannot hold ${count} entries`)
+  return { offset, size, count }
+}
+
+function findEnd(tail: Buffer): number {
+  for (let at = tail.length - END; at >= 0; at--) {
+    at = tail.lastIndexOf('PK\x05\x06', at, 'latin1')
+    if (at < 0) return -1
+    if (at + END + tail.readUInt16LE(at + 20) === tail.length) return at
+  }
+  return -1
+}
+
+/**
+ * Indexes a central directory without an object per member: two numbers and the directory's own
+ * bytes each, so memory stays near 90 bytes a member. Throws `archive` when entries run over the end,
+ * point outside the archive or overlap each other.
+ */
+export function parseDirectory(bytes: Buffer, location: DirectoryLocation): Directory {
+  const { count } = location
+  const positions = new Uint32Array(count)
+  const offsets = new Float64Array(count)
+  let at = 0
+  for (let i = 0; i < count; i++) {
+    if (at + CENTRAL > bytes.length || bytes.readUInt32LE(at) !== 0x02014b50) {
+      throw bad(`central directory entry ${i + 1} of ${count} is damaged`)
+    }
+    positions[i] = at
+    offsets[i] = far(bytes, at, 'offset')
+    at +=
+      CENTRAL +
+      bytes.readUInt16LE(at + 28) +
+      bytes.readUInt16LE(at + 30) +
+      bytes.readUInt16LE(at + 32)
+  }
+  if (at !== bytes.length) throw bad('the central directory has bytes behind its last entry')
+  const order = orderByOffset(offsets)
+  const positionOf = (i: number): number => positions[order === null ? i : (order[i] ?? 0)] ?? 0
+  const offsetOf = (i: number): number => offsets[order === null ? i : (order[i] ?? 0)] ?? 0
+  const regionEnd = (i: number): number => (i + 1 < count ? offsetOf(i + 1) : location.offset)
+  for (let i = 0; i < count; i++) {
+    const position = positionOf(i)
+    const least = 30 + bytes.readUInt16LE(position + 28) + far(bytes, position, 'compressedSize')
+    if (offsetOf(i) + least > regionEnd(i)) {
+      throw bad(`member ${JSON.stringify(nameAt(bytes, position))} overlaps what follows it`)
+    }
+  }
+  return { count, regionEnd, entry: (i) => readEntry(bytes, positionOf(i), offsetOf(i)) }
+}
+
+/** Null when the offsets already ascend, which they nearly always do. */
+function orderByOffset(offsets: Float64Array): Uint32Array | null {
+  let ascending = true
+  for (let i = 1; i < offsets.length && ascending; i++)
+    ascending = (offsets[i] ?? 0) >= (offsets[i - 1] ?? 0)
+  if (ascending) return null
+  return Uint32Array.from(offsets.keys()).sort((a, b) => (offsets[a] ?? 0) - (offsets[b] ?? 0))
+}
+
+function readEntry(bytes: Buffer, at: number, offset: number): Entry {
+  const name = nameAt(bytes, at)
+  return {
+    name,
+    safeName: isSafe(name),
+    flags: bytes.readUInt16LE(at + 8),
+    method: bytes.readUInt16LE(at + 10),
+    crc32: bytes.readUInt32LE(at + 16),
+    compressedSize: far(bytes, at, 'compressedSize'),
+    size: far(bytes, at, 'size'),
+    offset,
+  }
+}
+
+function nameAt(bytes: Buffer, at: number): string {
+  return bytes.toString('utf8', at + CENTRAL, at + CENTRAL + bytes.readUInt16LE(at + 28))
+}
+
+function isSafe(name: string): boolean {
+  if (name === '') return false
+  if (/[\0\\\ufffd]/.test(name) || name.startsWith('/') || /^[A-Za-z]:\//.test(name)) return false
+  return !name.split('/').includes('..')
+}
+
+const FIELD_AT = { size: 24, compressedSize: 20, offset: 42 } as const
+
+/** A 32-bit field, or its 64-bit form from the Zip64 extra field (there in this order, only those that are needed). */
+function far(bytes: Buffer, at: number, field: keyof typeof FIELD_AT): number {
+  const near = bytes.readUInt32LE(at + FIELD_AT[field])
+  if (near !== MAX32) return near
+  let extra = at + CENTRAL + bytes.readUInt16LE(at + 28)
+  let end = Math.min(extra + bytes.readUInt16LE(at + 30), bytes.length)
+  while (extra + 4 <= end && bytes.readUInt16LE(extra) !== 1)
+    extra += 4 + bytes.readUInt16LE(extra + 2)
+  let value = extra + 4
+  if (value <= end) end = Math.min(end, value + bytes.readUInt16LE(extra + 2))
+  for (const name of ['size', 'compressedSize', 'offset'] as const) {
+    if (name === field) break
+    if (bytes.readUInt32LE(at + FIELD_AT[name]) === MAX32) value += 8
+  }
+  if (value + 8 > end) throw bad('a Zip64 entry lacks its 64-bit numbers')
+  return Number(bytes.readBigUInt64LE(value))
+}

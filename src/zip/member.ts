@@ -1,0 +1,80 @@
+import { crc32, deflateRawSync, inflateRawSync } from 'node:zlib'
+import { messageOf, systemCode } from '../errors.ts'
+import type { Entry } from './directory.ts'
+
+/** A member's content and the raw deflate stream that holds it; both views, valid until the next member is read. */
+export interface Content {
+  content: Buffer
+  deflated: Buffer
+}
+
+/** Why one member cannot be used. The archive's other members still can. */
+export interface Refusal {
+  refused: string
+}
+
+const LOCAL = 30
+const ENCRYPTED = 0x0001 | 0x0040 | 0x2000
+const STORED = 0
+const DEFLATED = 8
+
+/**
+ * Reads and verifies one member: local header, name, method, size, CRC-32. `region` begins at the
+ * local header and ends before the next member's or the central directory. Never inflates more than the declared size,
+ * and refuses a declared size over `maxSize` unread.
+ */
+export function readMember(entry: Entry, region: Buffer, maxSize: number): Content | Refusal {
+  const fault = faultOf(entry, region, maxSize)
+  if (fault !== null) return { refused: fault }
+  const start = LOCAL + region.readUInt16LE(26) + region.readUInt16LE(28)
+  const packed = region.subarray(start, start + entry.compressedSize)
+  if (packed.length < entry.compressedSize) return { refused: 'its data run over the next member' }
+  if (entry.method === STORED) {
+    if (crc32(packed) !== entry.crc32) return { refused: 'CRC-32 differs' }
+    return { content: packed, deflated: deflate(packed) }
+  }
+  const content = inflate(packed, entry.size)
+  if (typeof content === 'string') return { refused: content }
+  if (crc32(content) !== entry.crc32) return { refused: 'CRC-32 differs' }
+  return { content, deflated: packed }
+}
+
+/** The one way in which this program compresses a record that did not come compressed. */
+export function deflate(content: Uint8Array): Buffer {
+  return deflateRawSync(content, { level: 6 })
+}
+
+function faultOf(entry: Entry, region: Buffer, maxSize: number): string | null {
+  if (!entry.safeName) return 'its name is not a safe relative path'
+  if (entry.flags & ENCRYPTED) return 'it is encrypted'
+  if (entry.method !== STORED && entry.method !== DEFLATED)
+    return `compression method ${entry.method}`
+  if (entry.size > maxSize) return `${entry.size} bytes are over the cap of ${maxSize}`
+  if (entry.method === STORED && entry.size !== entry.compressedSize) return 'stored sizes differ'
+  if (region.length < LOCAL || region.readUInt32LE(0) !== 0x04034b50)
+    return 'no local header where it should be'
+  if (region.readUInt16LE(8) !== entry.method) return 'local header names another method'
+  const nameEnd = LOCAL + region.readUInt16LE(26)
+  if (region.toString('utf8', LOCAL, nameEnd) !== entry.name)
+    return 'local header names another member'
+  return null
+}
+
+function inflate(packed: Buffer, size: number): Buffer | string {
+  try {
+    // One output buffer of the declared size: a default 16 KB one per record is what makes this slow.
+    // `info` tells how many bytes the stream used: trailing ones would spoil the gzip member built around it.
+    const { buffer, engine } = inflateRawSync(packed, {
+      chunkSize: Math.max(64, size + 16),
+      maxOutputLength: Math.max(1, size),
+      info: true,
+    }) as unknown as { buffer: Buffer; engine: { bytesWritten: number } } // not in the typings
+    if (buffer.length !== size) return `inflates to ${buffer.length} bytes instead of ${size}`
+    if (engine.bytesWritten !== packed.length) return 'has bytes behind its deflate stream'
+    return buffer
+  } catch (error) {
+    if (systemCode(error) === 'ERR_BUFFER_TOO_LARGE')
+      return `inflates to more than its ${size} bytes`
+    return `does not inflate: ${messageOf(error)}`
+  }
+}

@@ -1,0 +1,163 @@
+import { type FileHandle, open } from 'node:fs/promises'
+import { MirrorError } from '../errors.ts'
+import {
+  type Directory,
+  type DirectoryLocation,
+  END_SPAN,
+  type Entry,
+  locateDirectory,
+  parseDirectory,
+} from './directory.ts'
+import { type Content, type Refusal, readMember } from './member.ts'
+
+/** What a reader accepts before it has read anything: caps against hostile archives. */
+export interface ReaderLimits {
+  /** Bytes one member may inflate to. */
+  maxMemberBytes: number
+  /** Bytes the central directory may have; it is held in memory. Default 512 MiB. */
+  maxDirectoryBytes?: number
+}
+
+/** Where an archive's bytes come from: a local file, or ranges of a remote one. */
+export interface ByteSource {
+  readonly size: number
+  /** Exactly `length` bytes from `position`; `into` may be used as the buffer. Throws when they cannot be had. */
+  read(position: number, length: number, into?: Buffer): Promise<Buffer>
+}
+
+/** An open archive whose structure is sound; its members are verified as they are read. */
+export interface ArchiveReader {
+  readonly size: number
+  readonly directory: Directory
+  /**
+   * Reads the wanted members in file order, neighbours in one read of about 1 MiB, and calls `visit` with each
+   * one's verified content or the reason why it is refused. The views passed are valid during the call only.
+   * The event loop gets a turn between reads.
+   */
+  readMembers(
+    want: (entry: Entry) => boolean,
+    visit: (entry: Entry, member: Content | Refusal) => void,
+  ): Promise<void>
+}
+
+const WINDOW = 1 << 20
+/** A local header with the longest name and extra field it can have. */
+const MAX_HEADER = 30 + 2 * 0xffff
+
+/** Opens an archive on disk by its central directory. Throws `archive` when its structure is unsound. */
+export async function openArchive(
+  path: string,
+  limits: ReaderLimits,
+): Promise<ArchiveReader & { close(): Promise<void> }> {
+  const file = await open(path, 'r')
+  try {
+    const { size } = await file.stat()
+    const source: ByteSource = { size, read: (at, length, into) => readAt(file, at, length, into) }
+    const tail = await source.read(Math.max(0, size - END_SPAN), Math.min(size, END_SPAN))
+    const location = checkedLocation(tail, size, limits)
+    const bytes = await source.read(location.offset, location.size)
+    const reader = createArchiveReader(source, parseDirectory(bytes, location), limits, 1 << 16)
+    return { ...reader, close: () => file.close() }
+  } catch (error) {
+    await file.close()
+    throw error
+  }
+}
+
+/** How many members the end of an archive on disk says it has. Throws `archive` when that end is unsound. */
+export async function countMembers(path: string): Promise<number> {
+  const file = await open(path, 'r')
+  try {
+    const { size } = await file.stat()
+    const span = Math.min(size, END_SPAN)
+    const { count, offset } = locateDirectory(await readAt(file, size - span, span), size)
+    const first = count > 0 ? await readAt(file, offset, 4) : null
+    if (first === null || first.readUInt32LE(0) === 0x02014b50) return count
+    throw new MirrorError('archive', 'no central directory where the end record says')
+  } finally {
+    await file.close()
+  }
+}
+
+/** As `locateDirectory`; throws `archive` also when the directory is larger than the program is willing to hold. */
+export function checkedLocation(
+  tail: Buffer,
+  archiveSize: number,
+  limits: ReaderLimits,
+): DirectoryLocation {
+  const location = locateDirectory(tail, archiveSize)
+  const cap = limits.maxDirectoryBytes ?? 512 * 1024 * 1024
+  if (location.size <= cap) return location
+  throw new MirrorError(
+    'archive',
+    `central directory of ${location.size} bytes is over the cap of ${cap}`,
+  )
+}
+
+/** A reader over any source. Wanted members no further apart than `gap` bytes share a read. */
+export function createArchiveReader(
+  source: ByteSource,
+  directory: Directory,
+  limits: ReaderLimits,
+  gap: number,
+): ArchiveReader {
+  const largest = limits.maxMemberBytes + WINDOW // no allowed member is larger when compressed
+  const buffer = Buffer.allocUnsafe(WINDOW)
+  return {
+    size: source.size,
+    directory,
+    async readMembers(want, visit) {
+      for (const run of plan(directory, want, gap)) {
+        const window = run.bytes > largest ? null : await source.read(run.from, run.bytes, buffer)
+        for (const { entry, end } of run.members) {
+          const region = window?.subarray(entry.offset - run.from, end - run.from)
+          if (region === undefined)
+            visit(entry, { refused: `its ${run.bytes} bytes are over the cap` })
+          else visit(entry, readMember(entry, region, limits.maxMemberBytes))
+        }
+      }
+    },
+  }
+}
+
+interface Run {
+  from: number
+  bytes: number
+  /** Each with the end of its region: no member may reach into the next one. */
+  members: { entry: Entry; end: number }[]
+}
+
+/** Groups wanted members into reads of at most a window; a member larger than that gets a read of its own. */
+function* plan(directory: Directory, want: (entry: Entry) => boolean, gap: number): Generator<Run> {
+  let run: Run | null = null
+  for (let i = 0; i < directory.count; i++) {
+    const entry = directory.entry(i)
+    if (!want(entry)) continue
+    // What lies between two members may be more than the first one needs: no reason to read it.
+    const end = Math.min(directory.regionEnd(i), entry.offset + MAX_HEADER + entry.compressedSize)
+    if (run !== null && (entry.offset - run.from - run.bytes > gap || end - run.from > WINDOW)) {
+      yield run
+      run = null
+    }
+    run ??= { from: entry.offset, bytes: 0, members: [] }
+    run.bytes = end - run.from
+    run.members.push({ entry, end })
+  }
+  if (run !== null) yield run
+}
+
+async function readAt(
+  file: FileHandle,
+  position: number,
+  length: number,
+  into?: Buffer,
+): Promise<Buffer> {
+  const target = into !== undefined && into.length >= length ? into : Buffer.allocUnsafe(length)
+  let read = 0
+  while (read < length) {
+    const { bytesRead } = await file.read(target, read, length - read, position + read)
+    if (bytesRead === 0) throw new MirrorError('archive', 'the archive ended while it was read')
+    read += bytesRead
+  }
+  return target.subarray(0, length)
+}

@@ -1,0 +1,201 @@
+import { gunzipSync } from 'node:zlib'
+import fc from 'fast-check'
+import { afterEach, expect, test } from 'vitest'
+import { elementsOf, membersOf, sliceText } from '../../src/api/json-slices.ts'
+import { type PatchIndex, filterPatchFeed, indexPatchFeed } from '../../src/api/patch-filter.ts'
+import { FEEDS, FILLED_AT, PATCH_FEED, closeAll, jsonOf, serve } from './served.ts'
+
+afterEach(closeAll)
+
+const PATH = '/external/patch_feed'
+const serveFeeds = () => serve((store) => store.publishFeeds(FEEDS))
+
+test('without filters the feeds are upstream’s bytes', async () => {
+  const { get } = await serveFeeds()
+  for (const query of ['', '?', '?ecosystem=', '?ecosystem=&package_src_name=&x=1', '?page=2']) {
+    const reply = await get(PATH + query)
+    expect([reply.status, reply.body.toString()]).toEqual([200, PATCH_FEED])
+  }
+  const matrix = await get('/external/globals/sys_matrix?x=1')
+  expect(matrix.body.toString()).toBe('{"ecosystems":{}}')
+})
+
+test('a path that upstream does not have is a 404 that says so', async () => {
+  const { get } = await serveFeeds()
+  const reply = await get('/external/cve_feed')
+  expect([reply.status, jsonOf(reply)['error']]).toEqual([404, 'not_found'])
+  expect(jsonOf(reply)['message']).toContain('upstream has no /external/cve_feed')
+  expect(reply.headers['x-mirror-snapshot']).toBeDefined()
+})
+
+test('a path that was added to the settings and not fetched yet is a 503', async () => {
+  const { get } = await serve((store) => store.publishFeeds(FEEDS), {
+    env: { PATCHMIRROR_FEEDS_EXTRA_PATHS: '/external/extra' },
+  })
+  expect((await get('/external/extra')).status).toBe(503)
+  expect((await get('/external/cve_feed')).status).toBe(404)
+})
+
+test('an extra path is served as it is, whatever its query', async () => {
+  const feeds = { ...FEEDS, '/external/extra': '["as it is"]' }
+  const { get } = await serve((store) => store.publishFeeds(feeds), {
+    env: { PATCHMIRROR_FEEDS_EXTRA_PATHS: '/external/extra' },
+  })
+  expect((await get('/external/extra?ecosystem=cobol')).body.toString()).toBe('["as it is"]')
+})
+
+const CURL = '{"pkg": {"name": "curl", "secfixes": {"8.1-r00071": ["CVE-2024-1"]}, "n": 1.0e400}}'
+
+test.each([
+  ['ecosystem=npm', '{"npm":[]}'],
+  ['ecosystem=pypi', '{}'],
+  ['ecosystem=debian&os_distro_major=11', '{"debian":[]}'],
+  ['os_distro_major=99', '{"alpine":[],"debian":[],"npm":[]}'],
+  [
+    'package_src_name=openssl',
+    '{"alpine":[],"debian":[{"distroversion":"12","packages":[{"pkg":{"name":"openssl","secfixes":{}}}]}],"npm":[]}',
+  ],
+  [
+    'ecosystem=alpine&os_distro_major=3.18&package_src_name=curl',
+    `{"alpine":[{"distroversion":"3.18", "archs": ["x86_64"], "packages": [${CURL}], "later": 12345678901234567890}]}`,
+  ],
+  [
+    'ecosystem=alpine&package_src_name=ca-certs&unknown=1',
+    '{"alpine":[{"distroversion":"3.18", "archs": ["x86_64"], "packages": [{"pkg": {"name": "c\\u0061-certs", "secfixes": {}, "odd": "\\"]}\\\\"}}], "later": 12345678901234567890}]}',
+  ],
+])('?%s keeps upstream’s own text of what it asks for', async (query, expected) => {
+  const { get } = await serveFeeds()
+  for (let again = 0; again < 2; again++) {
+    const plain = await get(`${PATH}?${query}`)
+    expect(plain.body.toString()).toBe(expected)
+    const packed = await get(`${PATH}?${query}`, { 'Accept-Encoding': 'gzip' })
+    expect(gunzipSync(packed.body).toString()).toBe(expected)
+    expect(packed.headers.etag).toBe(plain.headers.etag?.replace(/"$/, '-gzip"'))
+  }
+})
+
+test('a filtered answer has a tag of its own, and answers conditions with it', async () => {
+  const { get, head } = await serveFeeds()
+  const whole = await get(PATH)
+  const part = await get(`${PATH}?ecosystem=npm`)
+  expect(part.headers.etag).not.toBe(whole.headers.etag)
+  expect(part.headers['last-modified']).toBe(whole.headers['last-modified'])
+  const again = await get(`${PATH}?ecosystem=npm`, { 'If-None-Match': part.headers.etag ?? '' })
+  expect(again.status).toBe(304)
+  const headed = await head(`${PATH}?ecosystem=npm`)
+  expect({ ...headed.headers, date: '' }).toEqual({ ...part.headers, date: '' })
+})
+
+test('an unknown ecosystem is a 400 that names the six', async () => {
+  const { get } = await serveFeeds()
+  for (const name of ['rust', 'Alpine', ' npm', 'constructor']) {
+    const reply = await get(`${PATH}?ecosystem=${encodeURIComponent(name)}`)
+    expect([reply.status, jsonOf(reply)['error']]).toEqual([400, 'bad_request'])
+    expect(jsonOf(reply)['message']).toContain('alpine, debian, ubuntu, pypi, npm, maven')
+  }
+})
+
+test('the older CVE feed has the same shape and takes the same filters', async () => {
+  const feeds = { ...FEEDS, '/external/cve_feed': '{"npm": [1], "maven": [ ]}' }
+  const { get } = await serve((store) => store.publishFeeds(feeds))
+  expect((await get('/external/cve_feed?ecosystem=maven')).body.toString()).toBe('{"maven":[ ]}')
+})
+
+test('a new snapshot changes whole and filtered answers', async () => {
+  const served = await serveFeeds()
+  const before = await served.get(`${PATH}?ecosystem=npm`)
+  served.store.publishFeeds({ ...FEEDS, [PATH]: '{"npm":["new"]}' }, FILLED_AT + 60_000)
+  served.server.snapshotChanged()
+  expect((await served.get(PATH)).body.toString()).toBe('{"npm":["new"]}')
+  const after = await served.get(`${PATH}?ecosystem=npm`)
+  expect(after.body.toString()).toBe('{"npm":["new"]}')
+  expect(after.headers['x-mirror-snapshot']).not.toBe(before.headers['x-mirror-snapshot'])
+})
+
+test('a new snapshot of the feeds leaves the records as they are', async () => {
+  const served = await serve((store) => {
+    store.publishOsv({ one: '{}' })
+    store.publishFeeds(FEEDS)
+  })
+  const before = await served.get('/external/osv/one.json')
+  served.store.publishFeeds({ ...FEEDS, [PATH]: '{}' }, FILLED_AT + 60_000)
+  served.server.snapshotChanged()
+  const after = await served.get('/external/osv/one.json')
+  expect({ ...after.headers, date: '' }).toEqual({ ...before.headers, date: '' })
+})
+
+test('slices of any JSON object are its members, in any layout', () => {
+  const layouts = fc.constantFrom(undefined, 1, '\t')
+  fc.assert(
+    fc.property(fc.dictionary(fc.string(), fc.jsonValue()), layouts, (value, indent) => {
+      const text = Buffer.from(JSON.stringify(value, null, indent))
+      const sliced = [...membersOf(text, 0)].map(({ name, value: slice }) => [
+        name,
+        JSON.parse(sliceText(text, slice)) as unknown,
+      ])
+      expect(sliced).toEqual(Object.entries(JSON.parse(text.toString()) as object))
+    }),
+  )
+})
+
+test('slices of any JSON list are its elements, and text that is no JSON is refused', () => {
+  fc.assert(
+    fc.property(fc.array(fc.jsonValue()), (list) => {
+      const text = Buffer.from(JSON.stringify(list, null, 1))
+      const sliced = [...elementsOf(text, 0)].map(
+        (slice) => JSON.parse(sliceText(text, slice)) as unknown,
+      )
+      expect(sliced).toEqual(JSON.parse(text.toString()))
+    }),
+  )
+  for (const bad of ['[1 2]', '[', '["a', '[{"a":1]', '[,]'])
+    expect(() => [...elementsOf(Buffer.from(bad), 0)]).toThrow('unexpected JSON')
+  for (const bad of ['{"a" 1}', '{a:1}', '{"a":}', '{"a":1 "b":2}', '{'])
+    expect(() => [...membersOf(Buffer.from(bad), 0)]).toThrow('unexpected JSON')
+})
+
+test('a feed of another shape is narrowed as far as it can be', () => {
+  const text = Buffer.from(
+    '{"alpine": {"odd": 1}, "npm": [1, {"packages": 2}, {"distroversion": 3.1}]}',
+  )
+  const index = indexOf(text)
+  const narrow = (release: string | null, packageName: string | null) =>
+    filterPatchFeed(text, index, { ecosystem: null, release, packageName }).toString()
+  expect(narrow('3.1', null)).toBe('{"alpine":[],"npm":[{"distroversion": 3.1}]}')
+  expect(narrow(null, 'curl')).toBe('{"alpine":[],"npm":[]}')
+})
+
+function indexOf(text: Buffer): PatchIndex {
+  const index = indexPatchFeed(text)
+  if (index === null) throw new Error('the feed counts as too large')
+  return index
+}
+
+test('a name is found however it is written, and no other', () => {
+  const names = ['"curl"', '"c\\u0075rl"', '"curl2"', '"Curl"', '12', '""', '"a\\"b"']
+  const entries = names.map((name) => `{"pkg":{"name":${name}}}`)
+  const text = Buffer.from(`{"npm":[{"packages":[${entries.join()},{},{"pkg":{}}]}]}`)
+  const index = indexOf(text)
+  const found = (packageName: string) =>
+    filterPatchFeed(text, index, { ecosystem: null, release: null, packageName }).toString()
+  const feed = (...kept: (string | undefined)[]) => `{"npm":[{"packages":[${kept.join()}]}]}`
+  expect(found('curl')).toBe(feed(entries[0], entries[1]))
+  expect(found('12')).toBe(feed(entries[4]))
+  expect(found('a"b')).toBe(feed(entries[6]))
+  expect(found('url')).toBe('{"npm":[]}')
+})
+
+test('a feed with too many entries is served whole, and refused to filters', async () => {
+  const parts = Buffer.from('{"npm":[{"packages":[{},{},{}]}]}')
+  expect(indexPatchFeed(parts, 5)).not.toBeNull()
+  expect(indexPatchFeed(parts, 4)).toBeNull()
+  expect(indexPatchFeed(Buffer.from('{"npm":[1,2,3]}'), 3)).toBeNull()
+  const huge = `{"npm":[{"packages":[${'{},'.repeat(1_000_000)}{}]}]}`
+  const { get } = await serve((store) => store.publishFeeds({ ...FEEDS, [PATH]: huge }))
+  for (let again = 0; again < 2; again++) {
+    const reply = await get(`${PATH}?package_src_name=curl`)
+    expect([reply.status, jsonOf(reply)['error']]).toEqual([503, 'upstream_too_large'])
+    expect(jsonOf(reply)['message']).toContain('too many entries')
+  }
+  expect((await get(PATH)).body).toHaveLength(huge.length)
+})

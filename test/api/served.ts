@@ -1,0 +1,153 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { type IncomingHttpHeaders, request } from 'node:http'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { ServerLog } from '../../src/api/failure.ts'
+import { type MirrorServer, createServer } from '../../src/api/server.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import { openPinnedReads } from '../../src/store/pinned.ts'
+import { FILLED_AT, type FilledStore, openFilledStore } from '../support/filled-store.ts'
+
+/** An answer as it came, not decoded. */
+export interface Reply {
+  status: number
+  headers: IncomingHttpHeaders
+  body: Buffer
+}
+
+/** A server on a free port over a store that the test fills. */
+export interface Served {
+  store: FilledStore
+  server: MirrorServer
+  port: number
+  /** Lines logged at error level. */
+  errors: object[]
+  /** Lines logged at debug level, where the options ask for it. */
+  requests: object[]
+  readonly get: (path: string, headers?: Record<string, string>, method?: string) => Promise<Reply>
+  readonly head: (path: string, headers?: Record<string, string>) => Promise<Reply>
+  /** Sends these bytes and returns everything until the server closes the connection. */
+  readonly raw: (text: string | Buffer) => Promise<string>
+  dir: string
+}
+
+export interface ServedOptions {
+  env?: Record<string, string>
+  now?: () => number
+  closeGraceMs?: number
+  debug?: boolean
+  nextRunAt?: () => number | null
+}
+
+const closers: (() => Promise<void>)[] = []
+
+/** Call after each test. */
+export async function closeAll(): Promise<void> {
+  for (const close of closers.splice(0).reverse()) await close()
+}
+
+/** `fill` runs before the server opens the store. */
+export async function serve(
+  fill: (store: FilledStore) => void,
+  options: ServedOptions = {},
+): Promise<Served> {
+  const dir = mkdtempSync(join(tmpdir(), 'patchmirror-api-'))
+  closers.push(async () => Promise.resolve(rmSync(dir, { recursive: true, force: true })))
+  const store = openFilledStore(dir)
+  fill(store)
+  const env = { PATCHMIRROR_SERVER_PORT: '0', PATCHMIRROR_DATA_DIR: dir, ...options.env }
+  const { config } = loadConfig({ env, cwd: dir })
+  const reads = openPinnedReads(dir)
+  if (reads === null) throw new Error('no database')
+  const errors: object[] = []
+  const requests: object[] = []
+  const log: ServerLog = {
+    debug: (fields) => requests.push(fields),
+    info: () => undefined,
+    error: (fields) => errors.push(fields),
+    isLevelEnabled: (level) => level === 'debug' && options.debug === true,
+  }
+  const { now = () => FILLED_AT + 60_000, nextRunAt = () => null, closeGraceMs = 2000 } = options
+  const server = createServer({
+    reads,
+    dataDir: dir,
+    config,
+    version: '9.9.9',
+    startedAt: FILLED_AT,
+    now,
+    log,
+    nextRunAt,
+    closeGraceMs,
+  })
+  const { port } = await server.listen()
+  closers.push(async () => {
+    await server.close()
+    reads.close()
+    store.close()
+  })
+  const get: Served['get'] = (path, headers = {}, method = 'GET') =>
+    ask(port, path, headers, method)
+  return {
+    store,
+    server,
+    port,
+    errors,
+    requests,
+    dir,
+    get,
+    head: (path, headers) => get(path, headers, 'HEAD'),
+    raw: (text) => exchange(port, text),
+  }
+}
+
+function ask(
+  port: number,
+  path: string,
+  headers: Record<string, string>,
+  method: string,
+): Promise<Reply> {
+  return new Promise((resolve, reject) => {
+    const sent = request({ port, host: '127.0.0.1', path, headers, method, agent: false })
+    sent.once('error', reject).once('response', (response) => {
+      const chunks: Buffer[] = []
+      response.on('data', (chunk: Buffer) => chunks.push(chunk)).once('error', reject)
+      response.once('end', () => {
+        const { statusCode = 0, headers } = response
+        resolve({ status: statusCode, headers, body: Buffer.concat(chunks) })
+      })
+    })
+    sent.end()
+  })
+}
+
+function exchange(port: number, text: string | Buffer): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    const socket = connect(port, '127.0.0.1', () => socket.write(text))
+    socket.on('data', (chunk) => chunks.push(chunk)).once('error', reject)
+    socket.once('close', () => resolve(Buffer.concat(chunks).toString('latin1')))
+  })
+}
+
+/** The JSON of a reply. */
+export function jsonOf(reply: Reply): Record<string, unknown> {
+  return JSON.parse(reply.body.toString()) as Record<string, unknown>
+}
+
+export { FILLED_AT }
+
+/** A small feed of the patch feed's shape, with what a rebuild would spoil: odd spacing, escapes, large numbers. */
+export const PATCH_FEED = `{"alpine": [
+  {"distroversion":"3.18", "archs": ["x86_64"], "packages": [
+    {"pkg": {"name": "curl", "secfixes": {"8.1-r00071": ["CVE-2024-1"]}, "n": 1.0e400}},
+    {"pkg": {"name": "c\\u0061-certs", "secfixes": {}, "odd": "\\"]}\\\\"}}], "later": 12345678901234567890},
+  {"distroversion":"3.19","archs":[],"packages":[{"pkg":{"name":"curl","secfixes":{}}}]}],
+ "debian" : [{"distroversion":"12","packages":[{"pkg":{"name":"openssl","secfixes":{}}}]}],
+ "npm": []}`
+
+export const FEEDS = {
+  '/external/patch_feed': PATCH_FEED,
+  '/external/globals/sys_matrix': '{"ecosystems":{}}',
+  '/external/cve_feed': null,
+}

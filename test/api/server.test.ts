@@ -1,0 +1,217 @@
+import { connect } from 'node:net'
+import { once } from 'node:events'
+import { Agent, get as httpGet, type IncomingMessage } from 'node:http'
+import { randomBytes } from 'node:crypto'
+import { afterEach, expect, test } from 'vitest'
+import { FEEDS, type Served, closeAll, jsonOf, serve } from './served.ts'
+
+afterEach(closeAll)
+
+const RECORD = '/external/osv/one.json'
+const MIRRORED = [
+  RECORD,
+  '/external/osv/all.json',
+  '/external/osv/all.zip',
+  '/external/patch_feed',
+  '/external/globals/sys_matrix',
+]
+
+function serveAll(): Promise<Served> {
+  return serve((store) => {
+    store.publishOsv({ one: '{"id":"one"}' })
+    store.publishFeeds(FEEDS)
+  })
+}
+
+test('HEAD has exactly the headers of GET, and no body', async () => {
+  const { get, head } = await serveAll()
+  const others = ['/external/cve_feed', '/external/osv/none.json', '/nothing', '/', '/-/health']
+  for (const path of [...MIRRORED, ...others, '/-/status', '/-/ready']) {
+    for (const coding of ['identity', 'gzip']) {
+      const full = await get(path, { 'Accept-Encoding': coding })
+      const headed = await head(path, { 'Accept-Encoding': coding })
+      expect([path, headed.status, headed.body.length]).toEqual([path, full.status, 0])
+      expect({ path, ...headed.headers, date: '' }).toEqual({ path, ...full.headers, date: '' })
+    }
+  }
+})
+
+test('other methods are a 405 that names the allowed ones, everywhere', async () => {
+  const { get } = await serveAll()
+  for (const path of [...MIRRORED, '/', '/-/status', '/nothing'])
+    for (const method of ['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE', 'PROPFIND']) {
+      const reply = await get(path, { 'Content-Type': 'text/odd' }, method)
+      expect([path, method, reply.status]).toEqual([path, method, 405])
+      expect(reply.headers.allow).toBe('GET, HEAD')
+      expect(jsonOf(reply)['error']).toBe('method_not_allowed')
+    }
+})
+
+test.each([
+  ['/external/osv/all.json/', '/external/osv/all.json'],
+  ['/external/osv/all.jso', '/external/osv/all.json'],
+  ['/external/osv/ALL.json', '/external/osv/all.json'],
+  ['/external//osv/all.zip', '/external/osv/all.zip'],
+  ['/external/osv//all.json', '/external/osv/all.json'],
+  ['//external/patch_feed', '/external/patch_feed'],
+  ['/external/Patch_Feed', '/external/patch_feed'],
+  ['/v1/external/patch_feed', '/external/patch_feed'],
+  ['/external/globals/sys-matrix', '/external/globals/sys_matrix'],
+  ['/external/osv/CVE-2024-1', '/external/osv/{id}.json'],
+])('%s is a 404 that points at %s', async (path, closest) => {
+  const { get } = await serveAll()
+  const reply = await get(path)
+  expect([reply.status, jsonOf(reply)['error'], jsonOf(reply)['closest']]).toEqual([
+    404,
+    'not_found',
+    closest,
+  ])
+  expect(reply.headers['cache-control']).toBe('no-store')
+})
+
+test('a long path and an undecodable one outside of the mirror are answered in JSON', async () => {
+  const { get } = await serveAll()
+  expect((await get(`/${'x'.repeat(20_000)}`)).status).toBe(404)
+  const bad = await get('/%zz')
+  expect([bad.status, jsonOf(bad)['error']]).toEqual([400, 'bad_request'])
+})
+
+test('credentials, upgrades, bodies and odd headers change nothing', async () => {
+  const { get, raw } = await serveAll()
+  const plain = await get(RECORD)
+  const odd: Record<string, string>[] = [
+    { Authorization: 'Bearer nonsense' },
+    { Authorization: '' },
+    { 'api-key': '' },
+    { Cookie: 'a=b' },
+    { Connection: 'Upgrade, HTTP2-Settings', Upgrade: 'h2c', 'HTTP2-Settings': 'AAMAAABkAAQAAP__' },
+    { 'X-Long': 'x'.repeat(40_000) },
+    { Accept: 'text/html' },
+    { 'Accept-Charset': '%%%', Range: 'bytes=0-1' },
+  ]
+  for (const headers of odd) {
+    const reply = await get(RECORD, headers)
+    expect([Object.keys(headers), reply.status]).toEqual([Object.keys(headers), 200])
+    expect(reply.body.equals(plain.body)).toBe(true)
+  }
+  const withBody = await raw(
+    `GET ${RECORD} HTTP/1.1\r\nHost: m\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"bad":1,GET ${RECORD} HTTP/1.1\r\nHost: m\r\nConnection: close\r\n\r\n`,
+  )
+  expect(withBody.match(/HTTP\/1\.1 200 OK/g)).toHaveLength(2)
+})
+
+test('HTTP/1.0 clients get an answer and the end of the connection', async () => {
+  const { raw } = await serveAll()
+  for (const path of [RECORD, '/external/osv/all.zip', '/-/health']) {
+    const answer = await raw(`GET ${path} HTTP/1.0\r\n\r\n`)
+    expect(answer).toMatch(/^HTTP\/1\.1 200 OK\r\n/)
+    expect(answer).not.toMatch(/transfer-encoding/i)
+  }
+})
+
+test('what is not HTTP, or too much of it, is refused in JSON', async () => {
+  const { raw } = await serveAll()
+  expect(await raw('\x16\x03\x01\x02\x00 TLS\r\n\r\n')).toMatch(/^HTTP\/1\.1 400 [^]*"bad_request"/)
+  const huge = `GET / HTTP/1.1\r\nHost: m\r\nX: ${'x'.repeat(70_000)}\r\n\r\n`
+  expect(await raw(huge)).toMatch(/^HTTP\/1\.1 431 /)
+})
+
+test('the root names what is mirrored', async () => {
+  const { get } = await serveAll()
+  expect(jsonOf(await get('/'))).toMatchObject({
+    name: 'patchmirror',
+    version: '9.9.9',
+    mirrored: [
+      '/external/osv/all.json',
+      '/external/osv/all.zip',
+      '/external/patch_feed',
+      '/external/globals/sys_matrix',
+      '/external/cve_feed',
+      '/external/osv/{id}.json',
+    ],
+  })
+})
+
+test('the index is upstream’s bytes, in both codings', async () => {
+  let index = ''
+  const { get } = await serve((store) => {
+    index = store.publishOsv({ one: '{}', two: '{}' }).index
+  })
+  const reply = await get('/external/osv/all.json')
+  expect(reply.body.toString()).toBe(index)
+  expect(reply.headers['last-modified']).toBe('Wed, 01 Jul 2026 00:00:00 GMT')
+})
+
+test('a thousand connections at once are all answered', async () => {
+  const { port } = await serveAll()
+  const agent = new Agent({ keepAlive: true, maxSockets: 1000 })
+  const statuses = await Promise.all(
+    Array.from(
+      { length: 1000 },
+      (_, i) =>
+        new Promise<number | undefined>((resolve, reject) => {
+          const path = MIRRORED[i % MIRRORED.length] ?? ''
+          httpGet({ port, host: '127.0.0.1', path, agent }, (response: IncomingMessage) => {
+            response.resume().once('end', () => resolve(response.statusCode))
+          }).once('error', reject)
+        }),
+    ),
+  )
+  expect(new Set(statuses)).toEqual(new Set([200]))
+  agent.destroy()
+})
+
+test('connections beyond the limit are refused', async () => {
+  const { port, get } = await serve((store) => store.publishOsv({ one: '{}' }), {
+    env: { PATCHMIRROR_SERVER_MAX_CONNECTIONS: '2' },
+  })
+  const held = [connect(port, '127.0.0.1'), connect(port, '127.0.0.1')]
+  await Promise.all(held.map((socket) => once(socket, 'connect')))
+  await expect(get(RECORD)).rejects.toThrow()
+  for (const socket of held) socket.destroy()
+  await expect.poll(async () => (await get(RECORD).catch(() => ({ status: 0 }))).status).toBe(200)
+})
+
+test('closing lets a request in flight finish', async () => {
+  const bytes = randomBytes(6_000_000)
+  const { port, server } = await serve((store) => store.publishOsv({ big: bytes }))
+  const options = { port, host: '127.0.0.1', path: '/external/osv/all.zip', agent: false }
+  const [response] = (await once(httpGet(options), 'response')) as [IncomingMessage]
+  const closed = server.close()
+  let received = 0
+  for await (const chunk of response) received += (chunk as Buffer).length
+  expect(received).toBe(Number(response.headers['content-length']))
+  await closed
+  expect(server.address).toBeNull()
+  await expect(once(connect(port, '127.0.0.1'), 'connect')).rejects.toThrow()
+})
+
+test('closing cuts off what does not finish in time', async () => {
+  const bytes = randomBytes(20_000_000)
+  const { port, server } = await serve((store) => store.publishOsv({ big: bytes }), {
+    closeGraceMs: 50,
+  })
+  const options = { port, host: '127.0.0.1', path: '/external/osv/all.zip', agent: false }
+  const [response] = (await once(httpGet(options), 'response')) as [IncomingMessage]
+  await server.close()
+  await expect(once(response.resume(), 'end')).rejects.toThrow()
+})
+
+test('at debug level every request leaves a line', async () => {
+  const { get, requests } = await serve((store) => store.publishOsv({ one: '{}' }), { debug: true })
+  for (const path of [RECORD, '/external/osv/none.json', '/-/health', RECORD]) await get(path)
+  await expect.poll(() => requests.length).toBe(4)
+  expect(requests).toMatchObject([
+    { method: 'GET', url: RECORD, statusCode: 200, finished: true },
+    { statusCode: 404 },
+    { url: '/-/health' },
+    { url: RECORD },
+  ])
+})
+
+test('an address that is taken is an error of the settings', async () => {
+  const { port } = await serveAll()
+  const second = serve(() => undefined, { env: { PATCHMIRROR_SERVER_PORT: String(port) } })
+  await expect(second).rejects.toMatchObject({ code: 'config' })
+  await expect(second).rejects.toThrow('server.port')
+})

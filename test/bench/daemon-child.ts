@@ -1,0 +1,35 @@
+/** The daemon as it is built, told by its parent when to run: measures itself as the system sees it. */
+import type * as Agent from '../../src/agent.ts'
+import type * as Load from '../../src/config/load.ts'
+import type * as Log from '../../src/log.ts'
+import { peakMemory } from './peak.ts'
+
+const built = (file: string): Promise<unknown> => import(`${process.cwd()}/dist/${file}`)
+const { createAgent } = (await built('agent.js')) as typeof Agent
+const { loadConfig } = (await built('config/load.js')) as typeof Load
+const { createLog } = (await built('log.js')) as typeof Log
+
+const started = performance.now()
+const { config } = loadConfig({ env: process.env, cwd: process.cwd(), requireUpstream: true })
+const agent = createAgent({
+  config,
+  version: 'bench',
+  log: createLog({ level: 'error', format: 'json' }),
+  onEnded: (report) => process.send?.({ report }),
+})
+const { url } = await agent.start()
+process.send?.({ url, ms: performance.now() - started })
+
+process.on(
+  'message',
+  (message: { run?: 'osv' | 'feeds'; kind?: 'sync' | 'reconcile'; stop?: boolean }) => {
+    if (message.run !== undefined) agent.requestSync(message.run, message.kind ?? 'sync')
+    if (message.stop === true) void stop()
+  },
+)
+
+async function stop(): Promise<void> {
+  await agent.close()
+  process.send?.({ peak: peakMemory() })
+  process.disconnect()
+}

@@ -1,0 +1,65 @@
+import { fork } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { RunReport } from '../../src/sync/runner.ts'
+import { ROOT, ended, messageFrom } from './processes.ts'
+
+export interface DaemonProcess {
+  url: string
+  dir: string
+  /** Milliseconds from its first line to answering requests. */
+  startMs: number
+  run(source: 'osv' | 'feeds', kind?: 'sync' | 'reconcile'): Promise<RunReport>
+  /** Ends it; peak memory in bytes. The folder stays when it was given. */
+  stop(): Promise<{ peak: number }>
+}
+
+/** The built daemon in a process of its own, doing nothing until it is asked. */
+export async function startDaemon(upstream: string, folder?: string): Promise<DaemonProcess> {
+  const dir = folder ?? mkdtempSync(join(tmpdir(), 'patchmirror-bench-'))
+  const child = fork(`${ROOT}test/bench/daemon-child.ts`, [], {
+    cwd: ROOT,
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    env: {
+      PATH: process.env['PATH'],
+      PATCHMIRROR_UPSTREAM_API_ROOT: upstream,
+      PATCHMIRROR_DATA_DIR: dir,
+      PATCHMIRROR_SERVER_PORT: '0',
+      PATCHMIRROR_SYNC_CATCH_UP: 'false',
+      PATCHMIRROR_OSV_SCHEDULE: '0 0 1 1 *',
+      PATCHMIRROR_OSV_RECONCILE_SCHEDULE: '0 0 1 1 *',
+      PATCHMIRROR_FEEDS_SCHEDULE: '0 0 1 1 *',
+    },
+  })
+  const { url, ms } = await messageFrom<{ url: string; ms: number }>(
+    child,
+    (message) => 'url' in message,
+  )
+  return {
+    url,
+    dir,
+    startMs: ms,
+    async run(source, kind = 'sync') {
+      const done = messageFrom<{ report: RunReport }>(child, (message) => 'report' in message)
+      child.send({ run: source, kind })
+      const { report } = await done
+      if (report.state !== 'complete') throw new Error(`${source} ${kind}: ${report.message}`)
+      return report
+    },
+    async stop() {
+      if (!child.connected) return { peak: 0 } // stopped before
+      const told = messageFrom<{ peak: number }>(child, (message) => 'peak' in message)
+      child.send({ stop: true })
+      const { peak } = await told
+      await ended(child)
+      if (folder === undefined) rmSync(dir, { recursive: true, force: true })
+      return { peak }
+    },
+  }
+}
+
+/** How long a run took, milliseconds. */
+export function took({ startedAt, endedAt }: RunReport): number {
+  return (endedAt ?? startedAt) - startedAt
+}

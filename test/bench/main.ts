@@ -1,0 +1,123 @@
+/**
+ * `npm run bench`: measures the daemon as it is built against loops and servers in the same run, prints one table
+ * and writes it to docs/benchmarks.md. Loopback only; ends by itself after some minutes. `--quick` leaves out the
+ * 400,000 records, `--no-serving` the load on the server, `--no-write` the file.
+ */
+import { existsSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { arch, cpus, platform, totalmem } from 'node:os'
+import { parseArgs } from 'node:util'
+import { benchChanges } from './changes.ts'
+import { startDaemon, took } from './daemon.ts'
+import { benchIngest, benchLarge } from './ingest.ts'
+import { ROOT, startSandbox } from './processes.ts'
+import { benchReads } from './reads.ts'
+import { type Row, benchServing } from './serving/serving.ts'
+import { type Line, markdown, megabytes, seconds } from './table.ts'
+
+const { values } = parseArgs({
+  options: {
+    quick: { type: 'boolean', default: false },
+    'no-serving': { type: 'boolean', default: false },
+    'no-write': { type: 'boolean', default: false },
+  },
+})
+
+const REAL = `${ROOT}../shared/data/osv-real.zip`
+
+function say(text: string): void {
+  process.stderr.write(`${text}\n`)
+}
+
+function servingLines(
+  rows: readonly Row[],
+  goals: Partial<Record<Row['server'], number>>,
+  note: string,
+): Line[] {
+  return rows
+    .filter(({ server }) => server === 'mirror')
+    .flatMap((mirror) =>
+      rows
+        .filter(({ server, coding }) => server !== 'mirror' && coding === mirror.coding)
+        .map((other) => {
+          const ratio = mirror.requestsPerSecond / other.requestsPerSecond
+          const goal = goals[other.server]
+          const rates = `${Math.round(mirror.requestsPerSecond)} to ${Math.round(other.requestsPerSecond)} requests/s`
+          return {
+            work: `GET {id}.json, ${mirror.records} ids, 32 connections, ${mirror.coding}${note}`,
+            against:
+              other.server === 'nginx'
+                ? 'nginx serving the same files'
+                : 'bare Fastify sending one buffer',
+            figure: `${ratio.toFixed(2)}× (${rates})`,
+            goal: goal === undefined ? 'figure' : `≥ ${goal}×`,
+            met: goal === undefined ? null : ratio >= goal,
+          }
+        }),
+    )
+}
+
+async function realData(): Promise<Line[]> {
+  if (!existsSync(REAL)) return []
+  const sandbox = await startSandbox(1, ['--osv-zip', REAL])
+  const daemon = await startDaemon(sandbox.url)
+  try {
+    const run = await daemon.run('osv')
+    const ms = took(run)
+    const figure = `${seconds(ms)} for ${String(run.facts['records'])} records, ${megabytes(Number(run.facts['archiveBytes']))}`
+    return [{ work: 'ingest of a real archive', against: '', figure, goal: 'figure', met: null }]
+  } finally {
+    await daemon.stop()
+    await sandbox.stop()
+  }
+}
+
+async function serving(): Promise<Line[]> {
+  say('serving 20,000 ids …')
+  const lines = servingLines(
+    await benchServing({ records: 20_000, seconds: 4 }),
+    { 'bare fastify': 0.8, nginx: 1 },
+    ', warm',
+  )
+  say('serving 100,000 ids from a cache too small …')
+  const small = await benchServing({ records: 100_000, seconds: 4, cacheBytes: 8_000_000 })
+  lines.push(...servingLines(small, { 'bare fastify': 0.55 }, ', cache too small'))
+  return lines
+}
+
+async function main(): Promise<void> {
+  const lines = values['no-serving'] ? [] : await serving()
+  say('making up 100,000 records …')
+  const sandbox = await startSandbox(100_000)
+  say('ingest …')
+  const { lines: ingest, cold } = await benchIngest(3, sandbox)
+  say('reads during an ingest …')
+  const reads = await benchReads(sandbox)
+  say('changes …')
+  const changes = await benchChanges(sandbox, cold)
+  await sandbox.stop()
+  lines.unshift(...ingest)
+  lines.push(...changes, reads, ...(await realData()))
+  if (!values.quick) {
+    say('400,000 records …')
+    lines.push(...(await benchLarge(cold)))
+  }
+  const text = markdown(lines)
+  process.stdout.write(`${text}\n`)
+  if (!values['no-write']) await writeFile(`${ROOT}docs/benchmarks.md`, page(text))
+}
+
+function page(table: string): string {
+  const [cpu] = cpus()
+  const machine = `${cpus().length} × ${cpu?.model.trim() ?? 'unknown'}, ${Math.round(totalmem() / 2 ** 30)} GiB, ${platform()} ${arch()}`
+  return `# Benchmarks
+
+Written by \`npm run bench\` on ${new Date().toISOString().slice(0, 10)}: ${machine}, Node ${process.version}.
+Each line compares in one run; a machine's speed drifts, so read the ratios. Client, stand-in service and
+mirror share the machine.
+
+${table}
+`
+}
+
+await main()

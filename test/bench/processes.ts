@@ -1,0 +1,88 @@
+import { type ChildProcess, fork, spawn } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+
+/** The repository's root. */
+export const ROOT = fileURLToPath(new URL('../../', import.meta.url))
+
+/** Resolves with the first message of a child that `accept` takes; rejects when the child ends before. */
+export function messageFrom<T>(child: ChildProcess, accept: (message: T) => boolean): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const ended = (code: number | null): void => reject(new Error(`a child ended with ${code}`))
+    const receive = (message: unknown): void => {
+      if (!accept(message as T)) return
+      child.off('message', receive)
+      child.off('exit', ended)
+      resolve(message as T)
+    }
+    child.on('message', receive)
+    child.once('exit', ended)
+  })
+}
+
+export function ended(child: ChildProcess): Promise<void> {
+  return new Promise((resolve) => {
+    if (child.exitCode !== null || child.signalCode !== null) resolve()
+    else child.once('exit', () => resolve())
+  })
+}
+
+export interface SandboxProcess {
+  url: string
+  command(name: string, n: number): Promise<void>
+  requests(): Promise<number>
+  stop(): Promise<void>
+}
+
+/** The stand-in service in a process of its own, warmed: index and archive are built before anyone measures. */
+export async function startSandbox(records: number, extra: string[] = []): Promise<SandboxProcess> {
+  const args = ['--port', '0', '--records', String(records), ...extra]
+  const options = { cwd: ROOT, stdio: ['ignore', 'ignore', 'inherit', 'ipc'] as const }
+  const child = fork(`${ROOT}src/sandbox/main.ts`, args, { ...options, stdio: [...options.stdio] })
+  const { url } = await messageFrom<{ url: string }>(child, (message) => 'url' in message)
+  const control = (path: string, method: string): Promise<Response> =>
+    fetch(`${url}/-/sandbox/${path}`, { method })
+  const warm = async (): Promise<void> => {
+    for (const path of ['/external/osv/all.json', '/external/osv/all.zip']) {
+      const answer = await fetch(url + path, { headers: { 'accept-encoding': 'gzip' } })
+      await answer.arrayBuffer()
+    }
+    await control('requests', 'DELETE')
+  }
+  await warm()
+  return {
+    url,
+    async command(name, n) {
+      const answer = await control(`${name}?n=${n}`, 'POST')
+      if (!answer.ok) throw new Error(`sandbox ${name}: ${answer.status}`)
+      await warm()
+    },
+    async requests() {
+      const answer = await control('requests', 'GET')
+      const value = (await answer.json()) as unknown[] | { entries: unknown[] }
+      return Array.isArray(value) ? value.length : value.entries.length
+    },
+    async stop() {
+      child.kill()
+      await ended(child)
+    },
+  }
+}
+
+/** Runs a program to its end: wall time in milliseconds, peak memory in bytes as the system counted it. */
+export async function timed(
+  command: string,
+  args: string[],
+): Promise<{ ms: number; peak: number; out: string }> {
+  const started = performance.now()
+  const child = spawn('/usr/bin/env', [command, ...args], {
+    cwd: ROOT,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  let out = ''
+  child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()))
+  await ended(child)
+  if (child.exitCode !== 0)
+    throw new Error(`${command} ${args.join(' ')} ended with ${child.exitCode}`)
+  const told = JSON.parse(out.trim().split('\n').at(-1) ?? '{}') as { ms?: number; peak?: number }
+  return { ms: told.ms ?? performance.now() - started, peak: told.peak ?? 0, out }
+}

@@ -1,0 +1,23 @@
+import { createServer } from '../../../src/api/server.ts'
+import { loadConfig } from '../../../src/config/load.ts'
+import { openPinnedReads } from '../../../src/store/pinned.ts'
+import { answerCpu, portOf } from './child.ts'
+
+/** The mirror's server over a data folder: `mirror-child.ts DIR CACHE_BYTES`. */
+const [dir = '', cacheBytes = ''] = process.argv.slice(2)
+const env = { PATCHMIRROR_SERVER_PORT: '0', PATCHMIRROR_SERVER_CACHE_BYTES: cacheBytes }
+const { config } = loadConfig({ env, cwd: dir })
+const reads = openPinnedReads(dir)
+if (reads === null) throw new Error(`no database in ${dir}`)
+const server = createServer({
+  reads,
+  dataDir: dir,
+  config,
+  version: 'bench',
+  startedAt: Date.now(),
+  now: Date.now,
+  log: null,
+  nextRunAt: () => null,
+})
+answerCpu()
+portOf((await server.listen()).port)

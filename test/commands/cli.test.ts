@@ -1,0 +1,185 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { type Sandbox, createSandbox } from '../../src/sandbox/server.ts'
+import type { RunReport } from '../../src/sync/runner.ts'
+import { VERSION } from '../../src/version.ts'
+import { type Finished, run } from '../support/command.ts'
+import { QUICK } from '../support/mirror.ts'
+
+let sandbox: Sandbox
+let dir: string
+
+beforeEach(async () => {
+  sandbox = await createSandbox({ records: 80 })
+  dir = mkdtempSync(join(tmpdir(), 'patchmirror-cli-'))
+})
+
+afterEach(async () => {
+  await sandbox.close()
+  rmSync(dir, { recursive: true, force: true })
+})
+
+function patchmirror(...args: string[]): Promise<Finished> {
+  const env = {
+    ...QUICK,
+    PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
+    PATCHMIRROR_DATA_DIR: join(dir, 'data'),
+    PATCHMIRROR_SERVER_PORT: '1', // nothing answers there, so status reads the folder
+  }
+  return run(args, env, dir)
+}
+
+describe('the command line', () => {
+  test('--help names every command, the exit codes and an example, and exits 0', async () => {
+    const { code, out } = await patchmirror('--help')
+    expect(code).toBe(0)
+    for (const word of [
+      'serve',
+      'sync',
+      'status',
+      'runs',
+      'approve',
+      'reject',
+      'verify',
+      'config',
+      'health',
+    ]) {
+      expect(out).toContain(`  ${word}`)
+    }
+    expect(out).toMatch(/EXIT STATUS[\s\S]*quarantined[\s\S]*EXAMPLES/)
+  })
+
+  test('--version prints the version of package.json', async () => {
+    expect(await patchmirror('--version')).toMatchObject({ code: 0, out: `${VERSION}\n` })
+  })
+
+  test('an unknown command, option or source is a usage error, exit 2, with a hint', async () => {
+    for (const args of [
+      ['snyc'],
+      ['sync', '--fulll'],
+      ['sync', 'osvv'],
+      ['sync', 'feeds', '--reconcile'],
+    ]) {
+      const { code, err } = await patchmirror(...args)
+      expect(code, args.join(' ')).toBe(2)
+      expect(err.length).toBeGreaterThan(20)
+    }
+    expect((await patchmirror('sync', 'osvv')).err).toContain('the sources are: feeds, osv')
+  })
+
+  test('without an upstream a sync says how to name one and exits 2', async () => {
+    const { code, err } = await run(['sync'], {}, dir)
+    expect(code).toBe(2)
+    expect(err).toContain('PATCHMIRROR_UPSTREAM_API_ROOT')
+  })
+
+  test('sync mirrors all sources and says in a line each what it did; a second one changes nothing', async () => {
+    const first = await patchmirror('sync')
+    expect(first.code).toBe(0)
+    expect(first.out).toMatch(
+      /^feeds: complete .*\nosv: complete \(run 2, 2 requests, .* 80 added/m,
+    )
+    const second = await patchmirror('sync')
+    expect(second.out).toMatch(
+      /osv: complete \(run 4, 1 requests, 0 bytes\): upstream has nothing new/,
+    )
+  })
+
+  test('sync --json prints the run reports and nothing else on standard output', async () => {
+    const { out, code } = await patchmirror('sync', 'osv', '--json')
+    const [report] = JSON.parse(out) as RunReport[]
+    expect(code).toBe(0)
+    expect(report).toMatchObject({
+      source: 'osv',
+      state: 'complete',
+      kind: 'sync',
+      trigger: 'command',
+    })
+  })
+
+  test('sync --dry-run tells what would change and leaves no trace', async () => {
+    const { code, out } = await patchmirror('sync', 'osv', '--dry-run')
+    expect(code).toBe(0)
+    expect(out).toContain('80 to add, 0 to change, 0 to remove; nothing was stored')
+    expect((await patchmirror('runs')).out.trim().split('\n')).toHaveLength(1)
+  })
+
+  test('a failed run exits 1, a partial one 3, a quarantined one 4', async () => {
+    await patchmirror('sync')
+    const broken = sandbox.faults.set('/external/osv/all.json', { kind: 'status', status: 500 })
+    const failed = await patchmirror('sync', 'osv')
+    expect(failed.code).toBe(1)
+    expect(failed.out).toContain('upstream answered 500')
+    broken.clear()
+    const ghosts = sandbox.faults.set('/external/osv/all.json', { kind: 'ghostIds', count: 2 })
+    const partial = await patchmirror('sync', 'osv')
+    expect(partial.code).toBe(3)
+    expect(partial.out).toContain('2 could not be had')
+    ghosts.clear()
+    sandbox.faults.set('/external/osv/all.json', { kind: 'shrinkIndex', keep: 0.3 })
+    const refused = await patchmirror('sync', 'osv')
+    expect(refused.code).toBe(4)
+    expect(refused.out).toMatch(/patchmirror approve \d+/)
+  })
+
+  test('approve lets in what was refused, reject keeps refusing it', async () => {
+    await patchmirror('sync')
+    sandbox.feed.remove(40)
+    const refused = await patchmirror('sync', 'osv')
+    const run = /approve (\d+)/.exec(refused.out)?.[1] ?? ''
+    expect((await patchmirror('runs', run)).out).toMatch(
+      /quarantine of .*all\.json[\s\S]*would remove 40 of 80/,
+    )
+    const approved = await patchmirror('approve', run)
+    expect(approved).toMatchObject({ code: 0 })
+    expect(approved.out).toContain('40 removed')
+    expect((await patchmirror('approve', run)).err).toContain('settled already: approved')
+    sandbox.feed.remove(30)
+    const again = await patchmirror('sync', 'osv')
+    const next = /reject (\d+)/.exec(again.out)?.[1] ?? ''
+    expect((await patchmirror('reject', next)).code).toBe(0)
+    const still = await patchmirror('sync', 'osv')
+    expect(still.code).toBe(4)
+    expect(still.out).toContain('rejected before')
+    expect((await patchmirror('approve', 'x')).code).toBe(2)
+    expect((await patchmirror('reject', '999')).err).toContain('nothing in quarantine')
+  })
+
+  test('status is a table from the folder when no daemon runs, and JSON of the same on request', async () => {
+    expect((await patchmirror('status')).err).toContain('patchmirror sync')
+    await patchmirror('sync')
+    const { out } = await patchmirror('status')
+    expect(out).toMatch(/^source +state +records/)
+    expect(out).toMatch(/^osv +complete +80 /m)
+    const status = JSON.parse((await patchmirror('status', '--json')).out) as {
+      sources: { name: string }[]
+    }
+    expect(status.sources.map(({ name }) => name)).toEqual(['feeds', 'osv'])
+  })
+
+  test('config prints settings with their origin and masks secrets', async () => {
+    const env = { PATCHMIRROR_UPSTREAM_PROXY: 'http://me:hunter2@proxy.example:3128' }
+    const { out, code } = await run(['config'], env, dir)
+    expect(code).toBe(0)
+    expect(out).not.toContain('hunter2')
+    expect(out).toMatch(/upstream\.proxy +\*+ +env PATCHMIRROR_UPSTREAM_PROXY/)
+    expect(out).toMatch(/server\.port +8080 +default/)
+  })
+
+  test('wrong settings are all told in one message, exit 2', async () => {
+    const env = { PATCHMIRROR_SERVER_PORT: 'high', PATCHMIRROR_OSV_SCHEDULE: '99 * * * *' }
+    const { code, err } = await run(['config'], env, dir)
+    expect(code).toBe(2)
+    expect(err).toMatch(/server\.port[\s\S]*osv\.schedule|osv\.schedule[\s\S]*server\.port/)
+  })
+
+  test('verify finds nothing wrong after a sync, and exits 1 before the first', async () => {
+    expect((await patchmirror('verify')).code).toBe(1)
+    await patchmirror('sync')
+    const { code, out } = await patchmirror('verify')
+    expect(code).toBe(0)
+    expect(out).toContain('80 records, the index, the feeds and the archive are sound')
+  })
+})

@@ -1,0 +1,90 @@
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { SETTINGS } from '../../src/config/settings.ts'
+import { load } from './loading.ts'
+
+const text = readFileSync(new URL('../../config/default.yaml', import.meta.url), 'utf8')
+
+test('default.yaml and the schema name exactly the same keys, in the same order', () => {
+  const sections = Object.entries(parse(text) as Record<string, Record<string, unknown>>)
+  const keys = sections.flatMap(([section, values]) =>
+    Object.keys(values).map((name) => `${section}.${name}`),
+  )
+  expect(keys).toEqual(SETTINGS.map(({ key }) => key))
+})
+
+test('every default validates and is known to be a default', () => {
+  const { origins, warnings } = load()
+  expect(new Set(origins.values())).toEqual(new Set(['default']))
+  expect([...origins.keys()].sort()).toEqual(SETTINGS.map(({ key }) => key).sort())
+  expect(warnings).toEqual([])
+})
+
+test('every section or setting is introduced by a comment, alone or with its neighbours', () => {
+  const paragraphs = text.split(/\n\n+/)
+  for (const { name } of SETTINGS) {
+    const own = paragraphs.filter((paragraph) => new RegExp(`^ {2}${name}:`, 'm').test(paragraph))
+    expect(own.length, name).toBeGreaterThan(0)
+    for (const paragraph of own) expect(paragraph, name).toMatch(/^ {2}# /m)
+  }
+})
+
+test('the defaults are the ones the manual promises', () => {
+  expect(load().config).toEqual({
+    upstream: {
+      apiRoot: null,
+      proxy: null,
+      caFile: null,
+      userAgent: null,
+      connectTimeoutMs: 10_000,
+      requestTimeoutMs: 60_000,
+      archiveTimeoutMs: 3_600_000,
+      lowSpeedBytesPerSecond: 1000,
+      lowSpeedSeconds: 30,
+      maxJsonBytes: 256_000_000,
+      maxRecordBytes: 32_000_000,
+      maxArchiveBytes: 8_000_000_000,
+      retries: 4,
+      retryMinMs: 500,
+      retryMaxMs: 30_000,
+      retryAfterMaxSeconds: 300,
+      concurrency: 16,
+    },
+    data: { dir: '/srv/mirror/data', tombstoneDays: 30, keepRuns: 500 },
+    osv: {
+      schedule: '7 * * * *',
+      reconcileSchedule: '23 3 * * *',
+      archiveThreshold: 250,
+      maxSingleFetches: 5000,
+      maxAgeHours: 26,
+      guardFraction: 0.1,
+      guardRecords: 20,
+    },
+    feeds: {
+      schedule: '17 * * * *',
+      extraPaths: ['/external/cve_feed'],
+      maxAgeHours: 26,
+      guardFraction: 0.1,
+      guardEntries: 20,
+    },
+    sync: { jitterSeconds: 60, catchUp: true },
+    server: {
+      host: '127.0.0.1',
+      port: 8080,
+      cacheBytes: 64_000_000,
+      cacheMaxAgeSeconds: 0,
+      keepAliveSeconds: 75,
+      maxConnections: 4096,
+    },
+    log: { level: 'info', format: 'auto' },
+  })
+})
+
+test('example.yaml loads without errors, the upstream included', () => {
+  const file = new URL('../../config/example.yaml', import.meta.url).pathname
+  const { config, origins } = load({ file, requireUpstream: true })
+  expect(config.upstream.apiRoot).toBe('https://api.example.com')
+  expect(origins.get('server.host')).toBe(`file ${file}`)
+  expect(origins.get('server.port')).toBe('default')
+})

@@ -1,0 +1,149 @@
+import { expect, test } from 'vitest'
+import { SETTINGS } from '../../src/config/settings.ts'
+import { fileWith, load, loadYaml, refusal, scratch } from './loading.ts'
+
+const PROXY = 'http://mirror:hunter2@proxy.example.com:3128'
+
+test('a variable is named after its setting, with an underscore before each capital', () => {
+  const names = new Map(SETTINGS.map(({ key, env }) => [key, env]))
+  expect(names.get('upstream.apiRoot')).toBe('PATCHMIRROR_UPSTREAM_API_ROOT')
+  expect(names.get('data.dir')).toBe('PATCHMIRROR_DATA_DIR')
+  expect(names.get('upstream.lowSpeedBytesPerSecond')).toBe(
+    'PATCHMIRROR_UPSTREAM_LOW_SPEED_BYTES_PER_SECOND',
+  )
+})
+
+test('no two settings share a variable', () => {
+  const names = SETTINGS.flatMap(({ env, fileEnv }) => (fileEnv === null ? [env] : [env, fileEnv]))
+  expect(new Set(names).size).toBe(names.length)
+})
+
+test('text becomes the type of the setting', () => {
+  const { config } = load({
+    env: {
+      PATCHMIRROR_UPSTREAM_API_ROOT: 'https://api.example.com',
+      PATCHMIRROR_SERVER_PORT: ' 9000 ',
+      PATCHMIRROR_OSV_GUARD_FRACTION: '0.25',
+      PATCHMIRROR_SYNC_CATCH_UP: 'False',
+      PATCHMIRROR_SERVER_CACHE_BYTES: '1 MiB',
+      PATCHMIRROR_UPSTREAM_MAX_RECORD_BYTES: '2000',
+      PATCHMIRROR_FEEDS_EXTRA_PATHS: '/external/a, /external/b,',
+      PATCHMIRROR_LOG_LEVEL: 'debug',
+    },
+  })
+  expect(config.upstream).toMatchObject({
+    apiRoot: 'https://api.example.com',
+    maxRecordBytes: 2000,
+  })
+  expect(config.server).toMatchObject({ port: 9000, cacheBytes: 1_048_576 })
+  expect(config.osv.guardFraction).toBe(0.25)
+  expect(config.sync.catchUp).toBe(false)
+  expect(config.feeds.extraPaths).toEqual(['/external/a', '/external/b'])
+  expect(config.log.level).toBe('debug')
+})
+
+test('an empty variable counts as not set, known or not', () => {
+  const env = {
+    PATCHMIRROR_SERVER_PORT: '',
+    PATCHMIRROR_UPSTREAM_PROXY_FILE: '',
+    PATCHMIRROR_X: '',
+  }
+  const { config } = loadYaml('server: { port: 9000 }', { env })
+  expect(config.server.port).toBe(9000)
+})
+
+test.each([
+  ['PATCHMIRROR_SERVER_PROT', 'did you mean PATCHMIRROR_SERVER_PORT?'],
+  ['PATCHMIRROR_SERVR_HOST', 'did you mean PATCHMIRROR_SERVER_HOST?'],
+  ['PATCHMIRROR_UPSTREAM_APIROOT', 'did you mean PATCHMIRROR_UPSTREAM_API_ROOT?'],
+  ['PATCHMIRROR_API_ROOT', 'did you mean PATCHMIRROR_UPSTREAM_API_ROOT?'],
+  ['PATCHMIRROR_PORT', 'did you mean PATCHMIRROR_SERVER_PORT?'],
+  ['PATCHMIRROR_SERVER_PORT_FILE', 'server.port is not secret'],
+])('an unknown variable is refused with a suggestion: %s', (name, hint) => {
+  const message = refusal(() => load({ env: { [name]: '8081' } }))
+  expect(message).toContain(`${name}: `)
+  expect(message).toContain(hint)
+})
+
+test('variables of other programs are none of our business', () => {
+  expect(() =>
+    load({ env: { PATH: '/bin', PATCHMIRRORED: '1', MY_PATCHMIRROR_X: '1' } }),
+  ).not.toThrow()
+})
+
+test('the service links of Kubernetes are ignored', () => {
+  const env = {
+    PATCHMIRROR_SERVICE_HOST: '10.0.0.7',
+    PATCHMIRROR_SERVICE_PORT: '8080',
+    PATCHMIRROR_SERVICE_PORT_HTTP: '8080',
+    PATCHMIRROR_PORT: 'tcp://10.0.0.7:8080',
+    PATCHMIRROR_PORT_8080_TCP: 'tcp://10.0.0.7:8080',
+    PATCHMIRROR_PORT_8080_TCP_PROTO: 'tcp',
+    PATCHMIRROR_PORT_8080_TCP_PORT: '8080',
+    PATCHMIRROR_PORT_8080_TCP_ADDR: '10.0.0.7',
+    PATCHMIRROR_API_SERVICE_HOST: '10.0.0.8',
+    PATCHMIRROR_API_PORT: 'tcp://10.0.0.8:80',
+  }
+  expect(load({ env }).config).toEqual(load().config)
+})
+
+test('a service link that hits a setting is refused with the way out', () => {
+  const message = refusal(() => load({ env: { PATCHMIRROR_SERVER_PORT: 'tcp://10.0.0.7:8080' } }))
+  expect(message).toContain(
+    'server.port (env PATCHMIRROR_SERVER_PORT): "tcp://10.0.0.7:8080" is not a',
+  )
+  expect(message).toContain('enableServiceLinks: false')
+})
+
+test.each(['', '\n', '\r\n'])(
+  'a secret can be the content of a file, less one newline: %j',
+  (end) => {
+    const path = fileWith(PROXY + end, 'proxy')
+    const { config, origins } = load({ env: { PATCHMIRROR_UPSTREAM_PROXY_FILE: path } })
+    expect(config.upstream.proxy).toBe(PROXY)
+    expect(origins.get('upstream.proxy')).toBe(
+      `secret file ${path} (env PATCHMIRROR_UPSTREAM_PROXY_FILE)`,
+    )
+  },
+)
+
+test('a relative secret file counts from the working directory', () => {
+  const path = fileWith(PROXY, 'proxy')
+  const env = { PATCHMIRROR_UPSTREAM_PROXY_FILE: 'proxy' }
+  expect(load({ env, cwd: path.replace(/\/proxy$/, '') }).config.upstream.proxy).toBe(PROXY)
+})
+
+test('a secret file that is missing, a folder or empty is named', () => {
+  const message = (path: string): string =>
+    refusal(() => load({ env: { PATCHMIRROR_UPSTREAM_PROXY_FILE: path } }))
+  expect(message('/nowhere/proxy')).toContain(
+    'upstream.proxy (secret file /nowhere/proxy (env PATCHMIRROR_UPSTREAM_PROXY_FILE)): the file cannot be read (ENOENT)',
+  )
+  expect(message(scratch())).toContain('cannot be read (EISDIR)')
+  expect(message(fileWith('\n'))).toContain('the file is empty')
+})
+
+test('a secret given both ways is refused', () => {
+  const env = {
+    PATCHMIRROR_UPSTREAM_PROXY: PROXY,
+    PATCHMIRROR_UPSTREAM_PROXY_FILE: fileWith(PROXY),
+  }
+  const message = refusal(() => load({ env }))
+  expect(message).toContain('both PATCHMIRROR_UPSTREAM_PROXY and PATCHMIRROR_UPSTREAM_PROXY_FILE')
+  expect(message).not.toContain('hunter2')
+})
+
+test('a refused secret is not quoted, wherever it came from', () => {
+  const bad = 'ftp://mirror:hunter2@proxy.example.com'
+  const messages = [
+    refusal(() => load({ env: { PATCHMIRROR_UPSTREAM_PROXY: bad } })),
+    refusal(() => load({ env: { PATCHMIRROR_UPSTREAM_PROXY_FILE: fileWith(bad) } })),
+    refusal(() => loadYaml(`upstream: { proxy: "${bad}" }`)),
+    refusal(() => loadYaml('upstream: { proxy: { password: hunter2 } }')),
+  ]
+  for (const message of messages) {
+    expect(message).toContain('upstream.proxy (')
+    expect(message).toContain('the value is not')
+    expect(message).not.toContain('hunter2')
+  }
+})

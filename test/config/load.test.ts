@@ -1,0 +1,100 @@
+import { join } from 'node:path'
+import { expect, expectTypeOf, test } from 'vitest'
+import { exitCode } from '../../src/errors.ts'
+import type { Config } from '../../src/config/schema.ts'
+import { fileWith, load, loadYaml, refusal } from './loading.ts'
+
+test('the Config type follows from the schema', () => {
+  expectTypeOf<Config['upstream']['apiRoot']>().toEqualTypeOf<string | null>()
+  expectTypeOf<Config['server']['port']>().toEqualTypeOf<number>()
+  expectTypeOf<Config['sync']['catchUp']>().toEqualTypeOf<boolean>()
+  expectTypeOf<Config['feeds']['extraPaths']>().toEqualTypeOf<readonly string[]>()
+  expectTypeOf<Config['log']['format']>().toEqualTypeOf<'auto' | 'json' | 'pretty'>()
+})
+
+test('the file goes over the defaults and the environment over both, and each origin is told', () => {
+  const file = fileWith('server:\n  port: 9000\n  host: localhost\n')
+  const { config, origins } = load({ file, env: { PATCHMIRROR_SERVER_PORT: '9001' } })
+  expect(config.server).toMatchObject({ host: 'localhost', port: 9001, maxConnections: 4096 })
+  expect(origins.get('server.port')).toBe('env PATCHMIRROR_SERVER_PORT')
+  expect(origins.get('server.host')).toBe(`file ${file}`)
+  expect(origins.get('server.maxConnections')).toBe('default')
+})
+
+test('PATCHMIRROR_CONFIG names the file, and the argument wins over it', () => {
+  const env = { PATCHMIRROR_CONFIG: fileWith('server: { port: 1111 }') }
+  expect(load({ env }).config.server.port).toBe(1111)
+  const file = fileWith('server: { port: 2222 }')
+  expect(load({ env, file }).config.server.port).toBe(2222)
+  expect(load({ env: { PATCHMIRROR_CONFIG: '' } }).config.server.port).toBe(8080)
+})
+
+test('relative paths count from the working directory', () => {
+  const file = fileWith('data: { dir: state }', 'relative.yaml')
+  const { config, origins } = load({ file: 'relative.yaml', cwd: join(file, '..') })
+  expect(config.data.dir).toBe(join(file, '..', 'state'))
+  expect(origins.get('data.dir')).toBe(`file ${file}`)
+})
+
+test('the configuration is frozen in all its depth', () => {
+  const { config } = load()
+  expect(Object.isFrozen(config)).toBe(true)
+  expect(Object.values(config).every((section) => Object.isFrozen(section))).toBe(true)
+  expect(Object.isFrozen(config.feeds.extraPaths)).toBe(true)
+})
+
+test('all problems of all sources come in one message, one a line', () => {
+  const file = fileWith(
+    'server:\n  prot: 1\nosv:\n  guardFraction: 7\nupstream:\n  retryMinMs: 99999\n',
+  )
+  const env = { PATCHMIRROR_LOG_LEVEL: 'loud', PATCHMIRROR_NONSENSE: '1' }
+  const message = refusal(() => load({ file, env, requireUpstream: true }))
+  expect(message.split('\n')).toHaveLength(7)
+  expect(message).toContain('6 problems in the configuration:')
+  expect(message).toContain(`server.prot (file ${file}, line 2): unknown key`)
+  expect(message).toContain(
+    `osv.guardFraction (file ${file}, line 4): 7 is too large. Allowed: a number from 0 to 1; for example 0.1.`,
+  )
+  expect(message).toContain(`upstream.retryMinMs (file ${file}): 99999 is above`)
+  expect(message).toContain('log.level (env PATCHMIRROR_LOG_LEVEL): "loud" is not one of')
+  expect(message).toContain('PATCHMIRROR_NONSENSE: unknown environment variable')
+  expect(message).toContain('upstream.apiRoot: not set')
+})
+
+test('a single problem is not called problems, and ends the program with the code for configuration', () => {
+  let thrown: unknown
+  try {
+    loadYaml('log: { level: loud }')
+  } catch (error) {
+    thrown = error
+  }
+  expect(String(thrown)).toContain('1 problem in the configuration:')
+  expect(exitCode(thrown)).toBe(2)
+})
+
+test('a refused value is reported even where a later source overrides it', () => {
+  const env = { PATCHMIRROR_SERVER_PORT: '9000' }
+  expect(refusal(() => loadYaml('server: { port: 99999 }', { env }))).toContain(
+    '99999 is too large',
+  )
+})
+
+test('the upstream is required only of commands that ask for it', () => {
+  expect(load().config.upstream.apiRoot).toBeNull()
+  const message = refusal(() => load({ requireUpstream: true }))
+  expect(message).toContain('upstream.apiRoot: not set')
+  expect(message).toContain('PATCHMIRROR_UPSTREAM_API_ROOT=https://')
+  const env = { PATCHMIRROR_UPSTREAM_API_ROOT: 'nonsense' }
+  expect(refusal(() => load({ env, requireUpstream: true }))).not.toContain('not set')
+})
+
+test('the smallest retry pause may equal the largest but not exceed it', () => {
+  const equal = 'upstream: { retryMinMs: 700, retryMaxMs: 700 }'
+  expect(loadYaml(equal).config.upstream.retryMaxMs).toBe(700)
+  const env = { PATCHMIRROR_UPSTREAM_RETRY_MAX_MS: '100' }
+  expect(refusal(() => load({ env }))).toContain(
+    'upstream.retryMinMs (default): 500 is above upstream.retryMaxMs (env PATCHMIRROR_UPSTREAM_RETRY_MAX_MS), which is 100',
+  )
+  const refused = refusal(() => loadYaml('upstream: { retryMinMs: -1, retryMaxMs: 100 }'))
+  expect(refused).not.toContain('is above')
+})

@@ -1,0 +1,99 @@
+import { type ChildProcess, fork, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { describe, expect, test } from 'vitest'
+import { exchange } from './exchange.ts'
+import { JSON_PATH, sandboxes } from './sandboxes.ts'
+
+const open = sandboxes()
+const NODE = 'node_modules/.bin/node'
+const MAIN = 'src/sandbox/main.ts'
+
+async function call(url: string, method = 'GET', body?: object) {
+  const answer = await fetch(url, { method, ...(body && { body: JSON.stringify(body) }) })
+  return { status: answer.status, value: await answer.json() }
+}
+
+describe('control over HTTP', () => {
+  test('runs the feed commands and tells the ids', async () => {
+    const { url, feed } = await open()
+    const commands = ['add', 'change', 'change-silently', 'withdraw', 'move-backwards', 'remove']
+    for (const command of commands) {
+      const before = feed.archive()
+      const { status, value } = await call(`${url}/-/sandbox/${command}?n=2`, 'POST')
+      expect(status, command).toBe(200)
+      expect((value as { ids: string[] }).ids).toHaveLength(2)
+      expect(feed.archive().equals(before)).toBe(false)
+    }
+    expect(await call(`${url}/-/sandbox/touch-feeds`, 'POST')).toMatchObject({ status: 200 })
+  })
+
+  test('sets and clears faults', async () => {
+    const { url } = await open()
+    const fault = { path: '/external/osv/*.json', fault: { kind: 'status', status: 503 }, times: 5 }
+    expect((await call(`${url}/-/sandbox/fault`, 'POST', fault)).status).toBe(200)
+    expect((await exchange(url + JSON_PATH)).status).toBe(503)
+    expect((await call(`${url}/-/sandbox/fault`, 'DELETE')).status).toBe(200)
+    expect((await exchange(url + JSON_PATH)).status).toBe(200)
+  })
+
+  test('shows requests, without its own, and state', async () => {
+    const { url, feed } = await open()
+    const { headers } = await exchange(url + JSON_PATH)
+    const { value } = await call(`${url}/-/sandbox/requests`)
+    expect(value).toMatchObject([{ method: 'GET', path: JSON_PATH, status: 200 }])
+    feed.freezeArchive()
+    expect((await call(`${url}/-/sandbox/state`)).value).toMatchObject({
+      records: 60,
+      index: { etag: headers.etag, lastModified: headers['last-modified'], frozen: false },
+      archive: { size: feed.archive().length, frozen: true },
+    })
+  })
+
+  test('refuses what it does not know', async () => {
+    const { url } = await open()
+    const status = async (path: string, method = 'POST', body?: object) =>
+      (await call(`${url}/-/sandbox/${path}`, method, body)).status
+    expect(await status('explode')).toBe(404)
+    expect(await status('toString')).toBe(404)
+    expect(await status('change', 'GET')).toBe(405)
+    expect(await status('change?n=many')).toBe(400)
+    expect(await status('fault', 'POST', { path: '/x', fault: { kind: 'sulk' } })).toBe(400)
+    const archive = { path: '/x', fault: { kind: 'archive', archive: 'nice' } }
+    expect(await status('fault', 'POST', archive)).toBe(400)
+    expect(await status('fault', 'POST')).toBe(400)
+  })
+})
+
+describe('the command', () => {
+  async function start(...args: string[]): Promise<{ child: ChildProcess; url: string }> {
+    const child = fork(MAIN, ['--port', '0', '--records', '60', ...args], {
+      execPath: NODE,
+      execArgv: [],
+      stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+    })
+    const [message] = (await once(child, 'message')) as [{ url: string }]
+    return { child, url: message.url }
+  }
+
+  test('serves, sends its URL to its parent, and ends on SIGTERM', async () => {
+    const { child, url } = await start('--no-ranges', '--live', '3600')
+    expect(JSON.parse((await exchange(url + JSON_PATH)).body.toString())).toHaveLength(60)
+    const { headers } = await exchange(`${url}/external/osv/all.zip`)
+    expect(headers['accept-ranges']).toBeUndefined()
+    child.kill('SIGTERM')
+    expect(await once(child, 'exit')).toEqual([0, null])
+  })
+
+  test('ends when its parent goes away', async () => {
+    const { child } = await start()
+    child.disconnect()
+    expect(await once(child, 'exit')).toEqual([0, null])
+  })
+
+  test('explains bad arguments and exits with 2', () => {
+    for (const args of [['--port', 'x'], ['--nonsense'], ['--osv-index', 'a'], ['--records=-1']]) {
+      const { status, stderr } = spawnSync(NODE, [MAIN, ...args], { encoding: 'utf8' })
+      expect([status, stderr.includes('usage:')]).toEqual([2, true])
+    }
+  })
+})

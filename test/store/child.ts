@@ -1,0 +1,22 @@
+import { acquireLock } from '../../src/store/lock.ts'
+import { openWrites } from '../../src/store/writes.ts'
+
+/** What the tests of several processes run in another one: `child.ts <what> <data folder>`. */
+const [, , what, dir = ''] = process.argv
+
+if (what === 'lock') {
+  acquireLock(dir, 'sync')
+  process.stdout.write('held\n')
+  process.stdin.resume() // until the parent ends it
+} else if (what === 'open') {
+  openWrites(dir).close()
+  process.stdout.write('opened\n')
+} else if (what === 'unfinished') {
+  const store = openWrites(dir)
+  store.startRun({ source: 'osv', kind: 'sync', trigger: 'schedule', startedAt: 1 })
+  void store.transaction(() => {
+    store.replaceUpstreamState('/lost', { etag: '"lost"', lastModified: null, body: null })
+    process.stdout.write('writing\n')
+    return new Promise<{ commit: boolean }>(() => process.stdin.resume())
+  })
+}

@@ -1,0 +1,159 @@
+import { createHash } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { crc32 } from 'node:zlib'
+import { derivedDir, openWriter } from '../../src/store/database.ts'
+import { createDocumentWriter } from '../../src/store/documents.ts'
+import { deflatedOf, packContent } from '../../src/store/gzip.ts'
+import { createOsvWriter } from '../../src/store/osv.ts'
+import { createRunWriter, type RunEnd, type SourceName } from '../../src/store/runs.ts'
+import { createSnapshotWriter } from '../../src/store/snapshots.ts'
+import { crc32c } from '../../src/zip/crc32c.ts'
+import { deflate } from '../../src/zip/member.ts'
+import { createZipWriter } from '../../src/zip/writer.ts'
+
+/** 2026-07-01T00:00:00Z, unix milliseconds: when the stores of these tests were filled. */
+export const FILLED_AT = Date.UTC(2026, 6, 1)
+
+/** Content by id or path; null for a document that upstream does not have. */
+export interface Contents {
+  records: Readonly<Record<string, string | Buffer>>
+  feeds: Readonly<Record<string, string | Buffer | null>>
+}
+
+/** Writes data folders the way a sync does: one transaction per snapshot, through the store's own writers. */
+export interface FilledStore {
+  readonly dir: string
+  /** Publishes these records as the OSV snapshot: index, archive file, tombstones for what is gone. */
+  publishOsv(records: Contents['records'], at?: number): { archive: Buffer; index: string }
+  publishFeeds(feeds: Contents['feeds'], at?: number): void
+  /** Leaves a row in the run log; without an end it stays running. */
+  addRun(source: SourceName, startedAt: number, end?: Partial<RunEnd>): number
+  /** Runs SQL as a fault would change the file. */
+  damage(sql: string): void
+  close(): void
+}
+
+export function openFilledStore(dir: string): FilledStore {
+  const db = openWriter(dir)
+  const osv = createOsvWriter(db)
+  const documents = createDocumentWriter(db)
+  const snapshots = createSnapshotWriter(db)
+  const runs = createRunWriter(db)
+
+  const writeDocument = (
+    source: SourceName,
+    path: string,
+    text: string | Buffer | null,
+    at: number,
+  ) => {
+    const content = text === null ? null : Buffer.from(text)
+    documents.replaceDocument({
+      path,
+      source,
+      body: content === null ? null : packContent(content, deflate),
+      size: content?.length ?? 0,
+      sha256: sha256(content ?? ''),
+      changed: at / 1000,
+      entries: 0,
+    })
+  }
+  const publish = (source: SourceName, runId: number, id: string, at: number, records: number) => {
+    snapshots.replaceSnapshot({
+      source,
+      id,
+      runId,
+      publishedAt: at,
+      asOf: at,
+      records,
+      whole: true,
+    })
+    const end = { state: 'complete', code: null, message: null, facts: {} } as const
+    runs.endRun(runId, { ...end, endedAt: at, asOf: at, snapshot: id })
+  }
+
+  return {
+    dir,
+    publishOsv(records, at = FILLED_AT) {
+      const ids = Object.keys(records).sort()
+      const index = JSON.stringify(ids.map((id) => ({ id, modified: modifiedAt(at) })))
+      const archive = Buffer.concat(zipOf(records))
+      const digest = sha256(archive).toString('hex')
+      const file = `osv-${digest.slice(0, 16)}.zip`
+      writeFileSync(join(derivedDir(dir), file), archive)
+      db.transaction(() => {
+        const runId = runs.startRun({
+          source: 'osv',
+          kind: 'sync',
+          trigger: 'start',
+          startedAt: at,
+        })
+        for (const [gone] of [...osv.eachPair()])
+          if (!(gone in records)) osv.removeRecord(gone, runId, at)
+        for (const id of ids) {
+          const content = Buffer.from(records[id] ?? '')
+          if (osv.readEntry(id)?.crc32 === crc32(content)) continue
+          osv.updateRecord(
+            {
+              id,
+              modified: modifiedAt(at),
+              crc32: crc32(content),
+              sha256: sha256(content),
+              size: content.length,
+              body: packContent(content, deflate),
+              asOf: at,
+            },
+            at / 1000,
+          )
+        }
+        const archiveInfo = { file, size: archive.length, crc32c: crc32c(archive), sha256: digest }
+        osv.replaceArchive({ ...archiveInfo, changed: at / 1000 })
+        writeDocument('osv', '/external/osv/all.json', index, at)
+        publish('osv', runId, digest, at, ids.length)
+      })()
+      return { archive, index }
+    },
+    publishFeeds(feeds, at = FILLED_AT) {
+      db.transaction(() => {
+        const runId = runs.startRun({
+          source: 'feeds',
+          kind: 'sync',
+          trigger: 'start',
+          startedAt: at,
+        })
+        for (const [path, text] of Object.entries(feeds)) writeDocument('feeds', path, text, at)
+        const id = sha256(JSON.stringify(feeds)).toString('hex')
+        publish('feeds', runId, id, at, Object.keys(feeds).length)
+      })()
+    },
+    addRun(source, startedAt, end) {
+      const id = runs.startRun({ source, kind: 'sync', trigger: 'schedule', startedAt })
+      const unknown = { asOf: null, snapshot: null, code: null, message: null, facts: {} }
+      if (end !== undefined)
+        runs.endRun(id, { ...unknown, state: 'complete', endedAt: startedAt + 1000, ...end })
+      return id
+    },
+    damage: (sql) => void db.exec(sql),
+    close: () => void db.close(),
+  }
+}
+
+function zipOf(records: Contents['records']): Uint8Array[] {
+  const chunks: Uint8Array[] = []
+  const writer = createZipWriter((chunk) => chunks.push(Buffer.from(chunk)))
+  for (const [id, text] of Object.entries(records)) {
+    const content = Buffer.from(text)
+    const deflated = deflatedOf(packContent(content, deflate))
+    writer.add({ name: `${id}.json`, crc32: crc32(content), size: content.length, deflated })
+  }
+  writer.finish()
+  return chunks
+}
+
+function sha256(content: string | Buffer): Buffer {
+  return createHash('sha256').update(content).digest()
+}
+
+function modifiedAt(at: number): string {
+  return new Date(at).toISOString().replace('.000Z', 'Z')
+}

@@ -1,0 +1,98 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { loadConfig } from '../../src/config/load.ts'
+import type { Config } from '../../src/config/schema.ts'
+import { type Sandbox, type SandboxOptions, createSandbox } from '../../src/sandbox/server.ts'
+import { contentOf } from '../../src/store/gzip.ts'
+import { type Writes, openWrites } from '../../src/store/writes.ts'
+import type { Progress } from '../../src/sync/context.ts'
+import { type RunReport, type RunRequest, createRunner } from '../../src/sync/runner.ts'
+import { createClient } from '../../src/upstream/client.ts'
+
+/** Settings that make a test quick: short pauses, short deadlines. Dotted keys as environment variables. */
+export const QUICK = {
+  PATCHMIRROR_UPSTREAM_RETRIES: '2',
+  PATCHMIRROR_UPSTREAM_RETRY_MIN_MS: '1',
+  PATCHMIRROR_UPSTREAM_RETRY_MAX_MS: '5',
+  PATCHMIRROR_UPSTREAM_REQUEST_TIMEOUT_MS: '2000',
+  PATCHMIRROR_UPSTREAM_LOW_SPEED_SECONDS: '1',
+}
+
+export interface Bench {
+  sandbox: Sandbox
+  config: Config
+  dir: string
+  store: Writes
+  /** One run of a source, as the daemon and the command line do it. */
+  run(source: RunRequest['source'], more?: Partial<RunRequest>): Promise<RunReport>
+  /** What the mirror would serve for an id, inflated; null when it holds none. */
+  content: (id: string) => Buffer | null
+  /** The index that the mirror would serve. */
+  index: () => Buffer | null
+  /** Ends the runs in flight, as a signal does. */
+  abort(): void
+  close(): Promise<void>
+}
+
+export interface BenchOptions {
+  sandbox?: SandboxOptions
+  env?: Record<string, string>
+  dir?: string
+  now?: () => number
+  onProgress?: (progress: Progress) => void
+}
+
+/** A sandbox and a store with a runner between them: the real thing, in a temporary folder. */
+export async function createBench(options: BenchOptions = {}): Promise<Bench> {
+  const sandbox = await createSandbox({ records: 120, ...options.sandbox })
+  const dir = options.dir ?? mkdtempSync(join(tmpdir(), 'patchmirror-'))
+  const env = {
+    ...QUICK,
+    PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
+    PATCHMIRROR_DATA_DIR: dir,
+    ...options.env,
+  }
+  const { config } = loadConfig({ env, cwd: dir, requireUpstream: true })
+  const now = options.now ?? Date.now
+  const stop = new AbortController()
+  const store = openWrites(dir)
+  const client = createClient({ config: config.upstream, version: 'test', now })
+  const onProgress = options.onProgress ?? ((): void => undefined)
+  const runner = createRunner({ config, store, client, now, signal: stop.signal, onProgress })
+  return {
+    sandbox,
+    config,
+    dir,
+    store,
+    run: (source, more = {}) => runner.run({ source, kind: 'sync', trigger: 'command', ...more }),
+    content(id) {
+      const record = store.readRecord(id)
+      return record === null ? null : contentOf(record.body, record.size)
+    },
+    index() {
+      const document = store.readDocument('/external/osv/all.json')
+      return document === null || document.body === null
+        ? null
+        : contentOf(document.body, document.size)
+    },
+    abort: () => stop.abort(),
+    async close() {
+      await client.close()
+      store.close()
+      await sandbox.close()
+      if (options.dir === undefined) rmSync(dir, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Every record of the sandbox's feed is held byte for byte, no other is, and the index is upstream's own. */
+export function differences({ sandbox, store, content, index }: Bench): string[] {
+  const found: string[] = []
+  const ids = sandbox.feed.ids()
+  for (const id of ids) if (content(id)?.equals(sandbox.feed.record(id)) !== true) found.push(id)
+  if (store.countRecords() !== ids.length)
+    found.push(`holds ${store.countRecords()} of ${ids.length}`)
+  if (index()?.equals(sandbox.feed.index()) !== true) found.push('the index differs')
+  return found
+}

@@ -1,0 +1,42 @@
+import { loadConfig } from '../../src/config/load.ts'
+import { MirrorError, systemCode } from '../../src/errors.ts'
+import { openWrites } from '../../src/store/writes.ts'
+import type { RunKind } from '../../src/store/runs.ts'
+import { createRunner } from '../../src/sync/runner.ts'
+import { createClient } from '../../src/upstream/client.ts'
+
+/**
+ * A process that does one run and can be killed in the middle of it: node child.ts [kind] [full]. Settings come from
+ * the environment. Says each step of its progress in a line, then how it ended.
+ */
+const say = (line: string): void => void process.stdout.write(`${line}\n`)
+const [kind = 'sync', how = ''] = process.argv.slice(2)
+
+try {
+  const { config } = loadConfig({ env: process.env, cwd: process.cwd(), requireUpstream: true })
+  const store = openWrites(config.data.dir)
+  const client = createClient({ config: config.upstream, version: 'test', now: Date.now })
+  const runner = createRunner({
+    config,
+    store,
+    client,
+    now: Date.now,
+    signal: new AbortController().signal,
+    onProgress: ({ phase }) => say(phase),
+  })
+  say('open')
+  const full = how === 'full'
+  const report = await runner.run({
+    source: 'osv',
+    kind: kind as RunKind,
+    trigger: 'command',
+    full,
+  })
+  say(`ended ${report.state} ${report.code ?? ''}`)
+  await client.close()
+  store.close()
+  say('closed')
+} catch (error) {
+  const code = error instanceof MirrorError ? error.code : `unnamed ${systemCode(error) ?? ''}`
+  say(`refused ${code} ${error instanceof Error ? error.message : ''}`)
+}

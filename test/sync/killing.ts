@@ -1,0 +1,102 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { openPinnedReads } from '../../src/store/pinned.ts'
+import { type Sandbox } from '../../src/sandbox/server.ts'
+import { QUICK } from '../support/mirror.ts'
+import { disagreements, verify } from './benches.ts'
+
+const CHILD = fileURLToPath(new URL('./child.ts', import.meta.url))
+
+/** How a child is started. */
+export interface ChildOptions {
+  kind?: 'sync' | 'reconcile'
+  full?: boolean
+  uid?: number
+  env?: Record<string, string>
+}
+
+/** Starts a run in a process of its own. */
+export function startChild(
+  sandbox: Sandbox,
+  dir: string,
+  options: ChildOptions = {},
+): ChildProcess {
+  const env = {
+    ...QUICK,
+    ...options.env,
+    PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
+    PATCHMIRROR_DATA_DIR: dir,
+    NODE_NO_WARNINGS: '1',
+  }
+  const args = [CHILD, options.kind ?? 'sync', ...(options.full === true ? ['full'] : [])]
+  const uid = options.uid === undefined ? {} : { uid: options.uid, gid: options.uid }
+  return spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'inherit'], ...uid })
+}
+
+/** Runs a child to its end; the lines it said. */
+export async function runChild(
+  sandbox: Sandbox,
+  dir: string,
+  options: ChildOptions = {},
+): Promise<string[]> {
+  const child = startChild(sandbox, dir, options)
+  const ended = once(child, 'close')
+  const lines = await linesOf(child)
+  await ended
+  return lines
+}
+
+/** Starts a run and kills it -9 when it has said `phase` for the n-th time; false when it ended before that. */
+export async function killAt(
+  sandbox: Sandbox,
+  dir: string,
+  phase: string,
+  nth: number,
+  options: ChildOptions = {},
+): Promise<boolean> {
+  const child = startChild(sandbox, dir, options)
+  const ended = once(child, 'close')
+  let said = 0
+  let killed = false
+  await linesOf(child, (line) => {
+    if (line === phase && ++said === nth) killed = child.kill('SIGKILL')
+  })
+  await ended
+  return killed
+}
+
+async function linesOf(
+  child: ChildProcess,
+  visit: (line: string) => void = () => undefined,
+): Promise<string[]> {
+  const lines: string[] = []
+  if (child.stdout === null) throw new Error('the child has no output')
+  for await (const line of createInterface({ input: child.stdout })) {
+    lines.push(line)
+    visit(line)
+  }
+  return lines
+}
+
+/** What a reader finds wrong in the folder as a killed process left it; opened read-only, nothing is mended. */
+export async function findingsAfterKill(dir: string): Promise<string[]> {
+  const reads = openPinnedReads(dir)
+  if (reads === null) return []
+  try {
+    const found = disagreements(reads.pinned, dir)
+    const { structure, damagedRecords } = await verify(dir)
+    return [...found, ...structure, ...damagedRecords]
+  } finally {
+    reads.close()
+  }
+}
+
+/** Files that a finished run must not leave behind. */
+export function leftovers(dir: string): string[] {
+  const derived = readdirSync(join(dir, 'derived')).filter((name) => name.startsWith('building-'))
+  return [...derived, ...readdirSync(join(dir, 'downloads'))]
+}

@@ -1,0 +1,124 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { openPinnedReads } from '../../src/store/pinned.ts'
+import { differences } from '../support/mirror.ts'
+import {
+  ARCHIVE,
+  INDEX,
+  RECORDS,
+  bench,
+  contentsOf,
+  createClock,
+  synced,
+  tamper,
+} from './benches.ts'
+
+describe('every run leaves a row', () => {
+  test('that tells its kind, its trigger, its cost and upstream’s date', async () => {
+    const clock = createClock()
+    const made = await bench({ now: clock.now, sandbox: { now: clock.now } })
+    const report = await made.run('osv', { trigger: 'schedule' })
+    expect(made.store.readRun(report.id)).toEqual(report)
+    expect(report).toMatchObject({
+      source: 'osv',
+      kind: 'sync',
+      trigger: 'schedule',
+      pid: process.pid,
+      startedAt: clock.now(),
+      endedAt: clock.now(),
+      asOf: clock.now(),
+      snapshot: made.store.readSnapshot('osv')?.id,
+      facts: { listed: 120, added: 120, records: 120, requests: 2, retries: 0 },
+    })
+  })
+
+  test('also when it failed, with what it knew', async () => {
+    const made = await synced()
+    made.sandbox.feed.change(100)
+    made.sandbox.faults.set(RECORDS, { kind: 'status', status: 500 })
+    const report = await made.run('osv')
+    expect(report).toMatchObject({ state: 'failed', facts: { changed: 100 }, asOf: null })
+    expect(report.snapshot).toBe(made.store.readSnapshot('osv')?.id)
+    expect(made.store.readConfirmedAt('osv')).not.toBeNull()
+  })
+
+  test('that is open while it runs', async () => {
+    const made = await synced()
+    const reads = openPinnedReads(made.dir)
+    made.sandbox.feed.change(1)
+    const running = made.run('osv', {})
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(reads?.live.readLatestRun('osv')).toMatchObject({ state: 'running', endedAt: null })
+    expect(await running).toMatchObject({ state: 'complete' })
+    reads?.close()
+  })
+
+  test('and old rows go, but for what is in quarantine', async () => {
+    const made = await synced({ env: { PATCHMIRROR_DATA_KEEP_RUNS: '3' } })
+    made.sandbox.faults.set(INDEX, { kind: 'shrinkIndex' }, { times: 1 })
+    const { id } = await made.run('osv')
+    made.sandbox.faults.set(INDEX, { kind: 'status', status: 500 })
+    for (let i = 0; i < 5; i++) await made.run('osv')
+    expect(made.store.listRuns(99).map((run) => run.id)).toEqual([id + 5, id + 4, id + 3, id])
+  })
+})
+
+describe('a run that is stopped', () => {
+  test.each([
+    ['in the index', INDEX],
+    ['in the archive', ARCHIVE],
+  ])('%s commits nothing', async (_name, path) => {
+    const made = await bench({ sandbox: { records: 60, large: 0 } })
+    made.sandbox.faults.set(path, { kind: 'stall', at: 'body', bytes: 100 })
+    const running = made.run('osv')
+    await expect.poll(() => made.sandbox.requests.count(path), { interval: 2 }).toBe(1)
+    made.abort()
+    expect(await running).toMatchObject({ state: 'failed', code: 'aborted' })
+    expect(made.store.countRecords()).toBe(0)
+    expect(existsSync(join(made.dir, 'downloads', 'osv-all.zip'))).toBe(false)
+  })
+
+  test('among single records commits nothing', async () => {
+    const made = await synced()
+    const before = contentsOf(made.dir)
+    made.sandbox.feed.change(30)
+    made.sandbox.faults.set(RECORDS, { kind: 'stall' }, { after: 10 })
+    const running = made.run('osv')
+    await expect
+      .poll(() => made.sandbox.requests.count(RECORDS), { interval: 2 })
+      .toBeGreaterThan(20)
+    made.abort()
+    expect(await running).toMatchObject({ state: 'failed', code: 'aborted' })
+    expect(contentsOf(made.dir)).toEqual(before)
+  })
+})
+
+describe('the lock', () => {
+  test('is let go of when a run cannot even begin', async () => {
+    const made = await synced()
+    tamper(made.dir, "UPDATE run SET ended_at = NULL, state = 'running'")
+    tamper(
+      made.dir,
+      `CREATE TRIGGER no_orphans BEFORE UPDATE ON run BEGIN SELECT RAISE(ABORT, 'refused'); END`,
+    )
+    await expect(made.run('osv')).rejects.toThrow('refused')
+    tamper(made.dir, 'DROP TRIGGER no_orphans')
+    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+    expect(made.store.readRun(1)).toMatchObject({ state: 'failed', code: 'aborted' })
+    const other = await bench({ dir: made.dir })
+    expect(await other.run('feeds')).toMatchObject({ state: 'complete' })
+  })
+
+  test('is one for both sources, and held until the last has ended', async () => {
+    const made = await bench({ sandbox: { records: 30, large: 0 } })
+    const other = await bench({ dir: made.dir })
+    made.sandbox.faults.set(INDEX, { kind: 'stall', ms: 400 })
+    const running = made.run('osv')
+    await made.run('feeds')
+    await expect(other.run('feeds')).rejects.toMatchObject({ code: 'locked' })
+    expect(await running).toMatchObject({ state: 'complete' })
+    expect(differences(made)).toEqual([])
+    expect(await other.run('feeds')).toMatchObject({ state: 'complete' })
+  })
+})

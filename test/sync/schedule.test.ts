@@ -1,0 +1,55 @@
+import { afterEach, describe, expect, test } from 'vitest'
+import { type Schedule, isCronExpression, startSchedule } from '../../src/sync/schedule.ts'
+
+const HOUR = 3_600_000
+const schedules: Schedule[] = []
+
+afterEach(async () => {
+  for (const schedule of schedules.splice(0)) await schedule.stop()
+})
+
+/** Starts one hourly job and tells whether it was run at once. */
+function caughtUp(lastSuccess: number | null, catchUp = true): boolean {
+  let runs = 0
+  const job = { name: 'osv', expression: '7 * * * *', lastSuccess, run: () => runs++ }
+  schedules.push(startSchedule([job], { jitterSeconds: 0, catchUp, now: () => 10 * HOUR }))
+  return runs === 1
+}
+
+describe('the schedule', () => {
+  test('runs at once what never succeeded, or not within its interval', () => {
+    expect(caughtUp(null)).toBe(true)
+    expect(caughtUp(8.9 * HOUR)).toBe(true)
+  })
+
+  test('does not ask upstream again at every restart of a healthy mirror', () => {
+    expect(caughtUp(9.1 * HOUR)).toBe(false)
+    expect(caughtUp(10 * HOUR)).toBe(false)
+  })
+
+  test('runs nothing at start when catching up is turned off', () => {
+    expect(caughtUp(null, false)).toBe(false)
+  })
+
+  test('runs a job at the times of its expression, and tells when the next one is', async () => {
+    const { promise, resolve } = Promise.withResolvers<undefined>()
+    const job = {
+      name: 'osv',
+      expression: '* * * * * *',
+      lastSuccess: 0,
+      run: () => resolve(undefined),
+    }
+    const schedule = startSchedule([job], { jitterSeconds: 0, catchUp: false, now: Date.now })
+    schedules.push(schedule)
+    const next = schedule.nextRunAt('osv') ?? 0
+    expect(next - Date.now()).toBeLessThanOrEqual(1000)
+    expect(schedule.nextRunAt('unknown')).toBeNull()
+    await promise
+  })
+
+  test('knows a cron expression from a wrong one', () => {
+    expect(isCronExpression('7 * * * *')).toBe(true)
+    expect(isCronExpression('99 * * * *')).toBe(false)
+    expect(isCronExpression('soon')).toBe(false)
+  })
+})

@@ -1,0 +1,246 @@
+import { spawnSync } from 'node:child_process'
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statfsSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
+import { MirrorError } from '../../src/errors.ts'
+import { openWriter } from '../../src/store/database.ts'
+import { openPinnedReads } from '../../src/store/pinned.ts'
+import { openWrites } from '../../src/store/writes.ts'
+import { type Bench, differences } from '../support/mirror.ts'
+import {
+  bench,
+  contentsOf,
+  disagreements,
+  expectAgreement,
+  expectSound,
+  synced,
+  tamper,
+} from './benches.ts'
+import { runChild } from './killing.ts'
+
+const mounts: string[] = []
+
+/** A file system of its own; null when the test may not mount one. */
+function mountSmall(size: string): string | null {
+  const dir = mkdtempSync(join(tmpdir(), 'patchmirror-small-'))
+  if (spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${size}`, 'tmpfs', dir]).status !== 0) {
+    rmSync(dir, { recursive: true })
+    return null
+  }
+  mounts.push(dir)
+  return dir
+}
+
+const probe = mountSmall('1m')
+const MAY_MOUNT = probe !== null
+const MAY_SWITCH_USER = process.getuid?.() === 0
+
+afterAll(() => {
+  for (const dir of mounts) {
+    spawnSync('umount', ['-l', dir])
+    rmSync(dir, { recursive: true, force: true })
+  }
+})
+
+/** Fills the file system up to these bytes. */
+function fill(dir: string, leave: number): void {
+  const { bavail, bsize } = statfsSync(dir)
+  writeFileSync(join(dir, 'ballast'), Buffer.alloc(Math.max(0, bavail * bsize - leave)))
+}
+
+function empty(dir: string): void {
+  rmSync(join(dir, 'ballast'), { force: true })
+}
+
+async function onSmallDisk(size: string, records: number): Promise<Bench> {
+  const dir = mountSmall(size)
+  if (dir === null) throw new Error('no file system could be mounted')
+  return bench({ dir, sandbox: { records, large: 0 } })
+}
+
+async function codeOf(work: () => unknown): Promise<string> {
+  try {
+    await work()
+  } catch (error) {
+    return error instanceof MirrorError ? error.code : `not named: ${String(error)}`
+  }
+  return 'nothing was thrown'
+}
+
+describe.skipIf(!MAY_MOUNT)('a full disk (needs the right to mount a tmpfs)', () => {
+  test('is seen before a download begins', async () => {
+    const made = await onSmallDisk('2m', 800)
+    const report = await made.run('osv')
+    expect(report).toMatchObject({ state: 'failed', code: 'storage' })
+    expect(report.message).toContain('bytes free')
+    expect(readdirSync(join(made.dir, 'downloads'))).toEqual([])
+  })
+
+  test.each([0, 40_000, 150_000, 400_000, 800_000])(
+    'with %i bytes left fails the run and leaves the old snapshot readable',
+    async (left) => {
+      const made = await onSmallDisk('12m', 600)
+      expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+      const before = contentsOf(made.dir)
+      const snapshot = made.store.readSnapshot('osv')
+      made.sandbox.feed.change(200)
+      made.sandbox.feed.add(20)
+      fill(made.dir, left)
+      const failed = await made.run('osv').catch((error: unknown) => error)
+      expect(failed).toMatchObject({ code: 'storage' })
+      expect(contentsOf(made.dir)).toEqual(before)
+      const reads = openPinnedReads(made.dir)
+      onTestFinished(() => reads?.close())
+      expect(reads?.pinned.readSnapshot('osv')).toEqual(snapshot)
+      if (reads !== null) expect(disagreements(reads.pinned, made.dir)).toEqual([])
+      empty(made.dir)
+      expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+      expect(differences(made)).toEqual([])
+      expectAgreement(made)
+      await expectSound(made.dir)
+      expect(made.store.listRuns(9).filter(({ state }) => state === 'running')).toEqual([])
+      expect(readdirSync(join(made.dir, 'derived')).length).toBeLessThanOrEqual(2)
+    },
+  )
+
+  test('that fills up again and again does not keep what it could not use', async () => {
+    const made = await onSmallDisk('12m', 600)
+    await made.run('osv')
+    fill(made.dir, 900_000)
+    made.sandbox.feed.change(240)
+    for (let i = 0; i < 4; i++) {
+      made.sandbox.feed.change(2)
+      await made.run('osv').catch(() => undefined)
+    }
+    expect(readdirSync(join(made.dir, 'derived')).length).toBeLessThanOrEqual(2)
+    empty(made.dir)
+    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+    expect(differences(made)).toEqual([])
+  })
+
+  test('that cannot even take the first row says so', async () => {
+    const dir = mountSmall('1m')
+    if (dir === null) throw new Error('no file system could be mounted')
+    fill(dir, 0)
+    expect(await codeOf(() => openWrites(dir))).toBe('storage')
+  })
+
+  test('that is mounted read-only says so', async () => {
+    const dir = mountSmall('8m')
+    if (dir === null) throw new Error('no file system could be mounted')
+    const { sandbox } = await bench({ sandbox: { records: 50, large: 0 } })
+    expect(await runChild(sandbox, dir)).toContain('ended complete ')
+    expect(spawnSync('mount', ['-o', 'remount,ro', dir]).status).toBe(0)
+    const lines = await runChild(sandbox, dir)
+    expect(lines.at(-1)).toMatch(/^refused storage the data folder .* may write/)
+  })
+})
+
+describe.skipIf(!MAY_SWITCH_USER)('a data folder of another user (needs root)', () => {
+  const OTHER = 65_534
+
+  test.each([
+    ['that may not be entered', 0o700],
+    ['that may not be written', 0o755],
+  ])('%s is refused with the reason', async (_name, mode) => {
+    const made = await synced({ sandbox: { records: 20, large: 0 } })
+    chmodSync(made.dir, mode)
+    const lines = await runChild(made.sandbox, made.dir, { uid: OTHER })
+    expect(lines.at(-1)).toMatch(/^refused storage the data folder /)
+  })
+
+  test('whose downloads folder may not be written fails the run', async () => {
+    const dir = mkdtempSync(join(tmpdir(), 'patchmirror-'))
+    onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
+    chownSync(dir, OTHER, OTHER)
+    mkdirSync(join(dir, 'downloads'))
+    const made = await bench({ sandbox: { records: 20, large: 0 } })
+    const lines = await runChild(made.sandbox, dir, { uid: OTHER })
+    expect(lines.at(-2)).toBe('ended failed storage')
+  })
+})
+
+describe('a data folder that cannot be used', () => {
+  function folder(): string {
+    const dir = mkdtempSync(join(tmpdir(), 'patchmirror-'))
+    onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
+    return dir
+  }
+
+  test('is a file', async () => {
+    const path = join(folder(), 'file')
+    writeFileSync(path, '')
+    expect(await codeOf(() => openWrites(path))).toBe('storage')
+  })
+
+  test.each([
+    ['no database at all', (path: string) => writeFileSync(path, 'not a database, '.repeat(500))],
+    ['cut short', (path: string) => spawnSync('truncate', ['-s', '5000', path])],
+  ])('holds a file that is %s', async (_name, spoil) => {
+    const dir = folder()
+    const db = openWriter(dir)
+    db.exec('INSERT INTO osv_body (bytes) SELECT zeroblob(9000) FROM (VALUES (1), (2), (3))')
+    db.pragma('wal_checkpoint(TRUNCATE)')
+    db.close()
+    spoil(join(dir, 'mirror.db'))
+    expect(await codeOf(() => openWrites(dir))).toBe('corrupt')
+  })
+
+  test('was written by a newer program', async () => {
+    const dir = folder()
+    openWriter(dir).close()
+    const db = new Database(join(dir, 'mirror.db'))
+    db.pragma('user_version = 99')
+    db.close()
+    expect(await codeOf(() => openWrites(dir))).toBe('schema')
+    expect(await codeOf(() => openPinnedReads(dir))).toBe('schema')
+  })
+
+  test('is held by another process: the run is refused and the lock is not lost', async () => {
+    const made = await synced({ sandbox: { records: 20, large: 0 } })
+    const holder = new Database(join(made.dir, 'sync.lock'))
+    holder.exec('BEGIN EXCLUSIVE')
+    expect(await codeOf(() => made.run('osv'))).toBe('locked')
+    expect(await codeOf(() => made.run('feeds'))).toBe('locked')
+    holder.close()
+    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+    expect(await made.run('feeds')).toMatchObject({ state: 'complete' })
+  })
+
+  test('breaks in the middle: the run says corrupt', async () => {
+    const made = await synced()
+    made.sandbox.feed.change(3)
+    tamper(made.dir, 'DELETE FROM upstream_state')
+    made.store.checkpoint()
+    made.store.close()
+    const db = new Database(join(made.dir, 'mirror.db'))
+    const page = db
+      .prepare<[], number>("SELECT rootpage FROM sqlite_schema WHERE name = 'osv_record'")
+      .pluck()
+      .get()
+    const size = Number(db.pragma('page_size', { simple: true }))
+    db.close()
+    const at = ((page ?? 1) - 1) * size
+    spawnSync('dd', [
+      'if=/dev/urandom',
+      `of=${join(made.dir, 'mirror.db')}`,
+      'bs=1',
+      `seek=${at}`,
+      'count=4096',
+      'conv=notrunc',
+    ])
+    const lines = await runChild(made.sandbox, made.dir)
+    expect(lines.slice(-2).join(' ')).toMatch(/ended failed corrupt|refused corrupt/)
+  })
+})

@@ -1,0 +1,95 @@
+import { describe, expect, onTestFinished, test } from 'vitest'
+import type { Progress } from '../../src/sync/context.ts'
+import type { RunReport } from '../../src/sync/runner.ts'
+import { type SyncThread, startSyncThread } from '../../src/sync/thread.ts'
+import { type Bench, differences } from '../support/mirror.ts'
+import { ARCHIVE, INDEX, bench } from './benches.ts'
+
+async function withThread(made: Bench): Promise<{
+  thread: SyncThread
+  ended: RunReport[]
+  failed: string[]
+  progress: Progress[]
+}> {
+  const ended: RunReport[] = []
+  const failed: string[] = []
+  const progress: Progress[] = []
+  const thread = await startSyncThread({
+    config: made.config,
+    version: 'test',
+    onEnded: (report) => void ended.push(report),
+    onFailed: (_request, message) => void failed.push(message),
+    onProgress: (step) => void progress.push(step),
+    onCheckpoint: () => undefined,
+  })
+  return { thread, ended, failed, progress }
+}
+
+const SMALL = { records: 40, large: 0 }
+
+describe('the sync thread', () => {
+  test('runs what it is asked for, beside everything else', async () => {
+    const made = await bench({ sandbox: SMALL })
+    const { thread, ended, failed, progress } = await withThread(made)
+    onTestFinished(() => thread.stop())
+    thread.requestSync('osv', 'sync', 'command')
+    thread.requestSync('feeds', 'sync', 'command')
+    await expect.poll(() => ended.length, { interval: 5 }).toBe(2)
+    expect(ended.map(({ state }) => state)).toEqual(['complete', 'complete'])
+    expect(failed).toEqual([])
+    expect(progress.map(({ phase }) => phase)).toContain('publish')
+    expect(differences(made)).toEqual([])
+  })
+
+  test('makes one more run of many requests, of the more thorough kind', async () => {
+    const made = await bench({ sandbox: SMALL })
+    const { thread, ended } = await withThread(made)
+    onTestFinished(() => thread.stop())
+    for (let i = 0; i < 5; i++) thread.requestSync('osv', 'sync', 'schedule')
+    thread.requestSync('osv', 'reconcile', 'schedule')
+    for (let i = 0; i < 5; i++) thread.requestSync('osv', 'sync', 'schedule')
+    await expect.poll(() => ended.length, { interval: 5 }).toBe(2)
+    expect(ended.map(({ kind }) => kind)).toEqual(['sync', 'reconcile'])
+    thread.requestSync('osv', 'sync', 'schedule')
+    await expect.poll(() => ended.length, { interval: 5 }).toBe(3)
+  })
+
+  test('survives checkpoints at any moment', async () => {
+    const made = await bench({ sandbox: { records: 400 } })
+    const { thread, ended, failed, progress } = await withThread(made)
+    onTestFinished(() => thread.stop())
+    made.sandbox.faults.set(ARCHIVE, { kind: 'wrongCrc' })
+    made.sandbox.faults.set(/ROOT-/, { kind: 'stall', ms: 200 })
+    thread.requestSync('osv', 'sync', 'command')
+    await expect
+      .poll(() => progress.some(({ phase }) => phase === 'ingest'), { interval: 1 })
+      .toBe(true)
+    for (let i = 0; i < 20; i++) thread.checkpoint()
+    await expect.poll(() => ended.length, { interval: 5 }).toBe(1)
+    expect(failed).toEqual([])
+    expect(ended).toMatchObject([{ state: 'complete' }])
+  })
+
+  test('ends at once when it is stopped, and its run says so', async () => {
+    const made = await bench({ sandbox: SMALL })
+    const { thread, ended } = await withThread(made)
+    made.sandbox.faults.set(INDEX, { kind: 'stall' })
+    thread.requestSync('osv', 'sync', 'command')
+    await expect.poll(() => made.sandbox.requests.count(INDEX), { interval: 2 }).toBe(1)
+    await thread.stop()
+    expect(ended).toMatchObject([{ state: 'failed', code: 'aborted' }])
+    expect(made.store.listRuns(1)).toMatchObject([{ state: 'failed', code: 'aborted' }])
+  })
+
+  test('tells when another process is syncing', async () => {
+    const made = await bench({ sandbox: SMALL })
+    const { thread, failed } = await withThread(made)
+    onTestFinished(() => thread.stop())
+    made.sandbox.faults.set(INDEX, { kind: 'stall', ms: 500 })
+    const running = made.run('osv')
+    thread.requestSync('feeds', 'sync', 'command')
+    await expect.poll(() => failed.length, { interval: 2 }).toBe(1)
+    expect(failed[0]).toContain(`process ${process.pid}`)
+    expect(await running).toMatchObject({ state: 'complete' })
+  })
+})

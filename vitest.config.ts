@@ -1,0 +1,13 @@
+import { defineConfig } from 'vitest/config'
+
+/** The fast suite: everything that `npm test` runs. Loops and soaks live in vitest.long.config.ts. */
+export default defineConfig({
+  test: {
+    include: ['test/**/*.test.ts'],
+    exclude: ['test/long/**'],
+    testTimeout: 30_000,
+    hookTimeout: 30_000,
+    pool: 'forks',
+    maxWorkers: 2,
+  },
+})
