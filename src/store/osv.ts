@@ -96,6 +96,7 @@ export function createOsvReader(db: Db) {
   const tombstone = db.prepare<[string], Tombstone>(
     'SELECT id, removed_at AS removedAt FROM osv_tombstone WHERE id = ?',
   )
+  const doubted = db.prepare<[], string>('SELECT id FROM osv_doubted ORDER BY id').pluck()
   const archive = db.prepare<[], ArchiveInfo>(
     'SELECT file, size, crc32c, sha256, changed FROM osv_archive',
   )
@@ -115,6 +116,8 @@ export function createOsvReader(db: Db) {
     /** UTF-8 bytes of all ids together: tells how large a central directory must be. */
     sumIdBytes: (): number => idBytes.get() ?? 0,
     readTombstone: (id: string): Tombstone | null => tombstone.get(id) ?? null,
+    /** Held records whose bytes may not be upstream's, though their stamp is the listed one. */
+    listDoubted: (): string[] => doubted.all(),
     readArchive: (): ArchiveInfo | null => archive.get() ?? null,
   }
 }
@@ -155,6 +158,11 @@ export function createOsvWriter(db: Db) {
     forgetTombstones: (before: number): void => {
       sql.forget.run(before)
     },
+    /** The ids to ask for again at the next run; those that are not held are left out. */
+    replaceDoubted(ids: Iterable<string>): void {
+      sql.trust.run()
+      for (const id of ids) sql.doubt.run(id)
+    },
     replaceArchive: (info: ArchiveInfo): void => {
       sql.archive.run(info)
     },
@@ -188,6 +196,8 @@ function prepareWrites(db: Db) {
       `DELETE FROM osv_tombstone WHERE removed_at < ? OR EXISTS
          (SELECT 1 FROM osv_record WHERE osv_record.id = osv_tombstone.id)`,
     ),
+    trust: db.prepare('DELETE FROM osv_doubted'),
+    doubt: db.prepare('INSERT OR IGNORE INTO osv_doubted SELECT id FROM osv_record WHERE id = ?'),
     archive: db.prepare(
       `INSERT OR REPLACE INTO osv_archive (only, file, size, crc32c, sha256, changed)
        VALUES (1, @file, @size, @crc32c, @sha256, @changed)`,

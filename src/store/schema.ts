@@ -95,4 +95,9 @@ export const MIGRATIONS: readonly string[] = [
     decided_at INTEGER
   ) STRICT;
   `,
+  `
+  CREATE TABLE osv_doubted (      -- held records that are to be asked for again though their stamp is the listed one
+    id TEXT PRIMARY KEY
+  ) STRICT, WITHOUT ROWID;
+  `,
 ]

@@ -7,12 +7,20 @@ import { type OsvPlan, planOsv } from './osv-plan.ts'
 import { proveHeld } from './osv-proof.ts'
 import { type ListedIndex, publishOsv } from './osv-publish.ts'
 
+/** What became of what was to be fetched. */
+export interface Settled {
+  /** Ids that could not be had, each with the reason. */
+  lacking: Map<string, string>
+  /** Ids that were had, but are to be asked for once more. */
+  doubted: readonly string[]
+}
+
 /** One transaction: what was fetched, what is gone, and the state that describes it. All or nothing. */
 export async function commit(
   context: SyncContext,
   listed: ListedIndex,
   plan: OsvPlan,
-  fill: () => Promise<Map<string, string>>,
+  fill: () => Promise<Settled>,
 ): Promise<SyncResult> {
   const { store, facts, config } = context
   const previous = store.readArchive()?.file
@@ -33,14 +41,15 @@ async function apply(
   context: SyncContext,
   listed: ListedIndex,
   plan: OsvPlan,
-  fill: () => Promise<Map<string, string>>,
+  fill: () => Promise<Settled>,
 ): Promise<{ commit: boolean; lacking: Map<string, string>; records: number }> {
   const { store, runId, now } = context
-  const lacking = await fill()
+  const { lacking, doubted } = await fill()
   const changed = Math.floor(now() / 1000)
   store.staging.eachStaged((record) => store.updateRecord(record, changed))
   store.staging.clear()
   for (const id of plan.removed) store.removeRecord(id, runId, now())
+  store.replaceDoubted([...lacking.keys(), ...doubted])
   context.progress({ source: 'osv', phase: 'publish', unit: 'records', done: 0, total: null })
   const published = await publishOsv(context, listed, lacking.size === 0)
   return { commit: true, lacking, ...published }
@@ -68,6 +77,8 @@ export function outcomeOf(
   }
 }
 
+const NOTHING_OPEN: Settled = { lacking: new Map(), doubted: [] }
+
 /** Same set as held: at most upstream's validators are new. */
 export async function confirm(context: SyncContext, listed: ListedIndex): Promise<SyncResult> {
   const { store } = context
@@ -77,7 +88,7 @@ export async function confirm(context: SyncContext, listed: ListedIndex): Promis
     // Equal as a set but not as text: other order or spacing. Serve upstream's bytes. Or what was lacking is not
     // listed any more: the snapshot is whole now and shall say so.
     return commit(context, listed, planOsv(store, listed.index), () =>
-      Promise.resolve(new Map<string, string>()),
+      Promise.resolve(NOTHING_OPEN),
     )
   }
   const state = store.readUpstreamState(OSV_INDEX)

@@ -90,7 +90,8 @@ function parseEntry(text: string): { id: string; modified: string } | null {
   if (typeof id !== 'string' || id === '') return null
   // A listed record is listed, whatever its stamp: an unusable one must not make it look removed.
   const modified = 'modified' in value && typeof value.modified === 'string' ? value.modified : ''
-  return { id, modified }
+  // The table holds UTF-8: half a character becomes U+FFFD here, so that it is one id and the same everywhere.
+  return { id: id.toWellFormed(), modified }
 }
 
 /** Calls `visit` with the bounds of each `{…}` of the top-level array; everything between must be commas and space. */

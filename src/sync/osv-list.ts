@@ -20,7 +20,8 @@ export async function listOsv(context: SyncContext): Promise<ListedIndex | null>
     return { index, held: false, gzip, etag, lastModified, asOf: date }
   }
   if (answer.status !== 304) throw new MirrorError('upstream_shape', `${OSV_INDEX}: a part of it`)
-  if (snapshot?.whole === true && context.kind !== 'reconcile') return null
+  const settled = snapshot?.whole === true && store.listDoubted().length === 0
+  if (settled && context.kind !== 'reconcile') return null
   return { ...heldIndex(context), asOf: answer.meta.date }
 }
 

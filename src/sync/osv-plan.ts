@@ -4,7 +4,7 @@ import type { OsvIndex } from './osv-index.ts'
 /** The difference between what upstream lists and what is held, as sets of (id, modified). */
 export interface OsvPlan {
   added: string[]
-  /** Held under another stamp: changed forward or back, or held older than it is listed. */
+  /** Held under another stamp, changed forward or back, or in doubt since an earlier run. */
   changed: string[]
   removed: string[]
   held: number
@@ -25,6 +25,11 @@ export function planOsv(store: Writes, { ids }: OsvIndex): OsvPlan {
   }
   for (let ordinal = 0; ordinal < seen.length; ordinal++) {
     if (seen[ordinal] === 0) plan.added.push(ids.idAt(ordinal))
+  }
+  for (const id of store.listDoubted()) {
+    const ordinal = ids.get(id)
+    if (ordinal === undefined) continue
+    if (store.readEntry(id)?.modified === ids.modifiedAt(ordinal)) plan.changed.push(id)
   }
   return plan
 }

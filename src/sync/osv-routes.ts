@@ -2,7 +2,7 @@ import { MirrorError } from '../errors.ts'
 import { OSV_ARCHIVE } from '../upstream/osv.ts'
 import type { SyncContext, SyncResult } from './context.ts'
 import { type UpstreamArchive, downloadArchive, openRemoteArchive } from './osv-archive.ts'
-import { commit, confirm, outcomeOf } from './osv-commit.ts'
+import { type Settled, commit, confirm, outcomeOf } from './osv-commit.ts'
 import { type IngestResult, ingestArchive } from './osv-ingest.ts'
 import { type OsvPlan, isEmpty } from './osv-plan.ts'
 import { proveHeld } from './osv-proof.ts'
@@ -16,13 +16,24 @@ export async function viaSingles(
   plan: OsvPlan,
 ): Promise<SyncResult> {
   const singles = await fetchSingles(context, listed.index, [...plan.added, ...plan.changed])
-  const lacking = lackingOf([], singles)
-  if (listed.held && plan.removed.length === 0 && context.store.staging.isEmpty()) {
-    // As at the last run: what was lacking still is. Nothing to write, and no archive to build anew.
+  const settled = settledBy([], singles)
+  const { store } = context
+  const lost = settled.lacking.size
+  const whole = store.readSnapshot('osv')?.whole === true
+  if (
+    listed.held &&
+    plan.removed.length === 0 &&
+    store.staging.isEmpty() &&
+    whole === (lost === 0)
+  ) {
+    // As at the last run: what was lacking still is, what was in doubt is not any more. No archive to build anew.
     proveHeld(context)
-    return outcomeOf(context, listed, plan, lacking)
+    if (store.listDoubted().length > 0) {
+      await store.exclusive(() => store.replaceDoubted(settled.lacking.keys()))
+    }
+    return outcomeOf(context, listed, plan, settled.lacking)
   }
-  return commit(context, listed, plan, () => Promise.resolve(lacking))
+  return commit(context, listed, plan, () => Promise.resolve(settled))
 }
 
 /** The long route: the whole archive, then singly what it does not settle. */
@@ -51,9 +62,9 @@ export async function viaWholeArchive(
         },
       })
       await archive.dispose() // its directory is large, and the publication needs the memory
-      const lacking = await settle(context, listed, result)
-      rememberArchive(context, archive, lacking)
-      return lacking
+      const settled = await settle(context, listed, result)
+      rememberArchive(context, archive, settled)
+      return settled
     })
   } finally {
     await archive.dispose()
@@ -78,7 +89,7 @@ async function withoutArchive(
     throw error
   context.facts['archiveFailed'] = error.message
   const singles = await fetchSingles(context, listed.index, ids)
-  return commit(context, listed, plan, () => Promise.resolve(lackingOf([], singles)))
+  return commit(context, listed, plan, () => Promise.resolve(settledBy([], singles)))
 }
 
 /** Reconcile: compare content by the archive's directory, fetch only the members that differ. */
@@ -102,19 +113,19 @@ export async function viaRanges(
         put: (record) => context.store.staging.stage(record),
       })
       context.facts['savedBytes'] = archive.reader.size - (context.session.cost.bytes - before)
-      const lacking = await settle(context, listed, result)
+      const settled = await settle(context, listed, result)
       if (
         isEmpty(plan) &&
-        lacking.size === 0 &&
+        settled.lacking.size === 0 &&
         result.written === 0 &&
         result.unresolved.size === 0
       ) {
-        await context.store.exclusive(() => rememberArchive(context, archive, lacking))
+        await context.store.exclusive(() => rememberArchive(context, archive, settled))
         return await confirm(context, listed)
       }
       return await commit(context, listed, plan, () => {
-        rememberArchive(context, archive, lacking)
-        return Promise.resolve(lacking)
+        rememberArchive(context, archive, settled)
+        return Promise.resolve(settled)
       })
     }
     context.facts['rangesFailed'] = 'upstream does not honour ranges of the archive'
@@ -130,7 +141,7 @@ export async function viaRanges(
 function rememberArchive(
   { store }: SyncContext,
   { etag, lastModified }: UpstreamArchive,
-  lacking: ReadonlyMap<string, string>,
+  { lacking }: Settled,
 ): void {
   if (lacking.size > 0) return
   const known = store.readUpstreamState(OSV_ARCHIVE)
@@ -143,7 +154,7 @@ async function settle(
   context: SyncContext,
   listed: ListedIndex,
   result: IngestResult,
-): Promise<Map<string, string>> {
+): Promise<Settled> {
   const { facts, config } = context
   const ids = [...result.unresolved.keys()]
   const asked = ids.slice(0, config.osv.maxSingleFetches)
@@ -154,14 +165,13 @@ async function settle(
   if (result.unlisted > 0) facts['unlistedMembers'] = result.unlisted
   facts['contradictions'] = [...result.unresolved].slice(0, 5).map(([id, why]) => `${id}: ${why}`)
   const singles = await fetchSingles(context, listed.index, asked)
-  const lacking = lackingOf(ids.slice(asked.length), singles)
-  if (singles.older > 0) facts['olderThanListed'] = singles.older
-  return lacking
+  if (singles.older.length > 0) facts['olderThanListed'] = singles.older.length
+  return settledBy(ids.slice(asked.length), singles)
 }
 
-function lackingOf(unasked: readonly string[], singles: SinglesResult): Map<string, string> {
+function settledBy(unasked: readonly string[], singles: SinglesResult): Settled {
   const lacking = new Map(singles.failed)
   for (const id of singles.missing) lacking.set(id, 'upstream lists it but answers 404')
   for (const id of unasked) lacking.set(id, 'not asked for yet (osv.maxSingleFetches)')
-  return lacking
+  return { lacking, doubted: singles.older }
 }

@@ -14,8 +14,11 @@ export interface SinglesResult {
   /** Ids that could not be had, each with the reason. */
   failed: Map<string, string>
   newer: number
-  /** Older than listed even when asked for singly: upstream contradicts itself, its record is what counts. */
-  older: number
+  /**
+   * Older than listed even when asked for singly, and not what is held: perhaps upstream's own habit, perhaps a cache
+   * on the way. They are taken, and asked for once more by the next run; the same answer again settles it.
+   */
+  older: string[]
 }
 
 /** So many ids in a row that cannot be had, after retries, mean that upstream is down, not that these ids are odd. */
@@ -30,7 +33,7 @@ export async function fetchSingles(
   index: OsvIndex,
   ids: readonly string[],
 ): Promise<SinglesResult> {
-  const result: SinglesResult = { missing: [], failed: new Map(), newer: 0, older: 0 }
+  const result: SinglesResult = { missing: [], failed: new Map(), newer: 0, older: [] }
   const { concurrency } = context.config.upstream
   let next = 0
   let done = 0
@@ -103,8 +106,11 @@ async function fetchOne(
   const listed = listedStamp(index, id)
   const order = compareStamps(identity.modified, listed)
   if (order === 'newer') result.newer++
-  if (order === 'older') result.older++
-  store.staging.stage(fromAnswer(id, listed, body, publishedAt(meta)))
+  const record = fromAnswer(id, listed, body, publishedAt(meta))
+  const held = store.readEntry(id)
+  if (held?.modified === listed && held.crc32 === record.crc32 && held.size === record.size) return
+  if (order === 'older') result.older.push(id)
+  store.staging.stage(record)
 }
 
 /** Upstream's date of the bytes themselves, to be compared with an archive's; when they were asked for, if unknown. */

@@ -186,8 +186,8 @@ describe('an archive that cannot be used', () => {
   const BROKEN: Row[] = [
     ...UNUSABLE.filter(([name]) => !/gzip|stall|corrupt|too large|body/.test(name)),
     // Whatever arrives before a break is kept and gone on from: only one that brings nothing is beyond help.
-    ['a reset before the first byte', { kind: 'reset', bytes: 0 }],
-    ['a body that never begins', { kind: 'truncate', bytes: 0 }],
+    ['a reset before the first byte', { kind: 'reset', bytes: 0 }, 'upstream_unreachable'],
+    ['a body that never begins', { kind: 'truncate', bytes: 0 }, 'upstream_unreachable'],
     ['half an archive', { kind: 'truncatedZip' }, 'archive'],
     ['a damaged end', { kind: 'corrupt', offset: -22, length: 22 }, 'archive'],
     ['a Content-Length too small', { kind: 'wrongLength', by: -30 }, 'archive'],
@@ -313,18 +313,45 @@ describe('records that cannot be used', () => {
 })
 
 describe('records whose date is not the index’s', () => {
-  test.each(['newerRecords', 'staleRecords'] as const)('%s are taken as they are', async (kind) => {
+  test('newer ones are taken as they are', async () => {
     const made = await synced({ sandbox: SMALL })
     made.sandbox.feed.change(3)
-    made.sandbox.faults.set(RECORDS, { kind })
-    const report = await made.run('osv')
-    expect(report).toMatchObject({ state: 'complete' })
+    made.sandbox.faults.set(RECORDS, { kind: 'newerRecords' })
+    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
     expectAgreement(made)
     made.sandbox.faults.clear()
     made.sandbox.feed.change(1)
     await made.run('osv')
     expect(await made.run('osv', { kind: 'reconcile' })).toMatchObject({ state: 'complete' })
     expect(differences(made)).toEqual([])
+  })
+
+  test('older ones are taken, and replaced by the next run when a cache gave them', async () => {
+    const made = await synced({ sandbox: SMALL })
+    made.sandbox.feed.change(3)
+    made.sandbox.faults.set(RECORDS, { kind: 'staleRecords' })
+    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+    expectAgreement(made)
+    expect(differences(made)).not.toEqual([])
+    made.sandbox.faults.clear()
+    made.sandbox.requests.clear()
+    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+    expect(made.sandbox.requests.count(RECORDS)).toBe(3)
+    expect(differences(made)).toEqual([])
+  })
+
+  test('older ones are asked for once more and no more, when upstream always gives them', async () => {
+    const made = await synced({ sandbox: SMALL })
+    const [first] = made.sandbox.feed.ids()
+    const older = JSON.stringify({ id: first, modified: '2001-01-01T00:00:00Z' })
+    made.sandbox.feed.change(40)
+    made.sandbox.faults.set(`/external/osv/${String(first)}.json`, { kind: 'body', body: older })
+    for (const requests of [40, 1, 0]) {
+      made.sandbox.requests.clear()
+      expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+      expect(made.sandbox.requests.count(RECORDS)).toBe(requests)
+      expectAgreement(made)
+    }
   })
 
   test('an index left behind lists what it lists, and its successor brings the rest', async () => {

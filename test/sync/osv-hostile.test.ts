@@ -142,4 +142,15 @@ describe('ids', () => {
     expect(await made.run('osv')).toMatchObject({ state: 'partial' })
     expectAgreement(made)
   })
+
+  test('two that differ only in halves of characters are left out both', async () => {
+    const made = await synced({ sandbox: SMALL })
+    const entries = JSON.parse(made.sandbox.feed.index().toString()) as object[]
+    const twins = ['half-\ud83d', 'half-\ude00'].map((id) => ({ id, modified: STAMP }))
+    const body = JSON.stringify([...entries, ...twins])
+    made.sandbox.faults.set(INDEX, { kind: 'body', body, type: 'application/json' })
+    expect(await made.run('osv')).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
+    expect(JSON.parse(made.index()?.toString() ?? '')).toEqual(entries)
+    expectAgreement(made)
+  })
 })

@@ -111,17 +111,20 @@ describe('a reconcile', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('that could not have a silent change is partial, and the next one tries again', async () => {
+  test('that could not have a silent change is partial, and so is every sync until it is had', async () => {
     const made = await synced()
     made.sandbox.feed.changeSilently(3)
     made.sandbox.faults.set(ARCHIVE, { kind: 'wrongRange', how: 'bytes' }, { after: 1 })
     made.sandbox.faults.set(RECORDS, { kind: 'status', status: 404 })
     expect(await reconcile(made)).toMatchObject({ state: 'partial', facts: { lacking: 3 } })
     expectAgreement(made)
+    expect(await made.run('osv')).toMatchObject({ state: 'partial', facts: { lacking: 3 } })
     made.sandbox.faults.clear()
-    await made.run('osv')
-    expect(await reconcile(made)).toMatchObject({ state: 'complete', facts: { silentChanges: 3 } })
+    made.sandbox.requests.clear()
+    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+    expect(made.sandbox.requests.count(RECORDS)).toBe(3)
     expect(differences(made)).toEqual([])
+    expect(await reconcile(made)).toMatchObject({ state: 'complete', facts: { silentChanges: 0 } })
   })
 })
 
