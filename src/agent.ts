@@ -4,7 +4,8 @@ import { MirrorError } from './errors.ts'
 import type { Logger } from './log.ts'
 import { type Lock, acquireLock } from './store/lock.ts'
 import { type PinnedReads, openPinnedReads } from './store/pinned.ts'
-import { type RunKind, SOURCES, type SourceName } from './store/runs.ts'
+import { activeSources } from './sources.ts'
+import type { RunKind, SourceName } from './store/runs.ts'
 import type { Progress } from './sync/context.ts'
 import type { RunReport } from './sync/runner.ts'
 import { type Job, type Schedule, startSchedule } from './sync/schedule.ts'
@@ -124,8 +125,10 @@ function jobs(config: Config, { live }: PinnedReads, thread: SyncThread): DueJob
   const expressions: Record<SourceName, string> = {
     osv: config.osv.schedule,
     feeds: config.feeds.schedule,
+    catalog: config.catalog.schedule,
+    identity: config.identity.schedule,
   }
-  const polls = SOURCES.map((source): DueJob => {
+  const polls = activeSources(config).map((source): DueJob => {
     const last = live.readLatestEndedRun(source)
     return {
       name: source,

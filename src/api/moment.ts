@@ -23,7 +23,12 @@ export interface Moment {
   close(): void
 }
 
-const NAMES = { osv: 'the OSV feed', feeds: 'the patch feed' }
+const NAMES: Record<SourceName, string> = {
+  osv: 'the OSV feed',
+  feeds: 'the patch feed',
+  catalog: 'the catalog',
+  identity: 'the identity surface',
+}
 
 /** `cacheBytes` bounds the answers kept ready. */
 export function createMoment(reads: PinnedReads, dataDir: string, cacheBytes: number): Moment {
@@ -31,7 +36,12 @@ export function createMoment(reads: PinnedReads, dataDir: string, cacheBytes: nu
   const archives = createArchiveFiles(derivedDir(dataDir))
   const documents = createDocuments(reads.pinned, cache)
   const listing = createListing(reads.pinned)
-  const origins: Record<SourceName, Origin | null> = { osv: null, feeds: null }
+  const origins: Record<SourceName, Origin | null> = {
+    osv: null,
+    feeds: null,
+    catalog: null,
+    identity: null,
+  }
 
   const load = (): void => {
     for (const source of SOURCES) {

@@ -1,5 +1,5 @@
 import { MirrorError } from '../errors.ts'
-import { type Slice, elementsOf, membersOf, sliceText } from './json-slices.ts'
+import { type Slice, elementsOf, membersOf, sliceText } from '../json/slices.ts'
 import { type Rows, createRows } from './slice-rows.ts'
 
 /** The patch feed's query parameters (service API, section 4); null: not given, or empty. */

@@ -1,6 +1,7 @@
 import type { Server } from 'node:http'
 import Fastify, { type FastifyInstance, type FastifyReply } from 'fastify'
 import type { Config } from '../config/schema.ts'
+import { activeSources } from '../sources.ts'
 import type { PinnedReads } from '../store/pinned.ts'
 import type { SourceName } from '../store/runs.ts'
 import { answerText } from './answer.ts'
@@ -29,7 +30,7 @@ export interface ServerOptions {
   /** Stays the caller's to close, after the server. */
   readonly reads: PinnedReads
   readonly dataDir: string
-  readonly config: Pick<Config, 'server' | 'osv' | 'feeds'>
+  readonly config: Config
   readonly version: string
   /** Unix milliseconds, as `now` and `nextRunAt`. */
   readonly startedAt: number
@@ -125,8 +126,9 @@ function createApp(failures: Failures, createHttpServer: (pages: Handler) => Ser
 /** The mirror's own pages, and the answers for every path and method that nobody knows. */
 function addPages(app: FastifyInstance, options: ServerOptions, paths: Paths): void {
   const { version, config } = options
+  const active = activeSources(config)
   const status = onceASecond(
-    () => buildStatus({ ...options, reads: options.reads.live }),
+    () => buildStatus({ ...options, active, reads: options.reads.live }),
     options.now,
   )
   const own = ['/-/health', '/-/ready', '/-/status']
@@ -146,7 +148,7 @@ function addPages(app: FastifyInstance, options: ServerOptions, paths: Paths): v
   app.get('/-/health', (_request, reply) => page(reply, 200, { status: 'ok' }))
   app.get('/-/status', (_request, reply) => page(reply, 200, status()))
   app.get('/-/ready', (_request, reply) => {
-    const readiness = judgeReadiness(status(), config)
+    const readiness = judgeReadiness(status(), config, active)
     if (!readiness.ready) reply.header('Retry-After', '30')
     return page(reply, readiness.ready ? 200 : 503, readiness)
   })

@@ -1,4 +1,4 @@
-import type { Slice } from './json-slices.ts'
+import type { Slice } from '../json/slices.ts'
 
 const WIDTH = 4
 

@@ -37,6 +37,8 @@ export interface Status {
 export interface StatusOptions {
   readonly reads: Reads
   readonly version: string
+  /** Sources that the settings ask for. */
+  readonly active: readonly SourceName[]
   /** Unix milliseconds, as `now` and `nextRunAt`; null without a server. */
   readonly startedAt: number | null
   readonly now: () => number
@@ -49,8 +51,15 @@ export function buildStatus(options: StatusOptions): Status {
   return {
     version,
     uptimeSeconds: startedAt === null ? null : Math.max(0, Math.floor((now() - startedAt) / 1000)),
-    sources: SOURCES.map((source) => sourceStatus(source, options)),
+    sources: SOURCES.filter((source) => isShown(source, options)).map((source) =>
+      sourceStatus(source, options),
+    ),
   }
+}
+
+/** Sources that the settings ask for, and what is held of others. */
+function isShown(source: SourceName, { active, reads }: StatusOptions): boolean {
+  return active.includes(source) || reads.readSnapshot(source) !== null
 }
 
 function sourceStatus(name: SourceName, { reads, now, nextRunAt }: StatusOptions): SourceStatus {
@@ -88,12 +97,14 @@ export interface Readiness {
   sources: { name: SourceName; ready: boolean; reason: string }[]
 }
 
-/** Ready: every source has a snapshot no older than its `maxAgeHours`, counted from upstream's date. */
+/** Ready: every source that the settings ask for has a snapshot no older than its `maxAgeHours`, counted from upstream's date. */
 export function judgeReadiness(
   { sources }: Status,
   config: { readonly [Name in SourceName]: Pick<Config[Name], 'maxAgeHours'> },
+  active: readonly SourceName[],
 ): Readiness {
-  const judged = sources.map(({ name, asOf, ageSeconds }) => {
+  const own = sources.filter(({ name }) => active.includes(name))
+  const judged = own.map(({ name, asOf, ageSeconds }) => {
     const { maxAgeHours } = config[name]
     if (asOf === null || ageSeconds === null)
       return { name, ready: false, reason: 'nothing mirrored yet' }

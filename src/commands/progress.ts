@@ -15,6 +15,8 @@ const PHASES: Record<Progress['phase'], string> = {
   ingest: 'storing records',
   publish: 'publishing',
   feeds: 'fetching feeds',
+  lists: 'walking lists',
+  items: 'fetching items and artifacts',
 }
 
 /** Bars on a terminal, plain lines elsewhere, nothing when `quiet`. Always on standard error. */

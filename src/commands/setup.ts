@@ -1,5 +1,7 @@
 import { type LoadedConfig, loadConfig } from '../config/load.ts'
+import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../errors.ts'
+import { activeSources } from '../sources.ts'
 import { acquireLock } from '../store/lock.ts'
 import { type SourceName, SOURCES } from '../store/runs.ts'
 import { type Writes, openWrites } from '../store/writes.ts'
@@ -43,8 +45,8 @@ export function isServed(dataDir: string): boolean {
   }
 }
 
-/** Checks source names given on the command line; none means all. Throws `usage`. */
-export function sourcesOf(names: readonly string[]): SourceName[] {
+/** Checks source names given on the command line; none means all that the settings ask for. Throws `usage`. */
+export function sourcesOf(names: readonly string[], config: Config): SourceName[] {
   const unknown = names.filter((name) => !SOURCES.some((source) => source === name))
   if (unknown.length > 0) {
     const known = SOURCES.join(', ')
@@ -53,7 +55,9 @@ export function sourcesOf(names: readonly string[]): SourceName[] {
       `unknown source ${unknown.join(', ')}; the sources are: ${known}`,
     )
   }
-  return names.length === 0 ? [...SOURCES] : SOURCES.filter((source) => names.includes(source))
+  return names.length === 0
+    ? activeSources(config)
+    : SOURCES.filter((source) => names.includes(source))
 }
 
 /**
@@ -71,8 +75,7 @@ export async function withRunner<T>(
   const store = openWrites(config.data.dir)
   const upstream = createUpstream({ config, version: VERSION, now: Date.now })
   try {
-    const client = upstream.client('public')
-    const deps = { config, store, client, now: Date.now, signal: stop.signal, onProgress }
+    const deps = { config, store, upstream, now: Date.now, signal: stop.signal, onProgress }
     return await work(createRunner(deps), store)
   } finally {
     process.off('SIGINT', abort).off('SIGTERM', abort)

@@ -1,4 +1,5 @@
 import { type Status, buildStatus } from '../api/status.ts'
+import { activeSources } from '../sources.ts'
 import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../errors.ts'
 import { openReader } from '../store/database.ts'
@@ -46,7 +47,8 @@ async function askDaemon({ server }: Config): Promise<Status | null> {
   }
 }
 
-function readStatus({ data }: Config): Status {
+function readStatus(config: Config): Status {
+  const { data } = config
   const db = openReader(data.dir)
   if (db === null)
     throw new MirrorError(
@@ -57,6 +59,7 @@ function readStatus({ data }: Config): Status {
     const reads = createReads(db)
     return buildStatus({
       reads,
+      active: activeSources(config),
       version: VERSION,
       startedAt: null,
       now: Date.now,

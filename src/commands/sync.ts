@@ -23,12 +23,14 @@ export function exitCodeOf(reports: readonly RunReport[]): number {
 
 /** `patchmirror sync`: one run of each source named, now, in this process. */
 export async function syncCommand(names: string[], options: SyncOptions): Promise<number> {
-  const sources = sourcesOf(options.reconcile === true && names.length === 0 ? ['osv'] : names)
+  const loaded = settings(options, true)
+  const named = options.reconcile === true && names.length === 0 ? ['osv'] : names
+  const sources = sourcesOf(named, loaded.config)
   if (options.reconcile === true && sources.some((source) => source !== 'osv')) {
     throw new MirrorError('usage', '--reconcile compares archive members: it is for osv alone')
   }
   const display = createProgress(options.json === true)
-  const reports = await withRunner(settings(options, true), display.show, (runner) =>
+  const reports = await withRunner(loaded, display.show, (runner) =>
     runAll(runner, sources, options),
   )
   display.finish()

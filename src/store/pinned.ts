@@ -1,4 +1,7 @@
 import { type Db, guarded, openReader } from './database.ts'
+import { createDocumentStoreReader } from './catalog-documents.ts'
+import { createCatalogQuery } from './catalog-query.ts'
+import { createCatalogReader } from './catalog.ts'
 import { createDocumentReader } from './documents.ts'
 import { createOsvReader } from './osv.ts'
 import { createQuarantineReader } from './quarantine.ts'
@@ -13,6 +16,9 @@ export function createReads(db: Db) {
     ...createSnapshotReader(db),
     ...createRunReader(db),
     ...createQuarantineReader(db),
+    ...createCatalogReader(db),
+    ...createCatalogQuery(db),
+    ...createDocumentStoreReader(db),
   }
 }
 

@@ -1,8 +1,8 @@
 import type { Db } from './database.ts'
 
-export type SourceName = 'osv' | 'feeds'
+export type SourceName = 'osv' | 'feeds' | 'catalog' | 'identity'
 /** All sources, in the order in which they are synced and shown. */
-export const SOURCES: readonly SourceName[] = ['feeds', 'osv']
+export const SOURCES: readonly SourceName[] = ['feeds', 'osv', 'catalog', 'identity']
 
 export type RunKind = 'sync' | 'reconcile' | 'approve' | 'repair'
 export type RunTrigger = 'schedule' | 'start' | 'command'

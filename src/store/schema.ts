@@ -100,4 +100,85 @@ export const MIGRATIONS: readonly string[] = [
     id TEXT PRIMARY KEY
   ) STRICT, WITHOUT ROWID;
   `,
+  `
+  CREATE TABLE catalog_list (
+    id INTEGER PRIMARY KEY,
+    path TEXT NOT NULL UNIQUE,    -- canonical
+    resource TEXT NOT NULL,
+    frame TEXT NOT NULL,          -- JSON: upstream's envelope without its items, and where things lie in it
+    entries INTEGER NOT NULL,
+    changed INTEGER NOT NULL      -- Last-Modified, unix seconds; only ever moves forward
+  ) STRICT;
+  CREATE TABLE catalog_page (     -- upstream's pages as they were walked
+    list INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    cursor TEXT,
+    next TEXT,
+    etag TEXT,
+    last_modified TEXT,
+    sha256 BLOB NOT NULL,
+    entries INTEGER NOT NULL,
+    PRIMARY KEY (list, number)
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE catalog_entry (    -- items of lists; ordinal = page number x 1,000,000 + place in the page
+    rowid INTEGER PRIMARY KEY,
+    list INTEGER NOT NULL,
+    ordinal INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    sha BLOB NOT NULL,
+    body BLOB NOT NULL,           -- upstream's bytes of the item
+    facet1 TEXT, facet2 TEXT, facet3 TEXT, facet4 TEXT, facet5 TEXT, facet6 TEXT, facet7 TEXT, facet8 TEXT
+  ) STRICT;
+  CREATE UNIQUE INDEX catalog_entry_place ON catalog_entry (list, ordinal);
+  CREATE UNIQUE INDEX catalog_entry_id ON catalog_entry (list, id);
+  CREATE INDEX catalog_entry_facet1 ON catalog_entry (list, facet1, ordinal);
+  CREATE INDEX catalog_entry_facet2 ON catalog_entry (list, facet2, ordinal);
+  CREATE INDEX catalog_entry_facet3 ON catalog_entry (list, facet3, ordinal);
+  CREATE INDEX catalog_entry_facet4 ON catalog_entry (list, facet4, ordinal);
+  CREATE INDEX catalog_entry_facet5 ON catalog_entry (list, facet5, ordinal);
+  CREATE INDEX catalog_entry_facet6 ON catalog_entry (list, facet6, ordinal);
+  CREATE INDEX catalog_entry_facet7 ON catalog_entry (list, facet7, ordinal);
+  CREATE INDEX catalog_entry_facet8 ON catalog_entry (list, facet8, ordinal);
+  CREATE TABLE catalog_answer (
+    path TEXT PRIMARY KEY,
+    resource TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    owner_sha BLOB NOT NULL,
+    status INTEGER NOT NULL,
+    body BLOB,                    -- a gzip member
+    size INTEGER NOT NULL,
+    sha256 BLOB NOT NULL,
+    changed INTEGER NOT NULL,
+    etag TEXT,
+    links TEXT NOT NULL,          -- JSON: where in the answer which document's URL stands
+    mentions TEXT NOT NULL        -- JSON: ids of artifact sets (AVRs) that the answer names
+  ) STRICT;
+  CREATE INDEX catalog_answer_owner ON catalog_answer (owner);
+  CREATE TABLE catalog_fetched (  -- answers in hand that are not published yet: a killed crawl goes on from here
+    path TEXT PRIMARY KEY,
+    resource TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    owner_sha BLOB NOT NULL,
+    status INTEGER NOT NULL,
+    body BLOB,
+    size INTEGER NOT NULL,
+    sha256 BLOB NOT NULL,
+    etag TEXT,
+    links TEXT NOT NULL,
+    mentions TEXT NOT NULL
+  ) STRICT;
+  CREATE TABLE catalog_document ( -- documents by their digest, once however many answers name them
+    digest TEXT PRIMARY KEY,      -- SHA-256 of the content, hex
+    size INTEGER NOT NULL,
+    stored INTEGER NOT NULL,      -- bytes of all its chunks
+    type TEXT NOT NULL,           -- media type
+    changed INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE catalog_chunk (    -- a mebibyte of content each, as a gzip member of its own: joined they are gzip again
+    digest TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    bytes BLOB NOT NULL
+  ) STRICT;
+  CREATE UNIQUE INDEX catalog_chunk_place ON catalog_chunk (digest, number);
+  `,
 ]

@@ -1,4 +1,7 @@
 import { type Db, openWriter } from './database.ts'
+import { createDocumentStoreWriter } from './catalog-documents.ts'
+import { createCatalogQuery } from './catalog-query.ts'
+import { createCatalogWriter } from './catalog-write.ts'
 import { createDocumentWriter } from './documents.ts'
 import { createOsvWriter } from './osv.ts'
 import { createQuarantineWriter } from './quarantine.ts'
@@ -19,6 +22,9 @@ export function openWrites(dataDir: string) {
     ...createSnapshotWriter(db),
     ...createRunWriter(db),
     ...createQuarantineWriter(db),
+    ...createCatalogWriter(db),
+    ...createCatalogQuery(db),
+    ...createDocumentStoreWriter(db),
     staging: createStaging(db),
     /** Runs single statements that must not fall into another source's open transaction. */
     exclusive: <T>(work: () => T): Promise<T> => queue(() => Promise.resolve(work())),

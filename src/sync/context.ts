@@ -6,14 +6,16 @@ import type { Session } from '../upstream/session.ts'
 /** How far a run is. `total` null: unknown. */
 export interface Progress {
   source: SourceName
-  phase: 'index' | 'archive' | 'ranges' | 'records' | 'ingest' | 'publish' | 'feeds'
-  unit: 'bytes' | 'records' | 'documents'
+  phase:
+    'index' | 'archive' | 'ranges' | 'records' | 'ingest' | 'publish' | 'feeds' | 'lists' | 'items'
+  unit: 'bytes' | 'records' | 'documents' | 'items'
   done: number
   total: number | null
 }
 
 /** What a source's policy works with. Everything it needs comes in here, the clock too. */
 export interface SyncContext {
+  source: SourceName
   config: Config
   store: Writes
   session: Session

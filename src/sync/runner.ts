@@ -1,20 +1,15 @@
 import { join } from 'node:path'
 import type { Config } from '../config/schema.ts'
-import { MirrorError, messageOf } from '../errors.ts'
+import { MirrorError } from '../errors.ts'
 import { nameStorageError } from '../store/database.ts'
-import { contentOf, sizeOf } from '../store/gzip.ts'
 import { makeFolder } from '../store/folder.ts'
 import { acquireLock } from '../store/lock.ts'
 import type { Quarantine } from '../store/quarantine.ts'
-import type { Run, RunFacts, RunKind, RunTrigger, SourceName } from '../store/runs.ts'
+import type { Run, RunKind, RunTrigger, SourceName } from '../store/runs.ts'
 import type { Writes } from '../store/writes.ts'
-import type { Client } from '../upstream/client.ts'
-import type { Session } from '../upstream/session.ts'
-import type { Progress, SyncContext, SyncResult } from './context.ts'
-import { syncFeeds } from './feeds.ts'
-import { parseIndex } from './osv-index.ts'
-import { plainText } from './plain-text.ts'
-import { syncOsv } from './osv.ts'
+import type { Upstream } from '../upstream/surfaces.ts'
+import type { Progress } from './context.ts'
+import { perform } from './perform.ts'
 
 /** Which source to run, in what way, and who asked. */
 export interface RunRequest {
@@ -33,7 +28,7 @@ export interface RunRequest {
 export interface RunnerDeps {
   config: Config
   store: Writes
-  client: Client
+  upstream: Upstream
   now: () => number
   signal: AbortSignal
   onProgress?: (progress: Progress) => void
@@ -129,82 +124,4 @@ async function dryRun(deps: RunnerDeps, request: RunRequest): Promise<RunReport>
     snapshot,
     endedAt: deps.now(),
   }
-}
-
-type Ended = Pick<Run, 'asOf' | 'code' | 'message' | 'facts'> & { state: SyncResult['outcome'] }
-
-async function perform(deps: RunnerDeps, request: RunRequest, runId: number): Promise<Ended> {
-  const facts: RunFacts = {}
-  const session = deps.client.open(deps.signal)
-  const context = contextOf(deps, request, runId, session, facts)
-  try {
-    const result = await sync(context, request)
-    return {
-      ...end(facts, session),
-      state: result.outcome,
-      asOf: result.asOf,
-      code: null,
-      message: plainText(result.message, 2000),
-    }
-  } catch (error) {
-    const named = nameFailure(error, deps)
-    return {
-      ...end(facts, session),
-      state: 'failed',
-      asOf: null,
-      code: named.code,
-      message: plainText(named.message, 2000),
-    }
-  }
-}
-
-function contextOf(
-  { config, store, now, onProgress }: RunnerDeps,
-  { kind, full = false, dryRun = false, distrust = [] }: RunRequest,
-  runId: number,
-  session: Session,
-  facts: RunFacts,
-): SyncContext {
-  const progress = onProgress ?? (() => undefined)
-  const doubted = new Set(distrust)
-  return { config, store, session, runId, kind, full, dryRun, doubted, now, progress, facts }
-}
-
-function sync(context: SyncContext, { source, approved }: RunRequest): Promise<SyncResult> {
-  if (source === 'feeds') return syncFeeds(context, approved ?? null)
-  if (approved === undefined) return syncOsv(context, null)
-  const { body, etag, lastModified, asOf } = approved
-  const bytes = contentOf(body, sizeOf(body))
-  return syncOsv(context, {
-    index: parseIndex(bytes),
-    held: false,
-    gzip: body,
-    etag,
-    lastModified,
-    asOf,
-  })
-}
-
-function end(facts: RunFacts, { cost }: Session): { facts: RunFacts } {
-  const { asOf: _confirmed, ...found } = facts
-  const told = Object.fromEntries(
-    Object.entries(found).map(([key, value]) => [key, plainFact(value)]),
-  )
-  return { facts: { ...told, requests: cost.requests, bytes: cost.bytes, retries: cost.retries } }
-}
-
-function plainFact(value: RunFacts[string]): RunFacts[string] {
-  if (typeof value === 'string') return plainText(value)
-  return typeof value === 'object' && value !== null ? value.map((text) => plainText(text)) : value
-}
-
-/** A run's failure in the program's own terms; what has no name is a defect of ours and keeps its stack in `cause`. */
-function nameFailure(error: unknown, { config, signal }: RunnerDeps): MirrorError {
-  if (signal.aborted) {
-    return new MirrorError('aborted', 'stopped on request; nothing was committed', { cause: error })
-  }
-  const named = nameStorageError(error, config.data.dir)
-  return named instanceof MirrorError
-    ? named
-    : new MirrorError('internal', messageOf(error), { cause: error })
 }

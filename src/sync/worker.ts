@@ -43,7 +43,7 @@ function main(port: NonNullable<typeof parentPort>): void {
   const runner = createRunner({
     config,
     store,
-    client: upstream.client('public'),
+    upstream,
     now: Date.now,
     signal: stop.signal,
     onProgress: (progress) => send({ type: 'progress', progress }),

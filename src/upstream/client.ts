@@ -34,20 +34,24 @@ export interface ClientDeps {
   delay?: Delay
 }
 
+/** What requests call themselves. */
+export function agentName({ userAgent }: Config['upstream'], version: string): string {
+  return `patchmirror/${version}${userAgent === null ? '' : ` (${userAgent})`}`
+}
+
 /** Waits in real time, until the signal ends it. */
 export const realDelay: Delay = (ms, signal) => sleep(ms, undefined, { signal })
 
 /** A client of one surface: user agent, deadline, size cap, rate limit, credential and retry rule of every request. */
 export function createClient(deps: ClientDeps): Client {
   const { config, version, root, authorization } = deps
-  const comment = config.userAgent === null ? '' : ` (${config.userAgent})`
   const wire: Wire = {
     ...deps,
     title: deps.title ?? 'public surface',
     setting: deps.setting ?? 'upstream.apiRoot',
     scrub: deps.scrub ?? authorization?.scrub ?? null,
     delay: deps.delay ?? realDelay,
-    userAgent: `patchmirror/${version}${comment}`,
+    userAgent: agentName(config, version),
   }
   return {
     open(signal, priority = 'crawl') {

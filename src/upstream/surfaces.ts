@@ -1,11 +1,12 @@
 import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../errors.ts'
+import { type ArtifactOptions, type ArtifactSink, fetchArtifact } from './artifacts.ts'
 import { type Authorization, basicKey, bearer } from './auth.ts'
-import { type Client, type ClientDeps, createClient, realDelay } from './client.ts'
+import { type Client, type ClientDeps, agentName, createClient, realDelay } from './client.ts'
 import { type Limiter, createLimiter } from './limiter.ts'
 import { clientCredentials } from './oauth.ts'
-import type { Delay } from './retrying.ts'
-import { createTransport } from './transport.ts'
+import { type Delay, createRetrying } from './retrying.ts'
+import { type Transport, createTransport } from './transport.ts'
 
 /**
  * The parts of the service, each with its root and its credential: the public feeds, `/v1` and `/v3` of the
@@ -21,6 +22,8 @@ export interface Upstream {
   has(surface: SurfaceName): boolean
   /** The limiter of a host, for requests that go elsewhere (pre-signed URLs). */
   limiter(url: string): Limiter
+  /** Fetches a document behind a pre-signed URL into a sink, with retries; adds to `cost`. Throws `upstream_*`. */
+  fetchDocument(url: string, signal: AbortSignal, cost: Counts, sink: ArtifactSink): Promise<void>
   /** Drops every connection; requests in flight end as unreachable. */
   close(): Promise<void>
 }
@@ -41,6 +44,7 @@ export function createUpstream(deps: UpstreamDeps): Upstream {
   const { config, version, now, delay = realDelay } = deps
   const transport = createTransport(config.upstream)
   const closing = new AbortController()
+  let documents: Transport | null = null
   const limiter = keep((host: string) => {
     const { apiUrl, tier } = config.identity
     const perMinute = apiUrl !== null && new URL(apiUrl).host === host ? TIERS[tier] : null
@@ -70,10 +74,36 @@ export function createUpstream(deps: UpstreamDeps): Upstream {
       return root !== null && (free || (kind !== null && credential(kind) !== null))
     },
     limiter: limiterOf,
+    async fetchDocument(url, signal, cost, sink) {
+      documents ??= createTransport(config.upstream, !config.catalog.allowPrivateArtifacts)
+      const retrying = createRetrying(config.upstream, signal, delay, cost)
+      const options = artifactOptions(deps, documents, cost)
+      await fetchArtifact(url, retrying, signal, options, sink)
+    },
     async close() {
       closing.abort()
-      await transport.close()
+      await Promise.all([transport.close(), documents?.close()])
     },
+  }
+}
+
+/** Requests, bytes and repeated attempts. */
+type Counts = ArtifactOptions['cost'] & { retries: number }
+
+function artifactOptions(
+  { config, version, now }: UpstreamDeps,
+  transport: Transport,
+  cost: Counts,
+): ArtifactOptions {
+  const { allowPrivateArtifacts, maxArtifactBytes, artifactTimeoutMs } = config.catalog
+  return {
+    transport,
+    allowPrivate: allowPrivateArtifacts,
+    maxBytes: maxArtifactBytes,
+    timeoutMs: artifactTimeoutMs,
+    userAgent: agentName(config.upstream, version),
+    now,
+    cost,
   }
 }
 

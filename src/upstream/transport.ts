@@ -3,6 +3,7 @@ import { getCACertificates } from 'node:tls'
 import { Agent, type Dispatcher, EnvHttpProxyAgent, ProxyAgent, request } from 'undici'
 import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../errors.ts'
+import { lookupPublic } from './addresses.ts'
 
 /** One HTTP exchange: the raw status, headers and body of the answer, nothing interpreted. */
 export interface RawAnswer {
@@ -41,9 +42,10 @@ export interface Transport {
 /**
  * The only user of undici: connections, proxy (`upstream.proxy`, else HTTPS_PROXY, HTTP_PROXY and NO_PROXY of
  * the environment) and the extra certificate authorities of `upstream.caFile`, next to the system's. Throws `config` for a proxy that is no URL.
+ * `publicOnly` refuses names that resolve to private addresses; behind a proxy, resolving names is the proxy's.
  */
-export function createTransport(config: Config['upstream']): Transport {
-  const dispatcher = createDispatcher(config)
+export function createTransport(config: Config['upstream'], publicOnly = false): Transport {
+  const dispatcher = createDispatcher(config, publicOnly)
   return {
     async send({ url, ...rest }, signal) {
       const answer = await request(url, { dispatcher, ...rest, signal })
@@ -56,7 +58,7 @@ export function createTransport(config: Config['upstream']): Transport {
   }
 }
 
-function createDispatcher(config: Config['upstream']): Dispatcher {
+function createDispatcher(config: Config['upstream'], publicOnly: boolean): Dispatcher {
   const ca =
     config.caFile === null
       ? undefined
@@ -69,7 +71,11 @@ function createDispatcher(config: Config['upstream']): Dispatcher {
     connectTimeout: config.connectTimeoutMs,
     headersTimeout: config.requestTimeoutMs,
     bodyTimeout: config.lowSpeedBytesPerSecond === 0 ? 0 : config.lowSpeedSeconds * 1000,
-    connect: { timeout: config.connectTimeoutMs, ...tls },
+    connect: {
+      timeout: config.connectTimeoutMs,
+      ...tls,
+      ...(publicOnly && { lookup: lookupPublic }),
+    },
   }
   const proxied = { ...options, requestTls: tls, proxyTls: tls }
   if (config.proxy !== null) return new ProxyAgent({ ...proxied, uri: config.proxy })

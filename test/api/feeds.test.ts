@@ -1,7 +1,7 @@
 import { gunzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { afterEach, expect, test } from 'vitest'
-import { elementsOf, membersOf, sliceText } from '../../src/api/json-slices.ts'
+import { elementsOf, membersOf, sliceText } from '../../src/json/slices.ts'
 import { type PatchIndex, filterPatchFeed, indexPatchFeed } from '../../src/api/patch-filter.ts'
 import { FEEDS, FILLED_AT, PATCH_FEED, closeAll, jsonOf, serve } from './served.ts'
 

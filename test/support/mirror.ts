@@ -58,9 +58,8 @@ export async function createBench(options: BenchOptions = {}): Promise<Bench> {
   const stop = new AbortController()
   const store = openWrites(dir)
   const upstream = createUpstream({ config, version: 'test', now })
-  const client = upstream.client('public')
   const onProgress = options.onProgress ?? ((): void => undefined)
-  const runner = createRunner({ config, store, client, now, signal: stop.signal, onProgress })
+  const runner = createRunner({ config, store, upstream, now, signal: stop.signal, onProgress })
   return {
     sandbox,
     config,

@@ -19,7 +19,7 @@ try {
   const runner = createRunner({
     config,
     store,
-    client: upstream.client('public'),
+    upstream,
     now: Date.now,
     signal: new AbortController().signal,
     onProgress: ({ phase }) => say(phase),

@@ -1,0 +1,42 @@
+/**
+ * Paths as the store knows them: without a trailing slash, each segment percent-encoded in one way, so that the path
+ * upstream was asked for and the path a client asks for meet whatever form either chose.
+ */
+
+/** Fills a template. A repository keeps its slashes, any other value is one segment. */
+export function fillPath(template: string, values: Readonly<Record<string, string>>): string {
+  return template.replace(/\{(\w+)\}/g, (whole, name: string) => {
+    const value = values[name]
+    if (value === undefined) return whole
+    return name === 'repo'
+      ? value.split('/').map(encodeURIComponent).join('/')
+      : encodeURIComponent(value)
+  })
+}
+
+/** The one form of a path; null when it is not percent-encoded UTF-8. */
+export function canonicalPath(path: string): string | null {
+  try {
+    const segments = path.split('/').map((part) => encodeURIComponent(decodeURIComponent(part)))
+    return segments.join('/').replace(/\/+$/, '')
+  } catch {
+    return null
+  }
+}
+
+/** The values that make a template the given canonical path; null when it is another path. */
+export function matchPath(template: string, canonical: string): Record<string, string> | null {
+  const names: string[] = []
+  const source = template
+    .replace(/\/+$/, '')
+    .replace(/\{(\w+)\}|[.*+?^$()|[\]\\]/g, (part, name?: string) => {
+      if (name === undefined) return `\\${part}`
+      names.push(name)
+      return name === 'repo' ? '(.+)' : '([^/]+)'
+    })
+  const match = new RegExp(`^${source}$`).exec(canonical)
+  if (match === null) return null
+  return Object.fromEntries(
+    names.map((name, at) => [name, decodeURIComponent(match[at + 1] ?? '')]),
+  )
+}

@@ -1,0 +1,173 @@
+import { createHash } from 'node:crypto'
+import { MirrorError, messageOf } from '../errors.ts'
+import { cutMembers } from '../json/cut.ts'
+import { type JsonPath, locate } from '../json/locate.ts'
+import type { CatalogLink, HeldAnswer } from '../store/catalog.ts'
+import type { FetchedAnswer } from '../store/catalog-write.ts'
+import { packContent } from '../store/gzip.ts'
+import { statusOf } from '../upstream/retries.ts'
+import { deflate } from '../zip/member.ts'
+import type { CatalogContext } from './catalog-context.ts'
+import { keepDocument, takeDocument } from './catalog-document.ts'
+import { mentionsOf } from './catalog-refs.ts'
+import { isSecret } from './catalog-secrets.ts'
+import type { Task } from './catalog-tasks.ts'
+import { createKindCheck } from './document-kind.ts'
+import { refuseCostly } from './json-cost.ts'
+
+/**
+ * Fetches what one path answers, and the documents that it names. Null: upstream has nothing new. Throws
+ * `upstream_*` when it cannot be had; nothing is kept then.
+ */
+export async function fetchAnswer(
+  context: CatalogContext,
+  task: Task,
+  held: HeldAnswer | null,
+): Promise<FetchedAnswer | null> {
+  const answer = await ask(context, task, held)
+  if (answer === 'unchanged') return null
+  if (answer === 'missing') return { ...blank(task), status: 404, sha256: shaOf(Buffer.alloc(0)) }
+  if (task.document === null) return itemAnswer(task, answer.body, answer.etag)
+  try {
+    return await artifactAnswer(context, task, answer.body)
+  } catch (error) {
+    // A pre-signed URL that expired meanwhile: the same path gives another.
+    if (![401, 403, 410].includes(statusOf(error) ?? 0)) throw error
+    const again = await ask(context, task, null)
+    if (typeof again === 'string') throw error
+    return artifactAnswer(context, task, again.body)
+  }
+}
+
+async function ask(
+  context: CatalogContext,
+  task: Task,
+  held: HeldAnswer | null,
+): Promise<{ body: Buffer; etag: string | null } | 'unchanged' | 'missing'> {
+  const session = context.sessionOf(task.surface)
+  const known =
+    held?.status === 200 && held.etag !== null && task.document === null && !context.full
+  try {
+    const answer = await session.fetchDocument(context.relative(task, task.path), {
+      maxBytes: context.config.upstream.maxRecordBytes,
+      held: known ? { etag: held.etag, lastModified: null } : null,
+      gzip: true,
+    })
+    if (answer.status === 304) return 'unchanged'
+    return { body: answer.body, etag: answer.meta.etag }
+  } catch (error) {
+    if (error instanceof MirrorError && error.code === 'upstream_not_found') return 'missing'
+    throw error
+  }
+}
+
+function blank({
+  canonical,
+  resource,
+  owner,
+  ownerSha,
+}: Task): Omit<FetchedAnswer, 'status' | 'sha256'> {
+  const rest = { body: null, size: 0, etag: null, links: [], mentions: [] }
+  return { path: canonical, resource, owner, ownerSha, ...rest }
+}
+
+function itemAnswer(task: Task, body: Buffer, etag: string | null): FetchedAnswer {
+  const value = parse(task.path, body)
+  const clean = task.secrets ? cutMembers(body, isSecret) : body
+  return { ...jsonAnswer(task, clean, []), etag, mentions: mentionsOf(value) }
+}
+
+function jsonAnswer(task: Task, body: Buffer, links: readonly CatalogLink[]): FetchedAnswer {
+  const packed = packContent(body, deflate)
+  return {
+    ...blank(task),
+    status: 200,
+    body: packed,
+    size: body.length,
+    sha256: shaOf(body),
+    links,
+  }
+}
+
+/** An artifact path's answer: JSON that names documents by URL, or the document itself. */
+async function artifactAnswer(
+  context: CatalogContext,
+  task: Task,
+  body: Buffer,
+): Promise<FetchedAnswer> {
+  const check = createKindCheck(task.document ?? 'text')
+  check.write(body)
+  const verdict = check.end()
+  const json = isJson(body)
+  if ('type' in verdict && (task.document !== 'text' || !json)) {
+    const digest = await keepDocument(context, body, verdict.type)
+    const links = [{ at: [], digest }]
+    return { ...blank(task), status: 200, size: body.length, sha256: shaOf(body), links }
+  }
+  if (!json) {
+    const why = 'refused' in verdict ? verdict.refused : 'it is not JSON'
+    throw new MirrorError('upstream_shape', `${task.path}: ${why}`)
+  }
+  const urls = urlsOf(parse(task.path, body), [])
+  const digests = new Map<string, string>()
+  for (const { url } of urls) {
+    if (!digests.has(url)) digests.set(url, await takeDocument(context, url, task))
+  }
+  const links = urls.map(({ at, url }) => ({ at, digest: digests.get(url) ?? '' }))
+  return jsonAnswer(task, withoutUrls(body, links), links)
+}
+
+/** The answer as it is kept: a pre-signed URL expires, so each gives way to the digest of what it named. */
+function withoutUrls(body: Buffer, links: readonly CatalogLink[]): Buffer {
+  const places = links.map(({ at, digest }) => ({ slice: locate(body, at), digest }))
+  const parts: Buffer[] = []
+  let from = 0
+  for (const { slice, digest } of places.sort(
+    (a, b) => (a.slice?.start ?? 0) - (b.slice?.start ?? 0),
+  )) {
+    if (slice === null) continue
+    parts.push(body.subarray(from, slice.start), Buffer.from(JSON.stringify(`sha256:${digest}`)))
+    from = slice.end
+  }
+  return Buffer.concat([...parts, body.subarray(from)])
+}
+
+const MAX_URLS = 1000
+
+/** Every text that is an absolute URL, whatever its scheme: one that must not be followed is refused, not overlooked. */
+function urlsOf(value: unknown, at: JsonPath): { at: JsonPath; url: string }[] {
+  if (typeof value === 'string')
+    return /^[a-z][a-z\d+.-]*:\/\//i.test(value) ? [{ at, url: value }] : []
+  if (typeof value !== 'object' || value === null || at.length > 8) return []
+  const inner = Array.isArray(value)
+    ? value.flatMap((item: unknown, place) => urlsOf(item, [...at, place]))
+    : Object.entries(value).flatMap(([name, item]) => urlsOf(item, [...at, name]))
+  if (inner.length > MAX_URLS)
+    throw new MirrorError('upstream_shape', `an answer names more than ${MAX_URLS} documents`)
+  return inner
+}
+
+function isJson(body: Buffer): boolean {
+  if (refuseCostly(body) !== null) return false
+  try {
+    JSON.parse(body.toString('utf8'))
+    return true
+  } catch {
+    return false
+  }
+}
+
+function parse(path: string, body: Buffer): unknown {
+  const costly = refuseCostly(body)
+  if (costly !== null) throw new MirrorError('upstream_shape', `${path}: ${costly}`)
+  try {
+    return JSON.parse(body.toString('utf8'))
+  } catch (error) {
+    const message = `${path}: not JSON (${messageOf(error).slice(0, 100)})`
+    throw new MirrorError('upstream_shape', message, { cause: error })
+  }
+}
+
+function shaOf(bytes: Buffer): Buffer {
+  return createHash('sha256').update(bytes).digest()
+}

@@ -1,0 +1,82 @@
+import { createHash } from 'node:crypto'
+import { ownsResource } from '../resources.ts'
+import type { HeldAnswer } from '../store/catalog.ts'
+import { packContent } from '../store/gzip.ts'
+import type { Quarantine } from '../store/quarantine.ts'
+import { deflate } from '../zip/member.ts'
+import type { Crawl } from './catalog.ts'
+import type { CatalogContext } from './catalog-context.ts'
+import type { SyncResult } from './context.ts'
+import { refuseRemoval } from './guard.ts'
+
+/**
+ * Refuses a run that would remove too much: of a list's items, or of the items whose answers are held (as when the
+ * scope shrinks). What it would remove is kept for `approve`. Null when it may go on.
+ */
+export async function guardCatalog(
+  context: CatalogContext,
+  crawl: Crawl,
+  held: ReadonlyMap<string, HeldAnswer>,
+  approved: Quarantine | null,
+): Promise<SyncResult | null> {
+  const { config, store, source } = context
+  const limits = { fraction: config.catalog.guardFraction, count: config.catalog.guardItems }
+  const reasons: string[] = []
+  for (const { path, held: id } of crawl.walks.walked.values()) {
+    const list = id === null ? null : store.readCatalogList(path)
+    if (list === null) continue
+    const gone = store.countGone(list.id, path)
+    const reason = refuseRemoval(list.entries, gone, limits, 'items')
+    if (reason !== null && gone > config.catalog.guardItems) reasons.push(`${path}: ${reason}`)
+  }
+  const owners = ownersOf(context, crawl, held)
+  const reason = refuseRemoval(
+    owners.held.size,
+    owners.gone.length,
+    limits,
+    'items with their artifacts',
+  )
+  if (reason !== null && owners.gone.length > config.catalog.guardItems) reasons.push(reason)
+  if (reasons.length === 0) return null
+  const body = Buffer.from(JSON.stringify({ reasons, gone: owners.gone }))
+  const sha256 = createHash('sha256').update(body).digest()
+  if (approved?.sha256.equals(sha256) === true) return null
+  return refuse(context, source, reasons.join('; '), body, sha256)
+}
+
+/** Items whose answers are held, and those of them that nothing wants any more. */
+function ownersOf(
+  { source }: CatalogContext,
+  { wanted }: Crawl,
+  held: ReadonlyMap<string, HeldAnswer>,
+): { held: Set<string>; gone: string[] } {
+  const kept = new Set([...wanted.values()].map(({ owner }) => owner))
+  const all = new Set<string>()
+  for (const { owner } of held.values())
+    if (ownsResource(source, owner.split('/', 1)[0] ?? '')) all.add(owner)
+  return { held: all, gone: [...all].filter((owner) => !kept.has(owner)).sort() }
+}
+
+async function refuse(
+  context: CatalogContext,
+  source: CatalogContext['source'],
+  reason: string,
+  body: Buffer,
+  sha256: Buffer,
+): Promise<SyncResult> {
+  const { store, runId, dryRun, now, facts } = context
+  const path = `/${source}`
+  const known = store.findQuarantine(path, sha256)
+  if (known === null && !dryRun) {
+    const packed = packContent(body, deflate)
+    const kept = { runId, source, path, reason, sha256, body: packed }
+    await store.exclusive(() =>
+      store.keepQuarantine({ ...kept, etag: null, lastModified: null, asOf: now() }),
+    )
+  }
+  const run = known?.runId ?? runId
+  facts['quarantine'] = run
+  const standing =
+    known?.decision === 'rejected' ? `rejected before (run ${run})` : `approve or reject run ${run}`
+  return { outcome: 'quarantined', asOf: null, message: `${reason}; ${standing}` }
+}

@@ -1,0 +1,147 @@
+import { createHash } from 'node:crypto'
+import { MirrorError, messageOf } from '../errors.ts'
+import { cutMembers } from '../json/cut.ts'
+import { type Frame, endingOf, frameOf } from '../json/frame.ts'
+import { canonicalPath } from '../paths.ts'
+import type { Facet, Resource } from '../resources.ts'
+import type { StagedEntry } from '../store/catalog-staging.ts'
+import { type WalkedPage, walkList } from '../upstream/pages.ts'
+import type { CatalogContext } from './catalog-context.ts'
+import { isSecret } from './catalog-secrets.ts'
+
+/** A list that was walked; its pages wait in the staging tables under its path. */
+export interface WalkedList {
+  /** Canonical. */
+  path: string
+  resource: Resource
+  /** Number of the list as it is held; null: not held yet. */
+  held: number | null
+  /** Whether anything in it is not as it is held. */
+  changed: boolean
+  frame: Frame
+  /** Upstream's date, unix milliseconds. */
+  asOf: number
+}
+
+const LIMIT = 1000
+
+/**
+ * Walks one list into the staging tables. Pages that are as they are held stay where they are; of the others each item
+ * is kept as upstream's bytes. Throws `upstream_*`; `upstream_shape` for an item that is no object.
+ */
+export async function walkCatalogList(
+  context: CatalogContext,
+  resource: Resource,
+  template: { path: string; facets: readonly Facet[] },
+  path: string,
+): Promise<WalkedList> {
+  const { store, config } = context
+  const canonical = canonicalPath(path) ?? path
+  const held = store.readCatalogList(canonical)
+  const pages = held === null ? [] : store.listCatalogPages(held.id)
+  const walk = {
+    frame: held === null ? null : (JSON.parse(held.frame) as Frame),
+    count: 0,
+    kept: 0,
+  }
+  const seen = new Set<string>()
+  const staging = store.catalogStaging
+  const options = {
+    limit: LIMIT,
+    maxBytes: config.upstream.maxJsonBytes,
+    held: (number: number) => (context.full ? null : (pages[number] ?? null)),
+  }
+  const asOf = await walkList(
+    context.sessionOf(resource.surface),
+    context.relative(resource, path),
+    options,
+    {
+      begin() {
+        seen.clear()
+        walk.count = 0
+        walk.kept = 0
+        return store.exclusive(() => staging.dropWalk(canonical))
+      },
+      kept(number) {
+        const page = pages[number]
+        if (page === undefined)
+          throw new MirrorError('internal', `${path}: page ${number} is not held`)
+        walk.count++
+        walk.kept++
+        return store.exclusive(() => staging.keepPage(canonical, page))
+      },
+      page(page) {
+        if (page.number === 0) walk.frame = frameOf(page.value, page.shape, LIMIT)
+        if (page.next === null && walk.frame !== null && page.number > 0)
+          walk.frame = { ...walk.frame, ending: endingOf(page.value, walk.frame.cursor) }
+        const entries = page.items.map((item) => entryOf(resource, template.facets, item, path))
+        refuseRepetition(path, page, entries, seen)
+        walk.count++
+        context.counted(entries.length)
+        // Not into another source's transaction, which may be rolled back.
+        return store.exclusive(() =>
+          staging.stagePage(canonical, { ...page, entries: entries.length }, entries),
+        )
+      },
+    },
+  )
+  if (walk.frame === null) throw new MirrorError('internal', `${path} was walked without a page`)
+  const changed = held === null || walk.kept !== walk.count || walk.count !== pages.length
+  return { path: canonical, resource, held: held?.id ?? null, changed, frame: walk.frame, asOf }
+}
+
+/** A cursor that never ends brings the same items again and again under new names. */
+function refuseRepetition(
+  path: string,
+  page: WalkedPage,
+  entries: readonly StagedEntry[],
+  seen: Set<string>,
+): void {
+  const before = seen.size
+  for (const { id } of entries) seen.add(id)
+  if (entries.length > 0 && seen.size === before && page.number > 0) {
+    const message = `${path}: page ${page.number + 1} brings nothing but what earlier pages had`
+    throw new MirrorError('upstream_shape', message)
+  }
+}
+
+function entryOf(
+  resource: Resource,
+  facets: readonly Facet[],
+  item: Buffer,
+  path: string,
+): StagedEntry {
+  const body = resource.secrets ? cutMembers(item, isSecret) : item
+  const value = parseItem(body, path)
+  const sha = createHash('sha256').update(body).digest().subarray(0, 16)
+  return {
+    id: idOf(resource, value) ?? `-${sha.toString('hex')}`,
+    body: Buffer.from(body), // the item alone, not the page that it is a part of
+    sha,
+    facets: facets.map(({ field }) => facetText(value[field])),
+  }
+}
+
+function facetText(value: unknown): string | null {
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : null
+}
+
+function parseItem(item: Buffer, path: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(item.toString('utf8'))
+    if (typeof value === 'object' && value !== null) return value as Record<string, unknown>
+  } catch (error) {
+    throw new MirrorError('upstream_shape', `${path}: an item is not JSON (${messageOf(error)})`)
+  }
+  throw new MirrorError('upstream_shape', `${path}: an item is no object`)
+}
+
+/** An item's own identifier; null when it has none. */
+export function idOf({ ids }: Resource, value: Record<string, unknown>): string | null {
+  for (const field of ids) {
+    const id = value[field]
+    if (typeof id === 'string' && id !== '') return id
+    if (typeof id === 'number') return String(id)
+  }
+  return null
+}

@@ -1,0 +1,104 @@
+import { createHash } from 'node:crypto'
+import { ownsResource } from '../resources.ts'
+import type { HeldAnswer } from '../store/catalog.ts'
+import type { Crawl } from './catalog.ts'
+import type { CatalogContext } from './catalog-context.ts'
+import type { SyncResult } from './context.ts'
+
+/** One transaction: lists, answers and what is gone, and the snapshot that describes them. Nothing changed, no write. */
+export async function publishCatalog(
+  context: CatalogContext,
+  crawl: Crawl,
+  held: ReadonlyMap<string, HeldAnswer>,
+): Promise<SyncResult> {
+  const { store, facts, dryRun, source } = context
+  const gone = [...held.values()].filter((answer) => isGone(context, crawl, answer))
+  const lists = [...crawl.walks.walked.values()].filter(({ changed }) => changed)
+  const goneLists = store
+    .listCatalogLists()
+    .filter(({ path, resource }) => ownsResource(source, resource) && !crawl.wantedLists.has(path))
+  facts['removed'] = gone.length
+  facts['lists'] = lists.length
+  const asOf = Math.min(...[...crawl.walks.walked.values()].map((walk) => walk.asOf), context.now())
+  const moved = lists.length + goneLists.length + gone.length + crawl.fetched
+  const whole = crawl.lacking.size === 0
+  const before = store.readSnapshot(context.source)
+  if (dryRun) return ended(context, crawl, asOf, moved)
+  const unpublished = [...store.listFetched().keys()].filter((path) =>
+    crawl.wanted.has(path),
+  ).length
+  if (moved + unpublished === 0 && before?.whole === whole) {
+    if (crawl.confirmed.length > 0) await confirm(context, crawl)
+    return ended(context, crawl, asOf, 0)
+  }
+  await store.transaction(() => {
+    for (const { path, resource, frame } of lists)
+      store.replaceCatalogList(path, resource.name, JSON.stringify(frame), context.now())
+    for (const { path } of goneLists) store.removeCatalogList(path)
+    for (const { path } of gone) store.removeAnswer(path)
+    store.publishFetched(
+      (resource) => ownsResource(source, resource),
+      (path) => crawl.wanted.has(path),
+      context.now(),
+    )
+    for (const { canonical, ownerSha } of crawl.confirmed) store.confirmAnswer(canonical, ownerSha)
+    facts['documentsDropped'] = store.sweepDocuments()
+    writeSnapshot(context, asOf, whole)
+    return Promise.resolve({ commit: true })
+  })
+  await store.exclusive(() => {
+    for (const path of crawl.walks.walked.keys()) store.catalogStaging.dropWalk(path)
+  })
+  return ended(context, crawl, asOf, moved)
+}
+
+/** The same answers under owners that are listed anew: nothing that is served changes. */
+async function confirm({ store }: CatalogContext, { confirmed }: Crawl): Promise<void> {
+  await store.exclusive(() => {
+    for (const { canonical, ownerSha } of confirmed) store.confirmAnswer(canonical, ownerSha)
+  })
+}
+
+/** An answer that nothing wants any more. While its owner's list cannot be had, nobody knows: it stays. */
+function isGone({ source }: CatalogContext, crawl: Crawl, { path, owner }: HeldAnswer): boolean {
+  if (!ownsResource(source, owner.split('/', 1)[0] ?? '')) return false
+  return !crawl.wanted.has(path)
+}
+
+function writeSnapshot(
+  { store, source, runId, now }: CatalogContext,
+  asOf: number,
+  whole: boolean,
+): void {
+  const hash = createHash('sha256')
+  const own = (resource: string): boolean => ownsResource(source, resource)
+  for (const [path, text, resource] of store.eachCatalogDigest())
+    if (own(resource)) hash.update(`${path} ${text}\n`)
+  for (const [path, sha, resource] of store.eachEntryDigest())
+    if (own(resource)) hash.update(path).update(sha)
+  const records = store
+    .listCatalogLists()
+    .reduce((sum, list) => sum + (own(list.resource) ? list.entries : 0), 0)
+  store.replaceSnapshot({
+    source,
+    id: hash.digest('hex'),
+    runId,
+    publishedAt: now(),
+    asOf,
+    records,
+    whole,
+  })
+}
+
+function ended({ facts }: CatalogContext, crawl: Crawl, asOf: number, moved: number): SyncResult {
+  const { lacking, fetched } = crawl
+  const told =
+    moved === 0
+      ? 'nothing changed'
+      : `${fetched} answers fetched, ${String(facts['removed'])} removed`
+  if (lacking.size === 0) return { outcome: 'complete', asOf, message: told }
+  facts['lacking'] = lacking.size
+  facts['lackingIds'] = [...lacking].slice(0, 20).map(([path, why]) => `${path}: ${why}`)
+  const message = `${told}; ${lacking.size} could not be had`
+  return { outcome: 'partial', asOf, message }
+}

@@ -1,0 +1,111 @@
+import { MirrorError, messageOf } from '../errors.ts'
+import { canonicalPath, fillPath } from '../paths.ts'
+import { type ListPath, RESOURCES, type Resource } from '../resources.ts'
+import type { CatalogContext } from './catalog-context.ts'
+import { type WalkedList, walkCatalogList } from './catalog-lists.ts'
+import type { ListedItem, Scope } from './catalog-scope.ts'
+import { runPool } from './pool.ts'
+
+/** The lists of a run: those that were walked, by canonical path, and why others could not be. */
+export interface Walks {
+  walked: Map<string, WalkedList>
+  failed: Map<string, string>
+}
+
+/** The resources that a source mirrors, as the settings have it. */
+export function resourcesOf({ config, source }: CatalogContext): Resource[] {
+  const on = {
+    'catalog.mirrorApiKeys': config.catalog.mirrorApiKeys,
+    'identity.mirrorUsers': config.identity.mirrorUsers,
+  }
+  return RESOURCES.filter(({ surface, setting }) => {
+    const own = source === 'identity' ? surface === 'identity' : surface !== 'identity'
+    return own && (setting === null || on[setting])
+  })
+}
+
+/** Walks the lists that stand at fixed paths. A list that cannot be had is told; the others go on. */
+export async function walkLists(context: CatalogContext, walks: Walks): Promise<void> {
+  const lists = resourcesOf(context).flatMap((resource) =>
+    resource.list === null ? [] : [{ resource, list: resource.list, path: resource.list.path }],
+  )
+  await walkAll(context, walks, lists)
+}
+
+/** Walks the lists that hang on items (`/images/{repo}/tags`), of those in scope, when anything listed changed. */
+export async function walkSublists(
+  context: CatalogContext,
+  walks: Walks,
+  scope: Scope,
+): Promise<void> {
+  const { full, store } = context
+  const images = resourcesOf(context).find(({ name }) => name === 'images')
+  const list = images?.sublist ?? null
+  if (images === undefined || list === null) return
+  const moved = [...walks.walked.values()].some(({ changed }) => changed)
+  const due = scope.images.flatMap(({ repo }) => {
+    if (repo === null) return []
+    const path = fillPath(list.path, { repo })
+    const held = store.readCatalogList(canonicalPath(path) ?? path)
+    return held !== null && !moved && !full ? [] : [{ resource: images, list, path }]
+  })
+  await walkAll(context, walks, due)
+}
+
+/** The canonical paths of the lists that the scope wants. */
+export function wantedLists(context: CatalogContext, scope: Scope): Set<string> {
+  const wanted = new Set<string>()
+  for (const { list, sublist } of resourcesOf(context)) {
+    if (list !== null) wanted.add(canonicalPath(list.path) ?? list.path)
+    if (sublist === null) continue
+    for (const { repo } of scope.images)
+      if (repo !== null) wanted.add(canonicalPath(fillPath(sublist.path, { repo })) ?? '')
+  }
+  return wanted
+}
+
+interface Due {
+  resource: Resource
+  list: ListPath
+  path: string
+}
+
+async function walkAll(context: CatalogContext, walks: Walks, due: readonly Due[]): Promise<void> {
+  await runPool(due, context.config.catalog.concurrency, async ({ resource, list, path }) => {
+    try {
+      const walk = await walkCatalogList(context, resource, list, path)
+      walks.walked.set(walk.path, walk)
+    } catch (error) {
+      context.session.signal.throwIfAborted()
+      if (!(error instanceof MirrorError) || isFatal(error)) throw error
+      walks.failed.set(canonicalPath(path) ?? path, messageOf(error))
+    }
+  })
+}
+
+/** What is true of every request of the run: the credential, the disk, a setting. */
+export function isFatal({ code }: MirrorError): boolean {
+  return ['upstream_auth', 'storage', 'corrupt', 'config', 'internal', 'aborted'].includes(code)
+}
+
+/** The items of a walked list; of one that could not be had, as it is held. */
+export function* itemsOf(
+  { store }: CatalogContext,
+  { walked }: Walks,
+  resource: Resource,
+): Generator<ListedItem> {
+  const path = canonicalPath(resource.list?.path ?? '') ?? ''
+  const walk = walked.get(path)
+  if (walk !== undefined) {
+    for (const [id, sha, body] of store.eachWalked(walk.held, path)) yield toItem(id, sha, body)
+    return
+  }
+  const held = store.readCatalogList(path)
+  if (held === null) return
+  for (const { id, sha, body } of store.eachCatalogEntry(held.id)) yield toItem(id, sha, body)
+}
+
+function toItem(id: string, sha: Buffer, body: Buffer): ListedItem {
+  const value = JSON.parse(body.toString('utf8')) as Record<string, unknown> // checked when it was staged
+  return { id, sha, value }
+}

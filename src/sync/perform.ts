@@ -1,0 +1,128 @@
+import { MirrorError, messageOf } from '../errors.ts'
+import { nameStorageError } from '../store/database.ts'
+import { contentOf, sizeOf } from '../store/gzip.ts'
+import type { Run, RunFacts, SourceName } from '../store/runs.ts'
+import type { Cost } from '../upstream/session.ts'
+import type { SurfaceName } from '../upstream/surfaces.ts'
+import { createCatalogContext } from './catalog-context.ts'
+import { syncCatalog } from './catalog.ts'
+import type { SyncContext, SyncResult } from './context.ts'
+import { syncFeeds } from './feeds.ts'
+import { parseIndex } from './osv-index.ts'
+import { syncOsv } from './osv.ts'
+import { plainText } from './plain-text.ts'
+import type { RunRequest, RunnerDeps } from './runner.ts'
+import { type Sessions, openSessions } from './sessions.ts'
+
+/** How a run ended, as its row tells it. */
+export type Ended = Pick<Run, 'asOf' | 'code' | 'message' | 'facts'> & {
+  state: SyncResult['outcome']
+}
+
+/** Does what a run is for. Never throws: a failure is a way to end. */
+export async function perform(
+  deps: RunnerDeps,
+  request: RunRequest,
+  runId: number,
+): Promise<Ended> {
+  const facts: RunFacts = {}
+  const sessions = openSessions(deps.upstream, deps.signal)
+  try {
+    const result = await sync(contextOf(deps, request, runId, sessions, facts), request, sessions)
+    return {
+      ...end(facts, sessions.cost()),
+      state: result.outcome,
+      asOf: result.asOf,
+      code: null,
+      message: plainText(result.message, 2000),
+    }
+  } catch (error) {
+    const named = nameFailure(error, deps)
+    return {
+      ...end(facts, sessions.cost()),
+      state: 'failed',
+      asOf: null,
+      code: named.code,
+      message: plainText(named.message, 2000),
+    }
+  }
+}
+
+function contextOf(
+  { config, store, now, onProgress }: RunnerDeps,
+  { source, kind, full = false, dryRun = false, distrust = [] }: RunRequest,
+  runId: number,
+  sessions: Sessions,
+  facts: RunFacts,
+): SyncContext {
+  const progress = onProgress ?? (() => undefined)
+  const doubted = new Set(distrust)
+  const session = sessions.of(MAIN[source])
+  return {
+    source,
+    config,
+    store,
+    session,
+    runId,
+    kind,
+    full,
+    dryRun,
+    doubted,
+    now,
+    progress,
+    facts,
+  }
+}
+
+/** The surface that a source's run speaks to first. */
+const MAIN: Record<SourceName, SurfaceName> = {
+  osv: 'public',
+  feeds: 'public',
+  catalog: 'remediation',
+  identity: 'identity',
+}
+
+function sync(
+  context: SyncContext,
+  { source, approved }: RunRequest,
+  sessions: Sessions,
+): Promise<SyncResult> {
+  if (source === 'feeds') return syncFeeds(context, approved ?? null)
+  if (source !== 'osv')
+    return syncCatalog(createCatalogContext(context, sessions), approved ?? null)
+  if (approved === undefined) return syncOsv(context, null)
+  const { body, etag, lastModified, asOf } = approved
+  const bytes = contentOf(body, sizeOf(body))
+  return syncOsv(context, {
+    index: parseIndex(bytes),
+    held: false,
+    gzip: body,
+    etag,
+    lastModified,
+    asOf,
+  })
+}
+
+function end(facts: RunFacts, cost: Cost): { facts: RunFacts } {
+  const { asOf: _confirmed, ...found } = facts
+  const told = Object.fromEntries(
+    Object.entries(found).map(([key, value]) => [key, plainFact(value)]),
+  )
+  return { facts: { ...told, requests: cost.requests, bytes: cost.bytes, retries: cost.retries } }
+}
+
+function plainFact(value: RunFacts[string]): RunFacts[string] {
+  if (typeof value === 'string') return plainText(value)
+  return typeof value === 'object' && value !== null ? value.map((text) => plainText(text)) : value
+}
+
+/** A run's failure in the program's own terms; what has no name is a defect of ours and keeps its stack in `cause`. */
+function nameFailure(error: unknown, { config, signal }: RunnerDeps): MirrorError {
+  if (signal.aborted) {
+    return new MirrorError('aborted', 'stopped on request; nothing was committed', { cause: error })
+  }
+  const named = nameStorageError(error, config.data.dir)
+  return named instanceof MirrorError
+    ? named
+    : new MirrorError('internal', messageOf(error), { cause: error })
+}

@@ -1,0 +1,39 @@
+import type { ArtifactSink } from '../upstream/artifacts.ts'
+import type { Cost, Session } from '../upstream/session.ts'
+import type { SurfaceName, Upstream } from '../upstream/surfaces.ts'
+
+/** One run's sessions with the surfaces of the service, opened when they are first asked for. */
+export interface Sessions {
+  /** Throws `config` for a surface that the settings do not name. */
+  of(surface: SurfaceName): Session
+  has(surface: SurfaceName): boolean
+  /** Fetches a document behind a pre-signed URL. Throws `upstream_*`. */
+  fetchDocument(url: string, sink: ArtifactSink): Promise<void>
+  /** What all of them cost together. */
+  cost(): Cost
+}
+
+/** Opens the sessions of a run; `signal` ends them. */
+export function openSessions(upstream: Upstream, signal: AbortSignal): Sessions {
+  const sessions = new Map<SurfaceName, Session>()
+  const documents = { requests: 0, bytes: 0, retries: 0 }
+  return {
+    has: (surface) => upstream.has(surface),
+    of(surface) {
+      const open = sessions.get(surface) ?? upstream.client(surface).open(signal)
+      sessions.set(surface, open)
+      return open
+    },
+    fetchDocument: (url, sink) => upstream.fetchDocument(url, signal, documents, sink),
+    cost() {
+      const all = [documents, ...[...sessions.values()].map(({ cost }) => cost)]
+      const sum = (pick: (cost: Cost) => number): number =>
+        all.reduce((total, cost) => total + pick(cost), 0)
+      return {
+        requests: sum(({ requests }) => requests),
+        bytes: sum(({ bytes }) => bytes),
+        retries: sum(({ retries }) => retries),
+      }
+    },
+  }
+}

@@ -1,0 +1,159 @@
+import { isIP } from 'node:net'
+import { MirrorError } from '../errors.ts'
+import { isPrivateAddress } from './addresses.ts'
+import { discard, isPlain, metaOf, networkError } from './answers.ts'
+import { statusError } from './retries.ts'
+import type { Retrying } from './retrying.ts'
+import type { RawAnswer, Transport } from './transport.ts'
+
+/** How documents behind pre-signed URLs are fetched. */
+export interface ArtifactOptions {
+  /** One that refuses private addresses when `allowPrivate` is false. */
+  transport: Transport
+  /** Also http, and also addresses that are not public. */
+  allowPrivate: boolean
+  /** Cap on a document, bytes. */
+  maxBytes: number
+  /** Deadline of a document, milliseconds. */
+  timeoutMs: number
+  userAgent: string
+  now: () => number
+  /** Counted as it goes, for failures too. */
+  cost: { requests: number; bytes: number }
+}
+
+/** Where a document goes as it comes. */
+export interface ArtifactSink {
+  /** A (further) attempt begins: what came before is void. */
+  begin(type: string): Promise<void> | void
+  write(bytes: Buffer): Promise<void> | void
+}
+
+const MAX_REDIRECTS = 5
+
+/**
+ * Fetches the document behind a pre-signed URL at once: no credential is sent, every hop is checked, the size and the
+ * time are bounded. The URL holds a signature, so no message shows more of it than its host. Throws `upstream_*`.
+ */
+export async function fetchArtifact(
+  url: string,
+  retrying: Retrying,
+  signal: AbortSignal,
+  options: ArtifactOptions,
+  sink: ArtifactSink,
+): Promise<void> {
+  await retrying(async () => {
+    const deadline = AbortSignal.timeout(options.timeoutMs)
+    const ends = AbortSignal.any([signal, deadline])
+    await receive(await follow(url, ends, options), options, sink)
+  })
+}
+
+async function follow(
+  first: string,
+  signal: AbortSignal,
+  options: ArtifactOptions,
+): Promise<RawAnswer & { host: string }> {
+  let url = checkUrl(first, null, options.allowPrivate)
+  for (let hop = 0; ; hop++) {
+    options.cost.requests++
+    const answer = await send(url, signal, options)
+    const { status, headers } = answer
+    if (status === 200) return { ...answer, host: url.host }
+    await discard(answer.body)
+    const location = headers['location']
+    if (status < 300 || status >= 400 || typeof location !== 'string')
+      throw statusError(status, headers, placeOf(url), options.now)
+    if (hop === MAX_REDIRECTS)
+      throw new MirrorError('upstream_status', `${placeOf(url)}: too many redirects`)
+    url = checkUrl(location, url, options.allowPrivate)
+  }
+}
+
+async function send(
+  url: URL,
+  signal: AbortSignal,
+  { transport, userAgent, timeoutMs }: ArtifactOptions,
+): Promise<RawAnswer> {
+  const headers = { 'user-agent': userAgent, accept: '*/*', 'accept-encoding': 'identity' }
+  try {
+    return await transport.send({ method: 'GET', url, headers, body: null }, signal)
+  } catch (error) {
+    const reason = privateReason(error)
+    if (reason !== null) throw refused(placeOf(url), reason)
+    throw networkError(error, placeOf(url), timeoutMs)
+  }
+}
+
+async function receive(
+  { host, headers, body }: RawAnswer & { host: string },
+  { maxBytes, timeoutMs, now, cost }: ArtifactOptions,
+  sink: ArtifactSink,
+): Promise<void> {
+  const meta = metaOf({ status: 200, headers, body }, now)
+  const place = `the document at ${host}`
+  try {
+    if (!isPlain(meta)) {
+      throw new MirrorError(
+        'upstream_shape',
+        `${place}: content encoding ${String(meta.contentEncoding)}`,
+      )
+    }
+    if (meta.length !== null && meta.length > maxBytes) throw tooLarge(place, meta.length, maxBytes)
+    await sink.begin(meta.contentType)
+    let size = 0
+    for await (const chunk of body) {
+      size += chunk.length
+      cost.bytes += chunk.length
+      if (size > maxBytes) throw tooLarge(place, size, maxBytes)
+      await sink.write(chunk)
+    }
+    if (meta.length !== null && size !== meta.length)
+      throw new MirrorError(
+        'upstream_unreachable',
+        `${place}: ${size} of ${meta.length} bytes arrived`,
+      )
+  } catch (error) {
+    body.destroy()
+    throw networkError(error, `${place} broke off`, timeoutMs)
+  }
+}
+
+function checkUrl(text: string, from: URL | null, allowPrivate: boolean): URL {
+  const url = URL.parse(text, from?.href)
+  if (url === null) throw refused('a document', 'its address is no URL')
+  const { protocol, hostname, username } = url
+  const schemes = allowPrivate ? ['https:', 'http:'] : ['https:']
+  if (!schemes.includes(protocol)) throw refused(placeOf(url), `it is no https URL (${protocol})`)
+  if (username !== '') throw refused(placeOf(url), 'it holds a user name')
+  if (from?.protocol === 'https:' && protocol === 'http:')
+    throw refused(placeOf(url), 'it leads from https to http')
+  const address = hostname.replace(/^\[|\]$/g, '')
+  if (!allowPrivate && isIP(address) !== 0 && isPrivateAddress(address))
+    throw refused(placeOf(url), `${address} is a private address`)
+  return url
+}
+
+function privateReason(error: unknown): string | null {
+  for (let at = error; at instanceof Error; at = at.cause)
+    if (at.name === 'PrivateAddressError') return at.message
+  return null
+}
+
+function placeOf({ protocol, host }: URL): string {
+  return host === '' ? `a ${protocol} URL` : `the document at ${host}`
+}
+
+function refused(place: string, why: string): MirrorError {
+  return new MirrorError(
+    'upstream_shape',
+    `${place} is not fetched: ${why}. If that is meant, set catalog.allowPrivateArtifacts.`,
+  )
+}
+
+function tooLarge(place: string, size: number, cap: number): MirrorError {
+  return new MirrorError(
+    'upstream_too_large',
+    `${place}: ${size} bytes or more, the cap (catalog.maxArtifactBytes) is ${cap}`,
+  )
+}
