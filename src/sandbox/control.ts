@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Fault } from './fault.ts'
 import type { FaultTiming } from './faults.ts'
+import { readBody } from './incoming.ts'
 import { type Answer, httpDate } from './negotiate.ts'
 import { jsonAnswer, refusal } from './refusal.ts'
 import { FAULT_KINDS } from './fault.ts'
@@ -108,10 +109,4 @@ function parse(body: string): FaultRequest | null {
   } catch {
     return null
   }
-}
-
-async function readBody(request: IncomingMessage): Promise<string> {
-  const parts: Buffer[] = []
-  for await (const part of request) parts.push(part as Buffer) // no encoding is set
-  return Buffer.concat(parts).toString()
 }
