@@ -41,7 +41,7 @@ export function createCollection<F extends object>(
     listed = undefined
     selections.clear()
     version++
-    at = Math.max(at, time)
+    at = time > at ? time : at + 1000 // Last-Modified must move with every change
   }
   return {
     get: (id) => entries.get(id),
@@ -54,7 +54,7 @@ export function createCollection<F extends object>(
     },
     remove(id) {
       const had = entries.delete(id)
-      if (had) changed(at + 1000)
+      if (had) changed(at)
       return had
     },
     version: () => version,

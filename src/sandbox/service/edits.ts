@@ -110,6 +110,7 @@ function fresh(state: State, kind: 'tags' | 'packages' | 'tickets'): number {
 /** The image's count moves with it, so the image list says where to look. */
 function addTag(state: State, imageId: string | undefined, time: number): string {
   const images = state.counts.images
+  if (images === 0) throw new Error('the sandbox has no images to add a tag to')
   let i = fresh(state, 'tags')
   const wanted = imageId === undefined ? undefined : known(state.images, imageId).seq
   while (wanted !== undefined && imageOfTag(i, images) !== wanted) i = fresh(state, 'tags')
@@ -117,11 +118,8 @@ function addTag(state: State, imageId: string | undefined, time: number): string
   const tag = known(state.tags, id)
   state.holdings.put('tag', id, tagHolding(i, tag.listed.remediated))
   const image = known(state.images, String(tag.listed.image.id))
-  change(
-    state.images,
-    image.id,
-    { tags_count: image.listed.tags_count + 1 },
-    (after) => Math.max(time, after + 1000),
+  change(state.images, image.id, { tags_count: image.listed.tags_count + 1 }, (after) =>
+    Math.max(time, after + 1000),
   )
   return id
 }

@@ -42,7 +42,7 @@ export interface State {
   apiKeys: Collection<ApiKey>
   webhooks: Collection<Webhook>
   holdings: Holdings
-  /** Unix milliseconds to stamp a change with: later than that of anything before, never ahead of the clock. */
+  /** Unix milliseconds to stamp a change with: later than any stamp before, though that may be ahead of the clock. */
   stamp(): number
 }
 
@@ -61,6 +61,7 @@ const DEFAULTS: Required<Counts> = {
 export function createState(seed: number, options: ServiceOptions, now: () => number): State {
   const counts = { ...DEFAULTS, ...options }
   const clock = createPublicationClock(now)
+  let last = NEWEST
   const many = <T>(count: number, make: (seed: number, i: number) => T): T[] =>
     Array.from({ length: count }, (_, i) => make(seed, i))
   const images = generateImages(seed, counts.images, counts.tags)
@@ -78,7 +79,7 @@ export function createState(seed: number, options: ServiceOptions, now: () => nu
     apiKeys: createCollection(generateApiKeys(options), NEWEST),
     webhooks: createCollection<Webhook>([], NEWEST),
     holdings: createHoldings(),
-    stamp: () => clock.advance(),
+    stamp: () => (last = Math.max(clock.advance(), last + 1000)),
   }
   attachDocuments(state)
   subscribe(state)

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { jsonBytes } from '../json.ts'
+import { jsonAnswer } from '../../refusal.ts'
 import { type Call, type Reply, ServiceError, bodyObject, missing } from '../call.ts'
 import { type Target, subscriptionTo } from '../generate-people.ts'
 import type { Parts } from '../parts.ts'
@@ -43,14 +43,13 @@ export function subscriptionRoutes(parts: Parts): Route[] {
 }
 
 /** All or nothing: one unknown id refuses the whole. Subscribing twice gives the same subscription. */
-function subscribe({ state, now }: Parts, { request, caller }: Call): Reply {
+function subscribe({ state, shape, now }: Parts, { request, caller }: Call): Reply {
   mayWrite(caller)
   const targets = idsOf(bodyObject(request)).map(({ name, id }) => targetOf(state, name, id))
   const time = Math.floor(now() / 1000) * 1000
   const made = targets.map((target) => existing(state, target) ?? add(state, target, time))
-  const body = jsonBytes({ data: made.map(({ listed }) => listed) })
-  const headers = { 'Content-Type': 'application/json' }
-  return { status: 201, headers, length: body.length, body: () => [body] }
+  const listed = made.map((entry) => entry.listed)
+  return jsonAnswer(201, shape === 'published' ? { data: listed } : { results: listed })
 }
 
 function unsubscribe({ state }: Parts, { request, caller }: Call): Reply {
