@@ -1,11 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Fault } from './fault.ts'
 import type { FaultTiming } from './faults.ts'
+import { readBody } from './incoming.ts'
 import { type Answer, httpDate } from './negotiate.ts'
 import { jsonAnswer, refusal } from './refusal.ts'
 import { FAULT_KINDS } from './fault.ts'
 import { HOSTILE_KINDS } from './hostile.ts'
 import type { Context } from './handler.ts'
+import type { Service } from './service/service.ts'
 
 const PREFIX = '/-/sandbox/'
 
@@ -38,7 +40,7 @@ function control(
   query: URLSearchParams,
   body: string,
 ): Answer {
-  const { feed, faults, requests } = context
+  const { feed, faults, requests, service } = context
   if (name === 'fault' && method === 'POST') return setFault(context, body)
   if (name === 'fault' && method === 'DELETE') {
     faults.clear()
@@ -64,6 +66,7 @@ function control(
     'thaw-archive': () => (feed.thawArchive(), []),
     'freeze-index': () => (feed.freezeIndex(), []),
     'thaw-index': () => (feed.thawIndex(), []),
+    ...(service === undefined ? {} : serviceCommands(service.service, n)),
   }
   const command = Object.hasOwn(commands, name) ? commands[name] : undefined
   if (command === undefined) return refusal(404, `no such control: ${name}`)
@@ -71,13 +74,40 @@ function control(
   return jsonAnswer(200, { ids: command() })
 }
 
-function state({ source }: Context): object {
+/** Changes go through the things of a kind in the order in which they came, the longest unchanged first. */
+function serviceCommands(service: Service, n: number): Record<string, () => string[]> {
+  const times = (make: () => string): string[] => Array.from({ length: n }, make)
+  const change = (kind: 'tags' | 'packages' | 'tickets'): string[] =>
+    oldest(service, kind, n).map((id) => (service.change(kind, id), id))
+  return {
+    'add-tag': () => times(() => service.addTag()),
+    'add-package': () => times(() => service.addPackage()),
+    'add-ticket': () => times(() => service.addTicket()),
+    'change-tag': () => change('tags'),
+    'change-package': () => change('packages'),
+    'change-ticket': () => change('tickets'),
+  }
+}
+
+function oldest(service: Service, kind: 'tags' | 'packages' | 'tickets', n: number): string[] {
+  const stamped = service.ids(kind).map((id) => ({ id, at: service.read(kind, id)['updated_at'] }))
+  return stamped
+    .sort((a, b) => (String(a.at) < String(b.at) ? -1 : 1))
+    .slice(0, n)
+    .map(({ id }) => id)
+}
+
+function state({ source, service }: Context): object {
   const { index, archive } = source.publisher
   const shown = (published: typeof index): object => {
     const { etag, lastModified, size } = published.current()
     return { etag, lastModified: httpDate(lastModified), size, frozen: published.frozen() }
   }
-  return { records: source.count(), index: shown(index), archive: shown(archive) }
+  const feeds = { records: source.count(), index: shown(index), archive: shown(archive) }
+  if (service === undefined) return feeds
+  const kinds = ['images', 'tags', 'packages', 'tickets', 'subscriptions', 'webhooks'] as const
+  const counts = kinds.map((kind) => [kind, service.service.ids(kind).length])
+  return { ...feeds, ...service.addresses, counts: Object.fromEntries(counts) as object }
 }
 
 interface FaultRequest extends FaultTiming {
@@ -108,10 +138,4 @@ function parse(body: string): FaultRequest | null {
   } catch {
     return null
   }
-}
-
-async function readBody(request: IncomingMessage): Promise<string> {
-  const parts: Buffer[] = []
-  for await (const part of request) parts.push(part as Buffer) // no encoding is set
-  return Buffer.concat(parts).toString()
 }

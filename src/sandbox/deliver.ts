@@ -31,7 +31,8 @@ export async function deliver(outlet: Outlet, answer: Answer): Promise<void> {
 export function sendHead({ response, logged }: Outlet, answer: Answer): void {
   logged.status = answer.status
   const { headers, status } = answer
-  const length = status === 304 || status === 204 ? {} : { 'Content-Length': answer.length }
+  const bare = status === 304 || status === 204 || 'Transfer-Encoding' in headers
+  const length = bare ? {} : { 'Content-Length': answer.length }
   response.writeHead(status, { ...length, ...headers })
 }
 

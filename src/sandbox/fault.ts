@@ -1,7 +1,21 @@
 import type { HostileKind } from './hostile.ts'
 
 /** A way to fail. Byte counts are of the body as sent; what a kind needs and lacks has a default. */
-export type Fault = TransportFault | ContentFault | ArchiveFault | IndexFault | RecordFault
+export type Fault =
+  | TransportFault
+  | ContentFault
+  | ArchiveFault
+  | IndexFault
+  | RecordFault
+  | ListFault
+  | ArtifactFault
+
+/**
+ * What a path leads to: the public feeds' kinds, then those of the other surfaces (an `artifact` is an
+ * answer that names documents, a `document` is one of them, an `action` changes something).
+ */
+export type ResourceKind =
+  'index' | 'archive' | 'record' | 'feed' | 'list' | 'item' | 'artifact' | 'document' | 'action'
 
 /** Failures of the answer as a whole or on its way. */
 export type TransportFault =
@@ -66,6 +80,25 @@ export type RecordFault =
   /** Older than the index says: other content, `modified` back by days. */
   | { kind: 'staleRecords' }
 
+/** For lists of the private surfaces only. */
+export type ListFault =
+  /** Each page after the first names its own cursor as the next: it repeats for ever. */
+  | { kind: 'repeatPage' }
+  /** There is always a new next cursor; the pages are `empty` (default) or the first one again. */
+  | { kind: 'endlessCursor'; items?: 'empty' | 'repeated' }
+  /** For requests with a cursor only: it is refused, with status 410 unless given. */
+  | { kind: 'lostPage'; status?: 400 | 404 | 410 }
+
+/** For artifacts: the answer that names a document, and the document itself. */
+export type ArtifactFault =
+  /** Every URL of the answer is this one, of whatever scheme. */
+  | { kind: 'artifactUrl'; url: string }
+  /**
+   * A document that begins like a CycloneDX SBOM and never gets anywhere, 2 GiB unless given; sent from one
+   * small buffer. Without `declared` (true) there is no Content-Length.
+   */
+  | { kind: 'hugeDocument'; bytes?: number; declared?: boolean }
+
 const KINDS: Record<Fault['kind'], true> = {
   status: true,
   stall: true,
@@ -91,6 +124,11 @@ const KINDS: Record<Fault['kind'], true> = {
   notArray: true,
   newerRecords: true,
   staleRecords: true,
+  repeatPage: true,
+  endlessCursor: true,
+  lostPage: true,
+  artifactUrl: true,
+  hugeDocument: true,
 }
 
 /** All kinds of fault, to check a kind that came as text. */

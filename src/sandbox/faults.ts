@@ -1,7 +1,6 @@
-import type { Fault } from './fault.ts'
+import type { Fault, ResourceKind } from './fault.ts'
 import type { HostileKind } from './hostile.ts'
 import { type PathPattern, matches } from './pattern.ts'
-import type { Resource } from './routes.ts'
 
 /** When a fault strikes: the first `after` matching requests are spared, the next `times` are hit. */
 export interface FaultTiming {
@@ -10,7 +9,7 @@ export interface FaultTiming {
   /** Default 0. */
   after?: number
   /** Only requests of this method; default any. */
-  method?: 'GET' | 'HEAD'
+  method?: 'GET' | 'HEAD' | 'POST' | 'DELETE'
 }
 
 /** One fault that was set: to take it back and to see whether it struck. */
@@ -33,8 +32,10 @@ export interface Met {
   method: string
   path: string
   /** Undefined when the path leads nowhere. */
-  resource: Resource['kind'] | undefined
+  resource: ResourceKind | undefined
   hasRange: boolean
+  /** Whether the request carries a cursor. */
+  hasCursor?: boolean
 }
 
 interface Armed {
@@ -83,11 +84,12 @@ function applies({ path, fault, method }: Armed, met: Met): boolean {
   const only = RESOURCES[fault.kind]
   if (only !== undefined && only !== met.resource) return false
   if ((fault.kind === 'wrongRange' || fault.kind === 'ignoreRange') && !met.hasRange) return false
+  if (fault.kind === 'lostPage' && met.hasCursor !== true) return false
   return matches(path, met.path)
 }
 
 /** Kinds of fault that make sense for one kind of resource only. */
-const RESOURCES: Partial<Record<Fault['kind'], Resource['kind']>> = {
+const RESOURCES: Partial<Record<Fault['kind'], ResourceKind>> = {
   wrongCrc: 'archive',
   truncatedZip: 'archive',
   archive: 'archive',
@@ -97,4 +99,8 @@ const RESOURCES: Partial<Record<Fault['kind'], Resource['kind']>> = {
   notArray: 'index',
   newerRecords: 'record',
   staleRecords: 'record',
+  repeatPage: 'list',
+  endlessCursor: 'list',
+  lostPage: 'list',
+  artifactUrl: 'artifact',
 }

@@ -12,13 +12,13 @@ import { slice } from './representation.ts'
 export async function deliverFaulty(
   outlet: Outlet,
   fault: Fault,
-  answerWith: (policy: Policy) => Answer,
+  answerWith: (policy: Policy) => Answer | Promise<Answer>,
   policy: Policy,
 ): Promise<void> {
   const replaced = replacement(fault)
   if (replaced !== undefined) return deliver(outlet, replaced)
   const whole = fault.kind === 'ignoreRange'
-  const answer = answerWith(whole ? { ...policy, ranges: false } : policy)
+  const answer = await answerWith(whole ? { ...policy, ranges: false } : policy)
   if (fault.kind === 'stall') return stall(outlet, answer, fault)
   if (fault.kind === 'slow') return trickle(outlet, answer, fault.bytesPerSecond)
   if (fault.kind === 'reset') return cut(outlet, answer, fault.bytes, 'reset')

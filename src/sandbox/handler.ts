@@ -5,10 +5,13 @@ import { distort } from './distort.ts'
 import type { createFaults } from './faults.ts'
 import { deliverFaulty } from './faulty.ts'
 import type { Feed, FeedSource } from './feed.ts'
+import { logEntry, readIncoming } from './incoming.ts'
 import { type Answer, type Policy, httpDate, negotiate } from './negotiate.ts'
 import { refusal } from './refusal.ts'
-import type { LoggedRequest, createRequestLog } from './request-log.ts'
+import type { createRequestLog } from './request-log.ts'
 import { route } from './routes.ts'
+import { handleSurface } from './service/handle.ts'
+import type { ServiceParts } from './service/service.ts'
 
 /** Parts that a request handler works with. */
 export interface Context {
@@ -19,6 +22,8 @@ export interface Context {
   policy: Policy
   cveFeed: boolean
   now: () => number
+  /** Everything beside the public feeds; undefined when it is switched off. */
+  service: ServiceParts | undefined
 }
 
 /** Answers one request: control, or log it, find what it asks for, and serve that, faults applied. */
@@ -27,13 +32,16 @@ export async function handle(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  const { path, query } = splitUrl(request.url ?? '/')
+  const incoming = readIncoming(request)
+  const { method, path, query } = incoming
   response.sendDate = false
   response.setHeader('Date', httpDate(context.now()))
   if (isControl(path)) return handleControl(context, request, response, path, query)
+  if (context.service?.surfaces.api.owns(path) === true) {
+    return handleSurface(context, context.service.surfaces.api, request, response)
+  }
   request.resume()
-  const method = request.method ?? 'GET'
-  const logged = logEntry(request, method, path, query)
+  const logged = logEntry(request, incoming, 'api')
   context.requests.add(logged)
   const outlet: Outlet = { response, head: method === 'HEAD', logged }
   if (method !== 'GET' && method !== 'HEAD') return deliver(outlet, notAllowed())
@@ -48,22 +56,6 @@ export async function handle(
   }
   if (fault === undefined) await deliver(outlet, answerWith(context.policy))
   else await deliverFaulty(outlet, fault, answerWith, context.policy)
-}
-
-function logEntry(
-  request: IncomingMessage,
-  method: string,
-  path: string,
-  query: URLSearchParams,
-): LoggedRequest {
-  const { headers } = request
-  return { method, path, query: Object.fromEntries(query), headers, status: 0, bytes: 0 }
-}
-
-function splitUrl(url: string): { path: string; query: URLSearchParams } {
-  const mark = url.indexOf('?')
-  if (mark < 0) return { path: url, query: new URLSearchParams() }
-  return { path: url.slice(0, mark), query: new URLSearchParams(url.slice(mark + 1)) }
 }
 
 function notAllowed(): Answer {

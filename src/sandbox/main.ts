@@ -1,8 +1,12 @@
 import { parseArgs } from 'node:util'
 import { type Sandbox, type SandboxOptions, createSandbox } from './server.ts'
+import { SANDBOX_CLIENT, SANDBOX_KEYS, SANDBOX_TOKEN } from './service/credentials.ts'
+import type { ServiceOptions } from './service/options.ts'
 
 const USAGE = `usage: node src/sandbox/main.ts [--port N] [--host H] [--records N] [--seed N]
          [--osv-zip FILE] [--osv-index FILE] [--live SECONDS] [--no-ranges]
+         [--tags N] [--packages N] [--tickets N] [--other-shape]
+  The package catalog, the artifacts and the identity surface listen on the three ports after --port.
 `
 
 interface Command {
@@ -25,6 +29,10 @@ function readArguments(args: string[]): Command {
       'osv-index': { type: 'string' },
       live: { type: 'string' },
       'no-ranges': { type: 'boolean', default: false },
+      tags: { type: 'string' },
+      packages: { type: 'string' },
+      tickets: { type: 'string' },
+      'other-shape': { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
     },
   })
@@ -34,16 +42,32 @@ function readArguments(args: string[]): Command {
   if (osvIndex !== undefined && osvZip === undefined) {
     throw new Error('--osv-index belongs to an archive: give --osv-zip too')
   }
+  const port = readNumber('--port', values.port ?? '8090', 0, 65_532)
   const options: SandboxOptions = {
     host: values.host,
-    port: readNumber('--port', values.port ?? '8090', 0, 65_535),
+    port,
     records: readNumber('--records', values.records ?? '500', 0, 1_000_000),
     seed: readNumber('--seed', values.seed ?? '1', 0, 0xffffffff),
     ranges: !values['no-ranges'],
+    service: readService(values, port),
     ...(osvZip === undefined ? {} : { osvZip }),
     ...(osvIndex === undefined ? {} : { osvIndex }),
   }
   return { options, liveMs: readNumber('--live', values.live ?? '0', 0, 86_400) * 1000 }
+}
+
+/** The counts that were given, and the ports after the sandbox's own; free ones when that is free. */
+function readService(
+  given: { tags?: string; packages?: string; tickets?: string; 'other-shape': boolean },
+  port: number,
+): ServiceOptions {
+  const options: ServiceOptions = { shape: given['other-shape'] ? 'other' : 'published' }
+  if (port > 0) options.ports = { catalog: port + 1, artifacts: port + 2, identity: port + 3 }
+  for (const kind of ['tags', 'packages', 'tickets'] as const) {
+    const text = given[kind]
+    if (text !== undefined) options[kind] = readNumber(`--${kind}`, text, 0, 1_000_000)
+  }
+  return options
 }
 
 function readNumber(name: string, text: string, from: number, to: number): number {
@@ -52,11 +76,17 @@ function readNumber(name: string, text: string, from: number, to: number): numbe
   throw new Error(`${name} must be a whole number from ${from} to ${to}, not ${text}`)
 }
 
-function describe({ url, feed }: Sandbox, liveMs: number): string {
+function describe(sandbox: Sandbox, liveMs: number): string {
+  const { url, feed, catalogUrl, identityUrl, authUrl } = sandbox
   return [
     `sandbox of ${feed.ids().length} records at ${url}/external/osv/all.json`,
+    `  remediation ${url}/v1, settings ${url}/v3, package catalog ${catalogUrl}, identity ${identityUrl}`,
+    `  API keys ${Object.values(SANDBOX_KEYS).join(', ')}; bearer token ${SANDBOX_TOKEN}`,
+    `  OAuth client ${SANDBOX_CLIENT.id} with ${SANDBOX_CLIENT.secret} at ${authUrl}/oauth/token`,
+    `  curl -u ${SANDBOX_KEYS.readonly}: '${url}/v1/patches?limit=2'`,
     liveMs > 0 ? `it changes every ${liveMs / 1000} s` : 'it stands still until told to change:',
     `  curl -X POST '${url}/-/sandbox/change?n=5'   (add, change, change-silently, withdraw, remove, move-backwards, touch-feeds)`,
+    `  curl -X POST '${url}/-/sandbox/add-tag?n=2'   (add-tag, add-package, add-ticket, change-tag, change-package, change-ticket)`,
     `  curl -X POST ${url}/-/sandbox/fault -d '{"path":"/external/osv/*.json","fault":{"kind":"status","status":503},"times":2}'`,
     `  curl -X DELETE ${url}/-/sandbox/fault`,
     `  curl ${url}/-/sandbox/state ; curl ${url}/-/sandbox/requests`,
@@ -77,7 +107,8 @@ async function main(args: string[]): Promise<void> {
   process.once('disconnect', stop)
   if (liveMs > 0) sandbox.feed.live(liveMs)
   process.stdout.write(describe(sandbox, liveMs))
-  process.send?.({ url: sandbox.url })
+  const { url, catalogUrl, artifactUrl, identityUrl, authUrl } = sandbox
+  process.send?.({ url, catalogUrl, artifactUrl, identityUrl, authUrl })
 }
 
 try {

@@ -2,6 +2,7 @@ import { constants, gzipSync } from 'node:zlib'
 import type { Fault } from './fault.ts'
 import type { Answer } from './negotiate.ts'
 import { refusal } from './refusal.ts'
+import { JSON_TYPE } from './representation.ts'
 
 /** Answers that have nothing to do with what was asked for. */
 export function replacement(fault: Fault): Answer | undefined {
@@ -29,7 +30,22 @@ export function replacement(fault: Fault): Answer | undefined {
     const answer = page(200, 'application/json', gzipOfZeros(fault.bytes))
     return { ...answer, headers: { ...answer.headers, 'Content-Encoding': 'gzip' } }
   }
+  if (fault.kind === 'hugeDocument') return flood(fault.bytes ?? 2 ** 31, fault.declared ?? true)
   return undefined
+}
+
+/** The head of an SBOM and then blanks, all of them one buffer: its size costs no memory. */
+function flood(bytes: number, declared: boolean): Answer {
+  const head = Buffer.from('{"bomFormat":"CycloneDX","specVersion":"1.6","components":[')
+  const blanks = Buffer.alloc(1 << 20, ' ')
+  function* body(): Generator<Buffer> {
+    yield head.subarray(0, bytes)
+    for (let left = bytes - head.length; left > 0; left -= blanks.length) {
+      yield blanks.subarray(0, left)
+    }
+  }
+  const coding: Record<string, string> = declared ? {} : { 'Transfer-Encoding': 'chunked' }
+  return { status: 200, headers: { 'Content-Type': JSON_TYPE, ...coding }, length: bytes, body }
 }
 
 const HTML =

@@ -12,6 +12,8 @@ export interface LoggedRequest {
   status: number
   /** Body bytes written so far. */
   bytes: number
+  /** Which of the sandbox's addresses it came in at. */
+  host: 'api' | 'catalog' | 'artifacts' | 'identity'
 }
 
 /** The requests the sandbox got, oldest first, without its own control requests. */

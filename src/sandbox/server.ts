@@ -1,9 +1,17 @@
-import { type Server, createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { type Faults, createFaults } from './faults.ts'
 import { type Feed, createFeed } from './feed.ts'
 import { type Context, handle } from './handler.ts'
+import { type Listeners, createListeners } from './listeners.ts'
 import { type RequestLog, createRequestLog } from './request-log.ts'
+import { handleSurface } from './service/handle.ts'
+import type { ServiceOptions } from './service/options.ts'
+import {
+  type Addresses,
+  type Service,
+  type ServiceParts,
+  createService,
+} from './service/service.ts'
+import type { Surface } from './service/surface.ts'
 
 /** Everything has a default: 500 generated records of seed 1 on a free port of 127.0.0.1. */
 export interface SandboxOptions {
@@ -27,39 +35,85 @@ export interface SandboxOptions {
   gzip?: boolean
   /** Serve the legacy `/external/cve_feed`; default true. */
   cveFeed?: boolean
+  /** The surfaces behind credentials, the package catalog and the artifacts; false for the feeds alone. */
+  service?: ServiceOptions | false
 }
 
-/** A running stand-in for the service's public feeds. */
-export interface Sandbox {
+/** A running stand-in for the service. Of the addresses, those of a service that is switched off are "". */
+export interface Sandbox extends Addresses {
   /** `http://host:port`, no slash at the end. */
   url: string
   port: number
   feed: Feed
+  /** Throws when the service is switched off. */
+  readonly service: Service
   faults: Faults
   requests: RequestLog
   close(): Promise<void>
 }
 
-/** Starts a sandbox. Rejects when the archive cannot be read or the address cannot be had. */
+/** Starts a sandbox. Rejects when the archive cannot be read or an address cannot be had. */
 export async function createSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const context = await createContext(options)
-  const { feed, source, faults, requests } = context
-  const server = createServer({ keepAliveTimeout: 65_000 }, (request, response) => {
-    handle(context, request, response).catch((error: unknown) => {
-      response.destroy(error instanceof Error ? error : new Error(String(error)))
-    })
-  })
-  const host = options.host ?? '127.0.0.1'
-  const port = await listen(server, host, options.port ?? 0)
-  const shown = host.includes(':') ? `[${host}]` : host
+  const { feed, source, faults, requests, service } = context
+  const listeners = createListeners(options.host ?? '127.0.0.1')
   const close = (): Promise<void> => {
     source.stop()
-    return new Promise((resolve) => {
-      server.close(() => resolve())
-      server.closeAllConnections()
-    })
+    return listeners.close()
   }
-  return { url: `http://${shown}:${port}`, port, feed, faults, requests, close }
+  try {
+    const main = await listeners.open(options.port ?? 0, (request, response) =>
+      handle(context, request, response),
+    )
+    const addresses = { ...NOWHERE, url: main.url }
+    if (service !== undefined) {
+      const ports = options.service === false ? undefined : options.service?.ports
+      Object.assign(addresses, await openService(context, service, listeners, ports))
+      Object.assign(service.addresses, addresses)
+    }
+    return {
+      ...addresses,
+      port: main.port,
+      feed,
+      faults,
+      requests,
+      close,
+      get service() {
+        if (service === undefined) throw new Error('the sandbox was started with service: false')
+        return service.service
+      },
+    }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+const NOWHERE: Addresses = {
+  url: '',
+  catalogUrl: '',
+  artifactUrl: '',
+  identityUrl: '',
+  authUrl: '',
+}
+
+async function openService(
+  context: Context,
+  { surfaces }: ServiceParts,
+  listeners: Listeners,
+  ports: ServiceOptions['ports'] = {},
+): Promise<Omit<Addresses, 'url'>> {
+  const at = (surface: Surface, port = 0): Promise<{ url: string }> =>
+    listeners.open(port, (request, response) => handleSurface(context, surface, request, response))
+  const catalog = await at(surfaces.catalog, ports.catalog)
+  const artifacts = await at(surfaces.artifacts, ports.artifacts)
+  const identity = await at(surfaces.identity, ports.identity)
+  return {
+    catalogUrl: catalog.url,
+    artifactUrl: artifacts.url,
+    identityUrl: `${identity.url}/v1`,
+    authUrl: identity.url,
+  }
 }
 
 async function createContext(options: SandboxOptions): Promise<Context> {
@@ -71,13 +125,7 @@ async function createContext(options: SandboxOptions): Promise<Context> {
   const { ranges = true, validators = true, gzip = true, cveFeed = true } = options
   const policy = { ranges, validators, gzip }
   const faults = createFaults()
-  return { feed, source, faults, requests: createRequestLog(), policy, cveFeed, now }
-}
-
-async function listen(server: Server, host: string, port: number): Promise<number> {
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(port, host, () => resolve())
-  })
-  return (server.address() as AddressInfo).port // a TCP server that listens has such an address
+  const service =
+    options.service === false ? undefined : createService(options.service ?? {}, { seed, now })
+  return { feed, source, faults, requests: createRequestLog(), policy, cveFeed, now, service }
 }

@@ -1,0 +1,95 @@
+import { type Representation, JSON_TYPE, etagOf } from '../representation.ts'
+import { gzipSync } from 'node:zlib'
+import { NEWEST } from './generate-tickets.ts'
+import { randomFor } from './ids.ts'
+import { patchFile } from './patch-file.ts'
+import { provenance, publicKey } from './provenance.ts'
+import { cycloneDx, spdx } from './sbom.ts'
+import type { ArtifactKind } from './shape.ts'
+import { cycloneDxVex, openVex } from './vex.ts'
+
+/** A document by its kind and number; `key` is the public key that provenances are signed with. */
+export interface DocumentName {
+  kind: ArtifactKind | 'key'
+  number: number
+}
+
+/** The documents of a seed, made when they are asked for and kept while there is room. */
+export interface Documents {
+  read(name: DocumentName): Representation
+}
+
+/** What documents follow from. */
+export interface DocumentOptions {
+  seed: number
+  /** SBOMs with a number below this are of `largeBytes`. */
+  largeSboms: number
+  largeBytes: number
+}
+
+const KEPT_BYTES = 64 << 20
+const GZIP_UP_TO = 1 << 20
+
+/** Numbers of one kind are different documents; the same seed and number give the same bytes. */
+export function createDocuments(options: DocumentOptions): Documents {
+  const kept = new Map<string, Representation>()
+  let bytes = 0
+  return {
+    read(name) {
+      const key = `${name.kind}-${name.number}`
+      const found = kept.get(key)
+      if (found !== undefined) return found
+      const made = representationOf(makeDocument(options, name))
+      kept.set(key, made)
+      bytes += made.size
+      for (const [oldest, { size }] of kept) {
+        if (bytes <= KEPT_BYTES || oldest === key) break
+        kept.delete(oldest)
+        bytes -= size
+      }
+      return made
+    },
+  }
+}
+
+interface Made {
+  type: string
+  bytes: Buffer
+}
+
+/** About one SBOM in ten is SPDX, one VEX in three CycloneDX. */
+function makeDocument(options: DocumentOptions, { kind, number }: DocumentName): Made {
+  const { seed, largeSboms, largeBytes } = options
+  const random = randomFor(seed, 'document', number)
+  if (kind === 'sbom') {
+    const large = number < largeSboms
+    const size = large ? largeBytes : Math.round(5000 * 40 ** (random.next() ** 2))
+    if (number % 10 === 4) return { type: 'application/spdx+json', bytes: spdx(random, size) }
+    const version = number % 2 === 0 ? '1.5' : '1.6'
+    const type = 'application/vnd.cyclonedx+json'
+    return { type, bytes: cycloneDx(random, size, version) }
+  }
+  if (kind === 'vex' && number % 3 === 1) {
+    return { type: 'application/vnd.cyclonedx+json', bytes: cycloneDxVex(random) }
+  }
+  if (kind === 'vex') return { type: JSON_TYPE, bytes: openVex(random) }
+  if (kind === 'provenance') {
+    return { type: 'application/vnd.dsse.envelope.v1+json', bytes: provenance(seed, random) }
+  }
+  if (kind === 'key') return { type: 'application/x-pem-file', bytes: publicKey(seed) }
+  return { type: 'text/x-diff; charset=utf-8', bytes: patchFile(random) }
+}
+
+function representationOf({ type, bytes }: Made): Representation {
+  const plain = {
+    type,
+    size: bytes.length,
+    etag: etagOf([bytes]),
+    lastModified: NEWEST,
+    ranges: true,
+    chunks: () => [bytes],
+  }
+  if (bytes.length > GZIP_UP_TO) return plain
+  let zipped: Buffer | undefined
+  return { ...plain, gzip: () => (zipped ??= gzipSync(bytes)) }
+}

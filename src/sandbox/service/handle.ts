@@ -1,0 +1,37 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type Outlet, deliver } from '../deliver.ts'
+import { deliverFaulty } from '../faulty.ts'
+import type { Context } from '../handler.ts'
+import { logEntry, readBody, readIncoming } from '../incoming.ts'
+import { type Answer, type Policy, httpDate } from '../negotiate.ts'
+import type { ServiceRequest } from './call.ts'
+import type { Surface } from './surface.ts'
+
+/** Answers one request at a surface, faults applied. A fault that replaces the answer prevents the deed. */
+export async function handleSurface(
+  { faults, requests, policy, now }: Context,
+  surface: Surface,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const incoming = readIncoming(request)
+  const { method, path, query } = incoming
+  const { headers } = request
+  response.sendDate = false
+  response.setHeader('Date', httpDate(now()))
+  const logged = logEntry(request, incoming, surface.host)
+  requests.add(logged)
+  const body = await readBody(request)
+  const fault = faults.take({
+    method,
+    path,
+    resource: surface.kindOf(method, path),
+    hasRange: headers.range !== undefined,
+    hasCursor: (query.get('after') ?? '') !== '',
+  })
+  const asked: ServiceRequest = { method, path, query, headers, body, fault }
+  const answerWith = (under: Policy): Promise<Answer> => surface.answer(asked, under)
+  const outlet: Outlet = { response, head: method === 'HEAD', logged }
+  if (fault === undefined) await deliver(outlet, await answerWith(policy))
+  else await deliverFaulty(outlet, fault, answerWith, policy)
+}

@@ -1,0 +1,53 @@
+import type { ResourceKind } from '../fault.ts'
+import { decode } from '../routes.ts'
+import type { Call, Reply } from './call.ts'
+
+/** One row of the contract's endpoint tables (service API, section 4). */
+export interface Route {
+  method: 'GET' | 'POST' | 'DELETE'
+  /** `{imageRepo}` and `{name}` may span slashes, every other parameter is one segment. */
+  path: string
+  kind: ResourceKind
+  /** Throws a ServiceError for what it refuses. */
+  serve(call: Call): Reply | Promise<Reply>
+}
+
+/** A path that is one of the surface's, whatever the method. */
+export interface Match {
+  route: Route | undefined
+  params: readonly string[]
+  /** What its Allow header says. */
+  allow: string
+}
+
+/** Finds a path's route; the first path that fits wins. HEAD is answered as GET. */
+export function createRouter(
+  routes: readonly Route[],
+): (method: string, path: string) => Match | undefined {
+  const paths = new Map<string, { expression: RegExp; routes: Route[] }>()
+  for (const route of routes) {
+    const known = paths.get(route.path) ?? { expression: expressionOf(route.path), routes: [] }
+    known.routes.push(route)
+    paths.set(route.path, known)
+  }
+  return (method, path) => {
+    for (const { expression, routes: here } of paths.values()) {
+      const params = expression.exec(path)?.slice(1).map(decode)
+      if (params === undefined) continue
+      const whole = params.filter((param) => param !== undefined)
+      if (whole.length < params.length) continue
+      const wanted = method === 'HEAD' ? 'GET' : method
+      const allow = here.flatMap((one) => (one.method === 'GET' ? ['GET', 'HEAD'] : [one.method]))
+      const route = here.find((one) => one.method === wanted)
+      return { route, params: whole, allow: allow.join(', ') }
+    }
+    return undefined
+  }
+}
+
+function expressionOf(path: string): RegExp {
+  const source = path.replace(/[.+]/g, '\\$&').replace(/\{(\w+)\}/g, (_, name: string) => {
+    return name === 'imageRepo' || name === 'name' ? '(.+)' : '([^/]+)'
+  })
+  return new RegExp(`^${source}$`)
+}

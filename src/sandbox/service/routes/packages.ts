@@ -1,0 +1,103 @@
+import { jsonRepresentation } from '../../representation.ts'
+import { type Call, type Reply, ServiceError, missing } from '../call.ts'
+import type { Entry } from '../collection.ts'
+import type { Package, PackageDetail } from '../generate-packages.ts'
+import { jsonBytes } from '../json.ts'
+import type { Parts } from '../parts.ts'
+import { itemReply, listReply } from '../replies.ts'
+import type { Route } from '../router.ts'
+import { type ArtifactKind, versionsEnvelope } from '../shape.ts'
+import { artifactsOf } from './artifacts.ts'
+
+/** Packages and their artifacts (service API, section 4). */
+export function packageRoutes(parts: Parts): Route[] {
+  const { packages } = parts.state
+  const known = (id: string): Entry<Package> => {
+    const entry = packages.get(id)
+    if (entry === undefined) throw missing('package', id)
+    return entry
+  }
+  const artifacts = (kind: ArtifactKind) => (call: Call) => {
+    const { id } = known(call.params[0] ?? '')
+    return artifactsOf(parts, call, { kind: 'package', id }, kind)
+  }
+  const get = (path: string, kind: Route['kind'], serve: Route['serve']): Route => {
+    return { method: 'GET', path: `/v1/packages/${path}`, kind, serve }
+  }
+  return [
+    get('', 'list', (call) =>
+      listReply(call, parts.shape, {
+        entries: packages.all(),
+        lastModified: packages.lastModified(),
+      }),
+    ),
+    get('{pkgID}/', 'item', ({ params: [id = ''] }) => itemReply(known(id))),
+    get('{pkgID}/artifacts/patches', 'artifact', artifacts('patches')),
+    get('{pkgID}/artifacts/provenance', 'artifact', artifacts('provenance')),
+  ]
+}
+
+const ROOT = '/packages/ecosystems/{ecosystem}/packages/{name}/versions'
+
+/** The public package catalog (service API, section 4). Names with slashes come encoded or as they are. */
+export function catalogRoutes(parts: Parts): Route[] {
+  const get = (path: string, kind: Route['kind'], serve: Route['serve']): Route => {
+    return { method: 'GET', path: ROOT + path, kind, serve }
+  }
+  return [
+    get('', 'item', (call) => versions(parts, call)),
+    get('/{version}/cves', 'item', (call) => {
+      const { first, about } = versionOf(parts, call)
+      const { cves } = first.detail as PackageDetail
+      const shown = cves.map((cve_id) => ({ cve_id, status: 'fixed', fixed_in: about.version }))
+      return jsonRepresentation(jsonBytes({ ...about, cves: shown }), first.lastModified)
+    }),
+    get('/{version}/details', 'item', (call) => {
+      const { first, all, about } = versionOf(parts, call)
+      const { package_purl: purl, src_name, updated_at } = first.listed
+      const archs = all.map(({ listed }) => listed.arch)
+      const shown = { ...about, src_name, purl, archs, ...first.detail, updated_at }
+      return jsonRepresentation(jsonBytes(shown), first.lastModified)
+    }),
+    get('/{version}/provenance/{arch}', 'artifact', (call) => {
+      const { all } = versionOf(parts, call)
+      const arch = call.params[3] ?? ''
+      const built = all.find(({ listed }) => listed.arch === arch)
+      if (built === undefined) throw missing('architecture of this version', arch)
+      return artifactsOf(parts, call, { kind: 'package', id: built.id }, 'provenance')
+    }),
+  ]
+}
+
+/** Every package of that ecosystem and name, both known, in the order in which they came. */
+function named({ state: { packages } }: Parts, { params: [ecosystem = '', name = ''] }: Call) {
+  const found = packages.select(`${ecosystem}/${name}`, () =>
+    packages.all().filter(({ listed }) => listed.ecosystem === ecosystem && listed.name === name),
+  )
+  const [first] = found
+  if (first === undefined) {
+    throw new ServiceError(404, `the catalog has no package ${name} of ${ecosystem}`)
+  }
+  return { found, first }
+}
+
+function versions(parts: Parts, call: Call): Reply {
+  const { found } = named(parts, call)
+  const [ecosystem = '', name = ''] = call.params
+  const byVersion = Map.groupBy(found, ({ listed }) => listed.version)
+  const shown = [...byVersion].map(([version, built]) => ({
+    version,
+    archs: built.map(({ listed }) => listed.arch),
+    updated_at: built.map(({ listed }) => listed.updated_at).reduce((a, b) => (a > b ? a : b)),
+  }))
+  const body = jsonBytes(versionsEnvelope(parts.shape, { ecosystem, name }, shown))
+  return jsonRepresentation(body, parts.state.packages.lastModified())
+}
+
+function versionOf(parts: Parts, call: Call) {
+  const [ecosystem = '', name = '', version = ''] = call.params
+  const all = named(parts, call).found.filter(({ listed }) => listed.version === version)
+  const [first] = all
+  if (first === undefined) throw missing(`version of ${name}`, version)
+  return { all, first, about: { ecosystem, name, version } }
+}

@@ -1,0 +1,93 @@
+import { type Call, type Reply, ServiceError } from '../call.ts'
+import { type Ticket, ECOSYSTEMS, SEVERITIES, TICKET_STATUSES } from '../generate-tickets.ts'
+import { type Order, sorted } from '../paging.ts'
+import type { Parts } from '../parts.ts'
+import { listReply } from '../replies.ts'
+import type { Route } from '../router.ts'
+
+type Filter = (ticket: Ticket) => boolean
+
+/** `/patches` with its eight parameters (service API, section 4); 400 names the one that is wrong. */
+export function patchRoutes({ state: { tickets }, shape }: Parts): Route[] {
+  const serve = (call: Call): Reply => {
+    const { query } = call.request
+    const filters = filtersOf(query)
+    const order = orderOf(query.get('order'))
+    const asked = [
+      'cve_id',
+      'package_src_name',
+      'ecosystem',
+      'severities',
+      'ticket_statuses',
+      'order',
+    ]
+    const key = JSON.stringify(asked.map((name) => query.get(name)))
+    const entries = tickets.select(key, () => {
+      const found =
+        filters.length === 0
+          ? tickets.all()
+          : tickets.all().filter(({ listed }) => filters.every((filter) => filter(listed)))
+      return order === undefined ? found : sorted(found, order)
+    })
+    const lastModified = tickets.lastModified()
+    return listReply(call, shape, { entries, order, lastModified }, 'tickets')
+  }
+  return [{ method: 'GET', path: '/v1/patches', kind: 'list', serve }]
+}
+
+/** An empty parameter is none. */
+function filtersOf(query: URLSearchParams): Filter[] {
+  const filters: Filter[] = []
+  const cve = query.get('cve_id') ?? ''
+  const source = query.get('package_src_name') ?? ''
+  const [ecosystem] = words(query, 'ecosystem', ECOSYSTEMS, 1)
+  const severities = words(query, 'severities', SEVERITIES)
+  const statuses = words(query, 'ticket_statuses', TICKET_STATUSES)
+  if (cve !== '') filters.push((ticket) => ticket.cve_id === cve)
+  if (source !== '') filters.push((ticket) => ticket.package_src_name === source)
+  if (ecosystem !== undefined) filters.push((ticket) => ticket.ecosystem === ecosystem)
+  if (severities.length > 0) filters.push((ticket) => severities.includes(ticket.severity))
+  if (statuses.length > 0) filters.push((ticket) => statuses.includes(ticket.ticket_status))
+  return filters
+}
+
+function words(
+  query: URLSearchParams,
+  name: string,
+  allowed: readonly string[],
+  most = Infinity,
+): string[] {
+  const given = (query.get(name) ?? '').split(',').map((word) => word.trim())
+  const words = given.filter((word) => word !== '')
+  if (words.every((word) => allowed.includes(word)) && words.length <= most) return words
+  throw new ServiceError(400, `${name} must be of ${allowed.join(', ')}`)
+}
+
+function orderOf(text: string | null): Order<Ticket> | undefined {
+  if (text === null || text === '') return undefined
+  const [, field, way] = /^(\w+):(asc|desc)$/.exec(text) ?? []
+  if (field === undefined) throw new ServiceError(400, 'order must be <field>:<asc or desc>')
+  if (!FIELDS.includes(field)) {
+    throw new ServiceError(400, `order must name one of ${FIELDS.join(', ')}`)
+  }
+  const name = field as Sortable // one of FIELDS
+  return { value: (ticket) => ticket[name] ?? '', descending: way === 'desc' }
+}
+
+/** The fields that hold texts. */
+type Sortable = Exclude<keyof Ticket, 'patch_found' | 'note' | 'upstream_reference'>
+
+const FIELDS: readonly string[] = [
+  'ticket_id',
+  'cve_id',
+  'ecosystem',
+  'os_distro_major',
+  'package_src_name',
+  'version',
+  'severity',
+  'ticket_status',
+  'patch_status',
+  'patch_found_at',
+  'created_at',
+  'updated_at',
+] satisfies Sortable[]

@@ -1,0 +1,102 @@
+import { randomUUID } from 'node:crypto'
+import { jsonAnswer } from '../../refusal.ts'
+import { type Call, type Reply, ServiceError, bodyObject, missing } from '../call.ts'
+import { type Target, subscriptionTo } from '../generate-people.ts'
+import type { Parts } from '../parts.ts'
+import { emptyReply, itemReply, listReply } from '../replies.ts'
+import type { Route } from '../router.ts'
+import type { State } from '../state.ts'
+import { mayWrite } from './account.ts'
+
+const PATH = '/v1/subscriptions/'
+
+/**
+ * Subscriptions (service API, section 4). Both writing operations are bulk: the body is an object whose arrays
+ * named `…ids` hold identifiers; on POST of tags, else of packages (`package_ids`) or images (`image_ids`).
+ */
+export function subscriptionRoutes(parts: Parts): Route[] {
+  const { subscriptions } = parts.state
+  return [
+    { method: 'POST', path: PATH, kind: 'action', serve: (call) => subscribe(parts, call) },
+    {
+      method: 'GET',
+      path: PATH,
+      kind: 'list',
+      serve: (call) =>
+        listReply(call, parts.shape, {
+          entries: subscriptions.all(),
+          lastModified: subscriptions.lastModified(),
+        }),
+    },
+    {
+      method: 'GET',
+      path: `${PATH}{subscriptionID}/`,
+      kind: 'item',
+      serve({ params: [id = ''] }) {
+        const entry = subscriptions.get(id)
+        if (entry === undefined) throw missing('subscription', id)
+        return itemReply(entry)
+      },
+    },
+    { method: 'DELETE', path: PATH, kind: 'action', serve: (call) => unsubscribe(parts, call) },
+  ]
+}
+
+/** All or nothing: one unknown id refuses the whole. Subscribing twice gives the same subscription. */
+function subscribe({ state, shape, now }: Parts, { request, caller }: Call): Reply {
+  mayWrite(caller)
+  const targets = idsOf(bodyObject(request)).map(({ name, id }) => targetOf(state, name, id))
+  const time = Math.floor(now() / 1000) * 1000
+  const made = targets.map((target) => existing(state, target) ?? add(state, target, time))
+  const listed = made.map((entry) => entry.listed)
+  return jsonAnswer(201, shape === 'published' ? { data: listed } : { results: listed })
+}
+
+function unsubscribe({ state }: Parts, { request, caller }: Call): Reply {
+  mayWrite(caller)
+  const ids = idsOf(bodyObject(request)).map(({ id }) => id)
+  const unknown = ids.find((id) => state.subscriptions.get(id) === undefined)
+  if (unknown !== undefined) throw missing('subscription', unknown)
+  for (const id of ids) state.subscriptions.remove(id)
+  return emptyReply()
+}
+
+function idsOf(body: Record<string, unknown>): { name: string; id: string }[] {
+  const found = Object.entries(body).flatMap(([name, value]) =>
+    name.endsWith('ids') && Array.isArray(value)
+      ? value.map((id: unknown) => ({ name, id: String(id) }))
+      : [],
+  )
+  if (found.length === 0) throw new ServiceError(400, 'the body must hold an array of ids')
+  return found
+}
+
+/** One id may be both a tag's and a package's; the array's name decides. */
+function targetOf(state: State, name: string, id: string): Target {
+  if (name.startsWith('package')) {
+    const found = state.packages.get(id)
+    if (found !== undefined) return { package: found }
+    throw missing('package', id)
+  }
+  if (name.startsWith('image')) {
+    const found = state.images.get(id)
+    if (found !== undefined) return { image: found }
+    throw missing('image', id)
+  }
+  const [tag, other] = [state.tags.get(id), state.packages.get(id)]
+  if (tag !== undefined) return { tag }
+  if (other !== undefined) return { package: other }
+  throw missing('tag or package', id)
+}
+
+function existing(state: State, target: Target) {
+  return state.subscriptions.all().find(({ listed }) => {
+    if ('tag' in target) return listed.service_registry_tag_id === target.tag.id
+    if ('package' in target) return listed.package_id === target.package.id
+    return listed.image_id === target.image.listed.id
+  })
+}
+
+function add({ subscriptions, organization }: State, target: Target, time: number) {
+  return subscriptions.put(subscriptionTo(target, randomUUID(), organization.id, time))
+}

@@ -1,0 +1,158 @@
+import { refusal, jsonAnswer } from '../refusal.ts'
+import { createArtifactHost } from './artifact-host.ts'
+import { type Caller, type ServiceError } from './call.ts'
+import { type Audiences, createCredentials } from './credentials.ts'
+import { type DeliveryResult, createDeliverer } from './deliveries.ts'
+import { createDocuments } from './documents.ts'
+import { type ServiceEdits, createServiceEdits } from './edits.ts'
+import type { OwnerKind } from './holdings.ts'
+import { TIERS, createLimiter } from './limits.ts'
+import type { ServiceOptions } from './options.ts'
+import type { Parts } from './parts.ts'
+import { createPresigner } from './presign.ts'
+import { accountRoutes } from './routes/account.ts'
+import { TOKEN_PATH, identityRoutes } from './routes/identity.ts'
+import { imageRoutes } from './routes/images.ts'
+import { catalogRoutes, packageRoutes } from './routes/packages.ts'
+import { patchRoutes } from './routes/patches.ts'
+import { subscriptionRoutes } from './routes/subscriptions.ts'
+import { EVENT_TYPE, webhookRoutes } from './routes/webhooks.ts'
+import type { ArtifactKind } from './shape.ts'
+import { createState } from './state.ts'
+import { type Surface, createSurface } from './surface.ts'
+import type { Answer } from '../negotiate.ts'
+
+/** The service beside its public feeds, for a test to look at and to change. */
+export interface Service extends ServiceEdits {
+  /** Ends an API key or a token at once, by its secret; false when it is not known. */
+  revoke(secret: string): boolean
+  /** The exact bytes of an owner's documents of one kind; empty when it has none. */
+  documents(kind: OwnerKind, id: string, artifact: ArtifactKind): Buffer[]
+  /** The public key that provenances are signed with, PEM. */
+  publicKey(): Buffer
+  /** Sends the event of a new tag to every endpoint that subscribes to it, once each. */
+  announce(tagId: string): Promise<DeliveryResult[]>
+}
+
+/** Where the addresses lie, filled in once they listen. No slash at the end. */
+export interface Addresses {
+  url: string
+  catalogUrl: string
+  artifactUrl: string
+  /** The identity surface's base with its version (service API, {identity_api_url}). */
+  identityUrl: string
+  authUrl: string
+}
+
+/** A service and the surfaces that speak for it, each for an address of its own. */
+export interface ServiceParts {
+  service: Service
+  addresses: Addresses
+  surfaces: Record<'api' | 'catalog' | 'artifacts' | 'identity', Surface>
+}
+
+/** Everything of the service but its feeds, generated from the seed; tell it its addresses before it is asked. */
+export function createService(
+  options: ServiceOptions,
+  { seed, now }: { seed: number; now: () => number },
+): ServiceParts {
+  const addresses = { url: '', catalogUrl: '', artifactUrl: '', identityUrl: '', authUrl: '' }
+  const state = createState(seed, options, now)
+  const credentials = createCredentials(options, state.apiKeys, () => audiencesOf(addresses), now)
+  const { urlSeconds = 900, shape = 'published', largeBytes = 20_000_000 } = options
+  const presigner = createPresigner({ seed, seconds: urlSeconds, now }, () => addresses.artifactUrl)
+  const deliverer = createDeliverer(options, now)
+  const parts: Parts = { state, credentials, presigner, deliverer, options, shape, now }
+  const documents = createDocuments({ seed, largeSboms: state.counts.largeSboms, largeBytes })
+  const read = (kind: ArtifactKind | 'key', number: number): Buffer =>
+    Buffer.concat(documents.read({ kind, number }).chunks())
+  const service: Service = {
+    ...createServiceEdits(state),
+    revoke: (secret) => credentials.revoke(secret),
+    documents: (kind, id, artifact) =>
+      (state.holdings.of(kind, id)[artifact] ?? []).map((number) => read(artifact, number)),
+    publicKey: () => read('key', 0),
+    async announce(tagId) {
+      const tag = state.tags.get(tagId)?.listed
+      const type = options.eventType ?? EVENT_TYPE
+      if (tag === undefined) throw new Error(`the sandbox has no tag ${tagId}`)
+      const due = state.webhooks.all().filter(({ listed }) => listed.event_types.includes(type))
+      return Promise.all(due.map(({ listed }) => deliverer.deliver(listed, tag, type)))
+    },
+  }
+  const artifacts = createArtifactHost(presigner, documents)
+  return { service, addresses, surfaces: { ...surfacesOf(parts), artifacts } }
+}
+
+const ANYONE: Caller = { role: 'readonly', identity: false, remediation: false, keyId: undefined }
+
+function surfacesOf(parts: Parts): Record<'api' | 'catalog' | 'identity', Surface> {
+  const { credentials, options, now } = parts
+  const { rateLimit, tier, catalogNeedsCredential = false } = options
+  const limiter = createLimiter(rateLimit, now)
+  const api = createSurface({
+    host: 'api',
+    owns: (path) => /^\/v[13]\//.test(path),
+    routes: [
+      ...accountRoutes(parts),
+      ...subscriptionRoutes(parts),
+      ...patchRoutes(parts),
+      ...imageRoutes(parts),
+      ...packageRoutes(parts),
+      ...webhookRoutes(parts),
+    ],
+    admit: (headers) => credentials.remediation(headers),
+    limiter: () => limiter(),
+    wordError: messageOf,
+  })
+  const catalog = createSurface({
+    host: 'catalog',
+    owns: () => true,
+    routes: catalogRoutes(parts),
+    admit: (headers) => (catalogNeedsCredential ? credentials.remediation(headers) : ANYONE),
+    limiter: () => ({}),
+    wordError: messageOf,
+  })
+  const perMinute = tier && { requests: TIERS[tier], windowSeconds: 60 }
+  const identityLimiter = createLimiter(perMinute, now)
+  const identity = createSurface({
+    host: 'identity',
+    owns: () => true,
+    routes: identityRoutes(parts),
+    admit: (headers, path) => (path === TOKEN_PATH ? ANYONE : credentials.identity(headers)),
+    limiter: (path) => (path === TOKEN_PATH ? {} : identityLimiter()),
+    wordError: identityError,
+  })
+  return { api, catalog, identity }
+}
+
+/** A token for the identity API opens that alone; one for the service's own address, the rest. */
+function audiencesOf({ url, identityUrl, authUrl }: Addresses): Audiences {
+  const isUnder = (address: string, root: string): boolean =>
+    address === root || address.startsWith(`${root}/`)
+  return (audience) => {
+    if (isUnder(audience, identityUrl) || isUnder(audience, authUrl)) {
+      return { identity: true, remediation: false }
+    }
+    return isUnder(audience, url) ? { identity: false, remediation: true } : undefined
+  }
+}
+
+function messageOf({ status, message }: ServiceError): Answer {
+  return refusal(status, message)
+}
+
+const CODES: Readonly<Record<number, string>> = {
+  400: 'invalid_request',
+  401: 'invalid_token',
+  403: 'insufficient_scope',
+  404: 'not_found',
+  405: 'method_not_allowed',
+  429: 'too_many_requests',
+}
+
+/** The identity surface's form (service API, section 7). */
+function identityError({ status, message, code }: ServiceError): Answer {
+  const error = code ?? CODES[status] ?? 'server_error'
+  return jsonAnswer(status, { error, error_description: message, status_code: status })
+}

@@ -1,0 +1,108 @@
+import { createPublicationClock } from '../clock.ts'
+import { type Collection, createCollection } from './collection.ts'
+import type { ApiKey } from './credentials.ts'
+import { type Image, type Tag, generateImages, generateTags } from './generate-images.ts'
+import { type Package, generatePackages } from './generate-packages.ts'
+import {
+  type Avr,
+  type Organization,
+  type Subscription,
+  type Target,
+  type User,
+  generateApiKeys,
+  generateAvr,
+  generateUser,
+  organizationOf,
+  subscriptionTo,
+} from './generate-people.ts'
+import { type Ticket, NEWEST, generateTickets } from './generate-tickets.ts'
+import {
+  type Holdings,
+  avrHolding,
+  createHoldings,
+  packageHolding,
+  tagHolding,
+} from './holdings.ts'
+import { uuidFor } from './ids.ts'
+import type { Counts, ServiceOptions } from './options.ts'
+import type { Webhook } from './webhooks.ts'
+
+/** Everything that the service knows. */
+export interface State {
+  seed: number
+  counts: Required<Counts>
+  organization: Organization
+  images: Collection<Image>
+  tags: Collection<Tag>
+  packages: Collection<Package>
+  tickets: Collection<Ticket>
+  avrs: Collection<Avr>
+  users: Collection<User>
+  subscriptions: Collection<Subscription>
+  apiKeys: Collection<ApiKey>
+  webhooks: Collection<Webhook>
+  holdings: Holdings
+  /** Unix milliseconds to stamp a change with: later than any stamp before, though that may be ahead of the clock. */
+  stamp(): number
+}
+
+const DEFAULTS: Required<Counts> = {
+  images: 12,
+  tags: 40,
+  packages: 30,
+  tickets: 300,
+  avrs: 8,
+  users: 5,
+  subscriptions: 6,
+  largeSboms: 0,
+}
+
+/** The state that a seed and the counts give; the same at any time. */
+export function createState(seed: number, options: ServiceOptions, now: () => number): State {
+  const counts = { ...DEFAULTS, ...options }
+  const clock = createPublicationClock(now)
+  let last = NEWEST
+  const many = <T>(count: number, make: (seed: number, i: number) => T): T[] =>
+    Array.from({ length: count }, (_, i) => make(seed, i))
+  const images = generateImages(seed, counts.images, counts.tags)
+  const state: State = {
+    seed,
+    counts,
+    organization: organizationOf(seed),
+    images: createCollection(images, NEWEST),
+    tags: createCollection(generateTags(seed, counts), NEWEST),
+    packages: createCollection(generatePackages(seed, counts.packages), NEWEST),
+    tickets: createCollection(generateTickets(seed, counts.tickets), NEWEST),
+    avrs: createCollection(many(counts.avrs, generateAvr), NEWEST),
+    users: createCollection(many(counts.users, generateUser), NEWEST),
+    subscriptions: createCollection<Subscription>([], NEWEST),
+    apiKeys: createCollection(generateApiKeys(options), NEWEST),
+    webhooks: createCollection<Webhook>([], NEWEST),
+    holdings: createHoldings(),
+    stamp: () => (last = Math.max(clock.advance(), last + 1000)),
+  }
+  attachDocuments(state)
+  subscribe(state)
+  return state
+}
+
+function attachDocuments({ tags, packages, avrs, holdings }: State): void {
+  for (const { id, seq, listed } of tags.all()) {
+    holdings.put('tag', id, tagHolding(seq, listed.remediated))
+  }
+  for (const { id, seq } of packages.all()) holdings.put('package', id, packageHolding(seq))
+  for (const { id, seq } of avrs.all()) holdings.put('avr', id, avrHolding(seq))
+}
+
+/** Subscriptions to tags and packages in turn, the first ones of each. */
+function subscribe({ seed, counts, organization, tags, packages, subscriptions }: State): void {
+  const [allTags, allPackages] = [tags.all(), packages.all()]
+  for (let i = 0; i < counts.subscriptions; i++) {
+    const tag = allTags[i >> 1]
+    const found = allPackages[i >> 1]
+    const preferred: Target | undefined = i % 2 === 0 ? tag && { tag } : found && { package: found }
+    if (preferred === undefined) continue
+    const id = uuidFor(seed, 'subscription', i)
+    subscriptions.put(subscriptionTo(preferred, id, organization.id, NEWEST))
+  }
+}

@@ -1,0 +1,66 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { ResourceKind } from '../fault.ts'
+import { type Answer, type Policy, negotiate } from '../negotiate.ts'
+import type { LoggedRequest } from '../request-log.ts'
+import { type Caller, type ServiceRequest, ServiceError } from './call.ts'
+import { type Match, type Route, createRouter } from './router.ts'
+
+/** One of the service's addresses with its rules. */
+export interface Surface {
+  host: LoggedRequest['host']
+  /** Whether a path is this surface's to answer, if only with an error. */
+  owns(path: string): boolean
+  kindOf(method: string, path: string): ResourceKind | undefined
+  /** Never rejects for what a request did wrong: that is an answer in the surface's error form. */
+  answer(request: ServiceRequest, policy: Policy): Promise<Answer>
+}
+
+/** What makes one surface differ from another. */
+export interface SurfaceRules {
+  host: LoggedRequest['host']
+  owns: (path: string) => boolean
+  routes: readonly Route[]
+  /** Throws a ServiceError for a credential that is not good enough. */
+  admit: (headers: IncomingHttpHeaders, path: string) => Caller
+  limiter: (path: string) => Record<string, string>
+  wordError: (error: ServiceError) => Answer
+}
+
+/** A surface: limit, then credential, then route; a wrong credential cannot learn which paths exist. */
+export function createSurface(rules: SurfaceRules): Surface {
+  const find = createRouter(rules.routes)
+  const serve = async (request: ServiceRequest, policy: Policy): Promise<Answer> => {
+    const caller = rules.admit(request.headers, request.path)
+    const { route, params } = allowed(find(request.method, request.path), request)
+    const reply = await route.serve({ request, params, caller })
+    if ('status' in reply) return reply
+    return negotiate(request.method, request.headers, reply, policy)
+  }
+  return {
+    host: rules.host,
+    owns: rules.owns,
+    kindOf: (method, path) => find(method, path)?.route?.kind,
+    async answer(request, policy) {
+      let limits: Record<string, string> = {}
+      try {
+        limits = rules.limiter(request.path)
+        const answer = await serve(request, policy)
+        return { ...answer, headers: { ...answer.headers, ...limits } }
+      } catch (error) {
+        if (!(error instanceof ServiceError)) throw error
+        const answer = rules.wordError(error)
+        return { ...answer, headers: { ...answer.headers, ...limits, ...error.headers } }
+      }
+    },
+  }
+}
+
+function allowed(
+  match: Match | undefined,
+  { method, path }: ServiceRequest,
+): { route: Route; params: readonly string[] } {
+  if (match === undefined) throw new ServiceError(404, `no such path: ${path}`)
+  const { route, params, allow } = match
+  if (route !== undefined) return { route, params }
+  throw new ServiceError(405, `${method} is not allowed here`, undefined, { Allow: allow })
+}
