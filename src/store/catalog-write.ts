@@ -8,6 +8,7 @@ export type FetchedAnswer = Omit<CatalogAnswer, 'changed'>
 
 /** Writes of the catalog. All but `keepFetched` belong inside the transaction that publishes. */
 export function createCatalogWriter(db: Db) {
+  const catalogStaging = createCatalogStaging(db) // before the statements that read its tables
   const sql = prepareWrites(db)
   const reader = createCatalogReader(db)
   const publish = (row: FetchedRow, now: number): void => {
@@ -27,7 +28,7 @@ export function createCatalogWriter(db: Db) {
       sql.walked.iterate(listId ?? -1, path, path),
     /** How many entries that are held the walk did not meet. */
     countGone: (listId: number, path: string): number => sql.gone.get(listId, path, path) ?? 0,
-    catalogStaging: createCatalogStaging(db),
+    catalogStaging,
     /** Keeps an answer for the publication; survives the process. */
     keepFetched: (answer: FetchedAnswer): void => {
       const { links, mentions } = answer

@@ -38,6 +38,8 @@ export interface Bench {
 export interface BenchOptions {
   sandbox?: SandboxOptions
   env?: Record<string, string>
+  /** Settings that depend on where the sandbox is. */
+  envOf?: (sandbox: Sandbox) => Record<string, string>
   dir?: string
   now?: () => number
   onProgress?: (progress: Progress) => void
@@ -52,6 +54,7 @@ export async function createBench(options: BenchOptions = {}): Promise<Bench> {
     PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
     PATCHMIRROR_DATA_DIR: dir,
     ...options.env,
+    ...options.envOf?.(sandbox),
   }
   const { config } = loadConfig({ env, cwd: dir, requireUpstream: true })
   const now = options.now ?? Date.now
