@@ -63,6 +63,7 @@ function createProgram(): Command {
     },
   )
   addUpkeep(add, json)
+  addKeys(add, json)
   return program
 }
 
@@ -88,6 +89,31 @@ function addUpkeep(add: Add, json: readonly [string, string]): void {
       const { healthCommand } = await import('./commands/health.ts')
       await finish(healthCommand(global(command)))
     })
+}
+
+function addKeys(add: Add, json: readonly [string, string]): void {
+  const keys = add('keys', 'local keys: who may read the private paths of this mirror')
+  const addKey = (name: string, description: string): Command =>
+    keys.command(name).description(description).exitOverride()
+  addKey('create', 'make a key and show it, once')
+    .option('--name <name>', 'whose it is, for the list and the log')
+    .option('--out <file>', 'write it to a new file that only you may read, instead')
+    .action(async (_, command: Command) => {
+      const { createKeyCommand } = await import('./commands/keys.ts')
+      await finish(createKeyCommand(global(command)))
+    })
+  addKey('list', 'every key ever made, without the keys themselves')
+    .option(...json)
+    .action(async (_, command: Command) => {
+      const { listKeysCommand } = await import('./commands/keys.ts')
+      await finish(listKeysCommand(global(command)))
+    })
+  addKey('revoke <id>', 'make a key worthless, at once').action(
+    async (id: string, _, command: Command) => {
+      const { revokeKeyCommand } = await import('./commands/keys.ts')
+      await finish(revokeKeyCommand(id, global(command)))
+    },
+  )
 }
 
 /** The command's own options and the global ones; each command names the ones it reads. */

@@ -29,4 +29,5 @@ EXAMPLES
   patchmirror sync osv --reconcile
   patchmirror status
   patchmirror runs 42 && patchmirror approve 42
+  patchmirror keys create --name ci --out ci.key
 `

@@ -3,9 +3,11 @@ import { createDocumentStoreReader } from './catalog-documents.ts'
 import { createCatalogQuery } from './catalog-query.ts'
 import { createCatalogReader } from './catalog.ts'
 import { createDocumentReader } from './documents.ts'
+import { createKeyReader } from './keys.ts'
 import { createOsvReader } from './osv.ts'
 import { createQuarantineReader } from './quarantine.ts'
 import { createRunReader } from './runs.ts'
+import { createSecretReader } from './secret.ts'
 import { createSnapshotReader } from './snapshots.ts'
 
 /** Everything that can be read, on one connection. */
@@ -19,6 +21,8 @@ export function createReads(db: Db) {
     ...createCatalogReader(db),
     ...createCatalogQuery(db),
     ...createDocumentStoreReader(db),
+    ...createKeyReader(db),
+    ...createSecretReader(db),
   }
 }
 
@@ -37,6 +41,8 @@ export interface PinnedReads {
    * begins it from the start instead of making it longer.
    */
   repin(): void
+  /** Another number after each commit, of this process or another: costs microseconds to ask, for caches of `live`. */
+  commits(): number
   close(): void
 }
 
@@ -86,5 +92,6 @@ function pinReads(pin: Db, now: Db): Omit<PinnedReads, 'close'> {
       if (version.get() !== seen) return // something new was committed: refresh will move the pin
       hold()
     },
+    commits: () => version.get() ?? 0,
   }
 }

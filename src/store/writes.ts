@@ -3,6 +3,7 @@ import { createDocumentStoreWriter } from './catalog-documents.ts'
 import { createCatalogQuery } from './catalog-query.ts'
 import { createCatalogWriter } from './catalog-write.ts'
 import { createDocumentWriter } from './documents.ts'
+import { createKeyWriter } from './keys.ts'
 import { createOsvWriter } from './osv.ts'
 import { createQuarantineWriter } from './quarantine.ts'
 import { createRunWriter } from './runs.ts'
@@ -25,6 +26,7 @@ export function openWrites(dataDir: string) {
     ...createCatalogWriter(db),
     ...createCatalogQuery(db),
     ...createDocumentStoreWriter(db),
+    ...createKeyWriter(db),
     staging: createStaging(db),
     /** Runs single statements that must not fall into another source's open transaction. */
     exclusive: <T>(work: () => T): Promise<T> => queue(() => Promise.resolve(work())),

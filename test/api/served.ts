@@ -4,7 +4,7 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ServerLog } from '../../src/api/failure.ts'
-import { type MirrorServer, createServer } from '../../src/api/server.ts'
+import { type MirrorServer, type ServerOptions, createServer } from '../../src/api/server.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { openPinnedReads } from '../../src/store/pinned.ts'
 import { FILLED_AT, type FilledStore, openFilledStore } from '../support/filled-store.ts'
@@ -23,6 +23,8 @@ export interface Served {
   port: number
   /** Lines logged at error level. */
   errors: object[]
+  /** Lines logged at info and warn level. */
+  told: string[]
   /** Lines logged at debug level, where the options ask for it. */
   requests: object[]
   readonly get: (path: string, headers?: Record<string, string>, method?: string) => Promise<Reply>
@@ -38,6 +40,9 @@ export interface ServedOptions {
   closeGraceMs?: number
   debug?: boolean
   nextRunAt?: () => number | null
+  routes?: ServerOptions['routes']
+  /** A data folder that is filled already; nothing is filled in then. */
+  dir?: string
 }
 
 const closers: (() => Promise<void>)[] = []
@@ -52,19 +57,21 @@ export async function serve(
   fill: (store: FilledStore) => void,
   options: ServedOptions = {},
 ): Promise<Served> {
-  const dir = mkdtempSync(join(tmpdir(), 'patchmirror-api-'))
+  const dir = options.dir ?? mkdtempSync(join(tmpdir(), 'patchmirror-api-'))
   closers.push(async () => Promise.resolve(rmSync(dir, { recursive: true, force: true })))
   const store = openFilledStore(dir)
-  fill(store)
+  if (options.dir === undefined) fill(store)
   const env = { PATCHMIRROR_SERVER_PORT: '0', PATCHMIRROR_DATA_DIR: dir, ...options.env }
   const { config } = loadConfig({ env, cwd: dir })
   const reads = openPinnedReads(dir)
   if (reads === null) throw new Error('no database')
   const errors: object[] = []
   const requests: object[] = []
+  const told: string[] = []
   const log: ServerLog = {
     debug: (fields) => requests.push(fields),
-    info: () => undefined,
+    info: (_, message) => told.push(message),
+    warn: (_, message) => told.push(message),
     error: (fields) => errors.push(fields),
     isLevelEnabled: (level) => level === 'debug' && options.debug === true,
   }
@@ -79,6 +86,7 @@ export async function serve(
     log,
     nextRunAt,
     closeGraceMs,
+    ...(options.routes && { routes: options.routes }),
   })
   const { port } = await server.listen()
   closers.push(async () => {
@@ -94,6 +102,7 @@ export async function serve(
     port,
     errors,
     requests,
+    told,
     dir,
     get,
     head: (path, headers) => get(path, headers, 'HEAD'),
