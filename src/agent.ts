@@ -1,3 +1,4 @@
+import { createCatalogRoutes } from './api/catalog.ts'
 import { type MirrorServer, type ServerOptions, createServer } from './api/server.ts'
 import type { Config } from './config/schema.ts'
 import { MirrorError } from './errors.ts'
@@ -117,7 +118,9 @@ function serverOptions(
   reads: PinnedReads,
   nextRunAt: (source: SourceName) => number | null,
 ): ServerOptions {
-  return { reads, dataDir: config.data.dir, config, version, startedAt: now(), now, log, nextRunAt }
+  const routes = createCatalogRoutes(config)
+  const dataDir = config.data.dir
+  return { reads, dataDir, config, version, startedAt: now(), now, log, nextRunAt, routes }
 }
 
 type DueJob = Job & { lastSuccess: number | null }

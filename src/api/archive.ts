@@ -4,6 +4,7 @@ import type { ServerResponse } from 'node:http'
 import { promisify } from 'node:util'
 import { MirrorError } from '../errors.ts'
 import type { ArchiveInfo } from '../store/osv.ts'
+import { writable } from './writable.ts'
 
 const readAt = promisify(read)
 
@@ -104,16 +105,4 @@ async function pump(
     if (!response.write(chunk.subarray(0, bytesRead))) await writable(response)
   }
   response.end()
-}
-
-/** Resolves when the response takes more, or is gone. */
-function writable(response: ServerResponse): Promise<void> {
-  return new Promise((resolve) => {
-    const go = (): void => {
-      response.off('drain', go).off('close', go)
-      resolve()
-    }
-    if (response.destroyed) resolve()
-    else response.on('drain', go).on('close', go)
-  })
 }

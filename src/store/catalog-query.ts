@@ -1,7 +1,7 @@
 import type { CatalogEntry } from './catalog.ts'
 import type { Db } from './database.ts'
 
-/** How many fields of an item a list can be narrowed and ordered by. */
+/** How many fields of an item a list can be narrowed by. */
 export const FACETS = 8
 
 /** A field's number (0 to FACETS - 1, as the resource declares it) and the values it may have. */
@@ -10,23 +10,30 @@ export interface Where {
   values: readonly string[]
 }
 
+/** By a facet, by another field of the item (letters, digits and _), or, with both null, in upstream's own order. */
+export interface Order {
+  facet: number | null
+  field: string | null
+  descending: boolean
+}
+
 /** A place in an ordered list: behind the entry with this value of the ordering field and this ordinal. */
 export interface Place {
-  value: string | null
+  value: string | number | null
   ordinal: number
 }
 
-/** Which entries of a list, in which order; `facet` null is upstream's own order. */
+/** Which entries of a list, in which order. */
 export interface EntryQuery {
   list: number
   where: readonly Where[]
-  order: { facet: number | null; descending: boolean }
+  order: Order
   after: Place | null
   limit: number
 }
 
 /** An entry and the value of the field it was ordered by. */
-export type OrderedEntry = CatalogEntry & { value: string | null }
+export type OrderedEntry = CatalogEntry & { value: string | number | null }
 
 /**
  * Filtered, ordered pages of a list by SQL. Statements are kept by their text, of which there are few: one for each
@@ -49,16 +56,18 @@ export function createCatalogQuery(db: Db) {
     },
     countCatalogEntries(list: number, where: readonly Where[]): number {
       const { text, values } = conditionsOf(list, where)
-      return Number(
-        prepared(`SELECT count(*) FROM catalog_entry WHERE ${text}`)
-          .pluck()
-          .get(...values),
-      )
+      const sql = `SELECT count(*) AS count FROM catalog_entry WHERE ${text}`
+      return (prepared(sql).get(...values) as { count: number }).count
     },
   }
 }
 
-function conditionsOf(list: number, where: readonly Where[]): { text: string; values: unknown[] } {
+interface Condition {
+  text: string
+  values: unknown[]
+}
+
+function conditionsOf(list: number, where: readonly Where[]): Condition {
   const parts = ['list = ?']
   const values: unknown[] = [list]
   for (const { facet, values: wanted } of where) {
@@ -74,32 +83,41 @@ function selectOf({ list, where, order, after, limit }: EntryQuery): {
   values: unknown[]
 } {
   const { text, values } = conditionsOf(list, where)
-  const key = order.facet === null ? 'ordinal' : column(order.facet)
+  const key = keyOf(order)
   const direction = order.descending ? 'DESC' : 'ASC'
-  const beyond = order.descending ? '<' : '>'
-  const parts = [text]
-  if (after !== null && order.facet === null) {
-    parts.push(`ordinal ${beyond} ?`)
-    values.push(after.ordinal)
-  } else if (after !== null && after.value === null) {
-    // Entries without the field come first in ascending order, last in descending order.
-    parts.push(
-      order.descending ? `${key} IS NULL AND ordinal > ?` : `(${key} IS NOT NULL OR ordinal > ?)`,
-    )
-    values.push(after.ordinal)
-  } else if (after !== null) {
-    const rest = `(${key} ${beyond} ? OR (${key} = ? AND ordinal > ?)`
-    parts.push(order.descending ? `${rest} OR ${key} IS NULL)` : `${rest})`)
-    values.push(after.value, after.value, after.ordinal)
+  const beyond = after === null ? null : behind(after, key, order.descending)
+  const by = key === null ? 'ordinal' : `${key} ${direction}, ordinal`
+  const sql = `SELECT ordinal, id, body, sha, ${key ?? 'NULL'} AS value FROM catalog_entry
+    WHERE ${beyond === null ? text : `${text} AND ${beyond.text}`} ORDER BY ${by} LIMIT ?`
+  return { sql, values: [...values, ...(beyond?.values ?? []), limit] }
+}
+
+/** Upstream's order when null. A field's name is checked where the request is read; here once more, for it is SQL. */
+function keyOf({ facet, field }: Order): string | null {
+  if (facet !== null) return column(facet)
+  if (field === null) return null
+  if (!/^\w+$/.test(field)) throw new Error(`not a field: ${field}`)
+  return `json_extract(CAST(body AS TEXT), '$.${field}')`
+}
+
+/** The entries behind a place. Those without the field come first in ascending order, last in descending order. */
+function behind({ value, ordinal }: Place, key: string | null, descending: boolean): Condition {
+  if (key === null) return { text: 'ordinal > ?', values: [ordinal] }
+  if (value === null) {
+    const text = descending
+      ? `(${key} IS NULL AND ordinal > ?)`
+      : `(${key} IS NOT NULL OR ordinal > ?)`
+    return { text, values: [ordinal] }
   }
-  const by = order.facet === null ? `ordinal ${direction}` : `${key} ${direction}, ordinal ASC`
-  const value = order.facet === null ? 'NULL' : key
-  const sql = `SELECT ordinal, id, body, sha, ${value} AS value FROM catalog_entry
-    WHERE ${parts.join(' AND ')} ORDER BY ${by} LIMIT ?`
-  return { sql, values: [...values, limit] }
+  const further = `${key} ${descending ? '<' : '>'} ?`
+  const nulls = descending ? ` OR ${key} IS NULL` : ''
+  return {
+    text: `(${further} OR (${key} = ? AND ordinal > ?)${nulls})`,
+    values: [value, value, ordinal],
+  }
 }
 
 /** A facet's column; its number comes from a declaration, never from a request. */
-export function column(facet: number): string {
+function column(facet: number): string {
   return `facet${facet + 1}`
 }

@@ -59,6 +59,10 @@ export function createCatalogWriter(db: Db) {
     confirmAnswer: (path: string, ownerSha: Buffer): void => {
       sql.confirm.run(ownerSha, path)
     },
+    replaceLacking(owned: (resource: string) => boolean, paths: ReadonlyMap<string, string>): void {
+      for (const { path, resource } of reader.listLacking()) if (owned(resource)) sql.had.run(path)
+      for (const [path, resource] of paths) sql.lacks.run(path, resource)
+    },
     removeAnswer: (path: string): void => {
       sql.removeAnswer.run(path)
     },
@@ -128,6 +132,8 @@ function prepareWrites(db: Db) {
     ),
     dropFetched: db.prepare('DELETE FROM catalog_fetched WHERE path = ?'),
     confirm: db.prepare('UPDATE catalog_answer SET owner_sha = ? WHERE path = ?'),
+    had: db.prepare('DELETE FROM catalog_lacking WHERE path = ?'),
+    lacks: db.prepare('INSERT OR REPLACE INTO catalog_lacking VALUES (?, ?)'),
     removeAnswer: db.prepare('DELETE FROM catalog_answer WHERE path = ?'),
     list: db.prepare(
       'INSERT INTO catalog_list (path, resource, frame, entries, changed) VALUES (?, ?, ?, 0, ?)',

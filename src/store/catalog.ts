@@ -102,6 +102,18 @@ export function createCatalogReader(db: Db) {
   const held = db.prepare<[], HeldAnswer>(
     'SELECT path, owner, owner_sha AS ownerSha, etag, status FROM catalog_answer',
   )
+  const ofOwner = db
+    .prepare<[string], number>('SELECT 1 FROM catalog_answer WHERE owner = ? LIMIT 1')
+    .pluck()
+  const lacks = db.prepare<[string], number>('SELECT 1 FROM catalog_lacking WHERE path = ?').pluck()
+  const lacking = db.prepare<[], { path: string; resource: string }>(
+    'SELECT path, resource FROM catalog_lacking ORDER BY path',
+  )
+  const holding = db
+    .prepare<[number, string], number>(
+      'SELECT 1 FROM catalog_entry WHERE list = ? AND instr(CAST(body AS TEXT), ?) > 0 LIMIT 1',
+    )
+    .pluck()
   const digests = db
     .prepare<[], [string, string, string]>(
       `SELECT path, 'answer ' || hex(sha256) || ' ' || links, resource FROM catalog_answer
@@ -136,6 +148,14 @@ export function createCatalogReader(db: Db) {
       entry.get(listId, id) ?? null,
     eachCatalogEntry: (listId: number) => entries.iterate(listId),
     readCatalogAnswer: (path: string): CatalogAnswer | null => toAnswer(answer.get(path)),
+    /** Whether anything of an item is held. */
+    hasAnswers: (owner: string): boolean => ofOwner.get(owner) === 1,
+    /** Whether the last run wanted this path and could not have it. */
+    isLacking: (path: string): boolean => lacks.get(path) === 1,
+    listLacking: (): { path: string; resource: string }[] => lacking.all(),
+    /** Whether any item of a list holds this text as a JSON string. */
+    listHolds: (listId: number, text: string): boolean =>
+      holding.get(listId, JSON.stringify(text)) === 1,
     /** What is held of every answer, without the bytes. */
     eachHeldAnswer: () => held.iterate(),
     /** `[id, owner, owner's digest]` of every artifact set that an answer names, published or only in hand. */

@@ -169,6 +169,10 @@ export const MIGRATIONS: readonly string[] = [
     links TEXT NOT NULL,
     mentions TEXT NOT NULL
   ) STRICT;
+  CREATE TABLE catalog_lacking (  -- paths that the scope wants and the last run could not have
+    path TEXT PRIMARY KEY,
+    resource TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
   CREATE TABLE catalog_document ( -- documents by their digest, once however many answers name them
     digest TEXT PRIMARY KEY,      -- SHA-256 of the content, hex
     size INTEGER NOT NULL,

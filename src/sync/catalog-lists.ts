@@ -5,7 +5,7 @@ import { type Frame, endingOf, frameOf } from '../json/frame.ts'
 import { canonicalPath } from '../paths.ts'
 import type { Facet, Resource } from '../resources.ts'
 import type { StagedEntry } from '../store/catalog-staging.ts'
-import { type WalkedPage, walkList } from '../upstream/pages.ts'
+import { type WalkedPage, probeList, walkList } from '../upstream/pages.ts'
 import type { CatalogContext } from './catalog-context.ts'
 import { isSecret } from './catalog-secrets.ts'
 
@@ -85,9 +85,33 @@ export async function walkCatalogList(
       },
     },
   )
+  if (walk.frame?.cursor === null && seen.size > 1)
+    walk.frame = await probe(context, resource, path, walk.frame)
   if (walk.frame === null) throw new MirrorError('internal', `${path} was walked without a page`)
   const changed = held === null || walk.kept !== walk.count || walk.count !== pages.length
   return { path: canonical, resource, held: held?.id ?? null, changed, frame: walk.frame, asOf }
+}
+
+/**
+ * A list that fits on one page may not show where its cursor would stand. A page of one item does, and the mirror needs
+ * the place to give its own clients pages of any size.
+ */
+async function probe(
+  context: CatalogContext,
+  resource: Resource,
+  path: string,
+  frame: Frame,
+): Promise<Frame> {
+  const page = await probeList(
+    context.sessionOf(resource.surface),
+    context.relative(resource, path),
+    {
+      maxBytes: context.config.upstream.maxJsonBytes,
+    },
+  )
+  if (page === null) return frame
+  const { cursor, url } = frameOf(page.value, page.shape, 1)
+  return { ...frame, cursor, url, ending: endingOf(frame.envelope, cursor) }
 }
 
 /** A cursor that never ends brings the same items again and again under new names. */

@@ -28,7 +28,7 @@ export async function publishCatalog(
     crawl.wanted.has(path),
   ).length
   if (moved + unpublished === 0 && before?.whole === whole) {
-    if (crawl.confirmed.length > 0) await confirm(context, crawl)
+    if (crawl.confirmed.length > 0 || !whole) await confirm(context, crawl)
     return ended(context, crawl, asOf, 0)
   }
   await store.transaction(() => {
@@ -42,6 +42,7 @@ export async function publishCatalog(
       context.now(),
     )
     for (const { canonical, ownerSha } of crawl.confirmed) store.confirmAnswer(canonical, ownerSha)
+    rememberLacking(context, crawl)
     facts['documentsDropped'] = store.sweepDocuments()
     writeSnapshot(context, asOf, whole)
     return Promise.resolve({ commit: true })
@@ -53,10 +54,20 @@ export async function publishCatalog(
 }
 
 /** The same answers under owners that are listed anew: nothing that is served changes. */
-async function confirm({ store }: CatalogContext, { confirmed }: Crawl): Promise<void> {
+async function confirm(context: CatalogContext, crawl: Crawl): Promise<void> {
+  const { store } = context
   await store.exclusive(() => {
-    for (const { canonical, ownerSha } of confirmed) store.confirmAnswer(canonical, ownerSha)
+    for (const { canonical, ownerSha } of crawl.confirmed) store.confirmAnswer(canonical, ownerSha)
+    rememberLacking(context, crawl)
   })
+}
+
+function rememberLacking({ store, source }: CatalogContext, { lacking, wanted }: Crawl): void {
+  const paths = [...lacking.keys()].map((path): [string, string] => [
+    path,
+    wanted.get(path)?.resource ?? (source === 'identity' ? 'users' : 'lists'),
+  ])
+  store.replaceLacking((resource) => ownsResource(source, resource), new Map(paths))
 }
 
 /** An answer that nothing wants any more. While its owner's list cannot be had, nobody knows: it stays. */

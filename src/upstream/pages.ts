@@ -79,6 +79,25 @@ export async function walkList(
   }
 }
 
+/** A page of a single item, to see what a page that is not the last looks like; null when there is none to be had. */
+export async function probeList(
+  session: Session,
+  path: string,
+  { maxBytes }: Pick<WalkOptions, 'maxBytes'>,
+): Promise<Pick<WalkedPage, 'value' | 'shape'> | null> {
+  try {
+    const answer = await session.fetchDocument(`${path}?limit=1`, { maxBytes, gzip: true })
+    if (answer.status !== 200) return null
+    const value = parse(path, answer.body)
+    return { value, shape: learnList(value) }
+  } catch (error) {
+    const refused =
+      error instanceof MirrorError && /^upstream_(status|not_found|shape)$/.test(error.code)
+    if (refused) return null
+    throw error
+  }
+}
+
 /** A page that was named is not there any more. */
 class Vanished extends Error {}
 

@@ -1,6 +1,9 @@
 import { afterEach } from 'vitest'
+import { createCatalogRoutes } from '../../src/api/catalog.ts'
+import { type MirrorServer, createServer } from '../../src/api/server.ts'
 import { SANDBOX_KEYS } from '../../src/sandbox/service/credentials.ts'
 import type { SandboxOptions } from '../../src/sandbox/server.ts'
+import { openPinnedReads } from '../../src/store/pinned.ts'
 import { type Bench, type BenchOptions, createBench } from '../support/mirror.ts'
 
 /** Settings that mirror the sandbox's whole service. */
@@ -8,26 +11,77 @@ export function catalogEnv(sandbox: Bench['sandbox']): Record<string, string> {
   return {
     PATCHMIRROR_UPSTREAM_CATALOG_URL: sandbox.catalogUrl,
     PATCHMIRROR_UPSTREAM_API_KEY: SANDBOX_KEYS.admin,
+    PATCHMIRROR_IDENTITY_API_URL: sandbox.identityUrl,
+    PATCHMIRROR_IDENTITY_API_KEY: SANDBOX_KEYS.admin,
     PATCHMIRROR_CATALOG_ALLOW_PRIVATE_ARTIFACTS: 'true',
   }
 }
 
-const open: Bench[] = []
+/** The sandbox's service, a mirror of it, and the mirror's own server. */
+export interface CatalogBench extends Bench {
+  /** Asks the mirror for a path. */
+  ask(path: string, init?: RequestInit): Promise<Response>
+  /** Asks the service itself for a path of the mirror's. */
+  askUpstream(path: string, init?: RequestInit): Promise<Response>
+}
+
+const closing: (() => Promise<unknown>)[] = []
 
 afterEach(async () => {
-  for (const bench of open.splice(0)) await bench.close()
+  for (const close of closing.splice(0).reverse()) await close()
 })
 
-/** A sandbox with a small service, and a mirror of it. */
+/** A sandbox with a small service, and a mirror of it that serves on loopback. */
 export async function catalogBench(
   service: Exclude<SandboxOptions['service'], false> = {},
   options: BenchOptions = {},
-): Promise<Bench> {
+): Promise<CatalogBench> {
   const bench = await createBench({
     ...options,
     sandbox: { records: 5, ...options.sandbox, service },
     envOf: (sandbox) => ({ ...catalogEnv(sandbox), ...options.env }),
   })
-  open.push(bench)
-  return bench
+  closing.push(() => bench.close())
+  const server = await serverOf(bench, options.now)
+  const headers = { authorization: `Basic ${btoa(`${SANDBOX_KEYS.admin}:`)}` }
+  const bearer = { authorization: `Bearer ${SANDBOX_KEYS.admin}` }
+  const { sandbox } = bench
+  return {
+    ...bench,
+    ask(path, init) {
+      server.snapshotChanged()
+      return fetch(`${server.address?.url ?? ''}${path}`, init)
+    },
+    askUpstream(path, init = {}) {
+      if (path.startsWith('/v1/users'))
+        return fetch(sandbox.identityUrl + path.slice(3), {
+          ...init,
+          headers: { ...bearer, ...init.headers },
+        })
+      const root = path.startsWith('/packages/ecosystems') ? sandbox.catalogUrl : sandbox.url
+      return fetch(root + path, { ...init, headers: { ...headers, ...init.headers } })
+    },
+  }
+}
+
+async function serverOf({ config, dir }: Bench, now = Date.now): Promise<MirrorServer> {
+  const reads = openPinnedReads(dir)
+  if (reads === null) throw new Error('no database')
+  const server = createServer({
+    reads,
+    dataDir: dir,
+    config: { ...config, server: { ...config.server, host: '127.0.0.1', port: 0 } },
+    version: 'test',
+    startedAt: now(),
+    now,
+    log: null,
+    nextRunAt: () => null,
+    routes: createCatalogRoutes(config),
+  })
+  await server.listen()
+  closing.push(async () => {
+    await server.close()
+    reads.close()
+  })
+  return server
 }

@@ -1,0 +1,102 @@
+import { createHash } from 'node:crypto'
+import { gzipSync } from 'node:zlib'
+import { locate } from '../json/locate.ts'
+import type { Resource } from '../resources.ts'
+import type { CatalogAnswer, CatalogLink } from '../store/catalog.ts'
+import { contentOf } from '../store/gzip.ts'
+import { createAnswer, sendAnswer } from './answer.ts'
+import { DOCUMENT_PATH, sendDocument } from './catalog-documents.ts'
+import { type Missing, requestedPath } from './catalog-missing.ts'
+import type { RouteTools } from './gate.ts'
+import { chooseCoding } from './negotiate.ts'
+import type { RouteCall } from './routes.ts'
+
+/** What the answers of the catalog are made from. */
+export interface CatalogParts {
+  readonly tools: RouteTools
+  readonly missing: Missing
+}
+
+/** Items and artifact answers, as upstream gave them. */
+export function createAnswers({ tools, missing }: CatalogParts) {
+  const { moment, heads, links } = tools
+  return {
+    /** Answers a path of a resource (null: the package catalog) whose form is `template`. */
+    send(call: RouteCall, resource: Resource | null, template: string): Promise<void> | undefined {
+      const origin = missing.origin(resource)
+      if ('status' in origin) return void call.refuse(origin)
+      const path = requestedPath(template, call.params)
+      const answer = moment.reads.readCatalogAnswer(path)
+      if (answer === null) return void call.refuse(missing.explain(resource, call.params, path))
+      if (answer.status !== 200) {
+        const message =
+          'the service has nothing under this path: it answered 404 when the mirror asked'
+        return void call.refuse({ status: 404, error: 'not_found', message })
+      }
+      const [link] = answer.links
+      if (link?.at.length === 0) return sendDocument(moment, call, link.digest)
+      if (answer.links.length > 0) return void sendLinked(call, answer, links)
+      const coding = chooseCoding(call.wishes.acceptEncoding)
+      const body = answer.body ?? Buffer.alloc(0)
+      const bytes = coding === 'gzip' ? body : contentOf(body, answer.size)
+      const tag = answer.sha256.toString('hex', 0, 16)
+      sendAnswer(call, createAnswer(coding, bytes, tag, answer.changed), origin, heads)
+      return undefined
+    },
+  }
+
+  /** An artifact answer with fresh links of the mirror's own: good for a while, so never to be kept or revalidated. */
+  function sendLinked(
+    call: RouteCall,
+    answer: CatalogAnswer,
+    { signLink, expiry }: RouteTools['links'],
+  ): void {
+    const { request, response, wishes } = call
+    const expiresAt = expiry()
+    const base = call.baseUrl()
+    const text = contentOf(answer.body ?? Buffer.alloc(0), answer.size)
+    const content = withLinks(
+      text,
+      answer.links,
+      ({ digest }) => base + signLink({ path: DOCUMENT_PATH + digest, expiresAt }),
+    )
+    const coding = chooseCoding(wishes.acceptEncoding)
+    const body = coding === 'gzip' ? gzipSync(content, { level: 3 }) : content
+    const origin = moment.originOf('catalog')
+    response.writeHead(200, {
+      'Content-Type': 'application/json',
+      'Content-Length': body.length,
+      'Cache-Control': 'no-store',
+      Vary: 'Accept-Encoding, Authorization',
+      'X-Mirror-Snapshot': origin.snapshot,
+      'X-Mirror-As-Of': origin.asOf,
+      ...(coding === 'gzip' && { 'Content-Encoding': 'gzip' }),
+    })
+    if (request.method === 'HEAD') response.end()
+    else response.end(body)
+  }
+}
+
+/** The same JSON with other texts where links stand. */
+function withLinks(
+  text: Buffer,
+  links: readonly CatalogLink[],
+  urlOf: (link: CatalogLink) => string,
+): Buffer {
+  const places = links.flatMap((link) => {
+    const slice = locate(text, link.at)
+    return slice === null ? [] : [{ ...slice, url: urlOf(link) }]
+  })
+  const parts: Buffer[] = []
+  let from = 0
+  for (const { start, end, url } of places.sort((one, other) => one.start - other.start)) {
+    parts.push(text.subarray(from, start), Buffer.from(JSON.stringify(url)))
+    from = end
+  }
+  return Buffer.concat([...parts, text.subarray(from)])
+}
+
+/** 32 hex digits of a content's digest, for its ETag. */
+export function tagOf(content: Buffer): string {
+  return createHash('sha256').update(content).digest('hex').slice(0, 32)
+}

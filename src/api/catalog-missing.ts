@@ -1,0 +1,99 @@
+import type { Config } from '../config/schema.ts'
+import { canonicalPath, fillPath } from '../paths.ts'
+import type { Resource } from '../resources.ts'
+import { activeSources } from '../sources.ts'
+import type { SourceName } from '../store/runs.ts'
+import type { Moment } from './moment.ts'
+import type { Origin } from './origin.ts'
+import { type Problem, notReady } from './problem.ts'
+
+/** What is said of a path that is not held. */
+export interface Missing {
+  /** The origin of a resource's source; a problem when the settings leave it out. Throws `not_ready` before its first snapshot. */
+  origin(resource: Resource | null): Origin | Problem
+  /** Upstream has none, the scope leaves it out, or it is still to be fetched. Throws `not_ready` for the last. */
+  explain(
+    resource: Resource | null,
+    params: Readonly<Record<string, string>>,
+    path: string,
+  ): Problem
+}
+
+/**
+ * The three ways in which something can be missing, told apart: 404 only for what upstream does not have, a 404 that
+ * names the setting for what this mirror leaves out, 503 for what is on its way.
+ */
+export function createMissing(config: Config, moment: Moment): Missing {
+  const active = activeSources(config)
+  const switchedOff = ({ setting, name }: Resource): Problem | null => {
+    if (setting === 'catalog.mirrorApiKeys' && !config.catalog.mirrorApiKeys)
+      return leftOut(`${name} are personal data and not mirrored`, setting)
+    if (setting === 'identity.mirrorUsers' && !config.identity.mirrorUsers)
+      return leftOut(`${name} are personal data and not mirrored`, setting)
+    return null
+  }
+  return {
+    origin(resource) {
+      const off = resource === null ? null : switchedOff(resource)
+      if (off !== null) return off
+      const source: SourceName = resource?.surface === 'identity' ? 'identity' : 'catalog'
+      const known = moment.knownOrigin(source)
+      if (known !== null || active.includes(source)) return moment.originOf(source)
+      const setting =
+        source === 'identity' ? 'identity.apiUrl and identity.apiKey' : 'upstream.apiKey'
+      return leftOut(`this mirror has no credential for the ${source}`, setting)
+    },
+    explain(resource, params, path) {
+      const { reads } = moment
+      if (reads.isLacking(path)) throw notReady(path)
+      if (resource === null) {
+        if (config.upstream.catalogUrl === null && reads.readSnapshot('catalog') === null)
+          return leftOut('the package catalog is not mirrored', 'upstream.catalogUrl')
+        const packages = reads.readCatalogList('/v1/packages')
+        return scopeOrNone(packages !== null && reads.listHolds(packages.id, params['name'] ?? ''))
+      }
+      if (resource.list === null) return resource.item === null ? unnamed() : unknown()
+      const list = reads.readCatalogList(canonicalPath(resource.list.path) ?? '')
+      if (list === null) throw notReady(path)
+      const { id, repo } = params
+      if (repo !== undefined) return scopeOrNone(reads.listHolds(list.id, repo))
+      const entry = id === undefined ? null : reads.readCatalogEntry(list.id, id)
+      if (entry === null) return unknown()
+      // Listed: either the scope leaves it out, or its turn has not come.
+      const owner = `${resource.name}/${String(id)}`
+      if (resource.reach === 'always' || reads.hasAnswers(owner)) throw notReady(path)
+      return outOfScope()
+    },
+  }
+
+  function scopeOrNone(listed: boolean): Problem {
+    return listed ? outOfScope() : unknown()
+  }
+}
+
+/** An artifact set has no list: whether the service has this one, the mirror cannot know. */
+function unnamed(): Problem {
+  return leftOut('nothing that this mirror holds names this artifact set', 'catalog.avrIds')
+}
+
+function unknown(): Problem {
+  return { status: 404, error: 'not_found', message: 'the service has nothing under this path' }
+}
+
+function outOfScope(): Problem {
+  return leftOut(
+    'the service has this, but it is not in this mirror’s scope',
+    'catalog.scope or catalog.include',
+  )
+}
+
+function leftOut(why: string, setting: string): Problem {
+  const message = `${why}; to mirror it, set ${setting}`
+  return { status: 404, error: 'not_in_scope', message, fields: { setting } }
+}
+
+/** The canonical path of a route's template with a request's values. */
+export function requestedPath(template: string, params: Readonly<Record<string, string>>): string {
+  const path = fillPath(template, params)
+  return canonicalPath(path) ?? path
+}
