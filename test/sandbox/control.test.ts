@@ -1,6 +1,7 @@
 import { type ChildProcess, fork, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { describe, expect, test } from 'vitest'
+import { SANDBOX_TOKEN } from '../../src/sandbox/service/credentials.ts'
 import { exchange } from './exchange.ts'
 import { JSON_PATH, sandboxes } from './sandboxes.ts'
 
@@ -49,6 +50,30 @@ describe('control over HTTP', () => {
     })
   })
 
+  test('lets the catalog live, the longest unchanged things first', async () => {
+    const { url, service } = await open()
+    for (const kind of ['tag', 'package', 'ticket'] as const) {
+      const before = service.ids(`${kind}s`)
+      const added = await call(`${url}/-/sandbox/add-${kind}?n=2`, 'POST')
+      const { ids } = added.value as { ids: string[] }
+      expect(service.ids(`${kind}s`)).toEqual([...before, ...ids])
+      const change = async (n: number) =>
+        (await call(`${url}/-/sandbox/change-${kind}?n=${n}`, 'POST')).value as { ids: string[] }
+      const first = await change(before.length)
+      expect(new Set(first.ids)).toEqual(new Set(before))
+      expect(new Set((await change(2)).ids)).toEqual(new Set(ids))
+    }
+    expect((await call(`${url}/-/sandbox/state`)).value).toMatchObject({
+      counts: { images: 12, tags: 42, packages: 32, tickets: 302, webhooks: 0 },
+    })
+  })
+
+  test('knows no catalog where there is none', async () => {
+    const { url } = await open({ service: false })
+    expect((await call(`${url}/-/sandbox/add-tag`, 'POST')).status).toBe(404)
+    expect((await call(`${url}/-/sandbox/state`)).value).not.toHaveProperty('counts')
+  })
+
   test('refuses what it does not know', async () => {
     const { url } = await open()
     const status = async (path: string, method = 'POST', body?: object) =>
@@ -65,14 +90,22 @@ describe('control over HTTP', () => {
 })
 
 describe('the command', () => {
-  async function start(...args: string[]): Promise<{ child: ChildProcess; url: string }> {
+  interface Message {
+    url: string
+    catalogUrl: string
+    identityUrl: string
+  }
+
+  async function start(
+    ...args: string[]
+  ): Promise<{ child: ChildProcess; url: string; message: Message }> {
     const child = fork(MAIN, ['--port', '0', '--records', '60', ...args], {
       execPath: NODE,
       execArgv: [],
       stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
     })
-    const [message] = (await once(child, 'message')) as [{ url: string }]
-    return { child, url: message.url }
+    const [message] = (await once(child, 'message')) as [Message]
+    return { child, url: message.url, message }
   }
 
   test('serves, sends its URL to its parent, and ends on SIGTERM', async () => {
@@ -84,6 +117,19 @@ describe('the command', () => {
     expect(await once(child, 'exit')).toEqual([0, null])
   })
 
+  test('tells its addresses, and serves as much of the catalog as it is told to', async () => {
+    const { child, message } = await start('--tags', '3', '--tickets', '7', '--other-shape')
+    const headers = { authorization: `Bearer ${SANDBOX_TOKEN}` }
+    const read = async (address: string | undefined) =>
+      (await fetch(String(address), { headers })).json()
+    expect(await read(`${message.url}/v1/tags/`)).toMatchObject({ results: [{}, {}, {}] })
+    expect(await read(`${message.url}/v1/patches`)).toMatchObject({ total: 7 })
+    expect(await read(`${message.identityUrl}/users`)).toHaveProperty('results')
+    expect(await read(`${message.catalogUrl}/`)).toHaveProperty('message')
+    child.kill('SIGTERM')
+    expect(await once(child, 'exit')).toEqual([0, null])
+  })
+
   test('ends when its parent goes away', async () => {
     const { child } = await start()
     child.disconnect()
@@ -91,7 +137,13 @@ describe('the command', () => {
   })
 
   test('explains bad arguments and exits with 2', () => {
-    for (const args of [['--port', 'x'], ['--nonsense'], ['--osv-index', 'a'], ['--records=-1']]) {
+    for (const args of [
+      ['--port', 'x'],
+      ['--tags', 'x'],
+      ['--nonsense'],
+      ['--osv-index', 'a'],
+      ['--records=-1'],
+    ]) {
       const { status, stderr } = spawnSync(NODE, [MAIN, ...args], { encoding: 'utf8' })
       expect([status, stderr.includes('usage:')]).toEqual([2, true])
     }

@@ -23,8 +23,6 @@ export interface Caller {
   identity: boolean
   /** Whether it is good for the remediation surface and the settings. */
   remediation: boolean
-  /** The API key it is, when it is one. */
-  keyId: string | undefined
 }
 
 /** A request on its way to the route that answers it: the path's parameters in order, decoded. */

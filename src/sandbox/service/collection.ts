@@ -16,8 +16,6 @@ export interface Collection<F extends object = object> {
   /** Adds a thing, or replaces the one of the same id in its place. */
   put(entry: Omit<Entry<F>, 'seq'>): Entry<F>
   remove(id: string): boolean
-  /** Grows with every change. */
-  version(): number
   /** Unix milliseconds of the last change. */
   lastModified(): number
   /** A selection that is kept until the collection changes; `make` must follow from `key` alone. */
@@ -35,12 +33,10 @@ export function createCollection<F extends object>(
   const selections = new Map<string, readonly Entry<F>[]>()
   let listed: readonly Entry<F>[] | undefined
   let next = generated.length
-  let version = 0
   let at = lastModified
   const changed = (time: number): void => {
     listed = undefined
     selections.clear()
-    version++
     at = time > at ? time : at + 1000 // Last-Modified must move with every change
   }
   return {
@@ -57,16 +53,19 @@ export function createCollection<F extends object>(
       if (had) changed(at)
       return had
     },
-    version: () => version,
     lastModified: () => at,
-    select(key, make) {
-      const kept = selections.get(key)
-      if (kept !== undefined) return kept
-      const made = make()
-      const [oldest] = selections.keys()
-      if (selections.size >= KEPT_SELECTIONS && oldest !== undefined) selections.delete(oldest)
-      selections.set(key, made)
-      return made
-    },
+    select: (key, make) => selections.get(key) ?? keep(selections, key, make()),
   }
+}
+
+/** Keeps a selection, the oldest one going when there are too many. */
+function keep<F extends object>(
+  selections: Map<string, readonly Entry<F>[]>,
+  key: string,
+  made: readonly Entry<F>[],
+): readonly Entry<F>[] {
+  const [oldest] = selections.keys()
+  if (selections.size >= KEPT_SELECTIONS && oldest !== undefined) selections.delete(oldest)
+  selections.set(key, made)
+  return made
 }

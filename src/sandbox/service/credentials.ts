@@ -64,17 +64,9 @@ export function createCredentials(
     const found = known.get(secret)
     return found !== undefined && now() < found.expires ? found : undefined
   }
-  const keyOf = (secret: string): Caller | undefined => {
-    const found = keyIds.get(secret)
-    const entry = found && apiKeys.get(found.id)
-    if (found === undefined || entry === undefined) return undefined
-    if (!isUsable(entry.listed, now())) return undefined
-    const { id: keyId, identity } = found
-    return { role: entry.listed.role, identity, remediation: true, keyId }
-  }
   const identify = (secret: string | undefined): Caller => {
     if (secret === undefined) throw refused('no credential was sent')
-    const caller = tokenOf(secret) ?? keyOf(secret)
+    const caller = tokenOf(secret) ?? keyCaller(keyIds.get(secret), apiKeys, now())
     if (caller === undefined) throw refused('the credential is not valid')
     return caller
   }
@@ -95,12 +87,23 @@ export function createCredentials(
   }
 }
 
+/** Who an API key is, while its entry is there, active and not expired. */
+function keyCaller(
+  found: { id: string; identity: boolean } | undefined,
+  apiKeys: Collection<ApiKey>,
+  now: number,
+): Caller | undefined {
+  const key = found && apiKeys.get(found.id)?.listed
+  if (found === undefined || key === undefined || !isUsable(key, now)) return undefined
+  return { role: key.role, identity: found.identity, remediation: true }
+}
+
 function givenTokens({ role = 'admin', tokens }: ServiceOptions): Map<string, Known> {
   const given: NonNullable<ServiceOptions['tokens']> = tokens ?? [{ token: SANDBOX_TOKEN }]
   return new Map(
     given.map((one) => {
       const caller = { role: one.role ?? role, identity: one.identity ?? true, remediation: true }
-      return [one.token, { ...caller, keyId: undefined, expires: Infinity }]
+      return [one.token, { ...caller, expires: Infinity }]
     }),
   )
 }
@@ -123,7 +126,6 @@ function createIssuer(
       role: client.role ?? role,
       identity: opened.identity && (client.identity ?? true),
       remediation: opened.remediation,
-      keyId: undefined,
       expires: now() + tokenSeconds * 1000,
     })
     return { access_token: token, token_type: 'Bearer', expires_in: tokenSeconds }

@@ -84,7 +84,7 @@ export function createService(
   return { service, addresses, surfaces: { ...surfacesOf(parts), artifacts } }
 }
 
-const ANYONE: Caller = { role: 'readonly', identity: false, remediation: false, keyId: undefined }
+const ANYONE: Caller = { role: 'readonly', identity: false, remediation: false }
 
 function surfacesOf(parts: Parts): Record<'api' | 'catalog' | 'identity', Surface> {
   const { credentials, options, now } = parts

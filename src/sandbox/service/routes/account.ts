@@ -1,65 +1,45 @@
 import { randomUUID, randomBytes } from 'node:crypto'
 import { seconds } from '../../generate.ts'
+import type { Answer } from '../../negotiate.ts'
 import { jsonAnswer } from '../../refusal.ts'
 import { jsonRepresentation } from '../../representation.ts'
 import {
   type Call,
   type Caller,
-  type Reply,
   type Role,
   type ServiceRequest,
   ServiceError,
   bodyObject,
-  missing,
 } from '../call.ts'
 import type { ApiKey } from '../credentials.ts'
 import { NEWEST } from '../generate-tickets.ts'
 import { jsonBytes } from '../json.ts'
 import type { Parts } from '../parts.ts'
-import { emptyReply, itemReply, listReply } from '../replies.ts'
+import { emptyReply } from '../replies.ts'
 import type { Route } from '../router.ts'
+import { action, asked, get, itemRow, listRow } from './rows.ts'
 
 const ROLES: readonly Role[] = ['readonly', 'member', 'admin']
 
+const KEYS = '/v1/api_keys/'
+
 /** Account, organization and API keys (service API, section 4). */
 export function accountRoutes(parts: Parts): Route[] {
-  const { state, shape } = parts
-  const { apiKeys, organization } = state
-  const keyOf = (id: string) => {
-    const entry = apiKeys.get(id)
-    if (entry === undefined) throw missing('API key', id)
-    return entry
-  }
-  const route = (
-    method: Route['method'],
-    path: string,
-    kind: Route['kind'],
-    serve: Route['serve'],
-  ) => ({
-    method,
-    path,
-    kind,
-    serve,
-  })
+  const { apiKeys, organization } = parts.state
   return [
-    route('GET', '/v1/me', 'item', ({ caller }) => {
-      return jsonRepresentation(jsonBytes({ ...account(caller), organization }), NEWEST)
-    }),
-    route('GET', '/v1/orgs/', 'item', ({ caller }) => {
-      const accounts = [account(caller)]
-      const stamps = { created_at: seconds(NEWEST), updated_at: seconds(NEWEST) }
-      return jsonRepresentation(jsonBytes({ ...organization, accounts, ...stamps }), NEWEST)
-    }),
-    route('POST', '/v1/api_keys/', 'action', (call) => createKey(parts, call)),
-    route('GET', '/v1/api_keys/', 'list', (call) =>
-      listReply(call, shape, { entries: apiKeys.all(), lastModified: apiKeys.lastModified() }),
+    get('/v1/me', 'item', ({ caller }) =>
+      jsonRepresentation(jsonBytes({ ...account(caller), organization }), NEWEST),
     ),
-    route('GET', '/v1/api_keys/{apiKeyID}/', 'item', ({ params: [id = ''] }) =>
-      itemReply(keyOf(id)),
-    ),
-    route('DELETE', '/v1/api_keys/{apiKeyID}/', 'action', ({ params: [id = ''], caller }) => {
-      mayWrite(caller)
-      apiKeys.remove(keyOf(id).id)
+    get('/v1/orgs/', 'item', ({ caller }) => {
+      const whole = { ...organization, accounts: [account(caller)], ...STAMPS }
+      return jsonRepresentation(jsonBytes(whole), NEWEST)
+    }),
+    action('POST', KEYS, (call) => createKey(parts, call)),
+    listRow(KEYS, apiKeys, parts.shape),
+    itemRow(`${KEYS}{apiKeyID}/`, apiKeys, 'API key'),
+    action('DELETE', `${KEYS}{apiKeyID}/`, (call) => {
+      mayWrite(call.caller)
+      apiKeys.remove(asked(call, apiKeys, 'API key').id)
       return emptyReply()
     }),
   ]
@@ -70,14 +50,15 @@ export function mayWrite({ role }: Caller): void {
   if (role === 'readonly') throw new ServiceError(403, 'the credential may only read')
 }
 
+const STAMPS = { created_at: seconds(NEWEST), updated_at: seconds(NEWEST) }
+
 function account({ role }: Caller): object {
-  const stamps = { created_at: seconds(NEWEST), updated_at: seconds(NEWEST) }
   const id = `00000000-0000-4000-b000-00000000000${ROLES.indexOf(role)}`
-  return { id, email: `${role}@example.com`, name: 'Zoë Ångström', role, ...stamps }
+  return { id, email: `${role}@example.com`, name: 'Zoë Ångström', role, ...STAMPS }
 }
 
 /** The only answer that holds the key itself. */
-function createKey({ state, credentials, now }: Parts, { request, caller }: Call): Reply {
+function createKey({ state, credentials, now }: Parts, { request, caller }: Call): Answer {
   mayWrite(caller)
   const { name, role, expires } = readKeyRequest(request)
   if (ROLES.indexOf(role) > ROLES.indexOf(caller.role)) {

@@ -1,25 +1,17 @@
+import type { Answer } from '../../negotiate.ts'
 import { jsonAnswer } from '../../refusal.ts'
-import { type Call, type Reply, ServiceError, bodyObject } from '../call.ts'
+import { type Call, ServiceError, bodyObject } from '../call.ts'
 import type { Parts } from '../parts.ts'
-import { listReply } from '../replies.ts'
 import type { Route } from '../router.ts'
+import { action, listRow } from './rows.ts'
 
 /** Users under each version of the identity surface (service API, section 9), and the token endpoint. */
 export function identityRoutes(parts: Parts): Route[] {
   const { users } = parts.state
-  const serve = (call: Call): Reply =>
-    listReply(call, parts.shape, { entries: users.all(), lastModified: users.lastModified() })
   const versions = ['v1', 'v2-beta', 'v0']
   return [
-    ...versions.map((version): Route => {
-      return { method: 'GET', path: `/${version}/users`, kind: 'list', serve }
-    }),
-    {
-      method: 'POST',
-      path: TOKEN_PATH,
-      kind: 'action',
-      serve: (call) => issueToken(parts, call),
-    },
+    ...versions.map((version) => listRow(`/${version}/users`, users, parts.shape)),
+    action('POST', TOKEN_PATH, (call) => issueToken(parts, call)),
   ]
 }
 
@@ -27,7 +19,7 @@ export function identityRoutes(parts: Parts): Route[] {
 export const TOKEN_PATH = '/oauth/token'
 
 /** OAuth 2.0 client credentials, as a JSON body (service API, section 5). */
-function issueToken({ credentials }: Parts, { request }: Call): Reply {
+function issueToken({ credentials }: Parts, { request }: Call): Answer {
   if (!/^application\/json\b/i.test(request.headers['content-type'] ?? '')) {
     throw new ServiceError(400, 'send the parameters as application/json', 'invalid_request')
   }

@@ -1,39 +1,26 @@
 import { jsonRepresentation } from '../../representation.ts'
 import { type Call, type Reply, ServiceError, missing } from '../call.ts'
-import type { Entry } from '../collection.ts'
-import type { Package, PackageDetail } from '../generate-packages.ts'
+import type { PackageDetail } from '../generate-packages.ts'
 import { jsonBytes } from '../json.ts'
 import type { Parts } from '../parts.ts'
-import { itemReply, listReply } from '../replies.ts'
 import type { Route } from '../router.ts'
 import { type ArtifactKind, versionsEnvelope } from '../shape.ts'
 import { artifactsOf } from './artifacts.ts'
+import { asked, get, itemRow, listRow } from './rows.ts'
 
 /** Packages and their artifacts (service API, section 4). */
 export function packageRoutes(parts: Parts): Route[] {
   const { packages } = parts.state
-  const known = (id: string): Entry<Package> => {
-    const entry = packages.get(id)
-    if (entry === undefined) throw missing('package', id)
-    return entry
-  }
-  const artifacts = (kind: ArtifactKind) => (call: Call) => {
-    const { id } = known(call.params[0] ?? '')
-    return artifactsOf(parts, call, { kind: 'package', id }, kind)
-  }
-  const get = (path: string, kind: Route['kind'], serve: Route['serve']): Route => {
-    return { method: 'GET', path: `/v1/packages/${path}`, kind, serve }
-  }
+  const artifacts = (kind: ArtifactKind): Route =>
+    get(`/v1/packages/{pkgID}/artifacts/${kind}`, 'artifact', (call) => {
+      const { id } = asked(call, packages, 'package')
+      return artifactsOf(parts, call, { kind: 'package', id }, kind)
+    })
   return [
-    get('', 'list', (call) =>
-      listReply(call, parts.shape, {
-        entries: packages.all(),
-        lastModified: packages.lastModified(),
-      }),
-    ),
-    get('{pkgID}/', 'item', ({ params: [id = ''] }) => itemReply(known(id))),
-    get('{pkgID}/artifacts/patches', 'artifact', artifacts('patches')),
-    get('{pkgID}/artifacts/provenance', 'artifact', artifacts('provenance')),
+    listRow('/v1/packages/', packages, parts.shape),
+    itemRow('/v1/packages/{pkgID}/', packages, 'package'),
+    artifacts('patches'),
+    artifacts('provenance'),
   ]
 }
 
@@ -41,25 +28,22 @@ const ROOT = '/packages/ecosystems/{ecosystem}/packages/{name}/versions'
 
 /** The public package catalog (service API, section 4). Names with slashes come encoded or as they are. */
 export function catalogRoutes(parts: Parts): Route[] {
-  const get = (path: string, kind: Route['kind'], serve: Route['serve']): Route => {
-    return { method: 'GET', path: ROOT + path, kind, serve }
-  }
   return [
-    get('', 'item', (call) => versions(parts, call)),
-    get('/{version}/cves', 'item', (call) => {
+    get(ROOT, 'item', (call) => versions(parts, call)),
+    get(`${ROOT}/{version}/cves`, 'item', (call) => {
       const { first, about } = versionOf(parts, call)
       const { cves } = first.detail as PackageDetail
       const shown = cves.map((cve_id) => ({ cve_id, status: 'fixed', fixed_in: about.version }))
       return jsonRepresentation(jsonBytes({ ...about, cves: shown }), first.lastModified)
     }),
-    get('/{version}/details', 'item', (call) => {
+    get(`${ROOT}/{version}/details`, 'item', (call) => {
       const { first, all, about } = versionOf(parts, call)
       const { package_purl: purl, src_name, updated_at } = first.listed
       const archs = all.map(({ listed }) => listed.arch)
       const shown = { ...about, src_name, purl, archs, ...first.detail, updated_at }
       return jsonRepresentation(jsonBytes(shown), first.lastModified)
     }),
-    get('/{version}/provenance/{arch}', 'artifact', (call) => {
+    get(`${ROOT}/{version}/provenance/{arch}`, 'artifact', (call) => {
       const { all } = versionOf(parts, call)
       const arch = call.params[3] ?? ''
       const built = all.find(({ listed }) => listed.arch === arch)

@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto'
+import type { Answer } from '../../negotiate.ts'
 import { jsonAnswer } from '../../refusal.ts'
-import { type Call, type Reply, ServiceError, bodyObject, missing } from '../call.ts'
+import { type Call, ServiceError, bodyObject, missing } from '../call.ts'
 import { type Target, subscriptionTo } from '../generate-people.ts'
 import type { Parts } from '../parts.ts'
-import { emptyReply, itemReply, listReply } from '../replies.ts'
+import { emptyReply } from '../replies.ts'
 import type { Route } from '../router.ts'
 import type { State } from '../state.ts'
 import { mayWrite } from './account.ts'
+import { action, itemRow, listRow } from './rows.ts'
 
 const PATH = '/v1/subscriptions/'
 
@@ -17,33 +19,15 @@ const PATH = '/v1/subscriptions/'
 export function subscriptionRoutes(parts: Parts): Route[] {
   const { subscriptions } = parts.state
   return [
-    { method: 'POST', path: PATH, kind: 'action', serve: (call) => subscribe(parts, call) },
-    {
-      method: 'GET',
-      path: PATH,
-      kind: 'list',
-      serve: (call) =>
-        listReply(call, parts.shape, {
-          entries: subscriptions.all(),
-          lastModified: subscriptions.lastModified(),
-        }),
-    },
-    {
-      method: 'GET',
-      path: `${PATH}{subscriptionID}/`,
-      kind: 'item',
-      serve({ params: [id = ''] }) {
-        const entry = subscriptions.get(id)
-        if (entry === undefined) throw missing('subscription', id)
-        return itemReply(entry)
-      },
-    },
-    { method: 'DELETE', path: PATH, kind: 'action', serve: (call) => unsubscribe(parts, call) },
+    action('POST', PATH, (call) => subscribe(parts, call)),
+    listRow(PATH, subscriptions, parts.shape),
+    itemRow(`${PATH}{subscriptionID}/`, subscriptions, 'subscription'),
+    action('DELETE', PATH, (call) => unsubscribe(parts, call)),
   ]
 }
 
 /** All or nothing: one unknown id refuses the whole. Subscribing twice gives the same subscription. */
-function subscribe({ state, shape, now }: Parts, { request, caller }: Call): Reply {
+function subscribe({ state, shape, now }: Parts, { request, caller }: Call): Answer {
   mayWrite(caller)
   const targets = idsOf(bodyObject(request)).map(({ name, id }) => targetOf(state, name, id))
   const time = Math.floor(now() / 1000) * 1000
@@ -52,7 +36,7 @@ function subscribe({ state, shape, now }: Parts, { request, caller }: Call): Rep
   return jsonAnswer(201, shape === 'published' ? { data: listed } : { results: listed })
 }
 
-function unsubscribe({ state }: Parts, { request, caller }: Call): Reply {
+function unsubscribe({ state }: Parts, { request, caller }: Call): Answer {
   mayWrite(caller)
   const ids = idsOf(bodyObject(request)).map(({ id }) => id)
   const unknown = ids.find((id) => state.subscriptions.get(id) === undefined)

@@ -1,19 +1,14 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { seconds } from '../../generate.ts'
+import type { Answer } from '../../negotiate.ts'
 import { jsonAnswer } from '../../refusal.ts'
-import {
-  type Call,
-  type Reply,
-  type ServiceRequest,
-  ServiceError,
-  bodyObject,
-  missing,
-} from '../call.ts'
+import { type Call, type ServiceRequest, ServiceError, bodyObject, missing } from '../call.ts'
 import type { Parts } from '../parts.ts'
-import { emptyReply, itemReply, listReply } from '../replies.ts'
+import { emptyReply } from '../replies.ts'
 import type { Route } from '../router.ts'
 import type { Webhook } from '../webhooks.ts'
 import { mayWrite } from './account.ts'
+import { action, asked, itemRow, listRow } from './rows.ts'
 
 const PATH = '/v3/settings/webhooks'
 const ONE = `${PATH}/{webhookSubscriptionID}`
@@ -21,50 +16,26 @@ const ONE = `${PATH}/{webhookSubscriptionID}`
 /** Webhook settings (service API, section 4), with the list, read and delete that a public deployment has. */
 export function webhookRoutes(parts: Parts): Route[] {
   const { webhooks } = parts.state
-  const known = ({ params: [id = ''] }: Call) => {
-    const entry = webhooks.get(id)
-    if (entry === undefined) throw missing('webhook subscription', id)
-    return entry
+  const known = (call: Call) => {
+    mayWrite(call.caller)
+    return asked(call, webhooks, 'webhook subscription').listed
   }
   return [
-    { method: 'POST', path: PATH, kind: 'action', serve: (call) => register(parts, call) },
-    {
-      method: 'GET',
-      path: PATH,
-      kind: 'list',
-      serve: (call) =>
-        listReply(call, parts.shape, {
-          entries: webhooks.all(),
-          lastModified: webhooks.lastModified(),
-        }),
-    },
-    { method: 'GET', path: ONE, kind: 'item', serve: (call) => itemReply(known(call)) },
-    {
-      method: 'DELETE',
-      path: ONE,
-      kind: 'action',
-      serve(call) {
-        mayWrite(call.caller)
-        const { id } = known(call)
-        webhooks.remove(id)
-        parts.deliverer.forget(id)
-        return emptyReply()
-      },
-    },
-    {
-      method: 'POST',
-      path: `${ONE}/test-tag-created`,
-      kind: 'action',
-      async serve(call) {
-        mayWrite(call.caller)
-        return test(parts, call, known(call).listed)
-      },
-    },
+    action('POST', PATH, (call) => register(parts, call)),
+    listRow(PATH, webhooks, parts.shape),
+    itemRow(ONE, webhooks, 'webhook subscription'),
+    action('DELETE', ONE, (call) => {
+      const { id } = known(call)
+      webhooks.remove(id)
+      parts.deliverer.forget(id)
+      return emptyReply()
+    }),
+    action('POST', `${ONE}/test-tag-created`, (call) => test(parts, call, known(call))),
   ]
 }
 
 /** The only answer that holds the secret. */
-function register({ state, deliverer, now }: Parts, { request, caller }: Call): Reply {
+function register({ state, deliverer, now }: Parts, { request, caller }: Call): Answer {
   mayWrite(caller)
   const time = Math.floor(now() / 1000) * 1000
   const at = seconds(time)
@@ -86,7 +57,7 @@ async function test(
   { state, deliverer, options }: Parts,
   { request }: Call,
   webhook: Webhook,
-): Promise<Reply> {
+): Promise<Answer> {
   const { service_registry_tag_id: tagId } = bodyObject(request)
   if (typeof tagId !== 'string') throw new ServiceError(400, 'service_registry_tag_id is required')
   const tag = state.tags.get(tagId)
