@@ -15,6 +15,7 @@ type Part =
   | 'errors'
   | 'log'
   | 'main'
+  | 'patterns'
   | 'sandbox'
   | 'store'
   | 'sync'
@@ -29,12 +30,13 @@ type Part =
 const MAY_IMPORT: Record<Part, readonly string[]> = {
   errors: [],
   version: [],
+  patterns: [],
   zip: ['errors'],
   store: ['errors'],
   upstream: ['errors'],
-  config: ['errors'],
+  config: ['errors', 'patterns'],
   log: [],
-  sync: ['errors', 'store', 'upstream', 'zip'],
+  sync: ['errors', 'patterns', 'store', 'upstream', 'zip'],
   api: ['errors', 'store', 'zip/crc32c.ts'],
   agent: ['api', 'config', 'errors', 'log', 'store', 'sync', 'upstream', 'version', 'zip'],
   commands: [

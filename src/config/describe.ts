@@ -1,8 +1,7 @@
 import type { LoadedConfig } from './load.ts'
+import { maskSecret } from './secrets.ts'
 import { SETTINGS } from './settings.ts'
 import { maskUrl } from './urls.ts'
-
-const MASK = '********'
 
 /** A setting as it may be shown: a secret's value is `********`, a value that is not set is null. */
 export interface ShownSetting {
@@ -25,7 +24,7 @@ export function describeConfig({ config, origins }: LoadedConfig): ShownSetting[
 }
 
 function mask(value: ShownSetting['value'], secret: boolean): ShownSetting['value'] {
-  if (secret) return value === null ? null : MASK
+  if (secret) return maskSecret(value)
   return typeof value === 'string' ? maskUrl(value) : value
 }
 

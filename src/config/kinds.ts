@@ -101,7 +101,7 @@ export function text(
   return { allowed, example, secret: false, check, fromText: asIs }
 }
 
-/** A list of text values; in an environment variable they are separated by commas. */
+/** A list of text values; in an environment variable or a file they are separated by commas or line ends. */
 export function list(item: Setting<string>): Setting<readonly string[]> {
   const check = (raw: unknown, context: CheckContext): Verdict<readonly string[]> => {
     if (!Array.isArray(raw)) return { fault: 'is not a list' }
@@ -115,7 +115,7 @@ export function list(item: Setting<string>): Setting<readonly string[]> {
     return { value: values }
   }
   const fromText = (value: string): unknown =>
-    value.split(',').flatMap((entry) => (entry.trim() === '' ? [] : [entry.trim()]))
+    value.split(/[,\r\n]/).flatMap((entry) => (entry.trim() === '' ? [] : [entry.trim()]))
   const allowed = `a list of ${item.allowed}`
   return { allowed, example: `[${item.example}]`, secret: false, check, fromText }
 }

@@ -1,12 +1,14 @@
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { inspect } from 'node:util'
 import { CONFIG_VARIABLE, readEnvironmentLayer, variable } from './environment.ts'
 import { readFileLayer } from './file.ts'
 import type { CheckContext } from './kinds.ts'
 import { looksLikeCron } from './places.ts'
-import { type Layer, configError, describeFault } from './problems.ts'
-import { type Checked, checkTogether } from './together.ts'
+import { type Checked, type Layer, configError, describeFault } from './problems.ts'
+import { checkTogether } from './together.ts'
 import type { Config } from './schema.ts'
+import { maskSecret } from './secrets.ts'
 import { SECTIONS, SETTINGS } from './settings.ts'
 
 /** The shipped defaults; `src` and `dist` both lie one level below the package root. */
@@ -82,10 +84,20 @@ function buildConfig(values: ReadonlyMap<string, unknown>): Config {
   const sections = SECTIONS.map((section) => {
     const own = SETTINGS.filter((setting) => setting.section === section)
     const entries = own.map(({ key, name }) => [name, freeze(values.get(key))] as const)
-    return [section, Object.freeze(Object.fromEntries(entries))] as const
+    return [section, Object.freeze(conceal(section, Object.fromEntries(entries)))] as const
   })
   // Each value passed the check of the very table the type is derived from.
   return Object.freeze(Object.fromEntries(sections)) as unknown as Config
+}
+
+/** A section dumped by accident (in a log line, an assertion) shows no secret. Not enumerable, so it is no setting. */
+function conceal(section: string, values: Record<string, unknown>): Record<string, unknown> {
+  const secrets = SETTINGS.filter((one) => one.section === section && one.setting.secret)
+  const shown = (): Record<string, unknown> => {
+    const masks = secrets.map(({ name }) => [name, maskSecret(values[name])] as const)
+    return { ...values, ...Object.fromEntries(masks) }
+  }
+  return Object.defineProperty(values, inspect.custom, { value: shown })
 }
 
 /** Settings are scalars or lists of scalars, so one level is deep enough. */

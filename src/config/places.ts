@@ -69,3 +69,14 @@ export function hostName(): Setting<string> {
       : { fault: 'is not an address or a host name' },
   )
 }
+
+/** An address, or a network in CIDR form. */
+export function network(): Setting<string> {
+  return text('addresses or networks in CIDR form', '"10.0.0.0/8"', (value) => {
+    const [, address = '', prefix] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(value.trim()) ?? []
+    const bits = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1
+    return bits >= 0 && Number(prefix ?? 0) <= bits
+      ? { value: value.trim() }
+      : { fault: 'is not an address or a network' }
+  })
+}

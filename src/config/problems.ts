@@ -23,6 +23,14 @@ export interface Layer {
   readonly warnings: readonly string[]
 }
 
+/** The values that passed their own checks, where they came from, and the keys that have a refused one. */
+export interface Checked {
+  readonly values: ReadonlyMap<string, unknown>
+  readonly origins: ReadonlyMap<string, string>
+  readonly refused: ReadonlySet<string>
+  readonly problems: readonly string[]
+}
+
 function quote({ setting, raw }: Given): string {
   if (setting.setting.secret) return 'the value'
   const shown = typeof raw === 'number' ? String(raw) : maskUrl(JSON.stringify(raw))

@@ -1,11 +1,31 @@
 import { bytes } from './bytes.ts'
 import { type ValueOf, choice, flag, integer, list, nullable, number, secret } from './kinds.ts'
-import { certificateFile, cronExpression, directory, externalPath, hostName } from './places.ts'
-import { apiRoot, comment, proxyUrl } from './urls.ts'
+import {
+  certificateFile,
+  cronExpression,
+  directory,
+  externalPath,
+  hostName,
+  network,
+} from './places.ts'
+import { identifier, scopePattern, vendorName } from './scope.ts'
+import { credentialText, localKey } from './secrets.ts'
+import { apiRoot, authUrl, catalogUrl, comment, identityUrl, proxyUrl, publicUrl } from './urls.ts'
 
 /** The longest wait a Node timer can hold: 2^31 - 1 milliseconds, 24.8 days. */
 const MAX_MS = 2_147_483_647
 const MAX_SECONDS = 2_147_483
+
+/** What each surface may be given to say who we are; `together.ts` checks that it is one credential, and whole. */
+const credential = () => ({
+  apiKey: secret(nullable(credentialText('an API key', 'sk_4f9b1c'))),
+  token: secret(nullable(credentialText('an access token', 'eyJhbGciOi'))),
+  clientId: nullable(identifier()),
+  clientSecret: secret(nullable(credentialText('a client secret', '8c1d7e'))),
+  authUrl: nullable(authUrl()),
+  audience: nullable(identifier()),
+  allowPlainHttp: flag(false),
+})
 
 /**
  * Every setting, once: its type, its check and its description. Names, environment variables and the
@@ -14,6 +34,9 @@ const MAX_SECONDS = 2_147_483
 export const SCHEMA = {
   upstream: {
     apiRoot: nullable(apiRoot()),
+    catalogUrl: nullable(catalogUrl()),
+    ...credential(),
+    vendor: vendorName(),
     proxy: secret(nullable(proxyUrl())),
     caFile: nullable(certificateFile()),
     userAgent: nullable(comment()),
@@ -53,6 +76,30 @@ export const SCHEMA = {
     guardFraction: number({ min: 0, max: 1, example: 0.1 }),
     guardEntries: integer({ min: 0, max: 10_000_000, example: 20 }),
   },
+  catalog: {
+    scope: choice(['subscribed', 'all'], 'subscribed'),
+    include: list(scopePattern()),
+    exclude: list(scopePattern()),
+    avrIds: list(identifier()),
+    mirrorApiKeys: flag(false),
+    sendCredential: flag(false),
+    schedule: cronExpression('37 * * * *'),
+    maxAgeHours: number({ min: 0.01, max: 87_600, example: 26 }),
+    guardFraction: number({ min: 0, max: 1, example: 0.1 }),
+    guardItems: integer({ min: 0, max: 10_000_000, example: 20 }),
+    maxArtifactBytes: bytes({ min: '1 KB', max: '1 TB', example: '1 GB' }),
+    artifactTimeoutMs: integer({ min: 1, max: MAX_MS, example: 600_000 }),
+    allowPrivateArtifacts: flag(false),
+    concurrency: integer({ min: 1, max: 256, example: 8 }),
+  },
+  identity: {
+    apiUrl: nullable(identityUrl()),
+    ...credential(),
+    tier: choice(['free', 'standard', 'enterprise'], 'standard'),
+    mirrorUsers: flag(false),
+    schedule: cronExpression('52 * * * *'),
+    maxAgeHours: number({ min: 0.01, max: 87_600, example: 26 }),
+  },
   sync: {
     jitterSeconds: integer({ min: 0, max: 3600, example: 60 }),
     catchUp: flag(true),
@@ -60,6 +107,9 @@ export const SCHEMA = {
   server: {
     host: hostName(),
     port: integer({ min: 0, max: 65_535, example: 8080 }),
+    keys: secret(list(localKey())),
+    publicUrl: nullable(publicUrl()),
+    trustProxy: list(network()),
     cacheBytes: bytes({ min: '0 B', max: '1 TB', example: '64 MB' }),
     cacheMaxAgeSeconds: integer({ min: 0, max: 31_536_000, example: 0 }),
     keepAliveSeconds: integer({ min: 1, max: 86_400, example: 75 }),

@@ -1,18 +1,13 @@
+import { checkCredentials } from './credentials.ts'
+import type { Checked } from './problems.ts'
 import { SETTINGS } from './settings.ts'
-
-/** The values that passed their own checks, where they came from, and the keys that have a refused one. */
-export interface Checked {
-  readonly values: ReadonlyMap<string, unknown>
-  readonly origins: ReadonlyMap<string, string>
-  readonly refused: ReadonlySet<string>
-  readonly problems: readonly string[]
-}
 
 /** Problems that show only when settings are seen together. A key already refused is left alone. */
 export function checkTogether(checked: Checked, requireUpstream: boolean): string[] {
   return [
     ...checkPresence(checked),
     ...checkOrder(checked, 'upstream.retryMinMs', 'upstream.retryMaxMs'),
+    ...checkCredentials(checked),
     ...(requireUpstream ? checkUpstream(checked) : []),
   ]
 }

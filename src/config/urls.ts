@@ -29,6 +29,57 @@ export function apiRoot(): Setting<string> {
   return text(allowed, 'https://api.example.com', parseApiRoot)
 }
 
+/** The root of the public package catalog. */
+export function catalogUrl(): Setting<string> {
+  const allowed = 'an http or https URL without credentials or query, up to before /packages'
+  return text(allowed, 'https://catalog.example.com', (value) =>
+    parsePlain(value, (path) =>
+      /\/packages(\/.*)?$/.test(path)
+        ? 'includes /packages: the mirror adds the path, so give the root'
+        : null,
+    ),
+  )
+}
+
+/** The base of the identity surface, its version included. */
+export function identityUrl(): Setting<string> {
+  const allowed = 'an http or https URL without credentials or query that ends in a version'
+  return text(allowed, 'https://identity.example.com/v1', (value) =>
+    parsePlain(value, (path) =>
+      /\/v\d+(-[a-z]+)?$/.test(path) ? null : 'does not end in a version, such as /v1',
+    ),
+  )
+}
+
+/** The host of the token endpoint. */
+export function authUrl(): Setting<string> {
+  const allowed = 'an http or https URL without credentials or query, up to before /oauth/token'
+  return text(allowed, 'https://auth.example.com', (value) =>
+    parsePlain(value, (path) =>
+      /\/oauth(\/token)?$/.test(path)
+        ? 'includes /oauth: the program adds /oauth/token, so give what comes before'
+        : null,
+    ),
+  )
+}
+
+/** The address under which clients know this mirror. */
+export function publicUrl(): Setting<string> {
+  const allowed = 'an http or https URL without credentials or query'
+  return text(allowed, 'https://mirror.example.com', (value) => parsePlain(value, () => null))
+}
+
+/** A URL with neither credentials nor query, slashes at its end dropped; `pathFault` looks at its path. */
+function parsePlain(value: string, pathFault: (path: string) => string | null): Verdict<string> {
+  const base = value.trim().replace(/\/+$/, '')
+  const fault = urlFault(base)
+  if (fault !== null) return { fault }
+  const { username, password, pathname } = new URL(base)
+  if (username !== '' || password !== '') return { fault: 'holds a user name or password' }
+  const wrong = pathFault(pathname)
+  return wrong === null ? { value: base } : { fault: wrong }
+}
+
 function parseProxy(value: string): Verdict<string> {
   const url = value.trim()
   const fault = urlFault(url)

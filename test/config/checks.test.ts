@@ -68,6 +68,24 @@ test.each([
   ['server.host', '[::1]', 'is not an address'],
   ['server.port', -1, 'is too small'],
   ['server.port', 65_536, 'is too large'],
+  ['upstream.catalogUrl', 'https://catalog.example.com/packages', 'includes /packages'],
+  ['upstream.catalogUrl', 'https://u:p@catalog.example.com', 'holds a user name or password'],
+  ['upstream.clientId', 'two words', 'is not one word'],
+  ['upstream.authUrl', 'https://auth.example.com/oauth/token', 'includes /oauth'],
+  ['upstream.vendor', 'Acme Inc', 'is not a word of small letters'],
+  ['catalog.scope', 'some', 'is not one of the words allowed'],
+  ['catalog.include', ['library/python'], '(entry 1) does not say image:, package: or ecosystem:'],
+  ['catalog.exclude', ['image:'], '(entry 1) does not say'],
+  ['catalog.exclude', ['tag:x'], '(entry 1) does not say'],
+  ['catalog.avrIds', ['a b'], '(entry 1) is not one word'],
+  ['catalog.maxArtifactBytes', '2 TB', 'is too large'],
+  ['identity.apiUrl', 'https://identity.example.com', 'does not end in a version'],
+  ['identity.apiUrl', 'https://identity.example.com/v1/users', 'does not end in a version'],
+  ['identity.tier', 'gold', 'is not one of the words allowed'],
+  ['server.publicUrl', 'mirror.example.com', 'is not a URL'],
+  ['server.publicUrl', 'https://mirror.example.com/?a=b', 'has a query'],
+  ['server.trustProxy', ['10.0.0.0/33'], '(entry 1) is not an address or a network'],
+  ['server.trustProxy', ['proxy.example.com'], '(entry 1) is not an address or a network'],
   ['log.level', 'INFO', 'is not one of the words allowed'],
 ])('%s refuses %j', (key, value, fault) => {
   const message = refusal(() => loadYaml(yamlOf(key, value)))
@@ -89,6 +107,17 @@ test.each([
     ['/external/osv_legacy', '/external/a/b.json'],
     ['/external/osv_legacy', '/external/a/b.json'],
   ],
+  ['upstream.catalogUrl', 'https://catalog.example.com/', 'https://catalog.example.com'],
+  ['upstream.audience', 'https://identity.example.com/v1', 'https://identity.example.com/v1'],
+  [
+    'catalog.include',
+    ['image:library/*', 'ecosystem:debian'],
+    ['image:library/*', 'ecosystem:debian'],
+  ],
+  ['catalog.maxArtifactBytes', '2 GB', 2_000_000_000],
+  ['identity.apiUrl', 'https://i.example.com/v2-beta/', 'https://i.example.com/v2-beta'],
+  ['server.publicUrl', 'https://mirror.example.com/feeds/', 'https://mirror.example.com/feeds'],
+  ['server.trustProxy', ['10.0.0.0/8', '::1', 'fd00::/8'], ['10.0.0.0/8', '::1', 'fd00::/8']],
   ['server.host', '::', '::'],
   ['server.host', 'mirror-1.example.com', 'mirror-1.example.com'],
   ['server.port', 0, 0],
@@ -116,7 +145,7 @@ test('the scheduler may bring its own parser of cron expressions', () => {
     return expression !== '99 * * * *'
   }
   load({ validateCron })
-  expect(seen).toEqual(['7 * * * *', '23 3 * * *', '17 * * * *'])
+  expect(seen).toEqual(['7 * * * *', '23 3 * * *', '17 * * * *', '37 * * * *', '52 * * * *'])
   const message = refusal(() => loadYaml(yamlOf('feeds.schedule', '99 * * * *'), { validateCron }))
   expect(message).toContain('feeds.schedule')
 })

@@ -30,10 +30,23 @@ test('every section or setting is introduced by a comment, alone or with its nei
   }
 })
 
+const NO_CREDENTIAL = {
+  apiKey: null,
+  token: null,
+  clientId: null,
+  clientSecret: null,
+  authUrl: null,
+  audience: null,
+  allowPlainHttp: false,
+}
+
 test('the defaults are the ones the manual promises', () => {
   expect(load().config).toEqual({
     upstream: {
       apiRoot: null,
+      catalogUrl: null,
+      ...NO_CREDENTIAL,
+      vendor: 'service',
       proxy: null,
       caFile: null,
       userAgent: null,
@@ -68,10 +81,37 @@ test('the defaults are the ones the manual promises', () => {
       guardFraction: 0.1,
       guardEntries: 20,
     },
+    catalog: {
+      scope: 'subscribed',
+      include: [],
+      exclude: [],
+      avrIds: [],
+      mirrorApiKeys: false,
+      sendCredential: false,
+      schedule: '37 * * * *',
+      maxAgeHours: 26,
+      guardFraction: 0.1,
+      guardItems: 20,
+      maxArtifactBytes: 1_000_000_000,
+      artifactTimeoutMs: 600_000,
+      allowPrivateArtifacts: false,
+      concurrency: 8,
+    },
+    identity: {
+      apiUrl: null,
+      ...NO_CREDENTIAL,
+      tier: 'free',
+      mirrorUsers: false,
+      schedule: '52 * * * *',
+      maxAgeHours: 26,
+    },
     sync: { jitterSeconds: 60, catchUp: true },
     server: {
       host: '127.0.0.1',
       port: 8080,
+      keys: [],
+      publicUrl: null,
+      trustProxy: [],
       cacheBytes: 64_000_000,
       cacheMaxAgeSeconds: 0,
       keepAliveSeconds: 75,

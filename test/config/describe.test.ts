@@ -86,5 +86,14 @@ test('every setting can be explained, and only secrets name a file variable', ()
     expect(allowed, key).not.toBe('')
     expect(example, key).not.toBe('')
   }
-  expect(keys.filter(({ secret }) => secret).map(({ key }) => key)).toEqual(['upstream.proxy'])
+  expect(keys.filter(({ secret }) => secret).map(({ key }) => key)).toEqual([
+    'upstream.apiKey',
+    'upstream.token',
+    'upstream.clientSecret',
+    'upstream.proxy',
+    'identity.apiKey',
+    'identity.token',
+    'identity.clientSecret',
+    'server.keys',
+  ])
 })

@@ -1,0 +1,30 @@
+import { parsePattern } from '../patterns.ts'
+import { type Setting, text } from './kinds.ts'
+
+/** A pattern that names images, packages or ecosystems: `image:library/*`. */
+export function scopePattern(): Setting<string> {
+  const allowed = 'patterns image:NAME, package:NAME or ecosystem:NAME, where * is any characters'
+  return text(allowed, '"image:library/*"', (value) =>
+    parsePattern(value) === null
+      ? { fault: 'does not say image:, package: or ecosystem: and then a name without spaces' }
+      : { value: value.trim() },
+  )
+}
+
+/** An identifier of the service's: opaque, but one visible word. */
+export function identifier(): Setting<string> {
+  return text('an identifier: visible characters, no spaces', '8f14e45f', (value) =>
+    /^[^\s\p{C}]{1,500}$/u.test(value.trim())
+      ? { value: value.trim() }
+      : { fault: 'is not one word of visible characters' },
+  )
+}
+
+/** The word that a vendor puts into field names and event types. */
+export function vendorName(): Setting<string> {
+  return text('a word of small letters, digits and _', 'service', (value) =>
+    /^[a-z][a-z\d_]{0,39}$/.test(value.trim())
+      ? { value: value.trim() }
+      : { fault: 'is not a word of small letters, digits and _' },
+  )
+}
