@@ -6,7 +6,7 @@ import { type Writes, openWrites } from '../store/writes.ts'
 import type { Progress } from '../sync/context.ts'
 import { type Runner, createRunner } from '../sync/runner.ts'
 import { isCronExpression } from '../sync/schedule.ts'
-import { createClient } from '../upstream/client.ts'
+import { createUpstream } from '../upstream/surfaces.ts'
 import { VERSION } from '../version.ts'
 
 /** Options that every command takes. */
@@ -69,13 +69,14 @@ export async function withRunner<T>(
   const abort = (): void => stop.abort()
   process.once('SIGINT', abort).once('SIGTERM', abort)
   const store = openWrites(config.data.dir)
-  const client = createClient({ config: config.upstream, version: VERSION, now: Date.now })
+  const upstream = createUpstream({ config, version: VERSION, now: Date.now })
   try {
+    const client = upstream.client('public')
     const deps = { config, store, client, now: Date.now, signal: stop.signal, onProgress }
     return await work(createRunner(deps), store)
   } finally {
     process.off('SIGINT', abort).off('SIGTERM', abort)
-    await client.close()
+    await upstream.close()
     store.close()
   }
 }

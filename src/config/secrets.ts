@@ -34,8 +34,9 @@ export function localKey(): Setting<string> {
 function isGuessable(key: string): boolean {
   if (new Set(key).size < 6 || /^(.{1,8}?)\1+$/.test(key)) return true
   if (key.replace(COMMON, '').length < MIN_KEY / 2) return true
-  const steps = [...key].slice(1).map((char, at) => char.charCodeAt(0) - key.charCodeAt(at))
-  return steps.filter((step) => Math.abs(step) <= 1).length > steps.length / 2
+  const codes = Array.from(Buffer.from(key, 'ascii'))
+  const near = codes.slice(1).filter((code, at) => Math.abs(code - (codes[at] ?? 0)) <= 1)
+  return near.length > key.length / 2
 }
 
 const MASK = '********'

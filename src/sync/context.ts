@@ -1,7 +1,7 @@
 import type { Config } from '../config/schema.ts'
 import type { RunFacts, RunKind, RunOutcome, SourceName } from '../store/runs.ts'
 import type { Writes } from '../store/writes.ts'
-import type { Session } from '../upstream/client.ts'
+import type { Session } from '../upstream/session.ts'
 
 /** How far a run is. `total` null: unknown. */
 export interface Progress {

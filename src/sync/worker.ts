@@ -4,7 +4,7 @@ import type { Config } from '../config/schema.ts'
 import { type ErrorCode, MirrorError, messageOf } from '../errors.ts'
 import { acquireLock } from '../store/lock.ts'
 import { type Writes, openWrites } from '../store/writes.ts'
-import { createClient } from '../upstream/client.ts'
+import { createUpstream } from '../upstream/surfaces.ts'
 import { rebuildLostArchive } from './osv-build.ts'
 import { type RunReport, type RunRequest, createRunner } from './runner.ts'
 import type { Progress } from './context.ts'
@@ -38,12 +38,12 @@ function main(port: NonNullable<typeof parentPort>): void {
   const send = (message: FromWorker): void => port.postMessage(message)
   const store = open(config.data.dir, send)
   if (store === null) return port.close()
-  const client = createClient({ config: config.upstream, version, now: Date.now })
+  const upstream = createUpstream({ config, version, now: Date.now })
   const stop = new AbortController()
   const runner = createRunner({
     config,
     store,
-    client,
+    client: upstream.client('public'),
     now: Date.now,
     signal: stop.signal,
     onProgress: (progress) => send({ type: 'progress', progress }),
@@ -61,7 +61,7 @@ function main(port: NonNullable<typeof parentPort>): void {
   const end = async (): Promise<void> => {
     stop.abort()
     await Promise.all(running)
-    await client.close()
+    await upstream.close()
     store.close()
     send({ type: 'stopped' })
     port.close()

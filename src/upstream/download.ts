@@ -1,7 +1,7 @@
 import { rename, rm } from 'node:fs/promises'
 import { MirrorError } from '../errors.ts'
 import { type Meta, isPlain, parseContentRange } from './answers.ts'
-import type { OpenAnswer, Session } from './client.ts'
+import type { OpenAnswer, Session } from './session.ts'
 import { type Part, beginAnew, isSameVersion, readPart, sizeOf } from './part.ts'
 import { type DownloadOptions, append } from './transfer.ts'
 

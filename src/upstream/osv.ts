@@ -1,6 +1,6 @@
 import { MirrorError } from '../errors.ts'
 import { type Meta, type Place, isPlain, parseContentRange } from './answers.ts'
-import type { DocumentAnswer, Session } from './client.ts'
+import type { DocumentAnswer, Session } from './session.ts'
 
 /** Paths of the OSV feed under the API root (spec section 4, "Public feeds"). */
 export const OSV_INDEX = '/external/osv/all.json'

@@ -1,4 +1,4 @@
-import { MirrorError } from '../errors.ts'
+import { MirrorError, systemCode } from '../errors.ts'
 
 /** An unusable HTTP status, with what the retry rule needs to know of it. */
 class StatusError extends MirrorError {
@@ -16,16 +16,21 @@ class StatusError extends MirrorError {
   }
 }
 
-/** The error for a status that is not an answer. `Retry-After` is read in both of its forms. */
+/**
+ * The error for a status that is not an answer. `Retry-After` is read in both of its forms; `said` is what the
+ * answer's body says of the reason, if anything.
+ */
 export function statusError(
   status: number,
   headers: Record<string, string | string[] | undefined>,
   path: string,
   now: () => number,
+  said: string | null = null,
 ): MirrorError {
   const wait = parseRetryAfter(headers['retry-after'], now)
   const asked = wait === null ? '' : `, asked to wait ${Math.ceil(wait / 1000)} s`
-  const message = `${path}: upstream answered ${status}${asked}`
+  const reason = said === null ? '' : ` (${said})`
+  const message = `${path}: upstream answered ${status}${asked}${reason}`
   if (status === 404 || status === 410) {
     return new StatusError('upstream_not_found', message, status, wait)
   }
@@ -34,17 +39,49 @@ export function statusError(
   return new StatusError('upstream_status', message, status, wait)
 }
 
-function parseRetryAfter(value: string | string[] | undefined, now: () => number): number | null {
+/** Milliseconds that a Retry-After header asks to wait, in both of its forms; null when it makes no sense. */
+export function parseRetryAfter(
+  value: string | string[] | undefined,
+  now: () => number,
+): number | null {
   if (typeof value !== 'string') return null
   if (/^\d+$/.test(value.trim())) return Number(value) * 1000
   const at = Date.parse(value)
   return Number.isNaN(at) ? null : Math.max(0, at - now())
 }
 
+/** The error for a request that was not sent, because the host's rate limit leaves no room for so long. */
+export function limitError(host: string, waitMs: number): MirrorError {
+  const message = `${host}: its rate limit is used up for another ${Math.ceil(waitMs / 1000)} s, and nothing was sent`
+  return new StatusError('upstream_status', message, 429, waitMs)
+}
+
+/** Network faults that come before the first byte of a request is sent: the service has not seen it. */
+const UNSENT = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+])
+
+/** Whether the service cannot have acted on the request: it refused to look at it (429), or it never got it. */
+export function isUnsent(error: unknown): boolean {
+  if (error instanceof StatusError) return error.status === 429
+  const cause = error instanceof MirrorError ? systemCode(error.cause) : undefined
+  return cause !== undefined && UNSENT.has(cause)
+}
+
 /** Whether trying again can help: network faults, 429 and 5xx. Never a shape, a size or a missing path. */
 export function isTransient(error: unknown): boolean {
   if (error instanceof StatusError) return error.status === 429 || error.status >= 500
   return error instanceof MirrorError && error.code === 'upstream_unreachable'
+}
+
+/** The HTTP status behind an error; null when it is none. */
+export function statusOf(error: unknown): number | null {
+  return error instanceof StatusError ? error.status : null
 }
 
 /** How long upstream asked to wait, milliseconds; null when it did not. */

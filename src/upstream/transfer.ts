@@ -2,7 +2,7 @@ import { type FileHandle, open, rm } from 'node:fs/promises'
 import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../errors.ts'
 import { networkError } from './answers.ts'
-import type { OpenAnswer, Session } from './client.ts'
+import type { OpenAnswer, Session } from './session.ts'
 
 /** Where a download goes, within which limits, and whom it tells. */
 export interface DownloadOptions {

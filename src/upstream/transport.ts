@@ -19,11 +19,22 @@ export interface Body extends AsyncIterable<Buffer> {
   dump(): Promise<unknown>
 }
 
+/** The methods that the contract has. */
+export type Method = 'GET' | 'POST' | 'DELETE'
+
+/** One HTTP request; `body` null sends none. */
+export interface RawRequest {
+  method: Method
+  url: URL
+  headers: Record<string, string>
+  body: string | null
+}
+
 /**
- * Sends requests; `get` rejects with whatever the network does, and gives every status as it is.
+ * Sends requests; `send` rejects with whatever the network does, and gives every status as it is. One for all surfaces.
  */
 export interface Transport {
-  get(url: URL, headers: Record<string, string>, signal: AbortSignal): Promise<RawAnswer>
+  send(request: RawRequest, signal: AbortSignal): Promise<RawAnswer>
   close(): Promise<void>
 }
 
@@ -34,8 +45,8 @@ export interface Transport {
 export function createTransport(config: Config['upstream']): Transport {
   const dispatcher = createDispatcher(config)
   return {
-    async get(url, headers, signal) {
-      const answer = await request(url, { dispatcher, method: 'GET', headers, signal })
+    async send({ url, ...rest }, signal) {
+      const answer = await request(url, { dispatcher, ...rest, signal })
       // Whoever reads the body gets its error; without a reader (a body dropped early) it would end the process.
       answer.body.on('error', () => undefined)
       return { status: answer.statusCode, headers: answer.headers, body: answer.body }

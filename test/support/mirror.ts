@@ -8,7 +8,7 @@ import { contentOf } from '../../src/store/gzip.ts'
 import { type Writes, openWrites } from '../../src/store/writes.ts'
 import type { Progress } from '../../src/sync/context.ts'
 import { type RunReport, type RunRequest, createRunner } from '../../src/sync/runner.ts'
-import { createClient } from '../../src/upstream/client.ts'
+import { createUpstream } from '../../src/upstream/surfaces.ts'
 
 /** Settings that make a test quick: short pauses, short deadlines. Dotted keys as environment variables. */
 export const QUICK = {
@@ -57,7 +57,8 @@ export async function createBench(options: BenchOptions = {}): Promise<Bench> {
   const now = options.now ?? Date.now
   const stop = new AbortController()
   const store = openWrites(dir)
-  const client = createClient({ config: config.upstream, version: 'test', now })
+  const upstream = createUpstream({ config, version: 'test', now })
+  const client = upstream.client('public')
   const onProgress = options.onProgress ?? ((): void => undefined)
   const runner = createRunner({ config, store, client, now, signal: stop.signal, onProgress })
   return {
@@ -78,7 +79,7 @@ export async function createBench(options: BenchOptions = {}): Promise<Bench> {
     },
     abort: () => stop.abort(),
     async close() {
-      await client.close()
+      await upstream.close()
       store.close()
       await sandbox.close()
       if (options.dir === undefined) rmSync(dir, { recursive: true, force: true })

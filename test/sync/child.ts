@@ -3,7 +3,7 @@ import { MirrorError, systemCode } from '../../src/errors.ts'
 import { openWrites } from '../../src/store/writes.ts'
 import type { RunKind } from '../../src/store/runs.ts'
 import { createRunner } from '../../src/sync/runner.ts'
-import { createClient } from '../../src/upstream/client.ts'
+import { createUpstream } from '../../src/upstream/surfaces.ts'
 
 /**
  * A process that does one run and can be killed in the middle of it: node child.ts [kind] [full]. Settings come from
@@ -15,11 +15,11 @@ const [kind = 'sync', how = ''] = process.argv.slice(2)
 try {
   const { config } = loadConfig({ env: process.env, cwd: process.cwd(), requireUpstream: true })
   const store = openWrites(config.data.dir)
-  const client = createClient({ config: config.upstream, version: 'test', now: Date.now })
+  const upstream = createUpstream({ config, version: 'test', now: Date.now })
   const runner = createRunner({
     config,
     store,
-    client,
+    client: upstream.client('public'),
     now: Date.now,
     signal: new AbortController().signal,
     onProgress: ({ phase }) => say(phase),
@@ -33,7 +33,7 @@ try {
     full,
   })
   say(`ended ${report.state} ${report.code ?? ''}`)
-  await client.close()
+  await upstream.close()
   store.close()
   say('closed')
 } catch (error) {

@@ -1,8 +1,8 @@
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { createClient } from '../../src/upstream/client.ts'
 import { PATCH_FEED, fetchFeed } from '../../src/upstream/feeds.ts'
 import { OSV_INDEX, fetchIndex, fetchRecord, recordPath } from '../../src/upstream/osv.ts'
+import { createUpstream } from '../../src/upstream/surfaces.ts'
 import { createOrigin } from '../support/origin.ts'
 import { MAX, connect, refusal, sandbox } from './sessions.ts'
 
@@ -95,9 +95,10 @@ describe('a document', () => {
   })
 
   test('cannot be asked for while the service is not named', () => {
-    const { config } = connect('http://127.0.0.1:9')
-    const unset = { config: { ...config, apiRoot: null }, version: '1', now: Date.now }
-    expect(() => createClient(unset)).toThrow('upstream.apiRoot is not set')
+    const { settings } = connect('http://127.0.0.1:9')
+    const config = { ...settings, upstream: { ...settings.upstream, apiRoot: null } }
+    const service = createUpstream({ config, version: '1', now: Date.now })
+    expect(() => service.client('public')).toThrow('upstream.apiRoot is not set')
   })
 })
 
@@ -420,8 +421,9 @@ describe('the abort signal', () => {
 describe('two sessions of one client', () => {
   test('count their own costs and stop on their own signals', async () => {
     const service = await sandbox()
-    const { config } = connect(service.url)
-    const client = createClient({ config, version: '1', now: Date.now })
+    const { settings } = connect(service.url)
+    const upstream = createUpstream({ config: settings, version: '1', now: Date.now })
+    const client = upstream.client('public')
     const stop = new AbortController()
     const [one, two] = [client.open(stop.signal), client.open(new AbortController().signal)]
     await fetchIndex(one, null, MAX)
@@ -429,7 +431,7 @@ describe('two sessions of one client', () => {
     await expect(fetchIndex(one, null, MAX)).rejects.toMatchObject({ name: 'AbortError' })
     await fetchIndex(two, null, MAX)
     expect(two.cost.requests).toBe(1)
-    await client.close()
+    await upstream.close()
     await refusal('upstream_unreachable', fetchIndex(two, null, MAX))
   })
 })

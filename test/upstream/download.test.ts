@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'no
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { MirrorError } from '../../src/errors.ts'
-import type { Session } from '../../src/upstream/client.ts'
+import type { Session } from '../../src/upstream/session.ts'
 import { downloadFile } from '../../src/upstream/download.ts'
 import { OSV_ARCHIVE } from '../../src/upstream/osv.ts'
 import type { DownloadOptions } from '../../src/upstream/transfer.ts'

@@ -6,13 +6,15 @@ import { loadConfig } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/schema.ts'
 import { type ErrorCode, MirrorError } from '../../src/errors.ts'
 import { type Sandbox, type SandboxOptions, createSandbox } from '../../src/sandbox/server.ts'
-import { type Session, createClient } from '../../src/upstream/client.ts'
+import type { Session } from '../../src/upstream/session.ts'
+import { createUpstream } from '../../src/upstream/surfaces.ts'
 import { QUICK } from '../support/mirror.ts'
 
 /** A session with the service at a URL, its settings, and the switch that ends it. */
 export interface Connection {
   session: Session
   config: Config['upstream']
+  settings: Config
   stop: AbortController
 }
 
@@ -34,10 +36,11 @@ export function connect(
     ...(Object.fromEntries(named) as Record<string, string>),
   }
   const { config } = loadConfig({ env, cwd: tmpdir(), requireUpstream: true })
-  const client = createClient({ config: config.upstream, version: '1.2.3', now })
-  onTestFinished(() => client.close())
+  const service = createUpstream({ config, version: '1.2.3', now })
+  onTestFinished(() => service.close())
   const stop = new AbortController()
-  return { session: client.open(stop.signal), config: config.upstream, stop }
+  const session = service.client('public').open(stop.signal)
+  return { session, config: config.upstream, settings: config, stop }
 }
 
 /** A sandbox that is closed when the test ends; forty records unless told otherwise. */

@@ -1,0 +1,123 @@
+import type { Config } from '../config/schema.ts'
+import { MirrorError } from '../errors.ts'
+import { discard, networkError } from './answers.ts'
+import type { Authorization } from './auth.ts'
+import type { Limiter } from './limiter.ts'
+import type { Priority } from './quota.ts'
+import { originOf } from './redirects.ts'
+import type { Delay } from './retrying.ts'
+import { readSaid } from './said.ts'
+import type { RawAnswer, RawRequest, Transport } from './transport.ts'
+
+/** One surface of the service, and all that its requests have in common. */
+export interface Wire {
+  config: Config['upstream']
+  transport: Transport
+  /** What messages call it: `remediation surface`. */
+  title: string
+  /** The setting that names its root, for messages. */
+  setting: string
+  authorization: Authorization | null
+  /** Takes secrets out of what answers say; null where requests carry none. */
+  scrub: ((text: string) => string) | null
+  limiter: Limiter | null
+  userAgent: string
+  now: () => number
+  delay: Delay
+}
+
+/** One run's requests: its signal, its place in the queue, what it cost, and whether its credential was refused. */
+export interface Run {
+  signal: AbortSignal
+  priority: Priority
+  cost: { requests: number; bytes: number; retries: number }
+  refused: MirrorError | null
+}
+
+/**
+ * Sends one request when the limiter gives leave and with the credential, if there is one. `deadline` begins when the
+ * first of its attempts is sent. Throws `upstream_unreachable`, and `upstream_auth` for a refused credential; once
+ * refused, it does so for the rest of the run without asking again.
+ */
+export async function exchange(
+  wire: Wire,
+  run: Run,
+  request: RawRequest,
+  deadline: () => AbortSignal,
+): Promise<RawAnswer> {
+  const { authorization } = wire
+  if (authorization === null) return send(wire, run, request, deadline)
+  if (run.refused !== null) throw run.refused
+  try {
+    return await withCredential(wire, run, request, deadline, authorization)
+  } catch (error) {
+    if (error instanceof MirrorError && error.code === 'upstream_auth') run.refused ??= error
+    throw error
+  }
+}
+
+async function withCredential(
+  wire: Wire,
+  run: Run,
+  request: RawRequest,
+  deadline: () => AbortSignal,
+  authorization: Authorization,
+): Promise<RawAnswer> {
+  const signed = (header: string): RawRequest => ({
+    ...request,
+    headers: { ...request.headers, authorization: header },
+  })
+  const first = await authorization.header(run.signal)
+  let answer = await send(wire, run, signed(first), deadline)
+  if (answer.status === 401) {
+    const second = await authorization.renew(first, run.signal)
+    if (second !== null) {
+      await discard(answer.body)
+      answer = await send(wire, run, signed(second), deadline)
+    }
+  }
+  if (answer.status !== 401 && answer.status !== 403) return answer
+  const said = await readSaid(answer.body)
+  throw refusal(wire, authorization, request, answer.status, said)
+}
+
+/** Names the credential, the surface and what to look at: whoever reads it did not see the request. */
+function refusal(
+  { title }: Wire,
+  authorization: Authorization,
+  { method, url }: RawRequest,
+  status: 401 | 403,
+  said: string | null,
+): MirrorError {
+  const { name } = authorization
+  const place = `the ${title} at ${originOf(url)} (${method} ${url.pathname})`
+  const reason = said === null ? '' : ` It said: ${authorization.scrub(said)}.`
+  const message =
+    status === 401
+      ? `${name} was refused by ${place}: 401.${reason} Check that it is complete, meant for this service, ` +
+        'neither expired nor deleted; "patchmirror config" shows where it was read from.'
+      : `${name} is not allowed this by ${place}: 403.${reason} Check the role and the organization of the ` +
+        'account that it belongs to.'
+  return new MirrorError('upstream_auth', message)
+}
+
+async function send(
+  { limiter, transport, userAgent, config }: Wire,
+  { signal, priority, cost }: Run,
+  request: RawRequest,
+  deadline: () => AbortSignal,
+): Promise<RawAnswer> {
+  const turn = (await limiter?.acquire(signal, priority)) ?? null
+  cost.requests++
+  const headers = { 'user-agent': userAgent, ...request.headers }
+  try {
+    const ends = AbortSignal.any([signal, deadline()])
+    const answer = await transport.send({ ...request, headers }, ends)
+    turn?.answered(answer)
+    return answer
+  } catch (error) {
+    turn?.failed()
+    const { url } = request
+    throw networkError(error, `${originOf(url)}${url.pathname}`, config.requestTimeoutMs)
+  }
+}

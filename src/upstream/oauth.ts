@@ -1,0 +1,131 @@
+import { MirrorError, messageOf } from '../errors.ts'
+import { type Authorization, scrub } from './auth.ts'
+import { statusOf } from './retries.ts'
+import type { Session } from './session.ts'
+
+/** OAuth client credentials, and the section of the settings that they come from. */
+export interface ClientCredentials {
+  section: 'upstream' | 'identity'
+  clientId: string
+  clientSecret: string
+  audience: string
+}
+
+/** A token, and when to ask for the next one, unix milliseconds; null: when this one is refused. */
+interface Token {
+  value: string
+  renewAt: number | null
+}
+
+const TOKEN_PATH = '/oauth/token'
+const MAX_BYTES = 1_000_000
+/** A token is renewed this long before it expires, or after nine tenths of a short life. */
+const MARGIN_MS = 60_000
+
+/**
+ * Tokens by the client credentials grant (spec section 4, "Identity surface"): asked for when first needed, kept until
+ * shortly before they expire. There is one renewal at a time, and whoever needs a token meanwhile waits for it.
+ * `session` is one with the token endpoint, and outlives the runs that wait.
+ */
+export function clientCredentials(
+  settings: ClientCredentials,
+  session: Session,
+  now: () => number,
+): Authorization {
+  const { section, clientSecret } = settings
+  let token: Token | null = null
+  let renewal: Promise<Token> | null = null
+
+  const renew = (): Promise<Token> => {
+    renewal ??= fetchToken(settings, session, now)
+      .then((fresh) => (token = fresh))
+      .finally(() => (renewal = null))
+    return renewal
+  }
+  const usable = (): Token | null =>
+    token !== null && (token.renewAt === null || now() < token.renewAt) ? token : null
+  const headerOf = ({ value }: Token): string => `Bearer ${value}`
+
+  return {
+    name: `${section}.clientId with ${section}.clientSecret`,
+    header: async (signal) => headerOf(usable() ?? (await unless(signal, renew()))),
+    async renew(refused, signal) {
+      const held = usable()
+      if (held !== null && headerOf(held) !== refused) return headerOf(held) // renewed meanwhile
+      return headerOf(await unless(signal, renew()))
+    },
+    scrub: (text) => scrub(text, [clientSecret, ...(token === null ? [] : [token.value])]),
+  }
+}
+
+/** What `work` gives, or the signal's reason if that comes first; the work goes on for the others who wait. */
+async function unless<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  signal.throwIfAborted()
+  const { promise, reject } = Promise.withResolvers<never>()
+  const stop = (): void => reject(signal.reason as Error)
+  signal.addEventListener('abort', stop, { once: true })
+  try {
+    return await Promise.race([work, promise])
+  } finally {
+    signal.removeEventListener('abort', stop)
+  }
+}
+
+async function fetchToken(
+  { section, clientId, clientSecret, audience }: ClientCredentials,
+  session: Session,
+  now: () => number,
+): Promise<Token> {
+  const asked = now()
+  const json = {
+    client_id: clientId,
+    client_secret: clientSecret,
+    audience,
+    grant_type: 'client_credentials',
+  }
+  try {
+    const request = { method: 'POST', path: TOKEN_PATH, json, idempotent: true } as const
+    const { body } = await session.request({ ...request, maxBytes: MAX_BYTES })
+    return parseToken(body, asked, section)
+  } catch (error) {
+    const status = statusOf(error)
+    if (status === null || ![400, 401, 403].includes(status)) throw error
+    throw new MirrorError(
+      'upstream_auth',
+      `${section}.clientId with ${section}.clientSecret got no token at ${section}.authUrl: ${messageOf(error)}. ` +
+        `Check both, and ${section}.audience, which was ${audience}.`,
+      { cause: error },
+    )
+  }
+}
+
+/** Reads a token answer (RFC 6749, section 5.1). What it holds is never quoted. */
+function parseToken(body: Buffer, asked: number, section: string): Token {
+  const unusable = (why: string): MirrorError =>
+    new MirrorError(
+      'upstream_shape',
+      `${TOKEN_PATH}: the answer ${why}; check that ${section}.authUrl is the token endpoint's host`,
+    )
+  let answer: unknown
+  try {
+    answer = JSON.parse(body.toString())
+  } catch {
+    throw unusable('is not JSON')
+  }
+  if (typeof answer !== 'object' || answer === null) throw unusable('is not a JSON object')
+  const fields = answer as Readonly<Record<string, unknown>>
+  const value = fields['access_token']
+  if (typeof value !== 'string' || !/^[\x21-\x7e]+$/.test(value))
+    throw unusable('has no usable access_token')
+  const type = fields['token_type'] ?? 'Bearer'
+  if (typeof type !== 'string' || type.toLowerCase() !== 'bearer')
+    throw unusable('is for another type of token than Bearer')
+  const seconds = Number(fields['expires_in'] ?? Number.NaN)
+  if (fields['expires_in'] !== undefined && !(seconds > 0))
+    throw unusable('has an expires_in that is no number of seconds')
+  const life = seconds * 1000
+  return {
+    value,
+    renewAt: Number.isNaN(life) ? null : asked + life - Math.min(MARGIN_MS, life / 10),
+  }
+}

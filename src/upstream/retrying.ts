@@ -1,0 +1,45 @@
+import type { Config } from '../config/schema.ts'
+import { isTransient, retryAfterMs } from './retries.ts'
+
+/** Waits, unless the signal ends it: an argument, so that tests of pauses are exact. */
+export type Delay = (ms: number, signal: AbortSignal) => Promise<void>
+
+/** Calls `attempt` until it succeeds or the rule says no more. `madeProgress` counts the attempts anew. */
+export type Retrying = <T>(
+  attempt: () => Promise<T>,
+  madeProgress?: (error: unknown) => boolean,
+) => Promise<T>
+
+/** The retry rule: `retries` attempts after the first, counted anew after progress; the pause grows, the signal ends it. */
+export function createRetrying(
+  config: Config['upstream'],
+  signal: AbortSignal,
+  delay: Delay,
+  cost: { retries: number },
+  mayRepeat: (error: unknown) => boolean = isTransient,
+): Retrying {
+  return async (attempt, madeProgress = () => false) => {
+    for (let failures = 0; ;) {
+      try {
+        return await attempt()
+      } catch (error) {
+        signal.throwIfAborted()
+        if (!isTransient(error) || !mayRepeat(error)) throw error
+        failures = madeProgress(error) ? 1 : failures + 1
+        if (failures > config.retries) throw error
+        const wait = pause(config, failures, error)
+        cost.retries++
+        await delay(wait, signal)
+      }
+    }
+  }
+}
+
+function pause(config: Config['upstream'], failures: number, error: unknown): number {
+  const ceiling = Math.min(config.retryMaxMs, config.retryMinMs * 2 ** (failures - 1))
+  const jittered = ceiling / 2 + Math.random() * (ceiling / 2)
+  const asked = retryAfterMs(error)
+  if (asked === null) return jittered
+  if (asked <= config.retryAfterMaxSeconds * 1000) return asked + Math.random() * config.retryMinMs
+  throw error
+}

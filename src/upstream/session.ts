@@ -1,0 +1,188 @@
+import { MirrorError } from '../errors.ts'
+import { type Meta, decode, discard, metaOf, readBody } from './answers.ts'
+import { type Run, type Wire, exchange } from './exchange.ts'
+import { redirected } from './redirects.ts'
+import { isUnsent, statusError } from './retries.ts'
+import { type Retrying, createRetrying } from './retrying.ts'
+import { readSaid } from './said.ts'
+import type { Method, RawAnswer, RawRequest } from './transport.ts'
+
+export type DocumentAnswer =
+  /** `gzip`: the body as it came over the wire, when it came as gzip. */
+  { status: 200 | 206; body: Buffer; gzip: Buffer | null; meta: Meta } | { status: 304; meta: Meta }
+
+/** How a document is to be asked for. */
+export interface FetchOptions {
+  /** Cap on the decoded body, bytes. */
+  maxBytes: number
+  /** Send conditional headers for what is held. */
+  held?: { etag: string | null; lastModified: string | null } | null
+  headers?: Record<string, string>
+  /** Ask for gzip. Off for ranges and archives. */
+  gzip?: boolean
+}
+
+/** A request of the API client: what it sends, and whether sending it twice does what sending it once does. */
+export interface ApiRequest {
+  method: Method
+  path: string
+  /** Sent as JSON; undefined sends no body. */
+  json?: unknown
+  /** GET and DELETE are; a POST only where it is said. */
+  idempotent?: boolean
+  /** Cap on the body, bytes. */
+  maxBytes: number
+}
+
+/** An answer whose body is still to be read. Read it to its end, or destroy it. */
+export interface OpenAnswer {
+  status: number
+  meta: Meta
+  body: RawAnswer['body']
+}
+
+/** What a run cost so far: requests sent, body bytes received, attempts repeated. */
+export interface Cost {
+  requests: number
+  bytes: number
+  retries: number
+}
+
+/** One run's view of a surface: counts what it costs; stops at its signal, and when its credential was refused. */
+export interface Session {
+  /** Fetches a whole document with retries. Throws `upstream_*` errors; never returns a partial body. */
+  fetchDocument(path: string, options: FetchOptions): Promise<DocumentAnswer>
+  /** One attempt at a GET whose body the caller reads. Throws on anything but 2xx, 304 and 416. */
+  openBody(
+    path: string,
+    headers: Record<string, string>,
+    deadline: AbortSignal,
+  ): Promise<OpenAnswer>
+  /** Sends a request of the API with retries, as far as they are safe. Any 2xx is an answer. Throws `upstream_*`. */
+  request(request: ApiRequest): Promise<{ status: number; body: Buffer; meta: Meta }>
+  /** Calls `attempt` until it succeeds, within the retry rule: network faults, 429 and 5xx only. */
+  retrying: Retrying
+  /** Counts body bytes that the caller read itself. */
+  countBytes(bytes: number): void
+  readonly cost: Readonly<Cost>
+  readonly signal: AbortSignal
+}
+
+const MAX_REDIRECTS = 5
+
+/** A session with the surface at `root`, for one run. */
+export function createSession(wire: Wire, root: string, run: Run): Session {
+  const { config, now } = wire
+  const { cost, signal } = run
+  const countBytes = (bytes: number): void => void (cost.bytes += bytes)
+  const retrying = createRetrying(config, signal, wire.delay, cost)
+  const limits = { deadlineMs: config.requestTimeoutMs, count: countBytes }
+  const deadlineOf = (): (() => AbortSignal) => once(() => AbortSignal.timeout(limits.deadlineMs))
+
+  const fetchOnce = async (path: string, options: FetchOptions): Promise<DocumentAnswer> => {
+    const headers = requestHeaders(options)
+    const { status, meta, body } = await follow(wire, run, get(root, path, headers), deadlineOf())
+    if (status === 304) {
+      await discard(body)
+      if (isConditional(headers)) return { status, meta }
+      throw statusError(status, {}, path, now)
+    }
+    const raw = await readBody(body, meta, { path, ...options, ...limits })
+    // A part is no answer to whoever asked for the whole, nor is any other 2xx.
+    const good = status === 200 || (status === 206 && 'range' in headers)
+    if (!good) throw statusError(status, {}, path, now)
+    const gzip = meta.contentEncoding === 'gzip' ? raw : null
+    return { status, meta, body: decode(raw, meta, options.maxBytes, path), gzip }
+  }
+
+  const request: Session['request'] = async (asked) => {
+    const { path, maxBytes } = asked
+    const idempotent = asked.idempotent ?? asked.method !== 'POST'
+    const mayRepeat = (error: unknown): boolean => idempotent || isUnsent(error)
+    const again = createRetrying(config, signal, wire.delay, cost, mayRepeat)
+    return again(async () => {
+      const { status, meta, body } = await follow(wire, run, post(root, asked), deadlineOf())
+      if (status >= 300) throw statusError(status, {}, path, now)
+      const raw = await readBody(body, meta, { path, maxBytes, ...limits })
+      return { status, meta, body: decode(raw, meta, maxBytes, path) }
+    })
+  }
+
+  return {
+    cost,
+    signal,
+    openBody: (path, headers, deadline) =>
+      follow(wire, run, get(root, path, headers), () => deadline),
+    request,
+    retrying,
+    countBytes,
+    fetchDocument: (path, options) => retrying(() => fetchOnce(path, options)),
+  }
+}
+
+function once<T>(make: () => T): () => T {
+  let made: T | null = null
+  return () => (made ??= make())
+}
+
+function get(root: string, path: string, headers: Record<string, string>): RawRequest {
+  return { method: 'GET', url: new URL(root + path), headers, body: null }
+}
+
+function post(root: string, { method, path, json }: ApiRequest): RawRequest {
+  const body = json === undefined ? null : JSON.stringify(json)
+  const headers: Record<string, string> = { accept: 'application/json', 'accept-encoding': 'gzip' }
+  if (body !== null) headers['content-type'] = 'application/json'
+  return { method, url: new URL(root + path), headers, body }
+}
+
+/** Sends a request and follows its redirects, all within one deadline. Throws on anything but 2xx, 304 and 416. */
+async function follow(
+  wire: Wire,
+  run: Run,
+  first: RawRequest,
+  deadline: () => AbortSignal,
+): Promise<OpenAnswer> {
+  let request = first
+  for (let hop = 0; ; hop++) {
+    const answer = await exchange(wire, run, request, deadline)
+    const { status, headers, body } = answer
+    if (status < 300 || status === 304 || status === 416)
+      return { status, meta: metaOf(answer, wire.now), body }
+    const location = headers['location']
+    const { pathname } = request.url
+    if (status >= 400 || typeof location !== 'string') {
+      throw statusError(status, headers, pathname, wire.now, await saidBy(wire, body))
+    }
+    await discard(body)
+    // A 301 or 302 would turn a POST into a GET, and a change into nothing.
+    if (request.method !== 'GET' && status !== 307 && status !== 308)
+      throw statusError(status, {}, pathname, wire.now)
+    if (hop === MAX_REDIRECTS)
+      throw new MirrorError('upstream_status', `${first.url.pathname}: too many redirects`)
+    const url = redirected(request.url, location, wire.setting, wire.scrub !== null)
+    request = { ...request, url }
+  }
+}
+
+/** The public feeds' servers have nothing to say to us; the API's refusals name the reason. */
+async function saidBy({ scrub }: Wire, body: RawAnswer['body']): Promise<string | null> {
+  if (scrub === null) return discard(body).then(() => null)
+  const said = await readSaid(body)
+  return said === null ? null : scrub(said)
+}
+
+function requestHeaders(options: FetchOptions): Record<string, string> {
+  const headers: Record<string, string> = { accept: 'application/json', ...options.headers }
+  headers['accept-encoding'] = options.gzip === true ? 'gzip' : 'identity'
+  const held = options.held ?? null
+  if (held === null) return headers
+  if (held.etag !== null) headers['if-none-match'] = held.etag
+  else if (held.lastModified !== null) headers['if-modified-since'] = held.lastModified
+  return headers
+}
+
+/** "Unchanged" is no answer to whoever asked without a condition. */
+function isConditional(headers: Record<string, string>): boolean {
+  return 'if-none-match' in headers || 'if-modified-since' in headers
+}

@@ -1,0 +1,162 @@
+import type { Config } from '../config/schema.ts'
+import { MirrorError } from '../errors.ts'
+import { type Authorization, basicKey, bearer } from './auth.ts'
+import { type Client, type ClientDeps, createClient, realDelay } from './client.ts'
+import { type Limiter, createLimiter } from './limiter.ts'
+import { clientCredentials } from './oauth.ts'
+import type { Delay } from './retrying.ts'
+import { createTransport } from './transport.ts'
+
+/**
+ * The parts of the service, each with its root and its credential: the public feeds, `/v1` and `/v3` of the
+ * remediation API, the package catalog, the identity API, and documents behind pre-signed URLs.
+ */
+export type SurfaceName = 'public' | 'remediation' | 'settings' | 'catalog' | 'identity'
+
+/** The whole service: one client for each surface, one transport for all, one limiter for each host. */
+export interface Upstream {
+  /** The client of a surface. Throws `config` naming the setting that lacks, for the root or for the credential. */
+  client(surface: SurfaceName): Client
+  /** Whether the settings name the surface and the credential that it needs. */
+  has(surface: SurfaceName): boolean
+  /** The limiter of a host, for requests that go elsewhere (pre-signed URLs). */
+  limiter(url: string): Limiter
+  /** Drops every connection; requests in flight end as unreachable. */
+  close(): Promise<void>
+}
+
+/** What the way to the service is made from. */
+export interface UpstreamDeps {
+  config: Config
+  version: string
+  now: () => number
+  delay?: Delay
+}
+
+/** Requests a minute that each tier of the identity surface allows (spec section 8). */
+const TIERS = { free: 100, standard: 1000, enterprise: 10_000 } as const
+
+/** Wires the surfaces together. Nothing is sent, and nothing refused, before a surface is asked for. */
+export function createUpstream(deps: UpstreamDeps): Upstream {
+  const { config, version, now, delay = realDelay } = deps
+  const transport = createTransport(config.upstream)
+  const closing = new AbortController()
+  const limiter = keep((host: string) => {
+    const { apiUrl, tier } = config.identity
+    const perMinute = apiUrl !== null && new URL(apiUrl).host === host ? TIERS[tier] : null
+    const maxWaitMs = Math.max(60_000, config.upstream.retryAfterMaxSeconds * 1000)
+    return createLimiter({ host, perMinute, maxWaitMs, now, delay })
+  })
+  const limiterOf = (url: string): Limiter => limiter(new URL(url).host)
+  const base = { config: config.upstream, transport, version, now, delay }
+  const tokens: TokenClient = (authUrl, more) => {
+    const limited = { authorization: null, limiter: limiterOf(authUrl), title: 'token endpoint' }
+    const client = createClient({ ...base, ...limited, root: authUrl, ...more })
+    return client.open(closing.signal, 'ops')
+  }
+  const credential = keep((kind: Kind) => createAuthorization(config, kind, tokens, now))
+  const client = keep((surface: SurfaceName) => {
+    const { root, setting, title, kind, free } = describe(config, surface)
+    if (root === null) throw new MirrorError('config', `${setting} is not set`)
+    const authorization = kind === null ? null : credential(kind)
+    if (authorization === null && !free) throw missing(kind ?? 'upstream', title)
+    const own = { root, setting, title, authorization, limiter: limiterOf(root) }
+    return createClient({ ...base, ...own })
+  })
+  return {
+    client,
+    has(surface) {
+      const { root, kind, free } = describe(config, surface)
+      return root !== null && (free || (kind !== null && credential(kind) !== null))
+    },
+    limiter: limiterOf,
+    async close() {
+      closing.abort()
+      await transport.close()
+    },
+  }
+}
+
+/** Which credential: `settings` is upstream's in the form that the webhook settings take. */
+type Kind = 'upstream' | 'settings' | 'identity'
+
+interface Surface {
+  root: string | null
+  setting: string
+  title: string
+  kind: Kind | null
+  /** Whether it answers without a credential. */
+  free: boolean
+}
+
+function describe({ upstream, identity, catalog }: Config, surface: SurfaceName): Surface {
+  const { apiRoot, catalogUrl } = upstream
+  const below = (path: string): string | null => (apiRoot === null ? null : apiRoot + path)
+  const api = { setting: 'upstream.apiRoot', free: false }
+  switch (surface) {
+    case 'public':
+      return { ...api, root: apiRoot, title: 'public feeds', kind: null, free: true }
+    case 'remediation':
+      return { ...api, root: below('/v1'), title: 'remediation surface', kind: 'upstream' }
+    case 'settings':
+      return { ...api, root: below('/v3'), title: 'webhook settings', kind: 'settings' }
+    case 'catalog': {
+      const kind = catalog.sendCredential ? 'upstream' : null
+      const setting = 'upstream.catalogUrl'
+      return { root: catalogUrl, setting, title: 'package catalog', kind, free: kind === null }
+    }
+    case 'identity': {
+      const setting = 'identity.apiUrl'
+      const title = 'identity surface'
+      return { root: identity.apiUrl, setting, title, kind: 'identity', free: false }
+    }
+  }
+}
+
+type TokenClient = (
+  authUrl: string,
+  more: Pick<ClientDeps, 'setting' | 'scrub'>,
+) => ReturnType<Client['open']>
+
+/** The credential that the settings give for a surface; null when there is none. At most one is set (see `config`). */
+function createAuthorization(
+  config: Config,
+  kind: Kind,
+  tokens: TokenClient,
+  now: () => number,
+): Authorization | null {
+  const section = kind === 'identity' ? 'identity' : 'upstream'
+  const { apiKey, token, clientId, clientSecret, authUrl, audience } = config[section]
+  if (apiKey !== null)
+    return kind === 'identity'
+      ? bearer('identity.apiKey', apiKey)
+      : basicKey('upstream.apiKey', apiKey)
+  if (token !== null) return bearer(`${section}.token`, token, kind === 'settings')
+  const meant = audience ?? config.identity.apiUrl
+  if (clientId === null || clientSecret === null || authUrl === null || meant === null) return null
+  const scrub = (text: string): string => text.replaceAll(clientSecret, '********')
+  const session = tokens(authUrl, { setting: `${section}.authUrl`, scrub })
+  return clientCredentials({ section, clientId, clientSecret, audience: meant }, session, now)
+}
+
+function missing(kind: Kind, title: string): MirrorError {
+  const section = kind === 'identity' ? 'identity' : 'upstream'
+  const env = `PATCHMIRROR_${section.toUpperCase()}`
+  return new MirrorError(
+    'config',
+    `the ${title} needs a credential, and none is set: give ${section}.apiKey (${env}_API_KEY or ${env}_API_KEY_FILE), ` +
+      `${section}.token, or ${section}.clientId with clientSecret and authUrl`,
+  )
+}
+
+/** Makes a thing once for each name. */
+function keep<Name extends string, Thing>(make: (name: Name) => Thing): (name: Name) => Thing {
+  const made = new Map<Name, Thing>()
+  return (name) => {
+    const held = made.get(name)
+    if (held !== undefined) return held
+    const fresh = make(name)
+    made.set(name, fresh)
+    return fresh
+  }
+}
