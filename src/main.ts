@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 import { Command, CommanderError } from 'commander'
 import { AFTER, DESCRIPTION } from './commands/manual.ts'
-import type { GlobalOptions } from './commands/setup.ts'
+import { addLocalKeys, addService } from './commands/service-verbs.ts'
+import { type Add, type Flag, adder, finish, global } from './commands/verbs.ts'
 import { MirrorError, exitCode, messageOf } from './errors.ts'
 import { VERSION } from './version.ts'
 
@@ -18,8 +19,7 @@ function createProgram(): Command {
     .showHelpAfterError('(run "patchmirror --help" for the commands)')
     .exitOverride()
   const json = ['--json', 'print JSON'] as const
-  const add = (name: string, description: string): Command =>
-    program.command(name).description(description).exitOverride()
+  const add = adder(program)
 
   // Each command's code is loaded when it is called, so that --help does not wait for the database or the network.
   add('serve', 'run the daemon: sync on schedule, serve the mirror').action(
@@ -28,7 +28,7 @@ function createProgram(): Command {
       await finish(serveCommand(global(command)))
     },
   )
-  add('sync [source...]', 'sync now: feeds, osv, or all')
+  add('sync [source...]', 'sync now: feeds, osv, catalog, identity, or all')
     .option('--full', 'trust nothing that is known: fetch and compare everything')
     .option('--reconcile', 'find changes that the index does not announce (osv)')
     .option('--dry-run', 'say what would change, store nothing')
@@ -63,13 +63,12 @@ function createProgram(): Command {
     },
   )
   addUpkeep(add, json)
-  addKeys(add, json)
+  addLocalKeys(add, json)
+  addService(add, json)
   return program
 }
 
-type Add = (name: string, description: string) => Command
-
-function addUpkeep(add: Add, json: readonly [string, string]): void {
+function addUpkeep(add: Add, json: Flag): void {
   add('verify', 'check every stored byte against its digest')
     .option('--repair', 'fetch what is damaged again')
     .option(...json)
@@ -89,40 +88,6 @@ function addUpkeep(add: Add, json: readonly [string, string]): void {
       const { healthCommand } = await import('./commands/health.ts')
       await finish(healthCommand(global(command)))
     })
-}
-
-function addKeys(add: Add, json: readonly [string, string]): void {
-  const keys = add('keys', 'local keys: who may read the private paths of this mirror')
-  const addKey = (name: string, description: string): Command =>
-    keys.command(name).description(description).exitOverride()
-  addKey('create', 'make a key and show it, once')
-    .option('--name <name>', 'whose it is, for the list and the log')
-    .option('--out <file>', 'write it to a new file that only you may read, instead')
-    .action(async (_, command: Command) => {
-      const { createKeyCommand } = await import('./commands/keys.ts')
-      await finish(createKeyCommand(global(command)))
-    })
-  addKey('list', 'every key ever made, without the keys themselves')
-    .option(...json)
-    .action(async (_, command: Command) => {
-      const { listKeysCommand } = await import('./commands/keys.ts')
-      await finish(listKeysCommand(global(command)))
-    })
-  addKey('revoke <id>', 'make a key worthless, at once').action(
-    async (id: string, _, command: Command) => {
-      const { revokeKeyCommand } = await import('./commands/keys.ts')
-      await finish(revokeKeyCommand(id, global(command)))
-    },
-  )
-}
-
-/** The command's own options and the global ones; each command names the ones it reads. */
-function global(command: Command): GlobalOptions & Record<string, never> {
-  return command.optsWithGlobals()
-}
-
-async function finish(work: number | Promise<number>): Promise<void> {
-  process.exitCode = await work
 }
 
 try {

@@ -8,7 +8,8 @@ export const DESCRIPTION =
 export const AFTER = `
 EXIT STATUS
   0   complete: what is held is what upstream has, proven
-  1   failed: nothing was changed, the last good snapshot keeps serving
+  1   failed: nothing was changed, the last good snapshot keeps serving; for commands that ask the
+      service: it refused, or a webhook test was not delivered
   2   usage or settings are wrong, or the data folder is taken
   3   partial: published, but something that upstream lists could not be had
   4   quarantined: too much would be removed; see "patchmirror runs", then approve or reject
@@ -16,7 +17,7 @@ EXIT STATUS
 SETTINGS
   config/default.yaml names every setting with its reason. A file given by --config or
   PATCHMIRROR_CONFIG comes over it, the environment over both: upstream.apiRoot is
-  PATCHMIRROR_UPSTREAM_API_ROOT. Secrets are also read from files: PATCHMIRROR_UPSTREAM_PROXY_FILE.
+  PATCHMIRROR_UPSTREAM_API_ROOT. Secrets are also read from files: PATCHMIRROR_UPSTREAM_API_KEY_FILE.
   "patchmirror config" shows what is in force.
 
 FILES
@@ -30,4 +31,5 @@ EXAMPLES
   patchmirror status
   patchmirror runs 42 && patchmirror approve 42
   patchmirror keys create --name ci --out ci.key
+  patchmirror api-keys create mirror --role readonly --out /run/secrets/patchmirror-api-key
 `

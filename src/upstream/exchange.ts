@@ -5,6 +5,7 @@ import type { Authorization } from './auth.ts'
 import type { Limiter } from './limiter.ts'
 import type { Priority } from './quota.ts'
 import { originOf } from './redirects.ts'
+import { parseRetryAfter, statusError } from './retries.ts'
 import type { Delay } from './retrying.ts'
 import { readSaid } from './said.ts'
 import type { RawAnswer, RawRequest, Transport } from './transport.ts'
@@ -26,7 +27,7 @@ export interface Wire {
   delay: Delay
 }
 
-/** One run's requests: its signal, its place in the queue, what it cost, and whether its credential was refused. */
+/** One run's requests: its signal, its place in the queue, what it cost, and the refusal that ended it. */
 export interface Run {
   signal: AbortSignal
   priority: Priority
@@ -49,11 +50,22 @@ export async function exchange(
   if (authorization === null) return send(wire, run, request, deadline)
   if (run.refused !== null) throw run.refused
   try {
-    return await withCredential(wire, run, request, deadline, authorization)
+    const answer = await withCredential(wire, run, request, deadline, authorization)
+    if (isLongWait(wire, answer)) {
+      const { status, headers } = answer
+      run.refused = statusError(status, headers, request.url.pathname, wire.now)
+    }
+    return answer
   } catch (error) {
     if (error instanceof MirrorError && error.code === 'upstream_auth') run.refused ??= error
     throw error
   }
+}
+
+/** Whether the service wants to be left alone for longer than is waited for: the run is over, for all its requests. */
+function isLongWait({ config, now }: Wire, { status, headers }: RawAnswer): boolean {
+  if (status !== 429) return false
+  return (parseRetryAfter(headers['retry-after'], now) ?? 0) > config.retryAfterMaxSeconds * 1000
 }
 
 async function withCredential(

@@ -22,8 +22,10 @@ export interface LimiterDeps {
   host: string
   /** A limit known beforehand, requests a minute (the identity tier); null: only what answers tell. */
   perMinute: number | null
-  /** The longest wait that is waited for, milliseconds. */
+  /** The longest wait for room that is waited for, milliseconds. */
   maxWaitMs: number
+  /** A longer Retry-After ends the run that got it, and is no matter of the limiter: a later run asks again. */
+  maxRetryAfterMs: number
   now: () => number
   delay: (ms: number, signal: AbortSignal) => Promise<void>
 }
@@ -47,7 +49,9 @@ export function createLimiter(deps: LimiterDeps): Limiter {
       return {
         answered(told) {
           quota.inFlight--
-          learn(quota, told, parseRetryAfter(told.headers['retry-after'], now), now())
+          const asked = parseRetryAfter(told.headers['retry-after'], now)
+          const known = asked !== null && asked <= deps.maxRetryAfterMs ? asked : null
+          learn(quota, told, known, now())
         },
         failed() {
           quota.inFlight--

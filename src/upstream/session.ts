@@ -1,4 +1,4 @@
-import { MirrorError } from '../errors.ts'
+import { type ErrorCode, MirrorError, messageOf } from '../errors.ts'
 import { type Meta, decode, discard, metaOf, readBody } from './answers.ts'
 import { type Run, type Wire, exchange } from './exchange.ts'
 import { redirected } from './redirects.ts'
@@ -34,6 +34,12 @@ export interface ApiRequest {
   maxBytes: number
 }
 
+/** The whole answer to a request of the API client. */
+export interface ApiAnswer {
+  status: number
+  body: Buffer
+}
+
 /** An answer whose body is still to be read. Read it to its end, or destroy it. */
 export interface OpenAnswer {
   status: number
@@ -58,8 +64,11 @@ export interface Session {
     headers: Record<string, string>,
     deadline: AbortSignal,
   ): Promise<OpenAnswer>
-  /** Sends a request of the API with retries, as far as they are safe. Any 2xx is an answer. Throws `upstream_*`. */
-  request(request: ApiRequest): Promise<{ status: number; body: Buffer; meta: Meta }>
+  /**
+   * Sends a request of the API with retries, as far as they are safe. Any 2xx is an answer, and so is the 404 of a DELETE
+   * whose first answer got lost. Throws `upstream_*`.
+   */
+  request(request: ApiRequest): Promise<ApiAnswer>
   /** Calls `attempt` until it succeeds, within the retry rule: network faults, 429 and 5xx only. */
   retrying: Retrying
   /** Counts body bytes that the caller read itself. */
@@ -96,16 +105,28 @@ export function createSession(wire: Wire, root: string, run: Run): Session {
   }
 
   const request: Session['request'] = async (asked) => {
-    const { path, maxBytes } = asked
-    const idempotent = asked.idempotent ?? asked.method !== 'POST'
-    const mayRepeat = (error: unknown): boolean => idempotent || isUnsent(error)
+    const { path, maxBytes, method } = asked
+    const idempotent = asked.idempotent ?? method !== 'POST'
+    const earlier = { lost: false } // whether one of them may have done it
+    const mayRepeat = (error: unknown): boolean => {
+      const unsent = isUnsent(error)
+      earlier.lost ||= !unsent
+      return idempotent || unsent
+    }
     const again = createRetrying(config, signal, wire.delay, cost, mayRepeat)
-    return again(async () => {
+    const attempt = async (): Promise<ApiAnswer> => {
       const { status, meta, body } = await follow(wire, run, post(root, asked), deadlineOf())
       if (status >= 300) throw statusError(status, {}, path, now)
       const raw = await readBody(body, meta, { path, maxBytes, ...limits })
-      return { status, meta, body: decode(raw, meta, maxBytes, path) }
-    })
+      return { status, body: decode(raw, meta, maxBytes, path) }
+    }
+    try {
+      return await again(attempt)
+    } catch (error) {
+      if (method === 'DELETE' && earlier.lost && codeOf(error) === 'upstream_not_found')
+        return { status: 404, body: Buffer.alloc(0) } // gone, as it was meant to be
+      throw idempotent ? error : doubtful(error)
+    }
   }
 
   return {
@@ -118,6 +139,17 @@ export function createSession(wire: Wire, root: string, run: Run): Session {
     countBytes,
     fetchDocument: (path, options) => retrying(() => fetchOnce(path, options)),
   }
+}
+
+/** A change whose answer got lost may have been made: whoever asked has to look. */
+function doubtful(error: unknown): unknown {
+  if (codeOf(error) !== 'upstream_unreachable' || isUnsent(error)) return error
+  const message = `${messageOf(error)}; it is not known whether the change was made, so look before trying again`
+  return new MirrorError('upstream_unreachable', message, { cause: error })
+}
+
+function codeOf(error: unknown): ErrorCode | null {
+  return error instanceof MirrorError ? error.code : null
 }
 
 function once<T>(make: () => T): () => T {

@@ -48,8 +48,9 @@ export function createUpstream(deps: UpstreamDeps): Upstream {
   const limiter = keep((host: string) => {
     const { apiUrl, tier } = config.identity
     const perMinute = apiUrl !== null && new URL(apiUrl).host === host ? TIERS[tier] : null
-    const maxWaitMs = Math.max(60_000, config.upstream.retryAfterMaxSeconds * 1000)
-    return createLimiter({ host, perMinute, maxWaitMs, now, delay })
+    const maxRetryAfterMs = config.upstream.retryAfterMaxSeconds * 1000
+    const maxWaitMs = Math.max(60_000, maxRetryAfterMs) // a window is a minute
+    return createLimiter({ host, perMinute, maxWaitMs, maxRetryAfterMs, now, delay })
   })
   const limiterOf = (url: string): Limiter => limiter(new URL(url).host)
   const base = { config: config.upstream, transport, version, now, delay }

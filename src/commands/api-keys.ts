@@ -1,0 +1,71 @@
+import { MirrorError } from '../errors.ts'
+import { type ApiKeysApi, apiKeysApi } from '../upstream/service-api.ts'
+import { type SecretOptions, handOver } from './secret.ts'
+import { type ServiceOptions, named, printItem, printItems, withSession } from './service.ts'
+import { print } from './setup.ts'
+
+/** Options of `patchmirror api-keys create`. */
+export interface CreateKeyOptions extends SecretOptions {
+  role?: string
+  type?: string
+  expires?: string
+}
+
+const LIST = 'api-keys list'
+const COLUMNS = ['id', 'name', 'role', 'type', 'active', 'expires_at', 'last_used_at']
+
+function withKeys<T>(options: ServiceOptions, work: (keys: ApiKeysApi) => Promise<T>): Promise<T> {
+  return withSession(options, 'remediation', (session, { upstream }) =>
+    work(apiKeysApi(session, upstream.maxRecordBytes)),
+  )
+}
+
+/** `patchmirror api-keys create NAME`: the key is shown, or written, once. */
+export function createKeyCommand(name: string, options: CreateKeyOptions): Promise<number> {
+  const { role, type, expires } = options
+  const key = {
+    name,
+    ...(role === undefined ? {} : { role }),
+    ...(type === undefined ? {} : { type }),
+    ...(expires === undefined ? {} : { expires_at: instant(expires) }),
+  }
+  return withKeys(options, (keys) => handOver(() => keys.create(key), options))
+}
+
+function instant(text: string): string {
+  const at = Date.parse(text)
+  if (!Number.isNaN(at)) return new Date(at).toISOString().replace('.000Z', 'Z')
+  throw new MirrorError('usage', `--expires ${text}: not a time such as 2030-01-31T00:00:00Z`)
+}
+
+/** `patchmirror api-keys list`. */
+export async function listKeysCommand(options: ServiceOptions): Promise<number> {
+  printItems(await withKeys(options, (keys) => keys.list()), COLUMNS, options)
+  return 0
+}
+
+/** `patchmirror api-keys show ID`. */
+export async function showKeyCommand(id: string, options: ServiceOptions): Promise<number> {
+  const what = `API key ${id}`
+  printItem(
+    await named(
+      what,
+      LIST,
+      withKeys(options, (keys) => keys.show(id)),
+    ),
+    options,
+  )
+  return 0
+}
+
+/** `patchmirror api-keys delete ID`. */
+export async function deleteKeyCommand(id: string, options: ServiceOptions): Promise<number> {
+  const what = `API key ${id}`
+  await named(
+    what,
+    LIST,
+    withKeys(options, (keys) => keys.remove(id)),
+  )
+  print(options.json === true ? JSON.stringify({ deleted: [id] }) : `${what} is deleted`)
+  return 0
+}

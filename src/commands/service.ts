@@ -1,0 +1,97 @@
+import { MirrorError, messageOf } from '../errors.ts'
+import type { Config } from '../config/schema.ts'
+import { statusOf } from '../upstream/retries.ts'
+import type { Item } from '../upstream/service-api.ts'
+import type { Session } from '../upstream/session.ts'
+import { type SurfaceName, createUpstream } from '../upstream/surfaces.ts'
+import { VERSION } from '../version.ts'
+import { type GlobalOptions, print, settings } from './setup.ts'
+import { table } from './table.ts'
+
+/** Options of every command that asks the service. */
+export interface ServiceOptions extends GlobalOptions {
+  json?: boolean
+}
+
+/** Calls `work` with a session of one surface, stopped by SIGINT and SIGTERM. Throws `config` for what is not set. */
+export async function withSession<T>(
+  options: GlobalOptions,
+  surface: SurfaceName,
+  work: (session: Session, config: Config) => Promise<T>,
+): Promise<T> {
+  const { config } = settings(options, false)
+  const stop = new AbortController()
+  const abort = (): void => stop.abort(new MirrorError('aborted', 'stopped by a signal'))
+  process.once('SIGINT', abort).once('SIGTERM', abort)
+  const upstream = createUpstream({ config, version: VERSION, now: Date.now })
+  try {
+    return await work(upstream.client(surface).open(stop.signal, 'ops'), config)
+  } finally {
+    process.off('SIGINT', abort).off('SIGTERM', abort)
+    await upstream.close()
+  }
+}
+
+/** Says what is not there, and where to look, in place of a bare 404. */
+export async function named<T>(what: string, list: string, work: Promise<T>): Promise<T> {
+  try {
+    return await work
+  } catch (error) {
+    const code = error instanceof MirrorError ? error.code : null
+    if (code !== 'upstream_not_found') throw error
+    const message = `the service has no ${what}; "patchmirror ${list}" shows what it has (${messageOf(error)})`
+    throw new MirrorError('upstream_not_found', message, { cause: error })
+  }
+}
+
+/** Says that the operation is not part of the contract where a deployment does not have it (404, 405, 501). */
+export async function beyondContract<T>(what: string, work: Promise<T>): Promise<T> {
+  try {
+    return await work
+  } catch (error) {
+    if (![404, 405, 501].includes(statusOf(error) ?? 0)) throw error
+    const message = `this deployment cannot ${what}: the contract does not promise it (${messageOf(error)})`
+    throw new MirrorError('upstream_status', message, { cause: error })
+  }
+}
+
+/** Prints objects as a table of the columns that they have, or as JSON. Fields that could hold a secret are left out. */
+export function printItems(
+  items: readonly Item[],
+  columns: readonly string[],
+  { json }: ServiceOptions,
+): void {
+  const shown = items.map(withoutSecrets)
+  if (json === true) return print(JSON.stringify(shown, null, 2))
+  if (shown.length === 0) return print('none')
+  const present = columns.filter((name) => shown.some((item) => item[name] !== undefined))
+  const own = present.length > 0 ? present : Object.keys(shown[0] ?? {}).slice(0, 6)
+  print(
+    table(
+      own,
+      shown.map((item) => own.map((name) => cell(item[name]))),
+    ),
+  )
+}
+
+/** Prints one object, a field a line, or as JSON. Fields that could hold a secret are left out. */
+export function printItem(item: Item, { json }: ServiceOptions): void {
+  const shown = withoutSecrets(item)
+  if (json === true) return print(JSON.stringify(shown, null, 2))
+  const rows = Object.entries(shown).map(([name, value]) => [name, cell(value)])
+  print(table(['field', 'value'], rows))
+}
+
+/** Fields that hold a secret in answers that show one. */
+export const SECRET_FIELDS: readonly string[] = ['key', 'secret', 'token', 'api_key']
+
+function withoutSecrets(item: Item): Item {
+  return Object.fromEntries(Object.entries(item).filter(([name]) => !SECRET_FIELDS.includes(name)))
+}
+
+/** A value in one line that cannot move the cursor of a terminal. */
+function cell(value: unknown): string {
+  if (value === null || value === undefined) return '-'
+  const text = typeof value === 'string' ? value : JSON.stringify(value)
+  return text.replace(/\p{C}+/gu, ' ')
+}

@@ -1,0 +1,171 @@
+import { MirrorError } from '../errors.ts'
+import { fetchJson, fetchList, parseJson } from './service-list.ts'
+import type { Session } from './session.ts'
+import type { Method } from './transport.ts'
+
+/** An object as the service gave it; which fields it has is the service's matter. */
+export type Item = Readonly<Record<string, unknown>>
+
+/** A new key's properties; what is not given is the service's choice. */
+export interface NewApiKey {
+  name: string
+  role?: string
+  type?: string
+  expires_at?: string
+}
+
+/** What to subscribe to, by ids. At least one. */
+export interface Targets {
+  tags: readonly string[]
+  images: readonly string[]
+  packages: readonly string[]
+}
+
+/** A webhook subscription to register (spec section 2). */
+export interface NewWebhook {
+  url: string
+  description: string
+  event_types: readonly string[]
+}
+
+/** The account behind the credential and its organization (spec section 4, "Account"). */
+export interface AccountApi {
+  me(): Promise<Item>
+  organization(): Promise<Item>
+}
+
+/** API keys (spec section 4). `create` answers with the key itself, once. */
+export interface ApiKeysApi {
+  create(key: NewApiKey): Promise<Item>
+  list(): Promise<Item[]>
+  show(id: string): Promise<Item>
+  remove(id: string): Promise<void>
+}
+
+/** Subscriptions (spec section 4): adding and removing are bulk, the ids travel in the body. */
+export interface SubscriptionsApi {
+  add(targets: Targets): Promise<Item[]>
+  list(): Promise<Item[]>
+  show(id: string): Promise<Item>
+  remove(ids: readonly string[]): Promise<void>
+}
+
+/** Webhook settings (spec section 4), with the list and delete that deployments have beside the contract. */
+export interface WebhooksApi {
+  register(webhook: NewWebhook): Promise<Item>
+  list(): Promise<Item[]>
+  /** Sends a real delivery for a tag. 404: subscription or tag unknown; 422: not subscribed to the event. */
+  test(id: string, tagId: string): Promise<Item>
+  remove(id: string): Promise<void>
+}
+
+/** A caller of one surface: a session and the cap of its answers in bytes. */
+interface Caller {
+  session: Session
+  maxBytes: number
+}
+
+/** The account operations; a session with the remediation surface. */
+export function accountApi(session: Session, maxBytes: number): AccountApi {
+  return {
+    me: async () => itemOf('/me', await fetchJson(session, '/me', maxBytes)),
+    organization: async () => itemOf('/orgs/', await fetchJson(session, '/orgs/', maxBytes)),
+  }
+}
+
+/** The API key operations; a session with the remediation surface. */
+export function apiKeysApi(session: Session, maxBytes: number): ApiKeysApi {
+  const caller = { session, maxBytes }
+  const path = '/api_keys/'
+  const one = (id: string): string => `${path}${encodeURIComponent(id)}/`
+  return {
+    create: async (key) => itemOf(path, await send(caller, 'POST', path, key)),
+    list: async () => itemsOf(path, await fetchList(session, path, maxBytes)),
+    show: async (id) => itemOf(one(id), await fetchJson(session, one(id), maxBytes)),
+    async remove(id) {
+      await send(caller, 'DELETE', one(id))
+    },
+  }
+}
+
+/** The subscription operations; `vendor` names the field of tag ids: `<vendor>_registry_tag_ids`. */
+export function subscriptionsApi(
+  session: Session,
+  maxBytes: number,
+  vendor: string,
+): SubscriptionsApi {
+  const caller = { session, maxBytes }
+  const path = '/subscriptions/'
+  return {
+    async add({ tags, images, packages }) {
+      const named = {
+        [`${vendor}_registry_tag_ids`]: tags,
+        image_ids: images,
+        package_ids: packages,
+      }
+      const given = Object.entries(named).filter(([, ids]) => ids.length > 0)
+      const answer = await send(caller, 'POST', path, Object.fromEntries(given))
+      return itemsOf(path, Array.isArray(answer) ? answer : madeBy(answer))
+    },
+    list: async () => itemsOf(path, await fetchList(session, path, maxBytes)),
+    async show(id) {
+      const one = `${path}${encodeURIComponent(id)}/`
+      return itemOf(one, await fetchJson(session, one, maxBytes))
+    },
+    async remove(ids) {
+      await send(caller, 'DELETE', path, { subscription_ids: ids })
+    },
+  }
+}
+
+/** A bulk answer is a list, one object, or nothing at all. */
+function madeBy(answer: unknown): readonly unknown[] {
+  if (answer === null) return []
+  const arrays = Object.values(answer as Item).filter((value) => Array.isArray(value))
+  const [only] = arrays
+  return only !== undefined && arrays.length === 1 ? only : [answer]
+}
+
+/** The webhook operations; a session with the webhook settings (`/v3`). */
+export function webhooksApi(session: Session, maxBytes: number, vendor: string): WebhooksApi {
+  const caller = { session, maxBytes }
+  const path = '/settings/webhooks'
+  const one = (id: string): string => `${path}/${encodeURIComponent(id)}`
+  return {
+    register: async (webhook) => itemOf(path, await send(caller, 'POST', path, webhook)),
+    list: async () => itemsOf(path, await fetchList(session, path, maxBytes)),
+    async test(id, tagId) {
+      const place = `${one(id)}/test-tag-created`
+      const json = { [`${vendor}_registry_tag_id`]: tagId }
+      return itemOf(place, await send(caller, 'POST', place, json))
+    },
+    async remove(id) {
+      await send(caller, 'DELETE', one(id))
+    },
+  }
+}
+
+/** The users of the organization; a session with the identity surface. */
+export async function fetchUsers(session: Session, maxBytes: number): Promise<Item[]> {
+  return itemsOf('/users', await fetchList(session, '/users', maxBytes))
+}
+
+async function send(
+  { session, maxBytes }: Caller,
+  method: Method,
+  path: string,
+  json?: unknown,
+): Promise<unknown> {
+  const { body } = await session.request({ method, path, json, maxBytes })
+  // What a DELETE says beside its status is for nobody.
+  return method === 'DELETE' ? null : parseJson(path, body)
+}
+
+function itemOf(path: string, value: unknown): Item {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Item
+  throw new MirrorError('upstream_shape', `${path}: the answer is not a JSON object`)
+}
+
+function itemsOf(path: string, values: readonly unknown[]): Item[] {
+  return values.map((value) => itemOf(path, value))
+}

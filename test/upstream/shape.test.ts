@@ -1,0 +1,104 @@
+import { describe, expect, test } from 'vitest'
+import { MirrorError } from '../../src/errors.ts'
+import { learnList } from '../../src/upstream/shape.ts'
+
+const A = [{ id: 1 }]
+
+function refusal(page: unknown): string {
+  try {
+    learnList(page)
+  } catch (error) {
+    if (error instanceof MirrorError && error.code === 'upstream_shape') return error.message
+    throw error
+  }
+  throw new Error('expected a refusal')
+}
+
+describe('the items', () => {
+  test.each([
+    [A, []],
+    [{ data: A, cursor: { after: 'x' } }, ['data']],
+    [{ tickets: A }, ['tickets']],
+    [{ results: A, next_cursor: 'x' }, ['results']],
+    [{ response: { things: A, next: 'x' } }, ['response', 'things']],
+    [
+      { _embedded: { users: A }, _links: { next: { href: '/users?after=x' } } },
+      ['_embedded', 'users'],
+    ],
+    [{ warnings: [], data: A }, ['data']],
+    [{ errors: [{ code: 1 }], data: [] }, ['data']],
+    [{ scopes: ['a'], tickets: A }, ['tickets']],
+    [{ items: [], cursor: {} }, ['items']],
+    [{ data: null, cursor: { after: null } }, ['data']],
+  ])('of %j are found', (page, itemsPath) => {
+    const shape = learnList(page)
+    expect(shape.itemsPath).toEqual(itemsPath)
+    expect(Array.isArray(shape.items)).toBe(true)
+  })
+
+  test.each([
+    [{ cats: A, dogs: A }, 'several arrays, and nothing tells which holds the items: cats, dogs'],
+    [{ data: A, items: A }, 'several arrays'],
+    [{ cats: [], dogs: [] }, 'several arrays'],
+    [{ message: 'no', code: 5 }, 'holds no array; its keys are: message, code'],
+    [{}, 'its keys are: none'],
+    ['text', 'is neither an object nor an array'],
+    [null, 'is neither an object nor an array'],
+    [{ things: null, message: null }, 'holds no array'],
+  ])('of %j are not guessed', (page, message) => {
+    expect(refusal(page)).toContain(message)
+  })
+})
+
+describe('the next page', () => {
+  test.each([
+    [{ data: A, cursor: { after: 'x', before: 'y', limit: 100 } }, 'x', ['cursor', 'after']],
+    [{ results: A, next_cursor: 'x' }, 'x', ['next_cursor']],
+    [{ items: A, pagination: { next: 'x' } }, 'x', ['pagination', 'next']],
+    [{ items: A, nextPageToken: 'x' }, 'x', ['nextPageToken']],
+    [{ items: A, cursor: 'x' }, 'x', ['cursor']],
+    [{ items: A, next: 'https://h/v1/users?limit=5&after=x%2F1' }, 'x/1', ['next']],
+    [{ items: A, next: '/v1/users?after=x' }, 'x', ['next']],
+    [{ items: A, links: { next: '?after=x', prev: '?before=y' } }, 'x', ['links', 'next']],
+    [{ items: A, _links: { next: { href: '/u?after=x' } } }, 'x', ['_links', 'next']],
+    [{ items: A, pageInfo: { endCursor: 'x', hasNextPage: true } }, 'x', ['pageInfo', 'endCursor']],
+    [{ items: A, next_page: 2 }, '2', ['next_page']],
+    [{ items: A, cursor: { after: 'asked', next: 'x' } }, 'x', ['cursor', 'next']],
+    [{ items: A, next: '/u?after=x', next_cursor: 'x' }, 'x', ['next']],
+    [{ items: A, next: '/9j/4AAQ==' }, '/9j/4AAQ==', ['next']],
+  ])('after %j is asked for with %j', (page, next, cursorPath) => {
+    expect(learnList(page)).toMatchObject({ next, cursorPath })
+  })
+
+  test.each([
+    [A],
+    [{ data: A }],
+    [{ data: A, cursor: { limit: 100 } }],
+    [{ data: A, cursor: { after: null } }],
+    [{ data: A, cursor: { after: '' } }],
+    [{ data: A, next: null, after: 'asked' }],
+    [{ data: A, next: 'https://h/u?after=' }],
+    [{ data: A, pageInfo: { endCursor: 'x', hasNextPage: false } }],
+    [{ data: A, next: false }],
+  ])('of %j is none', (page) => {
+    expect(learnList(page).next).toBeNull()
+  })
+
+  test('is not looked for in the items', () => {
+    expect(learnList({ data: [{ next: 'x', cursor: { after: 'y' } }] }).next).toBeNull()
+  })
+
+  test('named in two ways that disagree, or by a URL that does not say how, is not guessed', () => {
+    expect(refusal({ data: A, next: 'x', next_cursor: 'y' })).toContain('next, next_cursor')
+    expect(refusal({ data: A, next: 'https://h/u?page=2' })).toContain('without the parameter')
+  })
+})
+
+test('the total is found where it is told', () => {
+  expect(learnList({ data: A, cursor: { total_count: 7 } }).totalPath).toEqual([
+    'cursor',
+    'total_count',
+  ])
+  expect(learnList({ data: A, total: 7 }).totalPath).toEqual(['total'])
+  expect(learnList({ data: A, total: 'many' }).totalPath).toBeNull()
+})
