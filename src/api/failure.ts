@@ -1,10 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type Problem, problemOf, sendProblem } from './problem.ts'
+import type { Origin } from './origin.ts'
+import { type ErrorForm, type Problem, problemOf, sendProblem } from './problem.ts'
 
 /** What the API needs of a pino logger. */
 export interface ServerLog {
   debug(fields: object, message: string): void
   info(fields: object, message: string): void
+  warn(fields: object, message: string): void
   error(fields: object, message: string): void
   isLevelEnabled(level: string): boolean
 }
@@ -14,7 +16,18 @@ export interface Failures {
   /** The problem to answer with; a fault of ours is logged, with its cause. */
   readonly problem: (error: unknown, request: IncomingMessage) => Problem
   /** Answers on Node's own response; cuts the connection when part of another answer is out already. */
-  readonly answer: (error: unknown, request: IncomingMessage, response: ServerResponse) => void
+  readonly answer: (
+    error: unknown,
+    request: IncomingMessage,
+    response: ServerResponse,
+    manner?: Manner,
+  ) => void
+}
+
+/** What a problem takes over from the path that it is about. */
+export interface Manner {
+  readonly origin?: Origin | null
+  readonly form?: ErrorForm
 }
 
 /** The boundary where everything thrown while answering ends: one line in the log, a safe text to the client. */
@@ -27,10 +40,10 @@ export function createFailures(dataDir: string, log: ServerLog | null): Failures
   }
   return {
     problem,
-    answer(error, request, response) {
+    answer(error, request, response, { origin = null, form } = {}) {
       const found = problem(error, request)
       if (response.headersSent) response.destroy()
-      else sendProblem(request, response, found)
+      else sendProblem(request, response, { origin, ...found }, form)
     },
   }
 }

@@ -5,6 +5,7 @@ import { systemCode } from '../errors.ts'
 import type { ServerLog } from './failure.ts'
 import type { Lane } from './lane.ts'
 import { inTurn } from './in-turn.ts'
+import { hideSignature } from './links.ts'
 
 export type Handler = (request: IncomingMessage, response: ServerResponse) => void
 
@@ -41,7 +42,13 @@ export function traced(handler: Handler, log: ServerLog | null, now: () => numbe
     const started = now()
     response.on('close', () => {
       const { statusCode, writableFinished } = response
-      const fields = { method, url, statusCode, finished: writableFinished, ms: now() - started }
+      const fields = {
+        method,
+        url: hideSignature(url ?? ''),
+        statusCode,
+        finished: writableFinished,
+        ms: now() - started,
+      }
       log.debug(fields, 'request')
     })
     handler(request, response)

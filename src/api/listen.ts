@@ -16,6 +16,11 @@ export function addressOf(bound: AddressInfo | string | null, host: string): Ser
   return { url: `http://${shown}:${bound.port}`, port: bound.port }
 }
 
+/** The address that a server is bound to, as Node tells it; null while it is not. */
+export function boundAddress(bound: AddressInfo | string | null): string | null {
+  return bound === null || typeof bound === 'string' ? null : bound.address
+}
+
 const FAULTS: Readonly<Partial<Record<string, string>>> = {
   EADDRINUSE: 'is in use by another program: set server.port to another one, or 0 for any',
   EACCES: 'may not be used by this user: ports below 1024 are reserved, set server.port',

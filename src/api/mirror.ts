@@ -1,13 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Exchange, sendAnswer } from './answer.ts'
+import type { Failures } from './failure.ts'
 import type { Heads } from './heads.ts'
 import type { Moment } from './moment.ts'
 import { chooseCoding } from './negotiate.ts'
 import { readPatchFilter } from './patch-filter.ts'
-import { ARCHIVE, FILTERED, type Paths, recordId } from './paths.ts'
+import type { Origin } from './origin.ts'
+import { ARCHIVE, FILTERED, type Paths, RECORDS, recordId } from './paths.ts'
 import { methodNotAllowed, notReady, pathNotFound, sendProblem } from './problem.ts'
 import { findRecord, missingRecord, readRecordAnswer } from './records.ts'
-import { readTarget } from './target.ts'
+import { rawTarget, readTarget } from './target.ts'
 import { readWishes } from './wishes.ts'
 import { sendArchive } from './zip.ts'
 
@@ -18,7 +20,7 @@ export interface MirrorOptions {
   readonly cacheControl: string
   readonly heads: Heads
   /** Answers a request whose handling threw, and logs what deserves it. */
-  readonly onError: (error: unknown, request: IncomingMessage, response: ServerResponse) => void
+  readonly onError: Failures['answer']
 }
 
 /** Answers every request under /external/. */
@@ -33,19 +35,43 @@ export function createMirror(options: MirrorOptions): Mirror {
   const route = createRoutes(options)
   return (request, response) => {
     const { method = '', url = '' } = request
+    const fail = (error: unknown): void =>
+      onError(error, request, response, { origin: originAt(options, url) })
     if (method !== 'GET' && method !== 'HEAD') {
-      sendProblem(request, response, methodNotAllowed(method))
+      refuseMethod(options, request, response)
       return
     }
     try {
       const exchange = { request, response, wishes: readWishes(request.rawHeaders) }
       const record = findRecord(moment, url, chooseCoding(exchange.wishes.acceptEncoding))
       if (record !== undefined) sendAnswer(exchange, record, moment.originOf('osv'), heads)
-      else route(exchange, url)?.catch((error: unknown) => onError(error, request, response))
+      else route(exchange, url)?.catch(fail)
     } catch (error) {
-      onError(error, request, response)
+      fail(error)
     }
   }
+}
+
+/** 405 where something is mirrored, 404 where nothing is, 400 where that cannot be known. */
+function refuseMethod(options: MirrorOptions, request: IncomingMessage, response: ServerResponse) {
+  const { paths, onError } = options
+  const { method = '', url = '' } = request
+  const origin = originAt(options, url)
+  try {
+    const { path } = readTarget(url)
+    const known = paths.sourceOf(path) !== undefined || recordId(path) !== null
+    const problem = known ? methodNotAllowed(method) : pathNotFound(path, paths.closest(path))
+    sendProblem(request, response, { ...problem, origin: known ? origin : null })
+  } catch (error) {
+    onError(error, request, response, { origin })
+  }
+}
+
+/** The origin of what is mirrored at a target, decodable or not; null where nothing is, or nothing yet. */
+function originAt({ moment, paths }: MirrorOptions, url: string): Origin | null {
+  const { path } = rawTarget(url)
+  const source = paths.sourceOf(path) ?? (path.startsWith(RECORDS) ? 'osv' : undefined)
+  return source === undefined ? null : moment.knownOrigin(source)
 }
 
 type Route = (exchange: Exchange, url: string) => Promise<void> | undefined

@@ -17,6 +17,8 @@ export interface Moment {
   readonly listing: Listing
   /** Throws `not_ready` before the source's first snapshot. */
   originOf(source: SourceName): Origin
+  /** The same, or null. */
+  knownOrigin(source: SourceName): Origin | null
   /** Moves to the newest snapshots if anything was committed. What changed is dropped, the rest stays warm. */
   refresh(): void
   /** Lets go of the archive; the store's connections belong to whoever opened them. */
@@ -64,6 +66,7 @@ export function createMoment(reads: PinnedReads, dataDir: string, cacheBytes: nu
       if (origin === null) throw notReady(NAMES[source])
       return origin
     },
+    knownOrigin: (source) => origins[source],
     refresh() {
       if (reads.refresh()) load()
     },

@@ -1,5 +1,6 @@
 import { MirrorError } from '../errors.ts'
 import { type Slice, elementsOf, membersOf, sliceText } from './json-slices.ts'
+import { onlyValue } from './query.ts'
 import { type Rows, createRows } from './slice-rows.ts'
 
 /** The patch feed's query parameters (service API, section 4); null: not given, or empty. */
@@ -11,16 +12,12 @@ export interface PatchFilter {
 
 const ECOSYSTEMS: readonly string[] = ['alpine', 'debian', 'ubuntu', 'pypi', 'npm', 'maven']
 
-/** Reads the filters from a query; null when there are none. Throws `bad_request` for an unknown ecosystem. */
+/** Reads the filters from a query; null when there are none. Throws `bad_request` for an unknown ecosystem or a filter given twice. */
 export function readPatchFilter(query: string): PatchFilter | null {
   const given = new URLSearchParams(query)
-  const valueOf = (name: string): string | null => {
-    const value = given.get(name)
-    return value === '' ? null : value
-  }
-  const ecosystem = valueOf('ecosystem')
-  const release = valueOf('os_distro_major')
-  const packageName = valueOf('package_src_name')
+  const ecosystem = onlyValue(given, 'ecosystem')
+  const release = onlyValue(given, 'os_distro_major')
+  const packageName = onlyValue(given, 'package_src_name')
   if (ecosystem !== null && !ECOSYSTEMS.includes(ecosystem)) {
     const message = `unknown ecosystem ${JSON.stringify(ecosystem)}: it is one of ${ECOSYSTEMS.join(', ')}`
     throw new MirrorError('bad_request', message)

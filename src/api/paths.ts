@@ -9,13 +9,18 @@ export const RECORD = '/external/osv/{id}.json'
 export const PATCH_FEED = '/external/patch_feed'
 export const SYSTEM_MATRIX = '/external/globals/sys_matrix'
 
+/** The mirror's own pages, apart from `/`. */
+export const OWN = ['/-/health', '/-/ready', '/-/status']
+const OWN_PAGES = '/-'
+
 /** Documents in the shape of the patch feed, which the three filters narrow; the second is its older form. */
 export const FILTERED: ReadonlySet<string> = new Set([PATCH_FEED, '/external/cve_feed'])
 
 /** Letters by which a path may miss another and still be taken for it rather than for a record's. */
 const TYPO = 3
 
-const RECORDS = '/external/osv/'
+/** Where every record lies. */
+export const RECORDS = '/external/osv/'
 const SUFFIX = '.json'
 
 /** What the mirror has under /external/, and which source each path belongs to. */
@@ -26,7 +31,8 @@ export interface Paths {
   sourceOf(path: string): SourceName | undefined
   /** The path in other letters or slashes, if there is one. */
   sameButForm(path: string): string | null
-  closest(path: string): string | null
+  /** The path of a mirrored document, of an own page or among `more` that looks most like this one. */
+  closest(path: string, more?: readonly string[]): string | null
 }
 
 /** The paths of this mirror: upstream's own and the configured extra feeds. */
@@ -44,10 +50,12 @@ export function createPaths(extraPaths: readonly string[]): Paths {
     all,
     sourceOf: (path) => sources.get(path),
     sameButForm: (path) => fixed.find((known) => sameButForm(known, path)) ?? null,
-    closest: (path) =>
-      path.startsWith(RECORDS) && closestPath(path, fixed, TYPO) === null
-        ? RECORD
-        : closestPath(path, fixed),
+    closest(path, more = []) {
+      if (path === OWN_PAGES || path.startsWith(`${OWN_PAGES}/`)) return closestPath(path, OWN)
+      if (!path.startsWith(MIRRORED)) return closestPath(path, [...fixed, ...more, ...OWN])
+      const record = path.startsWith(RECORDS) && closestPath(path, fixed, TYPO) === null
+      return record ? RECORD : closestPath(path, fixed)
+    },
   }
 }
 

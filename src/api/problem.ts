@@ -15,9 +15,20 @@ export interface Problem {
   readonly origin?: Origin | null
 }
 
-/** The JSON body of a problem: `{"error", "message", …}`. */
-export function problemBody({ error, message, fields }: Problem): object {
-  return { error, message, ...fields }
+/** How a problem is written: the mirror's own way and that of most surfaces, or the identity surface's. */
+export type ErrorForm = 'message' | 'identity'
+
+/**
+ * The JSON body of a problem: `{"error", "message", …}`, or the identity surface's `{"error", "error_description",
+ * "status_code"}` (service API, section 7), which has no other fields.
+ */
+export function problemBody(
+  { status, error, message, fields }: Problem,
+  form: ErrorForm = 'message',
+): object {
+  return form === 'message'
+    ? { error, message, ...fields }
+    : { error, error_description: message, status_code: status }
 }
 
 /** Header fields of a problem; never cached. */
@@ -34,8 +45,9 @@ export function sendProblem(
   request: IncomingMessage,
   response: ServerResponse,
   problem: Problem,
+  form: ErrorForm = 'message',
 ): void {
-  const body = JSON.stringify(problemBody(problem))
+  const body = JSON.stringify(problemBody(problem, form))
   response.writeHead(problem.status, {
     'Content-Type': 'application/json',
     'Content-Length': Buffer.byteLength(body),

@@ -1,27 +1,20 @@
-import type { Server } from 'node:http'
-import Fastify, { type FastifyInstance, type FastifyReply } from 'fastify'
 import type { Config } from '../config/schema.ts'
 import type { PinnedReads } from '../store/pinned.ts'
 import type { SourceName } from '../store/runs.ts'
 import { answerText } from './answer.ts'
-import { type Failures, type ServerLog, createFailures } from './failure.ts'
+import { type ServerLog, createFailures } from './failure.ts'
 import { followStore } from './follow.ts'
+import { type Credentials, type RouteTools, createGate } from './gate.ts'
 import { createHeads } from './heads.ts'
-import { type Handler, createHttp, drain, refuseMalformed, traced } from './http.ts'
+import { type Handler, createHttp, drain, traced } from './http.ts'
 import { openFastLane } from './lane.ts'
-import { type ServerAddress, addressOf, nameListenError } from './listen.ts'
+import { type ServerAddress, addressOf, boundAddress, nameListenError } from './listen.ts'
 import { createMirror } from './mirror.ts'
 import { createMoment } from './moment.ts'
-import { MIRRORED, type Paths, createPaths } from './paths.ts'
-import {
-  type Problem,
-  methodNotAllowed,
-  pathNotFound,
-  problemBody,
-  problemHeaders,
-} from './problem.ts'
+import { addPages, createApp } from './pages.ts'
+import { MIRRORED, createPaths } from './paths.ts'
 import { findRecord } from './records.ts'
-import { buildStatus, judgeReadiness } from './status.ts'
+import type { PrivateRoute } from './routes.ts'
 import { originForm } from './target.ts'
 
 /** What a server answers from, and its settings. */
@@ -38,6 +31,10 @@ export interface ServerOptions {
   readonly nextRunAt: (source: SourceName) => number | null
   /** How long requests in flight may take to finish on `close`; 10 seconds when not given. */
   readonly closeGraceMs?: number
+  /** Who may read the private paths; without it, this machine alone. */
+  readonly credentials?: Credentials
+  /** Makes the private routes; none when not given. */
+  readonly routes?: (tools: RouteTools) => readonly PrivateRoute[]
 }
 
 /** The serving side of the program. */
@@ -54,8 +51,9 @@ export interface MirrorServer {
 
 const CLOSE_GRACE_MS = 10_000
 const BACKLOG = 1024
+const NO_CREDENTIALS: Credentials = { keys: [], publicUrl: null, trustProxy: [] }
 
-/** The read-only API: upstream's paths under /external/, the mirror's own under /-/. */
+/** The read-only API: upstream's public and private paths, and the mirror's own under /-/. */
 export function createServer(options: ServerOptions): MirrorServer {
   const { reads, dataDir, config, log, now, closeGraceMs = CLOSE_GRACE_MS } = options
   const { host, port, cacheBytes, cacheMaxAgeSeconds, keepAliveSeconds } = config.server
@@ -72,11 +70,17 @@ export function createServer(options: ServerOptions): MirrorServer {
       if (state.closing) response.setHeader('Connection', 'close')
       if (request.url?.startsWith('/') === false) request.url = originForm(request.url)
       if (request.url?.startsWith(MIRRORED) === true) mirror(request, response)
-      else pages(request, response)
+      else if (!gate.answer(request, response)) pages(request, response)
     }
     return createHttp(traced(handler, log, now), config.server)
   })
-  addPages(app, options, paths)
+  const gate = createGate({
+    ...{ reads, host, moment, paths, failures, cacheMaxAgeSeconds, log, now },
+    credentials: options.credentials ?? NO_CREDENTIALS,
+    routes: options.routes ?? (() => []),
+    listeningOn: () => boundAddress(app.server.address()),
+  })
+  addPages(app, { ...options, paths, privatePaths: gate.paths })
   const lane = openFastLane(app.server, {
     find(target, coding) {
       const shared = heads(moment.originOf('osv'), coding)
@@ -92,6 +96,7 @@ export function createServer(options: ServerOptions): MirrorServer {
       await app.listen({ host, port, backlog: BACKLOG }).catch((error: unknown) => {
         throw nameListenError(error, host, port)
       })
+      gate.announce()
       return address() ?? { url: '', port }
     },
     snapshotChanged: follower.look,
@@ -105,67 +110,4 @@ export function createServer(options: ServerOptions): MirrorServer {
       return address()
     },
   }
-}
-
-/** Fastify around a server of our making; every error it can meet has the form of ours. */
-function createApp(failures: Failures, createHttpServer: (pages: Handler) => Server) {
-  const app = Fastify({
-    serverFactory: createHttpServer,
-    clientErrorHandler: refuseMalformed,
-    return503OnClosing: false,
-    frameworkErrors(_error, _request, reply) {
-      // The router's only complaint here: a path that is not percent-encoded UTF-8.
-      void send(reply, { status: 400, error: 'bad_request', message: 'the path cannot be decoded' })
-    },
-  })
-  app.setErrorHandler((error, request, reply) => send(reply, failures.problem(error, request.raw)))
-  return app
-}
-
-/** The mirror's own pages, and the answers for every path and method that nobody knows. */
-function addPages(app: FastifyInstance, options: ServerOptions, paths: Paths): void {
-  const { version, config } = options
-  const status = onceASecond(
-    () => buildStatus({ ...options, reads: options.reads.live }),
-    options.now,
-  )
-  const own = ['/-/health', '/-/ready', '/-/status']
-  app.addHook('onRequest', (request, reply, done) => {
-    // Before the body is read: a 404 route would parse it first.
-    if (request.is404 && !['GET', 'HEAD'].includes(request.method))
-      void send(reply, methodNotAllowed(request.method))
-    else done()
-  })
-  app.setNotFoundHandler((request, reply) => {
-    const path = request.url.split('?', 1)[0] ?? ''
-    return send(reply, pathNotFound(path, paths.closest(path)))
-  })
-  app.get('/', (_request, reply) =>
-    page(reply, 200, { name: 'patchmirror', version, mirrored: paths.all, own }),
-  )
-  app.get('/-/health', (_request, reply) => page(reply, 200, { status: 'ok' }))
-  app.get('/-/status', (_request, reply) => page(reply, 200, status()))
-  app.get('/-/ready', (_request, reply) => {
-    const readiness = judgeReadiness(status(), config)
-    if (!readiness.ready) reply.header('Retry-After', '30')
-    return page(reply, readiness.ready ? 200 : 503, readiness)
-  })
-}
-
-/** A report is made once a second at most, however often it is asked for. */
-function onceASecond<T>(make: () => T, now: () => number): () => T {
-  let held: { readonly value: T; readonly at: number } | null = null
-  return () => {
-    const at = now()
-    if (held === null || Math.abs(at - held.at) >= 1000) held = { value: make(), at }
-    return held.value
-  }
-}
-
-function page(reply: FastifyReply, code: number, body: object): FastifyReply {
-  return reply.code(code).header('Cache-Control', 'no-store').send(body)
-}
-
-function send(reply: FastifyReply, problem: Problem): FastifyReply {
-  return reply.code(problem.status).headers(problemHeaders(problem)).send(problemBody(problem))
 }

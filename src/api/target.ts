@@ -1,6 +1,6 @@
 import { MirrorError } from '../errors.ts'
 
-/** A request target in two halves: the decoded path, and the query as it came (without `?`). */
+/** A request target in two halves: the path, and the query as it came (without `?`). */
 export interface Target {
   readonly path: string
   readonly query: string
@@ -19,13 +19,21 @@ export function originForm(url: string): string {
  * dots and slashes keep their place. Throws `bad_request` for a path that is not percent-encoded UTF-8.
  */
 export function readTarget(url: string): Target {
-  const mark = url.search(/[?#]/)
-  const path = mark < 0 ? url : url.slice(0, mark)
-  const query = mark < 0 || url[mark] === '#' ? '' : url.slice(mark + 1).replace(/#.*$/s, '')
-  return { path: decodePath(path), query }
+  const { path, query } = rawTarget(url)
+  return { path: decodePart(path), query }
 }
 
-function decodePath(path: string): string {
+/** The path of a target as it came, and its query, without decoding either. */
+export function rawTarget(url: string): Target {
+  const [before = ''] = url.split('#', 1)
+  const mark = before.indexOf('?')
+  return mark < 0
+    ? { path: before, query: '' }
+    : { path: before.slice(0, mark), query: before.slice(mark + 1) }
+}
+
+/** Decodes a path, or a segment of one. Throws `bad_request` for what is not percent-encoded UTF-8. */
+export function decodePart(path: string): string {
   try {
     return decodeURIComponent(path)
   } catch (error) {

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
@@ -32,6 +33,7 @@ export function openWriter(dataDir: string): Db {
       db.pragma('cache_size = -8192')
       db.pragma('journal_size_limit = 67108864')
       db.pragma('temp_store = FILE')
+      db.function('random_bytes', (length) => randomBytes(Number(length)))
       migrate(db)
       return db
     } catch (error) {

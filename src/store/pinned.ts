@@ -1,8 +1,10 @@
 import { type Db, guarded, openReader } from './database.ts'
 import { createDocumentReader } from './documents.ts'
+import { createKeyReader } from './keys.ts'
 import { createOsvReader } from './osv.ts'
 import { createQuarantineReader } from './quarantine.ts'
 import { createRunReader } from './runs.ts'
+import { createSecretReader } from './secret.ts'
 import { createSnapshotReader } from './snapshots.ts'
 
 /** Everything that can be read, on one connection. */
@@ -13,6 +15,8 @@ export function createReads(db: Db) {
     ...createSnapshotReader(db),
     ...createRunReader(db),
     ...createQuarantineReader(db),
+    ...createKeyReader(db),
+    ...createSecretReader(db),
   }
 }
 
@@ -31,6 +35,8 @@ export interface PinnedReads {
    * begins it from the start instead of making it longer.
    */
   repin(): void
+  /** Another number after each commit, of this process or another: costs microseconds to ask, for caches of `live`. */
+  commits(): number
   close(): void
 }
 
@@ -80,5 +86,6 @@ function pinReads(pin: Db, now: Db): Omit<PinnedReads, 'close'> {
       if (version.get() !== seen) return // something new was committed: refresh will move the pin
       hold()
     },
+    commits: () => version.get() ?? 0,
   }
 }

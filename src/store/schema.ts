@@ -5,6 +5,8 @@
  * A record is two rows: a small one in id order, so that a diff or an archive scans few pages, and its
  * bytes, appended. Bodies are whole gzip members: sent as they lie to whoever accepts gzip, and their
  * deflate streams become `all.zip` without recompression.
+ *
+ * Steps may call `random_bytes(n)`, which the program brings along: SQLite promises nothing about its own random numbers.
  */
 export const MIGRATIONS: readonly string[] = [
   `
@@ -94,5 +96,20 @@ export const MIGRATIONS: readonly string[] = [
     decision TEXT,                -- null: open | approved | rejected | superseded
     decided_at INTEGER
   ) STRICT;
+  `,
+  `
+  CREATE TABLE local_key (        -- who may read the private paths; no key is kept in clear
+    id INTEGER PRIMARY KEY AUTOINCREMENT, -- never given twice, so a line in a log always means the same key
+    name TEXT NOT NULL,           -- for people; may be empty
+    prefix TEXT NOT NULL,         -- how the key begins, so that its owner can tell it from others
+    hash BLOB NOT NULL UNIQUE,    -- HMAC-SHA256 of the key, keyed from the secret below
+    created_at INTEGER NOT NULL,
+    revoked_at INTEGER            -- null: valid
+  ) STRICT;
+  CREATE TABLE secret (           -- this mirror's own; one row, never leaves the database
+    only INTEGER PRIMARY KEY CHECK (only = 1),
+    bytes BLOB NOT NULL
+  ) STRICT;
+  INSERT INTO secret VALUES (1, random_bytes(32));
   `,
 ]

@@ -1,5 +1,6 @@
 import { type Db, openWriter } from './database.ts'
 import { createDocumentWriter } from './documents.ts'
+import { createKeyWriter } from './keys.ts'
 import { createOsvWriter } from './osv.ts'
 import { createQuarantineWriter } from './quarantine.ts'
 import { createRunWriter } from './runs.ts'
@@ -19,6 +20,7 @@ export function openWrites(dataDir: string) {
     ...createSnapshotWriter(db),
     ...createRunWriter(db),
     ...createQuarantineWriter(db),
+    ...createKeyWriter(db),
     staging: createStaging(db),
     /** Runs single statements that must not fall into another source's open transaction. */
     exclusive: <T>(work: () => T): Promise<T> => queue(() => Promise.resolve(work())),

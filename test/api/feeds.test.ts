@@ -95,6 +95,21 @@ test('an unknown ecosystem is a 400 that names the six', async () => {
   }
 })
 
+test('a filter that is given twice is a 400 that names it, for whichever were taken might be the wrong one', async () => {
+  const { get } = await serveFeeds()
+  for (const name of ['ecosystem', 'os_distro_major', 'package_src_name'])
+    for (const [one, other] of [
+      ['npm', 'npm'],
+      ['npm', 'debian'],
+      ['', 'npm'],
+    ]) {
+      const reply = await get(`${PATH}?${name}=${one}&unknown=1&${name}=${other}`)
+      expect([name, one, reply.status]).toEqual([name, one, 400])
+      expect(jsonOf(reply)['message']).toContain(`${name} is given 2 times`)
+    }
+  expect((await get(`${PATH}?unknown=1&unknown=2`)).status).toBe(200)
+})
+
 test('the older CVE feed has the same shape and takes the same filters', async () => {
   const feeds = { ...FEEDS, '/external/cve_feed': '{"npm": [1], "maven": [ ]}' }
   const { get } = await serve((store) => store.publishFeeds(feeds))

@@ -4,7 +4,8 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ServerLog } from '../../src/api/failure.ts'
-import { type MirrorServer, createServer } from '../../src/api/server.ts'
+import type { Credentials } from '../../src/api/gate.ts'
+import { type MirrorServer, type ServerOptions, createServer } from '../../src/api/server.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { openPinnedReads } from '../../src/store/pinned.ts'
 import { FILLED_AT, type FilledStore, openFilledStore } from '../support/filled-store.ts'
@@ -23,6 +24,8 @@ export interface Served {
   port: number
   /** Lines logged at error level. */
   errors: object[]
+  /** Lines logged at info and warn level. */
+  told: string[]
   /** Lines logged at debug level, where the options ask for it. */
   requests: object[]
   readonly get: (path: string, headers?: Record<string, string>, method?: string) => Promise<Reply>
@@ -38,6 +41,8 @@ export interface ServedOptions {
   closeGraceMs?: number
   debug?: boolean
   nextRunAt?: () => number | null
+  credentials?: Partial<Credentials>
+  routes?: ServerOptions['routes']
 }
 
 const closers: (() => Promise<void>)[] = []
@@ -62,9 +67,11 @@ export async function serve(
   if (reads === null) throw new Error('no database')
   const errors: object[] = []
   const requests: object[] = []
+  const told: string[] = []
   const log: ServerLog = {
     debug: (fields) => requests.push(fields),
-    info: () => undefined,
+    info: (_, message) => told.push(message),
+    warn: (_, message) => told.push(message),
     error: (fields) => errors.push(fields),
     isLevelEnabled: (level) => level === 'debug' && options.debug === true,
   }
@@ -79,6 +86,8 @@ export async function serve(
     log,
     nextRunAt,
     closeGraceMs,
+    credentials: { keys: [], publicUrl: null, trustProxy: [], ...options.credentials },
+    ...(options.routes && { routes: options.routes }),
   })
   const { port } = await server.listen()
   closers.push(async () => {
@@ -94,6 +103,7 @@ export async function serve(
     port,
     errors,
     requests,
+    told,
     dir,
     get,
     head: (path, headers) => get(path, headers, 'HEAD'),

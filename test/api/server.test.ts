@@ -8,6 +8,7 @@ import { FEEDS, type Served, closeAll, jsonOf, serve } from './served.ts'
 afterEach(closeAll)
 
 const RECORD = '/external/osv/one.json'
+const PATCH_FEED_PATH = '/external/patch_feed'
 const MIRRORED = [
   RECORD,
   '/external/osv/all.json',
@@ -38,7 +39,7 @@ test('HEAD has exactly the headers of GET, and no body', async () => {
 
 test('other methods are a 405 that names the allowed ones, everywhere', async () => {
   const { get } = await serveAll()
-  for (const path of [...MIRRORED, '/', '/-/status', '/nothing'])
+  for (const path of [...MIRRORED, '/external/osv/none.json', '/', '/-/status'])
     for (const method of ['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE', 'PROPFIND']) {
       const reply = await get(path, { 'Content-Type': 'text/odd' }, method)
       expect([path, method, reply.status]).toEqual([path, method, 405])
@@ -47,7 +48,51 @@ test('other methods are a 405 that names the allowed ones, everywhere', async ()
     }
 })
 
+test('other methods on a path that nobody knows are a 404, as GET is', async () => {
+  const { get } = await serveAll()
+  for (const path of ['/nothing', '/external/nothing', '/external/osv/', '/-/redy'])
+    for (const method of ['POST', 'DELETE', 'OPTIONS']) {
+      const reply = await get(path, {}, method)
+      expect([path, method, reply.status]).toEqual([path, method, 404])
+      expect(jsonOf(reply)).toEqual(jsonOf(await get(path)))
+    }
+})
+
+test('a refusal on a mirrored path says which snapshot stands there', async () => {
+  const { get } = await serveAll()
+  const refused: [string, string, number][] = [
+    ...MIRRORED.map((path): [string, string, number] => ['POST', path, 405]),
+    ['GET', '/external/patch_feed?ecosystem=none', 400],
+    ['GET', '/external/osv/%zz.json', 400],
+    ['POST', '/external/osv/%zz.json', 400],
+    ['GET', '/external/osv/none.json', 404],
+    ['GET', '/external/cve_feed', 404],
+  ]
+  for (const [method, path, status] of refused) {
+    const { headers } = await get(path.startsWith('/external/osv/') ? RECORD : PATCH_FEED_PATH)
+    const reply = await get(path, {}, method)
+    expect([path, reply.status]).toEqual([path, status])
+    expect(reply.headers).toMatchObject({
+      'x-mirror-snapshot': headers['x-mirror-snapshot'],
+      'x-mirror-as-of': headers['x-mirror-as-of'],
+    })
+  }
+})
+
+test('a refusal before the first sync names no snapshot', async () => {
+  const { get } = await serve(() => undefined)
+  const reply = await get(RECORD, {}, 'POST')
+  expect(reply.status).toBe(405)
+  expect(Object.keys(reply.headers).filter((name) => name.startsWith('x-mirror'))).toEqual([])
+})
+
 test.each([
+  ['/-/redy', '/-/ready'],
+  ['/-/', '/-/ready'],
+  ['/-', '/-/ready'],
+  ['/-/Health/', '/-/health'],
+  ['/healthz', '/-/health'],
+  ['/-/status.json', '/-/status'],
   ['/external/osv/all.json/', '/external/osv/all.json'],
   ['/external/osv/all.jso', '/external/osv/all.json'],
   ['/external/osv/ALL.json', '/external/osv/all.json'],

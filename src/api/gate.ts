@@ -1,0 +1,75 @@
+import type { PinnedReads } from '../store/pinned.ts'
+import { createAccess } from './access.ts'
+import { createTrust } from './addresses.ts'
+import { arrivalOf, baseUrl } from './base-url.ts'
+import type { Failures, ServerLog } from './failure.ts'
+import { type Heads, createHeads } from './heads.ts'
+import { type Links, createLinks } from './links.ts'
+import type { Moment } from './moment.ts'
+import type { Paths } from './paths.ts'
+import { type PrivatePaths, createPrivatePaths } from './private.ts'
+import { type PrivateRoute, createRouteTable } from './routes.ts'
+
+/** The settings that decide who reads the private paths, and where the mirror is reached. */
+export interface Credentials {
+  /** `server.keys`, in clear: hashed at once and not kept. */
+  readonly keys: readonly string[]
+  readonly publicUrl: string | null
+  /** Addresses and networks of the proxies before the mirror. */
+  readonly trustProxy: readonly string[]
+}
+
+/** What private routes are made from. */
+export interface RouteTools {
+  readonly moment: Moment
+  /** For `sendAnswer`: head fields that keep shared caches away from private answers. */
+  readonly heads: Heads
+  /** Signs local URLs; `RouteCall.baseUrl()` goes before them. */
+  readonly links: Links
+}
+
+/** What the gate is made from. */
+export interface GateOptions {
+  readonly reads: PinnedReads
+  readonly credentials: Credentials
+  /** `server.host`. */
+  readonly host: string
+  /** The address that the server is bound to; null while it is not. */
+  readonly listeningOn: () => string | null
+  readonly moment: Moment
+  readonly paths: Paths
+  readonly failures: Failures
+  readonly cacheMaxAgeSeconds: number
+  readonly routes: (tools: RouteTools) => readonly PrivateRoute[]
+  readonly log: ServerLog | null
+  readonly now: () => number
+}
+
+/** The private side of the API. */
+export interface Gate {
+  readonly answer: PrivatePaths
+  /** The private paths, as they are declared. */
+  readonly paths: readonly string[]
+  /** Tells the log who may read them; once the server listens. */
+  readonly announce: () => void
+}
+
+/** Puts routes, keys and links together. Throws `config` for keys or proxies that cannot be. */
+export function createGate(options: GateOptions): Gate {
+  const { reads, credentials, host, listeningOn, moment, paths, failures, log, now } = options
+  const { publicUrl } = credentials
+  const trusted = createTrust(credentials.trustProxy)
+  const access = createAccess({ ...credentials, reads, host, trusted, listeningOn, log, now })
+  const links = createLinks(reads.live.readSecret('links'), now)
+  const heads = createHeads(`private, max-age=${options.cacheMaxAgeSeconds}, must-revalidate`)
+  const routes = createRouteTable(options.routes({ moment, heads, links }))
+  const answer = createPrivatePaths({
+    routes,
+    access,
+    links,
+    failures,
+    paths,
+    baseUrl: (request) => baseUrl({ publicUrl, trusted }, arrivalOf(request)),
+  })
+  return { answer, paths: routes.paths, announce: access.announce }
+}

@@ -1,0 +1,81 @@
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import type { Problem } from './problem.ts'
+
+/** How long a link is good for: long enough to follow it, as the service's own pre-signed URLs are. */
+const LINK_SECONDS = 900
+/** Links made within the same minute are the same text, so that the answers that carry them stay comparable. */
+const STEP_SECONDS = 60
+
+/** What to sign: the path as it stands in a request (percent-encoded, no query), and when the link ends, unix seconds. */
+export interface LinkToSign {
+  readonly path: string
+  readonly expiresAt: number
+}
+
+/** What a link turned out to be. */
+export type LinkVerdict =
+  | { readonly state: 'good' }
+  | { readonly state: 'expired'; readonly expiredAt: number }
+  | { readonly state: 'forged' }
+
+/** Local URLs that open one document for a while, for whoever holds them, without a key. */
+export interface Links {
+  /** The signed request target: `path?expires=…&signature=…`; put a base URL before it. */
+  signLink(link: LinkToSign): string
+  /** When a link made now should end, unix seconds: at least 15 minutes on. */
+  expiry(): number
+  /** Judges a request target, as it came. */
+  verifyLink(target: string): LinkVerdict
+}
+
+/** Links signed with HMAC-SHA256; `secret` is the store's for `links`, `now` in unix milliseconds. */
+export function createLinks(secret: Buffer, now: () => number): Links {
+  const signatureOf = (path: string, expires: string): string =>
+    createHmac('sha256', secret).update(`v1\n${expires}\n${path}`).digest('base64url')
+  return {
+    signLink({ path, expiresAt }) {
+      if (!/^\/[!-"$->@-~]*$/.test(path) || !Number.isSafeInteger(expiresAt) || expiresAt < 0)
+        throw new Error(`this cannot be signed as a link: ${path} ${expiresAt}`)
+      const expires = String(expiresAt)
+      return `${path}?expires=${expires}&signature=${signatureOf(path, expires)}`
+    },
+    expiry: () => Math.ceil((now() / 1000 + LINK_SECONDS) / STEP_SECONDS) * STEP_SECONDS,
+    verifyLink(target) {
+      const given = readLink(target)
+      if (given === null) return { state: 'forged' }
+      const expected = Buffer.from(signatureOf(given.path, given.expires))
+      const signature = Buffer.from(given.signature)
+      // First the signature: only what was signed here is worth the answer that it is too late.
+      if (signature.length !== expected.length || !timingSafeEqual(signature, expected))
+        return { state: 'forged' }
+      const expiredAt = Number(given.expires)
+      return now() / 1000 < expiredAt ? { state: 'good' } : { state: 'expired', expiredAt }
+    },
+  }
+}
+
+/** The parts of a link, which is taken exactly as it was made; null for anything else. */
+function readLink(target: string) {
+  const form = /^([^?]*)\?expires=(\d{1,12})&signature=([\w-]*)$/
+  const [, path, expires, signature] = form.exec(target) ?? []
+  if (path === undefined || expires === undefined || signature === undefined) return null
+  return { path, expires, signature }
+}
+
+/** 403 for a link that does not open, as an object store says it; null for one that does. */
+export function linkProblem(verdict: LinkVerdict): Problem | null {
+  const again = 'Ask for it again at the path that gave you this link: the answer holds a new one'
+  if (verdict.state === 'good') return null
+  if (verdict.state === 'forged') {
+    const message = `this link was not made by this mirror, or was changed on the way. ${again}`
+    return { status: 403, error: 'link_not_valid', message }
+  }
+  const expiredAt = new Date(verdict.expiredAt * 1000).toISOString()
+  const message = `this link has expired. ${again}`
+  return { status: 403, error: 'link_expired', message, fields: { expiredAt } }
+}
+
+/** A request target as it may be logged: whoever reads the log does not get a link that opens. */
+export function hideSignature(target: string): string {
+  return target.replace(/([?&]signature=)[^&#]*/, '$1********')
+}

@@ -1,0 +1,87 @@
+import type { Server } from 'node:http'
+import Fastify, { type FastifyInstance, type FastifyReply } from 'fastify'
+import type { Config } from '../config/schema.ts'
+import type { PinnedReads } from '../store/pinned.ts'
+import type { Failures } from './failure.ts'
+import { type Handler, refuseMalformed } from './http.ts'
+import { OWN, type Paths } from './paths.ts'
+import {
+  type Problem,
+  methodNotAllowed,
+  pathNotFound,
+  problemBody,
+  problemHeaders,
+} from './problem.ts'
+import { type StatusOptions, buildStatus, judgeReadiness } from './status.ts'
+
+/** What the mirror's own pages are made from. */
+export interface PageOptions extends Omit<StatusOptions, 'reads'> {
+  readonly reads: PinnedReads
+  readonly config: Pick<Config, 'osv' | 'feeds'>
+  readonly paths: Paths
+  /** The paths that take a key, as they are declared. */
+  readonly privatePaths: readonly string[]
+}
+
+/** Fastify around a server of our making; every error it can meet has the form of ours. */
+export function createApp(failures: Failures, createHttpServer: (pages: Handler) => Server) {
+  const app = Fastify({
+    serverFactory: createHttpServer,
+    clientErrorHandler: refuseMalformed,
+    return503OnClosing: false,
+    frameworkErrors(_error, _request, reply) {
+      // The router's only complaint here: a path that is not percent-encoded UTF-8.
+      void send(reply, { status: 400, error: 'bad_request', message: 'the path cannot be decoded' })
+    },
+  })
+  app.setErrorHandler((error, request, reply) => send(reply, failures.problem(error, request.raw)))
+  return app
+}
+
+/** The mirror's own pages, and the answers for every path and method that nobody knows. */
+export function addPages(app: FastifyInstance, options: PageOptions): void {
+  const { version, config, paths, privatePaths } = options
+  const status = onceASecond(
+    () => buildStatus({ ...options, reads: options.reads.live }),
+    options.now,
+  )
+  const pages = new Set(['/', ...OWN])
+  const pathOf = (url: string): string => url.split('?', 1)[0] ?? ''
+  const notFound = (url: string): Problem =>
+    pathNotFound(pathOf(url), paths.closest(pathOf(url), privatePaths))
+  app.addHook('onRequest', (request, reply, done) => {
+    // Before the body is read: a 404 route would parse it first.
+    const { method, url, is404 } = request
+    if (!is404 || method === 'GET' || method === 'HEAD') done()
+    else void send(reply, pages.has(pathOf(url)) ? methodNotAllowed(method) : notFound(url))
+  })
+  app.setNotFoundHandler((request, reply) => send(reply, notFound(request.url)))
+  app.get('/', (_request, reply) =>
+    page(reply, 200, { name: 'patchmirror', version, mirrored: paths.all, own: OWN }),
+  )
+  app.get('/-/health', (_request, reply) => page(reply, 200, { status: 'ok' }))
+  app.get('/-/status', (_request, reply) => page(reply, 200, status()))
+  app.get('/-/ready', (_request, reply) => {
+    const readiness = judgeReadiness(status(), config)
+    if (!readiness.ready) reply.header('Retry-After', '30')
+    return page(reply, readiness.ready ? 200 : 503, readiness)
+  })
+}
+
+/** A report is made once a second at most, however often it is asked for. */
+function onceASecond<T>(make: () => T, now: () => number): () => T {
+  let held: { readonly value: T; readonly at: number } | null = null
+  return () => {
+    const at = now()
+    if (held === null || Math.abs(at - held.at) >= 1000) held = { value: make(), at }
+    return held.value
+  }
+}
+
+function page(reply: FastifyReply, code: number, body: object): FastifyReply {
+  return reply.code(code).header('Cache-Control', 'no-store').send(body)
+}
+
+function send(reply: FastifyReply, problem: Problem): FastifyReply {
+  return reply.code(problem.status).headers(problemHeaders(problem)).send(problemBody(problem))
+}

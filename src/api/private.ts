@@ -1,0 +1,97 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Access } from './access.ts'
+import type { Failures } from './failure.ts'
+import { type Links, linkProblem } from './links.ts'
+import type { Paths } from './paths.ts'
+import { type Problem, methodNotAllowed, pathNotFound, sendProblem } from './problem.ts'
+import type { RouteMatch, RouteTable } from './routes.ts'
+import { errorForm, isPrivate, isWrittenAt, refuseWriting, surfaceOf } from './surface.ts'
+import { decodePart, rawTarget } from './target.ts'
+import { readWishes } from './wishes.ts'
+
+/** What the private paths are answered from. */
+export interface PrivateOptions {
+  readonly routes: RouteTable
+  readonly access: Access
+  readonly links: Links
+  readonly failures: Failures
+  readonly paths: Paths
+  readonly baseUrl: (request: IncomingMessage) => string
+}
+
+/** Answers a request if it is for a private path; false when it is not. */
+export type PrivatePaths = (request: IncomingMessage, response: ServerResponse) => boolean
+
+/**
+ * The door before everything that takes a key: no route behind it is reached in another way. In this order: what writes
+ * is refused (that is the same for everybody), the key or the link is judged, then the path is looked at. So
+ * whoever has no key learns nothing of what is there.
+ */
+export function createPrivatePaths(options: PrivateOptions): PrivatePaths {
+  const { routes, failures, baseUrl } = options
+  return (request, response) => {
+    const { path, query } = rawTarget(request.url ?? '')
+    const surface = surfaceOf(path)
+    const match = find(routes, path)
+    if (!isPrivate(surface) && (match === null || match === 'undecodable')) return false
+    const form = errorForm(surface)
+    const refuse = (problem: Problem): void => sendProblem(request, response, problem, form)
+    const fail = (error: unknown): void => failures.answer(error, request, response, { form })
+    try {
+      const found = open(options, request, path, match)
+      if ('status' in found) refuse(found)
+      else
+        found.route
+          .answer({
+            request,
+            response,
+            wishes: readWishes(request.rawHeaders),
+            params: found.params,
+            query: new URLSearchParams(query),
+            baseUrl: () => baseUrl(request),
+            refuse,
+          })
+          ?.catch(fail)
+    } catch (error) {
+      fail(error)
+    }
+    return true
+  }
+}
+
+type Found = RouteMatch | 'undecodable' | null
+
+function find(routes: RouteTable, path: string): Found {
+  try {
+    return routes.match(path)
+  } catch {
+    return 'undecodable' // said only to whom the path may be discussed with
+  }
+}
+
+function open(
+  { access, links, paths, routes }: PrivateOptions,
+  request: IncomingMessage,
+  path: string,
+  found: Found,
+): RouteMatch | Problem {
+  const { method = '', url = '' } = request
+  const match = found === 'undecodable' ? null : found
+  const reads = method === 'GET' || method === 'HEAD'
+  const linked = match?.route.guard === 'link'
+  if (!reads && (match !== null || isWrittenAt(path)))
+    return linked ? methodNotAllowed(method) : refuseWriting(method, path)
+  const denied = linked ? linkProblem(links.verifyLink(url)) : access.judge(request)
+  if (denied !== null) return denied
+  if (match !== null) return match
+  const asked = decodePart(path)
+  return isWrittenAt(path)
+    ? nothingToRead(asked)
+    : pathNotFound(asked, paths.closest(asked, routes.paths))
+}
+
+/** 404 for a path at which the service only takes orders. */
+function nothingToRead(path: string): Problem {
+  const message = 'there is nothing to read at this path: the service itself only takes orders here'
+  return { ...pathNotFound(path, null), message }
+}

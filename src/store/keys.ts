@@ -1,0 +1,84 @@
+import { createHmac, randomBytes } from 'node:crypto'
+import type { Db } from './database.ts'
+import { createSecretReader } from './secret.ts'
+
+/**
+ * A local key as it may be shown. The key itself is nowhere: it is told once, when it is made. When it was last used
+ * is in the log alone, for reads never write.
+ */
+export interface LocalKey {
+  /** Never given twice. */
+  readonly id: number
+  /** Empty when it was made without one. */
+  readonly name: string
+  /** How the key begins. */
+  readonly prefix: string
+  /** Unix milliseconds. */
+  readonly createdAt: number
+  /** Unix milliseconds; null while it is valid. */
+  readonly revokedAt: number | null
+}
+
+/** A valid key, to compare with: `hash` as `hashKey` makes it. */
+export interface KeyHash {
+  readonly id: number
+  readonly name: string
+  readonly hash: Buffer
+}
+
+/** What every key of ours begins with, so that scanners for lost secrets can know one. */
+const MARK = 'pmk_'
+const RANDOM_BYTES = 24
+/** Of 32 random characters, those shown: the 168 bits left are as hopeless to guess. */
+const SHOWN = 4
+
+/**
+ * The keyed digest under which a key is kept. Keys are 192 random bits, which nobody can try through, so a slow hash
+ * (scrypt, made for passwords) would protect nothing and cost each request dearly. One keyed digest, where each key with
+ * a salt of its own would take one for every key there is, settles a request however many keys there are.
+ */
+export function hashKey(key: string, secret: Buffer): Buffer {
+  return createHmac('sha256', secret).update(key).digest()
+}
+
+/** Reads of the local keys; usable on any connection. */
+export function createKeyReader(db: Db) {
+  const list = db.prepare<[], LocalKey>(
+    `SELECT id, name, prefix, created_at AS createdAt, revoked_at AS revokedAt FROM local_key ORDER BY id`,
+  )
+  const valid = db.prepare<[], KeyHash>(
+    'SELECT id, name, hash FROM local_key WHERE revoked_at IS NULL ORDER BY id',
+  )
+  const any = db.prepare<[], number>('SELECT EXISTS (SELECT 1 FROM local_key)').pluck()
+  return {
+    /** All keys ever made, revoked ones too, oldest first. */
+    listKeys: (): LocalKey[] => list.all(),
+    listKeyHashes: (): KeyHash[] => valid.all(),
+    /** Whether a key was ever made, though all may be revoked by now. */
+    hadKeys: (): boolean => any.get() === 1,
+  }
+}
+
+/** Writes of the local keys. */
+export function createKeyWriter(db: Db) {
+  const secret = createSecretReader(db)
+  const insert = db.prepare(
+    'INSERT INTO local_key (name, prefix, hash, created_at) VALUES (@name, @prefix, @hash, @now)',
+  )
+  const revoke = db.prepare(
+    'UPDATE local_key SET revoked_at = @now WHERE id = @id AND revoked_at IS NULL',
+  )
+  return {
+    ...createKeyReader(db),
+    ...secret,
+    /** Makes a key. `key` is told here and never again. */
+    createKey(name: string, now: number): { readonly id: number; readonly key: string } {
+      const key = MARK + randomBytes(RANDOM_BYTES).toString('base64url')
+      const prefix = key.slice(0, MARK.length + SHOWN)
+      const hash = hashKey(key, secret.readSecret('keys'))
+      return { id: Number(insert.run({ name, prefix, hash, now }).lastInsertRowid), key }
+    },
+    /** False when there is no such key, or it is revoked already. */
+    revokeKey: (id: number, now: number): boolean => revoke.run({ id, now }).changes === 1,
+  }
+}
