@@ -62,6 +62,10 @@ function createProgram(): Command {
     },
   )
   addUpkeep(add, json)
+  addLocalKeys(
+    adder(add('keys', 'local keys: who may read the private paths of this mirror')),
+    json,
+  )
   addService(add, json)
   return program
 }
@@ -196,6 +200,26 @@ function addWebhooks(add: Add, json: Flag, out: Flag): void {
     .action(async (id: string, _, command: Command) => {
       await finish((await load()).deleteWebhookCommand(id, global(command)))
     })
+}
+
+function addLocalKeys(add: Add, json: Flag): void {
+  const load = () => import('./commands/keys.ts')
+  add('create', 'make a key and show it, once')
+    .option('--name <name>', 'whose it is, for the list and the log')
+    .option('--out <file>', 'write it into this new file, not to the terminal')
+    .action(async (_, command: Command) => {
+      await finish((await load()).createKeyCommand(global(command)))
+    })
+  add('list', 'every key ever made, without the keys themselves')
+    .option(...json)
+    .action(async (_, command: Command) => {
+      await finish((await load()).listKeysCommand(global(command)))
+    })
+  add('revoke <id>', 'make a key worthless, at once').action(
+    async (id: string, _, command: Command) => {
+      await finish((await load()).revokeKeyCommand(id, global(command)))
+    },
+  )
 }
 
 /** The command's own options and the global ones; each command names the ones it reads. */

@@ -31,4 +31,5 @@ EXAMPLES
   patchmirror status
   patchmirror runs 42 && patchmirror approve 42
   patchmirror api-keys create mirror --role readonly --out /run/secrets/patchmirror-api-key
+  patchmirror keys create --name ci --out ci.key
 `

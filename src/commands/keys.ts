@@ -1,0 +1,103 @@
+import { MirrorError } from '../errors.ts'
+import { guarded, openReader } from '../store/database.ts'
+import { type LocalKey, createKeyReader } from '../store/keys.ts'
+import { type Writes, openWrites } from '../store/writes.ts'
+import { createSecretFile } from './secret-file.ts'
+import { type GlobalOptions, print, settings } from './setup.ts'
+import { moment, table } from './table.ts'
+
+/** Options of `patchmirror keys create`. */
+export interface CreateKeyOptions extends GlobalOptions {
+  name?: string
+  out?: string
+}
+
+const LONGEST_NAME = 80
+
+/** `patchmirror keys create`: makes a key and tells it once, on standard output or into a new file. */
+export async function createKeyCommand(options: CreateKeyOptions): Promise<number> {
+  const name = (options.name ?? '').trim()
+  if (name.length > LONGEST_NAME || /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(name))
+    throw new MirrorError('usage', `--name takes up to ${LONGEST_NAME} visible characters`)
+  const file = options.out === undefined ? null : createSecretFile(options.out)
+  try {
+    const made = await write(options, (store) => {
+      const { id, key } = store.createKey(name, Date.now())
+      try {
+        file?.write(`${key}\n`)
+      } catch (error) {
+        store.revokeKey(id, Date.now()) // nobody has it
+        throw error
+      }
+      return { id, key }
+    })
+    if (file === null) print(made.key)
+    const where = file === null ? 'It is not shown again' : `It is in ${options.out ?? ''}`
+    process.stderr.write(`key ${made.id} is made. ${where}; a running mirror takes it at once\n`)
+    return 0
+  } catch (error) {
+    file?.discard()
+    throw error
+  }
+}
+
+/** `patchmirror keys revoke ID`: the key opens nothing from now on, also on a running mirror. */
+export async function revokeKeyCommand(id: string, options: GlobalOptions): Promise<number> {
+  const number = Number(id)
+  const known = await write(options, (store) => {
+    const key = store.listKeys().find((one) => one.id === number)
+    if (key !== undefined) store.revokeKey(number, Date.now())
+    return key
+  })
+  if (known === undefined)
+    throw new MirrorError('usage', `there is no key ${id}; "patchmirror keys list" shows all`)
+  print(
+    known.revokedAt === null
+      ? `${titleOf(known)} is revoked`
+      : `${titleOf(known)} was revoked already, at ${moment(known.revokedAt)}`,
+  )
+  return 0
+}
+
+/** `patchmirror keys list`: every key ever made, without what would open anything. */
+export function listKeysCommand(options: GlobalOptions & { json?: boolean }): number {
+  const keys = readKeys(settings(options, false).config.data.dir)
+  if (options.json === true) print(JSON.stringify(keys.map(shown), null, 2))
+  else if (keys.length === 0) print('no key was made yet: "patchmirror keys create" makes one')
+  else print(table(['id', 'name', 'key', 'created', 'revoked'], keys.map(row)))
+  return 0
+}
+
+function readKeys(dataDir: string): LocalKey[] {
+  const db = openReader(dataDir)
+  if (db === null) return []
+  try {
+    return guarded(dataDir, () => createKeyReader(db).listKeys())
+  } finally {
+    db.close()
+  }
+}
+
+async function write<T>(options: GlobalOptions, work: (store: Writes) => T): Promise<T> {
+  const { dir } = settings(options, false).config.data
+  const store = openWrites(dir)
+  try {
+    return await store.exclusive(() => guarded(dir, () => work(store)))
+  } finally {
+    store.close()
+  }
+}
+
+function titleOf({ id, name }: LocalKey): string {
+  return name === '' ? `key ${id}` : `key ${id} (${name})`
+}
+
+function row({ id, name, prefix, createdAt, revokedAt }: LocalKey): string[] {
+  return [String(id), name === '' ? '-' : name, `${prefix}…`, moment(createdAt), moment(revokedAt)]
+}
+
+function shown({ createdAt, revokedAt, ...key }: LocalKey): object {
+  const iso = (at: number | null): string | null =>
+    at === null ? null : new Date(at).toISOString()
+  return { ...key, createdAt: iso(createdAt), revokedAt: iso(revokedAt) }
+}
