@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import type { Config } from '../config/schema.ts'
 import type { PinnedReads } from '../store/pinned.ts'
 import { type Trust, clientNetwork, isLoopback } from './addresses.ts'
 import { type Attempts, createAttempts } from './attempts.ts'
@@ -17,17 +18,15 @@ export interface Access {
   readonly announce: () => void
 }
 
+/** The settings that access is decided by. */
+export type AccessSettings = Pick<Config['server'], 'host' | 'keys' | 'publicUrl' | 'trustProxy'>
+
 /** What access is decided by. */
 export interface AccessOptions {
   readonly reads: Pick<PinnedReads, 'live' | 'commits'>
-  /** `server.keys`, in clear; only their hashes are kept. */
-  readonly keys: readonly string[]
-  /** `server.publicUrl`. */
-  readonly publicUrl: string | null
-  /** `server.host`. */
-  readonly host: string
-  /** `server.trustProxy`, and what it amounts to. */
-  readonly trustProxy: readonly string[]
+  /** Of its keys only the hashes are kept. */
+  readonly settings: AccessSettings
+  /** What `trustProxy` amounts to. */
   readonly trusted: Trust
   /** The address that the server is bound to; null while it is not. */
   readonly listeningOn: () => string | null
@@ -48,8 +47,8 @@ const TELL_MS = 3_600_000
  * wants one. Throws `config` for settings that cannot be.
  */
 export function createAccess(options: AccessOptions): Access {
-  const { reads, keys, log, now, trusted } = options
-  const keyring = createKeyring(keys, reads)
+  const { reads, settings, log, now, trusted } = options
+  const keyring = createKeyring(settings.keys, reads)
   const attempts = createAttempts(FAILURES, now)
   const tell = createTeller(log, now)
   const clientOf = ({ headersDistinct, socket }: IncomingMessage): string =>
@@ -57,7 +56,7 @@ export function createAccess(options: AccessOptions): Access {
   return {
     judge(request) {
       if (!keyring.inUse()) {
-        const why = whyClosed(options) ?? whyStranger(request, options.host)
+        const why = whyClosed(options) ?? whyStranger(request, settings.host)
         return why === null ? null : noKeyYet(why)
       }
       const credential = readCredential(request.headersDistinct['authorization'])
@@ -93,7 +92,8 @@ function countFailure(
 }
 
 /** Why nobody is answered without a key; null when this machine itself is. */
-function whyClosed({ listeningOn, publicUrl, trustProxy }: AccessOptions): string | null {
+function whyClosed({ listeningOn, settings }: AccessOptions): string | null {
+  const { publicUrl, trustProxy } = settings
   const address = listeningOn()
   if (address === null || !isLoopback(address))
     return 'the mirror listens to more than this machine'

@@ -1,3 +1,4 @@
+import type { Config } from '../config/schema.ts'
 import type { PinnedReads } from '../store/pinned.ts'
 import { createAccess } from './access.ts'
 import { createTrust } from './addresses.ts'
@@ -9,15 +10,6 @@ import type { Moment } from './moment.ts'
 import type { Paths } from './paths.ts'
 import { type PrivatePaths, createPrivatePaths } from './private.ts'
 import { type PrivateRoute, createRouteTable } from './routes.ts'
-
-/** The settings that decide who reads the private paths, and where the mirror is reached. */
-export interface Credentials {
-  /** `server.keys`, in clear: hashed at once and not kept. */
-  readonly keys: readonly string[]
-  readonly publicUrl: string | null
-  /** Addresses and networks of the proxies before the mirror. */
-  readonly trustProxy: readonly string[]
-}
 
 /** What private routes are made from. */
 export interface RouteTools {
@@ -31,15 +23,13 @@ export interface RouteTools {
 /** What the gate is made from. */
 export interface GateOptions {
   readonly reads: PinnedReads
-  readonly credentials: Credentials
-  /** `server.host`. */
-  readonly host: string
+  /** Its keys are hashed at once, and not kept. */
+  readonly settings: Config['server']
   /** The address that the server is bound to; null while it is not. */
   readonly listeningOn: () => string | null
   readonly moment: Moment
   readonly paths: Paths
   readonly failures: Failures
-  readonly cacheMaxAgeSeconds: number
   readonly routes: (tools: RouteTools) => readonly PrivateRoute[]
   readonly log: ServerLog | null
   readonly now: () => number
@@ -56,12 +46,12 @@ export interface Gate {
 
 /** Puts routes, keys and links together. Throws `config` for keys or proxies that cannot be. */
 export function createGate(options: GateOptions): Gate {
-  const { reads, credentials, host, listeningOn, moment, paths, failures, log, now } = options
-  const { publicUrl } = credentials
-  const trusted = createTrust(credentials.trustProxy)
-  const access = createAccess({ ...credentials, reads, host, trusted, listeningOn, log, now })
+  const { reads, settings, listeningOn, moment, paths, failures, log, now } = options
+  const { publicUrl, cacheMaxAgeSeconds } = settings
+  const trusted = createTrust(settings.trustProxy)
+  const access = createAccess({ settings, reads, trusted, listeningOn, log, now })
   const links = createLinks(reads.live.readSecret('links'), now)
-  const heads = createHeads(`private, max-age=${options.cacheMaxAgeSeconds}, must-revalidate`)
+  const heads = createHeads(`private, max-age=${cacheMaxAgeSeconds}, must-revalidate`)
   const routes = createRouteTable(options.routes({ moment, heads, links }))
   const answer = createPrivatePaths({
     routes,

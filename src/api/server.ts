@@ -4,7 +4,7 @@ import type { SourceName } from '../store/runs.ts'
 import { answerText } from './answer.ts'
 import { type ServerLog, createFailures } from './failure.ts'
 import { followStore } from './follow.ts'
-import { type Credentials, type RouteTools, createGate } from './gate.ts'
+import { type RouteTools, createGate } from './gate.ts'
 import { createHeads } from './heads.ts'
 import { type Handler, createHttp, drain, traced } from './http.ts'
 import { openFastLane } from './lane.ts'
@@ -31,8 +31,6 @@ export interface ServerOptions {
   readonly nextRunAt: (source: SourceName) => number | null
   /** How long requests in flight may take to finish on `close`; 10 seconds when not given. */
   readonly closeGraceMs?: number
-  /** Who may read the private paths; without it, this machine alone. */
-  readonly credentials?: Credentials
   /** Makes the private routes; none when not given. */
   readonly routes?: (tools: RouteTools) => readonly PrivateRoute[]
 }
@@ -51,7 +49,6 @@ export interface MirrorServer {
 
 const CLOSE_GRACE_MS = 10_000
 const BACKLOG = 1024
-const NO_CREDENTIALS: Credentials = { keys: [], publicUrl: null, trustProxy: [] }
 
 /** The read-only API: upstream's public and private paths, and the mirror's own under /-/. */
 export function createServer(options: ServerOptions): MirrorServer {
@@ -75,8 +72,8 @@ export function createServer(options: ServerOptions): MirrorServer {
     return createHttp(traced(handler, log, now), config.server)
   })
   const gate = createGate({
-    ...{ reads, host, moment, paths, failures, cacheMaxAgeSeconds, log, now },
-    credentials: options.credentials ?? NO_CREDENTIALS,
+    ...{ reads, moment, paths, failures, log, now },
+    settings: config.server,
     routes: options.routes ?? (() => []),
     listeningOn: () => boundAddress(app.server.address()),
   })

@@ -4,7 +4,6 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ServerLog } from '../../src/api/failure.ts'
-import type { Credentials } from '../../src/api/gate.ts'
 import { type MirrorServer, type ServerOptions, createServer } from '../../src/api/server.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { openPinnedReads } from '../../src/store/pinned.ts'
@@ -41,7 +40,6 @@ export interface ServedOptions {
   closeGraceMs?: number
   debug?: boolean
   nextRunAt?: () => number | null
-  credentials?: Partial<Credentials>
   routes?: ServerOptions['routes']
 }
 
@@ -86,7 +84,6 @@ export async function serve(
     log,
     nextRunAt,
     closeGraceMs,
-    credentials: { keys: [], publicUrl: null, trustProxy: [], ...options.credentials },
     ...(options.routes && { routes: options.routes }),
   })
   const { port } = await server.listen()
