@@ -21,11 +21,11 @@ export type LinkVerdict =
 /** Local URLs that open one document for a while, for whoever holds them, without a key. */
 export interface Links {
   /** The signed request target: `path?expires=…&signature=…`; put a base URL before it. */
-  signLink(link: LinkToSign): string
+  readonly signLink: (link: LinkToSign) => string
   /** When a link made now should end, unix seconds: at least 15 minutes on. */
-  expiry(): number
+  readonly expiry: () => number
   /** Judges a request target, as it came. */
-  verifyLink(target: string): LinkVerdict
+  readonly verifyLink: (target: string) => LinkVerdict
 }
 
 /** Links signed with HMAC-SHA256; `secret` is the store's for `links`, `now` in unix milliseconds. */

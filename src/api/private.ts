@@ -31,9 +31,9 @@ export function createPrivatePaths(options: PrivateOptions): PrivatePaths {
   const { routes, failures, baseUrl } = options
   return (request, response) => {
     const { path, query } = rawTarget(request.url ?? '')
-    const surface = surfaceOf(path)
     const match = find(routes, path)
-    if (!isPrivate(surface) && (match === null || match === 'undecodable')) return false
+    const surface = surfaceOf(match?.route.path ?? path)
+    if (match === null && !isPrivate(surface)) return false
     const form = errorForm(surface)
     const refuse = (problem: Problem): void => sendProblem(request, response, problem, form)
     const fail = (error: unknown): void => failures.answer(error, request, response, { form })
@@ -59,13 +59,11 @@ export function createPrivatePaths(options: PrivateOptions): PrivatePaths {
   }
 }
 
-type Found = RouteMatch | 'undecodable' | null
-
-function find(routes: RouteTable, path: string): Found {
+function find(routes: RouteTable, path: string): RouteMatch | null {
   try {
     return routes.match(path)
   } catch {
-    return 'undecodable' // said only to whom the path may be discussed with
+    return null // not decodable: said below, to whom the path may be discussed with
   }
 }
 
@@ -73,10 +71,9 @@ function open(
   { access, links, paths, routes }: PrivateOptions,
   request: IncomingMessage,
   path: string,
-  found: Found,
+  match: RouteMatch | null,
 ): RouteMatch | Problem {
   const { method = '', url = '' } = request
-  const match = found === 'undecodable' ? null : found
   const reads = method === 'GET' || method === 'HEAD'
   const linked = match?.route.guard === 'link'
   if (!reads && (match !== null || isWrittenAt(path)))

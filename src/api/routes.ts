@@ -38,7 +38,7 @@ export interface RouteTable {
   /** Every path as it was declared. */
   readonly paths: readonly string[]
   /** The route of a path (percent-encoded, no query); null when there is none. Throws `bad_request` if undecodable. */
-  match(path: string): RouteMatch | null
+  readonly match: (path: string) => RouteMatch | null
 }
 
 interface Pattern {

@@ -41,6 +41,8 @@ export interface ServedOptions {
   debug?: boolean
   nextRunAt?: () => number | null
   routes?: ServerOptions['routes']
+  /** A data folder that is filled already; nothing is filled in then. */
+  dir?: string
 }
 
 const closers: (() => Promise<void>)[] = []
@@ -55,10 +57,10 @@ export async function serve(
   fill: (store: FilledStore) => void,
   options: ServedOptions = {},
 ): Promise<Served> {
-  const dir = mkdtempSync(join(tmpdir(), 'patchmirror-api-'))
+  const dir = options.dir ?? mkdtempSync(join(tmpdir(), 'patchmirror-api-'))
   closers.push(async () => Promise.resolve(rmSync(dir, { recursive: true, force: true })))
   const store = openFilledStore(dir)
-  fill(store)
+  if (options.dir === undefined) fill(store)
   const env = { PATCHMIRROR_SERVER_PORT: '0', PATCHMIRROR_DATA_DIR: dir, ...options.env }
   const { config } = loadConfig({ env, cwd: dir })
   const reads = openPinnedReads(dir)
