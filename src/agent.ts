@@ -86,7 +86,8 @@ const FIRST_RETRY_MS = 60_000
 function threadDeps(options: AgentOptions, parts: () => Parts): SyncThreadDeps {
   const { config, version, log } = options
   return {
-    config,
+    // The thread that talks to upstream has no business with the keys of the serving side.
+    config: { ...config, server: { ...config.server, keys: [] } },
     version,
     onEnded(report) {
       parts().server?.snapshotChanged()

@@ -72,7 +72,7 @@ export function createAccess(options: AccessOptions): Access {
     announce() {
       const why = whyClosed(options)
       const private_ = 'the private paths (/v1, /v3, /packages/ecosystems)'
-      if (keyring.inUse()) log?.info({}, `${private_} ask for a key; ${keyring.count()} are valid`)
+      if (keyring.inUse()) log?.info({}, `${private_} ask for a key (${keyring.count()} valid)`)
       else if (why === null) log?.info({}, `no local key yet: ${private_} answer this machine only`)
       else log?.warn({}, `no local key yet: ${private_} answer 401, because ${why}. ${MAKE_KEY}`)
     },

@@ -1,7 +1,7 @@
 /** Account of failures by client. */
 export interface Attempts {
   /** Counts one more failure. `wait`: seconds until the client is heard again, 0 while it is within the limit. */
-  fail(client: string): { readonly wait: number; readonly first: boolean }
+  readonly fail: (client: string) => { readonly wait: number; readonly first: boolean }
 }
 
 /** How much is too much, and what is kept. */

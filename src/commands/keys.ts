@@ -43,7 +43,7 @@ export async function createKeyCommand(options: CreateKeyOptions): Promise<numbe
 
 /** `patchmirror keys revoke ID`: the key opens nothing from now on, also on a running mirror. */
 export async function revokeKeyCommand(id: string, options: GlobalOptions): Promise<number> {
-  const number = Number(id)
+  const number = /^\d{1,15}$/.test(id) ? Number(id) : 0
   const known = await write(options, (store) => {
     const key = store.listKeys().find((one) => one.id === number)
     if (key !== undefined) store.revokeKey(number, Date.now())
