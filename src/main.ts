@@ -62,10 +62,7 @@ function createProgram(): Command {
     },
   )
   addUpkeep(add, json)
-  addLocalKeys(
-    adder(add('keys', 'local keys: who may read the private paths of this mirror')),
-    json,
-  )
+  addLocalKeys(add, json)
   addService(add, json)
   return program
 }
@@ -203,19 +200,20 @@ function addWebhooks(add: Add, json: Flag, out: Flag): void {
 }
 
 function addLocalKeys(add: Add, json: Flag): void {
+  const addKey = adder(add('keys', 'local keys: who may read the private paths of this mirror'))
   const load = () => import('./commands/keys.ts')
-  add('create', 'make a key and show it, once')
+  addKey('create', 'make a key and show it, once')
     .option('--name <name>', 'whose it is, for the list and the log')
     .option('--out <file>', 'write it into this new file, not to the terminal')
     .action(async (_, command: Command) => {
       await finish((await load()).createKeyCommand(global(command)))
     })
-  add('list', 'every key ever made, without the keys themselves')
+  addKey('list', 'every key ever made, without the keys themselves')
     .option(...json)
     .action(async (_, command: Command) => {
       await finish((await load()).listKeysCommand(global(command)))
     })
-  add('revoke <id>', 'make a key worthless, at once').action(
+  addKey('revoke <id>', 'make a key worthless, at once').action(
     async (id: string, _, command: Command) => {
       await finish((await load()).revokeKeyCommand(id, global(command)))
     },
