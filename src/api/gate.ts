@@ -54,6 +54,7 @@ export function createGate(options: GateOptions): Gate {
   const heads = createHeads(`private, max-age=${cacheMaxAgeSeconds}, must-revalidate`)
   const routes = createRouteTable(options.routes({ moment, heads, links }))
   const answer = createPrivatePaths({
+    moment,
     routes,
     access,
     links,

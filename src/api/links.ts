@@ -31,7 +31,9 @@ export interface Links {
 /** Links signed with HMAC-SHA256; `secret` is the store's for `links`, `now` in unix milliseconds. */
 export function createLinks(secret: Buffer, now: () => number): Links {
   const signatureOf = (path: string, expires: string): string =>
-    createHmac('sha256', secret).update(`v1\n${expires}\n${path}`).digest('base64url')
+    createHmac('sha256', secret)
+      .update(`v1\n${expires}\n${plainForm(path)}`)
+      .digest('base64url')
   return {
     signLink({ path, expiresAt }) {
       if (!/^\/[!-"$->@-~]*$/.test(path) || !Number.isSafeInteger(expiresAt) || expiresAt < 0)
@@ -54,12 +56,29 @@ export function createLinks(secret: Buffer, now: () => number): Links {
   }
 }
 
-/** The parts of a link, which is taken exactly as it was made; null for anything else. */
+/** One way to write a path: proxies take away escapes that need not be there, and add others. */
+function plainForm(path: string): string {
+  return path
+    .split('/')
+    .map((segment) => encodeURIComponent(decodeURIComponent(segment)))
+    .join('/')
+}
+
+function isDecodable(path: string): boolean {
+  try {
+    decodeURIComponent(path)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** The parts of a link, whose query is taken exactly as it was made; null for anything else. */
 function readLink(target: string) {
   const form = /^([^?]*)\?expires=(\d{1,12})&signature=([\w-]*)$/
   const [, path, expires, signature] = form.exec(target) ?? []
   if (path === undefined || expires === undefined || signature === undefined) return null
-  return { path, expires, signature }
+  return isDecodable(path) ? { path, expires, signature } : null
 }
 
 /** 403 for a link that does not open, as an object store says it; null for one that does. */

@@ -9,7 +9,7 @@ import type { Origin } from './origin.ts'
 import { ARCHIVE, FILTERED, type Paths, RECORDS, recordId } from './paths.ts'
 import { methodNotAllowed, notReady, pathNotFound, sendProblem } from './problem.ts'
 import { findRecord, missingRecord, readRecordAnswer } from './records.ts'
-import { rawTarget, readTarget } from './target.ts'
+import { readTarget, readablePath } from './target.ts'
 import { readWishes } from './wishes.ts'
 import { sendArchive } from './zip.ts'
 
@@ -69,7 +69,7 @@ function refuseMethod(options: MirrorOptions, request: IncomingMessage, response
 
 /** The origin of what is mirrored at a target, decodable or not; null where nothing is, or nothing yet. */
 function originAt({ moment, paths }: MirrorOptions, url: string): Origin | null {
-  const { path } = rawTarget(url)
+  const path = readablePath(url)
   const source = paths.sourceOf(path) ?? (path.startsWith(RECORDS) ? 'osv' : undefined)
   return source === undefined ? null : moment.knownOrigin(source)
 }

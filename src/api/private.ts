@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Access } from './access.ts'
 import type { Failures } from './failure.ts'
 import { type Links, linkProblem } from './links.ts'
+import type { Moment } from './moment.ts'
 import type { Paths } from './paths.ts'
 import { type Problem, methodNotAllowed, pathNotFound, sendProblem } from './problem.ts'
 import type { RouteMatch, RouteTable } from './routes.ts'
@@ -11,6 +12,7 @@ import { readWishes } from './wishes.ts'
 
 /** What the private paths are answered from. */
 export interface PrivateOptions {
+  readonly moment: Pick<Moment, 'knownOrigin'>
   readonly routes: RouteTable
   readonly access: Access
   readonly links: Links
@@ -28,15 +30,19 @@ export type PrivatePaths = (request: IncomingMessage, response: ServerResponse) 
  * whoever has no key learns nothing of what is there.
  */
 export function createPrivatePaths(options: PrivateOptions): PrivatePaths {
-  const { routes, failures, baseUrl } = options
+  const { moment, routes, failures, baseUrl } = options
   return (request, response) => {
     const { path, query } = rawTarget(request.url ?? '')
     const match = find(routes, path)
     const surface = surfaceOf(match?.route.path ?? path)
     if (match === null && !isPrivate(surface)) return false
     const form = errorForm(surface)
-    const refuse = (problem: Problem): void => sendProblem(request, response, problem, form)
-    const fail = (error: unknown): void => failures.answer(error, request, response, { form })
+    const source = match?.route.source
+    const origin = source === undefined ? null : moment.knownOrigin(source)
+    const refuse = (problem: Problem): void =>
+      sendProblem(request, response, { origin, ...problem }, form)
+    const fail = (error: unknown): void =>
+      failures.answer(error, request, response, { form, origin })
     try {
       const found = open(options, request, path, match)
       if ('status' in found) refuse(found)
@@ -79,7 +85,7 @@ function open(
   if (!reads && (match !== null || isWrittenAt(path)))
     return linked ? methodNotAllowed(method) : refuseWriting(method, path)
   const denied = linked ? linkProblem(links.verifyLink(url)) : access.judge(request)
-  if (denied !== null) return denied
+  if (denied !== null) return { ...denied, origin: null }
   if (match !== null) return match
   const asked = decodePart(path)
   return isWrittenAt(path)

@@ -1,3 +1,4 @@
+import type { SourceName } from '../store/runs.ts'
 import type { Exchange } from './answer.ts'
 import type { Problem } from './problem.ts'
 import { decodePart } from './target.ts'
@@ -23,6 +24,8 @@ export interface PrivateRoute {
   readonly path: string
   /** What opens it; a local key when not given. */
   readonly guard?: 'key' | 'link'
+  /** Whose snapshot its errors name in their X-Mirror headers; none when not given. */
+  readonly source?: SourceName
   /** Answers, or throws what is then answered in the form of the path's surface (MirrorError: `not_found`, …). */
   readonly answer: (call: RouteCall) => Promise<void> | undefined
 }

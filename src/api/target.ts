@@ -32,6 +32,16 @@ export function rawTarget(url: string): Target {
     : { path: before.slice(0, mark), query: before.slice(mark + 1) }
 }
 
+/** The path of a target, decoded where it can be: for what is said about a request, not for what is looked up. */
+export function readablePath(url: string): string {
+  const { path } = rawTarget(url)
+  try {
+    return decodeURIComponent(path)
+  } catch {
+    return path
+  }
+}
+
 /** Decodes a path, or a segment of one. Throws `bad_request` for what is not percent-encoded UTF-8. */
 export function decodePart(path: string): string {
   try {

@@ -32,4 +32,5 @@ EXAMPLES
   patchmirror runs 42 && patchmirror approve 42
   patchmirror keys create --name ci --out ci.key
   patchmirror api-keys create mirror --role readonly --out /run/secrets/patchmirror-api-key
+  patchmirror keys create --name ci --out ci.key
 `

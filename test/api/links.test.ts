@@ -34,7 +34,9 @@ describe('a signed link', () => {
   const value = signature.slice('signature='.length)
   test.each([
     ['another path', `/other?${query}`],
-    ['the same path written otherwise', `${path.replace('%20', '+')}?${query}`],
+    ['a space that became a plus', `${path.replace('%20', '+')}?${query}`],
+    ['a path that cannot be decoded', `${path.replace('%20', '%2')}?${query}`],
+    ['an escaped slash', `${path.replace('/sbom', '%2Fsbom')}?${query}`],
     ['a slash at the end', `${path}/?${query}`],
     ['a later end', `${path}?expires=${expiry() + 60}&${signature}`],
     ['an end written otherwise', `${path}?expires=0${expiry()}&${signature}`],
@@ -60,6 +62,13 @@ describe('a signed link', () => {
     expect(verifyLink(changed)).toEqual({ state: 'forged' })
   })
 
+  test('opens when a proxy has rewritten its escapes', () => {
+    const scoped = signLink({ path: '/-/artifacts/@a+b%7e', expiresAt: expiry() })
+    const rewritten = scoped.replace('@a+b%7e', '%40a%2bb~')
+    expect(rewritten).not.toBe(scoped)
+    expect(verifyLink(rewritten)).toEqual({ state: 'good' })
+  })
+
   test('does not open on another mirror', () => {
     expect(links('two').verifyLink(target)).toEqual({ state: 'forged' })
   })
@@ -69,7 +78,7 @@ describe('a signed link', () => {
   })
 
   test('cannot be made for what is no path, or no time', () => {
-    for (const odd of ['', 'x', '/a?b', '/a#b', '/a b', '/a\r\nb', '/ä'])
+    for (const odd of ['', 'x', '/a?b', '/a#b', '/a b', '/a\r\nb', '/ä', '/%zz'])
       expect(() => signLink({ path: odd, expiresAt: 1 })).toThrow()
     for (const expiresAt of [-1, 1.5, Number.NaN, Infinity])
       expect(() => signLink({ path: '/a', expiresAt })).toThrow()

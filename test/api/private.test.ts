@@ -37,9 +37,12 @@ function sampleRoutes({ moment, heads, links }: RouteTools): PrivateRoute[] {
     route('/v1/users', () => {
       throw new MirrorError('not_found', 'no users here')
     }),
-    route('/v1/images', (call) =>
-      call.refuse({ status: 404, error: 'not_in_scope', message: 'see catalog.scope' }),
-    ),
+    {
+      ...route('/v1/images', (call) =>
+        call.refuse({ status: 404, error: 'not_in_scope', message: 'see catalog.scope' }),
+      ),
+      source: 'osv',
+    },
     { path: '/v1/packages', answer: () => Promise.reject(new Error('a defect with details')) },
   ]
 }
@@ -106,6 +109,16 @@ describe('a private route', () => {
     )
     expect(answer).toMatch(/^HTTP\/1\.1 200 /)
   })
+})
+
+test('the errors of a route name the snapshot that it answers from, but not to whom it does not answer', async () => {
+  const { get } = await serveSamples({ env: WITH_KEYS })
+  const { headers } = await get('/external/osv/all.json')
+  const snapshot = headers['x-mirror-snapshot']
+  for (const method of ['GET', 'POST'])
+    expect((await get('/v1/images', bearer(), method)).headers['x-mirror-snapshot']).toBe(snapshot)
+  const denied = await get('/v1/images')
+  expect([denied.status, denied.headers['x-mirror-snapshot']]).toEqual([401, undefined])
 })
 
 describe('what writes', () => {

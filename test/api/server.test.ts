@@ -65,6 +65,7 @@ test('a refusal on a mirrored path says which snapshot stands there', async () =
     ['GET', '/external/patch_feed?ecosystem=none', 400],
     ['GET', '/external/osv/%zz.json', 400],
     ['POST', '/external/osv/%zz.json', 400],
+    ['POST', '/external/patch%5Ffeed', 405],
     ['GET', '/external/osv/none.json', 404],
     ['GET', '/external/cve_feed', 404],
   ]
