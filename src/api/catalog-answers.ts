@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
 import { locate } from '../json/locate.ts'
 import type { Resource } from '../resources.ts'
-import type { CatalogAnswer, CatalogLink } from '../store/catalog.ts'
+import type { CatalogAnswer, CatalogLink } from '../store/catalog-answers.ts'
 import { contentOf } from '../store/gzip.ts'
 import { createAnswer, sendAnswer } from './answer.ts'
 import { DOCUMENT_PATH, sendDocument } from './catalog-documents.ts'
@@ -22,26 +22,25 @@ export function createAnswers({ tools, missing }: CatalogParts) {
   const { moment, heads, links } = tools
   return {
     /** Answers a path of a resource (null: the package catalog) whose form is `template`. */
-    send(call: RouteCall, resource: Resource | null, template: string): Promise<void> | undefined {
+    async send(call: RouteCall, resource: Resource | null, template: string): Promise<void> {
       const origin = missing.origin(resource)
-      if ('status' in origin) return void call.refuse(origin)
+      if ('status' in origin) return call.refuse(origin)
       const path = requestedPath(template, call.params)
       const answer = moment.reads.readCatalogAnswer(path)
-      if (answer === null) return void call.refuse(missing.explain(resource, call.params, path))
+      if (answer === null) return call.refuse(missing.explain(resource, call.params, path))
       if (answer.status !== 200) {
         const message =
           'the service has nothing under this path: it answered 404 when the mirror asked'
-        return void call.refuse({ status: 404, error: 'not_found', message })
+        return call.refuse({ status: 404, error: 'not_found', message })
       }
       const [link] = answer.links
       if (link?.at.length === 0) return sendDocument(moment, call, link.digest)
-      if (answer.links.length > 0) return void sendLinked(call, answer, links)
+      if (answer.links.length > 0) return sendLinked(call, answer, links)
       const coding = chooseCoding(call.wishes.acceptEncoding)
       const body = answer.body ?? Buffer.alloc(0)
       const bytes = coding === 'gzip' ? body : contentOf(body, answer.size)
       const tag = answer.sha256.toString('hex', 0, 16)
       sendAnswer(call, createAnswer(coding, bytes, tag, answer.changed), origin, heads)
-      return undefined
     },
   }
 

@@ -42,16 +42,20 @@ export function createLists({ tools, missing }: CatalogParts) {
     return { value: cursor.value, ordinal: entry?.ordinal ?? cursor.ordinal }
   }
 
+  /** Nothing to wait for: SQLite answers at once. */
   const send = (call: RouteCall, resource: Resource, declared: ListPath): undefined => {
+    answer(call, resource, declared)
+  }
+  const answer = (call: RouteCall, resource: Resource, declared: ListPath): void => {
     const origin = missing.origin(resource)
-    if ('status' in origin) return void call.refuse(origin)
+    if ('status' in origin) return call.refuse(origin)
     const { query, wishes } = call
     const path = requestedPath(declared.path, call.params)
     const limit = readLimit(query)
     const where = readWhere(query, declared.facets)
     const order = readOrder(query, declared.facets)
     const list = moment.reads.readCatalogList(path)
-    if (list === null) return void call.refuse(missing.explain(resource, call.params, path))
+    if (list === null) return call.refuse(missing.explain(resource, call.params, path))
     const after = placeOf(list, onlyValue(query, 'after'), order)
     const asked = { list: list.id, where, order, after, limit: limit + 1 }
     const rows = moment.reads.listCatalogEntries(asked)
@@ -68,7 +72,6 @@ export function createLists({ tools, missing }: CatalogParts) {
     const coding = chooseCoding(wishes.acceptEncoding)
     const bytes = coding === 'gzip' ? gzipSync(page, { level: 3 }) : page
     sendAnswer(call, createAnswer(coding, bytes, tagOf(page), list.changed), origin, heads)
-    return undefined
   }
   return { send }
 }

@@ -4,6 +4,7 @@ import { createAnswers } from './catalog-answers.ts'
 import { createLists } from './catalog-lists.ts'
 import { createMissing } from './catalog-missing.ts'
 import { DOCUMENT_PATH, sendDocument } from './catalog-documents.ts'
+import type { SourceName } from '../store/runs.ts'
 import type { RouteTools } from './gate.ts'
 import type { PrivateRoute, RouteCall } from './routes.ts'
 
@@ -16,15 +17,17 @@ export function createCatalogRoutes(config: Config): (tools: RouteTools) => Priv
     const parts = { tools, missing: createMissing(config, tools.moment) }
     const answers = createAnswers(parts)
     const lists = createLists(parts)
-    const route = (path: string, answer: PrivateRoute['answer']): PrivateRoute => ({
-      path: path.replace('{repo}', '{repo+}'),
-      answer,
-    })
+    const route = (
+      path: string,
+      answer: PrivateRoute['answer'],
+      source: SourceName = 'catalog',
+    ): PrivateRoute => ({ path: path.replace('{repo}', '{repo+}'), source, answer })
     const routesOf = (resource: Resource): PrivateRoute[] => {
       const { list, item, sublist, artifacts } = resource
+      const source = resource.surface === 'identity' ? 'identity' : 'catalog'
       return [
         ...[list, sublist].flatMap((one) =>
-          one === null ? [] : [route(one.path, (call) => lists.send(call, resource, one))],
+          one === null ? [] : [route(one.path, (call) => lists.send(call, resource, one), source)],
         ),
         ...(item === null ? [] : [route(item, (call) => answers.send(call, resource, item))]),
         ...artifacts.flatMap(({ path, aliases }) =>

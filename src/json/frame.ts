@@ -104,9 +104,11 @@ function replaceAt(value: unknown, path: JsonPath, replacement: unknown): unknow
   const object = typeof value === 'object' && value !== null ? value : {}
   const inner = replaceAt((object as Record<string, unknown>)[step], rest, replacement)
   const copy: Record<string, unknown> = { ...object }
-  if (inner === undefined) delete copy[step]
-  else copy[step] = inner
-  return copy
+  return inner === undefined ? without(copy, step) : { ...copy, [step]: inner }
+}
+
+function without(object: Record<string, unknown>, name: string | number): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(object).filter(([key]) => key !== name))
 }
 
 /** The place of a number in the envelope, items aside. */

@@ -44,7 +44,7 @@ export function createCatalogQuery(db: Db) {
   const prepared = (sql: string): ReturnType<typeof db.prepare<unknown[], unknown>> => {
     const known = statements.get(sql)
     if (known !== undefined) return known
-    const made = db.prepare<unknown[], unknown>(sql)
+    const made = db.prepare(sql)
     if (statements.size >= 500) statements.clear()
     statements.set(sql, made)
     return made

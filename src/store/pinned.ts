@@ -1,7 +1,8 @@
 import { type Db, guarded, openReader } from './database.ts'
 import { createDocumentStoreReader } from './catalog-documents.ts'
 import { createCatalogQuery } from './catalog-query.ts'
-import { createCatalogReader } from './catalog.ts'
+import { createCatalogAnswerReader } from './catalog-answers.ts'
+import { createCatalogListReader } from './catalog.ts'
 import { createDocumentReader } from './documents.ts'
 import { createKeyReader } from './keys.ts'
 import { createOsvReader } from './osv.ts'
@@ -18,7 +19,8 @@ export function createReads(db: Db) {
     ...createSnapshotReader(db),
     ...createRunReader(db),
     ...createQuarantineReader(db),
-    ...createCatalogReader(db),
+    ...createCatalogListReader(db),
+    ...createCatalogAnswerReader(db),
     ...createCatalogQuery(db),
     ...createDocumentStoreReader(db),
     ...createKeyReader(db),

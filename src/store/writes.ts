@@ -1,7 +1,8 @@
 import { type Db, openWriter } from './database.ts'
-import { createDocumentStoreWriter } from './catalog-documents.ts'
+import { createDocumentStoreWriter } from './catalog-sink.ts'
 import { createCatalogQuery } from './catalog-query.ts'
-import { createCatalogWriter } from './catalog-write.ts'
+import { createCatalogAnswerWriter } from './catalog-fetched.ts'
+import { createCatalogListWriter } from './catalog-lists.ts'
 import { createDocumentWriter } from './documents.ts'
 import { createKeyWriter } from './keys.ts'
 import { createOsvWriter } from './osv.ts'
@@ -23,7 +24,8 @@ export function openWrites(dataDir: string) {
     ...createSnapshotWriter(db),
     ...createRunWriter(db),
     ...createQuarantineWriter(db),
-    ...createCatalogWriter(db),
+    ...createCatalogListWriter(db),
+    ...createCatalogAnswerWriter(db),
     ...createCatalogQuery(db),
     ...createDocumentStoreWriter(db),
     ...createKeyWriter(db),

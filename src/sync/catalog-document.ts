@@ -1,6 +1,6 @@
 import { MirrorError } from '../errors.ts'
 import type { DocumentKind } from '../resources.ts'
-import type { DocumentSink } from '../store/catalog-documents.ts'
+import type { DocumentSink } from '../store/catalog-sink.ts'
 import type { CatalogContext } from './catalog-context.ts'
 import type { Task } from './catalog-tasks.ts'
 import { type KindCheck, createKindCheck } from './document-kind.ts'

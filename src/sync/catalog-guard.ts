@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 import { ownsResource } from '../resources.ts'
-import type { HeldAnswer } from '../store/catalog.ts'
+import type { HeldAnswer } from '../store/catalog-answers.ts'
 import { packContent } from '../store/gzip.ts'
 import type { Quarantine } from '../store/quarantine.ts'
 import { deflate } from '../zip/member.ts'
-import type { Crawl } from './catalog.ts'
 import type { CatalogContext } from './catalog-context.ts'
+import type { Crawl } from './catalog-crawl.ts'
 import type { SyncResult } from './context.ts'
 import { refuseRemoval } from './guard.ts'
 

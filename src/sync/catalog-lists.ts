@@ -4,8 +4,9 @@ import { cutMembers } from '../json/cut.ts'
 import { type Frame, endingOf, frameOf } from '../json/frame.ts'
 import { canonicalPath } from '../paths.ts'
 import type { Facet, Resource } from '../resources.ts'
+import type { CatalogList, CatalogPage } from '../store/catalog.ts'
 import type { StagedEntry } from '../store/catalog-staging.ts'
-import { type WalkedPage, probeList, walkList } from '../upstream/pages.ts'
+import { type PageSink, type WalkedPage, probeList, walkList } from '../upstream/pages.ts'
 import type { CatalogContext } from './catalog-context.ts'
 import { isSecret } from './catalog-secrets.ts'
 
@@ -39,57 +40,83 @@ export async function walkCatalogList(
   const canonical = canonicalPath(path) ?? path
   const held = store.readCatalogList(canonical)
   const pages = held === null ? [] : store.listCatalogPages(held.id)
-  const walk = {
-    frame: held === null ? null : (JSON.parse(held.frame) as Frame),
-    count: 0,
-    kept: 0,
-  }
-  const seen = new Set<string>()
-  const staging = store.catalogStaging
+  const walk: Walk = { frame: frameHeld(held), count: 0, kept: 0, seen: new Set() }
   const options = {
     limit: LIMIT,
     maxBytes: config.upstream.maxJsonBytes,
     held: (number: number) => (context.full ? null : (pages[number] ?? null)),
   }
-  const asOf = await walkList(
-    context.sessionOf(resource.surface),
-    context.relative(resource, path),
-    options,
-    {
-      begin() {
-        seen.clear()
-        walk.count = 0
-        walk.kept = 0
-        return store.exclusive(() => staging.dropWalk(canonical))
-      },
-      kept(number) {
-        const page = pages[number]
-        if (page === undefined)
-          throw new MirrorError('internal', `${path}: page ${number} is not held`)
-        walk.count++
-        walk.kept++
-        return store.exclusive(() => staging.keepPage(canonical, page))
-      },
-      page(page) {
-        if (page.number === 0) walk.frame = frameOf(page.value, page.shape, LIMIT)
-        if (page.next === null && walk.frame !== null && page.number > 0)
-          walk.frame = { ...walk.frame, ending: endingOf(page.value, walk.frame.cursor) }
-        const entries = page.items.map((item) => entryOf(resource, template.facets, item, path))
-        refuseRepetition(path, page, entries, seen)
-        walk.count++
-        context.counted(entries.length)
-        // Not into another source's transaction, which may be rolled back.
-        return store.exclusive(() =>
-          staging.stagePage(canonical, { ...page, entries: entries.length }, entries),
-        )
-      },
-    },
+  const sink = createSink(
+    context,
+    { resource, facets: template.facets, path, canonical },
+    pages,
+    walk,
   )
-  if (walk.frame?.cursor === null && seen.size > 1)
+  const session = context.sessionOf(resource.surface)
+  const asOf = await walkList(session, context.relative(resource, path), options, sink)
+  if (walk.frame?.cursor === null && walk.seen.size > 1)
     walk.frame = await probe(context, resource, path, walk.frame)
   if (walk.frame === null) throw new MirrorError('internal', `${path} was walked without a page`)
   const changed = held === null || walk.kept !== walk.count || walk.count !== pages.length
   return { path: canonical, resource, held: held?.id ?? null, changed, frame: walk.frame, asOf }
+}
+
+/** How far a walk is. */
+interface Walk {
+  frame: Frame | null
+  count: number
+  kept: number
+  seen: Set<string>
+}
+
+function frameHeld(held: CatalogList | null): Frame | null {
+  return held === null ? null : (JSON.parse(held.frame) as Frame)
+}
+
+interface Target {
+  resource: Resource
+  facets: readonly Facet[]
+  path: string
+  canonical: string
+}
+
+/** Stages pages as they come; never into another source's transaction, which may be rolled back. */
+function createSink(
+  context: CatalogContext,
+  { resource, facets, path, canonical }: Target,
+  pages: readonly CatalogPage[],
+  walk: Walk,
+): PageSink {
+  const { store } = context
+  const staging = store.catalogStaging
+  return {
+    begin() {
+      walk.seen.clear()
+      walk.count = 0
+      walk.kept = 0
+      return store.exclusive(() => staging.dropWalk(canonical))
+    },
+    kept(number) {
+      const page = pages[number]
+      if (page === undefined)
+        throw new MirrorError('internal', `${path}: page ${number} is not held`)
+      walk.count++
+      walk.kept++
+      return store.exclusive(() => staging.keepPage(canonical, page))
+    },
+    page(page) {
+      if (page.number === 0) walk.frame = frameOf(page.value, page.shape, LIMIT)
+      if (page.next === null && walk.frame !== null && page.number > 0)
+        walk.frame = { ...walk.frame, ending: endingOf(page.value, walk.frame.cursor) }
+      const entries = page.items.map((item) => entryOf(resource, facets, item, path))
+      refuseRepetition(path, page, entries, walk.seen)
+      walk.count++
+      context.counted(entries.length)
+      return store.exclusive(() =>
+        staging.stagePage(canonical, { ...page, entries: entries.length }, entries),
+      )
+    },
+  }
 }
 
 /**

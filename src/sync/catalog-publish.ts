@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { ownsResource } from '../resources.ts'
-import type { HeldAnswer } from '../store/catalog.ts'
-import type { Crawl } from './catalog.ts'
+import type { HeldAnswer } from '../store/catalog-answers.ts'
 import type { CatalogContext } from './catalog-context.ts'
+import type { Crawl } from './catalog-crawl.ts'
 import type { SyncResult } from './context.ts'
 
 /** One transaction: lists, answers and what is gone, and the snapshot that describes them. Nothing changed, no write. */

@@ -1,7 +1,8 @@
 import { messageOf, MirrorError } from '../errors.ts'
 import type { Quarantine } from '../store/quarantine.ts'
-import type { HeldAnswer } from '../store/catalog.ts'
+import type { HeldAnswer } from '../store/catalog-answers.ts'
 import type { CatalogContext } from './catalog-context.ts'
+import type { Crawl } from './catalog-crawl.ts'
 import { fetchAnswer } from './catalog-fetch.ts'
 import { guardCatalog } from './catalog-guard.ts'
 import { publishCatalog } from './catalog-publish.ts'
@@ -25,19 +26,6 @@ import {
 } from './catalog-walk.ts'
 import type { SyncResult } from './context.ts'
 import { runPool } from './pool.ts'
-
-/** What a crawl found out, ready to be published. */
-export interface Crawl {
-  walks: Walks
-  /** Every path that the scope wants, held or not. */
-  wanted: Map<string, Task>
-  wantedLists: Set<string>
-  /** Paths whose answer is as it is held, though their owner changed. */
-  confirmed: Task[]
-  /** What could not be had, each with the reason. */
-  lacking: Map<string, string>
-  fetched: number
-}
 
 /**
  * One run of the catalog, or of the identity surface: lists → scope → items and artifacts → guard → commit. What is

@@ -11,7 +11,7 @@ import { syncFeeds } from './feeds.ts'
 import { parseIndex } from './osv-index.ts'
 import { syncOsv } from './osv.ts'
 import { plainText } from './plain-text.ts'
-import type { RunRequest, RunnerDeps } from './runner.ts'
+import type { RunRequest, RunnerDeps } from './request.ts'
 import { type Sessions, openSessions } from './sessions.ts'
 
 /** How a run ended, as its row tells it. */

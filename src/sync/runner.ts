@@ -1,38 +1,13 @@
 import { join } from 'node:path'
-import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../errors.ts'
 import { nameStorageError } from '../store/database.ts'
 import { makeFolder } from '../store/folder.ts'
 import { acquireLock } from '../store/lock.ts'
-import type { Quarantine } from '../store/quarantine.ts'
-import type { Run, RunKind, RunTrigger, SourceName } from '../store/runs.ts'
-import type { Writes } from '../store/writes.ts'
-import type { Upstream } from '../upstream/surfaces.ts'
-import type { Progress } from './context.ts'
+import type { Run } from '../store/runs.ts'
 import { perform } from './perform.ts'
+import type { RunRequest, RunnerDeps } from './request.ts'
 
-/** Which source to run, in what way, and who asked. */
-export interface RunRequest {
-  source: SourceName
-  kind: RunKind
-  trigger: RunTrigger
-  full?: boolean
-  dryRun?: boolean
-  /** The quarantined run that someone approved; `kind` is then `approve`. */
-  approved?: Quarantine
-  /** Ids whose stored bytes are not to be believed: fetched again whatever their checksums say. */
-  distrust?: readonly string[]
-}
-
-/** What a runner works with; `signal` ends the run in flight. */
-export interface RunnerDeps {
-  config: Config
-  store: Writes
-  upstream: Upstream
-  now: () => number
-  signal: AbortSignal
-  onProgress?: (progress: Progress) => void
-}
+export type { RunRequest, RunnerDeps } from './request.ts'
 
 /** The run as its row tells it; `id` 0 for a dry run, which leaves no row. */
 export type RunReport = Run

@@ -22,7 +22,7 @@ export interface CatalogBench extends Bench {
   /** Asks the mirror for a path. */
   ask(path: string, init?: RequestInit): Promise<Response>
   /** Asks the service itself for a path of the mirror's. */
-  askUpstream(path: string, init?: RequestInit): Promise<Response>
+  askUpstream(path: string): Promise<Response>
 }
 
 const closing: (() => Promise<unknown>)[] = []
@@ -52,14 +52,11 @@ export async function catalogBench(
       server.snapshotChanged()
       return fetch(`${server.address?.url ?? ''}${path}`, init)
     },
-    askUpstream(path, init = {}) {
+    askUpstream(path) {
       if (path.startsWith('/v1/users'))
-        return fetch(sandbox.identityUrl + path.slice(3), {
-          ...init,
-          headers: { ...bearer, ...init.headers },
-        })
+        return fetch(sandbox.identityUrl + path.slice(3), { headers: bearer })
       const root = path.startsWith('/packages/ecosystems') ? sandbox.catalogUrl : sandbox.url
-      return fetch(root + path, { ...init, headers: { ...headers, ...init.headers } })
+      return fetch(root + path, { headers })
     },
   }
 }

@@ -1,0 +1,101 @@
+import type { Db } from './database.ts'
+
+/** A document that an answer names: where in the answer its URL stands, and its digest. */
+export interface CatalogLink {
+  /** Members and indexes from the answer's top to the URL; empty when the answer is the document itself. */
+  at: readonly (string | number)[]
+  /** SHA-256 of the document, hex. */
+  digest: string
+}
+
+/** An answer that is held whole: an item, or what an artifact path says. */
+export interface CatalogAnswer {
+  path: string
+  resource: string
+  /** `resource/id` of the item it belongs to; goes when that goes. */
+  owner: string
+  /** Digest of the owner as it was listed when this was fetched. */
+  ownerSha: Buffer
+  /** 200, or 404 when upstream has none. */
+  status: number
+  /** A gzip member; null for a 404. */
+  body: Buffer | null
+  size: number
+  sha256: Buffer
+  changed: number
+  etag: string | null
+  links: readonly CatalogLink[]
+  /** Ids of artifact sets (AVRs) that it names. */
+  mentions: readonly string[]
+}
+
+/** What an answer is known by before it is fetched again. */
+export type HeldAnswer = Pick<CatalogAnswer, 'path' | 'owner' | 'ownerSha' | 'etag' | 'status'>
+
+type AnswerRow = Omit<CatalogAnswer, 'links' | 'mentions'> & { links: string; mentions: string }
+
+/** Columns of an answer, in the order of its table. */
+const ANSWER =
+  'path, resource, owner, owner_sha AS ownerSha, status, body, size, sha256, changed, etag, links, mentions'
+
+function toAnswer(row: AnswerRow | undefined): CatalogAnswer | null {
+  if (row === undefined) return null
+  const links = JSON.parse(row.links) as CatalogLink[]
+  return { ...row, links, mentions: JSON.parse(row.mentions) as string[] }
+}
+
+/** Reads of the catalog's answers; usable on any connection. */
+export function createCatalogAnswerReader(db: Db) {
+  const answer = db.prepare<[string], AnswerRow>(
+    `SELECT ${ANSWER} FROM catalog_answer WHERE path = ?`,
+  )
+  const held = db.prepare<[], HeldAnswer>(
+    'SELECT path, owner, owner_sha AS ownerSha, etag, status FROM catalog_answer',
+  )
+  const ofOwner = db
+    .prepare<[string], number>('SELECT 1 FROM catalog_answer WHERE owner = ? LIMIT 1')
+    .pluck()
+  const lacks = db.prepare<[string], number>('SELECT 1 FROM catalog_lacking WHERE path = ?').pluck()
+  const lacking = db.prepare<[], { path: string; resource: string }>(
+    'SELECT path, resource FROM catalog_lacking ORDER BY path',
+  )
+  const mentions = db
+    .prepare<[], [string, string, Buffer]>(
+      `SELECT mentioned.value, a.owner, a.owner_sha FROM catalog_answer a, json_each(a.mentions) AS mentioned
+         WHERE a.path NOT IN (SELECT path FROM catalog_fetched)
+       UNION ALL
+       SELECT mentioned.value, f.owner, f.owner_sha FROM catalog_fetched f, json_each(f.mentions) AS mentioned`,
+    )
+    .raw()
+  const digests = db
+    .prepare<[], [string, string, string]>(
+      `SELECT path, 'answer ' || hex(sha256) || ' ' || links, resource FROM catalog_answer
+       UNION ALL SELECT path, 'list ' || frame, resource FROM catalog_list ORDER BY 1, 2`,
+    )
+    .raw()
+  const counts = db
+    .prepare<[], [number, number, number]>(
+      `SELECT (SELECT count(*) FROM catalog_entry), (SELECT count(*) FROM catalog_answer WHERE status = 200),
+         (SELECT count(*) FROM catalog_document)`,
+    )
+    .raw()
+  return {
+    readCatalogAnswer: (path: string): CatalogAnswer | null => toAnswer(answer.get(path)),
+    /** Whether anything of an item is held. */
+    hasAnswers: (owner: string): boolean => ofOwner.get(owner) === 1,
+    /** Whether the last run wanted this path and could not have it. */
+    isLacking: (path: string): boolean => lacks.get(path) === 1,
+    listLacking: (): { path: string; resource: string }[] => lacking.all(),
+    /** What is held of every answer, without the bytes. */
+    eachHeldAnswer: () => held.iterate(),
+    /** `[id, owner, owner's digest]` of every artifact set that an answer names, published or only in hand. */
+    listMentions: (): [string, string, Buffer][] => mentions.all(),
+    /** `[path, text, resource]` of every answer and list: with the entries' digests, all that the catalog serves. */
+    eachCatalogDigest: () => digests.iterate(),
+    /** Entries of lists, answers and documents held. */
+    countCatalog(): { entries: number; answers: number; documents: number } {
+      const [all, answers, documents] = counts.get() ?? [0, 0, 0]
+      return { entries: all, answers, documents }
+    },
+  }
+}

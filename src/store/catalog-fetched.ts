@@ -1,0 +1,93 @@
+import { type CatalogAnswer, createCatalogAnswerReader } from './catalog-answers.ts'
+import type { Db } from './database.ts'
+import { nextChanged } from './documents.ts'
+
+/** An answer in hand, not published yet. */
+export type FetchedAnswer = Omit<CatalogAnswer, 'changed'>
+
+/** Writes of the catalog's answers. All but `keepFetched` belong inside the transaction that publishes. */
+export function createCatalogAnswerWriter(db: Db) {
+  const sql = prepareAnswerWrites(db)
+  const reader = createCatalogAnswerReader(db)
+  const publish = (row: FetchedRow, now: number): void => {
+    const before = reader.readCatalogAnswer(row.path)
+    const same =
+      before !== null &&
+      before.status === row.status &&
+      before.sha256.equals(row.sha256) &&
+      JSON.stringify(before.links) === row.links
+    const changed = same ? before.changed : nextChanged(before?.changed ?? null, null, now)
+    sql.answer.run({ ...row, changed })
+  }
+  return {
+    ...reader,
+    /** Keeps an answer for the publication; survives the process. */
+    keepFetched: (answer: FetchedAnswer): void => {
+      const { links, mentions } = answer
+      sql.keep.run({ ...answer, links: JSON.stringify(links), mentions: JSON.stringify(mentions) })
+    },
+    /** Paths in hand, each with the digest of its owner when it was fetched. */
+    listFetched: (): Map<string, Buffer> =>
+      new Map(sql.fetched.all().map(({ path, sha }) => [path, sha])),
+    /** Publishes what is in hand of the resources owned, for the paths that are wanted; forgets the rest of theirs. */
+    publishFetched(
+      owned: (resource: string) => boolean,
+      wanted: (path: string) => boolean,
+      now: number,
+    ): number {
+      let count = 0
+      for (const { path, resource } of sql.fetchedPaths.all()) {
+        if (!owned(resource)) continue
+        const row = wanted(path) ? sql.fetchedRow.get(path) : undefined
+        if (row !== undefined) {
+          publish(row, now)
+          count++
+        }
+        sql.dropFetched.run(path)
+      }
+      return count
+    },
+    /** The answer stays as it is, its owner is listed anew. */
+    confirmAnswer: (path: string, ownerSha: Buffer): void => {
+      sql.confirm.run(ownerSha, path)
+    },
+    /** Remembers which paths of the resources owned could not be had: path → resource. */
+    replaceLacking(owned: (resource: string) => boolean, paths: ReadonlyMap<string, string>): void {
+      for (const { path, resource } of reader.listLacking()) if (owned(resource)) sql.had.run(path)
+      for (const [path, resource] of paths) sql.lacks.run(path, resource)
+    },
+    removeAnswer: (path: string): void => {
+      sql.removeAnswer.run(path)
+    },
+  }
+}
+
+type FetchedRow = Omit<FetchedAnswer, 'links' | 'mentions'> & { links: string; mentions: string }
+
+function prepareAnswerWrites(db: Db) {
+  const columns =
+    'path, resource, owner, owner_sha, status, body, size, sha256, etag, links, mentions'
+  const named =
+    '@path, @resource, @owner, @ownerSha, @status, @body, @size, @sha256, @etag, @links, @mentions'
+  return {
+    answer: db.prepare(
+      `INSERT OR REPLACE INTO catalog_answer (${columns}, changed) VALUES (${named}, @changed)`,
+    ),
+    keep: db.prepare(`INSERT OR REPLACE INTO catalog_fetched (${columns}) VALUES (${named})`),
+    fetched: db.prepare<[], { path: string; sha: Buffer }>(
+      'SELECT path, owner_sha AS sha FROM catalog_fetched',
+    ),
+    fetchedPaths: db.prepare<[], { path: string; resource: string }>(
+      'SELECT path, resource FROM catalog_fetched',
+    ),
+    fetchedRow: db.prepare<[string], FetchedRow>(
+      `SELECT path, resource, owner, owner_sha AS ownerSha, status, body, size, sha256, etag, links,
+         mentions FROM catalog_fetched WHERE path = ?`,
+    ),
+    dropFetched: db.prepare('DELETE FROM catalog_fetched WHERE path = ?'),
+    confirm: db.prepare('UPDATE catalog_answer SET owner_sha = ? WHERE path = ?'),
+    had: db.prepare('DELETE FROM catalog_lacking WHERE path = ?'),
+    lacks: db.prepare('INSERT OR REPLACE INTO catalog_lacking VALUES (?, ?)'),
+    removeAnswer: db.prepare('DELETE FROM catalog_answer WHERE path = ?'),
+  }
+}

@@ -1,0 +1,82 @@
+import { createCatalogListReader } from './catalog.ts'
+import { createCatalogStaging, FACET_COLUMNS } from './catalog-staging.ts'
+import type { Db } from './database.ts'
+import { nextChanged } from './documents.ts'
+
+/** Writes of the catalog's lists. All of them belong inside the transaction that publishes. */
+export function createCatalogListWriter(db: Db) {
+  const catalogStaging = createCatalogStaging(db) // before the statements that read its tables
+  const sql = prepareListWrites(db)
+  const reader = createCatalogListReader(db)
+  return {
+    ...reader,
+    catalogStaging,
+    /** `[id, sha, body]` of every item of a walk, kept pages included, in order. */
+    eachWalked: (listId: number | null, path: string) =>
+      sql.walked.iterate(listId ?? -1, path, path),
+    /** How many entries that are held the walk did not meet. */
+    countGone: (listId: number, path: string): number => sql.gone.get(listId, path, path) ?? 0,
+    /** Makes a walk the list's content: only pages that came anew are written. Returns the number of entries. */
+    replaceCatalogList(path: string, resource: string, frame: string, now: number): number {
+      const held = reader.readCatalogList(path)
+      const changed = nextChanged(held?.changed ?? null, null, now)
+      const id = held?.id ?? Number(sql.list.run(path, resource, frame, changed).lastInsertRowid)
+      sql.dropEntries.run(id, path)
+      sql.dropPages.run(id)
+      sql.entries.run(id, path)
+      sql.pages.run(id, path)
+      sql.updateList.run(frame, resource, id, changed, id)
+      return Number(sql.count.get(id))
+    },
+    removeCatalogList(path: string): void {
+      const held = reader.readCatalogList(path)
+      if (held === null) return
+      sql.clearEntries.run(held.id)
+      sql.dropPages.run(held.id)
+      sql.removeList.run(held.id)
+    },
+  }
+}
+
+function prepareListWrites(db: Db) {
+  return {
+    walked: db
+      .prepare<[number, string, string], [string, Buffer, Buffer]>(
+        `SELECT id, sha, body FROM (
+           SELECT e.ordinal, e.id, e.sha, e.body FROM catalog_entry e WHERE e.list = ? AND e.ordinal / 1000000 IN
+             (SELECT number FROM staged_page WHERE path = ? AND kept = 1)
+           UNION ALL SELECT ordinal, id, sha, body FROM staged_entry WHERE path = ?) ORDER BY ordinal`,
+      )
+      .raw(),
+    gone: db
+      .prepare<[number, string, string], number>(
+        `SELECT count(*) FROM catalog_entry e WHERE e.list = ?
+           AND e.ordinal / 1000000 NOT IN (SELECT number FROM staged_page WHERE path = ? AND kept = 1)
+           AND NOT EXISTS (SELECT 1 FROM staged_entry s WHERE s.path = ? AND s.id = e.id)`,
+      )
+      .pluck(),
+    list: db.prepare(
+      'INSERT INTO catalog_list (path, resource, frame, entries, changed) VALUES (?, ?, ?, 0, ?)',
+    ),
+    updateList: db.prepare(
+      `UPDATE catalog_list SET frame = ?, resource = ?,
+         entries = (SELECT count(*) FROM catalog_entry WHERE list = ?), changed = ? WHERE id = ?`,
+    ),
+    count: db.prepare<[number], number>('SELECT entries FROM catalog_list WHERE id = ?').pluck(),
+    dropEntries: db.prepare(
+      `DELETE FROM catalog_entry WHERE list = ? AND ordinal / 1000000 NOT IN
+         (SELECT number FROM staged_page WHERE path = ? AND kept = 1)`,
+    ),
+    dropPages: db.prepare('DELETE FROM catalog_page WHERE list = ?'),
+    entries: db.prepare(
+      `INSERT OR IGNORE INTO catalog_entry (list, ordinal, id, sha, body, ${FACET_COLUMNS})
+       SELECT ?, ordinal, id, sha, body, ${FACET_COLUMNS} FROM staged_entry WHERE path = ? ORDER BY ordinal`,
+    ),
+    pages: db.prepare(
+      `INSERT INTO catalog_page (list, number, cursor, next, etag, last_modified, sha256, entries)
+       SELECT ?, number, cursor, next, etag, lastModified, sha256, entries FROM staged_page WHERE path = ?`,
+    ),
+    clearEntries: db.prepare('DELETE FROM catalog_entry WHERE list = ?'),
+    removeList: db.prepare('DELETE FROM catalog_list WHERE id = ?'),
+  }
+}
