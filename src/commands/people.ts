@@ -20,7 +20,17 @@ export async function whoamiCommand(options: ServiceOptions): Promise<number> {
   return 0
 }
 
-const COLUMNS = ['id', 'email', 'name', 'role', 'active', 'created_at', 'last_login_at']
+const COLUMNS = [
+  'id',
+  'user_id',
+  'email',
+  'name',
+  'role',
+  'active',
+  'created_at',
+  'last_login',
+  'last_login_at',
+]
 
 /** `patchmirror users list`: the users of the organization, from the identity surface. */
 export async function listUsersCommand(options: ServiceOptions): Promise<number> {

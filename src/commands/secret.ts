@@ -62,13 +62,13 @@ async function keep(
   try {
     await file.writeFile(`${secret}\n`)
     await file.sync()
-    await file.close()
   } catch (error) {
     show(item, secret, options)
-    await rm(path, { force: true }) // half a secret is none
+    await drop(file, path) // half a secret is none
     warn(`${path} could not be written (${messageOf(error)}), so the secret is shown above`)
     return 1
   }
+  await file.close()
   printItem(item, options)
   process.stderr.write(`the secret is in ${path}, which only its owner can read\n`)
   return 0

@@ -45,13 +45,16 @@ export function createUpstream(deps: UpstreamDeps): Upstream {
   const transport = createTransport(config.upstream)
   const closing = new AbortController()
   let documents: Transport | null = null
-  const limiter = keep((host: string) => {
+  const limiterFor = (host: string): Limiter => {
     const { apiUrl, tier } = config.identity
     const perMinute = apiUrl !== null && new URL(apiUrl).host === host ? TIERS[tier] : null
     const maxRetryAfterMs = config.upstream.retryAfterMaxSeconds * 1000
     const maxWaitMs = Math.max(60_000, maxRetryAfterMs) // a window is a minute
     return createLimiter({ host, perMinute, maxWaitMs, maxRetryAfterMs, now, delay })
-  })
+  }
+  const limiter = keep(limiterFor)
+  // The service limits what asks with a credential; the public feeds on the same host neither wait for it nor use it up.
+  const publicLimiter = keep(limiterFor)
   const limiterOf = (url: string): Limiter => limiter(new URL(url).host)
   const base = { config: config.upstream, transport, version, now, delay }
   const tokens: TokenClient = (authUrl, more) => {
@@ -65,8 +68,8 @@ export function createUpstream(deps: UpstreamDeps): Upstream {
     if (root === null) throw new MirrorError('config', `${setting} is not set`)
     const authorization = kind === null ? null : credential(kind)
     if (authorization === null && !free) throw missing(kind ?? 'upstream', title)
-    const own = { root, setting, title, authorization, limiter: limiterOf(root) }
-    return createClient({ ...base, ...own })
+    const limited = surface === 'public' ? publicLimiter(new URL(root).host) : limiterOf(root)
+    return createClient({ ...base, root, setting, title, authorization, limiter: limited })
   })
   return {
     client,

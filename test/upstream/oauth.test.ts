@@ -1,0 +1,138 @@
+import { describe, expect, test } from 'vitest'
+import { SANDBOX_CLIENT } from '../../src/sandbox/service/credentials.ts'
+import { type Answer, createOrigin } from '../support/origin.ts'
+import { refusal, sandbox } from './sessions.ts'
+import { get, session, upstreamOf } from './surfaces.ts'
+
+const named = (service: { url: string; identityUrl: string; authUrl: string }) => ({
+  UPSTREAM_API_ROOT: service.url,
+  UPSTREAM_CLIENT_ID: SANDBOX_CLIENT.id,
+  UPSTREAM_CLIENT_SECRET: SANDBOX_CLIENT.secret,
+  UPSTREAM_AUTH_URL: service.authUrl,
+  UPSTREAM_AUDIENCE: service.url,
+})
+
+describe('a token of client credentials', () => {
+  test('is asked for once, by all who need one, and kept', async () => {
+    const service = await sandbox()
+    const made = session(upstreamOf(named(service)))
+    await Promise.all(Array.from({ length: 8 }, () => get(made, '/me')))
+    await get(made, '/me')
+    expect(service.requests.count('/oauth/token')).toBe(1)
+    expect(service.requests.count('/v1/me')).toBe(9)
+  })
+
+  test('is renewed shortly before it expires', async () => {
+    let now = Date.UTC(2026, 5, 1)
+    const service = await sandbox({ now: () => now, service: { tokenSeconds: 600 } })
+    const made = session(upstreamOf(named(service), { now: () => now }))
+    await get(made, '/me')
+    now += 539_000
+    await get(made, '/me')
+    expect(service.requests.count('/oauth/token')).toBe(1)
+    now += 2000
+    await get(made, '/me')
+    expect(service.requests.count('/oauth/token')).toBe(2)
+  })
+
+  test('is renewed once when it is refused, by all who met the refusal together', async () => {
+    const service = await sandbox()
+    const made = session(upstreamOf(named(service)))
+    await get(made, '/me')
+    const header = service.requests.entries.at(-1)?.headers['authorization'] ?? ''
+    service.service.revoke(header.replace('Bearer ', ''))
+    await Promise.all(Array.from({ length: 6 }, () => get(made, '/orgs/')))
+    expect(service.requests.count('/oauth/token')).toBe(2)
+  })
+
+  test('for the identity surface is for its address', async () => {
+    const service = await sandbox()
+    const upstream = upstreamOf({
+      IDENTITY_API_URL: service.identityUrl,
+      IDENTITY_CLIENT_ID: SANDBOX_CLIENT.id,
+      IDENTITY_CLIENT_SECRET: SANDBOX_CLIENT.secret,
+      IDENTITY_AUTH_URL: service.authUrl,
+    })
+    expect(await get(session(upstream, 'identity'), '/users')).toMatchObject({ status: 200 })
+  })
+})
+
+describe('client credentials', () => {
+  test('that are wrong are named, without the secret, and asked with once', async () => {
+    const service = await sandbox()
+    const wrong = { ...named(service), UPSTREAM_CLIENT_SECRET: 'hunter2-secret' }
+    const made = session(upstreamOf(wrong))
+    const results = await Promise.allSettled(Array.from({ length: 5 }, () => get(made, '/me')))
+    for (const result of results) expect(result.status).toBe('rejected')
+    const { message } = await refusal('upstream_auth', get(made, '/me'))
+    expect(message).toContain(
+      'upstream.clientId with upstream.clientSecret got no token at upstream.authUrl',
+    )
+    expect(message).not.toContain('hunter2')
+    expect(service.requests.count('/oauth/token')).toBe(1)
+    expect(service.requests.count('/v1/me')).toBe(0)
+  })
+
+  test('whose fresh token is refused too stop the run', async () => {
+    const { url, requests } = await createOrigin((request, response) => {
+      if (request.url !== '/oauth/token') return response.writeHead(401).end()
+      return response.end(
+        '{"access_token":"hunter2-token","token_type":"bearer","expires_in":"60"}',
+      )
+    })
+    const made = session(upstreamOf(named({ url, authUrl: url, identityUrl: url })))
+    const { message } = await refusal('upstream_auth', get(made, '/me'))
+    expect(message).not.toContain('hunter2')
+    await refusal('upstream_auth', get(made, '/me'))
+    expect(requests.map(({ url: path }) => path)).toEqual([
+      '/oauth/token',
+      '/v1/me',
+      '/oauth/token',
+      '/v1/me',
+    ])
+  })
+
+  test.each([
+    ['<html>', 'is not JSON'],
+    ['[]', 'has no usable access_token'],
+    ['{}', 'has no usable access_token'],
+    ['{"access_token":5}', 'has no usable access_token'],
+    ['{"access_token":"a b"}', 'has no usable access_token'],
+    ['{"access_token":"hunter2","token_type":"mac"}', 'another type of token'],
+    ['{"access_token":"hunter2","expires_in":"soon"}', 'an expires_in that is no number'],
+    ['"hunter2"', 'is not a JSON object'],
+  ])('answered by %s are an error that says so', async (body, fault) => {
+    const answer: Answer = (_request, response) => response.end(body)
+    const { url } = await createOrigin(answer)
+    const made = session(upstreamOf(named({ url, authUrl: url, identityUrl: url })))
+    const { message } = await refusal('upstream_shape', get(made, '/me'))
+    expect(message).toContain(fault)
+    expect(message).not.toContain('hunter2')
+  })
+
+  test('never follow a redirect to another host', async () => {
+    const other = await createOrigin((_request, response) => response.end('{}'))
+    const { url } = await createOrigin((_request, response) => {
+      response.writeHead(307, { Location: `${other.url}/oauth/token` }).end()
+    })
+    const made = session(upstreamOf(named({ url, authUrl: url, identityUrl: url })))
+    const { message } = await refusal('upstream_status', get(made, '/me'))
+    expect(message).toContain('upstream.authUrl')
+    expect(other.requests.length).toBe(0)
+  })
+
+  test('survive a token endpoint that is down for a moment', async () => {
+    const service = await sandbox()
+    service.faults.set('/oauth/token', { kind: 'status', status: 503 }, { times: 2 })
+    expect(await get(session(upstreamOf(named(service))), '/me')).toMatchObject({ status: 200 })
+  })
+
+  test('do not keep a run waiting that was stopped', async () => {
+    const { url } = await createOrigin(() => undefined)
+    const upstream = upstreamOf(named({ url, authUrl: url, identityUrl: url }))
+    const stop = new AbortController()
+    const work = get(upstream.client('remediation').open(stop.signal), '/me')
+    stop.abort()
+    await expect(work).rejects.toMatchObject({ name: 'AbortError' })
+  })
+})
