@@ -6,9 +6,11 @@ import { createProgress } from './commands/progress.ts'
 import { isServed, print } from './commands/setup.ts'
 import { describe, exitCodeOf } from './commands/sync.ts'
 import { loadConfig } from './config/load.ts'
-import { exitCode, messageOf } from './errors.ts'
+import { MirrorError, exitCode, messageOf } from './errors.ts'
 import { createLog } from './log.ts'
+import { SANDBOX_KEYS } from './sandbox/service/credentials.ts'
 import { type Sandbox, createSandbox } from './sandbox/server.ts'
+import { activeSources } from './sources.ts'
 import type { RunReport } from './sync/runner.ts'
 import { VERSION } from './version.ts'
 
@@ -40,7 +42,7 @@ function readOptions(): DemoOptions | null {
   })
   const records = Number(values.records)
   if (!Number.isSafeInteger(records) || records < 1)
-    throw new Error(`--records ${values.records}: not a count`)
+    throw new MirrorError('usage', `--records ${values.records}: not a count`)
   return values.help ? null : { osvZip: values['osv-zip'], records, once: values.once }
 }
 
@@ -53,11 +55,11 @@ async function demo({ osvZip, records, once }: DemoOptions): Promise<number> {
   )
   const display = createProgress(false)
   const { config } = loadConfig({
-    env: await environment(sandbox.url, folder),
+    env: await environment(sandbox, folder),
     cwd: process.cwd(),
     requireUpstream: true,
   })
-  const first = createFirstRuns()
+  const first = createFirstRuns(activeSources(config).length)
   const agent = createAgent({
     config,
     version: VERSION,
@@ -69,7 +71,7 @@ async function demo({ osvZip, records, once }: DemoOptions): Promise<number> {
     const { url } = await agent.start()
     const reports = await first.done
     display.finish()
-    tell(url, reports, sandbox)
+    tell(url, reports, sandbox, once)
     if (once) return exitCodeOf(reports)
     print(
       `\nboth keep running: Ctrl-C ends them. Let the feed live: curl -X POST '${sandbox.url}/-/sandbox/change?n=5'`,
@@ -86,9 +88,12 @@ async function demo({ osvZip, records, once }: DemoOptions): Promise<number> {
 }
 
 /** The demo's own settings; the user's environment does not reach in. */
-async function environment(upstream: string, folder: string): Promise<Record<string, string>> {
+async function environment(sandbox: Sandbox, folder: string): Promise<Record<string, string>> {
   return {
-    PATCHMIRROR_UPSTREAM_API_ROOT: upstream,
+    PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
+    PATCHMIRROR_UPSTREAM_API_KEY: SANDBOX_KEYS.readonly,
+    PATCHMIRROR_UPSTREAM_CATALOG_URL: sandbox.catalogUrl,
+    PATCHMIRROR_CATALOG_ALLOW_PRIVATE_ARTIFACTS: 'true', // the stand-in keeps its documents on loopback
     PATCHMIRROR_DATA_DIR: folder,
     PATCHMIRROR_SERVER_PORT: String((await isFree(PORT)) ? PORT : 0),
   }
@@ -103,28 +108,41 @@ function isFree(port: number): Promise<boolean> {
 }
 
 /** Collects the first run of each source. */
-function createFirstRuns(): { add: (report: RunReport) => void; done: Promise<RunReport[]> } {
+function createFirstRuns(sources: number): {
+  add: (report: RunReport) => void
+  done: Promise<RunReport[]>
+} {
   const reports = new Map<string, RunReport>()
   const { promise, resolve } = Promise.withResolvers<RunReport[]>()
   return {
     add(report) {
       if (!reports.has(report.source)) reports.set(report.source, report)
-      if (reports.size === 2) resolve([...reports.values()])
+      if (reports.size === sources) resolve([...reports.values()])
     },
     done: promise,
   }
 }
 
-function tell(url: string, reports: readonly RunReport[], sandbox: Sandbox): void {
+function tell(url: string, reports: readonly RunReport[], sandbox: Sandbox, once: boolean): void {
   print('')
   for (const report of reports) print(describe(report))
   const id = sandbox.feed.ids().find((candidate) => /^[\w.-]+$/.test(candidate)) ?? ''
-  print(`\nthe mirror serves ${url}; try:
-  curl ${url}/external/osv/all.json
+  const tag = subscribedTag(sandbox)
+  print(`\nthe mirror ${once ? 'served' : 'serves'} ${url}; ${once ? 'without --once you could try' : 'try'}:
   curl ${url}/external/osv/${id}.json
   curl -o all.zip ${url}/external/osv/all.zip
-  curl '${url}/external/patch_feed?ecosystem=debian'
+  curl '${url}/v1/patches?ecosystem=debian&severities=critical&ticket_statuses=open'
+  curl ${url}/v1/tags/${tag}/vex
   curl ${url}/-/status`)
+}
+
+/** A tag that the stand-in's account subscribes to. */
+function subscribedTag({ service }: Sandbox): string {
+  for (const id of service.ids('subscriptions')) {
+    const tag = service.read('subscriptions', id)['service_registry_tag_id']
+    if (typeof tag === 'string') return tag
+  }
+  return service.ids('tags')[0] ?? ''
 }
 
 function signalled(): Promise<void> {
@@ -138,8 +156,8 @@ try {
   if (options === null) print(USAGE)
   else process.exitCode = await demo(options)
 } catch (error) {
-  process.stderr.write(
-    `demo: ${messageOf(error)}\n${error instanceof TypeError ? `\n${USAGE}\n` : ''}`,
-  )
-  process.exitCode = exitCode(error)
+  // What parseArgs refuses is a TypeError; an archive that cannot be served is named by the stand-in.
+  const usage = error instanceof TypeError
+  process.stderr.write(`demo: ${messageOf(error)}\n${usage ? `\n${USAGE}\n` : ''}`)
+  process.exitCode = usage ? 2 : exitCode(error)
 }

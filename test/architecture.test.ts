@@ -73,7 +73,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   ],
   main: ['commands', 'errors', 'version'],
   sandbox: ['zip'],
-  demo: ['agent', 'commands', 'config', 'errors', 'log', 'sandbox', 'sync', 'version'],
+  demo: ['agent', 'commands', 'config', 'errors', 'log', 'sandbox', 'sources', 'sync', 'version'],
 }
 
 /** Each library, and the one file that knows it; more than one only with a reason. */
