@@ -1,4 +1,5 @@
 import type { Db } from './database.ts'
+import { createPartReader, createPartWriter } from './parts.ts'
 
 /** What is served for one record. */
 export interface StoredRecord {
@@ -56,6 +57,10 @@ export interface ArchiveInfo {
   file: string
   size: number
   crc32c: number
+  /**
+   * Hex: over the SHA-256 of each part and of what follows them (`digestOfParts`). Of an archive without parts, as
+   * earlier versions published it: of all its bytes.
+   */
   sha256: string
   changed: number
 }
@@ -75,11 +80,7 @@ export function createOsvReader(db: Db) {
   )
   const entry = db.prepare<[string], RecordEntry>(`SELECT ${ENTRY} FROM osv_record WHERE id = ?`)
   const pairs = db.prepare<[], [string, string]>('SELECT id, modified FROM osv_record').raw()
-  const contents = db
-    .prepare<[], [string, number, number, Buffer]>(
-      'SELECT r.id, r.crc32, r.size, b.bytes FROM osv_record r JOIN osv_body b ON b.rowid = r.body ORDER BY r.id',
-    )
-    .raw()
+  const contents = prepareContents(db)
   const sums = db
     .prepare<[], [string, number, number, Buffer, Buffer | null, string]>(
       `SELECT r.id, r.crc32, r.size, r.sha256, b.bytes, r.modified
@@ -100,13 +101,18 @@ export function createOsvReader(db: Db) {
     'SELECT file, size, crc32c, sha256, changed FROM osv_archive',
   )
   return {
+    ...createPartReader(db),
     readRecord: (id: string): StoredRecord | null => record.get(id) ?? null,
     readServed: (id: string): ServedRecord | null => served.get(id) ?? null,
     readEntry: (id: string): RecordEntry | null => entry.get(id) ?? null,
     /** `[id, modified]` of every record, in id order. */
     eachPair: () => pairs.iterate(),
-    /** `[id, crc32, size, body]` of every record, in id order: what an archive is made of. */
-    eachContent: () => contents.iterate(),
+    /**
+     * `[id, crc32, size, body]` of every record, in id order: what an archive is made of. `from` (inclusive) and
+     * `before` (null: to the end) narrow the range.
+     */
+    eachContent: (from = '', before: string | null = null) =>
+      before === null ? contents.all.iterate(from) : contents.range.iterate(from, before),
     /** `[id, crc32, size, sha256, body, modified]` of every record, for verification; body null when it is lost. */
     eachSum: () => sums.iterate(),
     countRecords: (): number => count.get() ?? 0,
@@ -119,12 +125,24 @@ export function createOsvReader(db: Db) {
   }
 }
 
+function prepareContents(db: Db) {
+  type Row = [string, number, number, Buffer]
+  const select =
+    'SELECT r.id, r.crc32, r.size, b.bytes FROM osv_record r JOIN osv_body b ON b.rowid = r.body WHERE r.id >= ?'
+  return {
+    all: db.prepare<[string], Row>(`${select} ORDER BY r.id`).raw(),
+    range: db.prepare<[string, string], Row>(`${select} AND r.id < ? ORDER BY r.id`).raw(),
+  }
+}
+
 /** Writes of OSV records. Call inside a transaction of the caller's. */
 export function createOsvWriter(db: Db) {
   const sql = prepareWrites(db)
+  const parts = createPartWriter(db)
   return {
     ...createOsvReader(db),
-    /** Stores a record that is not held yet. `changed` in unix seconds. */
+    ...parts,
+    /** Stores a record where none is held at all, and so no archive in parts either. `changed` in unix seconds. */
     insertRecord(record: RecordToStore, changed: number): void {
       const rowid = sql.body.run(record.body).lastInsertRowid
       const { id, modified, crc32, size, sha256, asOf } = record
@@ -132,6 +150,7 @@ export function createOsvWriter(db: Db) {
     },
     /** Replaces a held record's bytes; its Last-Modified moves forward by at least a second. */
     updateRecord(record: RecordToStore, changed: number): void {
+      parts.touchPart(record.id)
       const held = sql.bodyOf.get(record.id)
       if (held === undefined) return this.insertRecord(record, changed)
       const { id, modified, crc32, size, sha256, asOf } = record
@@ -147,6 +166,7 @@ export function createOsvWriter(db: Db) {
     },
     /** Removes a record and leaves a tombstone. */
     removeRecord(id: string, runId: number, now: number): void {
+      parts.touchPart(id)
       sql.removeBody.run(id)
       sql.remove.run(id)
       sql.bury.run(id, now, runId)

@@ -19,7 +19,7 @@ export async function viaSingles(
   const lacking = lackingOf([], singles)
   if (listed.held && plan.removed.length === 0 && context.store.staging.isEmpty()) {
     // As at the last run: what was lacking still is. Nothing to write, and no archive to build anew.
-    proveHeld(context)
+    await proveHeld(context)
     return outcomeOf(context, listed, plan, lacking)
   }
   return commit(context, listed, plan, () => Promise.resolve(lacking))

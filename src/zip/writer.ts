@@ -11,13 +11,32 @@ export interface ZipMember {
 /** An archive being written; `finish` ends it, and nothing may be added afterwards. */
 export interface ZipWriter {
   add(member: ZipMember): void
+  /** Hands over to the sink what is held back so far; the local headers and streams written then end here. */
+  flush(): void
+  /**
+   * Takes members over from another archive of this writer's, without their bytes: whoever calls puts those behind
+   * what was flushed. For archives under 4 GiB.
+   */
+  adopt(members: Adopted): void
   /** Writes the central directory and returns the archive's size in bytes and its member count. */
   finish(): { size: number; members: number }
+}
+
+/** Neighbouring members of another archive. */
+export interface Adopted {
+  count: number
+  /** Bytes of their local headers and streams. */
+  bytes: number
+  /** Where these lay in the other archive. */
+  from: number
+  /** Their entries in its central directory; the offsets in it are changed. */
+  entries: Buffer
 }
 
 const CHUNK = 1 << 20
 const LOCAL = 30
 const CENTRAL = 46
+const OFFSET_AT = 42
 const DOS_DATE_1980 = 0x21 // 1980-01-01, the earliest a zip can say
 const UTF8 = 0x0800
 const VERSION = 20
@@ -49,16 +68,51 @@ export function createZipWriter(sink: (chunk: Uint8Array) => void): ZipWriter {
     members++
   }
 
+  const adopt = ({ count, bytes, from, entries }: Adopted): void => {
+    body.flush()
+    shiftOffsets(entries, body.size() - from)
+    directory.bytes(entries)
+    body.skip(bytes)
+    members += count
+  }
+
   const finish = (): { size: number; members: number } => {
     const start = body.size()
+    body.flush()
     directory.flush()
-    for (const page of pages) body.bytes(page)
+    for (const page of pages) sink(page)
+    body.skip(directory.size())
     body.bytes(endRecords(members, start, body.size() - start))
     body.flush()
     return { size: body.size(), members }
   }
 
-  return { add, finish }
+  return { add, flush: () => body.flush(), adopt, finish }
+}
+
+/** The members' names in entries of a central directory. */
+export function* entryNames(entries: Buffer): Generator<string> {
+  for (let at = 0; at < entries.length; at = entriesEnd(entries, at, 1)) {
+    const name = at + CENTRAL
+    yield entries.toString('utf8', name, name + entries.readUInt16LE(at + 28))
+  }
+}
+
+function shiftOffsets(entries: Buffer, by: number): void {
+  if (by === 0) return
+  for (let at = 0; at < entries.length; at = entriesEnd(entries, at, 1)) {
+    entries.writeUInt32LE(entries.readUInt32LE(at + OFFSET_AT) + by, at + OFFSET_AT)
+  }
+}
+
+/** Where `count` entries of this writer's central directory end that begin at `at`. Throws `RangeError` over its end. */
+export function entriesEnd(directory: Buffer, at: number, count: number): number {
+  let end = at
+  for (let i = 0; i < count; i++) {
+    end += CENTRAL + directory.readUInt16LE(end + 28) + directory.readUInt16LE(end + 30)
+  }
+  if (end > directory.length) throw new RangeError('a central directory ends within an entry')
+  return end
 }
 
 interface Fields {
@@ -156,6 +210,8 @@ interface Chunker {
   size(): number
   header(bytes: number, write: (to: Buffer, at: number) => void): void
   bytes(data: Uint8Array): void
+  /** Counts bytes that go another way. */
+  skip(bytes: number): void
   flush(): void
 }
 
@@ -185,6 +241,9 @@ function createChunker(sink: (chunk: Uint8Array) => void): Chunker {
         used += part
         from += part
       }
+    },
+    skip(bytes) {
+      total += bytes
     },
     flush,
   }
