@@ -34,6 +34,12 @@ export interface RecordEntry {
   asOf: number | null
 }
 
+/** Ids and stamps of some records. A stamp that holds a NUL itself shows by the count. */
+export interface PairText {
+  text: Buffer
+  records: number
+}
+
 /** A record to store; `asOf` as above. */
 export interface RecordToStore {
   id: string
@@ -79,7 +85,6 @@ export function createOsvReader(db: Db) {
        lower(hex(substr(r.sha256, 1, 16))) AS tag, r.changed FROM osv_record r WHERE r.id = ?`,
   )
   const entry = db.prepare<[string], RecordEntry>(`SELECT ${ENTRY} FROM osv_record WHERE id = ?`)
-  const pairs = db.prepare<[], [string, string]>('SELECT id, modified FROM osv_record').raw()
   const contents = prepareContents(db)
   const sums = db
     .prepare<[], [string, number, number, Buffer, Buffer | null, string]>(
@@ -102,11 +107,10 @@ export function createOsvReader(db: Db) {
   )
   return {
     ...createPartReader(db),
+    ...createPairReader(db),
     readRecord: (id: string): StoredRecord | null => record.get(id) ?? null,
     readServed: (id: string): ServedRecord | null => served.get(id) ?? null,
     readEntry: (id: string): RecordEntry | null => entry.get(id) ?? null,
-    /** `[id, modified]` of every record, in id order. */
-    eachPair: () => pairs.iterate(),
     /**
      * `[id, crc32, size, body]` of every record, in id order: what an archive is made of. `from` (inclusive) and
      * `before` (null: to the end) narrow the range.
@@ -122,6 +126,29 @@ export function createOsvReader(db: Db) {
     sumIdBytes: (): number => idBytes.get() ?? 0,
     readTombstone: (id: string): Tombstone | null => tombstone.get(id) ?? null,
     readArchive: (): ArchiveInfo | null => archive.get() ?? null,
+  }
+}
+
+function createPairReader(db: Db) {
+  const pairs = db.prepare<[], [string, string]>('SELECT id, modified FROM osv_record').raw()
+  const texts = db
+    .prepare<[string], [Buffer | null, number, string | null]>(
+      `SELECT CAST(group_concat(id || char(0) || modified || char(0), '') AS BLOB), count(*), max(id)
+       FROM (SELECT id, modified FROM osv_record WHERE id > ? ORDER BY id LIMIT 4096)`,
+    )
+    .raw()
+  return {
+    /** `[id, modified]` of every record, in id order. */
+    eachPair: () => pairs.iterate(),
+    /** The same some thousand records at a time, as one text each: id, NUL, modified, NUL, and so on, in UTF-8. */
+    *eachPairText(): Generator<PairText> {
+      for (let after = ''; ;) {
+        const [text, records, last] = texts.get(after) ?? [null, 0, null]
+        if (text === null || last === null) return
+        yield { text, records }
+        after = last
+      }
+    },
   }
 }
 

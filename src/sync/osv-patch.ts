@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { systemCode } from '../errors.ts'
 import type { OsvReader } from '../store/osv.ts'
 import type { HeldPart } from '../store/parts.ts'
-import { entriesEnd, entryNames } from '../zip/writer.ts'
+import { entriesEnd, eachName } from '../zip/writer.ts'
 import { type BuiltArchive, type Draft, createDraft, unlisted } from './osv-draft.ts'
 import { readTail } from './osv-file.ts'
 import { bytesOfParts } from './osv-parts.ts'
@@ -11,6 +11,12 @@ import { bytesOfParts } from './osv-parts.ts'
 /** An archive near 4 GiB may need Zip64 offsets, which are not patched. */
 const MAX_BYTES = 0x7fffffff
 const ENDING = '.json'
+
+/** Which ids may be in the archive: told of a text, and of UTF-8 bytes where they lie. */
+export interface Expected {
+  get: (id: string) => boolean
+  find: (bytes: Buffer, from: number, to: number) => boolean
+}
 
 /**
  * As `buildArchive`, to the same byte, but from the published file: parts of which no record was written since are
@@ -20,7 +26,7 @@ const ENDING = '.json'
 export async function patchArchive(
   store: OsvReader,
   dir: string,
-  expected: (id: string) => boolean,
+  expected: Expected,
 ): Promise<BuiltArchive | null> {
   const info = store.readArchive()
   const parts = spreadDirt(store, store.listParts())
@@ -31,7 +37,7 @@ export async function patchArchive(
   try {
     const tail = readTail(source, info, parts)
     if (tail === null) return null
-    const draft = createDraft(store, dir, expected)
+    const draft = createDraft(store, dir, expected.get)
     try {
       patch(draft, parts, { source, tail }, expected)
       return await draft.finish()
@@ -72,7 +78,7 @@ function patch(
   draft: Draft,
   parts: readonly HeldPart[],
   { source, tail }: Published,
-  expected: (id: string) => boolean,
+  expected: Expected,
 ): void {
   let entry = 0
   let from = 0
@@ -86,10 +92,11 @@ function patch(
       draft.write(first.first, runs[i + 1]?.[0]?.first ?? null)
     } else {
       const entries = tail.subarray(entry, end)
-      for (const name of entryNames(entries)) {
-        const id = name.slice(0, -ENDING.length)
-        if (!expected(id)) throw unlisted(id)
-      }
+      eachName(entries, (start, end) => {
+        const idEnd = end - ENDING.length
+        if (!expected.find(entries, start, idEnd))
+          throw unlisted(entries.toString('utf8', start, idEnd))
+      })
       draft.adopt(run, { count, bytes, from, entries }, source)
     }
     entry = end

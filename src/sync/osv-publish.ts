@@ -11,7 +11,7 @@ import type { SyncContext } from './context.ts'
 import { buildArchive } from './osv-build.ts'
 import type { BuiltArchive } from './osv-draft.ts'
 import { type OsvIndex, listedStamp, narrowIndex } from './osv-index.ts'
-import { patchArchive } from './osv-patch.ts'
+import { type Expected, patchArchive } from './osv-patch.ts'
 
 /** Upstream's index as this run has it: its entries, and what came with it. */
 export interface ListedIndex {
@@ -78,11 +78,14 @@ async function makeArchive(
   { index }: ListedIndex,
   dir: string,
 ): Promise<BuiltArchive> {
-  const expected = (id: string): boolean => index.ids.get(id) !== undefined
+  const expected: Expected = {
+    get: (id) => index.ids.get(id) !== undefined,
+    find: (bytes, from, to) => index.ids.find(bytes, from, to) !== undefined,
+  }
   const patchable =
     kind === 'sync' && !full && (store.readSnapshot('osv')?.records ?? 0) >= PATCH_FROM
   const patched = patchable ? await patchArchive(store, dir, expected) : null
-  return patched ?? (await buildArchive(store, dir, expected))
+  return patched ?? (await buildArchive(store, dir, expected.get))
 }
 
 /** The index to serve: its bytes as a gzip member, their size and digest. */

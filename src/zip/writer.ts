@@ -90,11 +90,10 @@ export function createZipWriter(sink: (chunk: Uint8Array) => void): ZipWriter {
   return { add, flush: () => body.flush(), adopt, finish }
 }
 
-/** The members' names in entries of a central directory. */
-export function* entryNames(entries: Buffer): Generator<string> {
+/** Tells where in `entries` of a central directory each member's name lies, in UTF-8. */
+export function eachName(entries: Buffer, use: (from: number, to: number) => void): void {
   for (let at = 0; at < entries.length; at = entriesEnd(entries, at, 1)) {
-    const name = at + CENTRAL
-    yield entries.toString('utf8', name, name + entries.readUInt16LE(at + 28))
+    use(at + CENTRAL, at + CENTRAL + entries.readUInt16LE(at + 28))
   }
 }
 
