@@ -45,14 +45,14 @@ export function createDraft(
   const temporary = join(dir, `building-${process.pid}.zip`)
   const fd = openSync(temporary, 'w')
   const summer = createSummer()
-  const zip = createZipWriter((chunk) => {
-    summer.update(chunk)
-    writeAll(fd, chunk)
-  })
+  const zip = createZipWriter(
+    (chunk) => writeAll(fd, chunk),
+    (bytes) => summer.update(bytes),
+  )
   const parts: ArchivePart[] = []
   const written: ArchivePart[] = []
   const endPart = (first: string, members: number): void => {
-    zip.flush()
+    zip.show()
     const part = { first, members, ...summer.take() }
     parts.push(part)
     written.push(part)

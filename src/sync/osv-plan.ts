@@ -27,9 +27,9 @@ function planFromTexts(store: Pick<Writes, 'eachPairText'>, ids: IdTable): OsvPl
     let at = 0
     let held = 0
     while (at < text.length) {
-      const idEnd = text.indexOf(0, at)
-      const end = text.indexOf(0, idEnd + 1)
-      if (idEnd < at || end < 0) return null
+      const idEnd = nextNul(text, at)
+      const end = nextNul(text, idEnd + 1)
+      if (end >= text.length) return null
       held++
       const ordinal = ids.find(text, at, idEnd)
       if (ordinal === undefined) plan.removed.push(text.toString('utf8', at, idEnd))
@@ -43,6 +43,13 @@ function planFromTexts(store: Pick<Writes, 'eachPairText'>, ids: IdTable): OsvPl
     plan.held += held
   }
   return withAdded(plan, seen, ids)
+}
+
+/** A loop, for the texts are short: no call pays. */
+function nextNul(text: Buffer, from: number): number {
+  let at = from
+  while (at < text.length && text[at] !== 0) at++
+  return at
 }
 
 function planFromPairs(store: Pick<Writes, 'eachPair'>, ids: IdTable): OsvPlan {
