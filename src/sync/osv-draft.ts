@@ -33,6 +33,9 @@ export interface Draft {
   close(): void
 }
 
+/** Copied at a time. */
+const PIECE = 1 << 18
+
 const synced = promisify(fdatasync)
 
 /** Begins an archive in the derived folder. */
@@ -49,6 +52,7 @@ export function createDraft(
     (chunk) => writeAll(fd, chunk),
     (bytes) => summer.update(bytes),
   )
+  const piece = Buffer.allocUnsafe(PIECE) // untouched, and so no memory, until something is adopted
   const parts: ArchivePart[] = []
   const written: ArchivePart[] = []
   const endPart = (first: string, members: number): void => {
@@ -76,7 +80,7 @@ export function createDraft(
     },
     adopt(adopted, members, source) {
       zip.adopt(members)
-      readRange(source, members.from, members.bytes, (chunk) => writeAll(fd, chunk))
+      readRange(source, members.from, members.bytes, piece, (chunk) => writeAll(fd, chunk))
       for (const part of adopted) parts.push(part)
     },
     async finish() {

@@ -64,14 +64,14 @@ async function faultOfWhole(file: FileHandle, { sha256 }: Recorded): Promise<str
   return digest.digest('hex') === sha256 ? null : 'is damaged'
 }
 
-/** Reads bytes of an open file in chunks of at most 1 MiB, valid during the call. Throws where the file ends early. */
+/** Reads bytes of an open file in chunks as large as `buffer`, valid during the call. Throws where the file ends early. */
 export function readRange(
   fd: number,
   from: number,
   bytes: number,
+  buffer: Buffer,
   use: (chunk: Buffer) => void,
 ): void {
-  const buffer = Buffer.allocUnsafe(Math.min(bytes, CHUNK))
   for (let left = bytes; left > 0;) {
     const read = readSync(fd, buffer, 0, Math.min(left, buffer.length), from + bytes - left)
     if (read === 0) throw new Error(`the archive ends ${left} bytes too early`)
@@ -85,8 +85,9 @@ export function readTail(fd: number, info: Recorded, parts: readonly ArchivePart
   const start = bytesOfParts(parts)
   if (parts.length === 0 || fstatSync(fd).size !== info.size || start > info.size) return null
   const tail = Buffer.allocUnsafe(info.size - start)
+  const piece = Buffer.allocUnsafe(CHUNK)
   let filled = 0
-  readRange(fd, start, tail.length, (chunk) => {
+  readRange(fd, start, tail.length, piece, (chunk) => {
     filled += chunk.copy(tail, filled)
   })
   const summer = createSummer({ crc: false })
