@@ -1,4 +1,5 @@
 import type { Db } from './database.ts'
+import { createPartReader } from './parts.ts'
 
 /** What is served for one record. */
 export interface StoredRecord {
@@ -33,6 +34,12 @@ export interface RecordEntry {
   asOf: number | null
 }
 
+/** Ids and stamps of some records. A stamp that holds a NUL itself shows by the count. */
+export interface PairText {
+  text: Buffer
+  records: number
+}
+
 /** A record to store; `asOf` as above. */
 export interface RecordToStore {
   id: string
@@ -56,6 +63,10 @@ export interface ArchiveInfo {
   file: string
   size: number
   crc32c: number
+  /**
+   * Hex: over the SHA-256 of each part and of what follows them (`digestOfParts`). Of an archive without parts, as
+   * earlier versions published it: of all its bytes.
+   */
   sha256: string
   changed: number
 }
@@ -74,12 +85,7 @@ export function createOsvReader(db: Db) {
        lower(hex(substr(r.sha256, 1, 16))) AS tag, r.changed FROM osv_record r WHERE r.id = ?`,
   )
   const entry = db.prepare<[string], RecordEntry>(`SELECT ${ENTRY} FROM osv_record WHERE id = ?`)
-  const pairs = db.prepare<[], [string, string]>('SELECT id, modified FROM osv_record').raw()
-  const contents = db
-    .prepare<[], [string, number, number, Buffer]>(
-      'SELECT r.id, r.crc32, r.size, b.bytes FROM osv_record r JOIN osv_body b ON b.rowid = r.body ORDER BY r.id',
-    )
-    .raw()
+  const contents = prepareContents(db)
   const sums = db
     .prepare<[], [string, number, number, Buffer, Buffer | null, string]>(
       `SELECT r.id, r.crc32, r.size, r.sha256, b.bytes, r.modified
@@ -101,13 +107,17 @@ export function createOsvReader(db: Db) {
     'SELECT file, size, crc32c, sha256, changed FROM osv_archive',
   )
   return {
+    ...createPartReader(db),
+    ...createPairReader(db),
     readRecord: (id: string): StoredRecord | null => record.get(id) ?? null,
     readServed: (id: string): ServedRecord | null => served.get(id) ?? null,
     readEntry: (id: string): RecordEntry | null => entry.get(id) ?? null,
-    /** `[id, modified]` of every record, in id order. */
-    eachPair: () => pairs.iterate(),
-    /** `[id, crc32, size, body]` of every record, in id order: what an archive is made of. */
-    eachContent: () => contents.iterate(),
+    /**
+     * `[id, crc32, size, body]` of every record, in id order: what an archive is made of. `from` (inclusive) and
+     * `before` (null: to the end) narrow the range.
+     */
+    eachContent: (from = '', before: string | null = null) =>
+      before === null ? contents.all.iterate(from) : contents.range.iterate(from, before),
     /** `[id, crc32, size, sha256, body, modified]` of every record, for verification; body null when it is lost. */
     eachSum: () => sums.iterate(),
     countRecords: (): number => count.get() ?? 0,
@@ -122,88 +132,37 @@ export function createOsvReader(db: Db) {
   }
 }
 
-/** Writes of OSV records. Call inside a transaction of the caller's. */
-export function createOsvWriter(db: Db) {
-  const sql = prepareWrites(db)
+function createPairReader(db: Db) {
+  const pairs = db.prepare<[], [string, string]>('SELECT id, modified FROM osv_record').raw()
+  const texts = db
+    .prepare<[string], [Buffer | null, number, string | null]>(
+      `SELECT CAST(group_concat(id || char(0) || modified || char(0), '') AS BLOB), count(*), max(id)
+       FROM (SELECT id, modified FROM osv_record WHERE id > ? ORDER BY id LIMIT 4096)`,
+    )
+    .raw()
   return {
-    ...createOsvReader(db),
-    /** Stores a record that is not held yet. `changed` in unix seconds. */
-    insertRecord(record: RecordToStore, changed: number): void {
-      const rowid = sql.body.run(record.body).lastInsertRowid
-      const { id, modified, crc32, size, sha256, asOf } = record
-      sql.insert.run(id, rowid, modified, crc32, size, sha256, changed, asOf)
-    },
-    /** Replaces a held record's bytes; its Last-Modified moves forward by at least a second. */
-    updateRecord(record: RecordToStore, changed: number): void {
-      const held = sql.bodyOf.get(record.id)
-      if (held === undefined) return this.insertRecord(record, changed)
-      const { id, modified, crc32, size, sha256, asOf } = record
-      const forward = Math.max(changed, held[1] + 1)
-      const { changes } = sql.updateBody.run(record.body, held[0])
-      // Its bytes were lost: they get a row of their own, the old number may be another record's by now.
-      const rowid = changes > 0 ? held[0] : sql.body.run(record.body).lastInsertRowid
-      sql.update.run(rowid, modified, crc32, size, sha256, forward, asOf, id)
-    },
-    /** The bytes stay, the index's stamp is new. */
-    markRecord: (id: string, modified: string): void => {
-      sql.mark.run(modified, id)
-    },
-    /** Removes a record and leaves a tombstone. */
-    removeRecord(id: string, runId: number, now: number): void {
-      sql.removeBody.run(id)
-      sql.remove.run(id)
-      sql.bury.run(id, now, runId)
-    },
-    /** Drops the tombstones that are older than `before` (unix milliseconds), and those of ids that are back. */
-    forgetTombstones: (before: number): void => {
-      sql.forget.run(before)
-    },
-    /** The ids to ask for again at the next run; those that are not held are left out. */
-    replaceDoubted(ids: Iterable<string>): void {
-      sql.trust.run()
-      for (const id of ids) sql.doubt.run(id)
-    },
-    replaceArchive: (info: ArchiveInfo): void => {
-      sql.archive.run(info)
+    /** `[id, modified]` of every record, in id order. */
+    eachPair: () => pairs.iterate(),
+    /** The same some thousand records at a time, as one text each: id, NUL, modified, NUL, and so on, in UTF-8. */
+    *eachPairText(): Generator<PairText> {
+      for (let after = ''; ;) {
+        const [text, records, last] = texts.get(after) ?? [null, 0, null]
+        if (text === null || last === null) return
+        yield { text, records }
+        after = last
+      }
     },
   }
 }
 
-function prepareWrites(db: Db) {
+function prepareContents(db: Db) {
+  type Row = [string, number, number, Buffer]
+  const select =
+    'SELECT r.id, r.crc32, r.size, b.bytes FROM osv_record r JOIN osv_body b ON b.rowid = r.body WHERE r.id >= ?'
   return {
-    body: db.prepare('INSERT INTO osv_body (bytes) VALUES (?)'),
-    insert: db.prepare(
-      `INSERT INTO osv_record (id, body, modified, crc32, size, sha256, changed, as_of)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-    ),
-    bodyOf: db
-      .prepare<[string], [number, number]>('SELECT body, changed FROM osv_record WHERE id = ?')
-      .raw(),
-    updateBody: db.prepare('UPDATE osv_body SET bytes = ? WHERE rowid = ?'),
-    update: db.prepare(
-      `UPDATE osv_record SET body = ?, modified = ?, crc32 = ?, size = ?, sha256 = ?, changed = ?, as_of = ?
-       WHERE id = ?`,
-    ),
-    mark: db.prepare('UPDATE osv_record SET modified = ? WHERE id = ?'),
-    removeBody: db.prepare(
-      'DELETE FROM osv_body WHERE rowid = (SELECT body FROM osv_record WHERE id = ?)',
-    ),
-    remove: db.prepare('DELETE FROM osv_record WHERE id = ?'),
-    bury: db.prepare(
-      'INSERT OR REPLACE INTO osv_tombstone (id, removed_at, run_id) VALUES (?, ?, ?)',
-    ),
-    forget: db.prepare(
-      `DELETE FROM osv_tombstone WHERE removed_at < ? OR EXISTS
-         (SELECT 1 FROM osv_record WHERE osv_record.id = osv_tombstone.id)`,
-    ),
-    trust: db.prepare('DELETE FROM osv_doubted'),
-    doubt: db.prepare('INSERT OR IGNORE INTO osv_doubted SELECT id FROM osv_record WHERE id = ?'),
-    archive: db.prepare(
-      `INSERT OR REPLACE INTO osv_archive (only, file, size, crc32c, sha256, changed)
-       VALUES (1, @file, @size, @crc32c, @sha256, @changed)`,
-    ),
+    all: db.prepare<[string], Row>(`${select} ORDER BY r.id`).raw(),
+    range: db.prepare<[string, string], Row>(`${select} AND r.id < ? ORDER BY r.id`).raw(),
   }
 }
 
 export type OsvReader = ReturnType<typeof createOsvReader>
-export type OsvWriter = ReturnType<typeof createOsvWriter>

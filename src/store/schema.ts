@@ -202,4 +202,14 @@ export const MIGRATIONS: readonly string[] = [
   ) STRICT;
   INSERT INTO secret VALUES (1, random_bytes(32));
   `,
+  `
+  CREATE TABLE osv_part (         -- the published all.zip in parts of neighbouring members, in id order
+    first TEXT PRIMARY KEY,       -- ids from here to the next part's; '' for the first part, which may be empty
+    members INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,       -- local headers and streams, as they lie in the file one part after the other
+    crc32c INTEGER NOT NULL,      -- of these bytes
+    sha256 BLOB NOT NULL,         -- of these bytes
+    dirty INTEGER NOT NULL        -- 1: a record of it was written since, so the part must be made anew
+  ) STRICT, WITHOUT ROWID;
+  `,
 ]

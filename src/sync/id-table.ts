@@ -1,17 +1,25 @@
 import { randomInt } from 'node:crypto'
+import { type Slice, type Texts, createTexts, doubled } from './texts.ts'
 
 /**
  * Ids and their stamps, hundreds of thousands of them, outside the JavaScript heap: one text buffer and a few
  * typed arrays instead of a Map of strings. A third of the memory, and nothing for the garbage collector to walk.
+ * Ids and stamps may be given as UTF-8 bytes where they lie: then no string is ever made of them.
  */
 export interface IdTable {
   readonly size: number
   /** Adds an id, or gives a known one another stamp. False when it was known. Ids must be well-formed Unicode. */
   set(id: string, modified: string): boolean
+  /** As `set`, from UTF-8 bytes. */
+  setBytes(id: Slice, modified: Slice): boolean
   /** The id's ordinal, 0 ≤ ordinal < size, in the order they came; undefined when it is not there. */
   get(id: string): number | undefined
+  /** As `get`, from UTF-8 bytes. */
+  find(bytes: Buffer, from: number, to: number): number | undefined
   idAt(ordinal: number): string
   modifiedAt(ordinal: number): string
+  /** Whether the id's stamp is these UTF-8 bytes. */
+  isModifiedAt(ordinal: number, bytes: Buffer, from: number, to: number): boolean
   /** Ids in the order they came. */
   ids(): Generator<string>
 }
@@ -24,108 +32,87 @@ export function createIdTable(textBytes: number): IdTable {
   let stampOf = new Uint32Array(1024) // ordinal → number of its stamp
   let hashes = new Uint32Array(1024)
   let slots = new Uint32Array(4096) // ordinal + 1; 0 is free
+  const written = [createScratch(), createScratch()] as const
 
   /** The slot that holds the id, or the free one where it belongs. */
-  const slotOf = (id: string, hash: number): number => {
+  const slotOf = (bytes: Buffer, from: number, to: number, hash: number): number => {
     const mask = slots.length - 1
     for (let slot = hash & mask; ; slot = (slot + 1) & mask) {
       const held = slots[slot] ?? 0
       if (held === 0) return slot
-      if (hashes[held - 1] === hash && ids.at(held - 1) === id) return slot
+      if (hashes[held - 1] === hash && ids.equals(held - 1, bytes, from, to)) return slot
     }
   }
   const grow = (): void => {
     stampOf = doubled(stampOf)
     hashes = doubled(hashes)
-    slots = rehashed(hashes, ids.count(), slots.length * 2)
+    slots = rehashed(hashes, ids)
+  }
+  const setBytes = (id: Slice, modified: Slice): boolean => {
+    const { bytes, from, to } = id
+    const hash = hashOf(bytes, from, to, seed)
+    const known = slots[slotOf(bytes, from, to, hash)] ?? 0
+    if (known > 0) stampOf[known - 1] = stamps.append(modified)
+    if (known > 0) return false
+    if (ids.count() === hashes.length) grow()
+    const ordinal = ids.add(id)
+    hashes[ordinal] = hash
+    stampOf[ordinal] = stamps.append(modified)
+    slots[slotOf(bytes, from, to, hash)] = ordinal + 1
+    return true
+  }
+  const find = (bytes: Buffer, from: number, to: number): number | undefined => {
+    const held = slots[slotOf(bytes, from, to, hashOf(bytes, from, to, seed))] ?? 0
+    return held === 0 ? undefined : held - 1
   }
 
   return {
     get size() {
       return ids.count()
     },
-    set(id, modified) {
-      const hash = hashOf(id, seed)
-      const known = slots[slotOf(id, hash)] ?? 0
-      if (known > 0) {
-        stampOf[known - 1] = stamps.append(modified)
-        return false
-      }
-      if (ids.count() === hashes.length) grow()
-      const ordinal = ids.append(id)
-      hashes[ordinal] = hash
-      stampOf[ordinal] = stamps.append(modified)
-      slots[slotOf(id, hash)] = ordinal + 1
-      return true
-    },
+    set: (id, modified) => setBytes(written[0](id), written[1](modified)),
+    setBytes,
     get(id) {
-      const held = slots[slotOf(id, hashOf(id, seed))] ?? 0
-      return held === 0 ? undefined : held - 1
+      const { bytes, from, to } = written[0](id)
+      return find(bytes, from, to)
     },
-    idAt: ids.at,
+    find,
+    idAt: (ordinal) => ids.at(ordinal),
     modifiedAt: (ordinal) => stamps.at(stampOf[ordinal] ?? 0),
+    isModifiedAt: (ordinal, bytes, from, to) => {
+      return stamps.equals(stampOf[ordinal] ?? 0, bytes, from, to)
+    },
     *ids() {
       for (let ordinal = 0; ordinal < ids.count(); ordinal++) yield ids.at(ordinal)
     },
   }
 }
 
-interface Texts {
-  /** The number under which `at` gives the text back; a text equal to the one before shares its number. */
-  append: (value: string) => number
-  at: (number: number) => string
-  count: () => number
-}
-
-function createTexts(bytes: number): Texts {
-  let text = Buffer.allocUnsafeSlow(Math.max(64, bytes))
-  let ends = new Uint32Array(1024)
-  let count = 0
-  let used = 0
-  let last: string | null = null
-  const at = (number: number): string =>
-    text.toString('utf8', number === 0 ? 0 : ends[number - 1], ends[number])
-  return {
-    at,
-    count: () => count,
-    append(value) {
-      if (value === last) return count - 1
-      last = value
-      if (used + value.length * 3 > text.length) text = grown(text, used + value.length * 3)
-      used += text.write(value, used)
-      if (count === ends.length) ends = doubled(ends)
-      ends[count] = used
-      return count++
-    },
+/** Turns a text into bytes in a buffer of its own, valid until the next one. */
+function createScratch(): (text: string) => Slice {
+  const slice = { bytes: Buffer.allocUnsafeSlow(512), from: 0, to: 0 }
+  return (text) => {
+    const most = text.length * 3
+    if (most > slice.bytes.length) slice.bytes = Buffer.allocUnsafeSlow(most)
+    slice.to = slice.bytes.write(text)
+    return slice
   }
 }
 
-function rehashed(hashes: Uint32Array, count: number, length: number): Uint32Array<ArrayBuffer> {
-  const slots = new Uint32Array(length)
-  for (let ordinal = 0; ordinal < count; ordinal++) {
-    let slot = (hashes[ordinal] ?? 0) & (length - 1)
-    while (slots[slot] !== 0) slot = (slot + 1) & (length - 1)
+/** Twice as many slots, filled anew; ordinals by their hashes, of which there is one for each text. */
+function rehashed(hashes: Uint32Array, ids: Texts): Uint32Array<ArrayBuffer> {
+  const slots = new Uint32Array(hashes.length * 4)
+  for (let ordinal = 0; ordinal < ids.count(); ordinal++) {
+    let slot = (hashes[ordinal] ?? 0) & (slots.length - 1)
+    while (slots[slot] !== 0) slot = (slot + 1) & (slots.length - 1)
     slots[slot] = ordinal + 1
   }
   return slots
 }
 
-/** FNV-1a over UTF-16 units from a seed of the table's own, so that nobody can prepare ids that collide. */
-function hashOf(value: string, seed: number): number {
+/** FNV-1a over bytes from a seed of the table's own, so that nobody can prepare ids that collide. */
+function hashOf(bytes: Buffer, from: number, to: number, seed: number): number {
   let hash = seed
-  for (let at = 0; at < value.length; at++)
-    hash = Math.imul(hash ^ value.charCodeAt(at), 0x01000193)
+  for (let at = from; at < to; at++) hash = Math.imul(hash ^ (bytes[at] ?? 0), 0x01000193)
   return (hash ^ (hash >>> 15)) >>> 0
-}
-
-function doubled(array: Uint32Array<ArrayBuffer>): Uint32Array<ArrayBuffer> {
-  const twice = new Uint32Array(array.length * 2)
-  twice.set(array)
-  return twice
-}
-
-function grown(buffer: Buffer<ArrayBuffer>, atLeast: number): Buffer<ArrayBuffer> {
-  const larger = Buffer.allocUnsafeSlow(Math.max(atLeast, buffer.length * 2))
-  buffer.copy(larger)
-  return larger
 }

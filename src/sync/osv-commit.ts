@@ -108,7 +108,7 @@ export async function unchanged(
   asOf?: number,
 ): Promise<SyncResult> {
   const { store, facts, dryRun, now } = context
-  proveHeld(context)
+  await proveHeld(context)
   if (!dryRun && store.listOpenQuarantines().some(({ path }) => path === OSV_INDEX)) {
     await store.exclusive(() => store.supersedeQuarantines(OSV_INDEX, now()))
   }

@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import { MirrorError } from '../errors.ts'
 import { type IdTable, createIdTable } from './id-table.ts'
+import { plainEntryEnd, skipSpace } from './osv-index-entry.ts'
 
 /** The index as a set: each id with its stamp, the stamp compared byte for byte as an opaque text. */
 export interface OsvIndex {
@@ -25,10 +26,11 @@ const LIST_CLOSE = 0x5d
 const MAX_ENTRY_BYTES = 1_000_000
 
 /**
- * Reads all.json, a top-level array of `{id, modified}` (wire facts). Each entry is parsed from its own slice,
- * so that no tree of the whole feed is ever built. Throws `upstream_shape` when it is anything else.
+ * Reads all.json, a top-level array of `{id, modified}` (wire facts). Plain entries are taken from the bytes as they
+ * lie, any other is parsed from its own slice, so that no tree of the whole feed is ever built; `plain: false` parses
+ * them all. Throws `upstream_shape` when it is anything else.
  */
-export function parseIndex(bytes: Buffer): OsvIndex {
+export function parseIndex(bytes: Buffer, { plain = true } = {}): OsvIndex {
   if (!isUtf8(bytes)) throw shape('it is not UTF-8')
   const index: OsvIndex = {
     sha256: createHash('sha256').update(bytes).digest(),
@@ -36,20 +38,30 @@ export function parseIndex(bytes: Buffer): OsvIndex {
     duplicates: 0,
     unusable: 0,
   }
-  eachEntry(bytes, (from, to) => {
+  const none = { bytes, from: 0, to: 0 }
+  const entry = { id: { ...none }, modified: { ...none } }
+  const take = (at: number): number => {
+    const end = plainEntryEnd(bytes, at, entry)
+    if (end === 0 || end - at > MAX_ENTRY_BYTES) return 0
+    if (!index.ids.setBytes(entry.id, entry.modified)) index.duplicates++
+    return end
+  }
+  const parse = (from: number, to: number): void => {
     if (to - from > MAX_ENTRY_BYTES) throw shape(`an entry has ${to - from} bytes`)
-    const entry = parseEntry(bytes.toString('utf8', from, to))
-    if (entry === null) {
-      index.unusable++
-      return
-    }
-    if (!index.ids.set(entry.id, entry.modified)) index.duplicates++
-  })
+    const parsed = parseEntry(bytes.toString('utf8', from, to))
+    if (parsed === null) index.unusable++
+    else if (!index.ids.set(parsed.id, parsed.modified)) index.duplicates++
+  }
+  eachEntry(bytes, parse, plain ? take : undefined)
+  refuseUnusable(index)
+  return index
+}
+
+function refuseUnusable(index: OsvIndex): void {
   const total = index.ids.size + index.duplicates + index.unusable
   if (index.unusable > 20 && index.unusable > total / 100) {
     throw shape(`${index.unusable} of ${total} entries have no id`)
   }
-  return index
 }
 
 /** The stamp under which the index lists an id; empty when it does not list it. */
@@ -94,15 +106,23 @@ function parseEntry(text: string): { id: string; modified: string } | null {
   return { id: id.toWellFormed(), modified }
 }
 
-/** Calls `visit` with the bounds of each `{…}` of the top-level array; everything between must be commas and space. */
-function eachEntry(bytes: Buffer, visit: (from: number, to: number) => void): void {
+/**
+ * Calls `visit` with the bounds of each `{…}` of the top-level array; everything between must be commas and space.
+ * What `take` has taken, telling its end, is not visited.
+ */
+function eachEntry(
+  bytes: Buffer,
+  visit: (from: number, to: number) => void,
+  take: (at: number) => number = () => 0,
+): void {
   let at = skipSpace(bytes, 0)
   if (bytes[at] !== LIST_OPEN) throw shape(beginning(bytes))
   at = skipSpace(bytes, at + 1)
   if (bytes[at] !== LIST_CLOSE) {
     for (;;) {
-      const end = entryEnd(bytes, at)
-      visit(at, end)
+      const taken = take(at)
+      const end = taken > 0 ? taken : entryEnd(bytes, at)
+      if (taken === 0) visit(at, end)
       at = skipSpace(bytes, end)
       if (bytes[at] !== 0x2c) break
       at = skipSpace(bytes, at + 1)
@@ -124,14 +144,6 @@ function entryEnd(bytes: Buffer, from: number): number {
     else if (byte === CLOSE && --depth === 0) return at + 1
   }
   throw shape('it ends within an entry')
-}
-
-function skipSpace(bytes: Buffer, at: number): number {
-  for (; at < bytes.length; at++) {
-    const byte = bytes[at]
-    if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) break
-  }
-  return at
 }
 
 function beginning(bytes: Buffer): string {

@@ -12,9 +12,9 @@ type Held = Pick<
 
 /**
  * The proof of a run that changes nothing: what is held is still what was published, by count and by digest, and its
- * archive lies there (a lost one is rebuilt). Throws `proof` when something altered the database since.
+ * archive lies there (a lost one is rebuilt; a reconcile also reads it through, and mends it). Throws `proof` when something altered the database since.
  */
-export function proveHeld({ store, config, dryRun }: SyncContext): void {
+export async function proveHeld({ store, config, dryRun, kind }: SyncContext): Promise<void> {
   const fault = faultOfHeld(store)
   if (fault !== null) {
     throw new MirrorError(
@@ -22,7 +22,7 @@ export function proveHeld({ store, config, dryRun }: SyncContext): void {
       `upstream has nothing new, but ${fault}: run "patchmirror verify --repair"`,
     )
   }
-  if (!dryRun) rebuildLostArchive(store, config.data.dir)
+  if (!dryRun) await rebuildLostArchive(store, config.data.dir, kind === 'reconcile')
 }
 
 /** Why index, records and archive held are not the published snapshot; null when they are, or none was published. */

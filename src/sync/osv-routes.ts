@@ -27,7 +27,7 @@ export async function viaSingles(
     whole === (lost === 0)
   ) {
     // As at the last run: what was lacking still is, what was in doubt is not any more. No archive to build anew.
-    proveHeld(context)
+    await proveHeld(context)
     if (store.listDoubted().length > 0) {
       await store.exclusive(() => store.replaceDoubted(settled.lacking.keys()))
     }

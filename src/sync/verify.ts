@@ -1,13 +1,12 @@
-import { createHash, hash } from 'node:crypto'
-import { createReadStream } from 'node:fs'
+import { hash } from 'node:crypto'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
-import { messageOf } from '../errors.ts'
 import { type Db, derivedDir } from '../store/database.ts'
 import { contentOf } from '../store/gzip.ts'
 import { type Reads, createReads } from '../store/pinned.ts'
 import { OSV_INDEX } from '../upstream/osv.ts'
 import { digestOfFeeds } from './feeds-digest.ts'
+import { faultOfArchive } from './osv-file.ts'
 import { listedStamp, parseIndex } from './osv-index.ts'
 import { faultOfHeld } from './osv-proof.ts'
 
@@ -110,13 +109,6 @@ function checkSnapshots(reads: Reads, verdict: Verdict): void {
 async function checkArchive(reads: Reads, dataDir: string, verdict: Verdict): Promise<void> {
   const info = reads.readArchive()
   if (info === null) return
-  try {
-    const digest = createHash('sha256')
-    for await (const chunk of createReadStream(join(derivedDir(dataDir), info.file))) {
-      digest.update(chunk as Buffer)
-    }
-    if (digest.digest('hex') !== info.sha256) verdict.disagreements.push(`${info.file} is damaged`)
-  } catch (error) {
-    verdict.disagreements.push(`${info.file} cannot be read: ${messageOf(error)}`)
-  }
+  const fault = await faultOfArchive(join(derivedDir(dataDir), info.file), info, reads.listParts())
+  if (fault !== null) verdict.disagreements.push(`${info.file} ${fault}`)
 }

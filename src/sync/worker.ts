@@ -77,7 +77,7 @@ function main(port: NonNullable<typeof parentPort>): void {
       running.add(turn)
     }
   })
-  send(mend(store, config.data.dir))
+  void mend(store, config.data.dir).then(send)
 }
 
 function open(dataDir: string, send: (message: FromWorker) => void): Writes | null {
@@ -94,12 +94,12 @@ function open(dataDir: string, send: (message: FromWorker) => void): Writes | nu
  * Ends in the log the runs that a killed process left open, and rebuilds a derived archive that is gone. Not while
  * another process syncs: what looks left over is then its own. What cannot be rebuilt is told; all else is served.
  */
-function mend(store: Writes, dataDir: string): FromWorker {
+async function mend(store: Writes, dataDir: string): Promise<FromWorker> {
   try {
     const lock = acquireLock(dataDir, 'sync')
     try {
       store.closeOrphanRuns(Date.now())
-      rebuildLostArchive(store, dataDir)
+      await rebuildLostArchive(store, dataDir)
     } finally {
       lock.release()
     }

@@ -1,5 +1,6 @@
 import { endianness } from 'node:os'
 
+const POLYNOMIAL = 0x82f63b78
 const LITTLE = endianness() === 'LE'
 const NONE = new Int32Array(0)
 /** Eight tables of 256 entries in one array: entry `256 * n + byte` moves a byte n places further. */
@@ -33,6 +34,38 @@ export function crc32c(data: Uint8Array, previous = 0): number {
   return ~crc >>> 0
 }
 
+/** The CRC-32C of two pieces one after the other, from that of each and the second one's bytes. */
+export function combineCrc32c(first: number, second: number, secondBytes: number): number {
+  let crc = first
+  for (let left = secondBytes, k = 0; left > 0; left = Math.floor(left / 2), k++) {
+    if (left % 2 === 1) crc = multiply(powerOf(k), crc)
+  }
+  return (crc ^ second) >>> 0
+}
+
+/** x^8 as this CRC writes polynomials: the highest bit is the lowest power. */
+const POWERS = [1 << 23]
+
+/** What 2^k bytes more do to a CRC: x^(8·2^k). */
+function powerOf(k: number): number {
+  for (let last = POWERS.length - 1; last < k; last++) {
+    const power = POWERS[last] as number // the last one there is
+    POWERS.push(multiply(power, power))
+  }
+  return POWERS[k] as number // filled up to k
+}
+
+/** The product of two polynomials over GF(2), modulo the CRC's own. */
+function multiply(a: number, b: number): number {
+  let product = 0
+  let shifted = b
+  for (let bits = a | 0; bits !== 0; bits <<= 1) {
+    if (bits < 0) product ^= shifted
+    shifted = shifted & 1 ? (shifted >>> 1) ^ POLYNOMIAL : shifted >>> 1
+  }
+  return product
+}
+
 /** The value of an `x-goog-hash` header: `crc32c=` and base64 of the four big-endian bytes. */
 export function googHash(crc: number): string {
   const bytes = Buffer.alloc(4)
@@ -56,7 +89,7 @@ function buildTable(): Int32Array {
   const table = new Int32Array(8 * 256)
   for (let value = 0; value < 256; value++) {
     let crc = value
-    for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ 0x82f63b78 : crc >>> 1
+    for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ POLYNOMIAL : crc >>> 1
     table[value] = crc
   }
   for (let at = 256; at < table.length; at++) {

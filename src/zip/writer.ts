@@ -1,4 +1,5 @@
 import { Buffer } from 'node:buffer'
+import { createChunker } from './chunker.ts'
 
 /** One member to write: its content's CRC-32 and size in bytes, and the raw deflate stream that holds it. */
 export interface ZipMember {
@@ -11,13 +12,31 @@ export interface ZipMember {
 /** An archive being written; `finish` ends it, and nothing may be added afterwards. */
 export interface ZipWriter {
   add(member: ZipMember): void
+  /** Shows to `look` what it has not seen yet: all local headers and streams so far. */
+  show(): void
+  /**
+   * Takes members over from another archive of this writer's, without their bytes: all before them goes to the sink,
+   * and whoever calls puts them behind it. For archives under 4 GiB.
+   */
+  adopt(members: Adopted): void
   /** Writes the central directory and returns the archive's size in bytes and its member count. */
   finish(): { size: number; members: number }
 }
 
-const CHUNK = 1 << 20
+/** Neighbouring members of another archive. */
+export interface Adopted {
+  count: number
+  /** Bytes of their local headers and streams. */
+  bytes: number
+  /** Where these lay in the other archive. */
+  from: number
+  /** Their entries in its central directory; the offsets in it are changed. */
+  entries: Buffer
+}
+
 const LOCAL = 30
 const CENTRAL = 46
+const OFFSET_AT = 42
 const DOS_DATE_1980 = 0x21 // 1980-01-01, the earliest a zip can say
 const UTF8 = 0x0800
 const VERSION = 20
@@ -29,10 +48,14 @@ const MAX16 = 0xffff
 /**
  * A deterministic archive: the same members in the same order give the same bytes on any machine
  * (fixed dates, no extra fields, UTF-8 flag only where a name needs it, Zip64 only where a number does).
- * Streams are copied as they come, never recompressed. `sink` receives chunks of about 1 MiB, valid during the call only.
+ * Streams are copied as they come, never recompressed. `sink` receives chunks of about 1 MiB, valid during the call only;
+ * `look` sees the same bytes before that, in pieces that end where `show` was called.
  */
-export function createZipWriter(sink: (chunk: Uint8Array) => void): ZipWriter {
-  const body = createChunker(sink)
+export function createZipWriter(
+  sink: (chunk: Uint8Array) => void,
+  look: (bytes: Uint8Array) => void = () => undefined,
+): ZipWriter {
+  const body = createChunker(sink, look)
   const pages: Uint8Array[] = []
   const directory = createChunker((page) => pages.push(Buffer.from(page)))
   let members = 0
@@ -49,16 +72,53 @@ export function createZipWriter(sink: (chunk: Uint8Array) => void): ZipWriter {
     members++
   }
 
+  const adopt = ({ count, bytes, from, entries }: Adopted): void => {
+    body.flush()
+    shiftOffsets(entries, body.size() - from)
+    directory.bytes(entries)
+    body.skip(bytes)
+    members += count
+  }
+
   const finish = (): { size: number; members: number } => {
     const start = body.size()
+    body.flush()
     directory.flush()
-    for (const page of pages) body.bytes(page)
+    for (const page of pages) {
+      look(page)
+      sink(page)
+    }
+    body.skip(directory.size())
     body.bytes(endRecords(members, start, body.size() - start))
     body.flush()
     return { size: body.size(), members }
   }
 
-  return { add, finish }
+  return { add, show: () => body.show(), adopt, finish }
+}
+
+/** Tells where in `entries` of a central directory each member's name lies, in UTF-8. */
+export function eachName(entries: Buffer, use: (from: number, to: number) => void): void {
+  for (let at = 0; at < entries.length; at = entriesEnd(entries, at, 1)) {
+    use(at + CENTRAL, at + CENTRAL + entries.readUInt16LE(at + 28))
+  }
+}
+
+function shiftOffsets(entries: Buffer, by: number): void {
+  if (by === 0) return
+  for (let at = 0; at < entries.length; at = entriesEnd(entries, at, 1)) {
+    entries.writeUInt32LE(entries.readUInt32LE(at + OFFSET_AT) + by, at + OFFSET_AT)
+  }
+}
+
+/** Where `count` entries of this writer's central directory end that begin at `at`. Throws `RangeError` over its end. */
+export function entriesEnd(directory: Buffer, at: number, count: number): number {
+  let end = at
+  for (let i = 0; i < count; i++) {
+    end += CENTRAL + directory.readUInt16LE(end + 28) + directory.readUInt16LE(end + 30)
+  }
+  if (end > directory.length) throw new RangeError('a central directory ends within an entry')
+  return end
 }
 
 interface Fields {
@@ -150,42 +210,4 @@ function endRecords(members: number, start: number, size: number): Buffer {
   far64.writeBigUInt64LE(BigInt(start + size), 64)
   far64.writeUInt32LE(1, 72)
   return Buffer.concat([far64, end])
-}
-
-interface Chunker {
-  size(): number
-  header(bytes: number, write: (to: Buffer, at: number) => void): void
-  bytes(data: Uint8Array): void
-  flush(): void
-}
-
-/** Gathers small writes into chunks of 1 MiB; counts every byte. */
-function createChunker(sink: (chunk: Uint8Array) => void): Chunker {
-  const chunk = Buffer.allocUnsafe(CHUNK)
-  let used = 0
-  let total = 0
-  const flush = (): void => {
-    if (used > 0) sink(chunk.subarray(0, used))
-    used = 0
-  }
-  return {
-    size: () => total,
-    header(bytes, write) {
-      if (used + bytes > chunk.length) flush()
-      write(chunk, used)
-      used += bytes
-      total += bytes
-    },
-    bytes(data) {
-      total += data.length
-      for (let from = 0; from < data.length;) {
-        if (used === chunk.length) flush()
-        const part = Math.min(chunk.length - used, data.length - from)
-        chunk.set(data.subarray(from, from + part), used)
-        used += part
-        from += part
-      }
-    },
-    flush,
-  }
 }

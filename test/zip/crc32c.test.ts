@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { crc32c, googHash } from '../../src/zip/crc32c.ts'
+import { combineCrc32c, crc32c, googHash } from '../../src/zip/crc32c.ts'
 
 /** The definition, bit by bit: slow and beyond doubt. */
 function bitwise(data: Uint8Array): number {
@@ -33,6 +33,19 @@ describe('crc32c', () => {
         moved.set(data, shift)
         expect(crc32c(moved.subarray(shift))).toBe(bitwise(data))
       }),
+    )
+  })
+
+  test('of two pieces gives that of both, at any length', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 300 }), fc.nat(300), (data, cut) => {
+        const [first, second] = [data.subarray(0, cut), data.subarray(cut)]
+        expect(combineCrc32c(crc32c(first), crc32c(second), second.length)).toBe(crc32c(data))
+      }),
+    )
+    const zeros = Buffer.alloc(3_000_001)
+    expect(combineCrc32c(crc32c(Buffer.from('x')), crc32c(zeros), zeros.length)).toBe(
+      crc32c(Buffer.concat([Buffer.from('x'), zeros])),
     )
   })
 

@@ -1,0 +1,92 @@
+import type { Db } from './database.ts'
+import { createPartWriter } from './parts.ts'
+import { type ArchiveInfo, type RecordToStore, createOsvReader } from './osv.ts'
+
+/** Writes of OSV records. Call inside a transaction of the caller's. */
+export function createOsvWriter(db: Db) {
+  const sql = prepareWrites(db)
+  const parts = createPartWriter(db)
+  return {
+    ...createOsvReader(db),
+    ...parts,
+    /** Stores a record where none is held at all, and so no archive in parts either. `changed` in unix seconds. */
+    insertRecord(record: RecordToStore, changed: number): void {
+      const rowid = sql.body.run(record.body).lastInsertRowid
+      const { id, modified, crc32, size, sha256, asOf } = record
+      sql.insert.run(id, rowid, modified, crc32, size, sha256, changed, asOf)
+    },
+    /** Replaces a held record's bytes; its Last-Modified moves forward by at least a second. */
+    updateRecord(record: RecordToStore, changed: number): void {
+      parts.touchPart(record.id)
+      const held = sql.bodyOf.get(record.id)
+      if (held === undefined) return this.insertRecord(record, changed)
+      const { id, modified, crc32, size, sha256, asOf } = record
+      const forward = Math.max(changed, held[1] + 1)
+      const { changes } = sql.updateBody.run(record.body, held[0])
+      // Its bytes were lost: they get a row of their own, the old number may be another record's by now.
+      const rowid = changes > 0 ? held[0] : sql.body.run(record.body).lastInsertRowid
+      sql.update.run(rowid, modified, crc32, size, sha256, forward, asOf, id)
+    },
+    /** The bytes stay, the index's stamp is new. */
+    markRecord: (id: string, modified: string): void => {
+      sql.mark.run(modified, id)
+    },
+    /** Removes a record and leaves a tombstone. */
+    removeRecord(id: string, runId: number, now: number): void {
+      parts.touchPart(id)
+      sql.removeBody.run(id)
+      sql.remove.run(id)
+      sql.bury.run(id, now, runId)
+    },
+    /** Drops the tombstones that are older than `before` (unix milliseconds), and those of ids that are back. */
+    forgetTombstones: (before: number): void => {
+      sql.forget.run(before)
+    },
+    /** The ids to ask for again at the next run; those that are not held are left out. */
+    replaceDoubted(ids: Iterable<string>): void {
+      sql.trust.run()
+      for (const id of ids) sql.doubt.run(id)
+    },
+    replaceArchive: (info: ArchiveInfo): void => {
+      sql.archive.run(info)
+    },
+  }
+}
+
+function prepareWrites(db: Db) {
+  return {
+    body: db.prepare('INSERT INTO osv_body (bytes) VALUES (?)'),
+    insert: db.prepare(
+      `INSERT INTO osv_record (id, body, modified, crc32, size, sha256, changed, as_of)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+    ),
+    bodyOf: db
+      .prepare<[string], [number, number]>('SELECT body, changed FROM osv_record WHERE id = ?')
+      .raw(),
+    updateBody: db.prepare('UPDATE osv_body SET bytes = ? WHERE rowid = ?'),
+    update: db.prepare(
+      `UPDATE osv_record SET body = ?, modified = ?, crc32 = ?, size = ?, sha256 = ?, changed = ?, as_of = ?
+       WHERE id = ?`,
+    ),
+    mark: db.prepare('UPDATE osv_record SET modified = ? WHERE id = ?'),
+    removeBody: db.prepare(
+      'DELETE FROM osv_body WHERE rowid = (SELECT body FROM osv_record WHERE id = ?)',
+    ),
+    remove: db.prepare('DELETE FROM osv_record WHERE id = ?'),
+    bury: db.prepare(
+      'INSERT OR REPLACE INTO osv_tombstone (id, removed_at, run_id) VALUES (?, ?, ?)',
+    ),
+    forget: db.prepare(
+      `DELETE FROM osv_tombstone WHERE removed_at < ? OR EXISTS
+         (SELECT 1 FROM osv_record WHERE osv_record.id = osv_tombstone.id)`,
+    ),
+    trust: db.prepare('DELETE FROM osv_doubted'),
+    doubt: db.prepare('INSERT OR IGNORE INTO osv_doubted SELECT id FROM osv_record WHERE id = ?'),
+    archive: db.prepare(
+      `INSERT OR REPLACE INTO osv_archive (only, file, size, crc32c, sha256, changed)
+       VALUES (1, @file, @size, @crc32c, @sha256, @changed)`,
+    ),
+  }
+}
+
+export type OsvWriter = ReturnType<typeof createOsvWriter>

@@ -1,0 +1,71 @@
+import { type Hash, createHash } from 'node:crypto'
+import type { ArchivePart } from '../store/parts.ts'
+import { combineCrc32c, crc32c } from '../zip/crc32c.ts'
+
+/** Checksums of some of an archive's bytes. */
+export interface Sums {
+  bytes: number
+  crc32c: number
+  sha256: Buffer
+}
+
+const MEMBERS_MASK = 31
+
+/**
+ * Whether a part of the archive begins with this id: about every 32nd does, told by the id alone, so that any mirror
+ * divides the same records in the same way, and a record that comes or goes moves no other part's ends.
+ */
+export function startsPart(id: string): boolean {
+  let hash = 0x811c9dc5
+  for (let at = 0; at < id.length; at++) hash = Math.imul(hash ^ id.charCodeAt(at), 0x01000193)
+  return ((hash ^ (hash >>> 15)) & MEMBERS_MASK) === 0
+}
+
+/** Sums up bytes as they pass; without `crc` the CRC-32C stays 0. */
+export function createSummer({ crc: withCrc = true } = {}): {
+  update(chunk: Uint8Array): void
+  take(): Sums
+} {
+  let sha256: Hash = createHash('sha256')
+  let bytes = 0
+  let crc = 0
+  return {
+    update(chunk) {
+      sha256.update(chunk)
+      if (withCrc) crc = crc32c(chunk, crc)
+      bytes += chunk.length
+    },
+    /** The sums of what passed since the last time. */
+    take() {
+      const sums = { bytes, crc32c: crc, sha256: sha256.digest() }
+      sha256 = createHash('sha256')
+      bytes = 0
+      crc = 0
+      return sums
+    },
+  }
+}
+
+/**
+ * The archive's digest, hex: SHA-256 over that of each part and of the tail, the central directory and the end records.
+ * All bytes count, and equal records divide equally: equal digest means equal bytes, on any mirror.
+ */
+export function digestOfParts(parts: Iterable<Pick<Sums, 'sha256'>>, tail: Sums): string {
+  const digest = createHash('sha256')
+  for (const { sha256 } of parts) digest.update(sha256)
+  return digest.update(tail.sha256).digest('hex')
+}
+
+/** The CRC-32C of the whole archive. */
+export function crcOfParts(parts: Iterable<Pick<Sums, 'bytes' | 'crc32c'>>, tail: Sums): number {
+  let crc = 0
+  for (const part of parts) crc = combineCrc32c(crc, part.crc32c, part.bytes)
+  return combineCrc32c(crc, tail.crc32c, tail.bytes)
+}
+
+/** Bytes of all parts: where the central directory begins. */
+export function bytesOfParts(parts: Iterable<Pick<ArchivePart, 'bytes'>>): number {
+  let bytes = 0
+  for (const part of parts) bytes += part.bytes
+  return bytes
+}

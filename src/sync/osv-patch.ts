@@ -1,0 +1,116 @@
+import { closeSync, openSync } from 'node:fs'
+import { join } from 'node:path'
+import { systemCode } from '../errors.ts'
+import type { OsvReader } from '../store/osv.ts'
+import type { HeldPart } from '../store/parts.ts'
+import { entriesEnd, eachName } from '../zip/writer.ts'
+import { type BuiltArchive, type Draft, createDraft, unlisted } from './osv-draft.ts'
+import { readTail } from './osv-file.ts'
+import { bytesOfParts } from './osv-parts.ts'
+
+/** An archive near 4 GiB may need Zip64 offsets, which are not patched. */
+const MAX_BYTES = 0x7fffffff
+const ENDING = '.json'
+
+/** Which ids may be in the archive: told of a text, and of UTF-8 bytes where they lie. */
+export interface Expected {
+  get: (id: string) => boolean
+  find: (bytes: Buffer, from: number, to: number) => boolean
+}
+
+/**
+ * As `buildArchive`, to the same byte, but from the published file: parts of which no record was written since are
+ * copied, not read from the store again. Null when that cannot be done or would not pay: no such file, not the one
+ * that was published, or most parts are to be written.
+ */
+export async function patchArchive(
+  store: OsvReader,
+  dir: string,
+  expected: Expected,
+): Promise<BuiltArchive | null> {
+  const info = store.readArchive()
+  const parts = spreadDirt(store, store.listParts())
+  const dirty = parts.filter((part) => part.dirty).length
+  if (info === null || dirty > parts.length / 3 || info.size > MAX_BYTES) return null
+  const source = openPublished(join(dir, info.file))
+  if (source === null) return null
+  try {
+    const tail = readTail(source, info, parts)
+    if (tail === null) return null
+    const draft = createDraft(store, dir, expected.get)
+    try {
+      patch(draft, parts, { source, tail }, expected)
+      return await draft.finish()
+    } finally {
+      draft.close()
+    }
+  } finally {
+    closeSync(source)
+  }
+}
+
+function openPublished(path: string): number | null {
+  try {
+    return openSync(path, 'r')
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return null
+    throw error
+  }
+}
+
+/** A part whose first record is gone has no beginning any more: what is left of it goes to the part before. */
+function spreadDirt(store: OsvReader, parts: HeldPart[]): HeldPart[] {
+  for (let i = parts.length - 1; i > 0; i--) {
+    const [part, before] = [parts[i], parts[i - 1]]
+    if (part?.dirty === true && before !== undefined && store.readEntry(part.first) === null)
+      before.dirty = true
+  }
+  return parts
+}
+
+interface Published {
+  source: number
+  /** Its central directory and what follows. */
+  tail: Buffer
+}
+
+function patch(
+  draft: Draft,
+  parts: readonly HeldPart[],
+  { source, tail }: Published,
+  expected: Expected,
+): void {
+  let entry = 0
+  let from = 0
+  const runs = runsOf(parts)
+  for (const [i, run] of runs.entries()) {
+    const count = run.reduce((sum, { members }) => sum + members, 0)
+    const bytes = bytesOfParts(run)
+    const end = entriesEnd(tail, entry, count)
+    const [first] = run
+    if (first?.dirty === true) {
+      draft.write(first.first, runs[i + 1]?.[0]?.first ?? null)
+    } else {
+      const entries = tail.subarray(entry, end)
+      eachName(entries, (start, end) => {
+        const idEnd = end - ENDING.length
+        if (!expected.find(entries, start, idEnd))
+          throw unlisted(entries.toString('utf8', start, idEnd))
+      })
+      draft.adopt(run, { count, bytes, from, entries }, source)
+    }
+    entry = end
+    from += bytes
+  }
+}
+
+/** Neighbouring parts that are alike, dirty or not. */
+function runsOf(parts: readonly HeldPart[]): HeldPart[][] {
+  const runs: HeldPart[][] = []
+  for (const part of parts) {
+    const last = runs.at(-1)
+    if (last?.[0]?.dirty === part.dirty) last.push(part)
+    else runs.push([part])
+  }
+  return runs
+}
