@@ -1,7 +1,7 @@
 import Database from 'better-sqlite3'
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { databasePath, openWriter } from '../../src/store/database.ts'
+import { databasePath } from '../../src/store/database.ts'
 import { hashKey } from '../../src/store/keys.ts'
 import { MIGRATIONS } from '../../src/store/schema.ts'
 import { NOW, reads, scratch, writes } from './stores.ts'
