@@ -4,8 +4,10 @@ import type { LoadedConfig } from '../config/load.ts'
 import { MirrorError } from '../errors.ts'
 import { databasePath, derivedDir, openReader } from '../store/database.ts'
 import { acquireLock } from '../store/lock.ts'
-import { type RunRequest } from '../sync/runner.ts'
-import { type Verdict, isSoundVerdict, verifyStore } from '../sync/verify.ts'
+import type { RunReport, RunRequest } from '../sync/runner.ts'
+import { NO_CATALOG } from '../sync/verify-catalog.ts'
+import { type Verdict, damagedSources, isSoundVerdict, verifyStore } from '../sync/verify.ts'
+import { activeSources } from '../sources.ts'
 import { createProgress } from './progress.ts'
 import { type GlobalOptions, print, settings, withRunner } from './setup.ts'
 import { describe, exitCodeOf } from './sync.ts'
@@ -45,13 +47,20 @@ async function examine(dataDir: string): Promise<Verdict> {
     const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : null
     if (code !== 'corrupt' && !String(code).startsWith('SQLITE_CORRUPT')) throw error
     const structure = [error instanceof Error ? error.message : String(error)]
-    return { structure, damagedRecords: [], damagedDocuments: [], disagreements: [], records: 0 }
+    const none = { damagedRecords: [], damagedDocuments: [], disagreements: [], records: 0 }
+    return { structure, ...none, catalog: NO_CATALOG }
   }
 }
 
 function describeVerdict(verdict: Verdict): string {
-  if (isSoundVerdict(verdict))
-    return `${verdict.records} records, the index, the feeds and the archive are sound`
+  const { catalog } = verdict
+  const { entries, answers, documents } = catalog.checked
+  if (isSoundVerdict(verdict)) {
+    const feeds = `${verdict.records} records, the index, the feeds and the archive`
+    return answers + entries === 0
+      ? `${feeds} are sound`
+      : `${feeds}, ${entries} listed items, ${answers} answers and ${documents} documents of the catalog are sound`
+  }
   const lines = [
     ...verdict.structure.map((line) => `database: ${line}`),
     ...verdict.damagedRecords.slice(0, 20).map((id) => `record ${id}: damaged or lost`),
@@ -59,6 +68,8 @@ function describeVerdict(verdict: Verdict): string {
       ? [`… and ${verdict.damagedRecords.length - 20} more`]
       : []),
     ...verdict.damagedDocuments.map((path) => `${path}: damaged`),
+    ...[...catalog.answers, ...catalog.lists].slice(0, 20).map((path) => `${path}: damaged`),
+    ...catalog.documents.slice(0, 20).map((digest) => `document ${digest}: damaged or lost`),
     ...verdict.disagreements,
   ]
   return lines.join('\n')
@@ -67,11 +78,20 @@ function describeVerdict(verdict: Verdict): string {
 /** Fetches the damaged parts again; all else stays as it is and keeps being served meanwhile. */
 async function mend(loaded: LoadedConfig, verdict: Verdict): Promise<number> {
   const display = createProgress(false)
-  const reports = await withRunner(loaded, display.show, async (runner) => {
+  const reports = await withRunner(loaded, display.show, async (runner, store) => {
     const common = { kind: 'repair', trigger: 'command', full: true } as const
     const osv: RunRequest = { ...common, source: 'osv', distrust: verdict.damagedRecords }
     const feeds: RunRequest = { ...common, source: 'feeds' }
-    return [await runner.run(osv), await runner.run(feeds)]
+    const { feeds: feedsDamaged, osv: osvDamaged, catalog } = damagedSources(verdict)
+    const done: RunReport[] = []
+    if (osvDamaged) done.push(await runner.run(osv))
+    if (feedsDamaged) done.push(await runner.run(feeds))
+    if (!catalog) return done
+    await store.exclusive(() => store.doubtCatalog(verdict.catalog))
+    const sources = activeSources(loaded.config)
+    for (const source of ['catalog', 'identity'] as const)
+      if (sources.includes(source)) done.push(await runner.run({ ...common, source, full: false }))
+    return done
   })
   display.finish()
   for (const report of reports) print(describe(report))
@@ -94,10 +114,10 @@ async function rebuild(loaded: LoadedConfig): Promise<number> {
     const display = createProgress(false)
     const reports = await withRunner(loaded, display.show, async (runner) => {
       const common = { kind: 'repair', trigger: 'command' } as const
-      return [
-        await runner.run({ ...common, source: 'feeds' }),
-        await runner.run({ ...common, source: 'osv' }),
-      ]
+      const done = []
+      for (const source of activeSources(loaded.config))
+        done.push(await runner.run({ ...common, source }))
+      return done
     })
     display.finish()
     for (const report of reports) print(describe(report))

@@ -1,5 +1,6 @@
 import { type Db, openWriter } from './database.ts'
 import { createDocumentStoreWriter } from './catalog-sink.ts'
+import { createCatalogRepair } from './catalog-repair.ts'
 import { createCatalogQuery } from './catalog-query.ts'
 import { createCatalogAnswerWriter } from './catalog-fetched.ts'
 import { createCatalogListWriter } from './catalog-lists.ts'
@@ -28,6 +29,7 @@ export function openWrites(dataDir: string) {
     ...createCatalogAnswerWriter(db),
     ...createCatalogQuery(db),
     ...createDocumentStoreWriter(db),
+    ...createCatalogRepair(db),
     ...createKeyWriter(db),
     staging: createStaging(db),
     /** Runs single statements that must not fall into another source's open transaction. */

@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto'
 import { ownsResource } from '../resources.ts'
 import type { HeldAnswer } from '../store/catalog-answers.ts'
 import type { CatalogContext } from './catalog-context.ts'
+import { digestOfCatalog } from './catalog-digest.ts'
 import type { Crawl } from './catalog-crawl.ts'
 import type { SyncResult } from './context.ts'
 
@@ -81,18 +81,11 @@ function writeSnapshot(
   asOf: number,
   whole: boolean,
 ): void {
-  const hash = createHash('sha256')
-  const own = (resource: string): boolean => ownsResource(source, resource)
-  for (const [path, text, resource] of store.eachCatalogDigest())
-    if (own(resource)) hash.update(`${path} ${text}\n`)
-  for (const [path, sha, resource] of store.eachEntryDigest())
-    if (own(resource)) hash.update(path).update(sha)
-  const records = store
-    .listCatalogLists()
-    .reduce((sum, list) => sum + (own(list.resource) ? list.entries : 0), 0)
+  const own = store.listCatalogLists().filter(({ resource }) => ownsResource(source, resource))
+  const records = own.reduce((sum, { entries }) => sum + entries, 0)
   store.replaceSnapshot({
     source,
-    id: hash.digest('hex'),
+    id: digestOfCatalog(store, source),
     runId,
     publishedAt: now(),
     asOf,

@@ -9,6 +9,7 @@ import { digestOfFeeds } from './feeds-digest.ts'
 import { faultOfArchive } from './osv-file.ts'
 import { listedStamp, parseIndex } from './osv-index.ts'
 import { faultOfHeld } from './osv-proof.ts'
+import { type CatalogVerdict, NO_CATALOG, verifyCatalog } from './verify-catalog.ts'
 
 /** What a verification found. Empty lists: everything held is what was verified when it came in. */
 export interface Verdict {
@@ -21,6 +22,7 @@ export interface Verdict {
   /** Index and records do not say the same, or index, archive and feeds are not what was published. */
   disagreements: string[]
   records: number
+  catalog: CatalogVerdict
 }
 
 /** Reads everything held once and checks it against the digests taken when it was stored. */
@@ -32,6 +34,7 @@ export async function verifyStore(db: Db, dataDir: string): Promise<Verdict> {
     damagedDocuments: [],
     disagreements: [],
     records: 0,
+    catalog: NO_CATALOG,
   }
   const held = new Map<string, string>()
   for (const [id, crc, size, sha256, body, modified] of reads.eachSum()) {
@@ -42,15 +45,46 @@ export async function verifyStore(db: Db, dataDir: string): Promise<Verdict> {
   checkDocuments(reads, held, verdict)
   checkSnapshots(reads, verdict)
   await checkArchive(reads, dataDir, verdict)
+  verdict.catalog = verifyCatalog(reads, (what) => verdict.disagreements.push(what))
   return verdict
 }
 
 /** Whether nothing at all was found wrong. */
 export function isSoundVerdict(verdict: Verdict): boolean {
   const { structure, damagedRecords, damagedDocuments, disagreements } = verdict
-  return (
-    structure.length + damagedRecords.length + damagedDocuments.length + disagreements.length === 0
-  )
+  const found = [structure, damagedRecords, damagedDocuments, disagreements]
+  return found.every(({ length }) => length === 0) && !isCatalogDamaged(verdict)
+}
+
+/** Which sources have anything to be fetched again; the identity surface counts as catalog. */
+export function damagedSources(verdict: Verdict): {
+  osv: boolean
+  feeds: boolean
+  catalog: boolean
+} {
+  const { damagedRecords, damagedDocuments, disagreements } = verdict
+  const feeds = disagreements.filter((what) => what === FEEDS_DISAGREE).length
+  const catalog = disagreements.filter(isOfCatalog).length
+  return {
+    osv:
+      damagedRecords.length > 0 ||
+      damagedDocuments.includes(OSV_INDEX) ||
+      disagreements.length > feeds + catalog,
+    feeds: feeds > 0 || damagedDocuments.some((path) => path !== OSV_INDEX),
+    catalog: isCatalogDamaged(verdict),
+  }
+}
+
+const FEEDS_DISAGREE = 'the feeds are not the ones published'
+
+function isOfCatalog(what: string): boolean {
+  return what.startsWith('what is held of the ')
+}
+
+function isCatalogDamaged({ catalog, disagreements }: Verdict): boolean {
+  const { answers, lists, documents } = catalog
+  if (answers.length + lists.length + documents.length > 0) return true
+  return disagreements.some(isOfCatalog)
 }
 
 function structureOf(db: Db): string[] {
@@ -103,7 +137,7 @@ function checkSnapshots(reads: Reads, verdict: Verdict): void {
   if (fault !== null) verdict.disagreements.push(fault)
   const published = reads.readSnapshot('feeds')?.id
   if (published !== undefined && digestOfFeeds(reads.listDocuments('feeds')) !== published)
-    verdict.disagreements.push('the feeds are not the ones published')
+    verdict.disagreements.push(FEEDS_DISAGREE)
 }
 
 async function checkArchive(reads: Reads, dataDir: string, verdict: Verdict): Promise<void> {

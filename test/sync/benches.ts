@@ -1,3 +1,4 @@
+import { NO_CATALOG } from '../../src/sync/verify-catalog.ts'
 import { createHash } from 'node:crypto'
 import { createReadStream, existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -92,6 +93,7 @@ export async function expectSound(dir: string): Promise<void> {
     structure: [],
     damagedRecords: [],
     damagedDocuments: [],
+    catalog: NO_CATALOG,
     disagreements: [],
   })
 }
