@@ -28,6 +28,8 @@ export interface SourceStatus {
 /** The report on the whole mirror. */
 export interface Status {
   version: string
+  /** Tells this mirror from others, whatever address they have. */
+  instance: string
   /** Null when the report does not come from a running server. */
   uptimeSeconds: number | null
   sources: SourceStatus[]
@@ -50,6 +52,7 @@ export function buildStatus(options: StatusOptions): Status {
   const { version, startedAt, now } = options
   return {
     version,
+    instance: options.reads.readInstance(),
     uptimeSeconds: startedAt === null ? null : Math.max(0, Math.floor((now() - startedAt) / 1000)),
     sources: SOURCES.filter((source) => isShown(source, options)).map((source) =>
       sourceStatus(source, options),

@@ -1,8 +1,8 @@
 /** The texts of `patchmirror --help`. */
 export const DESCRIPTION =
-  "Keeps a faithful local copy of a vulnerability-remediation service's public feeds (OSV records, patch " +
-  'feed, system matrix) and serves it under the same paths, so that a scanner pointed at the mirror does ' +
-  'not notice.'
+  'Keeps a faithful local copy of a vulnerability-remediation service: its public feeds (OSV records, patch ' +
+  'feed, system matrix) and, with a credential, the catalog that the account subscribes to. Serves it under ' +
+  'the same paths, so that a scanner pointed at the mirror does not notice.'
 
 /** What `patchmirror --help` says below the list of commands. */
 export const AFTER = `

@@ -12,16 +12,25 @@ import { duration, moment, table } from './table.ts'
 /** `patchmirror status`: the daemon's own report when one runs, else the same from the data folder. */
 export async function statusCommand(options: GlobalOptions & { json?: boolean }): Promise<number> {
   const { config } = settings(options, false)
-  const asked = await askDaemon(config)
-  const status = asked ?? readStatus(config)
+  const answered = await askDaemon(config)
+  const own = readOwnStatus(config)
+  const stranger = answered !== null && own !== null && answered.instance !== own.instance
+  const asked = stranger ? null : answered
+  const status = asked ?? own
+  if (status === null)
+    throw new MirrorError(
+      'not_ready',
+      `nothing is mirrored yet in ${config.data.dir}: run "patchmirror sync"`,
+    )
   if (options.json === true) {
     print(JSON.stringify(status, null, 2))
     return 0
   }
   print(tableOf(status))
+  const who = stranger ? 'the mirror of another data folder answers' : 'no daemon answers'
   print(
     asked === null
-      ? `\nno daemon answers on ${daemonUrl(config.server)}; this is what the data folder says`
+      ? `\n${who} on ${daemonUrl(config.server)}; this is what the data folder says`
       : '',
   )
   for (const { runId, reason } of openQuarantines(config)) {
@@ -47,14 +56,11 @@ async function askDaemon({ server }: Config): Promise<Status | null> {
   }
 }
 
-function readStatus(config: Config): Status {
+/** What the data folder says; null when there is none. */
+function readOwnStatus(config: Config): Status | null {
   const { data } = config
   const db = openReader(data.dir)
-  if (db === null)
-    throw new MirrorError(
-      'not_ready',
-      `nothing is mirrored yet in ${data.dir}: run "patchmirror sync"`,
-    )
+  if (db === null) return null
   try {
     const reads = createReads(db)
     return buildStatus({

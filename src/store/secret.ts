@@ -1,8 +1,8 @@
 import { hkdfSync } from 'node:crypto'
 import type { Db } from './database.ts'
 
-/** What a key is derived for: the hashes of the local keys, and the signatures of local links. */
-export type SecretPurpose = 'keys' | 'links'
+/** What a key is derived for: the hashes of the local keys, the signatures of local links, the mirror's own name. */
+export type SecretPurpose = 'keys' | 'links' | 'instance'
 
 /** Reads of this mirror's own secret; usable on any connection. */
 export function createSecretReader(db: Db) {
@@ -16,6 +16,10 @@ export function createSecretReader(db: Db) {
       const bytes = read.get()
       if (bytes === undefined) throw new Error('the database has lost its secret')
       return Buffer.from(hkdfSync('sha256', bytes, '', `patchmirror ${purpose}`, 32))
+    },
+    /** A name of this mirror's own, hex, that tells it from others; nothing follows from it. */
+    readInstance(): string {
+      return this.readSecret('instance').toString('hex', 0, 8)
     },
   }
 }

@@ -72,7 +72,8 @@ test('the report gives state, age and last run of each source, and nothing else'
     ageSeconds: 3600,
     nextRunAt: '2026-07-01T02:00:00.000Z',
   })
-  expect(Object.keys(report)).toEqual(['version', 'uptimeSeconds', 'sources'])
+  expect(Object.keys(report)).toEqual(['version', 'instance', 'uptimeSeconds', 'sources'])
+  expect(report).toMatchObject({ instance: expect.stringMatching(/^[0-9a-f]{16}$/) as string })
 })
 
 test('a source is running while its newest run has not ended', async () => {

@@ -1,4 +1,5 @@
 import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -6,6 +7,7 @@ import { type Sandbox, createSandbox } from '../../src/sandbox/server.ts'
 import type { RunReport } from '../../src/sync/runner.ts'
 import { VERSION } from '../../src/version.ts'
 import { type Finished, run } from '../support/command.ts'
+import { listen } from '../support/origin.ts'
 import { QUICK } from '../support/mirror.ts'
 
 let sandbox: Sandbox
@@ -157,6 +159,20 @@ describe('the command line', () => {
       sources: { name: string }[]
     }
     expect(status.sources.map(({ name }) => name)).toEqual(['feeds', 'osv'])
+  })
+
+  test('status does not take the mirror of another data folder for its own', async () => {
+    await patchmirror('sync')
+    const other = createServer((_request, response) => {
+      response.end(JSON.stringify({ version: '1', instance: '0'.repeat(16), sources: [] }))
+    })
+    const port = String(await listen(other))
+    const env = { PATCHMIRROR_DATA_DIR: join(dir, 'data'), PATCHMIRROR_SERVER_PORT: port }
+    const { out, code } = await run(['status'], env, dir)
+    other.close()
+    expect(code).toBe(0)
+    expect(out).toMatch(/^osv +complete +80 /m)
+    expect(out).toContain('the mirror of another data folder answers')
   })
 
   test('config prints settings with their origin and masks secrets', async () => {
