@@ -30,7 +30,10 @@ export interface CatalogAnswer {
 }
 
 /** What an answer is known by before it is fetched again. */
-export type HeldAnswer = Pick<CatalogAnswer, 'path' | 'owner' | 'ownerSha' | 'etag' | 'status'>
+export type HeldAnswer = Pick<
+  CatalogAnswer,
+  'path' | 'owner' | 'ownerSha' | 'etag' | 'status' | 'sha256'
+>
 
 type AnswerRow = Omit<CatalogAnswer, 'links' | 'mentions'> & { links: string; mentions: string }
 
@@ -50,7 +53,7 @@ export function createCatalogAnswerReader(db: Db) {
     `SELECT ${ANSWER} FROM catalog_answer WHERE path = ?`,
   )
   const held = db.prepare<[], HeldAnswer>(
-    'SELECT path, owner, owner_sha AS ownerSha, etag, status FROM catalog_answer',
+    'SELECT path, owner, owner_sha AS ownerSha, etag, status, sha256 FROM catalog_answer',
   )
   const ofOwner = db
     .prepare<[string], number>('SELECT 1 FROM catalog_answer WHERE owner = ? LIMIT 1')
@@ -60,11 +63,11 @@ export function createCatalogAnswerReader(db: Db) {
     'SELECT path, resource FROM catalog_lacking ORDER BY path',
   )
   const mentions = db
-    .prepare<[], [string, string, Buffer]>(
-      `SELECT mentioned.value, a.owner, a.owner_sha FROM catalog_answer a, json_each(a.mentions) AS mentioned
+    .prepare<[], [string, string]>(
+      `SELECT mentioned.value, a.owner FROM catalog_answer a, json_each(a.mentions) AS mentioned
          WHERE a.path NOT IN (SELECT path FROM catalog_fetched)
-       UNION ALL
-       SELECT mentioned.value, f.owner, f.owner_sha FROM catalog_fetched f, json_each(f.mentions) AS mentioned`,
+       UNION
+       SELECT mentioned.value, f.owner FROM catalog_fetched f, json_each(f.mentions) AS mentioned`,
     )
     .raw()
   const digests = db
@@ -88,8 +91,8 @@ export function createCatalogAnswerReader(db: Db) {
     listLacking: (): { path: string; resource: string }[] => lacking.all(),
     /** What is held of every answer, without the bytes. */
     eachHeldAnswer: () => held.iterate(),
-    /** `[id, owner, owner's digest]` of every artifact set that an answer names, published or only in hand. */
-    listMentions: (): [string, string, Buffer][] => mentions.all(),
+    /** `[id, owner]` of every artifact set that an answer names, published or only in hand. */
+    listMentions: (): [string, string][] => mentions.all(),
     /** `[path, text, resource]` of every answer and list: with the entries' digests, all that the catalog serves. */
     eachCatalogDigest: () => digests.iterate(),
     /** Entries of lists, answers and documents held. */

@@ -26,9 +26,13 @@ export function createCatalogAnswerWriter(db: Db) {
       const { links, mentions } = answer
       sql.keep.run({ ...answer, links: JSON.stringify(links), mentions: JSON.stringify(mentions) })
     },
-    /** Paths in hand, each with the digest of its owner when it was fetched. */
-    listFetched: (): Map<string, Buffer> =>
-      new Map(sql.fetched.all().map(({ path, sha }) => [path, sha])),
+    /** Paths in hand, each with its status and the digest of its owner when it was fetched. */
+    listFetched: (): Map<string, Pick<FetchedAnswer, 'status' | 'ownerSha'>> =>
+      new Map(sql.fetched.all().map(({ path, ...rest }) => [path, rest])),
+    /** Forgets answers in hand: they are asked for anew. */
+    dropFetched: (paths: readonly string[]): void => {
+      for (const path of paths) sql.dropFetched.run(path)
+    },
     /** Publishes what is in hand of the resources owned, for the paths that are wanted; forgets the rest of theirs. */
     publishFetched(
       owned: (resource: string) => boolean,
@@ -74,8 +78,8 @@ function prepareAnswerWrites(db: Db) {
       `INSERT OR REPLACE INTO catalog_answer (${columns}, changed) VALUES (${named}, @changed)`,
     ),
     keep: db.prepare(`INSERT OR REPLACE INTO catalog_fetched (${columns}) VALUES (${named})`),
-    fetched: db.prepare<[], { path: string; sha: Buffer }>(
-      'SELECT path, owner_sha AS sha FROM catalog_fetched',
+    fetched: db.prepare<[], Pick<FetchedAnswer, 'path' | 'status' | 'ownerSha'>>(
+      'SELECT path, status, owner_sha AS ownerSha FROM catalog_fetched',
     ),
     fetchedPaths: db.prepare<[], { path: string; resource: string }>(
       'SELECT path, resource FROM catalog_fetched',

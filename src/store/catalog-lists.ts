@@ -16,6 +16,8 @@ export function createCatalogListWriter(db: Db) {
       sql.walked.iterate(listId ?? -1, path, path),
     /** How many entries that are held the walk did not meet. */
     countGone: (listId: number, path: string): number => sql.gone.get(listId, path, path) ?? 0,
+    /** Their ids, in order. */
+    eachGone: (listId: number, path: string) => sql.goneIds.iterate(listId, path, path),
     /** Makes a walk the list's content: only pages that came anew are written. Returns the number of entries. */
     replaceCatalogList(path: string, resource: string, frame: string, now: number): number {
       const held = reader.readCatalogList(path)
@@ -25,6 +27,7 @@ export function createCatalogListWriter(db: Db) {
       sql.dropPages.run(id)
       sql.entries.run(id, path)
       sql.pages.run(id, path)
+      sql.doubtPages.run(id)
       sql.updateList.run(frame, resource, id, changed, id)
       return Number(sql.count.get(id))
     },
@@ -38,6 +41,11 @@ export function createCatalogListWriter(db: Db) {
   }
 }
 
+/** Entries of a list (?) that a walk (?, ?) did not meet. */
+const GONE = `WHERE e.list = ?
+  AND e.ordinal / 1000000 NOT IN (SELECT number FROM staged_page WHERE path = ? AND kept = 1)
+  AND NOT EXISTS (SELECT 1 FROM staged_entry s WHERE s.path = ? AND s.id = e.id)`
+
 function prepareListWrites(db: Db) {
   return {
     walked: db
@@ -49,10 +57,11 @@ function prepareListWrites(db: Db) {
       )
       .raw(),
     gone: db
-      .prepare<[number, string, string], number>(
-        `SELECT count(*) FROM catalog_entry e WHERE e.list = ?
-           AND e.ordinal / 1000000 NOT IN (SELECT number FROM staged_page WHERE path = ? AND kept = 1)
-           AND NOT EXISTS (SELECT 1 FROM staged_entry s WHERE s.path = ? AND s.id = e.id)`,
+      .prepare<[number, string, string], number>(`SELECT count(*) FROM catalog_entry e ${GONE}`)
+      .pluck(),
+    goneIds: db
+      .prepare<[number, string, string], string>(
+        `SELECT e.id FROM catalog_entry e ${GONE} ORDER BY e.id`,
       )
       .pluck(),
     list: db.prepare(
@@ -75,6 +84,14 @@ function prepareListWrites(db: Db) {
     pages: db.prepare(
       `INSERT INTO catalog_page (list, number, cursor, next, etag, last_modified, sha256, entries)
        SELECT ?, number, cursor, next, etag, lastModified, sha256, entries FROM staged_page WHERE path = ?`,
+    ),
+    // An item that moves while the list is walked is met on two pages and kept from one. The other page lacks it, so it
+    // is not taken for unchanged when the first one loses the item: nothing that is known of it is to match again.
+    doubtPages: db.prepare(
+      `UPDATE catalog_page SET etag = NULL, last_modified = NULL, sha256 = x''
+       WHERE list = ? AND entries <> (
+         SELECT count(*) FROM catalog_entry e WHERE e.list = catalog_page.list
+           AND e.ordinal >= catalog_page.number * 1000000 AND e.ordinal < (catalog_page.number + 1) * 1000000)`,
     ),
     clearEntries: db.prepare('DELETE FROM catalog_entry WHERE list = ?'),
     removeList: db.prepare('DELETE FROM catalog_list WHERE id = ?'),

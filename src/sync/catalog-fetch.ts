@@ -27,7 +27,10 @@ export async function fetchAnswer(
   const answer = await ask(context, task, held)
   if (answer === 'unchanged') return null
   if (answer === 'missing') return { ...blank(task), status: 404, sha256: shaOf(Buffer.alloc(0)) }
-  if (task.document === null) return itemAnswer(task, answer.body, answer.etag)
+  if (task.document === null) {
+    const item = itemAnswer(task, answer.body, answer.etag)
+    return held?.status === 200 && held.sha256.equals(item.sha256) ? null : item
+  }
   try {
     return await artifactAnswer(context, task, answer.body)
   } catch (error) {
@@ -56,8 +59,12 @@ async function ask(
     if (answer.status === 304) return 'unchanged'
     return { body: answer.body, etag: answer.meta.etag }
   } catch (error) {
-    if (error instanceof MirrorError && error.code === 'upstream_not_found') return 'missing'
-    throw error
+    if (!(error instanceof MirrorError)) throw error
+    if (error.code === 'upstream_not_found') return 'missing'
+    if (error.code !== 'upstream_auth' || task.surface !== 'catalog') throw error
+    if (context.config.catalog.sendCredential) throw error
+    const hint = 'the package catalog wants a credential: set catalog.sendCredential'
+    throw new MirrorError('upstream_auth', `${error.message}; ${hint}`, { cause: error })
   }
 }
 
@@ -137,7 +144,7 @@ const MAX_URLS = 1000
 /** Every text that is an absolute URL, whatever its scheme: one that must not be followed is refused, not overlooked. */
 function urlsOf(value: unknown, at: JsonPath): { at: JsonPath; url: string }[] {
   if (typeof value === 'string')
-    return /^[a-z][a-z\d+.-]*:\/\//i.test(value) ? [{ at, url: value }] : []
+    return /^([a-z][a-z\d+.-]*:\/|(file|data|javascript):)/i.test(value) ? [{ at, url: value }] : []
   if (typeof value !== 'object' || value === null || at.length > 8) return []
   const inner = Array.isArray(value)
     ? value.flatMap((item: unknown, place) => urlsOf(item, [...at, place]))

@@ -22,12 +22,15 @@ export async function guardCatalog(
   const { config, store, source } = context
   const limits = { fraction: config.catalog.guardFraction, count: config.catalog.guardItems }
   const reasons: string[] = []
+  const refused: Record<string, unknown> = {}
   for (const { path, held: id } of crawl.walks.walked.values()) {
     const list = id === null ? null : store.readCatalogList(path)
     if (list === null) continue
     const gone = store.countGone(list.id, path)
     const reason = refuseRemoval(list.entries, gone, limits, 'items')
-    if (reason !== null && gone > config.catalog.guardItems) reasons.push(`${path}: ${reason}`)
+    if (reason === null || gone <= config.catalog.guardItems) continue
+    reasons.push(`${path}: ${reason}`)
+    refused[path] = { count: gone, sha256: digestOfIds(store.eachGone(list.id, path)) }
   }
   const owners = ownersOf(context, crawl, held)
   const reason = refuseRemoval(
@@ -36,12 +39,27 @@ export async function guardCatalog(
     limits,
     'items with their artifacts',
   )
-  if (reason !== null && owners.gone.length > config.catalog.guardItems) reasons.push(reason)
+  if (reason !== null && owners.gone.length > config.catalog.guardItems) {
+    reasons.push(reason)
+    refused['owners'] = owners.gone
+  }
   if (reasons.length === 0) return null
-  const body = Buffer.from(JSON.stringify({ reasons, gone: owners.gone }))
+  const body = Buffer.from(JSON.stringify(refused))
   const sha256 = createHash('sha256').update(body).digest()
   if (approved?.sha256.equals(sha256) === true) return null
   return refuse(context, source, reasons.join('; '), body, sha256)
+}
+
+/** Where a source's refused runs are kept. */
+export function quarantinePath(source: CatalogContext['source']): string {
+  return `/${source}`
+}
+
+/** What makes one removal the same as another: approving it lets in no other. */
+function digestOfIds(ids: Iterable<string>): string {
+  const hash = createHash('sha256')
+  for (const id of ids) hash.update(id).update('\0')
+  return hash.digest('hex')
 }
 
 /** Items whose answers are held, and those of them that nothing wants any more. */
@@ -65,7 +83,7 @@ async function refuse(
   sha256: Buffer,
 ): Promise<SyncResult> {
   const { store, runId, dryRun, now, facts } = context
-  const path = `/${source}`
+  const path = quarantinePath(source)
   const known = store.findQuarantine(path, sha256)
   if (known === null && !dryRun) {
     const packed = packContent(body, deflate)

@@ -53,7 +53,12 @@ export async function walkCatalogList(
     walk,
   )
   const session = context.sessionOf(resource.surface)
-  const asOf = await walkList(session, context.relative(resource, path), options, sink)
+  const asOf = await walkList(session, context.relative(resource, path), options, sink).catch(
+    async (error: unknown) => {
+      await store.exclusive(() => store.catalogStaging.dropWalk(canonical))
+      throw error
+    },
+  )
   if (walk.frame?.cursor === null && walk.seen.size > 1)
     walk.frame = await probe(context, resource, path, walk.frame)
   if (walk.frame === null) throw new MirrorError('internal', `${path} was walked without a page`)
@@ -191,7 +196,7 @@ function parseItem(item: Buffer, path: string): Record<string, unknown> {
 export function idOf({ ids }: Resource, value: Record<string, unknown>): string | null {
   for (const field of ids) {
     const id = value[field]
-    if (typeof id === 'string' && id !== '') return id
+    if (typeof id === 'string' && id !== '') return id.toWellFormed() // as the database keeps it
     if (typeof id === 'number') return String(id)
   }
   return null

@@ -1,8 +1,11 @@
+import { canonicalPath } from '../paths.ts'
 import { ownsResource } from '../resources.ts'
 import type { HeldAnswer } from '../store/catalog-answers.ts'
 import type { CatalogContext } from './catalog-context.ts'
 import { digestOfCatalog } from './catalog-digest.ts'
 import type { Crawl } from './catalog-crawl.ts'
+import { quarantinePath } from './catalog-guard.ts'
+import { resourcesOf } from './catalog-walk.ts'
 import type { SyncResult } from './context.ts'
 
 /** One transaction: lists, answers and what is gone, and the snapshot that describes them. Nothing changed, no write. */
@@ -16,19 +19,20 @@ export async function publishCatalog(
   const lists = [...crawl.walks.walked.values()].filter(({ changed }) => changed)
   const goneLists = store
     .listCatalogLists()
-    .filter(({ path, resource }) => ownsResource(source, resource) && !crawl.wantedLists.has(path))
+    .filter(({ path, resource }) => isOurs(context, resource) && !crawl.wantedLists.has(path))
   facts['removed'] = gone.length
   facts['lists'] = lists.length
-  const asOf = Math.min(...[...crawl.walks.walked.values()].map((walk) => walk.asOf), context.now())
   const moved = lists.length + goneLists.length + gone.length + crawl.fetched
   const whole = crawl.lacking.size === 0
   const before = store.readSnapshot(context.source)
+  const asOf = confirmedAt(context, crawl)
   if (dryRun) return ended(context, crawl, asOf, moved)
   const unpublished = [...store.listFetched().keys()].filter((path) =>
     crawl.wanted.has(path),
   ).length
   if (moved + unpublished === 0 && before?.whole === whole) {
     if (crawl.confirmed.length > 0 || !whole) await confirm(context, crawl)
+    await settleQuarantine(context)
     return ended(context, crawl, asOf, 0)
   }
   await store.transaction(() => {
@@ -43,14 +47,35 @@ export async function publishCatalog(
     )
     for (const { canonical, ownerSha } of crawl.confirmed) store.confirmAnswer(canonical, ownerSha)
     rememberLacking(context, crawl)
-    facts['documentsDropped'] = store.sweepDocuments()
-    writeSnapshot(context, asOf, whole)
+    // The other source may have documents in hand that no answer names yet.
+    if (source === 'catalog') facts['documentsDropped'] = store.sweepDocuments()
+    store.supersedeQuarantines(quarantinePath(source), context.now())
+    writeSnapshot(context, asOf ?? before?.asOf ?? context.now(), whole)
     return Promise.resolve({ commit: true })
   })
-  await store.exclusive(() => {
-    for (const path of crawl.walks.walked.keys()) store.catalogStaging.dropWalk(path)
-  })
   return ended(context, crawl, asOf, moved)
+}
+
+/** Upstream's clock when it confirmed the whole; null while one of the fixed lists could not be had. */
+function confirmedAt(context: CatalogContext, { walks }: Crawl): number | null {
+  const fixed = resourcesOf(context).flatMap(({ list }) =>
+    list === null ? [] : [canonicalPath(list.path) ?? list.path],
+  )
+  if (fixed.some((path) => walks.failed.has(path))) return null
+  return Math.min(...[...walks.walked.values()].map((walk) => walk.asOf), context.now())
+}
+
+/** Users are personal data: with the setting off, no source of their own would take them away. */
+function isOurs({ source, config }: CatalogContext, resource: string): boolean {
+  if (ownsResource(source, resource)) return true
+  return resource === 'users' && !config.identity.mirrorUsers
+}
+
+/** Upstream is back at what is held, so what was refused is past. */
+async function settleQuarantine({ store, source, now }: CatalogContext): Promise<void> {
+  const path = quarantinePath(source)
+  if (store.listOpenQuarantines().some((open) => open.path === path))
+    await store.exclusive(() => store.supersedeQuarantines(path, now()))
 }
 
 /** The same answers under owners that are listed anew: nothing that is served changes. */
@@ -94,7 +119,12 @@ function writeSnapshot(
   })
 }
 
-function ended({ facts }: CatalogContext, crawl: Crawl, asOf: number, moved: number): SyncResult {
+function ended(
+  { facts }: CatalogContext,
+  crawl: Crawl,
+  asOf: number | null,
+  moved: number,
+): SyncResult {
   const { lacking, fetched } = crawl
   const told =
     moved === 0

@@ -39,42 +39,66 @@ export function tasksOfItem(resource: Resource, id: string, ownerSha: Buffer): T
 }
 
 /** The task of a document that stands alone (`/v1/me`): asked for at every run, with its validator. */
-export function taskAlone(resource: Resource, path: string, runId: number): Task {
-  return taskOf(resource, path, `${resource.name}/`, digest(`run ${runId}`), null)
+export function taskAlone(resource: Resource, path: string): Task {
+  return taskOf(resource, path, `${resource.name}/`, NEVER_KNOWN, null)
+}
+
+/** Whether nothing tells that a task's answer changed, so that it is asked for at every run. */
+export function isAlone({ ownerSha }: Task): boolean {
+  return ownerSha.length === 0
+}
+
+/** Whether a 404 contradicts what upstream lists: artifacts and the package catalog's answers need not exist. */
+export function mustExist({ document, surface }: Task): boolean {
+  return document === null && surface !== 'catalog'
 }
 
 /** An artifact set that only the settings name: nothing tells when it changes, so it is asked for anew every day. */
 export function taskOfDay(resource: Resource, id: string, now: number): Task[] {
-  return tasksOfItem(resource, id, digest(`day ${Math.floor(now / 86_400_000)} ${id}`))
+  return tasksOfItem(resource, id, digestOf([`day ${Math.floor(now / 86_400_000)}`, id]))
 }
 
-/** The package catalog's paths of the packages in scope; versions that several packages share are asked for once. */
-export function releaseTasks(packages: Scope['packages']): Task[] {
+/**
+ * The package catalog's paths of the packages in scope. Packages share them: all versions of a name, all architectures
+ * of a version. An answer is as it was while every listed package that it tells of is.
+ */
+export function releaseTasks(
+  packages: Scope['packages'],
+  listed: Iterable<Pick<ListedItem, 'sha' | 'value'>>,
+): Task[] {
   const tasks = new Map<string, Task>()
   for (const item of packages) {
-    const values = releaseOf(item)
-    if (values === null) continue
-    for (const [name, template] of Object.entries(RELEASES)) {
-      const task = releaseTask(template, values, item, name === 'provenance' ? 'provenance' : null)
-      if (task !== null && !tasks.has(task.canonical)) tasks.set(task.canonical, task)
+    for (const { path, document } of releasePaths(item)) {
+      const task = taskOf(RELEASE, path, `packages/${item.id}`, NEVER_KNOWN, document)
+      if (!tasks.has(task.canonical)) tasks.set(task.canonical, task)
     }
   }
-  return [...tasks.values()]
+  const told = new Map<string, string[]>([...tasks.keys()].map((path) => [path, []]))
+  for (const item of listed) {
+    for (const { path } of releasePaths(item))
+      told.get(canonicalPath(path) ?? path)?.push(item.sha.toString('hex'))
+  }
+  return [...tasks.values()].map((task) => ({
+    ...task,
+    ownerSha: digestOf([task.owner, ...(told.get(task.canonical) ?? [])]),
+  }))
 }
 
-function releaseTask(
-  template: string,
-  values: Record<string, string>,
-  { id, sha }: ListedItem,
-  document: DocumentKind | null,
-): Task | null {
-  const path = fillPath(template, values)
-  if (path.includes('{')) return null // the package does not say its version or its architecture
-  const shared = { name: 'releases', surface: 'catalog', secrets: false } as const
-  return taskOf(shared, path, `packages/${id}`, sha, document)
+const RELEASE = { name: 'releases', surface: 'catalog', secrets: false } as const
+
+function releasePaths(
+  item: Pick<ListedItem, 'value'>,
+): { path: string; document: DocumentKind | null }[] {
+  const values = releaseOf(item)
+  if (values === null) return []
+  return Object.entries(RELEASES).flatMap(([name, template]) => {
+    const path = fillPath(template, values)
+    if (path.includes('{')) return [] // the package does not say its version or its architecture
+    return [{ path, document: name === 'provenance' ? 'provenance' : null }]
+  })
 }
 
-function releaseOf({ value }: ListedItem): Record<string, string> | null {
+function releaseOf({ value }: Pick<ListedItem, 'value'>): Record<string, string> | null {
   const values: Record<string, string> = {}
   for (const field of ['ecosystem', 'name', 'version', 'arch']) {
     const text = value[field]
@@ -95,7 +119,12 @@ function taskOf(
   return { path, canonical, surface, resource: name, owner, ownerSha, document, secrets }
 }
 
-function digest(text: string): Buffer {
+/** Of an owner that is not listed anywhere. */
+const NEVER_KNOWN = Buffer.alloc(0)
+
+/** One digest of several texts, whatever their order. */
+export function digestOf(texts: readonly string[]): Buffer {
+  const text = JSON.stringify([...texts].sort())
   return createHash('sha256').update(text).digest().subarray(0, 16)
 }
 

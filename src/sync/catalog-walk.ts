@@ -10,6 +10,8 @@ import { runPool } from './pool.ts'
 export interface Walks {
   walked: Map<string, WalkedList>
   failed: Map<string, string>
+  /** Why the last of those could not be had. */
+  error: MirrorError | null
 }
 
 /** The resources that a source mirrors, as the settings have it. */
@@ -24,12 +26,13 @@ export function resourcesOf({ config, source }: CatalogContext): Resource[] {
   })
 }
 
-/** Walks the lists that stand at fixed paths. A list that cannot be had is told; the others go on. */
+/** Walks the lists that stand at fixed paths. A list that cannot be had is told; the others go on. Throws when none can. */
 export async function walkLists(context: CatalogContext, walks: Walks): Promise<void> {
   const lists = resourcesOf(context).flatMap((resource) =>
     resource.list === null ? [] : [{ resource, list: resource.list, path: resource.list.path }],
   )
   await walkAll(context, walks, lists)
+  if (walks.walked.size === 0 && walks.error !== null) throw walks.error // upstream as a whole is in trouble
 }
 
 /** Walks the lists that hang on items (`/images/{repo}/tags`), of those in scope, when anything listed changed. */
@@ -47,7 +50,9 @@ export async function walkSublists(
     if (repo === null) return []
     const path = fillPath(list.path, { repo })
     const held = store.readCatalogList(canonicalPath(path) ?? path)
-    return held !== null && !moved && !full ? [] : [{ resource: images, list, path }]
+    const settled =
+      held !== null && !moved && !full && !store.isLacking(canonicalPath(path) ?? path)
+    return settled ? [] : [{ resource: images, list, path }]
   })
   await walkAll(context, walks, due)
 }
@@ -79,6 +84,7 @@ async function walkAll(context: CatalogContext, walks: Walks, due: readonly Due[
       context.session.signal.throwIfAborted()
       if (!(error instanceof MirrorError) || isFatal(error)) throw error
       walks.failed.set(canonicalPath(path) ?? path, messageOf(error))
+      walks.error = error
     }
   })
 }

@@ -1,14 +1,13 @@
-import { messageOf, MirrorError } from '../errors.ts'
 import type { Quarantine } from '../store/quarantine.ts'
-import type { HeldAnswer } from '../store/catalog-answers.ts'
 import type { CatalogContext } from './catalog-context.ts'
 import type { Crawl } from './catalog-crawl.ts'
-import { fetchAnswer } from './catalog-fetch.ts'
+import { fetchAll } from './catalog-fetch-all.ts'
 import { guardCatalog } from './catalog-guard.ts'
 import { publishCatalog } from './catalog-publish.ts'
 import { type Scope, scopeOf } from './catalog-scope.ts'
 import {
   type Task,
+  digestOf,
   releaseTasks,
   resourceNamed,
   taskAlone,
@@ -17,7 +16,6 @@ import {
 } from './catalog-tasks.ts'
 import {
   type Walks,
-  isFatal,
   itemsOf,
   resourcesOf,
   walkLists,
@@ -25,7 +23,6 @@ import {
   wantedLists,
 } from './catalog-walk.ts'
 import type { SyncResult } from './context.ts'
-import { runPool } from './pool.ts'
 
 /**
  * One run of the catalog, or of the identity surface: lists → scope → items and artifacts → guard → commit. What is
@@ -35,8 +32,24 @@ export async function syncCatalog(
   context: CatalogContext,
   approved: Quarantine | null,
 ): Promise<SyncResult> {
+  const { store } = context
+  const walks: Walks = { walked: new Map(), failed: new Map(), error: null }
+  try {
+    return await crawlAll(context, walks, approved)
+  } finally {
+    // Whatever became of the run: what waits to be published would only fill the disk.
+    await store.exclusive(() => {
+      for (const path of walks.walked.keys()) store.catalogStaging.dropWalk(path)
+    })
+  }
+}
+
+async function crawlAll(
+  context: CatalogContext,
+  walks: Walks,
+  approved: Quarantine | null,
+): Promise<SyncResult> {
   const { facts, store } = context
-  const walks: Walks = { walked: new Map(), failed: new Map() }
   await walkLists(context, walks)
   const scope = readScope(context, walks)
   await walkSublists(context, walks, scope)
@@ -75,82 +88,32 @@ function itemTasks(context: CatalogContext, walks: Walks, scope: Scope): Task[] 
   const scoped: Record<string, Scope['tags']> = { ...scope }
   for (const resource of resourcesOf(context)) {
     const { name, item, list, artifacts } = resource
-    if (list === null && item !== null) tasks.push(taskAlone(resource, item, context.runId))
+    if (list === null && item !== null) tasks.push(taskAlone(resource, item))
     else if (item !== null || artifacts.length > 0) {
       const items = scoped[name] ?? (list === null ? [] : itemsOf(context, walks, resource))
       for (const { id, sha } of items) tasks.push(...tasksOfItem(resource, id, sha))
     }
   }
-  if (context.source === 'catalog' && context.has('catalog'))
-    tasks.push(...releaseTasks(scope.packages))
+  if (context.source === 'catalog' && context.has('catalog')) {
+    const listed = itemsOf(context, walks, resourceNamed('packages'))
+    tasks.push(...releaseTasks(scope.packages, listed))
+  }
   return tasks
 }
 
-/** Artifact sets that what is held names, or that the settings list. */
+/** Artifact sets that what is held names, or that the settings list; each is asked for when anything that names it changed. */
 function mentionTasks(context: CatalogContext, { wanted }: Crawl): Task[] {
   if (context.source !== 'catalog') return []
   const avrs = resourceNamed('avrs')
-  const owners = new Set([...wanted.values()].map(({ owner }) => owner))
-  const tasks = new Map<string, Task[]>()
-  for (const id of context.config.catalog.avrIds) tasks.set(id, taskOfDay(avrs, id, context.now()))
-  for (const [id, owner, sha] of context.store.listMentions())
-    if (owners.has(owner)) tasks.set(id, tasksOfItem(avrs, id, sha))
-  return [...tasks.values()].flat()
-}
-
-async function fetchAll(
-  context: CatalogContext,
-  crawl: Crawl,
-  held: ReadonlyMap<string, HeldAnswer>,
-  tasks: readonly Task[],
-): Promise<void> {
-  const { store, full, config } = context
-  const inHand = store.listFetched()
-  const due = tasks.filter((task) => {
-    crawl.wanted.set(task.canonical, task)
-    const sha =
-      inHand.get(task.canonical) ?? (full ? undefined : held.get(task.canonical)?.ownerSha)
-    return sha?.equals(task.ownerSha) !== true
-  })
-  if (context.dryRun) {
-    context.facts['due'] = Number(context.facts['due'] ?? 0) + due.length
-    return
+  const owners = new Map<string, string>()
+  for (const { owner, ownerSha } of wanted.values())
+    if (!owners.has(owner)) owners.set(owner, `${owner} ${ownerSha.toString('hex')}`)
+  const naming = new Map<string, string[]>()
+  for (const [id, owner] of context.store.listMentions()) {
+    const sha = owners.get(owner)
+    if (sha !== undefined) naming.set(id, [...(naming.get(id) ?? []), sha])
   }
-  await runPool(due, config.catalog.concurrency, async (task, done) => {
-    context.progress({
-      source: context.source,
-      phase: 'items',
-      unit: 'items',
-      done,
-      total: due.length,
-    })
-    await fetchOne(context, crawl, held.get(task.canonical) ?? null, task)
-  })
-}
-
-async function fetchOne(
-  context: CatalogContext,
-  crawl: Crawl,
-  held: HeldAnswer | null,
-  task: Task,
-): Promise<void> {
-  const { store } = context
-  try {
-    const answer = await fetchAnswer(context, task, held)
-    if (answer === null) {
-      crawl.confirmed.push(task)
-      return
-    }
-    if (answer.status === 404 && task.document === null) {
-      // Listed, so only the list decides that it is gone; what is held stays.
-      crawl.lacking.set(task.canonical, 'upstream lists it but answers 404')
-      if (held?.status === 200) return
-    }
-    await store.exclusive(() => store.keepFetched(answer))
-    crawl.fetched++
-  } catch (error) {
-    context.session.signal.throwIfAborted()
-    if (!(error instanceof MirrorError) || isFatal(error)) throw error
-    crawl.lacking.set(task.canonical, messageOf(error))
-  }
+  const named = [...naming].flatMap(([id, shas]) => tasksOfItem(avrs, id, digestOf(shas)))
+  const listed = context.config.catalog.avrIds.filter((id) => !naming.has(id))
+  return [...named, ...listed.flatMap((id) => taskOfDay(avrs, id, context.now()))]
 }

@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import { MirrorError } from '../errors.ts'
 import { isPrivateAddress } from './addresses.ts'
 import { discard, isPlain, metaOf, networkError } from './answers.ts'
-import { statusError } from './retries.ts'
+import { documentError } from './retries.ts'
 import type { Retrying } from './retrying.ts'
 import type { RawAnswer, Transport } from './transport.ts'
 
@@ -63,7 +63,7 @@ async function follow(
     await discard(answer.body)
     const location = headers['location']
     if (status < 300 || status >= 400 || typeof location !== 'string')
-      throw statusError(status, headers, placeOf(url), options.now)
+      throw documentError(status, headers, placeOf(url), options.now)
     if (hop === MAX_REDIRECTS)
       throw new MirrorError('upstream_status', `${placeOf(url)}: too many redirects`)
     url = checkUrl(location, url, options.allowPrivate)
@@ -122,10 +122,10 @@ async function receive(
 function checkUrl(text: string, from: URL | null, allowPrivate: boolean): URL {
   const url = URL.parse(text, from?.href)
   if (url === null) throw refused('a document', 'its address is no URL')
-  const { protocol, hostname, username } = url
+  const { protocol, hostname, username, password } = url
   const schemes = allowPrivate ? ['https:', 'http:'] : ['https:']
   if (!schemes.includes(protocol)) throw refused(placeOf(url), `it is no https URL (${protocol})`)
-  if (username !== '') throw refused(placeOf(url), 'it holds a user name')
+  if (username !== '' || password !== '') throw refused(placeOf(url), 'it holds a credential')
   if (from?.protocol === 'https:' && protocol === 'http:')
     throw refused(placeOf(url), 'it leads from https to http')
   const address = hostname.replace(/^\[|\]$/g, '')

@@ -39,6 +39,21 @@ export function statusError(
   return new StatusError('upstream_status', message, status, wait)
 }
 
+/**
+ * The same for a document behind a pre-signed URL: no credential of ours was sent, so a 401 or 403 says nothing of one,
+ * only of that URL.
+ */
+export function documentError(
+  status: number,
+  headers: Record<string, string | string[] | undefined>,
+  place: string,
+  now: () => number,
+): MirrorError {
+  if (status !== 401 && status !== 403) return statusError(status, headers, place, now)
+  const message = `${place}: its host answered ${status}, so the pre-signed URL expired or never was good`
+  return new StatusError('upstream_status', message, status, null)
+}
+
 /** Milliseconds that a Retry-After header asks to wait, in both of its forms; null when it makes no sense. */
 export function parseRetryAfter(
   value: string | string[] | undefined,

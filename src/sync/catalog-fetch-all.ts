@@ -1,0 +1,109 @@
+import { messageOf, MirrorError } from '../errors.ts'
+import type { HeldAnswer } from '../store/catalog-answers.ts'
+import { isTransient } from '../upstream/retries.ts'
+import type { CatalogContext } from './catalog-context.ts'
+import type { Crawl } from './catalog-crawl.ts'
+import { fetchAnswer } from './catalog-fetch.ts'
+import { type Task, isAlone, mustExist } from './catalog-tasks.ts'
+import { isFatal } from './catalog-walk.ts'
+import { runPool } from './pool.ts'
+
+/** So many answers in a row that cannot be had, after retries, mean that their host is down, not that they are odd. */
+const HOPELESS = 10
+
+/**
+ * Fetches what is due of the tasks, a bounded number at a time, and keeps each answer at once. What cannot be had is
+ * told in the crawl. Throws what is true of every request: a refused credential, a full disk, the signal.
+ */
+export async function fetchAll(
+  context: CatalogContext,
+  crawl: Crawl,
+  held: ReadonlyMap<string, HeldAnswer>,
+  tasks: readonly Task[],
+): Promise<void> {
+  const { source, store, config, facts } = context
+  const inHand = store.listFetched()
+  for (const task of tasks) crawl.wanted.set(task.canonical, task)
+  const due = tasks.filter((task) =>
+    isDue(context, task, inHand.get(task.canonical), held.get(task.canonical)),
+  )
+  if (context.dryRun) {
+    facts['due'] = Number(facts['due'] ?? 0) + due.length
+    return
+  }
+  const stale = due.flatMap(({ canonical }) => (inHand.has(canonical) ? [canonical] : []))
+  if (stale.length > 0) await store.exclusive(() => store.dropFetched(stale))
+  const patience = createPatience()
+  const total = due.length
+  await runPool(due, config.catalog.concurrency, async (task, done) => {
+    context.progress({ source, phase: 'items', unit: 'items', done, total })
+    const reason = patience.lost(task)
+    if (reason !== null) crawl.lacking.set(task.canonical, reason)
+    else await fetchOne(context, crawl, held.get(task.canonical) ?? null, task, patience)
+  })
+}
+
+type Known = Pick<HeldAnswer, 'ownerSha' | 'status'> | undefined
+
+/** Whether an answer is to be fetched: its owner changed, nothing tells whether it did, or it should be there and is not. */
+function isDue({ full }: CatalogContext, task: Task, inHand: Known, held: Known): boolean {
+  const known = inHand ?? (full ? undefined : held)
+  if (known === undefined || isAlone(task)) return true
+  return !known.ownerSha.equals(task.ownerSha) || (known.status === 404 && mustExist(task))
+}
+
+async function fetchOne(
+  context: CatalogContext,
+  crawl: Crawl,
+  held: HeldAnswer | null,
+  task: Task,
+  patience: Patience,
+): Promise<void> {
+  const { store } = context
+  try {
+    const answer = await fetchAnswer(context, task, held)
+    patience.had(task)
+    if (answer === null) {
+      if (held?.ownerSha.equals(task.ownerSha) !== true) crawl.confirmed.push(task)
+      return
+    }
+    if (answer.status === 404 && mustExist(task)) {
+      // Listed, so only the list decides that it is gone; what is held stays.
+      crawl.lacking.set(task.canonical, 'upstream lists it but answers 404')
+      if (held !== null) return
+    }
+    await store.exclusive(() => store.keepFetched(answer))
+    crawl.fetched++
+  } catch (error) {
+    context.session.signal.throwIfAborted()
+    if (!(error instanceof MirrorError) || isFatal(error)) throw error
+    patience.lacked(task, error)
+    crawl.lacking.set(task.canonical, messageOf(error))
+  }
+}
+
+/** Counts failures in a row of each host, documents apart, so that a host that is down is not asked for all it has. */
+interface Patience {
+  had(task: Task): void
+  lacked(task: Task, error: MirrorError): void
+  /** Why the task is not worth asking for; null when it is. */
+  lost(task: Task): string | null
+}
+
+function createPatience(): Patience {
+  const failures = new Map<string, number>()
+  const last = new Map<string, string>()
+  const hostOf = ({ surface, document }: Task): string =>
+    document === null ? surface : `${surface} documents`
+  return {
+    had: (task) => void failures.delete(hostOf(task)),
+    lacked(task, error) {
+      failures.set(hostOf(task), isTransient(error) ? (failures.get(hostOf(task)) ?? 0) + 1 : 0)
+      last.set(hostOf(task), error.message)
+    },
+    lost(task) {
+      if ((failures.get(hostOf(task)) ?? 0) < HOPELESS) return null
+      return `not asked for after ${HOPELESS} failures in a row, the last: ${last.get(hostOf(task)) ?? ''}`
+    },
+  }
+}
