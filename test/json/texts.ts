@@ -23,23 +23,31 @@ const strings = fc
   )
   .map(([text, escaped]) => ({ name: text, spelled: spell(text, escaped) }))
 
-const scalars = fc
+const scalars: fc.Arbitrary<Written> = fc
   .oneof(
     strings.map(({ spelled }) => spelled),
     fc.constantFrom('true', 'false', 'null', '0', '-0.0', '1e400', '90071992547409931', '1E-7'),
   )
   .map((text) => ({ kind: 'scalar', text }))
 
+function listsOf(inner: fc.Arbitrary<Written>): fc.Arbitrary<Written> {
+  return fc.array(inner, { maxLength: 5 }).map((items) => ({ kind: 'list', items }))
+}
+
+function objectsOf(inner: fc.Arbitrary<Written>): fc.Arbitrary<Written> {
+  return fc.array(fc.tuple(strings, inner), { maxLength: 6 }).map((members) => ({
+    kind: 'object',
+    members: members.map(([name, value]) => ({ ...name, value })),
+  }))
+}
+
 /** Any JSON, its names repeated now and then. */
 export const written: fc.Arbitrary<Written> = fc.letrec<{ value: Written }>((tie) => ({
   value: fc.oneof(
     { maxDepth: 5, depthSize: 'small' },
     scalars,
-    fc.array(tie('value'), { maxLength: 5 }).map((items) => ({ kind: 'list', items })),
-    fc.array(fc.tuple(strings, tie('value')), { maxLength: 6 }).map((members) => ({
-      kind: 'object',
-      members: members.map(([name, value]) => ({ ...name, value })),
-    })),
+    listsOf(tie('value')),
+    objectsOf(tie('value')),
   ),
 })).value
 
