@@ -3,16 +3,17 @@ import type { Facet } from '../resources.ts'
 import type { Order, Where } from '../store/catalog-query.ts'
 import { onlyValue } from './query.ts'
 
-const DEFAULT_LIMIT = 100
+/** Items on a page, when the request does not say (service API, section 8). */
+export const DEFAULT_LIMIT = 100
 const MAX_LIMIT = 1000
 
 /** An order, and how the request wrote it. */
 export type Ordering = Order & { text: string }
 
-/** `limit`: 100 when not given, 1000 at most (service API, section 8). Throws `bad_request`. */
-export function readLimit(query: URLSearchParams): number {
+/** `limit`, 1000 at most (service API, section 8); null when not given. Throws `bad_request`. */
+export function readLimit(query: URLSearchParams): number | null {
   const text = onlyValue(query, 'limit')
-  if (text === null) return DEFAULT_LIMIT
+  if (text === null) return null
   const limit = /^\d{1,9}$/.test(text) ? Number(text) : 0
   if (limit >= 1 && limit <= MAX_LIMIT) return limit
   throw new MirrorError(
@@ -53,6 +54,12 @@ export function readOrder(query: URLSearchParams, facets: readonly Facet[]): Ord
   }
   const facet = facets.findIndex((one) => one.field === field)
   return { facet: facet < 0 ? null : facet, field, descending: direction === 'desc', text }
+}
+
+/** The refusal of an order by a field that no item of the list has. */
+export function unknownField({ field }: Ordering): MirrorError {
+  const message = `order: no item of this list has a field ${shown(field ?? '')}`
+  return new MirrorError('bad_request', message)
 }
 
 function shown(text: string): string {

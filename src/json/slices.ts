@@ -58,7 +58,8 @@ export function sliceText(text: Buffer, { start, end }: Slice): string {
   return text.toString('utf8', start, end)
 }
 
-function skipSpace(text: Buffer, at: number): number {
+/** Offset of the first byte from `at` on that is no white space. */
+export function skipSpace(text: Buffer, at: number): number {
   let next = at
   while (text[next] === 0x20 || text[next] === 0x0a || text[next] === 0x0d || text[next] === 0x09)
     next++
@@ -72,7 +73,8 @@ function skipComma(text: Buffer, at: number, close: number): number {
   return skipSpace(text, next + 1)
 }
 
-function skipString(text: Buffer, at: number): number {
+/** Offset behind the string at `at`. Throws when there is none. */
+export function skipString(text: Buffer, at: number): number {
   if (text[at] !== QUOTE) throw unsound(at)
   for (let next = at + 1; next < text.length; next++) {
     if (text[next] === BACKSLASH) next++
@@ -81,7 +83,8 @@ function skipString(text: Buffer, at: number): number {
   throw unsound(at)
 }
 
-function skipValue(text: Buffer, at: number): number {
+/** Offset behind the value at `at`. Throws when there is none. */
+export function skipValue(text: Buffer, at: number): number {
   const first = text[at]
   if (first === QUOTE) return skipString(text, at)
   if (first === OPEN_OBJECT || first === OPEN_LIST) return skipNested(text, at)

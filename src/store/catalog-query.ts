@@ -49,10 +49,28 @@ export function createCatalogQuery(db: Db) {
     statements.set(sql, made)
     return made
   }
+  const listSome = (query: EntryQuery, segment: Condition, limit: number): OrderedEntry[] => {
+    const { sql, values } = selectOf(query, segment, limit)
+    return prepared(sql).all(...values) as OrderedEntry[] // the columns named in the statement
+  }
   return {
     listCatalogEntries(query: EntryQuery): OrderedEntry[] {
-      const { sql, values } = selectOf(query)
-      return prepared(sql).all(...values) as OrderedEntry[] // the columns named in the statement
+      const rows: OrderedEntry[] = []
+      for (const segment of segmentsOf(query)) {
+        if (rows.length < query.limit)
+          rows.push(...listSome(query, segment, query.limit - rows.length))
+      }
+      return rows
+    },
+    /** An entry by its id, with its value in an order; null when there is none. */
+    readOrderedEntry(list: number, id: string, order: Order): OrderedEntry | null {
+      const sql = `SELECT ${columnsOf(order)} FROM catalog_entry WHERE list = ? AND id = ?`
+      return (prepared(sql).get(list, id) as OrderedEntry | undefined) ?? null
+    },
+    /** Whether any item of a list has a field of this name. */
+    hasCatalogField(list: number, field: string): boolean {
+      const sql = `SELECT 1 FROM catalog_entry WHERE list = ? AND json_type(CAST(body AS TEXT), ?) IS NOT NULL LIMIT 1`
+      return prepared(sql).get(list, `$.${field}`) !== undefined
     },
     countCatalogEntries(list: number, where: readonly Where[]): number {
       const { text, values } = conditionsOf(list, where)
@@ -78,18 +96,21 @@ function conditionsOf(list: number, where: readonly Where[]): Condition {
   return { text: parts.join(' AND '), values }
 }
 
-function selectOf({ list, where, order, after, limit }: EntryQuery): {
-  sql: string
-  values: unknown[]
-} {
+function columnsOf(order: Order): string {
+  return `ordinal, id, body, sha, ${keyOf(order) ?? 'NULL'} AS value`
+}
+
+function selectOf(
+  { list, where, order }: EntryQuery,
+  segment: Condition,
+  limit: number,
+): { sql: string; values: unknown[] } {
   const { text, values } = conditionsOf(list, where)
   const key = keyOf(order)
-  const direction = order.descending ? 'DESC' : 'ASC'
-  const beyond = after === null ? null : behind(after, key, order.descending)
-  const by = key === null ? 'ordinal' : `${key} ${direction}, ordinal`
-  const sql = `SELECT ordinal, id, body, sha, ${key ?? 'NULL'} AS value FROM catalog_entry
-    WHERE ${beyond === null ? text : `${text} AND ${beyond.text}`} ORDER BY ${by} LIMIT ?`
-  return { sql, values: [...values, ...(beyond?.values ?? []), limit] }
+  const by = key === null ? 'ordinal' : `value ${order.descending ? 'DESC' : 'ASC'}, ordinal`
+  const sql = `SELECT ${columnsOf(order)} FROM catalog_entry
+    WHERE ${text} AND ${segment.text} ORDER BY ${by} LIMIT ?`
+  return { sql, values: [...values, ...segment.values, limit] }
 }
 
 /** Upstream's order when null. A field's name is checked where the request is read; here once more, for it is SQL. */
@@ -97,24 +118,31 @@ function keyOf({ facet, field }: Order): string | null {
   if (facet !== null) return column(facet)
   if (field === null) return null
   if (!/^\w+$/.test(field)) throw new Error(`not a field: ${field}`)
-  return `json_extract(CAST(body AS TEXT), '$.${field}')`
+  const json = `(CAST(body AS TEXT), '$.${field}')`
+  // Numbers as the cursor can say them: JavaScript's, which a larger integer would not survive.
+  return `iif(json_type${json} = 'integer', CAST(json_extract${json} AS REAL), json_extract${json})`
 }
 
-/** The entries behind a place. Those without the field come first in ascending order, last in descending order. */
-function behind({ value, ordinal }: Place, key: string | null, descending: boolean): Condition {
-  if (key === null) return { text: 'ordinal > ?', values: [ordinal] }
+/**
+ * What lies behind a place, in parts that are read one after the other, each a single range of the index: entries
+ * without the field come first in ascending order, last in descending order.
+ */
+function segmentsOf({ order, after }: EntryQuery): Condition[] {
+  const key = keyOf(order)
+  const from = after?.ordinal ?? -1
+  if (key === null) return [{ text: 'ordinal > ?', values: [from] }]
+  const without: Condition = { text: `${key} IS NULL AND ordinal > ?`, values: [-1] }
+  const having: Condition = { text: `${key} IS NOT NULL`, values: [] }
+  const value = after?.value ?? null
+  if (after === null) return order.descending ? [having, without] : [without, having]
   if (value === null) {
-    const text = descending
-      ? `(${key} IS NULL AND ordinal > ?)`
-      : `(${key} IS NOT NULL OR ordinal > ?)`
-    return { text, values: [ordinal] }
+    const rest = { ...without, values: [from] }
+    return order.descending ? [rest] : [rest, having]
   }
-  const further = `${key} ${descending ? '<' : '>'} ?`
-  const nulls = descending ? ` OR ${key} IS NULL` : ''
-  return {
-    text: `(${further} OR (${key} = ? AND ordinal > ?)${nulls})`,
-    values: [value, value, ordinal],
-  }
+  const sign = order.descending ? '<' : '>'
+  const text = `${key} ${sign}= ? AND (${key} ${sign} ? OR ordinal > ?)`
+  const rest = { text, values: [value, value, from] }
+  return order.descending ? [rest, without] : [rest]
 }
 
 /** A facet's column; its number comes from a declaration, never from a request. */

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
 import { MirrorError, messageOf } from '../errors.ts'
 import { cutMembers } from '../json/cut.ts'
-import { type Frame, endingOf, frameOf } from '../json/frame.ts'
+import type { Frame } from '../json/frame.ts'
+import { endingOf, frameOf, withNextOf } from '../json/frame-learn.ts'
 import { canonicalPath } from '../paths.ts'
 import type { Facet, Resource } from '../resources.ts'
 import type { CatalogList, CatalogPage } from '../store/catalog.ts'
@@ -59,7 +60,7 @@ export async function walkCatalogList(
       throw error
     },
   )
-  if (walk.frame?.cursor === null && walk.seen.size > 1)
+  if (walk.frame?.learned === false && walk.seen.size > 1)
     walk.frame = await probe(context, resource, path, walk.frame)
   if (walk.frame === null) throw new MirrorError('internal', `${path} was walked without a page`)
   const changed = held === null || walk.kept !== walk.count || walk.count !== pages.length
@@ -125,8 +126,8 @@ function createSink(
 }
 
 /**
- * A list that fits on one page may not show where its cursor would stand. A page of one item does, and the mirror needs
- * the place to give its own clients pages of any size.
+ * A list that fits on one page does not show how it names the next one. A page of one item does, and the mirror needs to
+ * know to give its own clients pages of any size.
  */
 async function probe(
   context: CatalogContext,
@@ -141,9 +142,9 @@ async function probe(
       maxBytes: context.config.upstream.maxJsonBytes,
     },
   )
-  if (page === null) return frame
-  const { cursor, url } = frameOf(page.value, page.shape, 1)
-  return { ...frame, cursor, url, ending: endingOf(frame.envelope, cursor) }
+  if (page === null) return { ...frame, learned: true }
+  const probed = frameOf(page.value, page.shape, 1)
+  return { ...(probed.learned ? withNextOf(frame, probed) : frame), learned: true }
 }
 
 /** A cursor that never ends brings the same items again and again under new names. */

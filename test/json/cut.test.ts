@@ -1,0 +1,68 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { cutMembers } from '../../src/json/cut.ts'
+import { type Written, compact, textOf, written } from './texts.ts'
+
+const secret = (name: string): boolean => name === 'key' || name === 'secret' || name === ''
+const cut = (text: string): string => cutMembers(Buffer.from(text), secret).toString()
+
+function without(value: Written): Written {
+  if (value.kind === 'scalar') return value
+  if (value.kind === 'list') return { ...value, items: value.items.map(without) }
+  const members = value.members.filter(({ name }) => !secret(name))
+  return { ...value, members: members.map((one) => ({ ...one, value: without(one.value) })) }
+}
+
+describe('cutting members out of JSON', () => {
+  test('leaves what parsing, deleting and writing leaves, each token as it was spelled', () => {
+    fc.assert(
+      fc.property(written, fc.nat(), (value, seed) => {
+        const left = cut(textOf(value, seed))
+        expect(compact(left)).toBe(textOf(without(value), 0))
+        JSON.parse(left)
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  test('gives back the very same text when there is nothing to cut', () => {
+    fc.assert(
+      fc.property(written, fc.nat(), (value, seed) => {
+        const text = Buffer.from(textOf(value, seed))
+        expect(cutMembers(text, () => false)).toBe(text)
+      }),
+    )
+  })
+
+  test.each([
+    ['{"a":1,"key":"x","secret":"y"}', '{"a":1}'],
+    ['{"key":"x","secret":"y"}', '{}'],
+    ['{"key":"x","a":1,"secret":"y","b":2}', '{"a":1,"b":2}'],
+    ['{ "key" : "x" , "a" : {"secret":"y"} , "key" : 2 }', '{ "a" : {} }'],
+    [' [ {"key":[{"a":[]}],"b":{}} ] ', ' [ {"b":{}} ] '],
+    ['{"k\\u0065y":"x"}', '{}'],
+    ['{"a":"\\"key\\":\\"x\\"","key":"\\\\"}', '{"a":"\\"key\\":\\"x\\""}'],
+    ['"key"', '"key"'],
+  ])('%s becomes %s', (text, expected) => {
+    expect(cut(text)).toBe(expected)
+  })
+
+  test('a member is hidden by what its value begins with, if need be', () => {
+    const hide = (name: string, rest: Buffer): boolean => name === 'key' && rest[0] === 0x22
+    const text = Buffer.from('[{"key":"x"},{"key":7},{"key":{"key":"y"}}]')
+    expect(cutMembers(text, hide).toString()).toBe('[{},{"key":7},{"key":{}}]')
+  })
+
+  test('nesting a hundred thousand deep costs one pass and no stack', () => {
+    const depth = 100_000
+    const text = `${'{"a":['.repeat(depth)}{"key":"x"}${']}'.repeat(depth)}`
+    expect(cut(text)).toBe(text.replace('"key":"x"', ''))
+  })
+
+  test.each(['', '{', '{"a"', '{"a":', '[1,', '{"a":1', '{key:1}', '"open'])(
+    'text that is no JSON throws: %s',
+    (text) => {
+      expect(() => cut(text)).toThrow(/unexpected JSON|JSON/)
+    },
+  )
+})

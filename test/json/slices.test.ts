@@ -1,0 +1,85 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { type JsonPath, locate, valueAt } from '../../src/json/locate.ts'
+import { elementsOf, membersOf, sliceText } from '../../src/json/slices.ts'
+import { type Written, compact, textOf, written } from './texts.ts'
+
+/** Every place of a value, of repeated names only the last, as a parser sees it. */
+function* placesOf(value: Written, at: JsonPath = []): Generator<[JsonPath, Written]> {
+  const inner: [string | number, Written][] =
+    value.kind === 'list'
+      ? value.items.map((item, place) => [place, item])
+      : value.kind === 'object'
+        ? [...new Map(value.members.map((member) => [member.name, member.value]))]
+        : []
+  for (const [step, item] of inner) {
+    yield [[...at, step], item]
+    yield* placesOf(item, [...at, step])
+  }
+}
+
+describe('positions in JSON', () => {
+  test('every value is located where it stands, spelled as it was', () => {
+    fc.assert(
+      fc.property(written, fc.nat(), (value, seed) => {
+        const text = Buffer.from(textOf(value, seed))
+        for (const [path, expected] of placesOf(value)) {
+          const slice = locate(text, path)
+          expect(slice).not.toBeNull()
+          if (slice !== null) expect(compact(sliceText(text, slice))).toBe(textOf(expected, 0))
+        }
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  test('a located value parses to what the parsed text has there', () => {
+    fc.assert(
+      fc.property(fc.json(), (json) => {
+        const value: unknown = JSON.parse(json)
+        const text = Buffer.from(json)
+        if (typeof value !== 'object' || value === null) return
+        for (const [name] of Object.entries(value)) {
+          const step = Array.isArray(value) ? Number(name) : name
+          const slice = locate(text, [step])
+          expect(slice).not.toBeNull()
+          if (slice !== null)
+            expect(JSON.parse(sliceText(text, slice))).toEqual(valueAt(value, [step]))
+        }
+      }),
+    )
+  })
+
+  test('members come in order with their names decoded, elements in order', () => {
+    const text = Buffer.from(' { "\\u0061\\n" : [ 1 , "x]" ] , "b" : { } , "b" : -1.5e3 } ')
+    const members = [...membersOf(text, 0)]
+    expect(
+      members.map(({ name, key, value }) => [name, sliceText(text, key), sliceText(text, value)]),
+    ).toEqual([
+      ['a\n', '"\\u0061\\n"', '[ 1 , "x]" ]'],
+      ['b', '"b"', '{ }'],
+      ['b', '"b"', '-1.5e3'],
+    ])
+    const [list] = members
+    const elements = [...elementsOf(text, list?.value.start ?? 0)]
+    expect(elements.map((slice) => sliceText(text, slice))).toEqual(['1', '"x]"'])
+  })
+
+  test('what is not there is null, not a neighbour', () => {
+    const text = Buffer.from('{"a":[1,{"b":null}],"c":"text"}')
+    for (const path of [['x'], ['a', 2], ['a', -1], ['a', 'b'], ['c', 0], ['a', 1, 'b', 'd'], [0]])
+      expect([path, locate(text, path)]).toEqual([path, null])
+    for (const path of [['x'], ['a', 2], ['c', 'y', 0], ['a', 1, 'b', 'd']])
+      expect([path, valueAt(JSON.parse(text.toString()), path)]).toEqual([path, undefined])
+    expect([...membersOf(text, 5)]).toEqual([])
+    expect([...elementsOf(text, 0)]).toEqual([])
+  })
+
+  test('text that is cut off throws instead of running on', () => {
+    const whole = '{"a":[1,"x\\"y",{"b":[true,null]}],"c":{"d":"e"}}'
+    for (let end = 1; end < whole.length; end++) {
+      const text = Buffer.from(whole.slice(0, end))
+      expect(() => [...membersOf(text, 0)]).toThrow(/unexpected JSON|JSON/)
+    }
+  })
+})
