@@ -2,12 +2,13 @@
  * `npm run bench`: measures the daemon as it is built against loops and servers in the same run, prints one table
  * and writes it to docs/benchmarks.md. Loopback only; ends by itself after some minutes. `--quick` leaves out the
  * 400,000 records and takes fewer rounds, `--no-serving` the load on the server, `--no-write` the file. `--only records`,
- * `catalog` or `serving` takes one part and leaves the file alone.
+ * `serving`, `catalog` or `patches` takes one part and leaves the file alone.
  */
 import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { arch, cpus, platform, totalmem } from 'node:os'
 import { parseArgs } from 'node:util'
+import { benchPatches } from './catalog/patches.ts'
 import { benchCatalogSync } from './catalog/sync.ts'
 import { benchChanges } from './changes.ts'
 import { startDaemon, took } from './daemon.ts'
@@ -109,7 +110,12 @@ async function catalog(): Promise<Line[]> {
   return benchCatalogSync({ tags: 5000, packages: 2000 }, values.quick ? 1 : 3)
 }
 
-const PARTS: Record<string, () => Promise<Line[]>> = { serving, records, catalog }
+async function patches(): Promise<Line[]> {
+  say('200,000 tickets …')
+  return benchPatches()
+}
+
+const PARTS: Record<string, () => Promise<Line[]>> = { records, serving, catalog, patches }
 
 async function main(): Promise<void> {
   const { only } = values

@@ -77,7 +77,10 @@ async function round(sandbox: SandboxProcess): Promise<Round> {
 }
 
 /** The requests that the stand-in logged, sent anew by a client that only reads the answers. */
-async function replay(sandbox: SandboxProcess, logged: readonly LoggedRequest[]): Promise<Replayed> {
+async function replay(
+  sandbox: SandboxProcess,
+  logged: readonly LoggedRequest[],
+): Promise<Replayed> {
   const roots = { api: sandbox.url, catalog: sandbox.catalogUrl, artifacts: sandbox.artifactUrl }
   const requests = logged.map(({ host, path, query, headers }) => {
     if (host === 'identity') throw new Error('the catalog has nothing to ask the identity surface')
@@ -119,7 +122,13 @@ function linesOf(size: CatalogSize, taken: readonly Round[], pages: number): Lin
   const detail = `${seconds(ms)} to ${seconds(bare)}, ${all}, ${seconds(cpu)} of processor`
   const wanted = pages + 2 // and two documents that stand alone: the account, the organization
   return [
-    ratioLine(work, `a bare client, the same requests, ${CONCURRENCY} at a time`, ratio, 1.3, detail),
+    ratioLine(
+      work,
+      `a bare client, the same requests, ${CONCURRENCY} at a time`,
+      ratio,
+      1.3,
+      detail,
+    ),
     {
       work: `its peak memory, the whole daemon, ${LARGE} SBOMs of 20 MB in the set`,
       against: '',
