@@ -5,7 +5,8 @@ import type { ServiceOptions } from './service/options.ts'
 
 const USAGE = `usage: node src/sandbox/main.ts [--port N] [--host H] [--records N] [--seed N]
          [--osv-zip FILE] [--osv-index FILE] [--live SECONDS] [--no-ranges]
-         [--tags N] [--packages N] [--tickets N] [--other-shape]
+         [--tags N] [--packages N] [--tickets N] [--large-sboms N] [--other-shape]
+         [--keep-requests N]
   The package catalog, the artifacts and the identity surface listen on the three ports after --port.
 `
 
@@ -32,6 +33,8 @@ function readArguments(args: string[]): Command {
       tags: { type: 'string' },
       packages: { type: 'string' },
       tickets: { type: 'string' },
+      'large-sboms': { type: 'string' },
+      'keep-requests': { type: 'string' },
       'other-shape': { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
     },
@@ -49,6 +52,7 @@ function readArguments(args: string[]): Command {
     records: readNumber('--records', values.records ?? '500', 0, 1_000_000),
     seed: readNumber('--seed', values.seed ?? '1', 0, 0xffffffff),
     ranges: !values['no-ranges'],
+    keepRequests: readNumber('--keep-requests', values['keep-requests'] ?? '20000', 0, 1_000_000),
     service: readService(values, port),
     ...(osvZip === undefined ? {} : { osvZip }),
     ...(osvIndex === undefined ? {} : { osvIndex }),
@@ -56,16 +60,23 @@ function readArguments(args: string[]): Command {
   return { options, liveMs: readNumber('--live', values.live ?? '0', 0, 86_400) * 1000 }
 }
 
+/** Flags that say how many there are, and of what. */
+const COUNTS = {
+  tags: 'tags',
+  packages: 'packages',
+  tickets: 'tickets',
+  'large-sboms': 'largeSboms',
+} as const
+
+type GivenService = Partial<Record<keyof typeof COUNTS, string>> & { 'other-shape': boolean }
+
 /** The counts that were given, and the ports after the sandbox's own; free ones when that is free. */
-function readService(
-  given: { tags?: string; packages?: string; tickets?: string; 'other-shape': boolean },
-  port: number,
-): ServiceOptions {
+function readService(given: GivenService, port: number): ServiceOptions {
   const options: ServiceOptions = { shape: given['other-shape'] ? 'other' : 'published' }
   if (port > 0) options.ports = { catalog: port + 1, artifacts: port + 2, identity: port + 3 }
-  for (const kind of ['tags', 'packages', 'tickets'] as const) {
-    const text = given[kind]
-    if (text !== undefined) options[kind] = readNumber(`--${kind}`, text, 0, 1_000_000)
+  for (const [flag, kind] of Object.entries(COUNTS)) {
+    const text = given[flag as keyof typeof COUNTS] // the table's own keys
+    if (text !== undefined) options[kind] = readNumber(`--${flag}`, text, 0, 1_000_000)
   }
   return options
 }

@@ -35,6 +35,8 @@ export interface SandboxOptions {
   gzip?: boolean
   /** Serve the legacy `/external/cve_feed`; default true. */
   cveFeed?: boolean
+  /** How many of the newest requests the log keeps; default 20,000. */
+  keepRequests?: number
   /** The surfaces behind credentials, the package catalog and the artifacts; false for the feeds alone. */
   service?: ServiceOptions | false
 }
@@ -127,5 +129,6 @@ async function createContext(options: SandboxOptions): Promise<Context> {
   const faults = createFaults()
   const service =
     options.service === false ? undefined : createService(options.service ?? {}, { seed, now })
-  return { feed, source, faults, requests: createRequestLog(), policy, cveFeed, now, service }
+  const requests = createRequestLog(options.keepRequests)
+  return { feed, source, faults, requests, policy, cveFeed, now, service }
 }

@@ -22,7 +22,7 @@ process.send?.({ url, ms: performance.now() - started })
 
 process.on(
   'message',
-  (message: { run?: 'osv' | 'feeds'; kind?: 'sync' | 'reconcile'; stop?: boolean }) => {
+  (message: { run?: 'osv' | 'feeds' | 'catalog'; kind?: 'sync' | 'reconcile'; stop?: boolean }) => {
     if (message.run !== undefined) agent.requestSync(message.run, message.kind ?? 'sync')
     if (message.stop === true) void stop()
   },
@@ -30,6 +30,7 @@ process.on(
 
 async function stop(): Promise<void> {
   await agent.close()
-  process.send?.({ peak: peakMemory() })
+  const { user, system } = process.cpuUsage()
+  process.send?.({ peak: peakMemory(), cpuMs: (user + system) / 1000 })
   process.disconnect()
 }

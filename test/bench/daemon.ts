@@ -5,18 +5,27 @@ import { join } from 'node:path'
 import type { RunReport } from '../../src/sync/runner.ts'
 import { ROOT, ended, messageFrom } from './processes.ts'
 
+export interface Ended {
+  peak: number
+  cpuMs: number
+}
+
 export interface DaemonProcess {
   url: string
   dir: string
   /** Milliseconds from its first line to answering requests. */
   startMs: number
-  run(source: 'osv' | 'feeds', kind?: 'sync' | 'reconcile'): Promise<RunReport>
-  /** Ends it; peak memory in bytes. The folder stays when it was given. */
-  stop(): Promise<{ peak: number }>
+  run(source: 'osv' | 'feeds' | 'catalog', kind?: 'sync' | 'reconcile'): Promise<RunReport>
+  /** Ends it; peak memory in bytes, processor time in milliseconds. The folder stays when it was given. */
+  stop(): Promise<Ended>
 }
 
 /** The built daemon in a process of its own, doing nothing until it is asked. */
-export async function startDaemon(upstream: string, folder?: string): Promise<DaemonProcess> {
+export async function startDaemon(
+  upstream: string,
+  folder?: string,
+  settings: Record<string, string> = {},
+): Promise<DaemonProcess> {
   const dir = folder ?? mkdtempSync(join(tmpdir(), 'patchmirror-bench-'))
   const child = fork(`${ROOT}test/bench/daemon-child.ts`, [], {
     cwd: ROOT,
@@ -30,6 +39,8 @@ export async function startDaemon(upstream: string, folder?: string): Promise<Da
       PATCHMIRROR_OSV_SCHEDULE: '0 0 1 1 *',
       PATCHMIRROR_OSV_RECONCILE_SCHEDULE: '0 0 1 1 *',
       PATCHMIRROR_FEEDS_SCHEDULE: '0 0 1 1 *',
+      PATCHMIRROR_CATALOG_SCHEDULE: '0 0 1 1 *',
+      ...settings,
     },
   })
   const { url, ms } = await messageFrom<{ url: string; ms: number }>(
@@ -48,13 +59,13 @@ export async function startDaemon(upstream: string, folder?: string): Promise<Da
       return report
     },
     async stop() {
-      if (!child.connected) return { peak: 0 } // stopped before
-      const told = messageFrom<{ peak: number }>(child, (message) => 'peak' in message)
+      if (!child.connected) return { peak: 0, cpuMs: 0 } // stopped before
+      const told = messageFrom<Ended>(child, (message) => 'peak' in message)
       child.send({ stop: true })
-      const { peak } = await told
+      const { peak, cpuMs } = await told
       await ended(child)
       if (folder === undefined) rmSync(dir, { recursive: true, force: true })
-      return { peak }
+      return { peak, cpuMs }
     },
   }
 }

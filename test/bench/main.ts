@@ -1,12 +1,15 @@
 /**
  * `npm run bench`: measures the daemon as it is built against loops and servers in the same run, prints one table
  * and writes it to docs/benchmarks.md. Loopback only; ends by itself after some minutes. `--quick` leaves out the
- * 400,000 records, `--no-serving` the load on the server, `--no-write` the file.
+ * 400,000 records and takes fewer rounds, `--no-serving` the load on the server, `--no-write` the file. `--only records`,
+ * `serving`, `catalog` or `patches` takes one part and leaves the file alone.
  */
 import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { arch, cpus, platform, totalmem } from 'node:os'
 import { parseArgs } from 'node:util'
+import { benchPatches } from './catalog/patches.ts'
+import { benchCatalogSync } from './catalog/sync.ts'
 import { benchChanges } from './changes.ts'
 import { startDaemon, took } from './daemon.ts'
 import { benchIngest, benchLarge } from './ingest.ts'
@@ -20,6 +23,7 @@ const { values } = parseArgs({
     quick: { type: 'boolean', default: false },
     'no-serving': { type: 'boolean', default: false },
     'no-write': { type: 'boolean', default: false },
+    only: { type: 'string' },
   },
 })
 
@@ -85,26 +89,48 @@ async function serving(): Promise<Line[]> {
   return lines
 }
 
-async function main(): Promise<void> {
-  const lines = values['no-serving'] ? [] : await serving()
+async function records(): Promise<Line[]> {
   say('making up 100,000 records …')
   const sandbox = await startSandbox(100_000)
   say('ingest …')
-  const { lines: ingest, cold } = await benchIngest(3, sandbox)
+  const { lines, cold } = await benchIngest(3, sandbox)
   say('reads during an ingest …')
   const reads = await benchReads(sandbox)
   say('changes …')
   const changes = await benchChanges(sandbox, cold)
   await sandbox.stop()
-  lines.unshift(...ingest)
   lines.push(...changes, reads, ...(await realData()))
-  if (!values.quick) {
-    say('400,000 records …')
-    lines.push(...(await benchLarge(cold)))
+  if (values.quick) return lines
+  say('400,000 records …')
+  return [...lines, ...(await benchLarge(cold))]
+}
+
+async function catalog(): Promise<Line[]> {
+  say('a catalog of 5,000 tags and 2,000 packages …')
+  return benchCatalogSync({ tags: 5000, packages: 2000 }, values.quick ? 1 : 3)
+}
+
+async function patches(): Promise<Line[]> {
+  say('200,000 tickets …')
+  return benchPatches()
+}
+
+const PARTS: Record<string, () => Promise<Line[]>> = { records, serving, catalog, patches }
+
+async function main(): Promise<void> {
+  const { only } = values
+  if (only !== undefined && !Object.hasOwn(PARTS, only))
+    throw new Error(`--only takes one of ${Object.keys(PARTS).join(', ')}, not ${only}`)
+  const lines: Line[] = []
+  for (const [name, part] of Object.entries(PARTS)) {
+    const left = name === 'serving' && values['no-serving']
+    if (only === undefined ? !left : only === name) lines.push(...(await part()))
   }
   const text = markdown(lines)
   process.stdout.write(`${text}\n`)
-  if (!values['no-write']) await writeFile(`${ROOT}docs/benchmarks.md`, page(text))
+  // A part is no table of everything.
+  const whole = only === undefined && !values['no-write']
+  if (whole) await writeFile(`${ROOT}docs/benchmarks.md`, page(text))
 }
 
 function page(table: string): string {

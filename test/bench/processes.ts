@@ -26,10 +26,24 @@ export function ended(child: ChildProcess): Promise<void> {
   })
 }
 
+/** A request as the stand-in logged it. */
+export interface LoggedRequest {
+  host: 'api' | 'catalog' | 'artifacts' | 'identity'
+  path: string
+  query: Record<string, string>
+  headers: Record<string, string>
+}
+
 export interface SandboxProcess {
   url: string
+  catalogUrl: string
+  artifactUrl: string
   command(name: string, n: number): Promise<void>
-  requests(): Promise<number>
+  /** The newest requests, oldest first; as many as `--keep-requests` says. */
+  requests(): Promise<LoggedRequest[]>
+  forgetRequests(): Promise<void>
+  /** How many there are of each kind of thing. */
+  counts(): Promise<Record<string, number>>
   stop(): Promise<void>
 }
 
@@ -38,7 +52,11 @@ export async function startSandbox(records: number, extra: string[] = []): Promi
   const args = ['--port', '0', '--records', String(records), ...extra]
   const options = { cwd: ROOT, stdio: ['ignore', 'ignore', 'inherit', 'ipc'] as const }
   const child = fork(`${ROOT}src/sandbox/main.ts`, args, { ...options, stdio: [...options.stdio] })
-  const { url } = await messageFrom<{ url: string }>(child, (message) => 'url' in message)
+  const addresses = await messageFrom<Pick<SandboxProcess, 'url' | 'catalogUrl' | 'artifactUrl'>>(
+    child,
+    (message) => 'url' in message,
+  )
+  const { url } = addresses
   const control = (path: string, method: string): Promise<Response> =>
     fetch(`${url}/-/sandbox/${path}`, { method })
   const warm = async (): Promise<void> => {
@@ -50,16 +68,23 @@ export async function startSandbox(records: number, extra: string[] = []): Promi
   }
   await warm()
   return {
-    url,
+    ...addresses,
     async command(name, n) {
       const answer = await control(`${name}?n=${n}`, 'POST')
       if (!answer.ok) throw new Error(`sandbox ${name}: ${answer.status}`)
       await warm()
     },
     async requests() {
-      const answer = await control('requests', 'GET')
-      const value = (await answer.json()) as unknown[] | { entries: unknown[] }
-      return Array.isArray(value) ? value.length : value.entries.length
+      return (await (await control('requests', 'GET')).json()) as LoggedRequest[]
+    },
+    async forgetRequests() {
+      await control('requests', 'DELETE')
+    },
+    async counts() {
+      const { counts } = (await (await control('state', 'GET')).json()) as {
+        counts: Record<string, number>
+      }
+      return counts
     },
     async stop() {
       child.kill()

@@ -2,7 +2,7 @@ import { Agent, request } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import { startDaemon } from './daemon.ts'
 import type { SandboxProcess } from './processes.ts'
-import { type Line, ratioLine } from './table.ts'
+import { type Line, percentile, ratioLine } from './table.ts'
 
 const CONNECTIONS = 8
 const PAUSE_MS = 2
@@ -36,10 +36,6 @@ function get(url: string, agent: Agent): Promise<void> {
     })
     asked.on('error', reject).end()
   })
-}
-
-function percentile(sorted: readonly number[], share: number): number {
-  return sorted[Math.floor(sorted.length * share)] ?? Number.NaN
 }
 
 /** Reads of a feed that is there already, while the first sync of the 100,000 records runs, against the same reads idle. */

@@ -1,0 +1,145 @@
+import { fork } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import { Agent, request } from 'undici'
+import { readCursor } from '../../../src/api/catalog-cursor.ts'
+import { readOrder, readWhere } from '../../../src/api/catalog-wishes.ts'
+import { RESOURCES } from '../../../src/resources.ts'
+import { databasePath } from '../../../src/store/database.ts'
+import type { EntryQuery } from '../../../src/store/catalog-query.ts'
+import { startDaemon, took } from '../daemon.ts'
+import { ROOT, ended, messageFrom, startSandbox } from '../processes.ts'
+import { type Line, megabytes, percentile, ratioLine, seconds } from '../table.ts'
+import type { Read, Reading } from './bare-child.ts'
+import { catalogSettings } from './sync.ts'
+
+const TICKETS = 200_000
+const LIMIT = 100
+/** Pages that each combination is asked for: by cursor, from the start again after the last one or the twentieth. */
+const PAGES = 300
+const WALK = 20
+
+/** Filters and orders as people combine them; `{name}` and `{cve}` are a ticket's own. */
+const COMBINATIONS = [
+  '',
+  'severities=critical&ticket_statuses=open',
+  'ecosystem=debian&severities=critical,high',
+  'package_src_name={name}',
+  'cve_id={cve}',
+  'order=created_at:desc',
+  'order=severity:asc',
+  'ecosystem=npm&order=updated_at:asc',
+  'ticket_statuses=deferred&order=cve_id:desc',
+  'ecosystem=debian&severities=critical,high&ticket_statuses=open,in_progress&order=created_at:desc',
+]
+
+/** `/v1/patches` over 200,000 tickets, pages by filter, order and cursor, against the bare statement of the same pages. */
+export async function benchPatches(): Promise<Line[]> {
+  const sandbox = await startSandbox(1, ['--tickets', String(TICKETS)])
+  const dir = mkdtempSync(join(tmpdir(), 'patchmirror-patches-'))
+  try {
+    const daemon = await startDaemon(sandbox.url, dir, catalogSettings(sandbox))
+    const first = await daemon.run('catalog')
+    const asked = await askAll(daemon.url, dir)
+    const { peak } = await daemon.stop()
+    return linesOf(asked, `${seconds(took(first))}, peak ${megabytes(peak)}`)
+  } finally {
+    await sandbox.stop()
+    rmSync(dir, { recursive: true, force: true })
+  }
+}
+
+/** How long a page took over HTTP, and by the statement that reads it, milliseconds. */
+interface Asked {
+  combination: string
+  ms: number
+  bareMs: number
+}
+
+/** Each page is asked for both ways in turn, so that a slow moment of the machine hits both. */
+async function askAll(url: string, dir: string): Promise<Asked[]> {
+  const dispatcher = new Agent({ connections: 1, pipelining: 1 })
+  const child = fork(`${ROOT}test/bench/catalog/bare-child.ts`, [databasePath(dir)], { cwd: ROOT })
+  await messageFrom(child, (message) => message === 'ready')
+  const page = async (query: string): Promise<{ page: Page; ms: number }> => {
+    const started = performance.now()
+    const { statusCode, body } = await request(`${url}/v1/patches?${query}`, { dispatcher })
+    const bytes = await body.bytes()
+    const ms = performance.now() - started
+    if (statusCode !== 200) throw new Error(`${query}: ${statusCode}`)
+    return { page: JSON.parse(Buffer.from(bytes).toString()) as Page, ms }
+  }
+  const bare = async (query: EntryQuery): Promise<Read> => {
+    const told = messageFrom<Read>(child, () => true)
+    child.send(query satisfies Reading)
+    return told
+  }
+  const list = listNumber(dir)
+  const [ticket] = (await page('limit=1')).page.tickets
+  const asked: Asked[] = []
+  for (const pattern of COMBINATIONS) {
+    const combination = pattern
+      .replace('{name}', ticket?.package_src_name ?? '')
+      .replace('{cve}', ticket?.cve_id ?? '')
+    let after: string | null = null
+    for (let at = -WALK; at < PAGES; at++) {
+      const query = new URLSearchParams(`${combination}&limit=${LIMIT}`)
+      if (after !== null) query.set('after', after)
+      const answer = await page(query.toString())
+      const read = await bare(statementOf(list, query))
+      if (read.rows !== answer.page.tickets.length) throw new Error(`${combination}: not the same`)
+      if (at >= 0) asked.push({ combination, ms: answer.ms, bareMs: read.ms }) // the first walk warms both
+      const more: string | null = answer.page.cursor.after ?? ''
+      after = (at + 1) % WALK === 0 || more === '' ? null : more
+    }
+  }
+  child.disconnect()
+  await Promise.all([ended(child), dispatcher.close()])
+  return asked
+}
+
+interface Page {
+  tickets: { package_src_name: string; cve_id: string }[]
+  cursor: { after?: string | null }
+}
+
+function listNumber(dir: string): number {
+  const db = new Database(databasePath(dir), { readonly: true })
+  try {
+    const sql = "SELECT id FROM catalog_list WHERE resource = 'patches'"
+    return Number(db.prepare(sql).pluck().get())
+  } finally {
+    db.close()
+  }
+}
+
+function statementOf(list: number, query: URLSearchParams): EntryQuery {
+  const facets = RESOURCES.find(({ name }) => name === 'patches')?.list?.facets ?? []
+  const order = readOrder(query, facets)
+  const after = query.get('after')
+  const place = after === null ? null : readCursor(after, order.text)
+  return { list, where: readWhere(query, facets), order, after: place, limit: LIMIT }
+}
+
+function linesOf(asked: readonly Asked[], sync: string): Line[] {
+  const shares = (all: readonly Asked[], pick: (one: Asked) => number): [number, number] => {
+    const sorted = all.map(pick).sort((a, b) => a - b)
+    return [percentile(sorted, 0.5), percentile(sorted, 0.99)]
+  }
+  const told = (all: readonly Asked[]) => {
+    const [ours, theirs] = [shares(all, ({ ms }) => ms), shares(all, ({ bareMs }) => bareMs)]
+    const words = [1, 0].map((at) => `${ours[at]?.toFixed(2)} to ${theirs[at]?.toFixed(2)} ms`)
+    return { ratio: ours[1] / theirs[1], detail: `p99 ${words.join(', medians ')}` }
+  }
+  for (const [combination, own] of Map.groupBy(asked, (one) => one.combination))
+    process.stderr.write(`  ${combination || 'no filter'}: ${told(own).detail}\n`)
+  const work = `GET /v1/patches, ${TICKETS} tickets, ${COMBINATIONS.length} filters and orders, by cursor`
+  const { ratio, detail } = told(asked)
+  const first = `first sync of ${TICKETS} tickets`
+  return [
+    ratioLine(work, 'the bare SQL statement of the same pages', ratio, 1.5, detail),
+    { work: first, against: '', figure: sync, goal: 'figure', met: null },
+  ]
+}
