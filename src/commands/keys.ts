@@ -24,7 +24,7 @@ export async function createKeyCommand(options: CreateKeyOptions): Promise<numbe
     const made = await write(options, (store) => {
       const { id, key } = store.createKey(name, Date.now())
       try {
-        file?.write(`${key}\n`)
+        file?.write(key)
       } catch (error) {
         store.revokeKey(id, Date.now()) // nobody has it
         throw error

@@ -3,8 +3,8 @@ import { MirrorError, messageOf, systemCode } from '../errors.ts'
 
 /** A new file that only its owner may read, for a secret that is shown once. */
 export interface SecretFile {
-  /** Writes the text and closes the file; throws when it is not surely on disk. */
-  write(text: string): void
+  /** Writes the secret as a line and closes the file; throws when it is not surely on disk. */
+  write(secret: string): void
   /** Takes the file away again. */
   discard(): void
 }
@@ -15,13 +15,21 @@ export interface SecretFile {
  */
 export function createSecretFile(path: string): SecretFile {
   const file = open(path)
+  let isOpen = true
+  const close = (): void => {
+    if (isOpen) closeSync(file)
+    isOpen = false
+  }
   return {
-    write(text) {
-      writeSync(file, text)
+    write(secret) {
+      writeSync(file, `${secret}\n`)
       fsyncSync(file)
-      closeSync(file)
+      close()
     },
-    discard: () => rmSync(path, { force: true }),
+    discard() {
+      close()
+      rmSync(path, { force: true })
+    },
   }
 }
 
@@ -29,8 +37,8 @@ function open(path: string): number {
   try {
     return openSync(path, 'wx', 0o600)
   } catch (error) {
-    const what = systemCode(error) === 'EEXIST' ? 'is there already' : 'cannot be made'
-    const message = `--out: ${path} ${what}; name a new file (${messageOf(error)})`
-    throw new MirrorError('usage', message, { cause: error })
+    const taken = systemCode(error) === 'EEXIST'
+    const why = taken ? 'it exists already, and is not overwritten' : messageOf(error)
+    throw new MirrorError('usage', `--out ${path}: ${why}. Nothing was created.`, { cause: error })
   }
 }

@@ -1,6 +1,6 @@
-import { type FileHandle, open, rm } from 'node:fs/promises'
-import { MirrorError, messageOf, systemCode } from '../errors.ts'
+import { messageOf } from '../errors.ts'
 import type { Item } from '../upstream/service-api.ts'
+import { type SecretFile, createSecretFile } from './secret-file.ts'
 import { SECRET_FIELDS, type ServiceOptions, printItem } from './service.ts'
 import { print } from './setup.ts'
 
@@ -19,17 +19,17 @@ export async function handOver(
   options: SecretOptions,
 ): Promise<number> {
   const { out } = options
-  const file = out === undefined ? null : await reserve(out)
+  const file = out === undefined ? null : createSecretFile(out)
   let item: Item
   try {
     item = await create()
   } catch (error) {
-    if (file !== null) await drop(file, out)
+    file?.discard()
     throw error
   }
   const secret = SECRET_FIELDS.map((name) => item[name]).find((one) => typeof one === 'string')
   if (secret === undefined) {
-    if (file !== null) await drop(file, out)
+    file?.discard()
     printItem(item, options)
     warn(`it was created, but the answer holds no secret (${SECRET_FIELDS.join(', ')})`)
     return 1
@@ -37,38 +37,16 @@ export async function handOver(
   return file === null ? show(item, secret, options) : keep(file, item, secret, options)
 }
 
-async function reserve(path: string): Promise<FileHandle> {
-  try {
-    return await open(path, 'wx', 0o600)
-  } catch (error) {
-    const taken = systemCode(error) === 'EEXIST'
-    const why = taken ? 'it exists already, and is not overwritten' : messageOf(error)
-    throw new MirrorError('usage', `--out ${path}: ${why}. Nothing was created.`, { cause: error })
-  }
-}
-
-async function drop(file: FileHandle, path: string | undefined): Promise<void> {
-  await file.close()
-  if (path !== undefined) await rm(path, { force: true })
-}
-
-async function keep(
-  file: FileHandle,
-  item: Item,
-  secret: string,
-  options: SecretOptions,
-): Promise<number> {
+function keep(file: SecretFile, item: Item, secret: string, options: SecretOptions): number {
   const path = options.out ?? ''
   try {
-    await file.writeFile(`${secret}\n`)
-    await file.sync()
+    file.write(secret)
   } catch (error) {
     show(item, secret, options)
-    await drop(file, path) // half a secret is none
+    file.discard() // half a secret is none
     warn(`${path} could not be written (${messageOf(error)}), so the secret is shown above`)
     return 1
   }
-  await file.close()
   printItem(item, options)
   process.stderr.write(`the secret is in ${path}, which only its owner can read\n`)
   return 0
