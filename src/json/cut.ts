@@ -2,14 +2,16 @@ import { type Slice, elementsOf, membersOf } from './slices.ts'
 
 const OPEN_OBJECT = 0x7b
 const OPEN_LIST = 0x5b
+/** A call for each level. */
+const MAX_DEPTH = 500
 
 /**
  * The same JSON text without the members that `hide` names, at any depth; every other byte as it was. For text known
- * to be sound JSON.
+ * to be sound JSON. Throws for one that is nested more than 500 deep.
  */
 export function cutMembers(text: Buffer, hide: (name: string, value: Buffer) => boolean): Buffer {
   const cuts: Slice[] = []
-  collect(text, 0, hide, cuts)
+  collect(text, 0, hide, cuts, 0)
   if (cuts.length === 0) return text
   const parts: Buffer[] = []
   let at = 0
@@ -26,14 +28,17 @@ function collect(
   at: number,
   hide: (name: string, value: Buffer) => boolean,
   cuts: Slice[],
+  depth: number,
 ): void {
+  if (depth > MAX_DEPTH) throw new Error(`it is nested more than ${MAX_DEPTH} deep`)
   const first = text[at]
   if (first === OPEN_LIST) {
-    for (const { start } of elementsOf(text, at)) collect(text, start, hide, cuts)
+    for (const { start } of elementsOf(text, at)) collect(text, start, hide, cuts, depth + 1)
     return
   }
   if (first !== OPEN_OBJECT) {
-    if (at === 0 && first !== undefined && first <= 0x20) collect(text, spaceEnd(text), hide, cuts)
+    if (at === 0 && first !== undefined && first <= 0x20)
+      collect(text, spaceEnd(text), hide, cuts, 0)
     return
   }
   // A member goes with the comma behind it; at the end of its object, with the one before.
@@ -47,7 +52,7 @@ function collect(
     if (hide(name, text.subarray(value.start, value.end))) {
       pending = { start: key.start, end: value.end }
     } else {
-      collect(text, value.start, hide, cuts)
+      collect(text, value.start, hide, cuts, depth + 1)
       keptEnd = value.end
     }
   }
