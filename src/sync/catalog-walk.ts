@@ -1,5 +1,5 @@
 import { MirrorError, messageOf } from '../errors.ts'
-import { canonicalPath, fillPath } from '../paths.ts'
+import { canonicalPath, fillPath, isAddressable } from '../paths.ts'
 import { type ListPath, RESOURCES, type Resource } from '../resources.ts'
 import type { CatalogContext } from './catalog-context.ts'
 import { type WalkedList, walkCatalogList } from './catalog-lists.ts'
@@ -78,6 +78,7 @@ interface Due {
 async function walkAll(context: CatalogContext, walks: Walks, due: readonly Due[]): Promise<void> {
   await runPool(due, context.config.catalog.concurrency, async ({ resource, list, path }) => {
     try {
+      if (!isAddressable(path)) throw unaddressable(path)
       const walk = await walkCatalogList(context, resource, list, path)
       walks.walked.set(walk.path, walk)
     } catch (error) {
@@ -87,6 +88,11 @@ async function walkAll(context: CatalogContext, walks: Walks, due: readonly Due[
       walks.error = error
     }
   })
+}
+
+/** The error for an item whose name would lead to another path. */
+export function unaddressable(path: string): MirrorError {
+  return new MirrorError('upstream_shape', `${path}: no such path can be asked for`)
 }
 
 /** What is true of every request of the run: the credential, the disk, a setting. */
