@@ -41,20 +41,18 @@ function collect(
       collect(text, spaceEnd(text), hide, cuts, 0)
     return
   }
-  // A member goes with the comma behind it; at the end of its object, with the one before.
+  // Members go with the comma behind the last of them; at the end of their object, with the one before the first.
   let keptEnd: number | null = null
-  let pending: Slice | null = null
+  let pending = null as Slice | null
   for (const { name, key, value } of membersOf(text, at)) {
-    if (pending !== null) {
-      cuts.push({ start: pending.start, end: key.start })
-      pending = null
-    }
     if (hide(name, text.subarray(value.start, value.end))) {
-      pending = { start: key.start, end: value.end }
-    } else {
-      collect(text, value.start, hide, cuts, depth + 1)
-      keptEnd = value.end
+      pending = { start: pending?.start ?? key.start, end: value.end }
+      continue
     }
+    if (pending !== null) cuts.push({ start: pending.start, end: key.start })
+    pending = null
+    collect(text, value.start, hide, cuts, depth + 1)
+    keptEnd = value.end
   }
   if (pending !== null) cuts.push({ start: keptEnd ?? pending.start, end: pending.end })
 }

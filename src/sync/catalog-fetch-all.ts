@@ -5,8 +5,8 @@ import { isTransient } from '../upstream/retries.ts'
 import type { CatalogContext } from './catalog-context.ts'
 import type { Crawl } from './catalog-crawl.ts'
 import { fetchAnswer } from './catalog-fetch.ts'
-import { type Task, isAlone, mustExist } from './catalog-tasks.ts'
-import { isFatal, unaddressable } from './catalog-walk.ts'
+import { type Task, isAlone, mustExist, unaddressable } from './catalog-tasks.ts'
+import { isFatal } from './catalog-walk.ts'
 import { runPool } from './pool.ts'
 
 /** So many answers in a row that cannot be had, after retries, mean that their host is down, not that they are odd. */
