@@ -14,6 +14,11 @@ export function fillPath(template: string, values: Readonly<Record<string, strin
   })
 }
 
+/** Whether a path leads where it says: "." and ".." as segments, however encoded, lead elsewhere. */
+export function isAddressable(path: string): boolean {
+  return path.split('/').every((part) => !/^(\.|%2e){1,2}$/i.test(part))
+}
+
 /** The one form of a path; null when it is not percent-encoded UTF-8. */
 export function canonicalPath(path: string): string | null {
   try {

@@ -1,5 +1,14 @@
+import type { MirrorError } from '../errors.ts'
+import type { WalkedList } from './catalog-lists.ts'
 import type { Task } from './catalog-tasks.ts'
-import type { Walks } from './catalog-walk.ts'
+
+/** The lists of a run: those that were walked, by canonical path, and why others could not be. */
+export interface Walks {
+  walked: Map<string, WalkedList>
+  failed: Map<string, string>
+  /** Why the last of those could not be had. */
+  error: MirrorError | null
+}
 
 /** What a crawl found out, ready to be published. */
 export interface Crawl {

@@ -1,10 +1,11 @@
 import { messageOf, MirrorError } from '../errors.ts'
+import { isAddressable } from '../paths.ts'
 import type { HeldAnswer } from '../store/catalog-answers.ts'
 import { isTransient } from '../upstream/retries.ts'
 import type { CatalogContext } from './catalog-context.ts'
 import type { Crawl } from './catalog-crawl.ts'
 import { fetchAnswer } from './catalog-fetch.ts'
-import { type Task, isAlone, mustExist } from './catalog-tasks.ts'
+import { type Task, isAlone, mustExist, unaddressable } from './catalog-tasks.ts'
 import { isFatal } from './catalog-walk.ts'
 import { runPool } from './pool.ts'
 
@@ -61,6 +62,7 @@ async function fetchOne(
 ): Promise<void> {
   const { store } = context
   try {
+    if (!isAddressable(task.path)) throw unaddressable(task.path)
     const answer = await fetchAnswer(context, task, held)
     patience.had(task)
     if (answer === null) {

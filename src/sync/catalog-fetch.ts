@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
 import { MirrorError, messageOf } from '../errors.ts'
-import { cutMembers } from '../json/cut.ts'
 import { type JsonPath, locate } from '../json/locate.ts'
 import type { CatalogLink, HeldAnswer } from '../store/catalog-answers.ts'
 import type { FetchedAnswer } from '../store/catalog-fetched.ts'
@@ -10,7 +9,7 @@ import { deflate } from '../zip/member.ts'
 import type { CatalogContext } from './catalog-context.ts'
 import { keepDocument, takeDocument } from './catalog-document.ts'
 import { mentionsOf } from './catalog-refs.ts'
-import { isSecret } from './catalog-secrets.ts'
+import { withoutSecrets } from './catalog-secrets.ts'
 import type { Task } from './catalog-tasks.ts'
 import { createKindCheck } from './document-kind.ts'
 import { refuseCostly } from './json-cost.ts'
@@ -80,7 +79,7 @@ function blank({
 
 function itemAnswer(task: Task, body: Buffer, etag: string | null): FetchedAnswer {
   const value = parse(task.path, body)
-  const clean = task.secrets ? cutMembers(body, isSecret) : body
+  const clean = task.secrets ? withoutSecrets(body, task.path) : body
   return { ...jsonAnswer(task, clean, []), etag, mentions: mentionsOf(value) }
 }
 

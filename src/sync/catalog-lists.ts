@@ -1,15 +1,16 @@
 import { createHash } from 'node:crypto'
 import { MirrorError, messageOf } from '../errors.ts'
-import { cutMembers } from '../json/cut.ts'
 import type { Frame } from '../json/frame.ts'
 import { endingOf, frameOf, withNextOf } from '../json/frame-learn.ts'
+import { valueAt } from '../json/locate.ts'
 import { canonicalPath } from '../paths.ts'
 import type { Facet, Resource } from '../resources.ts'
 import type { CatalogList, CatalogPage } from '../store/catalog.ts'
 import type { StagedEntry } from '../store/catalog-staging.ts'
 import { type PageSink, type WalkedPage, probeList, walkList } from '../upstream/pages.ts'
 import type { CatalogContext } from './catalog-context.ts'
-import { isSecret } from './catalog-secrets.ts'
+import { withoutSecrets } from './catalog-secrets.ts'
+import { refuseCostly } from './json-cost.ts'
 
 /** A list that was walked; its pages wait in the staging tables under its path. */
 export interface WalkedList {
@@ -41,25 +42,34 @@ export async function walkCatalogList(
   const canonical = canonicalPath(path) ?? path
   const held = store.readCatalogList(canonical)
   const pages = held === null ? [] : store.listCatalogPages(held.id)
-  const walk: Walk = { frame: frameHeld(held), count: 0, kept: 0, seen: new Set() }
+  const walk: Walk = {
+    frame: frameHeld(held),
+    count: 0,
+    kept: 0,
+    met: 0,
+    total: null,
+    seen: new Set(),
+  }
   const options = {
     limit: LIMIT,
     maxBytes: config.upstream.maxJsonBytes,
     held: (number: number) => (context.full ? null : (pages[number] ?? null)),
+    refuse: refuseCostly,
   }
-  const sink = createSink(
-    context,
-    { resource, facets: template.facets, path, canonical },
-    pages,
-    walk,
-  )
+  const target = { resource, facets: template.facets, path, canonical }
+  const sink = createSink(context, target, pages, walk)
   const session = context.sessionOf(resource.surface)
-  const asOf = await walkList(session, context.relative(resource, path), options, sink).catch(
-    async (error: unknown) => {
-      await store.exclusive(() => store.catalogStaging.dropWalk(canonical))
-      throw error
-    },
-  )
+  const walkOnce = (): Promise<number> =>
+    walkList(session, context.relative(resource, path), options, sink)
+  let asOf: number
+  try {
+    asOf = await walkOnce()
+    // An item that moved to a page that was read already is on none: the list tells how many there should be.
+    if (walk.count > 1 && walk.total !== null && walk.total !== walk.met) asOf = await walkOnce()
+  } catch (error) {
+    await store.exclusive(() => store.catalogStaging.dropWalk(canonical))
+    throw error
+  }
   if (walk.frame?.learned === false && walk.seen.size > 1)
     walk.frame = await probe(context, resource, path, walk.frame)
   if (walk.frame === null) throw new MirrorError('internal', `${path} was walked without a page`)
@@ -72,6 +82,10 @@ interface Walk {
   frame: Frame | null
   count: number
   kept: number
+  /** Items on its pages. */
+  met: number
+  /** How many there are by the last page, when that came anew and tells. */
+  total: number | null
   seen: Set<string>
 }
 
@@ -100,6 +114,8 @@ function createSink(
       walk.seen.clear()
       walk.count = 0
       walk.kept = 0
+      walk.met = 0
+      walk.total = null
       return store.exclusive(() => staging.dropWalk(canonical))
     },
     kept(number) {
@@ -108,6 +124,7 @@ function createSink(
         throw new MirrorError('internal', `${path}: page ${number} is not held`)
       walk.count++
       walk.kept++
+      walk.met += page.entries
       return store.exclusive(() => staging.keepPage(canonical, page))
     },
     page(page) {
@@ -115,7 +132,8 @@ function createSink(
       if (page.next === null && walk.frame !== null && page.number > 0)
         walk.frame = { ...walk.frame, ending: endingOf(page.value, walk.frame.cursor) }
       const entries = page.items.map((item) => entryOf(resource, facets, item, path))
-      refuseRepetition(path, page, entries, walk.seen)
+      walk.met += refuseRepetition(path, page, entries, walk.seen)
+      if (page.next === null) walk.total = totalOf(page)
       walk.count++
       context.counted(entries.length)
       return store.exclusive(() =>
@@ -147,19 +165,26 @@ async function probe(
   return { ...(probed.learned ? withNextOf(frame, probed) : frame), learned: true }
 }
 
-/** A cursor that never ends brings the same items again and again under new names. */
+/** How many items the list has by its own word; null when it does not say. */
+function totalOf({ value, shape: { totalPath } }: WalkedPage): number | null {
+  const total = totalPath === null ? null : valueAt(value, totalPath)
+  return typeof total === 'number' ? total : null
+}
+
+/** A cursor that never ends brings the same items again and again under new names. Returns how many are new. */
 function refuseRepetition(
   path: string,
   page: WalkedPage,
   entries: readonly StagedEntry[],
   seen: Set<string>,
-): void {
+): number {
   const before = seen.size
   for (const { id } of entries) seen.add(id)
   if (entries.length > 0 && seen.size === before && page.number > 0) {
     const message = `${path}: page ${page.number + 1} brings nothing but what earlier pages had`
     throw new MirrorError('upstream_shape', message)
   }
+  return seen.size - before
 }
 
 function entryOf(
@@ -168,7 +193,7 @@ function entryOf(
   item: Buffer,
   path: string,
 ): StagedEntry {
-  const body = resource.secrets ? cutMembers(item, isSecret) : item
+  const body = resource.secrets ? withoutSecrets(item, path) : item
   const value = parseItem(body, path)
   const sha = createHash('sha256').update(body).digest().subarray(0, 16)
   return {

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { MirrorError } from '../errors.ts'
 import { canonicalPath, fillPath } from '../paths.ts'
 import {
   type DocumentKind,
@@ -133,4 +134,9 @@ export function resourceNamed(name: string): Resource {
   const found = RESOURCES.find((resource) => resource.name === name)
   if (found === undefined) throw new Error(`no resource ${name}`)
   return found
+}
+
+/** The error for an item whose name would lead to another path. */
+export function unaddressable(path: string): MirrorError {
+  return new MirrorError('upstream_shape', `${path}: no such path can be asked for`)
 }

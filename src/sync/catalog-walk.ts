@@ -1,18 +1,13 @@
 import { MirrorError, messageOf } from '../errors.ts'
-import { canonicalPath, fillPath } from '../paths.ts'
+import { canonicalPath, fillPath, isAddressable } from '../paths.ts'
 import { type ListPath, RESOURCES, type Resource } from '../resources.ts'
 import type { CatalogContext } from './catalog-context.ts'
-import { type WalkedList, walkCatalogList } from './catalog-lists.ts'
+import type { Walks } from './catalog-crawl.ts'
+import { walkCatalogList } from './catalog-lists.ts'
+import { movedImages } from './catalog-moved.ts'
 import type { ListedItem, Scope } from './catalog-scope.ts'
+import { unaddressable } from './catalog-tasks.ts'
 import { runPool } from './pool.ts'
-
-/** The lists of a run: those that were walked, by canonical path, and why others could not be. */
-export interface Walks {
-  walked: Map<string, WalkedList>
-  failed: Map<string, string>
-  /** Why the last of those could not be had. */
-  error: MirrorError | null
-}
 
 /** The resources that a source mirrors, as the settings have it. */
 export function resourcesOf({ config, source }: CatalogContext): Resource[] {
@@ -35,7 +30,7 @@ export async function walkLists(context: CatalogContext, walks: Walks): Promise<
   if (walks.walked.size === 0 && walks.error !== null) throw walks.error // upstream as a whole is in trouble
 }
 
-/** Walks the lists that hang on items (`/images/{repo}/tags`), of those in scope, when anything listed changed. */
+/** Walks the lists that hang on items (`/images/{repo}/tags`), of those in scope, where anything listed of them changed. */
 export async function walkSublists(
   context: CatalogContext,
   walks: Walks,
@@ -45,14 +40,14 @@ export async function walkSublists(
   const images = resourcesOf(context).find(({ name }) => name === 'images')
   const list = images?.sublist ?? null
   if (images === undefined || list === null) return
-  const moved = [...walks.walked.values()].some(({ changed }) => changed)
-  const due = scope.images.flatMap(({ repo }) => {
+  const moved = movedImages(context, walks)
+  const due = scope.images.flatMap(({ id, repo }) => {
     if (repo === null) return []
     const path = fillPath(list.path, { repo })
-    const held = store.readCatalogList(canonicalPath(path) ?? path)
-    const settled =
-      held !== null && !moved && !full && !store.isLacking(canonicalPath(path) ?? path)
-    return settled ? [] : [{ resource: images, list, path }]
+    const canonical = canonicalPath(path) ?? path
+    const touched = full || moved === 'all' || moved.has(id) || moved.has(repo)
+    const settled = store.readCatalogList(canonical) !== null && !store.isLacking(canonical)
+    return touched || !settled ? [{ resource: images, list, path }] : []
   })
   await walkAll(context, walks, due)
 }
@@ -78,6 +73,7 @@ interface Due {
 async function walkAll(context: CatalogContext, walks: Walks, due: readonly Due[]): Promise<void> {
   await runPool(due, context.config.catalog.concurrency, async ({ resource, list, path }) => {
     try {
+      if (!isAddressable(path)) throw unaddressable(path)
       const walk = await walkCatalogList(context, resource, list, path)
       walks.walked.set(walk.path, walk)
     } catch (error) {

@@ -1,6 +1,6 @@
 import type { Quarantine } from '../store/quarantine.ts'
 import type { CatalogContext } from './catalog-context.ts'
-import type { Crawl } from './catalog-crawl.ts'
+import type { Crawl, Walks } from './catalog-crawl.ts'
 import { fetchAll } from './catalog-fetch-all.ts'
 import { guardCatalog } from './catalog-guard.ts'
 import { publishCatalog } from './catalog-publish.ts'
@@ -14,14 +14,7 @@ import {
   taskOfDay,
   tasksOfItem,
 } from './catalog-tasks.ts'
-import {
-  type Walks,
-  itemsOf,
-  resourcesOf,
-  walkLists,
-  walkSublists,
-  wantedLists,
-} from './catalog-walk.ts'
+import { itemsOf, resourcesOf, walkLists, walkSublists, wantedLists } from './catalog-walk.ts'
 import type { SyncResult } from './context.ts'
 
 /**

@@ -23,7 +23,8 @@ function createPrivate(): BlockList {
   ]
   for (const [net, prefix] of v4) list.addSubnet(net, prefix, 'ipv4')
   const v6: [string, number][] = [
-    ['::', 127],
+    ['::', 96], // unspecified, loopback, and IPv4 in its oldest coat
+    ['2001::', 23], // tunnels and other protocols
     ['64:ff9b::', 96], // stands for an IPv4 address that cannot be seen from here
     ['64:ff9b:1::', 48],
     ['100::', 64],

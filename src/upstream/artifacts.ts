@@ -80,7 +80,7 @@ async function send(
     return await transport.send({ method: 'GET', url, headers, body: null }, signal)
   } catch (error) {
     const reason = privateReason(error)
-    if (reason !== null) throw refused(placeOf(url), reason)
+    if (reason !== null) throw refused(placeOf(url), reason + MEANT)
     throw networkError(error, placeOf(url), timeoutMs)
   }
 }
@@ -124,13 +124,17 @@ function checkUrl(text: string, from: URL | null, allowPrivate: boolean): URL {
   if (url === null) throw refused('a document', 'its address is no URL')
   const { protocol, hostname, username, password } = url
   const schemes = allowPrivate ? ['https:', 'http:'] : ['https:']
-  if (!schemes.includes(protocol)) throw refused(placeOf(url), `it is no https URL (${protocol})`)
+  if (!schemes.includes(protocol))
+    throw refused(
+      placeOf(url),
+      `it is no https URL (${protocol})${protocol === 'http:' ? MEANT : ''}`,
+    )
   if (username !== '' || password !== '') throw refused(placeOf(url), 'it holds a credential')
   if (from?.protocol === 'https:' && protocol === 'http:')
     throw refused(placeOf(url), 'it leads from https to http')
   const address = hostname.replace(/^\[|\]$/g, '')
   if (!allowPrivate && isIP(address) !== 0 && isPrivateAddress(address))
-    throw refused(placeOf(url), `${address} is a private address`)
+    throw refused(placeOf(url), `${address} is a private address${MEANT}`)
   return url
 }
 
@@ -144,11 +148,11 @@ function placeOf({ protocol, host }: URL): string {
   return host === '' ? `a ${protocol} URL` : `the document at ${host}`
 }
 
+/** For what a setting allows. */
+const MEANT = '; if that is meant, set catalog.allowPrivateArtifacts'
+
 function refused(place: string, why: string): MirrorError {
-  return new MirrorError(
-    'upstream_shape',
-    `${place} is not fetched: ${why}. If that is meant, set catalog.allowPrivateArtifacts.`,
-  )
+  return new MirrorError('upstream_shape', `${place} is not fetched: ${why}`)
 }
 
 function tooLarge(place: string, size: number, cap: number): MirrorError {

@@ -47,6 +47,8 @@ export interface WalkOptions {
   /** Cap on one page, bytes. */
   maxBytes: number
   held(number: number): HeldPage | null
+  /** Why a page must not be parsed, from its bytes; null when it may. */
+  refuse(body: Buffer): string | null
 }
 
 const MAX_RESTARTS = 3
@@ -121,6 +123,8 @@ async function walkOnce(
       next = held?.next ?? null
       await sink.kept(number)
     } else {
+      const costly = options.refuse(answer.page)
+      if (costly !== null) throw shape(path, costly)
       const page = toPage(path, number, cursor, answer.page, answer.meta)
       next = page.next
       empty = page.items.length === 0 && next !== null ? empty + 1 : 0

@@ -1,0 +1,88 @@
+import { Readable } from 'node:stream'
+import { expect, test } from 'vitest'
+import { isPrivateAddress } from '../../src/upstream/addresses.ts'
+import { fetchArtifact } from '../../src/upstream/artifacts.ts'
+import type { RawAnswer, Transport } from '../../src/upstream/transport.ts'
+
+/** A host on the public internet, which a test cannot have: each URL leads on to the next, the last one is a document. */
+function chain(locations: string[]): { transport: Transport; asked: string[] } {
+  const asked: string[] = []
+  const send: Transport['send'] = ({ url, headers }) => {
+    asked.push(url.href)
+    expect(Object.keys(headers).sort()).toEqual(['accept', 'accept-encoding', 'user-agent'])
+    const location = locations[asked.length - 1]
+    const body = Object.assign(Readable.from([Buffer.from('{}')]), {
+      dump: () => Promise.resolve(null),
+    }) as unknown as RawAnswer['body']
+    return Promise.resolve(
+      location === undefined
+        ? { status: 200, headers: {}, body }
+        : { status: 302, headers: { location }, body },
+    )
+  }
+  return { transport: { send, close: () => Promise.resolve() }, asked }
+}
+
+async function follow(locations: string[]): Promise<{ asked: string[]; cost: object }> {
+  const { transport, asked } = chain(locations)
+  const cost = { requests: 0, bytes: 0 }
+  const options = { transport, allowPrivate: false, maxBytes: 100, timeoutMs: 1000, cost }
+  const rest = { userAgent: 'test', now: Date.now }
+  const sink = { begin: () => undefined, write: () => undefined }
+  const { signal } = new AbortController()
+  await fetchArtifact(
+    'https://store.example/a',
+    (run) => run(),
+    signal,
+    { ...options, ...rest },
+    sink,
+  )
+  return { asked, cost }
+}
+
+test('redirects between public hosts are followed, relative ones too', async () => {
+  const { asked, cost } = await follow(['/b?sig=1', 'https://cdn.example/c'])
+  expect(asked).toEqual([
+    'https://store.example/a',
+    'https://store.example/b?sig=1',
+    'https://cdn.example/c',
+  ])
+  expect(cost).toEqual({ requests: 3, bytes: 2 })
+})
+
+test.each([
+  ['https://169.254.169.254/latest/meta-data/', /169\.254\.169\.254 is a private address/],
+  ['https://10.0.0.1/', /private address/],
+  ['http://store.example/b', /no https URL \(http:\)/],
+  ['file:///etc/passwd', /no https URL \(file:\)/],
+  ['//127.0.0.1/x', /private address/],
+  ['https://someone@store.example/', /holds a credential/],
+])('a redirect to %s is not followed', async (location, why) => {
+  await expect(follow([location])).rejects.toMatchObject({
+    code: 'upstream_shape',
+    message: expect.stringMatching(why) as string,
+  })
+})
+
+test('a chain of redirects ends after five', async () => {
+  const endless = Array.from({ length: 20 }, (_, at) => `/hop-${at}`)
+  await expect(follow(endless)).rejects.toMatchObject({ message: /too many redirects/ })
+})
+
+test.each([
+  ['8.8.8.8', false],
+  ['2606:4700::1111', false],
+  ['100.64.1.1', true],
+  ['172.31.255.255', true],
+  ['172.32.0.1', false],
+  ['::1', true],
+  ['::ffff:8.8.8.8', false],
+  ['::ffff:10.0.0.1', true],
+  ['::7f00:1', true],
+  ['2001:0:1::1', true],
+  ['64:ff9b::7f00:1', true],
+  ['fe80::1', true],
+  ['no address', true],
+])('%s is private: %s', (address, expected) => {
+  expect(isPrivateAddress(address)).toBe(expected)
+})
