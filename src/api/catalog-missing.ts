@@ -47,7 +47,7 @@ export function createMissing(config: Config, moment: Moment): Missing {
       const { reads } = moment
       if (reads.isLacking(path)) throw notReady(path)
       if (resource === null) {
-        if (config.upstream.catalogUrl === null && reads.readSnapshot('catalog') === null)
+        if (config.upstream.catalogUrl === null)
           return leftOut('the package catalog is not mirrored', 'upstream.catalogUrl')
         const packages = reads.readCatalogList('/v1/packages')
         return scopeOrNone(packages !== null && reads.listHolds(packages.id, params['name'] ?? ''))
