@@ -12,12 +12,10 @@ export interface Missing {
   /** The origin of a resource's source; a problem when the settings leave it out. Throws `not_ready` before its first snapshot. */
   origin(resource: Resource | null): Origin | Problem
   /** Upstream has none, the scope leaves it out, or it is still to be fetched. Throws `not_ready` for the last. */
-  explain(
-    resource: Resource | null,
-    params: Readonly<Record<string, string>>,
-    path: string,
-  ): Problem
+  explain(resource: Resource | null, params: Params, path: string): Problem
 }
+
+type Params = Readonly<Record<string, string>>
 
 /**
  * The three ways in which something can be missing, told apart: 404 only for what upstream does not have, a 404 that
@@ -46,28 +44,37 @@ export function createMissing(config: Config, moment: Moment): Missing {
     explain(resource, params, path) {
       const { reads } = moment
       if (reads.isLacking(path)) throw notReady(path)
-      if (resource === null) {
-        if (config.upstream.catalogUrl === null && reads.readSnapshot('catalog') === null)
-          return leftOut('the package catalog is not mirrored', 'upstream.catalogUrl')
-        const packages = reads.readCatalogList('/v1/packages')
-        return scopeOrNone(packages !== null && reads.listHolds(packages.id, params['name'] ?? ''))
-      }
+      if (resource === null) return explainRelease(params, path)
       if (resource.list === null) return resource.item === null ? unnamed() : unknown()
       const list = reads.readCatalogList(canonicalPath(resource.list.path) ?? '')
       if (list === null) throw notReady(path)
       const { id, repo } = params
-      if (repo !== undefined) return scopeOrNone(reads.listHolds(list.id, repo))
-      const entry = id === undefined ? null : reads.readCatalogEntry(list.id, id)
-      if (entry === null) return unknown()
-      // Listed: either the scope leaves it out, or its turn has not come.
-      const owner = `${resource.name}/${String(id)}`
-      if (resource.reach === 'always' || reads.hasAnswers(owner)) throw notReady(path)
-      return outOfScope()
+      const found = repo === undefined ? (id ?? '') : reads.findHolding(list.id, [repo])
+      if (found === null || reads.readCatalogEntry(list.id, found) === null) return unknown()
+      if (resource.reach === 'always') throw notReady(path)
+      return leftOrComing(`${resource.name}/${found}`, path)
     },
   }
 
-  function scopeOrNone(listed: boolean): Problem {
-    return listed ? outOfScope() : unknown()
+  /** Of the package catalog, as far as the list of packages tells what there is. */
+  function explainRelease(params: Params, path: string): Problem {
+    if (config.upstream.catalogUrl === null)
+      return leftOut('the package catalog is not mirrored', 'upstream.catalogUrl')
+    const { reads } = moment
+    const list = reads.readCatalogList('/v1/packages')
+    if (list === null) throw notReady(path)
+    const { ecosystem = '', name = '' } = params
+    const exact = reads.findHolding(list.id, Object.values(params))
+    if (exact !== null) return leftOrComing(`packages/${exact}`, path)
+    // The name is there, that version or architecture of it is not.
+    const other = reads.findHolding(list.id, [ecosystem, name])
+    return other === null || reads.hasAnswers(`packages/${other}`) ? unknown() : outOfScope()
+  }
+
+  /** Listed: either the scope leaves it out, or its turn has not come. Throws `not_ready` for the latter. */
+  function leftOrComing(owner: string, path: string): Problem {
+    if (moment.reads.hasAnswers(owner)) throw notReady(path)
+    return outOfScope()
   }
 }
 
@@ -93,7 +100,7 @@ function leftOut(why: string, setting: string): Problem {
 }
 
 /** The canonical path of a route's template with a request's values. */
-export function requestedPath(template: string, params: Readonly<Record<string, string>>): string {
+export function requestedPath(template: string, params: Params): string {
   const path = fillPath(template, params)
   return canonicalPath(path) ?? path
 }

@@ -12,7 +12,11 @@ export interface Beginning {
 }
 
 /** Finds places of a list in one order again by their cursors, wherever they are by now. */
-export function createPlaces(reads: Reads, list: CatalogList, order: Ordering) {
+export function createPlaces(
+  reads: Pick<Reads, 'readOrderedEntry'>,
+  list: CatalogList,
+  order: Ordering,
+) {
   const made = `${list.path} ${order.text}`
   return {
     /** Throws `bad_request` for what is no cursor of this list and order. */

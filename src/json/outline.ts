@@ -10,68 +10,139 @@ export interface Outline {
 
 /** Longest name or text that is looked at, bytes. */
 const LONGEST = 300
+/** Deeper or wider than this is no document that anybody means, and its outline would grow with it. */
+const MAX_DEPTH = 1000
+const MAX_MEMBERS = 1000
+const MARK = Buffer.from('\ufeff')
 
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
+const COLON = 0x3a
+const COMMA = 0x2c
 
 /**
  * Reads a text of any size byte by byte, as it comes, and keeps only its outline. It checks structure, not grammar: a
  * document cut short, a page of HTML or plain text are told from JSON; a misspelt literal is not.
  */
 export function createOutline(): { write(bytes: Buffer): void; end(): Outline } {
-  const members = new Map<string, string | null>()
+  const top = createTop()
+  const word = createWord()
+  const skipMark = createMark()
   const open: number[] = []
-  let inString = false
-  let escaped = false
-  let text: number[] | null = null
-  let name: string | null = null
-  let awaiting: 'name' | 'value' | null = null
   let values = 0
   let sound = true
 
-  const endString = (): void => {
-    const word = text === null || text.length > LONGEST ? null : Buffer.from(text).toString('utf8')
-    text = null
-    if (open.length !== 1 || values !== 1) return
-    if (awaiting === 'name') name = word
-    else if (awaiting === 'value' && name !== null) members.set(name, word)
-  }
-  const string = (byte: number): void => {
-    if (escaped) escaped = false
-    else if (byte === BACKSLASH) escaped = true
-    else if (byte === QUOTE) {
-      inString = false
-      return endString()
-    }
-    if (text !== null && text.length <= LONGEST) text.push(byte)
-  }
   const structure = (byte: number): void => {
+    const atTop = open.length === 1 && values === 1
     if (byte === QUOTE) {
-      inString = true
-      text = open.length === 1 && values === 1 ? [] : null
       if (open.length === 0) values++
+      word.begin(atTop)
     } else if (byte === 0x7b || byte === 0x5b) {
+      if (atTop) top.value(null)
       if (open.length === 0) values++
-      if (open.length === 1 && values === 1 && awaiting === 'value' && name !== null)
-        members.set(name, null)
-      open.push(byte + 2) // its closing bracket
-      if (open.length === 1) awaiting = byte === 0x7b ? 'name' : null
+      if (open.length === MAX_DEPTH) sound = false
+      else open.push(byte + 2) // its closing bracket
+      if (open.length === 1 && values === 1) top.open(byte === 0x7b)
     } else if (byte === 0x7d || byte === 0x5d) {
       if (open.pop() !== byte) sound = false
-    } else if (open.length === 1) {
-      if (byte === 0x3a && awaiting === 'name') awaiting = 'value'
-      else if (byte === 0x2c && awaiting === 'value') awaiting = 'name'
-      else if (awaiting === 'value' && name !== null && byte > 0x20 && !members.has(name))
-        members.set(name, null)
-    } else if (open.length === 0 && byte > 0x20) sound = false
+    } else if (atTop) top.sign(byte)
+    else if (open.length === 0 && byte > 0x20) sound = false
   }
   return {
     write(bytes) {
       for (const byte of bytes) {
-        if (inString) string(byte)
-        else structure(byte)
+        if (!sound) return
+        const mark = skipMark(byte)
+        if (mark === 'broken') sound = false
+        else if (mark === 'passed' && !word.isOpen()) structure(byte)
+        else if (mark === 'passed' && word.take(byte) && open.length === 1 && values === 1)
+          top.text(word.text())
       }
     },
-    end: () => ({ sound: sound && !inString && open.length === 0 && values > 0, members, values }),
+    end: () => {
+      const whole = sound && !word.isOpen() && open.length === 0 && values > 0
+      return { sound: whole, members: top.members, values }
+    },
+  }
+}
+
+/** The members of the object at the top. */
+function createTop() {
+  const members = new Map<string, string | null>()
+  let name: string | null = null
+  let awaiting: 'name' | 'value' | null = null
+  const value = (text: string | null): void => {
+    if (awaiting !== 'value' || name === null) return
+    if (members.size < MAX_MEMBERS || members.has(name)) members.set(name, text)
+  }
+  return {
+    members,
+    value,
+    open: (object: boolean): void => {
+      awaiting = object ? 'name' : null
+    },
+    /** A text between the signs: a name or a value. */
+    text: (text: string | null): void => {
+      if (awaiting === 'name') name = text
+      else value(text)
+    },
+    /** A colon, a comma, or a byte of a number or literal. */
+    sign: (byte: number): void => {
+      if (byte === COLON && awaiting === 'name') awaiting = 'value'
+      else if (byte === COMMA && awaiting === 'value') awaiting = 'name'
+      else if (byte > 0x20) value(null)
+    },
+  }
+}
+
+/** One string token after the other; of those that matter the bytes are kept, up to a length. */
+function createWord() {
+  let isOpen = false
+  let escaped = false
+  let kept: number[] | null = null
+  return {
+    isOpen: (): boolean => isOpen,
+    begin: (keep: boolean): void => {
+      isOpen = true
+      kept = keep ? [] : null
+    },
+    /** True when the byte ends the token. */
+    take: (byte: number): boolean => {
+      if (!escaped && byte === QUOTE) {
+        isOpen = false
+        return true
+      }
+      escaped = !escaped && byte === BACKSLASH
+      if (kept !== null && kept.length <= LONGEST) kept.push(byte)
+      return false
+    },
+    text: (): string | null => (kept === null ? null : decode(kept)),
+  }
+}
+
+/** Passes over a mark of UTF-8 at the very start, as parsers do. */
+function createMark(): (byte: number) => 'within' | 'passed' | 'broken' {
+  let at = 0
+  return (byte) => {
+    if (at === MARK.length) return 'passed'
+    if (byte === MARK[at]) {
+      at++
+      return 'within'
+    }
+    const begun = at > 0
+    at = MARK.length
+    return begun ? 'broken' : 'passed'
+  }
+}
+
+/** The text of a string token's inside; null for one too long or misspelt. */
+function decode(bytes: readonly number[]): string | null {
+  if (bytes.length > LONGEST) return null
+  const raw = Buffer.from(bytes).toString('utf8')
+  if (!raw.includes('\\')) return raw
+  try {
+    return String(JSON.parse(`"${raw}"`))
+  } catch {
+    return null
   }
 }

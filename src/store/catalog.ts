@@ -53,8 +53,11 @@ export function createCatalogListReader(db: Db) {
     'SELECT ordinal, id, body, sha FROM catalog_entry WHERE list = ? ORDER BY ordinal',
   )
   const holding = db
-    .prepare<[number, string], number>(
-      'SELECT 1 FROM catalog_entry WHERE list = ? AND instr(CAST(body AS TEXT), ?) > 0 LIMIT 1',
+    .prepare<{ list: number; texts: string }, string>(
+      `SELECT e.id FROM catalog_entry e WHERE e.list = @list AND NOT EXISTS (
+         SELECT 1 FROM json_each(@texts) AS wanted WHERE wanted.value NOT IN (
+           SELECT field.value FROM json_each(CAST(e.body AS TEXT)) AS field WHERE field.type = 'text'))
+       ORDER BY e.ordinal LIMIT 1`,
     )
     .pluck()
   const entryDigests = db
@@ -70,9 +73,9 @@ export function createCatalogListReader(db: Db) {
     readCatalogEntry: (listId: number, id: string): CatalogEntry | null =>
       entry.get(listId, id) ?? null,
     eachCatalogEntry: (listId: number) => entries.iterate(listId),
-    /** Whether any item of a list holds this text as a JSON string. */
-    listHolds: (listId: number, text: string): boolean =>
-      holding.get(listId, JSON.stringify(text)) === 1,
+    /** The id of a list's first item that has each of these texts as the value of a field; null when none does. */
+    findHolding: (listId: number, texts: readonly string[]): string | null =>
+      holding.get({ list: listId, texts: JSON.stringify(texts) }) ?? null,
     /** `[list path, sha, resource]` of every entry, in order. */
     eachEntryDigest: () => entryDigests.iterate(),
   }

@@ -81,7 +81,9 @@ function sbom({ members }: Outline): string | null {
 function vex({ members }: Outline): string | null {
   if (members.get('@context')?.includes('openvex') === true) return 'application/json'
   if (members.get('bomFormat') === 'CycloneDX') return 'application/vnd.cyclonedx+json'
-  return members.has('document') ? 'application/json' : null
+  // Scanners' databases hand CSAF on in an envelope that names its schema.
+  const wrapped = members.has('item') && members.get('schema')?.includes('csaf') === true
+  return members.has('document') || wrapped ? 'application/json' : null
 }
 
 /** What registries and build services wrap provenance in. */

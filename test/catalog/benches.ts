@@ -31,15 +31,16 @@ afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close()
 })
 
-/** A sandbox with a small service, and a mirror of it that serves on loopback. */
+/** A sandbox with a small service, and a mirror of it that serves on loopback; `envOf`: credentials and addresses. */
 export async function catalogBench(
   service: Exclude<SandboxOptions['service'], false> = {},
   options: BenchOptions = {},
+  envOf: (sandbox: Bench['sandbox']) => Record<string, string> = catalogEnv,
 ): Promise<CatalogBench> {
   const bench = await createBench({
     ...options,
     sandbox: { records: 5, ...options.sandbox, service },
-    envOf: (sandbox) => ({ ...catalogEnv(sandbox), ...options.env }),
+    envOf: (sandbox) => ({ ...envOf(sandbox), ...options.env }),
   })
   closing.push(() => bench.close())
   const server = await serverOf(bench, options.now)

@@ -1,0 +1,157 @@
+import { describe, expect, test } from 'vitest'
+import { type CatalogBench, catalogBench } from './benches.ts'
+
+const SERVICE = { images: 6, tags: 18, packages: 12, tickets: 5, users: 3, subscriptions: 2 }
+
+async function mirrored(env: Record<string, string> = {}): Promise<CatalogBench> {
+  const made = await catalogBench(SERVICE, { env })
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete', code: null })
+  return made
+}
+
+async function told(made: CatalogBench, path: string): Promise<Record<string, unknown>> {
+  const answer = await made.ask(path)
+  const body = (await answer.json()) as Record<string, unknown>
+  return { path, status: answer.status, ...body }
+}
+
+/** A thing that is listed, of which nothing is held; of packages one whose name is in scope in no version. */
+function beyond(
+  { sandbox: { service }, store }: CatalogBench,
+  kind: 'tags' | 'images' | 'packages',
+) {
+  const isHeld = (id: string): boolean => store.hasAnswers(`${kind}/${id}`)
+  const nameOf = (id: string): unknown => service.read(kind, id)['name']
+  const names = new Set(service.ids(kind).filter(isHeld).map(nameOf))
+  const id = service
+    .ids(kind)
+    .find((one) => !isHeld(one) && (kind !== 'packages' || !names.has(nameOf(one))))
+  if (id === undefined) throw new Error(`everything of ${kind} is in scope`)
+  return { id, item: service.read(kind, id) as Record<string, string> }
+}
+
+const UNKNOWN = { status: 404, error: 'not_found' }
+const LEFT_OUT = {
+  status: 404,
+  error: 'not_in_scope',
+  setting: expect.stringContaining('catalog.scope') as string,
+}
+
+describe('what is missing', () => {
+  test('is unknown when the service does not have it', async () => {
+    const made = await mirrored()
+    for (const path of [
+      '/v1/tags/no-such',
+      '/v1/tags/no-such/sbom',
+      '/v1/images/tags/no-such/sbom',
+      '/v1/images/no-such',
+      '/v1/images/no/such/tags',
+      '/v1/images/id/tags', // the name of a field is no repository
+      '/v1/packages/no-such/',
+      '/v1/packages/no-such/artifacts/patches',
+      '/v1/subscriptions/no-such',
+      '/packages/ecosystems/debian/packages/no-such/versions',
+    ])
+      expect(await told(made, path)).toMatchObject({ path, ...UNKNOWN })
+  })
+
+  test('names the setting when the service has it and the scope leaves it out', async () => {
+    const made = await mirrored()
+    const [tag, image, pkg] = [
+      beyond(made, 'tags'),
+      beyond(made, 'images'),
+      beyond(made, 'packages'),
+    ]
+    const { ecosystem, name, version, arch } = pkg.item
+    const release = `/packages/ecosystems/${ecosystem}/packages/${encodeURIComponent(name ?? '')}/versions`
+    for (const path of [
+      `/v1/tags/${tag.id}`,
+      `/v1/tags/${tag.id}/vex`,
+      `/v1/images/tags/${tag.id}/sbom`,
+      `/v1/images/${image.id}`,
+      `/v1/images/${image.item['repository']}/tags`,
+      `/v1/packages/${pkg.id}`,
+      `/v1/packages/${pkg.id}/artifacts/provenance`,
+      release,
+      `${release}/${encodeURIComponent(version ?? '')}/provenance/${arch}`,
+    ])
+      expect(await told(made, path)).toMatchObject({ path, ...LEFT_OUT })
+    expect(await told(made, '/v1/avrs/some/artifacts/vex')).toMatchObject({
+      ...LEFT_OUT,
+      setting: 'catalog.avrIds',
+    })
+  })
+
+  test('of the package catalog tells a version that is not there from a package left out', async () => {
+    const made = await mirrored({ PATCHMIRROR_CATALOG_SCOPE: 'all' })
+    const [id = ''] = made.sandbox.service.ids('packages')
+    const { ecosystem, name, version } = made.sandbox.service.read('packages', id)
+    const at = `/packages/ecosystems/${String(ecosystem)}/packages/${encodeURIComponent(String(name))}/versions`
+    expect((await made.ask(at)).status).toBe(200)
+    expect(await told(made, `${at}/99.99/cves`)).toMatchObject(UNKNOWN)
+    const odd = `${at}/${encodeURIComponent(String(version))}/provenance/m68k`
+    expect(await told(made, odd)).toMatchObject(UNKNOWN)
+  })
+
+  test('names the setting that switches it off', async () => {
+    const made = await mirrored({ PATCHMIRROR_UPSTREAM_CATALOG_URL: '' })
+    const off = (setting: string) => ({ status: 404, error: 'not_in_scope', setting })
+    for (const path of ['/v1/api_keys/', '/v1/api_keys/some'])
+      expect(await told(made, path)).toMatchObject(off('catalog.mirrorApiKeys'))
+    const users = await told(made, '/v1/users')
+    expect(users).toMatchObject({
+      status: 404,
+      error: 'not_in_scope',
+      error_description: expect.stringContaining('identity.mirrorUsers') as string,
+      status_code: 404,
+    })
+  })
+
+  test('names the credential where the mirror has none', async () => {
+    const made = await catalogBench(SERVICE, {}, () => ({}))
+    for (const path of [
+      '/v1/me',
+      '/v1/patches',
+      '/v1/tags/x/sbom',
+      '/packages/ecosystems/a/packages/b/versions',
+    ])
+      expect(await told(made, path)).toMatchObject({
+        path,
+        status: 404,
+        error: 'not_in_scope',
+        setting: 'upstream.apiKey',
+      })
+  })
+
+  test('is on its way before the first snapshot, and where the last run could not have it', async () => {
+    const made = await catalogBench(SERVICE, {
+      env: { PATCHMIRROR_CATALOG_SCOPE: 'all', PATCHMIRROR_IDENTITY_MIRROR_USERS: 'true' },
+    })
+    for (const path of ['/v1/me', '/v1/patches?limit=5', '/v1/tags/x/sbom', '/v1/users']) {
+      const answer = await made.ask(path)
+      expect([path, answer.status, answer.headers.has('retry-after')]).toEqual([path, 503, true])
+    }
+    const [tag = '', other = ''] = made.sandbox.service.ids('tags')
+    made.sandbox.faults.set(`/v1/tags/${tag}/vex`, { kind: 'status', status: 500 })
+    made.sandbox.faults.set(`/v1/tags/${other}`, { kind: 'status', status: 500 })
+    expect(await made.run('catalog')).toMatchObject({ state: 'partial' })
+    for (const path of [`/v1/tags/${tag}/vex`, `/v1/tags/${other}`])
+      expect(await told(made, path)).toMatchObject({ path, status: 503, error: 'not_ready' })
+    expect((await made.ask(`/v1/tags/${tag}/sbom`)).status).toBe(200)
+    expect(await told(made, '/v1/users')).toMatchObject({ error: 'not_ready', status_code: 503 })
+    made.sandbox.faults.clear()
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    expect((await made.ask(`/v1/tags/${tag}/vex`)).status).toBe(200)
+  })
+
+  test('is a document that upstream does not have for a thing that it has', async () => {
+    const made = await mirrored({ PATCHMIRROR_CATALOG_SCOPE: 'all' })
+    for (const id of made.sandbox.service.ids('tags').slice(0, 6)) {
+      const path = `/v1/tags/${id}/provenance`
+      const upstream = await made.askUpstream(path)
+      const mirror = await made.ask(path)
+      expect([path, mirror.status]).toEqual([path, upstream.status])
+      if (mirror.status === 404) expect(await mirror.json()).toMatchObject({ error: 'not_found' })
+    }
+  })
+})
