@@ -67,11 +67,33 @@ export function createOutline(): { write(bytes: Buffer): void; end(): Outline } 
   }
   return {
     write(bytes) {
-      for (const byte of bytes) {
+      let at = 0
+      while (at < bytes.length) {
+        // Most bytes say nothing: within a string that nobody looks at, and below the top.
+        if (inString && text === null && !escaped) at = runOfText(bytes, at)
+        else if (!inString && open.length > 1) at = runOfValues(bytes, at)
+        const byte = bytes[at++]
+        if (byte === undefined) return
         if (inString) string(byte)
         else structure(byte)
       }
     },
     end: () => ({ sound: sound && !inString && open.length === 0 && values > 0, members, values }),
   }
+}
+
+/** Where a quote or a backslash comes, or the end. */
+function runOfText(bytes: Buffer, from: number): number {
+  let at = from
+  while (at < bytes.length && bytes[at] !== QUOTE && bytes[at] !== BACKSLASH) at++
+  return at
+}
+
+/** Where a quote or a bracket comes, or the end. Brackets and braces differ in one bit, 0x20. */
+function runOfValues(bytes: Buffer, from: number): number {
+  for (let at = from; at < bytes.length; at++) {
+    const byte = bytes[at] ?? 0
+    if (byte === QUOTE || (byte | 0x20) === 0x7b || (byte | 0x20) === 0x7d) return at
+  }
+  return bytes.length
 }

@@ -13,12 +13,12 @@ export interface Read {
 const [file = ''] = process.argv.slice(2)
 const db = new Database(file, { readonly: true })
 db.pragma('cache_size = -16384') // as the serving side has it
-const { listCatalogEntries } = createCatalogQuery(db)
+const reads = createCatalogQuery(db)
 
 process.on('disconnect', () => process.exit(0))
 process.on('message', (query: Reading) => {
   const started = performance.now()
-  const { length } = listCatalogEntries(query)
+  const { length } = reads.listCatalogEntries(query)
   process.send?.({ ms: performance.now() - started, rows: length } satisfies Read)
 })
 process.send?.('ready')
