@@ -73,9 +73,7 @@ export function createOutline(): { write(bytes: Buffer): void; end(): Outline } 
         if (inString && text === null && !escaped) at = runOfText(bytes, at)
         else if (!inString && open.length > 1) at = runOfValues(bytes, at)
         const byte = bytes[at++]
-        if (byte === undefined) return
-        if (inString) string(byte)
-        else structure(byte)
+        if (byte !== undefined) (inString ? string : structure)(byte)
       }
     },
     end: () => ({ sound: sound && !inString && open.length === 0 && values > 0, members, values }),

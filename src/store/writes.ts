@@ -88,8 +88,8 @@ function createBatch(db: Db) {
     try {
       db.exec('COMMIT')
     } catch (error) {
-      if (db.inTransaction) db.exec('ROLLBACK')
       failed = { error }
+      rollBack(db)
     }
   }
   const tell = (): void => {
@@ -113,6 +113,11 @@ function createBatch(db: Db) {
   }
 }
 
+/** A full disk may have rolled back already. */
+function rollBack(db: Db): void {
+  if (db.inTransaction) db.exec('ROLLBACK')
+}
+
 async function inTransaction<T extends { commit: boolean }>(
   db: Db,
   work: () => Promise<T>,
@@ -123,7 +128,7 @@ async function inTransaction<T extends { commit: boolean }>(
     db.exec(result.commit ? 'COMMIT' : 'ROLLBACK')
     return result
   } catch (error) {
-    if (db.inTransaction) db.exec('ROLLBACK') // a full disk may have rolled back already
+    rollBack(db)
     throw error
   }
 }
