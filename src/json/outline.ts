@@ -50,8 +50,13 @@ export function createOutline(): { write(bytes: Buffer): void; end(): Outline } 
   }
   return {
     write(bytes) {
-      for (const byte of bytes) {
-        if (!sound) return
+      let at = 0
+      while (at < bytes.length && sound) {
+        // Most bytes say nothing: within a string that nobody looks at, and below the top.
+        if (word.isIdle()) at = runOfText(bytes, at)
+        else if (!word.isOpen() && open.length > 1) at = runOfValues(bytes, at)
+        const byte = bytes[at++]
+        if (byte === undefined) return
         const mark = skipMark(byte)
         if (mark === 'broken') sound = false
         else if (mark === 'passed' && !word.isOpen()) structure(byte)
@@ -102,6 +107,8 @@ function createWord() {
   let kept: number[] | null = null
   return {
     isOpen: (): boolean => isOpen,
+    /** Whether nothing counts but where the token ends. */
+    isIdle: (): boolean => isOpen && !escaped && (kept === null || kept.length > LONGEST),
     begin: (keep: boolean): void => {
       isOpen = true
       kept = keep ? [] : null
@@ -145,4 +152,20 @@ function decode(bytes: readonly number[]): string | null {
   } catch {
     return null
   }
+}
+
+/** Where a quote or a backslash comes, or the end. */
+function runOfText(bytes: Buffer, from: number): number {
+  let at = from
+  while (at < bytes.length && bytes[at] !== QUOTE && bytes[at] !== BACKSLASH) at++
+  return at
+}
+
+/** Where a quote or a bracket comes, or the end. Brackets and braces differ in one bit, 0x20. */
+function runOfValues(bytes: Buffer, from: number): number {
+  for (let at = from; at < bytes.length; at++) {
+    const byte = bytes[at] ?? 0
+    if (byte === QUOTE || (byte | 0x20) === 0x7b || (byte | 0x20) === 0x7d) return at
+  }
+  return bytes.length
 }

@@ -3,6 +3,9 @@ import { gzipSync } from 'node:zlib'
 import { CHUNK_BYTES, createDocumentStoreReader } from './catalog-documents.ts'
 import type { Db } from './database.ts'
 
+/** Measured on real SBOMs: level 6 takes 1.8 times as long and saves 7 hundredths of the room. */
+const LEVEL = 3
+
 /** A document on its way in. Only `end`, `abort` and a `write` that returns true touch the database. */
 export interface DocumentSink {
   /** Takes bytes; true when a chunk is full and `flush` must be called before more is written. */
@@ -58,6 +61,7 @@ function prepareChunks(db: Db) {
     .prepare<[number], number>('SELECT sum(length(bytes)) FROM incoming_chunk WHERE sink = ?')
     .pluck()
   const insert = db.prepare('INSERT INTO catalog_document VALUES (?, ?, ?, ?, ?)')
+  const only = db.prepare('INSERT INTO catalog_chunk VALUES (?, 0, ?)')
   return {
     put: (sink: number, number: number, bytes: Buffer): void => {
       put.run(sink, number, bytes)
@@ -65,6 +69,13 @@ function prepareChunks(db: Db) {
     drop: (sink: number): void => {
       drop.run(sink)
     },
+    /** A document of a single chunk, which most are: it never waits in the temporary table. */
+    insertWhole: db.transaction(
+      (bytes: Buffer, digest: string, size: number, type: string, changed: number) => {
+        only.run(digest, bytes)
+        insert.run(digest, size, bytes.length, type, changed)
+      },
+    ),
     /** Both or neither: chunks without their document would be in the way of the same document later. */
     adopt: db.transaction(
       (sink: number, digest: string, size: number, type: string, changed: number) => {
@@ -75,43 +86,84 @@ function prepareChunks(db: Db) {
   }
 }
 
+/** One buffer for all of what comes out: many small ones are what makes this slow. */
+function packed(bytes: Buffer): Buffer {
+  const chunkSize = Math.max(1024, bytes.length >> 2)
+  return gzipSync(bytes, { level: LEVEL, chunkSize })
+}
+
 function createSink(
   sink: number,
   chunks: ReturnType<typeof prepareChunks>,
   isHeld: (digest: string) => boolean,
 ): DocumentSink {
   const hash: Hash = createHash('sha256')
-  let pending: Buffer[] = []
-  let held = 0
+  const room = createRoom()
   let size = 0
   let number = 0
   const keep = (bytes: Buffer): void => {
-    chunks.put(sink, number++, gzipSync(bytes, { level: 6 }))
+    chunks.put(sink, number++, packed(bytes))
   }
   return {
     write(bytes) {
       hash.update(bytes)
       size += bytes.length
-      pending.push(Buffer.from(bytes)) // the caller's buffer may be a view of the network's
-      held += bytes.length
-      return held >= CHUNK_BYTES
+      return room.add(bytes) >= CHUNK_BYTES
     },
     flush() {
-      const all = Buffer.concat(pending)
-      let at = 0
-      for (; all.length - at >= CHUNK_BYTES; at += CHUNK_BYTES)
-        keep(all.subarray(at, at + CHUNK_BYTES))
-      pending = [all.subarray(at)]
-      held = all.length - at
+      while (room.held().length >= CHUNK_BYTES) {
+        keep(room.held().subarray(0, CHUNK_BYTES))
+        room.drop(CHUNK_BYTES)
+      }
     },
     end(type, changed) {
-      if (held > 0 || number === 0) keep(Buffer.concat(pending))
       const digest = hash.digest('hex')
-      if (!isHeld(digest)) chunks.adopt(sink, digest, size, type, changed)
+      const known = isHeld(digest)
+      if (number === 0) {
+        if (!known) chunks.insertWhole(packed(room.held()), digest, size, type, changed)
+        return { digest, size }
+      }
+      if (!known) {
+        if (room.held().length > 0) keep(room.held())
+        chunks.adopt(sink, digest, size, type, changed)
+      }
       chunks.drop(sink)
       return { digest, size }
     },
-    abort: () => chunks.drop(sink),
+    abort() {
+      if (number > 0) chunks.drop(sink)
+    },
+  }
+}
+
+const FIRST_ROOM = 16_384
+/** A chunk, and what the network may bring beyond it. */
+const LAST_ROOM = CHUNK_BYTES + 65_536
+
+/** Bytes gathered in one buffer, which grows as needed and is used again for each chunk: large documents leave no garbage. */
+function createRoom() {
+  let buffer = Buffer.alloc(0)
+  let filled = 0
+  return {
+    /** Copies: the caller's buffer may be a view of the network's. Returns how many bytes are held. */
+    add(bytes: Buffer): number {
+      const needed = filled + bytes.length
+      if (needed > buffer.length) {
+        const doubled = Math.min(LAST_ROOM, Math.max(FIRST_ROOM, 2 * buffer.length))
+        const larger = Buffer.allocUnsafeSlow(Math.max(needed, doubled))
+        buffer.copy(larger, 0, 0, filled)
+        buffer = larger
+      }
+      bytes.copy(buffer, filled)
+      return (filled = needed)
+    },
+    /** What is held; a view. */
+    held: (): Buffer => buffer.subarray(0, filled),
+    /** Forgets the first bytes. */
+    drop(bytes: number): void {
+      buffer.copyWithin(0, bytes, filled)
+      filled -= bytes
+    },
   }
 }
 

@@ -40,15 +40,19 @@ export function createCatalogStaging(db: Db) {
   const entry = db.prepare(`INSERT INTO staged_entry VALUES (?, ?, ?, ?, ?, ${marks})`)
   const dropPages = db.prepare('DELETE FROM staged_page WHERE path = ?')
   const dropEntries = db.prepare('DELETE FROM staged_entry WHERE path = ?')
-  return {
-    /** Stages a page that came anew. */
-    stagePage(path: string, row: CatalogPage, entries: readonly StagedEntry[]): void {
+  const stage = db.transaction(
+    (path: string, row: CatalogPage, entries: readonly StagedEntry[]): void => {
       page.run({ ...row, path, kept: 0 })
       entries.forEach(({ id, sha, body, facets }, at) => {
         const values = Array.from({ length: FACETS }, (_, facet) => facets[facet] ?? null)
         entry.run(path, row.number * PAGE_STRIDE + at, id, sha, body, ...values)
       })
     },
+  )
+  return {
+    /** Stages a page that came anew. */
+    stagePage: (path: string, row: CatalogPage, entries: readonly StagedEntry[]): void =>
+      stage(path, row, entries),
     /** Stages a page that is as it is held: its entries stay where they are. */
     keepPage: (path: string, row: CatalogPage): void => {
       page.run({ ...row, path, kept: 1 })

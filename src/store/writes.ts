@@ -19,6 +19,7 @@ import { createStaging } from './staging.ts'
 export function openWrites(dataDir: string) {
   const db = openWriter(dataDir)
   const queue = createQueue()
+  const batch = createBatch(db)
   return {
     ...createOsvWriter(db),
     ...createDocumentWriter(db),
@@ -33,10 +34,26 @@ export function openWrites(dataDir: string) {
     ...createKeyWriter(db),
     staging: createStaging(db),
     /** Runs single statements that must not fall into another source's open transaction. */
-    exclusive: <T>(work: () => T): Promise<T> => queue(() => Promise.resolve(work())),
+    exclusive: <T>(work: () => T): Promise<T> =>
+      queue(() => {
+        batch.end()
+        return Promise.resolve(work())
+      }),
+    /**
+     * The same for the many small writes of the one crawl that is running, which may be lost with the process: what comes
+     * within a moment shares a transaction. Everything else commits it first, and so does the end of the moment.
+     */
+    gathered: <T>(work: () => T): Promise<T> =>
+      queue(() => {
+        batch.begin()
+        return Promise.resolve(work())
+      }),
     /** Commits when `work` resolves with `commit: true`; rolls back when it says false or throws. */
     transaction: <T extends { commit: boolean }>(work: () => Promise<T>): Promise<T> =>
-      queue(() => inTransaction(db, work)),
+      queue(() => {
+        batch.end()
+        return inTransaction(db, work)
+      }),
     /**
      * Copies the write-ahead log into the database file, as far as no reader still needs it; never waits, never
      * throws: with a transaction open or the disk full it is left to the next time.
@@ -50,12 +67,58 @@ export function openWrites(dataDir: string) {
       }
     },
     close: (): void => {
+      batch.commit() // a failure is nobody's any more: the next crawl fetches what is lacking
       db.close()
     },
   }
 }
 
 export type Writes = ReturnType<typeof openWrites>
+
+/** How long written rows may wait for their commit, milliseconds. */
+const MOMENT_MS = 100
+
+/** A transaction that lasts a moment. A commit that fails, as when the disk is full, is told to whoever writes next. */
+function createBatch(db: Db) {
+  let timer: NodeJS.Timeout | null = null
+  let failed: { error: unknown } | null = null
+  const commit = (): void => {
+    if (timer === null) return
+    clearTimeout(timer)
+    timer = null
+    if (!db.inTransaction) return // a full disk may have rolled back already
+    try {
+      db.exec('COMMIT')
+    } catch (error) {
+      failed = { error }
+      rollBack(db)
+    }
+  }
+  const tell = (): void => {
+    const found = failed
+    failed = null
+    if (found !== null) throw found.error
+  }
+  return {
+    commit,
+    begin(): void {
+      tell()
+      if (timer !== null && db.inTransaction) return
+      commit()
+      db.exec('BEGIN IMMEDIATE')
+      timer = setTimeout(commit, MOMENT_MS)
+    },
+    end(): void {
+      commit()
+      tell()
+    },
+  }
+}
+
+/** A full disk may have rolled back already. */
+function rollBack(db: Db): void {
+  if (db.inTransaction) db.exec('ROLLBACK')
+}
 
 async function inTransaction<T extends { commit: boolean }>(
   db: Db,
@@ -67,7 +130,7 @@ async function inTransaction<T extends { commit: boolean }>(
     db.exec(result.commit ? 'COMMIT' : 'ROLLBACK')
     return result
   } catch (error) {
-    if (db.inTransaction) db.exec('ROLLBACK') // a full disk may have rolled back already
+    rollBack(db)
     throw error
   }
 }

@@ -11,7 +11,7 @@ export async function keepDocument(
   body: Buffer,
   type: string,
 ): Promise<string> {
-  return store.exclusive(() => {
+  return store.gathered(() => {
     const sink = store.openDocument()
     if (sink.write(body)) sink.flush()
     return sink.end(type, Math.floor(now() / 1000)).digest
@@ -34,7 +34,7 @@ export async function takeDocument(
     const { sink, check } = incoming.current()
     const verdict = check.end()
     if ('refused' in verdict) throw new MirrorError('upstream_shape', `${path}: ${verdict.refused}`)
-    return await store.exclusive(() => sink.end(verdict.type, Math.floor(now() / 1000)).digest)
+    return await store.gathered(() => sink.end(verdict.type, Math.floor(now() / 1000)).digest)
   } catch (error) {
     await incoming.abort()
     throw error

@@ -74,7 +74,7 @@ async function fetchOne(
       crawl.lacking.set(task.canonical, 'upstream lists it but answers 404')
       if (held !== null) return
     }
-    await store.exclusive(() => store.keepFetched(answer))
+    await store.gathered(() => store.keepFetched(answer))
     crawl.fetched++
   } catch (error) {
     context.session.signal.throwIfAborted()

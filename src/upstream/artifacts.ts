@@ -2,6 +2,7 @@ import { isIP } from 'node:net'
 import { MirrorError } from '../errors.ts'
 import { isPrivateAddress } from './addresses.ts'
 import { discard, isPlain, metaOf, networkError } from './answers.ts'
+import { withDeadline } from './deadline.ts'
 import { documentError } from './retries.ts'
 import type { Retrying } from './retrying.ts'
 import type { RawAnswer, Transport } from './transport.ts'
@@ -42,11 +43,11 @@ export async function fetchArtifact(
   options: ArtifactOptions,
   sink: ArtifactSink,
 ): Promise<void> {
-  await retrying(async () => {
-    const deadline = AbortSignal.timeout(options.timeoutMs)
-    const ends = AbortSignal.any([signal, deadline])
-    await receive(await follow(url, ends, options), options, sink)
-  })
+  await retrying(() =>
+    withDeadline(options.timeoutMs, signal, async (deadline) => {
+      await receive(await follow(url, deadline(), options), options, sink)
+    }),
+  )
 }
 
 async function follow(

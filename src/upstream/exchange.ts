@@ -2,6 +2,7 @@ import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../errors.ts'
 import { discard, networkError } from './answers.ts'
 import type { Authorization } from './auth.ts'
+import type { Deadline } from './deadline.ts'
 import type { Limiter } from './limiter.ts'
 import type { Priority } from './quota.ts'
 import { originOf } from './redirects.ts'
@@ -37,14 +38,14 @@ export interface Run {
 
 /**
  * Sends one request when the limiter gives leave and with the credential, if there is one. `deadline` begins when the
- * first of its attempts is sent. Throws `upstream_unreachable`, and `upstream_auth` for a refused credential; once
+ * first of its attempts is sent, and ends with the run too. Throws `upstream_unreachable`, and `upstream_auth` for a refused credential; once
  * refused, it does so for the rest of the run without asking again.
  */
 export async function exchange(
   wire: Wire,
   run: Run,
   request: RawRequest,
-  deadline: () => AbortSignal,
+  deadline: Deadline,
 ): Promise<RawAnswer> {
   const { authorization } = wire
   if (authorization === null) return send(wire, run, request, deadline)
@@ -72,7 +73,7 @@ async function withCredential(
   wire: Wire,
   run: Run,
   request: RawRequest,
-  deadline: () => AbortSignal,
+  deadline: Deadline,
   authorization: Authorization,
 ): Promise<RawAnswer> {
   const signed = (header: string): RawRequest => ({
@@ -117,14 +118,13 @@ async function send(
   { limiter, transport, userAgent, config }: Wire,
   { signal, priority, cost }: Run,
   request: RawRequest,
-  deadline: () => AbortSignal,
+  deadline: Deadline,
 ): Promise<RawAnswer> {
   const turn = (await limiter?.acquire(signal, priority)) ?? null
   cost.requests++
   const headers = { 'user-agent': userAgent, ...request.headers }
   try {
-    const ends = AbortSignal.any([signal, deadline()])
-    const answer = await transport.send({ ...request, headers }, ends)
+    const answer = await transport.send({ ...request, headers }, deadline())
     turn?.answered(answer)
     return answer
   } catch (error) {

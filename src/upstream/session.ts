@@ -1,5 +1,6 @@
 import { type ErrorCode, MirrorError, messageOf } from '../errors.ts'
 import { type Meta, decode, discard, metaOf, readBody } from './answers.ts'
+import { type Deadline, withDeadline } from './deadline.ts'
 import { type Run, type Wire, exchange } from './exchange.ts'
 import { redirected } from './redirects.ts'
 import { isUnsent, statusError } from './retries.ts'
@@ -86,20 +87,17 @@ export function createSession(wire: Wire, root: string, run: Run): Session {
   const countBytes = (bytes: number): void => void (cost.bytes += bytes)
   const retrying = createRetrying(config, signal, wire.delay, cost)
   const limits = { deadlineMs: config.requestTimeoutMs, count: countBytes }
-  const deadlineOf = (): (() => AbortSignal) => once(() => AbortSignal.timeout(limits.deadlineMs))
-
-  const fetchOnce = async (path: string, options: FetchOptions): Promise<DocumentAnswer> => {
+  type FetchOnce = (path: string, options: FetchOptions, due: Deadline) => Promise<DocumentAnswer>
+  const fetchOnce: FetchOnce = async (path, options, deadline) => {
     const headers = requestHeaders(options)
-    const { status, meta, body } = await follow(wire, run, get(root, path, headers), deadlineOf())
+    const { status, meta, body } = await follow(wire, run, get(root, path, headers), deadline)
     if (status === 304) {
       await discard(body)
       if (isConditional(headers)) return { status, meta }
       throw statusError(status, {}, path, now)
     }
     const raw = await readBody(body, meta, { path, ...options, ...limits })
-    // A part is no answer to whoever asked for the whole, nor is any other 2xx.
-    const good = status === 200 || (status === 206 && 'range' in headers)
-    if (!good) throw statusError(status, {}, path, now)
+    if (!isWhole(status, headers)) throw statusError(status, {}, path, now)
     const gzip = meta.contentEncoding === 'gzip' ? raw : null
     return { status, meta, body: decode(raw, meta, options.maxBytes, path), gzip }
   }
@@ -114,14 +112,14 @@ export function createSession(wire: Wire, root: string, run: Run): Session {
       return idempotent || unsent
     }
     const again = createRetrying(config, signal, wire.delay, cost, mayRepeat)
-    const attempt = async (): Promise<ApiAnswer> => {
-      const { status, meta, body } = await follow(wire, run, post(root, asked), deadlineOf())
+    const attempt = async (deadline: Deadline): Promise<ApiAnswer> => {
+      const { status, meta, body } = await follow(wire, run, post(root, asked), deadline)
       if (status >= 300) throw statusError(status, {}, path, now)
       const raw = await readBody(body, meta, { path, maxBytes, ...limits })
       return { status, body: decode(raw, meta, maxBytes, path) }
     }
     try {
-      return await again(attempt)
+      return await again(() => withDeadline(limits.deadlineMs, signal, attempt))
     } catch (error) {
       if (method === 'DELETE' && earlier.lost && codeOf(error) === 'upstream_not_found')
         return { status: 404, body: Buffer.alloc(0) } // gone, as it was meant to be
@@ -133,11 +131,14 @@ export function createSession(wire: Wire, root: string, run: Run): Session {
     cost,
     signal,
     openBody: (path, headers, deadline) =>
-      follow(wire, run, get(root, path, headers), () => deadline),
+      follow(wire, run, get(root, path, headers), () => AbortSignal.any([signal, deadline])),
     request,
     retrying,
     countBytes,
-    fetchDocument: (path, options) => retrying(() => fetchOnce(path, options)),
+    fetchDocument: (path, options) =>
+      retrying(() =>
+        withDeadline(limits.deadlineMs, signal, (due) => fetchOnce(path, options, due)),
+      ),
   }
 }
 
@@ -152,9 +153,9 @@ function codeOf(error: unknown): ErrorCode | null {
   return error instanceof MirrorError ? error.code : null
 }
 
-function once<T>(make: () => T): () => T {
-  let made: T | null = null
-  return () => (made ??= make())
+/** A part is no answer to whoever asked for the whole, nor is any other 2xx. */
+function isWhole(status: number, headers: Record<string, string>): status is 200 | 206 {
+  return status === 200 || (status === 206 && 'range' in headers)
 }
 
 function get(root: string, path: string, headers: Record<string, string>): RawRequest {
@@ -173,7 +174,7 @@ async function follow(
   wire: Wire,
   run: Run,
   first: RawRequest,
-  deadline: () => AbortSignal,
+  deadline: Deadline,
 ): Promise<OpenAnswer> {
   let request = first
   for (let hop = 0; ; hop++) {
