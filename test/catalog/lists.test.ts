@@ -1,5 +1,7 @@
 import { gunzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
+import { frameOf } from '../../src/json/frame-learn.ts'
+import { learnList } from '../../src/upstream/shape.ts'
 import { type CatalogBench, catalogBench } from './benches.ts'
 import { walkPages } from './compare.ts'
 import { raw } from './raw.ts'
@@ -167,4 +169,53 @@ test('lists in envelopes of the other shape are walked to their end by their own
   const all = await walkPages((at) => made.ask(at), '/v1/patches?limit=1000')
   expect(await walkPages((at) => made.ask(at), '/v1/patches?limit=9')).toEqual(all)
   expect(all).toHaveLength(130)
+})
+
+describe('a list whose upstream', () => {
+  /** The same list as if upstream's pages had been written like this one. */
+  async function reframed(example: unknown): Promise<CatalogBench> {
+    const made = await mirrored()
+    const { store } = made
+    const path = '/v1/patches'
+    const id = store.readCatalogList(path)?.id ?? -1
+    const frame = JSON.stringify(frameOf(example, learnList(example), 1000))
+    await store.transaction(() => {
+      for (const row of store.listCatalogPages(id)) store.catalogStaging.keepPage(path, row)
+      store.replaceCatalogList(path, 'patches', frame, Date.now())
+      return Promise.resolve({ commit: true })
+    })
+    return made
+  }
+
+  test('gives bare arrays without cursors is whole, unless less is asked for', async () => {
+    const made = await reframed([{ ticket_id: 'x' }])
+    const all = (await (await made.ask('/v1/patches')).json()) as unknown[]
+    expect(all).toHaveLength(130)
+    expect(await (await made.ask('/v1/patches?limit=5')).json()).toEqual(all.slice(0, 5))
+    expect(await (await made.ask('/v1/patches?severities=&cve_id=none')).json()).toEqual([])
+  })
+
+  test('names the next page by a link is walked along links of the mirror’s own, parameters and all', async () => {
+    const next = { href: 'https://service.example/v1/patches?limit=1000&after=x' }
+    const made = await reframed({ items: [], has_more: true, count: 900, _links: { next } })
+    interface Linked {
+      items: { ticket_id: string; severity: string }[]
+      has_more: boolean
+      count: number
+      _links: { next?: { href: string } }
+    }
+    const first = '/v1/patches?severities=high%2Clow&order=created_at%3Adesc'
+    const all = (await (await made.ask(`${first}&limit=1000`)).json()) as Linked
+    const seen: string[] = []
+    let at: string | undefined = `${first}&limit=9`
+    while (at !== undefined) {
+      const one = (await (await made.ask(at)).json()) as Linked
+      seen.push(...one.items.map((item) => item.ticket_id))
+      expect([one.has_more, one.count]).toEqual([one._links.next !== undefined, all.items.length])
+      const url: URL | undefined = one._links.next && new URL(one._links.next.href)
+      expect(url?.hostname ?? '127.0.0.1').toBe('127.0.0.1')
+      at = url && url.pathname + url.search
+    }
+    expect(seen).toEqual(all.items.map((item) => item.ticket_id))
+  })
 })
