@@ -1,7 +1,7 @@
 import { canonicalPath } from '../paths.ts'
 import type { CatalogContext } from './catalog-context.ts'
 import type { Walks } from './catalog-crawl.ts'
-import { idOf } from './catalog-lists.ts'
+import { idOf } from './catalog-entries.ts'
 import { refsOf } from './catalog-refs.ts'
 import { resourceNamed } from './catalog-tasks.ts'
 

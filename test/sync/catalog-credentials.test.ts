@@ -29,7 +29,7 @@ describe('a credential that is refused', () => {
   })
 
   test('in the middle of the lists stops them all and leaves what is held', async () => {
-    const made = await mirrored({ ...SMALL, tickets: 1100 })
+    const made = await mirrored({ ...SMALL, tags: 2, packages: 1, tickets: 1100 })
     made.sandbox.service.addTicket()
     made.sandbox.faults.set('/v1/patches', REFUSED, { after: 1 })
     const before = made.store.readSnapshot('catalog')

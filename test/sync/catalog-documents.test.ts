@@ -123,8 +123,8 @@ describe('a document that is not what it should be', () => {
     '%s: it is named, not kept, and what was held before is served',
     async (_how, fault, why) => {
       const made = await mirrored(ONE, {
-        PATCHMIRROR_CATALOG_ARTIFACT_TIMEOUT_MS: '400',
-        PATCHMIRROR_UPSTREAM_RETRIES: '1',
+        PATCHMIRROR_CATALOG_ARTIFACT_TIMEOUT_MS: '2000',
+        PATCHMIRROR_UPSTREAM_RETRIES: '0',
       })
       const [tag = ''] = made.sandbox.service.ids('tags')
       const path = `/v1/tags/${tag}/sbom`

@@ -15,7 +15,7 @@ import {
 } from './catalog-benches.ts'
 
 const PATCHES = '/v1/patches'
-const LONG = { ...SMALL, tickets: 1100 } // two pages
+const LONG = { ...SMALL, images: 1, tags: 2, packages: 1, avrs: 0, tickets: 1100 } // two pages of tickets
 
 /** Ids of a list as it would be served, in order. */
 function idsOf({ store }: Bench, path: string): string[] {

@@ -1,16 +1,16 @@
 import { loadConfig } from '../../src/config/load.ts'
 import { MirrorError, systemCode } from '../../src/errors.ts'
 import { openWrites } from '../../src/store/writes.ts'
-import type { RunKind } from '../../src/store/runs.ts'
+import type { RunKind, SourceName } from '../../src/store/runs.ts'
 import { createRunner } from '../../src/sync/runner.ts'
 import { createUpstream } from '../../src/upstream/surfaces.ts'
 
 /**
- * A process that does one run and can be killed in the middle of it: node child.ts [kind] [full]. Settings come from
+ * A process that does one run and can be killed in the middle of it: node child.ts [kind] [full or -] [source]. Settings come from
  * the environment. Says each step of its progress in a line, then how it ended.
  */
 const say = (line: string): void => void process.stdout.write(`${line}\n`)
-const [kind = 'sync', how = ''] = process.argv.slice(2)
+const [kind = 'sync', how = '-', source = 'osv'] = process.argv.slice(2)
 
 try {
   const { config } = loadConfig({ env: process.env, cwd: process.cwd(), requireUpstream: true })
@@ -27,7 +27,7 @@ try {
   say('open')
   const full = how === 'full'
   const report = await runner.run({
-    source: 'osv',
+    source: source as SourceName,
     kind: kind as RunKind,
     trigger: 'command',
     full,

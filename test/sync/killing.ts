@@ -15,6 +15,7 @@ const CHILD = fileURLToPath(new URL('./child.ts', import.meta.url))
 export interface ChildOptions {
   kind?: 'sync' | 'reconcile'
   full?: boolean
+  source?: 'osv' | 'catalog'
   uid?: number
   env?: Record<string, string>
 }
@@ -32,7 +33,8 @@ export function startChild(
     PATCHMIRROR_DATA_DIR: dir,
     NODE_NO_WARNINGS: '1',
   }
-  const args = [CHILD, options.kind ?? 'sync', ...(options.full === true ? ['full'] : [])]
+  const { kind = 'sync', full = false, source = 'osv' } = options
+  const args = [CHILD, kind, full ? 'full' : '-', source]
   const uid = options.uid === undefined ? {} : { uid: options.uid, gid: options.uid }
   return spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'inherit'], ...uid })
 }

@@ -1,0 +1,103 @@
+import { MirrorError } from '../errors.ts'
+import type { Frame } from '../json/frame.ts'
+import { endingOf, frameOf } from '../json/frame-learn.ts'
+import { valueAt } from '../json/locate.ts'
+import type { Facet, Resource } from '../resources.ts'
+import type { CatalogPage } from '../store/catalog.ts'
+import type { StagedEntry } from '../store/catalog-staging.ts'
+import type { PageSink, WalkedPage } from '../upstream/pages.ts'
+import type { CatalogContext } from './catalog-context.ts'
+import { entryOf } from './catalog-entries.ts'
+
+/** Items asked for at once. */
+export const LIMIT = 1000
+
+/** How far a walk is. */
+export interface Walk {
+  frame: Frame | null
+  count: number
+  kept: number
+  /** Items on its pages. */
+  met: number
+  /** How many there are by the last page, when that came anew and tells. */
+  total: number | null
+  seen: Set<string>
+}
+
+/** A walk that has not begun. */
+export function newWalk(frame: Frame | null): Walk {
+  return { frame, count: 0, kept: 0, met: 0, total: null, seen: new Set() }
+}
+
+/** A list to be walked. */
+export interface Target {
+  resource: Resource
+  facets: readonly Facet[]
+  path: string
+  canonical: string
+}
+
+/** Stages pages as they come; never into another source's transaction, which may be rolled back. */
+export function createSink(
+  context: CatalogContext,
+  { resource, facets, path, canonical }: Target,
+  pages: readonly CatalogPage[],
+  walk: Walk,
+): PageSink {
+  const { store } = context
+  const staging = store.catalogStaging
+  return {
+    begin() {
+      walk.seen.clear()
+      walk.count = 0
+      walk.kept = 0
+      walk.met = 0
+      walk.total = null
+      return store.exclusive(() => staging.dropWalk(canonical))
+    },
+    kept(number) {
+      const page = pages[number]
+      if (page === undefined)
+        throw new MirrorError('internal', `${path}: page ${number} is not held`)
+      walk.count++
+      walk.kept++
+      walk.met += page.entries
+      return store.exclusive(() => staging.keepPage(canonical, page))
+    },
+    page(page) {
+      if (page.number === 0) walk.frame = frameOf(page.value, page.shape, LIMIT)
+      if (page.next === null && walk.frame !== null && page.number > 0)
+        walk.frame = { ...walk.frame, ending: endingOf(page.value, walk.frame.cursor) }
+      const entries = page.items.map((item) => entryOf(resource, facets, item, path))
+      walk.met += refuseRepetition(path, page, entries, walk.seen)
+      if (page.next === null) walk.total = totalOf(page)
+      walk.count++
+      context.counted(entries.length)
+      return store.exclusive(() =>
+        staging.stagePage(canonical, { ...page, entries: entries.length }, entries),
+      )
+    },
+  }
+}
+
+/** How many items the list has by its own word; null when it does not say. */
+function totalOf({ value, shape: { totalPath } }: WalkedPage): number | null {
+  const total = totalPath === null ? null : valueAt(value, totalPath)
+  return typeof total === 'number' ? total : null
+}
+
+/** A cursor that never ends brings the same items again and again under new names. Returns how many are new. */
+function refuseRepetition(
+  path: string,
+  page: WalkedPage,
+  entries: readonly StagedEntry[],
+  seen: Set<string>,
+): number {
+  const before = seen.size
+  for (const { id } of entries) seen.add(id)
+  if (entries.length > 0 && seen.size === before && page.number > 0) {
+    const message = `${path}: page ${page.number + 1} brings nothing but what earlier pages had`
+    throw new MirrorError('upstream_shape', message)
+  }
+  return seen.size - before
+}
