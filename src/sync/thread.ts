@@ -129,7 +129,8 @@ async function spawn(deps: SyncThreadDeps): Promise<Worker> {
   const worker = new Worker(workerUrl(), {
     workerData: data,
     // A sync makes short-lived garbage by the gigabyte; a small nursery keeps the peak of memory low at no cost in time.
-    resourceLimits: { maxYoungGenerationSizeMb: 6 },
+    // Below 2 GB the collector lets what is not so short-lived grow twofold before it looks, above that fourfold.
+    resourceLimits: { maxYoungGenerationSizeMb: 6, maxOldGenerationSizeMb: 2000 },
   })
   const first = await new Promise<FromWorker>((resolve, reject) => {
     worker.once('error', reject)

@@ -84,13 +84,16 @@ const MAX_REDIRECTS = 5
 export function createSession(wire: Wire, root: string, run: Run): Session {
   const { config, now } = wire
   const { cost, signal } = run
-  const countBytes = (bytes: number): void => void (cost.bytes += bytes)
   const retrying = createRetrying(config, signal, wire.delay, cost)
-  const limits = { deadlineMs: config.requestTimeoutMs, count: countBytes }
-  type FetchOnce = (path: string, options: FetchOptions, due: Deadline) => Promise<DocumentAnswer>
-  const fetchOnce: FetchOnce = async (path, options, deadline) => {
+  const count = (bytes: number): void => void (cost.bytes += bytes)
+  const limits = { deadlineMs: config.requestTimeoutMs, count }
+  const fetchOnce = async (
+    path: string,
+    options: FetchOptions,
+    due: Deadline,
+  ): Promise<DocumentAnswer> => {
     const headers = requestHeaders(options)
-    const { status, meta, body } = await follow(wire, run, get(root, path, headers), deadline)
+    const { status, meta, body } = await follow(wire, run, get(root, path, headers), due)
     if (status === 304) {
       await discard(body)
       if (isConditional(headers)) return { status, meta }
@@ -103,8 +106,7 @@ export function createSession(wire: Wire, root: string, run: Run): Session {
   }
 
   const request: Session['request'] = async (asked) => {
-    const { path, maxBytes, method } = asked
-    const idempotent = asked.idempotent ?? method !== 'POST'
+    const { path, maxBytes, method, idempotent = method !== 'POST' } = asked
     const earlier = { lost: false } // whether one of them may have done it
     const mayRepeat = (error: unknown): boolean => {
       const unsent = isUnsent(error)
@@ -115,7 +117,7 @@ export function createSession(wire: Wire, root: string, run: Run): Session {
     const attempt = async (deadline: Deadline): Promise<ApiAnswer> => {
       const { status, meta, body } = await follow(wire, run, post(root, asked), deadline)
       if (status >= 300) throw statusError(status, {}, path, now)
-      const raw = await readBody(body, meta, { path, maxBytes, ...limits })
+      const raw = await readBody(body, meta, { ...asked, ...limits })
       return { status, body: decode(raw, meta, maxBytes, path) }
     }
     try {
@@ -134,7 +136,7 @@ export function createSession(wire: Wire, root: string, run: Run): Session {
       follow(wire, run, get(root, path, headers), () => AbortSignal.any([signal, deadline])),
     request,
     retrying,
-    countBytes,
+    countBytes: count,
     fetchDocument: (path, options) =>
       retrying(() =>
         withDeadline(limits.deadlineMs, signal, (due) => fetchOnce(path, options, due)),

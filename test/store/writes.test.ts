@@ -106,3 +106,59 @@ describe('the waiting room', () => {
     expect(seen).toEqual([])
   })
 })
+
+describe('what is gathered', () => {
+  const paths = (dir: string): number => {
+    const other = openWrites(dir)
+    try {
+      return other.listLacking().length
+    } finally {
+      other.close()
+    }
+  }
+  const lack = (store: ReturnType<typeof openWrites>, path: string): Promise<void> =>
+    store.gathered(() => store.replaceLacking(() => false, new Map([[path, 'tags']])))
+
+  test('is committed before anything else is written', async () => {
+    const dir = scratch()
+    const store = openWrites(dir)
+    await lack(store, '/v1/tags/1')
+    await lack(store, '/v1/tags/2')
+    expect(store.listLacking()).toHaveLength(2)
+    await store.exclusive(() => store.startRun(START))
+    expect(paths(dir)).toBe(2)
+    await lack(store, '/v1/tags/3')
+    await store.transaction(() => Promise.resolve({ commit: false }))
+    expect(paths(dir)).toBe(3)
+    store.close()
+  })
+
+  test('is committed by itself after a moment', async () => {
+    const dir = scratch()
+    const store = openWrites(dir)
+    await lack(store, '/v1/tags/1')
+    await expect.poll(() => paths(dir), { interval: 20 }).toBe(1)
+    store.close()
+  })
+
+  test('is committed when the store is closed', async () => {
+    const dir = scratch()
+    const store = openWrites(dir)
+    await lack(store, '/v1/tags/1')
+    store.close()
+    expect(paths(dir)).toBe(1)
+  })
+
+  test('outlives a write among it that fails', async () => {
+    const dir = scratch()
+    const store = openWrites(dir)
+    await lack(store, '/v1/tags/1')
+    const failing = store.gathered(() => {
+      throw new Error('refused')
+    })
+    await expect(failing).rejects.toThrow('refused')
+    await lack(store, '/v1/tags/2')
+    store.close()
+    expect(paths(dir)).toBe(2)
+  })
+})
