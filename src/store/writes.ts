@@ -41,7 +41,7 @@ export function openWrites(dataDir: string) {
       }),
     /**
      * The same for the many small writes of the one crawl that is running, which may be lost with the process: what comes
-     * within a moment shares a transaction. Everything else commits it first, and so does the end of the moment.
+     * within a turn of the event loop shares a transaction. Everything else commits it first.
      */
     gathered: <T>(work: () => T): Promise<T> =>
       queue(() => {
@@ -75,17 +75,18 @@ export function openWrites(dataDir: string) {
 
 export type Writes = ReturnType<typeof openWrites>
 
-/** How long written rows may wait for their commit, milliseconds. */
-const MOMENT_MS = 100
-
-/** A transaction that lasts a moment. A commit that fails, as when the disk is full, is told to whoever writes next. */
+/**
+ * A transaction that lasts a turn of the event loop: a crawl that is busy shares it between answers, and one that is
+ * killed loses no more than what was on its way. A commit that fails, as when the disk is full, is told to whoever writes
+ * next.
+ */
 function createBatch(db: Db) {
-  let timer: NodeJS.Timeout | null = null
+  let turn: NodeJS.Immediate | null = null
   let failed: { error: unknown } | null = null
   const commit = (): void => {
-    if (timer === null) return
-    clearTimeout(timer)
-    timer = null
+    if (turn === null) return
+    clearImmediate(turn)
+    turn = null
     if (!db.inTransaction) return // a full disk may have rolled back already
     try {
       db.exec('COMMIT')
@@ -103,10 +104,10 @@ function createBatch(db: Db) {
     commit,
     begin(): void {
       tell()
-      if (timer !== null && db.inTransaction) return
+      if (turn !== null && db.inTransaction) return
       commit()
       db.exec('BEGIN IMMEDIATE')
-      timer = setTimeout(commit, MOMENT_MS)
+      turn = setImmediate(commit)
     },
     end(): void {
       commit()

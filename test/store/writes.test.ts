@@ -133,7 +133,7 @@ describe('what is gathered', () => {
     store.close()
   })
 
-  test('is committed by itself after a moment', async () => {
+  test('is committed by itself at the end of the turn', async () => {
     const dir = scratch()
     const store = openWrites(dir)
     await lack(store, '/v1/tags/1')
