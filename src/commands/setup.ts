@@ -45,7 +45,10 @@ export function isServed(dataDir: string): boolean {
   }
 }
 
-/** Checks source names given on the command line; none means all that the settings ask for. Throws `usage`. */
+/**
+ * Checks source names given on the command line; none means all that the settings ask for. Throws `usage`, and `config`
+ * for a source that the settings leave out.
+ */
 export function sourcesOf(names: readonly string[], config: Config): SourceName[] {
   const unknown = names.filter((name) => !SOURCES.some((source) => source === name))
   if (unknown.length > 0) {
@@ -55,9 +58,21 @@ export function sourcesOf(names: readonly string[], config: Config): SourceName[
       `unknown source ${unknown.join(', ')}; the sources are: ${known}`,
     )
   }
-  return names.length === 0
-    ? activeSources(config)
-    : SOURCES.filter((source) => names.includes(source))
+  const active = activeSources(config)
+  if (names.length === 0) return active
+  const named = SOURCES.filter((source) => names.includes(source))
+  const off = named.find((source) => !active.includes(source))
+  if (off === undefined) return named
+  throw new MirrorError('config', `the source ${off} is switched off: ${SWITCHES[off] ?? ''}`)
+}
+
+/** What switches on a source that is not always there. */
+const SWITCHES: Partial<Record<SourceName, string>> = {
+  catalog:
+    'it needs a credential for the service; set upstream.apiKey (PATCHMIRROR_UPSTREAM_API_KEY_FILE), upstream.token, ' +
+    'or upstream.clientId with clientSecret and authUrl',
+  identity:
+    'it mirrors personal data; set identity.mirrorUsers: true, identity.apiUrl and a credential for it (identity.apiKey)',
 }
 
 /**

@@ -152,11 +152,14 @@ describe('patchmirror sync catalog', () => {
     expect(JSON.parse(again.out)).toMatchObject([{ source: 'catalog', state: 'complete' }])
   })
 
-  test('without a credential fails at once and says which setting is missing', async () => {
+  test('without a credential is a wrong setting, exit 2, and says which', async () => {
     const plain = { ...env }
     delete plain['PATCHMIRROR_UPSTREAM_API_KEY']
-    const { code, out } = await run(['sync', 'catalog'], plain, dir)
-    expect([code, out]).toEqual([1, expect.stringContaining('give upstream.apiKey')])
+    const { code, err } = await run(['sync', 'catalog'], plain, dir)
+    expect([code, err]).toEqual([2, expect.stringContaining('set upstream.apiKey')])
+    const identity = await run(['sync', 'identity'], plain, dir)
+    expect(identity.code).toBe(2)
+    expect(identity.err).toContain('identity.mirrorUsers')
     expect(sandbox.requests.count()).toBe(0)
   })
 })
