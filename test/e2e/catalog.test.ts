@@ -157,7 +157,8 @@ describe('patchmirror sync catalog', () => {
     delete plain['PATCHMIRROR_UPSTREAM_API_KEY']
     const { code, err } = await run(['sync', 'catalog'], plain, dir)
     expect([code, err]).toEqual([2, expect.stringContaining('set upstream.apiKey')])
-    const identity = await run(['sync', 'identity'], plain, dir)
+    const without = { ...env, PATCHMIRROR_IDENTITY_MIRROR_USERS: 'false' }
+    const identity = await run(['sync', 'identity'], without, dir)
     expect(identity.code).toBe(2)
     expect(identity.err).toContain('identity.mirrorUsers')
     expect(sandbox.requests.count()).toBe(0)
