@@ -96,7 +96,8 @@ try {
   // Commander has printed its own message already; 0 is --help and --version.
   if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : 2
   else {
-    process.stderr.write(`patchmirror: ${messageOf(error)}\n`)
+    // Upstream has a say in messages; what would move a terminal's cursor is left out.
+    process.stderr.write(`patchmirror: ${messageOf(error).replace(/[^\P{C}\n]+/gu, ' ')}\n`)
     if (!(error instanceof MirrorError))
       process.stderr.write(`${error instanceof Error ? (error.stack ?? '') : ''}\n`)
     process.exitCode = exitCode(error)

@@ -8,9 +8,10 @@ export function fillPath(template: string, values: Readonly<Record<string, strin
   return template.replace(/\{(\w+)\}/g, (whole, name: string) => {
     const value = values[name]
     if (value === undefined) return whole
+    const text = value.toWellFormed() // half a surrogate pair cannot be encoded
     return name === 'repo'
-      ? value.split('/').map(encodeURIComponent).join('/')
-      : encodeURIComponent(value)
+      ? text.split('/').map(encodeURIComponent).join('/')
+      : encodeURIComponent(text)
   })
 }
 

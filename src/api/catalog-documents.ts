@@ -120,6 +120,9 @@ function headOf({ type, changed }: CatalogDocument, etag: string, origin: Origin
     'bytes',
     'X-Content-Type-Options',
     'nosniff',
+    // A document may be XML, which a browser runs scripts of: not with this mirror's origin, nor with anything to reach.
+    'Content-Security-Policy',
+    "sandbox; default-src 'none'",
     'X-Mirror-Snapshot',
     origin.snapshot,
     'X-Mirror-As-Of',

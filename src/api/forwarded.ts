@@ -15,11 +15,21 @@ export interface Forwarding {
   readonly prefix: string
 }
 
-const FIELDS = ['forwarded', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto']
+/** What proxies and networks of them add, beside the `X-Forwarded-*` family. */
+const FIELDS = [
+  'forwarded',
+  'x-real-ip',
+  'via',
+  'true-client-ip',
+  'cf-connecting-ip',
+  'x-client-ip',
+]
 
 /** Whether a proxy has had this request in hand, as far as it says so. */
 export function isForwarded(headers: HeaderLists): boolean {
-  return [...FIELDS, 'x-real-ip', 'via'].some((name) => headers[name] !== undefined)
+  return Object.keys(headers).some(
+    (name) => FIELDS.includes(name) || name.startsWith('x-forwarded-'),
+  )
 }
 
 /**

@@ -13,7 +13,7 @@ import {
   problemBody,
   problemHeaders,
 } from './problem.ts'
-import { type StatusOptions, buildStatus, judgeReadiness } from './status.ts'
+import { type StatusOptions, buildStatus, judgeReadiness, openStatus } from './status.ts'
 
 /** What the mirror's own pages are made from. */
 export interface PageOptions extends Omit<StatusOptions, 'reads' | 'active'> {
@@ -44,7 +44,7 @@ export function addPages(app: FastifyInstance, options: PageOptions): void {
   const { version, config, paths, privatePaths } = options
   const active = activeSources(config)
   const status = onceASecond(
-    () => buildStatus({ ...options, active, reads: options.reads.live }),
+    () => openStatus(buildStatus({ ...options, active, reads: options.reads.live })),
     options.now,
   )
   const pages = new Set(['/', ...OWN])

@@ -94,6 +94,24 @@ function isoOrNull(milliseconds: number | null): string | null {
   return milliseconds === null ? null : new Date(milliseconds).toISOString()
 }
 
+/** Sources whose paths and ids are for those who have a key. */
+const PRIVATE: ReadonlySet<SourceName> = new Set(['catalog', 'identity'])
+/** A path of theirs below its collection, as run messages quote it. */
+const PRIVATE_PATH = /(\/(?:v\d+\/\w+|packages\/ecosystems))\/[^\s:;,]+/g
+
+/** The report as anybody may have it: what runs say of private paths is for the command line (`patchmirror runs`). */
+export function openStatus(status: Status): Status {
+  return { ...status, sources: status.sources.map(withoutPaths) }
+}
+
+function withoutPaths(source: SourceStatus): SourceStatus {
+  const { name, lastRun } = source
+  if (lastRun === null || !PRIVATE.has(name)) return source
+  const facts = Object.entries(lastRun.facts).filter(([fact]) => fact !== 'lackingIds')
+  const message = lastRun.message?.replace(PRIVATE_PATH, '$1/…') ?? null
+  return { ...source, lastRun: { ...lastRun, message, facts: Object.fromEntries(facts) } }
+}
+
 /** The verdict for load balancers, with the reason for each source. */
 export interface Readiness {
   ready: boolean

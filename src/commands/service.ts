@@ -89,9 +89,8 @@ function withoutSecrets(item: Item): Item {
   return Object.fromEntries(Object.entries(item).filter(([name]) => !SECRET_FIELDS.includes(name)))
 }
 
-/** A value in one line that cannot move the cursor of a terminal. */
+/** A value in one line. */
 function cell(value: unknown): string {
   if (value === null || value === undefined) return '-'
-  const text = typeof value === 'string' ? value : JSON.stringify(value)
-  return text.replace(/\p{C}+/gu, ' ')
+  return typeof value === 'string' ? value : JSON.stringify(value)
 }

@@ -3,6 +3,7 @@ import type { RunOutcome, SourceName } from '../store/runs.ts'
 import type { RunReport, RunRequest, Runner } from '../sync/runner.ts'
 import { createProgress } from './progress.ts'
 import { type GlobalOptions, print, settings, sourcesOf, withRunner } from './setup.ts'
+import { visible } from './table.ts'
 
 /** Options of `patchmirror sync`. */
 export interface SyncOptions extends GlobalOptions {
@@ -63,7 +64,7 @@ export function describe(report: RunReport): string {
   const { id, source, state, message, code, facts } = report
   const number = id === 0 ? 'dry run' : `run ${id}`
   const cost = `${Number(facts['requests'] ?? 0)} requests, ${Number(facts['bytes'] ?? 0)} bytes`
-  const line = `${source}: ${state} (${number}, ${cost}): ${message ?? code ?? ''}`
+  const line = `${source}: ${state} (${number}, ${cost}): ${visible(message ?? code ?? '')}`
   if (state !== 'quarantined') return line
   const run = Number(facts['quarantine'] ?? id)
   const next = `${line}\n  see it: patchmirror runs ${run}\n  let it in: patchmirror approve ${run}`

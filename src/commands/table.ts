@@ -1,6 +1,6 @@
 /** Lines of aligned columns, two spaces apart, under a head. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const all = [head, ...rows]
+  const all = [head, ...rows.map((row) => row.map(visible))]
   const widths = head.map((_, column) => Math.max(...all.map((row) => (row[column] ?? '').length)))
   return all
     .map((row) =>
@@ -10,6 +10,11 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
         .trimEnd(),
     )
     .join('\n')
+}
+
+/** A text in one line that cannot move the cursor of a terminal: upstream has a say in what runs report. */
+export function visible(text: string): string {
+  return text.replace(/\p{C}+/gu, ' ')
 }
 
 /** A duration in its two largest units: `3 h 12 min`. */

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { type JsonPath, valueAt } from './locate.ts'
 
 /** Where a page names the next one, and how. */
@@ -82,12 +83,13 @@ function named(
 export function joinPage(frame: Frame, facts: PageFacts, items: readonly Buffer[]): Buffer {
   const list = [OPEN, ...items.flatMap((item, at) => (at === 0 ? [item] : [COMMA, item])), CLOSE]
   if (frame.items.length === 0) return Buffer.concat(list)
-  const mark = '\u0000items\u0000'
-  const text = JSON.stringify(replaceAt(fillFrame(frame, facts, items.length), frame.items, mark))
-  const [before = '', after = ''] = text.split(JSON.stringify(mark))
+  const text = JSON.stringify(replaceAt(fillFrame(frame, facts, items.length), frame.items, MARK))
+  const [before = '', after = ''] = text.split(JSON.stringify(MARK))
   return Buffer.concat([Buffer.from(before), ...list, Buffer.from(after)])
 }
 
+/** Stands where the items belong; nothing that upstream says can be the same. */
+const MARK = `items ${randomUUID()}`
 const OPEN = Buffer.from('[')
 const COMMA = Buffer.from(',')
 const CLOSE = Buffer.from(']')

@@ -69,7 +69,7 @@ export function createCatalogQuery(db: Db) {
     },
     /** Whether any item of a list has a field of this name. */
     hasCatalogField(list: number, field: string): boolean {
-      const sql = `SELECT 1 FROM catalog_entry WHERE list = ? AND json_type(CAST(body AS TEXT), ?) IS NOT NULL LIMIT 1`
+      const sql = `SELECT 1 FROM catalog_entry WHERE list = ? AND ${soundType('?')} IS NOT NULL LIMIT 1`
       return prepared(sql).get(list, `$.${field}`) !== undefined
     },
     countCatalogEntries(list: number, where: readonly Where[]): number {
@@ -118,9 +118,15 @@ function keyOf({ facet, field }: Order): string | null {
   if (facet !== null) return column(facet)
   if (field === null) return null
   if (!/^\w+$/.test(field)) throw new Error(`not a field: ${field}`)
-  const json = `(CAST(body AS TEXT), '$.${field}')`
+  const value = `json_extract(CAST(body AS TEXT), '$.${field}')`
   // Numbers as the cursor can say them: JavaScript's, which a larger integer would not survive.
-  return `iif(json_type${json} = 'integer', CAST(json_extract${json} AS REAL), json_extract${json})`
+  return `CASE ${soundType(`'$.${field}'`)} WHEN 'integer' THEN CAST(${value} AS REAL)
+    ELSE iif(json_valid(CAST(body AS TEXT)), ${value}, NULL) END`
+}
+
+/** The type of a field; NULL for an item that SQLite does not read, being nested deeper than it goes (1000). */
+function soundType(path: string): string {
+  return `iif(json_valid(CAST(body AS TEXT)), json_type(CAST(body AS TEXT), ${path}), NULL)`
 }
 
 /**

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { existsSync } from 'node:fs'
+import { closeSync, existsSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { MirrorError, messageOf, systemCode } from '../errors.ts'
@@ -26,6 +26,7 @@ export function derivedDir(dataDir: string): string {
 export function openWriter(dataDir: string): Db {
   return guarded(dataDir, () => {
     makeFolder(derivedDir(dataDir))
+    if (!existsSync(databasePath(dataDir))) makeFile(databasePath(dataDir))
     const db = new Database(databasePath(dataDir), { timeout: 10_000 })
     try {
       db.pragma('journal_mode = WAL')
@@ -60,6 +61,11 @@ export function openReader(dataDir: string): Db | null {
       throw error
     }
   })
+}
+
+/** It will hold the secret that signs links: for its owner alone. SQLite's files beside it take over the mode. */
+function makeFile(path: string): void {
+  closeSync(openSync(path, 'a', 0o600))
 }
 
 function migrate(db: Db): void {

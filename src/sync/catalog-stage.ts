@@ -8,6 +8,7 @@ import type { StagedEntry } from '../store/catalog-staging.ts'
 import type { PageSink, WalkedPage } from '../upstream/pages.ts'
 import type { CatalogContext } from './catalog-context.ts'
 import { entryOf } from './catalog-entries.ts'
+import { withoutSecrets } from './catalog-secrets.ts'
 
 /** Items asked for at once. */
 export const LIMIT = 1000
@@ -65,7 +66,8 @@ export function createSink(
       return store.exclusive(() => staging.keepPage(canonical, page))
     },
     page(page) {
-      if (page.number === 0) walk.frame = frameOf(page.value, page.shape, LIMIT)
+      if (page.number === 0)
+        walk.frame = plainFrame(resource, path, frameOf(page.value, page.shape, LIMIT))
       if (page.next === null && walk.frame !== null && page.number > 0)
         walk.frame = { ...walk.frame, ending: endingOf(page.value, walk.frame.cursor) }
       const entries = page.items.map((item) => entryOf(resource, facets, item, path))
@@ -78,6 +80,28 @@ export function createSink(
       )
     },
   }
+}
+
+/** Every request for the list parses its envelope and writes it anew, so it must be as small as envelopes are. */
+const MAX_FRAME = 65_536
+
+/** The frame without key material. Throws `upstream_shape` for an envelope that is too large, or nested too deep. */
+function plainFrame(resource: Resource, path: string, frame: Frame): Frame {
+  let text: string
+  try {
+    text = JSON.stringify(frame)
+  } catch (error) {
+    throw new MirrorError('upstream_shape', `${path}: its envelope is nested too deep`, {
+      cause: error,
+    })
+  }
+  if (text.length > MAX_FRAME) {
+    const message = `${path}: its envelope, without the items, is larger than ${MAX_FRAME} bytes`
+    throw new MirrorError('upstream_shape', message)
+  }
+  if (!resource.secrets) return frame
+  const envelope = withoutSecrets(Buffer.from(JSON.stringify(frame.envelope)), path)
+  return { ...frame, envelope: JSON.parse(envelope.toString('utf8')) as unknown }
 }
 
 /** How many items the list has by its own word; null when it does not say. */

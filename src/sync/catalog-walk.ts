@@ -41,15 +41,16 @@ export async function walkSublists(
   const list = images?.sublist ?? null
   if (images === undefined || list === null) return
   const moved = movedImages(context, walks)
-  const due = scope.images.flatMap(({ id, repo }) => {
-    if (repo === null) return []
+  const due = new Map<string, Due>() // images may share a repository: its list is walked once
+  for (const { id, repo } of scope.images) {
+    if (repo === null) continue
     const path = fillPath(list.path, { repo })
     const canonical = canonicalPath(path) ?? path
     const touched = full || moved === 'all' || moved.has(id) || moved.has(repo)
     const settled = store.readCatalogList(canonical) !== null && !store.isLacking(canonical)
-    return touched || !settled ? [{ resource: images, list, path }] : []
-  })
-  await walkAll(context, walks, due)
+    if (touched || !settled) due.set(canonical, { resource: images, list, path })
+  }
+  await walkAll(context, walks, [...due.values()])
 }
 
 /** The canonical paths of the lists that the scope wants. */

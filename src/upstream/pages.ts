@@ -153,7 +153,7 @@ async function fetchPage(
   cursor: string | null,
   held: HeldPage | null,
 ): Promise<{ page: Buffer | null; meta: Meta }> {
-  const after = cursor === null ? '' : `&after=${encodeURIComponent(cursor)}`
+  const after = cursor === null ? '' : `&after=${encodeURIComponent(cursor.toWellFormed())}`
   try {
     const target = `${path}?limit=${limit}${after}`
     const answer = await session.fetchDocument(target, { maxBytes, held, gzip: true })

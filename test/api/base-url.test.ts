@@ -134,10 +134,16 @@ test.each<[Headers, string, string]>([
   expect(readForwarding(peer, arrival(headers).headers, trusted).client).toBe(client)
 })
 
-test.each(['forwarded', 'x-forwarded-for', 'x-forwarded-proto', 'x-real-ip', 'via'])(
-  'a request with %s went through a proxy',
-  (name) => {
-    expect(isForwarded({ [name]: ['x'] })).toBe(true)
-    expect(isForwarded({ host: ['x'] })).toBe(false)
-  },
-)
+const TRACES = [
+  'forwarded',
+  'x-forwarded-for',
+  'x-forwarded-prefix',
+  'x-real-ip',
+  'via',
+  'cf-connecting-ip',
+]
+
+test.each(TRACES)('a request with %s went through a proxy', (name) => {
+  expect(isForwarded({ [name]: ['x'] })).toBe(true)
+  expect(isForwarded({ host: ['x'] })).toBe(false)
+})

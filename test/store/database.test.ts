@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
@@ -35,6 +35,13 @@ function filled(): string {
 }
 
 describe('a data folder', () => {
+  test('has a database that only its owner reads, and the files beside it too', () => {
+    const store = writes()
+    for (const end of ['', '-wal', '-shm'])
+      expect([end, statSync(databasePath(store.dir) + end).mode & 0o777]).toEqual([end, 0o600])
+    store.close()
+  })
+
   test('that is not there is made, with an empty database of the newest schema', () => {
     const dir = join(scratch(), 'deep', 'down')
     const db = openWriter(dir)

@@ -94,6 +94,7 @@ describe('an upstream that attacks', () => {
     expect(refuseCostly(Buffer.from(`[${'{},'.repeat(6_000_000)}{}]`))).toContain(
       'objects and lists',
     )
+    expect(refuseCostly(Buffer.from(`[${'0,'.repeat(10_000_001)}0]`))).toContain('values')
     expect(refuseCostly(Buffer.from(`["${'[{'.repeat(1_000_000)}"]`))).toBeNull()
     bench.sandbox.faults.set('/external/globals/sys_matrix', {
       kind: 'body',
