@@ -118,10 +118,10 @@ function keyOf({ facet, field }: Order): string | null {
   if (facet !== null) return column(facet)
   if (field === null) return null
   if (!/^\w+$/.test(field)) throw new Error(`not a field: ${field}`)
-  const value = `json_extract(CAST(body AS TEXT), '$.${field}')`
+  const json = `(CAST(body AS TEXT), '$.${field}')`
   // Numbers as the cursor can say them: JavaScript's, which a larger integer would not survive.
-  return `CASE ${soundType(`'$.${field}'`)} WHEN 'integer' THEN CAST(${value} AS REAL)
-    ELSE iif(json_valid(CAST(body AS TEXT)), ${value}, NULL) END`
+  const number = `CAST(json_extract${json} AS REAL)`
+  return `iif(json_valid(CAST(body AS TEXT)), iif(json_type${json} = 'integer', ${number}, json_extract${json}), NULL)`
 }
 
 /** The type of a field; NULL for an item that SQLite does not read, being nested deeper than it goes (1000). */
