@@ -28,7 +28,7 @@ function createProgram(): Command {
       await finish(serveCommand(global(command)))
     },
   )
-  add('sync [source...]', 'sync now: feeds, osv, catalog, identity, or all')
+  add('sync [source...]', 'sync now: feeds, osv, catalog, identity, or what is set up')
     .option('--full', 'trust nothing that is known: fetch and compare everything')
     .option('--reconcile', 'find changes that the index does not announce (osv)')
     .option('--dry-run', 'say what would change, store nothing')
@@ -89,6 +89,12 @@ function addUpkeep(add: Add, json: Flag): void {
       await finish(healthCommand(global(command)))
     })
 }
+
+// Whoever reads our output may have seen enough (`| head`): that ends the command, and is no fault.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error
+  process.exit()
+})
 
 try {
   await createProgram().parseAsync()

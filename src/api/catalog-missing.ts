@@ -64,10 +64,10 @@ export function createMissing(config: Config, moment: Moment): Missing {
     const list = reads.readCatalogList('/v1/packages')
     if (list === null) throw notReady(path)
     const { ecosystem = '', name = '' } = params
-    const exact = reads.findHolding(list.id, Object.values(params))
+    const exact = reads.findByFields(list.id, params)
     if (exact !== null) return leftOrComing(`packages/${exact}`, path)
     // The name is there, that version or architecture of it is not.
-    const other = reads.findHolding(list.id, [ecosystem, name])
+    const other = reads.findByFields(list.id, { ecosystem, name })
     return other === null || reads.hasAnswers(`packages/${other}`) ? unknown() : outOfScope()
   }
 
@@ -90,7 +90,7 @@ function unknown(): Problem {
 function outOfScope(): Problem {
   return leftOut(
     'the service has this, but it is not in this mirror’s scope',
-    'catalog.scope or catalog.include',
+    'catalog.scope, catalog.include or catalog.exclude',
   )
 }
 

@@ -65,7 +65,8 @@ export function describe(report: RunReport): string {
   const number = id === 0 ? 'dry run' : `run ${id}`
   const cost = `${Number(facts['requests'] ?? 0)} requests, ${Number(facts['bytes'] ?? 0)} bytes`
   const line = `${source}: ${state} (${number}, ${cost}): ${visible(message ?? code ?? '')}`
-  if (state !== 'quarantined') return line
+  if (state === 'partial' && id > 0) return `${line}\n  see why: patchmirror runs ${id}`
+  if (state !== 'quarantined' || id === 0) return line
   const run = Number(facts['quarantine'] ?? id)
   const next = `${line}\n  see it: patchmirror runs ${run}\n  let it in: patchmirror approve ${run}`
   const rejected = message?.includes('rejected before') === true

@@ -12,7 +12,9 @@ export interface CatalogDamage {
 
 /** Makes the next crawl fetch damaged things again. Call inside a transaction of the caller's. */
 export function createCatalogRepair(db: Db) {
-  const doubtAnswer = db.prepare("UPDATE catalog_answer SET owner_sha = x'' WHERE path = ?")
+  const doubtAnswer = db.prepare(
+    "UPDATE catalog_answer SET owner_sha = x'', etag = NULL, sha256 = x'' WHERE path = ?",
+  )
   const doubtNaming = db.prepare(
     `UPDATE catalog_answer SET owner_sha = x'' WHERE path IN (
        SELECT a.path FROM catalog_answer a, json_each(a.links) AS link
@@ -29,7 +31,7 @@ export function createCatalogRepair(db: Db) {
     'DELETE FROM catalog_page WHERE list IN (SELECT id FROM catalog_list WHERE path = ?)',
   )
   return {
-    /** Damaged answers and lists stay until they are replaced; a damaged document must go, for its digest is its name. */
+    /** Without a validator or a digest nothing confirms them. Damaged answers and lists stay until they are replaced; a damaged document must go, for its digest is its name. */
     doubtCatalog({ answers, lists, documents }: CatalogDamage): void {
       for (const path of answers) doubtAnswer.run(path)
       for (const path of lists) dropPages.run(path)

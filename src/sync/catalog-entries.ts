@@ -4,6 +4,9 @@ import type { Facet, Resource } from '../resources.ts'
 import type { StagedEntry } from '../store/catalog-staging.ts'
 import { withoutSecrets } from './catalog-secrets.ts'
 
+/** A thousand items make a page, and a page is in memory. */
+const MAX_ITEM_BYTES = 1_000_000
+
 /** An item as it is kept: upstream's bytes of it, without secrets. Throws `upstream_shape` when it is no object. */
 export function entryOf(
   resource: Resource,
@@ -11,6 +14,10 @@ export function entryOf(
   item: Buffer,
   path: string,
 ): StagedEntry {
+  if (item.length > MAX_ITEM_BYTES) {
+    const message = `${path}: an item has ${item.length} bytes, more than ${MAX_ITEM_BYTES}`
+    throw new MirrorError('upstream_too_large', message)
+  }
   const body = resource.secrets ? withoutSecrets(item, path) : item
   const value = parseItem(body, path)
   const sha = createHash('sha256').update(body).digest().subarray(0, 16)

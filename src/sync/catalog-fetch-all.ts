@@ -5,7 +5,7 @@ import { isTransient } from '../upstream/retries.ts'
 import type { CatalogContext } from './catalog-context.ts'
 import type { Crawl } from './catalog-crawl.ts'
 import { fetchAnswer } from './catalog-fetch.ts'
-import { type Task, isAlone, mustExist, unaddressable } from './catalog-tasks.ts'
+import { type Task, isAlone, mustExist, noneStamp, unaddressable } from './catalog-tasks.ts'
 import { isFatal } from './catalog-walk.ts'
 import { runPool } from './pool.ts'
 
@@ -46,11 +46,14 @@ export async function fetchAll(
 
 type Known = Pick<HeldAnswer, 'ownerSha' | 'status'> | undefined
 
-/** Whether an answer is to be fetched: its owner changed, nothing tells whether it did, or it should be there and is not. */
-function isDue({ full }: CatalogContext, task: Task, inHand: Known, held: Known): boolean {
+/** Whether an answer is to be fetched: its owner changed, nothing tells whether it did, or there was none a day ago. */
+function isDue({ full, now }: CatalogContext, task: Task, inHand: Known, held: Known): boolean {
   const known = inHand ?? (full ? undefined : held)
   if (known === undefined || isAlone(task)) return true
-  return !known.ownerSha.equals(task.ownerSha) || (known.status === 404 && mustExist(task))
+  // A loss that a guard refused may be over by now.
+  if (inHand?.status === 404 && held?.status === 200) return true
+  if (known.status !== 404) return !known.ownerSha.equals(task.ownerSha)
+  return mustExist(task) || !known.ownerSha.equals(noneStamp(task.ownerSha, now()))
 }
 
 async function fetchOne(
@@ -74,7 +77,9 @@ async function fetchOne(
       crawl.lacking.set(task.canonical, 'upstream lists it but answers 404')
       if (held !== null) return
     }
-    await store.gathered(() => store.keepFetched(answer))
+    const ownerSha =
+      answer.status === 404 ? noneStamp(task.ownerSha, context.now()) : answer.ownerSha
+    await store.gathered(() => store.keepFetched({ ...answer, ownerSha }))
     crawl.fetched++
   } catch (error) {
     context.session.signal.throwIfAborted()

@@ -43,11 +43,49 @@ export async function guardCatalog(
     reasons.push(reason)
     refused['owners'] = owners.gone
   }
+  const judge = (key: string, noun: string, total: number, gone: readonly string[]): void => {
+    const why = refuseRemoval(total, gone.length, limits, noun)
+    if (why === null || gone.length <= config.catalog.guardItems) return
+    reasons.push(why)
+    refused[key] = gone
+  }
+  const artifacts = lostArtifacts(context, crawl, held)
+  judge('artifacts', 'artifacts, which upstream answers 404 for', artifacts.held, artifacts.gone)
+  const lists = lostLists(context, crawl)
+  judge('lists', 'lists', lists.held, lists.gone)
   if (reasons.length === 0) return null
   const body = Buffer.from(JSON.stringify(refused))
   const sha256 = createHash('sha256').update(body).digest()
   if (approved?.sha256.equals(sha256) === true) return null
   return refuse(context, source, reasons.join('; '), body, sha256)
+}
+
+/** Artifacts that are held and that upstream has none of any more, by what is in hand. */
+function lostArtifacts(
+  { store }: CatalogContext,
+  { wanted }: Crawl,
+  held: ReadonlyMap<string, HeldAnswer>,
+): { held: number; gone: string[] } {
+  const inHand = store.listFetched()
+  const gone: string[] = []
+  let count = 0
+  for (const { path, status } of held.values()) {
+    const document = wanted.get(path)?.document ?? null
+    if (status !== 200 || document === null) continue
+    count++
+    if (inHand.get(path)?.status === 404) gone.push(path)
+  }
+  return { held: count, gone: gone.sort() }
+}
+
+/** Lists that are held and that nothing wants any more. */
+function lostLists(
+  { store, source }: CatalogContext,
+  { wantedLists }: Crawl,
+): { held: number; gone: string[] } {
+  const own = store.listCatalogLists().filter(({ resource }) => ownsResource(source, resource))
+  const gone = own.map(({ path }) => path).filter((path) => !wantedLists.has(path))
+  return { held: own.length, gone }
 }
 
 /** Where a source's refused runs are kept. */
@@ -94,6 +132,7 @@ async function refuse(
   }
   const run = known?.runId ?? runId
   facts['quarantine'] = run
+  if (dryRun) return { outcome: 'quarantined', asOf: null, message: `dry run: ${reason}` }
   const standing =
     known?.decision === 'rejected' ? `rejected before (run ${run})` : `approve or reject run ${run}`
   return { outcome: 'quarantined', asOf: null, message: `${reason}; ${standing}` }

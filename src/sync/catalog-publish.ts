@@ -26,7 +26,7 @@ export async function publishCatalog(
   const whole = crawl.lacking.size === 0
   const before = store.readSnapshot(context.source)
   const asOf = confirmedAt(context, crawl)
-  if (dryRun) return ended(context, crawl, asOf, moved)
+  if (dryRun) return foreseen(context, crawl, asOf, lists.length)
   const unpublished = [...store.listFetched().keys()].filter((path) =>
     crawl.wanted.has(path),
   ).length
@@ -117,6 +117,18 @@ function writeSnapshot(
     records,
     whole,
   })
+}
+
+/** What a run that stores nothing has to tell. */
+function foreseen(
+  context: CatalogContext,
+  crawl: Crawl,
+  asOf: number | null,
+  lists: number,
+): SyncResult {
+  const { due = 0, removed } = context.facts
+  const told = `dry run: ${lists} lists changed, ${String(due)} answers to fetch, ${String(removed)} to remove; nothing was stored`
+  return { ...ended(context, crawl, asOf, 0), message: told }
 }
 
 function ended(

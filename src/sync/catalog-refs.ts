@@ -49,10 +49,13 @@ function kindOf(name: string): RefKind | null {
   return null
 }
 
-/** The ids of artifact sets that an item names. */
+/** More artifact sets than any item names in earnest. */
+const MAX_MENTIONS = 1000
+
+/** The ids of artifact sets that an item names, the first thousand of them. */
 export function mentionsOf(item: unknown): string[] {
   const named = refsOf(item).filter(
     ({ kind, field }) => kind === 'avr' && /(^|_)(id|ids|avrs?)$/i.test(field),
   )
-  return [...new Set(named.map(({ value }) => value))]
+  return [...new Set(named.map(({ value }) => value))].slice(0, MAX_MENTIONS)
 }

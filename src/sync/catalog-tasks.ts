@@ -39,6 +39,14 @@ export function tasksOfItem(resource: Resource, id: string, ownerSha: Buffer): T
   )
 }
 
+/**
+ * The stamp under which "there is none" is held: a document may come later than the item it belongs to, so the answer
+ * holds for the day.
+ */
+export function noneStamp(ownerSha: Buffer, now: number): Buffer {
+  return digestOf(['none', String(Math.floor(now / 86_400_000)), ownerSha.toString('hex')])
+}
+
 /** The task of a document that stands alone (`/v1/me`): asked for at every run, with its validator. */
 export function taskAlone(resource: Resource, path: string): Task {
   return taskOf(resource, path, `${resource.name}/`, NEVER_KNOWN, null)

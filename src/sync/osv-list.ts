@@ -57,6 +57,8 @@ export async function quarantine(
   }
   const run = known?.runId ?? runId
   context.facts['quarantine'] = run
+  if (dryRun && known === null)
+    return { outcome: 'quarantined', asOf: null, message: `dry run: ${reason}` }
   const standing =
     known?.decision === 'rejected' ? `rejected before (run ${run})` : `approve or reject run ${run}`
   return { outcome: 'quarantined', asOf: null, message: `${reason}; ${standing}` }

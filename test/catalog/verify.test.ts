@@ -74,6 +74,18 @@ describe('verification of the catalog', () => {
     }
   })
 
+  test('mends an answer that upstream would confirm unseen', async () => {
+    const made = await mirrored()
+    tamper(made, `UPDATE catalog_answer SET body = zeroblob(40) WHERE etag IS NOT NULL`)
+    const { catalog } = await verify(made)
+    expect(catalog.answers).toContain('/v1/me')
+    made.store.doubtCatalog(catalog)
+    expect(await made.run('catalog', { kind: 'repair' })).toMatchObject({ state: 'complete' })
+    expect(isSoundVerdict(await verify(made))).toBe(true)
+    const { mirror, upstream } = await compare(made, '/v1/me')
+    expect(mirror).toEqual(upstream)
+  })
+
   test('finds an answer that is gone', async () => {
     const made = await mirrored()
     tamper(made, `DELETE FROM catalog_answer WHERE ${ONE('catalog_answer')}`)
