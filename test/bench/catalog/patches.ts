@@ -119,7 +119,7 @@ function statementOf(list: number, query: URLSearchParams): EntryQuery {
   const facets = RESOURCES.find(({ name }) => name === 'patches')?.list?.facets ?? []
   const order = readOrder(query, facets)
   const after = query.get('after')
-  const place = after === null ? null : readCursor(after, order.text)
+  const place = after === null ? null : readCursor(after, `/v1/patches ${order.text}`)
   return { list, where: readWhere(query, facets), order, after: place, limit: LIMIT }
 }
 
