@@ -41,12 +41,12 @@ export function openWrites(dataDir: string) {
       }),
     /**
      * The same for the many small writes of the one crawl that is running, which may be lost with the process: what comes
-     * within a turn of the event loop shares a transaction. Everything else commits it first.
+     * within some milliseconds shares a transaction. Everything else commits it first.
      */
     gathered: <T>(work: () => T): Promise<T> =>
-      queue(() => {
-        batch.begin()
-        return Promise.resolve(work())
+      queue(async () => {
+        await batch.begin()
+        return work()
       }),
     /** Commits when `work` resolves with `commit: true`; rolls back when it says false or throws. */
     transaction: <T extends { commit: boolean }>(work: () => Promise<T>): Promise<T> =>
@@ -75,18 +75,23 @@ export function openWrites(dataDir: string) {
 
 export type Writes = ReturnType<typeof openWrites>
 
+/** How long gathered writes share a transaction: of what a killed crawl loses, and of what another process waits. */
+const BATCH_MS = 15
+
 /**
- * A transaction that lasts a turn of the event loop: a crawl that is busy shares it between answers, and one that is
- * killed loses no more than what was on its way. A commit that fails, as when the disk is full, is told to whoever writes
- * next.
+ * A transaction that lasts some milliseconds: a crawl that is busy shares it between answers, and one that is killed
+ * loses no more than what was on its way. Between two of them lies a turn of the event loop in which the database is
+ * free, so that another process that waits to write gets its chance. A commit that fails, as when the disk is full, is
+ * told to whoever writes next.
  */
 function createBatch(db: Db) {
-  let turn: NodeJS.Immediate | null = null
+  let timer: NodeJS.Timeout | null = null
+  let rest: Promise<void> | null = null
   let failed: { error: unknown } | null = null
   const commit = (): void => {
-    if (turn === null) return
-    clearImmediate(turn)
-    turn = null
+    if (timer === null) return
+    clearTimeout(timer)
+    timer = null
     if (!db.inTransaction) return // a full disk may have rolled back already
     try {
       db.exec('COMMIT')
@@ -95,6 +100,15 @@ function createBatch(db: Db) {
       rollBack(db)
     }
   }
+  const commitAndRest = (): void => {
+    commit()
+    rest = new Promise((resolve) =>
+      setImmediate(() => {
+        rest = null
+        resolve()
+      }),
+    )
+  }
   const tell = (): void => {
     const found = failed
     failed = null
@@ -102,12 +116,13 @@ function createBatch(db: Db) {
   }
   return {
     commit,
-    begin(): void {
+    async begin(): Promise<void> {
+      await rest
       tell()
-      if (turn !== null && db.inTransaction) return
+      if (timer !== null && db.inTransaction) return
       commit()
       db.exec('BEGIN IMMEDIATE')
-      turn = setImmediate(commit)
+      timer = setTimeout(commitAndRest, BATCH_MS)
     },
     end(): void {
       commit()

@@ -46,7 +46,7 @@ function main(port: NonNullable<typeof parentPort>): void {
     upstream,
     now: Date.now,
     signal: stop.signal,
-    onProgress: (progress) => send({ type: 'progress', progress }),
+    onProgress: paced((progress) => send({ type: 'progress', progress })),
   })
   const running = new Set<Promise<void>>()
 
@@ -78,6 +78,22 @@ function main(port: NonNullable<typeof parentPort>): void {
     }
   })
   void mend(store, config.data.dir).then(send)
+}
+
+/** A message to the other thread costs more than an item of many a list: so many milliseconds lie between two of a phase. */
+const PROGRESS_MS = 50
+
+/** Passes on the first and the last progress of each phase, and in between what comes when the last is some time ago. */
+function paced(tell: (progress: Progress) => void): (progress: Progress) => void {
+  const told = new Map<string, number>()
+  return (progress) => {
+    const phase = `${progress.source} ${progress.phase}`
+    const now = performance.now()
+    if (progress.done !== progress.total && now - (told.get(phase) ?? -PROGRESS_MS) < PROGRESS_MS)
+      return
+    told.set(phase, now)
+    tell(progress)
+  }
 }
 
 function open(dataDir: string, send: (message: FromWorker) => void): Writes | null {
