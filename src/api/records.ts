@@ -1,3 +1,4 @@
+import { crc32 } from 'node:zlib'
 import { MirrorError } from '../errors.ts'
 import { contentOf } from '../store/gzip.ts'
 import type { ServedRecord } from '../store/osv.ts'
@@ -15,8 +16,10 @@ export function readRecordAnswer(reads: Reads, id: string, coding: Coding): Answ
   if (record === null) return null
   const { tag, changed } = record
   const member = soundMember(record)
-  const content = contentOf(member, record.size) // for gzip too: its checksum tells damaged bytes from sound ones
-  const body = coding === 'gzip' ? member : content
+  // What goes out as it lies is checked too; a member of an earlier version has no checksum but the one of its content.
+  const checked = coding === 'gzip' && record.bodyCrc32 !== null
+  const content = checked ? null : contentOf(member, record.size)
+  const body = coding === 'gzip' || content === null ? member : content
   return createAnswer(coding, body, tag, changed)
 }
 
@@ -39,13 +42,14 @@ export function findRecord(moment: Moment, target: string, coding: Coding): Answ
 /** Visible ASCII without a query: what may be a key of the cache. The same target always means the same record. */
 const RECORD_TARGET = /^\/external\/osv\/[!-"$->@-~]+$/
 
-/** Checks what costs nothing: the frame of the member, and the size it says it holds. */
-function soundMember({ body, size }: ServedRecord): Buffer {
+/** Checks what costs little: the member's own checksum, its frame, and the size it says it holds. */
+function soundMember({ body, size, bodyCrc32 }: ServedRecord): Buffer {
   const sound =
     body !== null &&
     body.length > 18 &&
     body.readUInt16BE(0) === 0x1f8b &&
-    body.readUInt32LE(body.length - 4) === size >>> 0
+    body.readUInt32LE(body.length - 4) === size >>> 0 &&
+    (bodyCrc32 === null || crc32(body) === bodyCrc32)
   if (sound) return body
   throw new Error('the stored bytes of this record are damaged: "patchmirror verify --repair"')
 }

@@ -1,3 +1,4 @@
+import { crc32 as crc32Of } from 'node:zlib'
 import type { Db } from './database.ts'
 import { createPartWriter } from './parts.ts'
 import { type ArchiveInfo, type RecordToStore, createOsvReader } from './osv.ts'
@@ -13,7 +14,7 @@ export function createOsvWriter(db: Db) {
     insertRecord(record: RecordToStore, changed: number): void {
       const rowid = sql.body.run(record.body).lastInsertRowid
       const { id, modified, crc32, size, sha256, asOf } = record
-      sql.insert.run(id, rowid, modified, crc32, size, sha256, changed, asOf)
+      sql.insert.run(id, rowid, modified, crc32, size, sha256, changed, asOf, crc32Of(record.body))
     },
     /** Replaces a held record's bytes; its Last-Modified moves forward by at least a second. */
     updateRecord(record: RecordToStore, changed: number): void {
@@ -25,7 +26,8 @@ export function createOsvWriter(db: Db) {
       const { changes } = sql.updateBody.run(record.body, held[0])
       // Its bytes were lost: they get a row of their own, the old number may be another record's by now.
       const rowid = changes > 0 ? held[0] : sql.body.run(record.body).lastInsertRowid
-      sql.update.run(rowid, modified, crc32, size, sha256, forward, asOf, id)
+      const member = crc32Of(record.body)
+      sql.update.run(rowid, modified, crc32, size, sha256, forward, asOf, member, id)
     },
     /** The bytes stay, the index's stamp is new. */
     markRecord: (id: string, modified: string): void => {
@@ -57,16 +59,16 @@ function prepareWrites(db: Db) {
   return {
     body: db.prepare('INSERT INTO osv_body (bytes) VALUES (?)'),
     insert: db.prepare(
-      `INSERT INTO osv_record (id, body, modified, crc32, size, sha256, changed, as_of)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+      `INSERT INTO osv_record (id, body, modified, crc32, size, sha256, changed, as_of, body_crc32)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     ),
     bodyOf: db
       .prepare<[string], [number, number]>('SELECT body, changed FROM osv_record WHERE id = ?')
       .raw(),
     updateBody: db.prepare('UPDATE osv_body SET bytes = ? WHERE rowid = ?'),
     update: db.prepare(
-      `UPDATE osv_record SET body = ?, modified = ?, crc32 = ?, size = ?, sha256 = ?, changed = ?, as_of = ?
-       WHERE id = ?`,
+      `UPDATE osv_record SET body = ?, modified = ?, crc32 = ?, size = ?, sha256 = ?, changed = ?,
+         as_of = ?, body_crc32 = ? WHERE id = ?`,
     ),
     mark: db.prepare('UPDATE osv_record SET modified = ? WHERE id = ?'),
     removeBody: db.prepare(

@@ -22,6 +22,8 @@ export interface ServedRecord {
   tag: string
   /** Last-Modified, unix seconds. */
   changed: number
+  /** CRC-32 of `body` as it was stored; null: stored by an earlier version, which took none. */
+  bodyCrc32: number | null
 }
 
 /** What a diff or a comparison needs of a record, without its bytes. */
@@ -82,13 +84,13 @@ export function createOsvReader(db: Db) {
   // A scalar subquery, not a join: measured three times as fast for a point read of a kilobyte blob.
   const served = db.prepare<[string], ServedRecord>(
     `SELECT (SELECT bytes FROM osv_body WHERE rowid = r.body) AS body, r.size,
-       lower(hex(substr(r.sha256, 1, 16))) AS tag, r.changed FROM osv_record r WHERE r.id = ?`,
+       lower(hex(substr(r.sha256, 1, 16))) AS tag, r.changed, r.body_crc32 AS bodyCrc32 FROM osv_record r WHERE r.id = ?`,
   )
   const entry = db.prepare<[string], RecordEntry>(`SELECT ${ENTRY} FROM osv_record WHERE id = ?`)
   const contents = prepareContents(db)
   const sums = db
-    .prepare<[], [string, number, number, Buffer, Buffer | null, string]>(
-      `SELECT r.id, r.crc32, r.size, r.sha256, b.bytes, r.modified
+    .prepare<[], [string, number, number, Buffer, Buffer | null, string, number | null]>(
+      `SELECT r.id, r.crc32, r.size, r.sha256, b.bytes, r.modified, r.body_crc32
        FROM osv_record r LEFT JOIN osv_body b ON b.rowid = r.body`,
     )
     .raw()
@@ -118,7 +120,7 @@ export function createOsvReader(db: Db) {
      */
     eachContent: (from = '', before: string | null = null) =>
       before === null ? contents.all.iterate(from) : contents.range.iterate(from, before),
-    /** `[id, crc32, size, sha256, body, modified]` of every record, for verification; body null when it is lost. */
+    /** `[id, crc32, size, sha256, body, modified, bodyCrc32]` of every record, for verification; body null when lost. */
     eachSum: () => sums.iterate(),
     countRecords: (): number => count.get() ?? 0,
     /** Records whose bytes are there: differs from `countRecords` only in a database altered from outside. */

@@ -212,4 +212,8 @@ export const MIGRATIONS: readonly string[] = [
     dirty INTEGER NOT NULL        -- 1: a record of it was written since, so the part must be made anew
   ) STRICT, WITHOUT ROWID;
   `,
+  `
+  -- CRC-32 of the stored gzip member itself, so that it can be checked without inflating it; null: written before.
+  ALTER TABLE osv_record ADD COLUMN body_crc32 INTEGER;
+  `,
 ]

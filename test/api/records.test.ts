@@ -156,14 +156,29 @@ test('damaged bytes are a 500 with a fixed text in every coding, never a 404, an
   }
 })
 
+/** The member's frame and trailer stay, its stream is another. */
+const OTHER_STREAM =
+  'UPDATE osv_body SET bytes = CAST(substr(bytes, 1, 20) || zeroblob(length(bytes) - 28) || substr(bytes, -8) AS BLOB)'
+
 test('bytes that no longer inflate to the record are a 500', async () => {
   const { get } = await serve((store) => {
     store.publishOsv({ [ID]: TEXT.repeat(50) })
-    store.damage(
-      'UPDATE osv_body SET bytes = CAST(substr(bytes, 1, 20) || zeroblob(length(bytes) - 28) || substr(bytes, -8) AS BLOB)',
-    )
+    store.damage(OTHER_STREAM)
   })
-  expect((await get(PATH)).status).toBe(500)
+  for (const coding of ['gzip', 'identity'])
+    expect((await get(PATH, { 'Accept-Encoding': coding })).status).toBe(500)
+})
+
+test('a record of an earlier version, without a checksum of its member, is served and checked all the same', async () => {
+  for (const damaged of [false, true]) {
+    const { get } = await serve((store) => {
+      store.publishOsv({ [ID]: TEXT.repeat(50) })
+      store.damage('UPDATE osv_record SET body_crc32 = NULL')
+      if (damaged) store.damage(OTHER_STREAM)
+    })
+    for (const coding of ['gzip', 'identity'])
+      expect((await get(PATH, { 'Accept-Encoding': coding })).status).toBe(damaged ? 500 : 200)
+  }
 })
 
 test('a database that cannot be read is a fault, not a 404', async () => {

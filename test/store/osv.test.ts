@@ -1,3 +1,4 @@
+import { crc32 as crc32Of } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { contentOf } from '../../src/store/gzip.ts'
 import { NOW, record, writes } from './stores.ts'
@@ -16,6 +17,7 @@ describe('a record', () => {
       size,
       changed: SECONDS,
       tag: sha256.toString('hex').slice(0, 32),
+      bodyCrc32: crc32Of(body),
     })
     const { modified, crc32, asOf } = stored
     expect(store.readEntry(stored.id)).toEqual({ id: stored.id, modified, crc32, size, asOf })

@@ -49,7 +49,7 @@ const SEEN_BY_A_RUN: Damage[] = [
     'a record is added',
     ({ dir }) => {
       tamper(dir, 'INSERT INTO osv_body SELECT 99999, bytes FROM osv_body LIMIT 1')
-      const columns = 'modified, crc32, size, sha256, changed, as_of'
+      const columns = 'modified, crc32, size, sha256, changed, as_of, body_crc32'
       tamper(
         dir,
         `INSERT INTO osv_record SELECT 'ROOT-X-1', 99999, ${columns} FROM osv_record LIMIT 1`,
@@ -80,6 +80,10 @@ const SEEN_BY_VERIFY: Damage[] = [
   ['bytes are empty', (m) => del(m, `UPDATE osv_body SET bytes = x'' WHERE rowid = ${BODY_OF}`)],
   ['a checksum is wrong', (m) => del(m, 'UPDATE osv_record SET crc32 = crc32 + 1 WHERE id = ?')],
   ['a size is wrong', (m) => del(m, 'UPDATE osv_record SET size = size + 1 WHERE id = ?')],
+  [
+    'a checksum of the stored bytes is wrong',
+    (m) => del(m, 'UPDATE osv_record SET body_crc32 = body_crc32 + 1 WHERE id = ?'),
+  ],
   ['a digest is wrong', (m) => del(m, 'UPDATE osv_record SET sha256 = zeroblob(32) WHERE id = ?')],
   ['a date is wrong', (m) => del(m, "UPDATE osv_record SET modified = '2001' WHERE id = ?")],
   [
