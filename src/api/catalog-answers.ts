@@ -37,8 +37,8 @@ export function createAnswers({ tools, missing }: CatalogParts) {
       if (link?.at.length === 0) return sendDocument(moment, call, link.digest)
       if (answer.links.length > 0) return sendLinked(call, answer, links)
       const coding = chooseCoding(call.wishes.acceptEncoding)
-      const body = answer.body ?? Buffer.alloc(0)
-      const bytes = coding === 'gzip' ? body : contentOf(body, answer.size)
+      const content = contentOfAnswer(answer) // for gzip too: its checksum tells damaged bytes from sound ones
+      const bytes = coding === 'gzip' && answer.body !== null ? answer.body : content
       const tag = answer.sha256.toString('hex', 0, 16)
       sendAnswer(call, createAnswer(coding, bytes, tag, answer.changed), origin, heads)
     },
@@ -53,7 +53,7 @@ export function createAnswers({ tools, missing }: CatalogParts) {
     const { request, response, wishes } = call
     const expiresAt = expiry()
     const base = call.baseUrl()
-    const text = contentOf(answer.body ?? Buffer.alloc(0), answer.size)
+    const text = contentOfAnswer(answer)
     const content = withLinks(
       text,
       answer.links,
@@ -73,6 +73,16 @@ export function createAnswers({ tools, missing }: CatalogParts) {
     })
     if (request.method === 'HEAD') response.end()
     else response.end(body)
+  }
+}
+
+/** Throws for stored bytes that are not sound, with what to do about it, for the log. */
+function contentOfAnswer({ body, size, path }: CatalogAnswer): Buffer {
+  try {
+    return contentOf(body ?? Buffer.alloc(0), size)
+  } catch (error) {
+    const advice = 'are damaged: run "patchmirror verify --repair"'
+    throw new Error(`the stored bytes of ${path} ${advice}`, { cause: error })
   }
 }
 

@@ -30,7 +30,6 @@ EXAMPLES
   patchmirror sync osv --reconcile
   patchmirror status
   patchmirror runs 42 && patchmirror approve 42
-  patchmirror keys create --name ci --out ci.key
   patchmirror api-keys create mirror --role readonly --out /run/secrets/patchmirror-api-key
   patchmirror keys create --name ci --out ci.key
 `

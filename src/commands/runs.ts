@@ -1,7 +1,7 @@
 import { MirrorError } from '../errors.ts'
 import { openReader } from '../store/database.ts'
 import { type Reads, createReads } from '../store/pinned.ts'
-import type { Run } from '../store/runs.ts'
+import type { Run, RunFacts } from '../store/runs.ts'
 import { type GlobalOptions, print, settings } from './setup.ts'
 import { duration, moment, table } from './table.ts'
 
@@ -56,11 +56,13 @@ function printRun(reads: Reads, id: number, json: boolean): void {
     throw new MirrorError('usage', `there is no run ${id}; "patchmirror runs" lists them`)
   if (json) return print(JSON.stringify(run, null, 2))
   const { facts, ...rest } = run
-  const lines = Object.entries({ ...rest, ...facts }).map(([key, value]) => [
-    key,
-    textOf(key, value),
-  ])
+  const told = Object.entries({ ...rest, ...facts })
+  const lines = told.flatMap(([key, value]) =>
+    Array.isArray(value) ? [] : [[key, textOf(key, value)]],
+  )
   print(table(['run', String(id)], lines.slice(1)))
+  for (const [key, value] of told)
+    if (Array.isArray(value) && value.length > 0) print(listOf(key, value, facts))
   const quarantine = reads.readQuarantine(id)
   if (quarantine === null) return
   const decision =
@@ -70,5 +72,18 @@ function printRun(reads: Reads, id: number, json: boolean): void {
 
 function textOf(key: string, value: number | string | boolean | readonly string[] | null): string {
   if (typeof value === 'number' && (key.endsWith('At') || key === 'asOf')) return moment(value)
-  return Array.isArray(value) ? value.join(', ') : String(value ?? '-')
+  return String(value ?? '-')
+}
+
+/** Which fact counts all of what another one shows the first of. */
+const COUNTS: Readonly<Partial<Record<string, string>>> = {
+  lackingIds: 'lacking',
+  removedIds: 'removed',
+  contradictions: 'contradicted',
+}
+
+function listOf(key: string, shown: readonly string[], facts: RunFacts): string {
+  const all = Number(facts[COUNTS[key] ?? ''] ?? shown.length)
+  const more = all > shown.length ? [`  … and ${all - shown.length} more`] : []
+  return ['', key, ...shown.map((line) => `  ${line}`), ...more].join('\n')
 }

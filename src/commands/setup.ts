@@ -63,17 +63,18 @@ export function sourcesOf(names: readonly string[], config: Config): SourceName[
   const named = SOURCES.filter((source) => names.includes(source))
   const off = named.find((source) => !active.includes(source))
   if (off === undefined) return named
-  throw new MirrorError('config', `the source ${off} is switched off: ${SWITCHES[off] ?? ''}`)
+  const why = off === 'catalog' || off === 'identity' ? `: ${SWITCHES[off]}` : ''
+  throw new MirrorError('config', `the source ${off} is switched off${why}`)
 }
 
 /** What switches on a source that is not always there. */
-const SWITCHES: Partial<Record<SourceName, string>> = {
+export const SWITCHES = {
   catalog:
     'it needs a credential for the service; set upstream.apiKey (PATCHMIRROR_UPSTREAM_API_KEY_FILE), upstream.token, ' +
     'or upstream.clientId with clientSecret and authUrl',
   identity:
     'it mirrors personal data; set identity.mirrorUsers: true, identity.apiUrl and a credential for it (identity.apiKey)',
-}
+} as const satisfies Partial<Record<SourceName, string>>
 
 /**
  * Calls `work` with a runner of this process, stopped by SIGINT and SIGTERM: a run in flight then ends with nothing

@@ -3,13 +3,15 @@ import { join } from 'node:path'
 import type { LoadedConfig } from '../config/load.ts'
 import { MirrorError } from '../errors.ts'
 import { databasePath, derivedDir, openReader } from '../store/database.ts'
+import type { KeyBackup } from '../store/keys.ts'
 import { acquireLock } from '../store/lock.ts'
+import { createReads } from '../store/pinned.ts'
 import type { RunReport, RunRequest } from '../sync/runner.ts'
 import { NO_CATALOG } from '../sync/verify-catalog.ts'
 import { type Verdict, damagedSources, isSoundVerdict, verifyStore } from '../sync/verify.ts'
 import { activeSources } from '../sources.ts'
 import { createProgress } from './progress.ts'
-import { type GlobalOptions, print, settings, withRunner } from './setup.ts'
+import { type GlobalOptions, SWITCHES, print, settings, withRunner } from './setup.ts'
 import { describe, exitCodeOf } from './sync.ts'
 
 /** Options of `patchmirror verify`. */
@@ -91,6 +93,8 @@ async function mend(loaded: LoadedConfig, verdict: Verdict): Promise<number> {
     const sources = activeSources(loaded.config)
     for (const source of ['catalog', 'identity'] as const)
       if (sources.includes(source)) done.push(await runner.run({ ...common, source, full: false }))
+    if (!sources.includes('catalog'))
+      print(`what is damaged of the catalog was not fetched again: ${SWITCHES.catalog}`)
     return done
   })
   display.finish()
@@ -100,19 +104,36 @@ async function mend(loaded: LoadedConfig, verdict: Verdict): Promise<number> {
   return isSoundVerdict(after) ? 0 : Math.max(1, exitCodeOf(reports))
 }
 
+/** The keys that people hold, out of a database that is given up, if they can still be read. */
+function salvageKeys(dataDir: string): KeyBackup | null {
+  try {
+    const db = openReader(dataDir)
+    if (db === null) return null
+    try {
+      return createReads(db).readKeyBackup()
+    } finally {
+      db.close()
+    }
+  } catch {
+    return null // damaged there too: the caller says what that means
+  }
+}
+
 /** A database whose structure is damaged is moved aside, kept, and mirrored anew. */
 async function rebuild(loaded: LoadedConfig): Promise<number> {
   const { dir } = loaded.config.data
   const lock = acquireLock(dir, 'serve')
   try {
     const path = databasePath(dir)
+    const keys = salvageKeys(dir)
     const aside = `${path}.damaged-${new Date().toISOString().replace(/[:.]/g, '-')}`
     renameSync(path, aside)
     for (const suffix of ['-wal', '-shm']) rmSync(path + suffix, { force: true })
     rmSync(join(derivedDir(dir)), { recursive: true, force: true })
     print(`the damaged database is kept as ${aside}; mirroring anew`)
     const display = createProgress(false)
-    const reports = await withRunner(loaded, display.show, async (runner) => {
+    const reports = await withRunner(loaded, display.show, async (runner, store) => {
+      if (keys !== null) await store.exclusive(() => store.restoreKeys(keys))
       const common = { kind: 'repair', trigger: 'command' } as const
       const done = []
       for (const source of activeSources(loaded.config))
@@ -121,6 +142,11 @@ async function rebuild(loaded: LoadedConfig): Promise<number> {
     })
     display.finish()
     for (const report of reports) print(describe(report))
+    print(
+      keys === null
+        ? 'the local keys could not be read any more: make new ones with "patchmirror keys create"'
+        : `kept: ${keys.keys.length} local keys, and the secret that signs links`,
+    )
     return exitCodeOf(reports)
   } finally {
     lock.release()

@@ -26,6 +26,12 @@ export interface KeyHash {
   readonly hash: Buffer
 }
 
+/** All that local keys and signed links hang on, to carry it out of a database that is given up. Secret. */
+export interface KeyBackup {
+  readonly secret: Buffer
+  readonly keys: readonly (LocalKey & { readonly hash: Buffer })[]
+}
+
 /** What every key of ours begins with, so that scanners for lost secrets can know one. */
 const MARK = 'pmk_'
 const RANDOM_BYTES = 24
@@ -49,6 +55,10 @@ export function createKeyReader(db: Db) {
   const valid = db.prepare<[], KeyHash>(
     'SELECT id, name, hash FROM local_key WHERE revoked_at IS NULL ORDER BY id',
   )
+  const all = db.prepare<[], LocalKey & { hash: Buffer }>(
+    `SELECT id, name, prefix, hash, created_at AS createdAt, revoked_at AS revokedAt FROM local_key ORDER BY id`,
+  )
+  const secret = db.prepare<[], Buffer>('SELECT bytes FROM secret').pluck()
   const any = db.prepare<[], number>('SELECT EXISTS (SELECT 1 FROM local_key)').pluck()
   return {
     /** All keys ever made, revoked ones too, oldest first. */
@@ -56,6 +66,11 @@ export function createKeyReader(db: Db) {
     listKeyHashes: (): KeyHash[] => valid.all(),
     /** Whether a key was ever made, though all may be revoked by now. */
     hadKeys: (): boolean => any.get() === 1,
+    /** Null where the secret is lost: then no key can be told any more. */
+    readKeyBackup(): KeyBackup | null {
+      const bytes = secret.get()
+      return bytes === undefined ? null : { secret: bytes, keys: all.all() }
+    },
   }
 }
 
@@ -68,9 +83,18 @@ export function createKeyWriter(db: Db) {
   const revoke = db.prepare(
     'UPDATE local_key SET revoked_at = @now WHERE id = @id AND revoked_at IS NULL',
   )
+  const putSecret = db.prepare('UPDATE secret SET bytes = ?')
+  const putKey = db.prepare(
+    'INSERT INTO local_key VALUES (@id, @name, @prefix, @hash, @createdAt, @revokedAt)',
+  )
   return {
     ...createKeyReader(db),
     ...secret,
+    /** Puts keys and secret of a former database into this one, which must be new. */
+    restoreKeys: db.transaction((backup: KeyBackup) => {
+      putSecret.run(backup.secret)
+      for (const key of backup.keys) putKey.run(key)
+    }),
     /** Makes a key. `key` is told here and never again. */
     createKey(name: string, now: number): { readonly id: number; readonly key: string } {
       const key = MARK + randomBytes(RANDOM_BYTES).toString('base64url')

@@ -1,9 +1,11 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import Database from 'better-sqlite3'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type Sandbox, createSandbox } from '../../src/sandbox/server.ts'
+import { databasePath } from '../../src/store/database.ts'
 import type { RunReport } from '../../src/sync/runner.ts'
 import { VERSION } from '../../src/version.ts'
 import { type Finished, run } from '../support/command.ts'
@@ -119,6 +121,8 @@ describe('the command line', () => {
     const partial = await patchmirror('sync', 'osv')
     expect(partial.code).toBe(3)
     expect(partial.out).toContain('2 could not be had')
+    const row = (await patchmirror('runs', '4')).out
+    expect(row.slice(row.indexOf('\nlackingIds')).trim().split('\n')).toHaveLength(3)
     ghosts.clear()
     sandbox.faults.set('/external/osv/all.json', { kind: 'shrinkIndex', keep: 0.3 })
     const refused = await patchmirror('sync', 'osv')
@@ -198,4 +202,34 @@ describe('the command line', () => {
     expect(code).toBe(0)
     expect(out).toContain('80 records, the index, the feeds and the archive are sound')
   })
+
+  test('verify --repair mirrors a database anew whose structure is damaged, and keeps the local keys', async () => {
+    await patchmirror('sync')
+    const { out: key } = await patchmirror('keys', 'create', '--name', 'ci')
+    const before = (await patchmirror('keys', 'list', '--json')).out
+    expect(key).toContain('pmk_')
+    overwritePageOf('osv_body')
+    const repaired = await patchmirror('verify', '--repair')
+    expect(repaired.out).toContain('the damaged database is kept as ')
+    expect(repaired.out).toContain('kept: 1 local keys')
+    expect(repaired.code).toBe(0)
+    expect((await patchmirror('keys', 'list', '--json')).out).toBe(before)
+    overwritePageOf('local_key')
+    expect((await patchmirror('verify', '--repair')).out).toContain('make new ones')
+    expect((await patchmirror('verify')).code).toBe(0)
+  })
 })
+
+/** Overwrites the root page of a table in the database file. */
+function overwritePageOf(table: string): void {
+  const db = new Database(databasePath(join(dir, 'data')))
+  db.pragma('wal_checkpoint(TRUNCATE)')
+  const size = Number(db.pragma('page_size', { simple: true }))
+  const root = db.prepare('SELECT rootpage FROM sqlite_master WHERE name = ?').pluck().get(table)
+  db.close()
+  const bytes = readFileSync(databasePath(join(dir, 'data')))
+  writeFileSync(
+    databasePath(join(dir, 'data')),
+    bytes.fill(0xee, size * (Number(root) - 1), size * Number(root)),
+  )
+}

@@ -46,6 +46,18 @@ describe('a local key', () => {
     expect(store.hadKeys()).toBe(true)
   })
 
+  test('opens a new database too that its backup was put into', () => {
+    const [old, young] = [writes(), writes()]
+    const { key } = old.createKey('ci', NOW)
+    old.revokeKey(old.createKey('gone', NOW).id, NOW + 1)
+    const backup = old.readKeyBackup()
+    expect(backup).not.toBeNull()
+    if (backup !== null) young.restoreKeys(backup)
+    expect(young.listKeys()).toEqual(old.listKeys())
+    expect(young.listKeyHashes()).toMatchObject([{ hash: hashKey(key, young.readSecret('keys')) }])
+    expect(young.createKey('', NOW).id).toBe(3)
+  })
+
   test('of another process is announced by the count of commits', () => {
     const store = writes()
     const reader = reads(store.dir)
