@@ -6,7 +6,7 @@ import { type Attempts, createAttempts } from './attempts.ts'
 import { readCredential } from './credentials.ts'
 import { MAKE_KEY, missingKey, noKeyYet, tooManyFailures, wrongKey } from './denials.ts'
 import type { ServerLog } from './failure.ts'
-import { isForwarded, readForwarding } from './forwarded.ts'
+import { isForwarded, isHost, readForwarding } from './forwarded.ts'
 import { type FoundKey, createKeyring } from './keyring.ts'
 import type { Problem } from './problem.ts'
 
@@ -108,7 +108,10 @@ function whyStranger(request: IncomingMessage, ownHost: string): string | null {
   if (!isLoopback(socket.remoteAddress)) return 'the request comes from another machine'
   if (isForwarded(headersDistinct)) return 'the request came through a proxy'
   // A web page may have its own name resolve to 127.0.0.1 and read what lies there: the name gives it away.
-  const name = (request.headers.host ?? 'localhost').replace(/:\d+$/, '').toLowerCase()
+  const [asked = 'localhost', another] = headersDistinct['host'] ?? []
+  if (another !== undefined || !isHost(asked))
+    return 'the request does not say plainly which host it asks'
+  const name = asked.replace(/:\d+$/, '').toLowerCase()
   const local =
     /^(.+\.)?localhost$/.test(name) || isLoopback(name) || name === ownHost.toLowerCase()
   return local ? null : 'the request asks for another host than this machine'

@@ -195,11 +195,20 @@ describe('without any key', () => {
     [{ Via: '1.1 proxy' }, 'through a proxy'],
     [{ Host: 'rebound.example' }, 'another host'],
     [{ Host: '127.0.0.1.rebound.example' }, 'another host'],
+    [{ Host: 'rebound.example:80.localhost' }, 'which host it asks'],
+    [{ Host: 'user@localhost' }, 'which host it asks'],
   ])('a request with %j may be somebody else’s', async (headers, why) => {
     const { get } = await serveNothing()
     const reply = await get('/v1/me', headers)
     expect([reply.status, textOf(reply)]).toEqual([401, expect.stringContaining(why)])
     expect(textOf(reply)).toContain('patchmirror keys create')
+  })
+
+  test('a request that names two hosts may be somebody else’s', async () => {
+    const { raw } = await serveNothing()
+    const hosts = 'Host: localhost\r\nHost: rebound.example\r\n'
+    const reply = await raw(`GET /v1/me HTTP/1.1\r\n${hosts}Connection: close\r\n\r\n`)
+    expect(reply).toMatch(/^HTTP\/1\.1 401 [\s\S]*which host it asks/)
   })
 
   test.each([
