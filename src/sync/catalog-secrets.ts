@@ -2,9 +2,18 @@ import { MirrorError, messageOf } from '../errors.ts'
 import { cutMembers } from '../json/cut.ts'
 
 /** What a member is called that holds key material, whatever stands before it (`webhook_secret`). */
-const SECRET = /(^|_)(secrets?|tokens?|passwords?|passwd|passphrase|credentials?)$/
+const SECRET = named('secrets?|tokens?|passwords?|passwd|passphrase|credentials?')
 /** Keys and hashes are many things; these are secret ones. */
-const KEY = /^(key|hash)$|(^|_)(api|private|signing|secret|access|encryption|ssh)_?keys?(_?hash)?$/
+const KEY = named('(api|private|signing|secret|access|encryption|ssh)_?keys?')
+const BARE = /^(key|hash)$/
+/** What is key material whatever it is called. */
+const MATERIAL = /^"(-----BEGIN [A-Z ]*PRIVATE KEY|whsec_)/
+
+/** A name that ends like this, or in the form that the thing is written down in (`secret_value`, `privateKeyPem`). */
+function named(what: string): RegExp {
+  const form = '_?(value|text|plain|plaintext|raw|data|string|pem|der|base64|b64|hex|hash)'
+  return new RegExp(`(^|_)(${what})(${form})?$`)
+}
 
 const STRING = 0x22
 const LIST = 0x5b
@@ -29,6 +38,7 @@ function isSecret(name: string, value: Buffer): boolean {
     .toLowerCase()
     .replace(/[^a-z\d]+/g, '_')
   const first = value[0]
+  if (first === STRING && MATERIAL.test(value.toString('latin1', 0, 64))) return true
   if (SECRET.test(plain)) return first === STRING || first === LIST || first === OBJECT
-  return KEY.test(plain) && (first === STRING || first === LIST)
+  return (KEY.test(plain) || BARE.test(plain)) && (first === STRING || first === LIST)
 }
