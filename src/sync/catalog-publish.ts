@@ -1,6 +1,7 @@
 import { canonicalPath } from '../paths.ts'
 import { ownsResource } from '../resources.ts'
 import type { HeldAnswer } from '../store/catalog-answers.ts'
+import { recordArrivals } from './catalog-arrivals.ts'
 import type { CatalogContext } from './catalog-context.ts'
 import { digestOfCatalog } from './catalog-digest.ts'
 import type { Crawl } from './catalog-crawl.ts'
@@ -37,6 +38,7 @@ export async function publishCatalog(
     return ended(context, crawl, asOf, 0)
   }
   await store.transaction(() => {
+    recordArrivals(context, crawl.walks)
     for (const { path, resource, frame } of lists)
       store.replaceCatalogList(path, resource.name, JSON.stringify(frame), context.now())
     for (const { path } of goneLists) store.removeCatalogList(path)
