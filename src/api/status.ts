@@ -71,7 +71,7 @@ function sourceStatus(name: SourceName, { reads, now, nextRunAt }: StatusOptions
   const asOf = snapshot === null ? null : Math.max(snapshot.asOf, reads.readConfirmedAt(name) ?? 0)
   return {
     name,
-    state: stateOf(latest, reads.readLatestEndedRun(name)),
+    state: stateOf(latest, [reads.readLatestEndedRun(name), reads.readLatestWholeRun(name)]),
     snapshot: snapshot?.id ?? null,
     records: snapshot?.records ?? 0,
     asOf: isoOrNull(asOf),
@@ -81,8 +81,12 @@ function sourceStatus(name: SourceName, { reads, now, nextRunAt }: StatusOptions
   }
 }
 
-function stateOf(latest: Run | null, ended: Run | null): SourceState {
-  return latest?.state === 'running' ? 'running' : (ended?.state ?? 'never')
+const WORST: readonly RunState[] = ['failed', 'quarantined', 'partial', 'complete']
+
+/** A refresh looks at a part only, so that it ended well does not hide how the last run ended that looked at all. */
+function stateOf(latest: Run | null, ended: readonly (Run | null)[]): SourceState {
+  if (latest?.state === 'running') return 'running'
+  return WORST.find((state) => ended.some((run) => run?.state === state)) ?? 'never'
 }
 
 function summaryOf({ id, kind, state, startedAt, endedAt, code, message, facts }: Run): RunSummary {
@@ -96,6 +100,8 @@ function isoOrNull(milliseconds: number | null): string | null {
 
 /** Sources whose paths and ids are for those who have a key. */
 const PRIVATE: ReadonlySet<SourceName> = new Set(['catalog', 'identity'])
+/** What runs of theirs tell of paths. */
+const PRIVATE_FACTS: ReadonlySet<string> = new Set(['lackingIds', 'listsFailed'])
 /** A path of theirs below its collection, as run messages quote it. */
 const PRIVATE_PATH = /(\/(?:v\d+\/\w+|packages\/ecosystems))\/[^\s:;,]+/g
 
@@ -107,7 +113,7 @@ export function openStatus(status: Status): Status {
 function withoutPaths(source: SourceStatus): SourceStatus {
   const { name, lastRun } = source
   if (lastRun === null || !PRIVATE.has(name)) return source
-  const facts = Object.entries(lastRun.facts).filter(([fact]) => fact !== 'lackingIds')
+  const facts = Object.entries(lastRun.facts).filter(([fact]) => !PRIVATE_FACTS.has(fact))
   const message = lastRun.message?.replace(PRIVATE_PATH, '$1/…') ?? null
   return { ...source, lastRun: { ...lastRun, message, facts: Object.fromEntries(facts) } }
 }

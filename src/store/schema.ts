@@ -1,3 +1,5 @@
+import { EVENT_STEPS } from './schema-events.ts'
+
 /**
  * The database's history, one step per version (`PRAGMA user_version`). Steps are never edited once
  * released, only followed by another.
@@ -212,6 +214,7 @@ export const MIGRATIONS: readonly string[] = [
     dirty INTEGER NOT NULL        -- 1: a record of it was written since, so the part must be made anew
   ) STRICT, WITHOUT ROWID;
   `,
+  ...EVENT_STEPS,
   `
   -- CRC-32 of the stored gzip member itself, so that it can be checked without inflating it; null: written before.
   ALTER TABLE osv_record ADD COLUMN body_crc32 INTEGER;
