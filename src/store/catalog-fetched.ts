@@ -26,9 +26,11 @@ export function createCatalogAnswerWriter(db: Db) {
       const { links, mentions } = answer
       sql.keep.run({ ...answer, links: JSON.stringify(links), mentions: JSON.stringify(mentions) })
     },
-    /** Paths in hand, each with its status and the digest of its owner when it was fetched. */
-    listFetched: (): Map<string, Pick<FetchedAnswer, 'status' | 'ownerSha'>> =>
-      new Map(sql.fetched.all().map(({ path, ...rest }) => [path, rest])),
+    /** What is in hand of a path: its status, and the digest of its owner when it was fetched. Null: nothing. */
+    readFetched: (path: string): Pick<FetchedAnswer, 'status' | 'ownerSha'> | null =>
+      sql.fetched.get(path) ?? null,
+    /** Paths in hand. */
+    eachFetchedPath: (): IterableIterator<string> => sql.fetchedNames.iterate(),
     /** Forgets answers in hand: they are asked for anew. */
     dropFetched: (paths: readonly string[]): void => {
       for (const path of paths) sql.dropFetched.run(path)
@@ -78,9 +80,10 @@ function prepareAnswerWrites(db: Db) {
       `INSERT OR REPLACE INTO catalog_answer (${columns}, changed) VALUES (${named}, @changed)`,
     ),
     keep: db.prepare(`INSERT OR REPLACE INTO catalog_fetched (${columns}) VALUES (${named})`),
-    fetched: db.prepare<[], Pick<FetchedAnswer, 'path' | 'status' | 'ownerSha'>>(
-      'SELECT path, status, owner_sha AS ownerSha FROM catalog_fetched',
+    fetched: db.prepare<[string], Pick<FetchedAnswer, 'status' | 'ownerSha'>>(
+      'SELECT status, owner_sha AS ownerSha FROM catalog_fetched WHERE path = ?',
     ),
+    fetchedNames: db.prepare<[], string>('SELECT path FROM catalog_fetched').pluck(),
     fetchedPaths: db.prepare<[], { path: string; resource: string }>(
       'SELECT path, resource FROM catalog_fetched',
     ),

@@ -44,13 +44,18 @@ export function openWrites(dataDir: string) {
         return Promise.resolve(work())
       }),
     /**
-     * The same for the many small writes of the one crawl that is running, which may be lost with the process: what comes
-     * within some milliseconds shares a transaction. Everything else commits it first.
+     * The same for the many small writes of the one crawl that is running: what comes within some milliseconds shares a
+     * transaction, but no more than `most` writes, so that a process that dies loses no more than it has requests in
+     * flight. Everything else commits it first.
      */
-    gathered: <T>(work: () => T): Promise<T> =>
+    gathered: <T>(most: number, work: () => T): Promise<T> =>
       queue(async () => {
         await batch.begin()
-        return work()
+        try {
+          return work()
+        } finally {
+          batch.written(most)
+        }
       }),
     /** Commits when `work` resolves with `commit: true`; rolls back when it says false or throws. */
     transaction: <T extends { commit: boolean }>(work: () => Promise<T>): Promise<T> =>
@@ -79,18 +84,18 @@ export function openWrites(dataDir: string) {
 
 export type Writes = ReturnType<typeof openWrites>
 
-/** How long gathered writes share a transaction: of what a killed crawl loses, and of what another process waits. */
+/** How long gathered writes share a transaction at most: so long another process that wants to write waits. */
 const BATCH_MS = 15
 
 /**
- * A transaction that lasts some milliseconds: a crawl that is busy shares it between answers, and one that is killed
- * loses no more than what was on its way. Between two of them lies a turn of the event loop in which the database is
- * free, so that another process that waits to write gets its chance. A commit that fails, as when the disk is full, is
- * told to whoever writes next.
+ * A transaction that a crawl that is busy shares between answers. Between two of them lies a turn of the event loop in
+ * which the database is free, so that another process that waits to write gets its chance. A commit that fails, as when
+ * the disk is full, is told to whoever writes next.
  */
 function createBatch(db: Db) {
   let timer: NodeJS.Timeout | null = null
   let rest: Promise<void> | null = null
+  let writes = 0
   let failed: { error: unknown } | null = null
   const commit = (): void => {
     if (timer === null) return
@@ -127,6 +132,10 @@ function createBatch(db: Db) {
       commit()
       db.exec('BEGIN IMMEDIATE')
       timer = setTimeout(commitAndRest, BATCH_MS)
+      writes = 0
+    },
+    written(most: number): void {
+      if (++writes >= most) commitAndRest()
     },
     end(): void {
       commit()

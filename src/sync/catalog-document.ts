@@ -7,11 +7,11 @@ import { type KindCheck, createKindCheck } from './document-kind.ts'
 
 /** Keeps a document that is in memory. Returns its digest. */
 export async function keepDocument(
-  { store, now }: CatalogContext,
+  { store, config, now }: CatalogContext,
   body: Buffer,
   type: string,
 ): Promise<string> {
-  return store.gathered(() => {
+  return store.gathered(config.catalog.concurrency, () => {
     const sink = store.openDocument()
     if (sink.write(body)) sink.flush()
     return sink.end(type, Math.floor(now() / 1000)).digest
@@ -27,14 +27,16 @@ export async function takeDocument(
   url: string,
   { document, path }: Task,
 ): Promise<string> {
-  const { store, now } = context
+  const { store, config, now } = context
   const incoming = createIncoming(context, document ?? 'text')
   try {
     await context.fetchDocument(url, incoming)
     const { sink, check } = incoming.current()
     const verdict = check.end()
     if ('refused' in verdict) throw new MirrorError('upstream_shape', `${path}: ${verdict.refused}`)
-    return await store.gathered(() => sink.end(verdict.type, Math.floor(now() / 1000)).digest)
+    const changed = Math.floor(now() / 1000)
+    const end = (): string => sink.end(verdict.type, changed).digest
+    return await store.gathered(config.catalog.concurrency, end)
   } catch (error) {
     await incoming.abort()
     throw error

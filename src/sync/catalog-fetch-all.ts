@@ -23,17 +23,17 @@ export async function fetchAll(
   tasks: readonly Task[],
 ): Promise<void> {
   const { source, store, config, facts } = context
-  const inHand = store.listFetched()
   for (const task of tasks) crawl.wanted.set(task.canonical, task)
   const due = tasks.filter((task) =>
-    isDue(context, crawl.focus, task, inHand.get(task.canonical), held.get(task.canonical)),
+    isDue(context, crawl.focus, task, store.readFetched(task.canonical), held.get(task.canonical)),
   )
   for (const { canonical } of due) crawl.tried.add(canonical)
   if (context.dryRun) {
     facts['due'] = Number(facts['due'] ?? 0) + due.length
     return
   }
-  const stale = due.flatMap(({ canonical }) => (inHand.has(canonical) ? [canonical] : []))
+  const paths = due.map(({ canonical }) => canonical)
+  const stale = paths.filter((path) => store.readFetched(path) !== null)
   if (stale.length > 0) await store.exclusive(() => store.dropFetched(stale))
   const patience = createPatience()
   const total = due.length
@@ -45,7 +45,7 @@ export async function fetchAll(
   })
 }
 
-type Known = Pick<HeldAnswer, 'ownerSha' | 'status'> | undefined
+type Known = Pick<HeldAnswer, 'ownerSha' | 'status'> | null | undefined
 
 /**
  * Whether an answer is to be fetched: its owner changed, nothing tells whether it did, there was none a day ago, or there
@@ -59,8 +59,8 @@ function isDue(
   held: Known,
 ): boolean {
   if (!focus.covers(task)) return false
-  const known = inHand ?? (full ? undefined : held)
-  if (known === undefined || isAlone(task)) return true
+  const known = inHand ?? (full ? null : (held ?? null))
+  if (known === null || isAlone(task)) return true
   // A loss that a guard refused may be over by now.
   if (inHand?.status === 404 && held?.status === 200) return true
   if (known.status !== 404) return !known.ownerSha.equals(task.ownerSha)
@@ -76,7 +76,7 @@ async function fetchOne(
   task: Task,
   patience: Patience,
 ): Promise<void> {
-  const { store } = context
+  const { store, config } = context
   try {
     if (!isAddressable(task.path)) throw unaddressable(task.path)
     const answer = await fetchAnswer(context, task, held)
@@ -94,7 +94,8 @@ async function fetchOne(
       answer.status === 404 ? noneStamp(task.ownerSha, context.now()) : answer.ownerSha
     // Still none, as an event's second look may find.
     if (answer.status === 404 && held?.status === 404 && held.ownerSha.equals(ownerSha)) return
-    await store.gathered(() => store.keepFetched({ ...answer, ownerSha }))
+    const keep = (): void => store.keepFetched({ ...answer, ownerSha })
+    await store.gathered(config.catalog.concurrency, keep)
     crawl.fetched++
   } catch (error) {
     context.session.signal.throwIfAborted()

@@ -67,14 +67,13 @@ function lostArtifacts(
   { wanted }: Crawl,
   held: ReadonlyMap<string, HeldAnswer>,
 ): { held: number; gone: string[] } {
-  const inHand = store.listFetched()
   const gone: string[] = []
   let count = 0
   for (const { path, status } of held.values()) {
     const document = wanted.get(path)?.document ?? null
     if (status !== 200 || document === null) continue
     count++
-    if (inHand.get(path)?.status === 404) gone.push(path)
+    if (store.readFetched(path)?.status === 404) gone.push(path)
   }
   return { held: count, gone: gone.sort() }
 }

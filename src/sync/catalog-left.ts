@@ -20,10 +20,9 @@ export function leftOf(
     const isWanted = wanted.has(path) || wantedLists.has(path)
     if (ownsResource(source, resource) && isWanted && !tried.has(path)) lacking.set(path, resource)
   }
-  const inHand = store.listFetched()
   const isUnseen = (path: string): boolean => !tried.has(path) && !lacking.has(path)
   const answers = [...wanted.keys()].filter(
-    (path) => isUnseen(path) && !held.has(path) && !inHand.has(path),
+    (path) => isUnseen(path) && !held.has(path) && store.readFetched(path) === null,
   )
   const lists = [...wantedLists].filter(
     (path) => isUnseen(path) && store.readCatalogList(path) === null,

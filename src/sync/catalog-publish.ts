@@ -29,9 +29,8 @@ export async function publishCatalog(
   const before = store.readSnapshot(context.source)
   const asOf = confirmedAt(context, crawl)
   if (dryRun) return foreseen(context, crawl, asOf, lists.length)
-  const unpublished = [...store.listFetched().keys()].filter((path) =>
-    crawl.wanted.has(path),
-  ).length
+  let unpublished = 0
+  for (const path of store.eachFetchedPath()) if (crawl.wanted.has(path)) unpublished++
   if (moved + unpublished === 0 && before?.whole === whole) {
     if (crawl.confirmed.length > 0 || !whole) await confirm(context, crawl)
     await settleQuarantine(context)

@@ -117,7 +117,7 @@ describe('what is gathered', () => {
     }
   }
   const lack = (store: ReturnType<typeof openWrites>, path: string): Promise<void> =>
-    store.gathered(() => store.replaceLacking(() => false, new Map([[path, 'tags']])))
+    store.gathered(100, () => store.replaceLacking(() => false, new Map([[path, 'tags']])))
 
   test('is committed before anything else is written', async () => {
     const dir = scratch()
@@ -133,12 +133,25 @@ describe('what is gathered', () => {
     store.close()
   })
 
-  test('is committed by itself at the end of the turn', async () => {
+  test('is committed by itself soon', async () => {
     const dir = scratch()
     const store = openWrites(dir)
     await lack(store, '/v1/tags/1')
     await expect.poll(() => paths(dir), { interval: 20 }).toBe(1)
     store.close()
+  })
+
+  test('is committed at once when so many writes are together', async () => {
+    const dir = scratch()
+    const store = openWrites(dir)
+    const lackOne = (path: string): Promise<void> =>
+      store.gathered(2, () => store.replaceLacking(() => false, new Map([[path, 'tags']])))
+    await lackOne('/v1/tags/1')
+    await lackOne('/v1/tags/2')
+    const [, committed] = await Promise.all([lackOne('/v1/tags/3'), paths(dir)])
+    expect(committed).toBe(2)
+    store.close()
+    expect(paths(dir)).toBe(3)
   })
 
   test('is committed when the store is closed', async () => {
@@ -153,7 +166,7 @@ describe('what is gathered', () => {
     const dir = scratch()
     const store = openWrites(dir)
     await lack(store, '/v1/tags/1')
-    const failing = store.gathered(() => {
+    const failing = store.gathered(100, () => {
       throw new Error('refused')
     })
     await expect(failing).rejects.toThrow('refused')

@@ -24,7 +24,7 @@ test('a crawl that is stopped by a signal says so, publishes nothing, and is res
   const report = await made.run('catalog')
   expect(report).toMatchObject({ state: 'failed', code: 'aborted' })
   expect(made.store.readSnapshot('catalog')).toBeNull()
-  const inHand = made.store.listFetched().size
+  const inHand = [...made.store.eachFetchedPath()].length
   expect(inHand).toBeGreaterThan(8)
   const next = await bench(SERVICE, { dir: made.dir })
   const resumed = await next.run('catalog')
