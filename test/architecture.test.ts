@@ -25,6 +25,7 @@ type Part =
   | 'sync'
   | 'upstream'
   | 'version'
+  | 'webhooks'
   | 'zip'
 
 /**
@@ -40,6 +41,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   version: [],
   patterns: [],
   zip: ['errors'],
+  webhooks: ['config', 'errors', 'log', 'store'],
   store: ['errors'],
   upstream: ['errors', 'json'],
   config: ['errors', 'patterns'],

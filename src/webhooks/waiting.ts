@@ -1,0 +1,19 @@
+/** What an event names; all null: nothing. */
+export interface EventTarget {
+  repository: string | null
+  tag: string | null
+  digest: string | null
+  arch: string | null
+  subject: string | null
+}
+/** A row of the inbox that waits for its refresh, as far as that is about it. Times in unix milliseconds. */
+export interface Waiting {
+  readonly id: number
+  /** Null: the event names nothing. */
+  readonly target: EventTarget | null
+  /** When the first refresh that covers it succeeded. */
+  readonly refreshedAt: number | null
+  /** Failed refreshes so far. */
+  readonly attempts: number
+  readonly dueAt: number
+}
