@@ -12,11 +12,17 @@ export interface WaitingRows {
   nextDueAt(): Promise<number | null>
 }
 
+/** How a refresh came out; `reason`: why it is not ok. */
+export interface RefreshOutcome {
+  readonly ok: boolean
+  readonly reason: string | null
+}
+
 /** What it takes to work on a wave of events. Times in unix milliseconds. */
 export interface WaveDeps {
   readonly inbox: WaitingRows
-  /** Fetches what events name, and what changed besides; without targets only the latter. Rejects with why it failed. */
-  readonly refresh: (targets: readonly EventTarget[], untargeted: boolean) => Promise<void>
+  /** Fetches what events name, and what changed besides; without targets only the latter. */
+  readonly refresh: (targets: readonly EventTarget[]) => Promise<RefreshOutcome>
   /** Whether readers see what was announced; null when it names nothing that could be looked for. */
   readonly isVisible: (target: EventTarget) => boolean | null
   readonly now: () => number
@@ -49,11 +55,8 @@ export async function refreshBatch(
   const targets = new Map<string, EventTarget>()
   for (const { target } of batch) if (target !== null) targets.set(targetKey(target), target)
   try {
-    await refresh(
-      [...targets.values()],
-      batch.some(({ target }) => target === null),
-    )
-    return null
+    const { ok, reason } = await refresh([...targets.values()])
+    return ok ? null : (reason ?? 'it does not say why')
   } catch (error) {
     return messageOf(error)
   }

@@ -93,7 +93,7 @@ describe('the coalescer', () => {
     const world = createWorld(atOnce, () => false)
     world.arrive(null)
     await world.pass(5_000)
-    expect(world.asked).toMatchObject([{ tags: [], untargeted: true }])
+    expect(world.asked).toMatchObject([{ tags: [] }])
     expect(world.rows[0]).toMatchObject({ state: 'done', visibleAt: null })
   })
 
@@ -250,10 +250,8 @@ test('whatever happens, no event is lost and two refreshes never run at once', a
       for (const row of world.rows) {
         const { target, state, storedAt } = row
         const covering = world.asked.filter(
-          ({ ok, startedAt, tags, untargeted }) =>
-            ok &&
-            startedAt >= storedAt &&
-            (target === null ? untargeted : tags.includes(target.tag)),
+          ({ ok, startedAt, tags }) =>
+            ok && startedAt >= storedAt && (target === null || tags.includes(target.tag)),
         )
         if (state === 'done') expect(covering.length).toBeGreaterThan(0)
         else expect([POISON, INVISIBLE, LATE]).toContain(target?.tag)

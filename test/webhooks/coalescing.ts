@@ -1,6 +1,6 @@
 import { type Coalescer, createCoalescer } from '../../src/webhooks/coalescer.ts'
 import type { Settled } from '../../src/webhooks/coalesce-verdict.ts'
-import type { WaitingRows } from '../../src/webhooks/coalesce-work.ts'
+import type { RefreshOutcome, WaitingRows } from '../../src/webhooks/coalesce-work.ts'
 import type { EventTarget, Waiting } from '../../src/webhooks/waiting.ts'
 
 /** A clock that moves only when it is told to, with the timers that hang on it. */
@@ -97,7 +97,6 @@ export interface Asked {
   endedAt: number | null
   ok: boolean
   tags: (string | null)[]
-  untargeted: boolean
 }
 
 /** What a refresh does: how long it takes, and what it ends with; null: it never ends. */
@@ -111,20 +110,19 @@ export function createWorld(answer: Answer, isVisible: (target: EventTarget) => 
   const warnings: string[] = []
   let running = 0
   let most = 0
-  const refresh = (targets: readonly EventTarget[], untargeted: boolean): Promise<void> => {
+  const refresh = (targets: readonly EventTarget[]): Promise<RefreshOutcome> => {
     const tags = targets.map(({ tag }) => tag)
-    const one: Asked = { startedAt: clock.now(), endedAt: null, ok: false, tags, untargeted }
+    const one: Asked = { startedAt: clock.now(), endedAt: null, ok: false, tags }
     asked.push(one)
     most = Math.max(most, ++running)
-    return new Promise((resolve, reject) => {
+    return new Promise((resolve) => {
       const outcome = answer(one)
       if (outcome === null) return
       clock.after(outcome.ms, () => {
         running--
         one.endedAt = clock.now()
         one.ok = outcome.failure === null
-        if (outcome.failure === null) resolve()
-        else reject(new Error(outcome.failure))
+        resolve({ ok: one.ok, reason: outcome.failure })
       })
     })
   }
