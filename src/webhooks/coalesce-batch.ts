@@ -5,21 +5,38 @@ import type { Waiting } from './waiting.ts'
  * company, so a row that fails every refresh is soon alone with its fault.
  */
 const COMPANY: readonly number[] = [Infinity, Infinity, 64, 8]
-/** From so many failed refreshes in a row on it is the service, not a row. */
-const SERVICE_DOWN = 4
+/**
+ * While nothing succeeds at all, every so many tries take everything that is due: with a service that is down, a thousand
+ * rows then grow as old as one, and not each by itself. Others between them are tried alone, so that it can be told.
+ */
+const ALL_TOGETHER = 9
+
+/** The company grows by this with every refresh that succeeds, so that a service that is back is caught up with soon. */
+const GROWTH = 4
+
+/** What was tried before. */
+export interface Tried {
+  readonly refreshes: number
+  /** Since the last one that succeeded. */
+  readonly failuresInRow: number
+  /** Since the last one that failed. */
+  readonly successesInRow: number
+}
 
 /**
- * The rows of the next refresh out of those that are due, oldest first. New rows never wait for rows that failed, nor
- * fail with them. While nothing at all succeeds (`failuresInRow`), every other try takes everything: the first one that
- * succeeds then covers all, and a day without the service costs no more refreshes for many rows than for one.
+ * The rows of the next refresh out of those that are due. New rows do not fail with those that failed; the two take turns,
+ * so neither waits for long. Among those that failed, the one comes first that has been due for longest.
  */
-export function chooseBatch(due: readonly Waiting[], failuresInRow: number): readonly Waiting[] {
-  if (failuresInRow >= SERVICE_DOWN && failuresInRow % 2 === 0) return due
+export function chooseBatch(due: readonly Waiting[], tried: Tried): readonly Waiting[] {
+  const { refreshes, failuresInRow } = tried
+  if (failuresInRow > 0 && failuresInRow % ALL_TOGETHER === 0) return due
   const fresh = due.filter(({ attempts }) => attempts === 0)
-  if (fresh.length > 0) return fresh
-  const least = due.reduce((found, { attempts }) => Math.min(found, attempts), Infinity)
-  const peers = due.filter(({ attempts }) => attempts === least)
-  return withSameTarget(peers.slice(0, COMPANY[least] ?? 1), due)
+  const failed = due.filter(({ attempts }) => attempts > 0).sort((a, b) => a.dueAt - b.dueAt)
+  const [first] = failed
+  if (first === undefined || (fresh.length > 0 && refreshes % 2 === 0)) return fresh
+  const peers = failed.filter(({ attempts }) => attempts === first.attempts)
+  const company = Math.max(COMPANY[first.attempts] ?? 1, GROWTH ** tried.successesInRow)
+  return withSameTarget(peers.slice(0, company), due)
 }
 
 /** Rows of one target stand or fall together: asking once answers for all of them. */

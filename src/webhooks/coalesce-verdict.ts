@@ -43,19 +43,33 @@ export function pauseMs(attempts: number, random: number): number {
 }
 
 /**
- * A refresh succeeded that covered the row. `visible` null: the event names nothing that could be looked for, so the
- * refresh is all there is to do. What is not visible is looked for again, at the times above, and then given up.
+ * What readers see of what was announced. `partly`: the tag, but not all of its documents; `other digest`: the tag, but
+ * not the announced version of it. Null: the event names nothing that could be looked for.
  */
-export function afterRefresh(row: Waiting, visible: boolean | null, now: number): Settled {
+export type Sight = 'visible' | 'partly' | 'other digest' | 'absent' | null
+
+/**
+ * A refresh succeeded that covered the row: that is all there is to do for an event that names nothing. What is not
+ * wholly visible is looked for again, at the times above. After the last look a tag that is there without some of its
+ * documents is done, for not every tag has all of them; one that is not there is given up.
+ */
+export function afterRefresh(row: Waiting, sight: Sight, now: number): Settled {
   const refreshedAt = row.refreshedAt ?? now
-  const done = { id: row.id, state: 'done', refreshedAt, reason: null } as const
-  if (visible === null) return done
-  if (visible) return { ...done, visibleAt: now }
+  const about = { id: row.id, refreshedAt }
+  if (sight === null) return { ...about, state: 'done', reason: null }
+  if (sight === 'visible') return { ...about, state: 'done', visibleAt: now, reason: null }
   const next = LOOKS_MS.find((after) => refreshedAt + after > now)
-  if (next === undefined) return { id: row.id, state: 'dead', refreshedAt, reason: NEVER_LISTED }
-  const reason = 'not visible yet: upstream does not list what it announced'
-  return { id: row.id, state: 'pending', refreshedAt, dueAt: refreshedAt + next, reason }
+  if (next !== undefined) {
+    const reason = `not yet: ${LACKING[sight]}`
+    return { ...about, state: 'pending', dueAt: refreshedAt + next, reason }
+  }
+  const reason = `${LACKING[sight]}, ten minutes after the refresh`
+  if (sight === 'partly') return { ...about, state: 'done', visibleAt: now, reason }
+  return { ...about, state: 'dead', reason: `upstream never listed it: ${reason}` }
 }
 
-const NEVER_LISTED =
-  'upstream never listed it: what was announced was not to be seen ten minutes after the refresh'
+const LACKING: Record<Exclude<Sight, 'visible' | null>, string> = {
+  partly: 'the tag is there, some of its documents are not',
+  'other digest': 'the tag is listed with another digest than announced',
+  absent: 'the tag is not listed',
+}

@@ -1,6 +1,6 @@
 import { messageOf } from '../errors.ts'
 import { targetKey } from './coalesce-batch.ts'
-import { type Settled, afterFailure, afterRefresh } from './coalesce-verdict.ts'
+import { type Settled, type Sight, afterFailure, afterRefresh } from './coalesce-verdict.ts'
 import type { EventTarget, Waiting } from './waiting.ts'
 
 /** The inbox as the coalescer uses it; each call is answered by another thread and may reject. */
@@ -23,8 +23,8 @@ export interface WaveDeps {
   readonly inbox: WaitingRows
   /** Fetches what events name, and what changed besides; without targets only the latter. */
   readonly refresh: (targets: readonly EventTarget[]) => Promise<RefreshOutcome>
-  /** Whether readers see what was announced; null when it names nothing that could be looked for. */
-  readonly isVisible: (target: EventTarget) => boolean | null
+  /** What readers see of what was announced, now. */
+  readonly look: (target: EventTarget) => Sight
   readonly now: () => number
   /** In [0, 1). */
   readonly random: () => number
@@ -69,33 +69,39 @@ export async function settleBatch(
   failure: string | null,
 ): Promise<void> {
   const random = deps.random() // one for all, so that they come due together
-  const seen = failure === null ? await look(deps, batch) : null
+  const seen = failure === null ? await lookAll(deps, batch) : null
   const now = deps.now()
   const settled = batch.map((row) => {
-    const found = seen === null ? failure : seen.get(targetKey(row.target))
-    return typeof found === 'string'
-      ? afterFailure(row, found, now, random)
-      : afterRefresh(row, found ?? null, now)
+    const found = seen?.get(targetKey(row.target)) ?? { sight: null, failure }
+    return found.failure === null
+      ? afterRefresh(row, found.sight, now)
+      : afterFailure(row, found.failure, now, random)
   })
   for (let at = 0; at < settled.length; at += PAGE) {
     await deps.inbox.settle(settled.slice(at, at + PAGE))
   }
 }
 
-/** Which targets are visible, each looked for once; a text says why that cannot be told. */
-async function look(
-  { isVisible, breathe }: WaveDeps,
+/** What was seen of a target, or why that cannot be told. */
+interface Found {
+  readonly sight: Sight
+  readonly failure: string | null
+}
+
+/** What is seen of each target. */
+async function lookAll(
+  { look, breathe }: WaveDeps,
   batch: readonly Waiting[],
-): Promise<Map<string, boolean | null | string>> {
-  const seen = new Map<string, boolean | null | string>()
+): Promise<Map<string, Found>> {
+  const seen = new Map<string, Found>()
   for (const { target } of batch) {
     const key = targetKey(target)
     if (target === null || seen.has(key)) continue
     if (seen.size % LOOKS === LOOKS - 1) await breathe()
     try {
-      seen.set(key, isVisible(target))
+      seen.set(key, { sight: look(target), failure: null })
     } catch (error) {
-      seen.set(key, messageOf(error))
+      seen.set(key, { sight: null, failure: messageOf(error) })
     }
   }
   return seen

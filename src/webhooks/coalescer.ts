@@ -20,6 +20,8 @@ export interface CoalescerState {
   readonly failures: number
   /** Of refreshes; 0 after one that succeeded. */
   readonly failuresInRow: number
+  /** Of refreshes; 0 after one that failed. */
+  readonly successesInRow: number
   readonly lastFailure: string | null
 }
 
@@ -45,6 +47,7 @@ const NOTHING_YET: CoalescerState = {
   refreshes: 0,
   failures: 0,
   failuresInRow: 0,
+  successesInRow: 0,
   lastFailure: null,
 }
 
@@ -74,7 +77,7 @@ export function createCoalescer(deps: CoalescerDeps): Coalescer {
 
   const refresh = async (): Promise<void> => {
     wave = null
-    const batch = chooseBatch(await readDue(deps, now()), state.failuresInRow)
+    const batch = chooseBatch(await readDue(deps, now()), state)
     if (batch.length === 0 || isStopped()) return
     earliest = now() + debounceMs
     state = { ...state, refreshingSince: now() }
@@ -154,7 +157,10 @@ function holdMs(failuresInRow: number, random: number): number {
 function counted(state: CoalescerState, failure: string | null): CoalescerState {
   const refreshes = state.refreshes + 1
   const ended = { ...state, refreshingSince: null, refreshes }
-  if (failure === null) return { ...ended, failuresInRow: 0 }
+  if (failure === null) {
+    return { ...ended, failuresInRow: 0, successesInRow: state.successesInRow + 1 }
+  }
   const failuresInRow = state.failuresInRow + 1
-  return { ...ended, failures: state.failures + 1, failuresInRow, lastFailure: failure }
+  const failures = state.failures + 1
+  return { ...ended, failures, failuresInRow, successesInRow: 0, lastFailure: failure }
 }

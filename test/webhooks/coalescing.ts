@@ -1,5 +1,5 @@
 import { type Coalescer, createCoalescer } from '../../src/webhooks/coalescer.ts'
-import type { Settled } from '../../src/webhooks/coalesce-verdict.ts'
+import type { Settled, Sight } from '../../src/webhooks/coalesce-verdict.ts'
 import type { RefreshOutcome, WaitingRows } from '../../src/webhooks/coalesce-work.ts'
 import type { EventTarget, Waiting } from '../../src/webhooks/waiting.ts'
 
@@ -103,7 +103,7 @@ export interface Asked {
 export type Answer = (asked: Asked) => { ms: number; failure: string | null } | null
 
 /** An inbox, a service and a coalescer between them, on one clock. */
-export function createWorld(answer: Answer, isVisible: (target: EventTarget) => boolean | null) {
+export function createWorld(answer: Answer, look: (target: EventTarget) => Sight) {
   const clock = createClock()
   const held = createRows(clock)
   const asked: Asked[] = []
@@ -130,7 +130,7 @@ export function createWorld(answer: Answer, isVisible: (target: EventTarget) => 
     createCoalescer({
       inbox: held.inbox,
       refresh,
-      isVisible,
+      look,
       debounceMs: 2_000,
       debounceMaxMs: 30_000,
       now: clock.now,
