@@ -133,7 +133,7 @@ function jobs(config: Config, { live }: PinnedReads, thread: SyncThread): DueJob
     identity: config.identity.schedule,
   }
   const polls = activeSources(config).map((source): DueJob => {
-    const last = live.readLatestEndedRun(source)
+    const last = live.readLatestWholeRun(source)
     return {
       name: source,
       expression: expressions[source],

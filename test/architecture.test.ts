@@ -13,6 +13,7 @@ type Part =
   | 'config'
   | 'demo'
   | 'errors'
+  | 'event-target'
   | 'json'
   | 'log'
   | 'main'
@@ -34,6 +35,7 @@ type Part =
  */
 const MAY_IMPORT: Record<Part, readonly string[]> = {
   errors: [],
+  'event-target': [],
   json: [],
   paths: [],
   resources: [],
@@ -41,12 +43,23 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   version: [],
   patterns: [],
   zip: ['errors'],
-  webhooks: ['config', 'errors', 'log', 'store'],
-  store: ['errors'],
+  webhooks: ['config', 'errors', 'event-target', 'log', 'store'],
+  store: ['errors', 'event-target'],
   upstream: ['errors', 'json'],
   config: ['errors', 'patterns'],
   log: [],
-  sync: ['errors', 'json', 'paths', 'patterns', 'resources', 'store', 'upstream', 'zip'],
+  sync: [
+    'errors',
+    'event-target',
+    'json',
+    'paths',
+    'patterns',
+    'resources',
+    'sources',
+    'store',
+    'upstream',
+    'zip',
+  ],
   api: ['errors', 'json', 'paths', 'resources', 'sources', 'store', 'zip/crc32c.ts'],
   agent: [
     'api',

@@ -71,7 +71,7 @@ function sourceStatus(name: SourceName, { reads, now, nextRunAt }: StatusOptions
   const asOf = snapshot === null ? null : Math.max(snapshot.asOf, reads.readConfirmedAt(name) ?? 0)
   return {
     name,
-    state: stateOf(latest, reads.readLatestEndedRun(name)),
+    state: stateOf(latest, [reads.readLatestEndedRun(name), reads.readLatestWholeRun(name)]),
     snapshot: snapshot?.id ?? null,
     records: snapshot?.records ?? 0,
     asOf: isoOrNull(asOf),
@@ -81,8 +81,12 @@ function sourceStatus(name: SourceName, { reads, now, nextRunAt }: StatusOptions
   }
 }
 
-function stateOf(latest: Run | null, ended: Run | null): SourceState {
-  return latest?.state === 'running' ? 'running' : (ended?.state ?? 'never')
+const WORST: readonly RunState[] = ['failed', 'quarantined', 'partial', 'complete']
+
+/** A refresh looks at a part only, so that it ended well does not hide how the last run ended that looked at all. */
+function stateOf(latest: Run | null, ended: readonly (Run | null)[]): SourceState {
+  if (latest?.state === 'running') return 'running'
+  return WORST.find((state) => ended.some((run) => run?.state === state)) ?? 'never'
 }
 
 function summaryOf({ id, kind, state, startedAt, endedAt, code, message, facts }: Run): RunSummary {

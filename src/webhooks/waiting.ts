@@ -1,11 +1,7 @@
-/** What an event names; all null: nothing. */
-export interface EventTarget {
-  repository: string | null
-  tag: string | null
-  digest: string | null
-  arch: string | null
-  subject: string | null
-}
+import type { EventTarget } from '../event-target.ts'
+
+export type { EventTarget } from '../event-target.ts'
+
 /** A row of the inbox that waits for its refresh, as far as that is about it. Times in unix milliseconds. */
 export interface Waiting {
   readonly id: number
