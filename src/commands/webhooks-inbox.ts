@@ -162,9 +162,8 @@ function unknown(id: string): MirrorError {
 }
 
 function textOf(value: unknown): string {
-  return value === null || value === undefined
-    ? '-'
-    : visible(typeof value === 'object' ? JSON.stringify(value) : String(value))
+  if (value === null || value === undefined) return '-'
+  return visible(typeof value === 'string' ? value : JSON.stringify(value))
 }
 
 /** Line ends stay, whatever else moves a terminal's cursor does not. */

@@ -1,4 +1,6 @@
 import type { Capture } from './capture.ts'
+import type { Refusal } from './headers.ts'
+import { type Dialect, createSigningSecret, createVerifier } from './verify.ts'
 import { type LabelledSecret, type Match, findMatch, headerOf, signaturesOf } from './doctor.ts'
 
 /** What a captured delivery is worth, and what is wrong with it. Holds no secret, no signature, no body. */
@@ -19,22 +21,49 @@ export interface Case {
   readonly secrets: readonly LabelledSecret[]
   readonly now: number
   readonly toleranceSeconds: number
+  readonly dialect: Dialect | 'any'
 }
 
-/** Says why a delivery is refused: its headers, its time, its signature, in all the forms that are known to happen. */
-export function diagnose({ capture, secrets, now, toleranceSeconds }: Case): Diagnosis {
+/**
+ * Judges a delivery just as the receiver does, and says why it is refused: its headers, its time, its signature, in all
+ * the forms that are known to happen.
+ */
+export function diagnose(judged: Case): Diagnosis {
+  const { capture, secrets, now, toleranceSeconds } = judged
   const match = findMatch({ capture, secrets })
   const timestamp = headerOf(capture, 'webhook-timestamp')
   const isTime = CANONICAL_TIME.test(timestamp)
   const ageSeconds = isTime ? Math.floor(now / 1000) - Number(timestamp) : null
-  const problems = [
+  const refusal = verify(judged)
+  const encoding = encodingProblems(capture)
+  if (refusal === null && encoding.length === 0)
+    return { verdict: 'accepted', problems: [], match, ageSeconds }
+  const found = [
     ...headerProblems(capture),
+    ...encoding,
     ...timeProblems(ageSeconds, toleranceSeconds),
     ...(secrets.length === 0 ? [NO_SECRET] : signatureProblems(capture, match)),
     ...(match?.usual === true ? [] : capture.doubts),
   ]
-  const verdict = problems.length === 0 ? 'accepted' : 'refused'
-  return { verdict, problems, match, ageSeconds }
+  const problems = found.length > 0 ? found : [otherwise(judged, refusal ?? 'signature')]
+  return { verdict: 'refused', problems, match, ageSeconds }
+}
+
+/** The receiver's own verdict: null, or why it refuses. */
+function verify({ capture, secrets, now, toleranceSeconds, dialect }: Case): Refusal | null {
+  const signing = secrets.map(({ label, secret }) => createSigningSecret(label, secret))
+  const options = { secrets: () => signing, dialect, toleranceSeconds, now: () => now }
+  const verdict = createVerifier(options)(capture.headers.flat(), capture.body)
+  return verdict.ok ? null : verdict.reason
+}
+
+/** What no single check above explains. */
+function otherwise({ dialect }: Case, refusal: Refusal): string {
+  if (refusal === 'signature')
+    return `the signature is sound, but not of the form that webhooks.dialect pins (${dialect}): set it to any`
+  if (refusal === 'header_signature')
+    return 'webhook-signature is malformed beside a sound signature: it takes at most 16 of "v1,<signature>", 4 KiB, one space between'
+  return `refused by the receiver: ${refusal}`
 }
 
 const CANONICAL_TIME = /^(0|[1-9]\d{0,11})$/
@@ -45,7 +74,7 @@ const NO_SECRET =
 const HEADERS = ['webhook-id', 'webhook-timestamp', 'webhook-signature'] as const
 
 function headerProblems(capture: Capture): string[] {
-  const found = HEADERS.flatMap((name) => {
+  return HEADERS.flatMap((name) => {
     const count = capture.headers.filter(([one]) => one.toLowerCase() === name).length
     if (count > 1) return [`${name} is there ${count} times: a proxy or the sender doubles it`]
     if (count === 1) return formProblems(name, headerOf(capture, name))
@@ -53,9 +82,13 @@ function headerProblems(capture: Capture): string[] {
     const hint = twin === undefined ? '' : `; ${JSON.stringify(twin[0])} is not read`
     return [`${name} is missing: a proxy drops it, or the sender does not sign${hint}`]
   })
+}
+
+/** The receiver answers 415 to what it would have to unpack before it could verify it. */
+function encodingProblems(capture: Capture): string[] {
   const encoding = headerOf(capture, 'content-encoding')
-  if (encoding === '' || encoding.toLowerCase() === 'identity') return found
-  return [...found, `content-encoding is ${JSON.stringify(encoding)}: deliveries come uncompressed`]
+  if (encoding === '' || encoding.toLowerCase() === 'identity') return []
+  return [`content-encoding is ${JSON.stringify(encoding)}: deliveries come uncompressed`]
 }
 
 function formProblems(name: (typeof HEADERS)[number], value: string): string[] {

@@ -7,7 +7,6 @@ import {
   matches,
   readSignature,
 } from './doctor-forms.ts'
-import { signedContent } from './signing.ts'
 
 /** A secret that the mirror holds, by its label. */
 export interface LabelledSecret {
@@ -69,6 +68,11 @@ function matchOf(attempt: Attempt, label: string, form: KeyForm, signature: Writ
     offsetSeconds: attempt.offset,
     usual: asIs && form.usual && signature.usual,
   }
+}
+
+/** What is signed: the bytes of id, time and body with dots between (Standard Webhooks). */
+function signedContent(id: string, timestamp: string, body: Buffer): Buffer {
+  return Buffer.concat([Buffer.from(`${id}.${timestamp}.`), body])
 }
 
 /** The first value of a header; '' when it is not there. */

@@ -2,8 +2,7 @@ import { createHmac } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { readCapture } from '../../src/webhooks/capture.ts'
-import { diagnose } from '../../src/webhooks/diagnosis.ts'
-import { signatureOf, signedContent } from '../../src/webhooks/signing.ts'
+import { type Case, diagnose } from '../../src/webhooks/diagnosis.ts'
 
 const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
 const OTHER = 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD'
@@ -11,6 +10,10 @@ const NOW = 1_800_000_000_000
 const TIME = String(NOW / 1000)
 const BODY = '{"id":"e1","url":"https://x/ü","n":[1,2]}'
 
+const signedContent = (id: string, time: string, body: string): Buffer =>
+  Buffer.from(`${id}.${time}.${body}`)
+const standard = (content: Buffer): string =>
+  `v1,${createHmac('sha256', keyOf(SECRET)).update(content).digest('base64')}`
 const keyOf = (secret: string): Buffer => Buffer.from(secret.slice(6), 'base64')
 
 interface Delivery {
@@ -20,9 +23,8 @@ interface Delivery {
 
 function signed(more: { body?: string; time?: string; mac?: (content: Buffer) => string } = {}) {
   const { body = BODY, time = TIME } = more
-  const secret = { whole: Buffer.from(SECRET), decoded: keyOf(SECRET) }
-  const sign = more.mac ?? ((content) => signatureOf('standard', secret, content))
-  const signature = sign(signedContent('msg_1', time, Buffer.from(body)))
+  const sign = more.mac ?? standard
+  const signature = sign(signedContent('msg_1', time, body))
   const headers: Delivery['headers'] = {
     'webhook-id': 'msg_1',
     'webhook-timestamp': time,
@@ -31,13 +33,19 @@ function signed(more: { body?: string; time?: string; mac?: (content: Buffer) =>
   return { headers, body }
 }
 
-function judge(file: string | Buffer | Delivery, secrets = [SECRET], now = NOW) {
+function judge(
+  file: string | Buffer | Delivery,
+  secrets = [SECRET],
+  now = NOW,
+  dialect: Case['dialect'] = 'any',
+) {
   const bytes = typeof file === 'string' || Buffer.isBuffer(file) ? file : JSON.stringify(file)
   return diagnose({
     capture: readCapture(Buffer.from(bytes)),
     secrets: secrets.map((secret, i) => ({ label: `secret ${i + 1}`, secret })),
     now,
     toleranceSeconds: 300,
+    dialect,
   })
 }
 
@@ -69,6 +77,19 @@ describe('the doctor', () => {
         key: expect.stringContaining('decoded') as string,
       })
     }
+  })
+
+  test('says when the form is sound but another one is pinned, or junk stands beside it', () => {
+    const pinned = judge(signed(), [SECRET], NOW, 'vendor')
+    expect(pinned.problems.join()).toContain('webhooks.dialect pins (vendor)')
+    const delivery = signed()
+    const junk = `${String(delivery.headers['webhook-signature'])} v1,junk`
+    const beside = judge({
+      ...delivery,
+      headers: { ...delivery.headers, 'webhook-signature': junk },
+    })
+    expect(beside).toMatchObject({ verdict: 'refused', match: { usual: true } })
+    expect(beside.problems.join()).toContain('malformed beside a sound signature')
   })
 
   test('reads a body that came in chunks', () => {
