@@ -100,6 +100,8 @@ function isoOrNull(milliseconds: number | null): string | null {
 
 /** Sources whose paths and ids are for those who have a key. */
 const PRIVATE: ReadonlySet<SourceName> = new Set(['catalog', 'identity'])
+/** What runs of theirs tell of paths. */
+const PRIVATE_FACTS: ReadonlySet<string> = new Set(['lackingIds', 'listsFailed'])
 /** A path of theirs below its collection, as run messages quote it. */
 const PRIVATE_PATH = /(\/(?:v\d+\/\w+|packages\/ecosystems))\/[^\s:;,]+/g
 
@@ -111,7 +113,7 @@ export function openStatus(status: Status): Status {
 function withoutPaths(source: SourceStatus): SourceStatus {
   const { name, lastRun } = source
   if (lastRun === null || !PRIVATE.has(name)) return source
-  const facts = Object.entries(lastRun.facts).filter(([fact]) => fact !== 'lackingIds')
+  const facts = Object.entries(lastRun.facts).filter(([fact]) => !PRIVATE_FACTS.has(fact))
   const message = lastRun.message?.replace(PRIVATE_PATH, '$1/…') ?? null
   return { ...source, lastRun: { ...lastRun, message, facts: Object.fromEntries(facts) } }
 }

@@ -87,13 +87,13 @@ function matches(digest: string | null, exact: Named, named: Named): boolean | n
 
 /** The texts by which an item may name it: parts alone, and whole references. */
 function lookupsOf({ repository, tag, digest }: TargetNames, target: EventTarget): string[] {
-  const repositories = [repository, target.repository].filter((name) => name !== null)
-  const references = repositories.flatMap((name) => [
-    ...(tag === null ? [] : [`${name}:${tag}`]),
-    ...(digest === null ? [] : [`${name}@${digest}`]),
-  ])
-  const parts = [tag, digest, target.subject].filter((text) => text !== null)
-  return [...new Set([...parts, ...references])]
+  const isText = (text: string | null): text is string => text !== null
+  const repositories = [...new Set([repository, target.repository])].filter(isText)
+  const tagged = tag === null ? [] : repositories.map((name) => `${name}:${tag}`)
+  const references = [target.subject, ...tagged].filter(isText)
+  const exact =
+    digest === null ? [] : [...references, ...repositories].map((name) => `${name}@${digest}`)
+  return [tag, digest, ...references, ...exact].filter(isText)
 }
 
 function parse(body: Buffer): unknown {
