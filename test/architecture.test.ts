@@ -16,6 +16,7 @@ type Part =
   | 'json'
   | 'log'
   | 'main'
+  | 'metrics'
   | 'paths'
   | 'patterns'
   | 'resources'
@@ -45,6 +46,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   upstream: ['errors', 'json'],
   config: ['errors', 'patterns'],
   log: [],
+  metrics: [],
   sync: ['errors', 'json', 'paths', 'patterns', 'resources', 'store', 'upstream', 'zip'],
   webhooks: ['config', 'errors', 'log', 'patterns', 'store'],
   api: ['errors', 'json', 'paths', 'resources', 'sources', 'store', 'zip/crc32c.ts'],
@@ -53,6 +55,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'config',
     'errors',
     'log',
+    'metrics',
     'sources',
     'store',
     'sync',
@@ -97,6 +100,8 @@ const LIBRARIES: Record<string, readonly string[]> = {
   'node-cron': ['sync/schedule.ts'],
   pino: ['log.ts'],
   'pino-pretty': ['log.ts'],
+  'prom-client': ['metrics.ts'],
+  standardwebhooks: ['webhooks/verify.ts'],
   undici: ['upstream/transport.ts'],
   yaml: ['config/file.ts'],
 }
