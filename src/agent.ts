@@ -3,6 +3,7 @@ import { type MirrorServer, type ServerOptions, createServer } from './api/serve
 import type { Config } from './config/schema.ts'
 import { MirrorError } from './errors.ts'
 import type { Logger } from './log.ts'
+import { createMetrics } from './metrics.ts'
 import { type Lock, acquireLock } from './store/lock.ts'
 import { type PinnedReads, openPinnedReads } from './store/pinned.ts'
 import { activeSources } from './sources.ts'
@@ -11,6 +12,7 @@ import type { Progress } from './sync/context.ts'
 import type { RunReport } from './sync/runner.ts'
 import { type Job, type Schedule, startSchedule } from './sync/schedule.ts'
 import { type SyncThread, type SyncThreadDeps, startSyncThread } from './sync/thread.ts'
+import { type Webhooks, startWebhooks } from './webhooks/webhooks.ts'
 
 /** What an agent is made from, and whom it tells of runs. */
 export interface AgentOptions {
@@ -39,11 +41,14 @@ export function createAgent(options: AgentOptions): Agent {
   let reads: PinnedReads | null = null
   let server: MirrorServer | null = null
   let schedule: Schedule | null = null
+  let webhooks: Webhooks | null = null
 
   const close = async (): Promise<void> => {
+    webhooks?.refuse()
     await schedule?.stop()
     await thread?.stop()
     await server?.close()
+    await webhooks?.close()
     reads?.close()
     lock?.release()
   }
@@ -53,10 +58,17 @@ export function createAgent(options: AgentOptions): Agent {
     thread = await startSyncThread(threadDeps(options, () => ({ server, reads, thread })))
     reads = openPinnedReads(config.data.dir)
     if (reads === null) throw new MirrorError('internal', 'the database is not there')
+    const metrics = createMetrics()
+    const { log, now = Date.now } = options
+    webhooks = await startWebhooks({ config, log, now, onOutcome: metrics.countWebhook })
     const nextRunAt = (source: SourceName): number | null => schedule?.nextRunAt(source) ?? null
-    server = createServer(serverOptions(options, reads, nextRunAt))
+    server = createServer({
+      ...serverOptions(options, reads, nextRunAt),
+      ...{ intercept: webhooks.handle, webhooks: webhooks.status, metrics },
+    })
     const address = await server.listen()
-    const timing = { ...config.sync, now: options.now ?? Date.now }
+    await webhooks.listen(address.url)
+    const timing = { ...config.sync, now }
     schedule = startSchedule(jobs(config, reads, thread), timing)
     return address
   }
@@ -89,7 +101,11 @@ function threadDeps(options: AgentOptions, parts: () => Parts): SyncThreadDeps {
   const { config, version, log } = options
   return {
     // The thread that talks to upstream has no business with the keys of the serving side.
-    config: { ...config, server: { ...config.server, keys: [] } },
+    config: {
+      ...config,
+      server: { ...config.server, keys: [] },
+      webhooks: { ...config.webhooks, secrets: [] },
+    },
     version,
     onEnded(report) {
       parts().server?.snapshotChanged()

@@ -17,6 +17,7 @@ type Part =
   | 'json'
   | 'log'
   | 'main'
+  | 'metrics'
   | 'paths'
   | 'patterns'
   | 'resources'
@@ -48,6 +49,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   upstream: ['errors', 'json'],
   config: ['errors', 'patterns'],
   log: [],
+  metrics: [],
   sync: [
     'errors',
     'event-target',
@@ -66,6 +68,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'config',
     'errors',
     'log',
+    'metrics',
     'sources',
     'store',
     'sync',
@@ -115,6 +118,8 @@ const LIBRARIES: Record<string, readonly string[]> = {
   'node-cron': ['sync/schedule.ts'],
   pino: ['log.ts'],
   'pino-pretty': ['log.ts'],
+  'prom-client': ['metrics.ts'],
+  standardwebhooks: ['webhooks/verify.ts'],
   undici: ['upstream/transport.ts'],
   yaml: ['config/file.ts'],
 }
