@@ -67,6 +67,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'api',
     'config',
     'errors',
+    'event-target',
     'log',
     'metrics',
     'sources',

@@ -48,7 +48,34 @@ export interface WebhooksReport {
   readonly oldestPendingAt: string | null
   readonly lastReceivedAt: string | null
   readonly lastRefusedAt: string | null
+  readonly refresh: RefreshFigures
 }
+
+/** What events came to. */
+export interface RefreshFigures {
+  /** Since the start. */
+  readonly refreshes: number
+  readonly failedRefreshes: number
+  readonly failuresInRow: number
+  readonly refreshingSince: string | null
+  /** From being received, milliseconds; null while the inbox is not available. */
+  readonly latency: {
+    readonly events: number
+    readonly stored: Quantiles | null
+    readonly refreshed: Quantiles | null
+    readonly visible: Quantiles | null
+  } | null
+  /** What polls and events found of the same changes, within a week. */
+  readonly misses: {
+    readonly arrivals: number
+    readonly unannounced: number
+    readonly missRate: number | null
+    readonly unconfirmed: number
+    readonly warning: string | null
+  } | null
+}
+
+type Quantiles = Readonly<Record<'median' | 'p99', number>>
 
 /** What the report is made from. */
 export interface StatusOptions {

@@ -6,10 +6,10 @@ import type { EventTarget, Waiting } from './waiting.ts'
 /** The inbox as the coalescer uses it; each call is answered by another thread and may reject. */
 export interface WaitingRows {
   /** Pending rows that are due and have ids above `after`, in the order of arrival. */
-  pending(now: number, limit: number, after: number): Promise<readonly Waiting[]>
-  settle(settled: readonly Settled[]): Promise<void>
+  readonly pending: (now: number, limit: number, after: number) => Promise<readonly Waiting[]>
+  readonly settle: (settled: readonly Settled[]) => Promise<void>
   /** Unix milliseconds; null: nothing is pending. */
-  nextDueAt(): Promise<number | null>
+  readonly nextDueAt: () => Promise<number | null>
 }
 
 /** How a refresh came out; `reason`: why it is not ok. */

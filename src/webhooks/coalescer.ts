@@ -28,12 +28,12 @@ export interface CoalescerState {
 /** Turns events into refreshes. */
 export interface Coalescer {
   /** Takes up what is pending. */
-  start(): void
+  readonly start: () => void
   /** Something new is in the inbox, or is pending again. */
-  arrived(): void
-  state(): CoalescerState
+  readonly arrived: () => void
+  readonly state: () => CoalescerState
   /** No refresh begins any more. One that runs is not waited for: its rows stay pending, for the next start. */
-  stop(): void
+  readonly stop: () => void
 }
 
 /** From so many failed refreshes in a row on, new events no longer bring the next one on at once. */
@@ -72,7 +72,7 @@ export function createCoalescer(deps: CoalescerDeps): Coalescer {
     const dueAt = wave === null ? await deps.inbox.nextDueAt() : null
     if (isStopped() || busy) return
     const at = wave === null ? dueAt : endOf(wave, deps)
-    if (at !== null) timer.set(Math.max(at, earliest))
+    timer.set(Math.max(at ?? Infinity, earliest))
   }
 
   const refresh = async (): Promise<void> => {

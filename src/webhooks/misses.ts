@@ -1,13 +1,6 @@
-import { type EventTarget, namesOf, plainRepository } from '../event-target.ts'
+import { namesOf, plainRepository } from '../event-target.ts'
 import type { Arrival } from '../store/arrivals.ts'
-
-/** An event that named something: when it came, and whether what it named was ever seen. Unix milliseconds. */
-export interface Announcement {
-  readonly target: EventTarget
-  readonly receivedAt: number
-  /** It was refreshed for, looked for to the end, and given up. */
-  readonly unconfirmed: boolean
-}
+import type { Announcement } from '../store/inbox-reports.ts'
 
 /** What polls and events found of the same changes, over a window. */
 export interface Misses {

@@ -1,11 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Arrival } from '../../src/store/arrivals.ts'
-import {
-  type Announcement,
-  type Compared,
-  WINDOW_MS,
-  compareMisses,
-} from '../../src/webhooks/misses.ts'
+import type { Announcement } from '../../src/store/inbox-reports.ts'
+import { type Compared, WINDOW_MS, compareMisses } from '../../src/webhooks/misses.ts'
 
 const NOW = 1_800_000_000_000
 const HOUR = 3_600_000
