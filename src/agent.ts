@@ -1,8 +1,12 @@
 import { createCatalogRoutes } from './api/catalog.ts'
+import type { WebhooksReport } from './api/status.ts'
 import { type MirrorServer, type ServerOptions, createServer } from './api/server.ts'
 import type { Config } from './config/schema.ts'
 import { MirrorError } from './errors.ts'
+import type { EventTarget } from './event-target.ts'
 import type { Logger } from './log.ts'
+import { createMetrics } from './metrics.ts'
+import type { Announced } from './store/announced.ts'
 import { type Lock, acquireLock } from './store/lock.ts'
 import { type PinnedReads, openPinnedReads } from './store/pinned.ts'
 import { activeSources } from './sources.ts'
@@ -11,6 +15,8 @@ import type { Progress } from './sync/context.ts'
 import type { RunReport } from './sync/runner.ts'
 import { type Job, type Schedule, startSchedule } from './sync/schedule.ts'
 import { type SyncThread, type SyncThreadDeps, startSyncThread } from './sync/thread.ts'
+import { type Refresher, type RefresherOptions, startRefresher } from './webhooks/refresher.ts'
+import { type Webhooks, startWebhooks } from './webhooks/webhooks.ts'
 
 /** What an agent is made from, and whom it tells of runs. */
 export interface AgentOptions {
@@ -39,11 +45,16 @@ export function createAgent(options: AgentOptions): Agent {
   let reads: PinnedReads | null = null
   let server: MirrorServer | null = null
   let schedule: Schedule | null = null
+  let webhooks: Webhooks | null = null
+  let refresher: Refresher | null = null
 
   const close = async (): Promise<void> => {
+    webhooks?.refuse()
     await schedule?.stop()
+    refresher?.stop()
     await thread?.stop()
     await server?.close()
+    await webhooks?.close()
     reads?.close()
     lock?.release()
   }
@@ -53,10 +64,19 @@ export function createAgent(options: AgentOptions): Agent {
     thread = await startSyncThread(threadDeps(options, () => ({ server, reads, thread })))
     reads = openPinnedReads(config.data.dir)
     if (reads === null) throw new MirrorError('internal', 'the database is not there')
+    const metrics = createMetrics()
+    const { log, now = Date.now } = options
+    const onStored = (): void => refresher?.arrived()
+    webhooks = await startWebhooks({ config, log, now, onOutcome: metrics.countWebhook, onStored })
+    refresher = startRefresher(refresherOptions(options, webhooks, thread, reads))
     const nextRunAt = (source: SourceName): number | null => schedule?.nextRunAt(source) ?? null
-    server = createServer(serverOptions(options, reads, nextRunAt))
+    server = createServer({
+      ...serverOptions(options, reads, nextRunAt),
+      ...{ intercept: webhooks.handle, webhooks: reportOn(webhooks, refresher), metrics },
+    })
     const address = await server.listen()
-    const timing = { ...config.sync, now: options.now ?? Date.now }
+    await webhooks.listen(address.url)
+    const timing = { ...config.sync, now }
     schedule = startSchedule(jobs(config, reads, thread), timing)
     return address
   }
@@ -89,7 +109,11 @@ function threadDeps(options: AgentOptions, parts: () => Parts): SyncThreadDeps {
   const { config, version, log } = options
   return {
     // The thread that talks to upstream has no business with the keys of the serving side.
-    config: { ...config, server: { ...config.server, keys: [] } },
+    config: {
+      ...config,
+      server: { ...config.server, keys: [] },
+      webhooks: { ...config.webhooks, secrets: [] },
+    },
     version,
     onEnded(report) {
       parts().server?.snapshotChanged()
@@ -121,6 +145,28 @@ function serverOptions(
   const routes = createCatalogRoutes(config)
   const dataDir = config.data.dir
   return { reads, dataDir, config, version, startedAt: now(), now, log, nextRunAt, routes }
+}
+
+function refresherOptions(
+  { config, log, now = Date.now }: AgentOptions,
+  { inbox, isOn }: Webhooks,
+  thread: SyncThread,
+  { pinned, live }: PinnedReads,
+): RefresherOptions {
+  const hasCatalog = activeSources(config).includes('catalog')
+  const { listArrivals } = live
+  // As readers see it: the pin is moved before the thread tells that a refresh has ended.
+  const find = (target: EventTarget): Announced => pinned.findAnnounced(target)
+  const refresh = (targets: readonly EventTarget[]) => thread.refresh(targets)
+  return { config, log, now, inbox, isOn, refresh, find: hasCatalog ? find : null, listArrivals }
+}
+
+/** How webhooks stand, from what receives them to what they come to. */
+function reportOn(webhooks: Webhooks, refresher: Refresher): () => Promise<WebhooksReport> {
+  return async () => {
+    const [status, refresh] = await Promise.all([webhooks.status(), refresher.report()])
+    return { ...status, refresh }
+  }
 }
 
 type DueJob = Job & { lastSuccess: number | null }

@@ -17,6 +17,7 @@ type Part =
   | 'json'
   | 'log'
   | 'main'
+  | 'metrics'
   | 'paths'
   | 'patterns'
   | 'resources'
@@ -26,6 +27,7 @@ type Part =
   | 'sync'
   | 'upstream'
   | 'version'
+  | 'webhooks'
   | 'zip'
 
 /**
@@ -42,10 +44,12 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   version: [],
   patterns: [],
   zip: ['errors'],
+  webhooks: ['config', 'errors', 'event-target', 'log', 'patterns', 'store'],
   store: ['errors', 'event-target'],
   upstream: ['errors', 'json'],
   config: ['errors', 'patterns'],
   log: [],
+  metrics: [],
   sync: [
     'errors',
     'event-target',
@@ -63,12 +67,15 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'api',
     'config',
     'errors',
+    'event-target',
     'log',
+    'metrics',
     'sources',
     'store',
     'sync',
     'upstream',
     'version',
+    'webhooks',
     'zip',
   ],
   commands: [
@@ -82,6 +89,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'sync',
     'upstream',
     'version',
+    'webhooks',
     'zip',
   ],
   main: ['commands', 'errors', 'version'],
@@ -96,8 +104,13 @@ const LIBRARIES: Record<string, readonly string[]> = {
     'store/lock.ts', // a lock is a database of its own, empty and never migrated
   ],
   'cli-progress': ['commands/progress.ts'],
-  // The command line is built in three files: the frame, how verbs are added, and those that ask the service.
-  commander: ['commands/service-verbs.ts', 'commands/verbs.ts', 'main.ts'],
+  // The command line is built in four files: the frame, how verbs are added, those that ask the service, and its events.
+  commander: [
+    'commands/service-verbs.ts',
+    'commands/verbs.ts',
+    'commands/webhook-verbs.ts',
+    'main.ts',
+  ],
   'fastest-levenshtein': [
     'api/closest.ts',
     'config/suggest.ts', // neither of the two may import the other, and a file around one call would say nothing
@@ -106,6 +119,8 @@ const LIBRARIES: Record<string, readonly string[]> = {
   'node-cron': ['sync/schedule.ts'],
   pino: ['log.ts'],
   'pino-pretty': ['log.ts'],
+  'prom-client': ['metrics.ts'],
+  standardwebhooks: ['webhooks/verify.ts'],
   undici: ['upstream/transport.ts'],
   yaml: ['config/file.ts'],
 }

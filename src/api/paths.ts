@@ -10,7 +10,7 @@ export const PATCH_FEED = '/external/patch_feed'
 export const SYSTEM_MATRIX = '/external/globals/sys_matrix'
 
 /** The mirror's own pages, apart from `/`. */
-export const OWN = ['/-/health', '/-/ready', '/-/status']
+export const OWN = ['/-/health', '/-/ready', '/-/status', '/-/metrics']
 const OWN_PAGES = '/-'
 
 /** Documents in the shape of the patch feed, which the three filters narrow; the second is its older form. */

@@ -1,3 +1,4 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Config } from '../config/schema.ts'
 import type { PinnedReads } from '../store/pinned.ts'
 import type { SourceName } from '../store/runs.ts'
@@ -11,10 +12,11 @@ import { openFastLane } from './lane.ts'
 import { type ServerAddress, addressOf, boundAddress, nameListenError } from './listen.ts'
 import { createMirror } from './mirror.ts'
 import { createMoment } from './moment.ts'
-import { addPages, createApp } from './pages.ts'
+import { type MetricsPage, addPages, createApp } from './pages.ts'
 import { MIRRORED, createPaths } from './paths.ts'
 import { findRecord } from './records.ts'
 import type { PrivateRoute } from './routes.ts'
+import type { WebhooksReport } from './status.ts'
 import { originForm } from './target.ts'
 
 /** What a server answers from, and its settings. */
@@ -33,6 +35,11 @@ export interface ServerOptions {
   readonly closeGraceMs?: number
   /** Makes the private routes; none when not given. */
   readonly routes?: (tools: RouteTools) => readonly PrivateRoute[]
+  /** Looks at requests before the pages do, bodies unread: true when it answers. It takes no mirrored path. */
+  readonly intercept?: (request: IncomingMessage, response: ServerResponse) => boolean
+  /** For the status page. */
+  readonly webhooks?: () => Promise<WebhooksReport>
+  readonly metrics?: MetricsPage
 }
 
 /** The serving side of the program. */
@@ -67,6 +74,7 @@ export function createServer(options: ServerOptions): MirrorServer {
       if (state.closing) response.setHeader('Connection', 'close')
       if (request.url?.startsWith('/') === false) request.url = originForm(request.url)
       if (request.url?.startsWith(MIRRORED) === true) mirror(request, response)
+      else if (options.intercept?.(request, response) === true) return
       else if (!gate.answer(request, response)) pages(request, response)
     }
     return createHttp(traced(handler, log, now), config.server)

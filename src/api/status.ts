@@ -33,7 +33,49 @@ export interface Status {
   /** Null when the report does not come from a running server. */
   uptimeSeconds: number | null
   sources: SourceStatus[]
+  /** How webhooks stand, where a daemon receives them. */
+  webhooks?: WebhooksReport
 }
+
+/** What the report on webhooks holds; times in ISO 8601 UTC. */
+export interface WebhooksReport {
+  readonly state: 'on' | 'off'
+  readonly endpoints: readonly { readonly name: string; readonly path: string }[]
+  /** How many are valid now. */
+  readonly secrets: number
+  /** Rows of the inbox by state; null while it is not available. */
+  readonly counts: Readonly<Record<'pending' | 'done' | 'ignored' | 'dead', number>> | null
+  readonly oldestPendingAt: string | null
+  readonly lastReceivedAt: string | null
+  readonly lastRefusedAt: string | null
+  readonly refresh: RefreshFigures
+}
+
+/** What events came to. */
+export interface RefreshFigures {
+  /** Since the start. */
+  readonly refreshes: number
+  readonly failedRefreshes: number
+  readonly failuresInRow: number
+  readonly refreshingSince: string | null
+  /** From being received, milliseconds; null while the inbox is not available. */
+  readonly latency: {
+    readonly events: number
+    readonly stored: Quantiles | null
+    readonly refreshed: Quantiles | null
+    readonly visible: Quantiles | null
+  } | null
+  /** What polls and events found of the same changes, within a week. */
+  readonly misses: {
+    readonly arrivals: number
+    readonly unannounced: number
+    readonly missRate: number | null
+    readonly unconfirmed: number
+    readonly warning: string | null
+  } | null
+}
+
+type Quantiles = Readonly<Record<'median' | 'p99', number>>
 
 /** What the report is made from. */
 export interface StatusOptions {

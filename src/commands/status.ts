@@ -1,4 +1,9 @@
-import { type Status, buildStatus } from '../api/status.ts'
+import {
+  type RefreshFigures,
+  type Status,
+  type WebhooksReport,
+  buildStatus,
+} from '../api/status.ts'
 import { activeSources } from '../sources.ts'
 import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../errors.ts'
@@ -27,6 +32,8 @@ export async function statusCommand(options: GlobalOptions & { json?: boolean })
     return 0
   }
   print(tableOf(status))
+  if (status.webhooks?.state === 'on')
+    print(`\n${webhooksLine(status.webhooks)}${refreshLines(status.webhooks.refresh)}`)
   const who = stranger ? 'the mirror of another data folder answers' : 'no daemon answers'
   print(
     asked === null
@@ -84,6 +91,39 @@ function openQuarantines({ data }: Config): { runId: number; reason: string }[] 
   } finally {
     db.close()
   }
+}
+
+/** `webhooks: 1 secret, 2 pending, 0 dead, 40 done, 3 ignored, last received 2026-11-21 …, last refused -` */
+function webhooksLine({ secrets, counts, lastReceivedAt, lastRefusedAt }: WebhooksReport): string {
+  const at = (time: string | null): string => (time === null ? '-' : moment(Date.parse(time)))
+  const rows =
+    counts === null
+      ? 'the inbox is not available'
+      : (['pending', 'dead', 'done', 'ignored'] as const)
+          .map((state) => `${counts[state]} ${state}`)
+          .join(', ')
+  const times = `last received ${at(lastReceivedAt)}, last refused ${at(lastRefusedAt)}`
+  return `webhooks: ${secrets} ${secrets === 1 ? 'secret' : 'secrets'}, ${rows}, ${times}`
+}
+
+/** What events came to, and a warning where they seem to come no more. */
+function refreshLines({ refreshes, failedRefreshes, latency, misses }: RefreshFigures): string {
+  const visible = latency?.visible ?? null
+  const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`
+  const lines = [
+    `refreshes: ${refreshes}, ${failedRefreshes} failed` +
+      (visible === null
+        ? ''
+        : `; received to visible: median ${seconds(visible.median)}, p99 ${seconds(visible.p99)}`),
+    ...(misses === null
+      ? []
+      : [
+          `in a week: ${misses.arrivals} new tags, ${misses.unannounced} not announced; ` +
+            `${misses.unconfirmed} announced and never listed`,
+        ]),
+    ...(misses?.warning ? [`WARNING: ${misses.warning}`] : []),
+  ]
+  return lines.map((line) => `\n  ${line}`).join('')
 }
 
 function tableOf({ sources }: Status): string {

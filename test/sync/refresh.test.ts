@@ -1,4 +1,6 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { buildStatus } from '../../src/api/status.ts'
+import { openPinnedReads } from '../../src/store/pinned.ts'
 import { DAY, contentsOf, createClock } from './benches.ts'
 import { SMALL, asked, bench, differences, lackingOf, mirrored } from './catalog-benches.ts'
 import { WIDE, announced, expectNothingLeft, guarded, refresh, targetOf } from './refreshes.ts'
@@ -271,6 +273,50 @@ describe('the guard', () => {
     expect(refused.message).toContain(`approve or reject run ${run} first`)
     expect(made.store.listOpenQuarantines()).toMatchObject([{ runId: run }])
   })
+})
+
+test('a refresh that ended well does not hide that the last sync did not; the last to fail is told', async () => {
+  const made = await mirrored(SMALL)
+  const reads = openPinnedReads(made.dir)
+  if (reads === null) throw new Error('there is no database')
+  onTestFinished(() => reads.close())
+  const stateNow = (): string | undefined =>
+    buildStatus({
+      reads: reads.live,
+      version: 'test',
+      active: ['catalog'],
+      startedAt: null,
+      now: Date.now,
+      nextRunAt: () => null,
+    }).sources[0]?.state
+  const { faults } = made.sandbox
+  const states = []
+  for (const [sync, ok] of [
+    [true, true],
+    [false, false],
+    [false, true],
+    [true, false],
+    [false, true],
+    [true, true],
+  ]) {
+    if (ok === false) faults.set(/^\/v1\//, { kind: 'status', status: 503 })
+    else faults.clear()
+    await (sync === true ? made.run('catalog') : refresh(made))
+    states.push(stateNow())
+  }
+  expect(states).toEqual(['complete', 'failed', 'complete', 'failed', 'failed', 'complete'])
+})
+
+test('a tag that is announced before it is listed is found by a later look', async () => {
+  const made = await mirrored(WIDE)
+  const { service } = made.sandbox
+  const target = targetOf({ subject: 'cr.example.com/library/python:early' })
+  expect(await refresh(made, target)).toMatchObject({ message: 'nothing changed' })
+  expect(made.store.findAnnounced(target).listed).toBe(false)
+  const tag = service.addTag(service.ids('images')[0])
+  service.change('tags', tag, { name: 'early' })
+  expect(await refresh(made, target)).toMatchObject({ state: 'complete' })
+  expect(made.store.findAnnounced(target)).toMatchObject({ listed: true, artifacts: 'complete' })
 })
 
 test('many refreshes do not push the runs that look at everything out of the log', async () => {
