@@ -15,6 +15,8 @@ export interface ListenerOptions {
   readonly maxConnections: number
   readonly handler: RequestListener
   readonly log: Pick<Logger, 'info' | 'error'> | null
+  /** How often the files are looked at for a renewed certificate, milliseconds; every minute when not given. */
+  readonly renewalMs?: number
 }
 
 /** A server of its own for deliveries. */
@@ -39,13 +41,12 @@ const LIMITS = {
 /** Starts to listen. Throws `config` when the address or the certificate cannot be used. */
 export async function startListener(options: ListenerOptions): Promise<Listener> {
   const { host, port, tls, handler, maxConnections } = options
-  const server =
-    tls === null
-      ? createServer(LIMITS, handler)
-      : createTlsServer({ ...LIMITS, ...readTls(tls), minVersion: 'TLSv1.2' }, handler)
+  const server = tls === null ? createServer(LIMITS, handler) : createTls(tls, handler)
   server.maxConnections = maxConnections
   await listening(server, host, port)
-  const renewal = tls && setInterval(renewer(server as TlsServer, tls, options.log), RENEWAL_MS)
+  const renewal =
+    tls &&
+    setInterval(renewer(server as TlsServer, tls, options.log), options.renewalMs ?? RENEWAL_MS)
   renewal?.unref()
   const bound = server.address()
   const shown =
@@ -63,6 +64,17 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
       clearInterval(sweep)
       clearTimeout(cut)
     },
+  }
+}
+
+/** Throws `config` for files that cannot be read, hold no certificate and key, or not of the same pair. */
+function createTls(tls: Tls, handler: RequestListener): TlsServer {
+  const files = readTls(tls)
+  try {
+    return createTlsServer({ ...LIMITS, ...files, minVersion: 'TLSv1.2' }, handler)
+  } catch (error) {
+    const message = `webhooks.certFile and webhooks.keyFile cannot be used together (${messageOf(error)})`
+    throw new MirrorError('config', message, { cause: error })
   }
 }
 

@@ -2,42 +2,28 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Endpoint } from '../config/webhooks.ts'
 import { messageOf } from '../errors.ts'
 import type { Logger } from '../log.ts'
-import type { NewDelivery } from '../store/inbox-types.ts'
 import {
   type Answer,
   type Outcome,
   ACCEPTED,
   CLOSING,
-  CROWDED,
-  ENCODED,
   KNOWN,
-  NO_SECRET,
-  TOO_SLOW,
   UNAUTHORIZED,
   UNAVAILABLE,
-  WRONG_METHOD,
   malformed,
   sendReply,
-  tooLarge,
 } from './answers.ts'
-import { type Bodies, type ReadBody, createBodies, discard } from './bodies.ts'
-import { readEvent } from './event.ts'
-import { handshake } from './handshake.ts'
-import { valuesOf } from './headers.ts'
+import { type Bodies, createBodies, discard } from './bodies.ts'
+import { type Result, type Rules, judgeBody, judgeHead, result, unread } from './judging.ts'
 import { createSparingLog } from './sparing-log.ts'
 import type { InboxThread } from './thread.ts'
 import type { Verifier } from './verify.ts'
 
 /** What a receiver is made from. */
-export interface ReceiverOptions {
+export interface ReceiverOptions extends Rules {
   readonly endpoints: readonly Endpoint[]
   readonly inbox: Pick<InboxThread, 'receive'>
   readonly verify: Verifier
-  /** Whether there is a secret to verify with. */
-  readonly isSetUp: () => boolean
-  readonly isWanted: (type: string) => boolean
-  readonly allowedOrigins: readonly string[]
-  readonly maxBytes: number
   /** Unix milliseconds. */
   readonly now: () => number
   readonly log: Pick<Logger, 'debug' | 'warn'> | null
@@ -57,24 +43,23 @@ export interface Receiver {
   readonly close: () => void
 }
 
-/** What a request came to: its answer, the outcome for the counters, and why. */
-interface Result {
-  readonly answer: Answer
-  readonly outcome: Outcome
-  readonly reason: string
-}
-
 const DEADLINE_MS = 10_000
 /** Bodies in memory at once, in units of the largest one. */
 const LARGEST_AT_ONCE = 64
 
-const result = (answer: Answer, outcome: Outcome, reason = ''): Result => ({
-  answer,
-  outcome,
-  reason,
-})
-
 const internal = result(UNAVAILABLE, 'unavailable', 'internal')
+
+const TEXTS: Readonly<Record<Outcome, string>> = {
+  new: 'a webhook was received',
+  duplicate: 'a webhook was received again',
+  ignored: 'a webhook of another type was ignored',
+  malformed: 'a webhook is authentic but cannot be read; it is kept as a dead letter',
+  unauthorized: 'a webhook was refused',
+  unavailable: 'a webhook could not be taken; its sender was told to try again',
+  refused: 'a request at a webhook endpoint was refused',
+  handshake: 'a sender asked for permission to send webhooks',
+  gone: 'a webhook broke off',
+}
 
 /**
  * Raw body → verify → inbox → answer. Nothing is parsed before the signature is verified, and nothing is acknowledged
@@ -86,9 +71,10 @@ export function createReceiver(options: ReceiverOptions): Receiver {
   const bodies = createBodies({ maxBytes, deadlineMs, maxTotal: LARGEST_AT_ONCE * maxBytes })
   const tell = createSparingLog(options.log, options.now)
   const state = { closing: false }
-  const finish = (endpoint: string, { answer, outcome, reason }: Result): Answer => {
+  const finish = (endpoint: string, { answer, outcome, reason, detail }: Result): Answer => {
     options.onOutcome?.(outcome, reason)
-    if (reason !== '') tell(reason, { endpoint, status: answer.status }, TEXTS[outcome])
+    const fields = { endpoint, status: answer.status, ...(detail !== undefined && { detail }) }
+    if (reason !== '') tell(reason, fields, TEXTS[outcome])
     return answer
   }
   return {
@@ -109,40 +95,11 @@ export function createReceiver(options: ReceiverOptions): Receiver {
           return internal
         })
         .then((done) => sendReply(request, response, finish(endpoint, done)))
+        .catch(() => response.destroy())
       return true
     },
     close: () => void (state.closing = true),
   }
-}
-
-const TEXTS: Readonly<Record<Outcome, string>> = {
-  new: 'a webhook was received',
-  duplicate: 'a webhook was received again',
-  ignored: 'a webhook of another type was ignored',
-  malformed: 'a webhook is authentic but cannot be read; it is kept as a dead letter',
-  unauthorized: 'a webhook was refused',
-  unavailable: 'a webhook could not be taken; its sender was told to try again',
-  refused: 'a request at a webhook endpoint was refused',
-  handshake: 'a sender asked for permission to send webhooks',
-  gone: 'a webhook broke off',
-}
-
-/** What can be answered without the body; null: it has to be read. */
-function judgeHead(
-  request: IncomingMessage,
-  options: ReceiverOptions,
-  closing: boolean,
-): Result | null {
-  const { method, rawHeaders } = request
-  if (closing) return result(CLOSING, 'unavailable', 'closing')
-  if (method === 'OPTIONS')
-    return result(handshake(rawHeaders, options.allowedOrigins), 'handshake')
-  if (method !== 'POST') return result(WRONG_METHOD, 'refused', 'method')
-  const codings = valuesOf(rawHeaders, 'content-encoding').join(',').trim().toLowerCase()
-  if (codings !== '' && codings !== 'identity') return result(ENCODED, 'refused', 'encoding')
-  if (Number(request.headers['content-length'] ?? 0) > options.maxBytes)
-    return result(tooLarge(options.maxBytes), 'refused', 'too_large')
-  return options.isSetUp() ? null : result(NO_SECRET, 'unavailable', 'no_secret')
 }
 
 async function receive(
@@ -159,23 +116,26 @@ async function receive(
   const { body } = read
   const verdict = options.verify(request.rawHeaders, body)
   if (!verdict.ok) return result(UNAUTHORIZED, 'unauthorized', verdict.reason)
-  const found = judge(body, options)
+  const found = judgeBody(body, options)
   const { state: rowState, type, target, reason } = found
   const { id: webhookId, dialect, label: secret } = verdict
   const row = { endpoint, webhookId, state: rowState, type, dialect, secret, target, reason, body }
   const done = bodies.hold(body.length)
   try {
     const times = { receivedAt, storedAt: options.now() }
-    const outcome = await within(options.inbox.receive({ ...row, ...times }), STORE_MS)
+    const stored = options.inbox.receive({ ...row, ...times }).then((outcome) => {
+      // Also when it is too late for the answer: what is on disk is to be refreshed for.
+      if (outcome === 'new' && rowState === 'pending') options.onStored?.()
+      return outcome
+    })
+    const outcome = await within(stored, STORE_MS)
     options.log?.debug({ endpoint, outcome, state: rowState, dialect, secret }, TEXTS.new)
-    if (outcome === 'new' && rowState === 'pending') options.onStored?.()
     if (found.state === 'dead')
       return result(malformed(found.reason ?? ''), 'malformed', 'malformed')
     if (outcome === 'duplicate') return result(KNOWN, 'duplicate')
     return found.state === 'ignored' ? result(KNOWN, 'ignored') : result(ACCEPTED, 'new')
   } catch (error) {
-    options.log?.debug({ endpoint }, messageOf(error))
-    return result(UNAVAILABLE, 'unavailable', 'inbox')
+    return { ...result(UNAVAILABLE, 'unavailable', 'inbox'), detail: messageOf(error) }
   } finally {
     done()
   }
@@ -188,26 +148,4 @@ function within<T>(work: Promise<T>, ms: number): Promise<T> {
   const late = Promise.withResolvers<never>()
   const timer = setTimeout(() => late.reject(new Error('the inbox took too long')), ms)
   return Promise.race([work, late.promise]).finally(() => clearTimeout(timer))
-}
-
-type Failed = Extract<ReadBody, { failed: string }>['failed']
-
-function unread(failed: Failed, maxBytes: number): Result {
-  if (failed === 'too_large') return result(tooLarge(maxBytes), 'refused', 'too_large')
-  if (failed === 'too_slow') return result(TOO_SLOW, 'refused', 'too_slow')
-  if (failed === 'crowded') return result(CROWDED, 'unavailable', 'crowded')
-  return result(TOO_SLOW, 'gone', 'gone')
-}
-
-type Judged = Pick<NewDelivery, 'state' | 'type' | 'target' | 'reason'>
-
-/** What a verified body means for the mirror. */
-function judge(body: Buffer, { isWanted }: ReceiverOptions): Judged {
-  const event = readEvent(body)
-  if ('malformed' in event)
-    return { state: 'dead', type: null, target: null, reason: event.malformed }
-  const { type, target } = event
-  return isWanted(type)
-    ? { state: 'pending', type, target, reason: null }
-    : { state: 'ignored', type, target, reason: 'no pattern of webhooks.types fits its type' }
 }

@@ -1,8 +1,8 @@
 import { Worker } from 'node:worker_threads'
 import { MirrorError, messageOf } from '../errors.ts'
 import type { InboxCounts, InboxRow, NewDelivery, Settlement } from '../store/inbox-types.ts'
-import type { Reply } from './batches.ts'
 import type { ArgumentsOf, OperationName, ResultOf } from './operations.ts'
+import { createQuestions } from './questions.ts'
 import type { FromInbox, InboxStart, ToInbox } from './worker.ts'
 
 /**
@@ -41,18 +41,12 @@ export interface InboxThreadDeps {
   readonly restartMs?: number
 }
 
-interface Waiting {
-  readonly resolve: (result: unknown) => void
-  readonly reject: (error: Error) => void
-}
-
 /** The worker file beside this one: `.ts` when run from source, `.js` when built. */
 function workerUrl(): URL {
   return new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url)
 }
 
 const RESTART_MS = 5_000
-const GONE = 'the inbox is not available at the moment; the log says why'
 
 /** Starts the inbox thread. Never rejects: a database that cannot be opened is told, and tried again and again. */
 export async function startInboxThread(deps: InboxThreadDeps): Promise<InboxThread> {
@@ -109,40 +103,6 @@ export async function startInboxThread(deps: InboxThreadDeps): Promise<InboxThre
       const exited = new Promise((resolve) => last.once('exit', resolve))
       last.postMessage({ stop: true } satisfies ToInbox)
       await exited
-    },
-  }
-}
-
-/** The questions on their way; all that a dying thread leaves open are refused. */
-function createQuestions() {
-  const waiting = new Map<number, Waiting>()
-  let next = 0
-  let send: ((message: ToInbox) => void) | null = null
-  const ask = <Name extends OperationName>(
-    name: Name,
-    ...args: ArgumentsOf<Name>
-  ): Promise<ResultOf<Name>> =>
-    new Promise((resolve, reject) => {
-      if (send === null) return reject(new MirrorError('storage', GONE))
-      const id = next++
-      // What comes back is what the operation of this name returned.
-      waiting.set(id, { resolve: (result) => resolve(result as ResultOf<Name>), reject })
-      send({ id, name, args })
-    })
-  const settle = (reply: Reply): void => {
-    const asked = waiting.get(reply.id)
-    waiting.delete(reply.id)
-    if ('code' in reply) asked?.reject(new MirrorError(reply.code, reply.message))
-    else asked?.resolve(reply.result)
-  }
-  return {
-    ask,
-    settle,
-    sendTo: (post: (message: ToInbox) => void) => void (send = post),
-    lose(): void {
-      send = null
-      for (const { reject } of waiting.values()) reject(new MirrorError('storage', GONE))
-      waiting.clear()
     },
   }
 }

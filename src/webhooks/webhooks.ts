@@ -3,11 +3,11 @@ import type { Config } from '../config/schema.ts'
 import { type Endpoint, endpointsOf, secretFilePath } from '../config/webhooks.ts'
 import { messageOf } from '../errors.ts'
 import type { Logger } from '../log.ts'
-import type { InboxCounts } from '../store/inbox-types.ts'
 import type { Outcome } from './answers.ts'
 import { createTypeFilter } from './event.ts'
 import { type Listener, startListener } from './listener.ts'
 import { createReceiver } from './receiver.ts'
+import { type WebhooksStatus, createReport } from './report.ts'
 import { createSecrets } from './secrets.ts'
 import { type InboxThread, startInboxThread } from './thread.ts'
 import { createVerifier } from './verify.ts'
@@ -23,20 +23,7 @@ export interface WebhooksOptions {
   readonly onStored?: () => void
 }
 
-/** How the webhooks stand; times in ISO 8601 UTC. */
-export interface WebhooksStatus {
-  /** `off`: without a secret every delivery is a 503. */
-  readonly state: 'on' | 'off'
-  readonly endpoints: readonly Endpoint[]
-  /** How many secrets are valid now. */
-  readonly secrets: number
-  /** Rows of the inbox by state; null while it is not available. */
-  readonly counts: Omit<InboxCounts, 'oldestPendingAt'> | null
-  readonly oldestPendingAt: string | null
-  /** The last verified delivery, and the last one that was refused, since the start. */
-  readonly lastReceivedAt: string | null
-  readonly lastRefusedAt: string | null
-}
+export type { WebhooksStatus }
 
 /** The receiving side of webhooks, running. */
 export interface Webhooks {
@@ -74,35 +61,26 @@ export async function startWebhooks(options: WebhooksOptions): Promise<Webhooks>
     onFailed: (message) => log.error({}, `the inbox of webhooks is not available: ${message}`),
     onRevived: () => log.info({}, 'the inbox of webhooks is available again'),
   })
-  const last = createLast(now)
+  const report = createReport({ endpoints, secrets, inbox, now })
   const receiver = createReceiver({
     ...{ endpoints, inbox, allowedOrigins, maxBytes, now, log },
     verify: createVerifier({ secrets: secrets.active, dialect, toleranceSeconds, now }),
     isSetUp: () => secrets.active().length > 0,
     isWanted: createTypeFilter(settings.types, config.upstream.vendor),
     onOutcome(outcome, reason) {
-      last.note(outcome)
+      report.note(outcome)
       options.onOutcome?.(outcome, reason)
     },
     ...(options.onStored && { onStored: options.onStored }),
   })
   const pruning = startPruning(inbox, log, now)
-  const counts = createCounts(inbox)
   let listener: Listener | null = null
   const isOn = (): boolean => secrets.active().length > 0
   return {
     inbox,
     isOn,
     handle: settings.port === null ? receiver.handle : () => false,
-    async status() {
-      const found = await counts()
-      const active = secrets.active().length
-      return {
-        ...{ state: active > 0 ? ('on' as const) : ('off' as const), endpoints, secrets: active },
-        ...{ counts: found && withoutOldest(found), oldestPendingAt: iso(found?.oldestPendingAt) },
-        ...{ lastReceivedAt: iso(last.receivedAt()), lastRefusedAt: iso(last.refusedAt()) },
-      }
-    },
+    status: report.make,
     async listen(mainUrl) {
       if (settings.port !== null) {
         const own = listenerOptions(config, settings.port)
@@ -145,44 +123,6 @@ function announce(log: Logger, url: string, endpoints: readonly Endpoint[], secr
       `webhooks: no secret is configured, so deliveries to ${at} are answered 503. ` +
         'Set webhooks.secrets, or run "patchmirror webhooks register".',
     )
-}
-
-/** When something was last let in, and last refused. */
-function createLast(now: () => number) {
-  let received: number | null = null
-  let refused: number | null = null
-  return {
-    note(outcome: Outcome): void {
-      if (['new', 'duplicate', 'ignored', 'malformed'].includes(outcome)) received = now()
-      else if (outcome === 'unauthorized' || outcome === 'refused') refused = now()
-    },
-    receivedAt: () => received,
-    refusedAt: () => refused,
-  }
-}
-
-/** A status page must not wait for a disk: after this long the counts are those of the last time. */
-const PATIENCE_MS = 200
-
-function createCounts(inbox: InboxThread): () => Promise<InboxCounts | null> {
-  let last: InboxCounts | null = null
-  return async () => {
-    const late = Promise.withResolvers<InboxCounts | null>()
-    const timer = setTimeout(() => late.resolve(last), PATIENCE_MS)
-    const asked = inbox.counts().then(
-      (counts) => (last = counts),
-      () => (last = null),
-    )
-    return Promise.race([asked, late.promise]).finally(() => clearTimeout(timer))
-  }
-}
-
-function withoutOldest({ pending, dead, done, ignored }: InboxCounts) {
-  return { pending, dead, done, ignored }
-}
-
-function iso(time: number | null | undefined): string | null {
-  return time === null || time === undefined ? null : new Date(time).toISOString()
 }
 
 /** Forgets old rows now and every hour, some hundred at a time. */

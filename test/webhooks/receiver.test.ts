@@ -239,10 +239,11 @@ describe('503 with Retry-After, never 2xx,', () => {
     const state = { failing: true }
     const receive: InboxThread['receive'] = (delivery) =>
       state.failing ? Promise.reject(new Error('the disk is full')) : real.receive(delivery)
-    const { deliver, inbox: real, outcomes } = await receiving({ inbox: { receive } })
+    const { deliver, inbox: real, outcomes, told } = await receiving({ inbox: { receive } })
     unavailable(await deliver())
     unavailable(await deliver({ body: 'authentic, but not JSON' }))
     expect(await real.counts()).toMatchObject({ pending: 0, dead: 0 })
+    expect(told.map(({ fields }) => fields['detail'])).toEqual(['the disk is full'])
     state.failing = false
     expect((await deliver()).status).toBe(202)
     expect(outcomes.map(([, reason]) => reason)).toEqual(['inbox', 'inbox', ''])

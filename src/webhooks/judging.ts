@@ -1,0 +1,78 @@
+import type { IncomingMessage } from 'node:http'
+import type { NewDelivery } from '../store/inbox-types.ts'
+import {
+  type Answer,
+  type Outcome,
+  CLOSING,
+  CROWDED,
+  ENCODED,
+  NO_SECRET,
+  TOO_SLOW,
+  WRONG_METHOD,
+  tooLarge,
+} from './answers.ts'
+import type { ReadBody } from './bodies.ts'
+import { readEvent } from './event.ts'
+import { handshake } from './handshake.ts'
+import { valuesOf } from './headers.ts'
+
+/** What a request came to: its answer, the outcome for the counters, and why. */
+export interface Result {
+  readonly answer: Answer
+  readonly outcome: Outcome
+  readonly reason: string
+  /** More for the log, in our own words. */
+  readonly detail?: string
+}
+
+/** Puts a result together; `reason` is one of few words, and empty where there is nothing to explain. */
+export const result = (answer: Answer, outcome: Outcome, reason = ''): Result => ({
+  answer,
+  outcome,
+  reason,
+})
+
+/** By what requests are judged. */
+export interface Rules {
+  /** Whether there is a secret to verify with. */
+  readonly isSetUp: () => boolean
+  readonly isWanted: (type: string) => boolean
+  readonly allowedOrigins: readonly string[]
+  readonly maxBytes: number
+}
+
+/** What can be answered without the body; null: it has to be read. */
+export function judgeHead(request: IncomingMessage, rules: Rules, closing: boolean): Result | null {
+  const { method, rawHeaders } = request
+  if (closing) return result(CLOSING, 'unavailable', 'closing')
+  if (method === 'OPTIONS') return result(handshake(rawHeaders, rules.allowedOrigins), 'handshake')
+  if (method !== 'POST') return result(WRONG_METHOD, 'refused', 'method')
+  const codings = valuesOf(rawHeaders, 'content-encoding').join(',').trim().toLowerCase()
+  if (codings !== '' && codings !== 'identity') return result(ENCODED, 'refused', 'encoding')
+  if (Number(request.headers['content-length'] ?? 0) > rules.maxBytes)
+    return result(tooLarge(rules.maxBytes), 'refused', 'too_large')
+  return rules.isSetUp() ? null : result(NO_SECRET, 'unavailable', 'no_secret')
+}
+
+type Failed = Extract<ReadBody, { failed: string }>['failed']
+
+/** The result for a body that could not be read. */
+export function unread(failed: Failed, maxBytes: number): Result {
+  if (failed === 'too_large') return result(tooLarge(maxBytes), 'refused', 'too_large')
+  if (failed === 'too_slow') return result(TOO_SLOW, 'refused', 'too_slow')
+  if (failed === 'crowded') return result(CROWDED, 'unavailable', 'crowded')
+  return result(TOO_SLOW, 'gone', 'gone')
+}
+
+type Judged = Pick<NewDelivery, 'state' | 'type' | 'target' | 'reason'>
+
+/** What a verified body means for the mirror. */
+export function judgeBody(body: Buffer, { isWanted }: Rules): Judged {
+  const event = readEvent(body)
+  if ('malformed' in event)
+    return { state: 'dead', type: null, target: null, reason: event.malformed }
+  const { type, target } = event
+  return isWanted(type)
+    ? { state: 'pending', type, target, reason: null }
+    : { state: 'ignored', type, target, reason: 'no pattern of webhooks.types fits its type' }
+}

@@ -1,0 +1,38 @@
+import { expect, test } from 'vitest'
+import { createMetrics } from '../src/metrics.ts'
+
+const OSV = { name: 'osv', state: 'complete', ageSeconds: 61, records: 5, lastRunSeconds: 1.5 }
+
+test('the page shows each source as it stands now, and what was counted', async () => {
+  const metrics = createMetrics()
+  metrics.countWebhook('new', '')
+  metrics.countWebhook('new', '')
+  metrics.countWebhook('unauthorized', 'too_old')
+  const page = await metrics.render([OSV], { pending: 2, dead: 1 })
+  for (const line of [
+    'patchmirror_webhook_requests_total{outcome="new",reason=""} 2',
+    'patchmirror_webhook_requests_total{outcome="unauthorized",reason="too_old"} 1',
+    'patchmirror_webhook_inbox_rows{state="pending"} 2',
+    'patchmirror_source_state{source="osv",state="complete"} 1',
+    'patchmirror_source_age_seconds{source="osv"} 61',
+    'patchmirror_source_records{source="osv"} 5',
+    'patchmirror_source_last_run_seconds{source="osv"} 1.5',
+  ])
+    expect(page).toContain(`${line}\n`)
+  expect(metrics.contentType).toMatch(/^text\/plain; version=0\.0\.4/)
+})
+
+test('what is no longer so, or not known, is not on the page', async () => {
+  const metrics = createMetrics()
+  await metrics.render([OSV], { pending: 2 })
+  const failed = { ...OSV, state: 'failed', ageSeconds: null, lastRunSeconds: null }
+  const page = await metrics.render([failed], null)
+  expect(page).toContain('patchmirror_source_state{source="osv",state="failed"} 1')
+  expect(page).not.toMatch(/state="complete"|age_seconds\{|last_run_seconds\{|inbox_rows\{/)
+})
+
+test('two mirrors in one process count apart', async () => {
+  const [one, two] = [createMetrics(), createMetrics()]
+  one.countWebhook('new', '')
+  expect(await two.render([], null)).not.toContain('outcome="new"')
+})
