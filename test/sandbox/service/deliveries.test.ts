@@ -66,7 +66,7 @@ describe('an endpoint that fails', () => {
   }
   test.each(Object.entries(FAILURES))('because it %s is tried again', async (_name, answer) => {
     let now = Date.UTC(2026, 5, 1)
-    const sandbox = await delivering({}, { now: () => (now += 1000) })
+    const sandbox = await delivering({ deliveryTimeoutMs: 1000 }, { now: () => (now += 1000) })
     const { url, received } = await endpoint(answer)
     await subscribe(sandbox, url)
     sandbox.service.addTag()

@@ -39,7 +39,7 @@ export async function delivering(
   service: ServiceOptions = {},
   options: SandboxOptions = {},
 ): Promise<Sandbox> {
-  const quick = { webhookSecret: SECRET, retryDelaysMs: [1, 1, 1], deliveryTimeoutMs: 200 }
+  const quick = { webhookSecret: SECRET, retryDelaysMs: [1, 1, 1] }
   const sandbox = await createSandbox({ records: 5, ...options, service: { ...quick, ...service } })
   onTestFinished(() => sandbox.close())
   return sandbox
