@@ -77,12 +77,14 @@ export function createMetrics(): Metrics {
   }
 }
 
+const WEEK = { window: '7d' }
+
 function createRefreshGauges(registry: Registry): (refresh: RefreshFigures) => void {
   const refreshes = gauge(registry, 'patchmirror_webhook_refreshes', 'Refreshes that webhooks caused since the start, by outcome.', 'outcome') // prettier-ignore
   const latency = gauge(registry, 'patchmirror_webhook_latency_seconds', 'Time from being received, of the newest webhooks that are done.', 'stage', 'quantile') // prettier-ignore
-  const unannounced = gauge(registry, 'patchmirror_webhook_unannounced_changes', 'Tags of a week that a poll found and no webhook announced.') // prettier-ignore
-  const unconfirmed = gauge(registry, 'patchmirror_webhook_unconfirmed_announcements', 'Webhooks of a week whose tag was never listed.') // prettier-ignore
-  const suspect = gauge(registry, 'patchmirror_webhook_subscription_suspect', '1: changes come, webhooks do not.') // prettier-ignore
+  const unannounced = gauge(registry, 'patchmirror_webhook_unannounced_changes', 'Tags of a week that a poll found and no webhook announced.', 'window') // prettier-ignore
+  const unconfirmed = gauge(registry, 'patchmirror_webhook_unconfirmed_announcements', 'Webhooks of a week whose tag was never listed.', 'window') // prettier-ignore
+  const suspect = gauge(registry, 'patchmirror_webhook_subscription_suspect', '1: changes come, webhooks do not.', 'window') // prettier-ignore
   return (refresh) => {
     for (const one of [refreshes, latency, unannounced, unconfirmed, suspect]) one.reset()
     if (refresh === null) return
@@ -96,9 +98,10 @@ function createRefreshGauges(registry: Registry): (refresh: RefreshFigures) => v
       latency.set({ stage, quantile: '0.99' }, spread.p99 / 1000)
     }
     if (refresh.misses === null) return
-    unannounced.set(refresh.misses.unannounced)
-    unconfirmed.set(refresh.misses.unconfirmed)
-    suspect.set(refresh.misses.warning === null ? 0 : 1)
+    const { misses } = refresh
+    unannounced.set(WEEK, misses.unannounced)
+    unconfirmed.set(WEEK, misses.unconfirmed)
+    suspect.set(WEEK, misses.warning === null ? 0 : 1)
   }
 }
 

@@ -3,16 +3,29 @@ import { createMetrics } from '../src/metrics.ts'
 
 const OSV = { name: 'osv', state: 'complete', ageSeconds: 61, records: 5, lastRunSeconds: 1.5 }
 
+const REFRESH = {
+  refreshes: 7,
+  failedRefreshes: 2,
+  latency: { stored: null, refreshed: { median: 1500, p99: 2500 }, visible: null },
+  misses: { unannounced: 3, unconfirmed: 1, warning: 'it seems dead' },
+}
+
 test('the page shows each source as it stands now, and what was counted', async () => {
   const metrics = createMetrics()
   metrics.countWebhook('new', '')
   metrics.countWebhook('new', '')
   metrics.countWebhook('unauthorized', 'too_old')
-  const page = await metrics.render([OSV], { pending: 2, dead: 1 })
+  const page = await metrics.render([OSV], { pending: 2, dead: 1 }, REFRESH)
   for (const line of [
     'patchmirror_webhook_requests_total{outcome="new",reason=""} 2',
     'patchmirror_webhook_requests_total{outcome="unauthorized",reason="too_old"} 1',
     'patchmirror_webhook_inbox_rows{state="pending"} 2',
+    'patchmirror_webhook_refreshes{outcome="ok"} 5',
+    'patchmirror_webhook_refreshes{outcome="failed"} 2',
+    'patchmirror_webhook_latency_seconds{stage="refreshed",quantile="0.99"} 2.5',
+    'patchmirror_webhook_unannounced_changes{window="7d"} 3',
+    'patchmirror_webhook_unconfirmed_announcements{window="7d"} 1',
+    'patchmirror_webhook_subscription_suspect{window="7d"} 1',
     'patchmirror_source_state{source="osv",state="complete"} 1',
     'patchmirror_source_age_seconds{source="osv"} 61',
     'patchmirror_source_records{source="osv"} 5',
@@ -24,15 +37,17 @@ test('the page shows each source as it stands now, and what was counted', async 
 
 test('what is no longer so, or not known, is not on the page', async () => {
   const metrics = createMetrics()
-  await metrics.render([OSV], { pending: 2 })
+  await metrics.render([OSV], { pending: 2 }, REFRESH)
   const failed = { ...OSV, state: 'failed', ageSeconds: null, lastRunSeconds: null }
-  const page = await metrics.render([failed], null)
+  const page = await metrics.render([failed], null, null)
   expect(page).toContain('patchmirror_source_state{source="osv",state="failed"} 1')
-  expect(page).not.toMatch(/state="complete"|age_seconds\{|last_run_seconds\{|inbox_rows\{/)
+  expect(page).not.toMatch(
+    /state="complete"|age_seconds\{|last_run_seconds\{|inbox_rows\{|refreshes\{|latency_seconds\{|window=/,
+  )
 })
 
 test('two mirrors in one process count apart', async () => {
   const [one, two] = [createMetrics(), createMetrics()]
   one.countWebhook('new', '')
-  expect(await two.render([], null)).not.toContain('outcome="new"')
+  expect(await two.render([], null, null)).not.toContain('outcome="new"')
 })

@@ -5,11 +5,10 @@ import { secretFilePath } from '../config/webhooks.ts'
 import { MirrorError, messageOf } from '../errors.ts'
 import { type KeptSecret, parseSecretFile, readSecretText } from '../webhooks/secret-file.ts'
 
-/** A secret by the name that inbox and log give it. */
-export interface HeldSecret {
-  readonly label: string
-  readonly secret: string
-}
+/** A secret by the name that inbox and log give it, and when it counts (unix milliseconds; null: always). */
+export type HeldSecret = Pick<KeptSecret, 'label' | 'secret' | 'notBefore' | 'notAfter'>
+
+const ALWAYS = { notBefore: null, notAfter: null }
 
 /** What the secret file holds, expired ones too; empty when there is none. Throws `config`. */
 export function readKeptSecrets(config: Config): KeptSecret[] {
@@ -21,6 +20,7 @@ export function readKeptSecrets(config: Config): KeptSecret[] {
 /** Every secret that this mirror holds, those of the settings first. Throws `config`. */
 export function readHeldSecrets(config: Config): HeldSecret[] {
   const fixed = config.webhooks.secrets.map((secret, at) => ({
+    ...ALWAYS,
     label: `settings-${at + 1}`,
     secret,
   }))
@@ -37,7 +37,7 @@ export function readSecretLines(path: string): HeldSecret[] {
   }
   const lines = text
     .split(/\r?\n/)
-    .map((line, at) => ({ label: `line ${at + 1}`, secret: line.trim() }))
+    .map((line, at) => ({ ...ALWAYS, label: `line ${at + 1}`, secret: line.trim() }))
   const held = lines.filter(({ secret }) => secret !== '')
   const bad = held.find(({ secret }) => webhookSecretFault(secret) !== null)
   if (held.length > 0 && bad === undefined) return held

@@ -1,9 +1,4 @@
-import {
-  type RefreshFigures,
-  type Status,
-  type WebhooksReport,
-  buildStatus,
-} from '../api/status.ts'
+import { type Status, buildStatus } from '../api/status.ts'
 import { activeSources } from '../sources.ts'
 import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../errors.ts'
@@ -12,6 +7,7 @@ import { createReads } from '../store/pinned.ts'
 import { VERSION } from '../version.ts'
 import { daemonUrl } from './health.ts'
 import { type GlobalOptions, print, settings } from './setup.ts'
+import { describeWebhooks, readWebhooks } from './status-webhooks.ts'
 import { duration, moment, table } from './table.ts'
 
 /** `patchmirror status`: the daemon's own report when one runs, else the same from the data folder. */
@@ -32,8 +28,7 @@ export async function statusCommand(options: GlobalOptions & { json?: boolean })
     return 0
   }
   print(tableOf(status))
-  if (status.webhooks?.state === 'on')
-    print(`\n${webhooksLine(status.webhooks)}${refreshLines(status.webhooks.refresh)}`)
+  if (status.webhooks?.state === 'on') print(`\n${describeWebhooks(status.webhooks)}`)
   const who = stranger ? 'the mirror of another data folder answers' : 'no daemon answers'
   print(
     asked === null
@@ -70,7 +65,8 @@ function readOwnStatus(config: Config): Status | null {
   if (db === null) return null
   try {
     const reads = createReads(db)
-    return buildStatus({
+    const webhooks = readWebhooks(config, reads)
+    const status = buildStatus({
       reads,
       active: activeSources(config),
       version: VERSION,
@@ -78,6 +74,7 @@ function readOwnStatus(config: Config): Status | null {
       now: Date.now,
       nextRunAt: () => null,
     })
+    return webhooks === null ? status : { ...status, webhooks }
   } finally {
     db.close()
   }
@@ -91,39 +88,6 @@ function openQuarantines({ data }: Config): { runId: number; reason: string }[] 
   } finally {
     db.close()
   }
-}
-
-/** `webhooks: 1 secret, 2 pending, 0 dead, 40 done, 3 ignored, last received 2026-11-21 …, last refused -` */
-function webhooksLine({ secrets, counts, lastReceivedAt, lastRefusedAt }: WebhooksReport): string {
-  const at = (time: string | null): string => (time === null ? '-' : moment(Date.parse(time)))
-  const rows =
-    counts === null
-      ? 'the inbox is not available'
-      : (['pending', 'dead', 'done', 'ignored'] as const)
-          .map((state) => `${counts[state]} ${state}`)
-          .join(', ')
-  const times = `last received ${at(lastReceivedAt)}, last refused ${at(lastRefusedAt)}`
-  return `webhooks: ${secrets} ${secrets === 1 ? 'secret' : 'secrets'}, ${rows}, ${times}`
-}
-
-/** What events came to, and a warning where they seem to come no more. */
-function refreshLines({ refreshes, failedRefreshes, latency, misses }: RefreshFigures): string {
-  const visible = latency?.visible ?? null
-  const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`
-  const lines = [
-    `refreshes: ${refreshes}, ${failedRefreshes} failed` +
-      (visible === null
-        ? ''
-        : `; received to visible: median ${seconds(visible.median)}, p99 ${seconds(visible.p99)}`),
-    ...(misses === null
-      ? []
-      : [
-          `in a week: ${misses.arrivals} new tags, ${misses.unannounced} not announced; ` +
-            `${misses.unconfirmed} announced and never listed`,
-        ]),
-    ...(misses?.warning ? [`WARNING: ${misses.warning}`] : []),
-  ]
-  return lines.map((line) => `\n  ${line}`).join('')
 }
 
 function tableOf({ sources }: Status): string {

@@ -35,7 +35,7 @@ export function registerWebhookCommand(
     const webhook = {
       url,
       description: options.description ?? 'patchmirror',
-      event_types: options.event ?? [`io.${config.upstream.vendor}.cr.image.created.v1`],
+      event_types: options.event ?? [usualType(config)],
     }
     if (options.out !== undefined) return handOver(() => api.register(webhook), options)
     return withSecretKeeper(config, async (keeper) => {
@@ -51,6 +51,11 @@ export function registerWebhookCommand(
 
 function isWished({ testTag }: RegisterOptions): boolean {
   return testTag !== undefined
+}
+
+/** The event that announces a new image (service API, section 6). */
+export function usualType({ upstream }: Config): string {
+  return `io.${upstream.vendor}.cr.image.created.v1`
 }
 
 /** The address of an endpoint. Throws `usage`. */
@@ -80,10 +85,15 @@ export async function tryOut(
   if (tagId === null || typeof id !== 'string') return null
   try {
     const result = await testDelivery(api, id, tagId)
-    const reason = result['error_reason']
-    const why = typeof reason === 'string' ? reason : 'the service does not say why'
+    const { status, error_reason: reason } = result
+    const why =
+      status === 'pending' ? 'the service is still trying' : 'the service does not say why'
     const delivered = isDelivered(result)
-    return { delivered, result, problem: delivered ? null : why }
+    return {
+      delivered,
+      result,
+      problem: delivered ? null : typeof reason === 'string' ? reason : why,
+    }
   } catch (error) {
     return { delivered: false, result: null, problem: messageOf(error) }
   }
@@ -147,17 +157,15 @@ export function warn(text: string): void {
 }
 
 /** What a new subscription takes over from the one that it replaces. Throws `usage` where that cannot be told. */
-export function copyOf(old: Item, url: string | undefined): NewWebhook {
-  const known = url ?? old['url']
-  const types = old['event_types']
-  const { description } = old
+export function copyOf(old: Item, url: string | undefined, type: string): NewWebhook {
+  const { description, event_types: types = [type], url: known = url } = old
   if (typeof known !== 'string' || !Array.isArray(types))
     throw new MirrorError(
       'usage',
       'the service does not say where it sends to: give --url and try again',
     )
   return {
-    url: endpointUrl(known),
+    url: endpointUrl(url ?? known),
     description: typeof description === 'string' ? description : 'patchmirror',
     event_types: types.map(String),
   }

@@ -5,11 +5,11 @@ import type { Item, WebhooksApi } from '../upstream/service-api.ts'
 import type { KeptSecret } from '../webhooks/secret-file.ts'
 import { withInbox } from './inbox.ts'
 import { type SecretKeeper, keepSecret, withSecretKeeper } from './secret-keeper.ts'
-import { type ServiceOptions, beyondContract, named } from './service.ts'
+import { type ServiceOptions, beyondContract } from './service.ts'
 import { print } from './setup.ts'
 import { duration, moment } from './table.ts'
-import { LIST, withWebhooks } from './webhooks.ts'
-import { type TriedOut, copyOf, tellOfTest, tryOut, warn } from './webhooks-register.ts'
+import { LIST, removeIfThere, withWebhooks } from './webhooks.ts'
+import { type TriedOut, copyOf, tellOfTest, tryOut, usualType, warn } from './webhooks-register.ts'
 
 /** Options of `patchmirror webhooks rotate`. */
 export interface RotateOptions extends ServiceOptions {
@@ -43,8 +43,9 @@ async function rotate(
   id: string,
   options: RotateOptions,
 ): Promise<number> {
-  const old = await find(api, id)
-  const made = await api.register(copyOf(old, options.url))
+  // With an address given there is nothing to look up, which not every deployment can do.
+  const old = options.url === undefined ? await find(api, id) : {}
+  const made = await api.register(copyOf(old, options.url, usualType(config)))
   const kept = keepSecret(keeper, made)
   if (kept.problem !== null) {
     if (kept.secret !== null) print(`secret  ${kept.secret}`)
@@ -62,8 +63,12 @@ async function find(api: WebhooksApi, id: string): Promise<Item> {
   const items = await beyondContract('list webhook subscriptions', api.list())
   const old = items.find((item) => item['id'] === id)
   if (old !== undefined) return old
+  throw unknown(id)
+}
+
+function unknown(id: string): MirrorError {
   const text = `the service has no webhook subscription ${id}; "patchmirror ${LIST}" shows what it has`
-  throw new MirrorError('upstream_not_found', text)
+  return new MirrorError('upstream_not_found', text)
 }
 
 /** Deletes the old subscription; its secret is good until `until`, for what is on its way. */
@@ -73,7 +78,7 @@ async function retire(
   id: string,
   until: number,
 ): Promise<void> {
-  await named(`webhook subscription ${id}`, LIST, api.remove(id))
+  await removeIfThere(api, id)
   keeper.replace(
     keeper.list().map((one) => (one.subscription === id ? { ...one, notAfter: until } : one)),
   )
@@ -122,10 +127,8 @@ async function finish(
       'usage',
       `there is no other secret: "patchmirror webhooks rotate ${id}" comes first`,
     )
-  const items = await beyondContract('list webhook subscriptions', api.list())
-  const deleted = items.some((item) => item['id'] === id)
-  if (!deleted && own.length === 0) await find(api, id) // says that there is none
-  if (deleted) await named(`webhook subscription ${id}`, LIST, api.remove(id))
+  const deleted = await removeIfThere(api, id)
+  if (!deleted && own.length === 0) throw unknown(id)
   keeper.replace(others)
   const last = lastUse(config, own)
   if (last !== null && Date.now() - last < GRACE_MS) {

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Config } from '../config/schema.ts'
 import { DIALECTS } from '../config/webhooks.ts'
 import { MirrorError, messageOf } from '../errors.ts'
+import { isValidAt } from '../webhooks/doctor.ts'
 import { type SampleEvent, sampleEvent } from '../webhooks/sample.ts'
 import { type Dialect, signDelivery } from '../webhooks/verify.ts'
 import { type HeldSecret, readHeldSecrets, readSecretLines } from './held-secrets.ts'
@@ -108,7 +109,8 @@ function dialectOf(text: string | undefined): Dialect {
 }
 
 function secretOf(config: Config, file: string | undefined): HeldSecret {
-  const held = file === undefined ? readHeldSecrets(config) : readSecretLines(file)
+  const all = file === undefined ? readHeldSecrets(config) : readSecretLines(file)
+  const held = all.filter((one) => isValidAt(one, Date.now()))
   const newest = file === undefined ? held.at(-1) : held[0]
   if (newest !== undefined) return newest
   const text = 'the mirror holds no webhook secret: give one in a file (--secret-file), or register'

@@ -58,7 +58,7 @@ export function testWebhookCommand(
   return withWebhooks(options, async (api) => {
     const result = await testDelivery(api, id, tagId)
     printItem(result, options)
-    return isDelivered(result) ? 0 : 1
+    return isFailed(result) ? 1 : 0
   })
 }
 
@@ -67,25 +67,38 @@ export function testDelivery(api: WebhooksApi, id: string, tagId: string): Promi
   return named(`webhook subscription ${id}, or no tag ${tagId}`, LIST, api.test(id, tagId))
 }
 
-/** Whether a delivery result tells of success. */
-export function isDelivered(result: Item): boolean {
-  return result['status'] !== 'failed'
-}
+/** What became of a delivery, by its result: one that is pending is neither. */
+export const isDelivered = (result: Item): boolean => result['status'] === 'delivered'
+const isFailed = (result: Item): boolean => result['status'] === 'failed'
 
-/** `patchmirror webhooks delete ID`: the subscription, and its secret here. */
+/** `patchmirror webhooks delete ID`: the subscription, and its secret here, also when the service has it no more. */
 export function deleteWebhookCommand(id: string, options: ServiceOptions): Promise<number> {
   const what = `webhook subscription ${id}`
-  return withWebhooks(options, (api, config) =>
-    withSecretKeeper(config, async (keeper) => {
-      await named(what, LIST, api.remove(id))
-      const held = keeper.list()
-      const left = held.filter(({ subscription }) => subscription !== id)
-      const secretRemoved = left.length < held.length
-      if (secretRemoved) keeper.replace(left)
-      const secret = secretRemoved ? ', and its secret is gone from here' : ''
-      if (options.json === true) print(JSON.stringify({ deleted: [id], secretRemoved }))
-      else print(`${what} is deleted${secret}`)
-      return 0
-    }),
-  )
+  return withWebhooks(options, async (api, config) => {
+    const isHeld = readKeptSecrets(config).some(({ subscription }) => subscription === id)
+    const deleted = isHeld
+      ? await withSecretKeeper(config, async (keeper) => {
+          const there = await removeIfThere(api, id)
+          keeper.replace(keeper.list().filter(({ subscription }) => subscription !== id))
+          return there
+        })
+      : await named(what, LIST, api.remove(id)).then(() => true)
+    const end = deleted ? 'is deleted' : 'was gone from the service already'
+    const secret = isHeld ? ', and its secret is gone from here' : ''
+    if (options.json === true)
+      print(JSON.stringify({ deleted: deleted ? [id] : [], secretRemoved: isHeld }))
+    else print(`${what} ${end}${secret}`)
+    return 0
+  })
+}
+
+/** Deletes a subscription; false when the service has none of this id. */
+export async function removeIfThere(api: WebhooksApi, id: string): Promise<boolean> {
+  try {
+    await api.remove(id)
+    return true
+  } catch (error) {
+    if (error instanceof MirrorError && error.code === 'upstream_not_found') return false
+    throw error
+  }
 }

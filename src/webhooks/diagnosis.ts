@@ -1,7 +1,14 @@
 import type { Capture } from './capture.ts'
 import type { Refusal } from './headers.ts'
 import { type Dialect, createSigningSecret, createVerifier } from './verify.ts'
-import { type LabelledSecret, type Match, findMatch, headerOf, signaturesOf } from './doctor.ts'
+import {
+  type LabelledSecret,
+  type Match,
+  findMatch,
+  headerOf,
+  isValidAt,
+  signaturesOf,
+} from './doctor.ts'
 
 /** What a captured delivery is worth, and what is wrong with it. Holds no secret, no signature, no body. */
 export interface Diagnosis {
@@ -45,20 +52,25 @@ export function diagnose(judged: Case): Diagnosis {
     ...(secrets.length === 0 ? [NO_SECRET] : signatureProblems(capture, match)),
     ...(match?.usual === true ? [] : capture.doubts),
   ]
-  const problems = found.length > 0 ? found : [otherwise(judged, refusal ?? 'signature')]
+  const problems = found.length > 0 ? found : [otherwise(judged, refusal ?? 'signature', match)]
   return { verdict: 'refused', problems, match, ageSeconds }
 }
 
 /** The receiver's own verdict: null, or why it refuses. */
 function verify({ capture, secrets, now, toleranceSeconds, dialect }: Case): Refusal | null {
-  const signing = secrets.map(({ label, secret }) => createSigningSecret(label, secret))
+  const signing = secrets
+    .filter((one) => isValidAt(one, now))
+    .map(({ label, secret }) => createSigningSecret(label, secret))
   const options = { secrets: () => signing, dialect, toleranceSeconds, now: () => now }
   const verdict = createVerifier(options)(capture.headers.flat(), capture.body)
   return verdict.ok ? null : verdict.reason
 }
 
 /** What no single check above explains. */
-function otherwise({ dialect }: Case, refusal: Refusal): string {
+function otherwise({ dialect, secrets, now }: Case, refusal: Refusal, match: Match | null): string {
+  const used = secrets.find(({ label }) => label === match?.secret)
+  if (used !== undefined && !isValidAt(used, now))
+    return `the secret ${used.label} does not count at that time (notBefore, notAfter in webhooks.secretFile)`
   if (refusal === 'signature')
     return `the signature is sound, but not of the form that webhooks.dialect pins (${dialect}): set it to any`
   if (refusal === 'header_signature')

@@ -1,4 +1,5 @@
 import type { Capture } from './capture.ts'
+import type { KeptSecret } from './secret-file.ts'
 import {
   type KeyForm,
   type Written,
@@ -8,10 +9,12 @@ import {
   readSignature,
 } from './doctor-forms.ts'
 
-/** A secret that the mirror holds, by its label. */
-export interface LabelledSecret {
-  readonly label: string
-  readonly secret: string
+/** A secret that the mirror holds, by its label, and when it counts. */
+export type LabelledSecret = Pick<KeptSecret, 'label' | 'secret' | 'notBefore' | 'notAfter'>
+
+/** Whether a secret counts at a time (unix milliseconds). */
+export function isValidAt({ notBefore, notAfter }: LabelledSecret, time: number): boolean {
+  return (notBefore === null || notBefore <= time) && (notAfter === null || time <= notAfter)
 }
 
 /** How a captured signature comes about: every part that had to be guessed says so. */

@@ -1,5 +1,6 @@
 import { messageOf } from '../errors.ts'
 import type { Arrival } from '../store/arrivals.ts'
+import type { EventTimes, Heard } from '../store/inbox-reports.ts'
 import type { Logger } from '../log.ts'
 import type { CoalescerState } from './coalescer.ts'
 import { type Latency, latencyOf } from './latency.ts'
@@ -31,7 +32,6 @@ export interface ReportOptions {
 
 type Figures = Pick<RefreshReport, 'latency' | 'misses'>
 
-const EVENTS = 500
 const DAY_MS = 86_400_000
 /** Figures are taken this often at most, however often they are asked for, and this often at least. */
 const FRESH_MS = 10_000
@@ -83,15 +83,40 @@ async function figuresOf(options: ReportOptions, startedAt: number): Promise<Fig
   const at = now()
   const [times, heard] = await Promise.all([
     inbox.call('eventTimes', EVENTS),
-    inbox.call('heardSince', at - WINDOW_MS - DAY_MS),
+    inbox.call('heardSince', heardFrom(at)),
   ])
+  const arrivals = listArrivals(at - WINDOW_MS)
+  return figuresFrom({ times, heard, arrivals, isOn: isOn(), startedAt, now: at })
+}
+
+/** Of so many of the newest events the times are taken. */
+export const EVENTS = 500
+
+/** Since when it has to be known what was announced, unix milliseconds, for the figures of `now`. */
+export function heardFrom(now: number): number {
+  return now - WINDOW_MS - DAY_MS
+}
+
+/** What the figures are made from; times in unix milliseconds. */
+export interface FiguresOptions {
+  readonly times: readonly EventTimes[]
+  readonly heard: Heard
+  readonly arrivals: readonly Arrival[]
+  readonly isOn: boolean
+  readonly startedAt: number
+  readonly now: number
+}
+
+/** How long events take, and what polls and events found of the same changes. */
+export function figuresFrom(options: FiguresOptions): Figures {
+  const { times, heard, arrivals, isOn, startedAt, now } = options
   const misses = compareMisses({
-    arrivals: listArrivals(at - WINDOW_MS),
+    arrivals,
     announcements: heard.announcements,
     lastEventAt: heard.lastAt,
     // Nobody knows when the service was told to send; it has been since the first event, or can be since this start.
-    expectedSince: isOn() ? (heard.firstAt ?? startedAt) : null,
-    now: at,
+    expectedSince: isOn ? (heard.firstAt ?? startedAt) : null,
+    now,
   })
   return { latency: latencyOf(times), misses }
 }

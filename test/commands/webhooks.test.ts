@@ -138,6 +138,11 @@ describe('webhooks delete and rotate', () => {
     const { code, out } = await patchmirror(['delete', gone])
     expect([code, out]).toEqual([0, expect.stringContaining('its secret is gone from here')])
     expect(held().map(({ label }) => label)).toEqual([stays])
+    sandbox.service.remove('webhooks', stays)
+    const again = await patchmirror(['delete', stays])
+    expect([again.code, again.out]).toEqual([0, expect.stringContaining('gone from the service')])
+    expect(held()).toEqual([])
+    expect((await patchmirror(['delete', stays])).err).toContain('no webhook subscription')
   })
 
   test('rotate brings a new secret, and drops the old subscription once a test has come through', async () => {

@@ -182,6 +182,10 @@ describe('an event of the service', () => {
     expect([replayed.code, replayed.out]).toEqual([0, expect.stringContaining('in a moment')])
     await expect.poll(done, PATIENT).toBe(2)
     await expect.poll(async () => (await webhooksOf(served)).counts?.done, PATIENT).toBe(1)
+    await kill(served)
+    const offline = await patchmirror('status')
+    expect(offline.out).toContain('webhooks: 1 secret, 0 pending, 0 dead, 1 done')
+    expect(offline.out).toMatch(/received to visible: median \d/)
   }, 180_000)
 })
 

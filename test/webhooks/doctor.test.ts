@@ -1,11 +1,13 @@
 import { createHmac } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
+import type { KeptSecret } from '../../src/webhooks/secret-file.ts'
 import { readCapture } from '../../src/webhooks/capture.ts'
 import { type Case, diagnose } from '../../src/webhooks/diagnosis.ts'
 
 const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
 const OTHER = 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD'
+const ALWAYS: Pick<KeptSecret, 'notBefore' | 'notAfter'> = { notBefore: null, notAfter: null }
 const NOW = 1_800_000_000_000
 const TIME = String(NOW / 1000)
 const BODY = '{"id":"e1","url":"https://x/ü","n":[1,2]}'
@@ -38,11 +40,12 @@ function judge(
   secrets = [SECRET],
   now = NOW,
   dialect: Case['dialect'] = 'any',
+  held = ALWAYS,
 ) {
   const bytes = typeof file === 'string' || Buffer.isBuffer(file) ? file : JSON.stringify(file)
   return diagnose({
     capture: readCapture(Buffer.from(bytes)),
-    secrets: secrets.map((secret, i) => ({ label: `secret ${i + 1}`, secret })),
+    secrets: secrets.map((secret, i) => ({ ...held, label: `secret ${i + 1}`, secret })),
     now,
     toleranceSeconds: 300,
     dialect,
@@ -90,6 +93,20 @@ describe('the doctor', () => {
     })
     expect(beside).toMatchObject({ verdict: 'refused', match: { usual: true } })
     expect(beside.problems.join()).toContain('malformed beside a sound signature')
+  })
+
+  test.each([
+    [{ notBefore: null, notAfter: NOW - 1 }, 'refused'],
+    [{ notBefore: NOW + 1, notAfter: null }, 'refused'],
+    [{ notBefore: NOW, notAfter: NOW }, 'accepted'],
+  ])('knows that a secret counts at its time alone: %j', (dates, verdict) => {
+    const found = judge(signed(), [SECRET], NOW, 'any', dates)
+    expect([found.verdict, found.problems.join()]).toEqual([
+      verdict,
+      verdict === 'accepted'
+        ? ''
+        : (expect.stringContaining('does not count at that time') as string),
+    ])
   })
 
   test('reads a body that came in chunks', () => {
