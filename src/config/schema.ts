@@ -58,6 +58,7 @@ export const SCHEMA = {
   data: {
     dir: directory(),
     tombstoneDays: integer({ min: 0, max: 36_500, example: 30 }),
+    changeDays: integer({ min: 1, max: 36_500, example: 30 }),
     keepRuns: integer({ min: 1, max: 1_000_000, example: 500 }),
   },
   osv: {

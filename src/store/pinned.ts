@@ -3,6 +3,7 @@ import { createDocumentStoreReader } from './catalog-documents.ts'
 import { createCatalogQuery } from './catalog-query.ts'
 import { createCatalogAnswerReader } from './catalog-answers.ts'
 import { createCatalogListReader } from './catalog.ts'
+import { createChangeReader } from './changes.ts'
 import { createDocumentReader } from './documents.ts'
 import { createKeyReader } from './keys.ts'
 import { createOsvReader } from './osv.ts'
@@ -25,6 +26,7 @@ export function createReads(db: Db) {
     ...createDocumentStoreReader(db),
     ...createKeyReader(db),
     ...createSecretReader(db),
+    ...createChangeReader(db),
   }
 }
 
