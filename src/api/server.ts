@@ -1,16 +1,19 @@
+import type { Server } from 'node:http'
 import type { Config } from '../config/schema.ts'
 import type { PinnedReads } from '../store/pinned.ts'
 import type { SourceName } from '../store/runs.ts'
 import { answerText } from './answer.ts'
+import type { EventLog } from './event-log.ts'
 import { type ServerLog, createFailures } from './failure.ts'
 import { followStore } from './follow.ts'
 import { type RouteTools, createGate } from './gate.ts'
-import { createHeads } from './heads.ts'
+import { type Heads, createHeads } from './heads.ts'
 import { type Handler, createHttp, drain, traced } from './http.ts'
-import { openFastLane } from './lane.ts'
+import { type Lane, openFastLane } from './lane.ts'
 import { type ServerAddress, addressOf, boundAddress, nameListenError } from './listen.ts'
 import { createMirror } from './mirror.ts'
-import { createMoment } from './moment.ts'
+import { type Moment, createMoment } from './moment.ts'
+import { type EventBounds, createNews } from './news.ts'
 import { addPages, createApp } from './pages.ts'
 import { MIRRORED, createPaths } from './paths.ts'
 import { findRecord } from './records.ts'
@@ -31,6 +34,9 @@ export interface ServerOptions {
   readonly nextRunAt: (source: SourceName) => number | null
   /** How long requests in flight may take to finish on `close`; 10 seconds when not given. */
   readonly closeGraceMs?: number
+  /** Received events for `/-/events`; none when not given. */
+  readonly webhooks?: EventLog
+  readonly eventBounds?: EventBounds
   /** Makes the private routes; none when not given. */
   readonly routes?: (tools: RouteTools) => readonly PrivateRoute[]
 }
@@ -53,11 +59,10 @@ const BACKLOG = 1024
 /** The read-only API: upstream's public and private paths, and the mirror's own under /-/. */
 export function createServer(options: ServerOptions): MirrorServer {
   const { reads, dataDir, config, log, now, closeGraceMs = CLOSE_GRACE_MS } = options
-  const { host, port, cacheBytes, cacheMaxAgeSeconds, keepAliveSeconds } = config.server
+  const { host, port, cacheBytes, cacheMaxAgeSeconds } = config.server
   const cacheControl = `public, max-age=${cacheMaxAgeSeconds}, must-revalidate`
   const paths = createPaths(config.feeds.extraPaths)
   const moment = createMoment(reads, dataDir, cacheBytes)
-  const follower = followStore(moment, log)
   const failures = createFailures(dataDir, log)
   const heads = createHeads(cacheControl)
   const mirror = createMirror({ moment, paths, cacheControl, heads, onError: failures.answer })
@@ -67,7 +72,8 @@ export function createServer(options: ServerOptions): MirrorServer {
       if (state.closing) response.setHeader('Connection', 'close')
       if (request.url?.startsWith('/') === false) request.url = originForm(request.url)
       if (request.url?.startsWith(MIRRORED) === true) mirror(request, response)
-      else if (!gate.answer(request, response)) pages(request, response)
+      else if (!news.answer(request, response) && !gate.answer(request, response))
+        pages(request, response)
     }
     return createHttp(traced(handler, log, now), config.server)
   })
@@ -77,16 +83,15 @@ export function createServer(options: ServerOptions): MirrorServer {
     routes: options.routes ?? (() => []),
     listeningOn: () => boundAddress(app.server.address()),
   })
+  const { webhooks = null, eventBounds: bounds = {} } = options
+  const news = createNews({ moment, access: gate.access, failures, webhooks, bounds })
+  const refresh = (): void => {
+    moment.refresh()
+    news.look() // after it: whoever is told can read it
+  }
+  const follower = followStore({ refresh }, log)
   addPages(app, { ...options, paths, privatePaths: gate.paths })
-  const lane = openFastLane(app.server, {
-    find(target, coding) {
-      const shared = heads(moment.originOf('osv'), coding)
-      const answer = findRecord(moment, target, coding)
-      return answer && { head: answerText(answer, shared), body: answer.body }
-    },
-    keepAliveSeconds,
-    enabled: log?.isLevelEnabled('debug') !== true,
-  })
+  const lane = openLane(app.server, options, moment, heads)
   const address = (): ServerAddress | null => addressOf(app.server.address(), host)
   return {
     async listen() {
@@ -100,6 +105,7 @@ export function createServer(options: ServerOptions): MirrorServer {
     async close() {
       state.closing = true
       follower.stop()
+      news.close()
       await drain(app.server, lane, app.close(), closeGraceMs)
       moment.close()
     },
@@ -107,4 +113,22 @@ export function createServer(options: ServerOptions): MirrorServer {
       return address()
     },
   }
+}
+
+/** The fast lane answers records that are held; everything else goes to the server's own handling. */
+function openLane(
+  server: Server,
+  { config, log }: ServerOptions,
+  moment: Moment,
+  heads: Heads,
+): Lane {
+  return openFastLane(server, {
+    find(target, coding) {
+      const shared = heads(moment.originOf('osv'), coding)
+      const answer = findRecord(moment, target, coding)
+      return answer && { head: answerText(answer, shared), body: answer.body }
+    },
+    keepAliveSeconds: config.server.keepAliveSeconds,
+    enabled: log?.isLevelEnabled('debug') !== true,
+  })
 }
