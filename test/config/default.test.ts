@@ -64,7 +64,7 @@ test('the defaults are the ones the manual promises', () => {
       retryAfterMaxSeconds: 300,
       concurrency: 16,
     },
-    data: { dir: '/srv/mirror/data', tombstoneDays: 30, keepRuns: 500 },
+    data: { dir: '/srv/mirror/data', tombstoneDays: 30, changeDays: 30, keepRuns: 500 },
     osv: {
       schedule: '7 * * * *',
       reconcileSchedule: '23 3 * * *',
