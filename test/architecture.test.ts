@@ -25,6 +25,7 @@ type Part =
   | 'sync'
   | 'upstream'
   | 'version'
+  | 'webhooks'
   | 'zip'
 
 /**
@@ -45,6 +46,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   config: ['errors', 'patterns'],
   log: [],
   sync: ['errors', 'json', 'paths', 'patterns', 'resources', 'store', 'upstream', 'zip'],
+  webhooks: ['config', 'errors', 'log', 'patterns', 'store'],
   api: ['errors', 'json', 'paths', 'resources', 'sources', 'store', 'zip/crc32c.ts'],
   agent: [
     'api',
@@ -56,6 +58,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'sync',
     'upstream',
     'version',
+    'webhooks',
     'zip',
   ],
   commands: [
@@ -69,6 +72,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'sync',
     'upstream',
     'version',
+    'webhooks',
     'zip',
   ],
   main: ['commands', 'errors', 'version'],

@@ -9,8 +9,17 @@ import {
   network,
 } from './places.ts'
 import { identifier, scopePattern, vendorName } from './scope.ts'
-import { credentialText, localKey } from './secrets.ts'
+import { credentialText, localKey, webhookSecret } from './secrets.ts'
 import { apiRoot, authUrl, catalogUrl, comment, identityUrl, proxyUrl, publicUrl } from './urls.ts'
+import {
+  dialectChoice,
+  endpointPath,
+  fileInData,
+  namedEndpoint,
+  privateKeyFile,
+  senderOrigin,
+  typePattern,
+} from './webhooks.ts'
 
 /** The longest wait a Node timer can hold: 2^31 - 1 milliseconds, 24.8 days. */
 const MAX_MS = 2_147_483_647
@@ -115,6 +124,25 @@ export const SCHEMA = {
     cacheMaxAgeSeconds: integer({ min: 0, max: 31_536_000, example: 0 }),
     keepAliveSeconds: integer({ min: 1, max: 86_400, example: 75 }),
     maxConnections: integer({ min: 1, max: 1_000_000, example: 4096 }),
+  },
+  webhooks: {
+    path: endpointPath(),
+    endpoints: list(namedEndpoint()),
+    secrets: secret(list(webhookSecret())),
+    secretFile: fileInData(),
+    dialect: dialectChoice(),
+    types: list(typePattern()),
+    toleranceSeconds: integer({ min: 1, max: 3600, example: 300 }),
+    host: nullable(hostName()),
+    port: nullable(integer({ min: 0, max: 65_535, example: 8443 })),
+    certFile: nullable(certificateFile()),
+    keyFile: nullable(privateKeyFile()),
+    allowedOrigins: list(senderOrigin()),
+    maxBytes: bytes({ min: '1 KiB', max: '16 MiB', example: '256 KiB' }),
+    // 600 seconds, twice the usual tolerance: what is still accepted by its time must still be known.
+    keepDays: number({ min: 600 / 86_400, max: 36_500, example: 30 }),
+    debounceMs: integer({ min: 0, max: MAX_MS, example: 2000 }),
+    debounceMaxMs: integer({ min: 0, max: MAX_MS, example: 30_000 }),
   },
   log: {
     level: choice(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], 'info'),

@@ -39,6 +39,44 @@ function isGuessable(key: string): boolean {
   return near.length > key.length / 2
 }
 
+/** How Standard Webhooks marks its secrets; what follows is the key in base64. */
+export const SECRET_PREFIX = 'whsec_'
+
+/** What is wrong with a webhook secret, as a phrase that does not repeat it; null when it will do. */
+export function webhookSecretFault(secret: string): string | null {
+  if (secret === '') return 'is empty'
+  const key = secret.startsWith(SECRET_PREFIX) ? secret.slice(SECRET_PREFIX.length) : secret
+  if (key === '') return `holds nothing but the prefix ${SECRET_PREFIX}`
+  if (!/^[\x21-\x7e]+$/.test(secret) || secret.includes(','))
+    return 'holds a space, a comma or a character outside ASCII'
+  if (key.length < MIN_KEY)
+    return `is shorter than ${MIN_KEY} characters (a prefix ${SECRET_PREFIX} not counted)`
+  return isGuessable(key) ? 'is easy to guess' : null
+}
+
+/**
+ * The key that a secret stands for by Standard Webhooks: what follows the prefix, decoded. Null when that is not
+ * canonical base64 (with or without its padding); such a secret can only be used as a whole.
+ */
+export function decodedKey(secret: string): Buffer | null {
+  const text = secret.startsWith(SECRET_PREFIX) ? secret.slice(SECRET_PREFIX.length) : secret
+  const key = Buffer.from(text, 'base64')
+  const whole = key.toString('base64')
+  const same = text === whole || text === whole.replace(/=+$/, '')
+  return same && key.length > 0 ? key : null
+}
+
+/** The secret that the service signs its webhooks with, as it told it at registration. */
+export function webhookSecret(): Setting<string> {
+  const allowed =
+    'signing secrets as the service told them at registration (whsec_…), at least 16 characters that are hard to guess'
+  const example = SECRET_PREFIX + randomBytes(24).toString('base64')
+  return text(allowed, `"${example}"`, (value): Verdict<string> => {
+    const fault = webhookSecretFault(value.trim())
+    return fault === null ? { value: value.trim() } : { fault }
+  })
+}
+
 const MASK = '********'
 
 /** A secret as it may be shown: told apart from one that is not set, and nothing more. */

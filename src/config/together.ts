@@ -1,6 +1,7 @@
 import { checkCredentials } from './credentials.ts'
 import type { Checked } from './problems.ts'
 import { SETTINGS } from './settings.ts'
+import { checkWebhooks } from './webhook-checks.ts'
 
 /** Problems that show only when settings are seen together. A key already refused is left alone. */
 export function checkTogether(checked: Checked, requireUpstream: boolean): string[] {
@@ -8,6 +9,8 @@ export function checkTogether(checked: Checked, requireUpstream: boolean): strin
     ...checkPresence(checked),
     ...checkOrder(checked, 'upstream.retryMinMs', 'upstream.retryMaxMs'),
     ...checkCredentials(checked),
+    ...checkOrder(checked, 'webhooks.debounceMs', 'webhooks.debounceMaxMs'),
+    ...checkWebhooks(checked),
     ...(requireUpstream ? checkUpstream(checked) : []),
   ]
 }

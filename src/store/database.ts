@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { MirrorError, messageOf, systemCode } from '../errors.ts'
 import { makeFolder } from './folder.ts'
+import { INBOX_MIGRATIONS } from './inbox-schema.ts'
 import { MIGRATIONS } from './schema.ts'
 
 export type Db = Database.Database
@@ -11,6 +12,11 @@ export type Db = Database.Database
 /** The database file of a data folder. */
 export function databasePath(dataDir: string): string {
   return join(dataDir, 'mirror.db')
+}
+
+/** The database file of what webhooks bring and of what is passed on. */
+export function inboxPath(dataDir: string): string {
+  return join(dataDir, 'webhooks.db')
 }
 
 /** Folder of the archives that are rebuilt from the database; safe to delete while nothing runs. */
@@ -35,13 +41,45 @@ export function openWriter(dataDir: string): Db {
       db.pragma('journal_size_limit = 67108864')
       db.pragma('temp_store = FILE')
       db.function('random_bytes', (length) => randomBytes(Number(length)))
-      migrate(db)
+      migrate(db, MIGRATIONS)
       return db
     } catch (error) {
       db.close()
       throw error
     }
   })
+}
+
+/** Pages in the write-ahead log of the inbox before a commit copies them itself: 64 MB, so that an idle moment comes first. */
+const INBOX_LOG_PAGES = 16_384
+
+/**
+ * Opens webhooks.db for writing, creating and migrating it as needed. `synchronous=FULL`: what is committed is on the
+ * disk, for a sender that was told so does not send again. Several processes may have it open. Throws as `openWriter`.
+ */
+export function openInbox(dataDir: string): Db {
+  const path = inboxPath(dataDir)
+  return guarded(
+    dataDir,
+    () => {
+      makeFolder(dataDir)
+      if (!existsSync(path)) makeFile(path)
+      const db = new Database(path, { timeout: 5_000 })
+      try {
+        db.pragma('journal_mode = WAL')
+        db.pragma('synchronous = FULL')
+        db.pragma('cache_size = -4096')
+        db.pragma(`wal_autocheckpoint = ${INBOX_LOG_PAGES}`)
+        db.pragma('journal_size_limit = 67108864')
+        migrate(db, INBOX_MIGRATIONS)
+        return db
+      } catch (error) {
+        db.close()
+        throw error
+      }
+    },
+    path,
+  )
 }
 
 /** Opens the database read-only. Null when there is none yet, or no writer has brought it to this program's schema yet. */
@@ -52,7 +90,7 @@ export function openReader(dataDir: string): Db | null {
     try {
       db.pragma('cache_size = -16384')
       db.pragma('mmap_size = 0') // a mapped file that somebody truncates ends the process by SIGBUS
-      checkVersion(db)
+      checkVersion(db, MIGRATIONS)
       if (userVersion(db) === MIGRATIONS.length) return db
       db.close()
       return null
@@ -68,49 +106,57 @@ function makeFile(path: string): void {
   closeSync(openSync(path, 'a', 0o600))
 }
 
-function migrate(db: Db): void {
-  checkVersion(db)
+function migrate(db: Db, steps: readonly string[]): void {
+  checkVersion(db, steps)
   const step = db.transaction(() => {
     const version = userVersion(db) // read under the lock: another process may migrate at the same time
-    if (version >= MIGRATIONS.length) return
-    db.exec(MIGRATIONS[version] ?? '')
+    if (version >= steps.length) return
+    db.exec(steps[version] ?? '')
     db.pragma(`user_version = ${version + 1}`)
   })
-  while (userVersion(db) < MIGRATIONS.length) step.immediate()
+  while (userVersion(db) < steps.length) step.immediate()
 }
 
 function userVersion(db: Db): number {
   return Number(db.pragma('user_version', { simple: true }))
 }
 
-function checkVersion(db: Db): void {
+function checkVersion(db: Db, { length: known }: readonly string[]): void {
   const version = userVersion(db)
-  if (version <= MIGRATIONS.length) return
+  if (version <= known) return
   throw new MirrorError(
     'schema',
-    `the database has schema ${version}, this program knows up to ${MIGRATIONS.length}: ` +
+    `the database has schema ${version}, this program knows up to ${known}: ` +
       'it was written by a newer Patchmirror. Start that version, or use another data folder (data.dir).',
   )
 }
 
 /** Runs `work` and names SQLite's and the system's storage faults in the program's own terms. */
-export function guarded<T>(dataDir: string, work: () => T): T {
+export function guarded<T>(dataDir: string, work: () => T, path = databasePath(dataDir)): T {
   try {
     return work()
   } catch (error) {
-    throw nameStorageError(error, dataDir)
+    throw nameStorageError(error, dataDir, path)
   }
 }
 
+const MEND: readonly [string, string] = [
+  'Run "patchmirror verify --repair": it keeps what is sound and fetches the rest again.',
+  'Stop the program and move the file away: deliveries that were not refreshed for yet are then found by the schedules.',
+]
+
 /** A `corrupt` or `storage` error for SQLite's and the file system's own; anything else unchanged. */
-export function nameStorageError(error: unknown, dataDir: string): unknown {
+export function nameStorageError(
+  error: unknown,
+  dataDir: string,
+  path = databasePath(dataDir),
+): unknown {
   const code = systemCode(error)
   if (code === undefined || error instanceof MirrorError) return error
   if (code === 'SQLITE_NOTADB' || code.startsWith('SQLITE_CORRUPT')) {
     return new MirrorError(
       'corrupt',
-      `${databasePath(dataDir)} is damaged (${messageOf(error)}). ` +
-        'Run "patchmirror verify --repair": it keeps what is sound and fetches the rest again.',
+      `${path} is damaged (${messageOf(error)}). ${MEND[path === databasePath(dataDir) ? 0 : 1]}`,
       { cause: error },
     )
   }

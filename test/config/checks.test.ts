@@ -86,6 +86,38 @@ test.each([
   ['server.publicUrl', 'https://mirror.example.com/?a=b', 'has a query'],
   ['server.trustProxy', ['10.0.0.0/33'], '(entry 1) is not an address or a network'],
   ['server.trustProxy', ['proxy.example.com'], '(entry 1) is not an address or a network'],
+  ['webhooks.path', '/', 'is not a plain path'],
+  ['webhooks.path', 'hooks', 'is not a plain path'],
+  ['webhooks.path', '/hooks/../v1/me', 'is not a plain path'],
+  ['webhooks.path', '/hooks?x=1', 'is not a plain path'],
+  ['webhooks.path', '/v1/hooks', 'is a path that the mirror itself answers'],
+  ['webhooks.path', '/external/hooks', 'is a path that the mirror itself answers'],
+  ['webhooks.path', '/packages', 'is a path that the mirror itself answers'],
+  ['webhooks.path', '/-/status', 'is a path that the mirror itself answers'],
+  ['webhooks.endpoints', ['/hooks'], '(entry 1) does not say NAME=/path'],
+  ['webhooks.endpoints', ['a b=/hooks'], '(entry 1) does not say NAME=/path'],
+  ['webhooks.endpoints', ['default=/hooks'], '(entry 1) is called default'],
+  ['webhooks.endpoints', ['one=/v3/x'], '(entry 1) is a path that the mirror itself answers'],
+  ['webhooks.secrets', [''], '(entry 1) is empty'],
+  ['webhooks.secrets', ['whsec_'], 'holds nothing but the prefix whsec_'],
+  [
+    'webhooks.secrets',
+    ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw', 'whsec_short'],
+    '(entry 2) is shorter',
+  ],
+  ['webhooks.secrets', ['whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA'], 'is easy to guess'],
+  ['webhooks.secrets', ['whsec_patchmirror-secret'], 'is easy to guess'],
+  ['webhooks.secrets', ['MfKQ9r8GKYqrTw UPD8ILPZ'], 'holds a space'],
+  ['webhooks.secretFile', 'a\0b', 'NUL'],
+  ['webhooks.dialect', 'hex', 'is not one of the words allowed'],
+  ['webhooks.types', ['io.service cr'], '(entry 1) is not an event type'],
+  ['webhooks.types', ['io.{owner}.x'], '(entry 1) is not an event type'],
+  ['webhooks.toleranceSeconds', 0, 'is too small'],
+  ['webhooks.port', 65_536, 'is too large'],
+  ['webhooks.allowedOrigins', ['https://events.example.com'], '(entry 1) is not a DNS name'],
+  ['webhooks.maxBytes', '32 MiB', 'is too large'],
+  ['webhooks.keepDays', 0.006, 'is too small'],
+  ['webhooks.debounceMs', -1, 'is too small'],
   ['log.level', 'INFO', 'is not one of the words allowed'],
 ])('%s refuses %j', (key, value, fault) => {
   const message = refusal(() => loadYaml(yamlOf(key, value)))
@@ -121,6 +153,17 @@ test.each([
   ['server.host', '::', '::'],
   ['server.host', 'mirror-1.example.com', 'mirror-1.example.com'],
   ['server.port', 0, 0],
+  ['webhooks.path', '/-/hooks', '/-/hooks'],
+  ['webhooks.path', '/hooks/service', '/hooks/service'],
+  ['webhooks.endpoints', ['staging=/-/webhooks/staging'], ['staging=/-/webhooks/staging']],
+  ['webhooks.types', ['com.example.*', 'io.{vendor}.x'], ['com.example.*', 'io.{vendor}.x']],
+  ['webhooks.allowedOrigins', ['*', 'events.example.com'], ['*', 'events.example.com']],
+  ['webhooks.keepDays', 0.5, 0.5],
+  [
+    'webhooks.secrets',
+    ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw', 'mirror-hook!signing*secret~2026-11-21'],
+    ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw', 'mirror-hook!signing*secret~2026-11-21'],
+  ],
   ['data.dir', '/var/lib/../lib/patchmirror', '/var/lib/patchmirror'],
 ])('%s takes %j', (key, value, expected) => {
   const [section = '', name = ''] = key.split('.')
@@ -150,9 +193,11 @@ test('the scheduler may bring its own parser of cron expressions', () => {
   expect(message).toContain('feeds.schedule')
 })
 
+const FILES = new Set(['upstream.caFile', 'webhooks.certFile', 'webhooks.keyFile'])
+
 test('the example of every setting is one that the setting takes', () => {
   const context = { cwd: '/', validateCron: () => true }
-  for (const { key, setting } of SETTINGS.filter((entry) => entry.name !== 'caFile'))
+  for (const { key, setting } of SETTINGS.filter(({ key }) => !FILES.has(key)))
     expect(setting.check(parse(setting.example), context), key).toHaveProperty('value')
 })
 

@@ -95,5 +95,6 @@ test('every setting can be explained, and only secrets name a file variable', ()
     'identity.token',
     'identity.clientSecret',
     'server.keys',
+    'webhooks.secrets',
   ])
 })

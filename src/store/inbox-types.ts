@@ -1,0 +1,71 @@
+/** How a delivery stands: to be refreshed for, refreshed for, of no interest, or given up. */
+export type InboxState = 'pending' | 'done' | 'ignored' | 'dead'
+
+/**
+ * What an event names, each part checked against the pattern of its kind, so that it can be put into a path or a log line.
+ * Null: not named.
+ */
+export interface EventTarget {
+  readonly repository: string | null
+  readonly tag: string | null
+  /** `sha256:` and 64 hex digits, or its longer sibling. */
+  readonly digest: string | null
+  readonly arch: string | null
+  readonly subject: string | null
+}
+
+/** A delivery whose signature was verified, to be stored. Times are unix milliseconds, here and below. */
+export interface NewDelivery {
+  /** Name of the endpoint. Together with `webhookId` it tells deliveries apart. */
+  readonly endpoint: string
+  readonly webhookId: string
+  readonly state: InboxState
+  /** The event's type, as it says it; null: malformed. */
+  readonly type: string | null
+  /** The form of signature that matched; never the key. */
+  readonly dialect: string
+  /** The label of the secret that matched; never the secret. */
+  readonly secret: string
+  readonly target: EventTarget | null
+  readonly receivedAt: number
+  readonly storedAt: number
+  /** Why it is ignored or dead, one plain line. */
+  readonly reason: string | null
+  readonly body: Uint8Array
+}
+
+/** A row of the inbox. */
+export interface InboxRow extends Omit<NewDelivery, 'body'> {
+  /** In order of arrival; never given twice. */
+  readonly id: number
+  readonly refreshedAt: number | null
+  readonly visibleAt: number | null
+  /** Failures so far. */
+  readonly attempts: number
+  /** Not before this time, while pending. */
+  readonly dueAt: number
+  /** As received; empty where rows are listed. */
+  readonly body: Buffer
+  /** Bytes of the body. */
+  readonly size: number
+}
+
+/** What became of a row. A field that is not given stays as it is. */
+export interface Settlement {
+  readonly id: number
+  readonly state: InboxState
+  readonly refreshedAt?: number | null
+  readonly visibleAt?: number | null
+  readonly attempts?: number
+  readonly dueAt?: number
+  readonly reason?: string | null
+}
+
+/** How many rows there are in each state, and when the oldest pending one came. */
+export interface InboxCounts {
+  readonly pending: number
+  readonly dead: number
+  readonly done: number
+  readonly ignored: number
+  readonly oldestPendingAt: number | null
+}

@@ -1,0 +1,126 @@
+import type { Db } from './database.ts'
+import type {
+  EventTarget,
+  InboxCounts,
+  InboxRow,
+  InboxState,
+  NewDelivery,
+  Settlement,
+} from './inbox-types.ts'
+
+export type { EventTarget, InboxCounts, InboxRow, InboxState, NewDelivery, Settlement }
+
+type StoredRow = Omit<InboxRow, 'target'> & { target: string | null }
+
+const HEAD = `id, endpoint, webhook_id AS webhookId, state, type, dialect, secret, target, received_at AS receivedAt,
+  stored_at AS storedAt, refreshed_at AS refreshedAt, visible_at AS visibleAt, attempts, due_at AS dueAt, reason, size`
+const LISTED = `${HEAD}, x'' AS body`
+
+/**
+ * A delivery that is known already stays as it is, but for one that could not be read: what comes under its id and can
+ * be read takes its place.
+ */
+const RECEIVE = `
+  INSERT INTO inbox (endpoint, webhook_id, state, type, dialect, secret, target, received_at, stored_at, attempts, due_at,
+    reason, size, body)
+  VALUES (@endpoint, @webhookId, @state, @type, @dialect, @secret, @target, @receivedAt, @storedAt, 0, @receivedAt,
+    @reason, @size, @body)
+  ON CONFLICT (endpoint, webhook_id) DO UPDATE SET state = excluded.state, type = excluded.type,
+    dialect = excluded.dialect, secret = excluded.secret, target = excluded.target, received_at = excluded.received_at,
+    stored_at = excluded.stored_at, attempts = 0, due_at = excluded.due_at, reason = excluded.reason,
+    size = excluded.size, body = excluded.body
+  WHERE state = 'dead' AND type IS NULL AND excluded.type IS NOT NULL`
+
+const SETTLE = `
+  UPDATE inbox SET state = @state, refreshed_at = @refreshedAt, visible_at = @visibleAt, attempts = @attempts,
+    due_at = @dueAt, reason = @reason
+  WHERE id = @id`
+
+/** Rows that one call of `prune` removes at most: whoever waits for a commit waits for milliseconds. */
+const PRUNED_AT_ONCE = 500
+
+/** Reads of the inbox, on any connection to webhooks.db. */
+export function createInboxReads(db: Db) {
+  const pending = db.prepare<[number, number], StoredRow>(
+    `SELECT ${LISTED} FROM inbox WHERE state = 'pending' AND due_at <= ? ORDER BY id LIMIT ?`,
+  )
+  const one = db.prepare<[number], StoredRow>(`SELECT ${HEAD}, body FROM inbox WHERE id = ?`)
+  const newest = db.prepare<{ state: string | null; limit: number }, StoredRow>(
+    `SELECT ${LISTED} FROM inbox WHERE @state IS NULL OR state = @state ORDER BY id DESC LIMIT @limit`,
+  )
+  const tallies = db.prepare<[], { state: InboxState; rows: number }>('SELECT * FROM inbox_tally')
+  const oldest = db
+    .prepare<[], number>(
+      `SELECT received_at FROM inbox WHERE state = 'pending' ORDER BY id LIMIT 1`,
+    )
+    .pluck()
+  return {
+    /** Rows that are due, oldest first, without their bodies. */
+    listPending: (now: number, limit: number): InboxRow[] => pending.all(now, limit).map(rowOf),
+    /** A row with its body; null when there is none. */
+    readRow: (id: number): InboxRow | null => {
+      const row = one.get(id)
+      return row === undefined ? null : rowOf(row)
+    },
+    /** The newest rows, of one state or of all, without their bodies. */
+    listRows: (state: InboxState | null, limit: number): InboxRow[] =>
+      newest.all({ state, limit }).map(rowOf),
+    counts: (): InboxCounts => {
+      const rows = Object.fromEntries(tallies.all().map(({ state, rows }) => [state, rows]))
+      const { pending = 0, dead = 0, done = 0, ignored = 0 } = rows
+      return { pending, dead, done, ignored, oldestPendingAt: oldest.get() ?? null }
+    },
+    /** A number that changes when another connection has written, and never by this one's own writes. */
+    dataVersion: (): number => Number(db.pragma('data_version', { simple: true })),
+  }
+}
+
+/** Reads and writes of the inbox. No write is safe before the transaction around it is committed. */
+export function createInbox(db: Db) {
+  const reads = createInboxReads(db)
+  const insert = db.prepare(RECEIVE)
+  const update = db.prepare(SETTLE)
+  const requeue = db.prepare(
+    `UPDATE inbox SET state = 'pending', attempts = 0, due_at = @now, reason = NULL
+     WHERE id = @id AND type IS NOT NULL AND state <> 'pending'`,
+  )
+  const requeueDead = db.prepare(
+    `UPDATE inbox SET state = 'pending', attempts = 0, due_at = ?, reason = NULL WHERE state = 'dead' AND type IS NOT NULL`,
+  )
+  const prune = db.prepare(
+    `DELETE FROM inbox WHERE id IN
+       (SELECT id FROM inbox WHERE state <> 'pending' AND received_at < ? LIMIT ${PRUNED_AT_ONCE})`,
+  )
+  return {
+    ...reads,
+    /** Remembers a delivery; `duplicate` when one of this endpoint and id is there already. */
+    receive: (delivery: NewDelivery): 'new' | 'duplicate' => {
+      const target = delivery.target === null ? null : JSON.stringify(delivery.target)
+      const size = delivery.body.byteLength
+      return insert.run({ ...delivery, target, size }).changes > 0 ? 'new' : 'duplicate'
+    },
+    /** Says what became of rows. One that is gone is passed over. */
+    settle: (settlements: readonly Settlement[]): void => {
+      for (const settlement of settlements) {
+        const row = reads.readRow(settlement.id)
+        if (row === null) continue
+        const { id, refreshedAt, visibleAt, attempts, dueAt, reason } = { ...row, ...settlement }
+        update.run({
+          ...{ id, state: settlement.state },
+          ...{ refreshedAt, visibleAt, attempts, dueAt, reason },
+        })
+      }
+    },
+    /** Makes a row pending anew, as if it had just come. False when there is none, or it is pending or malformed. */
+    replay: (id: number, now: number): boolean => requeue.run({ id, now }).changes === 1,
+    /** Makes all dead letters pending anew that can be read; how many. */
+    replayDead: (now: number): number => requeueDead.run(now).changes,
+    /** Forgets rows received before a time that are not pending: some hundred at a time, so until it says 0. */
+    prune: (before: number): number => prune.run(before).changes,
+  }
+}
+
+function rowOf(row: StoredRow): InboxRow {
+  const target = row.target === null ? null : (JSON.parse(row.target) as EventTarget)
+  return { ...row, target }
+}

@@ -1,0 +1,74 @@
+import { type ErrorCode, MirrorError, messageOf } from '../errors.ts'
+import { type Db, inboxPath, nameStorageError } from '../store/database.ts'
+import type { OperationName, Operations } from './operations.ts'
+
+/** A question to the inbox thread. */
+export interface Question {
+  readonly id: number
+  readonly name: OperationName
+  readonly args: readonly unknown[]
+}
+
+/** Its answer: a result, or why there is none. */
+export type Reply =
+  | { readonly id: number; readonly result: unknown }
+  | { readonly id: number; readonly code: ErrorCode; readonly message: string }
+
+/**
+ * Answers all questions of a turn. Those that write share one transaction, and no answer is given before its COMMIT: a
+ * single fsync makes a hundred deliveries safe. One that fails is undone alone; when the transaction itself cannot be
+ * kept (a full disk), every question that wrote gets the error, and nothing of it is stored.
+ */
+export function answerBatch(
+  db: Db,
+  operations: Operations,
+  questions: readonly Question[],
+  dataDir: string,
+): Reply[] {
+  const refused =
+    (error: unknown) =>
+    (id: number): Reply =>
+      refusalOf(id, error, dataDir)
+  if (!questions.some(({ name }) => operations[name].writes))
+    return questions.map((question) => attempt(operations, question, refused))
+  try {
+    db.exec('BEGIN IMMEDIATE')
+    const replies = questions.map((question) => {
+      if (!operations[question.name].writes) return attempt(operations, question, refused)
+      db.exec('SAVEPOINT one')
+      const reply = attempt(operations, question, (error) => {
+        // SQLite itself gives up the whole transaction when the disk is full or fails.
+        if (!db.inTransaction) throw error
+        db.exec('ROLLBACK TO one')
+        return refused(error)
+      })
+      db.exec('RELEASE one')
+      return reply
+    })
+    db.exec('COMMIT')
+    return replies
+  } catch (error) {
+    if (db.inTransaction) db.exec('ROLLBACK')
+    return questions.map(({ id }) => refused(error)(id))
+  }
+}
+
+function attempt(
+  operations: Operations,
+  { id, name, args }: Question,
+  refused: (error: unknown) => (id: number) => Reply,
+): Reply {
+  // The thread's own interface has typed name and arguments together.
+  const run = operations[name].run as (...args: readonly unknown[]) => unknown
+  try {
+    return { id, result: run(...args) }
+  } catch (error) {
+    return refused(error)(id)
+  }
+}
+
+function refusalOf(id: number, thrown: unknown, dataDir: string): Reply {
+  const error = nameStorageError(thrown, dataDir, inboxPath(dataDir))
+  const code = error instanceof MirrorError ? error.code : 'internal'
+  return { id, code, message: messageOf(error) }
+}

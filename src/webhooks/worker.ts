@@ -1,0 +1,72 @@
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
+import { type ErrorCode, MirrorError, messageOf } from '../errors.ts'
+import { type Db, openInbox } from '../store/database.ts'
+import { type Question, type Reply, answerBatch } from './batches.ts'
+import { createOperations } from './operations.ts'
+
+/** What the inbox thread is started with. */
+export interface InboxStart {
+  readonly dataDir: string
+}
+
+export type ToInbox = Question | { readonly stop: true }
+
+export type FromInbox =
+  | { readonly replies: readonly Reply[] }
+  | { readonly ready: true }
+  /** The database cannot be opened; the thread ends. */
+  | { readonly refused: { readonly code: ErrorCode; readonly message: string } }
+
+/** Quiet for this long, the write-ahead log is copied into the database: nobody waits for a commit then. */
+const IDLE_MS = 1_000
+
+/**
+ * The inbox thread: the daemon's only writer of webhooks.db. Questions that arrive within one turn of its event loop are
+ * worked on together, so that a burst costs one fsync a turn.
+ */
+function main(port: MessagePort): void {
+  const { dataDir } = workerData as InboxStart
+  const send = (message: FromInbox): void => port.postMessage(message)
+  const db = open(dataDir, send)
+  if (db === null) return port.close()
+  const operations = createOperations(db)
+  let waiting: Question[] = []
+  let idle: NodeJS.Timeout | null = null
+  const checkpoint = (): void => {
+    idle = null
+    try {
+      db.pragma('wal_checkpoint(PASSIVE)')
+    } catch {
+      // A full disk says so at the next commit, to whoever waits for it.
+    }
+  }
+  const answer = (): void => {
+    const questions = waiting
+    waiting = []
+    if (questions.length === 0) return
+    send({ replies: answerBatch(db, operations, questions, dataDir) })
+    if (idle === null) idle = setTimeout(checkpoint, IDLE_MS)
+    else idle.refresh()
+  }
+  port.on('message', (message: ToInbox) => {
+    if ('stop' in message) {
+      answer()
+      if (idle !== null) clearTimeout(idle)
+      db.close()
+      port.close()
+    } else if (waiting.push(message) === 1) setImmediate(answer)
+  })
+  send({ ready: true })
+}
+
+function open(dataDir: string, send: (message: FromInbox) => void): Db | null {
+  try {
+    return openInbox(dataDir)
+  } catch (error) {
+    const code = error instanceof MirrorError ? error.code : 'internal'
+    send({ refused: { code, message: messageOf(error) } })
+    return null
+  }
+}
+
+if (parentPort !== null) main(parentPort)
