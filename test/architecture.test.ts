@@ -18,6 +18,7 @@ type Part =
   | 'main'
   | 'paths'
   | 'patterns'
+  | 'relay'
   | 'resources'
   | 'sandbox'
   | 'sources'
@@ -46,6 +47,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   config: ['errors', 'patterns'],
   log: [],
   sync: ['errors', 'json', 'paths', 'patterns', 'resources', 'store', 'upstream', 'zip'],
+  relay: ['config', 'errors', 'store', 'upstream/transport.ts'],
   webhooks: ['config', 'errors', 'log', 'patterns', 'store'],
   api: ['errors', 'json', 'paths', 'resources', 'sources', 'store', 'zip/crc32c.ts'],
   agent: [
@@ -53,6 +55,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'config',
     'errors',
     'log',
+    'relay',
     'sources',
     'store',
     'sync',
@@ -67,6 +70,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'config',
     'errors',
     'log',
+    'relay',
     'sources',
     'store',
     'sync',

@@ -78,7 +78,7 @@ export function createRelay(deps: RelayDeps): Relay {
     settled = []
   }
   const start = (target: RelayTarget, delivery: DueDelivery): void => {
-    const key = `${delivery.target} ${delivery.event}`
+    const key = keyOf(delivery)
     const attempt = deps.send(target.url, delivery).then((answer) => {
       if (stopped) return
       if (settled.length === 0) setImmediate(tick)
@@ -86,17 +86,6 @@ export function createRelay(deps: RelayDeps): Relay {
     })
     flying.set(key, attempt)
     void attempt.finally(() => flying.delete(key))
-  }
-  const sendDue = (): void => {
-    for (const target of outbox.listTargets()) {
-      if (target.state === 'disabled' || target.dueAt > now()) continue
-      const own = [...flying.keys()].filter((key) => key.startsWith(`${target.id} `))
-      const free = (target.state === 'ok' ? settings.concurrency : 1) - own.length
-      if (free <= 0) continue
-      const due = outbox.listDue(target.id, now(), free + own.length)
-      const fresh = due.filter(({ event }) => !own.includes(`${target.id} ${event}`))
-      for (const delivery of fresh.slice(0, free)) start(target, delivery)
-    }
   }
   const tick = (): void => {
     if (stopped) return
@@ -108,7 +97,7 @@ export function createRelay(deps: RelayDeps): Relay {
         pruneAt = now() + 60_000
       }
       collect(deps)
-      sendDue()
+      for (const [target, delivery] of listFree(deps, flying)) start(target, delivery)
     } catch (error) {
       fault(error)
     }
@@ -126,6 +115,26 @@ export function createRelay(deps: RelayDeps): Relay {
       stopped = true
     },
   }
+}
+
+/** What may be sent now: each target has places of its own, so a slow one holds up no other. A failing one has one place. */
+function listFree(
+  { settings, outbox, now }: RelayDeps,
+  flying: ReadonlyMap<string, unknown>,
+): [RelayTarget, DueDelivery][] {
+  return outbox.listTargets().flatMap((target) => {
+    if (target.state === 'disabled' || target.dueAt > now()) return []
+    const own = [...flying.keys()].filter((key) => key.startsWith(`${target.id} `)).length
+    const free = (target.state === 'ok' ? settings.concurrency : 1) - own
+    if (free <= 0) return []
+    const due = outbox.listDue(target.id, now(), free + own)
+    const fresh = due.filter((delivery) => !flying.has(keyOf(delivery))).slice(0, free)
+    return fresh.map((delivery): [RelayTarget, DueDelivery] => [target, delivery])
+  })
+}
+
+function keyOf({ target, event }: DueDelivery): string {
+  return `${target} ${event}`
 }
 
 function settle(

@@ -137,10 +137,6 @@ export function createOutbox(db: Db) {
       sql.giveUp.run(upTo)
       sql.forget.run(upTo)
     }),
-    /** When the next delivery is due, of those that are not held up by their target; null: nothing waits. */
-    nextDueAt: (): number | null => sql.next.get() ?? null,
-    /** Another number after each commit of another connection. */
-    dataVersion: (): number => Number(db.pragma('data_version', { simple: true })),
   }
 }
 
@@ -179,28 +175,7 @@ function prepareWrites(db: Db) {
       `UPDATE relay_target SET state = iif(state = 'disabled', 'ok', state), failures = 0, due_at = 0,
          since = iif(state = 'disabled', NULL, since) WHERE id = ?`,
     ),
-    ready: db
-      .prepare<[number, number], number>(
-        `SELECT inbox FROM relay_ready JOIN inbox ON inbox.id = relay_ready.inbox
-         WHERE inbox.state = 'done' OR ? = 0 ORDER BY inbox LIMIT ?`,
-      )
-      .pluck(),
-    received: db.prepare<[number], Pick<RelayEvent, 'webhookId' | 'body'>>(
-      'SELECT webhook_id AS webhookId, body FROM inbox WHERE id = ?',
-    ),
-    passed: db.prepare('DELETE FROM relay_ready WHERE inbox = ?'),
-    known: db.prepare<[string], number>('SELECT 1 FROM relay_event WHERE webhook_id = ?').pluck(),
-    event: db.prepare(
-      'INSERT INTO relay_event (kind, webhook_id, created_at, body) VALUES (@kind, @webhookId, @now, @body)',
-    ),
-    deliver: db.prepare(
-      `INSERT INTO relay_delivery (target, event, attempts, due_at)
-       SELECT id, @event, 0, @now FROM relay_target WHERE state <> 'disabled'`,
-    ),
-    cursor: db.prepare<[string], number>('SELECT log FROM relay_cursor WHERE instance = ?').pluck(),
-    moveCursor: db.prepare(
-      'INSERT OR REPLACE INTO relay_cursor (only, instance, log) VALUES (1, ?, ?)',
-    ),
+    ...preparePassing(db),
     due: db.prepare<[number, number, number], DueDelivery>(
       `SELECT d.target, d.event, d.attempts, e.webhook_id AS webhookId, e.body
        FROM relay_delivery d JOIN relay_event e ON e.id = d.event
@@ -231,12 +206,34 @@ function prepareWrites(db: Db) {
     ),
     giveUp: db.prepare('DELETE FROM relay_delivery WHERE event <= ?'),
     forget: db.prepare('DELETE FROM relay_event WHERE id <= ?'),
-    next: db
-      .prepare<[], number | null>(
-        `SELECT min(max(d.due_at, t.due_at)) FROM relay_delivery d JOIN relay_target t ON t.id = d.target
-         WHERE t.state <> 'disabled'`,
+  }
+}
+
+/** Statements that take events in. */
+function preparePassing(db: Db) {
+  return {
+    ready: db
+      .prepare<[number, number], number>(
+        `SELECT inbox FROM relay_ready JOIN inbox ON inbox.id = relay_ready.inbox
+         WHERE inbox.state = 'done' OR ? = 0 ORDER BY inbox LIMIT ?`,
       )
       .pluck(),
+    received: db.prepare<[number], Pick<RelayEvent, 'webhookId' | 'body'>>(
+      'SELECT webhook_id AS webhookId, body FROM inbox WHERE id = ?',
+    ),
+    passed: db.prepare('DELETE FROM relay_ready WHERE inbox = ?'),
+    known: db.prepare<[string], number>('SELECT 1 FROM relay_event WHERE webhook_id = ?').pluck(),
+    event: db.prepare(
+      'INSERT INTO relay_event (kind, webhook_id, created_at, body) VALUES (@kind, @webhookId, @now, @body)',
+    ),
+    deliver: db.prepare(
+      `INSERT INTO relay_delivery (target, event, attempts, due_at)
+       SELECT id, @event, 0, @now FROM relay_target WHERE state <> 'disabled'`,
+    ),
+    cursor: db.prepare<[string], number>('SELECT log FROM relay_cursor WHERE instance = ?').pluck(),
+    moveCursor: db.prepare(
+      'INSERT OR REPLACE INTO relay_cursor (only, instance, log) VALUES (1, ?, ?)',
+    ),
   }
 }
 
