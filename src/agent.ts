@@ -1,9 +1,13 @@
 import { createCatalogRoutes } from './api/catalog.ts'
+import { createWebhookLog } from './api/event-log.ts'
 import { type MirrorServer, type ServerOptions, createServer } from './api/server.ts'
 import type { Config } from './config/schema.ts'
 import { MirrorError } from './errors.ts'
 import type { Logger } from './log.ts'
+import { startRelayThread, wantsRelay } from './relay/thread.ts'
+import { openInboxReader } from './store/database.ts'
 import { type Lock, acquireLock } from './store/lock.ts'
+import { createOutboxReads } from './store/outbox.ts'
 import { type PinnedReads, openPinnedReads } from './store/pinned.ts'
 import { activeSources } from './sources.ts'
 import type { RunKind, SourceName } from './store/runs.ts'
@@ -39,11 +43,13 @@ export function createAgent(options: AgentOptions): Agent {
   let reads: PinnedReads | null = null
   let server: MirrorServer | null = null
   let schedule: Schedule | null = null
+  let passing: Passing | null = null
 
   const close = async (): Promise<void> => {
     await schedule?.stop()
     await thread?.stop()
     await server?.close()
+    await passing?.close()
     reads?.close()
     lock?.release()
   }
@@ -54,7 +60,8 @@ export function createAgent(options: AgentOptions): Agent {
     reads = openPinnedReads(config.data.dir)
     if (reads === null) throw new MirrorError('internal', 'the database is not there')
     const nextRunAt = (source: SourceName): number | null => schedule?.nextRunAt(source) ?? null
-    server = createServer(serverOptions(options, reads, nextRunAt))
+    passing = await startPassing(options)
+    server = createServer({ ...serverOptions(options, reads, nextRunAt), ...passing?.shown })
     const address = await server.listen()
     const timing = { ...config.sync, now: options.now ?? Date.now }
     schedule = startSchedule(jobs(config, reads, thread), timing)
@@ -75,6 +82,38 @@ export function createAgent(options: AgentOptions): Agent {
   }
 }
 
+/** The relay, and what the server shows of it. */
+interface Passing {
+  shown: Pick<ServerOptions, 'webhooks' | 'relayTargets' | 'onServed'>
+  close(): Promise<void>
+}
+
+/** Passes on what is received and published, on a thread of its own; null when nobody would get it. */
+async function startPassing({ config, version, log }: AgentOptions): Promise<Passing | null> {
+  if (!wantsRelay(config)) return null
+  const { relay, data } = config
+  const upstream = { ...config.upstream, ...NO_CREDENTIAL }
+  const thread = await startRelayThread({
+    config: { relay, upstream, data },
+    version,
+    onFault: (message) => log.warn({}, `relay: ${message}; it is tried again`),
+  })
+  const onServed = (served: number): void => thread.served(served)
+  const db = openInboxReader(data.dir)
+  if (db === null) return { shown: { onServed }, close: () => thread.close() }
+  const reads = createOutboxReads(db)
+  return {
+    shown: { webhooks: createWebhookLog(reads), relayTargets: reads.listTargets, onServed },
+    async close() {
+      await thread.close()
+      db.close()
+    },
+  }
+}
+
+/** What targets are told nothing of. */
+const NO_CREDENTIAL = { apiKey: null, token: null, clientId: null, clientSecret: null }
+
 interface Parts {
   server: MirrorServer | null
   reads: PinnedReads | null
@@ -89,7 +128,11 @@ function threadDeps(options: AgentOptions, parts: () => Parts): SyncThreadDeps {
   const { config, version, log } = options
   return {
     // The thread that talks to upstream has no business with the keys of the serving side.
-    config: { ...config, server: { ...config.server, keys: [] } },
+    config: {
+      ...config,
+      server: { ...config.server, keys: [] },
+      relay: { ...config.relay, secret: null, targets: [] },
+    },
     version,
     onEnded(report) {
       parts().server?.snapshotChanged()

@@ -1,6 +1,7 @@
 import { announce } from '../store/announcement.ts'
 import type { ChangeReader } from '../store/changes.ts'
-import { type SourceName } from '../store/runs.ts'
+import type { OutboxReads } from '../store/outbox.ts'
+import type { SourceName } from '../store/runs.ts'
 
 /** An event of a stream, ready to be written. */
 export interface LoggedEvent {
@@ -9,8 +10,8 @@ export interface LoggedEvent {
   name: 'snapshot' | 'webhook'
   /** Null: of no source. */
   source: SourceName | null
-  /** JSON. */
-  data: () => string
+  /** JSON; null: nothing to tell, only a place that is passed. */
+  data: (() => string) | null
 }
 
 /** A log that a stream is fed from. Ids count up by one, so that a place tells whether something behind it was forgotten. */
@@ -39,6 +40,21 @@ export function createSnapshotLog(reads: ChangeReader): EventLog {
       reads.listLogged(after, limit).map((row) => {
         const { id, source } = row
         return { id, name: 'snapshot', source, data: () => JSON.stringify(announce(reads, row)) }
+      }),
+  }
+}
+
+/** Events that were received and passed on. Snapshots were passed on too, and are told from their own log. */
+export function createWebhookLog(reads: OutboxReads): EventLog {
+  return {
+    last: reads.lastEvent,
+    count: reads.countEvents,
+    list: (after, limit) =>
+      reads.listEvents(after, limit).map(({ id, kind, webhookId, createdAt, body }) => {
+        const head = JSON.stringify({ webhookId, at: new Date(createdAt).toISOString() })
+        // Upstream's own text, which the receiver has seen to be JSON.
+        const data = () => `${head.slice(0, -1)},"event":${body.toString('utf8')}}`
+        return { id, name: 'webhook', source: null, data: kind === 'webhook' ? data : null }
       }),
   }
 }

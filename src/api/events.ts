@@ -66,7 +66,7 @@ export function createEvents(options: EventsOptions): Events {
   const listeners = new Set<Listener>()
   let closed = false
   const beat = setInterval(() => {
-    for (const listener of listeners) keepAlive(options, listener)
+    for (const listener of listeners) guarded(listener, () => keepAlive(options, listener))
   }, heartbeatMs).unref()
   return {
     open(request, response, query) {
@@ -86,7 +86,7 @@ export function createEvents(options: EventsOptions): Events {
       const listener: Listener = { request, response, only, place, stuckAt: null }
       listeners.add(listener)
       response.on('close', () => listeners.delete(listener))
-      response.on('drain', () => pump(options, listener))
+      response.on('drain', () => guarded(listener, () => pump(options, listener)))
       begin(options, listener)
       pump(options, listener)
     },
@@ -98,6 +98,15 @@ export function createEvents(options: EventsOptions): Events {
       clearInterval(beat)
       for (const { response } of listeners) response.end()
     },
+  }
+}
+
+/** A store that cannot be read ends the stream: its reader comes back with its place. */
+function guarded({ response }: Listener, work: () => void): void {
+  try {
+    work()
+  } catch {
+    response.destroy() // the next look for snapshots meets the same fault, and tells the log
   }
 }
 
@@ -155,7 +164,7 @@ function pump(options: EventsOptions, listener: Listener): void {
     }
     for (const event of batch) {
       listener.place = behind(listener.place, event)
-      if (!wanted.includes(event)) continue
+      if (event.data === null || !wanted.includes(event)) continue
       response.write(formatEvent(event.name, writePlace(listener.place), event.data()))
       if (response.writableLength > WAITING_BYTES) return
     }
@@ -177,7 +186,7 @@ function isPrivate({ source }: LoggedEvent): boolean {
 }
 
 function isWanted({ place, only }: Listener, event: LoggedEvent): boolean {
-  if (only !== null && event.source !== only) return false
+  if (event.data === null || (only !== null && event.source !== only)) return false
   return place.webhooks !== null || !isPrivate(event)
 }
 

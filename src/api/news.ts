@@ -20,6 +20,8 @@ export interface NewsOptions {
   /** Events that were received and passed on; null: no webhooks here. */
   readonly webhooks: EventLog | null
   readonly bounds: EventBounds
+  /** Told how far the change log is served, at the first look and whenever that moves. */
+  readonly onServed: (log: number) => void
 }
 
 /** The pages for those who follow the mirror: `/-/changes` and `/-/events`. */
@@ -29,12 +31,19 @@ export interface News extends Pick<Events, 'look' | 'close'> {
 }
 
 /** Both tell the moment that is served, so whoever is told can read it. */
-export function createNews({ moment, access, failures, webhooks, bounds }: NewsOptions): News {
+export function createNews(options: NewsOptions): News {
+  const { moment, access, failures, webhooks, bounds, onServed } = options
   const { reads } = moment
   const snapshots = createSnapshotLog(reads)
   const events = createEvents({ ...bounds, snapshots, webhooks, access })
+  let served = -1
   return {
-    look: () => events.look(),
+    look() {
+      events.look()
+      const last = snapshots.last()
+      if (last !== served) onServed(last)
+      served = last
+    },
     close: () => events.close(),
     answer(request, response) {
       const { path, query } = rawTarget(request.url ?? '')

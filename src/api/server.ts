@@ -13,11 +13,12 @@ import { type Lane, openFastLane } from './lane.ts'
 import { type ServerAddress, addressOf, boundAddress, nameListenError } from './listen.ts'
 import { createMirror } from './mirror.ts'
 import { type Moment, createMoment } from './moment.ts'
-import { type EventBounds, createNews } from './news.ts'
+import { type EventBounds, type NewsOptions, createNews } from './news.ts'
 import { addPages, createApp } from './pages.ts'
 import { MIRRORED, createPaths } from './paths.ts'
 import { findRecord } from './records.ts'
 import type { PrivateRoute } from './routes.ts'
+import type { StatusOptions } from './status.ts'
 import { originForm } from './target.ts'
 
 /** What a server answers from, and its settings. */
@@ -36,7 +37,11 @@ export interface ServerOptions {
   readonly closeGraceMs?: number
   /** Received events for `/-/events`; none when not given. */
   readonly webhooks?: EventLog
+  /** Targets of the relay, for the status; none when not given. */
+  readonly relayTargets?: NonNullable<StatusOptions['relayTargets']>
   readonly eventBounds?: EventBounds
+  /** Told how far the change log is served, whenever that moves. */
+  readonly onServed?: NewsOptions['onServed']
   /** Makes the private routes; none when not given. */
   readonly routes?: (tools: RouteTools) => readonly PrivateRoute[]
 }
@@ -83,8 +88,7 @@ export function createServer(options: ServerOptions): MirrorServer {
     routes: options.routes ?? (() => []),
     listeningOn: () => boundAddress(app.server.address()),
   })
-  const { webhooks = null, eventBounds: bounds = {} } = options
-  const news = createNews({ moment, access: gate.access, failures, webhooks, bounds })
+  const news = createNews(newsOptions(options, { moment, access: gate.access, failures }))
   const refresh = (): void => {
     moment.refresh()
     news.look() // after it: whoever is told can read it
@@ -99,6 +103,7 @@ export function createServer(options: ServerOptions): MirrorServer {
         throw nameListenError(error, host, port)
       })
       gate.announce()
+      follower.look()
       return address() ?? { url: '', port }
     },
     snapshotChanged: follower.look,
@@ -113,6 +118,13 @@ export function createServer(options: ServerOptions): MirrorServer {
       return address()
     },
   }
+}
+
+function newsOptions(
+  { webhooks, eventBounds: bounds = {}, onServed = () => undefined }: ServerOptions,
+  parts: Pick<NewsOptions, 'moment' | 'access' | 'failures'>,
+): NewsOptions {
+  return { ...parts, webhooks: webhooks ?? null, bounds, onServed }
 }
 
 /** The fast lane answers records that are held; everything else goes to the server's own handling. */

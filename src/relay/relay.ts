@@ -24,6 +24,8 @@ export interface RelayDeps {
     Reads,
     'listLogged' | 'lastLogged' | 'listNames' | 'readInstance'
   > | null
+  /** How far the change log is served: who is told shall be able to read. */
+  readonly served: () => number
   /** Sends a delivery to a URL; never rejects. */
   readonly send: (url: string, delivery: DueDelivery) => Promise<Answer>
   /** Unix milliseconds. */
@@ -154,7 +156,7 @@ function settle(
 }
 
 /** Takes into the outbox what happened since the last look. */
-function collect({ settings, outbox, reads, now }: RelayDeps): void {
+function collect({ settings, outbox, reads, served, now }: RelayDeps): void {
   const webhooks = settings.targets.length > 0 && settings.events.includes('webhook')
   for (;;) {
     const ready = outbox.listReady(settings.waitVisible, BATCH)
@@ -162,25 +164,28 @@ function collect({ settings, outbox, reads, now }: RelayDeps): void {
     outbox.passOn(ready, webhooks, now())
   }
   const store = settings.targets.length > 0 && settings.events.includes('snapshot') ? reads() : null
-  if (store !== null) collectSnapshots(outbox, store, now())
+  if (store !== null) collectSnapshots(outbox, store, served(), now())
 }
 
 /** Snapshots published from the first start on; the log's older ones are nobody's news. */
 function collectSnapshots(
   outbox: Outbox,
   store: NonNullable<ReturnType<RelayDeps['reads']>>,
+  served: number,
   now: number,
 ): void {
   const instance = store.readInstance()
   const last = store.lastLogged()
-  let from = outbox.readCursor(instance)
-  if (from === null || from > last) {
+  const until = Math.min(served, last)
+  const known = outbox.readCursor(instance)
+  if (known === null || known > last) {
     outbox.passOnSnapshots([], instance, last, now)
     return
   }
-  while (from < last) {
-    const rows = store.listLogged(from, BATCH)
-    const end = rows.at(-1)?.id ?? last
+  let from = known
+  while (from < until) {
+    const rows = store.listLogged(from, BATCH).filter(({ id }) => id <= until)
+    const end = rows.at(-1)?.id ?? until
     const messages = rows.map((row) => {
       return { ...snapshotMessage(instance, row, announce(store, row)), deliver: true }
     })

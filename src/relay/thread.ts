@@ -1,9 +1,14 @@
+import { existsSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
+import type { Config } from '../config/schema.ts'
+import { secretFilePath } from '../config/webhooks.ts'
 import { messageOf } from '../errors.ts'
-import type { FromRelay, RelayStart } from './worker.ts'
+import type { FromRelay, RelayStart, ToRelay } from './worker.ts'
 
 /** The relay's thread as the rest of the program sees it. */
 export interface RelayThread {
+  /** The change log is served up to here: the relay may tell of it. */
+  served(log: number): void
   /** Ends it. What is under way is sent again by the next start. */
   close(): Promise<void>
 }
@@ -22,34 +27,53 @@ function workerUrl(): URL {
   return new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url)
 }
 
-/** Starts the relay. Never rejects: what keeps it from starting is told, and tried again. */
-export function startRelayThread({ onFault, ...start }: RelayThreadDeps): RelayThread {
+/** Starts the relay. Resolves when it runs, or has said why it cannot; that is tried again. Never rejects. */
+export async function startRelayThread({
+  onFault,
+  ...start
+}: RelayThreadDeps): Promise<RelayThread> {
   let worker: Worker | null = null
   let restart: NodeJS.Timeout | null = null
   let stopping = false
-  const spawn = (): void => {
+  let served = 0
+  const send = (message: ToRelay): void => worker?.postMessage(message)
+  const spawn = (onFirst: () => void): void => {
     const limits = { maxYoungGenerationSizeMb: 4, maxOldGenerationSizeMb: 256 }
     const started = new Worker(workerUrl(), { workerData: start, resourceLimits: limits })
     worker = started
     started.on('message', (message: FromRelay) => {
-      if (message.type !== 'ready') onFault(message.message)
+      if (message.type === 'ready') send({ served })
+      else onFault(message.message)
+      onFirst()
     })
     started.on('error', (error) => onFault(messageOf(error)))
     started.on('exit', () => {
       worker = null
-      if (!stopping) restart = setTimeout(spawn, RESTART_MS).unref()
+      onFirst()
+      if (!stopping) restart = setTimeout(spawn, RESTART_MS, () => undefined).unref()
     })
   }
-  spawn()
+  await new Promise<void>((resolve) => spawn(resolve))
   return {
+    served(log) {
+      served = log
+      send({ served })
+    },
     async close() {
       stopping = true
       if (restart !== null) clearTimeout(restart)
       const last = worker
       if (last === null) return
       const exited = new Promise((resolve) => last.once('exit', resolve))
-      last.postMessage('stop')
+      send({ stop: true })
       await exited
     },
   }
+}
+
+/** Whether there is anything to pass on, or anybody who may follow what is received. */
+export function wantsRelay(config: Config): boolean {
+  const { relay, webhooks } = config
+  const given = relay.targets.length + webhooks.secrets.length
+  return given > 0 || existsSync(secretFilePath(config))
 }

@@ -15,6 +15,10 @@ export interface RelayStart {
   readonly version: string
 }
 
+export type ToRelay =
+  /** The change log is served up to here. */
+  { readonly served: number } | { readonly stop: true }
+
 export type FromRelay =
   | { readonly type: 'ready' }
   | { readonly type: 'fault'; readonly message: string }
@@ -42,17 +46,24 @@ function main(port: MessagePort): void {
   })
   const deps = { transport, timeoutMs: settings.timeoutMs, now: Date.now }
   const sign = createSigner(settings.secret ?? writeSecret(reads.readSecret('relay')))
+  let served = 0
   const relay = createRelay({
     settings,
     outbox: createOutbox(db),
     reads: () => reads,
+    served: () => served,
     send: createSender({ ...deps, sign, userAgent: `patchmirror/${version}` }),
     now: Date.now,
     random: Math.random,
     onFault: (message) => send({ type: 'fault', message }),
   })
   const look = setInterval(() => relay.tick(), LOOK_MS)
-  port.once('message', () => {
+  port.on('message', (message: ToRelay) => {
+    if ('served' in message) {
+      served = message.served
+      relay.tick()
+      return
+    }
     clearInterval(look)
     relay.stop()
     void transport.close().finally(() => {

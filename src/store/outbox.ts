@@ -76,6 +76,8 @@ export function createOutboxReads(db: Db) {
   }
 }
 
+export type OutboxReads = ReturnType<typeof createOutboxReads>
+
 /** Reads and writes of the relay. Each write is one transaction; nothing is safe before it returns. */
 export function createOutbox(db: Db) {
   const sql = prepareWrites(db)

@@ -19,6 +19,7 @@ const relay = createRelay({
   settings: { ...config.relay, targets: [url], concurrency: 2 },
   outbox: createOutbox(openInbox(dir)),
   reads: () => createReads(mirror),
+  served: () => Number.POSITIVE_INFINITY,
   send: createSender({ ...deps, sign: createSigner(secret) }),
   now: Date.now,
   random: Math.random,

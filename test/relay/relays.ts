@@ -124,6 +124,7 @@ export function bench(
     settings: { ...config.relay, ...more },
     outbox,
     reads: () => createReads(mirror),
+    served: () => Number.POSITIVE_INFINITY,
     send: createSender(deps),
     now,
     random: () => 0.5,
