@@ -1,13 +1,11 @@
 import { createCatalogRoutes } from './api/catalog.ts'
-import { createWebhookLog } from './api/event-log.ts'
 import { type MirrorServer, type ServerOptions, createServer } from './api/server.ts'
 import type { Config } from './config/schema.ts'
 import { MirrorError } from './errors.ts'
 import type { Logger } from './log.ts'
-import { startRelayThread, wantsRelay } from './relay/thread.ts'
-import { openInboxReader } from './store/database.ts'
+import { createMetrics } from './metrics.ts'
+import { type Passing, startPassing } from './passing.ts'
 import { type Lock, acquireLock } from './store/lock.ts'
-import { createOutboxReads } from './store/outbox.ts'
 import { type PinnedReads, openPinnedReads } from './store/pinned.ts'
 import { activeSources } from './sources.ts'
 import type { RunKind, SourceName } from './store/runs.ts'
@@ -15,6 +13,7 @@ import type { Progress } from './sync/context.ts'
 import type { RunReport } from './sync/runner.ts'
 import { type Job, type Schedule, startSchedule } from './sync/schedule.ts'
 import { type SyncThread, type SyncThreadDeps, startSyncThread } from './sync/thread.ts'
+import { type Webhooks, startWebhooks } from './webhooks/webhooks.ts'
 
 /** What an agent is made from, and whom it tells of runs. */
 export interface AgentOptions {
@@ -44,12 +43,15 @@ export function createAgent(options: AgentOptions): Agent {
   let server: MirrorServer | null = null
   let schedule: Schedule | null = null
   let passing: Passing | null = null
+  let webhooks: Webhooks | null = null
 
   const close = async (): Promise<void> => {
+    webhooks?.refuse()
     await schedule?.stop()
     await thread?.stop()
     await server?.close()
     await passing?.close()
+    await webhooks?.close()
     reads?.close()
     lock?.release()
   }
@@ -59,11 +61,19 @@ export function createAgent(options: AgentOptions): Agent {
     thread = await startSyncThread(threadDeps(options, () => ({ server, reads, thread })))
     reads = openPinnedReads(config.data.dir)
     if (reads === null) throw new MirrorError('internal', 'the database is not there')
+    const metrics = createMetrics()
+    const { log, now = Date.now } = options
+    webhooks = await startWebhooks({ config, log, now, onOutcome: metrics.countWebhook })
     const nextRunAt = (source: SourceName): number | null => schedule?.nextRunAt(source) ?? null
     passing = await startPassing(options)
-    server = createServer({ ...serverOptions(options, reads, nextRunAt), ...passing?.shown })
+    server = createServer({
+      ...serverOptions(options, reads, nextRunAt),
+      ...{ intercept: webhooks.handle, webhooks: webhooks.status, metrics },
+      ...passing?.shown,
+    })
     const address = await server.listen()
-    const timing = { ...config.sync, now: options.now ?? Date.now }
+    await webhooks.listen(address.url)
+    const timing = { ...config.sync, now }
     schedule = startSchedule(jobs(config, reads, thread), timing)
     return address
   }
@@ -81,38 +91,6 @@ export function createAgent(options: AgentOptions): Agent {
     close,
   }
 }
-
-/** The relay, and what the server shows of it. */
-interface Passing {
-  shown: Pick<ServerOptions, 'webhooks' | 'relayTargets' | 'onServed'>
-  close(): Promise<void>
-}
-
-/** Passes on what is received and published, on a thread of its own; null when nobody would get it. */
-async function startPassing({ config, version, log }: AgentOptions): Promise<Passing | null> {
-  if (!wantsRelay(config)) return null
-  const { relay, data } = config
-  const upstream = { ...config.upstream, ...NO_CREDENTIAL }
-  const thread = await startRelayThread({
-    config: { relay, upstream, data },
-    version,
-    onFault: (message) => log.warn({}, `relay: ${message}; it is tried again`),
-  })
-  const onServed = (served: number): void => thread.served(served)
-  const db = openInboxReader(data.dir)
-  if (db === null) return { shown: { onServed }, close: () => thread.close() }
-  const reads = createOutboxReads(db)
-  return {
-    shown: { webhooks: createWebhookLog(reads), relayTargets: reads.listTargets, onServed },
-    async close() {
-      await thread.close()
-      db.close()
-    },
-  }
-}
-
-/** What targets are told nothing of. */
-const NO_CREDENTIAL = { apiKey: null, token: null, clientId: null, clientSecret: null }
 
 interface Parts {
   server: MirrorServer | null
@@ -132,6 +110,7 @@ function threadDeps(options: AgentOptions, parts: () => Parts): SyncThreadDeps {
       ...config,
       server: { ...config.server, keys: [] },
       relay: { ...config.relay, secret: null, targets: [] },
+      webhooks: { ...config.webhooks, secrets: [] },
     },
     version,
     onEnded(report) {

@@ -26,8 +26,11 @@ export function matchesAny(patterns: readonly Pattern[], names: Names): boolean 
   )
 }
 
-/** Linear in the length of both, whatever the pattern: no expression is built from what somebody wrote. */
-function matches(pattern: string, text: string): boolean {
+/**
+ * Whether a text fits a pattern in which `*` stands for any characters. Linear in the length of both, whatever the pattern:
+ * no expression is built from what somebody wrote.
+ */
+export function matches(pattern: string, text: string): boolean {
   const pieces = pattern.split('*')
   const first = pieces[0] ?? ''
   if (pieces.length === 1) return text === first

@@ -16,6 +16,8 @@ type Part =
   | 'json'
   | 'log'
   | 'main'
+  | 'metrics'
+  | 'passing'
   | 'paths'
   | 'patterns'
   | 'relay'
@@ -46,8 +48,10 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   upstream: ['errors', 'json'],
   config: ['errors', 'patterns'],
   log: [],
+  metrics: [],
   sync: ['errors', 'json', 'paths', 'patterns', 'resources', 'store', 'upstream', 'zip'],
-  relay: ['config', 'errors', 'store', 'upstream/transport.ts'],
+  relay: ['config', 'errors', 'store', 'upstream/transport.ts', 'webhooks/verify.ts'],
+  passing: ['api', 'config', 'log', 'relay', 'store'],
   webhooks: ['config', 'errors', 'log', 'patterns', 'store'],
   api: ['errors', 'json', 'paths', 'resources', 'sources', 'store', 'zip/crc32c.ts'],
   agent: [
@@ -55,7 +59,8 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'config',
     'errors',
     'log',
-    'relay',
+    'metrics',
+    'passing',
     'sources',
     'store',
     'sync',
@@ -101,6 +106,8 @@ const LIBRARIES: Record<string, readonly string[]> = {
   'node-cron': ['sync/schedule.ts'],
   pino: ['log.ts'],
   'pino-pretty': ['log.ts'],
+  'prom-client': ['metrics.ts'],
+  standardwebhooks: ['webhooks/verify.ts'],
   undici: ['upstream/transport.ts'],
   yaml: ['config/file.ts'],
 }

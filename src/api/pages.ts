@@ -13,7 +13,15 @@ import {
   problemBody,
   problemHeaders,
 } from './problem.ts'
-import { type StatusOptions, buildStatus, judgeReadiness, openStatus } from './status.ts'
+import {
+  type SourceStatus,
+  type Status,
+  type StatusOptions,
+  type WebhooksReport,
+  buildStatus,
+  judgeReadiness,
+  openStatus,
+} from './status.ts'
 
 /** What the mirror's own pages are made from. */
 export interface PageOptions extends Omit<StatusOptions, 'reads' | 'active'> {
@@ -22,6 +30,19 @@ export interface PageOptions extends Omit<StatusOptions, 'reads' | 'active'> {
   readonly paths: Paths
   /** The paths that take a key, as they are declared. */
   readonly privatePaths: readonly string[]
+  readonly webhooks?: () => Promise<WebhooksReport>
+  readonly metrics?: MetricsPage
+}
+
+/** Makes the page for Prometheus from the report. */
+export interface MetricsPage {
+  readonly contentType: string
+  readonly render: (
+    sources: readonly (Pick<SourceStatus, 'name' | 'state' | 'ageSeconds' | 'records'> & {
+      readonly lastRunSeconds: number | null
+    })[],
+    inbox: WebhooksReport['counts'],
+  ) => Promise<string>
 }
 
 /** Fastify around a server of our making; every error it can meet has the form of ours. */
@@ -62,12 +83,39 @@ export function addPages(app: FastifyInstance, options: PageOptions): void {
     page(reply, 200, { name: 'patchmirror', version, mirrored: paths.all, own: OWN }),
   )
   app.get('/-/health', (_request, reply) => page(reply, 200, { status: 'ok' }))
-  app.get('/-/status', (_request, reply) => page(reply, 200, status()))
+  app.get('/-/status', async (_request, reply) =>
+    page(reply, 200, await withWebhooks(status(), options)),
+  )
+  addMetrics(app, options, status)
   app.get('/-/ready', (_request, reply) => {
     const readiness = judgeReadiness(status(), config, active)
     if (!readiness.ready) reply.header('Retry-After', '30')
     return page(reply, readiness.ready ? 200 : 503, readiness)
   })
+}
+
+/** The report, and how webhooks stand at this moment. */
+async function withWebhooks(status: Status, { webhooks }: PageOptions): Promise<Status> {
+  return webhooks === undefined ? status : { ...status, webhooks: await webhooks() }
+}
+
+function addMetrics(app: FastifyInstance, options: PageOptions, status: () => Status): void {
+  const { metrics } = options
+  if (metrics === undefined) return
+  app.get('/-/metrics', async (_request, reply) => {
+    const { sources, webhooks } = await withWebhooks(status(), options)
+    const figures = sources.map((source) => ({ ...source, lastRunSeconds: lasted(source) }))
+    const text = await metrics.render(figures, webhooks?.counts ?? null)
+    return reply
+      .header('Cache-Control', 'no-store')
+      .header('Content-Type', metrics.contentType)
+      .send(text)
+  })
+}
+
+function lasted({ lastRun }: SourceStatus): number | null {
+  if (lastRun === null || lastRun.endedAt === null) return null
+  return (Date.parse(lastRun.endedAt) - Date.parse(lastRun.startedAt)) / 1000
 }
 
 /** A report is made once a second at most, however often it is asked for. */

@@ -14,7 +14,7 @@ export const CHANGES = '/-/changes'
 export const EVENTS = '/-/events'
 
 /** The mirror's own pages, apart from `/`. */
-export const OWN = ['/-/health', '/-/ready', '/-/status', CHANGES, EVENTS]
+export const OWN = ['/-/health', '/-/ready', '/-/status', '/-/metrics', CHANGES, EVENTS]
 const OWN_PAGES = '/-'
 
 /** Documents in the shape of the patch feed, which the three filters narrow; the second is its older form. */

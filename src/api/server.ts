@@ -1,4 +1,4 @@
-import type { Server } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Config } from '../config/schema.ts'
 import type { PinnedReads } from '../store/pinned.ts'
 import type { SourceName } from '../store/runs.ts'
@@ -14,11 +14,11 @@ import { type ServerAddress, addressOf, boundAddress, nameListenError } from './
 import { createMirror } from './mirror.ts'
 import { type Moment, createMoment } from './moment.ts'
 import { type EventBounds, type NewsOptions, createNews } from './news.ts'
-import { addPages, createApp } from './pages.ts'
+import { type MetricsPage, addPages, createApp } from './pages.ts'
 import { MIRRORED, createPaths } from './paths.ts'
 import { findRecord } from './records.ts'
 import type { PrivateRoute } from './routes.ts'
-import type { StatusOptions } from './status.ts'
+import type { StatusOptions, WebhooksReport } from './status.ts'
 import { originForm } from './target.ts'
 
 /** What a server answers from, and its settings. */
@@ -36,7 +36,7 @@ export interface ServerOptions {
   /** How long requests in flight may take to finish on `close`; 10 seconds when not given. */
   readonly closeGraceMs?: number
   /** Received events for `/-/events`; none when not given. */
-  readonly webhooks?: EventLog
+  readonly webhookLog?: EventLog
   /** Targets of the relay, for the status; none when not given. */
   readonly relayTargets?: NonNullable<StatusOptions['relayTargets']>
   readonly eventBounds?: EventBounds
@@ -44,6 +44,11 @@ export interface ServerOptions {
   readonly onServed?: NewsOptions['onServed']
   /** Makes the private routes; none when not given. */
   readonly routes?: (tools: RouteTools) => readonly PrivateRoute[]
+  /** Looks at requests before the pages do, bodies unread: true when it answers. It takes no mirrored path. */
+  readonly intercept?: (request: IncomingMessage, response: ServerResponse) => boolean
+  /** For the status page. */
+  readonly webhooks?: () => Promise<WebhooksReport>
+  readonly metrics?: MetricsPage
 }
 
 /** The serving side of the program. */
@@ -77,6 +82,7 @@ export function createServer(options: ServerOptions): MirrorServer {
       if (state.closing) response.setHeader('Connection', 'close')
       if (request.url?.startsWith('/') === false) request.url = originForm(request.url)
       if (request.url?.startsWith(MIRRORED) === true) mirror(request, response)
+      else if (options.intercept?.(request, response) === true) return
       else if (!news.answer(request, response) && !gate.answer(request, response))
         pages(request, response)
     }
@@ -121,10 +127,10 @@ export function createServer(options: ServerOptions): MirrorServer {
 }
 
 function newsOptions(
-  { webhooks, eventBounds: bounds = {}, onServed = () => undefined }: ServerOptions,
+  { webhookLog, eventBounds: bounds = {}, onServed = () => undefined }: ServerOptions,
   parts: Pick<NewsOptions, 'moment' | 'access' | 'failures'>,
 ): NewsOptions {
-  return { ...parts, webhooks: webhooks ?? null, bounds, onServed }
+  return { ...parts, webhooks: webhookLog ?? null, bounds, onServed }
 }
 
 /** The fast lane answers records that are held; everything else goes to the server's own handling. */

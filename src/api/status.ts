@@ -51,6 +51,21 @@ export interface Status {
   sources: SourceStatus[]
   /** Targets of the relay; empty when nothing is passed on. */
   relay: RelayStatus[]
+  /** How webhooks stand, where a daemon receives them. */
+  webhooks?: WebhooksReport
+}
+
+/** What the report on webhooks holds; times in ISO 8601 UTC. */
+export interface WebhooksReport {
+  readonly state: 'on' | 'off'
+  readonly endpoints: readonly { readonly name: string; readonly path: string }[]
+  /** How many are valid now. */
+  readonly secrets: number
+  /** Rows of the inbox by state; null while it is not available. */
+  readonly counts: Readonly<Record<'pending' | 'done' | 'ignored' | 'dead', number>> | null
+  readonly oldestPendingAt: string | null
+  readonly lastReceivedAt: string | null
+  readonly lastRefusedAt: string | null
 }
 
 /** What the report is made from. */

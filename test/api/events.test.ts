@@ -166,7 +166,7 @@ describe('/-/events', () => {
   test('tells private sources and webhooks to those who have a key, and to nobody else', async () => {
     const served = await serve((store) => store.publishFeeds(FEEDS), {
       ...WITH_KEY,
-      webhooks: webhooksOf(['{"one":\r\n1}', '{"two":2}']),
+      webhookLog: webhooksOf(['{"one":\r\n1}', '{"two":2}']),
     })
     const open = await follow(served)
     const keyed = await follow(served, { ...KEYED, 'Last-Event-ID': '1.0' })

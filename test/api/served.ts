@@ -41,7 +41,7 @@ export interface ServedOptions {
   debug?: boolean
   nextRunAt?: () => number | null
   routes?: ServerOptions['routes']
-  webhooks?: ServerOptions['webhooks']
+  webhookLog?: ServerOptions['webhookLog']
   eventBounds?: ServerOptions['eventBounds']
   /** A data folder that is filled already; nothing is filled in then. */
   dir?: string
@@ -89,7 +89,7 @@ export async function serve(
     nextRunAt,
     closeGraceMs,
     ...(options.routes && { routes: options.routes }),
-    ...(options.webhooks && { webhooks: options.webhooks }),
+    ...(options.webhookLog && { webhookLog: options.webhookLog }),
     ...(options.eventBounds && { eventBounds: options.eventBounds }),
   })
   const { port } = await server.listen()

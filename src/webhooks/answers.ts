@@ -1,0 +1,116 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+
+/** What a request at an endpoint came to, for counters: the answer in a word. */
+export type Outcome =
+  | 'new'
+  | 'duplicate'
+  | 'ignored'
+  | 'malformed'
+  | 'unauthorized'
+  | 'unavailable'
+  | 'refused'
+  | 'handshake'
+  | 'gone'
+
+/** An answer of the receiver. */
+export interface Answer {
+  readonly status: number
+  readonly error?: string
+  readonly message?: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** How long a sender should wait before it tries again. */
+const RETRY = { 'Retry-After': '30' }
+
+/** A new event: it is on disk. */
+export const ACCEPTED: Answer = { status: 202 }
+/** A delivery that came before, or of a type that nobody wants. */
+export const KNOWN: Answer = { status: 200 }
+
+/** One for every failure of authentication: whoever probes learns nothing from it. */
+export const UNAUTHORIZED: Answer = {
+  status: 401,
+  error: 'unauthorized',
+  message: 'the delivery could not be authenticated',
+  headers: { 'WWW-Authenticate': 'Webhook' },
+}
+/** There is nothing to verify with; never a 2xx. */
+export const NO_SECRET: Answer = {
+  status: 503,
+  error: 'not_ready',
+  message: 'webhooks are not set up here',
+  headers: RETRY,
+}
+/** The inbox cannot be written at the moment. */
+export const UNAVAILABLE: Answer = {
+  status: 503,
+  error: 'unavailable',
+  message: 'deliveries cannot be stored at the moment',
+  headers: RETRY,
+}
+/** The mirror is shutting down. */
+export const CLOSING: Answer = {
+  status: 503,
+  error: 'unavailable',
+  message: 'the mirror is shutting down',
+  headers: RETRY,
+}
+/** Memory for bodies is spent, and this one took longest. */
+export const CROWDED: Answer = {
+  status: 503,
+  error: 'unavailable',
+  message: 'too many deliveries are on their way',
+  headers: RETRY,
+}
+/** The body did not end in time. */
+export const TOO_SLOW: Answer = {
+  status: 408,
+  error: 'bad_request',
+  message: 'the delivery did not come in time',
+}
+/** The body is compressed: that is not what was signed. */
+export const ENCODED: Answer = {
+  status: 415,
+  error: 'unsupported_encoding',
+  message: 'deliveries are taken as they were signed, without Content-Encoding',
+  headers: { 'Accept-Encoding': 'identity' },
+}
+/** Something else than POST and OPTIONS. */
+export const WRONG_METHOD: Answer = {
+  status: 405,
+  error: 'method_not_allowed',
+  message: 'deliveries come by POST',
+  headers: { Allow: 'POST, OPTIONS' },
+}
+
+/** 413 for a delivery over the limit. */
+export function tooLarge(maxBytes: number): Answer {
+  return {
+    status: 413,
+    error: 'too_large',
+    message: `a delivery has at most ${maxBytes} bytes`,
+  }
+}
+
+/** 400 for a delivery that is authentic and cannot be read. */
+export function malformed(reason: string): Answer {
+  return { status: 400, error: 'bad_request', message: reason }
+}
+
+/** Sends an answer; nobody may cache it. A request that nobody waits for any more gets none. */
+export function sendReply(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { status, error, message, headers }: Answer,
+): void {
+  if (response.headersSent || response.destroyed) return
+  const body = error === undefined ? '' : JSON.stringify({ error, message })
+  response.writeHead(status, {
+    ...(body !== '' && { 'Content-Type': 'application/json' }),
+    'Content-Length': Buffer.byteLength(body),
+    'Cache-Control': 'no-store',
+    ...headers,
+  })
+  response.end(request.method === 'HEAD' ? '' : body)
+}

@@ -1,0 +1,82 @@
+import type { IncomingMessage } from 'node:http'
+
+/** What became of reading a body. */
+export type ReadBody =
+  { readonly body: Buffer } | { readonly failed: 'too_large' | 'too_slow' | 'crowded' | 'gone' }
+
+/** Limits on bodies, one by one and all together. */
+export interface BodyLimits {
+  readonly maxBytes: number
+  /** From the head of the request to the last byte, milliseconds. */
+  readonly deadlineMs: number
+  /** Bytes that may lie in memory at once, of all deliveries. */
+  readonly maxTotal: number
+}
+
+/** Reads bodies. No sender can shut out another: when memory is spent, what has taken longest makes room. */
+export interface Bodies {
+  read(request: IncomingMessage): Promise<ReadBody>
+  /** Counts bytes that stay in memory until `done` is called: a body that waits to be stored. */
+  hold(bytes: number): () => void
+}
+
+interface Reading {
+  readonly give: (outcome: ReadBody) => void
+}
+
+/** Readers share one budget. */
+export function createBodies(limits: BodyLimits): Bodies {
+  const readings = new Set<Reading>() // in the order in which they began
+  let total = 0
+  /** Room by refusing whoever has been sending longest; a quick sender never is that one. */
+  const makeRoom = (): void => {
+    for (const reading of readings) {
+      if (total <= limits.maxTotal) return
+      reading.give({ failed: 'crowded' })
+    }
+  }
+  return {
+    read: (request) =>
+      new Promise((resolve) => {
+        const chunks: Buffer[] = []
+        let size = 0
+        const give = (outcome: ReadBody): void => {
+          clearTimeout(deadline)
+          request.off('data', onData).off('end', onEnd).off('close', onClose).off('error', onClose)
+          readings.delete(reading)
+          total -= size
+          if (!('body' in outcome)) discard(request)
+          resolve(outcome)
+        }
+        const reading = { give }
+        const onData = (chunk: Buffer): void => {
+          size += chunk.length
+          total += chunk.length
+          chunks.push(chunk)
+          if (size > limits.maxBytes) give({ failed: 'too_large' })
+          else if (total > limits.maxTotal) makeRoom()
+        }
+        const onEnd = (): void => give({ body: Buffer.concat(chunks) })
+        const onClose = (): void => give({ failed: 'gone' })
+        const deadline = setTimeout(() => give({ failed: 'too_slow' }), limits.deadlineMs)
+        readings.add(reading)
+        request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose)
+      }),
+    hold(bytes) {
+      total += bytes
+      return () => void (total -= bytes)
+    },
+  }
+}
+
+/** What is still sent after the answer is read and dropped for this long, so that the answer is not lost with the connection. */
+const LINGER_MS = 3_000
+
+/** Lets the rest of a request go by; a connection that does not come to an end is cut off. */
+export function discard(request: IncomingMessage): void {
+  request.on('error', () => undefined)
+  if (request.complete || request.destroyed) return
+  const cut = setTimeout(() => request.socket.destroy(), LINGER_MS).unref()
+  request.once('end', () => clearTimeout(cut)).once('close', () => clearTimeout(cut))
+  request.resume()
+}

@@ -1,0 +1,94 @@
+/** Why a delivery was not let in, for log and metrics alone: whoever sent it learns none of it. */
+export type Refusal =
+  | 'header_missing' // one of the three headers is not there
+  | 'header_repeated' // one of them is there twice
+  | 'header_id' // the id is not of the form that is accepted
+  | 'header_timestamp' // the time is not a whole number of seconds
+  | 'header_signature' // the list of signatures is too long, or one of them is malformed
+  | 'too_old'
+  | 'too_new'
+  | 'signature' // no secret and no form fits
+
+/** One signature of version 1: the digest, and how it was written. */
+export interface Signature {
+  readonly digest: Buffer
+  readonly form: 'base64' | 'hex'
+}
+
+/** The three headers of a delivery (Standard Webhooks), each there once and well-formed. */
+export interface DeliveryHeaders {
+  readonly id: string
+  /** Unix seconds. */
+  readonly timestamp: number
+  /** Those of version 1; other versions (v1a) are passed over. Dumps show none of them. */
+  readonly signatures: () => readonly Signature[]
+}
+
+const ID = /^[A-Za-z0-9_:-]{1,256}$/
+const SECONDS = /^(0|[1-9]\d{0,11})$/
+const MAX_SIGNATURES = 16
+const MAX_SIGNATURE_BYTES = 4096
+const HEX = /^[0-9a-f]{64}$/
+const BASE64 = /^[A-Za-z0-9+/]{43}=$/
+const VERSION = /^v\d+[a-z]*$/
+
+/**
+ * Reads the headers from the list as it came over the wire (`IncomingMessage.rawHeaders`), where none is joined with or
+ * hidden behind another. No dot is accepted in an id: the signed text is joined by dots.
+ */
+export function readHeaders(rawHeaders: readonly string[]): DeliveryHeaders | Refusal {
+  const found = ['webhook-id', 'webhook-timestamp', 'webhook-signature'].map((name) =>
+    valuesOf(rawHeaders, name),
+  )
+  if (found.some((values) => values.length > 1)) return 'header_repeated'
+  const [[id] = [], [time] = [], [list] = []] = found
+  if (id === undefined || time === undefined || list === undefined) return 'header_missing'
+  if (!ID.test(id)) return 'header_id'
+  if (!SECONDS.test(time)) return 'header_timestamp'
+  const signatures = readSignatures(list)
+  return signatures === null
+    ? 'header_signature'
+    : { id, timestamp: Number(time), signatures: () => signatures }
+}
+
+/** All values of a header, in a list of names and values by turns. */
+export function valuesOf(rawHeaders: readonly string[], name: string): string[] {
+  return rawHeaders.filter((_, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === name)
+}
+
+/** `v1,<signature>`, separated by single spaces. Null when there are too many, or one is not written as it must be. */
+function readSignatures(list: string): Signature[] | null {
+  if (list.length > MAX_SIGNATURE_BYTES) return null
+  const entries = list.split(' ')
+  if (entries.length > MAX_SIGNATURES) return null
+  const signatures: Signature[] = []
+  for (const entry of entries) {
+    const comma = entry.indexOf(',')
+    const version = entry.slice(0, comma)
+    if (comma < 0 || !VERSION.test(version)) return null
+    if (version !== 'v1') continue
+    const signature = readSignature(entry.slice(comma + 1))
+    if (signature === null) return null
+    signatures.push(signature)
+  }
+  return signatures
+}
+
+/** Canonical base64 or lowercase hex of 32 bytes: one text for each digest, so that nothing can be varied. */
+function readSignature(text: string): Signature | null {
+  if (HEX.test(text)) return { digest: Buffer.from(text, 'hex'), form: 'hex' }
+  if (!BASE64.test(text)) return null
+  const digest = Buffer.from(text, 'base64')
+  return digest.toString('base64') === text ? { digest, form: 'base64' } : null
+}
+
+/** What is wrong with a time by the receiver's clock (unix milliseconds), or null. */
+export function clockFault(
+  timestamp: number,
+  now: number,
+  toleranceSeconds: number,
+): 'too_old' | 'too_new' | null {
+  const age = Math.floor(now / 1000) - timestamp
+  if (age > toleranceSeconds) return 'too_old'
+  return -age > toleranceSeconds ? 'too_new' : null
+}

@@ -1,0 +1,112 @@
+import { readFileSync } from 'node:fs'
+import { type RequestListener, type Server, createServer } from 'node:http'
+import { type Server as TlsServer, createServer as createTlsServer } from 'node:https'
+import { isIPv6 } from 'node:net'
+import { MirrorError, messageOf } from '../errors.ts'
+import type { Logger } from '../log.ts'
+
+/** Where to listen, and with which certificate. */
+export interface ListenerOptions {
+  readonly host: string
+  /** 0 takes any free port. */
+  readonly port: number
+  /** PEM files; null: plain http. */
+  readonly tls: { readonly certFile: string; readonly keyFile: string } | null
+  readonly maxConnections: number
+  readonly handler: RequestListener
+  readonly log: Pick<Logger, 'info' | 'error'> | null
+}
+
+/** A server of its own for deliveries. */
+export interface Listener {
+  /** Such as https://localhost:8443 . */
+  readonly url: string
+  /** Lets requests in flight end, and cuts off what is left after the grace time. */
+  close(graceMs: number): Promise<void>
+}
+
+/** A certificate is renewed every few weeks; a minute late is early enough. */
+const RENEWAL_MS = 60_000
+/** Deliveries are small and their senders are programs: no head or body of theirs takes this long. */
+const LIMITS = {
+  maxHeaderSize: 16 * 1024,
+  headersTimeout: 10_000,
+  requestTimeout: 20_000,
+  keepAliveTimeout: 75_000,
+  connectionsCheckingInterval: 5_000,
+}
+
+/** Starts to listen. Throws `config` when the address or the certificate cannot be used. */
+export async function startListener(options: ListenerOptions): Promise<Listener> {
+  const { host, port, tls, handler, maxConnections } = options
+  const server =
+    tls === null
+      ? createServer(LIMITS, handler)
+      : createTlsServer({ ...LIMITS, ...readTls(tls), minVersion: 'TLSv1.2' }, handler)
+  server.maxConnections = maxConnections
+  await listening(server, host, port)
+  const renewal = tls && setInterval(renewer(server as TlsServer, tls, options.log), RENEWAL_MS)
+  renewal?.unref()
+  const bound = server.address()
+  const shown =
+    host === '0.0.0.0' || host === '::' ? 'localhost' : isIPv6(host) ? `[${host}]` : host
+  const at = typeof bound === 'object' && bound !== null ? bound.port : port
+  return {
+    url: `${tls === null ? 'http' : 'https'}://${shown}:${at}`,
+    async close(graceMs) {
+      if (renewal !== null) clearInterval(renewal)
+      const closed = new Promise((resolve) => server.close(resolve))
+      server.closeIdleConnections()
+      const sweep = setInterval(() => server.closeIdleConnections(), 20)
+      const cut = setTimeout(() => server.closeAllConnections(), graceMs)
+      await closed
+      clearInterval(sweep)
+      clearTimeout(cut)
+    },
+  }
+}
+
+async function listening(server: Server, host: string, port: number): Promise<void> {
+  try {
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject).listen({ host, port }, resolve)
+    })
+  } catch (error) {
+    throw new MirrorError(
+      'config',
+      `${host} port ${port} cannot be listened on for webhooks (${messageOf(error)}): ` +
+        'set webhooks.port and webhooks.host',
+      { cause: error },
+    )
+  }
+}
+
+type Tls = NonNullable<ListenerOptions['tls']>
+
+function readTls({ certFile, keyFile }: Tls): { cert: Buffer; key: Buffer } {
+  try {
+    return { cert: readFileSync(certFile), key: readFileSync(keyFile) }
+  } catch (error) {
+    const message = `webhooks.certFile or webhooks.keyFile cannot be read (${messageOf(error)})`
+    throw new MirrorError('config', message, { cause: error })
+  }
+}
+
+/** Takes a renewed certificate; one that cannot be used is told, and the one before stays. */
+function renewer(server: TlsServer, tls: Tls, log: ListenerOptions['log']): () => void {
+  let held = readTls(tls)
+  return () => {
+    try {
+      const found = readTls(tls)
+      if (found.cert.equals(held.cert) && found.key.equals(held.key)) return
+      held = found
+      server.setSecureContext({ ...found, minVersion: 'TLSv1.2' })
+      log?.info({ file: tls.certFile }, 'took the renewed certificate for webhooks')
+    } catch (error) {
+      log?.error(
+        { file: tls.certFile },
+        `the renewed certificate cannot be used: ${messageOf(error)}`,
+      )
+    }
+  }
+}

@@ -1,0 +1,195 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Config } from '../config/schema.ts'
+import { type Endpoint, endpointsOf, secretFilePath } from '../config/webhooks.ts'
+import { messageOf } from '../errors.ts'
+import type { Logger } from '../log.ts'
+import type { InboxCounts } from '../store/inbox-types.ts'
+import type { Outcome } from './answers.ts'
+import { createTypeFilter } from './event.ts'
+import { type Listener, startListener } from './listener.ts'
+import { createReceiver } from './receiver.ts'
+import { createSecrets } from './secrets.ts'
+import { type InboxThread, startInboxThread } from './thread.ts'
+import { createVerifier } from './verify.ts'
+
+/** What the webhooks are made from. */
+export interface WebhooksOptions {
+  readonly config: Config
+  readonly log: Logger
+  /** Unix milliseconds. */
+  readonly now: () => number
+  readonly onOutcome?: (outcome: Outcome, reason: string) => void
+  /** A row was stored that waits for a refresh. */
+  readonly onStored?: () => void
+}
+
+/** How the webhooks stand; times in ISO 8601 UTC. */
+export interface WebhooksStatus {
+  /** `off`: without a secret every delivery is a 503. */
+  readonly state: 'on' | 'off'
+  readonly endpoints: readonly Endpoint[]
+  /** How many secrets are valid now. */
+  readonly secrets: number
+  /** Rows of the inbox by state; null while it is not available. */
+  readonly counts: Omit<InboxCounts, 'oldestPendingAt'> | null
+  readonly oldestPendingAt: string | null
+  /** The last verified delivery, and the last one that was refused, since the start. */
+  readonly lastReceivedAt: string | null
+  readonly lastRefusedAt: string | null
+}
+
+/** The receiving side of webhooks, running. */
+export interface Webhooks {
+  readonly inbox: InboxThread
+  /** For the main listener: answers a request at an endpoint; false for any other, and with a listener of its own. */
+  readonly handle: (request: IncomingMessage, response: ServerResponse) => boolean
+  readonly status: () => Promise<WebhooksStatus>
+  /** Opens the listener of its own, if the settings ask for one; tells where deliveries come in. */
+  listen(mainUrl: string): Promise<void>
+  /** From now on every delivery is a 503, so that its sender tries again. */
+  refuse(): void
+  /** After the servers: finishes what is to be stored. */
+  close(): Promise<void>
+}
+
+const DAY_MS = 86_400_000
+const PRUNE_MS = 3_600_000
+const GRACE_MS = 10_000
+
+/** Starts what receives webhooks. Throws `config` for secrets that cannot be used. */
+export async function startWebhooks(options: WebhooksOptions): Promise<Webhooks> {
+  const { config, log, now } = options
+  const settings = config.webhooks
+  const { dialect, toleranceSeconds, allowedOrigins, maxBytes } = settings
+  const endpoints = endpointsOf(settings)
+  const secrets = createSecrets({
+    ...{ settings: settings.secrets, file: secretFilePath(config) },
+    ...{ dialect, now, log },
+  })
+  const inbox = await startInboxThread({
+    dataDir: config.data.dir,
+    keepMs: settings.keepDays * DAY_MS,
+    onFailed: (message) => log.error({}, `the inbox of webhooks is not available: ${message}`),
+    onRevived: () => log.info({}, 'the inbox of webhooks is available again'),
+  })
+  const last = createLast(now)
+  const receiver = createReceiver({
+    ...{ endpoints, inbox, allowedOrigins, maxBytes, now, log },
+    verify: createVerifier({ secrets: secrets.active, dialect, toleranceSeconds, now }),
+    isSetUp: () => secrets.active().length > 0,
+    isWanted: createTypeFilter(settings.types, config.upstream.vendor),
+    onOutcome(outcome, reason) {
+      last.note(outcome)
+      options.onOutcome?.(outcome, reason)
+    },
+    ...(options.onStored && { onStored: options.onStored }),
+  })
+  const pruning = startPruning(inbox, log, now)
+  const counts = createCounts(inbox)
+  let listener: Listener | null = null
+  return {
+    inbox,
+    handle: settings.port === null ? receiver.handle : () => false,
+    async status() {
+      const found = await counts()
+      const active = secrets.active().length
+      return {
+        ...{ state: active > 0 ? ('on' as const) : ('off' as const), endpoints, secrets: active },
+        ...{ counts: found && withoutOldest(found), oldestPendingAt: iso(found?.oldestPendingAt) },
+        ...{ lastReceivedAt: iso(last.receivedAt()), lastRefusedAt: iso(last.refusedAt()) },
+      }
+    },
+    async listen(mainUrl) {
+      if (settings.port !== null) {
+        const own = listenerOptions(config, settings.port)
+        listener = await startListener({ ...own, log, handler: only(receiver.handle) })
+      }
+      announce(log, listener?.url ?? mainUrl, endpoints, secrets.active().length)
+    },
+    refuse: () => receiver.close(),
+    async close() {
+      receiver.close()
+      clearInterval(pruning)
+      await listener?.close(GRACE_MS)
+      await inbox.close()
+    },
+  }
+}
+
+function listenerOptions({ webhooks, server }: Config, port: number) {
+  const { host, certFile, keyFile } = webhooks
+  const tls = certFile === null || keyFile === null ? null : { certFile, keyFile }
+  return { host: host ?? server.host, port, tls, maxConnections: server.maxConnections }
+}
+
+/** A listener for deliveries alone: everything else is not there. */
+function only(handle: Webhooks['handle']) {
+  return (request: IncomingMessage, response: ServerResponse): void => {
+    if (handle(request, response)) return
+    const body = '{"error":"not_found","message":"only webhooks are received here"}'
+    response.writeHead(404, { 'Content-Type': 'application/json', 'Cache-Control': 'no-store' })
+    response.end(request.method === 'HEAD' ? '' : body)
+  }
+}
+
+function announce(log: Logger, url: string, endpoints: readonly Endpoint[], secrets: number): void {
+  const at = endpoints.map(({ path }) => url + path).join(', ')
+  if (secrets > 0) log.info({ secrets }, `webhooks are received at ${at}`)
+  else
+    log.info(
+      {},
+      `webhooks: no secret is configured, so deliveries to ${at} are answered 503. ` +
+        'Set webhooks.secrets, or run "patchmirror webhooks register".',
+    )
+}
+
+/** When something was last let in, and last refused. */
+function createLast(now: () => number) {
+  let received: number | null = null
+  let refused: number | null = null
+  return {
+    note(outcome: Outcome): void {
+      if (['new', 'duplicate', 'ignored', 'malformed'].includes(outcome)) received = now()
+      else if (outcome === 'unauthorized' || outcome === 'refused') refused = now()
+    },
+    receivedAt: () => received,
+    refusedAt: () => refused,
+  }
+}
+
+/** A status page must not wait for a disk: after this long the counts are those of the last time. */
+const PATIENCE_MS = 200
+
+function createCounts(inbox: InboxThread): () => Promise<InboxCounts | null> {
+  let last: InboxCounts | null = null
+  return async () => {
+    const late = Promise.withResolvers<InboxCounts | null>()
+    const timer = setTimeout(() => late.resolve(last), PATIENCE_MS)
+    const asked = inbox.counts().then(
+      (counts) => (last = counts),
+      () => (last = null),
+    )
+    return Promise.race([asked, late.promise]).finally(() => clearTimeout(timer))
+  }
+}
+
+function withoutOldest({ pending, dead, done, ignored }: InboxCounts) {
+  return { pending, dead, done, ignored }
+}
+
+function iso(time: number | null | undefined): string | null {
+  return time === null || time === undefined ? null : new Date(time).toISOString()
+}
+
+/** Forgets old rows now and every hour, some hundred at a time. */
+function startPruning(inbox: InboxThread, log: Logger, now: () => number): NodeJS.Timeout {
+  const prune = async (): Promise<void> => {
+    try {
+      while ((await inbox.prune(now())) > 0);
+    } catch (error) {
+      log.debug({}, `old webhooks are not forgotten yet: ${messageOf(error)}`)
+    }
+  }
+  void prune()
+  return setInterval(() => void prune(), PRUNE_MS).unref()
+}

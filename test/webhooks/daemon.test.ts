@@ -1,0 +1,227 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import { request as tlsRequest } from 'node:https'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { inspect } from 'node:util'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { openInbox } from '../../src/store/database.ts'
+import { createInbox } from '../../src/store/inbox.ts'
+import { replaceSecretFile } from '../../src/webhooks/secret-file.ts'
+import { openFilledStore } from '../support/filled-store.ts'
+import { run } from '../support/command.ts'
+import { seconds, startDaemon } from './daemons.ts'
+import { scratch } from './inboxes.ts'
+import { type Reply, deliveryOf, send } from './receivers.ts'
+import { EVENT, RAW_SECRET, SECRET, type Signing, signed } from './signing.ts'
+
+const deliver = (port: number, signing: Signing = {}, path = '/-/webhooks'): Promise<Reply> =>
+  send(port, { ...deliveryOf({ timestamp: seconds(), ...signing }), path })
+
+async function get(port: number, path: string): Promise<string> {
+  return (await send(port, { path, method: 'GET' })).body
+}
+
+interface StatusPage {
+  webhooks: Record<string, unknown>
+}
+
+describe('the daemon', () => {
+  test('receives on the main listener and says so at start, in status and in metrics', async () => {
+    const { port, lines } = await startDaemon()
+    expect(lines.join('')).toContain(`webhooks are received at http://127.0.0.1:${port}/-/webhooks`)
+    expect((await deliver(port)).status).toBe(202)
+    expect((await deliver(port)).status).toBe(200)
+    expect((await deliver(port, { id: 'evt.2' })).status).toBe(401)
+    const { webhooks } = JSON.parse(await get(port, '/-/status')) as StatusPage
+    expect(webhooks).toMatchObject({
+      state: 'on',
+      endpoints: [{ name: 'default', path: '/-/webhooks' }],
+      secrets: 1,
+      counts: { pending: 1, dead: 0, done: 0, ignored: 0 },
+      lastReceivedAt: expect.stringMatching(/^\d{4}-.*Z$/) as string,
+      lastRefusedAt: expect.stringMatching(/^\d{4}-.*Z$/) as string,
+    })
+    const metrics = await get(port, '/-/metrics')
+    expect(metrics).toContain('patchmirror_webhook_requests_total{outcome="new",reason=""} 1')
+    expect(metrics).toContain('{outcome="unauthorized",reason="header_id"} 1')
+    expect(metrics).toContain('patchmirror_webhook_inbox_rows{state="pending"} 1')
+    expect(metrics).toContain('patchmirror_source_state{source="osv",state="never"} 1')
+    expect(metrics).toContain('patchmirror_source_records{source="osv"} 0')
+    expect(await get(port, '/')).toContain('/-/metrics')
+  })
+
+  test('without a secret answers 503, says so at start, and takes the first one without a restart', async () => {
+    const { port, dir, lines } = await startDaemon({ PATCHMIRROR_WEBHOOKS_SECRETS: '' })
+    expect(lines.join('')).toContain('no secret is configured')
+    expect((await deliver(port)).status).toBe(503)
+    expect(JSON.parse(await get(port, '/-/status'))).toMatchObject({ webhooks: { state: 'off', secrets: 0 } }) // prettier-ignore
+    const kept = { label: 'first', secret: SECRET, subscription: null }
+    replaceSecretFile(join(dir, 'webhook-secrets.json'), [{ ...kept, notBefore: null, notAfter: null }]) // prettier-ignore
+    expect((await deliver(port)).status).toBe(202)
+  })
+
+  test('takes a delivery on a connection that read a record before, and goes on there', async () => {
+    const dir = scratch()
+    const store = openFilledStore(dir)
+    store.publishOsv({ one: '{"id":"one"}' })
+    store.close()
+    const { port } = await startDaemon({ PATCHMIRROR_LOG_LEVEL: 'info' }, dir)
+    const body = JSON.stringify(EVENT)
+    const head = Object.entries(signed({ timestamp: seconds() })).map(([name, value]) => `${name}: ${value}`) // prettier-ignore
+    const record = 'GET /external/osv/one.json HTTP/1.1\r\nHost: x\r\n\r\n'
+    const post = `POST /-/webhooks HTTP/1.1\r\nHost: x\r\n${head.join('\r\n')}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
+    const socket = connect(port, '127.0.0.1')
+    onTestFinished(() => void socket.destroy())
+    let text = ''
+    socket.on('data', (chunk: Buffer) => (text += chunk.toString()))
+    for (const [at, asked] of [record, record, post, post, record, post.slice(0, -9)].entries()) {
+      socket.write(asked)
+      await expect.poll(() => text.match(/HTTP\/1\.1 \d+/g)?.length ?? 0).toBe(Math.min(at + 1, 5))
+    }
+    socket.write(post.slice(-9))
+    await expect
+      .poll(() => text.match(/HTTP\/1\.1 \d+/g))
+      .toEqual([200, 200, 202, 200, 200, 200].map((status) => `HTTP/1.1 ${status}`))
+  })
+
+  test('answers 503 to deliveries while it shuts down, also on an open connection', async () => {
+    const { agent, port } = await startDaemon()
+    const body = JSON.stringify(EVENT)
+    const socket = connect(port, '127.0.0.1')
+    let text = ''
+    socket.on('data', (chunk: Buffer) => (text += chunk.toString()))
+    const head = Object.entries(signed({ timestamp: seconds() })).map(([name, value]) => `${name}: ${value}`) // prettier-ignore
+    socket.write(`POST /-/webhooks HTTP/1.1\r\nHost: x\r\n${head.join('\r\n')}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body.slice(0, 9)}`) // prettier-ignore
+    await expect.poll(() => socket.bytesWritten).toBeGreaterThan(100)
+    await get(port, '/-/health') // the server has seen what came before
+    const closed = agent.close()
+    socket.write(body.slice(9))
+    await once(socket, 'close')
+    await closed
+    expect(text).toMatch(/^HTTP\/1.1 503 /)
+    expect(text).toMatch(/Retry-After: \d+/)
+  })
+
+  test('has a listener of its own where the settings say so, and there is nothing else on it', async () => {
+    const { port, lines } = await startDaemon({
+      PATCHMIRROR_WEBHOOKS_PORT: '0',
+      PATCHMIRROR_WEBHOOKS_ENDPOINTS: 'staging=/hooks',
+    })
+    const own = Number(/received at http:\/\/127.0.0.1:(\d+)/.exec(lines.join(''))?.[1])
+    expect(own).not.toBe(port)
+    expect((await deliver(own)).status).toBe(202)
+    expect((await deliver(own, {}, '/hooks')).status).toBe(202)
+    expect((await send(own, { path: '/-/status', method: 'GET' })).status).toBe(404)
+    expect((await deliver(port)).status).toBe(404)
+  })
+
+  const OPENSSL = spawnSync('openssl', ['version']).status === 0
+
+  test.skipIf(!OPENSSL)(
+    'speaks TLS on its own listener with the files of the settings',
+    async () => {
+      const dir = scratch()
+      const [certFile, keyFile] = [join(dir, 'cert.pem'), join(dir, 'key.pem')]
+      const made = ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-subj', '/CN=localhost', '-keyout', keyFile, '-out', certFile] // prettier-ignore
+      expect(spawnSync('openssl', made).status).toBe(0)
+      const { lines } = await startDaemon({
+        PATCHMIRROR_WEBHOOKS_PORT: '0',
+        PATCHMIRROR_WEBHOOKS_CERT_FILE: certFile,
+        PATCHMIRROR_WEBHOOKS_KEY_FILE: keyFile,
+      })
+      const own = Number(/received at https:\/\/127.0.0.1:(\d+)/.exec(lines.join(''))?.[1])
+      const body = JSON.stringify(EVENT)
+      const headers = {
+        ...signed({ timestamp: seconds() }),
+        'content-length': Buffer.byteLength(body),
+      }
+      const asked = tlsRequest({ port: own, host: '127.0.0.1', path: '/-/webhooks', method: 'POST', headers, rejectUnauthorized: false, agent: false }) // prettier-ignore
+      asked.end(body)
+      const [answer] = (await once(asked, 'response')) as [{ statusCode: number; resume(): void }]
+      answer.resume()
+      expect(answer.statusCode).toBe(202)
+    },
+  )
+})
+
+describe('patchmirror', () => {
+  test('refuses to serve with a weak secret or a malformed file of secrets, exit 2', async () => {
+    const dir = scratch()
+    const env = {
+      PATCHMIRROR_UPSTREAM_API_ROOT: 'http://127.0.0.1:9',
+      PATCHMIRROR_DATA_DIR: dir,
+      PATCHMIRROR_SERVER_PORT: '0',
+    }
+    const weak = await run(['serve'], { ...env, PATCHMIRROR_WEBHOOKS_SECRETS: 'whsec_' }, dir)
+    expect(weak.code).toBe(2)
+    expect(weak.err).toContain('holds nothing but the prefix whsec_')
+    writeFileSync(join(dir, 'webhook-secrets.json'), '{')
+    const malformed = await run(['serve'], env, dir)
+    expect(malformed.code).toBe(2)
+    expect(malformed.err).toContain('webhook-secrets.json: the file is not JSON. Mend or remove it')
+  })
+
+  test('status has a line on webhooks while they are on', async () => {
+    const dir = scratch()
+    const store = openFilledStore(dir)
+    store.publishOsv({ one: '{"id":"one"}' })
+    store.close()
+    const { port } = await startDaemon({}, dir)
+    await deliver(port)
+    const env = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_SERVER_PORT: String(port) }
+    const { out } = await run(['status'], env, dir)
+    expect(out).toMatch(
+      /webhooks: 1 secret, 1 pending, 0 dead, 0 done, 0 ignored, last received 20/,
+    )
+  })
+})
+
+test('killed between commit and answer it has the delivery once, and the next one is known', async () => {
+  const dir = scratch()
+  const file = fileURLToPath(new URL('./killed-child.ts', import.meta.url))
+  const child = spawn(process.execPath, [file, dir], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const ended = once(child, 'exit')
+  onTestFinished(() => void child.kill('SIGKILL'))
+  const [line] = (await once(child.stdout, 'data')) as [Buffer]
+  await expect(deliver(Number(line.toString()))).rejects.toThrow()
+  expect(await ended).toEqual([null, 'SIGKILL'])
+  const { port } = await startDaemon({}, dir)
+  expect((await deliver(port)).status).toBe(200)
+  const db = openInbox(dir)
+  expect(createInbox(db).listRows(null, 9)).toHaveLength(1)
+  db.close()
+})
+
+test('secrets, signatures and bodies are in no log, answer, page or dump after a thousand mixed requests', async () => {
+  const { agent, port, lines } = await startDaemon({
+    PATCHMIRROR_WEBHOOKS_SECRETS: `${SECRET},${RAW_SECRET}`,
+  })
+  const said: string[] = []
+  const hidden = new Set([SECRET, SECRET.slice(6), RAW_SECRET, 'MARKER'])
+  const one = async (i: number): Promise<void> => {
+    const type = i % 5 === 0 ? 'MARKER-type' : EVENT.type
+    const data = { ...EVENT.data, image_tag: `MARKER\n\u001b[2J${i}` }
+    const text = JSON.stringify({ ...EVENT, type, subject: `MARKER-${i}`, data })
+    const body = i % 7 === 0 ? text.slice(1) : text
+    const timestamp = seconds() - (i % 11 === 0 ? 400 : 0)
+    const dialect = i % 2 === 0 ? 'standard' : 'vendor'
+    const sent = deliveryOf({ id: `evt_${i % 900}`, timestamp, body, dialect })
+    const headers = sent.headers as Record<string, string>
+    hidden.add(headers['webhook-signature'] ?? '')
+    if (i % 3 === 0) headers['webhook-signature'] = `${headers['webhook-signature'] ?? ''}MARKER`
+    if (i % 13 === 0) headers['webhook-id'] = 'MARKER.1'
+    const reply = await send(port, { ...sent, headers: { ...headers, 'user-agent': 'MARKER' } })
+    said.push(inspect(reply, { depth: 9 }))
+  }
+  for (let i = 0; i < 1000; i += 50)
+    await Promise.all(Array.from({ length: 50 }, (_, at) => one(i + at)))
+  said.push(...lines, await get(port, '/-/status'), await get(port, '/-/metrics'))
+  said.push(inspect(agent, { depth: 20, showHidden: true }))
+  const all = said.join('\n')
+  expect(all).toContain('"unauthorized"')
+  expect([...hidden].filter((text) => all.includes(text))).toEqual([])
+  expect(lines.filter((line) => line.includes('"level":40')).length).toBeLessThan(30)
+})
