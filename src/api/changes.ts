@@ -20,7 +20,7 @@ export interface ChangesOptions {
 const PAGE = 1_000
 const MAX_PAGE = 10_000
 /** Names that are folded for one answer. With more of them, reading everything is the shorter way for everybody. */
-const MAX_FOLDED = 50_000
+const MAX_FOLDED = 10_000
 
 /** Sources whose paths are for those who have a key. */
 const PRIVATE: ReadonlySet<SourceName> = new Set(['catalog', 'identity'])

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type Sandbox, createSandbox } from '../../src/sandbox/server.ts'
-import { type Target, target } from '../relay/relays.ts'
+import { SECRET, type Target, freePort, target } from '../relay/relays.ts'
 import { type Started, run, start } from '../support/command.ts'
 import { QUICK } from '../support/mirror.ts'
 
@@ -34,8 +34,8 @@ afterEach(async () => {
   rmSync(dir, { recursive: true, force: true })
 })
 
-async function serve(): Promise<Started & { url: string }> {
-  const daemon = start(['serve'], env, dir)
+async function serve(more: Record<string, string> = {}): Promise<Started & { url: string }> {
+  const daemon = start(['serve'], { ...env, ...more }, dir)
   started.push(daemon)
   const text = await daemon.said(/"msg":"serving http[^"]+"/)
   return { ...daemon, url: /serving (http[^"]+)"/.exec(text)?.[1] ?? '' }
@@ -103,3 +103,59 @@ test('without targets nothing is passed on, and the commands say so', async () =
   expect((await run(['relay', 'secret'], env, dir)).code).toBe(1)
   expect((await run(['relay', 'enable', '1'], env, dir)).code).toBe(2)
 })
+
+test('mirrors chain: a second one takes what the first passes on, verified with its secret', async () => {
+  const second = {
+    PATCHMIRROR_DATA_DIR: join(dir, 'second'),
+    PATCHMIRROR_WEBHOOKS_SECRETS: SECRET,
+    PATCHMIRROR_SERVER_PORT: String(await freePort()),
+  }
+  env['PATCHMIRROR_RELAY_SECRET'] = SECRET
+  const hook = `http://127.0.0.1:${second.PATCHMIRROR_SERVER_PORT}/-/webhooks`
+  const first = await serve({ PATCHMIRROR_RELAY_TARGETS: hook })
+  await first.said(/osv sync: complete/)
+  const { url } = await serve({ ...second, PATCHMIRROR_UPSTREAM_API_ROOT: first.url })
+  const counts = async (): Promise<number> => {
+    const status = (await (await fetch(`${url}/-/status`)).json()) as {
+      webhooks: { counts: { pending: number; done: number } }
+    }
+    return status.webhooks.counts.pending + status.webhooks.counts.done
+  }
+  // Two snapshots were published before the second mirror was there: they waited for it.
+  await expect.poll(counts, { timeout: 20_000 }).toBe(2)
+  const held = (await run(['relay', 'status'], { ...env, PATCHMIRROR_RELAY_TARGETS: hook }, dir))
+    .out
+  expect(held).toMatch(/ ok /)
+}, 60_000)
+
+test('a delivery of the service reaches targets and readers with its own id and bytes', async () => {
+  to = await target()
+  const daemon = await serve({
+    PATCHMIRROR_RELAY_TARGETS: to.url,
+    PATCHMIRROR_RELAY_SECRET: SECRET,
+    PATCHMIRROR_RELAY_EVENTS: 'webhook',
+    PATCHMIRROR_RELAY_WAIT_VISIBLE: 'false',
+    PATCHMIRROR_WEBHOOKS_SECRETS: SECRET,
+  })
+  const events = await fetch(`${daemon.url}/-/events`)
+  const body =
+    '{ "type": "io.service.cr.image.created.v1",\n "data": {"image_repo": "library/python"} }'
+  const timestamp = Math.floor(Date.now() / 1000)
+  const key = Buffer.from(SECRET.slice('whsec_'.length), 'base64')
+  const mac = createHmac('sha256', key).update(`msg_1.${timestamp}.${body}`).digest('base64')
+  const headers = {
+    'webhook-id': 'msg_1',
+    'webhook-timestamp': String(timestamp),
+    'webhook-signature': `v1,${mac}`,
+  }
+  const answer = await fetch(`${daemon.url}/-/webhooks`, { method: 'POST', headers, body })
+  expect(answer.status).toBe(202)
+  await expect.poll(() => to.ids(), { timeout: 10_000 }).toEqual(['msg_1'])
+  expect([to.got[0]?.body.toString(), to.got[0]?.signed]).toEqual([body, true])
+  let text = ''
+  for await (const chunk of events.body ?? []) {
+    text += Buffer.from(chunk as Uint8Array).toString()
+    if (text.includes('event: webhook') && text.includes('library/python')) break
+  }
+  expect(text).toContain('"webhookId":"msg_1"')
+}, 60_000)
