@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import type { Reads } from '../../src/store/pinned.ts'
 import type { SourceName } from '../../src/store/runs.ts'
 import { type Bench, createBench } from '../support/mirror.ts'
+import { bench } from './catalog-benches.ts'
 
 /** What a follower keeps of a source: name → what tells its states apart. */
 type Copy = Map<string, string>
@@ -14,8 +15,21 @@ function holdings(reads: Reads, source: SourceName): Copy {
       sums.map(([id, , , sha, , modified]) => [id, `${sha.toString('hex')} ${modified}`]),
     )
   }
+  if (source === 'catalog') return catalogHoldings(reads)
   const documents = reads.listDocuments(source).filter(({ present }) => present)
   return new Map(documents.map(({ path, sha256 }) => [path, sha256.toString('hex')]))
+}
+
+/** Answers that are served, and lists with all that is in them. */
+function catalogHoldings(reads: Reads): Copy {
+  const held: Copy = new Map()
+  for (const [path, text] of reads.eachCatalogDigest()) {
+    const answer = reads.readCatalogAnswer(path)
+    if (answer === null || answer.status === 200) held.set(path, text)
+  }
+  for (const [path, sha] of reads.eachEntryDigest())
+    held.set(path, `${held.get(path) ?? ''} ${sha.toString('hex')}`)
+  return held
 }
 
 /** Brings a copy of an earlier snapshot up to now by what the log says; null when it says to read everything. */
@@ -122,3 +136,37 @@ test('a feed that changes is told by its path, and a run that changes nothing is
     await made.close()
   }
 })
+
+test('the catalog is told by the paths of its lists and answers', async () => {
+  const made = await bench()
+  const { service } = made.sandbox
+  const kept: Kept[] = []
+  const run = async (): Promise<void> => {
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    check(made, 'catalog', kept)
+  }
+  await run()
+  await run()
+  expect(made.store.lastLogged()).toBe(1)
+  const [first = '', second = '', untouched = ''] = service.ids('tags')
+  const edits = [
+    () => service.addTag(),
+    () => service.change('tags', first),
+    () => service.rotateArtifact('tag', second, 'sbom'),
+    () => service.remove('packages', service.ids('packages')[0] ?? ''),
+    () => service.addTicket(),
+    () => service.remove('tags', first),
+  ]
+  for (const edit of edits) {
+    edit()
+    await run()
+  }
+  const span = { source: 'catalog', after: 1, until: made.store.lastLogged() } as const
+  const told = made.store.listChanged(span, '', 1000)
+  const paths = new Map(told.map(({ name, change }) => [name, change]))
+  expect(paths.get('/v1/tags')).toBe('changed')
+  expect(paths.get('/v1/patches')).toBe('changed')
+  expect(paths.get(`/v1/tags/${first}`)).toBe('removed')
+  expect(paths.get(`/v1/tags/${second}/sbom`)).toBe('changed')
+  expect(paths.get(`/v1/tags/${untouched}`)).toBeUndefined()
+}, 60_000)
