@@ -1,10 +1,13 @@
 import { createCatalogRoutes } from './api/catalog.ts'
+import type { WebhooksReport } from './api/status.ts'
 import { type MirrorServer, type ServerOptions, createServer } from './api/server.ts'
 import type { Config } from './config/schema.ts'
 import { MirrorError } from './errors.ts'
+import type { EventTarget } from './event-target.ts'
 import type { Logger } from './log.ts'
 import { createMetrics } from './metrics.ts'
 import { type Passing, startPassing } from './passing.ts'
+import type { Announced } from './store/announced.ts'
 import { type Lock, acquireLock } from './store/lock.ts'
 import { type PinnedReads, openPinnedReads } from './store/pinned.ts'
 import { activeSources } from './sources.ts'
@@ -13,6 +16,7 @@ import type { Progress } from './sync/context.ts'
 import type { RunReport } from './sync/runner.ts'
 import { type Job, type Schedule, startSchedule } from './sync/schedule.ts'
 import { type SyncThread, type SyncThreadDeps, startSyncThread } from './sync/thread.ts'
+import { type Refresher, type RefresherOptions, startRefresher } from './webhooks/refresher.ts'
 import { type Webhooks, startWebhooks } from './webhooks/webhooks.ts'
 
 /** What an agent is made from, and whom it tells of runs. */
@@ -44,10 +48,12 @@ export function createAgent(options: AgentOptions): Agent {
   let schedule: Schedule | null = null
   let passing: Passing | null = null
   let webhooks: Webhooks | null = null
+  let refresher: Refresher | null = null
 
   const close = async (): Promise<void> => {
     webhooks?.refuse()
     await schedule?.stop()
+    refresher?.stop()
     await thread?.stop()
     await server?.close()
     await passing?.close()
@@ -63,12 +69,14 @@ export function createAgent(options: AgentOptions): Agent {
     if (reads === null) throw new MirrorError('internal', 'the database is not there')
     const metrics = createMetrics()
     const { log, now = Date.now } = options
-    webhooks = await startWebhooks({ config, log, now, onOutcome: metrics.countWebhook })
+    const onStored = (): void => refresher?.arrived()
+    webhooks = await startWebhooks({ config, log, now, onOutcome: metrics.countWebhook, onStored })
+    refresher = startRefresher(refresherOptions(options, webhooks, thread, reads))
     const nextRunAt = (source: SourceName): number | null => schedule?.nextRunAt(source) ?? null
     passing = await startPassing(options)
     server = createServer({
       ...serverOptions(options, reads, nextRunAt),
-      ...{ intercept: webhooks.handle, webhooks: webhooks.status, metrics },
+      ...{ intercept: webhooks.handle, webhooks: reportOn(webhooks, refresher), metrics },
       ...passing?.shown,
     })
     const address = await server.listen()
@@ -145,6 +153,28 @@ function serverOptions(
   return { reads, dataDir, config, version, startedAt: now(), now, log, nextRunAt, routes }
 }
 
+function refresherOptions(
+  { config, log, now = Date.now }: AgentOptions,
+  { inbox, isOn }: Webhooks,
+  thread: SyncThread,
+  { pinned, live }: PinnedReads,
+): RefresherOptions {
+  const hasCatalog = activeSources(config).includes('catalog')
+  const { listArrivals } = live
+  // As readers see it: the pin is moved before the thread tells that a refresh has ended.
+  const find = (target: EventTarget): Announced => pinned.findAnnounced(target)
+  const refresh = (targets: readonly EventTarget[]) => thread.refresh(targets)
+  return { config, log, now, inbox, isOn, refresh, find: hasCatalog ? find : null, listArrivals }
+}
+
+/** How webhooks stand, from what receives them to what they come to. */
+function reportOn(webhooks: Webhooks, refresher: Refresher): () => Promise<WebhooksReport> {
+  return async () => {
+    const [status, refresh] = await Promise.all([webhooks.status(), refresher.report()])
+    return { ...status, refresh }
+  }
+}
+
 type DueJob = Job & { lastSuccess: number | null }
 
 function jobs(config: Config, { live }: PinnedReads, thread: SyncThread): DueJob[] {
@@ -155,7 +185,7 @@ function jobs(config: Config, { live }: PinnedReads, thread: SyncThread): DueJob
     identity: config.identity.schedule,
   }
   const polls = activeSources(config).map((source): DueJob => {
-    const last = live.readLatestEndedRun(source)
+    const last = live.readLatestWholeRun(source)
     return {
       name: source,
       expression: expressions[source],

@@ -14,12 +14,32 @@ export interface SourceFigures {
 /** The inbox as the gauges show it; null while it is not available. */
 export type InboxFigures = Readonly<Record<string, number>> | null
 
+/** What events came to, as the gauges show it; null without webhooks. */
+export type RefreshFigures = {
+  readonly refreshes: number
+  readonly failedRefreshes: number
+  readonly latency: Readonly<Record<Stage, Quantiles | null>> | null
+  readonly misses: {
+    readonly unannounced: number
+    readonly unconfirmed: number
+    readonly warning: string | null
+  } | null
+} | null
+
+type Stage = (typeof STAGES)[number]
+type Quantiles = Readonly<Record<'median' | 'p99', number>>
+const STAGES = ['stored', 'refreshed', 'visible'] as const
+
 /** What is counted, and the page that shows it. */
 export interface Metrics {
   /** Counts a request at a webhook endpoint; both are words of ours. */
   readonly countWebhook: (outcome: string, reason: string) => void
   /** The page in Prometheus' text format, with the figures as they are now. */
-  readonly render: (sources: readonly SourceFigures[], inbox: InboxFigures) => Promise<string>
+  readonly render: (
+    sources: readonly SourceFigures[],
+    inbox: InboxFigures,
+    refresh: RefreshFigures,
+  ) => Promise<string>
   readonly contentType: string
 }
 
@@ -37,10 +57,12 @@ export function createMetrics(): Metrics {
   const age = gauge(registry, 'patchmirror_source_age_seconds', 'Age of what is served, by the date of upstream.', 'source') // prettier-ignore
   const records = gauge(registry, 'patchmirror_source_records', 'Records served.', 'source')
   const lastRun = gauge(registry, 'patchmirror_source_last_run_seconds', 'How long the last run took.', 'source') // prettier-ignore
+  const showRefreshes = createRefreshGauges(registry)
   return {
     contentType: registry.contentType,
     countWebhook: (outcome, reason) => webhooks.inc({ outcome, reason }),
-    render(sources, rows) {
+    render(sources, rows, refresh) {
+      showRefreshes(refresh)
       for (const one of [inbox, state, age, records, lastRun]) one.reset()
       for (const [name, count] of Object.entries(rows ?? {})) inbox.set({ state: name }, count)
       for (const source of sources) {
@@ -52,6 +74,31 @@ export function createMetrics(): Metrics {
       }
       return registry.metrics()
     },
+  }
+}
+
+function createRefreshGauges(registry: Registry): (refresh: RefreshFigures) => void {
+  const refreshes = gauge(registry, 'patchmirror_webhook_refreshes', 'Refreshes that webhooks caused since the start, by outcome.', 'outcome') // prettier-ignore
+  const latency = gauge(registry, 'patchmirror_webhook_latency_seconds', 'Time from being received, of the newest webhooks that are done.', 'stage', 'quantile') // prettier-ignore
+  const unannounced = gauge(registry, 'patchmirror_webhook_unannounced_changes', 'Tags of a week that a poll found and no webhook announced.') // prettier-ignore
+  const unconfirmed = gauge(registry, 'patchmirror_webhook_unconfirmed_announcements', 'Webhooks of a week whose tag was never listed.') // prettier-ignore
+  const suspect = gauge(registry, 'patchmirror_webhook_subscription_suspect', '1: changes come, webhooks do not.') // prettier-ignore
+  return (refresh) => {
+    for (const one of [refreshes, latency, unannounced, unconfirmed, suspect]) one.reset()
+    if (refresh === null) return
+    const { failedRefreshes: failed } = refresh
+    refreshes.set({ outcome: 'failed' }, failed)
+    refreshes.set({ outcome: 'ok' }, refresh.refreshes - failed)
+    for (const stage of STAGES) {
+      const spread = refresh.latency?.[stage] ?? null
+      if (spread === null) continue
+      latency.set({ stage, quantile: '0.5' }, spread.median / 1000)
+      latency.set({ stage, quantile: '0.99' }, spread.p99 / 1000)
+    }
+    if (refresh.misses === null) return
+    unannounced.set(refresh.misses.unannounced)
+    unconfirmed.set(refresh.misses.unconfirmed)
+    suspect.set(refresh.misses.warning === null ? 0 : 1)
   }
 }
 

@@ -42,6 +42,7 @@ export interface MetricsPage {
       readonly lastRunSeconds: number | null
     })[],
     inbox: WebhooksReport['counts'],
+    refresh: WebhooksReport['refresh'] | null,
   ) => Promise<string>
 }
 
@@ -105,7 +106,7 @@ function addMetrics(app: FastifyInstance, options: PageOptions, status: () => St
   app.get('/-/metrics', async (_request, reply) => {
     const { sources, webhooks } = await withWebhooks(status(), options)
     const figures = sources.map((source) => ({ ...source, lastRunSeconds: lasted(source) }))
-    const text = await metrics.render(figures, webhooks?.counts ?? null)
+    const text = await metrics.render(figures, webhooks?.counts ?? null, webhooks?.refresh ?? null)
     return reply
       .header('Cache-Control', 'no-store')
       .header('Content-Type', metrics.contentType)

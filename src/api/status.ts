@@ -66,7 +66,34 @@ export interface WebhooksReport {
   readonly oldestPendingAt: string | null
   readonly lastReceivedAt: string | null
   readonly lastRefusedAt: string | null
+  readonly refresh: RefreshFigures
 }
+
+/** What events came to. */
+export interface RefreshFigures {
+  /** Since the start. */
+  readonly refreshes: number
+  readonly failedRefreshes: number
+  readonly failuresInRow: number
+  readonly refreshingSince: string | null
+  /** From being received, milliseconds; null while the inbox is not available. */
+  readonly latency: {
+    readonly events: number
+    readonly stored: Quantiles | null
+    readonly refreshed: Quantiles | null
+    readonly visible: Quantiles | null
+  } | null
+  /** What polls and events found of the same changes, within a week. */
+  readonly misses: {
+    readonly arrivals: number
+    readonly unannounced: number
+    readonly missRate: number | null
+    readonly unconfirmed: number
+    readonly warning: string | null
+  } | null
+}
+
+type Quantiles = Readonly<Record<'median' | 'p99', number>>
 
 /** What the report is made from. */
 export interface StatusOptions {
@@ -117,7 +144,7 @@ function sourceStatus(name: SourceName, { reads, now, nextRunAt }: StatusOptions
   const asOf = snapshot === null ? null : Math.max(snapshot.asOf, reads.readConfirmedAt(name) ?? 0)
   return {
     name,
-    state: stateOf(latest, reads.readLatestEndedRun(name)),
+    state: stateOf(latest, [reads.readLatestEndedRun(name), reads.readLatestWholeRun(name)]),
     snapshot: snapshot?.id ?? null,
     records: snapshot?.records ?? 0,
     asOf: isoOrNull(asOf),
@@ -127,8 +154,12 @@ function sourceStatus(name: SourceName, { reads, now, nextRunAt }: StatusOptions
   }
 }
 
-function stateOf(latest: Run | null, ended: Run | null): SourceState {
-  return latest?.state === 'running' ? 'running' : (ended?.state ?? 'never')
+const WORST: readonly RunState[] = ['failed', 'quarantined', 'partial', 'complete']
+
+/** A refresh looks at a part only, so that it ended well does not hide how the last run ended that looked at all. */
+function stateOf(latest: Run | null, ended: readonly (Run | null)[]): SourceState {
+  if (latest?.state === 'running') return 'running'
+  return WORST.find((state) => ended.some((run) => run?.state === state)) ?? 'never'
 }
 
 function summaryOf({ id, kind, state, startedAt, endedAt, code, message, facts }: Run): RunSummary {
@@ -142,6 +173,8 @@ function isoOrNull(milliseconds: number | null): string | null {
 
 /** Sources whose paths and ids are for those who have a key. */
 const PRIVATE: ReadonlySet<SourceName> = new Set(['catalog', 'identity'])
+/** What runs of theirs tell of paths. */
+const PRIVATE_FACTS: ReadonlySet<string> = new Set(['lackingIds', 'listsFailed'])
 /** A path of theirs below its collection, as run messages quote it. */
 const PRIVATE_PATH = /(\/(?:v\d+\/\w+|packages\/ecosystems))\/[^\s:;,]+/g
 
@@ -154,7 +187,7 @@ export function openStatus(status: Status): Status {
 function withoutPaths(source: SourceStatus): SourceStatus {
   const { name, lastRun } = source
   if (lastRun === null || !PRIVATE.has(name)) return source
-  const facts = Object.entries(lastRun.facts).filter(([fact]) => fact !== 'lackingIds')
+  const facts = Object.entries(lastRun.facts).filter(([fact]) => !PRIVATE_FACTS.has(fact))
   const message = lastRun.message?.replace(PRIVATE_PATH, '$1/…') ?? null
   return { ...source, lastRun: { ...lastRun, message, facts: Object.fromEntries(facts) } }
 }

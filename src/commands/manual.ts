@@ -9,7 +9,7 @@ export const AFTER = `
 EXIT STATUS
   0   complete: what is held is what upstream has, proven
   1   failed: nothing was changed, the last good snapshot keeps serving; for commands that ask the
-      service: it refused, or a webhook test was not delivered
+      service: it refused, or a webhook test was not delivered; for "webhooks doctor": not accepted
   2   usage or settings are wrong, or the data folder is taken
   3   partial: published, but something that upstream lists could not be had
   4   quarantined: too much would be removed; see "patchmirror runs", then approve or reject
@@ -25,6 +25,8 @@ FILES
   data/webhooks.db   what webhooks brought, and what is still to be passed on
   data/derived/      all.zip, rebuilt from the database; safe to delete while nothing runs
   data/downloads/    unfinished downloads; they go on where they stopped
+  data/webhooks.db   deliveries and what became of them
+  data/webhook-secrets.json   what webhooks are signed with (webhooks.secretFile)
 
 EXAMPLES
   PATCHMIRROR_UPSTREAM_API_ROOT=https://api.example.com patchmirror serve
@@ -33,5 +35,6 @@ EXAMPLES
   patchmirror runs 42 && patchmirror approve 42
   patchmirror keys create --name ci --out ci.key
   patchmirror api-keys create mirror --role readonly --out /run/secrets/patchmirror-api-key
-  patchmirror keys create --name ci --out ci.key
+  patchmirror webhooks register --url https://hooks.example.com/-/webhooks
+  patchmirror webhooks inbox
 `

@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { type Add, type Flag, adder, finish, global } from './verbs.ts'
+import { addWebhooks } from './webhook-verbs.ts'
 
 /** Who may read from this mirror. */
 export function addLocalKeys(add: Add, json: Flag): void {
@@ -66,7 +67,11 @@ export function addService(add: Add, json: Flag): void {
     })
   addKeys(group('api-keys', "the service's API keys"), json, out)
   addSubscriptions(group('subscriptions', 'subscriptions to images and packages'), json)
-  addWebhooks(group('webhooks', 'webhook subscriptions of the service'), json, out)
+  addWebhooks(
+    group('webhooks', 'events of the service: subscriptions, deliveries, tools'),
+    json,
+    out,
+  )
 }
 
 function addKeys(add: Add, json: Flag, out: Flag): void {
@@ -121,32 +126,5 @@ function addSubscriptions(add: Add, json: Flag): void {
     .option(...json)
     .action(async (ids: string[], _, command: Command) => {
       await finish((await load()).removeSubscriptionsCommand(ids, global(command)))
-    })
-}
-
-function addWebhooks(add: Add, json: Flag, out: Flag): void {
-  const load = () => import('./webhooks.ts')
-  add('register <url>', 'have events sent to an endpoint; the signing secret is shown once')
-    .option('--description <text>', 'a label')
-    .option('--event <type...>', 'event types; default: a new image')
-    .option(...out)
-    .option(...json)
-    .action(async (url: string, _, command: Command) => {
-      await finish((await load()).registerWebhookCommand(url, global(command)))
-    })
-  add('list', 'list the webhook subscriptions')
-    .option(...json)
-    .action(async (_, command: Command) => {
-      await finish((await load()).listWebhooksCommand(global(command)))
-    })
-  add('test <id> <tag>', 'have the service send a real event about a tag')
-    .option(...json)
-    .action(async (id: string, tag: string, _, command: Command) => {
-      await finish((await load()).testWebhookCommand(id, tag, global(command)))
-    })
-  add('delete <id>', 'delete a webhook subscription')
-    .option(...json)
-    .action(async (id: string, _, command: Command) => {
-      await finish((await load()).deleteWebhookCommand(id, global(command)))
     })
 }

@@ -1,4 +1,9 @@
-import { type Status, type WebhooksReport, buildStatus } from '../api/status.ts'
+import {
+  type RefreshFigures,
+  type Status,
+  type WebhooksReport,
+  buildStatus,
+} from '../api/status.ts'
 import { activeSources } from '../sources.ts'
 import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../errors.ts'
@@ -28,7 +33,8 @@ export async function statusCommand(options: GlobalOptions & { json?: boolean })
     return 0
   }
   print(tableOf(status))
-  if (status.webhooks?.state === 'on') print(`\n${webhooksLine(status.webhooks)}`)
+  if (status.webhooks?.state === 'on')
+    print(`\n${webhooksLine(status.webhooks)}${refreshLines(status.webhooks.refresh)}`)
   const who = stranger ? 'the mirror of another data folder answers' : 'no daemon answers'
   print(
     asked === null
@@ -115,6 +121,26 @@ function webhooksLine({ secrets, counts, lastReceivedAt, lastRefusedAt }: Webhoo
           .join(', ')
   const times = `last received ${at(lastReceivedAt)}, last refused ${at(lastRefusedAt)}`
   return `webhooks: ${secrets} ${secrets === 1 ? 'secret' : 'secrets'}, ${rows}, ${times}`
+}
+
+/** What events came to, and a warning where they seem to come no more. */
+function refreshLines({ refreshes, failedRefreshes, latency, misses }: RefreshFigures): string {
+  const visible = latency?.visible ?? null
+  const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`
+  const lines = [
+    `refreshes: ${refreshes}, ${failedRefreshes} failed` +
+      (visible === null
+        ? ''
+        : `; received to visible: median ${seconds(visible.median)}, p99 ${seconds(visible.p99)}`),
+    ...(misses === null
+      ? []
+      : [
+          `in a week: ${misses.arrivals} new tags, ${misses.unannounced} not announced; ` +
+            `${misses.unconfirmed} announced and never listed`,
+        ]),
+    ...(misses?.warning ? [`WARNING: ${misses.warning}`] : []),
+  ]
+  return lines.map((line) => `\n  ${line}`).join('')
 }
 
 function tableOf({ sources }: Status): string {

@@ -7,6 +7,11 @@ import { jsonAnswer, refusal } from './refusal.ts'
 import { FAULT_KINDS } from './fault.ts'
 import { HOSTILE_KINDS } from './hostile.ts'
 import type { Context } from './handler.ts'
+import {
+  DELIVERY_FAULTS,
+  type DeliveryFault,
+  type DeliveryTiming,
+} from './service/delivery-faults.ts'
 import type { Service } from './service/service.ts'
 
 const PREFIX = '/-/sandbox/'
@@ -51,6 +56,9 @@ function control(
     requests.clear()
     return jsonAnswer(200, { cleared: true })
   }
+  if (name === 'deliveries' && method === 'GET')
+    return jsonAnswer(200, service?.service.deliveries.records ?? [])
+  if (name === 'delivery-fault') return setDeliveryFault(service?.service, method, body)
   if (name === 'state' && method === 'GET') return jsonAnswer(200, state(context))
   const n = Number(query.get('n') ?? 1)
   if (!Number.isInteger(n) || n < 0) return refusal(400, 'n must be a whole number')
@@ -110,6 +118,24 @@ function state({ source, service }: Context): object {
   return { ...feeds, ...service.addresses, counts: Object.fromEntries(counts) as object }
 }
 
+/** `{"fault":{"kind":"early","ms":5000},"times":1}`; DELETE takes all of them back and lets hidden tags be found. */
+function setDeliveryFault(service: Service | undefined, method: string, body: string): Answer {
+  if (service === undefined) return refusal(404, 'the sandbox has no service')
+  const { faults, reveal } = service.deliveries
+  if (method === 'DELETE') {
+    faults.clear()
+    reveal()
+    return jsonAnswer(200, { cleared: true })
+  }
+  if (method !== 'POST') return refusal(405, 'use POST or DELETE')
+  const asked = parseObject(body) as (DeliveryTiming & { fault?: DeliveryFault }) | null
+  const kind = asked?.fault?.kind
+  if (asked?.fault === undefined || kind === undefined || !DELIVERY_FAULTS.includes(kind))
+    return refusal(400, `send JSON with "fault": {"kind": …}; known: ${DELIVERY_FAULTS.join(', ')}`)
+  faults.set(asked.fault, asked)
+  return jsonAnswer(200, { set: kind })
+}
+
 interface FaultRequest extends FaultTiming {
   path: string
   fault: Fault
@@ -131,10 +157,15 @@ function setFault({ faults }: Context, body: string): Answer {
 }
 
 function parse(body: string): FaultRequest | null {
+  const value = parseObject(body) as Partial<FaultRequest> | null
+  if (typeof value?.path !== 'string' || typeof value.fault?.kind !== 'string') return null
+  return value as FaultRequest
+}
+
+function parseObject(body: string): object | null {
   try {
-    const value = JSON.parse(body) as Partial<FaultRequest> | null
-    if (typeof value?.path !== 'string' || typeof value.fault?.kind !== 'string') return null
-    return value as FaultRequest
+    const value: unknown = JSON.parse(body)
+    return typeof value === 'object' ? value : null
   } catch {
     return null
   }

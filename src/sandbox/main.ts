@@ -2,11 +2,12 @@ import { parseArgs } from 'node:util'
 import { type Sandbox, type SandboxOptions, createSandbox } from './server.ts'
 import { SANDBOX_CLIENT, SANDBOX_KEYS, SANDBOX_TOKEN } from './service/credentials.ts'
 import type { ServiceOptions } from './service/options.ts'
+import { DIALECTS } from './service/signing.ts'
 
 const USAGE = `usage: node src/sandbox/main.ts [--port N] [--host H] [--records N] [--seed N]
          [--osv-zip FILE] [--osv-index FILE] [--live SECONDS] [--no-ranges]
          [--tags N] [--packages N] [--tickets N] [--large-sboms N] [--other-shape]
-         [--keep-requests N]
+         [--keep-requests N] [--dialect NAME] [--webhook-secret SECRET]
   The package catalog, the artifacts and the identity surface listen on the three ports after --port.
 `
 
@@ -35,6 +36,8 @@ function readArguments(args: string[]): Command {
       tickets: { type: 'string' },
       'large-sboms': { type: 'string' },
       'keep-requests': { type: 'string' },
+      dialect: { type: 'string' },
+      'webhook-secret': { type: 'string' },
       'other-shape': { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
     },
@@ -68,12 +71,20 @@ const COUNTS = {
   'large-sboms': 'largeSboms',
 } as const
 
-type GivenService = Partial<Record<keyof typeof COUNTS, string>> & { 'other-shape': boolean }
+type GivenService = Partial<
+  Record<keyof typeof COUNTS | 'dialect' | 'webhook-secret', string | undefined>
+> & { 'other-shape': boolean }
 
 /** The counts that were given, and the ports after the sandbox's own; free ones when that is free. */
 function readService(given: GivenService, port: number): ServiceOptions {
   const options: ServiceOptions = { shape: given['other-shape'] ? 'other' : 'published' }
   if (port > 0) options.ports = { catalog: port + 1, artifacts: port + 2, identity: port + 3 }
+  const { dialect: named, 'webhook-secret': webhookSecret } = given
+  const dialect = DIALECTS.find((one) => one === named)
+  if (named !== undefined && dialect === undefined)
+    throw new Error(`--dialect must be one of ${DIALECTS.join(', ')}, not ${named}`)
+  if (dialect !== undefined) options.dialect = dialect
+  if (webhookSecret !== undefined) options.webhookSecret = webhookSecret
   for (const [flag, kind] of Object.entries(COUNTS)) {
     const text = given[flag as keyof typeof COUNTS] // the table's own keys
     if (text !== undefined) options[kind] = readNumber(`--${flag}`, text, 0, 1_000_000)
@@ -98,6 +109,7 @@ function describe(sandbox: Sandbox, liveMs: number): string {
     liveMs > 0 ? `it changes every ${liveMs / 1000} s` : 'it stands still until told to change:',
     `  curl -X POST '${url}/-/sandbox/change?n=5'   (add, change, change-silently, withdraw, remove, move-backwards, touch-feeds)`,
     `  curl -X POST '${url}/-/sandbox/add-tag?n=2'   (add-tag, add-package, add-ticket, change-tag, change-package, change-ticket)`,
+    `  curl ${url}/-/sandbox/deliveries ; curl -X POST ${url}/-/sandbox/delivery-fault -d '{"fault":{"kind":"early","ms":5000}}'`,
     `  curl -X POST ${url}/-/sandbox/fault -d '{"path":"/external/osv/*.json","fault":{"kind":"status","status":503},"times":2}'`,
     `  curl -X DELETE ${url}/-/sandbox/fault`,
     `  curl ${url}/-/sandbox/state ; curl ${url}/-/sandbox/requests`,
@@ -116,7 +128,10 @@ async function main(args: string[]): Promise<void> {
   process.once('SIGINT', stop)
   process.once('SIGTERM', stop)
   process.once('disconnect', stop)
-  if (liveMs > 0) sandbox.feed.live(liveMs)
+  if (liveMs > 0) {
+    sandbox.feed.live(liveMs)
+    setInterval(() => sandbox.service.addTag(), liveMs).unref()
+  }
   process.stdout.write(describe(sandbox, liveMs))
   const { url, catalogUrl, artifactUrl, identityUrl, authUrl } = sandbox
   process.send?.({ url, catalogUrl, artifactUrl, identityUrl, authUrl })

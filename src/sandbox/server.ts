@@ -59,9 +59,10 @@ export async function createSandbox(options: SandboxOptions = {}): Promise<Sandb
   const context = await createContext(options)
   const { feed, source, faults, requests, service } = context
   const listeners = createListeners(options.host ?? '127.0.0.1')
-  const close = (): Promise<void> => {
+  const close = async (): Promise<void> => {
     source.stop()
-    return listeners.close()
+    await service?.stop()
+    await listeners.close()
   }
   try {
     const main = await listeners.open(options.port ?? 0, (request, response) =>

@@ -1,4 +1,5 @@
 import { createCatalogListReader } from './catalog.ts'
+import { createCatalogMoves } from './catalog-moves.ts'
 import { createCatalogStaging, FACET_COLUMNS } from './catalog-staging.ts'
 import type { Db } from './database.ts'
 import { nextChanged } from './documents.ts'
@@ -11,6 +12,7 @@ export function createCatalogListWriter(db: Db, notes: ChangeNotes) {
   const reader = createCatalogListReader(db)
   return {
     ...reader,
+    ...createCatalogMoves(db),
     catalogStaging,
     /** `[id, sha, body]` of every item of a walk, kept pages included, in order. */
     eachWalked: (listId: number | null, path: string) =>
@@ -19,9 +21,6 @@ export function createCatalogListWriter(db: Db, notes: ChangeNotes) {
     countGone: (listId: number, path: string): number => sql.gone.get(listId, path, path) ?? 0,
     /** Their ids, in order. */
     eachGone: (listId: number, path: string) => sql.goneIds.iterate(listId, path, path),
-    /** Bodies of the items that a walk found new or changed, and of those as they are held, or were. */
-    eachMoved: (listId: number, path: string) =>
-      sql.moved.iterate(path, listId, listId, path, path),
     /** Makes a walk the list's content: only pages that came anew are written. Returns the number of entries. */
     replaceCatalogList(path: string, resource: string, frame: string, now: number): number {
       const held = reader.readCatalogList(path)
@@ -68,16 +67,6 @@ function prepareListWrites(db: Db) {
     goneIds: db
       .prepare<[number, string, string], string>(
         `SELECT e.id FROM catalog_entry e ${GONE} ORDER BY e.id`,
-      )
-      .pluck(),
-    moved: db
-      .prepare<[string, number, number, string, string], Buffer>(
-        `SELECT s.body FROM staged_entry s WHERE s.path = ? AND NOT EXISTS
-           (SELECT 1 FROM catalog_entry e WHERE e.list = ? AND e.id = s.id AND e.sha = s.sha)
-         UNION ALL
-         SELECT e.body FROM catalog_entry e WHERE e.list = ?
-           AND e.ordinal / 1000000 NOT IN (SELECT number FROM staged_page WHERE path = ? AND kept = 1)
-           AND NOT EXISTS (SELECT 1 FROM staged_entry s WHERE s.path = ? AND s.id = e.id AND s.sha = e.sha)`,
       )
       .pluck(),
     list: db.prepare(

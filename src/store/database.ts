@@ -50,8 +50,9 @@ export function openWriter(dataDir: string): Db {
   })
 }
 
-/** Pages in the write-ahead log of the inbox before a commit copies them itself: 64 MB, so that an idle moment comes first. */
-const INBOX_LOG_PAGES = 16_384
+/** How long the write-ahead log of the inbox gets before a commit copies it itself; mostly an idle moment comes first. */
+export const INBOX_LOG_BYTES = 16 * 2 ** 20
+const PAGE_BYTES = 4096
 
 /**
  * Opens webhooks.db for writing, creating and migrating it as needed. `synchronous=FULL`: what is committed is on the
@@ -69,7 +70,7 @@ export function openInbox(dataDir: string): Db {
         db.pragma('journal_mode = WAL')
         db.pragma('synchronous = FULL')
         db.pragma('cache_size = -4096')
-        db.pragma(`wal_autocheckpoint = ${INBOX_LOG_PAGES}`)
+        db.pragma(`wal_autocheckpoint = ${INBOX_LOG_BYTES / PAGE_BYTES}`)
         db.pragma('journal_size_limit = 67108864')
         migrate(db, INBOX_MIGRATIONS)
         return db

@@ -1,18 +1,9 @@
+import type { EventTarget } from '../event-target.ts'
+
+export type { EventTarget }
+
 /** How a delivery stands: to be refreshed for, refreshed for, of no interest, or given up. */
 export type InboxState = 'pending' | 'done' | 'ignored' | 'dead'
-
-/**
- * What an event names, each part checked against the pattern of its kind, so that it can be put into a path or a log line.
- * Null: not named.
- */
-export interface EventTarget {
-  readonly repository: string | null
-  readonly tag: string | null
-  /** `sha256:` and 64 hex digits, or its longer sibling. */
-  readonly digest: string | null
-  readonly arch: string | null
-  readonly subject: string | null
-}
 
 /** A delivery whose signature was verified, to be stored. Times are unix milliseconds, here and below. */
 export interface NewDelivery {

@@ -41,9 +41,12 @@ const PRUNED_AT_ONCE = 500
 
 /** Reads of the inbox, on any connection to webhooks.db. */
 export function createInboxReads(db: Db) {
-  const pending = db.prepare<[number, number], StoredRow>(
-    `SELECT ${LISTED} FROM inbox WHERE state = 'pending' AND due_at <= ? ORDER BY id LIMIT ?`,
+  const pending = db.prepare<[number, number, number], StoredRow>(
+    `SELECT ${LISTED} FROM inbox WHERE state = 'pending' AND id > ? AND due_at <= ? ORDER BY id LIMIT ?`,
   )
+  const nextDue = db
+    .prepare<[], number | null>("SELECT min(due_at) FROM inbox WHERE state = 'pending'")
+    .pluck()
   const one = db.prepare<[number], StoredRow>(`SELECT ${HEAD}, body FROM inbox WHERE id = ?`)
   const newest = db.prepare<{ state: string | null; limit: number }, StoredRow>(
     `SELECT ${LISTED} FROM inbox WHERE @state IS NULL OR state = @state ORDER BY id DESC LIMIT @limit`,
@@ -55,8 +58,11 @@ export function createInboxReads(db: Db) {
     )
     .pluck()
   return {
-    /** Rows that are due, oldest first, without their bodies. */
-    listPending: (now: number, limit: number): InboxRow[] => pending.all(now, limit).map(rowOf),
+    /** Rows that are due and have ids above `after`, oldest first, without their bodies. */
+    listPending: (now: number, limit: number, after = 0): InboxRow[] =>
+      pending.all(after, now, limit).map(rowOf),
+    /** When the next pending row is due, unix milliseconds; null: none is pending. */
+    nextDueAt: (): number | null => nextDue.get() ?? null,
     /** A row with its body; null when there is none. */
     readRow: (id: number): InboxRow | null => {
       const row = one.get(id)
@@ -81,11 +87,12 @@ export function createInbox(db: Db) {
   const insert = db.prepare(RECEIVE)
   const update = db.prepare(SETTLE)
   const requeue = db.prepare(
-    `UPDATE inbox SET state = 'pending', attempts = 0, due_at = @now, reason = NULL
+    `UPDATE inbox SET state = 'pending', attempts = 0, due_at = @now, reason = NULL, refreshed_at = NULL, visible_at = NULL
      WHERE id = @id AND type IS NOT NULL AND state <> 'pending'`,
   )
   const requeueDead = db.prepare(
-    `UPDATE inbox SET state = 'pending', attempts = 0, due_at = ?, reason = NULL WHERE state = 'dead' AND type IS NOT NULL`,
+    `UPDATE inbox SET state = 'pending', attempts = 0, due_at = ?, reason = NULL, refreshed_at = NULL, visible_at = NULL
+     WHERE state = 'dead' AND type IS NOT NULL`,
   )
   const prune = db.prepare(
     `DELETE FROM inbox WHERE id IN

@@ -1,5 +1,7 @@
 import { type Db, guarded, openReader } from './database.ts'
 import { createDocumentStoreReader } from './catalog-documents.ts'
+import { createArrivalReader } from './arrivals.ts'
+import { createAnnouncedReader } from './announced.ts'
 import { createCatalogQuery } from './catalog-query.ts'
 import { createCatalogAnswerReader } from './catalog-answers.ts'
 import { createCatalogListReader } from './catalog.ts'
@@ -23,6 +25,8 @@ export function createReads(db: Db) {
     ...createCatalogListReader(db),
     ...createCatalogAnswerReader(db),
     ...createCatalogQuery(db),
+    ...createAnnouncedReader(db),
+    ...createArrivalReader(db),
     ...createDocumentStoreReader(db),
     ...createKeyReader(db),
     ...createSecretReader(db),

@@ -4,8 +4,9 @@ export type SourceName = 'osv' | 'feeds' | 'catalog' | 'identity'
 /** All sources, in the order in which they are synced and shown. */
 export const SOURCES: readonly SourceName[] = ['feeds', 'osv', 'catalog', 'identity']
 
-export type RunKind = 'sync' | 'reconcile' | 'approve' | 'repair'
-export type RunTrigger = 'schedule' | 'start' | 'command'
+/** `refresh`: of the catalog, only the lists that an event can touch and what moved in them. */
+export type RunKind = 'sync' | 'refresh' | 'reconcile' | 'approve' | 'repair'
+export type RunTrigger = 'schedule' | 'start' | 'command' | 'webhook'
 /** How a run can end. `complete` only with a full proof. */
 export type RunOutcome = 'complete' | 'partial' | 'quarantined' | 'failed'
 export type RunState = RunOutcome | 'running'
@@ -73,6 +74,9 @@ export function createRunReader(db: Db) {
   const ended = db.prepare<[string], Row>(
     'SELECT * FROM run WHERE source = ? AND ended_at IS NOT NULL ORDER BY id DESC LIMIT 1',
   )
+  const whole = db.prepare<[string], Row>(
+    "SELECT * FROM run WHERE source = ? AND ended_at IS NOT NULL AND kind <> 'refresh' ORDER BY id DESC LIMIT 1",
+  )
   const confirmed = db
     .prepare<[string], number | null>('SELECT max(as_of) FROM run WHERE source = ?')
     .pluck()
@@ -86,6 +90,8 @@ export function createRunReader(db: Db) {
     readRun: (id: number) => mapRow(byId.get(id)),
     readLatestRun: (source: SourceName) => mapRow(latest.get(source)),
     readLatestEndedRun: (source: SourceName) => mapRow(ended.get(source)),
+    /** How the last run ended that looked at everything: no refresh. */
+    readLatestWholeRun: (source: SourceName) => mapRow(whole.get(source)),
     /** Upstream's clock at the last run that found the held snapshot to be upstream's own; null: never. */
     readConfirmedAt: (source: SourceName) => confirmed.get(source) ?? null,
     /** When a reconcile last ended well, unix milliseconds. */
@@ -114,8 +120,10 @@ export function createRunWriter(db: Db) {
        message = 'the process ended before the run did; nothing was committed' WHERE ended_at IS NULL`,
   )
   const prune = db.prepare(
-    `DELETE FROM run WHERE source = @source AND id NOT IN (SELECT run_id FROM quarantine WHERE decision IS NULL)
-       AND id < (SELECT min(id) FROM (SELECT id FROM run WHERE source = @source ORDER BY id DESC LIMIT @keep))`,
+    `DELETE FROM run WHERE source = @source AND (kind = 'refresh') = @refresh
+       AND id NOT IN (SELECT run_id FROM quarantine WHERE decision IS NULL)
+       AND id < (SELECT min(id) FROM (SELECT id FROM run WHERE source = @source AND (kind = 'refresh') = @refresh
+         ORDER BY id DESC LIMIT @keep))`,
   )
   return {
     ...createRunReader(db),
@@ -126,8 +134,9 @@ export function createRunWriter(db: Db) {
     },
     /** Call only while holding the sync lock: then every open row is an orphan. Returns how many there were. */
     closeOrphanRuns: (now: number): number => orphans.run(now).changes,
+    /** Refreshes apart: however many events come, the runs that tell how old everything is stay. */
     pruneRuns: (source: SourceName, keep: number): void => {
-      prune.run({ source, keep })
+      for (const refresh of [0, 1]) prune.run({ source, keep, refresh })
     },
   }
 }

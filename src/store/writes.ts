@@ -1,6 +1,8 @@
 import { type Db, openWriter } from './database.ts'
 import { createDocumentStoreWriter } from './catalog-sink.ts'
 import { createCatalogRepair } from './catalog-repair.ts'
+import { createArrivalWriter } from './arrivals.ts'
+import { createAnnouncedReader } from './announced.ts'
 import { createCatalogQuery } from './catalog-query.ts'
 import { createCatalogAnswerWriter } from './catalog-fetched.ts'
 import { createCatalogListWriter } from './catalog-lists.ts'
@@ -31,6 +33,8 @@ export function openWrites(dataDir: string) {
     ...createCatalogListWriter(db, notes),
     ...createCatalogAnswerWriter(db, notes),
     ...createCatalogQuery(db),
+    ...createAnnouncedReader(db),
+    ...createArrivalWriter(db),
     ...createDocumentStoreWriter(db),
     ...createCatalogRepair(db),
     ...createKeyWriter(db),

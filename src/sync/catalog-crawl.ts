@@ -10,9 +10,20 @@ export interface Walks {
   error: MirrorError | null
 }
 
+/** What a run asks for, beside what the digests of listed items tell. */
+export interface Focus {
+  /** Whether a task may be asked for: a refresh leaves alone what did not move in the lists that it walked. */
+  covers(task: Pick<Task, 'owner'>): boolean
+  /** Whether an event names the owner: that there was no artifact of it today does not count then. */
+  names(task: Pick<Task, 'owner'>): boolean
+  /** Covers an artifact set because an item that is covered names it. */
+  add(owner: string): void
+}
+
 /** What a crawl found out, ready to be published. */
 export interface Crawl {
   walks: Walks
+  focus: Focus
   /** Every path that the scope wants, held or not. */
   wanted: Map<string, Task>
   wantedLists: Set<string>
@@ -21,4 +32,8 @@ export interface Crawl {
   /** What could not be had, each with the reason. */
   lacking: Map<string, string>
   fetched: number
+  /** Paths of lists and answers that the run asked for, or had to. */
+  tried: Set<string>
+  /** What it left alone though it is not in hand: path → resource, of what earlier runs could not have. */
+  left: { lacking: Map<string, string>; unseen: number }
 }

@@ -3,7 +3,7 @@ import { isAddressable } from '../paths.ts'
 import type { HeldAnswer } from '../store/catalog-answers.ts'
 import { isTransient } from '../upstream/retries.ts'
 import type { CatalogContext } from './catalog-context.ts'
-import type { Crawl } from './catalog-crawl.ts'
+import type { Crawl, Focus } from './catalog-crawl.ts'
 import { fetchAnswer } from './catalog-fetch.ts'
 import { type Task, isAlone, mustExist, noneStamp, unaddressable } from './catalog-tasks.ts'
 import { isFatal } from './catalog-walk.ts'
@@ -26,8 +26,9 @@ export async function fetchAll(
   const inHand = store.listFetched()
   for (const task of tasks) crawl.wanted.set(task.canonical, task)
   const due = tasks.filter((task) =>
-    isDue(context, task, inHand.get(task.canonical), held.get(task.canonical)),
+    isDue(context, crawl.focus, task, inHand.get(task.canonical), held.get(task.canonical)),
   )
+  for (const { canonical } of due) crawl.tried.add(canonical)
   if (context.dryRun) {
     facts['due'] = Number(facts['due'] ?? 0) + due.length
     return
@@ -46,14 +47,26 @@ export async function fetchAll(
 
 type Known = Pick<HeldAnswer, 'ownerSha' | 'status'> | undefined
 
-/** Whether an answer is to be fetched: its owner changed, nothing tells whether it did, or there was none a day ago. */
-function isDue({ full, now }: CatalogContext, task: Task, inHand: Known, held: Known): boolean {
+/**
+ * Whether an answer is to be fetched: its owner changed, nothing tells whether it did, there was none a day ago, or there
+ * was none and an event names the owner.
+ */
+function isDue(
+  { full, now }: CatalogContext,
+  focus: Focus,
+  task: Task,
+  inHand: Known,
+  held: Known,
+): boolean {
+  if (!focus.covers(task)) return false
   const known = inHand ?? (full ? undefined : held)
   if (known === undefined || isAlone(task)) return true
   // A loss that a guard refused may be over by now.
   if (inHand?.status === 404 && held?.status === 200) return true
   if (known.status !== 404) return !known.ownerSha.equals(task.ownerSha)
-  return mustExist(task) || !known.ownerSha.equals(noneStamp(task.ownerSha, now()))
+  return (
+    mustExist(task) || focus.names(task) || !known.ownerSha.equals(noneStamp(task.ownerSha, now()))
+  )
 }
 
 async function fetchOne(
@@ -79,6 +92,8 @@ async function fetchOne(
     }
     const ownerSha =
       answer.status === 404 ? noneStamp(task.ownerSha, context.now()) : answer.ownerSha
+    // Still none, as an event's second look may find.
+    if (answer.status === 404 && held?.status === 404 && held.ownerSha.equals(ownerSha)) return
     await store.gathered(() => store.keepFetched({ ...answer, ownerSha }))
     crawl.fetched++
   } catch (error) {

@@ -5,6 +5,7 @@ import { packContent } from '../store/gzip.ts'
 import type { Quarantine } from '../store/quarantine.ts'
 import { deflate } from '../zip/member.ts'
 import type { CatalogContext } from './catalog-context.ts'
+import { isNarrow } from './catalog-focus.ts'
 import type { Crawl } from './catalog-crawl.ts'
 import type { SyncResult } from './context.ts'
 import { refuseRemoval } from './guard.ts'
@@ -113,6 +114,16 @@ function ownersOf(
   return { held: all, gone: [...all].filter((owner) => !kept.has(owner)).sort() }
 }
 
+/** A refusal that waits for the decision about another run. */
+function waitFor({ facts }: CatalogContext, run: number, reason: string): SyncResult {
+  facts['quarantine'] = run
+  return {
+    outcome: 'quarantined',
+    asOf: null,
+    message: `${reason}; approve or reject run ${run} first`,
+  }
+}
+
 async function refuse(
   context: CatalogContext,
   source: CatalogContext['source'],
@@ -123,6 +134,10 @@ async function refuse(
   const { store, runId, dryRun, now, facts } = context
   const path = quarantinePath(source)
   const known = store.findQuarantine(path, sha256)
+  // A refresh sees a part: what a sync refused, seeing all, is not to be replaced by it.
+  const open = store.listOpenQuarantines().find((one) => one.path === path)
+  if (known === null && open !== undefined && isNarrow(context))
+    return waitFor(context, open.runId, reason)
   if (known === null && !dryRun) {
     const packed = packContent(body, deflate)
     const kept = { runId, source, path, reason, sha256, body: packed }

@@ -37,7 +37,8 @@ export async function walkCatalogList(
   const canonical = canonicalPath(path) ?? path
   const held = store.readCatalogList(canonical)
   const pages = held === null ? [] : store.listCatalogPages(held.id)
-  const walk = newWalk(frameHeld(held))
+  const known = frameHeld(held)
+  const walk = newWalk(known)
   const options = {
     limit: LIMIT,
     maxBytes: config.upstream.maxJsonBytes,
@@ -54,14 +55,15 @@ export async function walkCatalogList(
     asOf = await walkOnce()
     // An item that moved to a page that was read already is on none: the list tells how many there should be.
     if (walk.count > 1 && walk.total !== null && walk.total !== walk.met) asOf = await walkOnce()
-    if (walk.frame?.learned === false && walk.seen.size > 1)
+    if (walk.frame?.learned === false && walk.met > 1)
       walk.frame = await probe(context, resource, path, walk.frame)
   } catch (error) {
     await store.exclusive(() => store.catalogStaging.dropWalk(canonical))
     throw error
   }
   if (walk.frame === null) throw new MirrorError('internal', `${path} was walked without a page`)
-  const changed = held === null || walk.kept !== walk.count || walk.count !== pages.length
+  const learned = known?.learned !== walk.frame.learned
+  const changed = learned || walk.kept !== walk.count || walk.count !== pages.length
   return { path: canonical, resource, held: held?.id ?? null, changed, frame: walk.frame, asOf }
 }
 
@@ -86,7 +88,8 @@ async function probe(
       maxBytes: context.config.upstream.maxJsonBytes,
     },
   )
-  if (page === null) return { ...frame, learned: true }
+  if (page === 'later') return frame
+  if (page === 'refused') return { ...frame, learned: true }
   const probed = frameOf(page.value, page.shape, 1)
   return { ...(probed.learned ? withNextOf(frame, probed) : frame), learned: true }
 }

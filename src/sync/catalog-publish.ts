@@ -1,10 +1,12 @@
 import { canonicalPath } from '../paths.ts'
 import { ownsResource } from '../resources.ts'
 import type { HeldAnswer } from '../store/catalog-answers.ts'
+import { recordArrivals } from './catalog-arrivals.ts'
 import type { CatalogContext } from './catalog-context.ts'
 import { digestOfCatalog } from './catalog-digest.ts'
 import type { Crawl } from './catalog-crawl.ts'
 import { quarantinePath } from './catalog-guard.ts'
+import { isNarrow } from './catalog-focus.ts'
 import { resourcesOf } from './catalog-walk.ts'
 import type { SyncResult } from './context.ts'
 
@@ -23,7 +25,7 @@ export async function publishCatalog(
   facts['removed'] = gone.length
   facts['lists'] = lists.length
   const moved = lists.length + goneLists.length + gone.length + crawl.fetched
-  const whole = crawl.lacking.size === 0
+  const whole = isWhole(crawl)
   const before = store.readSnapshot(context.source)
   const asOf = confirmedAt(context, crawl)
   if (dryRun) return foreseen(context, crawl, asOf, lists.length)
@@ -36,6 +38,7 @@ export async function publishCatalog(
     return ended(context, crawl, asOf, 0)
   }
   await store.transaction(() => {
+    recordArrivals(context, crawl.walks)
     for (const { path, resource, frame } of lists)
       store.replaceCatalogList(path, resource.name, JSON.stringify(frame), context.now())
     for (const { path } of goneLists) store.removeCatalogList(path)
@@ -49,15 +52,24 @@ export async function publishCatalog(
     rememberLacking(context, crawl)
     // The other source may have documents in hand that no answer names yet.
     if (source === 'catalog') facts['documentsDropped'] = store.sweepDocuments()
-    store.supersedeQuarantines(quarantinePath(source), context.now())
+    if (!isNarrow(context)) store.supersedeQuarantines(quarantinePath(source), context.now())
     writeSnapshot(context, asOf ?? before?.asOf ?? context.now(), whole)
     return Promise.resolve({ commit: true })
   })
   return ended(context, crawl, asOf, moved)
 }
 
-/** Upstream's clock when it confirmed the whole; null while one of the fixed lists could not be had. */
+/** Whether everything is held that the scope wants, whichever run looked for it. */
+function isWhole({ lacking, left }: Crawl): boolean {
+  return lacking.size + left.lacking.size + left.unseen === 0
+}
+
+/**
+ * Upstream's clock when it confirmed the whole; null while one of the fixed lists could not be had, and for a refresh, which
+ * does not look at all of them.
+ */
 function confirmedAt(context: CatalogContext, { walks }: Crawl): number | null {
+  if (isNarrow(context)) return null
   const fixed = resourcesOf(context).flatMap(({ list }) =>
     list === null ? [] : [canonicalPath(list.path) ?? list.path],
   )
@@ -72,7 +84,9 @@ function isOurs({ source, config }: CatalogContext, resource: string): boolean {
 }
 
 /** Upstream is back at what is held, so what was refused is past. */
-async function settleQuarantine({ store, source, now }: CatalogContext): Promise<void> {
+async function settleQuarantine(context: CatalogContext): Promise<void> {
+  const { store, source, now } = context
+  if (isNarrow(context)) return // what was refused may lie where it did not look
   const path = quarantinePath(source)
   if (store.listOpenQuarantines().some((open) => open.path === path))
     await store.exclusive(() => store.supersedeQuarantines(path, now()))
@@ -87,12 +101,18 @@ async function confirm(context: CatalogContext, crawl: Crawl): Promise<void> {
   })
 }
 
-function rememberLacking({ store, source }: CatalogContext, { lacking, wanted }: Crawl): void {
+function rememberLacking(
+  { store, source }: CatalogContext,
+  { lacking, wanted, left }: Crawl,
+): void {
   const paths = [...lacking.keys()].map((path): [string, string] => [
     path,
     wanted.get(path)?.resource ?? (source === 'identity' ? 'users' : 'lists'),
   ])
-  store.replaceLacking((resource) => ownsResource(source, resource), new Map(paths))
+  store.replaceLacking(
+    (resource) => ownsResource(source, resource),
+    new Map([...left.lacking, ...paths]),
+  )
 }
 
 /** An answer that nothing wants any more. While its owner's list cannot be had, nobody knows: it stays. */
@@ -137,14 +157,18 @@ function ended(
   asOf: number | null,
   moved: number,
 ): SyncResult {
-  const { lacking, fetched } = crawl
+  const { lacking, fetched, left } = crawl
   const told =
     moved === 0
       ? 'nothing changed'
       : `${fetched} answers fetched, ${String(facts['removed'])} removed`
-  if (lacking.size === 0) return { outcome: 'complete', asOf, message: told }
+  if (isWhole(crawl)) return { outcome: 'complete', asOf, message: told }
+  const leftAlone = left.lacking.size + left.unseen
+  if (leftAlone > 0) facts['leftAlone'] = leftAlone
+  const rest = leftAlone === 0 ? '' : `; ${leftAlone} that are not held were left to the next sync`
+  if (lacking.size === 0) return { outcome: 'partial', asOf, message: `${told}${rest}` }
   facts['lacking'] = lacking.size
   facts['lackingIds'] = [...lacking].slice(0, 20).map(([path, why]) => `${path}: ${why}`)
-  const message = `${told}; ${lacking.size} could not be had`
+  const message = `${told}; ${lacking.size} could not be had${rest}`
   return { outcome: 'partial', asOf, message }
 }

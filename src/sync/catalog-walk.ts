@@ -4,6 +4,7 @@ import { type ListPath, RESOURCES, type Resource } from '../resources.ts'
 import type { CatalogContext } from './catalog-context.ts'
 import type { Walks } from './catalog-crawl.ts'
 import { walkCatalogList } from './catalog-lists.ts'
+import { REFRESHED, isNarrow, namedRepositories } from './catalog-focus.ts'
 import { movedImages } from './catalog-moved.ts'
 import type { ListedItem, Scope } from './catalog-scope.ts'
 import { unaddressable } from './catalog-tasks.ts'
@@ -23,31 +24,40 @@ export function resourcesOf({ config, source }: CatalogContext): Resource[] {
 
 /** Walks the lists that stand at fixed paths. A list that cannot be had is told; the others go on. Throws when none can. */
 export async function walkLists(context: CatalogContext, walks: Walks): Promise<void> {
-  const lists = resourcesOf(context).flatMap((resource) =>
+  const lists = walkedResources(context).flatMap((resource) =>
     resource.list === null ? [] : [{ resource, list: resource.list, path: resource.list.path }],
   )
   await walkAll(context, walks, lists)
   if (walks.walked.size === 0 && walks.error !== null) throw walks.error // upstream as a whole is in trouble
 }
 
-/** Walks the lists that hang on items (`/images/{repo}/tags`), of those in scope, where anything listed of them changed. */
+/** A refresh walks only the lists that an event can touch. */
+function walkedResources(context: CatalogContext): Resource[] {
+  const all = resourcesOf(context)
+  return isNarrow(context) ? all.filter(({ name }) => REFRESHED.includes(name)) : all
+}
+
+/** Walks the lists that hang on items (`/images/{repo}/tags`), of those in scope, where anything listed of them changed or an event names them. */
 export async function walkSublists(
   context: CatalogContext,
   walks: Walks,
   scope: Scope,
 ): Promise<void> {
-  const { full, store } = context
+  const { full, store, targets } = context
   const images = resourcesOf(context).find(({ name }) => name === 'images')
   const list = images?.sublist ?? null
   if (images === undefined || list === null) return
   const moved = movedImages(context, walks)
+  const isNamed = namedRepositories(targets)
   const due = new Map<string, Due>() // images may share a repository: its list is walked once
   for (const { id, repo } of scope.images) {
     if (repo === null) continue
     const path = fillPath(list.path, { repo })
     const canonical = canonicalPath(path) ?? path
-    const touched = full || moved === 'all' || moved.has(id) || moved.has(repo)
-    const settled = store.readCatalogList(canonical) !== null && !store.isLacking(canonical)
+    const touched = full || moved === 'all' || moved.has(id) || moved.has(repo) || isNamed(repo)
+    const settled =
+      isNarrow(context) ||
+      (store.readCatalogList(canonical) !== null && !store.isLacking(canonical))
     if (touched || !settled) due.set(canonical, { resource: images, list, path })
   }
   await walkAll(context, walks, [...due.values()])

@@ -2,7 +2,9 @@ import type { Quarantine } from '../store/quarantine.ts'
 import type { CatalogContext } from './catalog-context.ts'
 import type { Crawl, Walks } from './catalog-crawl.ts'
 import { fetchAll } from './catalog-fetch-all.ts'
+import { focusOf } from './catalog-focus.ts'
 import { guardCatalog } from './catalog-guard.ts'
+import { leftOf } from './catalog-left.ts'
 import { publishCatalog } from './catalog-publish.ts'
 import { type Scope, scopeOf } from './catalog-scope.ts'
 import {
@@ -48,16 +50,21 @@ async function crawlAll(
   await walkSublists(context, walks, scope)
   const crawl: Crawl = {
     walks,
+    focus: focusOf(context, walks, scope),
     wanted: new Map(),
     wantedLists: wantedLists(context, scope),
     confirmed: [],
     lacking: new Map(walks.failed),
     fetched: 0,
+    tried: new Set([...walks.walked.keys(), ...walks.failed.keys()]),
+    left: { lacking: new Map(), unseen: 0 },
   }
   const held = new Map([...store.eachHeldAnswer()].map((answer) => [answer.path, answer]))
   await fetchAll(context, crawl, held, itemTasks(context, walks, scope))
   await fetchAll(context, crawl, held, mentionTasks(context, crawl))
+  crawl.left = leftOf(context, crawl, held)
   facts['listed'] = walks.walked.size
+  if (walks.failed.size > 0) facts['listsFailed'] = [...walks.failed.keys()].slice(0, 20)
   facts['inScope'] = scope.images.length + scope.tags.length + scope.packages.length
   facts['fetched'] = crawl.fetched
   const refused = await guardCatalog(context, crawl, held, approved)
@@ -95,7 +102,7 @@ function itemTasks(context: CatalogContext, walks: Walks, scope: Scope): Task[] 
 }
 
 /** Artifact sets that what is held names, or that the settings list; each is asked for when anything that names it changed. */
-function mentionTasks(context: CatalogContext, { wanted }: Crawl): Task[] {
+function mentionTasks(context: CatalogContext, { wanted, focus }: Crawl): Task[] {
   if (context.source !== 'catalog') return []
   const avrs = resourceNamed('avrs')
   const owners = new Map<string, string>()
@@ -104,7 +111,9 @@ function mentionTasks(context: CatalogContext, { wanted }: Crawl): Task[] {
   const naming = new Map<string, string[]>()
   for (const [id, owner] of context.store.listMentions()) {
     const sha = owners.get(owner)
-    if (sha !== undefined) naming.set(id, [...(naming.get(id) ?? []), sha])
+    if (sha === undefined) continue
+    naming.set(id, [...(naming.get(id) ?? []), sha])
+    if (focus.covers({ owner })) focus.add(`${avrs.name}/${id}`)
   }
   const named = [...naming].flatMap(([id, shas]) => tasksOfItem(avrs, id, digestOf(shas)))
   const listed = context.config.catalog.avrIds.filter((id) => !naming.has(id))

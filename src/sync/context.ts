@@ -1,4 +1,5 @@
 import type { Config } from '../config/schema.ts'
+import type { EventTarget } from '../event-target.ts'
 import type { RunFacts, RunKind, RunOutcome, SourceName } from '../store/runs.ts'
 import type { Writes } from '../store/writes.ts'
 import type { Session } from '../upstream/session.ts'
@@ -27,6 +28,8 @@ export interface SyncContext {
   dryRun: boolean
   /** Ids whose stored bytes are damaged: taken anew whatever their checksums say. */
   doubted: ReadonlySet<string>
+  /** What events name, for the catalog. */
+  targets: readonly EventTarget[]
   now: () => number
   progress: (progress: Progress) => void
   /** Facts for the run row; filled as the run goes, so that a failed run tells what it knew. */

@@ -50,7 +50,7 @@ export async function perform(
 
 function contextOf(
   { config, store, now, onProgress }: RunnerDeps,
-  { source, kind, full = false, dryRun = false, distrust = [] }: RunRequest,
+  { source, kind, full = false, dryRun = false, distrust = [], targets = [] }: RunRequest,
   runId: number,
   sessions: Sessions,
   facts: RunFacts,
@@ -68,6 +68,7 @@ function contextOf(
     full,
     dryRun,
     doubted,
+    targets,
     now,
     progress,
     facts,

@@ -1,4 +1,5 @@
 import type { Config } from '../config/schema.ts'
+import type { EventTarget } from '../event-target.ts'
 import type { Quarantine } from '../store/quarantine.ts'
 import type { RunKind, RunTrigger, SourceName } from '../store/runs.ts'
 import type { Writes } from '../store/writes.ts'
@@ -12,6 +13,8 @@ export interface RunRequest {
   trigger: RunTrigger
   full?: boolean
   dryRun?: boolean
+  /** What events name: it is looked for again though nothing in the lists says that it moved. For the catalog. */
+  targets?: readonly EventTarget[]
   /** The quarantined run that someone approved; `kind` is then `approve`. */
   approved?: Quarantine
   /** Ids whose stored bytes are not to be believed: fetched again whatever their checksums say. */

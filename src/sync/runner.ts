@@ -3,7 +3,7 @@ import { MirrorError } from '../errors.ts'
 import { nameStorageError } from '../store/database.ts'
 import { makeFolder } from '../store/folder.ts'
 import { acquireLock } from '../store/lock.ts'
-import type { Run } from '../store/runs.ts'
+import type { Run, RunKind } from '../store/runs.ts'
 import { perform } from './perform.ts'
 import type { RunRequest, RunnerDeps } from './request.ts'
 
@@ -50,8 +50,9 @@ export function createRunner(deps: RunnerDeps): Runner {
   }
 
   return {
-    async run(request) {
+    async run(asked) {
       try {
+        const request = { ...asked, kind: kindOf(asked, store.readSnapshot(asked.source) !== null) }
         await enter()
         try {
           return await (request.dryRun === true ? dryRun(deps, request) : recorded(deps, request))
@@ -63,6 +64,12 @@ export function createRunner(deps: RunnerDeps): Runner {
       }
     },
   }
+}
+
+/** A refresh builds on a snapshot of the catalog: without one, or for another source, it is an ordinary sync. */
+function kindOf({ source, kind, full }: RunRequest, held: boolean): RunKind {
+  if (kind !== 'refresh') return kind
+  return source === 'catalog' && full !== true && held ? 'refresh' : 'sync'
 }
 
 async function recorded(deps: RunnerDeps, request: RunRequest): Promise<RunReport> {

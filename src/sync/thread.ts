@@ -1,8 +1,12 @@
 import { Worker } from 'node:worker_threads'
 import type { Config } from '../config/schema.ts'
 import { MirrorError, messageOf } from '../errors.ts'
+import type { EventTarget } from '../event-target.ts'
+import { activeSources } from '../sources.ts'
 import type { RunKind, RunTrigger, SourceName } from '../store/runs.ts'
 import type { Progress } from './context.ts'
+import { type RefreshResult, createRefresh } from './refresh.ts'
+import { type Outcome, type Requests, createRequests } from './requests.ts'
 import type { RunReport, RunRequest } from './runner.ts'
 import type { FromWorker, ToWorker, WorkerStart } from './worker.ts'
 
@@ -13,6 +17,12 @@ export interface SyncThread {
    * after it, of the more thorough kind.
    */
   requestSync(source: SourceName, kind: RunKind, trigger: RunTrigger): void
+  /**
+   * Looks at once for what events name (none: at whatever moved): the catalog's lists that an event can touch, if there is
+   * a credential, and the public feeds. Each source's run begins after the call; one that waits already serves both, in the
+   * more thorough way. Never rejects; see `RefreshResult` for what counts as success.
+   */
+  refresh(targets: readonly EventTarget[]): Promise<RefreshResult>
   checkpoint(): void
   /** Ends the run in flight (nothing of it is committed) and the thread. */
   stop(): Promise<void>
@@ -38,31 +48,28 @@ function workerUrl(): URL {
 /** A thread that died is replaced after this long: long enough not to spin, short enough not to be missed. */
 const RESTART_MS = 5_000
 
+const STOPPED = 'the program is being stopped'
+
 /** Starts the sync thread. Rejects when it cannot open the data folder; later deaths are told and mended. */
 export async function startSyncThread(deps: SyncThreadDeps): Promise<SyncThread> {
   let worker: Worker | null = null // null: it died and is not replaced yet
   let stopping = false
+  let death: string | null = null // the last word of a thread that died
   const send = (message: ToWorker): void => worker?.postMessage(message)
   const requests = createRequests(
     (request) => send({ type: 'run', request }),
     () => worker !== null && !stopping,
   )
-  const handle = (message: FromWorker): void => {
-    if (message.type === 'progress') deps.onProgress(message.progress)
-    if (message.type === 'ended') deps.onEnded(message.report)
-    if (message.type === 'checkpointed') deps.onCheckpoint()
-    if (message.type === 'failed') deps.onFailed(message.request, message.message)
-    if ((message.type === 'ended' || message.type === 'failed') && message.request !== null) {
-      requests.ended(message.request.source)
-    }
-  }
   const attend = (started: Worker): void => {
     worker = started
-    started.on('message', handle)
-    started.on('error', (error) => deps.onFailed(null, messageOf(error)))
+    started.on('message', (message: FromWorker) => tell(deps, requests, message))
+    started.on('error', (error) => {
+      death = messageOf(error)
+      deps.onFailed(null, death)
+    })
     started.on('exit', () => {
       worker = null
-      requests.lost()
+      requests.lost(stopping ? STOPPED : `the sync thread died: ${death ?? 'it does not say why'}`)
       reviveSoon()
     })
   }
@@ -75,19 +82,25 @@ export async function startSyncThread(deps: SyncThreadDeps): Promise<SyncThread>
       attend(await spawn(deps))
       requests.startWaiting()
     } catch (error) {
+      requests.lost(`the sync thread cannot start: ${messageOf(error)}`)
       deps.onFailed(null, messageOf(error))
       reviveSoon()
     }
   }
+  const ask = (request: RunRequest): Promise<Outcome> =>
+    stopping
+      ? Promise.resolve({ failure: STOPPED })
+      : new Promise((resolve) => requests.ask(request, resolve))
   attend(await spawn(deps))
 
   return {
     requestSync: (source, kind, trigger) => requests.ask({ source, kind, trigger }),
+    refresh: createRefresh(activeSources(deps.config), ask),
     checkpoint: () => send({ type: 'checkpoint' }),
     async stop() {
       stopping = true
       const last = worker
-      if (last === null) return
+      if (last === null) return requests.lost(STOPPED)
       const exited = new Promise((resolve) => last.once('exit', resolve))
       send({ type: 'stop' })
       await exited
@@ -95,32 +108,14 @@ export async function startSyncThread(deps: SyncThreadDeps): Promise<SyncThread>
   }
 }
 
-/** Which sources run and which wait. A run that a dying thread took with it is not repeated: it may be what killed it. */
-function createRequests(start: (request: RunRequest) => void, canStart: () => boolean) {
-  const running = new Set<SourceName>()
-  const waiting = new Map<SourceName, RunRequest>()
-  const begin = (request: RunRequest): void => {
-    waiting.delete(request.source)
-    running.add(request.source)
-    start(request)
-  }
-  const startWaiting = (): void => {
-    for (const request of [...waiting.values()]) {
-      if (canStart() && !running.has(request.source)) begin(request)
-    }
-  }
-  return {
-    startWaiting,
-    ask(request: RunRequest): void {
-      if (waiting.get(request.source)?.kind !== 'reconcile') waiting.set(request.source, request)
-      startWaiting()
-    },
-    ended(source: SourceName): void {
-      running.delete(source)
-      startWaiting()
-    },
-    lost: (): void => running.clear(),
-  }
+function tell(deps: SyncThreadDeps, requests: Requests, message: FromWorker): void {
+  if (message.type === 'progress') deps.onProgress(message.progress)
+  if (message.type === 'ended') deps.onEnded(message.report)
+  if (message.type === 'checkpointed') deps.onCheckpoint()
+  if (message.type === 'failed') deps.onFailed(message.request, message.message)
+  if (message.type === 'ended') requests.ended(message.request.source, { report: message.report })
+  if (message.type === 'failed' && message.request !== null)
+    requests.ended(message.request.source, { failure: message.message })
 }
 
 /** Resolves once the thread has opened the data folder; rejects with its own words when it cannot. */

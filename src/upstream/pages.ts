@@ -81,22 +81,26 @@ export async function walkList(
   }
 }
 
-/** A page of a single item, to see what a page that is not the last looks like; null when there is none to be had. */
+/**
+ * A page of a single item, to see what a page that is not the last looks like. `refused`: upstream gives no such page.
+ * `later`: what came is a failure, which says nothing about the list.
+ */
 export async function probeList(
   session: Session,
   path: string,
   { maxBytes }: Pick<WalkOptions, 'maxBytes'>,
-): Promise<Pick<WalkedPage, 'value' | 'shape'> | null> {
+): Promise<Pick<WalkedPage, 'value' | 'shape'> | 'refused' | 'later'> {
   try {
     const answer = await session.fetchDocument(`${path}?limit=1`, { maxBytes, gzip: true })
-    if (answer.status !== 200) return null
+    if (answer.status !== 200) return 'refused'
     const value = parse(path, answer.body)
     return { value, shape: learnList(value) }
   } catch (error) {
-    const refused =
-      error instanceof MirrorError && /^upstream_(status|not_found|shape)$/.test(error.code)
-    if (refused) return null
-    throw error
+    if (!(error instanceof MirrorError)) throw error
+    if (error.code === 'upstream_not_found') return 'refused'
+    if (error.code === 'upstream_shape') return 'later'
+    if (error.code !== 'upstream_status') throw error
+    return (statusOf(error) ?? 500) < 500 ? 'refused' : 'later'
   }
 }
 

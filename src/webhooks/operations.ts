@@ -1,4 +1,5 @@
 import type { Db } from '../store/database.ts'
+import { createInboxReports } from '../store/inbox-reports.ts'
 import { createInbox } from '../store/inbox.ts'
 
 /** One thing that the inbox thread can be asked to do: synchronous, and inside the transaction of its turn if it writes. */
@@ -22,6 +23,7 @@ const writing = <A extends unknown[], R>(run: (...args: A) => R): Operation<A, R
  */
 export function createOperations(db: Db) {
   const inbox = createInbox(db)
+  const reports = createInboxReports(db)
   let version = inbox.dataVersion()
   return {
     receive: writing(inbox.receive),
@@ -29,7 +31,10 @@ export function createOperations(db: Db) {
     prune: writing(inbox.prune),
     pending: reading(inbox.listPending),
     read: reading(inbox.readRow),
+    nextDueAt: reading(inbox.nextDueAt),
     counts: reading(inbox.counts),
+    eventTimes: reading(reports.eventTimes),
+    heardSince: reading(reports.heardSince),
     /** Whether another connection has written since this was asked last. */
     changed: reading((): boolean => {
       const before = version

@@ -41,6 +41,8 @@ export interface WebhooksStatus {
 /** The receiving side of webhooks, running. */
 export interface Webhooks {
   readonly inbox: InboxThread
+  /** Whether there is a secret that is valid now. */
+  readonly isOn: () => boolean
   /** For the main listener: answers a request at an endpoint; false for any other, and with a listener of its own. */
   readonly handle: (request: IncomingMessage, response: ServerResponse) => boolean
   readonly status: () => Promise<WebhooksStatus>
@@ -87,8 +89,10 @@ export async function startWebhooks(options: WebhooksOptions): Promise<Webhooks>
   const pruning = startPruning(inbox, log, now)
   const counts = createCounts(inbox)
   let listener: Listener | null = null
+  const isOn = (): boolean => secrets.active().length > 0
   return {
     inbox,
+    isOn,
     handle: settings.port === null ? receiver.handle : () => false,
     async status() {
       const found = await counts()

@@ -1,6 +1,6 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { type ErrorCode, MirrorError, messageOf } from '../errors.ts'
-import { type Db, openInbox } from '../store/database.ts'
+import { type Db, INBOX_LOG_BYTES, openInbox } from '../store/database.ts'
 import { type Question, type Reply, answerBatch } from './batches.ts'
 import { createOperations } from './operations.ts'
 
@@ -57,6 +57,7 @@ function main(port: MessagePort): void {
     } else if (waiting.push(message) === 1) setImmediate(answer)
   })
   send({ ready: true })
+  growLog(db)
 }
 
 function open(dataDir: string, send: (message: FromInbox) => void): Db | null {
@@ -66,6 +67,22 @@ function open(dataDir: string, send: (message: FromInbox) => void): Db | null {
     const code = error instanceof MirrorError ? error.code : 'internal'
     send({ refused: { code, message: messageOf(error) } })
     return null
+  }
+}
+
+/**
+ * Makes the write-ahead log as long as it will be used, once. A commit that has to lengthen a file waits for the file
+ * system's own journal, and in it for whatever a sync is writing; one that writes over what is there does not. The log is
+ * used from its beginning again after each copy into the database.
+ */
+function growLog(db: Db): void {
+  try {
+    db.exec(
+      `BEGIN; CREATE TABLE filler (bytes BLOB); INSERT INTO filler VALUES (zeroblob(${INBOX_LOG_BYTES})); DROP TABLE filler; COMMIT`,
+    )
+    db.pragma('wal_checkpoint(RESTART)')
+  } catch {
+    if (db.inTransaction) db.exec('ROLLBACK') // slower commits, nothing worse; a full disk says so at the first of them
   }
 }
 

@@ -2,7 +2,7 @@
  * `npm run bench`: measures the daemon as it is built against loops and servers in the same run, prints one table
  * and writes it to docs/benchmarks.md. Loopback only; ends by itself after some minutes. `--quick` leaves out the
  * 400,000 records and takes fewer rounds, `--no-serving` the load on the server, `--no-write` the file. `--only records`,
- * `serving`, `catalog` or `patches` takes one part and leaves the file alone.
+ * `serving`, `catalog`, `patches` or `webhooks` takes one part and leaves the file alone.
  */
 import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
@@ -17,6 +17,7 @@ import { ROOT, startSandbox } from './processes.ts'
 import { benchReads } from './reads.ts'
 import { type Row, benchServing } from './serving/serving.ts'
 import { type Line, markdown, megabytes, seconds } from './table.ts'
+import { benchWebhooks } from './webhooks.ts'
 
 const { values } = parseArgs({
   options: {
@@ -115,7 +116,18 @@ async function patches(): Promise<Line[]> {
   return benchPatches()
 }
 
-const PARTS: Record<string, () => Promise<Line[]>> = { records, serving, catalog, patches }
+async function webhooks(): Promise<Line[]> {
+  say('webhooks during an ingest …')
+  return [await benchWebhooks()]
+}
+
+const PARTS: Record<string, () => Promise<Line[]>> = {
+  records,
+  serving,
+  catalog,
+  patches,
+  webhooks,
+}
 
 async function main(): Promise<void> {
   const { only } = values

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import type { RunStart } from '../../src/store/runs.ts'
 import { NOW, START, quarantine, runEnd, writes } from './stores.ts'
 
 describe('the run log', () => {
@@ -72,6 +73,19 @@ describe('the run log', () => {
     store.pruneRuns('osv', 99)
     store.pruneRuns('feeds', 1)
     expect(store.listRuns(99).length).toBe(6)
+  })
+
+  test('keeps refreshes apart, which look at a part only', () => {
+    const store = writes()
+    const refresh: RunStart = { ...START, kind: 'refresh', trigger: 'webhook' }
+    const sync = store.startRun(START)
+    store.endRun(sync, runEnd({ asOf: NOW }))
+    for (let i = 0; i < 5; i++) store.endRun(store.startRun(refresh), runEnd({ state: 'failed' }))
+    store.pruneRuns('osv', 2)
+    expect(store.listRuns(99).map(({ id }) => id)).toEqual([6, 5, sync])
+    expect(store.readLatestEndedRun('osv')?.id).toBe(6)
+    expect(store.readLatestWholeRun('osv')?.id).toBe(sync)
+    expect(store.readConfirmedAt('osv')).toBe(NOW)
   })
 
   test('never gives an id twice, pruned or not', () => {

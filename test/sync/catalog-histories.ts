@@ -3,13 +3,16 @@ import { expect } from 'vitest'
 import type { Fault } from '../../src/sandbox/fault.ts'
 import type { Service } from '../../src/sandbox/service/service.ts'
 import { type CatalogBench, catalogBench } from '../catalog/benches.ts'
+import type { RunReport } from '../../src/sync/runner.ts'
 import { SMALL, differences } from './catalog-benches.ts'
+import { announced, refresh } from './refreshes.ts'
 
 /** One thing that happens: to the service, on the way, or a sync. */
 export type Event =
   | { what: 'edit'; edit: (typeof EDITS)[number]; pick: number }
   | { what: 'fault'; path: RegExp; fault: Fault; after: number; times: number }
   | { what: 'sync'; full: boolean }
+  | { what: 'refresh'; named: readonly number[] }
 
 const EDITS = [
   'addTag',
@@ -71,6 +74,13 @@ const event: fc.Arbitrary<Event> = fc.oneof(
     }),
   },
   { weight: 2, arbitrary: fc.record({ what: fc.constant('sync' as const), full: fc.boolean() }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      what: fc.constant('refresh' as const),
+      named: fc.array(fc.nat(99), { maxLength: 3 }),
+    }),
+  },
 )
 
 function edit(service: Service, name: (typeof EDITS)[number], pick: number): void {
@@ -113,6 +123,25 @@ function expectSound(made: CatalogBench): void {
   }
 }
 
+/** A refresh for some of the tags; when it ends well, every tag that upstream lists is there, as upstream has it. */
+async function refreshed(made: CatalogBench, named: readonly number[]): Promise<RunReport> {
+  const { service } = made.sandbox
+  const ids = service.ids('tags')
+  const targets = named.map((pick) => announced(service, ids[pick % ids.length] ?? ''))
+  const asOf = made.store.readSnapshot('catalog')?.asOf
+  const report = await refresh(made, ...targets)
+  if (report.kind === 'refresh') {
+    expect(report.asOf).toBeNull()
+    expect(made.store.readSnapshot('catalog')?.asOf).toBe(asOf)
+  }
+  if (report.state !== 'complete') return report
+  for (const id of ids) {
+    const { listed, digestMatches, artifacts } = made.store.findAnnounced(announced(service, id))
+    expect([id, listed, digestMatches, artifacts === 'lacking']).toEqual([id, true, true, false])
+  }
+  return report
+}
+
 /** After any history, one run without faults makes the mirror answer as the service does. */
 export async function checkHistories(
   numRuns: number,
@@ -133,7 +162,10 @@ export async function checkHistories(
           if (step.what === 'edit') edit(made.sandbox.service, step.edit, step.pick)
           else if (step.what === 'fault') made.sandbox.faults.set(step.path, step.fault, step)
           else {
-            const report = await made.run('catalog', { full: step.full })
+            const report =
+              step.what === 'refresh'
+                ? await refreshed(made, step.named)
+                : await made.run('catalog', { full: step.full })
             expect(report.code).not.toBe('internal')
             expectSound(made)
           }
@@ -143,6 +175,9 @@ export async function checkHistories(
         expect(await differences(made)).toEqual([])
         expectSound(made)
         expect(await made.run('catalog')).toMatchObject({ message: 'nothing changed' })
+        const { id } = made.store.readSnapshot('catalog') ?? { id: '' }
+        const full = await made.run('catalog', { full: true })
+        expect([full.state, full.snapshot]).toEqual(['complete', id])
       },
     ),
     { numRuns, ...(seed !== undefined && { seed }) },

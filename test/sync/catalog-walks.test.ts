@@ -196,6 +196,20 @@ describe('a list that changes while it is walked', () => {
   })
 })
 
+test('what fails while a list shows how it names its next page is asked for again, once', async () => {
+  const made = await catalogBench({ ...SMALL, shape: 'other' })
+  const { faults, requests } = made.sandbox
+  faults.set('/v1/patches', { kind: 'html' }, { after: 1, times: 3 }) // the list itself comes first
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  faults.clear()
+  expect(await differences(made)).not.toEqual([])
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  expect(await differences(made)).toEqual([])
+  requests.clear()
+  expect(await made.run('catalog')).toMatchObject({ message: 'nothing changed' })
+  expect(requests.count('/v1/patches')).toBe(1)
+})
+
 function nested(depth: number): string {
   return `{"data":[{"id":${'['.repeat(depth)}${']'.repeat(depth)}}]}`
 }

@@ -1,7 +1,8 @@
-import { createHmac, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { seconds } from '../generate.ts'
 import type { Tag } from './generate-images.ts'
 import type { ServiceOptions } from './options.ts'
+import { signature } from './signing.ts'
 import type { Webhook } from './webhooks.ts'
 
 /** The outcome of a delivery (service API, section 2). */
@@ -16,48 +17,81 @@ export interface DeliveryResult {
   type: string
 }
 
+/** An event as it is sent, at every attempt the same bytes under the same id. */
+export interface OutgoingEvent {
+  id: string
+  type: string
+  body: string
+}
+
+/** What is wrong with an attempt. */
+export interface Flaw {
+  /** The signature is that of another body. */
+  forged?: boolean
+  /** Seconds by which the timestamp lies in the past. */
+  oldBy?: number
+}
+
+/** One attempt, and how long the endpoint asked to be left alone, milliseconds. */
+export interface Attempt {
+  result: DeliveryResult
+  retryAfterMs: number
+  /** Unix seconds, as signed. */
+  timestamp: number
+}
+
 /** Sends signed events to registered endpoints. */
 export interface Deliverer {
   /** Keeps the secret that a subscription's events are signed with. */
   remember(subscription: string, secret: string): void
   forget(subscription: string): void
-  /** One attempt; never rejects, a failure is a result. */
+  /** The event of a new tag. */
+  eventOf(tag: Tag, type: string): OutgoingEvent
+  /** One attempt, under a timestamp of now; never rejects, a failure is a result. */
+  attempt(webhook: Webhook, event: OutgoingEvent, flaw?: Flaw): Promise<Attempt>
+  /** A new event and one attempt to deliver it. */
   deliver(webhook: Webhook, tag: Tag, type: string): Promise<DeliveryResult>
+  /** Breaks off what is on its way. */
+  stop(): void
 }
 
 /** Signs in the dialect of the options, by the given clock. */
 export function createDeliverer(options: ServiceOptions, now: () => number): Deliverer {
   const secrets = new Map<string, string>()
   const { dialect = 'standard', deliveryTimeoutMs = 5000 } = options
+  const stopping = new AbortController()
+  const eventOf: Deliverer['eventOf'] = (tag, type) => {
+    const id = randomUUID()
+    return { id, type, body: JSON.stringify(eventBody(tag, type, id, now())) }
+  }
+  const attempt: Deliverer['attempt'] = async (webhook, event, { forged, oldBy = 0 } = {}) => {
+    const { id, type, body } = event
+    const timestamp = Math.floor(now() / 1000) - oldBy
+    const secret = secrets.get(webhook.id) ?? ''
+    const signed = `${id}.${timestamp}.${body}${forged === true ? ' ' : ''}`
+    const headers = {
+      'content-type': 'application/cloudevents+json',
+      'webhook-id': id,
+      'webhook-timestamp': String(timestamp),
+      'webhook-signature': `v1,${signature(dialect, secret, signed)}`,
+    }
+    const sent_at = seconds(now())
+    const signal = AbortSignal.any([stopping.signal, AbortSignal.timeout(deliveryTimeoutMs)])
+    const { retryAfterMs, ...outcome } = await post(webhook.url, headers, body, signal)
+    const about = { id: randomUUID(), subscription_id: webhook.id, event_id: id }
+    return { result: { ...about, ...outcome, sent_at, type }, retryAfterMs, timestamp }
+  }
   return {
     remember: (subscription, secret) => void secrets.set(subscription, secret),
     forget: (subscription) => void secrets.delete(subscription),
-    async deliver(webhook, tag, type) {
-      const eventId = randomUUID()
-      const body = JSON.stringify(eventOf(tag, type, eventId, now()))
-      const timestamp = String(Math.floor(now() / 1000))
-      const secret = secrets.get(webhook.id) ?? ''
-      const headers = {
-        'content-type': 'application/cloudevents+json',
-        'webhook-id': eventId,
-        'webhook-timestamp': timestamp,
-        'webhook-signature': `v1,${signature(dialect, secret, `${eventId}.${timestamp}.${body}`)}`,
-      }
-      const outcome = await post(webhook.url, headers, body, deliveryTimeoutMs)
-      const about = { id: randomUUID(), subscription_id: webhook.id, event_id: eventId }
-      return { ...about, ...outcome, sent_at: seconds(now()), type }
-    },
+    eventOf,
+    attempt,
+    deliver: async (webhook, tag, type) => (await attempt(webhook, eventOf(tag, type))).result,
+    stop: () => stopping.abort(),
   }
 }
 
-/** Standard Webhooks: decoded key, base64. The vendor's own: the whole secret as key, hex (wire facts). */
-export function signature(dialect: 'standard' | 'vendor', secret: string, content: string): string {
-  if (dialect === 'vendor') return createHmac('sha256', secret).update(content).digest('hex')
-  const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64')
-  return createHmac('sha256', key).update(content).digest('base64')
-}
-
-function eventOf(tag: Tag, type: string, id: string, time: number): object {
+function eventBody(tag: Tag, type: string, id: string, time: number): object {
   const { image, name, digest } = tag
   return {
     specversion: '1.0',
@@ -70,24 +104,27 @@ function eventOf(tag: Tag, type: string, id: string, time: number): object {
   }
 }
 
-type Outcome = Pick<DeliveryResult, 'status' | 'http_status' | 'error_reason'>
+type Outcome = Pick<DeliveryResult, 'status' | 'http_status' | 'error_reason'> & {
+  retryAfterMs: number
+}
 
 /** A redirect is not followed: what is signed goes to the registered endpoint only. */
 async function post(
   url: string,
   headers: Record<string, string>,
   body: string,
-  timeoutMs: number,
+  signal: AbortSignal,
 ): Promise<Outcome> {
   try {
-    const signal = AbortSignal.timeout(timeoutMs)
     const answer = await fetch(url, { method: 'POST', headers, body, redirect: 'manual', signal })
     await answer.body?.cancel()
-    if (answer.ok) return { status: 'delivered', http_status: answer.status, error_reason: null }
-    const reason = `the endpoint answered ${answer.status}`
-    return { status: 'failed', http_status: answer.status, error_reason: reason }
+    const { status: http_status, ok } = answer
+    if (ok) return { status: 'delivered', http_status, error_reason: null, retryAfterMs: 0 }
+    const error_reason = `the endpoint answered ${http_status}`
+    const retryAfterMs = (Number(answer.headers.get('retry-after')) || 0) * 1000
+    return { status: 'failed', http_status, error_reason, retryAfterMs }
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
-    return { status: 'failed', http_status: null, error_reason: reason }
+    const error_reason = error instanceof Error ? error.message : String(error)
+    return { status: 'failed', http_status: null, error_reason, retryAfterMs: 0 }
   }
 }

@@ -1,5 +1,6 @@
 import type { Role } from './call.ts'
 import type { RateLimit, TIERS } from './limits.ts'
+import type { Dialect } from './signing.ts'
 import type { Shape } from './shape.ts'
 
 /** A secret that the sandbox knows, and what it is good for. */
@@ -45,7 +46,11 @@ export interface ServiceOptions extends Counts {
   /** Whether the package catalog asks for a credential; default false. */
   catalogNeedsCredential?: boolean
   /** How deliveries are signed (wire facts, webhook deliveries); default `standard`. */
-  dialect?: 'standard' | 'vendor'
+  dialect?: Dialect
+  /** The signing secret of every new webhook subscription; default a random one each. */
+  webhookSecret?: string
+  /** Pauses before the second attempt to deliver an event and the following ones; default up to 75 hours. */
+  retryDelaysMs?: readonly number[]
   /** The event type that the service knows; default the contract's. */
   eventType?: string
   /** Ports of the addresses beside the sandbox's own; default free ones. */

@@ -1,4 +1,5 @@
 import { refusal, jsonAnswer } from '../refusal.ts'
+import { type Deliveries, createAnnouncing } from './announcing.ts'
 import { createArtifactHost } from './artifact-host.ts'
 import { type Caller, type ServiceError } from './call.ts'
 import { type Audiences, createCredentials } from './credentials.ts'
@@ -30,8 +31,10 @@ export interface Service extends ServiceEdits {
   documents(kind: OwnerKind, id: string, artifact: ArtifactKind): Buffer[]
   /** The public key that provenances are signed with, PEM. */
   publicKey(): Buffer
-  /** Sends the event of a new tag to every endpoint that subscribes to it, once each. */
+  /** Sends the event of a tag to every endpoint that subscribes to it, once each. A new tag's is sent without that. */
   announce(tagId: string): Promise<DeliveryResult[]>
+  /** What is delivered by itself: the event of each new remediated tag (service API, section 6). */
+  deliveries: Deliveries
 }
 
 /** Where the addresses lie, filled in once they listen. No slash at the end. */
@@ -49,6 +52,8 @@ export interface ServiceParts {
   service: Service
   addresses: Addresses
   surfaces: Record<'api' | 'catalog' | 'artifacts' | 'identity', Surface>
+  /** Breaks off what is being delivered. */
+  stop(): Promise<void>
 }
 
 /** Everything of the service but its feeds, generated from the seed; tell it its addresses before it is asked. */
@@ -66,8 +71,12 @@ export function createService(
   const documents = createDocuments({ seed, largeSboms: state.counts.largeSboms, largeBytes })
   const read = (kind: ArtifactKind | 'key', number: number): Buffer =>
     Buffer.concat(documents.read({ kind, number }).chunks())
+  const announcing = createAnnouncing(options, state, deliverer)
+  const edits = createServiceEdits(state)
   const service: Service = {
-    ...createServiceEdits(state),
+    ...edits,
+    addTag: (imageId) => announcing.announce(edits.addTag(imageId)),
+    deliveries: announcing.deliveries,
     revoke: (secret) => credentials.revoke(secret),
     documents: (kind, id, artifact) =>
       (state.holdings.of(kind, id)[artifact] ?? []).map((number) => read(artifact, number)),
@@ -81,7 +90,8 @@ export function createService(
     },
   }
   const artifacts = createArtifactHost(presigner, documents)
-  return { service, addresses, surfaces: { ...surfacesOf(parts), artifacts } }
+  const surfaces = { ...surfacesOf(parts), artifacts }
+  return { service, addresses, surfaces, stop: () => announcing.stop() }
 }
 
 const ANYONE: Caller = { role: 'readonly', identity: false, remediation: false }

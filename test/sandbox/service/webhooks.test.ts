@@ -146,12 +146,12 @@ describe('the test operation', () => {
   })
 })
 
-test('a new tag is announced to those who subscribe to it', async () => {
+test('a tag is announced again to those who subscribe to it', async () => {
   const own = await open()
   await register(own, `${endpoint}/200`)
   await register(own, `${endpoint}/200`, [])
   received.length = 0
-  const results = await own.service.announce(own.service.addTag())
+  const results = await own.service.announce(own.service.ids('tags')[0] ?? '')
   expect(results.map(({ status }) => status)).toEqual(['delivered'])
   expect(received).toHaveLength(1)
 })

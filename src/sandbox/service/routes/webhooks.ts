@@ -35,7 +35,7 @@ export function webhookRoutes(parts: Parts): Route[] {
 }
 
 /** The only answer that holds the secret. */
-function register({ state, deliverer, now }: Parts, { request, caller }: Call): Answer {
+function register({ state, deliverer, options, now }: Parts, { request, caller }: Call): Answer {
   mayWrite(caller)
   const time = Math.floor(now() / 1000) * 1000
   const at = seconds(time)
@@ -47,7 +47,7 @@ function register({ state, deliverer, now }: Parts, { request, caller }: Call): 
     created_at: at,
     updated_at: at,
   }
-  const secret = `whsec_${randomBytes(24).toString('base64')}`
+  const secret = options.webhookSecret ?? `whsec_${randomBytes(24).toString('base64')}`
   state.webhooks.put({ id, lastModified: time, listed, detail: {} })
   deliverer.remember(id, secret)
   return jsonAnswer(201, { ...listed, secret })

@@ -1,0 +1,85 @@
+import type { Config } from '../config/schema.ts'
+import { webhookSecretFault } from '../config/secrets.ts'
+import { secretFilePath } from '../config/webhooks.ts'
+import { MirrorError, messageOf } from '../errors.ts'
+import { acquireLock } from '../store/lock.ts'
+import type { Item } from '../upstream/service-api.ts'
+import { type KeptSecret, replaceSecretFile } from '../webhooks/secret-file.ts'
+import { readKeptSecrets } from './held-secrets.ts'
+
+/** The secret file in the hands of one command; a running receiver takes every change by itself. */
+export interface SecretKeeper {
+  readonly path: string
+  /** All that is not expired. */
+  readonly list: () => KeptSecret[]
+  /** Replaces the whole file, without what has expired. Throws `storage`. */
+  readonly replace: (secrets: readonly KeptSecret[]) => void
+}
+
+/**
+ * Calls `work` with the secret file, which no other command changes meanwhile. That it can be written is tried first, so
+ * that no secret is made that could not be kept. Throws `storage`, `config` and `locked`, all before `work`.
+ */
+export async function withSecretKeeper<T>(
+  config: Config,
+  work: (keeper: SecretKeeper) => Promise<T>,
+): Promise<T> {
+  const path = secretFilePath(config)
+  const lock = acquireLock(config.data.dir, 'secrets')
+  try {
+    const list = (): KeptSecret[] => {
+      const now = Date.now()
+      return readKeptSecrets(config).filter(({ notAfter }) => notAfter === null || notAfter >= now)
+    }
+    const replace = (secrets: readonly KeptSecret[]): void => replaceSecretFile(path, secrets)
+    prove(() => replace(list()))
+    return await work({ path, list, replace })
+  } finally {
+    lock.release()
+  }
+}
+
+function prove(write: () => void): void {
+  try {
+    write()
+  } catch (error) {
+    if (!(error instanceof MirrorError) || error.code !== 'storage') throw error
+    const text = `${error.message}. Nothing was asked of the service: set webhooks.secretFile to a file in a folder that this user may write`
+    throw new MirrorError('storage', text, { cause: error })
+  }
+}
+
+/** What came of keeping a new subscription's secret; `problem` null: it is in the file, under the label. */
+export interface Kept {
+  readonly label: string
+  readonly secret: string | null
+  readonly problem: string | null
+}
+
+/** Puts the secret of a subscription just made into the file. Never throws: the secret cannot be had again. */
+export function keepSecret(keeper: SecretKeeper, made: Item): Kept {
+  const { id, secret } = made
+  if (typeof secret !== 'string') return { label: '', secret: null, problem: NO_SECRET }
+  const subscription = typeof id === 'string' ? id : null
+  try {
+    const held = keeper.list()
+    const label = labelFor(subscription, held)
+    const fault = webhookSecretFault(secret)
+    if (fault !== null) return { label, secret, problem: `it cannot be kept, for it ${fault}` }
+    keeper.replace([...held, { label, secret, subscription, notBefore: null, notAfter: null }])
+    return { label, secret, problem: null }
+  } catch (error) {
+    return { label: '', secret, problem: messageOf(error) }
+  }
+}
+
+const NO_SECRET = 'the answer holds no secret'
+
+function labelFor(subscription: string | null, held: readonly KeptSecret[]): string {
+  const isFree = (label: string): boolean => held.every((one) => one.label !== label)
+  if (subscription !== null && /^[\w.-]{1,64}$/.test(subscription) && isFree(subscription))
+    return subscription
+  let number = held.length + 1
+  while (!isFree(`registered-${number}`)) number++
+  return `registered-${number}`
+}

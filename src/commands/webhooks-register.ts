@@ -1,0 +1,164 @@
+import type { Config } from '../config/schema.ts'
+import { MirrorError, messageOf } from '../errors.ts'
+import { openReader } from '../store/database.ts'
+import { createReads } from '../store/pinned.ts'
+import type { Item, NewWebhook, WebhooksApi } from '../upstream/service-api.ts'
+import { type Kept, keepSecret, withSecretKeeper } from './secret-keeper.ts'
+import { type SecretOptions, handOver } from './secret.ts'
+import { type ServiceOptions, printItem } from './service.ts'
+import { print } from './setup.ts'
+import { isDelivered, testDelivery, withWebhooks } from './webhooks.ts'
+
+/** Options of `patchmirror webhooks register`. */
+export interface RegisterOptions extends SecretOptions {
+  url?: string
+  description?: string
+  event?: string[]
+  testTag?: string
+}
+
+/**
+ * `patchmirror webhooks register --url URL`: the secret goes into the file that the receiver reads, or with `--out` into
+ * one of its own for a receiver elsewhere. A test follows when a tag is known. 1 when secret or wished-for test failed.
+ */
+export function registerWebhookCommand(
+  given: string | undefined,
+  options: RegisterOptions,
+): Promise<number> {
+  const url = endpointUrl(given ?? options.url)
+  if (options.out !== undefined && options.testTag !== undefined)
+    throw new MirrorError(
+      'usage',
+      '--out is for a receiver elsewhere: test it when it has the secret',
+    )
+  return withWebhooks(options, async (api, config) => {
+    const webhook = {
+      url,
+      description: options.description ?? 'patchmirror',
+      event_types: options.event ?? [`io.${config.upstream.vendor}.cr.image.created.v1`],
+    }
+    if (options.out !== undefined) return handOver(() => api.register(webhook), options)
+    return withSecretKeeper(config, async (keeper) => {
+      const made = await api.register(webhook)
+      const kept = keepSecret(keeper, made)
+      const test = kept.problem === null ? await tryOut(api, made, config, options.testTag) : null
+      report(made, kept, test, keeper.path, options)
+      const failed = kept.problem !== null || (test?.delivered !== true && isWished(options))
+      return failed ? 1 : 0
+    })
+  })
+}
+
+function isWished({ testTag }: RegisterOptions): boolean {
+  return testTag !== undefined
+}
+
+/** The address of an endpoint. Throws `usage`. */
+export function endpointUrl(text: string | undefined): string {
+  if (text === undefined)
+    throw new MirrorError('usage', 'say where events are to be sent: --url https://…/-/webhooks')
+  if (/^https?:\/\/[^/]/i.test(text) && URL.canParse(text)) return text
+  throw new MirrorError('usage', `${text} is not the URL of an endpoint`)
+}
+
+/** How a test came out. */
+export interface TriedOut {
+  readonly delivered: boolean
+  readonly result: Item | null
+  /** Why it was not delivered; null when it was. */
+  readonly problem: string | null
+}
+
+/** Has a test sent about the tag given, else about one that the mirror holds; null when there is none. Never throws. */
+export async function tryOut(
+  api: WebhooksApi,
+  { id }: Item,
+  config: Config,
+  given: string | undefined,
+): Promise<TriedOut | null> {
+  const tagId = given ?? heldTag(config)
+  if (tagId === null || typeof id !== 'string') return null
+  try {
+    const result = await testDelivery(api, id, tagId)
+    const reason = result['error_reason']
+    const why = typeof reason === 'string' ? reason : 'the service does not say why'
+    const delivered = isDelivered(result)
+    return { delivered, result, problem: delivered ? null : why }
+  } catch (error) {
+    return { delivered: false, result: null, problem: messageOf(error) }
+  }
+}
+
+/** Any tag of the service's that is mirrored here. */
+function heldTag({ data }: Config): string | null {
+  const db = openReader(data.dir)
+  if (db === null) return null
+  try {
+    const reads = createReads(db)
+    const list = reads.readCatalogList('/v1/tags')
+    return list === null ? null : reads.findHolding(list.id, [])
+  } finally {
+    db.close()
+  }
+}
+
+function report(
+  made: Item,
+  kept: Kept,
+  test: TriedOut | null,
+  path: string,
+  options: ServiceOptions,
+): void {
+  if (kept.problem !== null && kept.secret !== null) lastResort(kept.secret, options)
+  const { label } = kept
+  const about = kept.problem === null ? { secretFile: path, secretLabel: label } : {}
+  const tested =
+    test === null ? {} : { test: test.result ?? { status: 'failed', error_reason: test.problem } }
+  printItem({ ...made, ...about, ...(options.json === true ? tested : {}) }, options)
+  if (kept.problem !== null) warn(`the secret is not in ${path}: ${kept.problem}`)
+  else tell(`the secret is in ${path}; a running mirror accepts it at once`)
+  tellOfTest(test)
+}
+
+/** Says how a test came out. */
+export function tellOfTest(test: TriedOut | null): void {
+  if (test === null) tell('no test was sent: no tag is known yet (--test-tag ID)')
+  else if (test.delivered) tell('a test event was delivered; see "patchmirror webhooks inbox"')
+  else {
+    const next = 'see "patchmirror webhooks doctor --help" and docs/operations.md'
+    warn(`the test event was not delivered: ${test.problem ?? ''}; ${next}`)
+  }
+}
+
+/** The secret comes before anything that may fail: it cannot be had again. */
+function lastResort(secret: string, { json }: ServiceOptions): void {
+  if (json === true) process.stderr.write(`secret  ${secret}\n`)
+  else print(`secret  ${secret}`)
+}
+
+/** Tells something beside the output. */
+export function tell(text: string): void {
+  process.stderr.write(`${text}\n`)
+}
+
+/** Tells of something that went wrong though the command went on. */
+export function warn(text: string): void {
+  process.stderr.write(`patchmirror: warning: ${text}\n`)
+}
+
+/** What a new subscription takes over from the one that it replaces. Throws `usage` where that cannot be told. */
+export function copyOf(old: Item, url: string | undefined): NewWebhook {
+  const known = url ?? old['url']
+  const types = old['event_types']
+  const { description } = old
+  if (typeof known !== 'string' || !Array.isArray(types))
+    throw new MirrorError(
+      'usage',
+      'the service does not say where it sends to: give --url and try again',
+    )
+  return {
+    url: endpointUrl(known),
+    description: typeof description === 'string' ? description : 'patchmirror',
+    event_types: types.map(String),
+  }
+}

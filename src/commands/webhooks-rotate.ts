@@ -1,0 +1,150 @@
+import type { Config } from '../config/schema.ts'
+import { MirrorError } from '../errors.ts'
+import { createInboxReads } from '../store/inbox.ts'
+import type { Item, WebhooksApi } from '../upstream/service-api.ts'
+import type { KeptSecret } from '../webhooks/secret-file.ts'
+import { withInbox } from './inbox.ts'
+import { type SecretKeeper, keepSecret, withSecretKeeper } from './secret-keeper.ts'
+import { type ServiceOptions, beyondContract, named } from './service.ts'
+import { print } from './setup.ts'
+import { duration, moment } from './table.ts'
+import { LIST, withWebhooks } from './webhooks.ts'
+import { type TriedOut, copyOf, tellOfTest, tryOut, warn } from './webhooks-register.ts'
+
+/** Options of `patchmirror webhooks rotate`. */
+export interface RotateOptions extends ServiceOptions {
+  url?: string
+  testTag?: string
+  finish?: boolean
+}
+
+/** Published schedules of retries last 75 hours: so long a delivery signed with the old secret may still come. */
+const GRACE_MS = 4 * 86_400_000
+
+/**
+ * `patchmirror webhooks rotate ID`: a new subscription and secret beside the old ones, both accepted. Once a test came
+ * through, the old subscription is deleted and its secret expires after four days; without that, `--finish` does both at
+ * once, when the inbox shows events under the new one. 1 when it has to be finished by hand.
+ */
+export function rotateWebhookCommand(id: string, options: RotateOptions): Promise<number> {
+  return withWebhooks(options, (api, config) =>
+    withSecretKeeper(config, (keeper) =>
+      options.finish === true
+        ? finish(api, config, keeper, id, options)
+        : rotate(api, config, keeper, id, options),
+    ),
+  )
+}
+
+async function rotate(
+  api: WebhooksApi,
+  config: Config,
+  keeper: SecretKeeper,
+  id: string,
+  options: RotateOptions,
+): Promise<number> {
+  const old = await find(api, id)
+  const made = await api.register(copyOf(old, options.url))
+  const kept = keepSecret(keeper, made)
+  if (kept.problem !== null) {
+    if (kept.secret !== null) print(`secret  ${kept.secret}`)
+    warn(`the new secret is not in ${keeper.path}: ${kept.problem}. The old one stays in force`)
+    return 1
+  }
+  const test = await tryOut(api, made, config, options.testTag)
+  const passed = test?.delivered === true
+  if (passed) await retire(api, keeper, id, Date.now() + GRACE_MS)
+  report(id, made, test, keeper, options)
+  return passed ? 0 : 1
+}
+
+async function find(api: WebhooksApi, id: string): Promise<Item> {
+  const items = await beyondContract('list webhook subscriptions', api.list())
+  const old = items.find((item) => item['id'] === id)
+  if (old !== undefined) return old
+  const text = `the service has no webhook subscription ${id}; "patchmirror ${LIST}" shows what it has`
+  throw new MirrorError('upstream_not_found', text)
+}
+
+/** Deletes the old subscription; its secret is good until `until`, for what is on its way. */
+async function retire(
+  api: WebhooksApi,
+  keeper: SecretKeeper,
+  id: string,
+  until: number,
+): Promise<void> {
+  await named(`webhook subscription ${id}`, LIST, api.remove(id))
+  keeper.replace(
+    keeper.list().map((one) => (one.subscription === id ? { ...one, notAfter: until } : one)),
+  )
+}
+
+function report(
+  old: string,
+  made: Item,
+  test: TriedOut | null,
+  keeper: SecretKeeper,
+  { json }: RotateOptions,
+): void {
+  const id = String(made['id'])
+  const finished = test?.delivered === true
+  const secretUntil =
+    keeper.list().find(({ subscription }) => subscription === old)?.notAfter ?? null
+  if (json === true) {
+    const until = secretUntil === null ? null : new Date(secretUntil).toISOString()
+    return print(JSON.stringify({ old, new: id, finished, secretUntil: until }, null, 2))
+  }
+  print(`webhook subscription ${id} takes the place of ${old}; its secret is in ${keeper.path}`)
+  tellOfTest(test)
+  if (finished) {
+    const until = secretUntil === null ? IN_SETTINGS : `is accepted until ${moment(secretUntil)}`
+    return print(`${old} is deleted; its secret ${until}`)
+  }
+  print(
+    `both are in force. When "patchmirror webhooks inbox --json" shows events under the new secret:\n` +
+      `  patchmirror webhooks rotate ${old} --finish\nor, to go back:\n  patchmirror webhooks delete ${id}`,
+  )
+}
+
+const IN_SETTINGS = 'is not in the file: take it out of webhooks.secrets in four days'
+
+async function finish(
+  api: WebhooksApi,
+  config: Config,
+  keeper: SecretKeeper,
+  id: string,
+  { json }: RotateOptions,
+): Promise<number> {
+  const others = keeper.list().filter(({ subscription }) => subscription !== id)
+  const own = keeper.list().filter(({ subscription }) => subscription === id)
+  if (others.length === 0 && config.webhooks.secrets.length === 0)
+    throw new MirrorError(
+      'usage',
+      `there is no other secret: "patchmirror webhooks rotate ${id}" comes first`,
+    )
+  const items = await beyondContract('list webhook subscriptions', api.list())
+  const deleted = items.some((item) => item['id'] === id)
+  if (!deleted && own.length === 0) await find(api, id) // says that there is none
+  if (deleted) await named(`webhook subscription ${id}`, LIST, api.remove(id))
+  keeper.replace(others)
+  const last = lastUse(config, own)
+  if (last !== null && Date.now() - last < GRACE_MS) {
+    const ago = duration((Date.now() - last) / 1000)
+    warn(
+      `the old secret was last used ${ago} ago; deliveries that are tried again with it are refused from now on`,
+    )
+  }
+  if (json === true)
+    print(JSON.stringify({ deleted: deleted ? [id] : [], secretRemoved: own.length > 0 }))
+  else print(`${id} is gone, and so is its secret`)
+  return 0
+}
+
+/** When a delivery came last that one of the secrets had signed, unix milliseconds. */
+function lastUse(config: Config, secrets: readonly KeptSecret[]): number | null {
+  const labels = new Set(secrets.map(({ label }) => label))
+  return withInbox(config, null, (db) => {
+    const rows = createInboxReads(db).listRows(null, 1000)
+    return rows.find(({ secret }) => labels.has(secret))?.receivedAt ?? null
+  })
+}

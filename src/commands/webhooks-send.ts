@@ -1,0 +1,137 @@
+import { randomUUID } from 'node:crypto'
+import type { Config } from '../config/schema.ts'
+import { DIALECTS } from '../config/webhooks.ts'
+import { MirrorError, messageOf } from '../errors.ts'
+import { type SampleEvent, sampleEvent } from '../webhooks/sample.ts'
+import { type Dialect, signDelivery } from '../webhooks/verify.ts'
+import { type HeldSecret, readHeldSecrets, readSecretLines } from './held-secrets.ts'
+import { type GlobalOptions, print, settings } from './setup.ts'
+import { table, visible } from './table.ts'
+
+/** Options of `patchmirror webhooks send`. */
+export interface SendOptions extends GlobalOptions {
+  url?: string
+  secretFile?: string
+  dialect?: string
+  type?: string
+  tag?: string
+  id?: string
+  clock?: string
+  json?: boolean
+}
+
+/** What an endpoint answered. */
+interface Sent {
+  id: string
+  dialect: Dialect
+  secret: string
+  status: number
+  milliseconds: number
+  retryAfter: string | null
+  answer: string
+}
+
+const TIMEOUT_MS = 15_000
+const SHOWN = 500
+
+/** `patchmirror webhooks send --url URL`: signs a made-up event and sends it once. 0 when the answer is 2xx, else 1. */
+export async function sendCommand(options: SendOptions): Promise<number> {
+  const { config } = settings(options, false)
+  const url = urlOf(options.url)
+  const dialect = dialectOf(options.dialect)
+  const secret = secretOf(config, options.secretFile)
+  const id = idOf(options.id)
+  const now = Date.now() + clockOf(options.clock) * 1000
+  const event = eventOf(options, `io.${config.upstream.vendor}.cr.image.created.v1`)
+  const body = sampleEvent(id, now, event)
+  const timestamp = Math.floor(now / 1000)
+  const signature = signDelivery({ id, timestamp, body, secret: secret.secret, dialect })
+  if (signature === null) {
+    const text = `${secret.label} is not base64, and the dialect ${dialect} needs that; try --dialect vendor`
+    throw new MirrorError('usage', text)
+  }
+  const headers = {
+    'content-type': 'application/cloudevents+json',
+    'webhook-id': id,
+    'webhook-timestamp': String(timestamp),
+    'webhook-signature': signature,
+  }
+  const answered = await post(url, headers, body)
+  report({ id, dialect, secret: secret.label, ...answered }, options)
+  return answered.status >= 200 && answered.status < 300 ? 0 : 1
+}
+
+function report(sent: Sent, options: SendOptions): void {
+  if (options.json === true) return print(JSON.stringify(sent, null, 2))
+  const rows = Object.entries(sent).map(([name, value]) => [
+    name,
+    value === null ? '-' : String(value),
+  ])
+  print(table(['what', 'value'], rows))
+}
+
+/** One attempt; redirects are not followed: what is signed goes to the given address only. */
+async function post(
+  url: URL,
+  headers: Record<string, string>,
+  body: Buffer,
+): Promise<Omit<Sent, 'id' | 'dialect' | 'secret'>> {
+  const began = performance.now()
+  try {
+    const signal = AbortSignal.timeout(TIMEOUT_MS)
+    const init = { method: 'POST', headers, body, redirect: 'manual', signal } as const
+    const response = await fetch(url, init)
+    const answer = visible((await response.text()).slice(0, SHOWN)).trim()
+    const milliseconds = Math.round(performance.now() - began)
+    const retryAfter = response.headers.get('retry-after')
+    return { status: response.status, milliseconds, retryAfter, answer }
+  } catch (error) {
+    const cause = error instanceof Error && error.cause !== undefined ? error.cause : error
+    const text = `${url.host} does not answer: ${messageOf(cause)}`
+    throw new MirrorError('upstream_unreachable', text, { cause: error })
+  }
+}
+
+function urlOf(text: string | undefined): URL {
+  const url = text !== undefined && URL.canParse(text) ? new URL(text) : null
+  if (url !== null && /^https?:$/.test(url.protocol) && url.username === '') return url
+  throw new MirrorError(
+    'usage',
+    `--url takes the address of an endpoint, such as http://127.0.0.1:8080/-/webhooks`,
+  )
+}
+
+function dialectOf(text: string | undefined): Dialect {
+  const dialect = DIALECTS.find((one) => one === (text ?? 'standard'))
+  if (dialect !== undefined) return dialect
+  throw new MirrorError('usage', `--dialect ${text ?? ''}: they are ${DIALECTS.join(', ')}`)
+}
+
+function secretOf(config: Config, file: string | undefined): HeldSecret {
+  const held = file === undefined ? readHeldSecrets(config) : readSecretLines(file)
+  const newest = file === undefined ? held.at(-1) : held[0]
+  if (newest !== undefined) return newest
+  const text = 'the mirror holds no webhook secret: give one in a file (--secret-file), or register'
+  throw new MirrorError('usage', text)
+}
+
+function idOf(text: string | undefined): string {
+  if (text === undefined) return randomUUID()
+  if (/^[\w:-]{1,256}$/.test(text)) return text
+  throw new MirrorError('usage', '--id takes 1 to 256 of A-Z a-z 0-9 _ : -')
+}
+
+function clockOf(text: string | undefined): number {
+  if (text === undefined) return 0
+  if (/^[+-]?\d{1,9}$/.test(text)) return Number(text)
+  throw new MirrorError('usage', `--clock ${text}: not a number of seconds such as -301`)
+}
+
+const TAG = /^([^\s@]+?)(?::([\w][\w.-]{0,127}))?(?:@(sha256:[0-9a-f]{64}))?$/
+
+function eventOf({ tag = 'patchmirror/test:test', type }: SendOptions, usual: string): SampleEvent {
+  const [, repository, name = 'latest', digest = null] = TAG.exec(tag) ?? []
+  if (repository !== undefined)
+    return { type: type ?? usual, repository, tag: name, digest, arch: 'amd64' }
+  throw new MirrorError('usage', `--tag ${tag}: not REPOSITORY:TAG or REPOSITORY:TAG@sha256:…`)
+}

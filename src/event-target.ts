@@ -1,0 +1,95 @@
+/** What an event names (service API, section 6; wire facts, webhook deliveries). All null: nothing that can be told. */
+export interface EventTarget {
+  /** With or without the registry's host in front. */
+  readonly repository: string | null
+  readonly tag: string | null
+  /** `sha256:…`. */
+  readonly digest: string | null
+  readonly arch: string | null
+  /** The event's subject as it came, such as `cr.example.com/library/python:3.12`. */
+  readonly subject: string | null
+}
+
+/** What of a target can be looked up: the repository without a host. */
+export interface TargetNames {
+  readonly repository: string | null
+  readonly tag: string | null
+  readonly digest: string | null
+}
+
+/** A target's names; those that it lacks are taken from its subject. */
+export function namesOf({ repository, tag, digest, subject }: EventTarget): TargetNames {
+  const said = subject === null ? NOTHING : readReference(subject)
+  const name = repository ?? said.repository
+  return {
+    repository: name === null ? null : plainRepository(name),
+    tag: tag ?? said.tag,
+    digest: digest ?? said.digest,
+  }
+}
+
+/** A repository without a registry's host, which has a dot, a port or is `localhost`. */
+export function plainRepository(name: string): string {
+  const slash = name.indexOf('/')
+  return slash > 0 && /[.:]|^localhost$/.test(name.slice(0, slash)) ? name.slice(slash + 1) : name
+}
+
+const MAX_DEPTH = 6
+const MAX_TEXT = 500
+
+/** Every short text of an item, however deep: fields are named as upstream likes. */
+export function textsOf(item: unknown): string[] {
+  const found: string[] = []
+  const collect = (value: unknown, depth: number): void => {
+    if (typeof value === 'string') {
+      if (value !== '' && value.length <= MAX_TEXT) found.push(value)
+    } else if (typeof value === 'object' && value !== null && depth < MAX_DEPTH)
+      for (const inner of Object.values(value)) collect(inner, depth + 1)
+  }
+  collect(item, 0)
+  return found
+}
+
+/** What a name can be looked up by among an item's texts: each text, and the tag and the digest of a reference. */
+export function wordsOf(texts: readonly string[]): Set<string> {
+  const words = new Set(texts)
+  for (const { tag, digest } of texts.map(readReference)) {
+    if (tag !== null) words.add(tag)
+    if (digest !== null) words.add(digest)
+  }
+  return words
+}
+
+/**
+ * Whether an item with these texts is what is named: the tag's and the repository's name, each as a text of its own or
+ * as part of a reference. Without a tag the digest decides. False when neither is named.
+ */
+export function isNamed(
+  texts: readonly string[],
+  { repository, tag, digest }: TargetNames,
+): boolean {
+  if (tag === null) return digest !== null && hasDigest(texts, digest)
+  const references = texts.map(readReference)
+  if (!texts.includes(tag) && !references.some((one) => one.tag === tag)) return false
+  if (repository === null) return true
+  return references.some(
+    (one, at) =>
+      one.repository !== null &&
+      [plainRepository(one.repository), one.repository, texts[at]].includes(repository),
+  )
+}
+
+/** Whether a digest is among the texts, alone or behind the `@` of a reference. */
+export function hasDigest(texts: readonly string[], digest: string): boolean {
+  return texts.some((text) => text === digest || text.endsWith(`@${digest}`))
+}
+
+const NOTHING: TargetNames = { repository: null, tag: null, digest: null }
+
+/** `host/repository:tag@digest`, each part but the repository optional. */
+function readReference(text: string): TargetNames {
+  if (text.length > MAX_TEXT) return NOTHING
+  const match = /^([^\s@]*?[^\s@:/])(?::([\w.-]{1,128}))?(?:@(\w+:[0-9a-f]+))?$/.exec(text)
+  if (match === null) return NOTHING
+  return { repository: match[1] ?? null, tag: match[2] ?? null, digest: match[3] ?? null }
+}

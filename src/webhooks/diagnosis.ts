@@ -1,0 +1,155 @@
+import type { Capture } from './capture.ts'
+import type { Refusal } from './headers.ts'
+import { type Dialect, createSigningSecret, createVerifier } from './verify.ts'
+import { type LabelledSecret, type Match, findMatch, headerOf, signaturesOf } from './doctor.ts'
+
+/** What a captured delivery is worth, and what is wrong with it. Holds no secret, no signature, no body. */
+export interface Diagnosis {
+  /** `accepted`: this mirror takes it at that time. */
+  readonly verdict: 'accepted' | 'refused'
+  /** What is wrong, worst first, each with what to do. */
+  readonly problems: readonly string[]
+  /** How the signature comes about; null: with none of the secrets in any form. */
+  readonly match: Match | null
+  /** Seconds by which the delivery's time lies behind the clock that judges; null: it says no time. */
+  readonly ageSeconds: number | null
+}
+
+/** What is judged, and by what. `now` in unix milliseconds. */
+export interface Case {
+  readonly capture: Capture
+  readonly secrets: readonly LabelledSecret[]
+  readonly now: number
+  readonly toleranceSeconds: number
+  readonly dialect: Dialect | 'any'
+}
+
+/**
+ * Judges a delivery just as the receiver does, and says why it is refused: its headers, its time, its signature, in all
+ * the forms that are known to happen.
+ */
+export function diagnose(judged: Case): Diagnosis {
+  const { capture, secrets, now, toleranceSeconds } = judged
+  const match = findMatch({ capture, secrets })
+  const timestamp = headerOf(capture, 'webhook-timestamp')
+  const isTime = CANONICAL_TIME.test(timestamp)
+  const ageSeconds = isTime ? Math.floor(now / 1000) - Number(timestamp) : null
+  const refusal = verify(judged)
+  const encoding = encodingProblems(capture)
+  if (refusal === null && encoding.length === 0)
+    return { verdict: 'accepted', problems: [], match, ageSeconds }
+  const found = [
+    ...headerProblems(capture),
+    ...encoding,
+    ...timeProblems(ageSeconds, toleranceSeconds),
+    ...(secrets.length === 0 ? [NO_SECRET] : signatureProblems(capture, match)),
+    ...(match?.usual === true ? [] : capture.doubts),
+  ]
+  const problems = found.length > 0 ? found : [otherwise(judged, refusal ?? 'signature')]
+  return { verdict: 'refused', problems, match, ageSeconds }
+}
+
+/** The receiver's own verdict: null, or why it refuses. */
+function verify({ capture, secrets, now, toleranceSeconds, dialect }: Case): Refusal | null {
+  const signing = secrets.map(({ label, secret }) => createSigningSecret(label, secret))
+  const options = { secrets: () => signing, dialect, toleranceSeconds, now: () => now }
+  const verdict = createVerifier(options)(capture.headers.flat(), capture.body)
+  return verdict.ok ? null : verdict.reason
+}
+
+/** What no single check above explains. */
+function otherwise({ dialect }: Case, refusal: Refusal): string {
+  if (refusal === 'signature')
+    return `the signature is sound, but not of the form that webhooks.dialect pins (${dialect}): set it to any`
+  if (refusal === 'header_signature')
+    return 'webhook-signature is malformed beside a sound signature: it takes at most 16 of "v1,<signature>", 4 KiB, one space between'
+  return `refused by the receiver: ${refusal}`
+}
+
+const CANONICAL_TIME = /^(0|[1-9]\d{0,11})$/
+
+const NO_SECRET =
+  'the mirror holds no secret: "patchmirror webhooks register" makes one, webhooks.secrets takes one'
+
+const HEADERS = ['webhook-id', 'webhook-timestamp', 'webhook-signature'] as const
+
+function headerProblems(capture: Capture): string[] {
+  return HEADERS.flatMap((name) => {
+    const count = capture.headers.filter(([one]) => one.toLowerCase() === name).length
+    if (count > 1) return [`${name} is there ${count} times: a proxy or the sender doubles it`]
+    if (count === 1) return formProblems(name, headerOf(capture, name))
+    const twin = capture.headers.find(([one]) => one.toLowerCase().endsWith(name.slice(7)))
+    const hint = twin === undefined ? '' : `; ${JSON.stringify(twin[0])} is not read`
+    return [`${name} is missing: a proxy drops it, or the sender does not sign${hint}`]
+  })
+}
+
+/** The receiver answers 415 to what it would have to unpack before it could verify it. */
+function encodingProblems(capture: Capture): string[] {
+  const encoding = headerOf(capture, 'content-encoding')
+  if (encoding === '' || encoding.toLowerCase() === 'identity') return []
+  return [`content-encoding is ${JSON.stringify(encoding)}: deliveries come uncompressed`]
+}
+
+function formProblems(name: (typeof HEADERS)[number], value: string): string[] {
+  if (name === 'webhook-id' && !/^[\w:-]{1,256}$/.test(value))
+    return ['webhook-id is malformed: 1 to 256 of A-Z a-z 0-9 _ : - are allowed']
+  if (name === 'webhook-timestamp' && !CANONICAL_TIME.test(value))
+    return [`webhook-timestamp is malformed: ${timeFault(value)}; it is unix seconds in digits`]
+  if (name !== 'webhook-signature') return []
+  if (value.trim() === '') return ['webhook-signature is empty']
+  const versions = value.split(' ').map((part) => part.split(',')[0] ?? '')
+  if (!versions.includes('v1'))
+    return ['webhook-signature has no part that begins with "v1,": only that version is an HMAC']
+  return []
+}
+
+function timeFault(value: string): string {
+  if (/^\d{13}$/.test(value)) return 'it looks like milliseconds'
+  if (/^\d+\.\d+$/.test(value)) return 'it has a fraction'
+  if (!Number.isNaN(Date.parse(value))) return 'it is a date in words'
+  return 'it is not a plain number'
+}
+
+function timeProblems(age: number | null, tolerance: number): string[] {
+  if (age === null || Math.abs(age) <= tolerance) return []
+  const side = age > 0 ? 'old' : 'ahead'
+  const limit = `the time of the delivery is ${Math.abs(age)} s ${side}, ${tolerance} s are allowed`
+  if (age > 0) {
+    return [`${limit}: judge an old capture by its own time (--at), else compare the two clocks`]
+  }
+  return [`${limit}: the clock of this machine is behind, or the sender's ahead`]
+}
+
+function signatureProblems(capture: Capture, match: Match | null): string[] {
+  if (match?.usual === true) return []
+  if (match !== null) return unusual(match)
+  if (headerOf(capture, 'webhook-signature').trim() === '') return []
+  if (signaturesOf(capture).length === 0)
+    return ['no part of webhook-signature is 32 bytes in base64 or hex: it was cut or changed']
+  return [
+    'no secret that is held gives this signature, in any form that is known: it is another ' +
+      "subscription's secret, or the body was changed in a way that cannot be guessed. Compare " +
+      '"patchmirror webhooks list" with the sender, and capture the body as bytes',
+  ]
+}
+
+function unusual({ key, encoding, content, body, offsetSeconds }: Match): string[] {
+  const found: string[] = []
+  if (body !== 'as captured') {
+    found.push(
+      `the signature is for the body ${body}: something between sender and file has changed it. ` +
+        'Pass the raw bytes on',
+    )
+  }
+  if (offsetSeconds !== 0) {
+    found.push(
+      `the signature is for a time ${offsetSeconds} s from the one in webhook-timestamp: the header was changed`,
+    )
+  }
+  if (content !== 'id.timestamp.body')
+    found.push(`the sender signs ${content}, not id.timestamp.body: it is not Standard Webhooks`)
+  if (found.length === 0)
+    found.push(`the sender uses ${key} as the key and ${encoding}: the mirror does not take that`)
+  return found
+}

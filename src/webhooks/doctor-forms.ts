@@ -1,0 +1,132 @@
+import { createHmac } from 'node:crypto'
+
+/** A key that a secret may have been turned into, and how to say so. */
+export interface KeyForm {
+  readonly name: string
+  readonly key: Buffer
+  /** One of the forms that the mirror takes. */
+  readonly usual: boolean
+}
+
+/** Every way in which a secret is known to be made into a key, the right ones first, each key once. */
+export function keyForms(secret: string): KeyForm[] {
+  const part = secret.replace(/^whsec_/, '')
+  const utf8 = (text: string): Buffer => Buffer.from(text, 'utf8')
+  const forms: KeyForm[] = [
+    { name: 'the decoded part after whsec_', key: Buffer.from(part, 'base64'), usual: true },
+    { name: 'the whole secret as text', key: utf8(secret), usual: true },
+    { name: 'the part after whsec_ as text', key: utf8(part), usual: false },
+    { name: 'the whole secret with a line end', key: utf8(`${secret}\n`), usual: false },
+    { name: 'the part after whsec_ with a line end', key: utf8(`${part}\n`), usual: false },
+    { name: 'the whole secret in quotes', key: utf8(`"${secret}"`), usual: false },
+    { name: 'the whole secret decoded', key: Buffer.from(secret, 'base64'), usual: false },
+    { name: 'the part after whsec_ read as hex', key: Buffer.from(part, 'hex'), usual: false },
+  ]
+  const seen = new Set<string>()
+  return forms.filter(({ key }) => {
+    const known = seen.has(key.toString('hex'))
+    seen.add(key.toString('hex'))
+    return key.length > 0 && !known
+  })
+}
+
+/** How a signature is written. */
+export interface Written {
+  readonly encoding: string
+  readonly mac: Buffer
+  readonly usual: boolean
+}
+
+/** The 32 bytes that a signature stands for, in whatever way it is written; null: it is none. */
+export function readSignature(text: string): Written | null {
+  if (/^[\da-f]{64}$/i.test(text)) {
+    const usual = text === text.toLowerCase()
+    const encoding = usual ? 'lowercase hex' : 'uppercase hex'
+    return { encoding, mac: Buffer.from(text, 'hex'), usual }
+  }
+  const mac = Buffer.from(text, 'base64')
+  if (mac.length !== 32 || !/^[\w+/-]+=*$/.test(text)) return null
+  if (mac.toString('base64') === text) return { encoding: 'base64', mac, usual: true }
+  if (mac.toString('base64url') === text.replace(/=+$/, ''))
+    return { encoding: 'base64url', mac, usual: false }
+  return { encoding: 'base64 in an odd form (padding, spare bits)', mac, usual: false }
+}
+
+/** A body as it may have been when it was signed. */
+export interface BodyForm {
+  readonly name: string
+  readonly body: Buffer
+}
+
+/** The body as captured first, then in every form in which a proxy, a framework or an editor may have changed it. */
+export function bodyForms(body: Buffer): BodyForm[] {
+  const text = body.toString('utf8')
+  const forms: [string, string][] = [
+    ['without the white space around it', text.trim()],
+    ['without the last line end', text.replace(/\r?\n$/, '')],
+    ['with a line end after it', `${text}\n`],
+    ['with LF in place of CRLF', text.replace(/\r\n/g, '\n')],
+    ['with CRLF in place of LF', text.replace(/\r?\n/g, '\r\n')],
+    ['without a byte order mark', text.replace(/^\uFEFF/, '')],
+    ...reserialised(text),
+  ]
+  const seen = new Set([body.toString('latin1')])
+  const changed = forms.flatMap(([name, form]) => {
+    const bytes = Buffer.from(form)
+    const known = seen.has(bytes.toString('latin1'))
+    seen.add(bytes.toString('latin1'))
+    return known ? [] : [{ name, body: bytes }]
+  })
+  return [{ name: 'as captured', body }, ...changed]
+}
+
+/** JSON written anew, as the common languages do it. */
+function reserialised(text: string): [string, string][] {
+  let value: unknown
+  try {
+    value = JSON.parse(text.replace(/^\uFEFF/, ''))
+  } catch {
+    return []
+  }
+  const compact = JSON.stringify(value)
+  const spaced = JSON.stringify(value, null, 1)
+    .replace(/([[{])\n */g, '$1')
+    .replace(/\n *([\]}])/g, '$1')
+    .replace(/,\n */g, ', ')
+  const forms: [string, string][] = [
+    ['compact', compact],
+    ['with spaces after colons and commas', spaced],
+    ['indented by two', JSON.stringify(value, null, 2)],
+    ['indented by four', JSON.stringify(value, null, 4)],
+    ['indented by tabs', JSON.stringify(value, null, '\t')],
+    ['compact with its keys sorted', JSON.stringify(sorted(value))],
+  ]
+  const named = forms.flatMap(([name, form]): [string, string][] => [
+    [`written anew, ${name}`, form],
+    [`written anew, ${name}, everything outside ASCII escaped`, escaped(form)],
+    [`written anew, ${name}, slashes escaped`, form.replace(/\//g, '\\/')],
+  ])
+  return named.flatMap(([name, form]): [string, string][] => [
+    [name, form],
+    [`${name}, with a line end`, `${form}\n`],
+  ])
+}
+
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted)
+  if (typeof value !== 'object' || value === null) return value
+  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
+  return Object.fromEntries(entries.map(([name, one]) => [name, sorted(one)]))
+}
+
+function escaped(text: string): string {
+  return text.replace(
+    /[\u0080-\uffff]/g,
+    (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
+}
+
+/** Whether the signature is that of the content under the key. */
+export function matches(key: Buffer, content: Buffer, { mac }: Written): boolean {
+  return createHmac('sha256', key).update(content).digest().equals(mac)
+}

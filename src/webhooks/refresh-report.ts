@@ -1,0 +1,97 @@
+import { messageOf } from '../errors.ts'
+import type { Arrival } from '../store/arrivals.ts'
+import type { Logger } from '../log.ts'
+import type { CoalescerState } from './coalescer.ts'
+import { type Latency, latencyOf } from './latency.ts'
+import { type Misses, WINDOW_MS, compareMisses } from './misses.ts'
+import type { InboxThread } from './thread.ts'
+
+/** How events and refreshes stand. Holds no name of anything private; times in ISO 8601 UTC. */
+export interface RefreshReport {
+  /** Refreshes that events caused, since the start. */
+  readonly refreshes: number
+  readonly failedRefreshes: number
+  readonly failuresInRow: number
+  /** Null: none is running. */
+  readonly refreshingSince: string | null
+  /** Null while the inbox is not available, as `misses`. */
+  readonly latency: Latency | null
+  readonly misses: Misses | null
+}
+
+/** What reports are made from. */
+export interface ReportOptions {
+  readonly log: Logger
+  readonly now: () => number
+  readonly inbox: Pick<InboxThread, 'call'>
+  readonly listArrivals: (from: number) => readonly Arrival[]
+  readonly isOn: () => boolean
+  readonly state: () => CoalescerState
+}
+
+type Figures = Pick<RefreshReport, 'latency' | 'misses'>
+
+const EVENTS = 500
+const DAY_MS = 86_400_000
+/** Figures are taken this often at most, however often they are asked for, and this often at least. */
+const FRESH_MS = 10_000
+const EVERY_MS = 60_000
+/** A status page does not wait for a disk: after this long it shows the figures of the last time. */
+const PATIENCE_MS = 200
+
+/** Takes the figures every minute, and says in the log when a subscription seems dead, once. */
+export function createReports(options: ReportOptions) {
+  const { log, now, state } = options
+  const startedAt = now()
+  let held: Figures = { latency: null, misses: null }
+  let takenAt = -Infinity
+  let taking: Promise<void> | null = null
+  const take = async (): Promise<void> => {
+    try {
+      const before = held.misses?.warning ?? null
+      held = await figuresOf(options, startedAt)
+      takenAt = now()
+      const warning = held.misses?.warning ?? null
+      if (warning !== null && before === null) log.warn({}, warning)
+      if (warning === null && before !== null) log.info({}, 'webhooks: events are coming again')
+    } catch (error) {
+      held = { latency: null, misses: null }
+      log.debug({}, `no figures of webhooks: ${messageOf(error)}`)
+    }
+    taking = null
+  }
+  const timer = setInterval(() => void (taking ??= take()), EVERY_MS).unref()
+  return {
+    report: async (): Promise<RefreshReport> => {
+      if (now() - takenAt > FRESH_MS) await patiently((taking ??= take()))
+      const { refreshes, failures, failuresInRow, refreshingSince: since } = state()
+      const refreshingSince = since === null ? null : new Date(since).toISOString()
+      return { refreshes, failedRefreshes: failures, failuresInRow, refreshingSince, ...held }
+    },
+    stop: () => clearInterval(timer),
+  }
+}
+
+function patiently(work: Promise<void>): Promise<void> {
+  const late = Promise.withResolvers<undefined>()
+  const timer = setTimeout(() => late.resolve(undefined), PATIENCE_MS)
+  return Promise.race([work, late.promise]).finally(() => clearTimeout(timer))
+}
+
+async function figuresOf(options: ReportOptions, startedAt: number): Promise<Figures> {
+  const { inbox, now, isOn, listArrivals } = options
+  const at = now()
+  const [times, heard] = await Promise.all([
+    inbox.call('eventTimes', EVENTS),
+    inbox.call('heardSince', at - WINDOW_MS - DAY_MS),
+  ])
+  const misses = compareMisses({
+    arrivals: listArrivals(at - WINDOW_MS),
+    announcements: heard.announcements,
+    lastEventAt: heard.lastAt,
+    // Nobody knows when the service was told to send; it has been since the first event, or can be since this start.
+    expectedSince: isOn() ? (heard.firstAt ?? startedAt) : null,
+    now: at,
+  })
+  return { latency: latencyOf(times), misses }
+}

@@ -1,0 +1,187 @@
+import { describe, expect, onTestFinished, test } from 'vitest'
+import type { RunReport } from '../../src/sync/runner.ts'
+import { type SyncThread, startSyncThread } from '../../src/sync/thread.ts'
+import type { Bench } from '../support/mirror.ts'
+import { INDEX, PATCH_FEED, bench as feedBench } from './benches.ts'
+import { asked, bench } from './catalog-benches.ts'
+import { WIDE, announced, targetOf } from './refreshes.ts'
+
+async function withThread(made: Bench): Promise<{ thread: SyncThread; ended: RunReport[] }> {
+  const ended: RunReport[] = []
+  const thread = await startSyncThread({
+    config: made.config,
+    version: 'test',
+    onEnded: (report) => void ended.push(report),
+    onFailed: () => undefined,
+    onProgress: () => undefined,
+    onCheckpoint: () => undefined,
+  })
+  return { thread, ended }
+}
+
+/** A thread over a mirror that has everything; the request log is empty. */
+async function filled() {
+  const made = await bench(WIDE)
+  for (const source of ['feeds', 'osv', 'catalog'] as const)
+    expect(await made.run(source)).toMatchObject({ state: 'complete' })
+  made.sandbox.requests.clear()
+  const { thread, ended } = await withThread(made)
+  onTestFinished(() => thread.stop())
+  return { made, thread, ended }
+}
+
+const kindsOf = (reports: readonly RunReport[]): string[] =>
+  reports.map(({ source, kind, trigger }) => `${source} ${kind} ${trigger}`).sort()
+
+const EVENT_RUNS = ['catalog refresh webhook', 'feeds sync webhook', 'osv sync webhook']
+
+describe('a refresh by the thread', () => {
+  test('looks at the catalog’s part and at the feeds, and what was announced is there', async () => {
+    const { made, thread } = await filled()
+    const { service, feed } = made.sandbox
+    feed.change(1)
+    const target = announced(service, service.addTag())
+    const result = await thread.refresh([target])
+    expect(result).toMatchObject({ ok: true, reason: null })
+    expect(kindsOf(result.reports)).toEqual(EVENT_RUNS)
+    expect(made.store.findAnnounced(target)).toMatchObject({ artifacts: 'complete' })
+    expect(made.store.listRuns(3).map(({ state }) => state)).toEqual(Array(3).fill('complete'))
+    expect(made.store.listArrivals(0)).toMatchObject([
+      { repository: target.repository, tag: target.tag, digest: target.digest, trigger: 'webhook' },
+    ])
+  })
+
+  test('without a credential looks at the feeds alone', async () => {
+    const made = await feedBench({ sandbox: { records: 5 } })
+    const { thread } = await withThread(made)
+    onTestFinished(() => thread.stop())
+    const { reports, ok } = await thread.refresh([])
+    expect([kindsOf(reports), ok]).toEqual([['feeds sync webhook', 'osv sync webhook'], true])
+  })
+
+  test('begins after the call, though a sync is on its way', async () => {
+    const { made, thread, ended } = await filled()
+    const { service, faults, requests } = made.sandbox
+    faults.set('/v1/subscriptions/', { kind: 'stall', ms: 300 }, { times: 1 })
+    thread.requestSync('catalog', 'sync', 'schedule')
+    await expect.poll(() => requests.count('/v1/tags/'), { interval: 2 }).toBe(1)
+    const target = announced(service, service.addTag()) // too late for the sync under way
+    const { reports } = await thread.refresh([target])
+    expect(ended.filter(({ source }) => source === 'catalog').map(({ kind }) => kind)).toEqual([
+      'sync',
+      'refresh',
+    ])
+    expect(reports.find(({ source }) => source === 'catalog')?.kind).toBe('refresh')
+    expect(made.store.findAnnounced(target)).toMatchObject({ artifacts: 'complete' })
+  })
+
+  test('is served by a sync that waits already, and many by one', async () => {
+    const { made, thread, ended } = await filled()
+    const { service, faults, requests } = made.sandbox
+    const tag = service.addTag()
+    const target = announced(service, tag)
+    faults.set(`/v1/tags/${tag}/vex`, { kind: 'status', status: 404 }, { times: 1 })
+    faults.set('/v1/subscriptions/', { kind: 'stall', ms: 300 }, { times: 1 })
+    thread.requestSync('catalog', 'sync', 'schedule')
+    await expect.poll(() => requests.count('/v1/tags/'), { interval: 2 }).toBe(1)
+    const first = thread.refresh([target])
+    thread.requestSync('catalog', 'sync', 'schedule')
+    const results = await Promise.all([first, thread.refresh([target]), thread.refresh([])])
+    expect(results.map(({ ok }) => ok)).toEqual([true, true, true])
+    const runs = ended.filter(({ source }) => source === 'catalog')
+    expect(kindsOf(runs)).toEqual(['catalog sync schedule', 'catalog sync schedule'])
+    expect(made.store.findAnnounced(target).artifacts).toBe('complete') // the vex came with the second look
+  })
+
+  test('of many at once costs one more run of each source', async () => {
+    const { made, thread, ended } = await filled()
+    const tags = [0, 1, 2].map(() => announced(made.sandbox.service, made.sandbox.service.addTag()))
+    await Promise.all(
+      Array.from({ length: 30 }, (_, i) => thread.refresh([tags[i % 3] ?? targetOf({})])),
+    )
+    expect(ended.length).toBeLessThanOrEqual(6)
+    for (const tag of tags) expect(made.store.findAnnounced(tag).artifacts).toBe('complete')
+  })
+})
+
+describe('a refresh that did not look', () => {
+  test('is not ok when upstream is down or a credential is refused, and says why', async () => {
+    const { made, thread } = await filled()
+    made.sandbox.faults.set(INDEX, { kind: 'status', status: 503 })
+    const down = await thread.refresh([])
+    expect(down.ok).toBe(false)
+    expect(down.reason).toMatch(/^osv: failed: .*503/)
+    made.sandbox.faults.clear()
+    made.sandbox.faults.set(/^\/v1\//, { kind: 'status', status: 401 })
+    const refused = await thread.refresh([])
+    expect(refused.ok).toBe(false)
+    expect(refused.reason).toMatch(/^catalog: failed: .*401/)
+    expect(refused.reports).toHaveLength(3)
+  })
+
+  test('is not ok without the list of tags, and is without something else', async () => {
+    const { made, thread } = await filled()
+    const { faults, service } = made.sandbox
+    faults.set('/v1/tags/', { kind: 'html' })
+    expect(await thread.refresh([])).toMatchObject({
+      ok: false,
+      reason: 'catalog: /v1/tags could not be read',
+    })
+    faults.clear()
+    const tag = service.addTag()
+    faults.set(`/v1/tags/${tag}/sbom`, { kind: 'html' })
+    const { ok, reports } = await thread.refresh([])
+    expect([ok, reports.map(({ state }) => state).sort()]).toEqual([
+      true,
+      ['complete', 'complete', 'partial'],
+    ])
+  })
+
+  test('is ok beside a feed that waits for a decision, not beside such a catalog', async () => {
+    const made = await bench(
+      { ...WIDE, tags: 40 },
+      {
+        env: { PATCHMIRROR_CATALOG_GUARD_ITEMS: '5', PATCHMIRROR_CATALOG_GUARD_FRACTION: '0.1' },
+        sandbox: { records: 60 },
+      },
+    )
+    for (const source of ['feeds', 'osv', 'catalog'] as const) await made.run(source)
+    const { thread } = await withThread(made)
+    onTestFinished(() => thread.stop())
+    made.sandbox.feed.remove(40)
+    const first = await thread.refresh([])
+    expect(first.reports.map(({ state }) => state)).toContain('quarantined')
+    expect(first.ok).toBe(true)
+    const { service } = made.sandbox
+    for (const id of service.ids('tags').slice(0, 20)) service.remove('tags', id)
+    const second = await thread.refresh([])
+    expect(second.ok).toBe(false)
+    expect(second.reason).toMatch(/^catalog: quarantined: .*approve or reject run/)
+  })
+
+  test('ends when the thread is stopped, and is refused from then on', async () => {
+    const { made, thread } = await filled()
+    made.sandbox.faults.set('/v1/tags/', { kind: 'stall' })
+    made.sandbox.faults.set(PATCH_FEED, { kind: 'stall' })
+    const [running, waiting] = [thread.refresh([]), thread.refresh([])]
+    await expect.poll(() => asked(made), { interval: 2 }).toContain('/v1/tags/')
+    await thread.stop()
+    for (const result of [await running, await waiting]) expect(result.ok).toBe(false)
+    expect((await running).reason).toContain('stopped on request')
+    expect(await thread.refresh([])).toEqual({
+      reports: [],
+      ok: false,
+      reason: 'the program is being stopped',
+    })
+  })
+
+  test('tells that another process is syncing', async () => {
+    const { made, thread } = await filled()
+    made.sandbox.faults.set(INDEX, { kind: 'stall', ms: 500 })
+    const running = made.run('osv')
+    const result = await thread.refresh([])
+    expect(result).toMatchObject({ ok: false, reports: [] })
+    expect(result.reason).toContain(`process ${process.pid}`)
+    await running
+  })
+})

@@ -1,0 +1,330 @@
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { buildStatus } from '../../src/api/status.ts'
+import { openPinnedReads } from '../../src/store/pinned.ts'
+import { DAY, contentsOf, createClock } from './benches.ts'
+import { SMALL, asked, bench, differences, lackingOf, mirrored } from './catalog-benches.ts'
+import { WIDE, announced, expectNothingLeft, guarded, refresh, targetOf } from './refreshes.ts'
+import { catalogBench } from '../catalog/benches.ts'
+
+const NOT_TOUCHED = /^\/v1\/(patches|packages|subscriptions|me|orgs|api_keys|avrs)|^\/packages/
+
+describe('a refresh', () => {
+  test.each(['published', 'other'] as const)(
+    'brings a new tag with its artifacts for what the tag costs (%s shape)',
+    async (shape) => {
+      const made = await mirrored({ ...WIDE, shape })
+      const { service } = made.sandbox
+      const tag = service.addTag(service.ids('images')[2])
+      const target = announced(service, tag)
+      expect(made.store.findAnnounced(target)).toMatchObject({ listed: false })
+      const report = await refresh(made, target)
+      expect(report).toMatchObject({ state: 'complete', kind: 'refresh', trigger: 'webhook' })
+      const own = ['', '/sbom', '/vex', '/provenance'].map((kind) => `/v1/tags/${tag}${kind}`)
+      const image = `/v1/images/${String(service.ids('images')[2])}`
+      const lists = ['/v1/images/', '/v1/tags/', `/v1/images/${String(target.repository)}/tags`]
+      const paths = new Set(asked(made, 'api')) // the other form's lists are probed for their cursor
+      expect([...paths].sort()).toEqual([...lists, image, ...own].sort())
+      expect(asked(made, 'artifacts')).toHaveLength(4) // three documents and the public key
+      expect(made.store.findAnnounced(target)).toEqual({
+        listed: true,
+        digestMatches: true,
+        artifacts: 'complete',
+      })
+      expect(await differences(made)).toEqual([])
+      await expectNothingLeft(made)
+    },
+  )
+
+  test('costs three requests and no write when what is named has not moved', async () => {
+    const made = await mirrored(WIDE)
+    const [tag = ''] = made.sandbox.service.ids('tags')
+    const target = announced(made.sandbox.service, tag)
+    const before = contentsOf(made.dir)
+    const report = await refresh(made, target, target)
+    expect(report).toMatchObject({ state: 'complete', message: 'nothing changed', asOf: null })
+    const sublist = `/v1/images/${String(target.repository)}/tags`
+    expect(asked(made).sort()).toEqual(['/v1/images/', '/v1/tags/', sublist].sort())
+    expect(contentsOf(made.dir)).toEqual(before)
+  })
+
+  test('that names nothing finds whatever moved in the lists it walks', async () => {
+    const made = await mirrored(WIDE)
+    const { service } = made.sandbox
+    const tag = service.addTag()
+    service.addTicket()
+    service.addPackage()
+    expect(await refresh(made)).toMatchObject({ state: 'complete' })
+    expect(asked(made).filter((path) => NOT_TOUCHED.test(path))).toEqual([])
+    expect(made.store.findAnnounced(announced(service, tag)).artifacts).toBe('complete')
+    expect(made.store.readCatalogList('/v1/patches')?.entries).toBe(WIDE.tickets)
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    expect(await differences(made)).toEqual([])
+  })
+
+  test('does not make the catalog younger than the last look at all of it', async () => {
+    const clock = createClock()
+    const made = await catalogBench(WIDE, {
+      env: { PATCHMIRROR_CATALOG_SCOPE: 'all' },
+      now: clock.now,
+      sandbox: { now: clock.now },
+    })
+    await made.run('catalog')
+    const before = made.store.readSnapshot('catalog')
+    const confirmed = made.store.readConfirmedAt('catalog')
+    clock.pass(DAY)
+    made.sandbox.service.addTag()
+    expect(await refresh(made)).toMatchObject({ state: 'complete', asOf: null })
+    const after = made.store.readSnapshot('catalog')
+    expect(after).toMatchObject({ asOf: before?.asOf, whole: true, publishedAt: clock.now() })
+    expect(after?.sequence).toBe((before?.sequence ?? 0) + 1)
+    expect(made.store.readConfirmedAt('catalog')).toBe(confirmed)
+  })
+
+  test('before the first snapshot is a sync of everything', async () => {
+    const made = await bench(WIDE)
+    const report = await refresh(made, targetOf({ repository: 'nginx', tag: '1' }))
+    expect(report).toMatchObject({ state: 'complete', kind: 'sync', trigger: 'webhook' })
+    expect(made.store.readCatalogList('/v1/patches')?.entries).toBe(WIDE.tickets)
+    expect(report.asOf).not.toBeNull()
+  })
+
+  test('follows a tag that moved to another digest', async () => {
+    const made = await mirrored(WIDE)
+    const { service } = made.sandbox
+    const [, tag = ''] = service.ids('tags')
+    const digest = `sha256:${'5'.repeat(64)}`
+    const held = announced(service, tag)
+    const target = { ...held, digest }
+    expect(made.store.findAnnounced(target)).toMatchObject({ listed: true, digestMatches: false })
+    service.change('tags', tag, { digest })
+    service.rotateArtifact('tag', tag, 'sbom', { silent: true })
+    expect(await refresh(made, target)).toMatchObject({ state: 'complete', facts: { arrived: 1 } })
+    expect(made.store.findAnnounced(target)).toMatchObject({ listed: true, digestMatches: true })
+    expect(made.store.findAnnounced(held)).toMatchObject({ digestMatches: false })
+    expect(await differences(made)).toEqual([])
+    await expectNothingLeft(made)
+  })
+
+  test('takes away a tag that went, with its answers and those of its artifact set', async () => {
+    const made = await mirrored(WIDE)
+    const { service } = made.sandbox
+    const [, tag = ''] = service.ids('tags')
+    const target = announced(service, tag)
+    service.remove('tags', tag)
+    expect(await refresh(made, target)).toMatchObject({ state: 'complete', facts: { removed: 7 } })
+    expect(made.store.findAnnounced(target)).toMatchObject({ listed: false, artifacts: null })
+    expect(await differences(made)).toEqual([])
+    await expectNothingLeft(made)
+  })
+
+  test('of what is out of scope lists it and mirrors no more', async () => {
+    const made = await mirrored(WIDE, { PATCHMIRROR_CATALOG_SCOPE: 'subscribed' })
+    const { service } = made.sandbox
+    const tag = service.addTag(service.ids('images')[4])
+    const target = announced(service, tag)
+    expect(await refresh(made, target)).toMatchObject({ state: 'complete', facts: { fetched: 0 } })
+    expect(made.store.findAnnounced(target).artifacts).toBe('out of scope')
+    expect(asked(made)).toEqual(expect.not.arrayContaining([`/v1/tags/${tag}`]))
+  })
+})
+
+describe('artifacts that come later than their tag', () => {
+  const NONE = { kind: 'status', status: 404 } as const
+
+  test('are found by the next refresh that names the tag, on the same day', async () => {
+    const made = await mirrored(WIDE)
+    const { service, faults } = made.sandbox
+    const tag = service.addTag()
+    const target = announced(service, tag)
+    faults.set(`/v1/tags/${tag}/vex`, NONE)
+    expect(await refresh(made, target)).toMatchObject({ state: 'complete' })
+    expect(made.store.findAnnounced(target).artifacts).toBe('none yet')
+    made.sandbox.requests.clear()
+    const before = contentsOf(made.dir)
+    expect(await refresh(made, target)).toMatchObject({ message: 'nothing changed' })
+    expect(asked(made)).toContain(`/v1/tags/${tag}/vex`)
+    expect(contentsOf(made.dir)).toEqual(before)
+    faults.clear()
+    made.sandbox.requests.clear()
+    expect(await refresh(made)).toMatchObject({ message: 'nothing changed' })
+    expect(asked(made)).not.toContain(`/v1/tags/${tag}/vex`)
+    expect(await refresh(made, target)).toMatchObject({ state: 'complete', facts: { fetched: 1 } })
+    expect(made.store.findAnnounced(target).artifacts).toBe('complete')
+    expect(await differences(made)).toEqual([])
+  })
+
+  test('are found by a sync that serves an event as well', async () => {
+    const made = await mirrored(WIDE)
+    const { service, faults } = made.sandbox
+    const tag = service.addTag()
+    const target = announced(service, tag)
+    faults.set(`/v1/tags/${tag}/sbom`, NONE)
+    await refresh(made, target)
+    faults.clear()
+    expect(await made.run('catalog')).toMatchObject({ message: 'nothing changed' })
+    expect(await made.run('catalog', { targets: [target] })).toMatchObject({ state: 'complete' })
+    expect(made.store.findAnnounced(target).artifacts).toBe('complete')
+  })
+})
+
+describe('a refresh that cannot have everything', () => {
+  test('fails and changes nothing while upstream is down', async () => {
+    const made = await mirrored(WIDE)
+    const tag = made.sandbox.service.addTag()
+    const before = contentsOf(made.dir)
+    made.sandbox.faults.set(/^\/v1\//, { kind: 'status', status: 503 })
+    const report = await refresh(made, announced(made.sandbox.service, tag))
+    expect(report).toMatchObject({ state: 'failed', code: 'upstream_status' })
+    expect(contentsOf(made.dir)).toEqual(before)
+    made.sandbox.faults.clear()
+    expect(await refresh(made)).toMatchObject({ state: 'complete' })
+    expect(await differences(made)).toEqual([])
+  })
+
+  test('fails at once when the credential is refused', async () => {
+    const made = await mirrored(WIDE)
+    made.sandbox.service.addTag()
+    made.sandbox.faults.set('/v1/tags/*/sbom', { kind: 'status', status: 401 })
+    expect(await refresh(made)).toMatchObject({ state: 'failed', code: 'upstream_auth' })
+    made.sandbox.faults.clear()
+    expect(await refresh(made)).toMatchObject({ state: 'complete' })
+    await expectNothingLeft(made)
+  })
+
+  test('is partial for what it lacks, and remembers it until somebody has it', async () => {
+    const made = await mirrored(WIDE)
+    const { service, faults } = made.sandbox
+    const tag = service.addTag()
+    const target = announced(service, tag)
+    faults.set(`/v1/tags/${tag}/sbom`, { kind: 'status', status: 500 })
+    const report = await refresh(made, target)
+    expect([report.state, lackingOf(report).length]).toEqual(['partial', 1])
+    expect(made.store.readSnapshot('catalog')?.whole).toBe(false)
+    expect(made.store.findAnnounced(target).artifacts).toBe('lacking')
+    faults.clear()
+    made.sandbox.requests.clear()
+    const other = await refresh(made)
+    expect(other).toMatchObject({ state: 'partial', facts: { leftAlone: 1 } })
+    expect(asked(made)).toHaveLength(2)
+    expect(made.store.listLacking()).toHaveLength(1)
+    expect(await refresh(made, target)).toMatchObject({ state: 'complete' })
+    expect(made.store.readSnapshot('catalog')?.whole).toBe(true)
+    expect(made.store.listLacking()).toEqual([])
+    await expectNothingLeft(made)
+  })
+
+  test('leaves what an earlier sync lacks as it is', async () => {
+    const made = await bench(WIDE)
+    made.sandbox.faults.set('/v1/patches', { kind: 'status', status: 500 })
+    made.sandbox.faults.set(/artifacts\/patches$/, { kind: 'status', status: 500 })
+    expect(await made.run('catalog')).toMatchObject({ state: 'partial' })
+    const lacking = made.store.listLacking()
+    expect(lacking.length).toBeGreaterThan(2)
+    made.sandbox.service.addTag()
+    expect(await refresh(made)).toMatchObject({ state: 'partial', facts: { fetched: 5 } })
+    expect(made.store.listLacking()).toEqual(lacking)
+    expect(made.store.readSnapshot('catalog')?.whole).toBe(false)
+    made.sandbox.faults.clear()
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  })
+
+  test('leaves a scope that was widened to the next sync, and does not call itself whole', async () => {
+    const few = await mirrored(WIDE, { PATCHMIRROR_CATALOG_SCOPE: 'subscribed' })
+    const all = await bench(WIDE, { dir: few.dir })
+    const report = await refresh(all)
+    expect(report).toMatchObject({ state: 'partial', facts: { fetched: 0 } })
+    expect(report.message).toContain('left to the next sync')
+    expect(await all.run('catalog')).toMatchObject({ state: 'complete' })
+    expect(all.store.readSnapshot('catalog')?.whole).toBe(true)
+  })
+})
+
+describe('the guard', () => {
+  test('refuses a refresh that would remove too much; approve lets it in', async () => {
+    const made = await guarded()
+    const { service } = made.sandbox
+    for (const id of service.ids('tags').slice(0, 20)) service.remove('tags', id)
+    const report = await refresh(made)
+    expect(report).toMatchObject({ state: 'quarantined', facts: { quarantine: report.id } })
+    expect(report.message).toContain('/v1/tags: it would remove 20 of 40 items')
+    expect(made.store.readCatalogList('/v1/tags')?.entries).toBe(40)
+    expect(await made.run('catalog')).toMatchObject({ facts: { quarantine: report.id } })
+    const approved = made.store.readQuarantine(report.id)
+    if (approved === null) throw new Error('nothing was kept')
+    expect(await made.run('catalog', { kind: 'approve', approved })).toMatchObject({
+      state: 'complete',
+    })
+    expect(await differences(made)).toEqual([])
+  })
+
+  test('keeps what a sync refused open while refreshes publish what they may', async () => {
+    const made = await guarded()
+    const { service } = made.sandbox
+    for (const id of service.ids('tickets').slice(0, 30)) service.remove('tickets', id)
+    const { id: run } = await made.run('catalog')
+    const tag = service.addTag()
+    expect(await refresh(made)).toMatchObject({ state: 'complete' })
+    expect(made.store.findAnnounced(announced(service, tag)).artifacts).toBe('complete')
+    expect(await refresh(made)).toMatchObject({ message: 'nothing changed' })
+    expect(made.store.listOpenQuarantines()).toMatchObject([{ runId: run }])
+    for (const id of service.ids('tags').slice(0, 20)) service.remove('tags', id)
+    const refused = await refresh(made)
+    expect(refused).toMatchObject({ state: 'quarantined', facts: { quarantine: run } })
+    expect(refused.message).toContain(`approve or reject run ${run} first`)
+    expect(made.store.listOpenQuarantines()).toMatchObject([{ runId: run }])
+  })
+})
+
+test('a refresh that ended well does not hide that the last sync did not; the last to fail is told', async () => {
+  const made = await mirrored(SMALL)
+  const reads = openPinnedReads(made.dir)
+  if (reads === null) throw new Error('there is no database')
+  onTestFinished(() => reads.close())
+  const stateNow = (): string | undefined =>
+    buildStatus({
+      reads: reads.live,
+      version: 'test',
+      active: ['catalog'],
+      startedAt: null,
+      now: Date.now,
+      nextRunAt: () => null,
+    }).sources[0]?.state
+  const { faults } = made.sandbox
+  const states = []
+  for (const [sync, ok] of [
+    [true, true],
+    [false, false],
+    [false, true],
+    [true, false],
+    [false, true],
+    [true, true],
+  ]) {
+    if (ok === false) faults.set(/^\/v1\//, { kind: 'status', status: 503 })
+    else faults.clear()
+    await (sync === true ? made.run('catalog') : refresh(made))
+    states.push(stateNow())
+  }
+  expect(states).toEqual(['complete', 'failed', 'complete', 'failed', 'failed', 'complete'])
+})
+
+test('a tag that is announced before it is listed is found by a later look', async () => {
+  const made = await mirrored(WIDE)
+  const { service } = made.sandbox
+  const target = targetOf({ subject: 'cr.example.com/library/python:early' })
+  expect(await refresh(made, target)).toMatchObject({ message: 'nothing changed' })
+  expect(made.store.findAnnounced(target).listed).toBe(false)
+  const tag = service.addTag(service.ids('images')[0])
+  service.change('tags', tag, { name: 'early' })
+  expect(await refresh(made, target)).toMatchObject({ state: 'complete' })
+  expect(made.store.findAnnounced(target)).toMatchObject({ listed: true, artifacts: 'complete' })
+})
+
+test('many refreshes do not push the runs that look at everything out of the log', async () => {
+  const made = await mirrored(SMALL, { PATCHMIRROR_DATA_KEEP_RUNS: '10' })
+  const confirmed = made.store.readConfirmedAt('catalog')
+  for (let i = 0; i < 12; i++) await refresh(made)
+  const kinds = made.store.listRuns(100).map(({ kind }) => kind)
+  expect(kinds.filter((kind) => kind === 'refresh')).toHaveLength(10)
+  expect(kinds.filter((kind) => kind === 'sync')).toHaveLength(1)
+  expect(made.store.readConfirmedAt('catalog')).toBe(confirmed)
+})

@@ -1,0 +1,49 @@
+import { expect } from 'vitest'
+import type { EventTarget } from '../../src/event-target.ts'
+import type { ServiceOptions } from '../../src/sandbox/service/options.ts'
+import type { Service } from '../../src/sandbox/service/service.ts'
+import type { RunReport } from '../../src/sync/runner.ts'
+import type { CatalogBench } from '../catalog/benches.ts'
+import { SMALL, mirrored } from './catalog-benches.ts'
+
+/** A service with enough images that a refresh of one of them can be told from a sync. */
+export const WIDE: ServiceOptions = { ...SMALL, images: 5, tags: 20 }
+
+/** A target that names nothing but what is given. */
+export function targetOf(named: Partial<EventTarget>): EventTarget {
+  return { repository: null, tag: null, digest: null, arch: null, subject: null, ...named }
+}
+
+/** What the service's event of a tag names. */
+export function announced(service: Service, id: string): EventTarget {
+  const tag = service.read('tags', id) as {
+    name: string
+    digest: string
+    image: { repository: string }
+  }
+  const { repository } = tag.image
+  const subject = `cr.example.com/${repository}:${tag.name}`
+  return targetOf({ repository, tag: tag.name, digest: tag.digest, arch: 'amd64', subject })
+}
+
+/** One refresh, as an event causes it. */
+export function refresh(
+  made: Pick<CatalogBench, 'run'>,
+  ...targets: EventTarget[]
+): Promise<RunReport> {
+  return made.run('catalog', { kind: 'refresh', trigger: 'webhook', targets })
+}
+
+/** A mirror of a service that has 40 tags, with a guard that such a service can trip. */
+export function guarded(): Promise<CatalogBench> {
+  const env = {
+    PATCHMIRROR_CATALOG_GUARD_ITEMS: '5',
+    PATCHMIRROR_CATALOG_GUARD_FRACTION: '0.1',
+  }
+  return mirrored({ ...SMALL, tickets: 60, tags: 40 }, env)
+}
+
+/** What one more sync has to do after refreshes: nothing, if they did what it would have done. */
+export async function expectNothingLeft(made: CatalogBench): Promise<void> {
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete', message: 'nothing changed' })
+}
