@@ -1,4 +1,7 @@
 import type { Db } from './database.ts'
+import { type Settled, createSettling } from './outbox-settle.ts'
+
+export type { Settled }
 
 /** How a target stands: taking what it is sent, not at the moment, or gone for good. */
 export type TargetState = 'ok' | 'failing' | 'disabled'
@@ -42,13 +45,6 @@ export interface RelayEvent {
   body: Buffer
 }
 
-/** What became of an attempt, to be written. */
-export type Settled = Pick<DueDelivery, 'target' | 'event'> & { at: number } & (
-    | { kind: 'done' }
-    | { kind: 'disabled'; reason: string }
-    | { kind: 'retry'; reason: string; dueAt: number; targetDueAt: number | null }
-  )
-
 const TARGET = `id, url, state, since, failures, due_at AS dueAt, reason, delivered_at AS deliveredAt,
   given_up AS givenUp, (SELECT count(*) FROM relay_delivery WHERE target = relay_target.id) AS pending`
 
@@ -81,6 +77,7 @@ export type OutboxReads = ReturnType<typeof createOutboxReads>
 /** Reads and writes of the relay. Each write is one transaction; nothing is safe before it returns. */
 export function createOutbox(db: Db) {
   const sql = prepareWrites(db)
+  const settling = createSettling(db)
   const reads = createOutboxReads(db)
   const addEvent = (kind: RelayEvent['kind'], message: NewMessage, now: number): boolean => {
     if (sql.known.get(message.webhookId) !== undefined) return false
@@ -104,7 +101,10 @@ export function createOutbox(db: Db) {
       for (const url of urls) sql.target.run(url)
     }),
     /** A disabled target is sent what comes from now on; a failing one is tried at once. False when there is none. */
-    enableTarget: (id: number): boolean => sql.enable.run(id).changes > 0,
+    enableTarget: inOne((id: number): boolean => {
+      settling.hasten(id, 0)
+      return sql.enable.run(id).changes > 0
+    }),
     /** Up to `limit` deliveries of the inbox that were not passed on yet; those alone that are done when `visible`. */
     listReady: (visible: boolean, limit: number): number[] => sql.ready.all(visible ? 1 : 0, limit),
     /** Passes deliveries of the inbox on, each once; the same event at two endpoints is one. */
@@ -124,12 +124,12 @@ export function createOutbox(db: Db) {
         sql.moveCursor.run(instance, log)
       },
     ),
-    /** Deliveries of a target that are due, in the order of their events. */
+    /** Deliveries of a target that are due: first what was not tried yet, so that one it chokes on holds up no others. */
     listDue: (target: number, now: number, limit: number): DueDelivery[] =>
       sql.due.all(target, now, limit),
     /** Writes what became of attempts. One whose target or event is gone is passed over. */
     settle: inOne((settled: readonly Settled[]): void => {
-      for (const one of settled) settleOne(sql, one)
+      for (const one of settled) settling.settle(one)
     }),
     /** Gives up what is older than `before`, and forgets it. */
     prune: inOne((before: number): void => {
@@ -149,22 +149,6 @@ export interface NewMessage {
   deliver: boolean
 }
 
-function settleOne(sql: ReturnType<typeof prepareWrites>, settled: Settled): void {
-  const { target, event, at } = settled
-  if (settled.kind === 'done') {
-    sql.done.run(target, event)
-    sql.succeeded.run(at, target)
-  } else if (settled.kind === 'disabled') {
-    sql.disable.run({ at, reason: settled.reason, target })
-    sql.dropDeliveries.run(target)
-  } else {
-    const { reason, dueAt, targetDueAt } = settled
-    sql.postpone.run(dueAt, target, event)
-    if (targetDueAt === null) sql.refused.run(reason, target)
-    else sql.failed.run({ at, reason, dueAt: targetDueAt, target })
-  }
-}
-
 function prepareWrites(db: Db) {
   return {
     target: db.prepare(
@@ -181,23 +165,7 @@ function prepareWrites(db: Db) {
     due: db.prepare<[number, number, number], DueDelivery>(
       `SELECT d.target, d.event, d.attempts, e.webhook_id AS webhookId, e.body
        FROM relay_delivery d JOIN relay_event e ON e.id = d.event
-       WHERE d.target = ? AND d.due_at <= ? ORDER BY d.event LIMIT ?`,
-    ),
-    done: db.prepare('DELETE FROM relay_delivery WHERE target = ? AND event = ?'),
-    succeeded: db.prepare(
-      `UPDATE relay_target SET state = iif(state = 'disabled', state, 'ok'), failures = 0, due_at = 0,
-         since = iif(state = 'disabled', since, NULL), delivered_at = ? WHERE id = ?`,
-    ),
-    disable: db.prepare(
-      `UPDATE relay_target SET state = 'disabled', since = @at, reason = @reason WHERE id = @target`,
-    ),
-    postpone: db.prepare(
-      'UPDATE relay_delivery SET attempts = attempts + 1, due_at = ? WHERE target = ? AND event = ?',
-    ),
-    refused: db.prepare('UPDATE relay_target SET reason = ? WHERE id = ?'),
-    failed: db.prepare(
-      `UPDATE relay_target SET state = 'failing', since = coalesce(since, @at), failures = failures + 1,
-         due_at = max(due_at, @dueAt), reason = @reason WHERE id = @target AND state <> 'disabled'`,
+       WHERE d.target = ? AND d.due_at <= ? ORDER BY d.due_at, d.event LIMIT ?`,
     ),
     oldest: db
       .prepare<[number], number | null>('SELECT max(id) FROM relay_event WHERE created_at < ?')

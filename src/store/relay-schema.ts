@@ -41,6 +41,7 @@ export const RELAY_TABLES = `
     due_at INTEGER NOT NULL,
     PRIMARY KEY (target, event)
   ) STRICT, WITHOUT ROWID;
+  CREATE INDEX relay_delivery_due ON relay_delivery (target, due_at, event);
   CREATE TABLE relay_cursor (     -- how far the change log was passed on
     only INTEGER PRIMARY KEY CHECK (only = 1),
     instance TEXT NOT NULL,       -- of which mirror.db

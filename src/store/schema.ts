@@ -1,3 +1,6 @@
+import { ANNOUNCED_TABLES } from './announced-schema.ts'
+import { CHANGE_TABLES } from './change-schema.ts'
+
 /**
  * The database's history, one step per version (`PRAGMA user_version`). Steps are never edited once
  * released, only followed by another.
@@ -212,66 +215,6 @@ export const MIGRATIONS: readonly string[] = [
     dirty INTEGER NOT NULL        -- 1: a record of it was written since, so the part must be made anew
   ) STRICT, WITHOUT ROWID;
   `,
-  `
-  CREATE TABLE catalog_text (     -- every short text of a listed tag: what an event names is found without a scan
-    text TEXT NOT NULL,
-    entry INTEGER NOT NULL,       -- rowid of the catalog_entry
-    PRIMARY KEY (text, entry)
-  ) STRICT, WITHOUT ROWID;
-  CREATE INDEX catalog_text_entry ON catalog_text (entry);
-  CREATE TRIGGER catalog_text_added AFTER INSERT ON catalog_entry
-    WHEN (SELECT resource FROM catalog_list WHERE id = NEW.list) = 'tags'
-  BEGIN
-    INSERT OR IGNORE INTO catalog_text SELECT field.value, NEW.rowid
-      FROM json_tree(iif(json_valid(CAST(NEW.body AS TEXT)), CAST(NEW.body AS TEXT), 'null')) AS field
-      WHERE field.type = 'text' AND length(field.value) <= 500;
-  END;
-  CREATE TRIGGER catalog_text_removed AFTER DELETE ON catalog_entry
-    WHEN (SELECT resource FROM catalog_list WHERE id = OLD.list) = 'tags'
-  BEGIN
-    DELETE FROM catalog_text WHERE entry = OLD.rowid;
-  END;
-  INSERT OR IGNORE INTO catalog_text SELECT field.value, e.rowid
-    FROM catalog_list l JOIN catalog_entry e ON e.list = l.id,
-      json_tree(iif(json_valid(CAST(e.body AS TEXT)), CAST(e.body AS TEXT), 'null')) AS field
-    WHERE l.resource = 'tags' AND field.type = 'text' AND length(field.value) <= 500;
-
-  CREATE TABLE catalog_arrival (  -- tags that a published snapshot brought, or another digest of them
-    id INTEGER PRIMARY KEY,
-    run_id INTEGER NOT NULL,
-    at INTEGER NOT NULL,
-    repository TEXT,              -- as upstream's item says it, as tag and digest; null: it does not
-    tag TEXT,
-    digest TEXT,
-    trigger TEXT NOT NULL         -- of the run
-  ) STRICT;
-  CREATE INDEX catalog_arrival_at ON catalog_arrival (at);
-  `,
-  `
-  CREATE TABLE change_log (       -- every published snapshot of every source, and what it changed
-    id INTEGER PRIMARY KEY AUTOINCREMENT, -- never given twice: readers name it as the place where they stopped
-    source TEXT NOT NULL,
-    snapshot TEXT NOT NULL,
-    previous TEXT,                -- the source's snapshot before it; null: none
-    sequence INTEGER NOT NULL,
-    published_at INTEGER NOT NULL,
-    as_of INTEGER NOT NULL,
-    records INTEGER NOT NULL,
-    added INTEGER,                -- names in change_name; null: not counted
-    changed INTEGER,
-    removed INTEGER,
-    complete INTEGER NOT NULL     -- 0: everything may have changed, no names are kept
-  ) STRICT;
-  CREATE INDEX change_log_source ON change_log (source, id);
-  CREATE INDEX change_log_snapshot ON change_log (snapshot);
-  CREATE INDEX change_log_previous ON change_log (previous);
-  CREATE TABLE change_name (
-    log INTEGER NOT NULL,
-    name TEXT NOT NULL,           -- an OSV id, or a path
-    kind INTEGER NOT NULL,        -- 0 added, 1 changed, 2 removed
-    PRIMARY KEY (log, name)
-  ) STRICT, WITHOUT ROWID;
-  INSERT INTO change_log (source, snapshot, sequence, published_at, as_of, records, complete)
-    SELECT source, id, sequence, published_at, as_of, records, 0 FROM snapshot ORDER BY published_at;
-  `,
+  ANNOUNCED_TABLES,
+  CHANGE_TABLES,
 ]

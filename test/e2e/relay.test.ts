@@ -104,10 +104,11 @@ test('without targets nothing is passed on, and the commands say so', async () =
   expect((await run(['relay', 'enable', '1'], env, dir)).code).toBe(2)
 })
 
-test('mirrors chain: a second one takes what the first passes on, verified with its secret', async () => {
+test('mirrors chain: a second one has what the first published as soon as it is told', async () => {
   const second = {
     PATCHMIRROR_DATA_DIR: join(dir, 'second'),
     PATCHMIRROR_WEBHOOKS_SECRETS: SECRET,
+    PATCHMIRROR_WEBHOOKS_DEBOUNCE_MS: '100',
     PATCHMIRROR_SERVER_PORT: String(await freePort()),
   }
   env['PATCHMIRROR_RELAY_SECRET'] = SECRET
@@ -115,14 +116,21 @@ test('mirrors chain: a second one takes what the first passes on, verified with 
   const first = await serve({ PATCHMIRROR_RELAY_TARGETS: hook })
   await first.said(/osv sync: complete/)
   const { url } = await serve({ ...second, PATCHMIRROR_UPSTREAM_API_ROOT: first.url })
-  const counts = async (): Promise<number> => {
+  const counts = async (): Promise<{ pending: number; done: number }> => {
     const status = (await (await fetch(`${url}/-/status`)).json()) as {
       webhooks: { counts: { pending: number; done: number } }
     }
-    return status.webhooks.counts.pending + status.webhooks.counts.done
+    return status.webhooks.counts
   }
   // Two snapshots were published before the second mirror was there: they waited for it.
-  await expect.poll(counts, { timeout: 20_000 }).toBe(2)
+  expect((await run(['relay', 'enable', '1'], env, dir)).code).toBe(0)
+  await expect.poll(counts, { timeout: 20_000 }).toMatchObject({ pending: 0, done: 2 })
+  sandbox.feed.add(3)
+  expect((await run(['sync', 'osv'], env, dir)).code).toBe(0)
+  const index = async (mirror: string): Promise<string> =>
+    (await fetch(`${mirror}/external/osv/all.json`)).text()
+  await expect.poll(() => index(first.url)).toBe(sandbox.feed.index().toString())
+  await expect.poll(() => index(url), { timeout: 20_000 }).toBe(await index(first.url))
   const held = (await run(['relay', 'status'], { ...env, PATCHMIRROR_RELAY_TARGETS: hook }, dir))
     .out
   expect(held).toMatch(/ ok /)

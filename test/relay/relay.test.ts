@@ -245,6 +245,39 @@ describe('a target', () => {
     expect(to.ids().slice(1)).toEqual([...to.ids().slice(1)].sort())
   })
 
+  test('that was down for long gets what waited at once when somebody asks for it', async () => {
+    const to = await target(503)
+    const made = bench({ targets: [to.url], concurrency: 1 })
+    made.deliver('old')
+    for (let hours = 0; hours < 30; hours += 3) {
+      await made.round()
+      made.pass(180 * MINUTE)
+    }
+    await made.round()
+    to.manner = 204
+    made.outbox.enableTarget(stateOf(made)?.id ?? 0)
+    await made.round()
+    expect([to.ids().at(-1), stateOf(made)?.pending]).toEqual(['old', 0])
+  })
+
+  test('that is back gets what was put off for long within a minute', async () => {
+    const to = await target((response, { id }) =>
+      response.writeHead(id === 'odd' ? 503 : 204).end(),
+    )
+    const made = bench({ targets: [to.url], concurrency: 1 })
+    made.deliver('odd')
+    await made.round()
+    for (let n = 1; n <= 8; n++) {
+      made.deliver(`msg_${n}`)
+      made.pass(MINUTE) // its own pauses have long grown to hours, but others were taken in between
+      for (let look = 0; look < 3; look++) await made.round()
+      made.pass(5_000)
+      await made.round()
+      expect(to.ids().filter((id) => id === 'odd')).toHaveLength(n + 1)
+    }
+    expect(stateOf(made)?.pending).toBe(1)
+  })
+
   test('that never comes back is given up after the days of the settings, and counted', async () => {
     const to = await target(503)
     const made = bench({ targets: [to.url], maxDays: 3 })
