@@ -146,13 +146,9 @@ function settle(
   answer: Answer,
 ): Settled {
   const at = now()
-  const failures = { attempts, targetFailures: target.failures }
-  return {
-    target: target.id,
-    event,
-    at,
-    ...judge(answer, { ...failures, now: at, random: random() }),
-  }
+  const seen = target.failures
+  const outcome = judge(answer, { attempts, targetFailures: seen, now: at, random: random() })
+  return { target: target.id, event, at, seen, ...outcome }
 }
 
 /** Takes into the outbox what happened since the last look. */

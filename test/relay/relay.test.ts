@@ -125,6 +125,18 @@ describe('a target', () => {
     expect(to.got.every(({ signed }) => signed)).toBe(true)
   })
 
+  test('that fails several requests at once has failed once', async () => {
+    const to = await target(503)
+    const made = bench({ targets: [to.url], concurrency: 4 })
+    for (let n = 0; n < 9; n++) made.deliver(`msg_${n}`)
+    await made.round()
+    expect([to.got.length, stateOf(made)?.failures]).toEqual([4, 1])
+    made.pass(5_000)
+    await made.round()
+    expect([to.got.length, stateOf(made)?.failures]).toEqual([5, 2])
+    expect((stateOf(made)?.dueAt ?? 0) - NOW).toBe(35_000)
+  })
+
   test('that asks for time gets it', async () => {
     const to = await target((response) => response.writeHead(429, { 'Retry-After': '3600' }).end())
     const made = bench({ targets: [to.url] })
