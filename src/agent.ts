@@ -6,6 +6,7 @@ import { MirrorError } from './errors.ts'
 import type { EventTarget } from './event-target.ts'
 import type { Logger } from './log.ts'
 import { createMetrics } from './metrics.ts'
+import { type Passing, startPassing } from './passing.ts'
 import type { Announced } from './store/announced.ts'
 import { type Lock, acquireLock } from './store/lock.ts'
 import { type PinnedReads, openPinnedReads } from './store/pinned.ts'
@@ -45,6 +46,7 @@ export function createAgent(options: AgentOptions): Agent {
   let reads: PinnedReads | null = null
   let server: MirrorServer | null = null
   let schedule: Schedule | null = null
+  let passing: Passing | null = null
   let webhooks: Webhooks | null = null
   let refresher: Refresher | null = null
 
@@ -54,6 +56,7 @@ export function createAgent(options: AgentOptions): Agent {
     refresher?.stop()
     await thread?.stop()
     await server?.close()
+    await passing?.close()
     await webhooks?.close()
     reads?.close()
     lock?.release()
@@ -70,9 +73,11 @@ export function createAgent(options: AgentOptions): Agent {
     webhooks = await startWebhooks({ config, log, now, onOutcome: metrics.countWebhook, onStored })
     refresher = startRefresher(refresherOptions(options, webhooks, thread, reads))
     const nextRunAt = (source: SourceName): number | null => schedule?.nextRunAt(source) ?? null
+    passing = await startPassing(options)
     server = createServer({
       ...serverOptions(options, reads, nextRunAt),
       ...{ intercept: webhooks.handle, webhooks: reportOn(webhooks, refresher), metrics },
+      ...passing?.shown,
     })
     const address = await server.listen()
     await webhooks.listen(address.url)
@@ -112,6 +117,7 @@ function threadDeps(options: AgentOptions, parts: () => Parts): SyncThreadDeps {
     config: {
       ...config,
       server: { ...config.server, keys: [] },
+      relay: { ...config.relay, secret: null, targets: [] },
       webhooks: { ...config.webhooks, secrets: [] },
     },
     version,

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { Command, CommanderError } from 'commander'
 import { AFTER, DESCRIPTION } from './commands/manual.ts'
-import { addLocalKeys, addService } from './commands/service-verbs.ts'
+import { addLocalKeys, addRelay, addService } from './commands/service-verbs.ts'
 import { type Add, type Flag, adder, finish, global } from './commands/verbs.ts'
 import { MirrorError, exitCode, messageOf } from './errors.ts'
 import { VERSION } from './version.ts'
@@ -64,6 +64,7 @@ function createProgram(): Command {
   )
   addUpkeep(add, json)
   addLocalKeys(add, json)
+  addRelay(add, json)
   addService(add, json)
   return program
 }

@@ -18,8 +18,10 @@ type Part =
   | 'log'
   | 'main'
   | 'metrics'
+  | 'passing'
   | 'paths'
   | 'patterns'
+  | 'relay'
   | 'resources'
   | 'sandbox'
   | 'sources'
@@ -62,6 +64,8 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'upstream',
     'zip',
   ],
+  relay: ['config', 'errors', 'store', 'upstream/transport.ts', 'webhooks/verify.ts'],
+  passing: ['api', 'config', 'log', 'relay', 'store'],
   api: ['errors', 'json', 'paths', 'resources', 'sources', 'store', 'zip/crc32c.ts'],
   agent: [
     'api',
@@ -70,6 +74,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'event-target',
     'log',
     'metrics',
+    'passing',
     'sources',
     'store',
     'sync',
@@ -84,6 +89,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'config',
     'errors',
     'log',
+    'relay',
     'sources',
     'store',
     'sync',

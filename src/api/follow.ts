@@ -11,7 +11,7 @@ export interface Follower {
 }
 
 /** Keeps the moment at the newest snapshots: another process may have committed, as `patchmirror sync` does. */
-export function followStore(moment: Moment, log: ServerLog | null): Follower {
+export function followStore(moment: Pick<Moment, 'refresh'>, log: ServerLog | null): Follower {
   let failing = false
   const look = (): void => {
     try {

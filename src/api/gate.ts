@@ -1,6 +1,6 @@
 import type { Config } from '../config/schema.ts'
 import type { PinnedReads } from '../store/pinned.ts'
-import { createAccess } from './access.ts'
+import { type Access, createAccess } from './access.ts'
 import { createTrust } from './addresses.ts'
 import { arrivalOf, baseUrl } from './base-url.ts'
 import type { Failures, ServerLog } from './failure.ts'
@@ -37,6 +37,8 @@ export interface GateOptions {
 
 /** The private side of the API. */
 export interface Gate {
+  /** Who may read; for pages that show more to those who may. */
+  readonly access: Access
   readonly answer: PrivatePaths
   /** The private paths, as they are declared. */
   readonly paths: readonly string[]
@@ -62,5 +64,5 @@ export function createGate(options: GateOptions): Gate {
     paths,
     baseUrl: (request) => baseUrl({ publicUrl, trusted }, arrivalOf(request)),
   })
-  return { answer, paths: routes.paths, announce: access.announce }
+  return { access, answer, paths: routes.paths, announce: access.announce }
 }

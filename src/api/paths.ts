@@ -9,8 +9,12 @@ export const RECORD = '/external/osv/{id}.json'
 export const PATCH_FEED = '/external/patch_feed'
 export const SYSTEM_MATRIX = '/external/globals/sys_matrix'
 
+/** What changed since a snapshot, and the stream that tells of new ones. */
+export const CHANGES = '/-/changes'
+export const EVENTS = '/-/events'
+
 /** The mirror's own pages, apart from `/`. */
-export const OWN = ['/-/health', '/-/ready', '/-/status', '/-/metrics']
+export const OWN = ['/-/health', '/-/ready', '/-/status', '/-/metrics', CHANGES, EVENTS]
 const OWN_PAGES = '/-'
 
 /** Documents in the shape of the patch feed, which the three filters narrow; the second is its older form. */

@@ -1,22 +1,24 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Config } from '../config/schema.ts'
 import type { PinnedReads } from '../store/pinned.ts'
 import type { SourceName } from '../store/runs.ts'
 import { answerText } from './answer.ts'
+import type { EventLog } from './event-log.ts'
 import { type ServerLog, createFailures } from './failure.ts'
 import { followStore } from './follow.ts'
 import { type RouteTools, createGate } from './gate.ts'
-import { createHeads } from './heads.ts'
+import { type Heads, createHeads } from './heads.ts'
 import { type Handler, createHttp, drain, traced } from './http.ts'
-import { openFastLane } from './lane.ts'
+import { type Lane, openFastLane } from './lane.ts'
 import { type ServerAddress, addressOf, boundAddress, nameListenError } from './listen.ts'
 import { createMirror } from './mirror.ts'
-import { createMoment } from './moment.ts'
+import { type Moment, createMoment } from './moment.ts'
+import { type EventBounds, type NewsOptions, createNews } from './news.ts'
 import { type MetricsPage, addPages, createApp } from './pages.ts'
 import { MIRRORED, createPaths } from './paths.ts'
 import { findRecord } from './records.ts'
 import type { PrivateRoute } from './routes.ts'
-import type { WebhooksReport } from './status.ts'
+import type { StatusOptions, WebhooksReport } from './status.ts'
 import { originForm } from './target.ts'
 
 /** What a server answers from, and its settings. */
@@ -33,6 +35,13 @@ export interface ServerOptions {
   readonly nextRunAt: (source: SourceName) => number | null
   /** How long requests in flight may take to finish on `close`; 10 seconds when not given. */
   readonly closeGraceMs?: number
+  /** Received events for `/-/events`; none when not given. */
+  readonly webhookLog?: EventLog
+  /** Targets of the relay, for the status; none when not given. */
+  readonly relayTargets?: NonNullable<StatusOptions['relayTargets']>
+  readonly eventBounds?: EventBounds
+  /** Told how far the change log is served, whenever that moves. */
+  readonly onServed?: NewsOptions['onServed']
   /** Makes the private routes; none when not given. */
   readonly routes?: (tools: RouteTools) => readonly PrivateRoute[]
   /** Looks at requests before the pages do, bodies unread: true when it answers. It takes no mirrored path. */
@@ -60,11 +69,10 @@ const BACKLOG = 1024
 /** The read-only API: upstream's public and private paths, and the mirror's own under /-/. */
 export function createServer(options: ServerOptions): MirrorServer {
   const { reads, dataDir, config, log, now, closeGraceMs = CLOSE_GRACE_MS } = options
-  const { host, port, cacheBytes, cacheMaxAgeSeconds, keepAliveSeconds } = config.server
+  const { host, port, cacheBytes, cacheMaxAgeSeconds } = config.server
   const cacheControl = `public, max-age=${cacheMaxAgeSeconds}, must-revalidate`
   const paths = createPaths(config.feeds.extraPaths)
   const moment = createMoment(reads, dataDir, cacheBytes)
-  const follower = followStore(moment, log)
   const failures = createFailures(dataDir, log)
   const heads = createHeads(cacheControl)
   const mirror = createMirror({ moment, paths, cacheControl, heads, onError: failures.answer })
@@ -75,7 +83,8 @@ export function createServer(options: ServerOptions): MirrorServer {
       if (request.url?.startsWith('/') === false) request.url = originForm(request.url)
       if (request.url?.startsWith(MIRRORED) === true) mirror(request, response)
       else if (options.intercept?.(request, response) === true) return
-      else if (!gate.answer(request, response)) pages(request, response)
+      else if (!news.answer(request, response) && !gate.answer(request, response))
+        pages(request, response)
     }
     return createHttp(traced(handler, log, now), config.server)
   })
@@ -85,16 +94,14 @@ export function createServer(options: ServerOptions): MirrorServer {
     routes: options.routes ?? (() => []),
     listeningOn: () => boundAddress(app.server.address()),
   })
+  const news = createNews(newsOptions(options, { moment, access: gate.access, failures }))
+  const refresh = (): void => {
+    moment.refresh()
+    news.look() // after it: whoever is told can read it
+  }
+  const follower = followStore({ refresh }, log)
   addPages(app, { ...options, paths, privatePaths: gate.paths })
-  const lane = openFastLane(app.server, {
-    find(target, coding) {
-      const shared = heads(moment.originOf('osv'), coding)
-      const answer = findRecord(moment, target, coding)
-      return answer && { head: answerText(answer, shared), body: answer.body }
-    },
-    keepAliveSeconds,
-    enabled: log?.isLevelEnabled('debug') !== true,
-  })
+  const lane = openLane(app.server, options, moment, heads)
   const address = (): ServerAddress | null => addressOf(app.server.address(), host)
   return {
     async listen() {
@@ -102,12 +109,14 @@ export function createServer(options: ServerOptions): MirrorServer {
         throw nameListenError(error, host, port)
       })
       gate.announce()
+      follower.look()
       return address() ?? { url: '', port }
     },
     snapshotChanged: follower.look,
     async close() {
       state.closing = true
       follower.stop()
+      news.close()
       await drain(app.server, lane, app.close(), closeGraceMs)
       moment.close()
     },
@@ -115,4 +124,29 @@ export function createServer(options: ServerOptions): MirrorServer {
       return address()
     },
   }
+}
+
+function newsOptions(
+  { webhookLog, eventBounds: bounds = {}, onServed = () => undefined }: ServerOptions,
+  parts: Pick<NewsOptions, 'moment' | 'access' | 'failures'>,
+): NewsOptions {
+  return { ...parts, webhooks: webhookLog ?? null, bounds, onServed }
+}
+
+/** The fast lane answers records that are held; everything else goes to the server's own handling. */
+function openLane(
+  server: Server,
+  { config, log }: ServerOptions,
+  moment: Moment,
+  heads: Heads,
+): Lane {
+  return openFastLane(server, {
+    find(target, coding) {
+      const shared = heads(moment.originOf('osv'), coding)
+      const answer = findRecord(moment, target, coding)
+      return answer && { head: answerText(answer, shared), body: answer.body }
+    },
+    keepAliveSeconds: config.server.keepAliveSeconds,
+    enabled: log?.isLevelEnabled('debug') !== true,
+  })
 }

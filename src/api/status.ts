@@ -1,4 +1,5 @@
 import type { Config } from '../config/schema.ts'
+import type { RelayTarget, TargetState } from '../store/outbox.ts'
 import type { Reads } from '../store/pinned.ts'
 import { type Run, type RunState, SOURCES, type SourceName } from '../store/runs.ts'
 
@@ -25,6 +26,21 @@ export interface SourceStatus {
   nextRunAt: string | null
 }
 
+/** A target of the relay in the report; times in ISO 8601 UTC. */
+export interface RelayStatus {
+  id: number
+  /** Scheme and host alone: the rest of a URL may be a token. Null for those without a key. */
+  target: string | null
+  state: TargetState
+  /** Since when it fails, or is disabled. */
+  since: string | null
+  /** Of the last failure; null for those without a key. */
+  reason: string | null
+  deliveredAt: string | null
+  pending: number
+  givenUp: number
+}
+
 /** The report on the whole mirror. */
 export interface Status {
   version: string
@@ -33,6 +49,8 @@ export interface Status {
   /** Null when the report does not come from a running server. */
   uptimeSeconds: number | null
   sources: SourceStatus[]
+  /** Targets of the relay; empty when nothing is passed on. */
+  relay: RelayStatus[]
   /** How webhooks stand, where a daemon receives them. */
   webhooks?: WebhooksReport
 }
@@ -87,6 +105,8 @@ export interface StatusOptions {
   readonly startedAt: number | null
   readonly now: () => number
   readonly nextRunAt: (source: SourceName) => number | null
+  /** Targets of the relay; none when not given. */
+  readonly relayTargets?: () => readonly RelayTarget[]
 }
 
 /** The state of the mirror, from the run log and the snapshots; the same for HTTP and for the command line. */
@@ -99,6 +119,17 @@ export function buildStatus(options: StatusOptions): Status {
     sources: SOURCES.filter((source) => isShown(source, options)).map((source) =>
       sourceStatus(source, options),
     ),
+    relay: (options.relayTargets?.() ?? []).map(relayStatus),
+  }
+}
+
+/** A target as it may be shown. */
+export function relayStatus(target: RelayTarget): RelayStatus {
+  const { id, url, state, since, reason, deliveredAt, pending, givenUp } = target
+  return {
+    ...{ id, target: new URL(url).origin, state, reason, pending, givenUp },
+    since: isoOrNull(since),
+    deliveredAt: isoOrNull(deliveredAt),
   }
 }
 
@@ -149,7 +180,8 @@ const PRIVATE_PATH = /(\/(?:v\d+\/\w+|packages\/ecosystems))\/[^\s:;,]+/g
 
 /** The report as anybody may have it: what runs say of private paths is for the command line (`patchmirror runs`). */
 export function openStatus(status: Status): Status {
-  return { ...status, sources: status.sources.map(withoutPaths) }
+  const relay = status.relay.map((one) => ({ ...one, target: null, reason: null }))
+  return { ...status, sources: status.sources.map(withoutPaths), relay }
 }
 
 function withoutPaths(source: SourceStatus): SourceStatus {

@@ -22,6 +22,7 @@ SETTINGS
 
 FILES
   data/mirror.db     everything held (data.dir sets the folder)
+  data/webhooks.db   what webhooks brought, and what is still to be passed on
   data/derived/      all.zip, rebuilt from the database; safe to delete while nothing runs
   data/downloads/    unfinished downloads; they go on where they stopped
   data/webhooks.db   deliveries and what became of them

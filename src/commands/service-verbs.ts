@@ -28,6 +28,27 @@ export function addLocalKeys(add: Add, json: Flag): void {
   )
 }
 
+/** Whom this mirror tells of what it received and published. */
+export function addRelay(add: Add, json: Flag): void {
+  const load = () => import('./relay.ts')
+  const relay = adder(add('relay', 'whom this mirror passes events on to'))
+  relay('status', 'how each target stands')
+    .option(...json)
+    .action(async (_, command: Command) => {
+      await finish((await load()).relayStatusCommand(global(command)))
+    })
+  relay('enable <id>', 'send to a disabled target again; try a failing one at once').action(
+    async (id: string, _, command: Command) => {
+      await finish((await load()).enableTargetCommand(id, global(command)))
+    },
+  )
+  relay('secret', 'what a receiver needs to verify what this mirror passes on').action(
+    async (_, command: Command) => {
+      await finish((await load()).relaySecretCommand(global(command)))
+    },
+  )
+}
+
 /** What asks the service itself, for the people who run it: its keys, subscriptions, webhooks and users. */
 export function addService(add: Add, json: Flag): void {
   const group = (name: string, description: string): Add => adder(add(name, description))

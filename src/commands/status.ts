@@ -2,7 +2,8 @@ import { type Status, buildStatus } from '../api/status.ts'
 import { activeSources } from '../sources.ts'
 import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../errors.ts'
-import { openReader } from '../store/database.ts'
+import { openInboxReader, openReader } from '../store/database.ts'
+import { type RelayTarget, createOutboxReads } from '../store/outbox.ts'
 import { createReads } from '../store/pinned.ts'
 import { VERSION } from '../version.ts'
 import { daemonUrl } from './health.ts'
@@ -35,6 +36,10 @@ export async function statusCommand(options: GlobalOptions & { json?: boolean })
       ? `\n${who} on ${daemonUrl(config.server)}; this is what the data folder says`
       : '',
   )
+  for (const { id, state, since, pending } of status.relay.filter(({ state }) => state !== 'ok')) {
+    const when = since === null ? '' : ` since ${moment(Date.parse(since))}`
+    print(`relay target ${id} is ${state}${when}, ${pending} waiting\n  patchmirror relay status`)
+  }
   for (const { runId, reason } of openQuarantines(config)) {
     print(
       `run ${runId} is quarantined: ${reason}\n  patchmirror runs ${runId} | approve ${runId} | reject ${runId}`,
@@ -52,7 +57,8 @@ async function askDaemon({ server }: Config): Promise<Status | null> {
     const value: unknown = answer.ok ? await answer.json() : null
     const ours =
       typeof value === 'object' && value !== null && 'version' in value && 'sources' in value
-    return ours ? (value as Status) : null
+    const none: Pick<Status, 'relay'> = { relay: [] } // what an earlier version tells
+    return ours ? { ...none, ...(value as Status) } : null
   } catch {
     return null
   }
@@ -73,8 +79,19 @@ function readOwnStatus(config: Config): Status | null {
       startedAt: null,
       now: Date.now,
       nextRunAt: () => null,
+      relayTargets: () => readTargets(data.dir),
     })
     return webhooks === null ? status : { ...status, webhooks }
+  } finally {
+    db.close()
+  }
+}
+
+function readTargets(dataDir: string): RelayTarget[] {
+  const db = openInboxReader(dataDir)
+  if (db === null) return []
+  try {
+    return createOutboxReads(db).listTargets()
   } finally {
     db.close()
   }

@@ -1,4 +1,5 @@
 import type { Checked } from './problems.ts'
+import { isLoopback } from './urls.ts'
 
 /** A section that holds a credential, and what the messages call the surface that it opens. */
 interface Surface {
@@ -86,10 +87,6 @@ function checkPlain(checked: Checked, section: string, key: string): string[] {
     `${place(checked, key)}: the credential would go to another machine over plain http, where anybody on the ` +
       `way can read it. Use https, or set ${allow}: true for a network that is trusted as a whole.`,
   ]
-}
-
-function isLoopback(hostname: string): boolean {
-  return /^(localhost|.+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)
 }
 
 function checkCatalog(checked: Checked): string[] {

@@ -8,6 +8,7 @@ import {
   hostName,
   network,
 } from './places.ts'
+import { relayTarget } from './relay.ts'
 import { identifier, scopePattern, vendorName } from './scope.ts'
 import { credentialText, localKey, webhookSecret } from './secrets.ts'
 import { apiRoot, authUrl, catalogUrl, comment, identityUrl, proxyUrl, publicUrl } from './urls.ts'
@@ -67,6 +68,7 @@ export const SCHEMA = {
   data: {
     dir: directory(),
     tombstoneDays: integer({ min: 0, max: 36_500, example: 30 }),
+    changeDays: integer({ min: 1, max: 36_500, example: 30 }),
     keepRuns: integer({ min: 1, max: 1_000_000, example: 500 }),
   },
   osv: {
@@ -142,6 +144,16 @@ export const SCHEMA = {
     keepDays: number({ min: 600 / 86_400, max: 36_500, example: 30 }),
     debounceMs: integer({ min: 0, max: MAX_MS, example: 2000 }),
     debounceMaxMs: integer({ min: 0, max: MAX_MS, example: 30_000 }),
+  },
+  relay: {
+    targets: secret(list(relayTarget())),
+    secret: secret(nullable(webhookSecret())),
+    events: list(choice(['webhook', 'snapshot'], 'snapshot')),
+    waitVisible: flag(true),
+    allowPlainHttp: flag(false),
+    timeoutMs: integer({ min: 1, max: MAX_MS, example: 15_000 }),
+    maxDays: number({ min: 0.01, max: 365, example: 4 }),
+    concurrency: integer({ min: 1, max: 64, example: 4 }),
   },
   log: {
     level: choice(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], 'info'),

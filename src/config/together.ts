@@ -1,5 +1,6 @@
 import { checkCredentials } from './credentials.ts'
 import type { Checked } from './problems.ts'
+import { checkRelay } from './relay-checks.ts'
 import { SETTINGS } from './settings.ts'
 import { checkWebhooks } from './webhook-checks.ts'
 
@@ -11,6 +12,7 @@ export function checkTogether(checked: Checked, requireUpstream: boolean): strin
     ...checkCredentials(checked),
     ...checkOrder(checked, 'webhooks.debounceMs', 'webhooks.debounceMaxMs'),
     ...checkWebhooks(checked),
+    ...checkRelay(checked),
     ...(requireUpstream ? checkUpstream(checked) : []),
   ]
 }

@@ -2,11 +2,17 @@ import { type Setting, type Verdict, text } from './kinds.ts'
 
 const MASK = '********'
 
-function urlFault(value: string): string | null {
+/** What is wrong with a text that should be an http or https URL without query and fragment; null: nothing. */
+export function urlFault(value: string): string | null {
   if (/[\s\\]/.test(value)) return 'holds white space or a backslash, which no URL may'
   if (!URL.canParse(value)) return 'is not a URL'
   if (!/^https?:\/\/[^/]/i.test(value)) return 'is not an http:// or https:// URL'
   return /[?#]/.test(value) ? 'has a query or a fragment' : null
+}
+
+/** Whether a URL's host is this machine itself. */
+export function isLoopback(hostname: string): boolean {
+  return /^(localhost|.+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)
 }
 
 function parseApiRoot(value: string): Verdict<string> {

@@ -1,12 +1,16 @@
 import { type CatalogAnswer, createCatalogAnswerReader } from './catalog-answers.ts'
 import type { Db } from './database.ts'
 import { nextChanged } from './documents.ts'
+import type { ChangeNotes } from './notes.ts'
 
 /** An answer in hand, not published yet. */
 export type FetchedAnswer = Omit<CatalogAnswer, 'changed'>
 
-/** Writes of the catalog's answers. All but `keepFetched` belong inside the transaction that publishes. */
-export function createCatalogAnswerWriter(db: Db) {
+/**
+ * Writes of the catalog's answers. All but `keepFetched` belong inside the transaction that publishes; what changes is
+ * noted for the change log.
+ */
+export function createCatalogAnswerWriter(db: Db, notes: ChangeNotes) {
   const sql = prepareAnswerWrites(db)
   const reader = createCatalogAnswerReader(db)
   const publish = (row: FetchedRow, now: number): void => {
@@ -17,6 +21,7 @@ export function createCatalogAnswerWriter(db: Db) {
       before.sha256.equals(row.sha256) &&
       JSON.stringify(before.links) === row.links
     const changed = same ? before.changed : nextChanged(before?.changed ?? null, null, now)
+    notes.note(row.path, answerState(before), answerState(row))
     sql.answer.run({ ...row, changed })
   }
   return {
@@ -63,12 +68,23 @@ export function createCatalogAnswerWriter(db: Db) {
       for (const [path, resource] of paths) sql.lacks.run(path, resource)
     },
     removeAnswer: (path: string): void => {
+      notes.note(path, answerState(reader.readCatalogAnswer(path)), null)
       sql.removeAnswer.run(path)
     },
   }
 }
 
 type FetchedRow = Omit<FetchedAnswer, 'links' | 'mentions'> & { links: string; mentions: string }
+
+/** What is served for an answer; null when that is nothing: upstream has none either. */
+function answerState(
+  answer:
+    (Pick<FetchedRow, 'status' | 'sha256'> & { links: CatalogAnswer['links'] | string }) | null,
+): string | null {
+  if (answer === null || answer.status !== 200) return null
+  const { links, sha256 } = answer
+  return `${sha256.toString('base64')} ${typeof links === 'string' ? links : JSON.stringify(links)}`
+}
 
 function prepareAnswerWrites(db: Db) {
   const columns =

@@ -3,9 +3,10 @@ import { createCatalogMoves } from './catalog-moves.ts'
 import { createCatalogStaging, FACET_COLUMNS } from './catalog-staging.ts'
 import type { Db } from './database.ts'
 import { nextChanged } from './documents.ts'
+import type { ChangeNotes } from './notes.ts'
 
-/** Writes of the catalog's lists. All of them belong inside the transaction that publishes. */
-export function createCatalogListWriter(db: Db) {
+/** Writes of the catalog's lists, inside the transaction that publishes; what changes is noted for the change log. */
+export function createCatalogListWriter(db: Db, notes: ChangeNotes) {
   const catalogStaging = createCatalogStaging(db) // before the statements that read its tables
   const sql = prepareListWrites(db)
   const reader = createCatalogListReader(db)
@@ -24,6 +25,7 @@ export function createCatalogListWriter(db: Db) {
     replaceCatalogList(path: string, resource: string, frame: string, now: number): number {
       const held = reader.readCatalogList(path)
       const changed = nextChanged(held?.changed ?? null, null, now)
+      notes.note(path, held === null ? null : String(held.changed), String(changed))
       const id = held?.id ?? Number(sql.list.run(path, resource, frame, changed).lastInsertRowid)
       sql.dropEntries.run(id, path)
       sql.dropPages.run(id)
@@ -36,6 +38,7 @@ export function createCatalogListWriter(db: Db) {
     removeCatalogList(path: string): void {
       const held = reader.readCatalogList(path)
       if (held === null) return
+      notes.note(path, String(held.changed), null)
       sql.clearEntries.run(held.id)
       sql.dropPages.run(held.id)
       sql.removeList.run(held.id)

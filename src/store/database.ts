@@ -83,23 +83,33 @@ export function openInbox(dataDir: string): Db {
   )
 }
 
+/** Opens webhooks.db read-only; null when there is none yet, or it is of an earlier version still. */
+export function openInboxReader(dataDir: string): Db | null {
+  const path = inboxPath(dataDir)
+  return existsSync(path)
+    ? guarded(dataDir, () => openRead(path, INBOX_MIGRATIONS, 2048), path)
+    : null
+}
+
 /** Opens the database read-only. Null when there is none yet, or no writer has brought it to this program's schema yet. */
 export function openReader(dataDir: string): Db | null {
   if (!existsSync(databasePath(dataDir))) return null
-  return guarded(dataDir, () => {
-    const db = new Database(databasePath(dataDir), { readonly: true, timeout: 5_000 })
-    try {
-      db.pragma('cache_size = -16384')
-      db.pragma('mmap_size = 0') // a mapped file that somebody truncates ends the process by SIGBUS
-      checkVersion(db, MIGRATIONS)
-      if (userVersion(db) === MIGRATIONS.length) return db
-      db.close()
-      return null
-    } catch (error) {
-      db.close()
-      throw error
-    }
-  })
+  return guarded(dataDir, () => openRead(databasePath(dataDir), MIGRATIONS, 16_384))
+}
+
+function openRead(path: string, steps: readonly string[], cacheKilobytes: number): Db | null {
+  const db = new Database(path, { readonly: true, timeout: 5_000 })
+  try {
+    db.pragma(`cache_size = -${cacheKilobytes}`)
+    db.pragma('mmap_size = 0') // a mapped file that somebody truncates ends the process by SIGBUS
+    checkVersion(db, steps)
+    if (userVersion(db) === steps.length) return db
+    db.close()
+    return null
+  } catch (error) {
+    db.close()
+    throw error
+  }
 }
 
 /** It will hold the secret that signs links: for its owner alone. SQLite's files beside it take over the mode. */

@@ -1,4 +1,5 @@
 import type { Db } from './database.ts'
+import type { ChangeNotes } from './notes.ts'
 import type { SourceName } from './runs.ts'
 
 /** A whole JSON document served at one path: the index, the patch feed, the system matrix, an extra feed. */
@@ -44,10 +45,10 @@ export function createDocumentReader(db: Db) {
 }
 
 /**
- * Writes of whole documents; each is one statement, to be called inside a transaction of the
- * caller's.
+ * Writes of whole documents, to be called inside a transaction of the caller's. What becomes of a feed is noted for the
+ * change log; the OSV index is not, for its records are.
  */
-export function createDocumentWriter(db: Db) {
+export function createDocumentWriter(db: Db, notes: ChangeNotes) {
   const write = db.prepare(
     `INSERT INTO document (path, source, present, body, size, sha256, changed, entries)
      VALUES (@path, @source, @body IS NOT NULL, @body, @size, @sha256, @changed, @entries)
@@ -59,14 +60,26 @@ export function createDocumentWriter(db: Db) {
     `INSERT INTO upstream_state (path, etag, last_modified, body) VALUES (@path, @etag, @lastModified, @body)
      ON CONFLICT (path) DO UPDATE SET etag = @etag, last_modified = @lastModified, body = @body`,
   )
+  const before = db.prepare<[string], Pick<Document, 'source' | 'sha256'> & { present: number }>(
+    'SELECT source, sha256, present FROM document WHERE path = ?',
+  )
+  const noteFeed = (path: string, next: Pick<Document, 'source' | 'sha256' | 'body'> | null) => {
+    const held = before.get(path)
+    if ((next ?? held)?.source !== 'feeds') return
+    const was = held?.present === 1 ? held.sha256.toString('hex') : null
+    const is = next === null || next.body === null ? null : next.sha256.toString('hex')
+    notes.note(path, was, is)
+  }
   const removeState = db.prepare('DELETE FROM upstream_state WHERE path = ?')
   return {
     ...createDocumentReader(db),
     replaceDocument: (document: Document): void => {
+      noteFeed(document.path, document)
       write.run(document)
     },
     /** Forgets a document and its validators, as when a path leaves the settings. */
     removeDocument: (path: string): void => {
+      noteFeed(path, null)
       remove.run(path)
       removeState.run(path)
     },

@@ -1,3 +1,5 @@
+import { RELAY_TABLES } from './relay-schema.ts'
+
 /**
  * The history of `webhooks.db`, one step per version, as in `schema.ts`: never edited once released, only followed by
  * another. It is a file of its own because a sync holds the write lock of mirror.db for seconds, and a delivery must be
@@ -45,4 +47,5 @@ export const INBOX_MIGRATIONS: readonly string[] = [
     UPDATE inbox_tally SET rows = rows + 1 WHERE state = NEW.state;
   END;
   `,
+  RELAY_TABLES,
 ]

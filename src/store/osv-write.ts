@@ -1,27 +1,34 @@
 import { crc32 as crc32Of } from 'node:zlib'
 import type { Db } from './database.ts'
+import type { ChangeNotes } from './notes.ts'
 import { createPartWriter } from './parts.ts'
 import { type ArchiveInfo, type RecordToStore, createOsvReader } from './osv.ts'
 
-/** Writes of OSV records. Call inside a transaction of the caller's. */
-export function createOsvWriter(db: Db) {
+/** Writes of OSV records. Call inside a transaction of the caller's; what changes is noted for the change log. */
+export function createOsvWriter(db: Db, notes: ChangeNotes) {
   const sql = prepareWrites(db)
   const parts = createPartWriter(db)
+  const insert = (record: RecordToStore, changed: number): void => {
+    const rowid = sql.body.run(record.body).lastInsertRowid
+    const { id, modified, crc32, size, sha256, asOf } = record
+    const member = crc32Of(record.body)
+    sql.insert.run(id, rowid, modified, crc32, size, sha256, changed, asOf, member)
+  }
   return {
     ...createOsvReader(db),
     ...parts,
     /** Stores a record where none is held at all, and so no archive in parts either. `changed` in unix seconds. */
     insertRecord(record: RecordToStore, changed: number): void {
-      const rowid = sql.body.run(record.body).lastInsertRowid
-      const { id, modified, crc32, size, sha256, asOf } = record
-      sql.insert.run(id, rowid, modified, crc32, size, sha256, changed, asOf, crc32Of(record.body))
+      notes.everything()
+      insert(record, changed)
     },
     /** Replaces a held record's bytes; its Last-Modified moves forward by at least a second. */
     updateRecord(record: RecordToStore, changed: number): void {
       parts.touchPart(record.id)
-      const held = sql.bodyOf.get(record.id)
-      if (held === undefined) return this.insertRecord(record, changed)
       const { id, modified, crc32, size, sha256, asOf } = record
+      const held = sql.bodyOf.get(id)
+      notes.note(id, held ? stateOf(held[2], held[3]) : null, stateOf(modified, sha256))
+      if (held === undefined) return insert(record, changed)
       const forward = Math.max(changed, held[1] + 1)
       const { changes } = sql.updateBody.run(record.body, held[0])
       // Its bytes were lost: they get a row of their own, the old number may be another record's by now.
@@ -31,11 +38,15 @@ export function createOsvWriter(db: Db) {
     },
     /** The bytes stay, the index's stamp is new. */
     markRecord: (id: string, modified: string): void => {
+      const held = sql.bodyOf.get(id)
+      if (held !== undefined) notes.note(id, stateOf(held[2], held[3]), stateOf(modified, held[3]))
       sql.mark.run(modified, id)
     },
     /** Removes a record and leaves a tombstone. */
     removeRecord(id: string, runId: number, now: number): void {
       parts.touchPart(id)
+      const held = sql.bodyOf.get(id)
+      notes.note(id, held ? stateOf(held[2], held[3]) : null, null)
       sql.removeBody.run(id)
       sql.remove.run(id)
       sql.bury.run(id, now, runId)
@@ -55,6 +66,11 @@ export function createOsvWriter(db: Db) {
   }
 }
 
+/** What makes a record another one for its readers: its bytes, and the stamp that the index gives it. */
+function stateOf(modified: string, sha256: Buffer): string {
+  return `${sha256.toString('base64')} ${modified}`
+}
+
 function prepareWrites(db: Db) {
   return {
     body: db.prepare('INSERT INTO osv_body (bytes) VALUES (?)'),
@@ -63,7 +79,9 @@ function prepareWrites(db: Db) {
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     ),
     bodyOf: db
-      .prepare<[string], [number, number]>('SELECT body, changed FROM osv_record WHERE id = ?')
+      .prepare<[string], [number, number, string, Buffer]>(
+        'SELECT body, changed, modified, sha256 FROM osv_record WHERE id = ?',
+      )
       .raw(),
     updateBody: db.prepare('UPDATE osv_body SET bytes = ? WHERE rowid = ?'),
     update: db.prepare(

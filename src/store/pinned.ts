@@ -5,6 +5,7 @@ import { createAnnouncedReader } from './announced.ts'
 import { createCatalogQuery } from './catalog-query.ts'
 import { createCatalogAnswerReader } from './catalog-answers.ts'
 import { createCatalogListReader } from './catalog.ts'
+import { createChangeReader } from './changes.ts'
 import { createDocumentReader } from './documents.ts'
 import { createKeyReader } from './keys.ts'
 import { createOsvReader } from './osv.ts'
@@ -29,6 +30,7 @@ export function createReads(db: Db) {
     ...createDocumentStoreReader(db),
     ...createKeyReader(db),
     ...createSecretReader(db),
+    ...createChangeReader(db),
   }
 }
 

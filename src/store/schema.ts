@@ -1,4 +1,5 @@
-import { EVENT_STEPS } from './schema-events.ts'
+import { ANNOUNCED_TABLES } from './announced-schema.ts'
+import { CHANGE_TABLES } from './change-schema.ts'
 
 /**
  * The database's history, one step per version (`PRAGMA user_version`). Steps are never edited once
@@ -214,7 +215,8 @@ export const MIGRATIONS: readonly string[] = [
     dirty INTEGER NOT NULL        -- 1: a record of it was written since, so the part must be made anew
   ) STRICT, WITHOUT ROWID;
   `,
-  ...EVENT_STEPS,
+  ANNOUNCED_TABLES,
+  CHANGE_TABLES,
   `
   -- CRC-32 of the stored gzip member itself, so that it can be checked without inflating it; null: written before.
   ALTER TABLE osv_record ADD COLUMN body_crc32 INTEGER;

@@ -1,4 +1,6 @@
+import { createChangeWriter } from './changes.ts'
 import type { Db } from './database.ts'
+import type { ChangeNotes } from './notes.ts'
 import type { SourceName } from './runs.ts'
 
 /** The state of one source that readers see, published in one transaction. */
@@ -42,18 +44,32 @@ export function createSnapshotReader(db: Db) {
   }
 }
 
-/** Publishes; the sequence counts up only when the snapshot's id changes. */
-export function createSnapshotWriter(db: Db) {
+/**
+ * Publishes; the sequence counts up only when the snapshot's id changes. Then the change log gets a row with it, of what
+ * was noted since the transaction began.
+ */
+export function createSnapshotWriter(db: Db, notes: ChangeNotes) {
   const write = db.prepare(
     `INSERT INTO snapshot (source, id, sequence, run_id, published_at, as_of, records, whole)
      VALUES (@source, @id, 1, @runId, @publishedAt, @asOf, @records, @whole)
      ON CONFLICT (source) DO UPDATE SET id = @id, sequence = sequence + (id <> @id), run_id = @runId,
        published_at = @publishedAt, as_of = @asOf, records = @records, whole = @whole`,
   )
+  const reader = createSnapshotReader(db)
+  const changes = createChangeWriter(db)
   return {
-    ...createSnapshotReader(db),
+    ...reader,
+    ...changes,
     replaceSnapshot(snapshot: Omit<Snapshot, 'sequence'>): void {
-      write.run({ ...snapshot, whole: snapshot.whole ? 1 : 0 })
+      const { source, id, publishedAt, asOf, records, whole } = snapshot
+      const before = reader.readSnapshot(source)
+      write.run({ ...snapshot, whole: whole ? 1 : 0 })
+      const noted = notes.take()
+      if (before?.id === id) return
+      const sequence = (before?.sequence ?? 0) + 1
+      const previous = before?.id ?? null
+      const logged = { source, snapshot: id, previous, sequence, publishedAt, asOf, records }
+      changes.logSnapshot(logged, noted)
     },
   }
 }

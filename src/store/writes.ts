@@ -8,6 +8,7 @@ import { createCatalogAnswerWriter } from './catalog-fetched.ts'
 import { createCatalogListWriter } from './catalog-lists.ts'
 import { createDocumentWriter } from './documents.ts'
 import { createKeyWriter } from './keys.ts'
+import { createChangeNotes } from './notes.ts'
 import { createOsvWriter } from './osv-write.ts'
 import { createQuarantineWriter } from './quarantine.ts'
 import { createRunWriter } from './runs.ts'
@@ -22,14 +23,15 @@ export function openWrites(dataDir: string) {
   const db = openWriter(dataDir)
   const queue = createQueue()
   const batch = createBatch(db)
+  const notes = createChangeNotes()
   return {
-    ...createOsvWriter(db),
-    ...createDocumentWriter(db),
-    ...createSnapshotWriter(db),
+    ...createOsvWriter(db, notes),
+    ...createDocumentWriter(db, notes),
+    ...createSnapshotWriter(db, notes),
     ...createRunWriter(db),
     ...createQuarantineWriter(db),
-    ...createCatalogListWriter(db),
-    ...createCatalogAnswerWriter(db),
+    ...createCatalogListWriter(db, notes),
+    ...createCatalogAnswerWriter(db, notes),
     ...createCatalogQuery(db),
     ...createAnnouncedReader(db),
     ...createArrivalWriter(db),
@@ -61,6 +63,7 @@ export function openWrites(dataDir: string) {
     transaction: <T extends { commit: boolean }>(work: () => Promise<T>): Promise<T> =>
       queue(() => {
         batch.end()
+        notes.clear() // an earlier transaction's were taken, or rolled back
         return inTransaction(db, work)
       }),
     /**

@@ -84,6 +84,7 @@ async function recorded(deps: RunnerDeps, request: RunRequest): Promise<RunRepor
     store.endRun(runId, { ...ended, snapshot, endedAt: now() })
     store.pruneRuns(source, config.data.keepRuns)
     store.forgetQuarantines(now() - config.data.tombstoneDays * 86_400_000)
+    store.forgetChanges(source, now() - config.data.changeDays * 86_400_000)
   })
   const run = store.readRun(runId)
   if (run === null) throw new MirrorError('internal', `run ${runId} left no row`)

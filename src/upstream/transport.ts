@@ -28,7 +28,7 @@ export interface RawRequest {
   method: Method
   url: URL
   headers: Record<string, string>
-  body: string | null
+  body: string | Uint8Array | null
 }
 
 /**

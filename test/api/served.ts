@@ -41,6 +41,8 @@ export interface ServedOptions {
   debug?: boolean
   nextRunAt?: () => number | null
   routes?: ServerOptions['routes']
+  webhookLog?: ServerOptions['webhookLog']
+  eventBounds?: ServerOptions['eventBounds']
   /** A data folder that is filled already; nothing is filled in then. */
   dir?: string
 }
@@ -87,6 +89,8 @@ export async function serve(
     nextRunAt,
     closeGraceMs,
     ...(options.routes && { routes: options.routes }),
+    ...(options.webhookLog && { webhookLog: options.webhookLog }),
+    ...(options.eventBounds && { eventBounds: options.eventBounds }),
   })
   const { port } = await server.listen()
   closers.push(async () => {

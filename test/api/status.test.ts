@@ -72,7 +72,7 @@ test('the report gives state, age and last run of each source, and nothing else'
     ageSeconds: 3600,
     nextRunAt: '2026-07-01T02:00:00.000Z',
   })
-  expect(Object.keys(report)).toEqual(['version', 'instance', 'uptimeSeconds', 'sources'])
+  expect(Object.keys(report)).toEqual(['version', 'instance', 'uptimeSeconds', 'sources', 'relay'])
   expect(report).toMatchObject({ instance: expect.stringMatching(/^[0-9a-f]{16}$/) as string })
 })
 

@@ -64,7 +64,7 @@ test('the defaults are the ones the manual promises', () => {
       retryAfterMaxSeconds: 300,
       concurrency: 16,
     },
-    data: { dir: '/srv/mirror/data', tombstoneDays: 30, keepRuns: 500 },
+    data: { dir: '/srv/mirror/data', tombstoneDays: 30, changeDays: 30, keepRuns: 500 },
     osv: {
       schedule: '7 * * * *',
       reconcileSchedule: '23 3 * * *',
@@ -123,7 +123,11 @@ test('the defaults are the ones the manual promises', () => {
       secrets: [],
       secretFile: 'webhook-secrets.json',
       dialect: 'any',
-      types: ['io.service.cr.image.created.v*', 'io.{vendor}.cr.image.created.v*'],
+      types: [
+        'io.service.cr.image.created.v*',
+        'io.{vendor}.cr.image.created.v*',
+        'io.patchmirror.snapshot.published.v*',
+      ],
       toleranceSeconds: 300,
       host: null,
       port: null,
@@ -134,6 +138,16 @@ test('the defaults are the ones the manual promises', () => {
       keepDays: 30,
       debounceMs: 2000,
       debounceMaxMs: 30_000,
+    },
+    relay: {
+      targets: [],
+      secret: null,
+      events: ['snapshot', 'webhook'],
+      waitVisible: true,
+      allowPlainHttp: false,
+      timeoutMs: 15_000,
+      maxDays: 4,
+      concurrency: 4,
     },
     log: { level: 'info', format: 'auto' },
   })

@@ -96,5 +96,7 @@ test('every setting can be explained, and only secrets name a file variable', ()
     'identity.clientSecret',
     'server.keys',
     'webhooks.secrets',
+    'relay.targets',
+    'relay.secret',
   ])
 })

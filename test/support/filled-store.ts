@@ -5,6 +5,7 @@ import { crc32 } from 'node:zlib'
 import { derivedDir, openWriter } from '../../src/store/database.ts'
 import { createDocumentWriter } from '../../src/store/documents.ts'
 import { deflatedOf, packContent } from '../../src/store/gzip.ts'
+import { createChangeNotes } from '../../src/store/notes.ts'
 import { createOsvWriter } from '../../src/store/osv-write.ts'
 import { createRunWriter, type RunEnd, type SourceName } from '../../src/store/runs.ts'
 import { createSnapshotWriter } from '../../src/store/snapshots.ts'
@@ -36,9 +37,10 @@ export interface FilledStore {
 
 export function openFilledStore(dir: string): FilledStore {
   const db = openWriter(dir)
-  const osv = createOsvWriter(db)
-  const documents = createDocumentWriter(db)
-  const snapshots = createSnapshotWriter(db)
+  const notes = createChangeNotes()
+  const osv = createOsvWriter(db, notes)
+  const documents = createDocumentWriter(db, notes)
+  const snapshots = createSnapshotWriter(db, notes)
   const runs = createRunWriter(db)
 
   const writeDocument = (

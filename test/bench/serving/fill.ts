@@ -5,6 +5,7 @@ import { crc32 } from 'node:zlib'
 import { generateRecord } from '../../../src/sandbox/generate.ts'
 import { openWriter } from '../../../src/store/database.ts'
 import { packContent } from '../../../src/store/gzip.ts'
+import { createChangeNotes } from '../../../src/store/notes.ts'
 import { createOsvWriter } from '../../../src/store/osv-write.ts'
 import { createRunWriter } from '../../../src/store/runs.ts'
 import { createSnapshotWriter } from '../../../src/store/snapshots.ts'
@@ -23,7 +24,8 @@ export interface Filled {
  */
 export function fillStore(dir: string, records: number, filesDir: string | null): Filled {
   const db = openWriter(dir)
-  const osv = createOsvWriter(db)
+  const notes = createChangeNotes()
+  const osv = createOsvWriter(db, notes)
   const filled: Filled = { ids: [], content: 0, member: 0 }
   if (filesDir !== null) mkdirSync(filesDir, { recursive: true })
   db.transaction(() => {
@@ -48,7 +50,7 @@ export function fillStore(dir: string, records: number, filesDir: string | null)
       filled.member += body.length / records
     }
     const snapshot = { source: 'osv' as const, id: 'b'.repeat(64), runId, records, whole: true }
-    createSnapshotWriter(db).replaceSnapshot({ ...snapshot, publishedAt: at, asOf: at })
+    createSnapshotWriter(db, notes).replaceSnapshot({ ...snapshot, publishedAt: at, asOf: at })
   })()
   db.close()
   return filled

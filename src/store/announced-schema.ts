@@ -1,6 +1,5 @@
-/** The steps of the database's history (schema.ts) that came with events: what they name, and what followed. */
-export const EVENT_STEPS: readonly string[] = [
-  `
+/** What events announce and what runs bring, in mirror.db: a step of its history, in `schema.ts`. */
+export const ANNOUNCED_TABLES = `
   CREATE TABLE catalog_text (     -- every short text of a listed tag: what an event names is found without a scan
     text TEXT NOT NULL,
     entry INTEGER NOT NULL,       -- rowid of the catalog_entry
@@ -34,5 +33,4 @@ export const EVENT_STEPS: readonly string[] = [
     trigger TEXT NOT NULL         -- of the run
   ) STRICT;
   CREATE INDEX catalog_arrival_at ON catalog_arrival (at);
-  `,
-]
+`

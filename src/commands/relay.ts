@@ -1,0 +1,86 @@
+import { relayStatus } from '../api/status.ts'
+import { MirrorError } from '../errors.ts'
+import { writeSecret } from '../relay/sign.ts'
+import {
+  type Db,
+  guarded,
+  inboxPath,
+  openInbox,
+  openInboxReader,
+  openReader,
+} from '../store/database.ts'
+import { type RelayTarget, createOutbox, createOutboxReads } from '../store/outbox.ts'
+import { createSecretReader } from '../store/secret.ts'
+import { type GlobalOptions, print, settings } from './setup.ts'
+import { moment, table } from './table.ts'
+
+/** `patchmirror relay secret`: what whoever receives needs to verify what this mirror passes on. */
+export function relaySecretCommand(options: GlobalOptions): number {
+  const { relay, data } = settings(options, false).config
+  print(relay.secret ?? writeSecret(ownKey(data.dir)))
+  return 0
+}
+
+function ownKey(dataDir: string): Buffer {
+  const db = openReader(dataDir)
+  if (db === null)
+    throw new MirrorError(
+      'not_ready',
+      `nothing is mirrored yet in ${dataDir}: run "patchmirror sync"`,
+    )
+  return closing(db, () => createSecretReader(db).readSecret('relay'))
+}
+
+/** `patchmirror relay status`: how each target stands. Exit code 1 when one is disabled. */
+export function relayStatusCommand(options: GlobalOptions & { json?: boolean }): number {
+  const { data } = settings(options, false).config
+  const db = openInboxReader(data.dir)
+  const targets = db === null ? [] : closing(db, () => createOutboxReads(db).listTargets())
+  if (options.json === true) print(JSON.stringify(targets.map(relayStatus), null, 2))
+  else if (targets.length === 0)
+    print(
+      'nothing is passed on: relay.targets names whom to tell, from the next start of the daemon on',
+    )
+  else print(table(HEAD, targets.map(row)))
+  return targets.some(({ state }) => state === 'disabled') ? 1 : 0
+}
+
+const HEAD = ['id', 'target', 'state', 'since', 'waiting', 'given up', 'delivered', 'last failure']
+
+function row(target: RelayTarget): string[] {
+  const { id, state, since, pending, givenUp, deliveredAt, reason } = target
+  return [
+    String(id),
+    relayStatus(target).target ?? '',
+    state,
+    moment(since),
+    String(pending),
+    String(givenUp),
+    moment(deliveredAt),
+    reason ?? '',
+  ]
+}
+
+/** `patchmirror relay enable ID`: a disabled target is sent what comes from now on; a failing one is tried at once. */
+export function enableTargetCommand(id: string, options: GlobalOptions): number {
+  const { dir } = settings(options, false).config.data
+  const number = /^\d{1,15}$/.test(id) ? Number(id) : 0
+  const known = openInboxReader(dir)
+  known?.close()
+  const db = known === null ? null : openInbox(dir)
+  const found =
+    db !== null &&
+    closing(db, () => guarded(dir, () => createOutbox(db).enableTarget(number), inboxPath(dir)))
+  if (!found)
+    throw new MirrorError('usage', `there is no target ${id}; "patchmirror relay status" shows all`)
+  print(`target ${number} is enabled`)
+  return 0
+}
+
+function closing<T>(db: Db, work: () => T): T {
+  try {
+    return work()
+  } finally {
+    db.close()
+  }
+}

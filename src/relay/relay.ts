@@ -1,0 +1,191 @@
+import { messageOf } from '../errors.ts'
+import { announce } from '../store/announcement.ts'
+import type { Reads } from '../store/pinned.ts'
+import type { DueDelivery, Outbox, RelayTarget, Settled } from '../store/outbox.ts'
+import { snapshotMessage } from './message.ts'
+import { type Answer, judge } from './outcome.ts'
+
+/** What is passed on, and how. */
+export interface RelaySettings {
+  readonly targets: readonly string[]
+  readonly events: readonly string[]
+  readonly waitVisible: boolean
+  readonly maxDays: number
+  /** Requests at the same time to one target. */
+  readonly concurrency: number
+}
+
+/** What the relay works with. */
+export interface RelayDeps {
+  readonly settings: RelaySettings
+  readonly outbox: Outbox
+  /** mirror.db as it is now; null while there is none. */
+  readonly reads: () => Pick<
+    Reads,
+    'listLogged' | 'lastLogged' | 'listNames' | 'readInstance'
+  > | null
+  /** How far the change log is served: who is told shall be able to read. */
+  readonly served: () => number
+  /** Sends a delivery to a URL; never rejects. */
+  readonly send: (url: string, delivery: DueDelivery) => Promise<Answer>
+  /** Unix milliseconds. */
+  readonly now: () => number
+  /** In [0, 1). */
+  readonly random: () => number
+  /** A fault of the store: told, and tried again. */
+  readonly onFault: (message: string) => void
+}
+
+/** Passes events on. */
+export interface Relay {
+  /** Looks what is new and what is due, and starts to send it. Call it often: it is cheap when there is nothing. */
+  tick(): void
+  /** Resolves when no request is under way and all that was answered is written down. */
+  idle(): Promise<void>
+  /** Sends nothing more; what is under way is sent again by the next start. */
+  stop(): void
+}
+
+const BATCH = 50
+const DAY_MS = 86_400_000
+/** After a fault of the store nothing is sent for so long: what cannot be marked as sent would be sent over and over. */
+const FAULT_PAUSE_MS = 5_000
+
+/**
+ * Collects events into the outbox, sends what is due, and writes down what became of it. Crash reasoning: an event is in the
+ * outbox before it counts as passed on, with the cursor in one transaction; a delivery leaves it only after its target
+ * said 2xx. So a killed process at most sends again what it had sent, under the same webhook-id.
+ */
+export function createRelay(deps: RelayDeps): Relay {
+  const { settings, outbox, now, onFault } = deps
+  const flying = new Map<string, Promise<void>>()
+  let settled: Settled[] = []
+  let stopped = false
+  let heldUntil = 0
+  let pruneAt = 0
+  outbox.replaceTargets(settings.targets)
+
+  const fault = (error: unknown): void => {
+    heldUntil = now() + FAULT_PAUSE_MS
+    onFault(messageOf(error))
+  }
+  /** What was answered within one turn of the event loop is written in one transaction. */
+  const flush = (): void => {
+    if (settled.length === 0) return
+    try {
+      outbox.settle(settled)
+    } catch (error) {
+      fault(error) // they are sent again: better twice than never
+    }
+    settled = []
+  }
+  const start = (target: RelayTarget, delivery: DueDelivery): void => {
+    const key = keyOf(delivery)
+    const attempt = deps.send(target.url, delivery).then((answer) => {
+      if (stopped) return
+      if (settled.length === 0) setImmediate(tick)
+      settled.push(settle(deps, target, delivery, answer))
+    })
+    flying.set(key, attempt)
+    void attempt.finally(() => flying.delete(key))
+  }
+  const tick = (): void => {
+    if (stopped) return
+    flush()
+    if (now() < heldUntil) return
+    try {
+      if (now() >= pruneAt) {
+        outbox.prune(now() - settings.maxDays * DAY_MS)
+        pruneAt = now() + 60_000
+      }
+      collect(deps)
+      for (const [target, delivery] of listFree(deps, flying)) start(target, delivery)
+    } catch (error) {
+      fault(error)
+    }
+  }
+  return {
+    tick,
+    async idle() {
+      while (flying.size > 0 || settled.length > 0) {
+        await Promise.all(flying.values())
+        flush()
+      }
+    },
+    stop() {
+      flush()
+      stopped = true
+    },
+  }
+}
+
+/** What may be sent now: each target has places of its own, so a slow one holds up no other. A failing one has one place. */
+function listFree(
+  { settings, outbox, now }: RelayDeps,
+  flying: ReadonlyMap<string, unknown>,
+): [RelayTarget, DueDelivery][] {
+  return outbox.listTargets().flatMap((target) => {
+    if (target.state === 'disabled' || target.dueAt > now()) return []
+    const own = [...flying.keys()].filter((key) => key.startsWith(`${target.id} `)).length
+    const free = (target.state === 'ok' ? settings.concurrency : 1) - own
+    if (free <= 0) return []
+    const due = outbox.listDue(target.id, now(), free + own)
+    const fresh = due.filter((delivery) => !flying.has(keyOf(delivery))).slice(0, free)
+    return fresh.map((delivery): [RelayTarget, DueDelivery] => [target, delivery])
+  })
+}
+
+function keyOf({ target, event }: DueDelivery): string {
+  return `${target} ${event}`
+}
+
+function settle(
+  { now, random }: RelayDeps,
+  target: RelayTarget,
+  { event, attempts }: DueDelivery,
+  answer: Answer,
+): Settled {
+  const at = now()
+  const seen = target.failures
+  const outcome = judge(answer, { attempts, targetFailures: seen, now: at, random: random() })
+  return { target: target.id, event, at, seen, ...outcome }
+}
+
+/** Takes into the outbox what happened since the last look. */
+function collect({ settings, outbox, reads, served, now }: RelayDeps): void {
+  const webhooks = settings.targets.length > 0 && settings.events.includes('webhook')
+  for (;;) {
+    const ready = outbox.listReady(settings.waitVisible, BATCH)
+    if (ready.length === 0) break
+    outbox.passOn(ready, webhooks, now())
+  }
+  const store = settings.targets.length > 0 && settings.events.includes('snapshot') ? reads() : null
+  if (store !== null) collectSnapshots(outbox, store, served(), now())
+}
+
+/** Snapshots published from the first start on; the log's older ones are nobody's news. */
+function collectSnapshots(
+  outbox: Outbox,
+  store: NonNullable<ReturnType<RelayDeps['reads']>>,
+  served: number,
+  now: number,
+): void {
+  const instance = store.readInstance()
+  const last = store.lastLogged()
+  const until = Math.min(served, last)
+  const known = outbox.readCursor(instance)
+  if (known === null || known > last) {
+    outbox.passOnSnapshots([], instance, last, now)
+    return
+  }
+  let from = known
+  while (from < until) {
+    const rows = store.listLogged(from, BATCH).filter(({ id }) => id <= until)
+    const end = rows.at(-1)?.id ?? until
+    const messages = rows.map((row) => {
+      return { ...snapshotMessage(instance, row, announce(store, row)), deliver: true }
+    })
+    outbox.passOnSnapshots(messages, instance, end, now)
+    from = end
+  }
+}

@@ -1,0 +1,49 @@
+import { systemCode } from '../errors.ts'
+import type { DueDelivery } from '../store/outbox.ts'
+import type { Transport } from '../upstream/transport.ts'
+import type { Answer } from './outcome.ts'
+import type { Sign } from './sign.ts'
+
+/** What a delivery is sent with. */
+export interface SenderDeps {
+  readonly transport: Pick<Transport, 'send'>
+  readonly sign: Sign
+  /** From the first byte out to the head of the answer. */
+  readonly timeoutMs: number
+  readonly userAgent: string
+  /** Unix milliseconds. */
+  readonly now: () => number
+}
+
+/**
+ * Sends deliveries: the same `webhook-id` at each attempt, a new timestamp, a signature over both and the bytes. Redirects
+ * are not followed, answers not read. Never rejects, and says nothing of the URL, which may hold a token.
+ */
+export function createSender({ transport, sign, timeoutMs, userAgent, now }: SenderDeps) {
+  return async (url: string, { webhookId, body }: DueDelivery): Promise<Answer> => {
+    const timestamp = Math.floor(now() / 1000)
+    const deadline = AbortSignal.timeout(timeoutMs)
+    try {
+      const headers = {
+        'content-type': 'application/cloudevents+json',
+        'user-agent': userAgent,
+        'webhook-id': webhookId,
+        'webhook-timestamp': String(timestamp),
+        'webhook-signature': sign(webhookId, timestamp, body),
+      }
+      const request = { method: 'POST' as const, url: new URL(url), headers, body }
+      const answer = await transport.send(request, deadline)
+      answer.body.dump().catch(() => undefined)
+      const wish = answer.headers['retry-after']
+      return { status: answer.status, retryAfter: typeof wish === 'string' ? wish : null }
+    } catch (error) {
+      if (deadline.aborted) return { failure: `no answer within ${timeoutMs} ms` }
+      return { failure: `no answer (${codeOf(error)})` }
+    }
+  }
+}
+
+function codeOf(error: unknown): string {
+  const cause = error instanceof Error ? error.cause : undefined
+  return systemCode(error) ?? systemCode(cause) ?? 'the connection failed'
+}

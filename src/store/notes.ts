@@ -1,0 +1,64 @@
+/** What became of a record or a path between two snapshots. */
+export type ChangeKind = 'added' | 'changed' | 'removed'
+
+/** What a transaction did, noted by the writers while they do it. */
+export interface Noted {
+  /** False: everything may have changed, and `changes` is empty. */
+  complete: boolean
+  changes: [name: string, kind: ChangeKind][]
+}
+
+/** Notes of one write connection: what the open transaction changed, for the change log. */
+export interface ChangeNotes {
+  /** A name's state before and after a write, as any text that tells states apart; null: not there. */
+  note(name: string, before: string | null, after: string | null): void
+  /** Something was written whose names are too many to note. */
+  everything(): void
+  /** What was noted since the last `take` or `clear`; a name that is as it was before is left out. */
+  take(): Noted
+  /** Forgets, as at the begin of a transaction: what an earlier one noted may have been rolled back. */
+  clear(): void
+}
+
+/** More changed names than this are not worth a list: whoever follows reads everything anew. */
+export const MAX_NOTED = 10_000
+
+/** Notes that hold at most `MAX_NOTED` names in memory. */
+export function createChangeNotes(): ChangeNotes {
+  const noted = new Map<string, { before: string | null; after: string | null }>()
+  let complete = true
+  const everything = (): void => {
+    complete = false
+    noted.clear()
+  }
+  const clear = (): void => {
+    complete = true
+    noted.clear()
+  }
+  return {
+    everything,
+    clear,
+    note(name, before, after) {
+      if (!complete) return
+      const known = noted.get(name)
+      if (known !== undefined) known.after = after
+      else if (noted.size < MAX_NOTED) noted.set(name, { before, after })
+      else everything()
+    },
+    take() {
+      const changes = [...noted].flatMap(([name, { before, after }]): Noted['changes'] => {
+        const kind = kindOf(before, after)
+        return kind === null ? [] : [[name, kind]]
+      })
+      const taken = { complete, changes }
+      clear()
+      return taken
+    },
+  }
+}
+
+function kindOf(before: string | null, after: string | null): ChangeKind | null {
+  if (before === after) return null
+  if (before === null) return 'added'
+  return after === null ? 'removed' : 'changed'
+}

@@ -1,0 +1,66 @@
+import type { Db } from './database.ts'
+
+/**
+ * What became of an attempt, to be written. Times are unix milliseconds. `seen`: the target's failures in a row when the
+ * attempt was made, so that several under way at once count as one.
+ */
+export type Settled = { target: number; event: number; at: number; seen: number } & (
+  | { kind: 'done' }
+  | { kind: 'disabled'; reason: string }
+  | { kind: 'retry'; reason: string; dueAt: number; targetDueAt: number | null }
+)
+
+/** What was put off for hours while a target was down comes so soon after it is back. */
+const SOON_MS = 60_000
+
+/** Writes what became of attempts. One whose target or event is gone is passed over. */
+export function createSettling(db: Db) {
+  const sql = prepareSettling(db)
+  const hasten = (target: number, at: number): void => {
+    sql.hasten.run({ target, at })
+  }
+  return { hasten, settle: (settled: Settled): void => settleOne(sql, settled) }
+}
+
+function settleOne(sql: ReturnType<typeof prepareSettling>, settled: Settled): void {
+  const { target, event, at } = settled
+  if (settled.kind === 'done') {
+    sql.done.run(target, event)
+    if (sql.state.get(target) === 'failing') sql.hasten.run({ target, at: at + SOON_MS })
+    sql.succeeded.run(at, target)
+  } else if (settled.kind === 'disabled') {
+    sql.disable.run({ at, reason: settled.reason, target })
+    sql.dropDeliveries.run(target)
+  } else {
+    const { reason, dueAt, targetDueAt, seen } = settled
+    sql.postpone.run(dueAt, target, event)
+    if (targetDueAt === null) sql.refused.run(reason, target)
+    else sql.failed.run({ at, reason, dueAt: targetDueAt, target, seen })
+  }
+}
+
+function prepareSettling(db: Db) {
+  return {
+    dropDeliveries: db.prepare('DELETE FROM relay_delivery WHERE target = ?'),
+    done: db.prepare('DELETE FROM relay_delivery WHERE target = ? AND event = ?'),
+    state: db.prepare<[number], string>('SELECT state FROM relay_target WHERE id = ?').pluck(),
+    hasten: db.prepare(
+      'UPDATE relay_delivery SET due_at = @at WHERE target = @target AND due_at > @at',
+    ),
+    succeeded: db.prepare(
+      `UPDATE relay_target SET state = iif(state = 'disabled', state, 'ok'), failures = 0, due_at = 0,
+         since = iif(state = 'disabled', since, NULL), delivered_at = ? WHERE id = ?`,
+    ),
+    disable: db.prepare(
+      `UPDATE relay_target SET state = 'disabled', since = @at, reason = @reason WHERE id = @target`,
+    ),
+    postpone: db.prepare(
+      'UPDATE relay_delivery SET attempts = attempts + 1, due_at = ? WHERE target = ? AND event = ?',
+    ),
+    refused: db.prepare('UPDATE relay_target SET reason = ? WHERE id = ?'),
+    failed: db.prepare(
+      `UPDATE relay_target SET state = 'failing', since = coalesce(since, @at), failures = max(failures, @seen + 1),
+         due_at = max(due_at, @dueAt), reason = @reason WHERE id = @target AND state <> 'disabled'`,
+    ),
+  }
+}

@@ -1,0 +1,50 @@
+/** What is passed on, in webhooks.db: a step of its history, in `inbox-schema.ts`. */
+export const RELAY_TABLES = `
+  CREATE TABLE relay_ready (      -- deliveries of the inbox that were not passed on yet
+    inbox INTEGER PRIMARY KEY
+  ) STRICT;
+  CREATE TRIGGER relay_received AFTER INSERT ON inbox
+    WHEN NEW.type IS NOT NULL AND NEW.state <> 'ignored' BEGIN
+    INSERT OR IGNORE INTO relay_ready VALUES (NEW.id);
+  END;
+  CREATE TRIGGER relay_mended AFTER UPDATE OF type ON inbox
+    WHEN OLD.type IS NULL AND NEW.type IS NOT NULL AND NEW.state <> 'ignored' BEGIN
+    INSERT OR IGNORE INTO relay_ready VALUES (NEW.id);
+  END;
+  CREATE TRIGGER relay_forgotten AFTER DELETE ON inbox BEGIN
+    DELETE FROM relay_ready WHERE inbox = OLD.id;
+  END;
+  INSERT INTO relay_ready SELECT id FROM inbox WHERE type IS NOT NULL AND state = 'pending';
+
+  CREATE TABLE relay_event (      -- what is passed on, in this order; also the log that /-/events resumes from
+    id INTEGER PRIMARY KEY AUTOINCREMENT, -- without gaps, but for those that were pruned from the old end
+    kind TEXT NOT NULL,           -- webhook | snapshot
+    webhook_id TEXT NOT NULL UNIQUE,
+    created_at INTEGER NOT NULL,  -- unix milliseconds, as every *_at
+    body BLOB NOT NULL            -- of a webhook: upstream's bytes
+  ) STRICT;
+  CREATE TABLE relay_target (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    url TEXT NOT NULL UNIQUE,     -- may hold a token: shown to nobody but its owner
+    state TEXT NOT NULL,          -- ok | failing | disabled
+    since INTEGER,                -- since when it fails, or is disabled
+    failures INTEGER NOT NULL,    -- in a row
+    due_at INTEGER NOT NULL,      -- not before
+    reason TEXT,                  -- of the last failure, one plain line
+    delivered_at INTEGER,         -- last success
+    given_up INTEGER NOT NULL     -- deliveries that were never taken, as long as they were tried
+  ) STRICT;
+  CREATE TABLE relay_delivery (   -- what is still to be delivered
+    target INTEGER NOT NULL,
+    event INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    due_at INTEGER NOT NULL,
+    PRIMARY KEY (target, event)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX relay_delivery_due ON relay_delivery (target, due_at, event);
+  CREATE TABLE relay_cursor (     -- how far the change log was passed on
+    only INTEGER PRIMARY KEY CHECK (only = 1),
+    instance TEXT NOT NULL,       -- of which mirror.db
+    log INTEGER NOT NULL
+  ) STRICT;
+`

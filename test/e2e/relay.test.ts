@@ -1,0 +1,169 @@
+import { createHmac } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { type Sandbox, createSandbox } from '../../src/sandbox/server.ts'
+import { SECRET, type Target, freePort, target } from '../relay/relays.ts'
+import { type Started, run, start } from '../support/command.ts'
+import { QUICK } from '../support/mirror.ts'
+
+let sandbox: Sandbox
+let to: Target
+let dir: string
+let env: Record<string, string>
+const started: Started[] = []
+
+beforeEach(async () => {
+  sandbox = await createSandbox({ records: 40 })
+  dir = mkdtempSync(join(tmpdir(), 'patchmirror-relay-'))
+  env = {
+    ...QUICK,
+    PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
+    PATCHMIRROR_DATA_DIR: join(dir, 'data'),
+    PATCHMIRROR_SERVER_PORT: '0',
+  }
+})
+
+afterEach(async () => {
+  for (const { child, finished } of started.splice(0)) {
+    child.kill('SIGKILL')
+    await finished
+  }
+  await sandbox.close()
+  rmSync(dir, { recursive: true, force: true })
+})
+
+async function serve(more: Record<string, string> = {}): Promise<Started & { url: string }> {
+  const daemon = start(['serve'], { ...env, ...more }, dir)
+  started.push(daemon)
+  const text = await daemon.said(/"msg":"serving http[^"]+"/)
+  return { ...daemon, url: /serving (http[^"]+)"/.exec(text)?.[1] ?? '' }
+}
+
+interface Told {
+  data: { source: string; snapshot: string; previous: string; changes: { id: string }[] }
+}
+
+const told = (): Told['data'][] =>
+  to.got
+    .map(({ body }) => (JSON.parse(body.toString()) as Told).data)
+    .filter(({ source }) => source === 'osv')
+
+test('a daemon tells its targets of each snapshot that it publishes, signed with the secret that it tells', async () => {
+  to = await target()
+  env['PATCHMIRROR_RELAY_TARGETS'] = to.url
+  const daemon = await serve()
+  await daemon.said(/osv sync: complete/)
+  await expect.poll(() => told().length, { timeout: 10_000 }).toBe(1)
+  sandbox.feed.add(2)
+  expect((await run(['sync', 'osv'], env, dir)).code).toBe(0)
+  await expect.poll(() => told().length, { timeout: 10_000 }).toBe(2)
+  const [first, second] = told()
+  expect(second?.previous).toBe(first?.snapshot)
+  expect(second?.changes).toHaveLength(2)
+  const changes = await fetch(`${daemon.url}/-/changes?since=${first?.snapshot ?? ''}`)
+  expect(await changes.json()).toMatchObject({ to: second?.snapshot, changes: second?.changes })
+
+  const secret = (await run(['relay', 'secret'], env, dir)).out.trim()
+  const key = Buffer.from(secret.replace('whsec_', ''), 'base64')
+  for (const { id, timestamp, body, headers } of to.got) {
+    const mac = createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body)
+    expect(headers['webhook-signature']).toBe(`v1,${mac.digest('base64')}`)
+  }
+  daemon.child.kill('SIGTERM')
+  expect((await daemon.finished).code).toBe(0)
+}, 60_000)
+
+test('a disabled target is told in the status, without its address to strangers, and enabled by hand', async () => {
+  to = await target(410)
+  env['PATCHMIRROR_RELAY_TARGETS'] = to.url
+  const daemon = await serve()
+  const relay = async () =>
+    ((await (await fetch(`${daemon.url}/-/status`)).json()) as { relay: object[] }).relay
+  const disabled = { id: 1, state: 'disabled', target: null, reason: null }
+  await expect.poll(relay, { timeout: 10_000 }).toMatchObject([disabled])
+  const status = await run(['relay', 'status'], env, dir)
+  expect([status.code, status.out]).toEqual([1, expect.stringMatching(/disabled.*it answered 410/)])
+  expect(status.out).not.toContain('private')
+  expect((await run(['status'], env, dir)).out).toContain('relay target 1 is disabled')
+  expect((await run(['relay', 'enable', '9'], env, dir)).code).toBe(2)
+  to.manner = 204
+  expect((await run(['relay', 'enable', '1'], env, dir)).code).toBe(0)
+  await daemon.said(/osv sync: complete/)
+  sandbox.feed.add(1)
+  await run(['sync', 'osv'], env, dir)
+  await expect.poll(relay, { timeout: 10_000 }).toMatchObject([{ id: 1, state: 'ok', pending: 0 }])
+  expect((await run(['relay', 'status'], env, dir)).code).toBe(0)
+}, 60_000)
+
+test('without targets nothing is passed on, and the commands say so', async () => {
+  const none = await run(['relay', 'status'], env, dir)
+  expect([none.code, none.out]).toEqual([0, expect.stringContaining('relay.targets')])
+  expect((await run(['relay', 'secret'], env, dir)).code).toBe(1)
+  expect((await run(['relay', 'enable', '1'], env, dir)).code).toBe(2)
+})
+
+test('mirrors chain: a second one has what the first published as soon as it is told', async () => {
+  const second = {
+    PATCHMIRROR_DATA_DIR: join(dir, 'second'),
+    PATCHMIRROR_WEBHOOKS_SECRETS: SECRET,
+    PATCHMIRROR_WEBHOOKS_DEBOUNCE_MS: '100',
+    PATCHMIRROR_SERVER_PORT: String(await freePort()),
+  }
+  env['PATCHMIRROR_RELAY_SECRET'] = SECRET
+  const hook = `http://127.0.0.1:${second.PATCHMIRROR_SERVER_PORT}/-/webhooks`
+  const first = await serve({ PATCHMIRROR_RELAY_TARGETS: hook })
+  await first.said(/osv sync: complete/)
+  const { url } = await serve({ ...second, PATCHMIRROR_UPSTREAM_API_ROOT: first.url })
+  const counts = async (): Promise<{ pending: number; done: number }> => {
+    const status = (await (await fetch(`${url}/-/status`)).json()) as {
+      webhooks: { counts: { pending: number; done: number } }
+    }
+    return status.webhooks.counts
+  }
+  // Two snapshots were published before the second mirror was there: they waited for it.
+  expect((await run(['relay', 'enable', '1'], env, dir)).code).toBe(0)
+  await expect.poll(counts, { timeout: 20_000 }).toMatchObject({ pending: 0, done: 2 })
+  sandbox.feed.add(3)
+  expect((await run(['sync', 'osv'], env, dir)).code).toBe(0)
+  const index = async (mirror: string): Promise<string> =>
+    (await fetch(`${mirror}/external/osv/all.json`)).text()
+  await expect.poll(() => index(first.url)).toBe(sandbox.feed.index().toString())
+  await expect.poll(() => index(url), { timeout: 20_000 }).toBe(await index(first.url))
+  const held = (await run(['relay', 'status'], { ...env, PATCHMIRROR_RELAY_TARGETS: hook }, dir))
+    .out
+  expect(held).toMatch(/ ok /)
+}, 60_000)
+
+test('a delivery of the service reaches targets and readers with its own id and bytes', async () => {
+  to = await target()
+  const daemon = await serve({
+    PATCHMIRROR_RELAY_TARGETS: to.url,
+    PATCHMIRROR_RELAY_SECRET: SECRET,
+    PATCHMIRROR_RELAY_EVENTS: 'webhook',
+    PATCHMIRROR_RELAY_WAIT_VISIBLE: 'false',
+    PATCHMIRROR_WEBHOOKS_SECRETS: SECRET,
+  })
+  const events = await fetch(`${daemon.url}/-/events`)
+  const body =
+    '{ "type": "io.service.cr.image.created.v1",\n "data": {"image_repo": "library/python"} }'
+  const timestamp = Math.floor(Date.now() / 1000)
+  const key = Buffer.from(SECRET.slice('whsec_'.length), 'base64')
+  const mac = createHmac('sha256', key).update(`msg_1.${timestamp}.${body}`).digest('base64')
+  const headers = {
+    'webhook-id': 'msg_1',
+    'webhook-timestamp': String(timestamp),
+    'webhook-signature': `v1,${mac}`,
+  }
+  const answer = await fetch(`${daemon.url}/-/webhooks`, { method: 'POST', headers, body })
+  expect(answer.status).toBe(202)
+  await expect.poll(() => to.ids(), { timeout: 10_000 }).toEqual(['msg_1'])
+  expect([to.got[0]?.body.toString(), to.got[0]?.signed]).toEqual([body, true])
+  let text = ''
+  for await (const chunk of events.body ?? []) {
+    text += Buffer.from(chunk as Uint8Array).toString()
+    if (text.includes('event: webhook') && text.includes('library/python')) break
+  }
+  expect(text).toContain('"webhookId":"msg_1"')
+}, 60_000)

@@ -1,0 +1,28 @@
+import { createRelay } from '../../src/relay/relay.ts'
+import { createSender } from '../../src/relay/sender.ts'
+import { createSigner } from '../../src/relay/sign.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import { openInbox, openReader } from '../../src/store/database.ts'
+import { createOutbox } from '../../src/store/outbox.ts'
+import { createReads } from '../../src/store/pinned.ts'
+import { createTransport } from '../../src/upstream/transport.ts'
+
+/** A relay in a process of its own, to be killed: `child.ts <data folder> <target> <secret>`. */
+const [, , dir = '', url = '', secret = ''] = process.argv
+
+const { config } = loadConfig({ env: {}, cwd: dir })
+const mirror = openReader(dir)
+if (mirror === null) throw new Error('there is no database')
+const transport = createTransport(config.upstream)
+const deps = { transport, timeoutMs: 5000, userAgent: 'test', now: Date.now }
+const relay = createRelay({
+  settings: { ...config.relay, targets: [url], concurrency: 2 },
+  outbox: createOutbox(openInbox(dir)),
+  reads: () => createReads(mirror),
+  served: () => Number.POSITIVE_INFINITY,
+  send: createSender({ ...deps, sign: createSigner(secret) }),
+  now: Date.now,
+  random: Math.random,
+  onFault: (message) => process.stderr.write(`${message}\n`),
+})
+setInterval(() => relay.tick(), 5)
