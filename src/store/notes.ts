@@ -12,6 +12,8 @@ export interface Noted {
 export interface ChangeNotes {
   /** A name's state before and after a write, as any text that tells states apart; null: not there. */
   note(name: string, before: string | null, after: string | null): void
+  /** Whether names are still noted: false once everything may have changed. */
+  isOpen(): boolean
   /** Something was written whose names are too many to note. */
   everything(): void
   /** What was noted since the last `take` or `clear`; a name that is as it was before is left out. */
@@ -28,6 +30,7 @@ export function createChangeNotes(): ChangeNotes {
   const noted = new Map<string, { before: string | null; after: string | null }>()
   let complete = true
   const everything = (): void => {
+    if (!complete) return
     complete = false
     noted.clear()
   }
@@ -36,6 +39,7 @@ export function createChangeNotes(): ChangeNotes {
     noted.clear()
   }
   return {
+    isOpen: () => complete,
     everything,
     clear,
     note(name, before, after) {

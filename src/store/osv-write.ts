@@ -27,7 +27,8 @@ export function createOsvWriter(db: Db, notes: ChangeNotes) {
       parts.touchPart(record.id)
       const { id, modified, crc32, size, sha256, asOf } = record
       const held = sql.bodyOf.get(id)
-      notes.note(id, held ? stateOf(held[2], held[3]) : null, stateOf(modified, sha256))
+      if (notes.isOpen())
+        notes.note(id, held ? stateOf(held[2], held[3]) : null, stateOf(modified, sha256))
       if (held === undefined) return insert(record, changed)
       const forward = Math.max(changed, held[1] + 1)
       const { changes } = sql.updateBody.run(record.body, held[0])
