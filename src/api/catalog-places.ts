@@ -30,6 +30,8 @@ export function createPlaces(
         if (entry !== null && shaOf(entry) === sha) return { place: entry, anchors }
         moved ??= entry
       }
+      // Fewer anchors than there may be are all that was ever shown, and none is as it was: the list begins anew.
+      if (anchors.length < ANCHORS) return { place: null, anchors: [] }
       return { place: { value, ordinal: moved?.ordinal ?? ordinal }, anchors }
     },
     /** The cursor behind a page. */
