@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -136,6 +136,30 @@ test('mirrors chain: a second one has what the first published as soon as it is 
   expect(held).toMatch(/ ok /)
 }, 60_000)
 
+/** Sends a signed event, reads the daemon's stream until it is told there, and returns what was told. */
+async function deliver({ url }: { url: string }, body: string): Promise<string> {
+  const events = await fetch(`${url}/-/events`)
+  const timestamp = Math.floor(Date.now() / 1000)
+  const key = Buffer.from(SECRET.slice('whsec_'.length), 'base64')
+  const mac = createHmac('sha256', key).update(`msg_1.${timestamp}.${body}`).digest('base64')
+  const headers = {
+    'webhook-id': 'msg_1',
+    'webhook-timestamp': String(timestamp),
+    'webhook-signature': `v1,${mac}`,
+  }
+  const answer = await fetch(`${url}/-/webhooks`, { method: 'POST', headers, body })
+  expect(answer.status).toBe(202)
+  let text = ''
+  for await (const chunk of events.body ?? []) {
+    text += Buffer.from(chunk as Uint8Array).toString()
+    if (text.includes('event: webhook') && text.includes('library/python')) break
+  }
+  return text
+}
+
+const BODY =
+  '{ "type": "io.service.cr.image.created.v1",\n "data": {"image_repo": "library/python"} }'
+
 test('a delivery of the service reaches targets and readers with its own id and bytes', async () => {
   to = await target()
   const daemon = await serve({
@@ -145,25 +169,16 @@ test('a delivery of the service reaches targets and readers with its own id and 
     PATCHMIRROR_RELAY_WAIT_VISIBLE: 'false',
     PATCHMIRROR_WEBHOOKS_SECRETS: SECRET,
   })
-  const events = await fetch(`${daemon.url}/-/events`)
-  const body =
-    '{ "type": "io.service.cr.image.created.v1",\n "data": {"image_repo": "library/python"} }'
-  const timestamp = Math.floor(Date.now() / 1000)
-  const key = Buffer.from(SECRET.slice('whsec_'.length), 'base64')
-  const mac = createHmac('sha256', key).update(`msg_1.${timestamp}.${body}`).digest('base64')
-  const headers = {
-    'webhook-id': 'msg_1',
-    'webhook-timestamp': String(timestamp),
-    'webhook-signature': `v1,${mac}`,
-  }
-  const answer = await fetch(`${daemon.url}/-/webhooks`, { method: 'POST', headers, body })
-  expect(answer.status).toBe(202)
+  expect(await deliver(daemon, BODY)).toContain('"webhookId":"msg_1"')
   await expect.poll(() => to.ids(), { timeout: 10_000 }).toEqual(['msg_1'])
-  expect([to.got[0]?.body.toString(), to.got[0]?.signed]).toEqual([body, true])
-  let text = ''
-  for await (const chunk of events.body ?? []) {
-    text += Buffer.from(chunk as Uint8Array).toString()
-    if (text.includes('event: webhook') && text.includes('library/python')) break
-  }
-  expect(text).toContain('"webhookId":"msg_1"')
+  expect([to.got[0]?.body.toString(), to.got[0]?.signed]).toEqual([BODY, true])
+}, 60_000)
+
+test('readers are told of deliveries too when the first secret comes while the daemon runs', async () => {
+  const daemon = await serve({ PATCHMIRROR_WEBHOOKS_DEBOUNCE_MS: '50' })
+  const kept = JSON.stringify({ secrets: [{ label: 'first', secret: SECRET }] })
+  writeFileSync(join(dir, 'data', 'webhook-secrets.json'), kept, { mode: 0o600 })
+  expect(await deliver(daemon, BODY)).toContain('"webhookId":"msg_1"')
+  daemon.child.kill('SIGTERM')
+  expect((await daemon.finished).code).toBe(0)
 }, 60_000)
