@@ -17,6 +17,7 @@ import { ROOT, startSandbox } from './processes.ts'
 import { benchReads } from './reads.ts'
 import { type Row, benchServing } from './serving/serving.ts'
 import { type Line, markdown, megabytes, seconds } from './table.ts'
+import { benchVisible } from './visible.ts'
 import { benchWebhooks } from './webhooks.ts'
 
 const { values } = parseArgs({
@@ -118,7 +119,9 @@ async function patches(): Promise<Line[]> {
 
 async function webhooks(): Promise<Line[]> {
   say('webhooks during an ingest …')
-  return [await benchWebhooks()]
+  const acknowledged = await benchWebhooks()
+  say('ten announced tags, one after the other …')
+  return [acknowledged, await benchVisible()]
 }
 
 const PARTS: Record<string, () => Promise<Line[]>> = {
