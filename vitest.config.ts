@@ -7,6 +7,8 @@ export default defineConfig({
     exclude: ['test/long/**'],
     testTimeout: 30_000,
     hookTimeout: 30_000,
+    // What is waited for comes or it does not: how soon is the machine's affair.
+    expect: { poll: { timeout: 20_000 } },
     pool: 'forks',
     maxWorkers: 2,
   },
