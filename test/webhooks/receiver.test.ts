@@ -180,6 +180,25 @@ describe('what is no delivery', () => {
     expect(outcomes.map(([, reason]) => reason)).toEqual(['too_large', 'too_large', ''])
   })
 
+  test('is 413 in thousands of tiny chunks, and taken in hundreds of them', async () => {
+    const { port, outcomes } = await receiving()
+    const crumbs = (text: string): string => Array.from(text, (one) => `1\r\n${one}\r\n`).join('')
+    const head = 'POST /-/webhooks HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n'
+    expect(await exchange(port, `${head}\r\n${crumbs('x'.repeat(4000))}`, /pieces"}$/)).toMatch(
+      /^HTTP\/1.1 413 /,
+    )
+    const { headers, body = '' } = deliveryOf()
+    const lines = Object.entries(headers ?? {}).map(
+      ([name, value]) => `${name}: ${String(value)}\r\n`,
+    )
+    const sound = `${head}${lines.join('')}\r\n${crumbs(body.toString())}0\r\n\r\n`
+    expect(await exchange(port, sound, /\r\n\r\n/)).toMatch(/^HTTP\/1.1 202 /)
+    expect(outcomes).toEqual([
+      ['refused', 'too_many_pieces'],
+      ['new', ''],
+    ])
+  })
+
   test.each(['gzip', 'deflate', 'br', 'identity, gzip'])(
     'is 415 when encoded: %s',
     async (coding) => {
