@@ -1,10 +1,11 @@
 import { createWebhookLog } from './api/event-log.ts'
 import type { ServerOptions } from './api/server.ts'
 import type { Config } from './config/schema.ts'
+import { messageOf } from './errors.ts'
 import type { Logger } from './log.ts'
 import { startRelayThread, wantsRelay } from './relay/thread.ts'
-import { openInboxReader } from './store/database.ts'
-import { createOutboxReads } from './store/outbox.ts'
+import { type Db, inboxPath, nameStorageError, openInboxReader } from './store/database.ts'
+import { type OutboxReads, type RelayTarget, createOutboxReads } from './store/outbox.ts'
 
 /** What the relay is started with. */
 export interface PassingOptions {
@@ -36,14 +37,84 @@ export async function startPassing({
     onFault: (message) => log.warn({}, `relay: ${message}; it is tried again`),
   })
   const onServed = (served: number): void => thread.served(served)
-  const db = openInboxReader(data.dir)
-  if (db === null) return { shown: { onServed }, close: () => thread.close() }
-  const reads = createOutboxReads(db)
+  const attempt = createAttempt(log, data.dir)
+  const opened = attempt<ReturnType<typeof open>>(
+    () => open(data.dir),
+    () => null,
+  )
+  if (opened === null) return { shown: { onServed }, close: () => thread.close() }
   return {
-    shown: { webhookLog: createWebhookLog(reads), relayTargets: reads.listTargets, onServed },
+    shown: { ...shownOf(opened.reads, attempt), onServed },
     async close() {
       await thread.close()
-      db.close()
+      opened.db.close()
+    },
+  }
+}
+
+function open(dataDir: string): { db: Db; reads: OutboxReads } | null {
+  const db = openInboxReader(dataDir)
+  try {
+    return db && { db, reads: createOutboxReads(db) }
+  } catch (error) {
+    db?.close()
+    throw error
+  }
+}
+
+/** Gives what `work` gives; when that throws, gives the other. */
+type Attempt = <T>(work: () => T, otherwise: () => T) => T
+
+/** A page is asked for often: a fault is told this often at most, milliseconds. */
+const TELL_MS = 60_000
+
+function createAttempt(log: PassingOptions['log'], dataDir: string): Attempt {
+  let toldAt = -Infinity
+  return (work, otherwise) => {
+    try {
+      return work()
+    } catch (error) {
+      const at = Date.now()
+      if (Math.abs(at - toldAt) >= TELL_MS) {
+        toldAt = at
+        const why = messageOf(nameStorageError(error, dataDir, inboxPath(dataDir)))
+        log.warn({}, `what is passed on cannot be shown: ${why}`)
+      }
+      return otherwise()
+    }
+  }
+}
+
+type Shown = Pick<Passing['shown'], 'webhookLog' | 'relayTargets'>
+
+/** What the server shows. A damaged webhooks.db takes none of the mirror's pages with it: they go by what was seen last. */
+function shownOf(reads: OutboxReads, attempt: Attempt): Shown {
+  const log = createWebhookLog(reads)
+  let last = 0
+  let targets: readonly RelayTarget[] = []
+  return {
+    relayTargets: () =>
+      (targets = attempt(
+        () => reads.listTargets(),
+        () => targets,
+      )),
+    webhookLog: {
+      last: () =>
+        (last = attempt(
+          () => log.last(),
+          () => last,
+        )),
+      // Fewer than there can be: whoever comes back with a place starts anew.
+      count: (after) =>
+        attempt(
+          () => log.count(after),
+          () => -1,
+        ),
+      list: (after, limit) =>
+        attempt(
+          () => log.list(after, limit),
+          () => [],
+        ),
     },
   }
 }
