@@ -2,7 +2,7 @@ import { type ClientRequest, type IncomingMessage, request } from 'node:http'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
-import type { EventLog } from '../../src/api/event-log.ts'
+import { type EventLog, createWebhookLog } from '../../src/api/event-log.ts'
 import { openWrites } from '../../src/store/writes.ts'
 import { snapshot } from '../store/stores.ts'
 import { FEEDS, FILLED_AT, type Served, type ServedOptions, closeAll, serve } from './served.ts'
@@ -266,6 +266,19 @@ describe('/-/events', () => {
     await reader.ended()
     expect(reader.response.complete).toBe(true)
   })
+})
+
+test('a received event is told as JSON, also when it began with a byte order mark', () => {
+  const body = Buffer.from('\u{feff}{"one":1}')
+  const event = { id: 1, kind: 'webhook' as const, webhookId: 'msg_1', createdAt: 0, body }
+  const log = createWebhookLog({
+    listTargets: () => [],
+    lastEvent: () => 1,
+    countEvents: () => 1,
+    listEvents: () => [event],
+  })
+  const [told] = log.list(0, 1)
+  expect(JSON.parse(told?.data?.() ?? '')).toMatchObject({ webhookId: 'msg_1', event: { one: 1 } })
 })
 
 function webhooksOf(texts: string[]): EventLog {
