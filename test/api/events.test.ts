@@ -225,6 +225,21 @@ describe('/-/events', () => {
     expect((await served.get('/-/events', {}, 'POST')).status).toBe(405)
   })
 
+  test('keeps places for those with a key: they take that of the oldest without', async () => {
+    const served = await serve((store) => store.publishFeeds(FEEDS), {
+      ...WITH_KEY,
+      eventBounds: { maxListeners: 2 },
+    })
+    const [first, second] = [await follow(served), await follow(served)]
+    const out = first.ended().catch(() => undefined)
+    const keyed = [await follow(served, KEYED), await follow(served, KEYED)]
+    await out
+    await second.ended().catch(() => undefined)
+    expect(keyed.map(({ response }) => response.statusCode)).toEqual([200, 200])
+    expect((await follow(served, KEYED)).response.statusCode).toBe(503)
+    expect((await follow(served)).response.statusCode).toBe(503)
+  })
+
   test('takes a bounded number of readers', async () => {
     const served = await start({ eventBounds: { maxListeners: 2 } })
     const first = await follow(served)
