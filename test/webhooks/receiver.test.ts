@@ -138,6 +138,18 @@ describe('an authentication failure', () => {
     expect((await deliver()).status).toBe(202)
   })
 
+  test('is a second value that hides behind more header lines than are kept', async () => {
+    const { port, outcomes } = await receiving()
+    const { headers, body = '' } = deliveryOf()
+    const lines = Object.entries(headers ?? {}).map(([name, value]) => `${name}: ${String(value)}`)
+    const filler = Array.from({ length: 2100 }, () => 'a:')
+    const length = `Content-Length: ${Buffer.byteLength(body)}`
+    const all = ['POST /-/webhooks HTTP/1.1', 'Host: x', length, ...lines, ...filler, 'webhook-id: other'] // prettier-ignore
+    const answer = await exchange(port, `${all.join('\r\n')}\r\n\r\n${body.toString()}`, /}$/)
+    expect(answer).toMatch(/^HTTP\/1.1 401 /)
+    expect(outcomes).toEqual([['unauthorized', 'header_repeated']])
+  })
+
   test('is logged once in ten seconds for each reason, then with how many there were', async () => {
     const { port, told, clock } = await receiving()
     const bad = { ...deliveryOf(), body: 'x' }
