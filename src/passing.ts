@@ -4,8 +4,8 @@ import type { Config } from './config/schema.ts'
 import { messageOf } from './errors.ts'
 import type { Logger } from './log.ts'
 import { type RelayThread, startRelayThread, wantsRelay } from './relay/thread.ts'
-import { openInboxReader } from './store/database.ts'
-import { createOutboxReads } from './store/outbox.ts'
+import { type Db, inboxPath, nameStorageError, openInboxReader } from './store/database.ts'
+import { type OutboxReads, type RelayTarget, createOutboxReads } from './store/outbox.ts'
 
 /** What the relay is started with. */
 export interface PassingOptions {
@@ -18,55 +18,118 @@ export interface PassingOptions {
 export interface Passing {
   /** For the server's options. */
   shown: Pick<ServerOptions, 'webhookLog' | 'relayTargets' | 'onServed'>
-  /** The first delivery came, as after `webhooks register` on a running daemon: from now on there is something to pass on. */
+  /** A delivery was stored: whoever follows the events is to be told of it. */
   arrived(): void
   /** Ends it; after the server. */
   close(): Promise<void>
 }
 
 /**
- * Passes on what is received and published, on a thread of its own, which is started when there is anybody to tell or
- * anything to tell of.
+ * Passes on what is received and published, on a thread of its own. Where nobody would get anything yet, that one starts
+ * with the first delivery: the secret of a first subscription comes while the daemon runs.
  */
-export async function startPassing({ config, version, log }: PassingOptions): Promise<Passing> {
-  const { relay, data } = config
+export async function startPassing(options: PassingOptions): Promise<Passing> {
+  const { config, log } = options
+  let thread: Promise<RelayThread> | null = wantsRelay(config) ? begin(options) : null
   let served = 0
-  let thread: Promise<RelayThread> | null = null
-  const begin = async (): Promise<void> => {
-    if (thread !== null) return
-    const upstream = { ...config.upstream, ...NO_CREDENTIAL }
-    thread = startRelayThread({
-      config: { relay, upstream, data },
-      version,
-      onFault: (message) => log.warn({}, `relay: ${message}; it is tried again`),
-    })
-    const started = await thread
-    started.served(served)
+  await thread
+  const attempt = createAttempt(log, config.data.dir)
+  const opened = attempt<ReturnType<typeof open>>(
+    () => open(config.data.dir),
+    () => null,
+  )
+  const onServed = (upTo: number): void => {
+    served = upTo
+    void thread?.then((begun) => begun.served(upTo))
   }
-  if (wantsRelay(config)) await begin()
-  const db = openLog(data.dir, log)
-  const onServed = (log: number): void => {
-    served = log
-    void thread?.then((started) => started.served(log))
+  return {
+    shown: { ...(opened && shownOf(opened.reads, attempt)), onServed },
+    arrived() {
+      if (thread !== null) return
+      thread = begin(options)
+      onServed(served)
+    },
+    async close() {
+      await (await thread)?.close()
+      opened?.db.close()
+    },
   }
-  const close = async (): Promise<void> => {
-    await (await thread)?.close()
-    db?.close()
-  }
-  const arrived = (): void => void begin()
-  if (db === null) return { shown: { onServed }, arrived, close }
-  const reads = createOutboxReads(db)
-  const shown = { webhookLog: createWebhookLog(reads), relayTargets: reads.listTargets, onServed }
-  return { shown, arrived, close }
 }
 
-/** The log of what was passed on; null when it cannot be read, which the inbox has told already. */
-function openLog(dataDir: string, log: PassingOptions['log']): ReturnType<typeof openInboxReader> {
+function begin({ config, version, log }: PassingOptions): Promise<RelayThread> {
+  const { relay, data } = config
+  const upstream = { ...config.upstream, ...NO_CREDENTIAL }
+  return startRelayThread({
+    config: { relay, upstream, data },
+    version,
+    onFault: (message) => log.warn({}, `relay: ${message}; it is tried again`),
+  })
+}
+
+function open(dataDir: string): { db: Db; reads: OutboxReads } | null {
+  const db = openInboxReader(dataDir)
   try {
-    return openInboxReader(dataDir)
+    return db && { db, reads: createOutboxReads(db) }
   } catch (error) {
-    log.warn({}, `relay: ${messageOf(error)}`)
-    return null
+    db?.close()
+    throw error
+  }
+}
+
+/** Gives what `work` gives; when that throws, gives the other. */
+type Attempt = <T>(work: () => T, otherwise: () => T) => T
+
+/** A page is asked for often: a fault is told this often at most, milliseconds. */
+const TELL_MS = 60_000
+
+function createAttempt(log: PassingOptions['log'], dataDir: string): Attempt {
+  let toldAt = -Infinity
+  return (work, otherwise) => {
+    try {
+      return work()
+    } catch (error) {
+      const at = Date.now()
+      if (Math.abs(at - toldAt) >= TELL_MS) {
+        toldAt = at
+        const why = messageOf(nameStorageError(error, dataDir, inboxPath(dataDir)))
+        log.warn({}, `what is passed on cannot be shown: ${why}`)
+      }
+      return otherwise()
+    }
+  }
+}
+
+type Shown = Pick<Passing['shown'], 'webhookLog' | 'relayTargets'>
+
+/** What the server shows. A damaged webhooks.db takes none of the mirror's pages with it: they go by what was seen last. */
+function shownOf(reads: OutboxReads, attempt: Attempt): Shown {
+  const log = createWebhookLog(reads)
+  let last = 0
+  let targets: readonly RelayTarget[] = []
+  return {
+    relayTargets: () =>
+      (targets = attempt(
+        () => reads.listTargets(),
+        () => targets,
+      )),
+    webhookLog: {
+      last: () =>
+        (last = attempt(
+          () => log.last(),
+          () => last,
+        )),
+      // Fewer than there can be: whoever comes back with a place starts anew.
+      count: (after) =>
+        attempt(
+          () => log.count(after),
+          () => -1,
+        ),
+      list: (after, limit) =>
+        attempt(
+          () => log.list(after, limit),
+          () => [],
+        ),
+    },
   }
 }
 

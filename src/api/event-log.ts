@@ -52,8 +52,8 @@ export function createWebhookLog(reads: OutboxReads): EventLog {
     list: (after, limit) =>
       reads.listEvents(after, limit).map(({ id, kind, webhookId, createdAt, body }) => {
         const head = JSON.stringify({ webhookId, at: new Date(createdAt).toISOString() })
-        // Upstream's own text, which the receiver has seen to be JSON.
-        const data = () => `${head.slice(0, -1)},"event":${body.toString('utf8')}}`
+        // Upstream's own text, which the receiver has seen to be JSON, but for a byte order mark before it.
+        const data = () => `${head.slice(0, -1)},"event":${new TextDecoder().decode(body)}}`
         return { id, name: 'webhook', source: null, data: kind === 'webhook' ? data : null }
       }),
   }

@@ -76,7 +76,9 @@ export function createEvents(options: EventsOptions): Events {
       const wantsKey = request.headers.authorization !== undefined
       if (denied !== null && (wantsKey || (only !== null && isPrivateSource(only))))
         return sendProblem(request, response, denied)
-      if (closed || listeners.size >= maxListeners) return refuse(request, response, closed)
+      const mayDisplace = denied === null && request.method !== 'HEAD'
+      if (closed || !hasPlace(listeners, maxListeners, mayDisplace))
+        return refuse(request, response, closed)
       response.writeHead(200, HEAD)
       if (request.method === 'HEAD') {
         response.end()
@@ -108,6 +110,19 @@ function guarded({ response }: Listener, work: () => void): void {
   } catch {
     response.destroy() // the next look for snapshots meets the same fault, and tells the log
   }
+}
+
+/** Whether one more fits; a reader with a key takes the place of the oldest without, so strangers lock out none. */
+function hasPlace(listeners: Set<Listener>, limit: number, mayDisplace: boolean): boolean {
+  if (listeners.size < limit) return true
+  if (!mayDisplace) return false
+  for (const listener of listeners) {
+    if (listener.place.webhooks !== null) continue
+    listeners.delete(listener)
+    listener.response.destroy()
+    return true
+  }
+  return false
 }
 
 function refuse(request: IncomingMessage, response: ServerResponse, closed: boolean): void {

@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, openSync, rmSync, writeSync } from 'node:fs'
+import { closeSync, fsyncSync, openSync, rmSync, writeFileSync } from 'node:fs'
 import { MirrorError, messageOf, systemCode } from '../errors.ts'
 
 /** A new file that only its owner may read, for a secret that is shown once. */
@@ -22,7 +22,7 @@ export function createSecretFile(path: string): SecretFile {
   }
   return {
     write(secret) {
-      writeSync(file, `${secret}\n`)
+      writeFileSync(file, `${secret}\n`)
       fsyncSync(file)
       close()
     },

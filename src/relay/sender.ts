@@ -1,6 +1,6 @@
 import { systemCode } from '../errors.ts'
 import type { DueDelivery } from '../store/outbox.ts'
-import type { Transport } from '../upstream/transport.ts'
+import type { RawAnswer, Transport } from '../upstream/transport.ts'
 import type { Answer } from './outcome.ts'
 import type { Sign } from './sign.ts'
 
@@ -33,7 +33,7 @@ export function createSender({ transport, sign, timeoutMs, userAgent, now }: Sen
       }
       const request = { method: 'POST' as const, url: new URL(url), headers, body }
       const answer = await transport.send(request, deadline)
-      answer.body.dump().catch(() => undefined)
+      await passOver(answer.body)
       const wish = answer.headers['retry-after']
       return { status: answer.status, retryAfter: typeof wish === 'string' ? wish : null }
     } catch (error) {
@@ -41,6 +41,16 @@ export function createSender({ transport, sign, timeoutMs, userAgent, now }: Sen
       return { failure: `no answer (${codeOf(error)})` }
     }
   }
+}
+
+/** An answer's body that takes longer is cut off with its connection, milliseconds. */
+const BODY_MS = 1_000
+
+/** Lets a body go by, within the attempt: one that does not end holds up nothing but its own target. */
+async function passOver(body: RawAnswer['body']): Promise<void> {
+  const cut = setTimeout(() => body.destroy(), BODY_MS)
+  await body.dump().catch(() => undefined)
+  clearTimeout(cut)
 }
 
 function codeOf(error: unknown): string {

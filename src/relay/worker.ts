@@ -40,7 +40,8 @@ function main(port: MessagePort): void {
   const transport = createTransport({
     ...upstream,
     proxy: null, // upstream's way out; targets go by HTTPS_PROXY and NO_PROXY
-    concurrency: settings.concurrency,
+    // Connections are counted by host, places by target: several targets may be at one host.
+    concurrency: settings.concurrency * Math.max(1, settings.targets.length),
     connectTimeoutMs: Math.min(upstream.connectTimeoutMs, settings.timeoutMs),
     requestTimeoutMs: settings.timeoutMs,
   })

@@ -84,6 +84,13 @@ export const WRONG_METHOD: Answer = {
   headers: { Allow: 'POST, OPTIONS' },
 }
 
+/** One byte a chunk, or little more: reading that costs far more than any delivery is worth. */
+export const TOO_MANY_PIECES: Answer = {
+  status: 413,
+  error: 'too_large',
+  message: 'the delivery comes in too many small pieces',
+}
+
 /** 413 for a delivery over the limit. */
 export function tooLarge(maxBytes: number): Answer {
   return {

@@ -2,7 +2,8 @@ import type { IncomingMessage } from 'node:http'
 
 /** What became of reading a body. */
 export type ReadBody =
-  { readonly body: Buffer } | { readonly failed: 'too_large' | 'too_slow' | 'crowded' | 'gone' }
+  | { readonly body: Buffer }
+  | { readonly failed: 'too_large' | 'too_many_pieces' | 'too_slow' | 'crowded' | 'gone' }
 
 /** Limits on bodies, one by one and all together. */
 export interface BodyLimits {
@@ -20,6 +21,12 @@ export interface Bodies {
   hold(bytes: number): () => void
 }
 
+/** Pieces that may lie in memory at once, of all deliveries: each takes near a kilobyte, and be it one byte in a chunk of its own. */
+const MAX_PIECES = 16_384
+/** So many pieces a body may always have; with more of them they have to hold `FULL_BYTES` each, on average. */
+const FREE_PIECES = 2048
+const FULL_BYTES = 64
+
 interface Reading {
   readonly give: (outcome: ReadBody) => void
 }
@@ -28,10 +35,12 @@ interface Reading {
 export function createBodies(limits: BodyLimits): Bodies {
   const readings = new Set<Reading>() // in the order in which they began
   let total = 0
+  let pieces = 0
+  const isCrowded = (): boolean => total > limits.maxTotal || pieces > MAX_PIECES
   /** Room by refusing whoever has been sending longest; a quick sender never is that one. */
   const makeRoom = (): void => {
     for (const reading of readings) {
-      if (total <= limits.maxTotal) return
+      if (!isCrowded()) return
       reading.give({ failed: 'crowded' })
     }
   }
@@ -45,16 +54,20 @@ export function createBodies(limits: BodyLimits): Bodies {
           request.off('data', onData).off('end', onEnd).off('close', onClose).off('error', onClose)
           readings.delete(reading)
           total -= size
-          if (!('body' in outcome)) discard(request)
+          pieces -= chunks.length
+          if (!('body' in outcome))
+            discard(request, outcome.failed === 'too_many_pieces' ? CRUMBS_MS : LINGER_MS)
           resolve(outcome)
         }
         const reading = { give }
         const onData = (chunk: Buffer): void => {
           size += chunk.length
           total += chunk.length
-          chunks.push(chunk)
+          pieces++
+          const own = chunks.push(chunk)
           if (size > limits.maxBytes) give({ failed: 'too_large' })
-          else if (total > limits.maxTotal) makeRoom()
+          else if (own > FREE_PIECES && size < own * FULL_BYTES) give({ failed: 'too_many_pieces' })
+          else if (isCrowded()) makeRoom()
         }
         const onEnd = (): void => give({ body: Buffer.concat(chunks) })
         const onClose = (): void => give({ failed: 'gone' })
@@ -71,12 +84,14 @@ export function createBodies(limits: BodyLimits): Bodies {
 
 /** What is still sent after the answer is read and dropped for this long, so that the answer is not lost with the connection. */
 const LINGER_MS = 3_000
+/** The same for a body in too many pieces: reading them is what costs. */
+const CRUMBS_MS = 100
 
 /** Lets the rest of a request go by; a connection that does not come to an end is cut off. */
-export function discard(request: IncomingMessage): void {
+export function discard(request: IncomingMessage, lingerMs = LINGER_MS): void {
   request.on('error', () => undefined)
   if (request.complete || request.destroyed) return
-  const cut = setTimeout(() => request.socket.destroy(), LINGER_MS).unref()
+  const cut = setTimeout(() => request.socket.destroy(), lingerMs).unref()
   request.once('end', () => clearTimeout(cut)).once('close', () => clearTimeout(cut))
   request.resume()
 }

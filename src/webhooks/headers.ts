@@ -1,7 +1,7 @@
 /** Why a delivery was not let in, for log and metrics alone: whoever sent it learns none of it. */
 export type Refusal =
   | 'header_missing' // one of the three headers is not there
-  | 'header_repeated' // one of them is there twice
+  | 'header_repeated' // one of them is there twice, or could be: there are more lines than Node keeps
   | 'header_id' // the id is not of the form that is accepted
   | 'header_timestamp' // the time is not a whole number of seconds
   | 'header_signature' // the list of signatures is too long, or one of them is malformed
@@ -26,6 +26,8 @@ export interface DeliveryHeaders {
 
 const ID = /^[A-Za-z0-9_:-]{1,256}$/
 const SECONDS = /^(0|[1-9]\d{0,11})$/
+/** Node keeps two thousand header lines and drops what follows: a second value could hide there. No sender needs half as many. */
+const MAX_LINES = 1000
 const MAX_SIGNATURES = 16
 const MAX_SIGNATURE_BYTES = 4096
 const HEX = /^[0-9a-f]{64}$/
@@ -37,6 +39,7 @@ const VERSION = /^v\d+[a-z]*$/
  * hidden behind another. No dot is accepted in an id: the signed text is joined by dots.
  */
 export function readHeaders(rawHeaders: readonly string[]): DeliveryHeaders | Refusal {
+  if (rawHeaders.length > 2 * MAX_LINES) return 'header_repeated'
   const found = ['webhook-id', 'webhook-timestamp', 'webhook-signature'].map((name) =>
     valuesOf(rawHeaders, name),
   )

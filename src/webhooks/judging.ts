@@ -7,6 +7,7 @@ import {
   CROWDED,
   ENCODED,
   NO_SECRET,
+  TOO_MANY_PIECES,
   TOO_SLOW,
   WRONG_METHOD,
   tooLarge,
@@ -59,6 +60,7 @@ type Failed = Extract<ReadBody, { failed: string }>['failed']
 /** The result for a body that could not be read. */
 export function unread(failed: Failed, maxBytes: number): Result {
   if (failed === 'too_large') return result(tooLarge(maxBytes), 'refused', 'too_large')
+  if (failed === 'too_many_pieces') return result(TOO_MANY_PIECES, 'refused', failed)
   if (failed === 'too_slow') return result(TOO_SLOW, 'refused', 'too_slow')
   if (failed === 'crowded') return result(CROWDED, 'unavailable', 'crowded')
   return result(TOO_SLOW, 'gone', 'gone')

@@ -6,7 +6,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
-  writeSync,
+  writeFileSync,
 } from 'node:fs'
 import { webhookSecretFault } from '../config/secrets.ts'
 import { MirrorError, messageOf, systemCode } from '../errors.ts'
@@ -110,7 +110,7 @@ export function replaceSecretFile(path: string, secrets: readonly KeptSecret[]):
   try {
     const file = openSync(draft, 'wx', 0o600)
     try {
-      writeSync(file, `${JSON.stringify({ secrets: entries }, null, 2)}\n`)
+      writeFileSync(file, `${JSON.stringify({ secrets: entries }, null, 2)}\n`)
       fsyncSync(file)
     } finally {
       closeSync(file)

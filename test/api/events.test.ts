@@ -2,7 +2,7 @@ import { type ClientRequest, type IncomingMessage, request } from 'node:http'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
-import type { EventLog } from '../../src/api/event-log.ts'
+import { type EventLog, createWebhookLog } from '../../src/api/event-log.ts'
 import { openWrites } from '../../src/store/writes.ts'
 import { snapshot } from '../store/stores.ts'
 import { FEEDS, FILLED_AT, type Served, type ServedOptions, closeAll, serve } from './served.ts'
@@ -225,6 +225,21 @@ describe('/-/events', () => {
     expect((await served.get('/-/events', {}, 'POST')).status).toBe(405)
   })
 
+  test('keeps places for those with a key: they take that of the oldest without', async () => {
+    const served = await serve((store) => store.publishFeeds(FEEDS), {
+      ...WITH_KEY,
+      eventBounds: { maxListeners: 2 },
+    })
+    const [first, second] = [await follow(served), await follow(served)]
+    const out = first.ended().catch(() => undefined)
+    const keyed = [await follow(served, KEYED), await follow(served, KEYED)]
+    await out
+    await second.ended().catch(() => undefined)
+    expect(keyed.map(({ response }) => response.statusCode)).toEqual([200, 200])
+    expect((await follow(served, KEYED)).response.statusCode).toBe(503)
+    expect((await follow(served)).response.statusCode).toBe(503)
+  })
+
   test('takes a bounded number of readers', async () => {
     const served = await start({ eventBounds: { maxListeners: 2 } })
     const first = await follow(served)
@@ -266,6 +281,19 @@ describe('/-/events', () => {
     await reader.ended()
     expect(reader.response.complete).toBe(true)
   })
+})
+
+test('a received event is told as JSON, also when it began with a byte order mark', () => {
+  const body = Buffer.from('\u{feff}{"one":1}')
+  const event = { id: 1, kind: 'webhook' as const, webhookId: 'msg_1', createdAt: 0, body }
+  const log = createWebhookLog({
+    listTargets: () => [],
+    lastEvent: () => 1,
+    countEvents: () => 1,
+    listEvents: () => [event],
+  })
+  const [told] = log.list(0, 1)
+  expect(JSON.parse(told?.data?.() ?? '')).toMatchObject({ webhookId: 'msg_1', event: { one: 1 } })
 })
 
 function webhooksOf(texts: string[]): EventLog {

@@ -97,6 +97,21 @@ test('a disabled target is told in the status, without its address to strangers,
   expect((await run(['relay', 'status'], env, dir)).code).toBe(0)
 }, 60_000)
 
+test('a target that never answers holds up no other at the same host', async () => {
+  let quick = 0
+  to = await target((response) => {
+    if (response.req.url?.endsWith('slow') === true) return
+    quick++
+    response.writeHead(204).end()
+  })
+  env['PATCHMIRROR_RELAY_TARGETS'] = `${to.url}&slow,${to.url}`
+  env['PATCHMIRROR_RELAY_CONCURRENCY'] = '1'
+  env['PATCHMIRROR_RELAY_TIMEOUT_MS'] = '60000'
+  const daemon = await serve()
+  await daemon.said(/osv sync: complete/)
+  await expect.poll(() => quick, { timeout: 10_000 }).toBeGreaterThan(0)
+}, 60_000)
+
 test('without targets nothing is passed on, and the commands say so', async () => {
   const none = await run(['relay', 'status'], env, dir)
   expect([none.code, none.out]).toEqual([0, expect.stringContaining('relay.targets')])

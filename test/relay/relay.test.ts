@@ -237,6 +237,21 @@ describe('a target', () => {
       .toBe(10)
   })
 
+  test('whose answer does not come to an end has taken the event, and is hung up on', async () => {
+    const cut = Promise.withResolvers<undefined>()
+    const to = await target((response) => {
+      response
+        .once('close', () => cut.resolve(undefined))
+        .writeHead(200)
+        .write('so')
+    })
+    const made = bench({ targets: [to.url], timeoutMs: 60_000 })
+    made.deliver('msg_1')
+    await made.round()
+    await cut.promise
+    expect(stateOf(made)).toMatchObject({ state: 'ok', pending: 0 })
+  })
+
   test('that comes back gets what waited, in order, one after the other until it works', async () => {
     const to = await target(503)
     const made = bench({ targets: [to.url], concurrency: 4 })

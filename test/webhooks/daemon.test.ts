@@ -164,6 +164,31 @@ describe('patchmirror', () => {
     expect(malformed.err).toContain('webhook-secrets.json: the file is not JSON. Mend or remove it')
   })
 
+  test.each([['from the start'], ['under way']])(
+    'serves on with a damaged webhooks.db, %s: deliveries are 503, pages are not',
+    async (when) => {
+      const dir = scratch()
+      const store = openFilledStore(dir)
+      store.publishOsv({ one: '{"id":"one"}' })
+      store.close()
+      const file = join(dir, 'webhooks.db')
+      const noise = 'this is not a database, whatever its name says'.repeat(5_000)
+      if (when === 'from the start') writeFileSync(file, noise)
+      const { port, lines } = await startDaemon({}, dir)
+      if (when === 'under way') {
+        expect((await deliver(port)).status).toBe(202)
+        for (const path of [file, `${file}-wal`]) writeFileSync(path, noise, { flag: 'r+' })
+      }
+      if (when === 'from the start') expect((await deliver(port)).status).toBe(503)
+      for (const page of ['health', 'status', 'metrics'])
+        expect([page, (await send(port, { path: `/-/${page}`, method: 'GET' })).status]).toEqual([
+          page,
+          200,
+        ])
+      expect(lines.join('')).toMatch(/webhooks\.db is damaged/)
+    },
+  )
+
   test('status has a line on webhooks while they are on', async () => {
     const dir = scratch()
     const store = openFilledStore(dir)

@@ -138,6 +138,18 @@ describe('an authentication failure', () => {
     expect((await deliver()).status).toBe(202)
   })
 
+  test('is a second value that hides behind more header lines than are kept', async () => {
+    const { port, outcomes } = await receiving()
+    const { headers, body = '' } = deliveryOf()
+    const lines = Object.entries(headers ?? {}).map(([name, value]) => `${name}: ${String(value)}`)
+    const filler = Array.from({ length: 2100 }, () => 'a:')
+    const length = `Content-Length: ${Buffer.byteLength(body)}`
+    const all = ['POST /-/webhooks HTTP/1.1', 'Host: x', length, ...lines, ...filler, 'webhook-id: other'] // prettier-ignore
+    const answer = await exchange(port, `${all.join('\r\n')}\r\n\r\n${body.toString()}`, /}$/)
+    expect(answer).toMatch(/^HTTP\/1.1 401 /)
+    expect(outcomes).toEqual([['unauthorized', 'header_repeated']])
+  })
+
   test('is logged once in ten seconds for each reason, then with how many there were', async () => {
     const { port, told, clock } = await receiving()
     const bad = { ...deliveryOf(), body: 'x' }
@@ -178,6 +190,25 @@ describe('what is no delivery', () => {
     expect(await exchange(port, chunked + chunk.repeat(3), /bytes"}$/)).toMatch(/^HTTP\/1.1 413 /)
     expect((await deliver({ body: JSON.stringify(EVENT).padEnd(4096) })).status).toBe(202)
     expect(outcomes.map(([, reason]) => reason)).toEqual(['too_large', 'too_large', ''])
+  })
+
+  test('is 413 in thousands of tiny chunks, and taken in hundreds of them', async () => {
+    const { port, outcomes } = await receiving()
+    const crumbs = (text: string): string => Array.from(text, (one) => `1\r\n${one}\r\n`).join('')
+    const head = 'POST /-/webhooks HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n'
+    expect(await exchange(port, `${head}\r\n${crumbs('x'.repeat(4000))}`, /pieces"}$/)).toMatch(
+      /^HTTP\/1.1 413 /,
+    )
+    const { headers, body = '' } = deliveryOf()
+    const lines = Object.entries(headers ?? {}).map(
+      ([name, value]) => `${name}: ${String(value)}\r\n`,
+    )
+    const sound = `${head}${lines.join('')}\r\n${crumbs(body.toString())}0\r\n\r\n`
+    expect(await exchange(port, sound, /\r\n\r\n/)).toMatch(/^HTTP\/1.1 202 /)
+    expect(outcomes).toEqual([
+      ['refused', 'too_many_pieces'],
+      ['new', ''],
+    ])
   })
 
   test.each(['gzip', 'deflate', 'br', 'identity, gzip'])(

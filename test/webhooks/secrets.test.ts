@@ -1,4 +1,13 @@
-import { chmodSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import {
+  chmodSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import {
@@ -135,3 +144,21 @@ test('a pinned form that needs a decoded key refuses secrets without one', () =>
   replaceSecretFile(file, [kept('one', { secret: RAW_SECRET })])
   expect(() => open(file, { dialect: 'standard' })).toThrow('one is not base64')
 })
+
+test.runIf(process.platform === 'linux')(
+  'a file that fits on the disk in part only does not take the place of the one before',
+  () => {
+    const file = join(scratch(), 'webhook-secrets.json')
+    const code = new URL('../../src/webhooks/secret-file.ts', import.meta.url).href
+    const script = `
+      const { replaceSecretFile } = await import(${JSON.stringify(code)})
+      const kept = (label) => ({ label, secret: ${JSON.stringify(SECRET)}, subscription: null, notBefore: null, notAfter: null })
+      replaceSecretFile(process.argv[1], [kept('before')])
+      replaceSecretFile(process.argv[1], Array.from({ length: 100 }, (_, at) => kept('after' + at)))`
+    const limited = 'trap "" XFSZ; ulimit -f 4; exec "$0" --input-type=module -e "$1" "$2"'
+    const { stderr } = spawnSync('sh', ['-c', limited, process.execPath, script, file])
+    expect(stderr.toString()).toContain('EFBIG')
+    const kept = parseSecretFile(readFileSync(file, 'utf8'), file)
+    expect(kept.map(({ label }) => label)).toEqual(['before'])
+  },
+)
