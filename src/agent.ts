@@ -69,7 +69,10 @@ export function createAgent(options: AgentOptions): Agent {
     if (reads === null) throw new MirrorError('internal', 'the database is not there')
     const metrics = createMetrics()
     const { log, now = Date.now } = options
-    const onStored = (): void => refresher?.arrived()
+    const onStored = (): void => {
+      refresher?.arrived()
+      passing?.arrived()
+    }
     webhooks = await startWebhooks({ config, log, now, onOutcome: metrics.countWebhook, onStored })
     refresher = startRefresher(refresherOptions(options, webhooks, thread, reads))
     const nextRunAt = (source: SourceName): number | null => schedule?.nextRunAt(source) ?? null
@@ -77,7 +80,7 @@ export function createAgent(options: AgentOptions): Agent {
     server = createServer({
       ...serverOptions(options, reads, nextRunAt),
       ...{ intercept: webhooks.handle, webhooks: reportOn(webhooks, refresher), metrics },
-      ...passing?.shown,
+      ...passing.shown,
     })
     const address = await server.listen()
     await webhooks.listen(address.url)

@@ -2,7 +2,7 @@ import { createWebhookLog } from './api/event-log.ts'
 import type { ServerOptions } from './api/server.ts'
 import type { Config } from './config/schema.ts'
 import type { Logger } from './log.ts'
-import { startRelayThread, wantsRelay } from './relay/thread.ts'
+import { type RelayThread, startRelayThread, wantsRelay } from './relay/thread.ts'
 import { openInboxReader } from './store/database.ts'
 import { createOutboxReads } from './store/outbox.ts'
 
@@ -16,34 +16,49 @@ export interface PassingOptions {
 /** The relay, and what the server shows of it. */
 export interface Passing {
   /** For the server's options. */
-  shown: Pick<ServerOptions, 'webhookLog' | 'relayTargets' | 'onServed'>
+  readonly shown: Pick<ServerOptions, 'webhookLog' | 'relayTargets' | 'onServed'>
+  /** A delivery was stored: whoever follows the events is to be told of it. */
+  arrived(): void
   /** Ends it; after the server. */
   close(): Promise<void>
 }
 
-/** Passes on what is received and published, on a thread of its own; null when nobody would get it. */
-export async function startPassing({
-  config,
-  version,
-  log,
-}: PassingOptions): Promise<Passing | null> {
-  if (!wantsRelay(config)) return null
+/**
+ * Passes on what is received and published, on a thread of its own. Where nobody would get anything yet, that one starts
+ * with the first delivery: the secret of a first subscription comes while the daemon runs.
+ */
+export async function startPassing({ config, version, log }: PassingOptions): Promise<Passing> {
   const { relay, data } = config
   const upstream = { ...config.upstream, ...NO_CREDENTIAL }
-  const thread = await startRelayThread({
-    config: { relay, upstream, data },
-    version,
-    onFault: (message) => log.warn({}, `relay: ${message}; it is tried again`),
-  })
-  const onServed = (served: number): void => thread.served(served)
+  let thread: Promise<RelayThread> | null = null
+  let served = 0
+  const begin = async (): Promise<RelayThread> => {
+    const begun = await startRelayThread({
+      config: { relay, upstream, data },
+      version,
+      onFault: (message) => log.warn({}, `relay: ${message}; it is tried again`),
+    })
+    begun.served(served)
+    return begun
+  }
+  if (wantsRelay(config)) await (thread = begin())
   const db = openInboxReader(data.dir)
-  if (db === null) return { shown: { onServed }, close: () => thread.close() }
-  const reads = createOutboxReads(db)
+  const reads = db === null ? null : createOutboxReads(db)
+  const onServed = (upTo: number): void => {
+    served = upTo
+    void thread?.then((begun) => begun.served(upTo))
+  }
   return {
-    shown: { webhookLog: createWebhookLog(reads), relayTargets: reads.listTargets, onServed },
+    shown: {
+      onServed,
+      ...(reads && { webhookLog: createWebhookLog(reads), relayTargets: reads.listTargets }),
+    },
+    arrived() {
+      thread ??= begin()
+    },
     async close() {
-      await thread.close()
-      db.close()
+      await (await thread)?.close()
+      db?.close()
     },
   }
 }

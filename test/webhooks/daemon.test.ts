@@ -63,6 +63,26 @@ describe('the daemon', () => {
     expect((await deliver(port)).status).toBe(202)
   })
 
+  test('tells followers of what comes under a secret that was not there at its start', async () => {
+    const { port, dir } = await startDaemon({
+      PATCHMIRROR_WEBHOOKS_SECRETS: '',
+      PATCHMIRROR_RELAY_WAIT_VISIBLE: 'false',
+    })
+    const stop = new AbortController()
+    onTestFinished(() => stop.abort())
+    const answer = await fetch(`http://127.0.0.1:${port}/-/events`, { signal: stop.signal })
+    const reader = (answer.body as ReadableStream<Uint8Array>).getReader()
+    const kept = { label: 'first', secret: SECRET, subscription: null }
+    replaceSecretFile(join(dir, 'webhook-secrets.json'), [{ ...kept, notBefore: null, notAfter: null }]) // prettier-ignore
+    expect((await deliver(port)).status).toBe(202)
+    let text = ''
+    while (!text.includes('event: webhook')) {
+      const { value } = await reader.read()
+      text += Buffer.from(value ?? []).toString()
+    }
+    expect(text).toContain(`"type":"${EVENT.type}"`)
+  })
+
   test('takes a delivery on a connection that read a record before, and goes on there', async () => {
     const dir = scratch()
     const store = openFilledStore(dir)
