@@ -1,9 +1,10 @@
 import { createWebhookLog } from './api/event-log.ts'
 import type { ServerOptions } from './api/server.ts'
 import type { Config } from './config/schema.ts'
+import { MirrorError } from './errors.ts'
 import type { Logger } from './log.ts'
 import { type RelayThread, startRelayThread, wantsRelay } from './relay/thread.ts'
-import { openInboxReader } from './store/database.ts'
+import { type Db, openInboxReader } from './store/database.ts'
 import { createOutboxReads } from './store/outbox.ts'
 
 /** What the relay is started with. */
@@ -42,7 +43,8 @@ export async function startPassing({ config, version, log }: PassingOptions): Pr
     return begun
   }
   if (wantsRelay(config)) await (thread = begin())
-  const db = openInboxReader(data.dir)
+  const db = openIfSound(data.dir)
+  if (db === null) await (await thread)?.close() // it would try again for ever; the receiver has said what is wrong
   const reads = db === null ? null : createOutboxReads(db)
   const onServed = (upTo: number): void => {
     served = upTo
@@ -60,6 +62,16 @@ export async function startPassing({ config, version, log }: PassingOptions): Pr
       await (await thread)?.close()
       db?.close()
     },
+  }
+}
+
+/** A file that is damaged ends nothing: what is mirrored is served on. */
+function openIfSound(dataDir: string): Db | null {
+  try {
+    return openInboxReader(dataDir)
+  } catch (error) {
+    if (error instanceof MirrorError) return null
+    throw error
   }
 }
 

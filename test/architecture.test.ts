@@ -65,7 +65,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'zip',
   ],
   relay: ['config', 'errors', 'store', 'upstream/transport.ts', 'webhooks/verify.ts'],
-  passing: ['api', 'config', 'log', 'relay', 'store'],
+  passing: ['api', 'config', 'errors', 'log', 'relay', 'store'],
   api: ['errors', 'json', 'paths', 'resources', 'sources', 'store', 'zip/crc32c.ts'],
   agent: [
     'api',

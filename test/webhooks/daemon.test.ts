@@ -83,6 +83,15 @@ describe('the daemon', () => {
     expect(text).toContain(`"type":"${EVENT.type}"`)
   })
 
+  test('serves on, and answers 503, when the file of deliveries is damaged', async () => {
+    const dir = scratch()
+    writeFileSync(join(dir, 'webhooks.db'), 'x'.repeat(9000))
+    const { port, lines } = await startDaemon({}, dir)
+    expect(JSON.parse(await get(port, '/-/health'))).toEqual({ status: 'ok' })
+    expect((await deliver(port)).status).toBe(503)
+    expect(lines.join('')).toContain('webhooks.db is damaged')
+  })
+
   test('takes a delivery on a connection that read a record before, and goes on there', async () => {
     const dir = scratch()
     const store = openFilledStore(dir)
