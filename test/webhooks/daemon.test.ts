@@ -206,6 +206,19 @@ describe('patchmirror', () => {
       /webhooks: 1 secret, 1 pending, 0 dead, 0 done, 0 ignored, last received 20/,
     )
   })
+
+  test('status tells of the sources when the file of deliveries is damaged', async () => {
+    const dir = scratch()
+    const store = openFilledStore(dir)
+    store.publishOsv({ one: '{"id":"one"}' })
+    store.close()
+    writeFileSync(join(dir, 'webhooks.db'), 'x'.repeat(9000))
+    const env = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_WEBHOOKS_SECRETS: SECRET }
+    const { code, out, err } = await run(['status'], { ...env, PATCHMIRROR_SERVER_PORT: '9' }, dir)
+    expect([code, err]).toEqual([0, ''])
+    expect(out).toMatch(/^osv +complete/m)
+    expect(out).toContain('webhooks: 1 secret, the inbox is not available')
+  })
 })
 
 test('killed between commit and answer it has the delivery once, and the next one is known', async () => {
