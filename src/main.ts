@@ -97,6 +97,13 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exit()
 })
 
+const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
+if (major < 22 || (major === 22 && minor < 19)) {
+  const text = `Node 22.19 or later is needed, and this is ${process.versions.node}. In a checkout, "npm run patchmirror" brings its own.`
+  process.stderr.write(`patchmirror: ${text}\n`)
+  process.exit(2)
+}
+
 try {
   await createProgram().parseAsync()
 } catch (error) {

@@ -26,6 +26,14 @@ export type RefreshFigures = {
   } | null
 } | null
 
+/** A target of the relay as the gauges show it: by its number, for its URL may hold a token. */
+export interface RelayFigures {
+  readonly id: number
+  readonly state: string
+  readonly pending: number
+  readonly givenUp: number
+}
+
 type Stage = (typeof STAGES)[number]
 type Quantiles = Readonly<Record<'median' | 'p99', number>>
 const STAGES = ['stored', 'refreshed', 'visible'] as const
@@ -39,6 +47,7 @@ export interface Metrics {
     sources: readonly SourceFigures[],
     inbox: InboxFigures,
     refresh: RefreshFigures,
+    relay: readonly RelayFigures[],
   ) => Promise<string>
   readonly contentType: string
 }
@@ -58,11 +67,13 @@ export function createMetrics(): Metrics {
   const records = gauge(registry, 'patchmirror_source_records', 'Records served.', 'source')
   const lastRun = gauge(registry, 'patchmirror_source_last_run_seconds', 'How long the last run took.', 'source') // prettier-ignore
   const showRefreshes = createRefreshGauges(registry)
+  const showRelay = createRelayGauges(registry)
   return {
     contentType: registry.contentType,
     countWebhook: (outcome, reason) => webhooks.inc({ outcome, reason }),
-    render(sources, rows, refresh) {
+    render(sources, rows, refresh, relay) {
       showRefreshes(refresh)
+      showRelay(relay)
       for (const one of [inbox, state, age, records, lastRun]) one.reset()
       for (const [name, count] of Object.entries(rows ?? {})) inbox.set({ state: name }, count)
       for (const source of sources) {
@@ -102,6 +113,21 @@ function createRefreshGauges(registry: Registry): (refresh: RefreshFigures) => v
     unannounced.set(WEEK, misses.unannounced)
     unconfirmed.set(WEEK, misses.unconfirmed)
     suspect.set(WEEK, misses.warning === null ? 0 : 1)
+  }
+}
+
+function createRelayGauges(registry: Registry): (targets: readonly RelayFigures[]) => void {
+  const state = gauge(registry, 'patchmirror_relay_target_state', 'State of a target: 1 for the one it is in.', 'target', 'state') // prettier-ignore
+  const waiting = gauge(registry, 'patchmirror_relay_waiting', 'Events that wait for a target.', 'target') // prettier-ignore
+  const givenUp = gauge(registry, 'patchmirror_relay_given_up', 'Events that a target never took.', 'target') // prettier-ignore
+  return (targets) => {
+    for (const one of [state, waiting, givenUp]) one.reset()
+    for (const { id, ...target } of targets) {
+      const label = { target: String(id) }
+      state.set({ ...label, state: target.state }, 1)
+      waiting.set(label, target.pending)
+      givenUp.set(label, target.givenUp)
+    }
   }
 }
 

@@ -10,12 +10,14 @@ const REFRESH = {
   misses: { unannounced: 3, unconfirmed: 1, warning: 'it seems dead' },
 }
 
+const TARGET = { id: 3, state: 'failing', pending: 4, givenUp: 2 }
+
 test('the page shows each source as it stands now, and what was counted', async () => {
   const metrics = createMetrics()
   metrics.countWebhook('new', '')
   metrics.countWebhook('new', '')
   metrics.countWebhook('unauthorized', 'too_old')
-  const page = await metrics.render([OSV], { pending: 2, dead: 1 }, REFRESH)
+  const page = await metrics.render([OSV], { pending: 2, dead: 1 }, REFRESH, [TARGET])
   for (const line of [
     'patchmirror_webhook_requests_total{outcome="new",reason=""} 2',
     'patchmirror_webhook_requests_total{outcome="unauthorized",reason="too_old"} 1',
@@ -26,6 +28,9 @@ test('the page shows each source as it stands now, and what was counted', async 
     'patchmirror_webhook_unannounced_changes{window="7d"} 3',
     'patchmirror_webhook_unconfirmed_announcements{window="7d"} 1',
     'patchmirror_webhook_subscription_suspect{window="7d"} 1',
+    'patchmirror_relay_target_state{target="3",state="failing"} 1',
+    'patchmirror_relay_waiting{target="3"} 4',
+    'patchmirror_relay_given_up{target="3"} 2',
     'patchmirror_source_state{source="osv",state="complete"} 1',
     'patchmirror_source_age_seconds{source="osv"} 61',
     'patchmirror_source_records{source="osv"} 5',
@@ -37,17 +42,17 @@ test('the page shows each source as it stands now, and what was counted', async 
 
 test('what is no longer so, or not known, is not on the page', async () => {
   const metrics = createMetrics()
-  await metrics.render([OSV], { pending: 2 }, REFRESH)
+  await metrics.render([OSV], { pending: 2 }, REFRESH, [TARGET])
   const failed = { ...OSV, state: 'failed', ageSeconds: null, lastRunSeconds: null }
-  const page = await metrics.render([failed], null, null)
+  const page = await metrics.render([failed], null, null, [])
   expect(page).toContain('patchmirror_source_state{source="osv",state="failed"} 1')
   expect(page).not.toMatch(
-    /state="complete"|age_seconds\{|last_run_seconds\{|inbox_rows\{|refreshes\{|latency_seconds\{|window=/,
+    /state="complete"|age_seconds\{|last_run_seconds\{|inbox_rows\{|refreshes\{|latency_seconds\{|window=|relay_\w+\{/,
   )
 })
 
 test('two mirrors in one process count apart', async () => {
   const [one, two] = [createMetrics(), createMetrics()]
   one.countWebhook('new', '')
-  expect(await two.render([], null, null)).not.toContain('outcome="new"')
+  expect(await two.render([], null, null, [])).not.toContain('outcome="new"')
 })

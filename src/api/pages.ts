@@ -43,6 +43,7 @@ export interface MetricsPage {
     })[],
     inbox: WebhooksReport['counts'],
     refresh: WebhooksReport['refresh'] | null,
+    relay: Status['relay'],
   ) => Promise<string>
 }
 
@@ -104,9 +105,10 @@ function addMetrics(app: FastifyInstance, options: PageOptions, status: () => St
   const { metrics } = options
   if (metrics === undefined) return
   app.get('/-/metrics', async (_request, reply) => {
-    const { sources, webhooks } = await withWebhooks(status(), options)
+    const { sources, webhooks, relay } = await withWebhooks(status(), options)
     const figures = sources.map((source) => ({ ...source, lastRunSeconds: lasted(source) }))
-    const text = await metrics.render(figures, webhooks?.counts ?? null, webhooks?.refresh ?? null)
+    const { counts = null, refresh = null } = webhooks ?? {}
+    const text = await metrics.render(figures, counts, refresh, relay)
     return reply
       .header('Cache-Control', 'no-store')
       .header('Content-Type', metrics.contentType)

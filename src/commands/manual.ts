@@ -22,10 +22,9 @@ SETTINGS
 
 FILES
   data/mirror.db     everything held (data.dir sets the folder)
-  data/webhooks.db   what webhooks brought, and what is still to be passed on
+  data/webhooks.db   what webhooks brought and became of it, and what is still to be passed on
   data/derived/      all.zip, rebuilt from the database; safe to delete while nothing runs
   data/downloads/    unfinished downloads; they go on where they stopped
-  data/webhooks.db   deliveries and what became of them
   data/webhook-secrets.json   what webhooks are signed with (webhooks.secretFile)
 
 EXAMPLES

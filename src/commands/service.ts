@@ -44,12 +44,17 @@ export async function named<T>(what: string, list: string, work: Promise<T>): Pr
   }
 }
 
+/** Whether the service refused because it does not have what was asked for at all. */
+export function isBeyondContract(error: unknown): boolean {
+  return [404, 405, 501].includes(statusOf(error) ?? 0)
+}
+
 /** Says that the operation is not part of the contract where a deployment does not have it (404, 405, 501). */
 export async function beyondContract<T>(what: string, work: Promise<T>): Promise<T> {
   try {
     return await work
   } catch (error) {
-    if (![404, 405, 501].includes(statusOf(error) ?? 0)) throw error
+    if (!isBeyondContract(error)) throw error
     const message = `this deployment cannot ${what}: the contract does not promise it (${messageOf(error)})`
     throw new MirrorError('upstream_status', message, { cause: error })
   }

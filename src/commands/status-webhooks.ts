@@ -1,6 +1,8 @@
 import type { RefreshFigures, WebhooksReport } from '../api/status.ts'
 import type { Config } from '../config/schema.ts'
 import { endpointsOf } from '../config/webhooks.ts'
+import { MirrorError } from '../errors.ts'
+import type { Db } from '../store/database.ts'
 import { createInboxReports } from '../store/inbox-reports.ts'
 import { createInboxReads } from '../store/inbox.ts'
 import type { Reads } from '../store/pinned.ts'
@@ -11,28 +13,37 @@ import { readHeldSecrets } from './held-secrets.ts'
 import { withInbox } from './inbox.ts'
 import { moment } from './table.ts'
 
-/** How webhooks stand by what the data folder says, without a daemon; null when none was ever delivered. */
+/**
+ * How webhooks stand by what the data folder says, without a daemon; null when none was ever delivered. Of a damaged
+ * inbox nothing is known.
+ */
 export function readWebhooks(config: Config, reads: Reads): WebhooksReport | null {
   const now = Date.now()
   const secrets = countSecrets(config, now)
   const isOn = secrets > 0
   const arrivals = reads.listArrivals(now - WINDOW_MS)
-  return withInbox(config, null, (db): WebhooksReport => {
+  const none = { refreshes: 0, failedRefreshes: 0, failuresInRow: 0, refreshingSince: null }
+  const head = {
+    state: isOn ? ('on' as const) : ('off' as const),
+    endpoints: endpointsOf(config.webhooks),
+    secrets,
+    lastRefusedAt: null,
+  }
+  const read = (db: Db): WebhooksReport => {
     const reports = createInboxReports(db)
     const [times, heard] = [reports.eventTimes(EVENTS), reports.heardSince(heardFrom(now))]
     const { oldestPendingAt, ...counts } = createInboxReads(db).counts()
-    const none = { refreshes: 0, failedRefreshes: 0, failuresInRow: 0, refreshingSince: null }
-    return {
-      state: isOn ? 'on' : 'off',
-      endpoints: endpointsOf(config.webhooks),
-      secrets,
-      counts,
-      oldestPendingAt: iso(oldestPendingAt),
-      lastReceivedAt: iso(heard.lastAt),
-      lastRefusedAt: null,
-      refresh: { ...none, ...figuresFrom({ times, heard, arrivals, isOn, startedAt: now, now }) },
-    }
-  })
+    const figures = figuresFrom({ times, heard, arrivals, isOn, startedAt: now, now })
+    const at = { oldestPendingAt: iso(oldestPendingAt), lastReceivedAt: iso(heard.lastAt) }
+    return { ...head, counts, ...at, refresh: { ...none, ...figures } }
+  }
+  try {
+    return withInbox(config, null, read)
+  } catch (error) {
+    if (!(error instanceof MirrorError)) throw error
+    const unknown = { counts: null, oldestPendingAt: null, lastReceivedAt: null }
+    return { ...head, ...unknown, refresh: { ...none, latency: null, misses: null } }
+  }
 }
 
 /** A file that cannot be read ends the start of the daemon, but not the report on everything else. */

@@ -2,7 +2,7 @@ import { type Status, buildStatus } from '../api/status.ts'
 import { activeSources } from '../sources.ts'
 import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../errors.ts'
-import { openInboxReader, openReader } from '../store/database.ts'
+import { type Db, openInboxReader, openReader } from '../store/database.ts'
 import { type RelayTarget, createOutboxReads } from '../store/outbox.ts'
 import { createReads } from '../store/pinned.ts'
 import { VERSION } from '../version.ts'
@@ -87,13 +87,18 @@ function readOwnStatus(config: Config): Status | null {
   }
 }
 
+/** None when the file is damaged: that ends no report on everything else. */
 function readTargets(dataDir: string): RelayTarget[] {
-  const db = openInboxReader(dataDir)
-  if (db === null) return []
+  let db: Db | null = null
   try {
+    db = openInboxReader(dataDir)
+    if (db === null) return []
     return createOutboxReads(db).listTargets()
+  } catch (error) {
+    if (error instanceof MirrorError) return []
+    throw error
   } finally {
-    db.close()
+    db?.close()
   }
 }
 

@@ -5,7 +5,7 @@ import type { Item, WebhooksApi } from '../upstream/service-api.ts'
 import type { KeptSecret } from '../webhooks/secret-file.ts'
 import { withInbox } from './inbox.ts'
 import { type SecretKeeper, keepSecret, withSecretKeeper } from './secret-keeper.ts'
-import { type ServiceOptions, beyondContract } from './service.ts'
+import { type ServiceOptions, beyondContract, isBeyondContract } from './service.ts'
 import { print } from './setup.ts'
 import { duration, moment } from './table.ts'
 import { LIST, removeIfThere, withWebhooks } from './webhooks.ts'
@@ -89,7 +89,7 @@ function report(
   made: Item,
   test: TriedOut | null,
   keeper: SecretKeeper,
-  { json }: RotateOptions,
+  { json, url }: RotateOptions,
 ): void {
   const id = String(made['id'])
   const finished = test?.delivered === true
@@ -105,9 +105,10 @@ function report(
     const until = secretUntil === null ? IN_SETTINGS : `is accepted until ${moment(secretUntil)}`
     return print(`${old} is deleted; its secret ${until}`)
   }
+  const to = url === undefined ? '' : ` --url ${url}`
   print(
     `both are in force. When "patchmirror webhooks inbox --json" shows events under the new secret:\n` +
-      `  patchmirror webhooks rotate ${old} --finish\nor, to go back:\n  patchmirror webhooks delete ${id}`,
+      `  patchmirror webhooks rotate ${old}${to} --finish\nor, to go back:\n  patchmirror webhooks delete ${id}`,
   )
 }
 
@@ -118,7 +119,7 @@ async function finish(
   config: Config,
   keeper: SecretKeeper,
   id: string,
-  { json }: RotateOptions,
+  options: RotateOptions,
 ): Promise<number> {
   const others = keeper.list().filter(({ subscription }) => subscription !== id)
   const own = keeper.list().filter(({ subscription }) => subscription === id)
@@ -127,6 +128,7 @@ async function finish(
       'usage',
       `there is no other secret: "patchmirror webhooks rotate ${id}" comes first`,
     )
+  await requireSuccessor(api, config, others, id, options)
   const deleted = await removeIfThere(api, id)
   if (!deleted && own.length === 0) throw unknown(id)
   keeper.replace(others)
@@ -137,10 +139,36 @@ async function finish(
       `the old secret was last used ${ago} ago; deliveries that are tried again with it are refused from now on`,
     )
   }
-  if (json === true)
+  if (options.json === true)
     print(JSON.stringify({ deleted: deleted ? [id] : [], secretRemoved: own.length > 0 }))
   else print(`${id} is gone, and so is its secret`)
   return 0
+}
+
+/** Refuses to end a subscription that no other took the place of. Where the service tells no list, that is not known. */
+async function requireSuccessor(
+  api: WebhooksApi,
+  config: Config,
+  others: readonly KeptSecret[],
+  id: string,
+  { url }: RotateOptions,
+): Promise<void> {
+  const items = await api.list().catch((error: unknown) => {
+    if (isBeyondContract(error)) return []
+    throw error
+  })
+  const old = items.find((item) => item['id'] === id)
+  if (old === undefined) return
+  const place = url ?? String(old['url'])
+  const isHeld = (item: Item): boolean =>
+    config.webhooks.secrets.length > 0 ||
+    others.some(({ subscription }) => subscription === item['id'])
+  if (items.some((item) => item !== old && item['url'] === place && isHeld(item))) return
+  throw new MirrorError(
+    'usage',
+    `no other subscription sends to ${place} with a secret that is held here: "patchmirror webhooks rotate ${id}" comes ` +
+      `first, with the same --url if it moves; "patchmirror webhooks delete ${id}" ends it for good`,
+  )
 }
 
 /** When a delivery came last that one of the secrets had signed, unix milliseconds. */

@@ -69,7 +69,22 @@ function report(sent: Sent, options: SendOptions): void {
     value === null ? '-' : String(value),
   ])
   print(table(['what', 'value'], rows))
+  const meaning = MEANINGS[sent.status]
+  if (meaning !== undefined) print(`\n${meaning}`)
+  if (sent.status === 202 && options.tag === undefined) print(UNLISTED)
 }
+
+/** What the answers of a Patchmirror mean. */
+const MEANINGS: Readonly<Record<number, string>> = {
+  200: 'taken, but it came before, or nobody wants its type (webhooks.types)',
+  202: 'taken as a new event; "patchmirror webhooks inbox" there shows what becomes of it',
+  401: 'not accepted: the log of the mirror that answers says why (reason)',
+  404: 'nothing takes webhooks at this address: "patchmirror serve" says at start where they come in',
+  503: 'not now: no secret there yet, or the inbox cannot be written; the log says which',
+}
+
+const UNLISTED =
+  'it names an image that nobody has: a dead letter after ten minutes. --tag takes one that is mirrored'
 
 /** One attempt; redirects are not followed: what is signed goes to the given address only. */
 async function post(

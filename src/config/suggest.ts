@@ -9,13 +9,15 @@ function nearest(word: string, candidates: readonly string[]): string | null {
 }
 
 /**
- * The setting an unknown name most likely meant: the same letters written another way (`api_root`),
- * the same name in another section, or a misspelling. Takes a dotted key or a variable without its prefix.
+ * The setting an unknown name most likely meant: the same letters written another way (`api_root`), one letter off
+ * (`webhooks.secret`), the same name in another section, or a misspelling. Takes a dotted key or a variable without its prefix.
  */
 export function suggestSetting(unknown: string): NamedSetting | null {
   const word = plain(unknown)
   const exact = SETTINGS.find(({ key }) => plain(key) === word)
   if (exact !== undefined) return exact
+  const almost = SETTINGS.find(({ key }) => distance(plain(key), word) === 1)
+  if (almost !== undefined) return almost
   const moved = SETTINGS.find(({ name }) =>
     ['', ...SECTIONS].some((section) => plain(section + name) === word),
   )

@@ -71,7 +71,7 @@ export async function startRelayThread({
   }
 }
 
-/** Whether there is anything to pass on, or anybody who may follow what is received. */
+/** Whether there is anything to pass on at start, or anything may be received that somebody follows. */
 export function wantsRelay(config: Config): boolean {
   const { relay, webhooks } = config
   const given = relay.targets.length + webhooks.secrets.length

@@ -120,7 +120,7 @@ function announce(log: Logger, url: string, endpoints: readonly Endpoint[], secr
   else
     log.info(
       {},
-      `webhooks: no secret is configured, so deliveries to ${at} are answered 503. ` +
+      `webhooks: no secret is configured or valid now, so deliveries to ${at} are answered 503. ` +
         'Set webhooks.secrets, or run "patchmirror webhooks register".',
     )
 }

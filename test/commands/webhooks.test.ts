@@ -173,6 +173,21 @@ describe('webhooks delete and rotate', () => {
     expect([alone.code, alone.err]).toEqual([2, expect.stringContaining('no other secret')])
   })
 
+  test('finishes no rotation that was not begun, and one to another place only when that is named', async () => {
+    const old = await register()
+    await register('--url', `${url}-other`)
+    const early = await patchmirror(['rotate', old, '--finish'])
+    expect([early.code, early.err]).toEqual([2, expect.stringContaining('no other subscription')])
+    expect(held()).toHaveLength(2)
+    status = 401
+    const moved = ['--url', `${url}-new`]
+    const begun = await patchmirror(['rotate', old, ...moved, '--test-tag', aTag()])
+    expect(begun.out).toContain(`rotate ${old} --url ${url}-new --finish`)
+    expect((await patchmirror(['rotate', old, '--finish'])).code).toBe(2)
+    expect((await patchmirror(['rotate', old, ...moved, '--finish'])).code).toBe(0)
+    expect(held()).toHaveLength(2)
+  })
+
   test('rotate of what is not there says so', async () => {
     const { code, err } = await patchmirror(['rotate', 'nope'])
     expect([code, err]).toEqual([1, expect.stringContaining('no webhook subscription nope')])

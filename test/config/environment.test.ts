@@ -58,6 +58,7 @@ test.each([
   ['PATCHMIRROR_UPSTREAM_APIROOT', 'did you mean PATCHMIRROR_UPSTREAM_API_ROOT?'],
   ['PATCHMIRROR_API_ROOT', 'did you mean PATCHMIRROR_UPSTREAM_API_ROOT?'],
   ['PATCHMIRROR_PORT', 'did you mean PATCHMIRROR_SERVER_PORT?'],
+  ['PATCHMIRROR_WEBHOOKS_SECRET', 'did you mean PATCHMIRROR_WEBHOOKS_SECRETS?'],
   ['PATCHMIRROR_SERVER_PORT_FILE', 'server.port is not secret'],
 ])('an unknown variable is refused with a suggestion: %s', (name, hint) => {
   const message = refusal(() => load({ env: { [name]: '8081' } }))

@@ -63,6 +63,35 @@ describe('the daemon', () => {
     expect((await deliver(port)).status).toBe(202)
   })
 
+  test('tells followers of what comes under a secret that was not there at its start', async () => {
+    const { port, dir } = await startDaemon({
+      PATCHMIRROR_WEBHOOKS_SECRETS: '',
+      PATCHMIRROR_RELAY_WAIT_VISIBLE: 'false',
+    })
+    const stop = new AbortController()
+    onTestFinished(() => stop.abort())
+    const answer = await fetch(`http://127.0.0.1:${port}/-/events`, { signal: stop.signal })
+    const reader = (answer.body as ReadableStream<Uint8Array>).getReader()
+    const kept = { label: 'first', secret: SECRET, subscription: null }
+    replaceSecretFile(join(dir, 'webhook-secrets.json'), [{ ...kept, notBefore: null, notAfter: null }]) // prettier-ignore
+    expect((await deliver(port)).status).toBe(202)
+    let text = ''
+    while (!text.includes('event: webhook')) {
+      const { value } = await reader.read()
+      text += Buffer.from(value ?? []).toString()
+    }
+    expect(text).toContain(`"type":"${EVENT.type}"`)
+  })
+
+  test('serves on, and answers 503, when the file of deliveries is damaged', async () => {
+    const dir = scratch()
+    writeFileSync(join(dir, 'webhooks.db'), 'x'.repeat(9000))
+    const { port, lines } = await startDaemon({}, dir)
+    expect(JSON.parse(await get(port, '/-/health'))).toEqual({ status: 'ok' })
+    expect((await deliver(port)).status).toBe(503)
+    expect(lines.join('')).toContain('webhooks.db is damaged')
+  })
+
   test('takes a delivery on a connection that read a record before, and goes on there', async () => {
     const dir = scratch()
     const store = openFilledStore(dir)
@@ -201,6 +230,19 @@ describe('patchmirror', () => {
     expect(out).toMatch(
       /webhooks: 1 secret, 1 pending, 0 dead, 0 done, 0 ignored, last received 20/,
     )
+  })
+
+  test('status tells of the sources when the file of deliveries is damaged', async () => {
+    const dir = scratch()
+    const store = openFilledStore(dir)
+    store.publishOsv({ one: '{"id":"one"}' })
+    store.close()
+    writeFileSync(join(dir, 'webhooks.db'), 'x'.repeat(9000))
+    const env = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_WEBHOOKS_SECRETS: SECRET }
+    const { code, out, err } = await run(['status'], { ...env, PATCHMIRROR_SERVER_PORT: '9' }, dir)
+    expect([code, err]).toEqual([0, ''])
+    expect(out).toMatch(/^osv +complete/m)
+    expect(out).toContain('webhooks: 1 secret, the inbox is not available')
   })
 })
 
