@@ -1,45 +1,19 @@
-import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync, symlinkSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, readdirSync, statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { type Sandbox, createSandbox } from '../../src/sandbox/server.ts'
-import { type Finished, type Started, run, start } from '../support/command.ts'
-import { QUICK } from '../support/mirror.ts'
+import { type Finished, run } from '../support/command.ts'
+import { type World, openWorld } from '../support/daemons.ts'
 
-let sandbox: Sandbox
-let dir: string
-let env: Record<string, string>
-const started: Started[] = []
+let world: World
 
 beforeEach(async () => {
-  sandbox = await createSandbox({ records: 5 })
-  dir = mkdtempSync(join(tmpdir(), 'patchmirror-keys-'))
-  env = {
-    ...QUICK,
-    PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
-    PATCHMIRROR_DATA_DIR: join(dir, 'data'),
-    PATCHMIRROR_SERVER_PORT: '0',
-  }
+  world = await openWorld({ records: 5 })
 })
 
-afterEach(async () => {
-  for (const { child, finished } of started.splice(0)) {
-    child.kill('SIGKILL')
-    await finished
-  }
-  await sandbox.close()
-  rmSync(dir, { recursive: true, force: true })
-})
+afterEach(() => world.close())
 
 function keys(...args: string[]): Promise<Finished> {
-  return run(['keys', ...args], env, dir)
-}
-
-async function serve(more: Record<string, string> = {}): Promise<Started & { url: string }> {
-  const daemon = start(['serve'], { ...env, ...more }, dir)
-  started.push(daemon)
-  const text = await daemon.said(/"msg":"serving http[^"]+"/)
-  return { ...daemon, url: /serving (http[^"]+)"/.exec(text)?.[1] ?? '' }
+  return world.patchmirror('keys', ...args)
 }
 
 describe('patchmirror keys', () => {
@@ -57,7 +31,7 @@ describe('patchmirror keys', () => {
   })
 
   test('create --out writes the key into a new file of its owner alone, and prints it nowhere', async () => {
-    const file = join(dir, 'ci.key')
+    const file = join(world.dir, 'ci.key')
     const { code, out, err } = await keys('create', '--out', file)
     expect([code, out]).toEqual([0, ''])
     const key = readFileSync(file, 'utf8')
@@ -67,22 +41,22 @@ describe('patchmirror keys', () => {
   })
 
   test('create --out never writes over a file, nor through a link, and makes no key then', async () => {
-    symlinkSync(join(dir, 'elsewhere'), join(dir, 'link'))
-    await keys('create', '--out', join(dir, 'there'))
+    symlinkSync(join(world.dir, 'elsewhere'), join(world.dir, 'link'))
+    await keys('create', '--out', join(world.dir, 'there'))
     for (const file of ['there', 'link', 'no/folder']) {
-      const { code, err } = await keys('create', '--out', join(dir, file))
+      const { code, err } = await keys('create', '--out', join(world.dir, file))
       expect([file, code]).toEqual([file, 2])
       expect(err).toContain('--out')
     }
     expect(JSON.parse((await keys('list', '--json')).out)).toHaveLength(1)
-    expect(readdirSync(dir)).not.toContain('elsewhere')
+    expect(readdirSync(world.dir)).not.toContain('elsewhere')
   })
 
   test('create leaves no file when the key cannot be made', async () => {
-    const file = join(dir, 'ci.key')
-    const blocked = { ...env, PATCHMIRROR_DATA_DIR: '/proc/none' }
-    expect((await run(['keys', 'create', '--out', file], blocked, dir)).code).toBe(1)
-    expect(readdirSync(dir)).not.toContain('ci.key')
+    const file = join(world.dir, 'ci.key')
+    const blocked = { ...world.env, PATCHMIRROR_DATA_DIR: '/proc/none' }
+    expect((await run(['keys', 'create', '--out', file], blocked, world.dir)).code).toBe(1)
+    expect(readdirSync(world.dir)).not.toContain('ci.key')
   })
 
   test('revoke says what became of the key; twice does no harm, an unknown one is exit 2', async () => {
@@ -108,7 +82,7 @@ describe('patchmirror keys', () => {
 
 describe('patchmirror serve and its keys', () => {
   test('takes a key made beside it, and lets it go, within moments', async () => {
-    const { url, ...daemon } = await serve()
+    const { url, ...daemon } = await world.serve()
     await daemon.said(/no local key yet: [^"]* answer this machine only/)
     const ask = async (key?: string): Promise<number> =>
       (await fetch(`${url}/v1/none`, key === undefined ? {} : bearer(key))).status
@@ -122,7 +96,7 @@ describe('patchmirror serve and its keys', () => {
   })
 
   test('says at start that the private paths answer nobody, and what to do', async () => {
-    const daemon = await serve({ PATCHMIRROR_SERVER_PUBLIC_URL: 'https://mirror.example' })
+    const daemon = await world.serve({ PATCHMIRROR_SERVER_PUBLIC_URL: 'https://mirror.example' })
     await daemon.said(/"level":40,[^\n]*no local key yet: [^\n]* answer 401[^\n]*keys create/)
     expect((await fetch(`${daemon.url}/v1/none`)).status).toBe(401)
   })
@@ -130,11 +104,11 @@ describe('patchmirror serve and its keys', () => {
   test('never shows a key of the settings', async () => {
     const secret = 'Zk3v9wq7Rt5y2Lm8'
     const more = { PATCHMIRROR_SERVER_KEYS: secret, PATCHMIRROR_LOG_LEVEL: 'trace' }
-    const daemon = await serve(more)
+    const daemon = await world.serve(more)
     expect((await fetch(`${daemon.url}/v1/none`, bearer(secret))).status).toBe(404)
     expect((await fetch(`${daemon.url}/v1/none`, bearer(`${secret}x`))).status).toBe(401)
     const shown = await (await fetch(`${daemon.url}/-/status`)).text()
-    const config = await run(['config'], { ...env, ...more }, dir)
+    const config = await run(['config'], { ...world.env, ...more }, world.dir)
     daemon.child.kill('SIGTERM')
     const { out, err } = await daemon.finished
     expect(err).toContain('ask for a key (1 valid)')

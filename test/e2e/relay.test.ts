@@ -1,45 +1,19 @@
 import { createHmac } from 'node:crypto'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { type Sandbox, createSandbox } from '../../src/sandbox/server.ts'
 import { SECRET, type Target, freePort, target } from '../relay/relays.ts'
-import { type Started, run, start } from '../support/command.ts'
-import { QUICK } from '../support/mirror.ts'
+import { run } from '../support/command.ts'
+import { type World, openWorld } from '../support/daemons.ts'
 
-let sandbox: Sandbox
+let world: World
 let to: Target
-let dir: string
-let env: Record<string, string>
-const started: Started[] = []
 
 beforeEach(async () => {
-  sandbox = await createSandbox({ records: 40 })
-  dir = mkdtempSync(join(tmpdir(), 'patchmirror-relay-'))
-  env = {
-    ...QUICK,
-    PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
-    PATCHMIRROR_DATA_DIR: join(dir, 'data'),
-    PATCHMIRROR_SERVER_PORT: '0',
-  }
+  world = await openWorld({ records: 40 })
 })
 
-afterEach(async () => {
-  for (const { child, finished } of started.splice(0)) {
-    child.kill('SIGKILL')
-    await finished
-  }
-  await sandbox.close()
-  rmSync(dir, { recursive: true, force: true })
-})
-
-async function serve(more: Record<string, string> = {}): Promise<Started & { url: string }> {
-  const daemon = start(['serve'], { ...env, ...more }, dir)
-  started.push(daemon)
-  const text = await daemon.said(/"msg":"serving http[^"]+"/)
-  return { ...daemon, url: /serving (http[^"]+)"/.exec(text)?.[1] ?? '' }
-}
+afterEach(() => world.close())
 
 interface Told {
   data: { source: string; snapshot: string; previous: string; changes: { id: string }[] }
@@ -52,12 +26,12 @@ const told = (): Told['data'][] =>
 
 test('a daemon tells its targets of each snapshot that it publishes, signed with the secret that it tells', async () => {
   to = await target()
-  env['PATCHMIRROR_RELAY_TARGETS'] = to.url
-  const daemon = await serve()
+  world.env['PATCHMIRROR_RELAY_TARGETS'] = to.url
+  const daemon = await world.serve()
   await daemon.said(/osv sync: complete/)
   await expect.poll(() => told().length, { timeout: 10_000 }).toBe(1)
-  sandbox.feed.add(2)
-  expect((await run(['sync', 'osv'], env, dir)).code).toBe(0)
+  world.sandbox.feed.add(2)
+  expect((await world.patchmirror('sync', 'osv')).code).toBe(0)
   await expect.poll(() => told().length, { timeout: 10_000 }).toBe(2)
   const [first, second] = told()
   expect(second?.previous).toBe(first?.snapshot)
@@ -65,7 +39,7 @@ test('a daemon tells its targets of each snapshot that it publishes, signed with
   const changes = await fetch(`${daemon.url}/-/changes?since=${first?.snapshot ?? ''}`)
   expect(await changes.json()).toMatchObject({ to: second?.snapshot, changes: second?.changes })
 
-  const secret = (await run(['relay', 'secret'], env, dir)).out.trim()
+  const secret = (await world.patchmirror('relay', 'secret')).out.trim()
   const key = Buffer.from(secret.replace('whsec_', ''), 'base64')
   for (const { id, timestamp, body, headers } of to.got) {
     const mac = createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body)
@@ -77,24 +51,24 @@ test('a daemon tells its targets of each snapshot that it publishes, signed with
 
 test('a disabled target is told in the status, without its address to strangers, and enabled by hand', async () => {
   to = await target(410)
-  env['PATCHMIRROR_RELAY_TARGETS'] = to.url
-  const daemon = await serve()
+  world.env['PATCHMIRROR_RELAY_TARGETS'] = to.url
+  const daemon = await world.serve()
   const relay = async () =>
     ((await (await fetch(`${daemon.url}/-/status`)).json()) as { relay: object[] }).relay
   const disabled = { id: 1, state: 'disabled', target: null, reason: null }
   await expect.poll(relay, { timeout: 10_000 }).toMatchObject([disabled])
-  const status = await run(['relay', 'status'], env, dir)
+  const status = await world.patchmirror('relay', 'status')
   expect([status.code, status.out]).toEqual([1, expect.stringMatching(/disabled.*it answered 410/)])
   expect(status.out).not.toContain('private')
-  expect((await run(['status'], env, dir)).out).toContain('relay target 1 is disabled')
-  expect((await run(['relay', 'enable', '9'], env, dir)).code).toBe(2)
+  expect((await world.patchmirror('status')).out).toContain('relay target 1 is disabled')
+  expect((await world.patchmirror('relay', 'enable', '9')).code).toBe(2)
   to.manner = 204
-  expect((await run(['relay', 'enable', '1'], env, dir)).code).toBe(0)
+  expect((await world.patchmirror('relay', 'enable', '1')).code).toBe(0)
   await daemon.said(/osv sync: complete/)
-  sandbox.feed.add(1)
-  await run(['sync', 'osv'], env, dir)
+  world.sandbox.feed.add(1)
+  await world.patchmirror('sync', 'osv')
   await expect.poll(relay, { timeout: 10_000 }).toMatchObject([{ id: 1, state: 'ok', pending: 0 }])
-  expect((await run(['relay', 'status'], env, dir)).code).toBe(0)
+  expect((await world.patchmirror('relay', 'status')).code).toBe(0)
 }, 60_000)
 
 test('a target that never answers holds up no other at the same host', async () => {
@@ -104,33 +78,33 @@ test('a target that never answers holds up no other at the same host', async () 
     quick++
     response.writeHead(204).end()
   })
-  env['PATCHMIRROR_RELAY_TARGETS'] = `${to.url}&slow,${to.url}`
-  env['PATCHMIRROR_RELAY_CONCURRENCY'] = '1'
-  env['PATCHMIRROR_RELAY_TIMEOUT_MS'] = '60000'
-  const daemon = await serve()
+  world.env['PATCHMIRROR_RELAY_TARGETS'] = `${to.url}&slow,${to.url}`
+  world.env['PATCHMIRROR_RELAY_CONCURRENCY'] = '1'
+  world.env['PATCHMIRROR_RELAY_TIMEOUT_MS'] = '60000'
+  const daemon = await world.serve()
   await daemon.said(/osv sync: complete/)
   await expect.poll(() => quick, { timeout: 10_000 }).toBeGreaterThan(0)
 }, 60_000)
 
 test('without targets nothing is passed on, and the commands say so', async () => {
-  const none = await run(['relay', 'status'], env, dir)
+  const none = await world.patchmirror('relay', 'status')
   expect([none.code, none.out]).toEqual([0, expect.stringContaining('relay.targets')])
-  expect((await run(['relay', 'secret'], env, dir)).code).toBe(1)
-  expect((await run(['relay', 'enable', '1'], env, dir)).code).toBe(2)
+  expect((await world.patchmirror('relay', 'secret')).code).toBe(1)
+  expect((await world.patchmirror('relay', 'enable', '1')).code).toBe(2)
 })
 
 test('mirrors chain: a second one has what the first published as soon as it is told', async () => {
   const second = {
-    PATCHMIRROR_DATA_DIR: join(dir, 'second'),
+    PATCHMIRROR_DATA_DIR: join(world.dir, 'second'),
     PATCHMIRROR_WEBHOOKS_SECRETS: SECRET,
     PATCHMIRROR_WEBHOOKS_DEBOUNCE_MS: '100',
     PATCHMIRROR_SERVER_PORT: String(await freePort()),
   }
-  env['PATCHMIRROR_RELAY_SECRET'] = SECRET
+  world.env['PATCHMIRROR_RELAY_SECRET'] = SECRET
   const hook = `http://127.0.0.1:${second.PATCHMIRROR_SERVER_PORT}/-/webhooks`
-  const first = await serve({ PATCHMIRROR_RELAY_TARGETS: hook })
+  const first = await world.serve({ PATCHMIRROR_RELAY_TARGETS: hook })
   await first.said(/osv sync: complete/)
-  const { url } = await serve({ ...second, PATCHMIRROR_UPSTREAM_API_ROOT: first.url })
+  const { url } = await world.serve({ ...second, PATCHMIRROR_UPSTREAM_API_ROOT: first.url })
   const counts = async (): Promise<{ pending: number; done: number }> => {
     const status = (await (await fetch(`${url}/-/status`)).json()) as {
       webhooks: { counts: { pending: number; done: number } }
@@ -138,16 +112,17 @@ test('mirrors chain: a second one has what the first published as soon as it is 
     return status.webhooks.counts
   }
   // Two snapshots were published before the second mirror was there: they waited for it.
-  expect((await run(['relay', 'enable', '1'], env, dir)).code).toBe(0)
+  expect((await world.patchmirror('relay', 'enable', '1')).code).toBe(0)
   await expect.poll(counts, { timeout: 20_000 }).toMatchObject({ pending: 0, done: 2 })
-  sandbox.feed.add(3)
-  expect((await run(['sync', 'osv'], env, dir)).code).toBe(0)
+  world.sandbox.feed.add(3)
+  expect((await world.patchmirror('sync', 'osv')).code).toBe(0)
   const index = async (mirror: string): Promise<string> =>
     (await fetch(`${mirror}/external/osv/all.json`)).text()
-  await expect.poll(() => index(first.url)).toBe(sandbox.feed.index().toString())
+  await expect.poll(() => index(first.url)).toBe(world.sandbox.feed.index().toString())
   await expect.poll(() => index(url), { timeout: 20_000 }).toBe(await index(first.url))
-  const held = (await run(['relay', 'status'], { ...env, PATCHMIRROR_RELAY_TARGETS: hook }, dir))
-    .out
+  const held = (
+    await run(['relay', 'status'], { ...world.env, PATCHMIRROR_RELAY_TARGETS: hook }, world.dir)
+  ).out
   expect(held).toMatch(/ ok /)
 }, 60_000)
 
@@ -177,7 +152,7 @@ const BODY =
 
 test('a delivery of the service reaches targets and readers with its own id and bytes', async () => {
   to = await target()
-  const daemon = await serve({
+  const daemon = await world.serve({
     PATCHMIRROR_RELAY_TARGETS: to.url,
     PATCHMIRROR_RELAY_SECRET: SECRET,
     PATCHMIRROR_RELAY_EVENTS: 'webhook',
@@ -190,9 +165,9 @@ test('a delivery of the service reaches targets and readers with its own id and 
 }, 60_000)
 
 test('readers are told of deliveries too when the first secret comes while the daemon runs', async () => {
-  const daemon = await serve({ PATCHMIRROR_WEBHOOKS_DEBOUNCE_MS: '50' })
+  const daemon = await world.serve({ PATCHMIRROR_WEBHOOKS_DEBOUNCE_MS: '50' })
   const kept = JSON.stringify({ secrets: [{ label: 'first', secret: SECRET }] })
-  writeFileSync(join(dir, 'data', 'webhook-secrets.json'), kept, { mode: 0o600 })
+  writeFileSync(join(world.dir, 'data', 'webhook-secrets.json'), kept, { mode: 0o600 })
   expect(await deliver(daemon, BODY)).toContain('"webhookId":"msg_1"')
   daemon.child.kill('SIGTERM')
   expect((await daemon.finished).code).toBe(0)

@@ -1,0 +1,90 @@
+import { Agent, request as httpRequest } from 'node:http'
+import { randomBytes, randomUUID } from 'node:crypto'
+import { onTestFinished } from 'vitest'
+import type { Status } from '../../src/api/status.ts'
+import type { Sandbox } from '../../src/sandbox/server.ts'
+import type { ServiceOptions } from '../../src/sandbox/service/options.ts'
+import { sampleEvent } from '../../src/webhooks/sample.ts'
+import { signDelivery } from '../../src/webhooks/verify.ts'
+import { catalogEnv } from '../catalog/benches.ts'
+import { type Served, type World, openWorld } from '../support/daemons.ts'
+
+/** What the stand-in signs with. */
+export const SECRET = `whsec_${randomBytes(24).toString('base64')}`
+/** For a poll: a refresh takes its time on a busy machine. */
+export const PATIENT = { timeout: 60_000, interval: 20 }
+
+/** A daemon that mirrors a small catalog, and where its deliveries go. */
+export interface Receiving extends Served {
+  hook: string
+}
+
+/** Opens a world for one test, whose daemons all listen on the port of the first one. */
+export async function open(service: ServiceOptions = {}): Promise<World & { sandbox: Sandbox }> {
+  const small = { images: 2, tags: 4, packages: 2, tickets: 5, webhookSecret: SECRET }
+  const world = await openWorld({ records: 5, service: { ...small, ...service } }, (sandbox) => ({
+    ...catalogEnv(sandbox),
+    PATCHMIRROR_CATALOG_SCOPE: 'all',
+    PATCHMIRROR_WEBHOOKS_DEBOUNCE_MS: '100',
+    PATCHMIRROR_WEBHOOKS_DEBOUNCE_MAX_MS: '120000',
+  }))
+  onTestFinished(() => world.close())
+  return world
+}
+
+/** Starts the daemon; the first time on any port, afterwards on the same one. */
+export async function serve(world: World, more: Record<string, string> = {}): Promise<Receiving> {
+  const daemon = await world.serve(more)
+  world.env['PATCHMIRROR_SERVER_PORT'] = new URL(daemon.url).port
+  return { ...daemon, hook: `${daemon.url}/-/webhooks` }
+}
+
+/** Resolves once the catalog is mirrored. */
+export const synced = (daemon: Receiving): Promise<string> => daemon.said(/catalog sync: complete/)
+
+/** What the status says of webhooks. */
+export async function webhooksOf({ url }: Receiving): Promise<NonNullable<Status['webhooks']>> {
+  const status = (await (await fetch(`${url}/-/status`)).json()) as Status
+  if (status.webhooks === undefined) throw new Error('no webhooks in the status')
+  return status.webhooks
+}
+
+const keepAlive = new Agent({ keepAlive: true, maxSockets: 32 })
+
+/** Signs an event about a tag and sends it; rejects when the connection breaks. */
+export function send(
+  { sandbox }: World,
+  hook: string,
+  tagId: string,
+  id: string = randomUUID(),
+): Promise<number> {
+  const tag = sandbox.service.read('tags', tagId)
+  const { repository } = tag['image'] as { repository: string }
+  const named = {
+    repository,
+    tag: String(tag['name']),
+    digest: String(tag['digest']),
+    arch: 'amd64',
+  }
+  const body = sampleEvent(id, Date.now(), { type: 'io.service.cr.image.created.v1', ...named })
+  const timestamp = Math.floor(Date.now() / 1000)
+  const signature = signDelivery({ id, timestamp, body, secret: SECRET, dialect: 'standard' }) ?? ''
+  const headers = {
+    'content-type': 'application/cloudevents+json',
+    'content-length': body.length,
+    'webhook-id': id,
+    'webhook-timestamp': timestamp,
+    'webhook-signature': signature,
+  }
+  return new Promise((resolve, reject) => {
+    const sent = httpRequest(hook, { method: 'POST', headers, agent: keepAlive }, (response) => {
+      response.resume().once('end', () => resolve(response.statusCode ?? 0))
+    })
+    sent.once('error', reject).end(body)
+  })
+}
+
+/** The answer's status for a tag, or what hangs on it. */
+export async function isServed({ url }: Receiving, tag: string, more = ''): Promise<number> {
+  return (await fetch(`${url}/v1/tags/${tag}${more}`)).status
+}

@@ -1,0 +1,56 @@
+import { expect, test } from 'vitest'
+import {
+  PATIENT,
+  SECRET,
+  isServed,
+  open,
+  send,
+  serve,
+  synced,
+  webhooksOf,
+} from '../e2e/receiving.ts'
+import { coalesceAtRandom } from '../webhooks/coalesce-random.ts'
+import { receiving } from '../webhooks/receivers.ts'
+
+test('ten thousand events cause at most two refreshes, and all are settled', async () => {
+  const world = await open()
+  world.env['PATCHMIRROR_WEBHOOKS_SECRETS'] = SECRET
+  const served = await serve(world, { PATCHMIRROR_WEBHOOKS_DEBOUNCE_MS: '2000' })
+  await synced(served)
+  const tags = [
+    world.sandbox.service.addTag(),
+    world.sandbox.service.addTag(),
+    world.sandbox.service.addTag(),
+  ]
+  const left = Array.from({ length: 10_000 }, (_, i) => tags[i % tags.length] ?? '')
+  const sender = async (): Promise<void> => {
+    for (let tag = left.pop(); tag !== undefined; tag = left.pop())
+      expect(await send(world, served.hook, tag)).toBe(202)
+  }
+  await Promise.all(Array.from({ length: 32 }, sender))
+  await expect
+    .poll(async () => (await webhooksOf(served)).counts, PATIENT)
+    .toMatchObject({
+      pending: 0,
+      done: 10_000,
+    })
+  expect((await webhooksOf(served)).refresh.refreshes).toBeLessThanOrEqual(2)
+  for (const tag of tags) expect(await isServed(served, tag)).toBe(200)
+}, 240_000)
+
+test('ten thousand events in ten seconds are all stored', async () => {
+  const { deliver, inbox } = await receiving()
+  let next = 0
+  const sender = async (): Promise<number> => {
+    let accepted = 0
+    while (next < 10_000) if ((await deliver({ id: `evt_${next++}` })).status === 202) accepted++
+    return accepted
+  }
+  const accepted = await Promise.all(Array.from({ length: 64 }, sender))
+  expect(accepted.reduce((sum, count) => sum + count)).toBe(10_000)
+  expect(await inbox.counts()).toMatchObject({ pending: 10_000 })
+})
+
+test('whatever happens, no event is lost and two refreshes never run at once', async () => {
+  await coalesceAtRandom(1_000)
+})
