@@ -5,7 +5,7 @@
  * `serving`, `catalog`, `patches` or `webhooks` takes one part and leaves the file alone.
  */
 import { existsSync } from 'node:fs'
-import { writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { arch, cpus, platform, totalmem } from 'node:os'
 import { parseArgs } from 'node:util'
 import { benchPatches } from './catalog/patches.ts'
@@ -145,10 +145,20 @@ async function main(): Promise<void> {
   process.stdout.write(`${text}\n`)
   // A part is no table of everything.
   const whole = only === undefined && !values['no-write']
-  if (whole) await writeFile(`${ROOT}docs/benchmarks.md`, page(text))
+  if (whole) await writeFile(PAGE, page(text, await notes()))
 }
 
-function page(table: string): string {
+const PAGE = `${ROOT}docs/benchmarks.md`
+const NOTES = '## What is missed, and why'
+
+/** What people wrote below the table stays. */
+async function notes(): Promise<string> {
+  const before = existsSync(PAGE) ? await readFile(PAGE, 'utf8') : ''
+  const at = before.indexOf(NOTES)
+  return at < 0 ? '' : `\n${before.slice(at)}`
+}
+
+function page(table: string, below: string): string {
   const [cpu] = cpus()
   const machine = `${cpus().length} × ${cpu?.model.trim() ?? 'unknown'}, ${Math.round(totalmem() / 2 ** 30)} GiB, ${platform()} ${arch()}`
   return `# Benchmarks
@@ -158,7 +168,7 @@ Each line compares in one run; a machine's speed drifts, so read the ratios. Cli
 mirror share the machine.
 
 ${table}
-`
+${below}`
 }
 
 await main()
