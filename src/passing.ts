@@ -30,10 +30,11 @@ export interface Passing {
  */
 export async function startPassing(options: PassingOptions): Promise<Passing> {
   const { config, log } = options
-  let thread: Promise<RelayThread> | null = wantsRelay(config) ? begin(options) : null
+  const attempt = createAttempt(log, config.data.dir)
+  const wanted = wantsRelay(config) || attempt(() => hasTargets(config.data.dir), Boolean)
+  let thread: Promise<RelayThread> | null = wanted ? begin(options) : null
   let served = 0
   await thread
-  const attempt = createAttempt(log, config.data.dir)
   const opened = attempt<ReturnType<typeof open>>(
     () => open(config.data.dir),
     () => null,
@@ -64,6 +65,14 @@ function begin({ config, version, log }: PassingOptions): Promise<RelayThread> {
     version,
     onFault: (message) => log.warn({}, `relay: ${message}; it is tried again`),
   })
+}
+
+/** Whether somebody was told before: targets that have left the settings are to be forgotten, with what waits for them. */
+function hasTargets(dataDir: string): boolean {
+  const opened = open(dataDir)
+  const targets = opened?.reads.listTargets() ?? []
+  opened?.db.close()
+  return targets.length > 0
 }
 
 function open(dataDir: string): { db: Db; reads: OutboxReads } | null {

@@ -152,40 +152,41 @@ function settle(
 }
 
 /** Takes into the outbox what happened since the last look. */
-function collect({ settings, outbox, reads, served, now }: RelayDeps): void {
+function collect(deps: RelayDeps): void {
+  const { settings, outbox, reads, now } = deps
   const webhooks = settings.targets.length > 0 && settings.events.includes('webhook')
   for (;;) {
     const ready = outbox.listReady(settings.waitVisible, BATCH)
     if (ready.length === 0) break
     outbox.passOn(ready, webhooks, now())
   }
-  const store = settings.targets.length > 0 && settings.events.includes('snapshot') ? reads() : null
-  if (store !== null) collectSnapshots(outbox, store, served(), now())
+  const store = reads()
+  if (store !== null) collectSnapshots(deps, store)
 }
 
-/** Snapshots published from the first start on; the log's older ones are nobody's news. */
+/**
+ * Snapshots published from the first start on; the log's older ones are nobody's news. Nor is what is published while
+ * nobody is to be told, or before a target came: the place in the log goes along, and each target has one to begin at.
+ */
 function collectSnapshots(
-  outbox: Outbox,
+  { settings, outbox, served, now }: RelayDeps,
   store: NonNullable<ReturnType<RelayDeps['reads']>>,
-  served: number,
-  now: number,
 ): void {
   const instance = store.readInstance()
   const last = store.lastLogged()
-  const until = Math.min(served, last)
   const known = outbox.readCursor(instance)
-  if (known === null || known > last) {
-    outbox.passOnSnapshots([], instance, last, now)
-    return
-  }
-  let from = known
-  while (from < until) {
+  const wanted = settings.targets.length > 0 && settings.events.includes('snapshot')
+  if (known === null || known > last || (!wanted && known < last)) outbox.skipTo(instance, last)
+  if (outbox.hasNewTargets()) outbox.placeTargets(last)
+  const until = Math.min(served(), last)
+  let from = outbox.readCursor(instance) ?? last
+  while (wanted && from < until) {
     const rows = store.listLogged(from, BATCH).filter(({ id }) => id <= until)
     const end = rows.at(-1)?.id ?? until
     const messages = rows.map((row) => {
-      return { ...snapshotMessage(instance, row, announce(store, row)), deliver: true }
+      return { ...snapshotMessage(instance, row, announce(store, row)), deliver: true, log: row.id }
     })
-    outbox.passOnSnapshots(messages, instance, end, now)
+    outbox.passOnSnapshots(messages, instance, end, now())
     from = end
   }
 }

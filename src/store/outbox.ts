@@ -82,7 +82,7 @@ export function createOutbox(db: Db) {
   const addEvent = (kind: RelayEvent['kind'], message: NewMessage, now: number): boolean => {
     if (sql.known.get(message.webhookId) !== undefined) return false
     const event = sql.event.run({ ...message, kind, now }).lastInsertRowid
-    if (message.deliver) sql.deliver.run({ event, now })
+    if (message.deliver) sql.deliver.run({ event, now, log: message.log ?? null })
     return true
   }
   const inOne = <T extends unknown[], R>(work: (...values: T) => R): ((...values: T) => R) => {
@@ -91,6 +91,7 @@ export function createOutbox(db: Db) {
   }
   return {
     ...reads,
+    ...createPlaces(db),
     /** Makes these the targets: one that is not among them is forgotten with all that waits for it. */
     replaceTargets: inOne((urls: readonly string[]): void => {
       for (const { id, url } of reads.listTargets())
@@ -115,8 +116,6 @@ export function createOutbox(db: Db) {
         sql.passed.run(id)
       }
     }),
-    /** How far the change log of this mirror.db was passed on; null: never. */
-    readCursor: (instance: string): number | null => sql.cursor.get(instance) ?? null,
     /** Passes messages on, and remembers how far the log has been read, together. */
     passOnSnapshots: inOne(
       (messages: readonly NewMessage[], instance: string, log: number, now: number): void => {
@@ -142,11 +141,40 @@ export function createOutbox(db: Db) {
   }
 }
 
+/** Where the relay stands in the change log of a mirror.db, and from where on each target is told of it. */
+function createPlaces(db: Db) {
+  const cursor = db
+    .prepare<[string], number>('SELECT log FROM relay_cursor WHERE instance = ?')
+    .pluck()
+  const isNew = db.prepare<[], number>('SELECT 1 FROM relay_target WHERE log IS NULL').pluck()
+  const place = db.prepare('UPDATE relay_target SET log = ? WHERE log IS NULL')
+  const placeAll = db.prepare('UPDATE relay_target SET log = ?')
+  const moveCursor = db.prepare(MOVE_CURSOR)
+  const skip = db.transaction((instance: string, log: number): void => {
+    placeAll.run(log)
+    moveCursor.run(instance, log)
+  })
+  return {
+    /** How far the change log of this mirror.db was passed on; null: never. */
+    readCursor: (instance: string): number | null => cursor.get(instance) ?? null,
+    /** Whether there is a target that `placeTargets` has not seen. */
+    hasNewTargets: (): boolean => isNew.get() !== undefined,
+    /** The log ends here: targets that are new are told of nothing before. */
+    placeTargets: (log: number): void => void place.run(log),
+    /** Nothing of the log up to here is passed on any more, whatever was remembered of it. */
+    skipTo: (instance: string, log: number): void => skip.immediate(instance, log),
+  }
+}
+
+const MOVE_CURSOR = 'INSERT OR REPLACE INTO relay_cursor (only, instance, log) VALUES (1, ?, ?)'
+
 /** A message to pass on; `deliver` false: only to those who follow the events. */
 export interface NewMessage {
   webhookId: string
   body: Buffer
   deliver: boolean
+  /** Where it stands in the change log: targets that came later are not told. */
+  log?: number
 }
 
 function prepareWrites(db: Db) {
@@ -198,12 +226,10 @@ function preparePassing(db: Db) {
     ),
     deliver: db.prepare(
       `INSERT INTO relay_delivery (target, event, attempts, due_at)
-       SELECT id, @event, 0, @now FROM relay_target WHERE state <> 'disabled'`,
+       SELECT id, @event, 0, @now FROM relay_target
+       WHERE state <> 'disabled' AND (@log IS NULL OR log < @log)`,
     ),
-    cursor: db.prepare<[string], number>('SELECT log FROM relay_cursor WHERE instance = ?').pluck(),
-    moveCursor: db.prepare(
-      'INSERT OR REPLACE INTO relay_cursor (only, instance, log) VALUES (1, ?, ?)',
-    ),
+    moveCursor: db.prepare(MOVE_CURSOR),
   }
 }
 

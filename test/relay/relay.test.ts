@@ -5,6 +5,8 @@ import { type Target, bench, target } from './relays.ts'
 const MINUTE = 60_000
 const DAY = 86_400_000
 
+const logId = (id: string): string => id.replace(/.*_/, '')
+
 const stateOf = ({ outbox }: ReturnType<typeof bench>, at = 0) => outbox.listTargets()[at]
 
 describe('a received event', () => {
@@ -96,7 +98,49 @@ describe('a published snapshot', () => {
     const again = await made.restart()
     await again.round()
     await again.round()
-    expect(to.ids().map((id) => id.replace(/.*_/, ''))).toEqual(['1', '2'])
+    expect(to.ids().map(logId)).toEqual(['1', '2'])
+  })
+
+  test('that was published while nobody was to be told is no news for whoever comes later', async () => {
+    const to = await target()
+    const made = bench()
+    await made.round()
+    for (const id of ['s1', 's2']) await made.publish(id, [id])
+    await made.round()
+    const again = await made.restart({ targets: [to.url], events: ['webhook'] })
+    await again.publish('s3', ['c'])
+    await again.round()
+    const last = await again.restart({ events: ['snapshot'] })
+    await last.publish('s4', ['d'])
+    await last.round()
+    expect(to.ids().map(logId)).toEqual(['4'])
+  })
+
+  test('that was published before a target came is told to those alone that were there', async () => {
+    const [there, comes] = await Promise.all([target(), target()])
+    const made = bench({ targets: [there.url] })
+    await made.round()
+    for (const id of ['s1', 's2']) await made.publish(id, [id])
+    const again = await made.restart({ targets: [there.url, comes.url] })
+    await again.round()
+    await again.publish('s3', ['c'])
+    await again.round()
+    expect(there.ids().map(logId)).toEqual(['1', '2', '3'])
+    expect(comes.ids().map(logId)).toEqual(['3'])
+  })
+
+  test('is told to a target that left the settings and came back only if it was published after that', async () => {
+    const to = await target()
+    const made = bench({ targets: [to.url] })
+    await made.round()
+    const without = await made.restart({ targets: [] })
+    await without.round()
+    await without.publish('s1', ['a'])
+    const again = await without.restart({ targets: [to.url] })
+    await again.round()
+    await again.publish('s2', ['b'])
+    await again.round()
+    expect(to.ids().map(logId)).toEqual(['2'])
   })
 })
 
