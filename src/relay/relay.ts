@@ -2,6 +2,7 @@ import { messageOf } from '../errors.ts'
 import { announce } from '../store/announcement.ts'
 import type { Reads } from '../store/pinned.ts'
 import type { DueDelivery, Outbox, RelayTarget, Settled } from '../store/outbox.ts'
+import { LONGEST_PAUSE_MS, hasCome } from './backoff.ts'
 import { snapshotMessage } from './message.ts'
 import { type Answer, judge } from './outcome.ts'
 
@@ -48,6 +49,10 @@ export interface Relay {
 
 const BATCH = 50
 const DAY_MS = 86_400_000
+/** How often the outbox is pruned. */
+const PRUNE_MS = 60_000
+/** After the start, or a leap of the clock, nothing is given up for so long. */
+const GRACE_MS = 600_000
 /** After a fault of the store nothing is sent for so long: what cannot be marked as sent would be sent over and over. */
 const FAULT_PAUSE_MS = 5_000
 
@@ -62,7 +67,7 @@ export function createRelay(deps: RelayDeps): Relay {
   let settled: Settled[] = []
   let stopped = false
   let heldUntil = 0
-  let pruneAt = 0
+  const prune = createPruning(deps)
   outbox.replaceTargets(settings.targets)
 
   const fault = (error: unknown): void => {
@@ -92,12 +97,9 @@ export function createRelay(deps: RelayDeps): Relay {
   const tick = (): void => {
     if (stopped) return
     flush()
-    if (now() < heldUntil) return
+    if (!hasCome(heldUntil, now(), FAULT_PAUSE_MS)) return
     try {
-      if (now() >= pruneAt) {
-        outbox.prune(now() - settings.maxDays * DAY_MS)
-        pruneAt = now() + 60_000
-      }
+      prune()
       collect(deps)
       for (const [target, delivery] of listFree(deps, flying)) start(target, delivery)
     } catch (error) {
@@ -119,17 +121,35 @@ export function createRelay(deps: RelayDeps): Relay {
   }
 }
 
+/**
+ * Gives up what is too old. Not at once when the clock is suddenly a day ahead, or at the start: what waits is tried
+ * before, and the clock may be set right. A clock that stays ahead by days makes everything that still waits too old.
+ */
+function createPruning({ settings, outbox, now }: RelayDeps): () => void {
+  let seenAt = -Infinity
+  let dueAt = 0
+  return () => {
+    const at = now()
+    if (at - seenAt > DAY_MS) dueAt = at + GRACE_MS
+    seenAt = at
+    if (!hasCome(dueAt, at, GRACE_MS)) return
+    outbox.prune(at - settings.maxDays * DAY_MS)
+    dueAt = at + PRUNE_MS
+  }
+}
+
 /** What may be sent now: each target has places of its own, so a slow one holds up no other. A failing one has one place. */
 function listFree(
   { settings, outbox, now }: RelayDeps,
   flying: ReadonlyMap<string, unknown>,
 ): [RelayTarget, DueDelivery][] {
   return outbox.listTargets().flatMap((target) => {
-    if (target.state === 'disabled' || target.dueAt > now()) return []
+    const at = { now: now(), longestMs: LONGEST_PAUSE_MS }
+    if (target.state === 'disabled' || !hasCome(target.dueAt, at.now, at.longestMs)) return []
     const own = [...flying.keys()].filter((key) => key.startsWith(`${target.id} `)).length
     const free = (target.state === 'ok' ? settings.concurrency : 1) - own
     if (free <= 0) return []
-    const due = outbox.listDue(target.id, now(), free + own)
+    const due = outbox.listDue({ target: target.id, ...at, limit: free + own })
     const fresh = due.filter((delivery) => !flying.has(keyOf(delivery))).slice(0, free)
     return fresh.map((delivery): [RelayTarget, DueDelivery] => [target, delivery])
   })
@@ -148,7 +168,7 @@ function settle(
   const at = now()
   const seen = target.failures
   const outcome = judge(answer, { attempts, targetFailures: seen, now: at, random: random() })
-  return { target: target.id, event, at, seen, ...outcome }
+  return { target: target.id, event, at, seen, latest: at + LONGEST_PAUSE_MS, ...outcome }
 }
 
 /** Takes into the outbox what happened since the last look. */

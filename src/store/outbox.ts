@@ -36,6 +36,14 @@ export interface DueDelivery {
   body: Buffer
 }
 
+/** What is asked for: also what lies more than `longestMs` ahead, which only a clock that was set back can have left. */
+export interface DueQuery {
+  target: number
+  now: number
+  longestMs: number
+  limit: number
+}
+
 /** An event in the order in which it was passed on. */
 export interface RelayEvent {
   id: number
@@ -124,8 +132,8 @@ export function createOutbox(db: Db) {
       },
     ),
     /** Deliveries of a target that are due: first what was not tried yet, so that one it chokes on holds up no others. */
-    listDue: (target: number, now: number, limit: number): DueDelivery[] =>
-      sql.due.all(target, now, limit),
+    listDue: ({ target, now, longestMs, limit }: DueQuery): DueDelivery[] =>
+      sql.due.all(target, now, now + longestMs, limit),
     /** Writes what became of attempts. One whose target or event is gone is passed over. */
     settle: inOne((settled: readonly Settled[]): void => {
       for (const one of settled) settling.settle(one)
@@ -190,10 +198,10 @@ function prepareWrites(db: Db) {
          since = iif(state = 'disabled', NULL, since) WHERE id = ?`,
     ),
     ...preparePassing(db),
-    due: db.prepare<[number, number, number], DueDelivery>(
+    due: db.prepare<[number, number, number, number], DueDelivery>(
       `SELECT d.target, d.event, d.attempts, e.webhook_id AS webhookId, e.body
        FROM relay_delivery d JOIN relay_event e ON e.id = d.event
-       WHERE d.target = ? AND d.due_at <= ? ORDER BY d.due_at, d.event LIMIT ?`,
+       WHERE d.target = ? AND (d.due_at <= ? OR d.due_at > ?) ORDER BY d.due_at, d.event LIMIT ?`,
     ),
     oldest: db
       .prepare<[number], number | null>('SELECT max(id) FROM relay_event WHERE created_at < ?')

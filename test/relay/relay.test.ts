@@ -363,6 +363,40 @@ describe('a target', () => {
     expect(to.got.length).toBeGreaterThan(10)
   })
 
+  test('is sent what waits when the clock was set back, with the pauses that it is due', async () => {
+    const to = await target(503)
+    const made = bench({ targets: [to.url], concurrency: 1 })
+    made.deliver('first')
+    await made.round()
+    made.deliver('second')
+    made.pass(-30 * DAY)
+    await made.round()
+    expect(to.got).toHaveLength(2)
+    await made.round()
+    expect(to.got).toHaveLength(2)
+    expect((stateOf(made)?.dueAt ?? 0) - (NOW - 30 * DAY)).toBe(30_000)
+    to.manner = 204
+    for (let n = 0; n < 3; n++) {
+      made.pass(10 * MINUTE)
+      await made.round()
+    }
+    expect(stateOf(made)).toMatchObject({ state: 'ok', pending: 0, givenUp: 0 })
+  })
+
+  test('is sent what waits when the clock leaps ahead, before anything is given up', async () => {
+    const to = await target(503)
+    const made = bench({ targets: [to.url], maxDays: 3 })
+    made.deliver('msg_1')
+    await made.round()
+    made.pass(100 * DAY)
+    await made.round()
+    expect(stateOf(made)).toMatchObject({ pending: 1, givenUp: 0 })
+    expect(to.got).toHaveLength(2)
+    made.pass(10 * MINUTE)
+    await made.round()
+    expect(stateOf(made)).toMatchObject({ pending: 0, givenUp: 1 })
+  })
+
   test('that leaves the settings is forgotten; a new one gets what comes after it', async () => {
     const [gone, stays, comes] = await Promise.all([target(503), target(), target()])
     const made = bench({ targets: [gone.url, stays.url] })
