@@ -5,6 +5,7 @@ import type { DueDelivery, Outbox, RelayTarget, Settled } from '../store/outbox.
 import { LONGEST_PAUSE_MS, hasCome } from './backoff.ts'
 import { snapshotMessage } from './message.ts'
 import { type Answer, judge } from './outcome.ts'
+import { type RelayTurn, createTurns } from './turns.ts'
 
 /** What is passed on, and how. */
 export interface RelaySettings {
@@ -35,6 +36,8 @@ export interface RelayDeps {
   readonly random: () => number
   /** A fault of the store: told, and tried again. */
   readonly onFault: (message: string) => void
+  /** A target begins to fail, is disabled, or is back. */
+  readonly onTurn: (turn: RelayTurn) => void
 }
 
 /** Passes events on. */
@@ -69,6 +72,7 @@ export function createRelay(deps: RelayDeps): Relay {
   let heldUntil = 0
   const prune = createPruning(deps)
   outbox.replaceTargets(settings.targets)
+  const tellTurns = createTurns(outbox, deps.onTurn)
 
   const fault = (error: unknown): void => {
     heldUntil = now() + FAULT_PAUSE_MS
@@ -79,6 +83,7 @@ export function createRelay(deps: RelayDeps): Relay {
     if (settled.length === 0) return
     try {
       outbox.settle(settled)
+      tellTurns(new Set(settled.map(({ target }) => target)))
     } catch (error) {
       fault(error) // they are sent again: better twice than never
     }

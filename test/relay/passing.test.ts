@@ -1,3 +1,4 @@
+import { pino } from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import { createLog } from '../../src/log.ts'
@@ -5,7 +6,10 @@ import { startPassing } from '../../src/passing.ts'
 import { openInbox } from '../../src/store/database.ts'
 import { createOutbox } from '../../src/store/outbox.ts'
 import { openWrites } from '../../src/store/writes.ts'
+import { createInbox } from '../../src/store/inbox.ts'
 import { scratch } from '../store/stores.ts'
+import { delivery } from '../webhooks/inboxes.ts'
+import { target } from './relays.ts'
 
 test('a daemon without targets forgets those that it had, with what waits for them', async () => {
   const dir = scratch()
@@ -19,4 +23,26 @@ test('a daemon without targets forgets those that it had, with what waits for th
   const passing = await startPassing({ config, version: 'test', log })
   await expect.poll(() => outbox.listTargets()).toEqual([])
   await passing.close()
+})
+
+test('the log tells that a target is disabled by its number, never by its URL', async () => {
+  const dir = scratch()
+  openWrites(dir).close()
+  const to = await target(410)
+  const db = openInbox(dir)
+  onTestFinished(() => void db.close())
+  const env = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_RELAY_TARGETS: to.url }
+  const { config } = loadConfig({ env, cwd: dir })
+  const lines: string[] = []
+  const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) })
+  const passing = await startPassing({ config, version: 'test', log })
+  const inbox = createInbox(db)
+  inbox.receive({ ...delivery({ webhookId: 'msg_1' }), type: 'io.service.cr.image.created.v1' })
+  inbox.settle([{ id: 1, state: 'done' }])
+  await expect.poll(() => lines, { timeout: 10_000 }).toHaveLength(1)
+  await passing.close()
+  const told = JSON.parse(lines[0] ?? '') as unknown
+  expect(told).toMatchObject({ level: 40, target: 1, state: 'disabled', reason: 'it answered 410' })
+  expect(lines[0]).not.toContain('127.0.0.1')
+  expect(lines[0]).not.toContain('private')
 })

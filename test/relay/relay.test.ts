@@ -397,6 +397,28 @@ describe('a target', () => {
     expect(stateOf(made)).toMatchObject({ pending: 0, givenUp: 1 })
   })
 
+  test('is told of once when it begins to fail, when it is back, and when it is disabled', async () => {
+    const to = await target(503)
+    const made = bench({ targets: [to.url] })
+    for (const id of ['msg_1', 'msg_2']) made.deliver(id)
+    for (let n = 0; n < 4; n++) {
+      await made.round()
+      made.pass(10 * MINUTE)
+    }
+    expect(made.turns).toEqual(['1 failing'])
+    const again = await made.restart()
+    await again.round()
+    expect(again.turns).toEqual([])
+    to.manner = 204
+    again.pass(DAY)
+    for (let n = 0; n < 3; n++) await again.round()
+    expect(again.turns).toEqual(['1 ok'])
+    to.manner = 410
+    again.deliver('msg_3')
+    await again.round()
+    expect(again.turns).toEqual(['1 ok', '1 disabled'])
+  })
+
   test('that leaves the settings is forgotten; a new one gets what comes after it', async () => {
     const [gone, stays, comes] = await Promise.all([target(503), target(), target()])
     const made = bench({ targets: [gone.url, stays.url] })
