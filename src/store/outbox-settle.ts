@@ -41,7 +41,7 @@ function settleOne(sql: ReturnType<typeof prepareSettling>, settled: Settled): v
   } else {
     const { reason, dueAt, targetDueAt, seen, latest } = settled
     sql.postpone.run(dueAt, target, event)
-    if (targetDueAt === null) sql.refused.run(reason, target)
+    if (targetDueAt === null) sql.refused.run({ at, reason, target })
     else sql.failed.run({ at, reason, dueAt: targetDueAt, target, seen, latest })
   }
 }
@@ -59,15 +59,18 @@ function prepareSettling(db: Db) {
          since = iif(state = 'disabled', since, NULL), delivered_at = ? WHERE id = ?`,
     ),
     disable: db.prepare(
-      `UPDATE relay_target SET state = 'disabled', since = @at, reason = @reason WHERE id = @target`,
+      `UPDATE relay_target SET state = 'disabled', since = @at, reason = @reason, failed_at = @at WHERE id = @target`,
     ),
     postpone: db.prepare(
       'UPDATE relay_delivery SET attempts = attempts + 1, due_at = ? WHERE target = ? AND event = ?',
     ),
-    refused: db.prepare('UPDATE relay_target SET reason = ? WHERE id = ?'),
+    refused: db.prepare(
+      'UPDATE relay_target SET reason = @reason, failed_at = @at WHERE id = @target',
+    ),
     failed: db.prepare(
       `UPDATE relay_target SET state = 'failing', since = coalesce(since, @at), failures = max(failures, @seen + 1),
-         due_at = max(iif(due_at > @latest, 0, due_at), @dueAt), reason = @reason WHERE id = @target AND state <> 'disabled'`,
+         due_at = max(iif(due_at > @latest, 0, due_at), @dueAt), reason = @reason, failed_at = @at
+       WHERE id = @target AND state <> 'disabled'`,
     ),
   }
 }

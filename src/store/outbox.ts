@@ -20,6 +20,8 @@ export interface RelayTarget {
   dueAt: number
   /** Of the last failure, one plain line. */
   reason: string | null
+  /** When that was; null: there was none, or it was before this was written down. */
+  failedAt: number | null
   deliveredAt: number | null
   /** Deliveries that it never took, as long as they were tried. */
   givenUp: number
@@ -53,7 +55,7 @@ export interface RelayEvent {
   body: Buffer
 }
 
-const TARGET = `id, url, state, since, failures, due_at AS dueAt, reason, delivered_at AS deliveredAt,
+const TARGET = `id, url, state, since, failures, due_at AS dueAt, reason, failed_at AS failedAt, delivered_at AS deliveredAt,
   given_up AS givenUp, (SELECT count(*) FROM relay_delivery WHERE target = relay_target.id) AS pending`
 
 /** Reads of the relay, on any connection to webhooks.db. */

@@ -53,4 +53,5 @@ export const RELAY_TABLES = `
 export const RELAY_PLACES = `
   ALTER TABLE relay_target ADD COLUMN log INTEGER; -- the change log's end when it came; null: it was not looked at yet
   UPDATE relay_target SET log = 0;
+  ALTER TABLE relay_target ADD COLUMN failed_at INTEGER; -- when the reason was given
 `

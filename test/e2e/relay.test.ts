@@ -84,7 +84,7 @@ test('a disabled target is told in the status, without its address to strangers,
   const disabled = { id: 1, state: 'disabled', target: null, reason: null }
   await expect.poll(relay, { timeout: 10_000 }).toMatchObject([disabled])
   const status = await run(['relay', 'status'], env, dir)
-  expect([status.code, status.out]).toEqual([1, expect.stringMatching(/disabled.*it answered 410/)])
+  expect([status.code, status.out]).toEqual([1, expect.stringMatching(FAILED)])
   expect(status.out).not.toContain('private')
   expect((await run(['status'], env, dir)).out).toContain('relay target 1 is disabled')
   expect((await run(['relay', 'enable', '9'], env, dir)).code).toBe(2)
@@ -94,8 +94,13 @@ test('a disabled target is told in the status, without its address to strangers,
   sandbox.feed.add(1)
   await run(['sync', 'osv'], env, dir)
   await expect.poll(relay, { timeout: 10_000 }).toMatchObject([{ id: 1, state: 'ok', pending: 0 }])
-  expect((await run(['relay', 'status'], env, dir)).code).toBe(0)
+  const after = await run(['relay', 'status'], env, dir)
+  expect([after.code, after.out]).toEqual([0, expect.stringMatching(FAILED_EARLIER)])
 }, 60_000)
+
+/** The last failure is told with its time, and as something past once the target is well. */
+const FAILED = /disabled .* {2}\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ it answered 410/
+const FAILED_EARLIER = / ok .* {2}earlier: \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ it answered 410/
 
 test('a target that never answers holds up no other at the same host', async () => {
   let quick = 0
