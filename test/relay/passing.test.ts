@@ -1,9 +1,12 @@
+import Database from 'better-sqlite3'
+import { join } from 'node:path'
 import { pino } from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import { createLog } from '../../src/log.ts'
 import { startPassing } from '../../src/passing.ts'
 import { openInbox } from '../../src/store/database.ts'
+import { INBOX_MIGRATIONS } from '../../src/store/inbox-schema.ts'
 import { createOutbox } from '../../src/store/outbox.ts'
 import { openWrites } from '../../src/store/writes.ts'
 import { createInbox } from '../../src/store/inbox.ts'
@@ -45,4 +48,21 @@ test('the log tells that a target is disabled by its number, never by its URL', 
   expect(told).toMatchObject({ level: 40, target: 1, state: 'disabled', reason: 'it answered 410' })
   expect(lines[0]).not.toContain('127.0.0.1')
   expect(lines[0]).not.toContain('private')
+})
+
+test('targets that an earlier version knew go on where they stood', () => {
+  const dir = scratch()
+  const old = new Database(join(dir, 'webhooks.db'))
+  for (const step of INBOX_MIGRATIONS.slice(0, 2)) old.exec(step)
+  old.exec(`INSERT INTO relay_target (url, state, failures, due_at, given_up) VALUES ('http://a.test/', 'ok', 0, 0, 0);
+    INSERT INTO relay_cursor VALUES (1, 'one', 7)`)
+  old.pragma('user_version = 2')
+  old.close()
+  const db = openInbox(dir)
+  onTestFinished(() => void db.close())
+  const outbox = createOutbox(db)
+  expect([outbox.readCursor('one'), outbox.hasNewTargets()]).toEqual([7, false])
+  const message = { webhookId: 'pm_8', body: Buffer.from('{}'), deliver: true, log: 8 }
+  outbox.passOnSnapshots([message], 'one', 8, 1)
+  expect(outbox.listTargets()).toMatchObject([{ pending: 1, failedAt: null }])
 })
