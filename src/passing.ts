@@ -4,6 +4,7 @@ import type { Config } from './config/schema.ts'
 import { messageOf } from './errors.ts'
 import type { Logger } from './log.ts'
 import { type RelayThread, startRelayThread, wantsRelay } from './relay/thread.ts'
+import type { RelayTurn } from './relay/turns.ts'
 import { type Db, inboxPath, nameStorageError, openInboxReader } from './store/database.ts'
 import { type OutboxReads, type RelayTarget, createOutboxReads } from './store/outbox.ts'
 
@@ -11,7 +12,7 @@ import { type OutboxReads, type RelayTarget, createOutboxReads } from './store/o
 export interface PassingOptions {
   readonly config: Config
   readonly version: string
-  readonly log: Pick<Logger, 'warn'>
+  readonly log: Pick<Logger, 'warn' | 'info'>
 }
 
 /** The relay, and what the server shows of it. */
@@ -30,10 +31,11 @@ export interface Passing {
  */
 export async function startPassing(options: PassingOptions): Promise<Passing> {
   const { config, log } = options
-  let thread: Promise<RelayThread> | null = wantsRelay(config) ? begin(options) : null
+  const attempt = createAttempt(log, config.data.dir)
+  const wanted = wantsRelay(config) || attempt(() => hasTargets(config.data.dir), Boolean)
+  let thread: Promise<RelayThread> | null = wanted ? begin(options) : null
   let served = 0
   await thread
-  const attempt = createAttempt(log, config.data.dir)
   const opened = attempt<ReturnType<typeof open>>(
     () => open(config.data.dir),
     () => null,
@@ -63,7 +65,31 @@ function begin({ config, version, log }: PassingOptions): Promise<RelayThread> {
     config: { relay, upstream, data },
     version,
     onFault: (message) => log.warn({}, `relay: ${message}; it is tried again`),
+    onTurn: (turn) => tellTurn(log, turn),
   })
+}
+
+/** One line for a target that begins to fail, is disabled, or is back; its number is that of `relay status`. */
+function tellTurn(log: PassingOptions['log'], { id, state, reason }: RelayTurn): void {
+  const fields = { target: id, state }
+  if (state === 'ok') log.info(fields, `relay: target ${id} takes events again`)
+  else if (state === 'failing')
+    log.warn({ ...fields, reason }, `relay: target ${id} fails; it is tried again, later and later`)
+  else {
+    const todo = `"patchmirror relay enable ${id}" takes it back`
+    log.warn(
+      { ...fields, reason },
+      `relay: target ${id} is disabled and gets nothing more; ${todo}`,
+    )
+  }
+}
+
+/** Whether somebody was told before: targets that have left the settings are to be forgotten, with what waits for them. */
+function hasTargets(dataDir: string): boolean {
+  const opened = open(dataDir)
+  const targets = opened?.reads.listTargets() ?? []
+  opened?.db.close()
+  return targets.length > 0
 }
 
 function open(dataDir: string): { db: Db; reads: OutboxReads } | null {

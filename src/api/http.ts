@@ -5,7 +5,7 @@ import { systemCode } from '../errors.ts'
 import type { ServerLog } from './failure.ts'
 import type { Lane } from './lane.ts'
 import { inTurn } from './in-turn.ts'
-import { hideSignature } from './links.ts'
+import { withoutValues } from './query.ts'
 
 export type Handler = (request: IncomingMessage, response: ServerResponse) => void
 
@@ -44,7 +44,7 @@ export function traced(handler: Handler, log: ServerLog | null, now: () => numbe
       const { statusCode, writableFinished } = response
       const fields = {
         method,
-        url: hideSignature(url ?? ''),
+        url: withoutValues(url ?? ''),
         statusCode,
         finished: writableFinished,
         ms: now() - started,

@@ -93,8 +93,3 @@ export function linkProblem(verdict: LinkVerdict): Problem | null {
   const message = `this link has expired. ${again}`
   return { status: 403, error: 'link_expired', message, fields: { expiredAt } }
 }
-
-/** A request target as it may be logged: whoever reads the log does not get a link that opens. */
-export function hideSignature(target: string): string {
-  return target.replace(/([?&]signature=)[^&#]*/, '$1********')
-}

@@ -12,3 +12,24 @@ export function onlyValue(query: URLSearchParams, name: string): string | null {
   }
   return value === undefined || value === '' ? null : value
 }
+
+/** Parameters whose values say nothing but how much of a list was asked for. */
+const HARMLESS: ReadonlySet<string> = new Set(['limit', 'order', 'after'])
+/** What a name looks like that somebody thought of; anything else may be a secret that lost its name. */
+const NAME = /^[a-z][\w.-]{0,31}$/i
+const HIDDEN = '********'
+
+/**
+ * A request target as it may be logged: the path, and of the query the names. A value may be a token, or the signature
+ * of a link that opens.
+ */
+export function withoutValues(target: string): string {
+  const [, path = '', query] = /^([^?#]*)(?:\?([^#]*))?/.exec(target) ?? []
+  return query === undefined ? path : `${path}?${query.split('&').map(shown).join('&')}`
+}
+
+function shown(parameter: string): string {
+  const [, name = '', value] = /^([^=]*)=(.*)$/s.exec(parameter) ?? []
+  if (value === undefined || !NAME.test(name)) return HIDDEN
+  return HARMLESS.has(name) ? parameter : `${name}=${HIDDEN}`
+}

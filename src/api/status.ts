@@ -34,8 +34,9 @@ export interface RelayStatus {
   state: TargetState
   /** Since when it fails, or is disabled. */
   since: string | null
-  /** Of the last failure; null for those without a key. */
+  /** Of the last failure, which may be long over; null for those without a key. */
   reason: string | null
+  failedAt: string | null
   deliveredAt: string | null
   pending: number
   givenUp: number
@@ -125,10 +126,11 @@ export function buildStatus(options: StatusOptions): Status {
 
 /** A target as it may be shown. */
 export function relayStatus(target: RelayTarget): RelayStatus {
-  const { id, url, state, since, reason, deliveredAt, pending, givenUp } = target
+  const { id, url, state, since, reason, failedAt, deliveredAt, pending, givenUp } = target
   return {
     ...{ id, target: new URL(url).origin, state, reason, pending, givenUp },
     since: isoOrNull(since),
+    failedAt: isoOrNull(failedAt),
     deliveredAt: isoOrNull(deliveredAt),
   }
 }

@@ -48,7 +48,7 @@ export function relayStatusCommand(options: GlobalOptions & { json?: boolean }):
 const HEAD = ['id', 'target', 'state', 'since', 'waiting', 'given up', 'delivered', 'last failure']
 
 function row(target: RelayTarget): string[] {
-  const { id, state, since, pending, givenUp, deliveredAt, reason } = target
+  const { id, state, since, pending, givenUp, deliveredAt } = target
   return [
     String(id),
     relayStatus(target).target ?? '',
@@ -57,8 +57,15 @@ function row(target: RelayTarget): string[] {
     String(pending),
     String(givenUp),
     moment(deliveredAt),
-    reason ?? '',
+    lastFailure(target),
   ]
+}
+
+/** The last failure with its time; beside a target that takes what it is sent, as something past. */
+function lastFailure({ state, reason, failedAt }: RelayTarget): string {
+  if (reason === null) return ''
+  const when = failedAt === null ? '' : `${moment(failedAt)} `
+  return `${state === 'ok' ? 'earlier: ' : ''}${when}${reason}`
 }
 
 /** `patchmirror relay enable ID`: a disabled target is sent what comes from now on; a failing one is tried at once. */

@@ -4,6 +4,17 @@ const PAUSES = [5, 30, 120, 600, 1800, 3600, 7200, 14_400, 21_600]
 /** The longest `Retry-After` that is kept to: longer ones mean no more than "not today". */
 const LONGEST_WISH_MS = 86_400_000
 
+/** No pause is longer, in milliseconds. */
+export const LONGEST_PAUSE_MS = Math.max(LONGEST_WISH_MS, ...PAUSES.map((pause) => pause * 1250))
+
+/**
+ * Whether a stored time has come, unix milliseconds. One that lies further ahead than what was waited for can be at most
+ * was written before the clock was set back, and has come as well.
+ */
+export function hasCome(at: number, now: number, longestMs: number): boolean {
+  return at <= now || at > now + longestMs
+}
+
 /**
  * How long to wait after `failures` in a row, in milliseconds: growing, and a quarter more or less at random, so that what
  * failed together does not come back together. `random` is in [0, 1). A wish of the target's makes it longer, never shorter.

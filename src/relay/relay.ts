@@ -2,8 +2,10 @@ import { messageOf } from '../errors.ts'
 import { announce } from '../store/announcement.ts'
 import type { Reads } from '../store/pinned.ts'
 import type { DueDelivery, Outbox, RelayTarget, Settled } from '../store/outbox.ts'
+import { LONGEST_PAUSE_MS, hasCome } from './backoff.ts'
 import { snapshotMessage } from './message.ts'
 import { type Answer, judge } from './outcome.ts'
+import { type RelayTurn, createTurns } from './turns.ts'
 
 /** What is passed on, and how. */
 export interface RelaySettings {
@@ -34,6 +36,8 @@ export interface RelayDeps {
   readonly random: () => number
   /** A fault of the store: told, and tried again. */
   readonly onFault: (message: string) => void
+  /** A target begins to fail, is disabled, or is back. */
+  readonly onTurn: (turn: RelayTurn) => void
 }
 
 /** Passes events on. */
@@ -48,6 +52,10 @@ export interface Relay {
 
 const BATCH = 50
 const DAY_MS = 86_400_000
+/** How often the outbox is pruned. */
+const PRUNE_MS = 60_000
+/** After the start, or a leap of the clock, nothing is given up for so long. */
+const GRACE_MS = 600_000
 /** After a fault of the store nothing is sent for so long: what cannot be marked as sent would be sent over and over. */
 const FAULT_PAUSE_MS = 5_000
 
@@ -62,8 +70,9 @@ export function createRelay(deps: RelayDeps): Relay {
   let settled: Settled[] = []
   let stopped = false
   let heldUntil = 0
-  let pruneAt = 0
+  const prune = createPruning(deps)
   outbox.replaceTargets(settings.targets)
+  const tellTurns = createTurns(outbox, deps.onTurn)
 
   const fault = (error: unknown): void => {
     heldUntil = now() + FAULT_PAUSE_MS
@@ -74,6 +83,7 @@ export function createRelay(deps: RelayDeps): Relay {
     if (settled.length === 0) return
     try {
       outbox.settle(settled)
+      tellTurns(new Set(settled.map(({ target }) => target)))
     } catch (error) {
       fault(error) // they are sent again: better twice than never
     }
@@ -92,12 +102,9 @@ export function createRelay(deps: RelayDeps): Relay {
   const tick = (): void => {
     if (stopped) return
     flush()
-    if (now() < heldUntil) return
+    if (!hasCome(heldUntil, now(), FAULT_PAUSE_MS)) return
     try {
-      if (now() >= pruneAt) {
-        outbox.prune(now() - settings.maxDays * DAY_MS)
-        pruneAt = now() + 60_000
-      }
+      prune()
       collect(deps)
       for (const [target, delivery] of listFree(deps, flying)) start(target, delivery)
     } catch (error) {
@@ -119,17 +126,35 @@ export function createRelay(deps: RelayDeps): Relay {
   }
 }
 
+/**
+ * Gives up what is too old. Not at once when the clock is suddenly a day ahead, or at the start: what waits is tried
+ * before, and the clock may be set right. A clock that stays ahead by days makes everything that still waits too old.
+ */
+function createPruning({ settings, outbox, now }: RelayDeps): () => void {
+  let seenAt = -Infinity
+  let dueAt = 0
+  return () => {
+    const at = now()
+    if (at - seenAt > DAY_MS) dueAt = at + GRACE_MS
+    seenAt = at
+    if (!hasCome(dueAt, at, GRACE_MS)) return
+    outbox.prune(at - settings.maxDays * DAY_MS)
+    dueAt = at + PRUNE_MS
+  }
+}
+
 /** What may be sent now: each target has places of its own, so a slow one holds up no other. A failing one has one place. */
 function listFree(
   { settings, outbox, now }: RelayDeps,
   flying: ReadonlyMap<string, unknown>,
 ): [RelayTarget, DueDelivery][] {
   return outbox.listTargets().flatMap((target) => {
-    if (target.state === 'disabled' || target.dueAt > now()) return []
+    const at = { now: now(), longestMs: LONGEST_PAUSE_MS }
+    if (target.state === 'disabled' || !hasCome(target.dueAt, at.now, at.longestMs)) return []
     const own = [...flying.keys()].filter((key) => key.startsWith(`${target.id} `)).length
     const free = (target.state === 'ok' ? settings.concurrency : 1) - own
     if (free <= 0) return []
-    const due = outbox.listDue(target.id, now(), free + own)
+    const due = outbox.listDue({ target: target.id, ...at, limit: free + own })
     const fresh = due.filter((delivery) => !flying.has(keyOf(delivery))).slice(0, free)
     return fresh.map((delivery): [RelayTarget, DueDelivery] => [target, delivery])
   })
@@ -148,44 +173,45 @@ function settle(
   const at = now()
   const seen = target.failures
   const outcome = judge(answer, { attempts, targetFailures: seen, now: at, random: random() })
-  return { target: target.id, event, at, seen, ...outcome }
+  return { target: target.id, event, at, seen, latest: at + LONGEST_PAUSE_MS, ...outcome }
 }
 
 /** Takes into the outbox what happened since the last look. */
-function collect({ settings, outbox, reads, served, now }: RelayDeps): void {
+function collect(deps: RelayDeps): void {
+  const { settings, outbox, reads, now } = deps
   const webhooks = settings.targets.length > 0 && settings.events.includes('webhook')
   for (;;) {
     const ready = outbox.listReady(settings.waitVisible, BATCH)
     if (ready.length === 0) break
     outbox.passOn(ready, webhooks, now())
   }
-  const store = settings.targets.length > 0 && settings.events.includes('snapshot') ? reads() : null
-  if (store !== null) collectSnapshots(outbox, store, served(), now())
+  const store = reads()
+  if (store !== null) collectSnapshots(deps, store)
 }
 
-/** Snapshots published from the first start on; the log's older ones are nobody's news. */
+/**
+ * Snapshots published from the first start on; the log's older ones are nobody's news. Nor is what is published while
+ * nobody is to be told, or before a target came: the place in the log goes along, and each target has one to begin at.
+ */
 function collectSnapshots(
-  outbox: Outbox,
+  { settings, outbox, served, now }: RelayDeps,
   store: NonNullable<ReturnType<RelayDeps['reads']>>,
-  served: number,
-  now: number,
 ): void {
   const instance = store.readInstance()
   const last = store.lastLogged()
-  const until = Math.min(served, last)
   const known = outbox.readCursor(instance)
-  if (known === null || known > last) {
-    outbox.passOnSnapshots([], instance, last, now)
-    return
-  }
-  let from = known
-  while (from < until) {
+  const wanted = settings.targets.length > 0 && settings.events.includes('snapshot')
+  if (known === null || known > last || (!wanted && known < last)) outbox.skipTo(instance, last)
+  if (outbox.hasNewTargets()) outbox.placeTargets(last)
+  const until = Math.min(served(), last)
+  let from = outbox.readCursor(instance) ?? last
+  while (wanted && from < until) {
     const rows = store.listLogged(from, BATCH).filter(({ id }) => id <= until)
     const end = rows.at(-1)?.id ?? until
     const messages = rows.map((row) => {
-      return { ...snapshotMessage(instance, row, announce(store, row)), deliver: true }
+      return { ...snapshotMessage(instance, row, announce(store, row)), deliver: true, log: row.id }
     })
-    outbox.passOnSnapshots(messages, instance, end, now)
+    outbox.passOnSnapshots(messages, instance, end, now())
     from = end
   }
 }

@@ -3,6 +3,7 @@ import { Worker } from 'node:worker_threads'
 import type { Config } from '../config/schema.ts'
 import { secretFilePath } from '../config/webhooks.ts'
 import { messageOf } from '../errors.ts'
+import type { RelayTurn } from './turns.ts'
 import type { FromRelay, RelayStart, ToRelay } from './worker.ts'
 
 /** The relay's thread as the rest of the program sees it. */
@@ -17,6 +18,8 @@ export interface RelayThread {
 export interface RelayThreadDeps extends RelayStart {
   /** A fault: nothing is lost by it, and it is tried again. */
   readonly onFault: (message: string) => void
+  /** A target begins to fail, is disabled, or is back. */
+  readonly onTurn: (turn: RelayTurn) => void
 }
 
 /** A thread that died is replaced after this long. */
@@ -30,6 +33,7 @@ function workerUrl(): URL {
 /** Starts the relay. Resolves when it runs, or has said why it cannot; that is tried again. Never rejects. */
 export async function startRelayThread({
   onFault,
+  onTurn,
   ...start
 }: RelayThreadDeps): Promise<RelayThread> {
   let worker: Worker | null = null
@@ -43,6 +47,7 @@ export async function startRelayThread({
     worker = started
     started.on('message', (message: FromRelay) => {
       if (message.type === 'ready') send({ served })
+      else if (message.type === 'turn') onTurn(message.turn)
       else onFault(message.message)
       onFirst()
     })

@@ -8,6 +8,7 @@ import { createTransport } from '../upstream/transport.ts'
 import { createRelay } from './relay.ts'
 import { createSender } from './sender.ts'
 import { createSigner, writeSecret } from './sign.ts'
+import type { RelayTurn } from './turns.ts'
 
 /** What the relay's thread is started with. */
 export interface RelayStart {
@@ -22,6 +23,7 @@ export type ToRelay =
 export type FromRelay =
   | { readonly type: 'ready' }
   | { readonly type: 'fault'; readonly message: string }
+  | { readonly type: 'turn'; readonly turn: RelayTurn }
   /** The data folder cannot be opened; the thread ends. */
   | { readonly type: 'refused'; readonly code: ErrorCode; readonly message: string }
 
@@ -57,6 +59,7 @@ function main(port: MessagePort): void {
     now: Date.now,
     random: Math.random,
     onFault: (message) => send({ type: 'fault', message }),
+    onTurn: (turn) => send({ type: 'turn', turn }),
   })
   const look = setInterval(() => relay.tick(), LOOK_MS)
   port.on('message', (message: ToRelay) => {

@@ -1,4 +1,4 @@
-import { RELAY_TABLES } from './relay-schema.ts'
+import { RELAY_PLACES, RELAY_TABLES } from './relay-schema.ts'
 
 /**
  * The history of `webhooks.db`, one step per version, as in `schema.ts`: never edited once released, only followed by
@@ -48,4 +48,5 @@ export const INBOX_MIGRATIONS: readonly string[] = [
   END;
   `,
   RELAY_TABLES,
+  RELAY_PLACES,
 ]

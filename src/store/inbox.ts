@@ -41,8 +41,9 @@ const PRUNED_AT_ONCE = 500
 
 /** Reads of the inbox, on any connection to webhooks.db. */
 export function createInboxReads(db: Db) {
-  const pending = db.prepare<[number, number, number], StoredRow>(
-    `SELECT ${LISTED} FROM inbox WHERE state = 'pending' AND id > ? AND due_at <= ? ORDER BY id LIMIT ?`,
+  const pending = db.prepare<[number, number, number, number], StoredRow>(
+    `SELECT ${LISTED} FROM inbox WHERE state = 'pending' AND id > ? AND (due_at <= ? OR due_at > ?)
+     ORDER BY id LIMIT ?`,
   )
   const nextDue = db
     .prepare<[], number | null>("SELECT min(due_at) FROM inbox WHERE state = 'pending'")
@@ -58,9 +59,12 @@ export function createInboxReads(db: Db) {
     )
     .pluck()
   return {
-    /** Rows that are due and have ids above `after`, oldest first, without their bodies. */
-    listPending: (now: number, limit: number, after = 0): InboxRow[] =>
-      pending.all(after, now, limit).map(rowOf),
+    /**
+     * Rows that are due and have ids above `after`, oldest first, without their bodies. A row more than `longestMs`
+     * ahead, which only a clock that was set back can have left, is due too.
+     */
+    listPending: (now: number, limit: number, after = 0, longestMs = Infinity): InboxRow[] =>
+      pending.all(after, now, now + longestMs, limit).map(rowOf),
     /** When the next pending row is due, unix milliseconds; null: none is pending. */
     nextDueAt: (): number | null => nextDue.get() ?? null,
     /** A row with its body; null when there is none. */

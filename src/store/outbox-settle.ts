@@ -2,9 +2,16 @@ import type { Db } from './database.ts'
 
 /**
  * What became of an attempt, to be written. Times are unix milliseconds. `seen`: the target's failures in a row when the
- * attempt was made, so that several under way at once count as one.
+ * attempt was made, so that several under way at once count as one. `latest`: no pause ends later, so what does was
+ * written before the clock was set back.
  */
-export type Settled = { target: number; event: number; at: number; seen: number } & (
+export type Settled = {
+  target: number
+  event: number
+  at: number
+  seen: number
+  latest: number
+} & (
   | { kind: 'done' }
   | { kind: 'disabled'; reason: string }
   | { kind: 'retry'; reason: string; dueAt: number; targetDueAt: number | null }
@@ -32,10 +39,10 @@ function settleOne(sql: ReturnType<typeof prepareSettling>, settled: Settled): v
     sql.disable.run({ at, reason: settled.reason, target })
     sql.dropDeliveries.run(target)
   } else {
-    const { reason, dueAt, targetDueAt, seen } = settled
+    const { reason, dueAt, targetDueAt, seen, latest } = settled
     sql.postpone.run(dueAt, target, event)
-    if (targetDueAt === null) sql.refused.run(reason, target)
-    else sql.failed.run({ at, reason, dueAt: targetDueAt, target, seen })
+    if (targetDueAt === null) sql.refused.run({ at, reason, target })
+    else sql.failed.run({ at, reason, dueAt: targetDueAt, target, seen, latest })
   }
 }
 
@@ -52,15 +59,18 @@ function prepareSettling(db: Db) {
          since = iif(state = 'disabled', since, NULL), delivered_at = ? WHERE id = ?`,
     ),
     disable: db.prepare(
-      `UPDATE relay_target SET state = 'disabled', since = @at, reason = @reason WHERE id = @target`,
+      `UPDATE relay_target SET state = 'disabled', since = @at, reason = @reason, failed_at = @at WHERE id = @target`,
     ),
     postpone: db.prepare(
       'UPDATE relay_delivery SET attempts = attempts + 1, due_at = ? WHERE target = ? AND event = ?',
     ),
-    refused: db.prepare('UPDATE relay_target SET reason = ? WHERE id = ?'),
+    refused: db.prepare(
+      'UPDATE relay_target SET reason = @reason, failed_at = @at WHERE id = @target',
+    ),
     failed: db.prepare(
       `UPDATE relay_target SET state = 'failing', since = coalesce(since, @at), failures = max(failures, @seen + 1),
-         due_at = max(due_at, @dueAt), reason = @reason WHERE id = @target AND state <> 'disabled'`,
+         due_at = max(iif(due_at > @latest, 0, due_at), @dueAt), reason = @reason, failed_at = @at
+       WHERE id = @target AND state <> 'disabled'`,
     ),
   }
 }

@@ -1,4 +1,5 @@
 import type { Db } from './database.ts'
+import { MOVE_CURSOR, createPlaces } from './outbox-places.ts'
 import { type Settled, createSettling } from './outbox-settle.ts'
 
 export type { Settled }
@@ -20,6 +21,8 @@ export interface RelayTarget {
   dueAt: number
   /** Of the last failure, one plain line. */
   reason: string | null
+  /** When that was; null: there was none, or it was before this was written down. */
+  failedAt: number | null
   deliveredAt: number | null
   /** Deliveries that it never took, as long as they were tried. */
   givenUp: number
@@ -36,6 +39,14 @@ export interface DueDelivery {
   body: Buffer
 }
 
+/** What is asked for: also what lies more than `longestMs` ahead, which only a clock that was set back can have left. */
+export interface DueQuery {
+  target: number
+  now: number
+  longestMs: number
+  limit: number
+}
+
 /** An event in the order in which it was passed on. */
 export interface RelayEvent {
   id: number
@@ -45,7 +56,7 @@ export interface RelayEvent {
   body: Buffer
 }
 
-const TARGET = `id, url, state, since, failures, due_at AS dueAt, reason, delivered_at AS deliveredAt,
+const TARGET = `id, url, state, since, failures, due_at AS dueAt, reason, failed_at AS failedAt, delivered_at AS deliveredAt,
   given_up AS givenUp, (SELECT count(*) FROM relay_delivery WHERE target = relay_target.id) AS pending`
 
 /** Reads of the relay, on any connection to webhooks.db. */
@@ -82,7 +93,7 @@ export function createOutbox(db: Db) {
   const addEvent = (kind: RelayEvent['kind'], message: NewMessage, now: number): boolean => {
     if (sql.known.get(message.webhookId) !== undefined) return false
     const event = sql.event.run({ ...message, kind, now }).lastInsertRowid
-    if (message.deliver) sql.deliver.run({ event, now })
+    if (message.deliver) sql.deliver.run({ event, now, log: message.log ?? null })
     return true
   }
   const inOne = <T extends unknown[], R>(work: (...values: T) => R): ((...values: T) => R) => {
@@ -91,6 +102,7 @@ export function createOutbox(db: Db) {
   }
   return {
     ...reads,
+    ...createPlaces(db),
     /** Makes these the targets: one that is not among them is forgotten with all that waits for it. */
     replaceTargets: inOne((urls: readonly string[]): void => {
       for (const { id, url } of reads.listTargets())
@@ -115,8 +127,6 @@ export function createOutbox(db: Db) {
         sql.passed.run(id)
       }
     }),
-    /** How far the change log of this mirror.db was passed on; null: never. */
-    readCursor: (instance: string): number | null => sql.cursor.get(instance) ?? null,
     /** Passes messages on, and remembers how far the log has been read, together. */
     passOnSnapshots: inOne(
       (messages: readonly NewMessage[], instance: string, log: number, now: number): void => {
@@ -125,8 +135,8 @@ export function createOutbox(db: Db) {
       },
     ),
     /** Deliveries of a target that are due: first what was not tried yet, so that one it chokes on holds up no others. */
-    listDue: (target: number, now: number, limit: number): DueDelivery[] =>
-      sql.due.all(target, now, limit),
+    listDue: ({ target, now, longestMs, limit }: DueQuery): DueDelivery[] =>
+      sql.due.all(target, now, now + longestMs, limit),
     /** Writes what became of attempts. One whose target or event is gone is passed over. */
     settle: inOne((settled: readonly Settled[]): void => {
       for (const one of settled) settling.settle(one)
@@ -147,6 +157,8 @@ export interface NewMessage {
   webhookId: string
   body: Buffer
   deliver: boolean
+  /** Where it stands in the change log: targets that came later are not told. */
+  log?: number
 }
 
 function prepareWrites(db: Db) {
@@ -162,10 +174,10 @@ function prepareWrites(db: Db) {
          since = iif(state = 'disabled', NULL, since) WHERE id = ?`,
     ),
     ...preparePassing(db),
-    due: db.prepare<[number, number, number], DueDelivery>(
+    due: db.prepare<[number, number, number, number], DueDelivery>(
       `SELECT d.target, d.event, d.attempts, e.webhook_id AS webhookId, e.body
        FROM relay_delivery d JOIN relay_event e ON e.id = d.event
-       WHERE d.target = ? AND d.due_at <= ? ORDER BY d.due_at, d.event LIMIT ?`,
+       WHERE d.target = ? AND (d.due_at <= ? OR d.due_at > ?) ORDER BY d.due_at, d.event LIMIT ?`,
     ),
     oldest: db
       .prepare<[number], number | null>('SELECT max(id) FROM relay_event WHERE created_at < ?')
@@ -198,12 +210,10 @@ function preparePassing(db: Db) {
     ),
     deliver: db.prepare(
       `INSERT INTO relay_delivery (target, event, attempts, due_at)
-       SELECT id, @event, 0, @now FROM relay_target WHERE state <> 'disabled'`,
+       SELECT id, @event, 0, @now FROM relay_target
+       WHERE state <> 'disabled' AND (@log IS NULL OR log < @log)`,
     ),
-    cursor: db.prepare<[string], number>('SELECT log FROM relay_cursor WHERE instance = ?').pluck(),
-    moveCursor: db.prepare(
-      'INSERT OR REPLACE INTO relay_cursor (only, instance, log) VALUES (1, ?, ?)',
-    ),
+    moveCursor: db.prepare(MOVE_CURSOR),
   }
 }
 

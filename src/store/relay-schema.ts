@@ -48,3 +48,10 @@ export const RELAY_TABLES = `
     log INTEGER NOT NULL
   ) STRICT;
 `
+
+/** A target is told of what was published after it came; those that were there before go on as they stand. */
+export const RELAY_PLACES = `
+  ALTER TABLE relay_target ADD COLUMN log INTEGER; -- the change log's end when it came; null: it was not looked at yet
+  UPDATE relay_target SET log = 0;
+  ALTER TABLE relay_target ADD COLUMN failed_at INTEGER; -- when the reason was given
+`

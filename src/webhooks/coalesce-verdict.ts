@@ -9,6 +9,11 @@ const LONGEST_PAUSE_MS = 600_000
 /** The first seven tries take a quarter of an hour, the others ten minutes each: a day in all. */
 export const MAX_ATTEMPTS = 150
 
+/** No row is put off for longer, milliseconds. */
+export const LONGEST_WAIT_MS = Math.max(LONGEST_PAUSE_MS * 1.25, ...LOOKS_MS)
+/** A look that comes so late says nothing of the time in between: the clock was set, or nobody was there. */
+const TOO_LATE_MS = 6 * 3_600_000
+
 /** What is to be written of a row; what is not named stays as it is. */
 export interface Settled {
   readonly id: number
@@ -51,17 +56,20 @@ export type Sight = 'visible' | 'partly' | 'other digest' | 'absent' | null
 /**
  * A refresh succeeded that covered the row: that is all there is to do for an event that names nothing. What is not
  * wholly visible is looked for again, at the times above. After the last look a tag that is there without some of its
- * documents is done, for not every tag has all of them; one that is not there is given up.
+ * documents is done, for not every tag has all of them; one that is not there is given up. When the clock was set back,
+ * or ahead by more than some hours, the looks begin anew, so that none is missed.
  */
 export function afterRefresh(row: Waiting, sight: Sight, now: number): Settled {
   const refreshedAt = row.refreshedAt ?? now
   const about = { id: row.id, refreshedAt }
   if (sight === null) return { ...about, state: 'done', reason: null }
   if (sight === 'visible') return { ...about, state: 'done', visibleAt: now, reason: null }
-  const next = LOOKS_MS.find((after) => refreshedAt + after > now)
+  const anew = refreshedAt > now || now - row.dueAt > TOO_LATE_MS
+  const from = anew ? now : refreshedAt
+  const next = LOOKS_MS.find((after) => from + after > now)
   if (next !== undefined) {
     const reason = `not yet: ${LACKING[sight]}`
-    return { ...about, state: 'pending', dueAt: refreshedAt + next, reason }
+    return { ...about, refreshedAt: from, state: 'pending', dueAt: from + next, reason }
   }
   const reason = `${LACKING[sight]}, ten minutes after the refresh`
   if (sight === 'partly') return { ...about, state: 'done', visibleAt: now, reason }

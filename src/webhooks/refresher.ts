@@ -5,6 +5,7 @@ import type { Logger } from '../log.ts'
 import type { Announced } from '../store/announced.ts'
 import type { Arrival } from '../store/arrivals.ts'
 import type { Settlement } from '../store/inbox-types.ts'
+import { LONGEST_WAIT_MS } from './coalesce-verdict.ts'
 import { type Coalescer, createCoalescer } from './coalescer.ts'
 import type { RefreshOutcome } from './coalesce-work.ts'
 import { type RefreshReport, createReports } from './refresh-report.ts'
@@ -62,7 +63,7 @@ function depsOf({ config, log, now, inbox, refresh, find }: RefresherOptions) {
     ...{ debounceMs, debounceMaxMs, now, refresh },
     inbox: {
       pending: (at: number, limit: number, after: number) =>
-        inbox.call('pending', at, limit, after),
+        inbox.call('pending', at, limit, after, LONGEST_WAIT_MS),
       settle: (settled: readonly Settlement[]) => inbox.settle(settled),
       nextDueAt: () => inbox.call('nextDueAt'),
     },

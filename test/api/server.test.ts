@@ -255,6 +255,20 @@ test('at debug level every request leaves a line', async () => {
   ])
 })
 
+test('at debug level the log has the names of a query, and no value that may be a secret', async () => {
+  const { get, requests } = await serve(() => undefined, { debug: true })
+  const query = 'limit=5&order=name&after=c1&token=geheim&x=geheim&geheim&=geheim&&expires=1'
+  await get(`/-/health?${query}#geheim`)
+  await get(`/-/health?geheim`)
+  await expect.poll(() => requests.length).toBe(2)
+  const hidden = 'token=********&x=********&********&********&********&expires=********'
+  expect(requests).toMatchObject([
+    { url: `/-/health?limit=5&order=name&after=c1&${hidden}` },
+    { url: '/-/health?********' },
+  ])
+  expect(JSON.stringify(requests)).not.toContain('geheim')
+})
+
 test('an address that is taken is an error of the settings', async () => {
   const { port } = await serveAll()
   const second = serve(() => undefined, { env: { PATCHMIRROR_SERVER_PORT: String(port) } })

@@ -58,7 +58,7 @@ test('a disabled target is told in the status, without its address to strangers,
   const disabled = { id: 1, state: 'disabled', target: null, reason: null }
   await expect.poll(relay, { timeout: 10_000 }).toMatchObject([disabled])
   const status = await world.patchmirror('relay', 'status')
-  expect([status.code, status.out]).toEqual([1, expect.stringMatching(/disabled.*it answered 410/)])
+  expect([status.code, status.out]).toEqual([1, expect.stringMatching(FAILED)])
   expect(status.out).not.toContain('private')
   expect((await world.patchmirror('status')).out).toContain('relay target 1 is disabled')
   expect((await world.patchmirror('relay', 'enable', '9')).code).toBe(2)
@@ -68,8 +68,13 @@ test('a disabled target is told in the status, without its address to strangers,
   world.sandbox.feed.add(1)
   await world.patchmirror('sync', 'osv')
   await expect.poll(relay, { timeout: 10_000 }).toMatchObject([{ id: 1, state: 'ok', pending: 0 }])
-  expect((await world.patchmirror('relay', 'status')).code).toBe(0)
+  const after = await world.patchmirror('relay', 'status')
+  expect([after.code, after.out]).toEqual([0, expect.stringMatching(FAILED_EARLIER)])
 }, 60_000)
+
+/** The last failure is told with its time, and as something past once the target is well. */
+const FAILED = /disabled .* {2}\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ it answered 410/
+const FAILED_EARLIER = / ok .* {2}earlier: \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ it answered 410/
 
 test('a target that never answers holds up no other at the same host', async () => {
   let quick = 0

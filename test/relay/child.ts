@@ -24,5 +24,6 @@ const relay = createRelay({
   now: Date.now,
   random: Math.random,
   onFault: (message) => process.stderr.write(`${message}\n`),
+  onTurn: () => undefined,
 })
 setInterval(() => relay.tick(), 5)

@@ -5,6 +5,8 @@ import { type Target, bench, target } from './relays.ts'
 const MINUTE = 60_000
 const DAY = 86_400_000
 
+const logId = (id: string): string => id.replace(/.*_/, '')
+
 const stateOf = ({ outbox }: ReturnType<typeof bench>, at = 0) => outbox.listTargets()[at]
 
 describe('a received event', () => {
@@ -96,7 +98,49 @@ describe('a published snapshot', () => {
     const again = await made.restart()
     await again.round()
     await again.round()
-    expect(to.ids().map((id) => id.replace(/.*_/, ''))).toEqual(['1', '2'])
+    expect(to.ids().map(logId)).toEqual(['1', '2'])
+  })
+
+  test('that was published while nobody was to be told is no news for whoever comes later', async () => {
+    const to = await target()
+    const made = bench()
+    await made.round()
+    for (const id of ['s1', 's2']) await made.publish(id, [id])
+    await made.round()
+    const again = await made.restart({ targets: [to.url], events: ['webhook'] })
+    await again.publish('s3', ['c'])
+    await again.round()
+    const last = await again.restart({ events: ['snapshot'] })
+    await last.publish('s4', ['d'])
+    await last.round()
+    expect(to.ids().map(logId)).toEqual(['4'])
+  })
+
+  test('that was published before a target came is told to those alone that were there', async () => {
+    const [there, comes] = await Promise.all([target(), target()])
+    const made = bench({ targets: [there.url] })
+    await made.round()
+    for (const id of ['s1', 's2']) await made.publish(id, [id])
+    const again = await made.restart({ targets: [there.url, comes.url] })
+    await again.round()
+    await again.publish('s3', ['c'])
+    await again.round()
+    expect(there.ids().map(logId)).toEqual(['1', '2', '3'])
+    expect(comes.ids().map(logId)).toEqual(['3'])
+  })
+
+  test('is told to a target that left the settings and came back only if it was published after that', async () => {
+    const to = await target()
+    const made = bench({ targets: [to.url] })
+    await made.round()
+    const without = await made.restart({ targets: [] })
+    await without.round()
+    await without.publish('s1', ['a'])
+    const again = await without.restart({ targets: [to.url] })
+    await again.round()
+    await again.publish('s2', ['b'])
+    await again.round()
+    expect(to.ids().map(logId)).toEqual(['2'])
   })
 })
 
@@ -317,6 +361,62 @@ describe('a target', () => {
     expect(made.outbox.listEvents(0, 10)).toEqual([])
     expect(made.outbox.lastEvent()).toBe(1)
     expect(to.got.length).toBeGreaterThan(10)
+  })
+
+  test('is sent what waits when the clock was set back, with the pauses that it is due', async () => {
+    const to = await target(503)
+    const made = bench({ targets: [to.url], concurrency: 1 })
+    made.deliver('first')
+    await made.round()
+    made.deliver('second')
+    made.pass(-30 * DAY)
+    await made.round()
+    expect(to.got).toHaveLength(2)
+    await made.round()
+    expect(to.got).toHaveLength(2)
+    expect((stateOf(made)?.dueAt ?? 0) - (NOW - 30 * DAY)).toBe(30_000)
+    to.manner = 204
+    for (let n = 0; n < 3; n++) {
+      made.pass(10 * MINUTE)
+      await made.round()
+    }
+    expect(stateOf(made)).toMatchObject({ state: 'ok', pending: 0, givenUp: 0 })
+  })
+
+  test('is sent what waits when the clock leaps ahead, before anything is given up', async () => {
+    const to = await target(503)
+    const made = bench({ targets: [to.url], maxDays: 3 })
+    made.deliver('msg_1')
+    await made.round()
+    made.pass(100 * DAY)
+    await made.round()
+    expect(stateOf(made)).toMatchObject({ pending: 1, givenUp: 0 })
+    expect(to.got).toHaveLength(2)
+    made.pass(10 * MINUTE)
+    await made.round()
+    expect(stateOf(made)).toMatchObject({ pending: 0, givenUp: 1 })
+  })
+
+  test('is told of once when it begins to fail, when it is back, and when it is disabled', async () => {
+    const to = await target(503)
+    const made = bench({ targets: [to.url] })
+    for (const id of ['msg_1', 'msg_2']) made.deliver(id)
+    for (let n = 0; n < 4; n++) {
+      await made.round()
+      made.pass(10 * MINUTE)
+    }
+    expect(made.turns).toEqual(['1 failing'])
+    const again = await made.restart()
+    await again.round()
+    expect(again.turns).toEqual([])
+    to.manner = 204
+    again.pass(DAY)
+    for (let n = 0; n < 3; n++) await again.round()
+    expect(again.turns).toEqual(['1 ok'])
+    to.manner = 410
+    again.deliver('msg_3')
+    await again.round()
+    expect(again.turns).toEqual(['1 ok', '1 disabled'])
   })
 
   test('that leaves the settings is forgotten; a new one gets what comes after it', async () => {

@@ -98,6 +98,8 @@ export interface RelayBench {
   relay: Relay
   outbox: Outbox
   faults: string[]
+  /** What was told of targets: their number and state. */
+  turns: string[]
   /** Moves the clock. */
   pass(ms: number): void
   /** One look, and what follows from it until nothing is under way. */
@@ -128,6 +130,7 @@ export function bench(
   const { config } = loadConfig({ env: {}, cwd: dir })
   const transport = createTransport(config.upstream)
   const faults: string[] = []
+  const turns: string[] = []
   const { timeoutMs = 2000, ...more } = settings
   const deps = { transport, sign: createSigner(SECRET), timeoutMs, userAgent: 'test', now }
   const relay = createRelay({
@@ -139,6 +142,7 @@ export function bench(
     now,
     random: () => 0.5,
     onFault: (message) => faults.push(message),
+    onTurn: ({ id, state }) => turns.push(`${id} ${state}`),
   })
   let open = true
   const end = async (): Promise<void> => {
@@ -154,6 +158,7 @@ export function bench(
     relay,
     outbox,
     faults,
+    turns,
     pass: (ms) => {
       time += ms
     },

@@ -31,6 +31,17 @@ test('due rows are read page by page, and the next due time is known', () => {
   expect(inbox.nextDueAt()).toBe(NOW + 60_000)
 })
 
+test('a row that is put off for longer than ever was due before the clock was set back', () => {
+  const { inbox } = opened()
+  for (const id of ['far', 'near']) inbox.receive(delivery({ webhookId: id }))
+  inbox.settle([
+    { id: 1, state: 'pending', dueAt: NOW + 60_001 },
+    { id: 2, state: 'pending', dueAt: NOW + 60_000 },
+  ])
+  expect(inbox.listPending(NOW, 9, 0, 60_000).map(({ id }) => id)).toEqual([1])
+  expect(inbox.listPending(NOW, 9)).toEqual([])
+})
+
 test('a replayed row begins anew, for its later looks count from its first refresh', () => {
   const { inbox } = opened()
   inbox.receive(delivery())
