@@ -38,7 +38,7 @@ type StoredAnnouncement = Omit<Announcement, 'target' | 'unconfirmed'> & {
 export function createInboxReports(db: Db) {
   const times = db.prepare<[number], EventTimes>(
     `SELECT received_at AS receivedAt, stored_at AS storedAt, refreshed_at AS refreshedAt, visible_at AS visibleAt
-     FROM inbox WHERE state = 'done' AND refreshed_at IS NOT NULL ORDER BY id DESC LIMIT ?`,
+     FROM inbox WHERE state = 'done' AND refreshed_at IS NOT NULL AND replays = 0 ORDER BY id DESC LIMIT ?`,
   )
   const announced = db.prepare<[number], StoredAnnouncement>(
     `SELECT target, received_at AS receivedAt, state = 'dead' AND refreshed_at IS NOT NULL AS unconfirmed
@@ -49,7 +49,7 @@ export function createInboxReports(db: Db) {
     db.prepare<[], number>(`SELECT received_at FROM inbox ORDER BY id ${order} LIMIT 1`).pluck()
   const [first, last] = [at('ASC'), at('DESC')]
   return {
-    /** Of the newest events that are done. */
+    /** Of the newest events that are done; not of those replayed, whose time is that of whoever replayed them. */
     eventTimes: (limit: number): EventTimes[] => times.all(limit),
     /** What was announced from a moment on (unix milliseconds). */
     heardSince: (from: number): Heard => {

@@ -48,4 +48,7 @@ export const INBOX_MIGRATIONS: readonly string[] = [
   END;
   `,
   RELAY_TABLES,
+  `
+  ALTER TABLE inbox ADD COLUMN replays INTEGER NOT NULL DEFAULT 0; -- how often it was made pending anew by hand
+  `,
 ]

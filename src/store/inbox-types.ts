@@ -39,6 +39,8 @@ export interface InboxRow extends Omit<NewDelivery, 'body'> {
   readonly body: Buffer
   /** Bytes of the body. */
   readonly size: number
+  /** How often it was made pending anew by hand. */
+  readonly replays: number
 }
 
 /** What became of a row. A field that is not given stays as it is. */

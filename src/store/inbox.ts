@@ -13,7 +13,7 @@ export type { EventTarget, InboxCounts, InboxRow, InboxState, NewDelivery, Settl
 type StoredRow = Omit<InboxRow, 'target'> & { target: string | null }
 
 const HEAD = `id, endpoint, webhook_id AS webhookId, state, type, dialect, secret, target, received_at AS receivedAt,
-  stored_at AS storedAt, refreshed_at AS refreshedAt, visible_at AS visibleAt, attempts, due_at AS dueAt, reason, size`
+  stored_at AS storedAt, refreshed_at AS refreshedAt, visible_at AS visibleAt, attempts, due_at AS dueAt, reason, size, replays`
 const LISTED = `${HEAD}, x'' AS body`
 
 /**
@@ -87,11 +87,13 @@ export function createInbox(db: Db) {
   const insert = db.prepare(RECEIVE)
   const update = db.prepare(SETTLE)
   const requeue = db.prepare(
-    `UPDATE inbox SET state = 'pending', attempts = 0, due_at = @now, reason = NULL, refreshed_at = NULL, visible_at = NULL
+    `UPDATE inbox SET state = 'pending', attempts = 0, due_at = @now, reason = NULL, refreshed_at = NULL, visible_at = NULL,
+       replays = replays + 1
      WHERE id = @id AND type IS NOT NULL AND state <> 'pending'`,
   )
   const requeueDead = db.prepare(
-    `UPDATE inbox SET state = 'pending', attempts = 0, due_at = ?, reason = NULL, refreshed_at = NULL, visible_at = NULL
+    `UPDATE inbox SET state = 'pending', attempts = 0, due_at = ?, reason = NULL, refreshed_at = NULL, visible_at = NULL,
+       replays = replays + 1
      WHERE state = 'dead' AND type IS NOT NULL`,
   )
   const prune = db.prepare(

@@ -277,6 +277,7 @@ describe('webhooks inbox, show, replay and dead-letters', () => {
       { id: 4, attempts: 0, reason: null, refreshedAt: null },
       { id: 1, visibleAt: null },
     ])
+    expect((await patchmirror(['show', '1'])).out).toMatch(/replays +1/)
     const malformed = await patchmirror(['replay', '3', '2'])
     expect([malformed.code, malformed.err]).toEqual([2, expect.stringContaining('not JSON')])
     expect((await patchmirror(['show', '3', '--json'])).out).toContain('ignored') // all or nothing
