@@ -77,6 +77,12 @@ function addInbox(add: Add, json: Flag): void {
     .action(async (ids: string[], _, command: Command) => {
       await finish((await load()).replayCommand(ids, global(command)))
     })
+  add('dismiss [id...]', 'take dead letters off the list')
+    .option('--all', 'all dead letters')
+    .option(...json)
+    .action(async (ids: string[], _, command: Command) => {
+      await finish((await load()).dismissCommand(ids, global(command)))
+    })
   add('dead-letters', 'what was given up, and why')
     .option('--limit <n>', 'how many', '20')
     .option(...json)

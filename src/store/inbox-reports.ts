@@ -1,5 +1,6 @@
 import type { EventTarget } from '../event-target.ts'
 import type { Db } from './database.ts'
+import { DISMISSED } from './inbox.ts'
 
 /** When an event that is done was received, stored, refreshed for and seen; unix milliseconds. */
 export interface EventTimes {
@@ -42,7 +43,7 @@ export function createInboxReports(db: Db) {
   )
   const announced = db.prepare<[number], StoredAnnouncement>(
     `SELECT target, received_at AS receivedAt, state = 'dead' AND refreshed_at IS NOT NULL AS unconfirmed
-     FROM inbox WHERE received_at >= ? AND target IS NOT NULL AND state <> 'ignored'
+     FROM inbox WHERE received_at >= ? AND target IS NOT NULL AND (state <> 'ignored' OR reason = '${DISMISSED}')
      ORDER BY id DESC LIMIT ${MAX_ANNOUNCEMENTS}`,
   )
   const at = (order: 'ASC' | 'DESC') =>

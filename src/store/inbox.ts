@@ -29,12 +29,15 @@ const RECEIVE = `
     dialect = excluded.dialect, secret = excluded.secret, target = excluded.target, received_at = excluded.received_at,
     stored_at = excluded.stored_at, attempts = 0, due_at = excluded.due_at, reason = excluded.reason,
     size = excluded.size, body = excluded.body
-  WHERE state = 'dead' AND type IS NULL AND excluded.type IS NOT NULL`
+  WHERE type IS NULL AND excluded.type IS NOT NULL`
 
 const SETTLE = `
   UPDATE inbox SET state = @state, refreshed_at = @refreshedAt, visible_at = @visibleAt, attempts = @attempts,
     due_at = @dueAt, reason = @reason
   WHERE id = @id`
+
+/** The reason of dead letters that somebody has looked at. */
+export const DISMISSED = 'dismissed'
 
 /** Rows that one call of `prune` removes at most: whoever waits for a commit waits for milliseconds. */
 const PRUNED_AT_ONCE = 500
@@ -96,6 +99,9 @@ export function createInbox(db: Db) {
        replays = replays + 1
      WHERE state = 'dead' AND type IS NOT NULL`,
   )
+  const dismiss = db.prepare<{ id: number | null }>(
+    `UPDATE inbox SET state = 'ignored', reason = '${DISMISSED}' WHERE state = 'dead' AND (@id IS NULL OR id = @id)`,
+  )
   const prune = db.prepare(
     `DELETE FROM inbox WHERE id IN
        (SELECT id FROM inbox WHERE state <> 'pending' AND received_at < ? LIMIT ${PRUNED_AT_ONCE})`,
@@ -124,6 +130,8 @@ export function createInbox(db: Db) {
     replay: (id: number, now: number): boolean => requeue.run({ id, now }).changes === 1,
     /** Makes all dead letters pending anew that can be read; how many. */
     replayDead: (now: number): number => requeueDead.run(now).changes,
+    /** Makes a dead letter one that is ignored, or all of them (`null`); how many. It is forgotten with the others. */
+    dismiss: (id: number | null): number => dismiss.run({ id }).changes,
     /** Forgets rows received before a time that are not pending: some hundred at a time, so until it says 0. */
     prune: (before: number): number => prune.run(before).changes,
   }

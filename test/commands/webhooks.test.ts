@@ -286,6 +286,29 @@ describe('webhooks inbox, show, replay and dead-letters', () => {
   })
 })
 
+describe('webhooks dismiss', () => {
+  test('takes dead letters off the list, one by one or all, and leaves everything else', async () => {
+    expect((await patchmirror(['dismiss', '1'])).err).toContain('there is no delivery 1')
+    expect((await patchmirror(['dismiss', '--all'])).out).toBe('no dead letters\n')
+    fill()
+    const alive = await patchmirror(['dismiss', '4', '1'])
+    expect([alive.code, alive.err]).toEqual([2, expect.stringContaining('1 is no dead letter')])
+    expect((await patchmirror(['dismiss', '4', '99'])).err).toContain('there is no delivery 99')
+    expect((await patchmirror(['dismiss', '4', '4'])).out).toBe('1 dismissed\n')
+    expect(one((await patchmirror(['show', '4', '--json'])).out)).toMatchObject({
+      state: 'ignored',
+      reason: 'dismissed',
+    })
+    expect((await patchmirror(['dead-letters'])).out).toContain('dismiss --all')
+    expect(one((await patchmirror(['dismiss', '--all', '--json'])).out)).toEqual({ dismissed: 1 })
+    expect((await patchmirror(['dead-letters'])).out).toBe('no dead letters\n')
+    expect((await patchmirror(['replay', '4'])).out).toContain('1 pending anew')
+    expect((await patchmirror(['dismiss'])).code).toBe(2)
+    expect((await patchmirror(['dismiss', '1', '--all'])).code).toBe(2)
+    expect((await patchmirror(['dismiss', 'x'])).err).toContain('not a number')
+  })
+})
+
 describe('webhooks send and doctor', () => {
   test.each(['standard', 'vendor', 'whole-base64', 'decoded-hex'])(
     'send signs in the form %s so that the doctor takes it, and shows no secret',
