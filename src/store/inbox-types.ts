@@ -25,6 +25,9 @@ export interface NewDelivery {
   readonly body: Uint8Array
 }
 
+/** `full`: it would be one too many that are pending, and nothing is stored. */
+export type Received = 'new' | 'duplicate' | 'full'
+
 /** A row of the inbox. */
 export interface InboxRow extends Omit<NewDelivery, 'body'> {
   /** In order of arrival; never given twice. */

@@ -5,6 +5,7 @@ import type {
   InboxRow,
   InboxState,
   NewDelivery,
+  Received,
   Settlement,
 } from './inbox-types.ts'
 
@@ -88,6 +89,13 @@ export function createInboxReads(db: Db) {
 export function createInbox(db: Db) {
   const reads = createInboxReads(db)
   const insert = db.prepare(RECEIVE)
+  const pendingRows = db
+    .prepare<[], number>("SELECT rows FROM inbox_tally WHERE state = 'pending'")
+    .pluck()
+  const known = db.prepare<Pick<NewDelivery, 'endpoint' | 'webhookId' | 'type'>>(
+    `SELECT 1 FROM inbox WHERE endpoint = @endpoint AND webhook_id = @webhookId
+       AND (type IS NOT NULL OR @type IS NULL)`,
+  )
   const update = db.prepare(SETTLE)
   const requeue = db.prepare(
     `UPDATE inbox SET state = 'pending', attempts = 0, due_at = @now, reason = NULL, refreshed_at = NULL, visible_at = NULL,
@@ -108,8 +116,15 @@ export function createInbox(db: Db) {
   )
   return {
     ...reads,
-    /** Remembers a delivery; `duplicate` when one of this endpoint and id is there already. */
-    receive: (delivery: NewDelivery): 'new' | 'duplicate' => {
+    /**
+     * Remembers a delivery; `duplicate` when one of this endpoint and id is there already, else `full` when `maxPending`
+     * rows are pending.
+     */
+    receive: (delivery: NewDelivery, maxPending = Infinity): Received => {
+      if ((pendingRows.get() ?? 0) >= maxPending) {
+        const { endpoint, webhookId, type } = delivery
+        return known.get({ endpoint, webhookId, type }) === undefined ? 'full' : 'duplicate'
+      }
       const target = delivery.target === null ? null : JSON.stringify(delivery.target)
       const size = delivery.body.byteLength
       return insert.run({ ...delivery, target, size }).changes > 0 ? 'new' : 'duplicate'

@@ -58,6 +58,7 @@ export async function startWebhooks(options: WebhooksOptions): Promise<Webhooks>
   const inbox = await startInboxThread({
     dataDir: config.data.dir,
     keepMs: settings.keepDays * DAY_MS,
+    maxPending: settings.maxPending,
     onFailed: (message) => log.error({}, `the inbox of webhooks is not available: ${message}`),
     onRevived: () => log.info({}, 'the inbox of webhooks is available again'),
   })
