@@ -69,7 +69,7 @@ export async function startWebhooks(options: WebhooksOptions): Promise<Webhooks>
     isSetUp: () => secrets.active().length > 0,
     isWanted: createTypeFilter(settings.types, config.upstream.vendor),
     onOutcome(outcome, reason) {
-      report.note(outcome)
+      report.note(outcome, reason)
       options.onOutcome?.(outcome, reason)
     },
     ...(options.onStored && { onStored: options.onStored }),
