@@ -79,7 +79,7 @@ export function createAgent(options: AgentOptions): Agent {
     passing = await startPassing(options)
     server = createServer({
       ...serverOptions(options, reads, nextRunAt),
-      ...{ intercept: webhooks.handle, webhooks: reportOn(webhooks, refresher), metrics },
+      ...{ ...webhookParts(webhooks, refresher), metrics },
       ...passing.shown,
     })
     const address = await server.listen()
@@ -168,6 +168,12 @@ function refresherOptions(
   const find = (target: EventTarget): Announced => pinned.findAnnounced(target)
   const refresh = (targets: readonly EventTarget[]) => thread.refresh(targets)
   return { config, log, now, inbox, isOn, refresh, find: hasCatalog ? find : null, listArrivals }
+}
+
+/** What the main listener has of webhooks. */
+function webhookParts(webhooks: Webhooks, refresher: Refresher) {
+  const { handle: intercept, paths: hookPaths } = webhooks
+  return { intercept, hookPaths, webhooks: reportOn(webhooks, refresher) }
 }
 
 /** How webhooks stand, from what receives them to what they come to. */

@@ -22,6 +22,9 @@ const MAX_PAGE = 10_000
 /** Names that are folded for one answer. With more of them, reading everything is the shorter way for everybody. */
 const MAX_FOLDED = 10_000
 
+/** The beginning of a snapshot's id, as `patchmirror status` prints it. */
+const PREFIX = /^[0-9a-f]{12,63}$/
+
 /** Sources whose paths are for those who have a key. */
 const PRIVATE: ReadonlySet<SourceName> = new Set(['catalog', 'identity'])
 
@@ -60,7 +63,8 @@ function answerFor(
   request: IncomingMessage,
   query: URLSearchParams,
 ): Problem | object {
-  const since = readSince(query)
+  const given = readSince(query)
+  const since = PREFIX.test(given) ? (reads.findSnapshot(given) ?? given) : given
   const wanted = readSource(query)
   const limit = readLimit(query)
   const denied = wanted !== null && isPrivateSource(wanted) ? access.judge(request) : null

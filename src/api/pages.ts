@@ -30,6 +30,8 @@ export interface PageOptions extends Omit<StatusOptions, 'reads' | 'active'> {
   readonly paths: Paths
   /** The paths that take a key, as they are declared. */
   readonly privatePaths: readonly string[]
+  /** Where webhooks come in on this listener. */
+  readonly hookPaths?: readonly string[]
   readonly webhooks?: () => Promise<WebhooksReport>
   readonly metrics?: MetricsPage
 }
@@ -73,7 +75,7 @@ export function addPages(app: FastifyInstance, options: PageOptions): void {
   const pages = new Set(['/', ...OWN])
   const pathOf = (url: string): string => url.split('?', 1)[0] ?? ''
   const notFound = (url: string): Problem =>
-    pathNotFound(pathOf(url), paths.closest(pathOf(url), privatePaths))
+    pathNotFound(pathOf(url), paths.closest(pathOf(url), privatePaths, options.hookPaths))
   app.addHook('onRequest', (request, reply, done) => {
     // Before the body is read: a 404 route would parse it first.
     const { method, url, is404 } = request

@@ -35,8 +35,11 @@ export interface Paths {
   sourceOf(path: string): SourceName | undefined
   /** The path in other letters or slashes, if there is one. */
   sameButForm(path: string): string | null
-  /** The path of a mirrored document, of an own page or among `more` that looks most like this one. */
-  closest(path: string, more?: readonly string[]): string | null
+  /**
+   * The path of a mirrored document, of an own page, among `more` or among `hooks` (where webhooks come in) that looks
+   * most like this one.
+   */
+  closest(path: string, more?: readonly string[], hooks?: readonly string[]): string | null
 }
 
 /** The paths of this mirror: upstream's own and the configured extra feeds. */
@@ -54,9 +57,10 @@ export function createPaths(extraPaths: readonly string[]): Paths {
     all,
     sourceOf: (path) => sources.get(path),
     sameButForm: (path) => fixed.find((known) => sameButForm(known, path)) ?? null,
-    closest(path, more = []) {
-      if (path === OWN_PAGES || path.startsWith(`${OWN_PAGES}/`)) return closestPath(path, OWN)
-      if (!path.startsWith(MIRRORED)) return closestPath(path, [...fixed, ...more, ...OWN])
+    closest(path, more = [], hooks = []) {
+      const own = [...OWN, ...hooks]
+      if (path === OWN_PAGES || path.startsWith(`${OWN_PAGES}/`)) return closestPath(path, own)
+      if (!path.startsWith(MIRRORED)) return closestPath(path, [...fixed, ...more, ...own])
       const record = path.startsWith(RECORDS) && closestPath(path, fixed, TYPO) === null
       return record ? RECORD : closestPath(path, fixed)
     },

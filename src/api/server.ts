@@ -46,6 +46,8 @@ export interface ServerOptions {
   readonly routes?: (tools: RouteTools) => readonly PrivateRoute[]
   /** Looks at requests before the pages do, bodies unread: true when it answers. It takes no mirrored path. */
   readonly intercept?: (request: IncomingMessage, response: ServerResponse) => boolean
+  /** The paths that `intercept` answers, for whoever misses one. */
+  readonly hookPaths?: readonly string[]
   /** For the status page. */
   readonly webhooks?: () => Promise<WebhooksReport>
   readonly metrics?: MetricsPage

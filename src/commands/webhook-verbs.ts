@@ -11,7 +11,7 @@ export function addWebhooks(add: Add, json: Flag, out: Flag): void {
 const URL = ['--url <url>', 'where events are sent: https://…/-/webhooks'] as const
 const TEST_TAG = [
   '--test-tag <id>',
-  'test it with this tag; default: one that is mirrored',
+  'test it with the tag of this id, as /v1/tags/ has it; default: one that is mirrored',
 ] as const
 
 function addSubscription(add: Add, json: Flag, out: Flag): void {
@@ -44,7 +44,7 @@ function addSubscription(add: Add, json: Flag, out: Flag): void {
       await finish((await load()).listWebhooksCommand(global(command)))
     })
   add('test <id> [tag]', 'have the service send a real event about a tag')
-    .option('--tag <id>', 'the tag')
+    .option('--tag <id>', 'id of the tag, as /v1/tags/ has it; default: one that is mirrored')
     .option(...json)
     .action(async (id: string, tag: string | undefined, _, command: Command) => {
       await finish((await load()).testWebhookCommand(id, tag, global(command)))
@@ -76,6 +76,12 @@ function addInbox(add: Add, json: Flag): void {
     .option(...json)
     .action(async (ids: string[], _, command: Command) => {
       await finish((await load()).replayCommand(ids, global(command)))
+    })
+  add('dismiss [id...]', 'take dead letters off the list')
+    .option('--all', 'all dead letters')
+    .option(...json)
+    .action(async (ids: string[], _, command: Command) => {
+      await finish((await load()).dismissCommand(ids, global(command)))
     })
   add('dead-letters', 'what was given up, and why')
     .option('--limit <n>', 'how many', '20')

@@ -43,6 +43,7 @@ export function deadLettersCommand(options: InboxOptions): number {
     ])
     print(table(['id', 'received', 'type', 'names', 'why'], lines))
     print('\nagain: patchmirror webhooks replay ID, or replay --failed for all')
+    print('seen: patchmirror webhooks dismiss ID, or dismiss --all')
   }
   return 0
 }
@@ -131,6 +132,37 @@ export function replayCommand(
     print(count === 0 ? 'nothing to replay' : `${count} pending anew: ${when}`)
   }
   return 0
+}
+
+/** `patchmirror webhooks dismiss ID… | --all`: takes dead letters off the list; they are remembered until they are pruned. */
+export function dismissCommand(
+  ids: readonly string[],
+  options: GlobalOptions & { all?: boolean; json?: boolean },
+): number {
+  if (ids.length > 0 === (options.all === true))
+    throw new MirrorError('usage', 'give the ids of dead letters, or --all for all of them')
+  const { config } = settings(options, false)
+  const numbers = ids.map(numberOf)
+  const dismissed = withInbox(config, null, (db) => {
+    const inbox = createInbox(db)
+    const dismiss = db.transaction(() => {
+      if (options.all === true) return inbox.dismiss(null)
+      for (const id of numbers) refuseLiving(id, inbox.readRow(id))
+      return numbers.filter((id) => inbox.dismiss(id) > 0).length
+    })
+    return dismiss.immediate()
+  })
+  if (dismissed === null && options.all !== true) throw unknown(ids[0] ?? '')
+  const count = dismissed ?? 0
+  if (options.json === true) print(JSON.stringify({ dismissed: count }))
+  else print(count === 0 ? 'no dead letters' : `${count} dismissed`)
+  return 0
+}
+
+function refuseLiving(id: number, row: InboxRow | null): void {
+  if (row === null) throw unknown(String(id))
+  if (row.state !== 'dead')
+    throw new MirrorError('usage', `delivery ${id} is no dead letter, it is ${row.state}`)
 }
 
 function refuse(id: number, row: InboxRow | null): void {

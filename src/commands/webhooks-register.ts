@@ -1,8 +1,7 @@
 import type { Config } from '../config/schema.ts'
 import { MirrorError, messageOf } from '../errors.ts'
-import { openReader } from '../store/database.ts'
-import { createReads } from '../store/pinned.ts'
 import type { Item, NewWebhook, WebhooksApi } from '../upstream/service-api.ts'
+import { heldTag } from './held-tag.ts'
 import { type Kept, keepSecret, withSecretKeeper } from './secret-keeper.ts'
 import { type SecretOptions, handOver } from './secret.ts'
 import { type ServiceOptions, printItem } from './service.ts'
@@ -99,19 +98,6 @@ export async function tryOut(
   }
 }
 
-/** Any tag of the service's that is mirrored here. */
-function heldTag({ data }: Config): string | null {
-  const db = openReader(data.dir)
-  if (db === null) return null
-  try {
-    const reads = createReads(db)
-    const list = reads.readCatalogList('/v1/tags')
-    return list === null ? null : reads.findHolding(list.id, [])
-  } finally {
-    db.close()
-  }
-}
-
 function report(
   made: Item,
   kept: Kept,
@@ -132,7 +118,8 @@ function report(
 
 /** Says how a test came out. */
 export function tellOfTest(test: TriedOut | null): void {
-  if (test === null) tell('no test was sent: no tag is known yet (--test-tag ID)')
+  if (test === null)
+    tell('no test was sent: no tag is known yet (--test-tag ID; /v1/tags/ lists them)')
   else if (test.delivered) tell('a test event was delivered; see "patchmirror webhooks inbox"')
   else {
     const next = 'see "patchmirror webhooks doctor --help" and docs/operations.md'

@@ -2,6 +2,7 @@ import { MirrorError } from '../errors.ts'
 import type { Config } from '../config/schema.ts'
 import { type Item, type WebhooksApi, webhooksApi } from '../upstream/service-api.ts'
 import { readKeptSecrets } from './held-secrets.ts'
+import { heldTag } from './held-tag.ts'
 import { withSecretKeeper } from './secret-keeper.ts'
 import {
   type ServiceOptions,
@@ -46,25 +47,28 @@ export function listWebhooksCommand(options: ServiceOptions): Promise<number> {
   })
 }
 
-/** `patchmirror webhooks test ID [TAG]`: a real delivery. 1 when it failed. */
+/** `patchmirror webhooks test ID [TAG]`: a real delivery, without TAG about one that is mirrored. 1 when it failed. */
 export function testWebhookCommand(
   id: string,
   given: string | undefined,
   options: ServiceOptions & { tag?: string },
 ): Promise<number> {
-  const tagId = given ?? options.tag
-  if (tagId === undefined)
-    throw new MirrorError('usage', 'give the id of a tag that the service has: --tag ID')
-  return withWebhooks(options, async (api) => {
+  return withWebhooks(options, async (api, config) => {
+    const tagId = given ?? options.tag ?? heldTag(config)
+    if (tagId === null) throw new MirrorError('usage', NO_TAG)
     const result = await testDelivery(api, id, tagId)
     printItem(result, options)
     return isFailed(result) ? 1 : 0
   })
 }
 
+const NO_TAG =
+  'no tag is mirrored here yet: give the id of one that the service has (--tag ID); /v1/tags/ lists them'
+
 /** Has the service send a real event about a tag. Throws `upstream_not_found` with what is not there. */
 export function testDelivery(api: WebhooksApi, id: string, tagId: string): Promise<Item> {
-  return named(`webhook subscription ${id}, or no tag ${tagId}`, LIST, api.test(id, tagId))
+  const what = `webhook subscription ${id}, or no tag ${tagId} (ids of tags are in /v1/tags/)`
+  return named(what, LIST, api.test(id, tagId))
 }
 
 /** What became of a delivery, by its result: one that is pending is neither. */

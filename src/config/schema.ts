@@ -141,7 +141,11 @@ export const SCHEMA = {
     allowedOrigins: list(senderOrigin()),
     maxBytes: bytes({ min: '1 KiB', max: '16 MiB', example: '256 KiB' }),
     // 600 seconds, twice the usual tolerance: what is still accepted by its time must still be known.
-    keepDays: number({ min: 600 / 86_400, max: 36_500, example: 30 }),
+    keepDays: {
+      ...number({ min: 600 / 86_400, max: 36_500, example: 30 }),
+      allowed: 'a number of days from 0.007 (ten minutes) to 36500',
+    },
+    maxPending: integer({ min: 1, max: 100_000_000, example: 100_000 }),
     debounceMs: integer({ min: 0, max: MAX_MS, example: 2000 }),
     debounceMaxMs: integer({ min: 0, max: MAX_MS, example: 30_000 }),
   },

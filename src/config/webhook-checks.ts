@@ -81,8 +81,13 @@ function checkMemory({ values, refused }: Checked): string[] {
   if (keep * 86_400 >= 2 * tolerance) return []
   return [
     `webhooks.keepDays: ${keep} is less than twice webhooks.toleranceSeconds (${tolerance}), so a delivery would be ` +
-      `forgotten while it is still accepted. Allowed: at least ${(2 * tolerance) / 86_400}.`,
+      `forgotten while it is still accepted. Allowed: at least ${inDays(2 * tolerance)}.`,
   ]
+}
+
+/** `0.0139 (1200 seconds)`: rounded up, so that it is allowed itself. */
+function inDays(seconds: number): string {
+  return `${Math.ceil((seconds / 86_400) * 10_000) / 10_000} (${seconds} seconds)`
 }
 
 const DECODED: ReadonlySet<unknown> = new Set(['standard', 'decoded-hex'])

@@ -62,6 +62,11 @@ export function createChangeReader(db: Db) {
       for (const { source, id } of sql.at.all(snapshot)) places.set(source, id)
       return [...places].map(([source, after]) => ({ source, after }))
     },
+    /** The one snapshot in the log whose id begins so; null when there is none, or several. */
+    findSnapshot(prefix: string): string | null {
+      const found = sql.begun.all({ prefix, end: `${prefix}g` }) // the letter after the last hex digit
+      return found.length === 1 ? (found[0] ?? null) : null
+    },
     readLogged: (id: number): LoggedSnapshot | null => mapRow(sql.byId.get(id)),
     readLatestLogged: (source: SourceName): LoggedSnapshot | null => mapRow(sql.latest.get(source)),
     /** The first row of a source after a place; null at the end. */
@@ -111,6 +116,12 @@ function prepareReads(db: Db) {
     before: db.prepare<[string], Place>(
       'SELECT source, max(id) AS id FROM change_log WHERE previous = ? GROUP BY source',
     ),
+    begun: db
+      .prepare<{ prefix: string; end: string }, string>(
+        `SELECT snapshot FROM change_log WHERE snapshot >= @prefix AND snapshot < @end
+         UNION SELECT previous FROM change_log WHERE previous >= @prefix AND previous < @end LIMIT 2`,
+      )
+      .pluck(),
     byId: db.prepare<[number], Row>(row('WHERE id = ?')),
     latest: db.prepare<[string], Row>(row('WHERE source = ? ORDER BY id DESC LIMIT 1')),
     next: db.prepare<[string, number], Row>(row('WHERE source = ? AND id > ? ORDER BY id LIMIT 1')),

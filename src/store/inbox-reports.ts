@@ -1,5 +1,6 @@
 import type { EventTarget } from '../event-target.ts'
 import type { Db } from './database.ts'
+import { DISMISSED } from './inbox.ts'
 
 /** When an event that is done was received, stored, refreshed for and seen; unix milliseconds. */
 export interface EventTimes {
@@ -38,18 +39,18 @@ type StoredAnnouncement = Omit<Announcement, 'target' | 'unconfirmed'> & {
 export function createInboxReports(db: Db) {
   const times = db.prepare<[number], EventTimes>(
     `SELECT received_at AS receivedAt, stored_at AS storedAt, refreshed_at AS refreshedAt, visible_at AS visibleAt
-     FROM inbox WHERE state = 'done' AND refreshed_at IS NOT NULL ORDER BY id DESC LIMIT ?`,
+     FROM inbox WHERE state = 'done' AND refreshed_at IS NOT NULL AND replays = 0 ORDER BY id DESC LIMIT ?`,
   )
   const announced = db.prepare<[number], StoredAnnouncement>(
     `SELECT target, received_at AS receivedAt, state = 'dead' AND refreshed_at IS NOT NULL AS unconfirmed
-     FROM inbox WHERE received_at >= ? AND target IS NOT NULL AND state <> 'ignored'
+     FROM inbox WHERE received_at >= ? AND target IS NOT NULL AND (state <> 'ignored' OR reason = '${DISMISSED}')
      ORDER BY id DESC LIMIT ${MAX_ANNOUNCEMENTS}`,
   )
   const at = (order: 'ASC' | 'DESC') =>
     db.prepare<[], number>(`SELECT received_at FROM inbox ORDER BY id ${order} LIMIT 1`).pluck()
   const [first, last] = [at('ASC'), at('DESC')]
   return {
-    /** Of the newest events that are done. */
+    /** Of the newest events that are done; not of those replayed, whose time is that of whoever replayed them. */
     eventTimes: (limit: number): EventTimes[] => times.all(limit),
     /** What was announced from a moment on (unix milliseconds). */
     heardSince: (from: number): Heard => {

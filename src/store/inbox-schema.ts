@@ -49,4 +49,7 @@ export const INBOX_MIGRATIONS: readonly string[] = [
   `,
   RELAY_TABLES,
   RELAY_PLACES,
+  `
+  ALTER TABLE inbox ADD COLUMN replays INTEGER NOT NULL DEFAULT 0; -- how often it was made pending anew by hand
+  `,
 ]

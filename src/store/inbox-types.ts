@@ -25,6 +25,9 @@ export interface NewDelivery {
   readonly body: Uint8Array
 }
 
+/** `full`: it would be one too many that are pending, and nothing is stored. */
+export type Received = 'new' | 'duplicate' | 'full'
+
 /** A row of the inbox. */
 export interface InboxRow extends Omit<NewDelivery, 'body'> {
   /** In order of arrival; never given twice. */
@@ -39,6 +42,8 @@ export interface InboxRow extends Omit<NewDelivery, 'body'> {
   readonly body: Buffer
   /** Bytes of the body. */
   readonly size: number
+  /** How often it was made pending anew by hand. */
+  readonly replays: number
 }
 
 /** What became of a row. A field that is not given stays as it is. */

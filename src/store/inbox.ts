@@ -5,6 +5,7 @@ import type {
   InboxRow,
   InboxState,
   NewDelivery,
+  Received,
   Settlement,
 } from './inbox-types.ts'
 
@@ -13,7 +14,7 @@ export type { EventTarget, InboxCounts, InboxRow, InboxState, NewDelivery, Settl
 type StoredRow = Omit<InboxRow, 'target'> & { target: string | null }
 
 const HEAD = `id, endpoint, webhook_id AS webhookId, state, type, dialect, secret, target, received_at AS receivedAt,
-  stored_at AS storedAt, refreshed_at AS refreshedAt, visible_at AS visibleAt, attempts, due_at AS dueAt, reason, size`
+  stored_at AS storedAt, refreshed_at AS refreshedAt, visible_at AS visibleAt, attempts, due_at AS dueAt, reason, size, replays`
 const LISTED = `${HEAD}, x'' AS body`
 
 /**
@@ -29,12 +30,15 @@ const RECEIVE = `
     dialect = excluded.dialect, secret = excluded.secret, target = excluded.target, received_at = excluded.received_at,
     stored_at = excluded.stored_at, attempts = 0, due_at = excluded.due_at, reason = excluded.reason,
     size = excluded.size, body = excluded.body
-  WHERE state = 'dead' AND type IS NULL AND excluded.type IS NOT NULL`
+  WHERE type IS NULL AND excluded.type IS NOT NULL`
 
 const SETTLE = `
   UPDATE inbox SET state = @state, refreshed_at = @refreshedAt, visible_at = @visibleAt, attempts = @attempts,
     due_at = @dueAt, reason = @reason
   WHERE id = @id`
+
+/** The reason of dead letters that somebody has looked at. */
+export const DISMISSED = 'dismissed'
 
 /** Rows that one call of `prune` removes at most: whoever waits for a commit waits for milliseconds. */
 const PRUNED_AT_ONCE = 500
@@ -89,14 +93,26 @@ export function createInboxReads(db: Db) {
 export function createInbox(db: Db) {
   const reads = createInboxReads(db)
   const insert = db.prepare(RECEIVE)
+  const pendingRows = db
+    .prepare<[], number>("SELECT rows FROM inbox_tally WHERE state = 'pending'")
+    .pluck()
+  const known = db.prepare<Pick<NewDelivery, 'endpoint' | 'webhookId' | 'type'>>(
+    `SELECT 1 FROM inbox WHERE endpoint = @endpoint AND webhook_id = @webhookId
+       AND (type IS NOT NULL OR @type IS NULL)`,
+  )
   const update = db.prepare(SETTLE)
   const requeue = db.prepare(
-    `UPDATE inbox SET state = 'pending', attempts = 0, due_at = @now, reason = NULL, refreshed_at = NULL, visible_at = NULL
+    `UPDATE inbox SET state = 'pending', attempts = 0, due_at = @now, reason = NULL, refreshed_at = NULL, visible_at = NULL,
+       replays = replays + 1
      WHERE id = @id AND type IS NOT NULL AND state <> 'pending'`,
   )
   const requeueDead = db.prepare(
-    `UPDATE inbox SET state = 'pending', attempts = 0, due_at = ?, reason = NULL, refreshed_at = NULL, visible_at = NULL
+    `UPDATE inbox SET state = 'pending', attempts = 0, due_at = ?, reason = NULL, refreshed_at = NULL, visible_at = NULL,
+       replays = replays + 1
      WHERE state = 'dead' AND type IS NOT NULL`,
+  )
+  const dismiss = db.prepare<{ id: number | null }>(
+    `UPDATE inbox SET state = 'ignored', reason = '${DISMISSED}' WHERE state = 'dead' AND (@id IS NULL OR id = @id)`,
   )
   const prune = db.prepare(
     `DELETE FROM inbox WHERE id IN
@@ -104,8 +120,15 @@ export function createInbox(db: Db) {
   )
   return {
     ...reads,
-    /** Remembers a delivery; `duplicate` when one of this endpoint and id is there already. */
-    receive: (delivery: NewDelivery): 'new' | 'duplicate' => {
+    /**
+     * Remembers a delivery; `duplicate` when one of this endpoint and id is there already, else `full` when `maxPending`
+     * rows are pending.
+     */
+    receive: (delivery: NewDelivery, maxPending = Infinity): Received => {
+      if ((pendingRows.get() ?? 0) >= maxPending) {
+        const { endpoint, webhookId, type } = delivery
+        return known.get({ endpoint, webhookId, type }) === undefined ? 'full' : 'duplicate'
+      }
       const target = delivery.target === null ? null : JSON.stringify(delivery.target)
       const size = delivery.body.byteLength
       return insert.run({ ...delivery, target, size }).changes > 0 ? 'new' : 'duplicate'
@@ -126,6 +149,8 @@ export function createInbox(db: Db) {
     replay: (id: number, now: number): boolean => requeue.run({ id, now }).changes === 1,
     /** Makes all dead letters pending anew that can be read; how many. */
     replayDead: (now: number): number => requeueDead.run(now).changes,
+    /** Makes a dead letter one that is ignored, or all of them (`null`); how many. It is forgotten with the others. */
+    dismiss: (id: number | null): number => dismiss.run({ id }).changes,
     /** Forgets rows received before a time that are not pending: some hundred at a time, so until it says 0. */
     prune: (before: number): number => prune.run(before).changes,
   }

@@ -178,7 +178,7 @@ function missing(kind: Kind, title: string): MirrorError {
   const env = `PATCHMIRROR_${section.toUpperCase()}`
   return new MirrorError(
     'config',
-    `the ${title} needs a credential, and none is set: give ${section}.apiKey (${env}_API_KEY or ${env}_API_KEY_FILE), ` +
+    `the ${title} ${title.endsWith('s') ? 'need' : 'needs'} a credential, and none is set: give ${section}.apiKey (${env}_API_KEY or ${env}_API_KEY_FILE), ` +
       `${section}.token, or ${section}.clientId with clientSecret and authUrl`,
   )
 }

@@ -49,6 +49,13 @@ export const UNAVAILABLE: Answer = {
   message: 'deliveries cannot be stored at the moment',
   headers: RETRY,
 }
+/** Too many deliveries are pending already. */
+export const FULL: Answer = {
+  status: 503,
+  error: 'unavailable',
+  message: 'too many deliveries wait to be worked on',
+  headers: RETRY,
+}
 /** The mirror is shutting down. */
 export const CLOSING: Answer = {
   status: 503,

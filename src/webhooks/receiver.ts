@@ -7,6 +7,7 @@ import {
   type Outcome,
   ACCEPTED,
   CLOSING,
+  FULL,
   KNOWN,
   UNAUTHORIZED,
   UNAVAILABLE,
@@ -130,6 +131,7 @@ async function receive(
     })
     const outcome = await within(stored, STORE_MS)
     options.log?.debug({ endpoint, outcome, state: rowState, dialect, secret }, TEXTS.new)
+    if (outcome === 'full') return { ...result(FULL, 'unavailable', 'full'), detail: FULL_TEXT }
     if (found.state === 'dead')
       return result(malformed(found.reason ?? ''), 'malformed', 'malformed')
     if (outcome === 'duplicate') return result(KNOWN, 'duplicate')
@@ -140,6 +142,8 @@ async function receive(
     done()
   }
 }
+
+const FULL_TEXT = 'as many are pending as webhooks.maxPending allows'
 
 /** Longer than any healthy disk takes, shorter than senders wait: whatever is stored later is a duplicate then. */
 const STORE_MS = 8_000

@@ -14,7 +14,7 @@ export interface WebhooksStatus {
   /** Rows of the inbox by state; null while it is not available. */
   readonly counts: Omit<InboxCounts, 'oldestPendingAt'> | null
   readonly oldestPendingAt: string | null
-  /** The last verified delivery, and the last one that was refused, since the start. */
+  /** The last verified delivery, and the last one since the start that was refused. */
   readonly lastReceivedAt: string | null
   readonly lastRefusedAt: string | null
 }
@@ -31,7 +31,7 @@ interface ReportOptions {
 /** Notes what becomes of requests, and makes the report. */
 export function createReport({ endpoints, secrets, inbox, now }: ReportOptions) {
   const last = createLast(now)
-  const counts = createCounts(inbox)
+  const counts = createCounts(inbox, last, now)
   return {
     note: last.note,
     make: async (): Promise<WebhooksStatus> => {
@@ -51,10 +51,14 @@ function createLast(now: () => number) {
   let received: number | null = null
   let refused: number | null = null
   return {
-    note: (outcome: Outcome): void => {
+    note: (outcome: Outcome, reason: string): void => {
       if (['new', 'duplicate', 'ignored', 'malformed'].includes(outcome)) received = now()
+      else if (reason === 'method')
+        return // somebody looked at the address; nothing was delivered
       else if (outcome === 'unauthorized' || outcome === 'refused') refused = now()
     },
+    /** What is remembered from before the start. */
+    seed: (at: number | null): void => void (received ??= at),
     receivedAt: () => received,
     refusedAt: () => refused,
   }
@@ -63,13 +67,21 @@ function createLast(now: () => number) {
 /** A status page must not wait for a disk: after this long the counts are those of the last time. */
 const PATIENCE_MS = 200
 
-function createCounts(inbox: InboxThread): () => Promise<InboxCounts | null> {
+function createCounts(
+  inbox: InboxThread,
+  seen: Pick<ReturnType<typeof createLast>, 'receivedAt' | 'seed'>,
+  now: () => number,
+): () => Promise<InboxCounts | null> {
   let last: InboxCounts | null = null
   return async () => {
     const late = Promise.withResolvers<InboxCounts | null>()
     const timer = setTimeout(() => late.resolve(last), PATIENCE_MS)
-    const asked = inbox.counts().then(
-      (counts) => (last = counts),
+    const remembered = seen.receivedAt() === null ? inbox.call('heardSince', now()) : null
+    const asked = Promise.all([inbox.counts(), remembered]).then(
+      ([counts, heard]) => {
+        seen.seed(heard?.lastAt ?? null)
+        return (last = counts)
+      },
       () => (last = null),
     )
     return Promise.race([asked, late.promise]).finally(() => clearTimeout(timer))

@@ -1,6 +1,12 @@
 import { Worker } from 'node:worker_threads'
 import { MirrorError, messageOf } from '../errors.ts'
-import type { InboxCounts, InboxRow, NewDelivery, Settlement } from '../store/inbox-types.ts'
+import type {
+  InboxCounts,
+  InboxRow,
+  NewDelivery,
+  Received,
+  Settlement,
+} from '../store/inbox-types.ts'
 import type { ArgumentsOf, OperationName, ResultOf } from './operations.ts'
 import { createQuestions } from './questions.ts'
 import type { FromInbox, InboxStart, ToInbox } from './worker.ts'
@@ -10,8 +16,8 @@ import type { FromInbox, InboxStart, ToInbox } from './worker.ts'
  * `corrupt`, `schema`) when it could not be done; nothing of it is stored then.
  */
 export interface InboxThread {
-  /** Resolves when the delivery is safely on disk. */
-  receive(delivery: NewDelivery): Promise<'new' | 'duplicate'>
+  /** Resolves when the delivery is safely on disk, or `full`. */
+  receive(delivery: NewDelivery): Promise<Received>
   /** Rows that are due, oldest first, without their bodies. */
   pending(now: number, limit: number): Promise<InboxRow[]>
   settle(settlements: readonly Settlement[]): Promise<void>
@@ -33,6 +39,8 @@ export interface InboxThreadDeps {
   readonly dataDir: string
   /** How long deliveries are remembered, milliseconds. */
   readonly keepMs: number
+  /** So many rows may be pending; no bound when not given. */
+  readonly maxPending?: number
   /** The thread has died, or could not start; it is tried again. */
   readonly onFailed: (message: string) => void
   /** It works again. */
@@ -86,7 +94,7 @@ export async function startInboxThread(deps: InboxThreadDeps): Promise<InboxThre
 
   const { ask } = questions
   return {
-    receive: (delivery) => ask('receive', exactBody(delivery)),
+    receive: (delivery) => ask('receive', exactBody(delivery), deps.maxPending),
     pending: async (now, limit) => (await ask('pending', now, limit)).map(withBuffer),
     settle: (settlements) => ask('settle', settlements),
     counts: () => ask('counts'),

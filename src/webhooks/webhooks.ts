@@ -32,6 +32,8 @@ export interface Webhooks {
   readonly isOn: () => boolean
   /** For the main listener: answers a request at an endpoint; false for any other, and with a listener of its own. */
   readonly handle: (request: IncomingMessage, response: ServerResponse) => boolean
+  /** The paths that `handle` answers. */
+  readonly paths: readonly string[]
   readonly status: () => Promise<WebhooksStatus>
   /** Opens the listener of its own, if the settings ask for one; tells where deliveries come in. */
   listen(mainUrl: string): Promise<void>
@@ -58,6 +60,7 @@ export async function startWebhooks(options: WebhooksOptions): Promise<Webhooks>
   const inbox = await startInboxThread({
     dataDir: config.data.dir,
     keepMs: settings.keepDays * DAY_MS,
+    maxPending: settings.maxPending,
     onFailed: (message) => log.error({}, `the inbox of webhooks is not available: ${message}`),
     onRevived: () => log.info({}, 'the inbox of webhooks is available again'),
   })
@@ -68,7 +71,7 @@ export async function startWebhooks(options: WebhooksOptions): Promise<Webhooks>
     isSetUp: () => secrets.active().length > 0,
     isWanted: createTypeFilter(settings.types, config.upstream.vendor),
     onOutcome(outcome, reason) {
-      report.note(outcome)
+      report.note(outcome, reason)
       options.onOutcome?.(outcome, reason)
     },
     ...(options.onStored && { onStored: options.onStored }),
@@ -80,6 +83,7 @@ export async function startWebhooks(options: WebhooksOptions): Promise<Webhooks>
     inbox,
     isOn,
     handle: settings.port === null ? receiver.handle : () => false,
+    paths: settings.port === null ? endpoints.map(({ path }) => path) : [],
     status: report.make,
     async listen(mainUrl) {
       if (settings.port !== null) {

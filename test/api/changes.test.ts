@@ -86,6 +86,26 @@ describe('/-/changes', () => {
     ])
   })
 
+  test('takes the beginning of a snapshot, as the command status prints it, where only one begins so', async () => {
+    const { served, ids } = await three()
+    const [first = '', second = ''] = ids
+    const page = pageOf(await served.get(`/-/changes?since=${first.slice(0, 12)}`))
+    expect(page).toMatchObject({ from: first, to: ids[2] })
+    expect(short(page)).toHaveLength(4)
+    for (const since of [first.slice(0, 11), `${first.slice(0, 12)}g`, first.slice(1, 14)])
+      expect((await served.get(`/-/changes?since=${since}`)).status).toBe(404)
+    const store = openWrites(served.dir)
+    await store.transaction(() => {
+      store.replaceSnapshot(snapshot({ id: `${second.slice(0, 12)}${'0'.repeat(52)}` }))
+      return Promise.resolve({ commit: true })
+    })
+    store.close()
+    served.server.snapshotChanged()
+    const reply = await served.get(`/-/changes?since=${second.slice(0, 12)}`)
+    expect([reply.status, jsonOf(reply)['error']]).toEqual([404, 'unknown_snapshot'])
+    expect((await served.get(`/-/changes?since=${second}`)).status).toBe(200)
+  })
+
   test('says of an unknown or forgotten snapshot that everything is to be read, never an empty list', async () => {
     const { served, ids } = await three()
     const store = openWrites(served.dir)

@@ -132,6 +132,23 @@ describe('webhooks register', () => {
 })
 
 describe('webhooks delete and rotate', () => {
+  test('test without a tag takes one that is mirrored, and says where ids come from when there is none', async () => {
+    const id = await register()
+    const none = await patchmirror(['test', id])
+    expect([none.code, none.err]).toEqual([2, expect.stringContaining('/v1/tags/ lists them')])
+    expect((await patchmirror(['test', id, 'nope'])).err).toContain('ids of tags are in /v1/tags/')
+    const env = {
+      ...{ PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url, PATCHMIRROR_DATA_DIR: join(dir, 'data') },
+      PATCHMIRROR_UPSTREAM_API_KEY: SANDBOX_KEYS.admin,
+      PATCHMIRROR_CATALOG_ALLOW_PRIVATE_ARTIFACTS: 'true',
+    }
+    const synced = await run(['sync', 'catalog'], { ...QUICK, ...env }, dir)
+    expect(synced.code, synced.out + synced.err).toBe(0)
+    const sent = await patchmirror(['test', id])
+    expect(sent.code, sent.err).toBe(0)
+    expect(heard).toHaveLength(1)
+  }, 60_000)
+
   test('delete takes the secret out of the file, and leaves the others', async () => {
     const gone = await register()
     const stays = await register()
@@ -277,11 +294,35 @@ describe('webhooks inbox, show, replay and dead-letters', () => {
       { id: 4, attempts: 0, reason: null, refreshedAt: null },
       { id: 1, visibleAt: null },
     ])
+    expect((await patchmirror(['show', '1'])).out).toMatch(/replays +1/)
     const malformed = await patchmirror(['replay', '3', '2'])
     expect([malformed.code, malformed.err]).toEqual([2, expect.stringContaining('not JSON')])
     expect((await patchmirror(['show', '3', '--json'])).out).toContain('ignored') // all or nothing
     expect((await patchmirror(['replay'])).code).toBe(2)
     expect((await patchmirror(['replay', '1', '--failed'])).code).toBe(2)
+  })
+})
+
+describe('webhooks dismiss', () => {
+  test('takes dead letters off the list, one by one or all, and leaves everything else', async () => {
+    expect((await patchmirror(['dismiss', '1'])).err).toContain('there is no delivery 1')
+    expect((await patchmirror(['dismiss', '--all'])).out).toBe('no dead letters\n')
+    fill()
+    const alive = await patchmirror(['dismiss', '4', '1'])
+    expect([alive.code, alive.err]).toEqual([2, expect.stringContaining('1 is no dead letter')])
+    expect((await patchmirror(['dismiss', '4', '99'])).err).toContain('there is no delivery 99')
+    expect((await patchmirror(['dismiss', '4', '4'])).out).toBe('1 dismissed\n')
+    expect(one((await patchmirror(['show', '4', '--json'])).out)).toMatchObject({
+      state: 'ignored',
+      reason: 'dismissed',
+    })
+    expect((await patchmirror(['dead-letters'])).out).toContain('dismiss --all')
+    expect(one((await patchmirror(['dismiss', '--all', '--json'])).out)).toEqual({ dismissed: 1 })
+    expect((await patchmirror(['dead-letters'])).out).toBe('no dead letters\n')
+    expect((await patchmirror(['replay', '4'])).out).toContain('1 pending anew')
+    expect((await patchmirror(['dismiss'])).code).toBe(2)
+    expect((await patchmirror(['dismiss', '1', '--all'])).code).toBe(2)
+    expect((await patchmirror(['dismiss', 'x'])).err).toContain('not a number')
   })
 })
 

@@ -136,6 +136,7 @@ test('the defaults are the ones the manual promises', () => {
       allowedOrigins: [],
       maxBytes: 262_144,
       keepDays: 30,
+      maxPending: 100_000,
       debounceMs: 2000,
       debounceMaxMs: 30_000,
     },

@@ -87,5 +87,12 @@ test('reports tell times of what is done, and what was announced, with what came
     refreshed: { median: 1000, p99: 3000 },
     visible: { median: 4000, p99: 4000 },
   })
+  expect(inbox.dismiss(null)).toBe(1)
+  // It came, so what it named was announced; that it came to nothing is no news any more.
+  expect(reports.heardSince(NOW).announcements[0]).toMatchObject({ target, unconfirmed: false })
+  inbox.replay(1, NOW + 9_000_000)
+  inbox.settle([{ id: 1, state: 'done', refreshedAt: NOW + 9_000_001, visibleAt: NOW + 9_000_002 }])
+  expect(inbox.readRow(1)).toMatchObject({ state: 'done', replays: 1 })
+  expect(latencyOf(reports.eventTimes(10))).toMatchObject({ events: 1, visible: null })
   expect(latencyOf([])).toEqual({ events: 0, stored: null, refreshed: null, visible: null })
 })

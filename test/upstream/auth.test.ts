@@ -52,6 +52,7 @@ describe('a credential', () => {
     expect(() => none.client('remediation')).toThrow(
       /remediation surface needs a credential.+upstream\.apiKey \(PATCHMIRROR_UPSTREAM_API_KEY/,
     )
+    expect(() => none.client('settings')).toThrow('the webhook settings need a credential')
     expect(() => none.client('identity')).toThrow('identity.apiUrl is not set')
     expect(() => none.client('catalog')).toThrow('upstream.catalogUrl is not set')
   })

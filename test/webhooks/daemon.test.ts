@@ -53,6 +53,22 @@ describe('the daemon', () => {
     expect(await get(port, '/')).toContain('/-/metrics')
   })
 
+  test('knows after a restart when the last delivery came, and takes no GET for a refusal', async () => {
+    const dir = scratch()
+    const first = await startDaemon({}, dir)
+    const empty = JSON.parse(await get(first.port, '/-/status')) as StatusPage
+    expect(empty.webhooks).toMatchObject({ lastReceivedAt: null })
+    await deliver(first.port)
+    await first.agent.close()
+    const { port } = await startDaemon({}, dir)
+    expect((await send(port, { path: '/-/webhooks', method: 'GET' })).status).toBe(405)
+    const { webhooks } = JSON.parse(await get(port, '/-/status')) as StatusPage
+    expect(webhooks).toMatchObject({
+      lastReceivedAt: expect.stringMatching(/^\d{4}-.*Z$/) as string,
+      lastRefusedAt: null,
+    })
+  })
+
   test('without a secret answers 503, says so at start, and takes the first one without a restart', async () => {
     const { port, dir, lines } = await startDaemon({ PATCHMIRROR_WEBHOOKS_SECRETS: '' })
     expect(lines.join('')).toContain('no secret is configured')
@@ -145,6 +161,20 @@ describe('the daemon', () => {
     expect((await deliver(own, {}, '/hooks')).status).toBe(202)
     expect((await send(own, { path: '/-/status', method: 'GET' })).status).toBe(404)
     expect((await deliver(port)).status).toBe(404)
+    expect(await get(port, '/-/webhook')).not.toContain('/-/webhooks"')
+  })
+
+  test('names the webhook path to whoever misses it by a letter', async () => {
+    const { port } = await startDaemon({ PATCHMIRROR_WEBHOOKS_ENDPOINTS: 'staging=/hooks/staging' })
+    const missed = await deliver(port, {}, '/-/webhook')
+    expect([missed.status, JSON.parse(missed.body)]).toEqual([
+      404,
+      expect.objectContaining({ closest: '/-/webhooks' }),
+    ])
+    expect(JSON.parse(await get(port, '/hook/staging'))).toMatchObject({
+      closest: '/hooks/staging',
+    })
+    expect(JSON.parse(await get(port, '/-/statu'))).toMatchObject({ closest: '/-/status' })
   })
 
   const OPENSSL = spawnSync('openssl', ['version']).status === 0

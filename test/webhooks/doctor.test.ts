@@ -212,6 +212,18 @@ describe('the doctor', () => {
     expect(found.verdict).toBe('refused')
   })
 
+  test('says nothing of secrets where a header that was signed is missing', () => {
+    const { headers, body } = signed()
+    for (const lost of ['webhook-id', 'webhook-timestamp']) {
+      const rest = Object.fromEntries(Object.entries(headers).filter(([name]) => name !== lost))
+      const { problems } = judge({ headers: rest, body })
+      expect(problems).toEqual([expect.stringContaining(`${lost} is missing`)])
+    }
+    const alone = standard(Buffer.from(body))
+    const { problems } = judge({ headers: { 'webhook-signature': alone }, body })
+    expect(problems.join()).toContain('the sender signs the body alone')
+  })
+
   test('names headers that are missing, doubled or called otherwise', () => {
     const { headers, body } = signed()
     const missing = Object.entries(headers).filter(([name]) => name !== 'webhook-id')

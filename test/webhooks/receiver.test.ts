@@ -287,6 +287,25 @@ describe('503 with Retry-After, never 2xx,', () => {
     unavailable(await deliver())
   })
 
+  test('while as many are pending as may be, but 200 to what is known, and 202 when there are fewer', async () => {
+    const { deliver, inbox, outcomes, told, stored } = await receiving({}, { maxPending: 2 })
+    for (const id of ['evt_1', 'evt_2']) expect((await deliver({ id })).status).toBe(202)
+    unavailable(await deliver({ id: 'evt_3' }))
+    unavailable(await deliver({ id: 'evt_4', body: 'authentic, but not JSON' }))
+    expect((await deliver({ id: 'evt_2' })).status).toBe(200)
+    expect(outcomes.slice(2)).toEqual([
+      ['unavailable', 'full'],
+      ['unavailable', 'full'],
+      ['duplicate', ''],
+    ])
+    expect(told[0]?.fields['detail']).toContain('webhooks.maxPending')
+    expect(await inbox.counts()).toMatchObject({ pending: 2, dead: 0 })
+    await inbox.settle([{ id: 1, state: 'done' }])
+    expect((await deliver({ id: 'evt_3' })).status).toBe(202)
+    unavailable(await deliver({ id: 'evt_4' }))
+    expect(stored()).toBe(3)
+  })
+
   test('once the mirror shuts down', async () => {
     const { deliver, close, inbox } = await receiving()
     close()

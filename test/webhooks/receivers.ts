@@ -62,8 +62,11 @@ export interface Receiving {
 }
 
 /** A receiver over a real server and a real inbox, with two secrets and two endpoints. */
-export async function receiving(more: Partial<ReceiverOptions> = {}): Promise<Receiving> {
-  const inbox = await startInbox(scratch())
+export async function receiving(
+  more: Partial<ReceiverOptions> = {},
+  bounds: Parameters<typeof startInbox>[1] = {},
+): Promise<Receiving> {
+  const inbox = await startInbox(scratch(), bounds)
   const clock = { now: NOW }
   const outcomes: [Outcome, string][] = []
   const told: Receiving['told'] = []
