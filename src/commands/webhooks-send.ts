@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import type { Config } from '../config/schema.ts'
 import { DIALECTS } from '../config/webhooks.ts'
-import { MirrorError, messageOf } from '../errors.ts'
+import { MirrorError, messageOf, systemCode } from '../errors.ts'
 import { isValidAt } from '../webhooks/doctor.ts'
 import { type SampleEvent, sampleEvent } from '../webhooks/sample.ts'
 import { type Dialect, signDelivery } from '../webhooks/verify.ts'
@@ -57,6 +59,7 @@ export async function sendCommand(options: SendOptions): Promise<number> {
     'webhook-timestamp': String(timestamp),
     'webhook-signature': signature,
   }
+  trust(config)
   const answered = await post(url, headers, body)
   report({ id, dialect, secret: secret.label, ...answered }, options)
   return answered.status >= 200 && answered.status < 300 ? 0 : 1
@@ -80,11 +83,25 @@ const MEANINGS: Readonly<Record<number, string>> = {
   202: 'taken as a new event; "patchmirror webhooks inbox" there shows what becomes of it',
   401: 'not accepted: the log of the mirror that answers says why (reason)',
   404: 'nothing takes webhooks at this address: "patchmirror serve" says at start where they come in',
-  503: 'not now: no secret there yet, or the inbox cannot be written; the log says which',
+  503: 'not now: no secret there yet, too many are pending, or the inbox cannot be written; the log says which',
 }
 
 const UNLISTED =
   'it names an image that nobody has: a dead letter after ten minutes. --tag takes one that is mirrored'
+
+/** This process does nothing else, so the authorities of `upstream.caFile` may be those of all of it. */
+function trust({ upstream: { caFile } }: Config): void {
+  if (caFile === null) return
+  setDefaultCACertificates([...getCACertificates('default'), readFileSync(caFile, 'utf8')])
+}
+
+/** What Node says of a certificate that no authority answers for. */
+const UNTRUSTED: ReadonlySet<string | undefined> = new Set([
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+])
 
 /** One attempt; redirects are not followed: what is signed goes to the given address only. */
 async function post(
@@ -103,7 +120,10 @@ async function post(
     return { status: response.status, milliseconds, retryAfter, answer }
   } catch (error) {
     const cause = error instanceof Error && error.cause !== undefined ? error.cause : error
-    const text = `${url.host} does not answer: ${messageOf(cause)}`
+    const text = UNTRUSTED.has(systemCode(cause))
+      ? `the certificate of ${url.host} is not trusted (${messageOf(cause)}): name the file of its authority in ` +
+        'upstream.caFile or NODE_EXTRA_CA_CERTS'
+      : `${url.host} does not answer: ${messageOf(cause)}`
     throw new MirrorError('upstream_unreachable', text, { cause: error })
   }
 }

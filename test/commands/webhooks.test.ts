@@ -19,6 +19,8 @@ import { createInbox } from '../../src/store/inbox.ts'
 import type { KeptSecret } from '../../src/webhooks/secret-file.ts'
 import { type Finished, run } from '../support/command.ts'
 import { QUICK } from '../support/mirror.ts'
+import { createOrigin } from '../support/origin.ts'
+import { hasOpenssl, makeTls } from '../support/tls.ts'
 import { NOW, delivery } from '../webhooks/inboxes.ts'
 
 interface Heard {
@@ -382,6 +384,26 @@ describe('webhooks send and doctor', () => {
       (await patchmirror(['doctor', capture, '--secret-file', secrets, '--at', then])).code,
     ).toBe(0)
   })
+
+  test.skipIf(!hasOpenssl)(
+    'send trusts the authority of upstream.caFile, and names the setting where it trusts none',
+    async () => {
+      const folder = join(dir, 'tls')
+      mkdirSync(folder)
+      const tls = makeTls(folder)
+      const there = await createOrigin((_, response) => response.writeHead(202).end(), tls)
+      const secrets = join(dir, 'secret')
+      writeFileSync(secrets, 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n')
+      const args = ['send', '--url', `${there.url}/-/webhooks`, '--secret-file', secrets]
+      const refused = await patchmirror(args)
+      expect([refused.code, there.requests.length]).toEqual([1, 0])
+      expect(refused.err).toMatch(
+        /certificate of localhost.+upstream\.caFile or NODE_EXTRA_CA_CERTS/,
+      )
+      const sent = await patchmirror(args, { PATCHMIRROR_UPSTREAM_CA_FILE: tls.caFile })
+      expect([sent.code, sent.err]).toEqual([0, ''])
+    },
+  )
 
   test('refuse what makes no sense, each with what it takes', async () => {
     const bad: [string[], string][] = [

@@ -1,10 +1,8 @@
-import { execFileSync, spawnSync } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { PATCH_FEED, fetchFeed } from '../../src/upstream/feeds.ts'
 import { createOrigin } from '../support/origin.ts'
 import { createProxy } from '../support/proxy.ts'
+import { type Tls, hasOpenssl, makeTls } from '../support/tls.ts'
 import { MAX, connect, refusal, sandbox, scratch } from './sessions.ts'
 
 const VARIABLES = ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY', 'http_proxy', 'https_proxy', 'no_proxy']
@@ -20,31 +18,6 @@ afterEach(() => {
     else process.env[name] = value
   }
 })
-
-const hasOpenssl = spawnSync('openssl', ['version'], { stdio: 'ignore' }).status === 0
-
-interface Tls {
-  key: string
-  cert: string
-  caFile: string
-}
-
-/** An authority of a test's own, and a certificate for `localhost` that it signed. */
-function makeTls(): Tls {
-  const dir = scratch()
-  const openssl = (...args: string[]): void => {
-    execFileSync('openssl', args, { cwd: dir, stdio: 'ignore' })
-  }
-  const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
-  const ca = ['-x509', '-keyout', 'ca.key', '-out', 'ca.pem', '-days', '2', '-subj', '/CN=Test CA']
-  openssl('req', ...newKey, ...ca)
-  openssl('req', ...newKey, '-keyout', 'key.pem', '-out', 'request.pem', '-subj', '/CN=localhost')
-  writeFileSync(join(dir, 'names'), 'subjectAltName=DNS:localhost\n')
-  const signed = ['-CA', 'ca.pem', '-CAkey', 'ca.key', '-CAcreateserial', '-extfile', 'names']
-  openssl('x509', '-req', '-in', 'request.pem', ...signed, '-out', 'cert.pem', '-days', '2')
-  const read = (name: string): string => readFileSync(join(dir, name), 'utf8')
-  return { key: read('key.pem'), cert: read('cert.pem'), caFile: join(dir, 'ca.pem') }
-}
 
 const fetchVia = (connection: ReturnType<typeof connect>) =>
   fetchFeed(connection.session, PATCH_FEED, null, MAX)
@@ -152,7 +125,7 @@ describe.skipIf(!hasOpenssl)('https (needs the openssl command)', () => {
   let tls: Tls
   const secure = () => createOrigin((_request, response) => response.end('{"secure":true}'), tls)
   beforeEach(() => {
-    tls = makeTls()
+    tls = makeTls(scratch())
   })
 
   test('works with an authority of your own', async () => {
@@ -166,7 +139,7 @@ describe.skipIf(!hasOpenssl)('https (needs the openssl command)', () => {
     const { message } = await refusal('upstream_unreachable', fetchVia(connect(url)))
     expect(message).toContain(url)
     expect(message).toMatch(/unable to verify|self-signed|unable to get local issuer/)
-    const other = connect(url, { CA_FILE: makeTls().caFile })
+    const other = connect(url, { CA_FILE: makeTls(scratch()).caFile })
     await refusal('upstream_unreachable', fetchVia(other))
     expect(requests).toEqual([])
   })
