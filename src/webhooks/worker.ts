@@ -70,6 +70,8 @@ function open(dataDir: string, send: (message: FromInbox) => void): Db | null {
   }
 }
 
+const PIECES = 128
+
 /**
  * Makes the write-ahead log as long as it will be used, once. A commit that has to lengthen a file waits for the file
  * system's own journal, and in it for whatever a sync is writing; one that writes over what is there does not. The log is
@@ -77,8 +79,12 @@ function open(dataDir: string, send: (message: FromInbox) => void): Db | null {
  */
 function growLog(db: Db): void {
   try {
+    // In pieces: one value of that size would be held in memory.
     db.exec(
-      `BEGIN; CREATE TABLE filler (bytes BLOB); INSERT INTO filler VALUES (zeroblob(${INBOX_LOG_BYTES})); DROP TABLE filler; COMMIT`,
+      `BEGIN; CREATE TABLE filler (bytes BLOB);
+       WITH RECURSIVE piece (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM piece WHERE n < ${PIECES})
+         INSERT INTO filler SELECT zeroblob(${Math.ceil(INBOX_LOG_BYTES / PIECES)}) FROM piece;
+       DROP TABLE filler; COMMIT`,
     )
     db.pragma('wal_checkpoint(RESTART)')
   } catch {
