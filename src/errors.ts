@@ -16,6 +16,7 @@ export type ErrorCode =
   | 'upstream_shape' // an answer that is not what the contract says
   | 'upstream_too_large' // an answer over its size cap
   | 'archive' // a zip that is unsound or hostile
+  | 'bundle' // a bundle that is refused: damaged, not trusted, expired, or not for what is held
   | 'proof' // the stored data does not match what the run set out to store
   | 'not_found' // a local path or id that is not mirrored
   | 'not_ready' // nothing mirrored yet

@@ -9,6 +9,8 @@ const OWN = SOURCES.flatMap(({ imports }) => imports).filter(({ kind }) => kind 
 type Part =
   | 'agent'
   | 'api'
+  | 'archive'
+  | 'bundle'
   | 'commands'
   | 'config'
   | 'demo'
@@ -21,6 +23,7 @@ type Part =
   | 'passing'
   | 'paths'
   | 'patterns'
+  | 'query'
   | 'relay'
   | 'resources'
   | 'sandbox'
@@ -29,6 +32,7 @@ type Part =
   | 'sync'
   | 'upstream'
   | 'version'
+  | 'views'
   | 'webhooks'
   | 'zip'
 
@@ -46,6 +50,10 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   version: [],
   patterns: [],
   zip: ['errors'],
+  archive: ['errors', 'store', 'zip'],
+  bundle: ['archive', 'config', 'errors', 'log', 'resources', 'sources', 'store', 'version', 'zip'],
+  views: ['archive', 'config', 'errors', 'log', 'store', 'zip'],
+  query: ['errors'],
   webhooks: ['config', 'errors', 'event-target', 'log', 'patterns', 'store'],
   store: ['errors', 'event-target'],
   upstream: ['errors', 'json'],
@@ -53,6 +61,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   log: [],
   metrics: [],
   sync: [
+    'archive',
     'errors',
     'event-target',
     'json',
@@ -66,9 +75,10 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   ],
   relay: ['config', 'errors', 'store', 'upstream/transport.ts', 'webhooks/verify.ts'],
   passing: ['api', 'errors', 'config', 'log', 'relay', 'store'],
-  api: ['errors', 'json', 'paths', 'resources', 'sources', 'store', 'zip/crc32c.ts'],
+  api: ['errors', 'json', 'paths', 'query', 'resources', 'sources', 'store', 'zip/crc32c.ts'],
   agent: [
     'api',
+    'bundle',
     'config',
     'errors',
     'event-target',
@@ -80,12 +90,15 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'sync',
     'upstream',
     'version',
+    'views',
     'webhooks',
     'zip',
   ],
   commands: [
     'agent',
     'api',
+    'archive',
+    'bundle',
     'config',
     'errors',
     'log',
@@ -95,6 +108,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'sync',
     'upstream',
     'version',
+    'views',
     'webhooks',
     'zip',
   ],

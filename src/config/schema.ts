@@ -1,3 +1,4 @@
+import { keyId, publicKey } from './bundle.ts'
 import { bytes } from './bytes.ts'
 import { type ValueOf, choice, flag, integer, list, nullable, number, secret } from './kinds.ts'
 import {
@@ -158,6 +159,23 @@ export const SCHEMA = {
     timeoutMs: integer({ min: 1, max: MAX_MS, example: 15_000 }),
     maxDays: number({ min: 0.01, max: 365, example: 4 }),
     concurrency: integer({ min: 1, max: 64, example: 4 }),
+  },
+  views: {
+    bucket: flag(true),
+    derived: flag(true),
+    query: flag(true),
+    vex: flag(true),
+  },
+  bundle: {
+    signingKeys: list(privateKeyFile()),
+    trustedKeys: list(publicKey()),
+    revokedKeys: list(keyId()),
+    expireDays: integer({ min: 0, max: 36_500, example: 90 }),
+    outbox: nullable(directory()),
+    inbox: nullable(directory()),
+    keep: integer({ min: 1, max: 10_000, example: 30 }),
+    fullDays: number({ min: 0, max: 3650, example: 7 }),
+    pollSeconds: integer({ min: 1, max: 86_400, example: 10 }),
   },
   log: {
     level: choice(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], 'info'),

@@ -5,8 +5,8 @@ export type SourceName = 'osv' | 'feeds' | 'catalog' | 'identity'
 export const SOURCES: readonly SourceName[] = ['feeds', 'osv', 'catalog', 'identity']
 
 /** `refresh`: of the catalog, only the lists that an event can touch and what moved in them. */
-export type RunKind = 'sync' | 'refresh' | 'reconcile' | 'approve' | 'repair'
-export type RunTrigger = 'schedule' | 'start' | 'command' | 'webhook'
+export type RunKind = 'sync' | 'refresh' | 'reconcile' | 'approve' | 'repair' | 'import'
+export type RunTrigger = 'schedule' | 'start' | 'command' | 'webhook' | 'inbox'
 /** How a run can end. `complete` only with a full proof. */
 export type RunOutcome = 'complete' | 'partial' | 'quarantined' | 'failed'
 export type RunState = RunOutcome | 'running'

@@ -3,7 +3,7 @@ import { MirrorError } from '../errors.ts'
 import type { Reads } from '../store/pinned.ts'
 import { OSV_INDEX } from '../upstream/osv.ts'
 import type { SyncContext } from './context.ts'
-import { rebuildLostArchive } from './osv-build.ts'
+import { rebuildLostArchive } from '../archive/build.ts'
 
 type Held = Pick<
   Reads,

@@ -8,10 +8,10 @@ import { OSV_INDEX } from '../upstream/osv.ts'
 import { deflate } from '../zip/member.ts'
 import { countMembers } from '../zip/reader.ts'
 import type { SyncContext } from './context.ts'
-import { buildArchive } from './osv-build.ts'
-import type { BuiltArchive } from './osv-draft.ts'
+import { buildArchive } from '../archive/build.ts'
+import type { BuiltArchive } from '../archive/draft.ts'
 import { type OsvIndex, listedStamp, narrowIndex } from './osv-index.ts'
-import { type Expected, patchArchive } from './osv-patch.ts'
+import { type Expected, patchArchive } from '../archive/patch.ts'
 
 /** Upstream's index as this run has it: its entries, and what came with it. */
 export interface ListedIndex {

@@ -5,7 +5,7 @@ import { type ErrorCode, MirrorError, messageOf } from '../errors.ts'
 import { acquireLock } from '../store/lock.ts'
 import { type Writes, openWrites } from '../store/writes.ts'
 import { createUpstream } from '../upstream/surfaces.ts'
-import { rebuildLostArchive } from './osv-build.ts'
+import { rebuildLostArchive } from '../archive/build.ts'
 import { type RunReport, type RunRequest, createRunner } from './runner.ts'
 import type { Progress } from './context.ts'
 

@@ -150,6 +150,18 @@ test('the defaults are the ones the manual promises', () => {
       maxDays: 4,
       concurrency: 4,
     },
+    views: { bucket: true, derived: true, query: true, vex: true },
+    bundle: {
+      signingKeys: [],
+      trustedKeys: [],
+      revokedKeys: [],
+      expireDays: 90,
+      outbox: null,
+      inbox: null,
+      keep: 30,
+      fullDays: 7,
+      pollSeconds: 10,
+    },
     log: { level: 'info', format: 'auto' },
   })
 })

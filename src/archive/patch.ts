@@ -4,9 +4,9 @@ import { systemCode } from '../errors.ts'
 import type { OsvReader } from '../store/osv.ts'
 import type { HeldPart } from '../store/parts.ts'
 import { entriesEnd, eachName } from '../zip/writer.ts'
-import { type BuiltArchive, type Draft, createDraft, unlisted } from './osv-draft.ts'
-import { readTail } from './osv-file.ts'
-import { bytesOfParts } from './osv-parts.ts'
+import { type BuiltArchive, type Draft, createDraft, unlisted } from './draft.ts'
+import { readTail } from './file.ts'
+import { bytesOfParts } from './parts.ts'
 
 /** An archive near 4 GiB may need Zip64 offsets, which are not patched. */
 const MAX_BYTES = 0x7fffffff

@@ -6,8 +6,8 @@ import { deflatedOf } from '../store/gzip.ts'
 import type { ArchiveInfo, OsvReader } from '../store/osv.ts'
 import type { ArchivePart } from '../store/parts.ts'
 import { type Adopted, createZipWriter } from '../zip/writer.ts'
-import { readRange } from './osv-file.ts'
-import { crcOfParts, createSummer, digestOfParts, startsPart } from './osv-parts.ts'
+import { readRange } from './file.ts'
+import { crcOfParts, createSummer, digestOfParts, startsPart } from './parts.ts'
 
 /** An archive that was built and not yet published. */
 export interface BuiltArchive extends Omit<ArchiveInfo, 'changed'> {

@@ -4,7 +4,7 @@ import { type FileHandle, open } from 'node:fs/promises'
 import { messageOf } from '../errors.ts'
 import type { ArchiveInfo } from '../store/osv.ts'
 import type { ArchivePart } from '../store/parts.ts'
-import { bytesOfParts, createSummer, digestOfParts } from './osv-parts.ts'
+import { bytesOfParts, createSummer, digestOfParts } from './parts.ts'
 
 const CHUNK = 1 << 20
 

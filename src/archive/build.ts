@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { MirrorError } from '../errors.ts'
 import { derivedDir } from '../store/database.ts'
 import type { OsvReader } from '../store/osv.ts'
-import { faultOfArchive } from './osv-file.ts'
-import { type BuiltArchive, createDraft, dropUnfinished } from './osv-draft.ts'
+import { faultOfArchive } from './file.ts'
+import { type BuiltArchive, createDraft, dropUnfinished } from './draft.ts'
 
 /**
  * Writes `all.zip` from the stored streams, members in id order: the same records give the same bytes on any
