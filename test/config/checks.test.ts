@@ -193,7 +193,13 @@ test('the scheduler may bring its own parser of cron expressions', () => {
   expect(message).toContain('feeds.schedule')
 })
 
-const FILES = new Set(['bundle.signingKeys', 'bundle.trustedKeys', 'upstream.caFile', 'webhooks.certFile', 'webhooks.keyFile'])
+const FILES = new Set([
+  'bundle.signingKeys',
+  'bundle.trustedKeys',
+  'upstream.caFile',
+  'webhooks.certFile',
+  'webhooks.keyFile',
+])
 
 test('the example of every setting is one that the setting takes', () => {
   const context = { cwd: '/', validateCron: () => true }
