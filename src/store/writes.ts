@@ -5,6 +5,8 @@ import { createArrivalWriter } from './arrivals.ts'
 import { createLedgerWriter } from './bundle-ledger.ts'
 import { createAnnouncedReader } from './announced.ts'
 import { createCarriedReader } from './carried.ts'
+import { createCarriedDocumentWriter } from './carried-documents.ts'
+import { createCarriedWriter } from './carried-write.ts'
 import { createCatalogQuery } from './catalog-query.ts'
 import { createCatalogAnswerWriter } from './catalog-fetched.ts'
 import { createCatalogListWriter } from './catalog-lists.ts'
@@ -41,6 +43,8 @@ export function openWrites(dataDir: string) {
     ...createCatalogRepair(db),
     ...createKeyWriter(db),
     ...createLedgerWriter(db),
+    ...createCarriedWriter(db, notes),
+    ...createCarriedDocumentWriter(db),
     staging: createStaging(db),
     /** What readers see, as rows, on this connection. */
     carried: createCarriedReader(db),
