@@ -76,11 +76,15 @@ function refuseGap({ kind, base, sources }: Manifest, held: HeldSources): void {
     if (here === undefined || here.digest === digest || bases.includes(here.digest)) continue
     const last = here.imported
     const is = last === null ? 'none was imported' : `the last imported has ${last.sequence}`
+    const { sequence } = base
+    const [since, first] =
+      sequence === null
+        ? ['a state that it was asked for', '']
+        : [`bundle ${sequence}`, `bundle ${sequence} or a later one first, or `]
     throw new MirrorError(
       'bundle',
-      `it only has what changed since bundle ${base.sequence}, which is missing here (${is}; ${name} is in another state). ` +
-        `Import bundle ${base.sequence} or a later one first, or a full one; or run "patchmirror need FILE" here and ` +
-        '"patchmirror export OUT --for FILE" above the gap',
+      `it only has what changed since ${since}, which is missing here (${is}; ${name} is in another state). ` +
+        `Import ${first}a full one; or run "patchmirror need FILE" here and "patchmirror export OUT --for FILE" above the gap`,
     )
   }
 }

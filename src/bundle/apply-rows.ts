@@ -12,7 +12,7 @@ import type { Writes } from '../store/writes.ts'
 import type { RowCounts } from './import-types.ts'
 import type { Bundle } from './open.ts'
 import type { OnProgress } from './progress.ts'
-import { type PutLine, answerBody, eachLine, entryBody, isContent } from './rows.ts'
+import { type PutLine, answerBody, eachLine, entryBody, isContent } from './lines.ts'
 
 /** What the rows of a source are written with. */
 export interface RowContext {
@@ -74,9 +74,9 @@ async function applyKind<K extends RowKind>(
   let seen = 0
   for await (const line of eachLine(bundle, source, kind)) {
     const same = held.passTo(line.key, remove)
-    if (line.value === null) remove(line.key)
-    else if (same !== line.hash) {
-      await writer.put(line)
+    if (line.put === null) remove(line.key)
+    else if (same !== line.put.hash) {
+      await writer.put(line.put)
       counts.put++
     }
     if (++seen % 1000 === 0) progress({ phase: 'rows', unit: 'rows', done: seen, total })
@@ -127,12 +127,18 @@ function createWriters(
       },
       remove: store.removeDocument,
     },
-    'osv-record': { put: ({ value }) => store.incoming.put(value), remove: store.dropRecord },
+    'osv-record': {
+      put: ({ value }) => store.incoming.put(value),
+      remove: (id) => store.dropRecord(id),
+    },
     'osv-tombstone': {
       put: ({ value }) => store.putTombstone(value, runId),
       remove: store.removeTombstone,
     },
-    'catalog-list': { put: ({ value }) => store.putList(value), remove: store.removeCatalogList },
+    'catalog-list': {
+      put: ({ value }) => store.putList(value),
+      remove: (path) => store.removeCatalogList(path),
+    },
     'catalog-entry': {
       put(line) {
         if (!store.putEntry(line.value, entryBody(line)))

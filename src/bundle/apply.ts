@@ -11,7 +11,7 @@ import type { ImportOptions, ImportReport, SourceReport } from './import-types.t
 import type { OnProgress } from './progress.ts'
 import { type ImportRuns, startRuns } from './import-runs.ts'
 import { refuseFullDisk } from './room.ts'
-import { refuseOtherRows } from './rows.ts'
+import { refuseOtherRows } from './lines.ts'
 import { eachMissing, stageDocuments } from './stage.ts'
 
 /**
@@ -37,7 +37,10 @@ async function admitAndApply(options: ImportOptions): Promise<ImportReport> {
   const { bundle, store, dryRun = false, allowRollback = false, progress = ignore } = options
   const { manifest } = bundle
   refuseOtherRows(manifest)
-  const held = readHeld(store, sourcesOf(manifest).map(([source]) => source))
+  const held = readHeld(
+    store,
+    sourcesOf(manifest).map(([source]) => source),
+  )
   const admission = admit(manifest, held, allowRollback)
   await bundle.verify((done, total) => {
     progress({ phase: 'verify', unit: 'bytes', done, total })

@@ -6,7 +6,7 @@ import type { SourceName } from '../store/runs.ts'
 import type { Writes } from '../store/writes.ts'
 import type { Bundle } from './open.ts'
 import type { OnProgress } from './progress.ts'
-import { chunksOf, eachLine } from './rows.ts'
+import { chunksOf, eachLine } from './lines.ts'
 
 /** A document of a bundle that is to be stored. */
 export interface IncomingDocument {
@@ -24,9 +24,10 @@ export async function* eachMissing(
   source: SourceName,
 ): AsyncGenerator<IncomingDocument & { held: 'none' | 'other' }> {
   for await (const line of eachLine(bundle, source, 'catalog-document')) {
-    if (line.value === null) continue
-    const held = store.compareDocument(line.value)
-    if (held !== 'same') yield { value: line.value, chunks: chunksOf(line), held }
+    if (line.put === null) continue
+    const { value } = line.put
+    const held = store.compareDocument(value)
+    if (held !== 'same') yield { value, chunks: chunksOf(line.put), held }
   }
 }
 

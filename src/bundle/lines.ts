@@ -14,13 +14,19 @@ import { type Check, integer, listOf, orNull, shape, text, truth } from './check
 import type { Manifest } from './manifest.ts'
 import type { Bundle } from './open.ts'
 
-/** A line of a pack: a row to put, or, with `value` null, the key of one that is to go. */
-export type Line<K extends RowKind> =
-  | { key: string; value: RowValues[K]; hash: string; extra: RowExtras[K] }
-  | { key: string; value: null }
+/** A line that puts a row. */
+export interface PutLine<K extends RowKind> {
+  key: string
+  value: RowValues[K]
+  hash: string
+  extra: RowExtras[K]
+}
 
-/** A row to put. */
-export type PutLine<K extends RowKind> = Extract<Line<K>, { hash: string }>
+/** A line of a pack: a row to put, or null with the key of one that is to go. */
+export interface Line<K extends RowKind> {
+  key: string
+  put: PutLine<K> | null
+}
 
 const key = text(/^[^\0]+$/, 'a key')
 const any = text(/^[^\0]*$/, 'text')
@@ -72,7 +78,10 @@ export function refuseOtherRows({ members }: Manifest): void {
     const [, source = '', pack = ''] = name.split('/')
     const kinds: readonly string[] = ROW_KINDS[source as SourceName] // a source of the manifest's
     if (!kinds.includes(pack.replace(/-\d+\.jsonl$/, '')))
-      throw new MirrorError('bundle', `${name} holds rows of a kind that this program does not know`)
+      throw new MirrorError(
+        'bundle',
+        `${name} holds rows of a kind that this program does not know`,
+      )
   }
 }
 
@@ -91,7 +100,7 @@ export async function* eachLine<K extends RowKind>(
       const parsed = parseLine(kind, line, `${name}:${i + 1}`)
       if (before !== null && compareKeys(before, parsed.key) >= 0)
         throw new MirrorError('bundle', `${name}:${i + 1} is out of order`)
-      if (parsed.value === null && manifest.kind === 'full')
+      if (parsed.put === null && manifest.kind === 'full')
         throw new MirrorError('bundle', `${name}:${i + 1} removes something, in a full bundle`)
       before = parsed.key
       yield parsed
@@ -103,16 +112,15 @@ const PACK = /^rows\/(.+)-\d+\.jsonl$/
 
 function parseLine<K extends RowKind>(kind: K, line: string, place: string): Line<K> {
   const json = parseJson(line, place)
-  if ('removed' in json) return { key: key(json['removed'], place), value: null }
-  const extra: Record<string, unknown> = {}
-  for (const name of EXTRAS[kind] ?? []) {
-    if (!(name in json)) continue
-    extra[name] = json[name]
-    delete json[name]
-  }
-  const value = VALUES[kind](json, place)
+  if ('removed' in json) return { key: key(json['removed'], place), put: null }
+  const extras = EXTRAS[kind]
+  const isExtra = ([name]: [string, unknown]): boolean => extras?.includes(name) === true
+  const given = extras === undefined ? null : Object.entries(json)
+  const rest = given === null ? json : Object.fromEntries(given.filter((one) => !isExtra(one)))
   // What an extra is, is checked where it is used.
-  return { key: value.key, value, hash: hashRow(kind, value), extra: extra as RowExtras[K] }
+  const extra = Object.fromEntries(given?.filter(isExtra) ?? []) as RowExtras[K]
+  const value = VALUES[kind](rest, place)
+  return { key: value.key, put: { key: value.key, value, hash: hashRow(kind, value), extra } }
 }
 
 function parseJson(line: string, place: string): Record<string, unknown> {
