@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { Command, CommanderError } from 'commander'
+import { addBundles } from './commands/bundle-verbs.ts'
 import { AFTER, DESCRIPTION } from './commands/manual.ts'
 import { addLocalKeys, addRelay, addService } from './commands/service-verbs.ts'
 import { type Add, type Flag, adder, finish, global } from './commands/verbs.ts'
@@ -65,6 +66,7 @@ function createProgram(): Command {
   addUpkeep(add, json)
   addLocalKeys(add, json)
   addRelay(add, json)
+  addBundles(add, json)
   addService(add, json)
   return program
 }

@@ -40,9 +40,10 @@ export interface DeflatedMember extends Omit<StoredMember, 'method'> {
 /** A data member as the manifest describes it, in the order in which they lie. */
 export type Member = StoredMember | DeflatedMember
 
-/** What a bundle builds on: the exported state of the same mirror with this sequence. */
+/** What a delta builds on: the exported state of the same mirror with this sequence. */
 export interface ManifestBase {
-  sequence: number
+  /** Null when the mirror never exported that state itself. */
+  sequence: number | null
   digest: string
   /** State digests by source. */
   sources: Partial<Record<SourceName, string>>
@@ -133,7 +134,7 @@ const manifest = shape<Manifest>({
   ),
   base: orNull(
     shape<ManifestBase>({
-      sequence: integer(1),
+      sequence: orNull(integer(1)),
       digest: sha256,
       sources: recordOf(bySource, sha256, SOURCES.length),
     }),
@@ -189,7 +190,7 @@ function faultOf({
   if (given.length === 0) return 'it has no source'
   if ((kind === 'delta') !== (base !== null))
     return `a ${kind} bundle with base ${base === null ? 'null' : 'given'}`
-  if (base !== null && base.sequence > sequence) return 'its base is newer than itself'
+  if ((base?.sequence ?? 0) > sequence) return 'its base is newer than itself'
   if (kind === 'full' && Object.values(sources).some(({ bases }) => bases.length > 0))
     return 'a full bundle with bases'
   if (rest.expiresAt !== null && rest.expiresAt <= rest.createdAt)

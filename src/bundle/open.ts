@@ -32,6 +32,11 @@ export interface Bundle extends Contents {
  * Throws `bundle` or `archive` with the reason and what to do.
  */
 export async function openBundle(paths: readonly string[], trust: Trust): Promise<Bundle> {
+  return openFiles(findParts(paths), trust)
+}
+
+/** As `openBundle`, of exactly these files in this order, whatever their names. */
+export async function openFiles(paths: readonly string[], trust: Trust): Promise<Bundle> {
   return open(paths, (claims) => {
     const key = judge(claims, trust)
     return { key, check: (manifest) => refuseExpired(manifest, trust) }
@@ -43,7 +48,7 @@ export async function inspectBundle(
   paths: readonly string[],
 ): Promise<Bundle & { readonly claims: Claims }> {
   const seen: Claims[] = []
-  const bundle = await open(paths, (claims) => {
+  const bundle = await open(findParts(paths), (claims) => {
     seen.push(claims)
     return { key: null, check: () => undefined }
   })
@@ -57,10 +62,9 @@ interface Judgement {
 }
 
 async function open(
-  paths: readonly string[],
+  found: readonly string[],
   judged: (claims: Claims) => Judgement,
 ): Promise<Bundle> {
-  const found = findParts(paths)
   const parts = await openParts(found)
   // What is wrong with the whole may be wrong with one part of it, which then can be copied again.
   const told = async <T>(work: () => Promise<T>): Promise<T> => {

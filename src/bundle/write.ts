@@ -20,10 +20,13 @@ import { type TargetOptions, createTarget } from './target.ts'
 
 /** A bundle being written. Whoever does not finish it discards it. */
 export interface BundleWriter {
-  /** Adds a member as it lies: exactly `size` bytes. Throws `proof` when there are more or fewer. */
+  /**
+   * Adds a member as it lies: exactly `size` bytes, or, with null, as many as come, under 4 GiB. Throws `proof` when there
+   * are more or fewer.
+   */
   addStored(
     name: string,
-    size: number,
+    size: number | null,
     chunks: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
   ): Promise<void>
   /** Adds a member deflated. */
@@ -55,14 +58,20 @@ export function createBundleWriter(path: string, options: TargetOptions): Bundle
   return {
     async addStored(name, size, chunks) {
       const at = output.position()
-      const header = { name, method: STORED, crc32: 0, size, packed: size }
-      const draft = place(header, at)
-      await output.append(localHeader(draft))
+      const headerFor = (bytes: number, crc: number): Buffer =>
+        localHeader(place({ name, method: STORED, crc32: crc, size: bytes, packed: bytes }, at))
+      const draft = headerFor(size ?? 0, 0)
+      await output.append(draft)
       const sum = await pour(output.append, chunks)
-      if (sum.size !== size)
-        throw new MirrorError('proof', `${name} has ${sum.size} bytes, and ${size} were recorded`)
-      await output.patch(at, localHeader(place({ ...header, crc32: sum.crc32 }, at)))
-      members.push({ name, method: 'store', size, crc32: hex(sum.crc32), sha256: sum.sha256 })
+      const header = headerFor(sum.size, sum.crc32)
+      if (sum.size !== (size ?? sum.size) || header.length !== draft.length)
+        throw new MirrorError(
+          'proof',
+          `${name} has ${sum.size} bytes, not ${size ?? 'under 4 GiB'}`,
+        )
+      await output.patch(at, header)
+      const { crc32: crc, sha256 } = sum
+      members.push({ name, method: 'store', size: sum.size, crc32: hex(crc), sha256 })
     },
     async addDeflated(name, bytes) {
       const packed = deflateRawSync(bytes)

@@ -60,7 +60,7 @@ describe('a bundle', () => {
     const writer = createBundleWriter(path, { split: null, force: true })
     await writer.addDeflated('rows/osv/osv-record-00001.jsonl', Buffer.from('x'))
     await expect(writer.addStored('osv/all.zip', 4, [Buffer.from('abc')])).rejects.toThrow(
-      'has 3 bytes, and 4 were recorded',
+      'has 3 bytes, not 4',
     )
     await writer.discard()
     expect(readdirSync(folder)).toEqual(['b.zip'])
