@@ -1,7 +1,7 @@
-import { MirrorError } from '../errors.ts'
 import type { ImportedBundle } from '../store/bundle-ledger.ts'
 import type { SourceName } from '../store/runs.ts'
 import type { Manifest, ManifestSource } from './manifest.ts'
+import { refusal } from './refusals.ts'
 
 /** How a source of a bundle is held here. */
 export interface HeldSource {
@@ -39,7 +39,7 @@ export function admit(manifest: Manifest, held: HeldSources, allowRollback: bool
   const faults = given.flatMap(([name, source]) => olderThan(manifest, name, source, held) ?? [])
   const [fault] = faults
   if (fault !== undefined && !allowRollback)
-    throw new MirrorError('bundle', `${fault}. Only --allow-rollback would apply it`)
+    throw refusal({ kind: 'older' }, `${fault}. Only --allow-rollback would apply it`)
   refuseGap(manifest, held)
   return { verdict: 'apply', rollback: fault !== undefined }
 }
@@ -81,8 +81,8 @@ function refuseGap({ kind, base, sources }: Manifest, held: HeldSources): void {
       sequence === null
         ? ['a state that it was asked for', '']
         : [`bundle ${sequence}`, `bundle ${sequence} or a later one first, or `]
-    throw new MirrorError(
-      'bundle',
+    throw refusal(
+      { kind: 'base', sequence },
       `it only has what changed since ${since}, which is missing here (${is}; ${name} is in another state). ` +
         `Import ${first}a full one; or run "patchmirror need FILE" here and "patchmirror export OUT --for FILE" above the gap`,
     )
