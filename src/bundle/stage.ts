@@ -46,12 +46,15 @@ export async function stageDocuments(
   let done = 0
   const tell = (): void => progress({ phase: 'stage', unit: 'documents', done, total })
   tell()
-  for await (const { value, chunks, held } of eachMissing(bundle, store, source)) {
-    if (held === 'none') await storeDocument(bundle, store, { value, chunks }, batch.add)
-    done++
-    tell()
+  try {
+    for await (const { value, chunks, held } of eachMissing(bundle, store, source)) {
+      if (held === 'none') await storeDocument(bundle, store, { value, chunks }, batch.add)
+      done++
+      tell()
+    }
+  } finally {
+    await batch.flush() // also when the medium was pulled: what came of it need not come again
   }
-  await batch.flush()
 }
 
 type Put = (bytes: number, work: () => void) => Promise<void>
