@@ -28,9 +28,9 @@ async function change(bench: Bench): Promise<void> {
 }
 
 /** All that a refusal must leave as it was. */
-function stateOf({ store, digest }: Below): object {
+function stateOf({ store, ...there }: Below): object {
   return {
-    digest: digest(),
+    digest: there.digest(),
     snapshots: SOURCES.map((source) => store.readSnapshot(source)),
     archive: store.readArchive(),
     parts: store.listParts(),
@@ -113,11 +113,11 @@ describe('a bundle that does not go with what is held', () => {
   })
 
   test('is refused when it is another mirror’s and older, and taken when it is not', async () => {
-    const { to, first, full } = await history()
+    const { to, full } = await history()
     const there = below()
     const other = await above()
     await there.take((await carry(other.dir, to)).files)
-    const dated = (bundle: typeof first, asOf: string): Promise<string[]> =>
+    const dated = (bundle: typeof full, asOf: string): Promise<string[]> =>
       forge(bundle.files, to, {
         head: ({ sources }) => {
           const given = Object.entries(sources).map(([name, one]) => [name, { ...one, asOf }])
