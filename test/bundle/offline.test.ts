@@ -1,0 +1,137 @@
+import dns from 'node:dns'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
+import { createAgent } from '../../src/agent.ts'
+import { importCommand } from '../../src/commands/import.ts'
+import { digestCommand, needCommand } from '../../src/commands/need.ts'
+import { readPublicKey } from '../../src/bundle/keys.ts'
+import { createLog } from '../../src/log.ts'
+import { goOffline } from '../../src/offline.ts'
+import { openWrites } from '../../src/store/writes.ts'
+import { createOrigin } from '../support/origin.ts'
+import { type Import, readSources } from '../support/sources.ts'
+import { createBench } from '../support/mirror.ts'
+import { below, carry, folder, signer } from './gaps.ts'
+
+const back: (() => void)[] = []
+afterEach(() => {
+  for (const one of back.splice(0)) one()
+})
+
+/** All files that a file loads, directly or not. */
+function loadedBy(file: string): Set<string> {
+  const sources = new Map(readSources().map(({ path, imports }) => [path, imports]))
+  const seen = new Set<string>()
+  const walk = (path: string): void => {
+    if (seen.has(path)) return
+    seen.add(path)
+    const next: readonly Import[] = sources.get(path) ?? []
+    for (const { to, kind, typeOnly } of next) if (kind !== 'node' && !typeOnly) walk(to)
+  }
+  walk(file)
+  return seen
+}
+
+describe('the import', () => {
+  test.each(['commands/import.ts', 'commands/need.ts', 'bundle/apply.ts'])(
+    '%s has no network code behind it',
+    (file) => {
+      const loaded = [...loadedBy(file)]
+      expect(loaded).toContain('store/database.ts')
+      const network = loaded.filter((path) =>
+        /^(upstream|api|relay|webhooks)\/|^undici$/.test(path),
+      )
+      expect(network).toEqual([])
+      const nodes = readSources()
+        .filter(({ path }) => loaded.includes(path) && path !== 'offline.ts')
+        .filter(({ path }) => !path.startsWith('config/')) // which asks node:net what an address is
+        .flatMap(({ imports }) => imports.filter(({ kind }) => kind === 'node'))
+        .map(({ to }) => to)
+      expect(nodes.filter((name) => /^node:(https?|net|tls|dns|dgram|http2)\b/.test(name))).toEqual(
+        [],
+      )
+    },
+  )
+
+  test('takes a bundle with every way out closed, and what is held can be told', async () => {
+    const bench = await createBench({ sandbox: { records: 5 } })
+    onTestFinished(() => bench.close())
+    for (const source of ['feeds', 'osv'] as const) await bench.run(source)
+    const to = folder()
+    const { files, manifest } = await carry(bench.dir, to)
+    const dir = folder()
+    const { env } = process
+    process.env = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_BUNDLE_TRUSTED_KEYS: publicLine() }
+    const written: string[] = []
+    const write = process.stdout.write.bind(process.stdout)
+    process.stdout.write = (text) => written.push(String(text)) > 0
+    const undo = goOffline()
+    back.push(undo, () => {
+      process.stdout.write = write
+      process.env = env
+    })
+    expect(await importCommand(files, { offline: true, json: true })).toBe(0)
+    expect(await importCommand(files, { offline: true, json: true })).toBe(0)
+    expect(await digestCommand({ json: true })).toBe(0)
+    expect(await needCommand(join(to, 'need'), { brief: true })).toBe(0)
+    process.stdout.write = write
+    expect(written.join('')).toContain(manifest.digest)
+    expect(written.join('')).toContain('"outcome": "same"')
+  })
+})
+
+/** The trusted line of the key that signs here. */
+function publicLine(): string {
+  return readPublicKey(signer().line).line
+}
+
+test('offline, nothing can be connected to and nothing looked up, and incoming connections still work', async () => {
+  const origin = await createOrigin((_, response) => response.end('here'))
+  back.push(goOffline())
+  const said = /offline: something tried to reach the network/
+  expect(() => connect(origin.port, '127.0.0.1')).toThrow(said)
+  expect(() => fetch(origin.url)).toThrow(said)
+  expect(() => dns.lookup('localhost', () => undefined)).toThrow(said)
+  expect(() => dns.promises.resolve('localhost')).toThrow(said)
+  back.splice(0)[0]?.()
+  expect(await (await fetch(origin.url)).text()).toBe('here')
+})
+
+describe('a daemon without an upstream', () => {
+  test('serves what was imported, asks nobody, and goes by upstream’s date', async () => {
+    const bench = await createBench({ sandbox: { records: 5 } })
+    onTestFinished(() => bench.close())
+    for (const source of ['feeds', 'osv'] as const) await bench.run(source)
+    const there = below()
+    const log = createLog({ level: 'silent', format: 'json' })
+    const server = { ...there.config.server, port: 0 }
+    const agent = createAgent({
+      ...{ config: { ...there.config, server }, version: 'test', log, offline: true },
+    })
+    onTestFinished(() => agent.close())
+    const { url } = await agent.start()
+    expect((await fetch(`${url}/-/ready`)).status).toBe(503)
+    const { files, manifest } = await carry(bench.dir, folder())
+    await there.take(files)
+    await expect.poll(async () => (await fetch(`${url}/-/ready`)).status).toBe(200)
+    const index = await fetch(`${url}/external/osv/all.json`)
+    expect(Buffer.from(await index.arrayBuffer()).equals(bench.sandbox.feed.index())).toBe(true)
+    const status = (await (await fetch(`${url}/-/status`)).json()) as object
+    const { mirror, sequence } = manifest
+    expect(status).toMatchObject({
+      sources: [
+        { name: 'feeds', asOf: manifest.sources.feeds?.asOf, nextRunAt: null },
+        { name: 'osv', asOf: manifest.sources.osv?.asOf, lastRun: { kind: 'import' } },
+      ],
+      bundle: { mirror, sequence, kind: 'full', key: signer().id, rollback: false },
+    })
+    const metrics = await (await fetch(`${url}/-/metrics`)).text()
+    expect(metrics).toContain('\npatchmirror_bundle_sequence 1\n')
+    expect(metrics).toMatch(/\npatchmirror_bundle_import_timestamp_seconds 1\.\d+e9\n|\d{10}/)
+    expect((await fetch(`${url}/v1/images/`)).status).toBe(404)
+    const runs = openWrites(there.dir)
+    onTestFinished(() => runs.close())
+    expect(runs.listRuns(100).map(({ kind }) => kind)).toEqual(['import', 'import'])
+  })
+})
