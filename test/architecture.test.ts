@@ -20,6 +20,7 @@ type Part =
   | 'log'
   | 'main'
   | 'metrics'
+  | 'offline'
   | 'passing'
   | 'paths'
   | 'patterns'
@@ -60,11 +61,13 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   config: ['errors', 'patterns'],
   log: [],
   metrics: [],
+  offline: ['errors'],
   sync: [
     'archive',
     'errors',
     'event-target',
     'json',
+    'offline',
     'paths',
     'patterns',
     'resources',
@@ -102,6 +105,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'config',
     'errors',
     'log',
+    'offline',
     'relay',
     'sources',
     'store',

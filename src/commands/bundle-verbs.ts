@@ -32,4 +32,31 @@ export function addBundles(add: Add, json: Flag): void {
       const { inspectCommand } = await import('./inspect.ts')
       await finish(inspectCommand(files, global(command)))
     })
+  addImports(add, json)
+}
+
+function addImports(add: Add, json: Flag): void {
+  add('import <file...>', 'take in bundles, or the parts of one, in the order of their sequence')
+    .option('--dry-run', 'say what would change, store nothing')
+    .option('--allow-rollback', 'also what is older than what is held; the log says so')
+    .option('--allow-unsigned', 'also what nobody signed: anybody could have made it')
+    .option('--offline', 'make sure of it: any attempt to connect is an error')
+    .option(...json)
+    .action(async (files: string[], _, command: Command) => {
+      const { importCommand } = await import('./import.ts')
+      await finish(importCommand(files, global(command)))
+    })
+  add('need <file>', 'write down what is held here, for "export --for" above the gap')
+    .option('--brief', 'only which state: a kilobyte, for a mirror above that still knows it')
+    .option('--sources <names>', 'of these sources alone, separated by commas')
+    .action(async (file: string, _, command: Command) => {
+      const { needCommand } = await import('./need.ts')
+      await finish(needCommand(file, global(command)))
+    })
+  add('digest', 'one hash over all that is served: equal on both sides of a gap')
+    .option(...json)
+    .action(async (_, command: Command) => {
+      const { digestCommand } = await import('./need.ts')
+      await finish(digestCommand(global(command)))
+    })
 }

@@ -1,0 +1,35 @@
+import { join } from 'node:path'
+import type { Manifest, ManifestHead } from '../../src/bundle/manifest.ts'
+import { inspectBundle } from '../../src/bundle/open.ts'
+import { createBundleWriter } from '../../src/bundle/write.ts'
+import { signer } from './gaps.ts'
+
+let made = 0
+
+/** What a forger changes: the manifest, and the lines of packs by their names. */
+export interface Forgery {
+  head?: (manifest: Manifest) => Partial<ManifestHead>
+  rows?: (name: string, lines: string[]) => string[]
+}
+
+/** A bundle with the same data, signed by the same key, that says or holds something else. */
+export async function forge(
+  files: readonly string[],
+  to: string,
+  { head = () => ({}), rows = (_, lines) => lines }: Forgery,
+): Promise<string[]> {
+  const bundle = await inspectBundle(files)
+  const writer = createBundleWriter(join(to, `forged-${++made}.zip`), { split: null, force: true })
+  for (const { name, method, size } of bundle.manifest.members) {
+    const bytes = await bundle.read(name)
+    if (method === 'store') await writer.addStored(name, size, [bytes])
+    else {
+      const lines = bytes.toString().trimEnd().split('\n')
+      await writer.addDeflated(name, Buffer.from(`${rows(name, lines).join('\n')}\n`))
+    }
+  }
+  await bundle.close()
+  const { members: _members, keys: _keys, ...before } = bundle.manifest
+  const { files: out } = await writer.finish({ ...before, ...head(bundle.manifest) }, [signer()])
+  return out
+}

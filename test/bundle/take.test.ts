@@ -1,0 +1,214 @@
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { applyBundle } from '../../src/bundle/apply.ts'
+import { openBundle } from '../../src/bundle/open.ts'
+import { refuseFullDisk } from '../../src/bundle/room.ts'
+import { type SummaryHeader, writeSummary } from '../../src/store/carried-summary.ts'
+import { openPinnedReads } from '../../src/store/pinned.ts'
+import { type CatalogBench, catalogBench } from '../catalog/benches.ts'
+import { type Bench, createBench } from '../support/mirror.ts'
+import { trust } from './bundles.ts'
+import { type Below, below, carry, folder, serveFolder, signer } from './gaps.ts'
+
+async function feedsAbove(records = 12): Promise<Bench> {
+  const bench = await createBench({ sandbox: { records } })
+  onTestFinished(() => bench.close())
+  for (const source of ['feeds', 'osv'] as const) await bench.run(source)
+  return bench
+}
+
+async function catalogAbove(): Promise<CatalogBench> {
+  const bench = await catalogBench({ images: 2, tags: 3, packages: 2, tickets: 3 })
+  for (const source of ['feeds', 'osv', 'catalog'] as const) await bench.run(source)
+  return bench
+}
+
+async function needOf({ store, ...there }: Below): Promise<Buffer> {
+  const carried = store.carried
+  const held = carried.listHeld().map((source) => {
+    const { id: snapshot, asOf, records } = store.readSnapshot(source) ?? { id: '', asOf: 0, records: 0 } // prettier-ignore
+    return [source, { digest: carried.digestOf(source), snapshot, asOf, records }]
+  })
+  const header: SummaryHeader = {
+    ...{ format: 1, kind: 'patchmirror-summary', mirror: store.readIdentity(), brief: false },
+    ...{ digest: there.digest(), createdAt: 0, imported: null },
+    sources: Object.fromEntries(held) as SummaryHeader['sources'],
+  }
+  const chunks: Buffer[] = []
+  for await (const chunk of writeSummary(carried, header)) chunks.push(chunk)
+  return Buffer.concat(chunks)
+}
+
+describe('a delta', () => {
+  test('leads to the same state in the catalog: items that swap places, go and come', async () => {
+    const bench = await catalogAbove()
+    const there = below()
+    const to = folder()
+    await there.take((await carry(bench.dir, to)).files)
+    const { service } = bench.sandbox
+    const [first = '', second = ''] = service.ids('tags')
+    service.addTag()
+    service.remove('tags', first)
+    service.rotateArtifact('tag', second, 'sbom')
+    service.addTicket()
+    await bench.run('catalog')
+    const { files, manifest } = await carry(bench.dir, to, { since: '1' })
+    expect(manifest.kind).toBe('delta')
+    const report = await there.take(files)
+    expect(there.digest()).toBe(manifest.digest)
+    expect(report.sources.map(({ source }) => source)).toEqual(['catalog'])
+  })
+
+  test('is made for whatever a mirror says that it has, also what it synced itself', async () => {
+    const bench = await feedsAbove()
+    const [there, to] = [below(), folder()]
+    const self = await createBench({ dir: there.dir, sandbox: { records: 20 } })
+    onTestFinished(() => self.close())
+    for (const source of ['feeds', 'osv'] as const) await self.run(source)
+    const { files, manifest } = await carry(bench.dir, to, { need: await needOf(there) })
+    expect(manifest.kind).toBe('delta')
+    await there.take(files, { allowRollback: true })
+    expect(there.digest()).toBe(bench.store.carried.digestHeld().digest)
+    for (const path of ['/external/osv/all.json', '/external/osv/all.zip'])
+      expect(there.store.readUpstreamState(path)).toBeNull()
+    expect(there.store.listDoubted()).toEqual([])
+    const again = await self.run('osv') // goes on by itself from there, and finds its own upstream again
+    expect(again).toMatchObject({ state: 'complete' })
+    expect(self.index()?.equals(self.sandbox.feed.index())).toBe(true)
+  })
+})
+
+describe('an import', () => {
+  test('lets readers keep what they have until it is done, and tells followers what changed', async () => {
+    const bench = await feedsAbove()
+    const [there, to] = [below(), folder()]
+    await there.take((await carry(bench.dir, to)).files)
+    const pinned = openPinnedReads(there.dir)
+    if (pinned === null) throw new Error('no database')
+    onTestFinished(() => pinned.close())
+    const ask = await serveFolder(there.dir, there.config)
+    const changed = bench.sandbox.feed.change(2)
+    const [gone = ''] = bench.sandbox.feed.remove(1)
+    await bench.run('osv')
+    const old = await ask('/external/osv/all.json')
+    const during: string[] = []
+    const delta = await carry(bench.dir, to, { since: '1' })
+    await there.take(delta.files, {
+      progress: ({ phase }) => during.push(`${phase} ${String(pinned.refresh())}`),
+    })
+    expect(during.filter((one) => one.startsWith('prove'))).toEqual(['prove false'])
+    expect(pinned.pinned.readRecord(gone)).not.toBeNull()
+    expect(pinned.refresh()).toBe(true)
+    expect(pinned.pinned.readRecord(gone)).toBeNull()
+    ask.look()
+    const fresh = await ask('/external/osv/all.json')
+    expect(fresh.headers['x-mirror-snapshot']).not.toBe(old.headers['x-mirror-snapshot'])
+    expect(fresh.body.equals(bench.sandbox.feed.index())).toBe(true)
+    const since = String(old.headers['x-mirror-snapshot'])
+    const told = JSON.parse((await ask(`/-/changes?since=${since}`)).body.toString()) as unknown
+    const text = JSON.stringify(told)
+    for (const id of [...changed, gone]) expect(text).toContain(id)
+    const run = there.store.readLatestRun('osv')
+    expect(run).toMatchObject({ kind: 'import', state: 'complete', facts: { sequence: 2 } })
+    expect(run?.asOf).toBe(Date.parse(delta.manifest.sources.osv?.asOf ?? ''))
+  })
+
+  test('leaves the sources alone that a bundle does not have', async () => {
+    const bench = await feedsAbove()
+    const [there, to] = [below(), folder()]
+    await there.take((await carry(bench.dir, to)).files)
+    const feeds = there.store.readSnapshot('feeds')
+    bench.sandbox.feed.touchFeeds()
+    bench.sandbox.feed.change(1)
+    for (const source of ['feeds', 'osv'] as const) await bench.run(source)
+    const only = await carry(bench.dir, to, { sources: ['osv'] })
+    await there.take(only.files)
+    expect(there.store.readSnapshot('feeds')).toEqual(feeds)
+    expect(there.store.carried.digestOf('osv')).toBe(bench.store.carried.digestOf('osv'))
+    const all = await carry(bench.dir, to, { since: '1' })
+    await there.take(all.files)
+    expect(there.digest()).toBe(bench.store.carried.digestHeld().digest)
+  })
+
+  test('says in a dry run what it would change, and changes nothing', async () => {
+    const bench = await catalogAbove()
+    const there = below()
+    const { files } = await carry(bench.dir, folder())
+    const report = await there.take(files, { dryRun: true })
+    expect(report.outcome).toBe('dry run')
+    expect(report.sources.find(({ source }) => source === 'osv')?.changed).toMatchObject({
+      'osv-record': { put: bench.store.countRecords(), removed: 0 },
+    })
+    expect(there.store.carried.listHeld()).toEqual([])
+    expect(there.store.countCatalog()).toEqual({ entries: 0, answers: 0, documents: 0 })
+    expect(there.store.listRuns(10)).toEqual([])
+    expect(readdirSync(join(there.dir, 'derived'))).toEqual([])
+  })
+
+  test('that was ended half-way goes on with the documents that it has', async () => {
+    const bench = await catalogAbove()
+    const there = below()
+    const { files } = await carry(bench.dir, folder())
+    const read: string[] = []
+    const once = async (stopAt: number): Promise<void> => {
+      const bundle = await openBundle(files, trust([signer()], { now: Date.now }))
+      const { config, store } = there
+      const stream: typeof bundle.stream = (name, use) => {
+        if (read.length === stopAt) throw new Error('the power is gone')
+        read.push(name)
+        return bundle.stream(name, use)
+      }
+      const common = { config, store, file: 'x', trigger: 'command', now: Date.now } as const
+      try {
+        await applyBundle({ ...common, bundle: { ...bundle, stream } })
+      } finally {
+        await bundle.close()
+      }
+    }
+    await expect(once(3)).rejects.toThrow('the power is gone')
+    expect(there.store.carried.listHeld()).toEqual([])
+    expect(there.store.readLatestRun('osv')).toMatchObject({ state: 'failed' })
+    await once(-1)
+    expect(there.digest()).toBe(bench.store.carried.digestHeld().digest)
+    expect(new Set(read).size).toBe(read.length)
+  })
+
+  test('of the same state tells that upstream was asked again, and the age goes by that', async () => {
+    let now = Date.now() - 8_000_000
+    const bench = await createBench({ sandbox: { records: 5, now: () => now } })
+    onTestFinished(() => bench.close())
+    for (const source of ['feeds', 'osv'] as const) await bench.run(source)
+    const [there, to] = [below(), folder()]
+    await there.take((await carry(bench.dir, to)).files)
+    const before = there.store.readConfirmedAt('osv') ?? 0
+    now += 7_200_000
+    for (const source of ['feeds', 'osv'] as const) await bench.run(source)
+    const again = await carry(bench.dir, to)
+    expect(again.manifest.sequence).toBe(1)
+    expect((await there.take(again.files)).outcome).toBe('same')
+    expect((there.store.readConfirmedAt('osv') ?? 0) - before).toBeGreaterThan(3_600_000)
+  })
+
+  test('is refused before anything is written when the disk is too small', async () => {
+    const dir = folder()
+    await expect(refuseFullDisk(dir, 2 ** 60)).rejects.toThrow(/are needed in .*, and \d+ MB are free/) // prettier-ignore
+    await expect(refuseFullDisk(dir, 1)).resolves.toBeUndefined()
+  })
+
+  test('waits for nobody: another that writes to the folder is named', async () => {
+    const bench = await feedsAbove(3)
+    const { files } = await carry(bench.dir, folder())
+    const there = below()
+    const nested: string[] = []
+    await there.take(files, {
+      progress: ({ phase }) => {
+        if (phase !== 'prove' || nested.length > 0) return
+        nested.push('asked')
+        void there.refuses(files).then((why) => nested.push(why ?? 'taken'))
+      },
+    })
+    await expect.poll(() => nested[1]).toMatch(/another Patchmirror is writing/)
+    expect(existsSync(join(there.dir, 'mirror.db'))).toBe(true)
+  })
+})
