@@ -91,7 +91,11 @@ export function createMetrics(): Metrics {
 const WEEK = { window: '7d' }
 
 function createRefreshGauges(registry: Registry): (refresh: RefreshFigures) => void {
-  const refreshes = gauge(registry, 'patchmirror_webhook_refreshes', 'Refreshes that webhooks caused since the start, by outcome.', 'outcome') // prettier-ignore
+  const refreshes = new Counter({
+    ...{ name: 'patchmirror_webhook_refreshes_total', registers: [registry] },
+    help: 'Refreshes that webhooks caused since the start, by outcome.',
+    labelNames: ['outcome'] as const,
+  })
   const latency = gauge(registry, 'patchmirror_webhook_latency_seconds', 'Time from being received, of the newest webhooks that are done.', 'stage', 'quantile') // prettier-ignore
   const unannounced = gauge(registry, 'patchmirror_webhook_unannounced_changes', 'Tags of a week that a poll found and no webhook announced.', 'window') // prettier-ignore
   const unconfirmed = gauge(registry, 'patchmirror_webhook_unconfirmed_announcements', 'Webhooks of a week whose tag was never listed.', 'window') // prettier-ignore
@@ -100,8 +104,8 @@ function createRefreshGauges(registry: Registry): (refresh: RefreshFigures) => v
     for (const one of [refreshes, latency, unannounced, unconfirmed, suspect]) one.reset()
     if (refresh === null) return
     const { failedRefreshes: failed } = refresh
-    refreshes.set({ outcome: 'failed' }, failed)
-    refreshes.set({ outcome: 'ok' }, refresh.refreshes - failed)
+    refreshes.inc({ outcome: 'failed' }, failed)
+    refreshes.inc({ outcome: 'ok' }, refresh.refreshes - failed)
     for (const stage of STAGES) {
       const spread = refresh.latency?.[stage] ?? null
       if (spread === null) continue
