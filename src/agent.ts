@@ -25,6 +25,8 @@ export interface AgentOptions {
   version: string
   log: Logger
   now?: () => number
+  /** Nothing is asked of anybody: no schedules, and what tries to connect nevertheless fails. */
+  offline?: boolean
   onProgress?: (progress: Progress) => void
   onEnded?: (report: RunReport) => void
 }
@@ -39,8 +41,8 @@ export interface Agent {
 }
 
 /** The whole program behind `patchmirror serve`, wired. Everything meets here and nowhere else. */
-export function createAgent(options: AgentOptions): Agent {
-  const { config } = options
+export function createAgent(given: AgentOptions): Agent {
+  const options = given.offline === true ? withoutUpstream(given) : given
   let lock: Lock | null = null
   let thread: SyncThread | null = null
   let reads: PinnedReads | null = null
@@ -63,12 +65,12 @@ export function createAgent(options: AgentOptions): Agent {
   }
 
   const start: Agent['start'] = async () => {
+    const { config, log, now = Date.now } = options
     lock = acquireLock(config.data.dir, 'serve')
     thread = await startSyncThread(threadDeps(options, () => ({ server, reads, thread })))
     reads = openPinnedReads(config.data.dir)
     if (reads === null) throw new MirrorError('internal', 'the database is not there')
     const metrics = createMetrics()
-    const { log, now = Date.now } = options
     const onStored = (): void => {
       refresher?.arrived()
       passing?.arrived()
@@ -103,6 +105,15 @@ export function createAgent(options: AgentOptions): Agent {
   }
 }
 
+/** Without a root there is nothing to ask, and what cannot be asked needs no credential. */
+function withoutUpstream(options: AgentOptions): AgentOptions {
+  const { upstream } = options.config
+  const nothing = { apiRoot: null, catalogUrl: null, apiKey: null, token: null, clientId: null }
+  const secrets = { clientSecret: null, authUrl: null, proxy: null }
+  const config = { ...options.config, upstream: { ...upstream, ...nothing, ...secrets } }
+  return { ...options, config }
+}
+
 interface Parts {
   server: MirrorServer | null
   reads: PinnedReads | null
@@ -114,8 +125,9 @@ const FIRST_RETRY_MS = 60_000
 
 /** What happens on the serving side when the sync thread has something to say. */
 function threadDeps(options: AgentOptions, parts: () => Parts): SyncThreadDeps {
-  const { config, version, log } = options
+  const { config, version, log, offline = false } = options
   return {
+    offline,
     // The thread that talks to upstream has no business with the keys of the serving side.
     config: {
       ...config,
@@ -129,7 +141,11 @@ function threadDeps(options: AgentOptions, parts: () => Parts): SyncThreadDeps {
       parts().thread?.checkpoint() // the reader has moved on, so the log can be copied
       logRun(log, report)
       // With nothing to serve yet, the next hour is too far away.
-      if (report.state === 'failed' && report.snapshot === null) {
+      if (
+        report.state === 'failed' &&
+        report.snapshot === null &&
+        config.upstream.apiRoot !== null
+      ) {
         setTimeout(
           () => parts().thread?.requestSync(report.source, 'sync', 'start'),
           FIRST_RETRY_MS,
@@ -209,7 +225,7 @@ function jobs(config: Config, { live }: PinnedReads, thread: SyncThread): DueJob
     lastSuccess: live.readLastReconcile() ?? live.readSnapshot('osv')?.publishedAt ?? Date.now(),
     run: () => thread.requestSync('osv', 'reconcile', 'schedule'),
   }
-  return [...polls, reconcile]
+  return polls.length === 0 ? [] : [...polls, reconcile]
 }
 
 function logRun(log: Logger, report: RunReport): void {

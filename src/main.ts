@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { Command, CommanderError } from 'commander'
+import { addBundles } from './commands/bundle-verbs.ts'
 import { AFTER, DESCRIPTION } from './commands/manual.ts'
 import { addLocalKeys, addRelay, addService } from './commands/service-verbs.ts'
 import { type Add, type Flag, adder, finish, global } from './commands/verbs.ts'
@@ -22,12 +23,12 @@ function createProgram(): Command {
   const add = adder(program)
 
   // Each command's code is loaded when it is called, so that --help does not wait for the database or the network.
-  add('serve', 'run the daemon: sync on schedule, serve the mirror').action(
-    async (_, command: Command) => {
+  add('serve', 'run the daemon: sync on schedule, serve the mirror')
+    .option('--offline', 'below an air gap: connect to nobody, serve what was imported')
+    .action(async (_, command: Command) => {
       const { serveCommand } = await import('./commands/serve.ts')
       await finish(serveCommand(global(command)))
-    },
-  )
+    })
   add('sync [source...]', 'sync now: feeds, osv, catalog, identity, or what is set up')
     .option('--full', 'trust nothing that is known: fetch and compare everything')
     .option('--reconcile', 'find changes that the index does not announce (osv)')
@@ -65,6 +66,7 @@ function createProgram(): Command {
   addUpkeep(add, json)
   addLocalKeys(add, json)
   addRelay(add, json)
+  addBundles(add, json)
   addService(add, json)
   return program
 }

@@ -34,6 +34,13 @@ export interface RelayFigures {
   readonly givenUp: number
 }
 
+/** The bundle that was imported last, as the gauges show it; null: none ever was. */
+export type BundleFigures = {
+  readonly sequence: number
+  /** ISO 8601. */
+  readonly importedAt: string
+} | null
+
 type Stage = (typeof STAGES)[number]
 type Quantiles = Readonly<Record<'median' | 'p99', number>>
 const STAGES = ['stored', 'refreshed', 'visible'] as const
@@ -48,6 +55,7 @@ export interface Metrics {
     inbox: InboxFigures,
     refresh: RefreshFigures,
     relay: readonly RelayFigures[],
+    bundle?: BundleFigures,
   ) => Promise<string>
   readonly contentType: string
 }
@@ -68,12 +76,14 @@ export function createMetrics(): Metrics {
   const lastRun = gauge(registry, 'patchmirror_source_last_run_seconds', 'How long the last run took.', 'source') // prettier-ignore
   const showRefreshes = createRefreshGauges(registry)
   const showRelay = createRelayGauges(registry)
+  const showBundle = createBundleGauges(registry)
   return {
     contentType: registry.contentType,
     countWebhook: (outcome, reason) => webhooks.inc({ outcome, reason }),
-    render(sources, rows, refresh, relay) {
+    render(sources, rows, refresh, relay, bundle = null) {
       showRefreshes(refresh)
       showRelay(relay)
+      showBundle(bundle)
       for (const one of [inbox, state, age, records, lastRun]) one.reset()
       for (const [name, count] of Object.entries(rows ?? {})) inbox.set({ state: name }, count)
       for (const source of sources) {
@@ -132,6 +142,18 @@ function createRelayGauges(registry: Registry): (targets: readonly RelayFigures[
       waiting.set(label, target.pending)
       givenUp.set(label, target.givenUp)
     }
+  }
+}
+
+function createBundleGauges(registry: Registry): (bundle: BundleFigures) => void {
+  const sequence = gauge(registry, 'patchmirror_bundle_sequence', 'Number of the bundle that was imported last.') // prettier-ignore
+  const time = gauge(registry, 'patchmirror_bundle_import_timestamp_seconds', 'When a bundle was imported last.') // prettier-ignore
+  return (bundle) => {
+    // Without labels a gauge that was never set shows 0, and that is no sequence and no time.
+    for (const one of [sequence, time]) one.remove()
+    if (bundle === null) return
+    sequence.set(bundle.sequence)
+    time.set(Date.parse(bundle.importedAt) / 1000)
   }
 }
 

@@ -20,6 +20,7 @@ type Part =
   | 'log'
   | 'main'
   | 'metrics'
+  | 'offline'
   | 'passing'
   | 'paths'
   | 'patterns'
@@ -60,11 +61,13 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   config: ['errors', 'patterns'],
   log: [],
   metrics: [],
+  offline: ['errors'],
   sync: [
     'archive',
     'errors',
     'event-target',
     'json',
+    'offline',
     'paths',
     'patterns',
     'resources',
@@ -102,6 +105,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'config',
     'errors',
     'log',
+    'offline',
     'relay',
     'sources',
     'store',
@@ -124,8 +128,9 @@ const LIBRARIES: Record<string, readonly string[]> = {
     'store/lock.ts', // a lock is a database of its own, empty and never migrated
   ],
   'cli-progress': ['commands/progress.ts'],
-  // The command line is built in four files: the frame, how verbs are added, those that ask the service, and its events.
+  // The command line is built in five files: the frame, how verbs are added, bundles, those that ask the service, its events.
   commander: [
+    'commands/bundle-verbs.ts',
     'commands/service-verbs.ts',
     'commands/verbs.ts',
     'commands/webhook-verbs.ts',

@@ -23,7 +23,12 @@ type Params = Readonly<Record<string, string>>
  */
 export function createMissing(config: Config, moment: Moment): Missing {
   const active = activeSources(config)
-  const switchedOff = ({ setting, name }: Resource): Problem | null => {
+  /** What an import brought is held whatever the settings say: they are those of the mirror that it comes from. */
+  const isHeld = ({ list }: Resource): boolean =>
+    list !== null && moment.reads.readCatalogList(canonicalPath(list.path) ?? '') !== null
+  const switchedOff = (resource: Resource): Problem | null => {
+    const { setting, name } = resource
+    if (setting === null || isHeld(resource)) return null
     if (setting === 'catalog.mirrorApiKeys' && !config.catalog.mirrorApiKeys)
       return leftOut(`${name} are personal data and not mirrored`, setting)
     if (setting === 'identity.mirrorUsers' && !config.identity.mirrorUsers)
@@ -37,6 +42,8 @@ export function createMissing(config: Config, moment: Moment): Missing {
       const source: SourceName = resource?.surface === 'identity' ? 'identity' : 'catalog'
       const known = moment.knownOrigin(source)
       if (known !== null || active.includes(source)) return moment.originOf(source)
+      if (config.upstream.apiRoot === null)
+        return leftOut(`no bundle that was imported has the ${source}`, 'upstream.apiKey above the gap') // prettier-ignore
       const setting =
         source === 'identity' ? 'identity.apiUrl and identity.apiKey' : 'upstream.apiKey'
       return leftOut(`this mirror has no credential for the ${source}`, setting)
@@ -58,7 +65,7 @@ export function createMissing(config: Config, moment: Moment): Missing {
 
   /** Of the package catalog, as far as the list of packages tells what there is. */
   function explainRelease(params: Params, path: string): Problem {
-    if (config.upstream.catalogUrl === null)
+    if (config.upstream.apiRoot !== null && config.upstream.catalogUrl === null)
       return leftOut('the package catalog is not mirrored', 'upstream.catalogUrl')
     const { reads } = moment
     const list = reads.readCatalogList('/v1/packages')

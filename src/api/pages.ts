@@ -1,8 +1,9 @@
 import type { Server } from 'node:http'
 import Fastify, { type FastifyInstance, type FastifyReply } from 'fastify'
 import type { Config } from '../config/schema.ts'
-import { activeSources } from '../sources.ts'
+import { servedSources } from '../sources.ts'
 import type { PinnedReads } from '../store/pinned.ts'
+import type { SourceName } from '../store/runs.ts'
 import type { Failures } from './failure.ts'
 import { type Handler, refuseMalformed } from './http.ts'
 import { OWN, type Paths } from './paths.ts'
@@ -46,6 +47,7 @@ export interface MetricsPage {
     inbox: WebhooksReport['counts'],
     refresh: WebhooksReport['refresh'] | null,
     relay: Status['relay'],
+    bundle: Status['bundle'],
   ) => Promise<string>
 }
 
@@ -67,9 +69,11 @@ export function createApp(failures: Failures, createHttpServer: (pages: Handler)
 /** The mirror's own pages, and the answers for every path and method that nobody knows. */
 export function addPages(app: FastifyInstance, options: PageOptions): void {
   const { version, config, paths, privatePaths } = options
-  const active = activeSources(config)
+  const { live } = options.reads
+  const served = (): SourceName[] =>
+    servedSources(config, (source) => live.readSnapshot(source) !== null)
   const status = onceASecond(
-    () => openStatus(buildStatus({ ...options, active, reads: options.reads.live })),
+    () => openStatus(buildStatus({ ...options, active: served(), reads: live })),
     options.now,
   )
   const pages = new Set(['/', ...OWN])
@@ -92,7 +96,7 @@ export function addPages(app: FastifyInstance, options: PageOptions): void {
   )
   addMetrics(app, options, status)
   app.get('/-/ready', (_request, reply) => {
-    const readiness = judgeReadiness(status(), config, active)
+    const readiness = judgeReadiness(status(), config, served())
     if (!readiness.ready) reply.header('Retry-After', '30')
     return page(reply, readiness.ready ? 200 : 503, readiness)
   })
@@ -107,10 +111,10 @@ function addMetrics(app: FastifyInstance, options: PageOptions, status: () => St
   const { metrics } = options
   if (metrics === undefined) return
   app.get('/-/metrics', async (_request, reply) => {
-    const { sources, webhooks, relay } = await withWebhooks(status(), options)
+    const { sources, webhooks, relay, bundle } = await withWebhooks(status(), options)
     const figures = sources.map((source) => ({ ...source, lastRunSeconds: lasted(source) }))
     const { counts = null, refresh = null } = webhooks ?? {}
-    const text = await metrics.render(figures, counts, refresh, relay)
+    const text = await metrics.render(figures, counts, refresh, relay, bundle)
     return reply
       .header('Cache-Control', 'no-store')
       .header('Content-Type', metrics.contentType)

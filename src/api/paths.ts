@@ -42,8 +42,14 @@ export interface Paths {
   closest(path: string, more?: readonly string[], hooks?: readonly string[]): string | null
 }
 
-/** The paths of this mirror: upstream's own and the configured extra feeds. */
-export function createPaths(extraPaths: readonly string[]): Paths {
+/**
+ * The paths of this mirror: upstream's own, the configured extra feeds, and feeds that are held though no setting names
+ * them, as an import brings them.
+ */
+export function createPaths(
+  extraPaths: readonly string[],
+  isHeldFeed: (path: string) => boolean = () => false,
+): Paths {
   const sources = new Map<string, SourceName>([
     [INDEX, 'osv'],
     [ARCHIVE, 'osv'],
@@ -55,7 +61,8 @@ export function createPaths(extraPaths: readonly string[]): Paths {
   const all = [...fixed, RECORD]
   return {
     all,
-    sourceOf: (path) => sources.get(path),
+    sourceOf: (path) =>
+      sources.get(path) ?? (isFeed(path) && isHeldFeed(path) ? 'feeds' : undefined),
     sameButForm: (path) => fixed.find((known) => sameButForm(known, path)) ?? null,
     closest(path, more = [], hooks = []) {
       const own = [...OWN, ...hooks]
@@ -65,6 +72,10 @@ export function createPaths(extraPaths: readonly string[]): Paths {
       return record ? RECORD : closestPath(path, fixed)
     },
   }
+}
+
+function isFeed(path: string): boolean {
+  return path.startsWith(MIRRORED) && !path.startsWith(RECORDS)
 }
 
 /** The id in a record's path, null for another path. `all` is the index: upstream has no record under that name. */

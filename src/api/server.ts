@@ -73,8 +73,8 @@ export function createServer(options: ServerOptions): MirrorServer {
   const { reads, dataDir, config, log, now, closeGraceMs = CLOSE_GRACE_MS } = options
   const { host, port, cacheBytes, cacheMaxAgeSeconds } = config.server
   const cacheControl = `public, max-age=${cacheMaxAgeSeconds}, must-revalidate`
-  const paths = createPaths(config.feeds.extraPaths)
   const moment = createMoment(reads, dataDir, cacheBytes)
+  const paths = createPaths(config.feeds.extraPaths, (path) => reads.pinned.holdsDocument(path))
   const failures = createFailures(dataDir, log)
   const heads = createHeads(cacheControl)
   const mirror = createMirror({ moment, paths, cacheControl, heads, onError: failures.answer })

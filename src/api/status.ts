@@ -2,6 +2,7 @@ import type { Config } from '../config/schema.ts'
 import type { RelayTarget, TargetState } from '../store/outbox.ts'
 import type { Reads } from '../store/pinned.ts'
 import { type Run, type RunState, SOURCES, type SourceName } from '../store/runs.ts'
+import { type BundleStatus, bundleStatus } from './bundle-status.ts'
 
 /** How a source stands: its latest run while that runs, else how its last run ended. */
 export type SourceState = RunState | 'never'
@@ -52,6 +53,8 @@ export interface Status {
   sources: SourceStatus[]
   /** Targets of the relay; empty when nothing is passed on. */
   relay: RelayStatus[]
+  /** The bundle that was imported last; null: none ever was. */
+  bundle: BundleStatus | null
   /** How webhooks stand, where a daemon receives them. */
   webhooks?: WebhooksReport
 }
@@ -100,7 +103,7 @@ type Quantiles = Readonly<Record<'median' | 'p99', number>>
 export interface StatusOptions {
   readonly reads: Reads
   readonly version: string
-  /** Sources that the settings ask for. */
+  /** Sources that the mirror answers for (`servedSources`). */
   readonly active: readonly SourceName[]
   /** Unix milliseconds, as `now` and `nextRunAt`; null without a server. */
   readonly startedAt: number | null
@@ -121,6 +124,7 @@ export function buildStatus(options: StatusOptions): Status {
       sourceStatus(source, options),
     ),
     relay: (options.relayTargets?.() ?? []).map(relayStatus),
+    bundle: bundleStatus(options.reads.readLastImport()),
   }
 }
 
@@ -200,7 +204,7 @@ export interface Readiness {
   sources: { name: SourceName; ready: boolean; reason: string }[]
 }
 
-/** Ready: every source that the settings ask for has a snapshot no older than its `maxAgeHours`, counted from upstream's date. */
+/** Ready: every source that the mirror answers for has a snapshot no older than its `maxAgeHours`, counted from upstream's date. */
 export function judgeReadiness(
   { sources }: Status,
   config: { readonly [Name in SourceName]: Pick<Config[Name], 'maxAgeHours'> },

@@ -1,9 +1,10 @@
 import { MultiBar, type SingleBar } from 'cli-progress'
+import type { BundleProgress } from '../bundle/progress.ts'
 import type { Progress } from '../sync/context.ts'
 
 /** Shows how far runs are. `finish` ends the display before anything else is printed. */
-export interface ProgressDisplay {
-  show: (progress: Progress) => void
+export interface ProgressDisplay<P = Progress> {
+  show: (progress: P) => void
   finish: () => void
 }
 
@@ -19,17 +20,39 @@ const PHASES: Record<Progress['phase'], string> = {
   items: 'fetching items and artifacts',
 }
 
+const BUNDLE_PHASES: Record<BundleProgress['phase'], string> = {
+  summary: 'comparing',
+  write: 'writing',
+  check: 'checking what was written',
+  verify: 'verifying',
+  stage: 'storing documents',
+  rows: 'rows',
+  records: 'storing records',
+  archive: 'making the archive',
+  prove: 'proving',
+}
+
 /** Bars on a terminal, plain lines elsewhere, nothing when `quiet`. Always on standard error. */
 export function createProgress(quiet: boolean): ProgressDisplay {
+  return createDisplay(quiet, ({ source, phase }) => `${source}: ${PHASES[phase]}`)
+}
+
+/** The same for an export or an import of a bundle. */
+export function createBundleProgress(quiet: boolean): ProgressDisplay<BundleProgress> {
+  return createDisplay(quiet, ({ phase }) => `bundle: ${BUNDLE_PHASES[phase]}`)
+}
+
+type Countable = Pick<Progress, 'done' | 'total'> & { unit: string }
+
+function createDisplay<P extends Countable>(
+  quiet: boolean,
+  label: (progress: P) => string,
+): ProgressDisplay<P> {
   if (quiet) return { show: () => undefined, finish: () => undefined }
-  return process.stderr.isTTY ? createBars() : createLines()
+  return process.stderr.isTTY ? createBars(label) : createLines(label)
 }
 
-function label({ source, phase }: Progress): string {
-  return `${source}: ${PHASES[phase]}`
-}
-
-function createBars(): ProgressDisplay {
+function createBars<P extends Countable>(label: (progress: P) => string): ProgressDisplay<P> {
   const multi = new MultiBar({
     stream: process.stderr,
     hideCursor: true,
@@ -55,7 +78,7 @@ function createBars(): ProgressDisplay {
 }
 
 /** A line when a phase begins, at each further quarter and at its end: readable in a log. */
-function createLines(): ProgressDisplay {
+function createLines<P extends Countable>(label: (progress: P) => string): ProgressDisplay<P> {
   const quarters = new Map<string, number>()
   return {
     show(progress) {
@@ -71,7 +94,7 @@ function createLines(): ProgressDisplay {
   }
 }
 
-function amount({ unit, done, total }: Progress): string {
+function amount({ unit, done, total }: Countable): string {
   if (unit === 'bytes') return `${megabytes(done)} of ${megabytes(total ?? done)}`
   return `${done} of ${total ?? '?'} ${unit}`
 }

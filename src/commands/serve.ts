@@ -1,19 +1,33 @@
 import { createAgent } from '../agent.ts'
 import { createLog } from '../log.ts'
 import { VERSION } from '../version.ts'
-import { type GlobalOptions, settings } from './setup.ts'
+import type { Config } from '../config/schema.ts'
+import { MirrorError } from '../errors.ts'
+import { goOffline } from '../offline.ts'
+import { openReader } from '../store/database.ts'
+import { createLedgerReader } from '../store/bundle-ledger.ts'
+import { type GlobalOptions, settings } from './settings.ts'
+
+/** Options of `patchmirror serve`. */
+export interface ServeOptions extends GlobalOptions {
+  offline?: boolean
+}
 
 /** A second signal, or this long after the first, ends the process at once; nothing committed is lost. */
 const GRACE_MS = 15_000
 
 /** `patchmirror serve`: the daemon. Resolves when a signal has stopped it cleanly. */
-export async function serveCommand(options: GlobalOptions): Promise<number> {
-  const { config } = settings(options, true)
+export async function serveCommand(options: ServeOptions): Promise<number> {
+  const { offline = false } = options
+  const { config } = settingsOf(options)
+  if (offline) goOffline()
   const log = createLog(config.log)
-  const agent = createAgent({ config, version: VERSION, log })
+  const agent = createAgent({ config, version: VERSION, log, offline })
   const stopped = signalled()
   const { url } = await agent.start()
-  log.info({ url, upstream: config.upstream.apiRoot, data: config.data.dir }, `serving ${url}`)
+  const upstream = offline ? null : config.upstream.apiRoot
+  log.info({ url, upstream, data: config.data.dir }, `serving ${url}`)
+  if (upstream === null) log.info({}, 'no upstream: nothing is synced, what was imported is served')
   const signal = await stopped
   log.info(`${signal}: stopping`)
   setTimeout(() => process.exit(1), GRACE_MS).unref()
@@ -21,6 +35,38 @@ export async function serveCommand(options: GlobalOptions): Promise<number> {
   await agent.close()
   log.info('stopped')
   return 0
+}
+
+/** Below an air gap there is no upstream to be named; anywhere else its absence is an oversight. */
+function settingsOf(options: ServeOptions): ReturnType<typeof settings> {
+  const loaded = settings(options, false)
+  const { config } = loaded
+  if (options.offline === true) {
+    if (config.relay.targets.length === 0) return loaded
+    throw new MirrorError(
+      'usage',
+      '--offline, and relay.targets are to be told: give one or the other',
+    )
+  }
+  if (config.upstream.apiRoot !== null || isBelowGap(config)) return loaded
+  try {
+    return settings(options, true)
+  } catch (error) {
+    if (!(error instanceof MirrorError)) throw error
+    const below =
+      'Below an air gap: import a bundle first, set bundle.inbox, or use "serve --offline".'
+    throw new MirrorError(error.code, `${error.message}\n${below}`, { cause: error })
+  }
+}
+
+function isBelowGap({ bundle, data }: Config): boolean {
+  if (bundle.inbox !== null) return true
+  const db = openReader(data.dir)
+  try {
+    return db !== null && createLedgerReader(db).readLastImport() !== null
+  } finally {
+    db?.close()
+  }
 }
 
 function signalled(): Promise<NodeJS.Signals> {

@@ -1,49 +1,15 @@
-import { type LoadedConfig, loadConfig } from '../config/load.ts'
+import type { LoadedConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../errors.ts'
 import { activeSources } from '../sources.ts'
-import { acquireLock } from '../store/lock.ts'
 import { type SourceName, SOURCES } from '../store/runs.ts'
 import { type Writes, openWrites } from '../store/writes.ts'
 import type { Progress } from '../sync/context.ts'
 import { type Runner, createRunner } from '../sync/runner.ts'
-import { isCronExpression } from '../sync/schedule.ts'
 import { createUpstream } from '../upstream/surfaces.ts'
 import { VERSION } from '../version.ts'
 
-/** Options that every command takes. */
-export interface GlobalOptions {
-  config?: string
-}
-
-/** Writes a line to standard output. */
-export function print(text: string): void {
-  process.stdout.write(`${text}\n`)
-}
-
-/** Settings for a command; `upstream` true when it talks to the service. Warnings go to standard error. */
-export function settings(options: GlobalOptions, upstream: boolean): LoadedConfig {
-  const loaded = loadConfig({
-    ...(options.config === undefined ? {} : { file: options.config }),
-    env: process.env,
-    cwd: process.cwd(),
-    requireUpstream: upstream,
-    validateCron: isCronExpression,
-  })
-  for (const warning of loaded.warnings) process.stderr.write(`patchmirror: warning: ${warning}\n`)
-  return loaded
-}
-
-/** Whether a daemon holds this data folder just now. */
-export function isServed(dataDir: string): boolean {
-  try {
-    acquireLock(dataDir, 'serve').release()
-    return false
-  } catch (error) {
-    if (error instanceof MirrorError && error.code === 'locked') return true
-    throw error
-  }
-}
+export { type GlobalOptions, isServed, print, settings } from './settings.ts'
 
 /**
  * Checks source names given on the command line; none means all that the settings ask for. Throws `usage`, and `config`

@@ -1,5 +1,6 @@
+import type { BundleStatus } from '../api/bundle-status.ts'
 import { type Status, buildStatus } from '../api/status.ts'
-import { activeSources } from '../sources.ts'
+import { servedSources } from '../sources.ts'
 import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../errors.ts'
 import { type Db, openInboxReader, openReader } from '../store/database.ts'
@@ -29,6 +30,7 @@ export async function statusCommand(options: GlobalOptions & { json?: boolean })
     return 0
   }
   print(tableOf(status))
+  if (status.bundle !== null) print(`\n${describeBundle(status.bundle)}`)
   if (status.webhooks?.state === 'on') print(`\n${describeWebhooks(status.webhooks)}`)
   const who = stranger ? 'the mirror of another data folder answers' : 'no daemon answers'
   print(
@@ -57,7 +59,7 @@ async function askDaemon({ server }: Config): Promise<Status | null> {
     const value: unknown = answer.ok ? await answer.json() : null
     const ours =
       typeof value === 'object' && value !== null && 'version' in value && 'sources' in value
-    const none: Pick<Status, 'relay'> = { relay: [] } // what an earlier version tells
+    const none: Pick<Status, 'relay' | 'bundle'> = { relay: [], bundle: null } // what an earlier version tells
     return ours ? { ...none, ...(value as Status) } : null
   } catch {
     return null
@@ -74,7 +76,7 @@ function readOwnStatus(config: Config): Status | null {
     const webhooks = readWebhooks(config, reads)
     const status = buildStatus({
       reads,
-      active: activeSources(config),
+      active: servedSources(config, (source) => reads.readSnapshot(source) !== null),
       version: VERSION,
       startedAt: null,
       now: Date.now,
@@ -110,6 +112,13 @@ function openQuarantines({ data }: Config): { runId: number; reason: string }[] 
   } finally {
     db.close()
   }
+}
+
+function describeBundle({ sequence, kind, mirror, key, asOf, ...rest }: BundleStatus): string {
+  const by = key === null ? 'UNSIGNED' : `signed by ${key}`
+  const when = moment(Date.parse(rest.importedAt))
+  const back = rest.rollback ? ', a rollback' : ''
+  return `last import: bundle ${sequence} (${kind}) of mirror ${mirror}, ${by}, as of ${asOf}, on ${when}${back}`
 }
 
 function tableOf({ sources }: Status): string {

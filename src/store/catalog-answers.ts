@@ -102,3 +102,13 @@ export function createCatalogAnswerReader(db: Db) {
     },
   }
 }
+
+/** What is served for an answer, as a text that tells states apart; null when that is nothing: upstream has none either. */
+export function answerState(
+  answer:
+    (Pick<CatalogAnswer, 'status' | 'sha256'> & { links: CatalogAnswer['links'] | string }) | null,
+): string | null {
+  if (answer === null || answer.status !== 200) return null
+  const { links, sha256 } = answer
+  return `${sha256.toString('base64')} ${typeof links === 'string' ? links : JSON.stringify(links)}`
+}

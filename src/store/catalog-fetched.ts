@@ -1,4 +1,4 @@
-import { type CatalogAnswer, createCatalogAnswerReader } from './catalog-answers.ts'
+import { type CatalogAnswer, answerState, createCatalogAnswerReader } from './catalog-answers.ts'
 import type { Db } from './database.ts'
 import { nextChanged } from './documents.ts'
 import type { ChangeNotes } from './notes.ts'
@@ -75,16 +75,6 @@ export function createCatalogAnswerWriter(db: Db, notes: ChangeNotes) {
 }
 
 type FetchedRow = Omit<FetchedAnswer, 'links' | 'mentions'> & { links: string; mentions: string }
-
-/** What is served for an answer; null when that is nothing: upstream has none either. */
-function answerState(
-  answer:
-    (Pick<FetchedRow, 'status' | 'sha256'> & { links: CatalogAnswer['links'] | string }) | null,
-): string | null {
-  if (answer === null || answer.status !== 200) return null
-  const { links, sha256 } = answer
-  return `${sha256.toString('base64')} ${typeof links === 'string' ? links : JSON.stringify(links)}`
-}
 
 function prepareAnswerWrites(db: Db) {
   const columns =

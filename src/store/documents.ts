@@ -35,8 +35,11 @@ export function createDocumentReader(db: Db) {
   const state = db.prepare<[string], UpstreamState>(
     'SELECT etag, last_modified AS lastModified, body FROM upstream_state WHERE path = ?',
   )
+  const holds = db.prepare<[string], number>('SELECT 1 FROM document WHERE path = ?').pluck()
   return {
     readDocument: (path: string): Document | null => read.get(path) ?? null,
+    /** Whether there is a row for a path, also one that says that upstream has nothing there. */
+    holdsDocument: (path: string): boolean => holds.get(path) === 1,
     /** All documents of a source by path, without their bodies. */
     listDocuments: (source: SourceName) =>
       list.all(source).map(({ present, ...row }) => ({ ...row, present: present === 1 })),

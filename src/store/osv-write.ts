@@ -17,6 +17,7 @@ export function createOsvWriter(db: Db, notes: ChangeNotes) {
   return {
     ...createOsvReader(db),
     ...parts,
+    ...createExactWrites(sql, parts, notes, insert),
     /** Stores a record where none is held at all, and so no archive in parts either. `changed` in unix seconds. */
     insertRecord(record: RecordToStore, changed: number): void {
       notes.everything()
@@ -63,6 +64,39 @@ export function createOsvWriter(db: Db, notes: ChangeNotes) {
     },
     replaceArchive: (info: ArchiveInfo): void => {
       sql.archive.run(info)
+    },
+  }
+}
+
+/** Writes of records that are carried: they come with the dates that they had, and so do the tombstones of others. */
+function createExactWrites(
+  sql: ReturnType<typeof prepareWrites>,
+  parts: Pick<ReturnType<typeof createPartWriter>, 'touchPart'>,
+  notes: ChangeNotes,
+  insert: (record: RecordToStore, changed: number) => void,
+) {
+  return {
+    /** Stores a record, whether or not one is held; `changed` is its Last-Modified, unix seconds, even if that goes back. */
+    putRecord(record: RecordToStore, changed: number): void {
+      parts.touchPart(record.id)
+      const { id, modified, sha256 } = record
+      const held = sql.bodyOf.get(id)
+      if (notes.isOpen())
+        notes.note(id, held ? stateOf(held[2], held[3]) : null, stateOf(modified, sha256))
+      if (held !== undefined) {
+        sql.removeBody.run(id)
+        sql.remove.run(id)
+      }
+      insert(record, changed)
+    },
+    /** Removes a record and leaves no tombstone. Tolerates one that is not held. */
+    dropRecord(id: string): void {
+      const held = sql.bodyOf.get(id)
+      if (held === undefined) return
+      parts.touchPart(id)
+      notes.note(id, stateOf(held[2], held[3]), null)
+      sql.removeBody.run(id)
+      sql.remove.run(id)
     },
   }
 }

@@ -2,6 +2,7 @@ import { type Db, guarded, openReader } from './database.ts'
 import { createDocumentStoreReader } from './catalog-documents.ts'
 import { createArrivalReader } from './arrivals.ts'
 import { createAnnouncedReader } from './announced.ts'
+import { createLedgerReader } from './bundle-ledger.ts'
 import { createCatalogQuery } from './catalog-query.ts'
 import { createCatalogAnswerReader } from './catalog-answers.ts'
 import { createCatalogListReader } from './catalog.ts'
@@ -31,6 +32,7 @@ export function createReads(db: Db) {
     ...createKeyReader(db),
     ...createSecretReader(db),
     ...createChangeReader(db),
+    ...createLedgerReader(db),
   }
 }
 

@@ -78,7 +78,10 @@ export function createRunReader(db: Db) {
     "SELECT * FROM run WHERE source = ? AND ended_at IS NOT NULL AND kind <> 'refresh' ORDER BY id DESC LIMIT 1",
   )
   const confirmed = db
-    .prepare<[string], number | null>('SELECT max(as_of) FROM run WHERE source = ?')
+    .prepare<{ source: string }, number | null>(
+      `SELECT max(as_of) FROM run WHERE source = @source AND id >= coalesce(
+         (SELECT max(id) FROM run WHERE source = @source AND kind = 'import' AND as_of IS NOT NULL), 0)`,
+    )
     .pluck()
   const reconciled = db
     .prepare<[], number | null>(
@@ -92,8 +95,11 @@ export function createRunReader(db: Db) {
     readLatestEndedRun: (source: SourceName) => mapRow(ended.get(source)),
     /** How the last run ended that looked at everything: no refresh. */
     readLatestWholeRun: (source: SourceName) => mapRow(whole.get(source)),
-    /** Upstream's clock at the last run that found the held snapshot to be upstream's own; null: never. */
-    readConfirmedAt: (source: SourceName) => confirmed.get(source) ?? null,
+    /**
+     * Upstream's clock at the last run that found the held snapshot to be upstream's own; null: never. What was said before
+     * an import is not of what the import brought.
+     */
+    readConfirmedAt: (source: SourceName) => confirmed.get({ source }) ?? null,
     /** When a reconcile last ended well, unix milliseconds. */
     readLastReconcile: () => reconciled.get() ?? null,
     /** Newest first. */

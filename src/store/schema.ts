@@ -1,4 +1,5 @@
 import { ANNOUNCED_TABLES } from './announced-schema.ts'
+import { BUNDLE_TABLES } from './bundle-schema.ts'
 import { CHANGE_TABLES } from './change-schema.ts'
 
 /**
@@ -221,4 +222,5 @@ export const MIGRATIONS: readonly string[] = [
   -- CRC-32 of the stored gzip member itself, so that it can be checked without inflating it; null: written before.
   ALTER TABLE osv_record ADD COLUMN body_crc32 INTEGER;
   `,
+  BUNDLE_TABLES,
 ]

@@ -2,7 +2,11 @@ import { type Db, openWriter } from './database.ts'
 import { createDocumentStoreWriter } from './catalog-sink.ts'
 import { createCatalogRepair } from './catalog-repair.ts'
 import { createArrivalWriter } from './arrivals.ts'
+import { createLedgerWriter } from './bundle-ledger.ts'
 import { createAnnouncedReader } from './announced.ts'
+import { createCarriedReader } from './carried.ts'
+import { createCarriedDocumentWriter } from './carried-documents.ts'
+import { createCarriedWriter } from './carried-write.ts'
 import { createCatalogQuery } from './catalog-query.ts'
 import { createCatalogAnswerWriter } from './catalog-fetched.ts'
 import { createCatalogListWriter } from './catalog-lists.ts'
@@ -38,7 +42,12 @@ export function openWrites(dataDir: string) {
     ...createDocumentStoreWriter(db),
     ...createCatalogRepair(db),
     ...createKeyWriter(db),
+    ...createLedgerWriter(db),
+    ...createCarriedWriter(db, notes),
+    ...createCarriedDocumentWriter(db),
     staging: createStaging(db),
+    /** What readers see, as rows, on this connection. */
+    carried: createCarriedReader(db),
     /** Runs single statements that must not fall into another source's open transaction. */
     exclusive: <T>(work: () => T): Promise<T> =>
       queue(() => {

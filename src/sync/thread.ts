@@ -32,6 +32,8 @@ export interface SyncThread {
 export interface SyncThreadDeps {
   config: Config
   version: string
+  /** Whatever the thread tries to connect to is refused. */
+  offline?: boolean
   onEnded(report: RunReport): void
   /** A run that could not even start, or the thread itself failing; `request` null then. */
   onFailed(request: RunRequest | null, message: string): void
@@ -120,7 +122,8 @@ function tell(deps: SyncThreadDeps, requests: Requests, message: FromWorker): vo
 
 /** Resolves once the thread has opened the data folder; rejects with its own words when it cannot. */
 async function spawn(deps: SyncThreadDeps): Promise<Worker> {
-  const data: WorkerStart = { config: deps.config, version: deps.version }
+  const { config, version, offline = false } = deps
+  const data: WorkerStart = { config, version, offline }
   const worker = new Worker(workerUrl(), {
     workerData: data,
     // A sync makes short-lived garbage by the gigabyte; a small nursery keeps the peak of memory low at no cost in time.

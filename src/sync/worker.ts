@@ -2,6 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { setPriority } from 'node:os'
 import type { Config } from '../config/schema.ts'
 import { type ErrorCode, MirrorError, messageOf } from '../errors.ts'
+import { goOffline } from '../offline.ts'
 import { acquireLock } from '../store/lock.ts'
 import { type Writes, openWrites } from '../store/writes.ts'
 import { createUpstream } from '../upstream/surfaces.ts'
@@ -13,6 +14,7 @@ import type { Progress } from './context.ts'
 export interface WorkerStart {
   config: Config
   version: string
+  offline: boolean
 }
 
 export type ToWorker =
@@ -33,7 +35,8 @@ export type FromWorker =
  * that answers requests, so that a sync never delays a read.
  */
 function main(port: NonNullable<typeof parentPort>): void {
-  const { config, version } = workerData as WorkerStart
+  const { config, version, offline } = workerData as WorkerStart
+  if (offline) goOffline()
   lowerPriority()
   const send = (message: FromWorker): void => port.postMessage(message)
   const store = open(config.data.dir, send)

@@ -53,15 +53,20 @@ export async function openArchive(
   try {
     const { size } = await file.stat()
     const source: ByteSource = { size, read: (at, length, into) => readAt(file, at, length, into) }
-    const tail = await source.read(Math.max(0, size - END_SPAN), Math.min(size, END_SPAN))
-    const location = checkedLocation(tail, size, limits)
-    const bytes = await source.read(location.offset, location.size)
-    const reader = createArchiveReader(source, parseDirectory(bytes, location), limits, 1 << 16)
-    return { ...reader, close: () => file.close() }
+    return { ...(await openSource(source, limits)), close: () => file.close() }
   } catch (error) {
     await file.close()
     throw error
   }
+}
+
+/** Opens an archive wherever its bytes lie, by its central directory. Throws `archive` when its structure is unsound. */
+export async function openSource(source: ByteSource, limits: ReaderLimits): Promise<ArchiveReader> {
+  const { size } = source
+  const tail = await source.read(Math.max(0, size - END_SPAN), Math.min(size, END_SPAN))
+  const location = checkedLocation(tail, size, limits)
+  const bytes = await source.read(location.offset, location.size)
+  return createArchiveReader(source, parseDirectory(bytes, location), limits, 1 << 16)
 }
 
 /** How many members the end of an archive on disk says it has. Throws `archive` when that end is unsound. */

@@ -1,0 +1,29 @@
+import type { ImportedBundle } from '../store/bundle-ledger.ts'
+
+/** A bundle in the report; times in ISO 8601 UTC. */
+export interface BundleStatus {
+  /** Identity of the mirror that made it, and its number there. */
+  mirror: string
+  sequence: number
+  kind: 'full' | 'delta'
+  /** The trusted key that signed it; null: unsigned, and that was allowed. */
+  key: string | null
+  /** Upstream's date of the oldest that it brought. */
+  asOf: string
+  createdAt: string
+  importedAt: string
+  /** It was older than what was held. */
+  rollback: boolean
+}
+
+/** The bundle that was imported last as the report shows it: without the name of its file, which is nobody else's business. */
+export function bundleStatus(last: ImportedBundle | null): BundleStatus | null {
+  if (last === null) return null
+  const { mirror, sequence, kind, keyId: key, rollback } = last
+  return {
+    ...{ mirror, sequence, kind, key, rollback },
+    asOf: new Date(last.asOf).toISOString(),
+    createdAt: new Date(last.createdAt).toISOString(),
+    importedAt: new Date(last.importedAt).toISOString(),
+  }
+}

@@ -1,0 +1,106 @@
+import { hash } from 'node:crypto'
+import { join } from 'node:path'
+import { buildArchive } from '../archive/build.ts'
+import type { BuiltArchive } from '../archive/draft.ts'
+import { faultOfArchive } from '../archive/file.ts'
+import { patchArchive } from '../archive/patch.ts'
+import { MirrorError } from '../errors.ts'
+import type { RecordValue, SourceValue } from '../store/carried-rows.ts'
+import { gzipMember } from '../store/gzip.ts'
+import type { Writes } from '../store/writes.ts'
+import { openSource } from '../zip/reader.ts'
+import type { Bundle } from './open.ts'
+import type { OnProgress } from './progress.ts'
+
+/** A record is a few kilobytes. */
+const LIMITS = { maxMemberBytes: 2 ** 29 }
+const ENDING = '.json'
+
+/** Stores the records whose rows wait in `store.incoming`, with the bytes that the bundle has. Throws `bundle` when one lacks. */
+export async function applyRecords(
+  bundle: Bundle,
+  store: Writes,
+  progress: OnProgress,
+): Promise<void> {
+  const { incoming } = store
+  const total = incoming.count()
+  if (total === 0) return
+  const name = bundle.manifest.kind === 'full' ? 'osv/all.zip' : 'osv/changed.zip'
+  const archive = await openSource(bundle.source(name), LIMITS)
+  let wanted: RecordValue | null = null
+  let done = 0
+  await archive.readMembers(
+    (entry) => {
+      if (!entry.name.endsWith(ENDING)) return false
+      wanted = incoming.read(entry.name.slice(0, -ENDING.length))
+      return wanted !== null
+    },
+    (entry, member) => {
+      const id = entry.name.slice(0, -ENDING.length)
+      const value = wanted?.key === id ? wanted : incoming.read(id)
+      if (value === null) return
+      if ('refused' in member)
+        throw new MirrorError('bundle', `record ${id} in ${name}: ${member.refused}`)
+      putRecord(store, value, member)
+      incoming.drop(id)
+      if (++done % 1000 === 0 || done === total)
+        progress({ phase: 'records', unit: 'records', done, total })
+    },
+  )
+  const first = incoming.first()
+  if (first !== null) throw new MirrorError('bundle', `${name} lacks the record ${first}`)
+}
+
+function putRecord(
+  store: Writes,
+  { key, modified, crc32, size, sha256, changed, asOf }: RecordValue,
+  { content, deflated }: { content: Buffer; deflated: Buffer },
+): void {
+  if (content.length !== size || hash('sha256', content, 'hex') !== sha256)
+    throw new MirrorError('bundle', `record ${key} does not have the bytes that its row names`)
+  const body = gzipMember(deflated, crc32, size)
+  const digest = Buffer.from(sha256, 'hex')
+  store.putRecord({ id: key, modified, crc32, size, sha256: digest, body, asOf }, changed)
+}
+
+type Carried = NonNullable<SourceValue['archive']>
+
+const EVERY = { get: () => true, find: () => true }
+
+/**
+ * Makes the archive of what the open transaction holds and publishes it under the carried date. Throws `bundle` when it is
+ * not the exporter's to the byte: then the records are not either.
+ */
+export async function applyArchive(
+  store: Writes,
+  dir: string,
+  carried: Carried,
+  touched: boolean,
+): Promise<void> {
+  const held = store.readArchive()
+  if (!touched && held?.sha256 === carried.sha256) {
+    store.replaceArchive({ ...held, changed: carried.changed })
+    return
+  }
+  const patched = await patchArchive(store, dir, EVERY)
+  // The published file may be damaged: what is stored decides.
+  const usable = patched !== null && (await isCarried(dir, patched, carried))
+  const built = usable ? patched : await buildArchive(store, dir, EVERY.get)
+  if (!usable && !(await isCarried(dir, built, carried)))
+    throw new MirrorError(
+      'bundle',
+      'the records do not make up the archive that the bundle promises: nothing was changed. Import a full bundle',
+    )
+  const { file, size, crc32c, sha256 } = built
+  const divided = sha256 === carried.sha256
+  if (built.patched) store.renewParts(built.written)
+  else store.replaceParts(divided ? built.written : [])
+  store.replaceArchive({ file, size, crc32c, sha256: carried.sha256, changed: carried.changed })
+}
+
+/** An archive of an earlier version's has a digest over all its bytes, and the same bytes. */
+async function isCarried(dir: string, built: BuiltArchive, carried: Carried): Promise<boolean> {
+  if (built.size !== carried.size || built.crc32c !== carried.crc32c) return false
+  if (built.sha256 === carried.sha256) return true
+  return (await faultOfArchive(join(dir, built.file), carried, [])) === null
+}

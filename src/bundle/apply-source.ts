@@ -1,0 +1,67 @@
+import { MirrorError } from '../errors.ts'
+import { derivedDir } from '../store/database.ts'
+import type { SourceName } from '../store/runs.ts'
+import { applyArchive, applyRecords } from './apply-osv.ts'
+import { applyRows } from './apply-rows.ts'
+import type { ImportOptions, SourceReport } from './import-types.ts'
+import { atOnce, eachMissing, storeDocument } from './stage.ts'
+
+/**
+ * Makes a source what the bundle says, within the transaction that is open: rows, records, documents, archive, snapshot.
+ * Throws `bundle` when the state that comes out is not the manifest's to the last row.
+ */
+export async function applySource(
+  options: ImportOptions,
+  source: SourceName,
+  runId: number,
+): Promise<SourceReport> {
+  const { bundle, store, config, now, dryRun = false, progress = () => undefined } = options
+  const before = store.readSnapshot(source)?.id ?? null
+  const { counts, value } = await applyRows({ bundle, store, source, runId, progress })
+  const touched = store.incoming.count() + (counts['osv-record']?.removed ?? 0) > 0
+  if (source === 'osv') await applyRecords(bundle, store, progress)
+  await applyDocuments(options, source, dryRun)
+  const row = value ?? [...store.carried.eachRow(source, 'source')][0]?.value ?? null
+  if (row === null) throw new MirrorError('bundle', `it does not say which snapshot ${source} is`)
+  progress({ phase: 'archive', unit: 'records', done: 0, total: null })
+  if (source === 'osv') {
+    if (row.archive === null) throw new MirrorError('bundle', 'it does not describe the archive')
+    await applyArchive(store, derivedDir(config.data.dir), row.archive, touched)
+  }
+  store.forgetUpstream(source, now())
+  const { snapshot: id, asOf, records, whole } = row
+  store.replaceSnapshot({ source, id, runId, publishedAt: now(), asOf, records, whole })
+  store.forgetChanges(source, now() - config.data.changeDays * 86_400_000)
+  progress({ phase: 'prove', unit: 'records', done: 0, total: null })
+  prove(options, source)
+  const confirmed = bundle.manifest.sources[source]?.asOf ?? ''
+  return { source, before, after: id, asOf: confirmed, records, changed: counts }
+}
+
+/** Documents that are held with other bytes are replaced here, where no reader sees it half done; what is not named goes. */
+async function applyDocuments(
+  { bundle, store }: ImportOptions,
+  source: SourceName,
+  dryRun: boolean,
+): Promise<void> {
+  if (source !== 'catalog' && source !== 'identity') return
+  const missing = []
+  for await (const document of eachMissing(bundle, store, source)) missing.push(document)
+  for (const document of missing) {
+    if (dryRun) store.putDocument(document.value)
+    else await storeDocument(bundle, store, document, atOnce)
+  }
+  store.sweepDocuments()
+}
+
+/** A mixture of two states, or a bundle that is not what it says, ends here. */
+function prove({ bundle, store }: ImportOptions, source: SourceName): void {
+  const is = store.carried.digestOf(source)
+  const promised = bundle.manifest.sources[source]?.digest
+  if (is === promised) return
+  throw new MirrorError(
+    'bundle',
+    `after applying it, ${source} is not in the state that it promises (${is.slice(0, 12)}, not ${promised?.slice(0, 12)}): ` +
+      'nothing was changed. Import a full bundle',
+  )
+}

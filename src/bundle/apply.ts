@@ -1,0 +1,176 @@
+import { readdirSync } from 'node:fs'
+import { sweepArchives } from '../archive/build.ts'
+import { MirrorError, messageOf, systemCode } from '../errors.ts'
+import { derivedDir, nameStorageError } from '../store/database.ts'
+import { acquireLock } from '../store/lock.ts'
+import type { SourceName } from '../store/runs.ts'
+import type { Writes } from '../store/writes.ts'
+import { type Admission, type HeldSources, admit, sourcesOf } from './admit.ts'
+import { applySource } from './apply-source.ts'
+import type { ImportOptions, ImportReport, SourceReport } from './import-types.ts'
+import type { OnProgress } from './progress.ts'
+import { type ImportRuns, startRuns } from './import-runs.ts'
+import { refuseFullDisk } from './room.ts'
+import { refuseOtherRows } from './lines.ts'
+import { eachMissing, stageDocuments } from './stage.ts'
+
+/**
+ * Applies an open bundle: verifies all of it, stages its documents, and then publishes everything in one transaction, which
+ * commits only when the state digest that comes out is the manifest's. Readers have the old snapshot until then. A killed
+ * import leaves everything as it was, and is taken up where it was by importing again. Throws `bundle` and `archive` for a
+ * bundle that is refused, `locked` while another writes, `storage` for the disk.
+ */
+export async function applyBundle(options: ImportOptions): Promise<ImportReport> {
+  const { config, store, now } = options
+  const lock = acquireLock(config.data.dir, 'sync')
+  try {
+    await store.exclusive(() => store.closeOrphanRuns(now()))
+    return await admitAndApply(options)
+  } catch (error) {
+    throw nameFault(error, config.data.dir)
+  } finally {
+    lock.release()
+  }
+}
+
+async function admitAndApply(options: ImportOptions): Promise<ImportReport> {
+  const { bundle, store, dryRun = false, allowRollback = false, progress = ignore } = options
+  const { manifest } = bundle
+  refuseOtherRows(manifest)
+  const held = readHeld(
+    store,
+    sourcesOf(manifest).map(([source]) => source),
+  )
+  const admission = admit(manifest, held, allowRollback)
+  await bundle.verify((done, total) => {
+    progress({ phase: 'verify', unit: 'bytes', done, total })
+  })
+  if (admission.verdict === 'same') {
+    if (!dryRun) await confirm(options, held)
+    return report(options, admission, [])
+  }
+  const missing = dryRun ? 0 : await makeRoom(options)
+  if (dryRun) return report(options, admission, await publish(options, admission, held, null))
+  const runs = await startRuns(options, [...held.keys()])
+  try {
+    for (const source of held.keys()) await stageDocuments(bundle, store, source, missing, progress)
+    return report(options, admission, await publish(options, admission, held, runs))
+  } catch (error) {
+    await runs.fail(nameFault(error, options.config.data.dir))
+    throw error
+  }
+}
+
+const ignore: OnProgress = () => undefined
+
+function readHeld(store: Writes, sources: readonly SourceName[]): HeldSources {
+  return new Map(
+    sources.map((source) => {
+      const snapshot = store.readSnapshot(source)
+      const asOf = snapshot && Math.max(snapshot.asOf, store.readConfirmedAt(source) ?? 0)
+      const digest = store.carried.digestOf(source)
+      return [source, { digest, asOf, imported: store.readLastImportOf(source) }]
+    }),
+  )
+}
+
+/** Beside the write-ahead log, and what SQLite and the file system keep. */
+const SLACK_BYTES = 64 * 2 ** 20
+
+/** Throws `storage` when the disk is too small for what is to come. The number of documents that are missing. */
+async function makeRoom({ bundle, store, config }: ImportOptions): Promise<number> {
+  const { manifest } = bundle
+  let documents = 0
+  let bytes = 0
+  for (const [source] of sourcesOf(manifest))
+    for await (const { value } of eachMissing(bundle, store, source)) {
+      documents++
+      bytes += value.stored
+    }
+  for (const { name, size } of manifest.members) {
+    if (name.startsWith('rows/')) bytes += 2 * size // in the log and in the database
+    if (name.startsWith('osv/')) bytes += 3 * size // and in the derived archive
+  }
+  if (manifest.kind === 'delta') bytes += store.readArchive()?.size ?? 0
+  await refuseFullDisk(config.data.dir, bytes + SLACK_BYTES)
+  return documents
+}
+
+/** All of it is held. What is told anew is that upstream has not changed since, and who says so. */
+async function confirm(options: ImportOptions, held: HeldSources): Promise<void> {
+  const { bundle, store } = options
+  const { mirror, sequence } = bundle.manifest
+  const younger = sourcesOf(bundle.manifest)
+    .filter(([source, { asOf }]) => Date.parse(asOf) > (held.get(source)?.asOf ?? 0))
+    .map(([source]) => source)
+  const last = store.readLastImport()
+  const known = last?.mirror === mirror && last.sequence >= sequence
+  if (younger.length === 0 && known) return
+  const runs = await startRuns(options, younger)
+  await store.exclusive(() => {
+    runs.end('nothing changed', {})
+    if (!known) recordImport(options, false)
+  })
+}
+
+/** One transaction: all rows of all sources, the archive, the snapshots, the proof, the runs and the ledger. */
+async function publish(
+  options: ImportOptions,
+  { rollback }: Admission,
+  held: HeldSources,
+  runs: ImportRuns | null,
+): Promise<SourceReport[]> {
+  const { store, config, bundle } = options
+  const previous = store.readArchive()?.file
+  const dir = derivedDir(config.data.dir)
+  const before = readdirSync(dir)
+  const applied: SourceReport[] = []
+  let committed = false
+  try {
+    await store.transaction(async () => {
+      for (const [source, { digest }] of sourcesOf(bundle.manifest)) {
+        if (held.get(source)?.digest === digest) continue
+        applied.push(await applySource(options, source, runs?.idOf(source) ?? 0))
+      }
+      runs?.end(null, Object.fromEntries(applied.map((one) => [one.source, one.changed])))
+      if (runs !== null) recordImport(options, rollback)
+      return { commit: runs !== null }
+    })
+    committed = runs !== null
+  } finally {
+    // An archive that nobody will serve must not fill the disk.
+    sweepArchives(dir, committed ? [store.readArchive()?.file ?? '', previous ?? ''] : before)
+  }
+  store.checkpoint()
+  return applied
+}
+
+function recordImport({ store, bundle, file, now }: ImportOptions, rollback: boolean): void {
+  const { mirror, sequence, kind, digest, createdAt } = bundle.manifest
+  const sources = sourcesOf(bundle.manifest)
+  store.recordImport({
+    ...{ mirror, sequence, kind, digest, rollback, file, keyId: bundle.key },
+    sources: Object.fromEntries(sources.map(([source, one]) => [source, one.digest])),
+    createdAt: Date.parse(createdAt),
+    asOf: Math.min(...sources.map(([, { asOf }]) => Date.parse(asOf))),
+    importedAt: now(),
+  })
+}
+
+function report(
+  { bundle, dryRun = false }: ImportOptions,
+  { verdict, rollback }: Admission,
+  sources: SourceReport[],
+): ImportReport {
+  const { mirror, sequence, kind, digest } = bundle.manifest
+  const outcome = verdict === 'same' ? 'same' : dryRun ? 'dry run' : 'applied'
+  return { outcome, mirror, sequence, kind, digest, key: bundle.key, rollback, sources }
+}
+
+function nameFault(error: unknown, dataDir: string): unknown {
+  if (systemCode(error)?.startsWith('SQLITE_CONSTRAINT') === true)
+    return new MirrorError('bundle', `its rows contradict each other (${messageOf(error)})`, {
+      cause: error,
+    })
+  return nameStorageError(error, dataDir)
+}

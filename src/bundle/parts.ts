@@ -1,0 +1,154 @@
+import { createHash } from 'node:crypto'
+import { type FileHandle, open } from 'node:fs/promises'
+import { basename } from 'node:path'
+import { MirrorError, messageOf, systemCode } from '../errors.ts'
+import type { ByteSource } from '../zip/reader.ts'
+import { readSums } from './part-files.ts'
+
+/** A file, or the parts of one in order, read as one. Nothing is written, not even to join them. */
+export interface Parts extends ByteSource {
+  readonly paths: readonly string[]
+  /** Compares the parts with the list of digests beside them, and names one that differs; null: no list, or none does. */
+  fault(): Promise<string | null>
+  close(): Promise<void>
+}
+
+interface Part {
+  path: string
+  file: FileHandle
+  size: number
+  /** Where it begins in the whole. */
+  start: number
+}
+
+/** Opens files as one. All parts but the last are equally long. Throws `bundle`. */
+export async function openParts(paths: readonly string[]): Promise<Parts> {
+  const parts: Part[] = []
+  const close = async (): Promise<void> => {
+    for (const { file } of parts) await file.close()
+  }
+  try {
+    for (const path of paths) {
+      const file = await openFile(path)
+      const before = parts.at(-1)
+      const start = before === undefined ? 0 : before.start + before.size
+      parts.push({ path, file, size: 0, start })
+      const { size } = await file.stat()
+      parts[parts.length - 1] = { path, file, size, start }
+    }
+    refuseUneven(parts)
+  } catch (error) {
+    await close()
+    throw error
+  }
+  const last = parts.at(-1)
+  return {
+    paths,
+    size: last === undefined ? 0 : last.start + last.size,
+    read: (position, length, into) => readAcross(parts, position, length, into),
+    fault: () => faultOf(parts),
+    close,
+  }
+}
+
+async function openFile(path: string): Promise<FileHandle> {
+  try {
+    const file = await open(path, 'r')
+    if ((await file.stat()).isFile()) return file
+    await file.close()
+    throw new MirrorError('bundle', `${path} is not a file`)
+  } catch (error) {
+    if (error instanceof MirrorError) throw error
+    const why =
+      systemCode(error) === 'ENOENT' ? 'is not there' : `cannot be read (${messageOf(error)})`
+    throw new MirrorError('bundle', `${path} ${why}`, { cause: error })
+  }
+}
+
+function refuseUneven(parts: readonly Part[]): void {
+  const whole = parts[0]?.size ?? 0
+  for (const [i, { path, size }] of parts.entries()) {
+    const isLast = i === parts.length - 1
+    if (size === 0) throw new MirrorError('bundle', `${path} is empty: copy it again`)
+    if (size < whole && !isLast)
+      throw new MirrorError(
+        'bundle',
+        `${path} is cut short: it has ${size} bytes and the first part ${whole}. Copy it again`,
+      )
+    if (size > whole)
+      throw new MirrorError(
+        'bundle',
+        `${path} is no part of this bundle: it has ${size} bytes and the first part ${whole}`,
+      )
+  }
+}
+
+async function readAcross(
+  parts: readonly Part[],
+  position: number,
+  length: number,
+  into?: Buffer,
+): Promise<Buffer> {
+  const target = into !== undefined && into.length >= length ? into : Buffer.allocUnsafe(length)
+  let done = 0
+  for (const { path, file, size, start } of parts) {
+    while (done < length && position + done >= start && position + done < start + size) {
+      const at = position + done - start
+      const wanted = Math.min(length - done, size - at)
+      const { bytesRead } = await readFrom(path, file, target, done, wanted, at)
+      if (bytesRead === 0) throw new MirrorError('bundle', `${path} ended while it was read`)
+      done += bytesRead
+    }
+  }
+  if (done < length) throw new MirrorError('bundle', 'it ends too early: it is cut short')
+  return target.subarray(0, length)
+}
+
+async function readFrom(
+  path: string,
+  file: FileHandle,
+  target: Buffer,
+  offset: number,
+  length: number,
+  position: number,
+): Promise<{ bytesRead: number }> {
+  try {
+    return await file.read(target, offset, length, position)
+  } catch (error) {
+    const message = `${path} cannot be read (${messageOf(error)}): the medium may be damaged, copy it again`
+    throw new MirrorError('bundle', message, { cause: error })
+  }
+}
+
+async function faultOf(parts: readonly Part[]): Promise<string | null> {
+  const [first] = parts
+  if (first === undefined) return null
+  const sums = readSums(parts.length > 1 ? first.path.replace(/\.\d{3}$/, '') : first.path)
+  if (sums === null) return null
+  const seen = new Map<string, string>()
+  for (const part of parts) {
+    const listed = sums.get(basename(part.path))
+    const digest = await digestOf(part)
+    const same = seen.get(digest)
+    seen.set(digest, part.path)
+    if (listed === undefined || listed === digest) continue
+    const what =
+      same === undefined
+        ? 'is not what the list of digests beside it says'
+        : `holds the same bytes as ${basename(same)}`
+    return `${part.path} ${what}: copy it again`
+  }
+  return null
+}
+
+async function digestOf({ path, file, size }: Part): Promise<string> {
+  const hash = createHash('sha256')
+  const buffer = Buffer.allocUnsafe(Math.min(size, 1 << 20))
+  for (let at = 0; at < size;) {
+    const { bytesRead } = await readFrom(path, file, buffer, 0, buffer.length, at)
+    if (bytesRead === 0) break
+    hash.update(buffer.subarray(0, bytesRead))
+    at += bytesRead
+  }
+  return hash.digest('hex')
+}

@@ -1,0 +1,20 @@
+import { MirrorError } from '../errors.ts'
+
+/** Why a bundle does not go with what is held: it builds on a state that is not here, or it is older than what is. */
+export type Refusal =
+  /** `sequence`: the bundle that is missing; null: a state that only the need file knew. */
+  { kind: 'base'; sequence: number | null } | { kind: 'older' }
+
+const TOLD = new WeakMap<Error, Refusal>()
+
+/** A `bundle` error that can be told from others by `refusalOf`. */
+export function refusal(why: Refusal, message: string): MirrorError {
+  const error = new MirrorError('bundle', message)
+  TOLD.set(error, why)
+  return error
+}
+
+/** Why a sound bundle is refused; null when that is not what an error says. */
+export function refusalOf(error: unknown): Refusal | null {
+  return error instanceof Error ? (TOLD.get(error) ?? null) : null
+}

@@ -1,0 +1,141 @@
+import { MirrorError } from '../errors.ts'
+import type { CatalogDocumentValue } from '../store/carried-rows.ts'
+import { CHUNK_BYTES } from '../store/catalog-documents.ts'
+import { sizeOf } from '../store/gzip.ts'
+import type { SourceName } from '../store/runs.ts'
+import type { Writes } from '../store/writes.ts'
+import type { Bundle } from './open.ts'
+import type { OnProgress } from './progress.ts'
+import { chunksOf, eachLine } from './lines.ts'
+
+/** A document of a bundle that is to be stored. */
+export interface IncomingDocument {
+  value: CatalogDocumentValue
+  chunks: number[]
+}
+
+/** Bytes that share a transaction: so much is lost of a killed import, and so short others wait. */
+const BATCH_BYTES = 8 * 2 ** 20
+
+/** The documents of a bundle that are not held as they are there. */
+export async function* eachMissing(
+  bundle: Bundle,
+  store: Writes,
+  source: SourceName,
+): AsyncGenerator<IncomingDocument & { held: 'none' | 'other' }> {
+  for await (const line of eachLine(bundle, source, 'catalog-document')) {
+    if (line.put === null) continue
+    const { value } = line.put
+    const held = store.compareDocument(value)
+    if (held !== 'same') yield { value, chunks: chunksOf(line.put), held }
+  }
+}
+
+/**
+ * Stores the documents of a bundle that are not held at all, in transactions of some megabytes. They are invisible until
+ * an answer names them; an import that was killed finds again what it stored.
+ */
+export async function stageDocuments(
+  bundle: Bundle,
+  store: Writes,
+  source: SourceName,
+  total: number,
+  progress: OnProgress,
+): Promise<void> {
+  const batch = createBatch(store)
+  let done = 0
+  const tell = (): void => progress({ phase: 'stage', unit: 'documents', done, total })
+  tell()
+  for await (const { value, chunks, held } of eachMissing(bundle, store, source)) {
+    if (held === 'none') await storeDocument(bundle, store, { value, chunks }, batch.add)
+    done++
+    tell()
+  }
+  await batch.flush()
+}
+
+type Put = (bytes: number, work: () => void) => Promise<void>
+
+/** Writes that wait for each other's company. */
+function createBatch({ transaction }: Writes): { add: Put; flush: () => Promise<void> } {
+  let waiting: (() => void)[] = []
+  let bytes = 0
+  const flush = async (): Promise<void> => {
+    const work = waiting
+    waiting = []
+    bytes = 0
+    if (work.length === 0) return
+    await transaction(() => {
+      for (const one of work) one()
+      return Promise.resolve({ commit: true })
+    })
+  }
+  return {
+    flush,
+    async add(size, work) {
+      waiting.push(work)
+      bytes += size
+      if (bytes >= BATCH_BYTES) await flush()
+    },
+  }
+}
+
+/** Writes at once, as within a transaction that is open. */
+export const atOnce: Put = (_, work) => {
+  work()
+  return Promise.resolve()
+}
+
+/**
+ * Cuts a document's stored bytes into its chunks and stores them; its row comes last, when all were what was signed. Throws
+ * `bundle` when a chunk cannot be one.
+ */
+export async function storeDocument(
+  bundle: Bundle,
+  store: Writes,
+  { value, chunks }: IncomingDocument,
+  put: Put,
+): Promise<void> {
+  const { key, blob, size } = value
+  const cutter = createCutter(chunks)
+  let number = 0
+  let content = 0
+  await put(0, () => store.clearChunks(key))
+  await bundle.stream(`blobs/${blob}.gz`, async (piece) => {
+    for (const bytes of cutter.cut(piece)) {
+      content += contentSize(key, bytes)
+      const at = number++
+      await put(bytes.length, () => store.putChunk(key, at, bytes))
+    }
+  })
+  if (number !== chunks.length || content !== size)
+    throw new MirrorError('bundle', `document ${key} is not of ${size} bytes`)
+  await put(0, () => store.putDocument(value))
+}
+
+/** What a chunk says it inflates to: it must be a gzip member of no more than a chunk. */
+function contentSize(key: string, bytes: Buffer): number {
+  const size = sizeOf(bytes)
+  if (bytes.readUInt16BE(0) === 0x1f8b && size <= CHUNK_BYTES) return size
+  throw new MirrorError('bundle', `document ${key} is not in chunks of gzip`)
+}
+
+/** Cuts a stream of bytes into pieces of given lengths; what it gives is its own. */
+function createCutter(lengths: readonly number[]): { cut(piece: Buffer): Generator<Buffer> } {
+  let at = 0
+  let filled = 0
+  let room = Buffer.allocUnsafe(lengths[0] ?? 0)
+  return {
+    *cut(piece) {
+      for (let from = 0; from < piece.length && at < lengths.length;) {
+        const taken = piece.copy(room, filled, from)
+        from += taken
+        filled += taken
+        if (filled < room.length) return
+        yield room
+        room = Buffer.allocUnsafe(lengths[++at] ?? 0)
+        filled = 0
+      }
+    },
+  }
+}

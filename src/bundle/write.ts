@@ -1,0 +1,137 @@
+import { createHash } from 'node:crypto'
+import { crc32, deflateRawSync } from 'node:zlib'
+import { MirrorError } from '../errors.ts'
+import type { HeaderMember } from '../zip/headers.ts'
+import type { SigningKey } from './keys.ts'
+import {
+  MANIFEST_NAME,
+  STORED,
+  headerOf,
+  hex,
+  layOut,
+  localHeader,
+  place,
+  signatureName,
+  storedHeader,
+} from './layout.ts'
+import { CAPS, type Manifest, type ManifestHead, type Member } from './manifest.ts'
+import { createOutput } from './output.ts'
+import { type TargetOptions, createTarget } from './target.ts'
+
+/** A bundle being written. Whoever does not finish it discards it. */
+export interface BundleWriter {
+  /**
+   * Adds a member as it lies: exactly `size` bytes, or, with null, as many as come, under 4 GiB. Throws `proof` when there
+   * are more or fewer.
+   */
+  addStored(
+    name: string,
+    size: number | null,
+    chunks: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
+  ): Promise<void>
+  /** Adds a member deflated. */
+  addDeflated(name: string, bytes: Uint8Array): Promise<void>
+  /** Bytes so far. */
+  size(): number
+  /**
+   * Writes manifest and signatures, brings all to the disk, has `check` look at the files under their names for now, and
+   * only then gives them their own. Returns the manifest and the files.
+   */
+  finish(
+    head: ManifestHead,
+    keys: readonly SigningKey[],
+    check?: (drafts: readonly string[]) => Promise<void>,
+  ): Promise<{ manifest: Manifest; bytes: number; files: string[] }>
+  discard(): Promise<void>
+}
+
+/** Starts a bundle. Throws `usage` when the file is there and not to be replaced. */
+export function createBundleWriter(path: string, options: TargetOptions): BundleWriter {
+  const target = createTarget(path, options)
+  const output = createOutput(target)
+  const members: Member[] = []
+
+  const addRaw = async (header: HeaderMember, bytes: Uint8Array): Promise<void> => {
+    await output.append(localHeader(place(header, output.position())))
+    await output.append(bytes)
+  }
+  return {
+    async addStored(name, size, chunks) {
+      const at = output.position()
+      const headerFor = (bytes: number, crc: number): Buffer =>
+        localHeader(place({ name, method: STORED, crc32: crc, size: bytes, packed: bytes }, at))
+      const draft = headerFor(size ?? 0, 0)
+      await output.append(draft)
+      const sum = await pour(output.append, chunks)
+      const header = headerFor(sum.size, sum.crc32)
+      if (sum.size !== (size ?? sum.size) || header.length !== draft.length)
+        throw new MirrorError(
+          'proof',
+          `${name} has ${sum.size} bytes, not ${size ?? 'under 4 GiB'}`,
+        )
+      await output.patch(at, header)
+      const { crc32: crc, sha256 } = sum
+      members.push({ name, method: 'store', size: sum.size, crc32: hex(crc), sha256 })
+    },
+    async addDeflated(name, bytes) {
+      const packed = deflateRawSync(bytes)
+      const member: Member = {
+        ...{ name, method: 'deflate', size: bytes.length, crc32: hex(crc32(bytes)) },
+        ...{ sha256: digest(bytes), packed: packed.length, packedSha256: digest(packed) },
+      }
+      await addRaw(headerOf(member), packed)
+      members.push(member)
+    },
+    size: () => output.position(),
+    async finish(head, keys, check) {
+      const manifest: Manifest = { ...head, keys: keys.map(({ id }) => id), members }
+      const text = manifestBytes(manifest)
+      const added = [storedHeader(MANIFEST_NAME, text)]
+      await addRaw(storedHeader(MANIFEST_NAME, text), text)
+      for (const key of keys) {
+        const signature = key.sign(text)
+        const header = storedHeader(signatureName(key.id), signature)
+        added.push(header)
+        await addRaw(header, signature)
+      }
+      for (const piece of layOut([...members.map(headerOf), ...added]).tail())
+        await output.append(piece)
+      await output.flush()
+      const drafts = await target.settle()
+      await check?.(drafts)
+      return { manifest, bytes: output.position(), files: await target.publish() }
+    },
+    discard: () => target.discard(),
+  }
+}
+
+/** The manifest as it is written: a line for each member, so that people can read it and tools can compare it. */
+function manifestBytes({ members, ...rest }: Manifest): Buffer {
+  if (members.length > CAPS.members)
+    throw new MirrorError('bundle', `${members.length} members are more than a bundle can have`)
+  const head = JSON.stringify(rest, null, 2).replace(/\n\}$/, '')
+  const lines = members.map((member) => `    ${JSON.stringify(member)}`)
+  const bytes = Buffer.from(`${head},\n  "members": [\n${lines.join(',\n')}\n  ]\n}\n`)
+  if (bytes.length <= CAPS.manifestBytes) return bytes
+  throw new MirrorError('bundle', `a manifest of ${bytes.length} bytes is more than is read`)
+}
+
+async function pour(
+  append: (bytes: Uint8Array) => Promise<void>,
+  chunks: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
+): Promise<{ size: number; crc32: number; sha256: string }> {
+  const hash = createHash('sha256')
+  let size = 0
+  let crc = 0
+  for await (const chunk of chunks) {
+    hash.update(chunk)
+    crc = crc32(chunk, crc)
+    size += chunk.length
+    await append(chunk)
+  }
+  return { size, crc32: crc, sha256: hash.digest('hex') }
+}
+
+function digest(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex')
+}

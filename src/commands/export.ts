@@ -1,0 +1,122 @@
+import { readFileSync, statSync } from 'node:fs'
+import { type ExportReport, exportBundle } from '../bundle/export.ts'
+import { readSigningKey } from '../bundle/keys.ts'
+import { parseBytes } from '../config/bytes.ts'
+import type { Config } from '../config/schema.ts'
+import { MirrorError, messageOf } from '../errors.ts'
+import { SOURCES, type SourceName } from '../store/runs.ts'
+import { VERSION } from '../version.ts'
+import { createBundleProgress } from './progress.ts'
+import { type GlobalOptions, print, settings } from './setup.ts'
+
+/** Options of `patchmirror export`. */
+export interface ExportCommandOptions extends GlobalOptions {
+  since?: string
+  for?: string
+  sources?: string
+  split?: string
+  expires?: string
+  force?: boolean
+  unsigned?: boolean
+  json?: boolean
+}
+
+const LARGEST_NEED = 512 * 2 ** 20
+const SMALLEST_PART = 64 * 1024
+
+/** `patchmirror export FILE`: 0 when the bundle is there and verified, 3 when a source in it was not whole. */
+export async function exportCommand(path: string, options: ExportCommandOptions): Promise<number> {
+  const { config } = settings(options, false)
+  if (options.since !== undefined && options.for !== undefined)
+    throw new MirrorError('usage', 'give --since or --for, not both')
+  const keys = signingKeys(config, options.unsigned === true)
+  const display = createBundleProgress(options.json === true)
+  const report = await exportBundle({
+    dataDir: config.data.dir,
+    path,
+    sources: options.sources === undefined ? null : namedSources(options.sources),
+    since: options.since ?? null,
+    need: options.for === undefined ? null : readNeed(options.for),
+    split: options.split === undefined ? null : partSize(options.split),
+    force: options.force === true,
+    keys,
+    expireDays: options.expires === undefined ? config.bundle.expireDays : days(options.expires),
+    keep: config.bundle.keep,
+    spared: [],
+    program: `patchmirror/${VERSION}`,
+    now: Date.now,
+    onProgress: display.show,
+  }).finally(() => display.finish())
+  if (options.json === true) print(JSON.stringify(shown(report), null, 2))
+  else for (const line of describeExport(report)) print(line)
+  if (keys.length === 0)
+    process.stderr.write(
+      'patchmirror: warning: the bundle is NOT SIGNED: whoever holds the medium can change it. Nobody should import it\n',
+    )
+  return report.partial.length > 0 ? 3 : 0
+}
+
+function signingKeys({ bundle }: Config, unsigned: boolean) {
+  if (unsigned) return []
+  if (bundle.signingKeys.length === 0)
+    throw new MirrorError(
+      'config',
+      'there is no key to sign with: "patchmirror keygen FILE" makes one, bundle.signingKeys ' +
+        '(PATCHMIRROR_BUNDLE_SIGNING_KEYS) names it. --unsigned exports without a signature',
+    )
+  return bundle.signingKeys.map(readSigningKey)
+}
+
+function namedSources(text: string): SourceName[] {
+  const names = text.split(',').map((name) => name.trim())
+  const unknown = names.find((name) => !SOURCES.some((source) => source === name))
+  if (unknown === undefined) return SOURCES.filter((source) => names.includes(source))
+  throw new MirrorError(
+    'usage',
+    `unknown source ${unknown}; the sources are: ${SOURCES.join(', ')}`,
+  )
+}
+
+function partSize(text: string): number {
+  const size = parseBytes(text)
+  if (size !== null && size >= SMALLEST_PART) return size
+  throw new MirrorError('usage', `--split takes a size from 64 KiB on, such as "4 GB", not ${text}`)
+}
+
+function days(text: string): number {
+  if (/^\d{1,5}$/.test(text)) return Number(text)
+  throw new MirrorError('usage', `--expires takes a number of days, not ${text}`)
+}
+
+function readNeed(path: string): Buffer {
+  try {
+    const { size } = statSync(path)
+    if (size > LARGEST_NEED) throw new Error(`its ${size} bytes are too many`)
+    return readFileSync(path)
+  } catch (error) {
+    throw new MirrorError('usage', `the need file ${path} cannot be read (${messageOf(error)})`)
+  }
+}
+
+function describeExport({ manifest, files, bytes, partial }: ExportReport): string[] {
+  const { kind, sequence, base, expiresAt, keys } = manifest
+  const since = base === null ? '' : ` since ${base.sequence ?? 'what the need file says'}`
+  const [first = '', ...more] = files
+  const rows = Object.values(manifest.counts)
+  const put = rows.reduce((sum, count) => sum + (count?.put ?? 0), 0)
+  const removed = rows.reduce((sum, count) => sum + (count?.removed ?? 0), 0)
+  return [
+    `bundle ${sequence} (${kind}${since}): ${put} rows put, ${removed} removed, ${(bytes / 1e6).toFixed(1)} MB, verified`,
+    `  ${first}${more.length > 0 ? ` and ${more.length} more files: carry all of them` : ''}`,
+    `  signed by ${keys.length === 0 ? 'NOBODY' : keys.join(', ')}; ${expiresAt === null ? 'never expires' : `good until ${expiresAt}`}`,
+    ...partial.map(
+      (source) =>
+        `  ${source} is not whole: something of it is missing or stale (patchmirror runs)`,
+    ),
+  ]
+}
+
+function shown({ manifest, ...rest }: ExportReport): object {
+  const { members, ...facts } = manifest
+  return { ...facts, members: members.length, ...rest }
+}

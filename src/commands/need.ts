@@ -1,0 +1,112 @@
+import { createWriteStream, renameSync, rmSync } from 'node:fs'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { MirrorError, messageOf } from '../errors.ts'
+import { type CarriedReader, createCarriedReader } from '../store/carried.ts'
+import { combineDigests } from '../store/carried-rows.ts'
+import { type SummaryHeader, type SummarySource, writeSummary } from '../store/carried-summary.ts'
+import { openReader } from '../store/database.ts'
+import { type Reads, createReads } from '../store/pinned.ts'
+import { type SourceName, SOURCES } from '../store/runs.ts'
+import { type GlobalOptions, print, settings } from './settings.ts'
+
+/** Options of `patchmirror need` and `patchmirror digest`. */
+export interface NeedOptions extends GlobalOptions {
+  /** Only which state is held: enough where the exporting mirror still knows it. */
+  brief?: boolean
+  /** Names, separated by commas. */
+  sources?: string
+  json?: boolean
+}
+
+/** `patchmirror need FILE`: what this mirror has, for `patchmirror export --for FILE` above the gap. */
+export async function needCommand(file: string, options: NeedOptions): Promise<number> {
+  await withHeld(options, async (carried, reads, sources) => {
+    const header = headerOf(carried, reads, sources, options.brief === true)
+    const draft = `${file}.partial`
+    try {
+      await pipeline(Readable.from(writeSummary(carried, header)), createWriteStream(draft))
+      renameSync(draft, file)
+    } catch (error) {
+      rmSync(draft, { force: true })
+      throw new MirrorError('storage', `${file} cannot be written: ${messageOf(error)}`, {
+        cause: error,
+      })
+    }
+    print(`${file} says what is held here: ${sources.join(', ')}`)
+    print(`carry it up and run: patchmirror export OUT --for ${file}`)
+  })
+  return 0
+}
+
+/** `patchmirror digest`: one hash over all that is served, equal on both sides of a gap, and one for each source. */
+export async function digestCommand(options: NeedOptions): Promise<number> {
+  await withHeld(options, (carried, reads, sources) => {
+    const { digest, sources: states } = headerOf(carried, reads, sources, true)
+    if (options.json === true) {
+      const digests = Object.entries(states).map(([source, one]) => [source, one.digest])
+      print(JSON.stringify({ digest, sources: Object.fromEntries(digests) as unknown }, null, 2))
+      return
+    }
+    print(digest)
+    for (const [source, one] of Object.entries(states)) print(`  ${source}  ${one.digest}`)
+  })
+  return 0
+}
+
+/** Calls `work` with one moment of the data folder, and the sources asked for that are held. */
+async function withHeld(
+  options: NeedOptions,
+  work: (carried: CarriedReader, reads: Reads, sources: SourceName[]) => void | Promise<void>,
+): Promise<void> {
+  const { config } = settings(options, false)
+  const db = openReader(config.data.dir)
+  try {
+    db?.exec('BEGIN')
+    const carried = db === null ? null : createCarriedReader(db)
+    const held = carried?.listHeld() ?? []
+    const sources = wantedOf(options.sources, held)
+    if (db === null || carried === null || sources.length === 0)
+      throw new MirrorError(
+        'not_ready',
+        `nothing is held in ${config.data.dir}: what goes here is a full bundle ("patchmirror export FILE" above the gap)`,
+      )
+    await work(carried, createReads(db), sources)
+  } finally {
+    db?.close()
+  }
+}
+
+function wantedOf(names: string | undefined, held: readonly SourceName[]): SourceName[] {
+  if (names === undefined) return [...held]
+  const asked = names.split(',').map((name) => name.trim())
+  const unknown = asked.find((name) => !SOURCES.some((source) => source === name))
+  if (unknown !== undefined)
+    throw new MirrorError('usage', `unknown source ${unknown}; the sources are: ${SOURCES.join(', ')}`) // prettier-ignore
+  return held.filter((source) => asked.includes(source))
+}
+
+function headerOf(
+  carried: CarriedReader,
+  reads: Reads,
+  sources: readonly SourceName[],
+  brief: boolean,
+): SummaryHeader {
+  const states: Partial<Record<SourceName, SummarySource>> = {}
+  const digests: Partial<Record<SourceName, string>> = {}
+  for (const source of sources) {
+    const snapshot = reads.readSnapshot(source)
+    if (snapshot === null) continue
+    const { id, records } = snapshot
+    const asOf = Math.max(snapshot.asOf, reads.readConfirmedAt(source) ?? 0)
+    const digest = carried.digestOf(source)
+    digests[source] = digest
+    states[source] = { digest, snapshot: id, asOf, records }
+  }
+  const last = reads.readLastImport()
+  return {
+    ...{ format: 1, kind: 'patchmirror-summary', mirror: reads.readIdentity(), brief },
+    ...{ digest: combineDigests(digests), sources: states, createdAt: Date.now() },
+    imported: last === null ? null : { mirror: last.mirror, sequence: last.sequence },
+  }
+}

@@ -1,0 +1,45 @@
+import dgram from 'node:dgram'
+import dns from 'node:dns'
+import { syncBuiltinESMExports } from 'node:module'
+import net from 'node:net'
+import { MirrorError } from './errors.ts'
+
+type Patch = { target: object; name: string; before: PropertyDescriptor }
+
+/**
+ * Makes every attempt of this thread to connect or to look up a name an error, whoever makes it: TCP and local sockets (so
+ * also TLS, HTTP and `fetch`), DNS, UDP. Listening, and connections that come in, are as before. A thread of its own needs
+ * its own call. Returns what undoes it.
+ */
+export function goOffline(): () => void {
+  const patches = [
+    ...refuse(net.Socket.prototype, (name) => name === 'connect'),
+    ...refuse(dgram.Socket.prototype, (name) => name === 'send' || name === 'connect'),
+    ...[dns, dns.promises, dns.Resolver.prototype, dns.promises.Resolver.prototype].flatMap((one) =>
+      refuse(one, (name) => LOOKUP.test(name)),
+    ),
+    ...refuse(globalThis, (name) => name === 'fetch'),
+  ]
+  syncBuiltinESMExports()
+  return () => {
+    for (const { target, name, before } of patches) Object.defineProperty(target, name, before)
+    syncBuiltinESMExports()
+  }
+}
+
+const LOOKUP = /^(lookup|resolve|reverse)/
+
+function refuse(target: object, wanted: (name: string) => boolean): Patch[] {
+  const owner = Object.getOwnPropertyDescriptors(target)
+  return Object.entries(owner).flatMap(([name, before]: [string, PropertyDescriptor]) => {
+    if (!wanted(name) || before.configurable !== true) return []
+    Object.defineProperty(target, name, { ...before, value: refusal(name) })
+    return [{ target, name, before }]
+  })
+}
+
+function refusal(name: string): () => never {
+  return () => {
+    throw new MirrorError('internal', `offline: something tried to reach the network (${name})`)
+  }
+}
