@@ -2,7 +2,7 @@
  * `npm run bench`: measures the daemon as it is built against loops and servers in the same run, prints one table
  * and writes it to docs/benchmarks.md. Loopback only; ends by itself after some minutes. `--quick` leaves out the
  * 400,000 records and takes fewer rounds, `--no-serving` the load on the server, `--no-write` the file. `--only records`,
- * `serving`, `catalog`, `patches` or `webhooks` takes one part and leaves the file alone.
+ * `serving`, `catalog`, `patches`, `webhooks` or `bundles` takes one part and leaves the file alone.
  */
 import { existsSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
@@ -10,6 +10,7 @@ import { arch, cpus, platform, totalmem } from 'node:os'
 import { parseArgs } from 'node:util'
 import { benchPatches } from './catalog/patches.ts'
 import { benchCatalogSync } from './catalog/sync.ts'
+import { benchBundles } from './bundles.ts'
 import { benchChanges } from './changes.ts'
 import { startDaemon, took } from './daemon.ts'
 import { benchIngest, benchLarge } from './ingest.ts'
@@ -124,12 +125,20 @@ async function webhooks(): Promise<Line[]> {
   return [acknowledged, await benchVisible()]
 }
 
+async function bundles(): Promise<Line[]> {
+  const scale = values.quick ? 0.1 : 1
+  say(`bundles of ${100_000 * scale} records and ${2 * scale} GB of documents …`)
+  const size = { records: 100_000 * scale, bytes: 2e9 * scale }
+  return benchBundles(size, values.quick ? 1 : 3)
+}
+
 const PARTS: Record<string, () => Promise<Line[]>> = {
   records,
   serving,
   catalog,
   patches,
   webhooks,
+  bundles,
 }
 
 async function main(): Promise<void> {
