@@ -42,7 +42,9 @@ function comparePart(one: string, other: string): number {
 /** dev < alpha < beta < RC < a number < patch level; a word that PHP does not know comes before them all. */
 function rankOf(part: string): number {
   if (isNumber(part)) return NUMBER
-  return RANKS.findIndex((rank) => part.startsWith(rank) || (rank === 'rc' && part.startsWith('RC')))
+  return RANKS.findIndex(
+    (rank) => part.startsWith(rank) || (rank === 'rc' && part.startsWith('RC')),
+  )
 }
 
 function isNumber(part: string): boolean {

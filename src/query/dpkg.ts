@@ -12,9 +12,11 @@ interface DpkgVersion {
  */
 export const dpkgOrder: VersionOrder<DpkgVersion> = {
   read(text) {
-    const found = /^\s*(?:(\d+):)?([A-Za-z0-9.+~:-]+?)(?:-([A-Za-z0-9.+~]*))?\s*$/.exec(text)
-    if (found?.[2] === undefined) return null
-    return { epoch: found[1] ?? '', upstream: found[2], revision: found[3] ?? '' }
+    const [, epoch = '', rest = ''] = /^(?:(\d+):)?(.*)$/.exec(text.trim()) ?? []
+    if (!/^[A-Za-z0-9.+~:-]+$/.test(rest)) return null
+    const dash = rest.lastIndexOf('-')
+    const upstream = dash > 0 ? rest.slice(0, dash) : rest
+    return { epoch, upstream, revision: dash > 0 ? rest.slice(dash + 1) : '' }
   },
   compare: (one, other) =>
     compareDigits(one.epoch, other.epoch) ||

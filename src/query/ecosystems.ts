@@ -85,7 +85,9 @@ export interface Ecosystem {
 export function findEcosystem(name: string): Ecosystem | null {
   const [first = '', second = ''] = name.split(':')
   if (!VENDORS.includes(first)) {
-    return first in ORDERS ? { name, base: first, vendor: null, order: ORDERS[first] ?? null } : null
+    return first in ORDERS
+      ? { name, base: first, vendor: null, order: ORDERS[first] ?? null }
+      : null
   }
   const vendor = first.toLowerCase()
   const order = ORDERS[second] ?? null

@@ -43,7 +43,10 @@ function tokensOf(version: string): Token[] {
     }
     const runs = piece.match(/\d+|\D+/g) ?? ['0']
     for (const [i, run] of runs.entries()) {
-      tokens.push({ separator: i === 0 ? separator : '-', value: valueOf(run, i + 1 < runs.length) })
+      tokens.push({
+        separator: i === 0 ? separator : '-',
+        value: valueOf(run, i + 1 < runs.length),
+      })
     }
   }
   return tokens
