@@ -12,11 +12,12 @@ interface DpkgVersion {
  */
 export const dpkgOrder: VersionOrder<DpkgVersion> = {
   read(text) {
-    const [, epoch = '', rest = ''] = /^(?:(\d+):)?(.*)$/.exec(text.trim()) ?? []
-    if (!/^[A-Za-z0-9.+~:-]+$/.test(rest)) return null
+    const [, epoch, rest = ''] = /^(?:(\d+):)?(.*)$/.exec(text.trim()) ?? []
+    const signs = epoch === undefined ? /^[A-Za-z0-9.+~-]+$/ : /^[A-Za-z0-9.+~:-]+$/
+    if (!signs.test(rest)) return null
     const dash = rest.lastIndexOf('-')
     const upstream = dash > 0 ? rest.slice(0, dash) : rest
-    return { epoch, upstream, revision: dash > 0 ? rest.slice(dash + 1) : '' }
+    return { epoch: epoch ?? '', upstream, revision: dash > 0 ? rest.slice(dash + 1) : '' }
   },
   compare: (one, other) =>
     compareDigits(one.epoch, other.epoch) ||

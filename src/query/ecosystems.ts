@@ -15,84 +15,83 @@ import { vendorOrder } from './vendor.ts'
  * The ecosystems of the OSV schema and the order of their versions, as osv.dev's `_ecosystems.py` has them. Null: none is
  * known, so a version is affected when the record lists it, and by ranges of type SEMVER.
  */
-const ORDERS: Readonly<Record<string, VersionOrder | null>> = {
-  AlmaLinux: rpmOrder,
-  Alpaquita: apkOrder,
-  Alpine: apkOrder,
-  Android: null,
-  'Azure Linux': rpmOrder,
-  'BellSoft Hardened Containers': apkOrder,
-  Bioconductor: numbersOrder,
-  Bitnami: semverOrder,
-  CRAN: numbersOrder,
-  Chainguard: apkOrder,
-  CleanStart: apkOrder,
-  ConanCenter: null,
-  Debian: dpkgOrder,
-  'Docker Hardened Images': semverOrder,
-  Echo: dpkgOrder,
-  FreeBSD: null,
-  GHC: numbersOrder,
-  GIT: null,
-  'GitHub Actions': null,
-  Go: semverOrder,
-  Hackage: numbersOrder,
-  Hex: semverOrder,
-  Homebrew: null,
-  Julia: semverOrder,
-  Kubernetes: null,
-  Linux: null,
-  Mageia: rpmOrder,
-  Maven: mavenOrder,
-  MinimOS: apkOrder,
-  NuGet: nugetOrder,
-  'OSS-Fuzz': null,
-  Packagist: composerOrder,
-  'Photon OS': null,
-  Pub: pubOrder,
-  PyPI: pypiOrder,
-  'Red Hat': rpmOrder,
-  'Rocky Linux': rpmOrder,
-  RubyGems: gemOrder,
-  SUSE: rpmOrder,
-  SwiftURL: semverOrder,
-  Ubuntu: dpkgOrder,
-  VSCode: semverOrder,
-  Wolfi: apkOrder,
-  WordPress: null,
-  'crates.io': semverOrder,
-  npm: semverOrder,
-  openEuler: rpmOrder,
-  openSUSE: rpmOrder,
-  opam: dpkgOrder,
-  vcpkg: null,
-}
+const ORDERS = new Map<string, VersionOrder | null>(
+  Object.entries({
+    AlmaLinux: rpmOrder,
+    Alpaquita: apkOrder,
+    Alpine: apkOrder,
+    Android: null,
+    'Azure Linux': rpmOrder,
+    'BellSoft Hardened Containers': apkOrder,
+    Bioconductor: numbersOrder,
+    Bitnami: semverOrder,
+    CRAN: numbersOrder,
+    Chainguard: apkOrder,
+    CleanStart: apkOrder,
+    ConanCenter: null,
+    Debian: dpkgOrder,
+    'Docker Hardened Images': semverOrder,
+    Echo: dpkgOrder,
+    FreeBSD: null,
+    GHC: numbersOrder,
+    GIT: null,
+    'GitHub Actions': null,
+    Go: semverOrder,
+    Hackage: numbersOrder,
+    Hex: semverOrder,
+    Homebrew: null,
+    Julia: semverOrder,
+    Kubernetes: null,
+    Linux: null,
+    Mageia: rpmOrder,
+    Maven: mavenOrder,
+    MinimOS: apkOrder,
+    NuGet: nugetOrder,
+    'OSS-Fuzz': null,
+    Packagist: composerOrder,
+    'Photon OS': null,
+    Pub: pubOrder,
+    PyPI: pypiOrder,
+    'Red Hat': rpmOrder,
+    'Rocky Linux': rpmOrder,
+    RubyGems: gemOrder,
+    SUSE: rpmOrder,
+    SwiftURL: semverOrder,
+    Ubuntu: dpkgOrder,
+    VSCode: semverOrder,
+    Wolfi: apkOrder,
+    WordPress: null,
+    'crates.io': semverOrder,
+    npm: semverOrder,
+    openEuler: rpmOrder,
+    openSUSE: rpmOrder,
+    opam: dpkgOrder,
+    vcpkg: null,
+  }),
+)
 
-/** Whose ecosystems are named `Vendor:Base:…`, as the schema has them. */
-const VENDORS: readonly string[] = ['Root', 'TuxCare']
+/** Whose ecosystems are named `Vendor:Base:…`, as the schema has them, and their order where the base's is SemVer's. */
+const VENDORS = new Map(['Root', 'TuxCare'].map((name) => [name, vendorOrder(name.toLowerCase())]))
 
 /** An ecosystem as records and queries name it, such as `Debian:12`, `Root:Alpine:3.18` or `npm`. */
 export interface Ecosystem {
   readonly name: string
   /** Null for a vendor's own that names no base. */
   readonly base: string | null
-  /** Lower case; null when the ecosystem is nobody's. */
-  readonly vendor: string | null
   readonly order: VersionOrder | null
 }
 
 /** Null for an ecosystem that the OSV schema does not define. */
 export function findEcosystem(name: string): Ecosystem | null {
   const [first = '', second = ''] = name.split(':')
-  if (!VENDORS.includes(first)) {
-    return first in ORDERS
-      ? { name, base: first, vendor: null, order: ORDERS[first] ?? null }
-      : null
+  const patched = VENDORS.get(first)
+  if (patched !== undefined) {
+    const order = ORDERS.get(second)
+    if (order === undefined) return { name, base: null, order: null }
+    return { name, base: second, order: order === semverOrder ? patched : order }
   }
-  const vendor = first.toLowerCase()
-  const order = ORDERS[second] ?? null
-  const base = second in ORDERS ? second : null
-  return { name, base, vendor, order: order === semverOrder ? vendorOrder(vendor) : order }
+  const order = ORDERS.get(first)
+  return order === undefined ? null : { name, base: first, order }
 }
 
 /**
@@ -102,8 +101,11 @@ export function findEcosystem(name: string): Ecosystem | null {
  */
 export function isMeant(recorded: string, asked: string): boolean {
   if (recorded === asked) return true
-  const plain = recorded.replaceAll(':Pro', '').replaceAll(':LTS', '')
-  if (recorded.includes('Ubuntu:') && plain === asked) return true
+  if (recorded.includes('Ubuntu:')) {
+    const release = recorded.replaceAll(':LTS', '')
+    if (release === asked.replaceAll(':LTS', '')) return true
+    if (release.replaceAll(':Pro', '') === asked) return true
+  }
   return recorded.startsWith(`${asked}:`) && isWhole(asked)
 }
 
@@ -111,7 +113,7 @@ export function isMeant(recorded: string, asked: string): boolean {
 function isWhole(name: string): boolean {
   const [first = '', second] = name.split(':')
   if (second === undefined) return true
-  return VENDORS.includes(first) && second in ORDERS && name.split(':').length === 2
+  return VENDORS.has(first) && ORDERS.has(second) && name.split(':').length === 2
 }
 
 /** A package's name as it is compared: PyPI's without case, and with `-` for any run of `-`, `_` and `.` (PEP 503). */

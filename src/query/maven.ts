@@ -10,8 +10,17 @@ interface Token {
 }
 
 const QUALIFIERS = ['alpha', 'beta', 'milestone', 'rc', 'snapshot', '', 'sp']
-const SHORT: Readonly<Record<string, string>> = { a: 'alpha', b: 'beta', m: 'milestone' }
-const SAME: Readonly<Record<string, string>> = { cr: 'rc', ga: '', final: '', release: '' }
+const SHORT = new Map([
+  ['a', 'alpha'],
+  ['b', 'beta'],
+  ['m', 'milestone'],
+])
+const SAME = new Map([
+  ['cr', 'rc'],
+  ['ga', ''],
+  ['final', ''],
+  ['release', ''],
+])
 
 /**
  * Maven: the version order that its POM reference specifies, which osv.dev follows too. Ours, for there is no kept library.
@@ -54,7 +63,7 @@ function tokensOf(version: string): Token[] {
 
 function valueOf(run: string, beforeDigits: boolean): string {
   if (isNumber(run)) return run.replace(/^0+(?=\d)/, '')
-  return SAME[run] ?? (beforeDigits ? SHORT[run] : undefined) ?? run
+  return SAME.get(run) ?? (beforeDigits ? SHORT.get(run) : undefined) ?? run
 }
 
 /** Takes zeros and empty values off the end, and off the end of what stands before each hyphen. */

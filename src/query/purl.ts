@@ -9,47 +9,51 @@ export interface PurlPackage {
 }
 
 /** Ecosystems by purl type and namespace, as osv.dev maps them (`purl_helpers.py`): where the namespace is the maker's. */
-const MAKERS: Readonly<Record<string, string>> = {
-  'apk/alpaquita': 'Alpaquita',
-  'apk/alpine': 'Alpine',
-  'apk/bellsoft-hardened-containers': 'BellSoft Hardened Containers',
-  'apk/chainguard': 'Chainguard',
-  'apk/minimos': 'MinimOS',
-  'apk/wolfi': 'Wolfi',
-  'deb/debian': 'Debian',
-  'deb/echo': 'Echo',
-  'deb/ubuntu': 'Ubuntu',
-  'rpm/almalinux': 'AlmaLinux',
-  'rpm/azure-linux': 'Azure Linux',
-  'rpm/mageia': 'Mageia',
-  'rpm/openeuler': 'openEuler',
-  'rpm/opensuse': 'openSUSE',
-  'rpm/redhat': 'Red Hat',
-  'rpm/rocky-linux': 'Rocky Linux',
-  'rpm/suse': 'SUSE',
-}
+const MAKERS = new Map(
+  Object.entries({
+    'apk/alpaquita': 'Alpaquita',
+    'apk/alpine': 'Alpine',
+    'apk/bellsoft-hardened-containers': 'BellSoft Hardened Containers',
+    'apk/chainguard': 'Chainguard',
+    'apk/minimos': 'MinimOS',
+    'apk/wolfi': 'Wolfi',
+    'deb/debian': 'Debian',
+    'deb/echo': 'Echo',
+    'deb/ubuntu': 'Ubuntu',
+    'rpm/almalinux': 'AlmaLinux',
+    'rpm/azure-linux': 'Azure Linux',
+    'rpm/mageia': 'Mageia',
+    'rpm/openeuler': 'openEuler',
+    'rpm/opensuse': 'openSUSE',
+    'rpm/redhat': 'Red Hat',
+    'rpm/rocky-linux': 'Rocky Linux',
+    'rpm/suse': 'SUSE',
+  }),
+)
 
 /** Ecosystems by type alone, and what joins a namespace and a name there; null: a namespace is not known there. */
-const TYPES: Readonly<Record<string, readonly [ecosystem: string, joint: string | null]>> = {
-  bitnami: ['Bitnami', null],
-  cargo: ['crates.io', null],
-  composer: ['Packagist', '/'],
-  conan: ['ConanCenter', null],
-  cran: ['CRAN', null],
-  gem: ['RubyGems', null],
-  generic: ['OSS-Fuzz', null],
-  golang: ['Go', '/'],
-  hackage: ['Hackage', null],
-  hex: ['Hex', '/'],
-  julia: ['Julia', null],
-  maven: ['Maven', ':'],
-  npm: ['npm', '/'],
-  nuget: ['NuGet', null],
-  opam: ['opam', null],
-  pub: ['Pub', null],
-  pypi: ['PyPI', null],
-  swift: ['SwiftURL', '/'],
-}
+const TYPES = new Map<string, readonly [ecosystem: string, joint: string | null]>(
+  Object.entries({
+    bitnami: ['Bitnami', null],
+    cargo: ['crates.io', null],
+    composer: ['Packagist', '/'],
+    conan: ['ConanCenter', null],
+    cran: ['CRAN', null],
+    gem: ['RubyGems', null],
+    generic: ['OSS-Fuzz', null],
+    golang: ['Go', '/'],
+    hackage: ['Hackage', null],
+    hex: ['Hex', '/'],
+    julia: ['Julia', null],
+    maven: ['Maven', ':'],
+    npm: ['npm', '/'],
+    nuget: ['NuGet', null],
+    opam: ['opam', null],
+    pub: ['Pub', null],
+    pypi: ['PyPI', null],
+    swift: ['SwiftURL', '/'],
+  }),
+)
 
 /**
  * Reads a package URL, by the library of the purl project itself. Qualifiers (`arch`, `distro`) are passed over, as osv.dev
@@ -57,9 +61,9 @@ const TYPES: Readonly<Record<string, readonly [ecosystem: string, joint: string 
  */
 export function readPurl(text: string): PurlPackage | null {
   const { type, namespace, name, version = '', subpath } = parse(text)
-  const maker = MAKERS[`${type}/${namespace ?? ''}`]
+  const maker = MAKERS.get(`${type}/${namespace ?? ''}`)
   if (maker !== undefined) return { ecosystem: maker, name, version }
-  const [ecosystem, joint] = TYPES[type] ?? []
+  const [ecosystem, joint] = TYPES.get(type) ?? []
   if (ecosystem === undefined) return null
   if (namespace === undefined) return { ecosystem, name, version }
   if (joint === null || joint === undefined) return null

@@ -17,7 +17,7 @@ export const pubOrder: VersionOrder<SemVer> = {
   compare: (one, other) => one.compare(other) || one.compareBuild(other),
 }
 
-const LAX = /^\s*[vV=]*\s*(\d+)(?:\.(\d+))?(?:\.(\d+))?(-[^+]*)?(\+.*)?\s*$/
+const LAX = /^\s*[vV=]*\s*(\d+)(?:\.(\d+))?(?:\.(\d+))?(-[^+]+)?(\+.*)?\s*$/
 
 function readSemver(text: string): SemVer | null {
   const [found, major = '0', minor = '0', patch = '0', before = '', build = ''] =
