@@ -52,7 +52,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   zip: ['errors'],
   archive: ['errors', 'store', 'zip'],
   bundle: ['archive', 'config', 'errors', 'log', 'resources', 'sources', 'store', 'version', 'zip'],
-  views: ['archive', 'config', 'errors', 'log', 'store', 'zip'],
+  views: ['config', 'errors', 'json', 'log', 'store', 'zip'],
   query: ['errors'],
   webhooks: ['config', 'errors', 'event-target', 'log', 'patterns', 'store'],
   store: ['errors', 'event-target'],

@@ -1,4 +1,5 @@
 import type { SourceName } from '../store/runs.ts'
+import { BUCKET, BUCKET_PATHS } from './bucket-paths.ts'
 import { closestPath, sameButForm } from './closest.ts'
 
 /** Upstream's paths, served unchanged (service API, section 4, public feeds). */
@@ -42,8 +43,8 @@ export interface Paths {
   closest(path: string, more?: readonly string[], hooks?: readonly string[]): string | null
 }
 
-/** The paths of this mirror: upstream's own and the configured extra feeds. */
-export function createPaths(extraPaths: readonly string[]): Paths {
+/** The paths of this mirror: upstream's own, the configured extra feeds, and those of osv.dev's bucket. */
+export function createPaths(extraPaths: readonly string[], hasBucket = false): Paths {
   const sources = new Map<string, SourceName>([
     [INDEX, 'osv'],
     [ARCHIVE, 'osv'],
@@ -52,7 +53,8 @@ export function createPaths(extraPaths: readonly string[]): Paths {
   ])
   for (const path of extraPaths) if (!sources.has(path)) sources.set(path, 'feeds')
   const fixed = [...sources.keys()]
-  const all = [...fixed, RECORD]
+  const bucket = hasBucket ? BUCKET_PATHS : []
+  const all = [...fixed, RECORD, ...bucket]
   return {
     all,
     sourceOf: (path) => sources.get(path),
@@ -60,7 +62,9 @@ export function createPaths(extraPaths: readonly string[]): Paths {
     closest(path, more = [], hooks = []) {
       const own = [...OWN, ...hooks]
       if (path === OWN_PAGES || path.startsWith(`${OWN_PAGES}/`)) return closestPath(path, own)
-      if (!path.startsWith(MIRRORED)) return closestPath(path, [...fixed, ...more, ...own])
+      if (path.startsWith(BUCKET)) return closestPath(path, bucket)
+      if (!path.startsWith(MIRRORED))
+        return closestPath(path, [...fixed, ...more, ...own, ...bucket])
       const record = path.startsWith(RECORDS) && closestPath(path, fixed, TYPO) === null
       return record ? RECORD : closestPath(path, fixed)
     },

@@ -9,7 +9,8 @@ export const VIEWS_TABLES: readonly string[] = [
     snapshot TEXT NOT NULL,       -- the OSV snapshot that it shows
     as_of INTEGER NOT NULL,       -- upstream's date of that, unix milliseconds
     changed INTEGER NOT NULL,     -- Last-Modified of everything in it, unix seconds
-    records INTEGER NOT NULL
+    records INTEGER NOT NULL,
+    form TEXT NOT NULL            -- the settings and the version of the rules by which it was made
   ) STRICT;
   CREATE TABLE view (             -- an ecosystem's folder, as osv.dev's bucket has them
     id INTEGER PRIMARY KEY,
@@ -20,6 +21,7 @@ export const VIEWS_TABLES: readonly string[] = [
   CREATE TABLE record (
     id TEXT PRIMARY KEY,
     sha256 BLOB NOT NULL,         -- of upstream's bytes
+    stamp TEXT NOT NULL,          -- as the index says it
     instant TEXT NOT NULL,        -- when it was modified: UTC with nine decimals, so that text order is time order
     prefixes TEXT NOT NULL        -- JSON: the vendor prefixes that its derived form lacks
   ) STRICT, WITHOUT ROWID;
@@ -30,7 +32,7 @@ export const VIEWS_TABLES: readonly string[] = [
     crc32 INTEGER NOT NULL,       -- of the content
     size INTEGER NOT NULL,        -- of the content
     length INTEGER NOT NULL,      -- of the deflate stream
-    offset INTEGER,               -- null only while the generation is built
+    place INTEGER NOT NULL,       -- where the stream begins; negative only while the generation is made
     PRIMARY KEY (view, id)
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX member_by_id ON member (id);

@@ -133,14 +133,12 @@ function toPrefixes(json: string): readonly string[] {
 
 const NONE: readonly string[] = []
 
-const PLACE = `SELECT a.file, m.offset, m.length, m.size, m.crc32, iif(m.derived, r.prefixes, '[]')
+const PLACE = `SELECT a.file, m.place, m.length, m.size, m.crc32, iif(m.derived, r.prefixes, '[]')
   FROM member m JOIN view v ON v.id = m.view JOIN asset a ON a.path = v.name || '/all.zip'
   JOIN record r ON r.id = m.id`
 
 function createMemberReader(db: Db, files: Files) {
-  const inView = db
-    .prepare<[string, string], Place>(`${PLACE} WHERE v.name = ? AND m.id = ?`)
-    .raw()
+  const inView = db.prepare<[string, string], Place>(`${PLACE} WHERE v.name = ? AND m.id = ?`).raw()
   const upstreams = db
     .prepare<[string], Place>(`${PLACE} WHERE m.id = ? AND m.derived = 0 LIMIT 1`)
     .raw()

@@ -11,7 +11,8 @@ export interface ZipMember {
 
 /** An archive being written; `finish` ends it, and nothing may be added afterwards. */
 export interface ZipWriter {
-  add(member: ZipMember): void
+  /** Adds a member; where in the archive its stream begins. */
+  add(member: ZipMember): number
   /** Shows to `look` what it has not seen yet: all local headers and streams so far. */
   show(): void
   /**
@@ -60,16 +61,18 @@ export function createZipWriter(
   const directory = createChunker((page) => pages.push(Buffer.from(page)))
   let members = 0
 
-  const add = (member: ZipMember): void => {
+  const add = (member: ZipMember): number => {
     const fields = fieldsOf(member, body.size())
     body.header(LOCAL + fields.nameLength, (to, at) => {
       writeLocalHeader(to, at, member.name, fields)
     })
+    const stream = body.size()
     body.bytes(member.deflated)
     directory.header(CENTRAL + fields.nameLength + fields.extra, (to, at) => {
       writeCentralHeader(to, at, member.name, fields)
     })
     members++
+    return stream
   }
 
   const adopt = ({ count, bytes, from, entries }: Adopted): void => {
