@@ -53,7 +53,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   zip: ['errors'],
   archive: ['errors', 'store', 'zip'],
   bundle: ['archive', 'config', 'errors', 'log', 'resources', 'sources', 'store', 'version', 'zip'],
-  views: ['archive', 'config', 'errors', 'log', 'store', 'zip'],
+  views: ['config', 'errors', 'json', 'log', 'store', 'zip'],
   query: ['errors'],
   webhooks: ['config', 'errors', 'event-target', 'log', 'patterns', 'store'],
   store: ['errors', 'event-target'],
@@ -123,6 +123,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
 
 /** Each library, and the one file that knows it; more than one only with a reason. */
 const LIBRARIES: Record<string, readonly string[]> = {
+  '@renovatebot/pep440': ['query/pep440.ts'],
   'better-sqlite3': [
     'store/database.ts',
     'store/lock.ts', // a lock is a database of its own, empty and never migrated
@@ -142,9 +143,11 @@ const LIBRARIES: Record<string, readonly string[]> = {
   ],
   fastify: ['api/pages.ts'],
   'node-cron': ['sync/schedule.ts'],
+  'packageurl-js': ['query/purl.ts'],
   pino: ['log.ts'],
   'pino-pretty': ['log.ts'],
   'prom-client': ['metrics.ts'],
+  semver: ['query/semver.ts'],
   standardwebhooks: ['webhooks/verify.ts'],
   undici: ['upstream/transport.ts'],
   yaml: ['config/file.ts'],
