@@ -16,6 +16,7 @@ type Part =
   | 'demo'
   | 'errors'
   | 'event-target'
+  | 'jobs'
   | 'json'
   | 'log'
   | 'main'
@@ -33,6 +34,7 @@ type Part =
   | 'sync'
   | 'upstream'
   | 'version'
+  | 'viewing'
   | 'views'
   | 'webhooks'
   | 'zip'
@@ -77,7 +79,9 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'zip',
   ],
   relay: ['config', 'errors', 'store', 'upstream/transport.ts', 'webhooks/verify.ts'],
+  jobs: ['config', 'sources', 'store', 'sync'],
   passing: ['api', 'errors', 'config', 'log', 'relay', 'store'],
+  viewing: ['api', 'config', 'log', 'sources', 'store', 'views'],
   api: ['errors', 'json', 'paths', 'query', 'resources', 'sources', 'store', 'zip/crc32c.ts'],
   agent: [
     'api',
@@ -85,6 +89,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'config',
     'errors',
     'event-target',
+    'jobs',
     'log',
     'metrics',
     'passing',
@@ -93,7 +98,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'sync',
     'upstream',
     'version',
-    'views',
+    'viewing',
     'webhooks',
     'zip',
   ],

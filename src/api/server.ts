@@ -77,9 +77,8 @@ export function createServer(options: ServerOptions): MirrorServer {
   const { host, port, cacheBytes } = config.server
   const cacheControl = `public, max-age=${config.server.cacheMaxAgeSeconds}, must-revalidate`
   const moment = createMoment(reads, dataDir, cacheBytes)
-  const paths = createPaths(config.feeds.extraPaths, config.views.bucket, (path) =>
-    reads.pinned.holdsDocument(path),
-  )
+  const isHeldFeed = (path: string): boolean => reads.pinned.holdsDocument(path)
+  const paths = createPaths(config.feeds.extraPaths, config.views.bucket, isHeldFeed)
   const failures = createFailures(dataDir, log)
   const heads = createHeads(cacheControl)
   const parts = { moment, paths, cacheControl, heads, onError: failures.answer }
