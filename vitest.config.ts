@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config'
+import { fastFolder } from './test/support/fast-folder.ts'
 
 /** The fast suite: everything that `npm test` runs. Loops and soaks live in vitest.long.config.ts. */
 export default defineConfig({
@@ -9,6 +10,7 @@ export default defineConfig({
     hookTimeout: 30_000,
     // What is waited for comes or it does not: how soon is the machine's affair.
     expect: { poll: { timeout: 20_000 } },
+    env: { TMPDIR: fastFolder() },
     pool: 'forks',
     maxWorkers: 2,
   },

@@ -1,9 +1,11 @@
 import { createCatalogRoutes } from './api/catalog.ts'
+import type { RouteTools } from './api/gate.ts'
 import type { WebhooksReport } from './api/status.ts'
 import { type MirrorServer, type ServerOptions, createServer } from './api/server.ts'
 import type { Config } from './config/schema.ts'
 import { MirrorError } from './errors.ts'
 import type { EventTarget } from './event-target.ts'
+import { scheduledJobs } from './jobs.ts'
 import type { Logger } from './log.ts'
 import { createMetrics } from './metrics.ts'
 import { type Passing, startPassing } from './passing.ts'
@@ -14,9 +16,10 @@ import { activeSources } from './sources.ts'
 import type { RunKind, SourceName } from './store/runs.ts'
 import type { Progress } from './sync/context.ts'
 import type { RunReport } from './sync/runner.ts'
-import { type Job, type Schedule, startSchedule } from './sync/schedule.ts'
+import { type Schedule, startSchedule } from './sync/schedule.ts'
 import { type SyncThread, type SyncThreadDeps, startSyncThread } from './sync/thread.ts'
 import { type Refresher, type RefresherOptions, startRefresher } from './webhooks/refresher.ts'
+import { type Viewing, startViewing } from './viewing.ts'
 import { type Webhooks, startWebhooks } from './webhooks/webhooks.ts'
 
 /** What an agent is made from, and whom it tells of runs. */
@@ -51,12 +54,14 @@ export function createAgent(given: AgentOptions): Agent {
   let passing: Passing | null = null
   let webhooks: Webhooks | null = null
   let refresher: Refresher | null = null
+  let viewing: Viewing | null = null
 
   const close = async (): Promise<void> => {
     webhooks?.refuse()
     await schedule?.stop()
     refresher?.stop()
     await thread?.stop()
+    await viewing?.close()
     await server?.close()
     await passing?.close()
     await webhooks?.close()
@@ -71,23 +76,21 @@ export function createAgent(given: AgentOptions): Agent {
     reads = openPinnedReads(config.data.dir)
     if (reads === null) throw new MirrorError('internal', 'the database is not there')
     const metrics = createMetrics()
-    const onStored = (): void => {
-      refresher?.arrived()
-      passing?.arrived()
-    }
+    const onStored = (): void => [refresher, passing].forEach((one) => one?.arrived())
     webhooks = await startWebhooks({ config, log, now, onOutcome: metrics.countWebhook, onStored })
     refresher = startRefresher(refresherOptions(options, webhooks, thread, reads))
-    const nextRunAt = (source: SourceName): number | null => schedule?.nextRunAt(source) ?? null
     passing = await startPassing(options)
+    const { onServed } = passing.shown
+    const onMade = (): void => server?.snapshotChanged()
+    viewing = startViewing({ config, log, reads, onMade, onServed })
     server = createServer({
-      ...serverOptions(options, reads, nextRunAt),
+      ...serverOptions(options, reads, () => schedule, viewing),
       ...{ ...webhookParts(webhooks, refresher), metrics },
-      ...passing.shown,
+      ...{ ...passing.shown, ...viewing.shown },
     })
     const address = await server.listen()
     await webhooks.listen(address.url)
-    const timing = { ...config.sync, now }
-    schedule = startSchedule(jobs(config, reads, thread), timing)
+    schedule = startSchedule(scheduledJobs(config, reads, thread), { ...config.sync, now })
     return address
   }
 
@@ -165,9 +168,12 @@ function threadDeps(options: AgentOptions, parts: () => Parts): SyncThreadDeps {
 function serverOptions(
   { config, version, log, now = Date.now }: AgentOptions,
   reads: PinnedReads,
-  nextRunAt: (source: SourceName) => number | null,
+  schedule: () => Schedule | null,
+  viewing: Viewing,
 ): ServerOptions {
-  const routes = createCatalogRoutes(config)
+  const catalog = createCatalogRoutes(config)
+  const routes = (tools: RouteTools) => [...catalog(tools), ...viewing.routes(tools)]
+  const nextRunAt = (source: SourceName): number | null => schedule()?.nextRunAt(source) ?? null
   const dataDir = config.data.dir
   return { reads, dataDir, config, version, startedAt: now(), now, log, nextRunAt, routes }
 }
@@ -198,34 +204,6 @@ function reportOn(webhooks: Webhooks, refresher: Refresher): () => Promise<Webho
     const [status, refresh] = await Promise.all([webhooks.status(), refresher.report()])
     return { ...status, refresh }
   }
-}
-
-type DueJob = Job & { lastSuccess: number | null }
-
-function jobs(config: Config, { live }: PinnedReads, thread: SyncThread): DueJob[] {
-  const expressions: Record<SourceName, string> = {
-    osv: config.osv.schedule,
-    feeds: config.feeds.schedule,
-    catalog: config.catalog.schedule,
-    identity: config.identity.schedule,
-  }
-  const polls = activeSources(config).map((source): DueJob => {
-    const last = live.readLatestWholeRun(source)
-    return {
-      name: source,
-      expression: expressions[source],
-      lastSuccess: last?.state === 'complete' ? last.endedAt : null,
-      run: () => thread.requestSync(source, 'sync', 'schedule'),
-    }
-  })
-  const reconcile: DueJob = {
-    name: 'osv reconcile',
-    expression: config.osv.reconcileSchedule,
-    // Before the first snapshot there is nothing to reconcile: the first sync reads the whole archive.
-    lastSuccess: live.readLastReconcile() ?? live.readSnapshot('osv')?.publishedAt ?? Date.now(),
-    run: () => thread.requestSync('osv', 'reconcile', 'schedule'),
-  }
-  return polls.length === 0 ? [] : [...polls, reconcile]
 }
 
 function logRun(log: Logger, report: RunReport): void {

@@ -41,6 +41,24 @@ export type BundleFigures = {
   readonly importedAt: string
 } | null
 
+/** What scanners read, as the gauges show it. */
+export interface ViewsFigures {
+  readonly kind: string
+  readonly state: string
+  readonly making: boolean
+  readonly failing: boolean
+}
+
+/** All that the page shows besides what is counted. */
+export interface Figures {
+  readonly sources: readonly SourceFigures[]
+  readonly inbox: InboxFigures
+  readonly refresh: RefreshFigures
+  readonly relay: readonly RelayFigures[]
+  readonly bundle?: BundleFigures
+  readonly views?: readonly ViewsFigures[]
+}
+
 type Stage = (typeof STAGES)[number]
 type Quantiles = Readonly<Record<'median' | 'p99', number>>
 const STAGES = ['stored', 'refreshed', 'visible'] as const
@@ -50,13 +68,7 @@ export interface Metrics {
   /** Counts a request at a webhook endpoint; both are words of ours. */
   readonly countWebhook: (outcome: string, reason: string) => void
   /** The page in Prometheus' text format, with the figures as they are now. */
-  readonly render: (
-    sources: readonly SourceFigures[],
-    inbox: InboxFigures,
-    refresh: RefreshFigures,
-    relay: readonly RelayFigures[],
-    bundle?: BundleFigures,
-  ) => Promise<string>
+  readonly render: (figures: Figures) => Promise<string>
   readonly contentType: string
 }
 
@@ -77,10 +89,12 @@ export function createMetrics(): Metrics {
   const showRefreshes = createRefreshGauges(registry)
   const showRelay = createRelayGauges(registry)
   const showBundle = createBundleGauges(registry)
+  const showViews = createViewsGauges(registry)
   return {
     contentType: registry.contentType,
     countWebhook: (outcome, reason) => webhooks.inc({ outcome, reason }),
-    render(sources, rows, refresh, relay, bundle = null) {
+    render({ sources, inbox: rows, refresh, relay, bundle = null, views = [] }) {
+      showViews(views)
       showRefreshes(refresh)
       showRelay(relay)
       showBundle(bundle)
@@ -101,7 +115,11 @@ export function createMetrics(): Metrics {
 const WEEK = { window: '7d' }
 
 function createRefreshGauges(registry: Registry): (refresh: RefreshFigures) => void {
-  const refreshes = gauge(registry, 'patchmirror_webhook_refreshes', 'Refreshes that webhooks caused since the start, by outcome.', 'outcome') // prettier-ignore
+  const refreshes = new Counter({
+    ...{ name: 'patchmirror_webhook_refreshes_total', registers: [registry] },
+    help: 'Refreshes that webhooks caused since the start, by outcome.',
+    labelNames: ['outcome'] as const,
+  })
   const latency = gauge(registry, 'patchmirror_webhook_latency_seconds', 'Time from being received, of the newest webhooks that are done.', 'stage', 'quantile') // prettier-ignore
   const unannounced = gauge(registry, 'patchmirror_webhook_unannounced_changes', 'Tags of a week that a poll found and no webhook announced.', 'window') // prettier-ignore
   const unconfirmed = gauge(registry, 'patchmirror_webhook_unconfirmed_announcements', 'Webhooks of a week whose tag was never listed.', 'window') // prettier-ignore
@@ -110,8 +128,8 @@ function createRefreshGauges(registry: Registry): (refresh: RefreshFigures) => v
     for (const one of [refreshes, latency, unannounced, unconfirmed, suspect]) one.reset()
     if (refresh === null) return
     const { failedRefreshes: failed } = refresh
-    refreshes.set({ outcome: 'failed' }, failed)
-    refreshes.set({ outcome: 'ok' }, refresh.refreshes - failed)
+    refreshes.inc({ outcome: 'failed' }, failed)
+    refreshes.inc({ outcome: 'ok' }, refresh.refreshes - failed)
     for (const stage of STAGES) {
       const spread = refresh.latency?.[stage] ?? null
       if (spread === null) continue
@@ -150,6 +168,21 @@ function createBundleGauges(registry: Registry): (bundle: BundleFigures) => void
     if (bundle === null) return
     sequence.set(bundle.sequence)
     time.set(Date.parse(bundle.importedAt) / 1000)
+  }
+}
+
+function createViewsGauges(registry: Registry): (views: readonly ViewsFigures[]) => void {
+  const current = gauge(registry, 'patchmirror_views_current', '1: what scanners read shows what is served.', 'kind') // prettier-ignore
+  const making = gauge(registry, 'patchmirror_views_making', '1: it is made just now.', 'kind') // prettier-ignore
+  const failing = gauge(registry, 'patchmirror_views_failing', '1: it could not be made the last time.', 'kind') // prettier-ignore
+  return (views) => {
+    for (const one of [current, making, failing]) one.reset()
+    for (const view of views) {
+      const label = { kind: view.kind }
+      current.set(label, view.state === 'current' ? 1 : 0)
+      making.set(label, view.making ? 1 : 0)
+      failing.set(label, view.failing ? 1 : 0)
+    }
   }
 }
 

@@ -16,6 +16,7 @@ type Part =
   | 'demo'
   | 'errors'
   | 'event-target'
+  | 'jobs'
   | 'json'
   | 'log'
   | 'main'
@@ -33,6 +34,7 @@ type Part =
   | 'sync'
   | 'upstream'
   | 'version'
+  | 'viewing'
   | 'views'
   | 'webhooks'
   | 'zip'
@@ -53,7 +55,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   zip: ['errors'],
   archive: ['errors', 'store', 'zip'],
   bundle: ['archive', 'config', 'errors', 'log', 'resources', 'sources', 'store', 'version', 'zip'],
-  views: ['archive', 'config', 'errors', 'log', 'store', 'zip'],
+  views: ['config', 'errors', 'json', 'log', 'store', 'zip'],
   query: ['errors'],
   webhooks: ['config', 'errors', 'event-target', 'log', 'patterns', 'store'],
   store: ['errors', 'event-target'],
@@ -77,7 +79,9 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'zip',
   ],
   relay: ['config', 'errors', 'store', 'upstream/transport.ts', 'webhooks/verify.ts'],
+  jobs: ['config', 'sources', 'store', 'sync'],
   passing: ['api', 'errors', 'config', 'log', 'relay', 'store'],
+  viewing: ['api', 'config', 'log', 'sources', 'store', 'views'],
   api: ['errors', 'json', 'paths', 'query', 'resources', 'sources', 'store', 'zip/crc32c.ts'],
   agent: [
     'api',
@@ -85,6 +89,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'config',
     'errors',
     'event-target',
+    'jobs',
     'log',
     'metrics',
     'passing',
@@ -93,7 +98,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'sync',
     'upstream',
     'version',
-    'views',
+    'viewing',
     'webhooks',
     'zip',
   ],
@@ -123,6 +128,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
 
 /** Each library, and the one file that knows it; more than one only with a reason. */
 const LIBRARIES: Record<string, readonly string[]> = {
+  '@renovatebot/pep440': ['query/pep440.ts'],
   'better-sqlite3': [
     'store/database.ts',
     'store/lock.ts', // a lock is a database of its own, empty and never migrated
@@ -142,9 +148,11 @@ const LIBRARIES: Record<string, readonly string[]> = {
   ],
   fastify: ['api/pages.ts'],
   'node-cron': ['sync/schedule.ts'],
+  'packageurl-js': ['query/purl.ts'],
   pino: ['log.ts'],
   'pino-pretty': ['log.ts'],
   'prom-client': ['metrics.ts'],
+  semver: ['query/semver.ts'],
   standardwebhooks: ['webhooks/verify.ts'],
   undici: ['upstream/transport.ts'],
   yaml: ['config/file.ts'],

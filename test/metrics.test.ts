@@ -17,13 +17,18 @@ test('the page shows each source as it stands now, and what was counted', async 
   metrics.countWebhook('new', '')
   metrics.countWebhook('new', '')
   metrics.countWebhook('unauthorized', 'too_old')
-  const page = await metrics.render([OSV], { pending: 2, dead: 1 }, REFRESH, [TARGET])
+  const page = await metrics.render({
+    sources: [OSV],
+    inbox: { pending: 2, dead: 1 },
+    refresh: REFRESH,
+    relay: [TARGET],
+  })
   for (const line of [
     'patchmirror_webhook_requests_total{outcome="new",reason=""} 2',
     'patchmirror_webhook_requests_total{outcome="unauthorized",reason="too_old"} 1',
     'patchmirror_webhook_inbox_rows{state="pending"} 2',
-    'patchmirror_webhook_refreshes{outcome="ok"} 5',
-    'patchmirror_webhook_refreshes{outcome="failed"} 2',
+    'patchmirror_webhook_refreshes_total{outcome="ok"} 5',
+    'patchmirror_webhook_refreshes_total{outcome="failed"} 2',
     'patchmirror_webhook_latency_seconds{stage="refreshed",quantile="0.99"} 2.5',
     'patchmirror_webhook_unannounced_changes{window="7d"} 3',
     'patchmirror_webhook_unconfirmed_announcements{window="7d"} 1',
@@ -40,19 +45,21 @@ test('the page shows each source as it stands now, and what was counted', async 
   expect(metrics.contentType).toMatch(/^text\/plain; version=0\.0\.4/)
 })
 
+const NOTHING = { sources: [], inbox: null, refresh: null, relay: [] }
+
 test('what is no longer so, or not known, is not on the page', async () => {
   const metrics = createMetrics()
-  await metrics.render([OSV], { pending: 2 }, REFRESH, [TARGET])
+  await metrics.render({ sources: [OSV], inbox: { pending: 2 }, refresh: REFRESH, relay: [TARGET] })
   const failed = { ...OSV, state: 'failed', ageSeconds: null, lastRunSeconds: null }
-  const page = await metrics.render([failed], null, null, [])
+  const page = await metrics.render({ ...NOTHING, sources: [failed] })
   expect(page).toContain('patchmirror_source_state{source="osv",state="failed"} 1')
   expect(page).not.toMatch(
-    /state="complete"|age_seconds\{|last_run_seconds\{|inbox_rows\{|refreshes\{|latency_seconds\{|window=|relay_\w+\{/,
+    /state="complete"|age_seconds\{|last_run_seconds\{|inbox_rows\{|refreshes_total\{|latency_seconds\{|window=|relay_\w+\{/,
   )
 })
 
 test('two mirrors in one process count apart', async () => {
   const [one, two] = [createMetrics(), createMetrics()]
   one.countWebhook('new', '')
-  expect(await two.render([], null, null, [])).not.toContain('outcome="new"')
+  expect(await two.render(NOTHING)).not.toContain('outcome="new"')
 })

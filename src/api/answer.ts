@@ -37,23 +37,25 @@ export function createAnswer(coding: Coding, body: Buffer, tag: string, changed:
   }
 }
 
-/** Sends an answer: 200, 304 or 412. Head and body leave in a single write. */
+/** Sends an answer: 200, 304 or 412. Head and body leave in a single write. `more`: further header fields, flat. */
 export function sendAnswer(
   { request, response, wishes }: Exchange,
   answer: Answer,
   origin: Origin,
   heads: Heads,
+  more: readonly string[] = [],
 ): void {
   const verdict = checkConditions(wishes, answer)
   if (verdict === 'failed') return sendFailed(request, response, origin)
   const { etag, lastModified, length } = answer
   const { validated, full } = heads(origin, answer.coding)
   if (verdict === 'unchanged') {
-    response.writeHead(304, ['ETag', etag, 'Last-Modified', lastModified, ...validated]).end()
+    const own = ['ETag', etag, 'Last-Modified', lastModified]
+    response.writeHead(304, [...own, ...validated, ...more]).end()
     return
   }
   const own = ['ETag', etag, 'Last-Modified', lastModified, 'Content-Length', length]
-  response.writeHead(200, [...own, ...full])
+  response.writeHead(200, [...own, ...full, ...more])
   if (request.method === 'HEAD') response.end()
   else response.end(answer.body)
 }

@@ -55,7 +55,8 @@ export function createArchiveFiles(folder: string): ArchiveFiles {
   }
 }
 
-function openArchive(folder: string, info: ArchiveInfo): OpenArchive & { release(): void } {
+/** Opens a file of which size and content are known, for one response after the other. Throws `storage`. */
+export function openArchive(folder: string, info: ArchiveInfo): OpenArchive & { release(): void } {
   const descriptor = openFile(join(folder, info.file))
   const { size } = fstatSync(descriptor)
   if (size !== info.size) {

@@ -1,4 +1,5 @@
 import type { SourceName } from '../store/runs.ts'
+import { BUCKET, BUCKET_PATHS } from './bucket-paths.ts'
 import { closestPath, sameButForm } from './closest.ts'
 
 /** Upstream's paths, served unchanged (service API, section 4, public feeds). */
@@ -43,11 +44,12 @@ export interface Paths {
 }
 
 /**
- * The paths of this mirror: upstream's own, the configured extra feeds, and feeds that are held though no setting names
- * them, as an import brings them.
+ * The paths of this mirror: upstream's own, the configured extra feeds, those of osv.dev's bucket, and feeds that are held
+ * though no setting names them, as an import brings them.
  */
 export function createPaths(
   extraPaths: readonly string[],
+  hasBucket = false,
   isHeldFeed: (path: string) => boolean = () => false,
 ): Paths {
   const sources = new Map<string, SourceName>([
@@ -58,7 +60,8 @@ export function createPaths(
   ])
   for (const path of extraPaths) if (!sources.has(path)) sources.set(path, 'feeds')
   const fixed = [...sources.keys()]
-  const all = [...fixed, RECORD]
+  const bucket = hasBucket ? BUCKET_PATHS : []
+  const all = [...fixed, RECORD, ...bucket]
   return {
     all,
     sourceOf: (path) =>
@@ -67,7 +70,9 @@ export function createPaths(
     closest(path, more = [], hooks = []) {
       const own = [...OWN, ...hooks]
       if (path === OWN_PAGES || path.startsWith(`${OWN_PAGES}/`)) return closestPath(path, own)
-      if (!path.startsWith(MIRRORED)) return closestPath(path, [...fixed, ...more, ...own])
+      if (path.startsWith(BUCKET)) return closestPath(path, bucket)
+      if (!path.startsWith(MIRRORED))
+        return closestPath(path, [...fixed, ...more, ...own, ...bucket])
       const record = path.startsWith(RECORDS) && closestPath(path, fixed, TYPO) === null
       return record ? RECORD : closestPath(path, fixed)
     },

@@ -11,15 +11,16 @@ import { type Heads, createHeads } from './heads.ts'
 import { type Handler, createHttp, drain, traced } from './http.ts'
 import { type Lane, openFastLane } from './lane.ts'
 import { type ServerAddress, addressOf, boundAddress, nameListenError } from './listen.ts'
-import { createMirror } from './mirror.ts'
 import { type Moment, createMoment } from './moment.ts'
 import { type EventBounds, type NewsOptions, createNews } from './news.ts'
 import { type MetricsPage, addPages, createApp } from './pages.ts'
-import { MIRRORED, createPaths } from './paths.ts'
+import { createPaths } from './paths.ts'
+import { createPublicSide } from './public.ts'
 import { findRecord } from './records.ts'
 import type { PrivateRoute } from './routes.ts'
 import type { StatusOptions, WebhooksReport } from './status.ts'
 import { originForm } from './target.ts'
+import type { ViewsMaker } from './views.ts'
 
 /** What a server answers from, and its settings. */
 export interface ServerOptions {
@@ -51,6 +52,8 @@ export interface ServerOptions {
   /** For the status page. */
   readonly webhooks?: () => Promise<WebhooksReport>
   readonly metrics?: MetricsPage
+  /** Makes what scanners read; without one, what is there is served. */
+  readonly viewsMaker?: ViewsMaker
 }
 
 /** The serving side of the program. */
@@ -71,21 +74,23 @@ const BACKLOG = 1024
 /** The read-only API: upstream's public and private paths, and the mirror's own under /-/. */
 export function createServer(options: ServerOptions): MirrorServer {
   const { reads, dataDir, config, log, now, closeGraceMs = CLOSE_GRACE_MS } = options
-  const { host, port, cacheBytes, cacheMaxAgeSeconds } = config.server
-  const cacheControl = `public, max-age=${cacheMaxAgeSeconds}, must-revalidate`
+  const { host, port, cacheBytes } = config.server
+  const cacheControl = `public, max-age=${config.server.cacheMaxAgeSeconds}, must-revalidate`
   const moment = createMoment(reads, dataDir, cacheBytes)
-  const paths = createPaths(config.feeds.extraPaths, (path) => reads.pinned.holdsDocument(path))
+  const isHeldFeed = (path: string): boolean => reads.pinned.holdsDocument(path)
+  const paths = createPaths(config.feeds.extraPaths, config.views.bucket, isHeldFeed)
   const failures = createFailures(dataDir, log)
   const heads = createHeads(cacheControl)
-  const mirror = createMirror({ moment, paths, cacheControl, heads, onError: failures.answer })
+  const parts = { moment, paths, cacheControl, heads, onError: failures.answer }
+  const open = createPublicSide(parts, options)
   const state = { closing: false }
   const app = createApp(failures, (pages) => {
     const handler: Handler = (request, response) => {
       if (state.closing) response.setHeader('Connection', 'close')
       if (request.url?.startsWith('/') === false) request.url = originForm(request.url)
-      if (request.url?.startsWith(MIRRORED) === true) mirror(request, response)
-      else if (options.intercept?.(request, response) === true) return
-      else if (!news.answer(request, response) && !gate.answer(request, response))
+      if (open.answer(request, response)) return
+      if (options.intercept?.(request, response) === true) return
+      if (!news.answer(request, response) && !gate.answer(request, response))
         pages(request, response)
     }
     return createHttp(traced(handler, log, now), config.server)
@@ -98,13 +103,12 @@ export function createServer(options: ServerOptions): MirrorServer {
   })
   const news = createNews(newsOptions(options, { moment, access: gate.access, failures }))
   const refresh = (): void => {
-    moment.refresh()
-    news.look() // after it: whoever is told can read it
+    for (const part of [moment, open]) part.refresh()
+    news.look() // after them: whoever is told can read it
   }
   const follower = followStore({ refresh }, log)
   addPages(app, { ...options, paths, privatePaths: gate.paths })
   const lane = openLane(app.server, options, moment, heads)
-  const address = (): ServerAddress | null => addressOf(app.server.address(), host)
   return {
     async listen() {
       await app.listen({ host, port, backlog: BACKLOG }).catch((error: unknown) => {
@@ -112,7 +116,7 @@ export function createServer(options: ServerOptions): MirrorServer {
       })
       gate.announce()
       follower.look()
-      return address() ?? { url: '', port }
+      return addressOf(app.server.address(), host) ?? { url: '', port }
     },
     snapshotChanged: follower.look,
     async close() {
@@ -121,9 +125,10 @@ export function createServer(options: ServerOptions): MirrorServer {
       news.close()
       await drain(app.server, lane, app.close(), closeGraceMs)
       moment.close()
+      open.close()
     },
     get address() {
-      return address()
+      return addressOf(app.server.address(), host)
     },
   }
 }

@@ -88,7 +88,13 @@ function* chunksOf(
     const bytes = reads.readChunk(name, number)
     if (bytes === null) return // the writer counts
     yield bytes
+    letGo(bytes)
   }
+}
+
+/** Gives a chunk's memory back at once: left to the collector, some sixty chunks lie about before it looks. */
+function letGo({ buffer, byteLength }: Buffer): void {
+  if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) buffer.transfer(0)
 }
 
 function lost(what: string): never {

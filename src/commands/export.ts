@@ -1,5 +1,6 @@
 import { readFileSync, statSync } from 'node:fs'
-import { type ExportReport, exportBundle } from '../bundle/export.ts'
+import { exportInThread } from '../bundle/export-thread.ts'
+import type { ExportTaskReport } from '../bundle/export-worker.ts'
 import { readSigningKey } from '../bundle/keys.ts'
 import { parseBytes } from '../config/bytes.ts'
 import type { Config } from '../config/schema.ts'
@@ -29,9 +30,9 @@ export async function exportCommand(path: string, options: ExportCommandOptions)
   const { config } = settings(options, false)
   if (options.since !== undefined && options.for !== undefined)
     throw new MirrorError('usage', 'give --since or --for, not both')
-  const keys = signingKeys(config, options.unsigned === true)
+  const keyFiles = signingKeys(config, options.unsigned === true)
   const display = createBundleProgress(options.json === true)
-  const report = await exportBundle({
+  const task = {
     dataDir: config.data.dir,
     path,
     sources: options.sources === undefined ? null : namedSources(options.sources),
@@ -39,24 +40,24 @@ export async function exportCommand(path: string, options: ExportCommandOptions)
     need: options.for === undefined ? null : readNeed(options.for),
     split: options.split === undefined ? null : partSize(options.split),
     force: options.force === true,
-    keys,
+    keyFiles,
     expireDays: options.expires === undefined ? config.bundle.expireDays : days(options.expires),
     keep: config.bundle.keep,
     spared: [],
     program: `patchmirror/${VERSION}`,
-    now: Date.now,
-    onProgress: display.show,
-  }).finally(() => display.finish())
+  }
+  const report = await exportInThread(task, display.show).finally(() => display.finish())
   if (options.json === true) print(JSON.stringify(shown(report), null, 2))
   else for (const line of describeExport(report)) print(line)
-  if (keys.length === 0)
+  if (keyFiles.length === 0)
     process.stderr.write(
       'patchmirror: warning: the bundle is NOT SIGNED: whoever holds the medium can change it. Nobody should import it\n',
     )
   return report.partial.length > 0 ? 3 : 0
 }
 
-function signingKeys({ bundle }: Config, unsigned: boolean) {
+/** Files of keys, each of which can be read: that is known before anything is done. */
+function signingKeys({ bundle }: Config, unsigned: boolean): readonly string[] {
   if (unsigned) return []
   if (bundle.signingKeys.length === 0)
     throw new MirrorError(
@@ -64,7 +65,8 @@ function signingKeys({ bundle }: Config, unsigned: boolean) {
       'there is no key to sign with: "patchmirror keygen FILE" makes one, bundle.signingKeys ' +
         '(PATCHMIRROR_BUNDLE_SIGNING_KEYS) names it. --unsigned exports without a signature',
     )
-  return bundle.signingKeys.map(readSigningKey)
+  for (const file of bundle.signingKeys) readSigningKey(file)
+  return bundle.signingKeys
 }
 
 function namedSources(text: string): SourceName[] {
@@ -98,7 +100,7 @@ function readNeed(path: string): Buffer {
   }
 }
 
-function describeExport({ manifest, files, bytes, partial }: ExportReport): string[] {
+function describeExport({ manifest, files, bytes, partial }: ExportTaskReport): string[] {
   const { kind, sequence, base, expiresAt, keys } = manifest
   const since = base === null ? '' : ` since ${base.sequence ?? 'what the need file says'}`
   const [first = '', ...more] = files
@@ -116,7 +118,6 @@ function describeExport({ manifest, files, bytes, partial }: ExportReport): stri
   ]
 }
 
-function shown({ manifest, ...rest }: ExportReport): object {
-  const { members, ...facts } = manifest
-  return { ...facts, members: members.length, ...rest }
+function shown({ manifest, ...rest }: ExportTaskReport): object {
+  return { ...manifest, ...rest }
 }

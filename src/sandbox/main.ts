@@ -3,13 +3,7 @@ import { type Sandbox, type SandboxOptions, createSandbox } from './server.ts'
 import { SANDBOX_CLIENT, SANDBOX_KEYS, SANDBOX_TOKEN } from './service/credentials.ts'
 import type { ServiceOptions } from './service/options.ts'
 import { DIALECTS } from './service/signing.ts'
-
-const USAGE = `usage: node src/sandbox/main.ts [--port N] [--host H] [--records N] [--seed N]
-         [--osv-zip FILE] [--osv-index FILE] [--live SECONDS] [--no-ranges]
-         [--tags N] [--packages N] [--tickets N] [--large-sboms N] [--other-shape]
-         [--keep-requests N] [--dialect NAME] [--webhook-secret SECRET]
-  The package catalog, the artifacts and the identity surface listen on the three ports after --port.
-`
+import { USAGE } from './usage.ts'
 
 interface Command {
   options: SandboxOptions
@@ -17,8 +11,8 @@ interface Command {
   liveMs: number
 }
 
-/** Reads the command line; throws an Error whose message says what is wrong with it. */
-function readArguments(args: string[]): Command {
+/** Reads the command line, null when it asks for help; throws an Error whose message says what is wrong with it. */
+function readArguments(args: string[]): Command | null {
   const { values } = parseArgs({
     args,
     strict: true,
@@ -42,7 +36,7 @@ function readArguments(args: string[]): Command {
       help: { type: 'boolean', default: false },
     },
   })
-  if (values.help) throw new Error('')
+  if (values.help) return null
   const osvZip = values['osv-zip']
   const osvIndex = values['osv-index']
   if (osvIndex !== undefined && osvZip === undefined) {
@@ -118,7 +112,12 @@ function describe(sandbox: Sandbox, liveMs: number): string {
 }
 
 async function main(args: string[]): Promise<void> {
-  const { options, liveMs } = readArguments(args)
+  const command = readArguments(args)
+  if (command === null) {
+    process.stdout.write(USAGE)
+    return
+  }
+  const { options, liveMs } = command
   const sandbox = await createSandbox(options)
   const stop = (): void => {
     void sandbox.close().then(() => {
@@ -141,6 +140,6 @@ try {
   await main(process.argv.slice(2))
 } catch (error) {
   const message = error instanceof Error ? error.message : String(error)
-  process.stderr.write(message === '' ? USAGE : `sandbox: ${message}\n${USAGE}`)
-  process.exitCode = message === '' ? 0 : 2
+  process.stderr.write(`sandbox: ${message}\n(--help tells of every option)\n`)
+  process.exitCode = 2
 }

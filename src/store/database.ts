@@ -6,6 +6,7 @@ import { MirrorError, messageOf, systemCode } from '../errors.ts'
 import { makeFolder } from './folder.ts'
 import { INBOX_MIGRATIONS } from './inbox-schema.ts'
 import { MIGRATIONS } from './schema.ts'
+import { VIEWS_TABLES } from './views-schema.ts'
 
 export type Db = Database.Database
 
@@ -95,6 +96,37 @@ export function openInboxReader(dataDir: string): Db | null {
 export function openReader(dataDir: string): Db | null {
   if (!existsSync(databasePath(dataDir))) return null
   return guarded(dataDir, () => openRead(databasePath(dataDir), MIGRATIONS, 16_384))
+}
+
+/**
+ * Opens the database of views in the making. No journal: what is not finished is thrown away, and whoever finishes it
+ * brings it to the disk.
+ */
+export function openViewsWriter(path: string): Db {
+  const db = new Database(path)
+  try {
+    db.pragma('journal_mode = OFF')
+    db.pragma('synchronous = OFF')
+    db.pragma('cache_size = -16384')
+    db.pragma('temp_store = FILE')
+    migrate(db, VIEWS_TABLES)
+    return db
+  } catch (error) {
+    db.close()
+    throw error
+  }
+}
+
+/** Opens the finished database of views. Throws `corrupt` when it is not there, damaged, or of another version. */
+export function openViewsReader(path: string): Db {
+  try {
+    const db = openRead(path, VIEWS_TABLES, 8192)
+    if (db !== null) return db
+  } catch (error) {
+    const why = messageOf(error)
+    throw new MirrorError('corrupt', `the views cannot be read: ${why}`, { cause: error })
+  }
+  throw new MirrorError('corrupt', 'the views are of another version')
 }
 
 function openRead(path: string, steps: readonly string[], cacheKilobytes: number): Db | null {

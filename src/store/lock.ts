@@ -5,7 +5,7 @@ import { MirrorError, systemCode } from '../errors.ts'
 import { guarded } from './database.ts'
 import { makeFolder } from './folder.ts'
 
-export type LockName = 'serve' | 'sync' | 'secrets' | 'export'
+export type LockName = 'serve' | 'sync' | 'secrets' | 'export' | 'views'
 
 /** A lock that is held; releasing it twice does nothing more. */
 export interface Lock {
@@ -41,6 +41,7 @@ export function acquireLock(dataDir: string, name: LockName): Lock {
 const PURPOSE: Record<LockName, string> = {
   serve: 'another Patchmirror already serves this data folder',
   sync: 'another Patchmirror is writing to this data folder just now',
+  views: 'another Patchmirror is making the views of this data folder just now',
   secrets: 'another command is changing the webhook secrets just now',
   export: 'another Patchmirror exports from this data folder just now',
 }

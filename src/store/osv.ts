@@ -94,6 +94,11 @@ export function createOsvReader(db: Db) {
        FROM osv_record r LEFT JOIN osv_body b ON b.rowid = r.body`,
     )
     .raw()
+  const digests = db
+    .prepare<[], [string, Buffer, string]>(
+      'SELECT id, sha256, modified FROM osv_record ORDER BY id',
+    )
+    .raw()
   const complete = db
     .prepare<[], number>('SELECT count(*) FROM osv_record r JOIN osv_body b ON b.rowid = r.body')
     .pluck()
@@ -122,6 +127,8 @@ export function createOsvReader(db: Db) {
       before === null ? contents.all.iterate(from) : contents.range.iterate(from, before),
     /** `[id, crc32, size, sha256, body, modified, bodyCrc32]` of every record, for verification; body null when lost. */
     eachSum: () => sums.iterate(),
+    /** `[id, sha256, modified]` of every record, in id order. */
+    eachDigest: () => digests.iterate(),
     countRecords: (): number => count.get() ?? 0,
     /** Records whose bytes are there: differs from `countRecords` only in a database altered from outside. */
     countBodies: (): number => complete.get() ?? 0,

@@ -19,7 +19,8 @@ export interface ZipMember {
 
 /** An archive being written; `finish` ends it, and nothing may be added afterwards. */
 export interface ZipWriter {
-  add(member: ZipMember): void
+  /** Adds a member; where in the archive its stream begins. */
+  add(member: ZipMember): number
   /** Shows to `look` what it has not seen yet: all local headers and streams so far. */
   show(): void
   /**
@@ -60,15 +61,17 @@ export function createZipWriter(
   const directory = createChunker((page) => pages.push(Buffer.from(page)))
   let members = 0
 
-  const add = (member: ZipMember): void => {
+  const add = (member: ZipMember): number => {
     const { name, crc32, size, deflated } = member
     const packed = deflated.length
     if (size >= MAX32 || packed >= MAX32) throw new RangeError(`member over 4 GiB: ${name}`)
     const fields = headerFields({ name, method: DEFLATED, crc32, size, packed }, body.size())
     body.header(fields.localBytes, (to, at) => writeLocalHeader(to, at, fields))
+    const stream = body.size()
     body.bytes(deflated)
     directory.header(fields.centralBytes, (to, at) => writeCentralHeader(to, at, fields))
     members++
+    return stream
   }
 
   const adopt = ({ count, bytes, from, entries }: Adopted): void => {

@@ -174,6 +174,12 @@ test('the root names what is mirrored', async () => {
       '/external/globals/sys_matrix',
       '/external/cve_feed',
       '/external/osv/{id}.json',
+      '/osv/ecosystems.txt',
+      '/osv/modified_id.csv',
+      '/osv/all.zip',
+      '/osv/{ecosystem}/all.zip',
+      '/osv/{ecosystem}/modified_id.csv',
+      '/osv/{ecosystem}/{id}.json',
     ],
   })
 })

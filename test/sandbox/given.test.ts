@@ -1,8 +1,8 @@
-import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import AdmZip from 'adm-zip'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { exchange } from './exchange.ts'
 import { JSON_PATH, ZIP_PATH, recordPath, sandboxes } from './sandboxes.ts'
 
@@ -19,7 +19,9 @@ function smallArchive(): string {
   zip.addFile('B-2.json', Buffer.from('{"id":"B-2","modified":"2026-01-01T00:00:00Z"}\n'))
   zip.addFile('A-1.json', Buffer.from('{\n "id":"A-1","modified":"2026-02-01T00:00:00.25Z"}'))
   zip.addFile('é %.json', Buffer.from('not json'))
-  const path = join(mkdtempSync(join(tmpdir(), 'sandbox-')), 'given.zip')
+  const folder = mkdtempSync(join(tmpdir(), 'sandbox-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const path = join(folder, 'given.zip')
   writeFileSync(path, zip.toBuffer())
   return path
 }

@@ -1,0 +1,178 @@
+import { createHash } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { gzipMember } from '../store/gzip.ts'
+import type { ViewAsset, ViewRecord, Views } from '../store/views.ts'
+import { crc32c, googHash } from '../zip/crc32c.ts'
+import { type Answer, type Exchange, createAnswer, sendAnswer } from './answer.ts'
+import { type OpenArchive, openArchive } from './archive.ts'
+import { type BucketPath, bucketPath, isBucket } from './bucket-paths.ts'
+import type { Failures } from './failure.ts'
+import type { Heads } from './heads.ts'
+import type { Moment } from './moment.ts'
+import { type Coding, chooseCoding } from './negotiate.ts'
+import type { Origin } from './origin.ts'
+import type { Paths } from './paths.ts'
+import { type Problem, methodNotAllowed, pathNotFound, sendProblem } from './problem.ts'
+import { rawTarget, readablePath } from './target.ts'
+import type { ViewsInUse } from './views.ts'
+import { readWishes } from './wishes.ts'
+import { sendFile } from './zip.ts'
+
+/** What the bucket is answered from. */
+export interface BucketOptions {
+  readonly moment: Pick<Moment, 'knownOrigin' | 'reads' | 'archives'>
+  readonly views: ViewsInUse
+  readonly paths: Pick<Paths, 'closest'>
+  readonly cacheControl: string
+  readonly heads: Heads
+  readonly onError: Failures['answer']
+  /** False where the settings leave it out: every path is a 404 that says so. */
+  readonly enabled: boolean
+}
+
+/** Answers a request for a path under /osv/; false when it is for another. */
+export type Bucket = (request: IncomingMessage, response: ServerResponse) => boolean
+
+/**
+ * The layout of osv.dev's public bucket: an archive, a list of stamps and the records of each ecosystem, all of one
+ * generation of views. Public, as upstream's feed is.
+ */
+export function createBucket(options: BucketOptions): Bucket {
+  const { views, onError } = options
+  const originOf = createOrigins(options.moment)
+  return (request, response) => {
+    const { path } = rawTarget(request.url ?? '')
+    if (!isBucket(path)) return false
+    let origin: Origin | null = null
+    const fail = (error: unknown): void => onError(error, request, response, { origin })
+    try {
+      const refusal = refuse(options, request, path)
+      if (refusal !== null) sendProblem(request, response, refusal)
+      else {
+        const exchange = { request, response, wishes: readWishes(request.rawHeaders) }
+        void views.read((current) => {
+          origin = originOf(current)
+          return answer(options, { exchange, views: current, origin }, path)?.catch(fail)
+        })
+      }
+    } catch (error) {
+      fail(error)
+    }
+    return true
+  }
+}
+
+/** What is refused before anything is looked up; null when nothing is. */
+function refuse(
+  { enabled, paths }: BucketOptions,
+  request: IncomingMessage,
+  path: string,
+): Problem | null {
+  const { method = '' } = request
+  const shown = readablePath(path)
+  if (!enabled) return { ...pathNotFound(shown, null), message: SWITCHED_OFF }
+  if (bucketPath(path) === null) return pathNotFound(shown, paths.closest(shown))
+  return method === 'GET' || method === 'HEAD' ? null : methodNotAllowed(method)
+}
+
+const SWITCHED_OFF = 'this mirror has no views for scanners: views.bucket is off in its settings'
+
+interface Turn {
+  readonly exchange: Exchange
+  readonly views: Views
+  readonly origin: Origin
+}
+
+function answer(options: BucketOptions, turn: Turn, path: string): Promise<void> | undefined {
+  const place = bucketPath(path)
+  const { exchange, views, origin } = turn
+  if (place?.kind === 'asset') {
+    const name = place.view === null ? place.name : `${place.view}/${place.name}`
+    const asset = views.readAsset(name)
+    if (asset !== null) return sendAsset(options, turn, asset)
+  } else if (place !== null) {
+    const record = views.readViewRecord(place.view, place.id)
+    if (record !== null) {
+      const coding = chooseCoding(exchange.wishes.acceptEncoding)
+      const more = ['x-goog-hash', googHash(crc32c(record.content)), ...derivedHead(record)]
+      sendAnswer(exchange, answerOf(record, coding, views), origin, options.heads, more)
+      return undefined
+    }
+  }
+  const problem = missing(views, place)
+  sendProblem(exchange.request, exchange.response, { ...problem, origin })
+  return undefined
+}
+
+function answerOf({ content, crc32, deflated }: ViewRecord, coding: Coding, views: Views): Answer {
+  const tag = createHash('sha256').update(content).digest('hex').slice(0, 32)
+  const body = coding === 'gzip' ? gzipMember(deflated, crc32, content.length) : content
+  return createAnswer(coding, body, tag, views.info.changed)
+}
+
+/** Says that it is not upstream's bytes, and whose prefix was taken off. */
+function derivedHead({ prefixes }: { readonly prefixes: readonly string[] }): string[] {
+  return prefixes.length === 0
+    ? []
+    : ['X-Mirror-Derived', prefixes.map(encodeURIComponent).join(', ')]
+}
+
+function sendAsset(options: BucketOptions, turn: Turn, asset: ViewAsset): Promise<void> {
+  const { exchange, origin, views } = turn
+  const { sha256, crc32c, type, gzip } = asset
+  const { cacheControl } = options
+  const coding = gzip === null ? null : chooseCoding(exchange.wishes.acceptEncoding)
+  const form = gzip !== null && coding === 'gzip' ? gzip : asset
+  const file = openForm(options, views, asset, form)
+  const more = derivedHead(asset)
+  const manner = { origin, cacheControl, type, sha256, crc32c, coding, more }
+  return sendFile(exchange, file, manner).finally(() => file.release())
+}
+
+/** The archive of everything is the mirror's own, as long as that is the one of this generation and can be read. */
+function openForm(
+  { moment }: BucketOptions,
+  views: Views,
+  { sha256, crc32c }: ViewAsset,
+  { file, size }: { readonly file: string; readonly size: number },
+): OpenArchive & { release(): void } {
+  const published = moment.reads.readArchive()
+  if (published?.sha256 === sha256) {
+    try {
+      return { ...moment.archives.current(published), release: () => undefined }
+    } catch {
+      // The generation has another name for the same file, which may still be there.
+    }
+  }
+  return openArchive(views.folder, { file, size, sha256, crc32c, changed: views.info.changed })
+}
+
+function missing(views: Views, place: BucketPath | null): Problem {
+  const { view = null } = place ?? {}
+  const known = views.listViews().map(({ name }) => name)
+  const id = place?.kind === 'record' ? place.id : null
+  if (view !== null && known.includes(view) && id !== null) {
+    const message = `no record of this id lies in ${view}`
+    return { status: 404, error: 'not_found', message, fields: { ecosystem: view, id } }
+  }
+  const closest = known.find((name) => name.toLowerCase() === view?.toLowerCase()) ?? null
+  const message =
+    closest === null ? 'no record names this ecosystem' : `the ecosystem is written ${closest}`
+  const fields = { ecosystem: view?.slice(0, 512) ?? null, closest }
+  return { status: 404, error: 'not_found', message, fields }
+}
+
+/** What a generation's answers say of where they come from: the moment's own words, as long as both show one snapshot. */
+function createOrigins(moment: BucketOptions['moment']): (views: Views) => Origin {
+  let made: { readonly views: Views; readonly origin: Origin } | null = null
+  return (views) => {
+    const now = moment.knownOrigin('osv')
+    const { snapshot, asOf } = views.info
+    if (now?.snapshot === snapshot) return now
+    if (made?.views !== views) {
+      const origin = { snapshot, asOf: new Date(asOf).toISOString(), version: views.folder }
+      made = { views, origin }
+    }
+    return made.origin
+  }
+}

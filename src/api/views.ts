@@ -1,0 +1,103 @@
+import { statSync } from 'node:fs'
+import { MirrorError, messageOf, systemCode } from '../errors.ts'
+import { type Views, openViews } from '../store/views.ts'
+import { type ViewsKind, generationDir, readCurrentViews, viewsPath } from '../store/views-place.ts'
+import type { ServerLog } from './failure.ts'
+
+/** Whoever makes generations, as the serving side needs it. */
+export interface ViewsMaker {
+  /** Somebody waits for the first generation. */
+  wanted(): void
+  /** The generation in use cannot be read: it is to be made anew. */
+  damaged(kind: ViewsKind): void
+  /** How they stand; nothing in it is secret. */
+  report(): readonly ViewsStatus[]
+}
+
+/** How views stand; times in ISO 8601 UTC. */
+export interface ViewsStatus {
+  readonly kind: ViewsKind
+  readonly state: 'current' | 'behind' | 'none'
+  readonly snapshot: string | null
+  readonly madeAt: string | null
+  readonly making: boolean
+  readonly failing: boolean
+}
+
+/** The generation of views in use. */
+export interface ViewsInUse {
+  /** Throws `not_ready` before the first. Ask anew for each request: it is closed when the next one is there. */
+  current(): Views
+  /**
+   * Does something with the generation in use, and has it made anew when its bytes prove damaged; the error is passed
+   * on. For reads that are over when `use` returns.
+   */
+  read<T>(use: (views: Views) => T): T
+  /** Takes the newest generation, if another one is there. Never throws. */
+  refresh(): void
+  close(): void
+}
+
+/** Keeps the newest generation of the data folder open. */
+export function createViewsInUse(
+  dataDir: string,
+  maker: ViewsMaker | null,
+  log: Pick<ServerLog, 'warn'> | null,
+): ViewsInUse {
+  let open: { readonly views: Views; readonly mark: string } | null = null
+  let refused = ''
+  const refresh = (): void => {
+    try {
+      const name = readCurrentViews(dataDir, 'osv')?.name
+      const mark = name === undefined ? '' : markOf(dataDir, name)
+      if (name === undefined || mark === open?.mark || mark === refused) return
+      refused = mark
+      const views = openViews(generationDir(dataDir, name))
+      refused = ''
+      open?.views.close()
+      open = { views, mark }
+    } catch (error) {
+      log?.warn({}, `the views cannot be read and are made anew: ${messageOf(error)}`)
+      maker?.damaged('osv')
+    }
+  }
+  const current = (): Views => {
+    if (open === null) refresh()
+    if (open !== null) return open.views
+    maker?.wanted()
+    throw new MirrorError('not_ready', NOT_READY)
+  }
+  refresh()
+  return {
+    current,
+    read(use) {
+      const views = current()
+      try {
+        return use(views)
+      } catch (error) {
+        if (isDamage(error)) maker?.damaged('osv')
+        throw error
+      }
+    },
+    refresh,
+    close() {
+      open?.views.close()
+      open = null
+    },
+  }
+}
+
+const NOT_READY = 'the views for scanners are being made: ask again in a moment'
+
+/** Another text for another generation, and for one that was made anew under the same name. */
+function markOf(dataDir: string, name: string): string {
+  const file = statSync(viewsPath(generationDir(dataDir, name)), { throwIfNoEntry: false })
+  return `${name} ${file?.ino} ${file?.mtimeMs}`
+}
+
+/** Whether an error says that files of a generation are not what they were. */
+export function isDamage(error: unknown): boolean {
+  const code = systemCode(error) ?? ''
+  if (error instanceof MirrorError) return error.code === 'corrupt' || error.code === 'storage'
+  return code === 'ENOENT' || code === 'SQLITE_NOTADB' || code.startsWith('SQLITE_CORRUPT')
+}

@@ -1,0 +1,19 @@
+/** Records that name no ecosystem lie in this folder of osv.dev's bucket. */
+export const NO_ECOSYSTEM = '[EMPTY]'
+
+/** Records with a range of commits lie in this folder as well, whatever package they name. */
+export const COMMITS = 'GIT'
+
+/** The folder of an ecosystem in osv.dev's bucket: what stands before the first colon (`Debian` of `Debian:12`). */
+export function folderOf(ecosystem: string): string {
+  const colon = ecosystem.indexOf(':')
+  return colon < 0 ? ecosystem : ecosystem.slice(0, colon)
+}
+
+/**
+ * The name by which a package is looked up. PyPI's names are one whatever their case and separators are (PEP 503); all
+ * others are taken as they are written.
+ */
+export function packageKey(folder: string, name: string): string {
+  return folder === 'PyPI' ? name.toLowerCase().replace(/[-_.]+/g, '-') : name
+}

@@ -1,0 +1,166 @@
+import { cpSync, fsyncSync, mkdirSync, openSync, closeSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { derivedDir, openViewsWriter } from '../store/database.ts'
+import type { ArchiveInfo, OsvReader } from '../store/osv.ts'
+import { viewsPath } from '../store/views-place.ts'
+import { type ViewsWriter, createViewsWriter } from '../store/views-write.ts'
+import { writeViewArchive } from './archive.ts'
+import { createPieces, isSoundFile, linkFile } from './files.ts'
+import { stampLines, writeText } from './listing.ts'
+import { type RecordReads, type RecordsReport, updateRecords } from './records.ts'
+import { type Spool, createSpool } from './spool.ts'
+
+/** What a generation of the bucket is made from, all of one moment of the store. */
+export interface BuildOptions {
+  readonly dataDir: string
+  readonly reads: RecordReads & OsvReader
+  readonly archive: ArchiveInfo
+  readonly snapshot: { readonly id: string; readonly asOf: number }
+  /** Where to make it: a folder that is not there yet. */
+  readonly folder: string
+  /** The generation to go on from, when there is one. */
+  readonly before: string | null
+  readonly derived: boolean
+  readonly pause: () => Promise<void>
+}
+
+/** What a build did. */
+export interface BuildReport {
+  readonly records: number
+  /** Records that were new, changed or gone since the generation before. */
+  readonly changed: number
+  readonly views: number
+  /** False when there was nothing to go on from, or it was damaged. */
+  readonly incremental: boolean
+}
+
+/** Another number when the same rows make other views: then no generation goes on from an earlier one. */
+const RULES = 1
+
+/** Makes a generation in `folder`; whoever calls gives it its name. Equal rows make equal files, however they came. */
+export async function buildViews(options: BuildOptions): Promise<BuildReport> {
+  const { folder, before } = options
+  const incremental = before !== null && takeOver(before, folder, formOf(options))
+  if (!incremental) {
+    rmSync(folder, { recursive: true, force: true })
+    mkdirSync(folder)
+  }
+  const db = openViewsWriter(viewsPath(folder))
+  const spool = createSpool(join(folder, 'unfinished.spool'))
+  try {
+    const views = createViewsWriter(db)
+    views.begin()
+    const report = await updateRecords({ ...options, views, spool })
+    await writeViews(options, views, spool, report.touched, incremental ? before : null)
+    await writeWhole(options, views)
+    linkKept(views, folder, incremental ? before : null)
+    const { archive, snapshot } = options
+    const { changed } = archive
+    const info = { snapshot: snapshot.id, asOf: snapshot.asOf, changed, records: report.records }
+    views.finish(info, formOf(options))
+    return { ...counted(report), views: views.listViewIds().length, incremental }
+  } finally {
+    spool.close()
+    db.close()
+    syncFile(viewsPath(folder))
+    syncFile(folder)
+  }
+}
+
+function counted({ records, changed }: RecordsReport) {
+  return { records, changed }
+}
+
+/** The settings and rules that a generation depends on. */
+export function formOf({ derived }: Pick<BuildOptions, 'derived'>): string {
+  return `${RULES}${derived ? ' derived' : ''}`
+}
+
+/**
+ * Copies the database of the generation before, if that is whole: every one of its files has the digest that its name
+ * says. Nothing is built on a damaged one.
+ */
+function takeOver(before: string, folder: string, form: string): boolean {
+  try {
+    mkdirSync(folder)
+    cpSync(viewsPath(before), viewsPath(folder))
+    const db = openViewsWriter(viewsPath(folder))
+    try {
+      const views = createViewsWriter(db)
+      if (views.readForm() !== form || !views.isSound()) return false
+      return views.listFiles().every((file) => file === WHOLE || isSoundFile(before, file))
+    } finally {
+      db.close()
+    }
+  } catch {
+    return false
+  }
+}
+
+async function writeViews(
+  { folder, reads, pause }: BuildOptions,
+  views: ViewsWriter,
+  spool: Spool,
+  touched: ReadonlySet<number>,
+  before: string | null,
+): Promise<void> {
+  const names = new Map(views.listViewIds().map(({ id, name }) => [id, name]))
+  for (const view of touched) {
+    const held = before === null ? null : views.readArchiveFile(view)
+    const prefixes = views.countView(view)
+    if (prefixes === null) continue
+    const name = names.get(view) ?? ''
+    const pieces = held === null || before === null ? null : createPieces(join(before, held))
+    try {
+      const parts = { folder, views, view, before: pieces, spool, reads, pause }
+      const archive = await writeViewArchive(parts)
+      const zip = { ...archive, type: ZIP, gzip: null, prefixes }
+      views.putAsset({ ...zip, path: `${name}/all.zip`, view })
+      const list = await writeText(folder, stampLines(views.eachStamp(view)))
+      views.putAsset({ ...list, type: CSV, prefixes, path: `${name}/modified_id.csv`, view })
+    } finally {
+      pieces?.close()
+    }
+  }
+}
+
+/** The published archive under its name in the bucket: another name for the mirror's own file. */
+const WHOLE = 'all.zip'
+const ZIP = 'application/zip'
+const CSV = 'text/csv; charset=utf-8'
+const TEXT = 'text/plain; charset=utf-8'
+
+/** What is of all ecosystems together: the archive as it is published, the list of stamps, the names. */
+async function writeWhole(options: BuildOptions, views: ViewsWriter): Promise<void> {
+  const { folder, dataDir, archive } = options
+  const all = views.listViewIds()
+  const prefixes = [...new Set(all.flatMap((view) => view.prefixes))].sort()
+  const { file, size, sha256, crc32c } = archive
+  linkFile(join(derivedDir(dataDir), file), join(folder, WHOLE))
+  const whole = { file: WHOLE, size, sha256, crc32c, type: ZIP, gzip: null, prefixes: [] }
+  views.putAsset({ ...whole, path: WHOLE, view: null })
+  const list = await writeText(folder, stampLines(views.eachStamp(null)))
+  views.putAsset({ ...list, type: CSV, prefixes, path: 'modified_id.csv', view: null })
+  const names = await writeText(
+    folder,
+    all.map((view) => `${view.name}\n`),
+  )
+  views.putAsset({ ...names, type: TEXT, prefixes, path: 'ecosystems.txt', view: null })
+}
+
+/** The files that stayed as they were lie in both generations. */
+function linkKept(views: ViewsWriter, folder: string, before: string | null): void {
+  if (before === null) return
+  for (const file of views.listFiles())
+    if (file !== WHOLE) linkFile(join(before, file), join(folder, file))
+}
+
+/** Brings a file or a folder to the disk. */
+function syncFile(path: string): void {
+  const fd = openSync(path, 'r')
+  try {
+    fsyncSync(fd)
+  } finally {
+    closeSync(fd)
+  }
+}

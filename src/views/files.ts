@@ -1,0 +1,120 @@
+import { createHash } from 'node:crypto'
+import {
+  closeSync,
+  copyFileSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  readSync,
+  renameSync,
+  writeSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { systemCode } from '../errors.ts'
+import { crc32c } from '../zip/crc32c.ts'
+
+/** A file of a generation: its name begins with the first 32 digits of its digest. */
+export interface MadeFile {
+  readonly file: string
+  readonly size: number
+  /** Hex. */
+  readonly sha256: string
+  readonly crc32c: number
+}
+
+/** A file in the making. */
+export interface FileDraft {
+  write(chunk: Uint8Array): void
+  /** Ends it, on the disk, and names it by its content. */
+  finish(): MadeFile
+  /** Closes it, finished or not. */
+  close(): void
+}
+
+/** Begins a file in `folder`; `ending` such as `.zip`. */
+export function createFileDraft(folder: string, ending: string): FileDraft {
+  const temporary = join(folder, `unfinished${ending}`)
+  const fd = openSync(temporary, 'w')
+  const digest = createHash('sha256')
+  let size = 0
+  let crc = 0
+  let open = true
+  const close = (): void => {
+    if (open) closeSync(fd)
+    open = false
+  }
+  return {
+    write(chunk) {
+      for (let at = 0; at < chunk.length;) at += writeSync(fd, chunk, at)
+      digest.update(chunk)
+      crc = crc32c(chunk, crc)
+      size += chunk.length
+    },
+    finish() {
+      fsyncSync(fd)
+      close()
+      const sha256 = digest.digest('hex')
+      const file = `${sha256.slice(0, 32)}${ending}`
+      renameSync(temporary, join(folder, file))
+      return { file, size, sha256, crc32c: crc }
+    },
+    close,
+  }
+}
+
+const WINDOW = 1 << 20
+
+/** Whether a file is what its name says: the digest of its content. False also when it cannot be read. */
+export function isSoundFile(folder: string, file: string): boolean {
+  try {
+    const fd = openSync(join(folder, file), 'r')
+    try {
+      const digest = createHash('sha256')
+      const buffer = Buffer.allocUnsafe(WINDOW)
+      for (;;) {
+        const read = readSync(fd, buffer, 0, buffer.length, null)
+        if (read === 0) return digest.digest('hex').slice(0, 32) === file.split('.', 1)[0]
+        digest.update(buffer.subarray(0, read))
+      }
+    } finally {
+      closeSync(fd)
+    }
+  } catch {
+    return false
+  }
+}
+
+/** Gives a file a second name: a hard link, or a copy where the file system has none. */
+export function linkFile(from: string, to: string): void {
+  try {
+    linkSync(from, to)
+  } catch (error) {
+    const code = systemCode(error)
+    if (code === 'EEXIST') return
+    if (code === 'ENOENT') throw error
+    copyFileSync(from, to)
+  }
+}
+
+/** Reads pieces of a file that lie one behind the other, through a window; each is valid until the next is read. */
+export function createPieces(path: string): {
+  read(offset: number, length: number): Buffer
+  close(): void
+} {
+  const fd = openSync(path, 'r')
+  let window = Buffer.allocUnsafe(WINDOW)
+  let from = 0
+  let held = 0
+  return {
+    read(offset, length) {
+      if (offset < from || offset + length > from + held) {
+        if (length > window.length) window = Buffer.allocUnsafe(length)
+        held = readSync(fd, window, 0, window.length, offset)
+        from = offset
+        if (held < length) throw new Error(`${path} ends before its end`)
+      }
+      return window.subarray(offset - from, offset - from + length)
+    },
+    close: () => closeSync(fd),
+  }
+}

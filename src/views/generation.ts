@@ -1,0 +1,82 @@
+import { createHash } from 'node:crypto'
+import { readdirSync, renameSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { makeFolder } from '../store/folder.ts'
+import { acquireLock } from '../store/lock.ts'
+import {
+  GENERATION,
+  type ViewsKind,
+  generationDir,
+  readCurrentViews,
+  replaceCurrentViews,
+  viewsDir,
+} from '../store/views-place.ts'
+
+/** The name of the generation that is made of these texts: equal texts, equal generation. */
+export function generationName(kind: ViewsKind, madeOf: readonly string[]): string {
+  const digest = createHash('sha256').update(JSON.stringify(madeOf)).digest('hex')
+  return `${kind}-${digest.slice(0, 32)}`
+}
+
+/** How a generation is made. */
+export interface Making<T> {
+  readonly dataDir: string
+  readonly kind: ViewsKind
+  readonly name: string
+  /** The snapshot that it shows. */
+  readonly snapshot: string
+  /** Make it even when one of that name is there: that one is damaged. */
+  readonly anew?: boolean
+  /** Makes the folder, going on from the one served until now if there is one. Nobody reads it until it is whole. */
+  readonly make: (folder: string, before: string | null) => Promise<T>
+}
+
+/**
+ * Makes a generation and serves it from then on; null when it is served already. One process at a time: throws `locked`
+ * while another makes one. Killed at any moment, it leaves the generation before in use and a folder that the next one
+ * removes.
+ */
+export async function makeGeneration<T>(making: Making<T>): Promise<T | null> {
+  const { dataDir, kind, name, snapshot, anew = false, make } = making
+  if (!anew && isServed(making)) return null
+  makeFolder(viewsDir(dataDir))
+  const lock = acquireLock(dataDir, 'views')
+  try {
+    if (!anew && isServed(making)) return null
+    const folder = generationDir(dataDir, name)
+    const current = readCurrentViews(dataDir, kind)?.name ?? null
+    if (!anew && current === name) {
+      replaceCurrentViews(dataDir, kind, making) // another snapshot, and nothing of this is different in it
+      return null
+    }
+    const before = current === null ? null : generationDir(dataDir, current)
+    const draft = join(viewsDir(dataDir), `making-${kind}`)
+    rmSync(draft, { recursive: true, force: true })
+    try {
+      const made = await make(draft, before)
+      rmSync(folder, { recursive: true, force: true })
+      renameSync(draft, folder)
+      replaceCurrentViews(dataDir, kind, { name, snapshot })
+      sweep(dataDir, kind, [name, current])
+      return made
+    } catch (error) {
+      rmSync(draft, { recursive: true, force: true })
+      throw error
+    }
+  } finally {
+    lock.release()
+  }
+}
+
+/** Whether a generation is the one in use, and there. */
+function isServed({ dataDir, kind, name, snapshot }: Omit<Making<unknown>, 'make'>): boolean {
+  const current = readCurrentViews(dataDir, kind)
+  return current?.name === name && current.snapshot === snapshot
+}
+
+/** The one in use and the one before stay: a reader may be in the middle of that. */
+function sweep(dataDir: string, kind: ViewsKind, keep: readonly (string | null)[]): void {
+  for (const name of readdirSync(viewsDir(dataDir)))
+    if (GENERATION.test(name) && name.startsWith(`${kind}-`) && !keep.includes(name))
+      rmSync(generationDir(dataDir, name), { recursive: true, force: true })
+}

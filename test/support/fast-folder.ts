@@ -1,0 +1,20 @@
+import { accessSync, constants, statfsSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+
+const MEMORY = '/dev/shm'
+/** More than the suite ever holds at a time, by far. */
+const ENOUGH_BYTES = 2 ** 31
+
+/**
+ * Where tests put their folders: in memory where the system has a place for that with room enough, for they make hundreds
+ * of databases and would wait for the disk at each. The long suite stays on the disk.
+ */
+export function fastFolder(): string {
+  try {
+    accessSync(MEMORY, constants.W_OK)
+    const { bavail, bsize } = statfsSync(MEMORY)
+    return bavail * bsize >= ENOUGH_BYTES ? MEMORY : tmpdir()
+  } catch {
+    return tmpdir() // not on this system
+  }
+}
