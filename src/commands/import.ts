@@ -1,14 +1,11 @@
-import { applyBundle } from '../bundle/apply.ts'
+import { importInThread } from '../bundle/import-thread.ts'
 import type { ImportReport, SourceReport } from '../bundle/import-types.ts'
-import { type Bundle, openBundle } from '../bundle/open.ts'
+import type { ImportOutcome, ImportTask } from '../bundle/import-worker.ts'
+import { openBundle } from '../bundle/open.ts'
 import { groupFiles } from '../bundle/part-files.ts'
-import type { OnProgress } from '../bundle/progress.ts'
-import { refusalOf } from '../bundle/refusals.ts'
 import { trustOf } from '../bundle/trust.ts'
 import type { Config } from '../config/schema.ts'
-import { messageOf } from '../errors.ts'
 import { goOffline } from '../offline.ts'
-import { openWrites } from '../store/writes.ts'
 import { createBundleProgress } from './progress.ts'
 import { type GlobalOptions, print, settings } from './settings.ts'
 
@@ -22,7 +19,7 @@ export interface ImportCommandOptions extends GlobalOptions {
 }
 
 /** What became of one bundle of several. */
-type Outcome = { file: string } & ({ report: ImportReport } | { refused: string })
+type Outcome = { file: string } & ImportOutcome
 
 /**
  * `patchmirror import FILE…`: 0 when all is there, 1 when a bundle was refused. Several bundles are taken in the order of
@@ -34,91 +31,72 @@ export async function importCommand(
 ): Promise<number> {
   if (options.offline === true) goOffline()
   const { config } = settings(options, false)
+  const groups = await inOrder(groupFiles(files), config, options)
   const display = createBundleProgress(options.json === true)
-  const bundles = await openAll(files, config, options)
-  try {
-    const outcomes = await applyAll(bundles, config, options, display.show)
-    display.finish()
-    if (options.json === true) print(JSON.stringify(outcomes, null, 2))
-    else for (const outcome of outcomes) print(describe(outcome))
-    return outcomes.every((outcome) => 'report' in outcome) ? 0 : 1
-  } finally {
-    display.finish()
-    for (const { bundle } of bundles) await bundle.close()
-  }
-}
-
-interface Opened {
-  file: string
-  bundle: Bundle
-}
-
-/** All of them are opened before the first is applied: a damaged one among them is seen at once. */
-async function openAll(
-  files: readonly string[],
-  config: Config,
-  { allowUnsigned = false }: ImportCommandOptions,
-): Promise<Opened[]> {
-  const trust = trustOf(config, { allowUnsigned, now: Date.now })
-  const opened: Opened[] = []
-  try {
-    for (const group of groupFiles(files)) {
-      const bundle = await openBundle(group, trust)
-      const file = group[0] ?? ''
-      opened.push({ file, bundle })
-      if (bundle.key === null)
-        process.stderr.write(
-          `patchmirror: WARNING: ${file} is UNSIGNED: nobody vouches for what is in it, anybody could have made it\n`,
-        )
-    }
-  } catch (error) {
-    for (const { bundle } of opened) await bundle.close()
-    throw error
-  }
-  return opened.sort((one, other) => sequenceOf(one) - sequenceOf(other))
-}
-
-function sequenceOf({ bundle }: Opened): number {
-  return bundle.manifest.sequence
-}
-
-/** One that does not go with what is held leaves the others their chance: a full one may follow a delta that does not fit. */
-async function applyAll(
-  bundles: readonly Opened[],
-  config: Config,
-  { dryRun = false, allowRollback = false }: ImportCommandOptions,
-  progress: OnProgress,
-): Promise<Outcome[]> {
-  const store = openWrites(config.data.dir)
   const outcomes: Outcome[] = []
   try {
-    for (const { file, bundle } of bundles) {
-      const given = { config, store, bundle, file, dryRun, allowRollback, progress }
-      try {
-        const report = await applyBundle({ ...given, trigger: 'command', now: Date.now })
-        outcomes.push({ file, report })
-      } catch (error) {
-        if (refusalOf(error) === null || bundles.length === 1) throw error
-        outcomes.push({ file, refused: messageOf(error) })
-      }
+    for (const group of groups) {
+      const outcome = await importInThread(taskOf(group, config, options), display.show)
+      outcomes.push({ file: group[0] ?? '', ...outcome })
     }
-    return outcomes
   } finally {
-    store.close()
+    display.finish()
   }
+  if (options.json === true) print(JSON.stringify(outcomes, null, 2))
+  else for (const outcome of outcomes) print(describe(outcome))
+  return outcomes.every((outcome) => 'report' in outcome) ? 0 : 1
+}
+
+function taskOf(
+  files: readonly string[],
+  { data, bundle }: Config,
+  { dryRun, allowRollback, allowUnsigned, offline }: ImportCommandOptions,
+): ImportTask {
+  return {
+    ...{ config: { data, bundle }, files, trigger: 'command' },
+    ...{ dryRun: dryRun === true, allowRollback: allowRollback === true },
+    ...{ allowUnsigned: allowUnsigned === true, offline: offline === true },
+  }
+}
+
+/**
+ * Opens all of them before the first is applied, so that a damaged one among them is seen at once. One that does not go
+ * with what is held takes nothing from the others: a full one may follow a delta that does not fit.
+ */
+async function inOrder(
+  groups: readonly string[][],
+  config: Config,
+  { allowUnsigned = false }: ImportCommandOptions,
+): Promise<string[][]> {
+  const trust = trustOf(config, { allowUnsigned, now: Date.now })
+  const opened: { group: string[]; sequence: number }[] = []
+  for (const group of groups) {
+    const { manifest, key, close } = await openBundle(group, trust)
+    await close()
+    opened.push({ group, sequence: manifest.sequence })
+    if (key === null)
+      process.stderr.write(
+        `patchmirror: WARNING: ${group.join(', ')} is UNSIGNED: nobody vouches for what is in it, anybody could have made it\n`,
+      )
+  }
+  return opened.sort((one, other) => one.sequence - other.sequence).map(({ group }) => group)
 }
 
 function describe(outcome: Outcome): string {
-  if ('refused' in outcome) return `${outcome.file} is refused: ${outcome.refused}`
-  const { report } = outcome
+  if ('refused' in outcome) return `${outcome.file} is refused: ${outcome.message}`
+  return describeReport(outcome.report)
+}
+
+function describeReport(report: ImportReport): string {
   const { sequence, kind, mirror, digest, key, sources } = report
   const what = `bundle ${sequence} (${kind}) of mirror ${mirror}`
   if (report.outcome === 'same') return `${what} is already imported: nothing to do\n${digest}`
-  const did = report.outcome === 'applied' ? 'imported' : 'dry run, nothing was stored; it would be'
+  const dry = 'a dry run, nothing was stored; it would be imported'
+  const did = report.outcome === 'applied' ? 'imported' : dry
   const by = key === null ? 'UNSIGNED' : `signed by ${key}`
   const back = report.rollback ? '; A ROLLBACK to an older state' : ''
   const lines = sources.map(describeSource)
-  return [`${what}: ${did}${report.outcome === 'applied' ? '' : ' imported'}, ${by}${back}`, ...lines, digest].join('\n') // prettier-ignore
+  return [`${what}: ${did}, ${by}${back}`, ...lines, digest].join('\n') // prettier-ignore
 }
 
 function describeSource({ source, before, after, asOf, records, changed }: SourceReport): string {

@@ -1,0 +1,47 @@
+import type { Config } from '../config/schema.ts'
+import { messageOf } from '../errors.ts'
+import { goOffline } from '../offline.ts'
+import type { RunTrigger } from '../store/runs.ts'
+import { openWrites } from '../store/writes.ts'
+import { applyBundle } from './apply.ts'
+import type { ImportReport } from './import-types.ts'
+import { openBundle } from './open.ts'
+import { type Refusal, refusalOf } from './refusals.ts'
+import { answerTask } from './task.ts'
+import { trustOf } from './trust.ts'
+
+/** An import as it can be handed to a thread. */
+export interface ImportTask {
+  config: Pick<Config, 'data' | 'bundle'>
+  /** One bundle: its file, or parts of it. */
+  files: readonly string[]
+  trigger: RunTrigger
+  dryRun: boolean
+  allowRollback: boolean
+  allowUnsigned: boolean
+  offline: boolean
+}
+
+/** What came of it: a report, or why a sound bundle does not go with what is held. */
+export type ImportOutcome = { report: ImportReport } | { refused: Refusal; message: string }
+
+answerTask(async (data, progress): Promise<ImportOutcome> => {
+  const { config, files, trigger, dryRun, allowRollback, allowUnsigned, offline } =
+    data as ImportTask
+  if (offline) goOffline()
+  const now = Date.now
+  const bundle = await openBundle(files, trustOf(config, { allowUnsigned, now }))
+  const store = openWrites(config.data.dir)
+  const file = files[0] ?? ''
+  try {
+    const given = { config, store, bundle, file, trigger, dryRun, allowRollback, now, progress }
+    return { report: await applyBundle(given) }
+  } catch (error) {
+    const refused = refusalOf(error)
+    if (refused === null) throw error
+    return { refused, message: messageOf(error) }
+  } finally {
+    store.close()
+    await bundle.close()
+  }
+})
