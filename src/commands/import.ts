@@ -71,8 +71,9 @@ async function inOrder(
   const trust = trustOf(config, { allowUnsigned, now: Date.now })
   const opened: { group: string[]; sequence: number }[] = []
   for (const group of groups) {
-    const { manifest, key, close } = await openBundle(group, trust)
-    await close()
+    const bundle = await openBundle(group, trust)
+    const { manifest, key } = bundle
+    await bundle.close()
     opened.push({ group, sequence: manifest.sequence })
     if (key === null)
       process.stderr.write(

@@ -58,11 +58,17 @@ export interface Below {
   digest(): string
 }
 
-/** Opens a mirror below the gap. */
+/** Opens a mirror below the gap, closed when the test ends. */
 export function below(dir = folder()): Below {
-  const { config } = loadConfig({ env: { PATCHMIRROR_DATA_DIR: dir }, cwd: dir })
+  const opened = openBelow(dir)
+  onTestFinished(() => opened.store.close())
+  return opened
+}
+
+/** The same; its store is the caller's to close. */
+export function openBelow(dir: string): Below {
+  const { config } = loadConfig({ env: { PATCHMIRROR_DATA_DIR: dir }, cwd: process.cwd() })
   const store = openWrites(dir)
-  onTestFinished(() => store.close())
   const take: Below['take'] = async (files, more = {}) => {
     const bundle = await openBundle(files, trust([signer()], { now: Date.now }))
     try {

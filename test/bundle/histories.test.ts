@@ -1,0 +1,16 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { playOne, steps } from './histories.ts'
+
+test('whatever media arrive, in whatever order: an exported state, never an older one, or a refusal', async () => {
+  const seen = { applied: 0, refused: 0, same: 0 }
+  await fc.assert(
+    fc.asyncProperty(steps, async (history) => {
+      const one = await playOne(history)
+      for (const name of ['applied', 'refused', 'same'] as const) seen[name] += one[name]
+    }),
+    { numRuns: 3, seed: 1, endOnFailure: true },
+  )
+  expect(seen.applied).toBeGreaterThan(3)
+  expect(seen.refused).toBeGreaterThan(0)
+})
