@@ -14,6 +14,7 @@ export interface ImportCommandOptions extends GlobalOptions {
   dryRun?: boolean
   allowRollback?: boolean
   allowUnsigned?: boolean
+  again?: boolean
   offline?: boolean
   json?: boolean
 }
@@ -50,12 +51,12 @@ export async function importCommand(
 function taskOf(
   files: readonly string[],
   { data, bundle }: Config,
-  { dryRun, allowRollback, allowUnsigned, offline }: ImportCommandOptions,
+  { dryRun, allowRollback, allowUnsigned, offline, again }: ImportCommandOptions,
 ): ImportTask {
   return {
     ...{ config: { data, bundle }, files, trigger: 'command' },
     ...{ dryRun: dryRun === true, allowRollback: allowRollback === true },
-    ...{ allowUnsigned: allowUnsigned === true, offline: offline === true },
+    ...{ allowUnsigned: allowUnsigned === true, offline: offline === true, again: again === true },
   }
 }
 

@@ -1,11 +1,14 @@
-import { existsSync, readdirSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { applyBundle } from '../../src/bundle/apply.ts'
 import { openBundle } from '../../src/bundle/open.ts'
 import { refuseFullDisk } from '../../src/bundle/room.ts'
 import { type SummaryHeader, writeSummary } from '../../src/store/carried-summary.ts'
+import { openWriter } from '../../src/store/database.ts'
+import { acquireLock } from '../../src/store/lock.ts'
 import { openPinnedReads } from '../../src/store/pinned.ts'
+import { isSoundVerdict, verifyStore } from '../../src/sync/verify.ts'
 import { type CatalogBench, catalogBench } from '../catalog/benches.ts'
 import { type Bench, createBench } from '../support/mirror.ts'
 import { trust } from './bundles.ts'
@@ -190,6 +193,21 @@ describe('an import', () => {
     expect((there.store.readConfirmedAt('osv') ?? 0) - before).toBeGreaterThan(3_600_000)
   })
 
+  test('writes everything anew when it is told so, and mends what was damaged', async () => {
+    const bench = await catalogAbove()
+    const [there, to] = [below(), folder()]
+    const { files, manifest } = await carry(bench.dir, to)
+    await there.take(files)
+    const db = openWriter(there.dir)
+    onTestFinished(() => void db.close())
+    db.exec("UPDATE osv_body SET bytes = x'00'; UPDATE catalog_answer SET body = x'00'")
+    db.exec("UPDATE catalog_chunk SET bytes = x'00'; UPDATE document SET body = x'00'")
+    expect(isSoundVerdict(await verifyStore(db, there.dir))).toBe(false)
+    expect((await there.take(files, { again: true })).outcome).toBe('applied')
+    expect(isSoundVerdict(await verifyStore(db, there.dir))).toBe(true)
+    expect(there.digest()).toBe(manifest.digest)
+  })
+
   test('is refused before anything is written when the disk is too small', async () => {
     const dir = folder()
     await expect(refuseFullDisk(dir, 2 ** 60)).rejects.toThrow(/are needed in .*, and \d+ MB are free/) // prettier-ignore
@@ -200,15 +218,9 @@ describe('an import', () => {
     const bench = await feedsAbove(3)
     const { files } = await carry(bench.dir, folder())
     const there = below()
-    const nested: string[] = []
-    await there.take(files, {
-      progress: ({ phase }) => {
-        if (phase !== 'prove' || nested.length > 0) return
-        nested.push('asked')
-        void there.refuses(files).then((why) => nested.push(why ?? 'taken'))
-      },
-    })
-    await expect.poll(() => nested[1]).toMatch(/another Patchmirror is writing/)
-    expect(existsSync(join(there.dir, 'mirror.db'))).toBe(true)
+    const lock = acquireLock(there.dir, 'sync')
+    expect(await there.refuses(files)).toMatch(/another Patchmirror is writing/)
+    lock.release()
+    expect((await there.take(files)).outcome).toBe('applied')
   })
 })
