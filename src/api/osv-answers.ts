@@ -4,6 +4,7 @@ import { gzip } from 'node:zlib'
 import type { Found, Page } from '../query/search.ts'
 import type { Coding } from './negotiate.ts'
 import type { Origin } from './origin.ts'
+import { derivedHead } from './view-answers.ts'
 
 const compress = promisify(gzip)
 
@@ -48,11 +49,6 @@ function prefixesOf(found: readonly Found[]): string[] {
   return [...new Set(found.flatMap(({ prefixes }) => prefixes))].sort()
 }
 
-/** The header fields of derived records: which vendor prefixes were taken off. */
-export function derivedHead(prefixes: readonly string[]): string[] {
-  return prefixes.length === 0 ? [] : ['X-Mirror-Derived', prefixes.join(', ')]
-}
-
 /** Sends an answer to a POST: never cached, compressed where that is wished and worth it. */
 export async function sendOsvAnswer(
   response: ServerResponse,
@@ -67,7 +63,7 @@ export async function sendOsvAnswer(
     ...['Content-Type', 'application/json', 'Content-Length', String(bytes.length)],
     ...['Cache-Control', 'no-store', 'Vary', 'Accept-Encoding'],
     ...['X-Mirror-Snapshot', origin.snapshot, 'X-Mirror-As-Of', origin.asOf],
-    ...derivedHead(prefixes),
+    ...derivedHead({ prefixes }),
     ...(packed ? ['Content-Encoding', 'gzip'] : []),
   ]
   response.writeHead(200, head).end(bytes)

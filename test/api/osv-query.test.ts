@@ -10,7 +10,7 @@ const RECORDS: readonly Held[] = [
   heldRecord('ROOT-OS-DEBIAN-12-CVE-2024-2', 'Root:Debian:12', 'curl', '7.88.1-10.root.io.1'),
   {
     ...heldRecord('ROOT-OS-DEBIAN-12-CVE-2024-3', 'Debian:12', 'curl', '7.88.1-11.root.io.1'),
-    prefixes: ['Root:'],
+    prefixes: ['Root'],
   },
   heldRecord('GHSA-1', 'npm', 'left-pad', '1.3.0'),
   heldRecord('GHSA-2', 'npm', 'left-pad', '1.1.0'),
@@ -73,7 +73,7 @@ describe('POST query', () => {
       const derived = await ask(ecosystem)
       expect(derived.text).toContain('"ROOT-OS-DEBIAN-12-CVE-2024-3"')
       expect(derived.text).not.toContain('CVE-2024-2')
-      expect(derived.headers.get('x-mirror-derived')).toBe('Root:')
+      expect(derived.headers.get('x-mirror-derived')).toBe('Root')
     }
   })
 
@@ -260,6 +260,14 @@ describe('a request that cannot be answered', () => {
       expect(response.status).toBe(404)
       expect(await response.json()).toMatchObject({ code: 5 })
     }
+  })
+
+  test('gets 404 where the settings leave the API out', async () => {
+    const served = await serveOsv({ current: viewsOf(RECORDS), enabled: false })
+    closers.push(served.close)
+    const { status, text } = await served.post('query', LEFT_PAD)
+    expect(status).toBe(404)
+    expect(text).toContain('views.query')
   })
 
   test('gets 503 before there are views', async () => {
