@@ -42,7 +42,15 @@ export function batchList(pages: readonly Page[]): OsvAnswer {
 }
 
 function brief({ id, modified }: Found): object {
-  return modified === null ? { id } : { id, modified }
+  const stamp = modified === null ? null : timestamp(modified)
+  return stamp === null ? { id } : { id, modified: stamp }
+}
+
+/** A stamp as protobuf reads it, for one that it does not read fails the whole batch; null when it tells no time. */
+function timestamp(modified: string): string | null {
+  if (/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z$/.test(modified)) return modified
+  const time = Date.parse(modified)
+  return Number.isNaN(time) ? null : new Date(time).toISOString()
 }
 
 function prefixesOf(found: readonly Found[]): string[] {

@@ -178,6 +178,25 @@ describe('POST querybatch', () => {
     expect((await post('querybatch', {})).text).toBe('{}')
   })
 
+  test('tells dates in a form that protobuf reads, or not at all', async () => {
+    const stamps = ['2026-01-02T03:04:05Z', '2026-01-02', '2026-01-02T03:04:05+02:00', 'soon']
+    const records = stamps.map((stamp, i) => {
+      const held = heldRecord(`R${i}`, 'npm', 'p', '1.0.0')
+      return { ...held, text: held.text.replace('2026-01-02T03:04:05.678Z', stamp) }
+    })
+    const { post } = await serve(viewsOf(records))
+    const queries = [{ package: { ecosystem: 'npm', name: 'p' } }]
+    const { results } = JSON.parse((await post('querybatch', { queries })).text) as {
+      results: { vulns: { modified?: string }[] }[]
+    }
+    expect(results[0]?.vulns.map(({ modified }) => modified)).toEqual([
+      '2026-01-02T03:04:05Z',
+      '2026-01-02T00:00:00.000Z',
+      '2026-01-02T01:04:05.000Z',
+      undefined,
+    ])
+  })
+
   test('gives shorter pages once it has told a lot, each with its own token', async () => {
     const records = Array.from({ length: 1100 }, (_, i) =>
       heldRecord(`R${String(i).padStart(4, '0')}`, 'npm', 'p', '1.0.0'),
