@@ -1,4 +1,5 @@
 import { createCatalogRoutes } from './api/catalog.ts'
+import type { RouteTools } from './api/gate.ts'
 import type { WebhooksReport } from './api/status.ts'
 import { type MirrorServer, type ServerOptions, createServer } from './api/server.ts'
 import type { Config } from './config/schema.ts'
@@ -17,6 +18,7 @@ import type { RunReport } from './sync/runner.ts'
 import { type Job, type Schedule, startSchedule } from './sync/schedule.ts'
 import { type SyncThread, type SyncThreadDeps, startSyncThread } from './sync/thread.ts'
 import { type Refresher, type RefresherOptions, startRefresher } from './webhooks/refresher.ts'
+import { type Viewing, startViewing } from './viewing.ts'
 import { type Webhooks, startWebhooks } from './webhooks/webhooks.ts'
 
 /** What an agent is made from, and whom it tells of runs. */
@@ -49,12 +51,14 @@ export function createAgent(options: AgentOptions): Agent {
   let passing: Passing | null = null
   let webhooks: Webhooks | null = null
   let refresher: Refresher | null = null
+  let viewing: Viewing | null = null
 
   const close = async (): Promise<void> => {
     webhooks?.refuse()
     await schedule?.stop()
     refresher?.stop()
     await thread?.stop()
+    await viewing?.close()
     await server?.close()
     await passing?.close()
     await webhooks?.close()
@@ -69,23 +73,21 @@ export function createAgent(options: AgentOptions): Agent {
     if (reads === null) throw new MirrorError('internal', 'the database is not there')
     const metrics = createMetrics()
     const { log, now = Date.now } = options
-    const onStored = (): void => {
-      refresher?.arrived()
-      passing?.arrived()
-    }
+    const onStored = (): void => [refresher, passing].forEach((one) => one?.arrived())
     webhooks = await startWebhooks({ config, log, now, onOutcome: metrics.countWebhook, onStored })
     refresher = startRefresher(refresherOptions(options, webhooks, thread, reads))
-    const nextRunAt = (source: SourceName): number | null => schedule?.nextRunAt(source) ?? null
     passing = await startPassing(options)
+    const { onServed } = passing.shown
+    const onMade = (): void => server?.snapshotChanged()
+    viewing = startViewing({ config, log, reads, onMade, onServed })
     server = createServer({
-      ...serverOptions(options, reads, nextRunAt),
+      ...serverOptions(options, reads, () => schedule, viewing),
       ...{ ...webhookParts(webhooks, refresher), metrics },
-      ...passing.shown,
+      ...{ ...passing.shown, ...viewing.shown },
     })
     const address = await server.listen()
     await webhooks.listen(address.url)
-    const timing = { ...config.sync, now }
-    schedule = startSchedule(jobs(config, reads, thread), timing)
+    schedule = startSchedule(jobs(config, reads, thread), { ...config.sync, now })
     return address
   }
 
@@ -149,9 +151,12 @@ function threadDeps(options: AgentOptions, parts: () => Parts): SyncThreadDeps {
 function serverOptions(
   { config, version, log, now = Date.now }: AgentOptions,
   reads: PinnedReads,
-  nextRunAt: (source: SourceName) => number | null,
+  schedule: () => Schedule | null,
+  viewing: Viewing,
 ): ServerOptions {
-  const routes = createCatalogRoutes(config)
+  const catalog = createCatalogRoutes(config)
+  const routes = (tools: RouteTools) => [...catalog(tools), ...viewing.routes(tools)]
+  const nextRunAt = (source: SourceName): number | null => schedule()?.nextRunAt(source) ?? null
   const dataDir = config.data.dir
   return { reads, dataDir, config, version, startedAt: now(), now, log, nextRunAt, routes }
 }

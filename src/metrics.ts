@@ -34,6 +34,14 @@ export interface RelayFigures {
   readonly givenUp: number
 }
 
+/** What scanners read, as the gauges show it. */
+export interface ViewsFigures {
+  readonly kind: string
+  readonly state: string
+  readonly making: boolean
+  readonly failing: boolean
+}
+
 type Stage = (typeof STAGES)[number]
 type Quantiles = Readonly<Record<'median' | 'p99', number>>
 const STAGES = ['stored', 'refreshed', 'visible'] as const
@@ -48,6 +56,7 @@ export interface Metrics {
     inbox: InboxFigures,
     refresh: RefreshFigures,
     relay: readonly RelayFigures[],
+    views?: readonly ViewsFigures[],
   ) => Promise<string>
   readonly contentType: string
 }
@@ -68,10 +77,12 @@ export function createMetrics(): Metrics {
   const lastRun = gauge(registry, 'patchmirror_source_last_run_seconds', 'How long the last run took.', 'source') // prettier-ignore
   const showRefreshes = createRefreshGauges(registry)
   const showRelay = createRelayGauges(registry)
+  const showViews = createViewsGauges(registry)
   return {
     contentType: registry.contentType,
     countWebhook: (outcome, reason) => webhooks.inc({ outcome, reason }),
-    render(sources, rows, refresh, relay) {
+    render(sources, rows, refresh, relay, views = []) {
+      showViews(views)
       showRefreshes(refresh)
       showRelay(relay)
       for (const one of [inbox, state, age, records, lastRun]) one.reset()
@@ -127,6 +138,21 @@ function createRelayGauges(registry: Registry): (targets: readonly RelayFigures[
       state.set({ ...label, state: target.state }, 1)
       waiting.set(label, target.pending)
       givenUp.set(label, target.givenUp)
+    }
+  }
+}
+
+function createViewsGauges(registry: Registry): (views: readonly ViewsFigures[]) => void {
+  const current = gauge(registry, 'patchmirror_views_current', '1: what scanners read shows what is served.', 'kind') // prettier-ignore
+  const making = gauge(registry, 'patchmirror_views_making', '1: it is made just now.', 'kind') // prettier-ignore
+  const failing = gauge(registry, 'patchmirror_views_failing', '1: it could not be made the last time.', 'kind') // prettier-ignore
+  return (views) => {
+    for (const one of [current, making, failing]) one.reset()
+    for (const view of views) {
+      const label = { kind: view.kind }
+      current.set(label, view.state === 'current' ? 1 : 0)
+      making.set(label, view.making ? 1 : 0)
+      failing.set(label, view.failing ? 1 : 0)
     }
   }
 }

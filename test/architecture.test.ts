@@ -32,6 +32,7 @@ type Part =
   | 'sync'
   | 'upstream'
   | 'version'
+  | 'viewing'
   | 'views'
   | 'webhooks'
   | 'zip'
@@ -75,6 +76,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   ],
   relay: ['config', 'errors', 'store', 'upstream/transport.ts', 'webhooks/verify.ts'],
   passing: ['api', 'errors', 'config', 'log', 'relay', 'store'],
+  viewing: ['api', 'config', 'log', 'sources', 'store', 'views'],
   api: ['errors', 'json', 'paths', 'query', 'resources', 'sources', 'store', 'zip/crc32c.ts'],
   agent: [
     'api',
@@ -90,7 +92,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'sync',
     'upstream',
     'version',
-    'views',
+    'viewing',
     'webhooks',
     'zip',
   ],

@@ -22,6 +22,7 @@ import {
   judgeReadiness,
   openStatus,
 } from './status.ts'
+import type { ViewsMaker } from './views.ts'
 
 /** What the mirror's own pages are made from. */
 export interface PageOptions extends Omit<StatusOptions, 'reads' | 'active'> {
@@ -34,6 +35,7 @@ export interface PageOptions extends Omit<StatusOptions, 'reads' | 'active'> {
   readonly hookPaths?: readonly string[]
   readonly webhooks?: () => Promise<WebhooksReport>
   readonly metrics?: MetricsPage
+  readonly viewsMaker?: Pick<ViewsMaker, 'report'>
 }
 
 /** Makes the page for Prometheus from the report. */
@@ -46,6 +48,7 @@ export interface MetricsPage {
     inbox: WebhooksReport['counts'],
     refresh: WebhooksReport['refresh'] | null,
     relay: Status['relay'],
+    views: NonNullable<Status['views']>,
   ) => Promise<string>
 }
 
@@ -88,7 +91,7 @@ export function addPages(app: FastifyInstance, options: PageOptions): void {
   )
   app.get('/-/health', (_request, reply) => page(reply, 200, { status: 'ok' }))
   app.get('/-/status', async (_request, reply) =>
-    page(reply, 200, await withWebhooks(status(), options)),
+    page(reply, 200, await withNow(status(), options)),
   )
   addMetrics(app, options, status)
   app.get('/-/ready', (_request, reply) => {
@@ -98,19 +101,23 @@ export function addPages(app: FastifyInstance, options: PageOptions): void {
   })
 }
 
-/** The report, and how webhooks stand at this moment. */
-async function withWebhooks(status: Status, { webhooks }: PageOptions): Promise<Status> {
-  return webhooks === undefined ? status : { ...status, webhooks: await webhooks() }
+/** The report, and how webhooks and views stand at this moment. */
+async function withNow(status: Status, { webhooks, viewsMaker }: PageOptions): Promise<Status> {
+  return {
+    ...status,
+    ...(webhooks && { webhooks: await webhooks() }),
+    ...(viewsMaker && { views: viewsMaker.report() }),
+  }
 }
 
 function addMetrics(app: FastifyInstance, options: PageOptions, status: () => Status): void {
   const { metrics } = options
   if (metrics === undefined) return
   app.get('/-/metrics', async (_request, reply) => {
-    const { sources, webhooks, relay } = await withWebhooks(status(), options)
+    const { sources, webhooks, relay, views = [] } = await withNow(status(), options)
     const figures = sources.map((source) => ({ ...source, lastRunSeconds: lasted(source) }))
     const { counts = null, refresh = null } = webhooks ?? {}
-    const text = await metrics.render(figures, counts, refresh, relay)
+    const text = await metrics.render(figures, counts, refresh, relay, views)
     return reply
       .header('Cache-Control', 'no-store')
       .header('Content-Type', metrics.contentType)

@@ -1,4 +1,5 @@
 import type { Config } from '../config/schema.ts'
+import type { ViewsStatus } from './views.ts'
 import type { RelayTarget, TargetState } from '../store/outbox.ts'
 import type { Reads } from '../store/pinned.ts'
 import { type Run, type RunState, SOURCES, type SourceName } from '../store/runs.ts'
@@ -54,6 +55,8 @@ export interface Status {
   relay: RelayStatus[]
   /** How webhooks stand, where a daemon receives them. */
   webhooks?: WebhooksReport
+  /** What scanners read, where a daemon makes it. */
+  views?: readonly ViewsStatus[]
 }
 
 /** What the report on webhooks holds; times in ISO 8601 UTC. */

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import { MirrorError, messageOf, systemCode } from '../errors.ts'
 import { type Views, openViews } from '../store/views.ts'
-import { generationDir, readCurrentViews, viewsPath } from '../store/views-place.ts'
+import { type ViewsKind, generationDir, readCurrentViews, viewsPath } from '../store/views-place.ts'
 import type { ServerLog } from './failure.ts'
 
 /** Whoever makes generations, as the serving side needs it. */
@@ -9,7 +9,19 @@ export interface ViewsMaker {
   /** Somebody waits for the first generation. */
   wanted(): void
   /** The generation in use cannot be read: it is to be made anew. */
-  damaged(): void
+  damaged(kind: ViewsKind): void
+  /** How they stand; nothing in it is secret. */
+  report(): readonly ViewsStatus[]
+}
+
+/** How views stand; times in ISO 8601 UTC. */
+export interface ViewsStatus {
+  readonly kind: ViewsKind
+  readonly state: 'current' | 'behind' | 'none'
+  readonly snapshot: string | null
+  readonly madeAt: string | null
+  readonly making: boolean
+  readonly failing: boolean
 }
 
 /** The generation of views in use. */
@@ -36,18 +48,17 @@ export function createViewsInUse(
   let refused = ''
   const refresh = (): void => {
     try {
-      const name = readCurrentViews(dataDir, 'osv')
-      const mark = name === null ? '' : markOf(dataDir, name)
-      if (name === null || mark === open?.mark || mark === refused) return
+      const name = readCurrentViews(dataDir, 'osv')?.name
+      const mark = name === undefined ? '' : markOf(dataDir, name)
+      if (name === undefined || mark === open?.mark || mark === refused) return
       refused = mark
       const views = openViews(generationDir(dataDir, name))
       refused = ''
       open?.views.close()
       open = { views, mark }
     } catch (error) {
-      if (systemCode(error) === 'ENOENT') return // it is replaced just now, or was cleaned away
       log?.warn({}, `the views cannot be read and are made anew: ${messageOf(error)}`)
-      maker?.damaged()
+      maker?.damaged('osv')
     }
   }
   const current = (): Views => {
@@ -64,7 +75,7 @@ export function createViewsInUse(
       try {
         return use(views)
       } catch (error) {
-        if (isDamage(error)) maker?.damaged()
+        if (isDamage(error)) maker?.damaged('osv')
         throw error
       }
     },
@@ -80,8 +91,8 @@ const NOT_READY = 'the views for scanners are being made: ask again in a moment'
 
 /** Another text for another generation, and for one that was made anew under the same name. */
 function markOf(dataDir: string, name: string): string {
-  const { ino, mtimeMs } = statSync(viewsPath(generationDir(dataDir, name)))
-  return `${name} ${ino} ${mtimeMs}`
+  const file = statSync(viewsPath(generationDir(dataDir, name)), { throwIfNoEntry: false })
+  return `${name} ${file?.ino} ${file?.mtimeMs}`
 }
 
 /** Whether an error says that files of a generation are not what they were. */

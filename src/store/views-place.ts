@@ -1,4 +1,4 @@
-import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { systemCode } from '../errors.ts'
 import { derivedDir } from './database.ts'
@@ -21,11 +21,22 @@ export function viewsPath(folder: string): string {
   return join(folder, 'views.db')
 }
 
-/** The name of the generation that is served; null before the first. Throws the system's error for an unreadable folder. */
-export function readCurrentViews(dataDir: string, kind: ViewsKind): string | null {
+/** The generation that is served. */
+export interface CurrentViews {
+  readonly name: string
+  /** The snapshot that it was last found to show. */
+  readonly snapshot: string
+  /** Unix milliseconds, since when. */
+  readonly since: number
+}
+
+/** The generation that is served; null before the first, and when it was cleaned away. Throws the system's error for an unreadable folder. */
+export function readCurrentViews(dataDir: string, kind: ViewsKind): CurrentViews | null {
+  const pointer = pointerPath(dataDir, kind)
   try {
-    const name = readFileSync(pointerPath(dataDir, kind), 'utf8').trim()
-    return GENERATION.test(name) ? name : null
+    const [name = '', snapshot = ''] = readFileSync(pointer, 'utf8').split('\n')
+    const isThere = GENERATION.test(name) && existsSync(generationDir(dataDir, name))
+    return isThere ? { name, snapshot, since: statSync(pointer).mtimeMs } : null
   } catch (error) {
     if (systemCode(error) === 'ENOENT') return null
     throw error
@@ -33,11 +44,15 @@ export function readCurrentViews(dataDir: string, kind: ViewsKind): string | nul
 }
 
 /** From now on this generation is served. The file is replaced as a whole. */
-export function replaceCurrentViews(dataDir: string, kind: ViewsKind, name: string): void {
+export function replaceCurrentViews(
+  dataDir: string,
+  kind: ViewsKind,
+  { name, snapshot }: Omit<CurrentViews, 'since'>,
+): void {
   const path = pointerPath(dataDir, kind)
   const temporary = `${path}.${process.pid}`
   try {
-    writeFileSync(temporary, `${name}\n`, { flush: true })
+    writeFileSync(temporary, `${name}\n${snapshot}\n`, { flush: true })
     renameSync(temporary, path)
   } catch (error) {
     rmSync(temporary, { force: true })

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
-import { existsSync, readdirSync, renameSync, rmSync } from 'node:fs'
+import { readdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { syncAll } from './files.ts'
 import { makeFolder } from '../store/folder.ts'
 import { acquireLock } from '../store/lock.ts'
 import {
@@ -23,6 +24,8 @@ export interface Making<T> {
   readonly dataDir: string
   readonly kind: ViewsKind
   readonly name: string
+  /** The snapshot that it shows. */
+  readonly snapshot: string
   /** Make it even when one of that name is there: that one is damaged. */
   readonly anew?: boolean
   /** Makes the folder, going on from the one served until now if there is one. Nobody reads it until it is whole. */
@@ -35,26 +38,31 @@ export interface Making<T> {
  * removes.
  */
 export async function makeGeneration<T>(making: Making<T>): Promise<T | null> {
-  const { dataDir, kind, name, anew = false, make } = making
-  if (!anew && isServed(dataDir, kind, name)) return null
+  const { dataDir, kind, name, snapshot, anew = false, make } = making
+  if (!anew && isServed(making)) return null
   makeFolder(viewsDir(dataDir))
   const lock = acquireLock(dataDir, 'views')
   try {
-    if (!anew && isServed(dataDir, kind, name)) return null
+    if (!anew && isServed(making)) return null
     const folder = generationDir(dataDir, name)
-    const current = readCurrentViews(dataDir, kind)
+    const current = readCurrentViews(dataDir, kind)?.name ?? null
+    if (!anew && current === name) {
+      replaceCurrentViews(dataDir, kind, making) // another snapshot, and nothing of this is different in it
+      return null
+    }
     const before = current === null ? null : generationDir(dataDir, current)
-    const making = join(viewsDir(dataDir), `making-${kind}`)
-    rmSync(making, { recursive: true, force: true })
+    const draft = join(viewsDir(dataDir), `making-${kind}`)
+    rmSync(draft, { recursive: true, force: true })
     try {
-      const made = await make(making, before !== null && existsSync(before) ? before : null)
+      const made = await make(draft, before)
+      await syncAll(draft)
       rmSync(folder, { recursive: true, force: true })
-      renameSync(making, folder)
-      replaceCurrentViews(dataDir, kind, name)
+      renameSync(draft, folder)
+      replaceCurrentViews(dataDir, kind, { name, snapshot })
       sweep(dataDir, kind, [name, current])
       return made
     } catch (error) {
-      rmSync(making, { recursive: true, force: true })
+      rmSync(draft, { recursive: true, force: true })
       throw error
     }
   } finally {
@@ -63,8 +71,9 @@ export async function makeGeneration<T>(making: Making<T>): Promise<T | null> {
 }
 
 /** Whether a generation is the one in use, and there. */
-export function isServed(dataDir: string, kind: ViewsKind, name: string): boolean {
-  return readCurrentViews(dataDir, kind) === name && existsSync(generationDir(dataDir, name))
+function isServed({ dataDir, kind, name, snapshot }: Omit<Making<unknown>, 'make'>): boolean {
+  const current = readCurrentViews(dataDir, kind)
+  return current?.name === name && current.snapshot === snapshot
 }
 
 /** The one in use and the one before stay: a reader may be in the middle of that. */

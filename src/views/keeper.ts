@@ -1,0 +1,159 @@
+import type { Config } from '../config/schema.ts'
+import type { Logger } from '../log.ts'
+import type { Reads } from '../store/pinned.ts'
+import { type ViewsKind, readCurrentViews } from '../store/views-place.ts'
+import { osvViewsName } from './osv.ts'
+import { type RunningTask, startTask } from './thread.ts'
+import type { ViewsOutcome } from './worker.ts'
+
+/** What a keeper is made from. */
+export interface KeeperOptions {
+  readonly config: Pick<Config, 'views' | 'data'>
+  readonly log: Pick<Logger, 'info' | 'warn'>
+  /** What is served now. */
+  readonly reads: Pick<Reads, 'readSnapshot' | 'readArchive'>
+  /** Whether a catalog is mirrored. */
+  readonly hasCatalog: boolean
+  /** Another generation can be served. */
+  readonly onMade: () => void
+  /** Snapshots that follow each other closely are made into one generation: waits so long, milliseconds. */
+  readonly settleMs?: number
+  /** Pause before what failed is tried again, milliseconds. */
+  readonly retryMs?: number
+}
+
+/** How the views stand, for the status. */
+export interface ViewsState {
+  readonly kind: ViewsKind
+  /** `current`: they show what is served; `behind`: an earlier snapshot; `none`: there are none yet. */
+  readonly state: 'current' | 'behind' | 'none'
+  /** The snapshot that they show; null where there are none. */
+  readonly snapshot: string | null
+  /** ISO 8601 UTC. */
+  readonly madeAt: string | null
+  readonly making: boolean
+  /** They could not be made the last time; the log says why. */
+  readonly failing: boolean
+}
+
+/** Makes views whenever there is something to show that they do not show yet. */
+export interface Keeper {
+  /** Something may have been published. */
+  look(): void
+  /** Somebody waits for them: makes what is lacking at once. */
+  wanted(): void
+  /** They cannot be read: makes them anew. */
+  damaged(kind: ViewsKind): void
+  report(): ViewsState[]
+  /** Ends what is under way. */
+  close(): Promise<void>
+}
+
+const SETTLE_MS = 2_000
+const RETRY_MS = 60_000
+const LOCKED_RETRY_MS = 2_000
+
+/** Keeps the views at what is served. One kind at a time; no thread while there is nothing to make. */
+export function createKeeper(options: KeeperOptions): Keeper {
+  const { config, onMade, settleMs = SETTLE_MS, retryMs = RETRY_MS } = options
+  const anew = new Set<ViewsKind>()
+  const errors = new Map<ViewsKind, string>()
+  let running: { readonly task: RunningTask; readonly kind: ViewsKind } | null = null
+  let timer: NodeJS.Timeout | null = null
+  let closed = false
+
+  const after = (ms: number): void => {
+    if (closed || running !== null) return
+    if (timer !== null) clearTimeout(timer)
+    timer = setTimeout(begin, ms).unref()
+  }
+  const next = (): ViewsKind | undefined => {
+    const lacking = kindsOf(options).filter((kind) => anew.has(kind) || lacks(options, kind))
+    return lacking.find((kind) => !errors.has(kind)) ?? lacking[0] // what failed comes last
+  }
+  const begin = (): void => {
+    timer = null
+    const kind = next()
+    if (kind === undefined || closed) return
+    const { derived } = config.views
+    const task = startTask({ dataDir: config.data.dir, kind, derived, anew: anew.delete(kind) })
+    running = { task, kind }
+    void task.outcome.then((outcome) => ended(kind, outcome))
+  }
+  const ended = (kind: ViewsKind, outcome: ViewsOutcome): void => {
+    running = null
+    if (closed) return
+    tell(options, kind, outcome, errors.get(kind))
+    if ('made' in outcome) errors.delete(kind)
+    else errors.set(kind, outcome.failed)
+    if ('made' in outcome) onMade()
+    const waiting = next()
+    if (waiting === undefined) return
+    const locked = 'locked' in outcome && outcome.locked
+    after(!errors.has(waiting) ? 0 : locked ? LOCKED_RETRY_MS : retryMs)
+  }
+  return {
+    look() {
+      if (timer === null && next() !== undefined) after(settleMs)
+    },
+    wanted: () => after(0),
+    damaged(kind) {
+      anew.add(kind)
+      after(0)
+    },
+    report: () =>
+      kindsOf(options).map((kind) => ({
+        ...stateOf(options, kind),
+        making: running?.kind === kind,
+        failing: errors.has(kind),
+      })),
+    async close() {
+      closed = true
+      if (timer !== null) clearTimeout(timer)
+      await running?.task.stop()
+    },
+  }
+}
+
+/** One line for what was made, and for the first failure of its kind. */
+function tell(
+  { log }: KeeperOptions,
+  kind: ViewsKind,
+  outcome: ViewsOutcome,
+  before: string | undefined,
+): void {
+  if ('made' in outcome) {
+    if (outcome.made !== null) log.info({ kind, ...outcome.made }, `views: ${NAMES[kind]} is made`)
+  } else if (!outcome.locked && outcome.failed !== before)
+    log.warn({ kind }, `views: ${NAMES[kind]} cannot be made: ${outcome.failed}; it is tried again`)
+}
+
+const NAMES: Record<ViewsKind, string> = { osv: 'the bucket', vex: 'the VEX repository' }
+
+function stateOf(options: KeeperOptions, kind: ViewsKind): Omit<ViewsState, 'making' | 'failing'> {
+  const current = readCurrentViews(options.config.data.dir, kind)
+  if (current === null) return { kind, state: 'none', snapshot: null, madeAt: null }
+  const state = lacks(options, kind) ? 'behind' : 'current'
+  const madeAt = new Date(current.since).toISOString()
+  return { kind, state, snapshot: current.snapshot, madeAt }
+}
+
+/** What the settings ask for. */
+function kindsOf({ config, hasCatalog }: KeeperOptions): ViewsKind[] {
+  const { bucket, query, vex } = config.views
+  return [
+    ...(bucket || query ? (['osv'] as const) : []),
+    ...(vex && hasCatalog ? (['vex'] as const) : []),
+  ]
+}
+
+/** Whether the views show less than what is served; false when there is nothing to show. */
+function lacks({ config, reads }: KeeperOptions, kind: ViewsKind): boolean {
+  const current = readCurrentViews(config.data.dir, kind)
+  if (kind === 'osv') {
+    const name = osvViewsName(reads, config.views.derived)
+    return name !== null && current?.name !== name
+  }
+  const snapshot = reads.readSnapshot('catalog')
+  return snapshot !== null && current?.snapshot !== snapshot.id
+}
