@@ -64,11 +64,25 @@ function createProgram(): Command {
     },
   )
   addUpkeep(add, json)
+  addScanners(add, json)
   addLocalKeys(add, json)
   addRelay(add, json)
   addBundles(add, json)
   addService(add, json)
   return program
+}
+
+function addScanners(add: Add, json: Flag): void {
+  add(
+    'export-db <scanner> <dir>',
+    'write the offline database of a scanner (osv-scanner) to a folder',
+  )
+    .option('--ecosystem <name...>', 'only these; else all, and what is gone is removed')
+    .option(...json)
+    .action(async (scanner: string, dir: string, _, command: Command) => {
+      const { exportDbCommand } = await import('./commands/export-db.ts')
+      await finish(exportDbCommand(scanner, dir, global(command)))
+    })
 }
 
 function addUpkeep(add: Add, json: Flag): void {

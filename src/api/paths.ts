@@ -1,5 +1,6 @@
 import type { SourceName } from '../store/runs.ts'
 import { BUCKET, BUCKET_PATHS } from './bucket-paths.ts'
+import { QUERY_PATHS } from './osv-paths.ts'
 import { closestPath, sameButForm } from './closest.ts'
 
 /** Upstream's paths, served unchanged (service API, section 4, public feeds). */
@@ -43,6 +44,7 @@ export interface Paths {
   closest(path: string, more?: readonly string[], hooks?: readonly string[]): string | null
 }
 
+<<<<<<< HEAD
 /**
  * The paths of this mirror: upstream's own, the configured extra feeds, those of osv.dev's bucket, and feeds that are held
  * though no setting names them, as an import brings them.
@@ -51,6 +53,12 @@ export function createPaths(
   extraPaths: readonly string[],
   hasBucket = false,
   isHeldFeed: (path: string) => boolean = () => false,
+=======
+/** The paths of this mirror: upstream's own, the configured extra feeds, those of osv.dev's bucket and its query API. */
+export function createPaths(
+  extraPaths: readonly string[],
+  { bucket: hasBucket = false, query = false } = {},
+>>>>>>> 8d2223c38b160aea84c47de489387d2ddf66f19f
 ): Paths {
   const sources = new Map<string, SourceName>([
     [INDEX, 'osv'],
@@ -61,7 +69,7 @@ export function createPaths(
   for (const path of extraPaths) if (!sources.has(path)) sources.set(path, 'feeds')
   const fixed = [...sources.keys()]
   const bucket = hasBucket ? BUCKET_PATHS : []
-  const all = [...fixed, RECORD, ...bucket]
+  const all = [...fixed, RECORD, ...bucket, ...(query ? QUERY_PATHS : [])]
   return {
     all,
     sourceOf: (path) =>
