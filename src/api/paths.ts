@@ -44,21 +44,14 @@ export interface Paths {
   closest(path: string, more?: readonly string[], hooks?: readonly string[]): string | null
 }
 
-<<<<<<< HEAD
 /**
- * The paths of this mirror: upstream's own, the configured extra feeds, those of osv.dev's bucket, and feeds that are held
- * though no setting names them, as an import brings them.
+ * The paths of this mirror: upstream's own, the configured extra feeds, those of osv.dev's bucket and its query API, and
+ * feeds that are held though no setting names them, as an import brings them.
  */
 export function createPaths(
   extraPaths: readonly string[],
-  hasBucket = false,
-  isHeldFeed: (path: string) => boolean = () => false,
-=======
-/** The paths of this mirror: upstream's own, the configured extra feeds, those of osv.dev's bucket and its query API. */
-export function createPaths(
-  extraPaths: readonly string[],
   { bucket: hasBucket = false, query = false } = {},
->>>>>>> 8d2223c38b160aea84c47de489387d2ddf66f19f
+  isHeldFeed: (path: string) => boolean = () => false,
 ): Paths {
   const sources = new Map<string, SourceName>([
     [INDEX, 'osv'],

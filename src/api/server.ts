@@ -76,13 +76,9 @@ export function createServer(options: ServerOptions): MirrorServer {
   const { reads, dataDir, config, log, now, closeGraceMs = CLOSE_GRACE_MS } = options
   const { host, port, cacheBytes } = config.server
   const cacheControl = `public, max-age=${config.server.cacheMaxAgeSeconds}, must-revalidate`
-<<<<<<< HEAD
-=======
-  const paths = createPaths(config.feeds.extraPaths, config.views)
->>>>>>> 8d2223c38b160aea84c47de489387d2ddf66f19f
   const moment = createMoment(reads, dataDir, cacheBytes)
   const isHeldFeed = (path: string): boolean => reads.pinned.holdsDocument(path)
-  const paths = createPaths(config.feeds.extraPaths, config.views.bucket, isHeldFeed)
+  const paths = createPaths(config.feeds.extraPaths, config.views, isHeldFeed)
   const failures = createFailures(dataDir, log)
   const heads = createHeads(cacheControl)
   const parts = { moment, paths, cacheControl, heads, failures, onError: failures.answer }
