@@ -51,18 +51,6 @@ function createProgram(): Command {
       const { runsCommand } = await import('./commands/runs.ts')
       await finish(runsCommand(run, global(command)))
     })
-  add('approve <run>', 'let in what a quarantined run refused').action(
-    async (run: string, _, command: Command) => {
-      const { approveCommand } = await import('./commands/decide.ts')
-      await finish(approveCommand(run, global(command)))
-    },
-  )
-  add('reject <run>', 'keep refusing what a quarantined run refused').action(
-    async (run: string, _, command: Command) => {
-      const { rejectCommand } = await import('./commands/decide.ts')
-      await finish(rejectCommand(run, global(command)))
-    },
-  )
   addUpkeep(add, json)
   addScanners(add, json)
   addLocalKeys(add, json)
@@ -86,6 +74,18 @@ function addScanners(add: Add, json: Flag): void {
 }
 
 function addUpkeep(add: Add, json: Flag): void {
+  add('approve <run>', 'let in what a quarantined run refused').action(
+    async (run: string, _, command: Command) => {
+      const { approveCommand } = await import('./commands/decide.ts')
+      await finish(approveCommand(run, global(command)))
+    },
+  )
+  add('reject <run>', 'keep refusing what a quarantined run refused').action(
+    async (run: string, _, command: Command) => {
+      const { rejectCommand } = await import('./commands/decide.ts')
+      await finish(rejectCommand(run, global(command)))
+    },
+  )
   add('verify', 'check every stored byte against its digest')
     .option('--repair', 'fetch what is damaged again')
     .option(...json)
