@@ -158,6 +158,19 @@ describe('an export of everything', () => {
   })
 })
 
+test('a document that is damaged in the store is not exported', async () => {
+  const bench = await wholeMirror()
+  const [document] = bench.store.carried.eachRow('catalog', 'catalog-document')
+  const digest = document?.key ?? ''
+  const bytes = bench.store.readChunk(digest, 0) ?? Buffer.alloc(0)
+  bytes[bytes.length - 9] = (bytes[bytes.length - 9] ?? 0) ^ 0xff
+  await bench.store.exclusive(() => {
+    bench.store.clearChunks(digest)
+    bench.store.putChunk(digest, 0, bytes)
+  })
+  await expect(exportBundle(optionsFor(bench))).rejects.toMatchObject({ code: 'corrupt' })
+})
+
 describe('a delta', () => {
   test('holds what changed since the export that is named, and its records alone', async () => {
     const bench = await mirror()
