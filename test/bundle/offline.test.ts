@@ -7,6 +7,7 @@ import { afterAll, afterEach, describe, expect, onTestFinished, test } from 'vit
 import { createAgent } from '../../src/agent.ts'
 import { importCommand } from '../../src/commands/import.ts'
 import { digestCommand, needCommand } from '../../src/commands/need.ts'
+import { serveCommand } from '../../src/commands/serve.ts'
 import { readPublicKey } from '../../src/bundle/keys.ts'
 import { createLog } from '../../src/log.ts'
 import { goOffline } from '../../src/offline.ts'
@@ -148,5 +149,18 @@ describe('a daemon without an upstream', () => {
     const runs = openWrites(there.dir)
     onTestFinished(() => runs.close())
     expect(runs.listRuns(100).map(({ kind }) => kind)).toEqual(['import', 'import'])
+  })
+})
+
+describe('serve', () => {
+  test('says what a missing upstream may mean, and what does not go with --offline', async () => {
+    const { env } = process
+    back.push(() => {
+      process.env = env
+    })
+    process.env = { PATCHMIRROR_DATA_DIR: folder() }
+    await expect(serveCommand({})).rejects.toThrow(/upstream.apiRoot: not set[^]*Below an air gap/)
+    process.env['PATCHMIRROR_RELAY_TARGETS'] = 'https://hooks.example.com/x'
+    await expect(serveCommand({ offline: true })).rejects.toThrow(/--offline, and relay.targets/)
   })
 })
