@@ -150,9 +150,15 @@ async function publish(
 function recordImport({ store, bundle, file, now }: ImportOptions, rollback: boolean): void {
   const { mirror, sequence, kind, digest, createdAt } = bundle.manifest
   const sources = sourcesOf(bundle.manifest)
+  const brought = sources.filter(([source, one]) => {
+    // A later bundle brought just this state: what came between the two is older all the same.
+    const last = store.readLastImportOf(source)
+    const later = last?.mirror === mirror && last.sequence > sequence
+    return !(later && last.sources[source] === one.digest)
+  })
   store.recordImport({
     ...{ mirror, sequence, kind, digest, rollback, file, keyId: bundle.key },
-    sources: Object.fromEntries(sources.map(([source, one]) => [source, one.digest])),
+    sources: Object.fromEntries(brought.map(([source, one]) => [source, one.digest])),
     createdAt: Date.parse(createdAt),
     asOf: Math.min(...sources.map(([, { asOf }]) => Date.parse(asOf))),
     importedAt: now(),

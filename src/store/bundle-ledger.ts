@@ -26,6 +26,7 @@ export interface ImportedBundle {
   sequence: number
   kind: 'full' | 'delta'
   digest: string
+  /** What it brought, by source. */
   sources: Partial<Record<SourceName, string>>
   /** The trusted key that signed it; null: unsigned. */
   keyId: string | null
