@@ -66,13 +66,8 @@ export async function buildProgram({ name, modules, source }: GoProgram): Promis
     writeFileSync(join(folder, 'go.mod'), `module ${name}\n\nrequire (\n${require.join('\n')}\n)\n`)
     writeFileSync(join(folder, 'main.go'), source)
     const options = { cwd: folder, env: { GOFLAGS: '-p=1 -mod=mod' }, timeoutMs: BUILD_MS }
-    for (const args of [
-      ['mod', 'tidy'],
-      ['build', '-o', `${path}.new`, '.'],
-    ]) {
-      const { code, err } = await gently(go, args, options)
-      if (code !== 0) return { missing: reasonOf(err) }
-    }
+    const { code, err } = await gently(go, ['build', '-o', `${path}.new`, '.'], options)
+    if (code !== 0) return { missing: reasonOf(err) }
     renameSync(`${path}.new`, path)
     return { path }
   } finally {

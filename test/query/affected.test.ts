@@ -150,6 +150,19 @@ describe('the evaluation of the OSV schema', () => {
     expect(hit(debian, 'Debian:12', '2.4-3')).toBe('')
   })
 
+  test("keeps to the vendor's order where its prefix was taken off", () => {
+    const record = ranged('npm', [{ introduced: '0' }, { fixed: '4.2.1-root.io.2' }])
+    const npm = findEcosystem('npm')
+    if (npm === null) throw new Error('no npm')
+    const concerned = (version: string, vendor?: string): boolean =>
+      concerns(record, { ecosystem: npm, name: 'p', version: askVersion(version) }, vendor)
+    expect([concerned('4.2.1'), concerned('4.2.1', 'Root')]).toEqual([false, true])
+    expect([concerned('4.2.1-root.io.2', 'Root'), concerned('4.2.2', 'Root')]).toEqual([
+      false,
+      false,
+    ])
+  })
+
   test('compares names of PyPI as PEP 503 has it, and others as they are', () => {
     const affected = (ecosystem: string): OsvRecord => ({
       affected: [{ package: { ecosystem, name: 'Flask.SQL_Alchemy' }, versions: ['1'] }],
