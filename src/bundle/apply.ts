@@ -44,13 +44,13 @@ async function admitAndApply(options: ImportOptions): Promise<ImportReport> {
   if (options.again === true && manifest.kind === 'delta')
     throw new MirrorError('usage', 'everything can be written anew from a full bundle alone')
   const admission = admit(manifest, held, allowRollback)
+  if (admission.verdict === 'same' && options.again !== true) {
+    if (!dryRun) await confirm(options, held) // of the manifest alone, which is signed: nothing else is taken
+    return report(options, admission, [])
+  }
   await bundle.verify((done, total) => {
     progress({ phase: 'verify', unit: 'bytes', done, total })
   })
-  if (admission.verdict === 'same' && options.again !== true) {
-    if (!dryRun) await confirm(options, held)
-    return report(options, admission, [])
-  }
   const missing = dryRun ? 0 : await makeRoom(options)
   if (dryRun) return report(options, admission, await publish(options, admission, held, null))
   const runs = await startRuns(options, [...held.keys()])
