@@ -3,6 +3,7 @@ import type { RouteTools } from './api/gate.ts'
 import type { WebhooksReport } from './api/status.ts'
 import { type MirrorServer, type ServerOptions, createServer } from './api/server.ts'
 import type { Config } from './config/schema.ts'
+import { type Crossing, startCrossing } from './crossing.ts'
 import { MirrorError } from './errors.ts'
 import type { EventTarget } from './event-target.ts'
 import { scheduledJobs } from './jobs.ts'
@@ -55,13 +56,14 @@ export function createAgent(given: AgentOptions): Agent {
   let webhooks: Webhooks | null = null
   let refresher: Refresher | null = null
   let viewing: Viewing | null = null
+  let crossing: Crossing | null = null
 
   const close = async (): Promise<void> => {
     webhooks?.refuse()
     await schedule?.stop()
     refresher?.stop()
     await thread?.stop()
-    await viewing?.close()
+    await Promise.all([viewing?.close(), crossing?.close()])
     await server?.close()
     await passing?.close()
     await webhooks?.close()
@@ -80,13 +82,13 @@ export function createAgent(given: AgentOptions): Agent {
     webhooks = await startWebhooks({ config, log, now, onOutcome: metrics.countWebhook, onStored })
     refresher = startRefresher(refresherOptions(options, webhooks, thread, reads))
     passing = await startPassing(options)
-    const { onServed } = passing.shown
     const onMade = (): void => server?.snapshotChanged()
-    viewing = startViewing({ config, log, reads, onMade, onServed })
+    viewing = startViewing({ ...passing.shown, config, log, reads, onMade })
+    crossing = startCrossing({ ...options, ...viewing.shown })
     server = createServer({
       ...serverOptions(options, reads, () => schedule, viewing),
       ...{ ...webhookParts(webhooks, refresher), metrics },
-      ...{ ...passing.shown, ...viewing.shown },
+      ...{ ...passing.shown, ...viewing.shown, ...crossing.shown },
     })
     const address = await server.listen()
     await webhooks.listen(address.url)
@@ -95,14 +97,11 @@ export function createAgent(given: AgentOptions): Agent {
   }
 
   return {
-    async start() {
-      try {
-        return await start()
-      } catch (error) {
+    start: () =>
+      start().catch(async (error: unknown) => {
         await close()
         throw error
-      }
-    },
+      }),
     requestSync: (source, kind) => thread?.requestSync(source, kind, 'command'),
     close,
   }

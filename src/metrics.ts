@@ -41,6 +41,20 @@ export type BundleFigures = {
   readonly importedAt: string
 } | null
 
+/** Outbox and inbox, as the gauges show them; null for one that the settings do not name. */
+export interface BoxesFigures {
+  readonly outbox: {
+    readonly last: { readonly sequence: number } | null
+    readonly problem: string | null
+  } | null
+  readonly inbox: {
+    readonly waiting: readonly unknown[]
+    readonly imported: number
+    readonly superseded: number
+    readonly refused: number
+  } | null
+}
+
 /** What scanners read, as the gauges show it. */
 export interface ViewsFigures {
   readonly kind: string
@@ -57,6 +71,7 @@ export interface Figures {
   readonly relay: readonly RelayFigures[]
   readonly bundle?: BundleFigures
   readonly views?: readonly ViewsFigures[]
+  readonly boxes?: BoxesFigures
 }
 
 type Stage = (typeof STAGES)[number]
@@ -90,11 +105,13 @@ export function createMetrics(): Metrics {
   const showRelay = createRelayGauges(registry)
   const showBundle = createBundleGauges(registry)
   const showViews = createViewsGauges(registry)
+  const showBoxes = createBoxesGauges(registry)
   return {
     contentType: registry.contentType,
     countWebhook: (outcome, reason) => webhooks.inc({ outcome, reason }),
-    render({ sources, inbox: rows, refresh, relay, bundle = null, views = [] }) {
+    render({ sources, inbox: rows, refresh, relay, bundle = null, views = [], boxes }) {
       showViews(views)
+      showBoxes(boxes ?? { outbox: null, inbox: null })
       showRefreshes(refresh)
       showRelay(relay)
       showBundle(bundle)
@@ -168,6 +185,25 @@ function createBundleGauges(registry: Registry): (bundle: BundleFigures) => void
     if (bundle === null) return
     sequence.set(bundle.sequence)
     time.set(Date.parse(bundle.importedAt) / 1000)
+  }
+}
+
+function createBoxesGauges(registry: Registry): (boxes: BoxesFigures) => void {
+  const sequence = gauge(registry, 'patchmirror_outbox_sequence', 'Number of the bundle that was put into the outbox last.') // prettier-ignore
+  const failing = gauge(registry, 'patchmirror_outbox_failing', '1: the outbox could not be filled the last time.') // prettier-ignore
+  const waiting = gauge(registry, 'patchmirror_inbox_waiting', 'Bundles that wait in the inbox.') // prettier-ignore
+  const settled = gauge(registry, 'patchmirror_inbox_bundles', 'Bundles that came into the inbox since the start, by what became of them.', 'outcome') // prettier-ignore
+  return ({ outbox, inbox }) => {
+    // Without labels a gauge that was never set shows 0.
+    for (const one of [sequence, failing, waiting]) one.remove()
+    settled.reset()
+    if (outbox !== null) failing.set(outbox.problem === null ? 0 : 1)
+    const last = outbox?.last ?? null
+    if (last !== null) sequence.set(last.sequence)
+    if (inbox === null) return
+    waiting.set(inbox.waiting.length)
+    for (const outcome of ['imported', 'superseded', 'refused'] as const)
+      settled.set({ outcome }, inbox[outcome])
   }
 }
 

@@ -16,7 +16,7 @@ export interface ViewingOptions {
   /** Another generation can be served. */
   readonly onMade: () => void
   /** Told as well how far the change log is served. */
-  readonly onServed: ServerOptions['onServed']
+  readonly onServed?: NonNullable<ServerOptions['onServed']>
 }
 
 /** What scanners read: made beside the server, and what the server shows of it. */

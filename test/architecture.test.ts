@@ -13,6 +13,7 @@ type Part =
   | 'bundle'
   | 'commands'
   | 'config'
+  | 'crossing'
   | 'demo'
   | 'errors'
   | 'event-target'
@@ -92,12 +93,14 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   relay: ['config', 'errors', 'store', 'upstream/transport.ts', 'webhooks/verify.ts'],
   jobs: ['config', 'sources', 'store', 'sync'],
   passing: ['api', 'errors', 'config', 'log', 'relay', 'store'],
+  crossing: ['api', 'bundle', 'config', 'log'],
   viewing: ['api', 'config', 'log', 'sources', 'store', 'views'],
   api: ['errors', 'json', 'paths', 'query', 'resources', 'sources', 'store', 'zip/crc32c.ts'],
   agent: [
     'api',
     'bundle',
     'config',
+    'crossing',
     'errors',
     'event-target',
     'jobs',

@@ -1,3 +1,4 @@
+import type { BoxesStatus } from './bundle-status.ts'
 import type { Server } from 'node:http'
 import Fastify, { type FastifyInstance, type FastifyReply } from 'fastify'
 import type { Config } from '../config/schema.ts'
@@ -37,6 +38,7 @@ export interface PageOptions extends Omit<StatusOptions, 'reads' | 'active'> {
   readonly webhooks?: () => Promise<WebhooksReport>
   readonly metrics?: MetricsPage
   readonly viewsMaker?: Pick<ViewsMaker, 'report'>
+  readonly boxes?: () => BoxesStatus
 }
 
 /** Makes the page for Prometheus from the report. */
@@ -51,6 +53,7 @@ export interface MetricsPage {
     relay: Status['relay']
     bundle: Status['bundle']
     views: NonNullable<Status['views']>
+    boxes?: BoxesStatus
   }) => Promise<string>
 }
 
@@ -105,12 +108,16 @@ export function addPages(app: FastifyInstance, options: PageOptions): void {
   })
 }
 
-/** The report, and how webhooks and views stand at this moment. */
-async function withNow(status: Status, { webhooks, viewsMaker }: PageOptions): Promise<Status> {
+/** The report, and how webhooks, views and boxes stand at this moment. */
+async function withNow(
+  status: Status,
+  { webhooks, viewsMaker, boxes }: PageOptions,
+): Promise<Status> {
   return {
     ...status,
     ...(webhooks && { webhooks: await webhooks() }),
     ...(viewsMaker && { views: viewsMaker.report() }),
+    ...(boxes && { boxes: boxes() }),
   }
 }
 
@@ -118,10 +125,11 @@ function addMetrics(app: FastifyInstance, options: PageOptions, status: () => St
   const { metrics } = options
   if (metrics === undefined) return
   app.get('/-/metrics', async (_request, reply) => {
-    const { sources, webhooks, relay, bundle, views = [] } = await withNow(status(), options)
+    const { sources, webhooks, relay, bundle, views = [], boxes } = await withNow(status(), options)
     const figures = sources.map((source) => ({ ...source, lastRunSeconds: lasted(source) }))
     const { counts: inbox = null, refresh = null } = webhooks ?? {}
-    const text = await metrics.render({ sources: figures, inbox, refresh, relay, bundle, views })
+    const shown = { sources: figures, inbox, refresh, relay, bundle, views }
+    const text = await metrics.render(boxes === undefined ? shown : { ...shown, boxes })
     return reply
       .header('Cache-Control', 'no-store')
       .header('Content-Type', metrics.contentType)

@@ -1,3 +1,4 @@
+import type { BoxesStatus } from './bundle-status.ts'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Config } from '../config/schema.ts'
 import type { PinnedReads } from '../store/pinned.ts'
@@ -52,6 +53,8 @@ export interface ServerOptions {
   /** For the status page. */
   readonly webhooks?: () => Promise<WebhooksReport>
   readonly metrics?: MetricsPage
+  /** How outbox and inbox stand; none when not given. */
+  readonly boxes?: () => BoxesStatus
   /** Makes what scanners read; without one, what is there is served. */
   readonly viewsMaker?: ViewsMaker
 }

@@ -3,7 +3,7 @@ import type { ViewsStatus } from './views.ts'
 import type { RelayTarget, TargetState } from '../store/outbox.ts'
 import type { Reads } from '../store/pinned.ts'
 import { type Run, type RunState, SOURCES, type SourceName } from '../store/runs.ts'
-import { type BundleStatus, bundleStatus } from './bundle-status.ts'
+import { type BoxesStatus, type BundleStatus, bundleStatus } from './bundle-status.ts'
 
 /** How a source stands: its latest run while that runs, else how its last run ended. */
 export type SourceState = RunState | 'never'
@@ -60,6 +60,8 @@ export interface Status {
   webhooks?: WebhooksReport
   /** What scanners read, where a daemon makes it. */
   views?: readonly ViewsStatus[]
+  /** Outbox and inbox, where a daemon has any. */
+  boxes?: BoxesStatus
 }
 
 /** What the report on webhooks holds; times in ISO 8601 UTC. */

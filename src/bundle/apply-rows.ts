@@ -20,6 +20,8 @@ export interface RowContext {
   store: Writes
   source: SourceName
   runId: number
+  /** Write also what is held as the bundle has it. */
+  again: boolean
   progress: OnProgress
 }
 
@@ -59,7 +61,7 @@ export async function applyRows(context: RowContext): Promise<AppliedRows> {
 }
 
 async function applyKind<K extends RowKind>(
-  { bundle, store, source, progress }: RowContext,
+  { bundle, store, source, again, progress }: RowContext,
   kind: K,
   writer: Writer<K>,
 ): Promise<RowCounts> {
@@ -75,7 +77,7 @@ async function applyKind<K extends RowKind>(
   for await (const line of eachLine(bundle, source, kind)) {
     const same = held.passTo(line.key, remove)
     if (line.put === null) remove(line.key)
-    else if (same !== line.put.hash) {
+    else if (again || same !== line.put.hash) {
       await writer.put(line.put)
       counts.put++
     }

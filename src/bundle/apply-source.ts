@@ -17,7 +17,8 @@ export async function applySource(
 ): Promise<SourceReport> {
   const { bundle, store, config, now, dryRun = false, progress = () => undefined } = options
   const before = store.readSnapshot(source)?.id ?? null
-  const { counts, value } = await applyRows({ bundle, store, source, runId, progress })
+  const { again = false } = options
+  const { counts, value } = await applyRows({ bundle, store, source, runId, again, progress })
   const touched = store.incoming.count() + (counts['osv-record']?.removed ?? 0) > 0
   if (source === 'osv') await applyRecords(bundle, store, progress)
   await applyDocuments(options, source, dryRun)
@@ -40,13 +41,13 @@ export async function applySource(
 
 /** Documents that are held with other bytes are replaced here, where no reader sees it half done; what is not named goes. */
 async function applyDocuments(
-  { bundle, store }: ImportOptions,
+  { bundle, store, again = false }: ImportOptions,
   source: SourceName,
   dryRun: boolean,
 ): Promise<void> {
   if (source !== 'catalog' && source !== 'identity') return
   const missing = []
-  for await (const document of eachMissing(bundle, store, source)) missing.push(document)
+  for await (const document of eachMissing(bundle, store, source, again)) missing.push(document)
   for (const document of missing) {
     if (dryRun) store.putDocument(document.value)
     else await storeDocument(bundle, store, document, atOnce)

@@ -41,14 +41,16 @@ async function admitAndApply(options: ImportOptions): Promise<ImportReport> {
     store,
     sourcesOf(manifest).map(([source]) => source),
   )
+  if (options.again === true && manifest.kind === 'delta')
+    throw new MirrorError('usage', 'everything can be written anew from a full bundle alone')
   const admission = admit(manifest, held, allowRollback)
+  if (admission.verdict === 'same' && options.again !== true) {
+    if (!dryRun) await confirm(options, held) // of the manifest alone, which is signed: nothing else is taken
+    return report(options, admission, [])
+  }
   await bundle.verify((done, total) => {
     progress({ phase: 'verify', unit: 'bytes', done, total })
   })
-  if (admission.verdict === 'same') {
-    if (!dryRun) await confirm(options, held)
-    return report(options, admission, [])
-  }
   const missing = dryRun ? 0 : await makeRoom(options)
   if (dryRun) return report(options, admission, await publish(options, admission, held, null))
   const runs = await startRuns(options, [...held.keys()])
@@ -78,12 +80,12 @@ function readHeld(store: Writes, sources: readonly SourceName[]): HeldSources {
 const SLACK_BYTES = 64 * 2 ** 20
 
 /** Throws `storage` when the disk is too small for what is to come. The number of documents that are missing. */
-async function makeRoom({ bundle, store, config }: ImportOptions): Promise<number> {
+async function makeRoom({ bundle, store, config, again }: ImportOptions): Promise<number> {
   const { manifest } = bundle
   let documents = 0
   let bytes = 0
   for (const [source] of sourcesOf(manifest))
-    for await (const { value } of eachMissing(bundle, store, source)) {
+    for await (const { value } of eachMissing(bundle, store, source, again)) {
       documents++
       bytes += value.stored
     }
@@ -129,7 +131,7 @@ async function publish(
   try {
     await store.transaction(async () => {
       for (const [source, { digest }] of sourcesOf(bundle.manifest)) {
-        if (held.get(source)?.digest === digest) continue
+        if (held.get(source)?.digest === digest && options.again !== true) continue
         applied.push(await applySource(options, source, runs?.idOf(source) ?? 0))
       }
       runs?.end(null, Object.fromEntries(applied.map((one) => [one.source, one.changed])))
@@ -148,9 +150,15 @@ async function publish(
 function recordImport({ store, bundle, file, now }: ImportOptions, rollback: boolean): void {
   const { mirror, sequence, kind, digest, createdAt } = bundle.manifest
   const sources = sourcesOf(bundle.manifest)
+  const brought = sources.filter(([source, one]) => {
+    // A later bundle brought just this state: what came between the two is older all the same.
+    const last = store.readLastImportOf(source)
+    const later = last?.mirror === mirror && last.sequence > sequence
+    return !(later && last.sources[source] === one.digest)
+  })
   store.recordImport({
     ...{ mirror, sequence, kind, digest, rollback, file, keyId: bundle.key },
-    sources: Object.fromEntries(sources.map(([source, one]) => [source, one.digest])),
+    sources: Object.fromEntries(brought.map(([source, one]) => [source, one.digest])),
     createdAt: Date.parse(createdAt),
     asOf: Math.min(...sources.map(([, { asOf }]) => Date.parse(asOf))),
     importedAt: now(),
@@ -158,12 +166,12 @@ function recordImport({ store, bundle, file, now }: ImportOptions, rollback: boo
 }
 
 function report(
-  { bundle, dryRun = false }: ImportOptions,
+  { bundle, dryRun = false, again = false }: ImportOptions,
   { verdict, rollback }: Admission,
   sources: SourceReport[],
 ): ImportReport {
   const { mirror, sequence, kind, digest } = bundle.manifest
-  const outcome = verdict === 'same' ? 'same' : dryRun ? 'dry run' : 'applied'
+  const outcome = verdict === 'same' && !again ? 'same' : dryRun ? 'dry run' : 'applied'
   return { outcome, mirror, sequence, kind, digest, key: bundle.key, rollback, sources }
 }
 

@@ -24,6 +24,8 @@ export interface ImportOptions {
   dryRun?: boolean
   /** Apply also what is older than what is held; the ledger says so then. */
   allowRollback?: boolean
+  /** Write everything anew, also what is held as the bundle has it: what a disk damaged. Of a full bundle only. */
+  again?: boolean
   progress?: OnProgress
 }
 

@@ -18,6 +18,7 @@ export interface ImportTask {
   trigger: RunTrigger
   dryRun: boolean
   allowRollback: boolean
+  again?: boolean
   allowUnsigned: boolean
   offline: boolean
 }
@@ -26,15 +27,34 @@ export interface ImportTask {
 export type ImportOutcome = { report: ImportReport } | { refused: Refusal; message: string }
 
 answerTask(async (data, progress): Promise<ImportOutcome> => {
-  const { config, files, trigger, dryRun, allowRollback, allowUnsigned, offline } =
-    data as ImportTask
+  const {
+    config,
+    files,
+    trigger,
+    dryRun,
+    allowRollback,
+    allowUnsigned,
+    offline,
+    again = false,
+  } = data as ImportTask
   if (offline) goOffline()
   const now = Date.now
   const bundle = await openBundle(files, trustOf(config, { allowUnsigned, now }))
   const store = openWrites(config.data.dir)
   const file = files[0] ?? ''
   try {
-    const given = { config, store, bundle, file, trigger, dryRun, allowRollback, now, progress }
+    const given = {
+      config,
+      store,
+      bundle,
+      file,
+      trigger,
+      dryRun,
+      allowRollback,
+      again,
+      now,
+      progress,
+    }
     return { report: await applyBundle(given) }
   } catch (error) {
     const refused = refusalOf(error)

@@ -6,6 +6,7 @@ import { MANIFEST_NAME, headerOf, layOut, signatureName, storedHeader } from './
 import { type Manifest, parseManifest } from './manifest.ts'
 import { findParts } from './part-files.ts'
 import { openParts } from './parts.ts'
+import { refusal, refusalOf } from './refusals.ts'
 import { type Claims, readClaims, refuseOtherLayout } from './source.ts'
 
 /** Whose bundles are taken. */
@@ -162,5 +163,6 @@ function named(error: unknown, paths: readonly string[], fault: string | null): 
   const [first = ''] = paths
   const which = paths.length === 1 ? first : `${first} and the other ${paths.length - 1} parts`
   const text = `the bundle ${which} is refused: ${message}${fault === null ? '' : `. ${fault}`}`
-  return new MirrorError(code, text, { cause: error })
+  const why = refusalOf(error)
+  return why === null ? new MirrorError(code, text, { cause: error }) : refusal(why, text)
 }

@@ -1,6 +1,7 @@
 import { readFileSync, readdirSync, statSync } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
 import { MirrorError, messageOf, systemCode } from '../errors.ts'
+import { refusal } from './refusals.ts'
 
 /** The name of the n-th part, from 1: FILE.001. */
 export function partName(path: string, n: number): string {
@@ -70,8 +71,8 @@ function checkedRow(base: string): string[] {
   const row = Array.from({ length: last }, (_, i) => partName(base, i + 1))
   const missing = row.filter((_, i) => !found.includes(i + 1)).map((path) => basename(path))
   if (missing.length > 0)
-    throw new MirrorError(
-      'bundle',
+    throw refusal(
+      { kind: 'incomplete' },
       `${missing.join(', ')} of ${last} parts ${missing.length === 1 ? 'is' : 'are'} missing in ${folder}: copy what is missing beside the others`,
     )
   const foreign = listed === null ? undefined : row.find((path) => !listed.has(basename(path)))

@@ -4,6 +4,7 @@ import { basename } from 'node:path'
 import { MirrorError, messageOf, systemCode } from '../errors.ts'
 import type { ByteSource } from '../zip/reader.ts'
 import { readSums } from './part-files.ts'
+import { refusal } from './refusals.ts'
 
 /** A file, or the parts of one in order, read as one. Nothing is written, not even to join them. */
 export interface Parts extends ByteSource {
@@ -69,10 +70,10 @@ function refuseUneven(parts: readonly Part[]): void {
   const whole = parts[0]?.size ?? 0
   for (const [i, { path, size }] of parts.entries()) {
     const isLast = i === parts.length - 1
-    if (size === 0) throw new MirrorError('bundle', `${path} is empty: copy it again`)
+    if (size === 0) throw refusal({ kind: 'incomplete' }, `${path} is empty: copy it again`)
     if (size < whole && !isLast)
-      throw new MirrorError(
-        'bundle',
+      throw refusal(
+        { kind: 'incomplete' },
         `${path} is cut short: it has ${size} bytes and the first part ${whole}. Copy it again`,
       )
     if (size > whole)

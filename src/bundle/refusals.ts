@@ -1,9 +1,12 @@
 import { MirrorError } from '../errors.ts'
 
-/** Why a bundle does not go with what is held: it builds on a state that is not here, or it is older than what is. */
+/**
+ * Why a bundle does not go with what is held: it builds on a state that is not here, or it is older than what is; or why it
+ * cannot be judged yet: something of it is still missing.
+ */
 export type Refusal =
   /** `sequence`: the bundle that is missing; null: a state that only the need file knew. */
-  { kind: 'base'; sequence: number | null } | { kind: 'older' }
+  { kind: 'base'; sequence: number | null } | { kind: 'older' } | { kind: 'incomplete' }
 
 const TOLD = new WeakMap<Error, Refusal>()
 

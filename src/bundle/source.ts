@@ -1,9 +1,10 @@
-import { MirrorError } from '../errors.ts'
+import { MirrorError, messageOf } from '../errors.ts'
 import { END_SPAN } from '../zip/directory.ts'
 import { parseDirectory } from '../zip/directory.ts'
 import { type ByteSource, checkedLocation } from '../zip/reader.ts'
 import { type Layout, MANIFEST_NAME, localHeader, signerOf } from './layout.ts'
 import { CAPS } from './manifest.ts'
+import { refusal } from './refusals.ts'
 
 /** What a bundle says before anything of it is believed. */
 export interface Claims {
@@ -19,11 +20,8 @@ const SIGNATURE_BYTES = 64
 export async function readClaims(source: ByteSource): Promise<Claims> {
   const span = Math.min(source.size, END_SPAN)
   const limits = { maxMemberBytes: CAPS.manifestBytes, maxDirectoryBytes: CAPS.manifestBytes }
-  const location = checkedLocation(
-    Buffer.from(await source.read(source.size - span, span)),
-    source.size,
-    limits,
-  )
+  const tail = Buffer.from(await source.read(source.size - span, span))
+  const location = located(() => checkedLocation(tail, source.size, limits))
   const directory = parseDirectory(
     Buffer.from(await source.read(location.offset, location.size)),
     location,
@@ -45,6 +43,15 @@ export async function readClaims(source: ByteSource): Promise<Claims> {
     'bundle',
     'it is a zip, but no bundle: there is no manifest.json at its end',
   )
+}
+
+/** Without a sound end it is no bundle, or not all of one is there yet. */
+function located<T>(work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    throw refusal({ kind: 'incomplete' }, messageOf(error))
+  }
 }
 
 function reversed(map: Map<string, Buffer>): Map<string, Buffer> {

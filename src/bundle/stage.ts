@@ -17,17 +17,19 @@ export interface IncomingDocument {
 /** Bytes that share a transaction: so much is lost of a killed import, and so short others wait. */
 const BATCH_BYTES = 8 * 2 ** 20
 
-/** The documents of a bundle that are not held as they are there. */
+/** The documents of a bundle that are not held as they are there; with `again`, all of them. */
 export async function* eachMissing(
   bundle: Bundle,
   store: Writes,
   source: SourceName,
+  again = false,
 ): AsyncGenerator<IncomingDocument & { held: 'none' | 'other' }> {
   for await (const line of eachLine(bundle, source, 'catalog-document')) {
     if (line.put === null) continue
     const { value } = line.put
     const held = store.compareDocument(value)
-    if (held !== 'same') yield { value, chunks: chunksOf(line.put), held }
+    if (held !== 'same' || again)
+      yield { value, chunks: chunksOf(line.put), held: held === 'none' ? held : 'other' }
   }
 }
 

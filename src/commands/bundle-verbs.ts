@@ -40,6 +40,7 @@ function addImports(add: Add, json: Flag): void {
     .option('--dry-run', 'say what would change, store nothing')
     .option('--allow-rollback', 'also what is older than what is held; the log says so')
     .option('--allow-unsigned', 'also what nobody signed: anybody could have made it')
+    .option('--again', 'write everything anew from a full bundle: what a disk damaged')
     .option('--offline', 'make sure of it: any attempt to connect is an error')
     .option(...json)
     .action(async (files: string[], _, command: Command) => {

@@ -14,6 +14,7 @@ export interface ImportCommandOptions extends GlobalOptions {
   dryRun?: boolean
   allowRollback?: boolean
   allowUnsigned?: boolean
+  again?: boolean
   offline?: boolean
   json?: boolean
 }
@@ -43,19 +44,19 @@ export async function importCommand(
     display.finish()
   }
   if (options.json === true) print(JSON.stringify(outcomes, null, 2))
-  else for (const outcome of outcomes) print(describe(outcome))
+  else for (const outcome of outcomes) tell(outcome)
   return outcomes.every((outcome) => 'report' in outcome) ? 0 : 1
 }
 
 function taskOf(
   files: readonly string[],
   { data, bundle }: Config,
-  { dryRun, allowRollback, allowUnsigned, offline }: ImportCommandOptions,
+  { dryRun, allowRollback, allowUnsigned, offline, again }: ImportCommandOptions,
 ): ImportTask {
   return {
     ...{ config: { data, bundle }, files, trigger: 'command' },
     ...{ dryRun: dryRun === true, allowRollback: allowRollback === true },
-    ...{ allowUnsigned: allowUnsigned === true, offline: offline === true },
+    ...{ allowUnsigned: allowUnsigned === true, offline: offline === true, again: again === true },
   }
 }
 
@@ -83,9 +84,9 @@ async function inOrder(
   return opened.sort((one, other) => one.sequence - other.sequence).map(({ group }) => group)
 }
 
-function describe(outcome: Outcome): string {
-  if ('refused' in outcome) return `${outcome.file} is refused: ${outcome.message}`
-  return describeReport(outcome.report)
+function tell(outcome: Outcome): void {
+  if ('report' in outcome) print(describeReport(outcome.report))
+  else process.stderr.write(`patchmirror: ${outcome.file} is refused: ${outcome.message}\n`)
 }
 
 function describeReport(report: ImportReport): string {

@@ -31,6 +31,7 @@ export async function statusCommand(options: GlobalOptions & { json?: boolean })
   }
   print(tableOf(status))
   if (status.bundle !== null) print(`\n${describeBundle(status.bundle)}`)
+  for (const line of describeBoxes(status)) print(line)
   if (status.webhooks?.state === 'on') print(`\n${describeWebhooks(status.webhooks)}`)
   const who = stranger ? 'the mirror of another data folder answers' : 'no daemon answers'
   print(
@@ -119,6 +120,23 @@ function describeBundle({ sequence, kind, mirror, key, asOf, ...rest }: BundleSt
   const when = moment(Date.parse(rest.importedAt))
   const back = rest.rollback ? ', a rollback' : ''
   return `last import: bundle ${sequence} (${kind}) of mirror ${mirror}, ${by}, as of ${asOf}, on ${when}${back}`
+}
+
+function describeBoxes({ boxes }: Status): string[] {
+  const lines: string[] = []
+  const { outbox, inbox } = boxes ?? { outbox: null, inbox: null }
+  const last = outbox?.last ?? null
+  if (last !== null) {
+    const { kind, sequence, at } = last
+    lines.push(`outbox: bundle ${sequence} (${kind}) on ${moment(Date.parse(at))}`)
+  }
+  if (outbox !== null && outbox.problem !== null)
+    lines.push(`outbox: the last export failed: ${outbox.problem}`)
+  if (inbox === null) return lines
+  const { waiting, imported, superseded, refused, problem } = inbox
+  lines.push(`inbox: ${imported} imported, ${superseded} superseded, ${refused} refused`)
+  if (problem !== null) lines.push(`inbox: it cannot be looked into: ${problem}`)
+  return [...lines, ...waiting.map(({ file, why }) => `inbox: ${file}: ${why}`)]
 }
 
 function tableOf({ sources }: Status): string {

@@ -1,3 +1,4 @@
+import { checkBundles } from './bundle-checks.ts'
 import { checkCredentials } from './credentials.ts'
 import type { Checked } from './problems.ts'
 import { checkRelay } from './relay-checks.ts'
@@ -13,6 +14,7 @@ export function checkTogether(checked: Checked, requireUpstream: boolean): strin
     ...checkOrder(checked, 'webhooks.debounceMs', 'webhooks.debounceMaxMs'),
     ...checkWebhooks(checked),
     ...checkRelay(checked),
+    ...checkBundles(checked),
     ...(requireUpstream ? checkUpstream(checked) : []),
   ]
 }

@@ -26,6 +26,7 @@ export interface ImportedBundle {
   sequence: number
   kind: 'full' | 'delta'
   digest: string
+  /** What it brought, by source. */
   sources: Partial<Record<SourceName, string>>
   /** The trusted key that signed it; null: unsigned. */
   keyId: string | null
@@ -130,8 +131,8 @@ export function createLedgerWriter(db: Db) {
   return {
     ...reader,
     /**
-     * The sequence of a state that is being exported: a new one, or that of the last export when the state is still
-     * the same. Its summary is kept.
+     * The sequence of a state that is being exported: a new one, or that of the last export when the state and the sources
+     * are still the same. Its summary is kept.
      */
     recordExport(
       sources: Partial<Readonly<Record<SourceName, ExportedSource>>>,
@@ -163,16 +164,13 @@ export function createLedgerWriter(db: Db) {
   }
 }
 
-/** Later exports that had a source of this one: should it be this state again, it is a new one, for numbers go up. */
+/** Later exports that had a source of this one: numbers go up, and a delta since one of them cannot have a lower one. */
 function laterWith(
   { listExports }: ReturnType<typeof createLedgerReader>,
   known: ExportedState,
 ): ExportedState[] {
   return listExports(known.sequence + 1).filter(({ sources }) =>
-    Object.entries(known.sources).some(([name, { digest }]) => {
-      const later = sources[name as SourceName]
-      return later !== undefined && later.digest !== digest
-    }),
+    Object.keys(known.sources).some((name) => sources[name as SourceName] !== undefined),
   )
 }
 

@@ -1,9 +1,14 @@
 import { afterEach, expect, test } from 'vitest'
-import { FEEDS, FILLED_AT, closeAll, jsonOf, serve } from './served.ts'
+import { FEEDS, FILLED_AT, closeAll, jsonOf, serve as serveStore } from './served.ts'
 
 afterEach(closeAll)
 
 const HOUR = 3_600_000
+
+/** A mirror that has an upstream; it is never asked here. */
+const UPSTREAM = { PATCHMIRROR_UPSTREAM_API_ROOT: 'http://127.0.0.1:1' }
+const serve: typeof serveStore = (fill, options) =>
+  serveStore(fill, { ...options, env: { ...UPSTREAM, ...options?.env } })
 
 interface Report {
   version: string
@@ -72,7 +77,9 @@ test('the report gives state, age and last run of each source, and nothing else'
     ageSeconds: 3600,
     nextRunAt: '2026-07-01T02:00:00.000Z',
   })
-  expect(Object.keys(report)).toEqual(['version', 'instance', 'uptimeSeconds', 'sources', 'relay'])
+  expect(Object.keys(report)).toEqual([
+    ...['version', 'instance', 'uptimeSeconds', 'sources', 'relay', 'bundle'],
+  ])
   expect(report).toMatchObject({ instance: expect.stringMatching(/^[0-9a-f]{16}$/) as string })
 })
 
@@ -142,4 +149,16 @@ test('a status that cannot be read is a fault in JSON, not a page', async () => 
   expect(served.errors.length).toBeGreaterThan(0)
   expect((await served.get('/-/health')).status).toBe(200)
   expect((await served.get('/external/osv/one.json')).status).toBe(200)
+})
+
+test('without an upstream, what is held is what counts, and with nothing held the public feeds are missed', async () => {
+  const empty = await serveStore(() => undefined)
+  const nothing = await empty.get('/-/ready')
+  expect(nothing.status).toBe(503)
+  expect(jsonOf(nothing)).toMatchObject({ sources: [{ name: 'feeds' }, { name: 'osv' }] })
+  const held = await serveStore((store) => store.publishOsv({ one: '{}' }))
+  const ready = await held.get('/-/ready')
+  expect(ready.status).toBe(200)
+  expect(jsonOf(ready)).toMatchObject({ sources: [{ name: 'osv', ready: true }] })
+  expect(jsonOf(await held.get('/-/status'))).toMatchObject({ bundle: null })
 })

@@ -36,6 +36,9 @@ export const steps: fc.Arbitrary<Step[]> = fc.array(
   { minLength: 12, maxLength: 24, size: 'max' },
 )
 
+/** The newest state of each source that was there below. */
+type Reached = Map<string, { sequence: number; digest: string }>
+
 interface Medium {
   files: string[]
   manifest: Manifest
@@ -53,7 +56,7 @@ export async function play(
 ): Promise<{ applied: number; refused: number; same: number }> {
   const media: Medium[] = []
   const seen = { applied: 0, refused: 0, same: 0 }
-  const reached = new Map<string, number>()
+  const reached: Reached = new Map()
   media.push(await carry(above.dir, to))
   for (const step of history) {
     if (step.do === 'change') await change(above, step)
@@ -92,7 +95,7 @@ function write(
 async function arrive(
   below: Below,
   { files, manifest }: Medium,
-  reached: Map<string, number>,
+  reached: Reached,
 ): Promise<'applied' | 'refused' | 'same'> {
   const before = below.digest()
   const given = Object.entries(manifest.sources)
@@ -101,10 +104,10 @@ async function arrive(
     for (const [source, { digest }] of given) {
       const is = below.store.carried.digestOf(source as 'osv')
       if (is !== digest) throw new Error(`${source} is a mixture: ${is}, not ${digest}`)
-      const last = reached.get(source) ?? 0
-      if (outcome === 'applied' && manifest.sequence < last)
-        throw new Error(`${source} went back from ${last} to ${manifest.sequence}`)
-      reached.set(source, Math.max(last, manifest.sequence))
+      const last = reached.get(source) ?? { sequence: 0, digest }
+      if (manifest.sequence < last.sequence && digest !== last.digest)
+        throw new Error(`${source} went back from ${last.sequence} to ${manifest.sequence}`)
+      reached.set(source, { digest, sequence: Math.max(last.sequence, manifest.sequence) })
     }
     return outcome === 'same' ? 'same' : 'applied'
   } catch (error) {

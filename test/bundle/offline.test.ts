@@ -1,10 +1,13 @@
 import dns from 'node:dns'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, afterEach, describe, expect, onTestFinished, test } from 'vitest'
 import { createAgent } from '../../src/agent.ts'
 import { importCommand } from '../../src/commands/import.ts'
 import { digestCommand, needCommand } from '../../src/commands/need.ts'
+import { serveCommand } from '../../src/commands/serve.ts'
 import { readPublicKey } from '../../src/bundle/keys.ts'
 import { createLog } from '../../src/log.ts'
 import { goOffline } from '../../src/offline.ts'
@@ -14,14 +17,36 @@ import { type Import, readSources } from '../support/sources.ts'
 import { createBench } from '../support/mirror.ts'
 import { below, carry, folder, signer } from './gaps.ts'
 
+const ending: (() => unknown)[] = []
+afterAll(async () => {
+  for (const end of ending.reverse()) await end()
+})
+
+async function makeMedium() {
+  const bench = await createBench({ sandbox: { records: 5 } })
+  const to = mkdtempSync(join(tmpdir(), 'patchmirror-medium-'))
+  ending.push(
+    () => bench.close(),
+    () => rmSync(to, { recursive: true, force: true }),
+  )
+  for (const source of ['feeds', 'osv'] as const) await bench.run(source)
+  return { bench, ...(await carry(bench.dir, to)) }
+}
+
+let made: ReturnType<typeof makeMedium> | null = null
+/** A mirror above the gap and a bundle of it, for all tests of this file. */
+const medium = (): ReturnType<typeof makeMedium> => (made ??= makeMedium())
+
 const back: (() => void)[] = []
 afterEach(() => {
   for (const one of back.splice(0)) one()
 })
 
+const SOURCES = readSources()
+
 /** All files that a file loads, directly or not. */
 function loadedBy(file: string): Set<string> {
-  const sources = new Map(readSources().map(({ path, imports }) => [path, imports]))
+  const sources = new Map(SOURCES.map(({ path, imports }) => [path, imports]))
   const seen = new Set<string>()
   const walk = (path: string): void => {
     if (seen.has(path)) return
@@ -43,8 +68,7 @@ describe('the import', () => {
         /^(upstream|api|relay|webhooks)\/|^undici$/.test(path),
       )
       expect(network).toEqual([])
-      const nodes = readSources()
-        .filter(({ path }) => loaded.includes(path) && path !== 'offline.ts')
+      const nodes = SOURCES.filter(({ path }) => loaded.includes(path) && path !== 'offline.ts')
         .filter(({ path }) => !path.startsWith('config/')) // which asks node:net what an address is
         .flatMap(({ imports }) => imports.filter(({ kind }) => kind === 'node'))
         .map(({ to }) => to)
@@ -55,12 +79,8 @@ describe('the import', () => {
   )
 
   test('takes a bundle with every way out closed, and what is held can be told', async () => {
-    const bench = await createBench({ sandbox: { records: 5 } })
-    onTestFinished(() => bench.close())
-    for (const source of ['feeds', 'osv'] as const) await bench.run(source)
-    const to = folder()
-    const { files, manifest } = await carry(bench.dir, to)
-    const dir = folder()
+    const { files, manifest } = await medium()
+    const [to, dir] = [folder(), folder()]
     const { env } = process
     process.env = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_BUNDLE_TRUSTED_KEYS: publicLine() }
     const written: string[] = []
@@ -72,12 +92,11 @@ describe('the import', () => {
       process.env = env
     })
     expect(await importCommand(files, { offline: true, json: true })).toBe(0)
-    expect(await importCommand(files, { offline: true, json: true })).toBe(0)
     expect(await digestCommand({ json: true })).toBe(0)
     expect(await needCommand(join(to, 'need'), { brief: true })).toBe(0)
     process.stdout.write = write
     expect(written.join('')).toContain(manifest.digest)
-    expect(written.join('')).toContain('"outcome": "same"')
+    expect(written.join('')).toContain('"outcome": "applied"')
   })
 })
 
@@ -100,9 +119,7 @@ test('offline, nothing can be connected to and nothing looked up, and incoming c
 
 describe('a daemon without an upstream', () => {
   test('serves what was imported, asks nobody, and goes by upstream’s date', async () => {
-    const bench = await createBench({ sandbox: { records: 5 } })
-    onTestFinished(() => bench.close())
-    for (const source of ['feeds', 'osv'] as const) await bench.run(source)
+    const { bench, files, manifest } = await medium()
     const there = below()
     const log = createLog({ level: 'silent', format: 'json' })
     const server = { ...there.config.server, port: 0 }
@@ -112,7 +129,6 @@ describe('a daemon without an upstream', () => {
     onTestFinished(() => agent.close())
     const { url } = await agent.start()
     expect((await fetch(`${url}/-/ready`)).status).toBe(503)
-    const { files, manifest } = await carry(bench.dir, folder())
     await there.take(files)
     await expect.poll(async () => (await fetch(`${url}/-/ready`)).status).toBe(200)
     const index = await fetch(`${url}/external/osv/all.json`)
@@ -133,5 +149,18 @@ describe('a daemon without an upstream', () => {
     const runs = openWrites(there.dir)
     onTestFinished(() => runs.close())
     expect(runs.listRuns(100).map(({ kind }) => kind)).toEqual(['import', 'import'])
+  })
+})
+
+describe('serve', () => {
+  test('says what a missing upstream may mean, and what does not go with --offline', async () => {
+    const { env } = process
+    back.push(() => {
+      process.env = env
+    })
+    process.env = { PATCHMIRROR_DATA_DIR: folder() }
+    await expect(serveCommand({})).rejects.toThrow(/upstream.apiRoot: not set[^]*Below an air gap/)
+    process.env['PATCHMIRROR_RELAY_TARGETS'] = 'https://hooks.example.com/x'
+    await expect(serveCommand({ offline: true })).rejects.toThrow(/--offline, and relay.targets/)
   })
 })

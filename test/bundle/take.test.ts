@@ -1,28 +1,44 @@
-import { existsSync, readdirSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import { applyBundle } from '../../src/bundle/apply.ts'
 import { openBundle } from '../../src/bundle/open.ts'
 import { refuseFullDisk } from '../../src/bundle/room.ts'
 import { type SummaryHeader, writeSummary } from '../../src/store/carried-summary.ts'
+import { openWriter } from '../../src/store/database.ts'
+import { acquireLock } from '../../src/store/lock.ts'
 import { openPinnedReads } from '../../src/store/pinned.ts'
-import { type CatalogBench, catalogBench } from '../catalog/benches.ts'
-import { type Bench, createBench } from '../support/mirror.ts'
+import { isSoundVerdict, verifyStore } from '../../src/sync/verify.ts'
+import type { SourceName } from '../../src/store/runs.ts'
+import { catalogEnv } from '../catalog/benches.ts'
+import { type Bench, type BenchOptions, createBench } from '../support/mirror.ts'
 import { trust } from './bundles.ts'
 import { type Below, below, carry, folder, serveFolder, signer } from './gaps.ts'
 
-async function feedsAbove(records = 12): Promise<Bench> {
-  const bench = await createBench({ sandbox: { records } })
-  onTestFinished(() => bench.close())
-  for (const source of ['feeds', 'osv'] as const) await bench.run(source)
+const ending: (() => unknown)[] = []
+afterAll(async () => {
+  for (const end of ending.reverse()) await end()
+})
+
+async function above(options: BenchOptions, sources: readonly SourceName[]): Promise<Bench> {
+  const bench = await createBench(options)
+  ending.push(() => bench.close())
+  for (const source of sources) await bench.run(source)
   return bench
 }
 
-async function catalogAbove(): Promise<CatalogBench> {
-  const bench = await catalogBench({ images: 2, tags: 3, packages: 2, tickets: 3 })
-  for (const source of ['feeds', 'osv', 'catalog'] as const) await bench.run(source)
-  return bench
+/** Made once for all tests of this file: each takes it as the one before left it. */
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | null = null
+  return () => (made ??= make())
 }
+
+const feedsAbove = once(() => above({ sandbox: { records: 12 } }, ['feeds', 'osv']))
+const catalogAbove = once(() => {
+  const service = { images: 2, tags: 3, packages: 2, tickets: 3 }
+  const sandbox = { records: 5, service }
+  return above({ sandbox, envOf: catalogEnv }, ['feeds', 'osv', 'catalog'])
+})
 
 async function needOf({ store, ...there }: Below): Promise<Buffer> {
   const carried = store.carried
@@ -45,7 +61,8 @@ describe('a delta', () => {
     const bench = await catalogAbove()
     const there = below()
     const to = folder()
-    await there.take((await carry(bench.dir, to)).files)
+    const base = await carry(bench.dir, to)
+    await there.take(base.files)
     const { service } = bench.sandbox
     const [first = '', second = ''] = service.ids('tags')
     service.addTag()
@@ -53,7 +70,8 @@ describe('a delta', () => {
     service.rotateArtifact('tag', second, 'sbom')
     service.addTicket()
     await bench.run('catalog')
-    const { files, manifest } = await carry(bench.dir, to, { since: '1' })
+    const since = String(base.manifest.sequence)
+    const { files, manifest } = await carry(bench.dir, to, { since })
     expect(manifest.kind).toBe('delta')
     const report = await there.take(files)
     expect(there.digest()).toBe(manifest.digest)
@@ -83,7 +101,8 @@ describe('an import', () => {
   test('lets readers keep what they have until it is done, and tells followers what changed', async () => {
     const bench = await feedsAbove()
     const [there, to] = [below(), folder()]
-    await there.take((await carry(bench.dir, to)).files)
+    const base = await carry(bench.dir, to)
+    await there.take(base.files)
     const pinned = openPinnedReads(there.dir)
     if (pinned === null) throw new Error('no database')
     onTestFinished(() => pinned.close())
@@ -93,7 +112,7 @@ describe('an import', () => {
     await bench.run('osv')
     const old = await ask('/external/osv/all.json')
     const during: string[] = []
-    const delta = await carry(bench.dir, to, { since: '1' })
+    const delta = await carry(bench.dir, to, { since: String(base.manifest.sequence) })
     await there.take(delta.files, {
       progress: ({ phase }) => during.push(`${phase} ${String(pinned.refresh())}`),
     })
@@ -105,19 +124,21 @@ describe('an import', () => {
     const fresh = await ask('/external/osv/all.json')
     expect(fresh.headers['x-mirror-snapshot']).not.toBe(old.headers['x-mirror-snapshot'])
     expect(fresh.body.equals(bench.sandbox.feed.index())).toBe(true)
-    const since = String(old.headers['x-mirror-snapshot'])
-    const told = JSON.parse((await ask(`/-/changes?since=${since}`)).body.toString()) as unknown
+    const last = String(old.headers['x-mirror-snapshot'])
+    const told = JSON.parse((await ask(`/-/changes?since=${last}`)).body.toString()) as unknown
     const text = JSON.stringify(told)
     for (const id of [...changed, gone]) expect(text).toContain(id)
     const run = there.store.readLatestRun('osv')
-    expect(run).toMatchObject({ kind: 'import', state: 'complete', facts: { sequence: 2 } })
+    expect(run).toMatchObject({ kind: 'import', state: 'complete' })
+    expect(run?.facts['sequence']).toBe(delta.manifest.sequence)
     expect(run?.asOf).toBe(Date.parse(delta.manifest.sources.osv?.asOf ?? ''))
   })
 
   test('leaves the sources alone that a bundle does not have', async () => {
     const bench = await feedsAbove()
     const [there, to] = [below(), folder()]
-    await there.take((await carry(bench.dir, to)).files)
+    const base = await carry(bench.dir, to)
+    await there.take(base.files)
     const feeds = there.store.readSnapshot('feeds')
     bench.sandbox.feed.touchFeeds()
     bench.sandbox.feed.change(1)
@@ -126,7 +147,7 @@ describe('an import', () => {
     await there.take(only.files)
     expect(there.store.readSnapshot('feeds')).toEqual(feeds)
     expect(there.store.carried.digestOf('osv')).toBe(bench.store.carried.digestOf('osv'))
-    const all = await carry(bench.dir, to, { since: '1' })
+    const all = await carry(bench.dir, to, { since: String(base.manifest.sequence) })
     await there.take(all.files)
     expect(there.digest()).toBe(bench.store.carried.digestHeld().digest)
   })
@@ -190,6 +211,21 @@ describe('an import', () => {
     expect((there.store.readConfirmedAt('osv') ?? 0) - before).toBeGreaterThan(3_600_000)
   })
 
+  test('writes everything anew when it is told so, and mends what was damaged', async () => {
+    const bench = await catalogAbove()
+    const [there, to] = [below(), folder()]
+    const { files, manifest } = await carry(bench.dir, to)
+    await there.take(files)
+    const db = openWriter(there.dir)
+    onTestFinished(() => void db.close())
+    db.exec("UPDATE osv_body SET bytes = x'00'; UPDATE catalog_answer SET body = x'00'")
+    db.exec("UPDATE catalog_chunk SET bytes = x'00'; UPDATE document SET body = x'00'")
+    expect(isSoundVerdict(await verifyStore(db, there.dir))).toBe(false)
+    expect((await there.take(files, { again: true })).outcome).toBe('applied')
+    expect(isSoundVerdict(await verifyStore(db, there.dir))).toBe(true)
+    expect(there.digest()).toBe(manifest.digest)
+  })
+
   test('is refused before anything is written when the disk is too small', async () => {
     const dir = folder()
     await expect(refuseFullDisk(dir, 2 ** 60)).rejects.toThrow(/are needed in .*, and \d+ MB are free/) // prettier-ignore
@@ -197,18 +233,12 @@ describe('an import', () => {
   })
 
   test('waits for nobody: another that writes to the folder is named', async () => {
-    const bench = await feedsAbove(3)
+    const bench = await feedsAbove()
     const { files } = await carry(bench.dir, folder())
     const there = below()
-    const nested: string[] = []
-    await there.take(files, {
-      progress: ({ phase }) => {
-        if (phase !== 'prove' || nested.length > 0) return
-        nested.push('asked')
-        void there.refuses(files).then((why) => nested.push(why ?? 'taken'))
-      },
-    })
-    await expect.poll(() => nested[1]).toMatch(/another Patchmirror is writing/)
-    expect(existsSync(join(there.dir, 'mirror.db'))).toBe(true)
+    const lock = acquireLock(there.dir, 'sync')
+    expect(await there.refuses(files)).toMatch(/another Patchmirror is writing/)
+    lock.release()
+    expect((await there.take(files)).outcome).toBe('applied')
   })
 })

@@ -1,0 +1,191 @@
+import { MirrorError, messageOf, systemCode } from '../errors.ts'
+import type { ImportReport } from './import-types.ts'
+import { type Arrival, listArrivals, moveAside } from './inbox-files.ts'
+import { type Bundle, type Trust, openBundle } from './open.ts'
+import { refusalOf } from './refusals.ts'
+
+/** What an inbox works with. */
+export interface InboxDeps {
+  readonly folder: string
+  /** Never allows unsigned bundles. */
+  readonly trust: Omit<Trust, 'allowUnsigned'>
+  /** Throws as `applyBundle`. */
+  readonly apply: (bundle: Bundle, file: string) => Promise<ImportReport>
+  readonly now: () => number
+  /** Something became of a bundle: for the log. */
+  readonly onSettled: (settled: Settled) => void
+}
+
+/** What became of a bundle. `superseded`: what it brings is held already, or something newer is. */
+export interface Settled {
+  readonly file: string
+  readonly outcome: 'imported' | 'superseded' | 'refused'
+  readonly detail: string
+}
+
+/** How the inbox stands; times in ISO 8601. Nothing in it tells of paths. */
+export interface InboxStatus {
+  readonly waiting: readonly { readonly file: string; readonly why: string }[]
+  readonly imported: number
+  readonly superseded: number
+  readonly refused: number
+  readonly lastRefused: { readonly file: string; readonly at: string } | null
+  /** Why it cannot be looked into, in the system's word; null: it can. */
+  readonly problem: string | null
+}
+
+/** Looks for bundles, one look at a time. */
+export interface Inbox {
+  look(): Promise<void>
+  status(): InboxStatus
+}
+
+/**
+ * An inbox: what has arrived whole is imported in the order of its sequence and moved aside. Nothing is remembered but in
+ * the folder and in the ledger: after a restart on a read-only medium everything is found to be held already.
+ */
+export function createInbox(deps: InboxDeps): Inbox {
+  const { folder, now } = deps
+  const decisions = createDecisions()
+  const counts = { imported: 0, superseded: 0, refused: 0 }
+  let lastRefused: InboxStatus['lastRefused'] = null
+  let problem: string | null = null
+
+  const settle = (arrival: Arrival, outcome: Settled['outcome'], detail: string): void => {
+    const at = new Date(now()).toISOString()
+    counts[outcome]++
+    if (outcome === 'imported') decisions.imported()
+    if (outcome === 'refused') lastRefused = { file: arrival.name, at }
+    const note = outcome === 'refused' ? `${at} ${detail}` : null
+    const moved = moveAside(folder, outcome === 'refused' ? 'refused' : 'done', arrival, note)
+    decisions.decide(arrival, moved ? 'gone' : null)
+    deps.onSettled({ file: arrival.name, outcome, detail })
+  }
+  const fail = (arrival: Arrival, error: unknown): void => {
+    const verdict = judge(error)
+    if (verdict.outcome === 'waiting') decisions.decide(arrival, verdict.why)
+    else settle(arrival, verdict.outcome, messageOf(error))
+  }
+  const take = async ({ arrival, bundle }: Opened): Promise<void> => {
+    try {
+      const { outcome, sequence } = await deps
+        .apply(bundle, arrival.name)
+        .finally(() => bundle.close())
+      const detail = `bundle ${sequence} (${bundle.manifest.kind})`
+      settle(arrival, outcome === 'applied' ? 'imported' : 'superseded', detail)
+    } catch (error) {
+      fail(arrival, error)
+    }
+  }
+  return {
+    async look() {
+      let arrivals: Arrival[] = []
+      try {
+        arrivals = listArrivals(folder)
+        problem = null
+      } catch (error) {
+        problem = systemCode(error) ?? 'it cannot be read'
+      }
+      decisions.forgetOthers(arrivals)
+      for (const one of await openAll(decisions.due(arrivals), deps, fail)) await take(one)
+    },
+    status: () => ({ waiting: decisions.waiting(), ...counts, lastRefused, problem }),
+  }
+}
+
+interface Opened {
+  arrival: Arrival
+  bundle: Bundle
+}
+
+/** Those that can be opened, in the order in which they are to be imported. */
+async function openAll(
+  arrivals: readonly Arrival[],
+  { trust }: InboxDeps,
+  fail: (arrival: Arrival, error: unknown) => void,
+): Promise<Opened[]> {
+  const opened: Opened[] = []
+  for (const arrival of arrivals) {
+    try {
+      const bundle = await openBundle(arrival.files, { ...trust, allowUnsigned: false })
+      opened.push({ arrival, bundle })
+    } catch (error) {
+      fail(arrival, error)
+    }
+  }
+  return opened.sort((a, b) => compare(a.bundle, b.bundle))
+}
+
+/** What was decided of a bundle as its files were then. `why` null: it is done with, and could not be moved. */
+interface Decision {
+  stamp: string
+  why: string | null
+  imports: number
+}
+
+/** Which bundles are to be looked at, and which wait for what. */
+function createDecisions() {
+  const stamps = new Map<string, string>()
+  const decisions = new Map<string, Decision>()
+  let imports = 0
+  const decide = ({ name, stamp }: Arrival, why: string | null): void => {
+    if (why === 'gone') decisions.delete(name)
+    else decisions.set(name, { stamp, why, imports })
+  }
+  /** Files that have not changed since the last look, and of which nothing is decided that still holds. */
+  const isDue = (arrival: Arrival): boolean => {
+    const { name, stamp } = arrival
+    if (stamps.get(name) !== stamp) {
+      stamps.set(name, stamp)
+      decide(arrival, ARRIVING)
+      return false
+    }
+    const { why, imports: then } = decisions.get(name) ?? { why: ARRIVING, imports }
+    if (why === null || why === INCOMPLETE) return false
+    return !why.startsWith(WAITING_FOR) || then !== imports
+  }
+  return {
+    decide,
+    due: (arrivals: readonly Arrival[]) => arrivals.filter(isDue),
+    imported() {
+      imports++
+    },
+    forgetOthers(arrivals: readonly Arrival[]) {
+      const names = new Set(arrivals.map(({ name }) => name))
+      for (const name of [...decisions.keys(), ...stamps.keys()]) {
+        if (names.has(name)) continue
+        decisions.delete(name)
+        stamps.delete(name)
+      }
+    },
+    waiting: () =>
+      [...decisions].flatMap(([file, { why }]) => (why === null ? [] : [{ file, why }])),
+  }
+}
+
+const ARRIVING = 'still arriving'
+const INCOMPLETE = 'incomplete: the rest has not arrived'
+const WAITING_FOR = 'waiting for bundle'
+
+type Verdict = { outcome: 'superseded' | 'refused' } | { outcome: 'waiting'; why: string }
+
+function judge(error: unknown): Verdict {
+  const refusal = refusalOf(error)
+  if (refusal?.kind === 'older') return { outcome: 'superseded' }
+  if (refusal?.kind === 'incomplete') return { outcome: 'waiting', why: INCOMPLETE }
+  if (refusal?.kind === 'base') {
+    const which = refusal.sequence === null ? ' of its need file' : ` ${refusal.sequence}`
+    return { outcome: 'waiting', why: WAITING_FOR + which }
+  }
+  // The mirror's own troubles pass, and are no fault of the bundle.
+  const isFault = error instanceof MirrorError && ['bundle', 'archive'].includes(error.code)
+  if (isFault) return { outcome: 'refused' }
+  const code = error instanceof MirrorError ? error.code : 'internal'
+  return { outcome: 'waiting', why: code === 'locked' ? 'a sync is running' : `failed: ${code}` }
+}
+
+/** In the order in which they are to be imported: by mirror, sequence, and a full one first. */
+function compare({ manifest: a }: Bundle, { manifest: b }: Bundle): number {
+  if (a.mirror !== b.mirror) return a.mirror < b.mirror ? -1 : 1
+  return a.sequence - b.sequence || Number(a.kind === 'delta') - Number(b.kind === 'delta')
+}

@@ -1,0 +1,159 @@
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
+import type { Config } from '../config/schema.ts'
+import { MirrorError, messageOf } from '../errors.ts'
+import { openWrites } from '../store/writes.ts'
+import { applyBundle } from './apply.ts'
+import { type Inbox, type InboxStatus, type Settled, createInbox } from './inbox.ts'
+import { readSigningKey } from './keys.ts'
+import { type Shipped, fillOutbox } from './outbox.ts'
+import { trustOf } from './trust.ts'
+
+/** What the thread of inbox and outbox is started with. */
+export interface BoxesStart {
+  readonly config: Pick<Config, 'bundle' | 'data'>
+  readonly version: string
+}
+
+/** How the outbox stands; times in ISO 8601. */
+export interface OutboxStatus {
+  /** What was put into it last since the start; null: nothing yet. */
+  readonly last:
+    (Pick<Shipped, 'sequence' | 'kind' | 'file' | 'bytes'> & { readonly at: string }) | null
+  readonly exporting: boolean
+  /** The code of what went wrong the last time; null: nothing did. */
+  readonly problem: string | null
+}
+
+/** How both stand; null for one that the settings do not ask for. */
+export interface BoxesStatus {
+  readonly outbox: OutboxStatus | null
+  readonly inbox: InboxStatus | null
+}
+
+export type ToBoxes = { readonly published: true } | { readonly stop: true }
+
+export type FromBoxes =
+  | { readonly type: 'ready' }
+  | { readonly type: 'status'; readonly status: BoxesStatus }
+  | { readonly type: 'settled'; readonly settled: Settled }
+  | { readonly type: 'shipped'; readonly shipped: Shipped }
+  | { readonly type: 'fault'; readonly message: string }
+
+/** A failed export is tried again after this long, or with the next snapshot. */
+const RETRY_MS = 60_000
+
+/** The thread: exports after each snapshot, imports what arrives, one after the other. */
+function main(port: MessagePort): void {
+  const start = workerData as BoxesStart
+  const { bundle } = start.config
+  const send = (message: FromBoxes): void => port.postMessage(message)
+  let status: BoxesStatus = { outbox: null, inbox: null }
+  const show = (more: Partial<BoxesStatus>): void => {
+    status = { ...status, ...more }
+    send({ type: 'status', status })
+  }
+  const queue = createQueue()
+  const inbox = bundle.inbox === null ? null : openInbox(start, bundle.inbox, send)
+  const look = async (): Promise<void> => {
+    await inbox?.look()
+    show({ inbox: inbox?.status() ?? null })
+  }
+  const out = bundle.outbox === null ? null : createOut(start, bundle.outbox, send, show)
+  const published = (): void =>
+    queue.add('outbox', () => out?.() ?? Promise.resolve(true), RETRY_MS)
+  const looking = (): void => queue.add('inbox', () => look().then(() => true), null)
+  const timer = inbox === null ? null : setInterval(looking, bundle.pollSeconds * 1000)
+  port.on('message', (message: ToBoxes) => {
+    if ('published' in message) return published()
+    if (timer !== null) clearInterval(timer)
+    void queue.end().then(() => port.close())
+  })
+  send({ type: 'ready' })
+  if (inbox !== null) looking()
+  published()
+}
+
+function openInbox(
+  { config }: BoxesStart,
+  folder: string,
+  send: (message: FromBoxes) => void,
+): Inbox {
+  const { keys, revoked } = trustOf(config, { allowUnsigned: false, now: Date.now })
+  return createInbox({
+    ...{ folder, trust: { keys, revoked, now: Date.now }, now: Date.now },
+    async apply(bundle, file) {
+      const store = openWrites(config.data.dir)
+      try {
+        return await applyBundle({ config, store, bundle, file, trigger: 'inbox', now: Date.now })
+      } finally {
+        store.close()
+      }
+    },
+    onSettled: (settled) => send({ type: 'settled', settled }),
+  })
+}
+
+/** Fills the outbox once; false when that failed. */
+function createOut(
+  { config, version }: BoxesStart,
+  folder: string,
+  send: (message: FromBoxes) => void,
+  show: (status: Pick<BoxesStatus, 'outbox'>) => void,
+): () => Promise<boolean> {
+  const keys = config.bundle.signingKeys.map(readSigningKey)
+  const program = `patchmirror/${version}`
+  const deps = { settings: config.bundle, folder, dataDir: config.data.dir, keys, program }
+  let last: OutboxStatus['last'] = null
+  return async () => {
+    show({ outbox: { last, exporting: true, problem: null } })
+    try {
+      const shipped = await fillOutbox({ ...deps, now: Date.now })
+      if (shipped !== null) {
+        const { sequence, kind, file, bytes } = shipped
+        last = { sequence, kind, file, bytes, at: new Date().toISOString() }
+        send({ type: 'shipped', shipped })
+      }
+      show({ outbox: { last, exporting: false, problem: null } })
+      return true
+    } catch (error) {
+      const problem = error instanceof MirrorError ? error.code : 'internal'
+      show({ outbox: { last, exporting: false, problem } })
+      send({ type: 'fault', message: `the outbox was not filled: ${messageOf(error)}` })
+      return false
+    }
+  }
+}
+
+/** One piece of work at a time; the same that waits already is not added again. What fails is tried again after a pause. */
+function createQueue() {
+  const waiting = new Map<string, () => Promise<void>>()
+  let running: Promise<void> | null = null
+  let ending = false
+  const run = async (): Promise<void> => {
+    for (;;) {
+      const [next] = waiting
+      if (next === undefined || ending) return
+      waiting.delete(next[0])
+      await next[1]()
+    }
+  }
+  const begin = (): void => {
+    running ??= run().finally(() => (running = null))
+  }
+  const add = (name: string, work: () => Promise<boolean>, retryMs: number | null): void => {
+    waiting.set(name, async () => {
+      const done = await work()
+      if (!done && retryMs !== null) setTimeout(() => add(name, work, retryMs), retryMs).unref()
+    })
+    begin()
+  }
+  return {
+    add,
+    async end(): Promise<void> {
+      ending = true
+      await running
+    },
+  }
+}
+
+if (parentPort !== null) main(parentPort)
