@@ -12,8 +12,6 @@ export interface KeeperOptions {
   readonly log: Pick<Logger, 'info' | 'warn'>
   /** What is served now. */
   readonly reads: Pick<Reads, 'readSnapshot' | 'readArchive'>
-  /** Whether a catalog is mirrored. */
-  readonly hasCatalog: boolean
   /** Another generation can be served. */
   readonly onMade: () => void
   /** Snapshots that follow each other closely are made into one generation: waits so long, milliseconds. */
@@ -138,9 +136,10 @@ function stateOf(options: KeeperOptions, kind: ViewsKind): Omit<ViewsState, 'mak
   return { kind, state, snapshot: current.snapshot, madeAt }
 }
 
-/** What the settings ask for. */
-function kindsOf({ config, hasCatalog }: KeeperOptions): ViewsKind[] {
+/** What the settings ask for, of what is held. */
+function kindsOf({ config, reads }: KeeperOptions): ViewsKind[] {
   const { bucket, query, vex } = config.views
+  const hasCatalog = reads.readSnapshot('catalog') !== null // synced, or imported below a gap
   return [
     ...(bucket || query ? (['osv'] as const) : []),
     ...(vex && hasCatalog ? (['vex'] as const) : []),
