@@ -121,6 +121,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
 
 /** Each library, and the one file that knows it; more than one only with a reason. */
 const LIBRARIES: Record<string, readonly string[]> = {
+  '@renovatebot/pep440': ['query/pep440.ts'],
   'better-sqlite3': [
     'store/database.ts',
     'store/lock.ts', // a lock is a database of its own, empty and never migrated
@@ -139,9 +140,11 @@ const LIBRARIES: Record<string, readonly string[]> = {
   ],
   fastify: ['api/pages.ts'],
   'node-cron': ['sync/schedule.ts'],
+  'packageurl-js': ['query/purl.ts'],
   pino: ['log.ts'],
   'pino-pretty': ['log.ts'],
   'prom-client': ['metrics.ts'],
+  semver: ['query/semver.ts'],
   standardwebhooks: ['webhooks/verify.ts'],
   undici: ['upstream/transport.ts'],
   yaml: ['config/file.ts'],

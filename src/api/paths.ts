@@ -1,5 +1,6 @@
 import type { SourceName } from '../store/runs.ts'
 import { BUCKET, BUCKET_PATHS } from './bucket-paths.ts'
+import { QUERY_PATHS } from './osv-paths.ts'
 import { closestPath, sameButForm } from './closest.ts'
 
 /** Upstream's paths, served unchanged (service API, section 4, public feeds). */
@@ -43,8 +44,11 @@ export interface Paths {
   closest(path: string, more?: readonly string[], hooks?: readonly string[]): string | null
 }
 
-/** The paths of this mirror: upstream's own, the configured extra feeds, and those of osv.dev's bucket. */
-export function createPaths(extraPaths: readonly string[], hasBucket = false): Paths {
+/** The paths of this mirror: upstream's own, the configured extra feeds, those of osv.dev's bucket and its query API. */
+export function createPaths(
+  extraPaths: readonly string[],
+  { bucket: hasBucket = false, query = false } = {},
+): Paths {
   const sources = new Map<string, SourceName>([
     [INDEX, 'osv'],
     [ARCHIVE, 'osv'],
@@ -54,7 +58,7 @@ export function createPaths(extraPaths: readonly string[], hasBucket = false): P
   for (const path of extraPaths) if (!sources.has(path)) sources.set(path, 'feeds')
   const fixed = [...sources.keys()]
   const bucket = hasBucket ? BUCKET_PATHS : []
-  const all = [...fixed, RECORD, ...bucket]
+  const all = [...fixed, RECORD, ...bucket, ...(query ? QUERY_PATHS : [])]
   return {
     all,
     sourceOf: (path) => sources.get(path),

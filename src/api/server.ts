@@ -76,11 +76,11 @@ export function createServer(options: ServerOptions): MirrorServer {
   const { reads, dataDir, config, log, now, closeGraceMs = CLOSE_GRACE_MS } = options
   const { host, port, cacheBytes } = config.server
   const cacheControl = `public, max-age=${config.server.cacheMaxAgeSeconds}, must-revalidate`
-  const paths = createPaths(config.feeds.extraPaths, config.views.bucket)
+  const paths = createPaths(config.feeds.extraPaths, config.views)
   const moment = createMoment(reads, dataDir, cacheBytes)
   const failures = createFailures(dataDir, log)
   const heads = createHeads(cacheControl)
-  const parts = { moment, paths, cacheControl, heads, onError: failures.answer }
+  const parts = { moment, paths, cacheControl, heads, failures, onError: failures.answer }
   const open = createPublicSide(parts, options)
   const state = { closing: false }
   const app = createApp(failures, (pages) => {

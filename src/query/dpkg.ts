@@ -1,0 +1,59 @@
+import { type VersionOrder, compareDigits } from './order.ts'
+
+interface DpkgVersion {
+  readonly epoch: string
+  readonly upstream: string
+  readonly revision: string
+}
+
+/**
+ * Debian and Ubuntu: dpkg's order (deb-version(7)). Ours, because the libraries that there are read long numbers as floats
+ * and fail on `~` beside other signs.
+ */
+export const dpkgOrder: VersionOrder<DpkgVersion> = {
+  read(text) {
+    const [, epoch, rest = ''] = /^(?:(\d+):)?(.*)$/.exec(text.trim()) ?? []
+    const signs = epoch === undefined ? /^[A-Za-z0-9.+~-]+$/ : /^[A-Za-z0-9.+~:-]+$/
+    if (!signs.test(rest)) return null
+    const dash = rest.lastIndexOf('-')
+    const upstream = dash > 0 ? rest.slice(0, dash) : rest
+    return { epoch: epoch ?? '', upstream, revision: dash > 0 ? rest.slice(dash + 1) : '' }
+  },
+  compare: (one, other) =>
+    compareDigits(one.epoch, other.epoch) ||
+    compareParts(one.upstream, other.upstream) ||
+    compareParts(one.revision, other.revision),
+}
+
+/** Stretches of other signs and of digits by turns: the former sign by sign, the latter as numbers. */
+function compareParts(one: string, other: string): number {
+  const a = split(one)
+  const b = split(other)
+  for (let i = 0; i < Math.max(a.length, b.length); i++) {
+    const [x = '', y = ''] = [a[i], b[i]]
+    const difference = i % 2 === 0 ? compareSigns(x, y) : compareDigits(x, y)
+    if (difference !== 0) return difference
+  }
+  return 0
+}
+
+/** Signs at even places (the first may be empty), digits at odd ones. */
+function split(text: string): string[] {
+  return text.split(/(\d+)/)
+}
+
+function compareSigns(one: string, other: string): number {
+  for (let i = 0; i < Math.max(one.length, other.length); i++) {
+    const difference = weightOf(one[i]) - weightOf(other[i])
+    if (difference !== 0) return Math.sign(difference)
+  }
+  return 0
+}
+
+/** `~` comes before the end, the end before letters, letters before all else. */
+function weightOf(sign: string | undefined): number {
+  if (sign === undefined) return 0
+  if (sign === '~') return -1
+  const code = sign.charCodeAt(0)
+  return /[A-Za-z]/.test(sign) ? code : code + 256
+}

@@ -1,0 +1,34 @@
+import { type VersionOrder, compareDigits, compareLists, compareText } from './order.ts'
+
+const FORM = /^\d+(?:\.[0-9A-Za-z]+)*(?:-[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?$/
+
+/**
+ * RubyGems: Gem::Version. A word makes a prerelease, a dash is `.pre.`, trailing zeros say nothing. Ours, because the library
+ * that there is orders words by the locale and long numbers as floats.
+ */
+export const gemOrder: VersionOrder<readonly string[]> = {
+  read(text) {
+    const version = text.trim()
+    if (!FORM.test(version)) return null
+    const segments = version.replaceAll('-', '.pre.').match(/\d+|[A-Za-z]+/g) ?? []
+    const word = segments.findIndex((segment) => !isNumber(segment))
+    const release = word === -1 ? segments.length : word
+    return [...withoutZeros(segments.slice(0, release)), ...withoutZeros(segments.slice(release))]
+  },
+  compare: (one, other) => compareLists(one, other, '0', compareSegments),
+}
+
+function withoutZeros(segments: readonly string[]): readonly string[] {
+  return segments.slice(0, segments.findLastIndex((segment) => !/^0+$/.test(segment)) + 1)
+}
+
+/** Words come before numbers. */
+function compareSegments(one: string, other: string): number {
+  const [a, b] = [isNumber(one), isNumber(other)]
+  if (a !== b) return a ? 1 : -1
+  return a ? compareDigits(one, other) : compareText(one, other)
+}
+
+function isNumber(segment: string): boolean {
+  return /^\d/.test(segment)
+}

@@ -1,0 +1,112 @@
+import { type VersionOrder, compareDigits, compareText } from './order.ts'
+
+interface Token {
+  /** What stands before it; a change between letters and digits counts as a hyphen. */
+  readonly separator: '.' | '-'
+  /** Lower case, no leading zeros; empty for a release. */
+  readonly value: string
+  /** A token that only fills up the shorter version. */
+  readonly filled?: boolean
+}
+
+const QUALIFIERS = ['alpha', 'beta', 'milestone', 'rc', 'snapshot', '', 'sp']
+const SHORT = new Map([
+  ['a', 'alpha'],
+  ['b', 'beta'],
+  ['m', 'milestone'],
+])
+const SAME = new Map([
+  ['cr', 'rc'],
+  ['ga', ''],
+  ['final', ''],
+  ['release', ''],
+])
+
+/**
+ * Maven: the version order that its POM reference specifies, which osv.dev follows too. Ours, for there is no kept library.
+ * Words unknown to Maven come behind a release, in alphabetical order: so does `-root.io.1`.
+ */
+export const mavenOrder: VersionOrder<readonly Token[]> = {
+  read(text) {
+    const version = text.trim()
+    return version === '' || /\s/.test(version) ? null : trim(tokensOf(version.toLowerCase()))
+  },
+  compare(one, other) {
+    for (let i = 0; i < Math.max(one.length, other.length); i++) {
+      const a = one[i] ?? fill(other[i])
+      const b = other[i] ?? fill(one[i])
+      const difference = compareTokens(a, b)
+      if (difference !== 0) return difference
+    }
+    return 0
+  },
+}
+
+function tokensOf(version: string): Token[] {
+  const tokens: Token[] = []
+  let separator: Token['separator'] = '.'
+  for (const piece of version.split(/([.-])/)) {
+    if (piece === '.' || piece === '-') {
+      separator = piece
+      continue
+    }
+    const runs = piece.match(/\d+|\D+/g) ?? ['0']
+    for (const [i, run] of runs.entries()) {
+      tokens.push({
+        separator: i === 0 ? separator : '-',
+        value: valueOf(run, i + 1 < runs.length),
+      })
+    }
+  }
+  return tokens
+}
+
+function valueOf(run: string, beforeDigits: boolean): string {
+  if (isNumber(run)) return run.replace(/^0+(?=\d)/, '')
+  return SAME.get(run) ?? (beforeDigits ? SHORT.get(run) : undefined) ?? run
+}
+
+/** Takes zeros and empty values off the end, and off the end of what stands before each hyphen. */
+function trim(tokens: Token[]): Token[] {
+  for (let i = tokens.length - 1; i > 0; i--) {
+    const next = tokens[i + 1]
+    const value = tokens[i]?.value
+    if ((next === undefined || next.separator === '-') && (value === '0' || value === ''))
+      tokens.splice(i, 1)
+  }
+  return tokens
+}
+
+/** A null value fit for its neighbour: 0 behind a dot, a release behind a hyphen. `.sp` is later than a release. */
+function fill(neighbour: Token | undefined): Token {
+  const separator = neighbour?.separator ?? '.'
+  const value = separator === '.' && neighbour?.value !== 'sp' ? '0' : ''
+  return { separator, value, filled: true }
+}
+
+function compareTokens(one: Token, other: Token): number {
+  if (one.separator !== other.separator) return rankOf(one) - rankOf(other)
+  const numbers = [isNumber(one.value), isNumber(other.value)]
+  if (numbers[0] && numbers[1]) return compareDigits(one.value, other.value)
+  if (numbers[0] && one.filled !== true) return 1
+  if (numbers[1] && other.filled !== true) return -1
+  return compareQualifiers(one.value, other.value)
+}
+
+/** `.word` < `-word` < `-number` < `.number` */
+function rankOf({ separator, value }: Token): number {
+  if (isNumber(value)) return separator === '-' ? 2 : 3
+  return separator === '-' ? 1 : 0
+}
+
+function compareQualifiers(one: string, other: string): number {
+  const known = [QUALIFIERS.indexOf(one), QUALIFIERS.indexOf(other)].map((place) =>
+    place === -1 ? QUALIFIERS.length : place,
+  )
+  const [a = 0, b = 0] = known
+  return a - b || (a === QUALIFIERS.length ? compareText(one, other) : 0)
+}
+
+function isNumber(value: string): boolean {
+  return /^\d+$/.test(value)
+}

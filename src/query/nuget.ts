@@ -1,0 +1,39 @@
+import { type VersionOrder, compareDigits, compareLists, compareText } from './order.ts'
+
+interface NugetVersion {
+  readonly numbers: readonly string[]
+  /** Lower case; empty for a release. */
+  readonly before: readonly string[]
+}
+
+const FORM = /^\s*v?(\d+(?:\.\d+){0,3})(?:-([0-9A-Za-z.-]+))?(?:\+.*)?\s*$/i
+
+/**
+ * NuGet: four numbers, then SemVer's prerelease without regard to case; the build says nothing. Ours, for the library that
+ * there is follows SemVer 1.
+ */
+export const nugetOrder: VersionOrder<NugetVersion> = {
+  read(text) {
+    const [found, numbers = '', before = ''] = FORM.exec(text) ?? []
+    if (found === undefined) return null
+    return {
+      numbers: numbers.split('.'),
+      before: before === '' ? [] : before.toLowerCase().split('.'),
+    }
+  },
+  compare: (one, other) =>
+    compareLists(one.numbers, other.numbers, '0', compareDigits) ||
+    Number(one.before.length === 0) - Number(other.before.length === 0) ||
+    compareLists(one.before, other.before, '', compareIdentifiers),
+}
+
+/** SemVer's: an absent one first, then numbers by their value, then texts. */
+function compareIdentifiers(one: string, other: string): number {
+  const kinds = kindOf(one) - kindOf(other)
+  if (kinds !== 0) return kinds
+  return kindOf(one) === 1 ? compareDigits(one, other) : compareText(one, other)
+}
+
+function kindOf(identifier: string): number {
+  return identifier === '' ? 0 : /^\d+$/.test(identifier) ? 1 : 2
+}

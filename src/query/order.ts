@@ -1,0 +1,37 @@
+/**
+ * The version order of an ecosystem. A version is read once and then compared; what `read` returns is for `compare` of
+ * the same order alone.
+ */
+export interface VersionOrder<Key = unknown> {
+  /** Null when no version of the ecosystem is written so: then there is nothing before or behind it. */
+  read(text: string): Key | null
+  /** Below 0, 0 or above 0, as for Array.sort. */
+  compare(one: Key, other: Key): number
+}
+
+/** -1, 0 or 1 for two texts, by UTF-16 code unit. */
+export function compareText(one: string, other: string): number {
+  return one === other ? 0 : one < other ? -1 : 1
+}
+
+/** -1, 0 or 1 for two numbers written in digits, of any length; an empty text is 0. Dates in versions outgrow 2^53. */
+export function compareDigits(one: string, other: string): number {
+  const a = one.replace(/^0+/, '')
+  const b = other.replace(/^0+/, '')
+  return Math.sign(a.length - b.length) || compareText(a, b)
+}
+
+/** The first difference that is not 0 between two lists, where `missing` stands for what the shorter one lacks. */
+export function compareLists<Item>(
+  one: readonly Item[],
+  other: readonly Item[],
+  missing: Item,
+  compare: (one: Item, other: Item) => number,
+): number {
+  const length = Math.max(one.length, other.length)
+  for (let i = 0; i < length; i++) {
+    const difference = compare(one[i] ?? missing, other[i] ?? missing)
+    if (difference !== 0) return difference
+  }
+  return 0
+}

@@ -1,0 +1,81 @@
+import { PackageURL } from 'packageurl-js'
+import { MirrorError } from '../errors.ts'
+
+/** What a package URL says, in OSV's words. `version` is empty when it names none. */
+export interface PurlPackage {
+  readonly ecosystem: string
+  readonly name: string
+  readonly version: string
+}
+
+/** Ecosystems by purl type and namespace, as osv.dev maps them (`purl_helpers.py`): where the namespace is the maker's. */
+const MAKERS = new Map(
+  Object.entries({
+    'apk/alpaquita': 'Alpaquita',
+    'apk/alpine': 'Alpine',
+    'apk/bellsoft-hardened-containers': 'BellSoft Hardened Containers',
+    'apk/chainguard': 'Chainguard',
+    'apk/minimos': 'MinimOS',
+    'apk/wolfi': 'Wolfi',
+    'deb/debian': 'Debian',
+    'deb/echo': 'Echo',
+    'deb/ubuntu': 'Ubuntu',
+    'rpm/almalinux': 'AlmaLinux',
+    'rpm/azure-linux': 'Azure Linux',
+    'rpm/mageia': 'Mageia',
+    'rpm/openeuler': 'openEuler',
+    'rpm/opensuse': 'openSUSE',
+    'rpm/redhat': 'Red Hat',
+    'rpm/rocky-linux': 'Rocky Linux',
+    'rpm/suse': 'SUSE',
+  }),
+)
+
+/** Ecosystems by type alone, and what joins a namespace and a name there; null: a namespace is not known there. */
+const TYPES = new Map<string, readonly [ecosystem: string, joint: string | null]>(
+  Object.entries({
+    bitnami: ['Bitnami', null],
+    cargo: ['crates.io', null],
+    composer: ['Packagist', '/'],
+    conan: ['ConanCenter', null],
+    cran: ['CRAN', null],
+    gem: ['RubyGems', null],
+    generic: ['OSS-Fuzz', null],
+    golang: ['Go', '/'],
+    hackage: ['Hackage', null],
+    hex: ['Hex', '/'],
+    julia: ['Julia', null],
+    maven: ['Maven', ':'],
+    npm: ['npm', '/'],
+    nuget: ['NuGet', null],
+    opam: ['opam', null],
+    pub: ['Pub', null],
+    pypi: ['PyPI', null],
+    swift: ['SwiftURL', '/'],
+  }),
+)
+
+/**
+ * Reads a package URL, by the library of the purl project itself. Qualifiers (`arch`, `distro`) are passed over, as osv.dev
+ * does. Null for a package of no ecosystem here; throws `bad_request` for what is no package URL.
+ */
+export function readPurl(text: string): PurlPackage | null {
+  const { type, namespace, name, version = '', subpath } = parse(text)
+  const maker = MAKERS.get(`${type}/${namespace ?? ''}`)
+  if (maker !== undefined) return { ecosystem: maker, name, version }
+  const [ecosystem, joint] = TYPES.get(type) ?? []
+  if (ecosystem === undefined) return null
+  if (namespace === undefined) return { ecosystem, name, version }
+  if (joint === null || joint === undefined) return null
+  const below = type === 'golang' && subpath !== undefined ? `/${subpath}` : ''
+  return { ecosystem, name: namespace + joint + name + below, version }
+}
+
+function parse(text: string): PackageURL {
+  try {
+    return PackageURL.fromString(text)
+  } catch (cause) {
+    const reason = cause instanceof Error ? `: ${cause.message}` : ''
+    throw new MirrorError('bad_request', `Invalid Package URL${reason}`, { cause })
+  }
+}

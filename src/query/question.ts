@@ -1,0 +1,86 @@
+import { MirrorError } from '../errors.ts'
+import { type Ecosystem, findEcosystem, normalName } from './ecosystems.ts'
+import { readPurl } from './purl.ts'
+
+/** A query, read and checked. */
+export interface Question {
+  /** Null: of an ecosystem that no package here can belong to (an unknown type of purl), so nothing is found. */
+  readonly ecosystem: Ecosystem | null
+  /** As the ecosystem compares names. */
+  readonly name: string
+  /** Empty: whatever concerns the package in any version. */
+  readonly version: string
+  readonly pageToken: string
+}
+
+/** Longest text in a query: no package, version or token comes near. */
+const MAX_TEXT = 1024
+
+/**
+ * Reads one query of osv.dev's API: a version and a package, by name and ecosystem or by purl. Fields with null count as
+ * absent, unknown ones are passed over, names are taken in snake and in camel case, all as in protobuf's JSON. Throws
+ * `bad_request` with osv.dev's own words; queries by commit are refused.
+ */
+export function readQuestion(query: unknown): Question {
+  const fields = objectOf(query, 'a query')
+  if (textOf(fields, 'commit') !== '')
+    throw invalid(
+      'Queries by commit are not supported by this mirror: query by package and version instead.',
+    )
+  const version = textOf(fields, 'version')
+  const pageToken = textOf(fields, 'page_token') || textOf(fields, 'pageToken')
+  const wanted = fields['package']
+  if (wanted === undefined || wanted === null) throw invalid('Invalid query.')
+  const { purl, name, ecosystem } = readPackage(objectOf(wanted, 'package'))
+  if (purl !== '') return { ...byPurl(purl, name, ecosystem, version), pageToken }
+  if (name === '') throw invalid('Invalid query.')
+  if (ecosystem === '') throw invalid('Ecosystem not specified')
+  const known = findEcosystem(ecosystem)
+  if (known === null) throw invalid('Invalid ecosystem.')
+  return { ecosystem: known, name: normalName(known.base, name), version, pageToken }
+}
+
+function readPackage(fields: Readonly<Record<string, unknown>>) {
+  return {
+    purl: textOf(fields, 'purl'),
+    name: textOf(fields, 'name'),
+    ecosystem: textOf(fields, 'ecosystem'),
+  }
+}
+
+function byPurl(
+  text: string,
+  name: string,
+  ecosystem: string,
+  version: string,
+): Omit<Question, 'pageToken'> {
+  const purl = readPurl(text)
+  if (name !== '') throw invalid('name specified in a PURL query')
+  if (ecosystem !== '') throw invalid('ecosystem specified in a PURL query')
+  if (purl === null) return { ecosystem: null, name: '', version }
+  if (purl.version !== '' && version !== '')
+    throw invalid('version specified in params and PURL query')
+  const known = findEcosystem(purl.ecosystem)
+  const compared = normalName(known?.base ?? null, purl.name)
+  return { ecosystem: known, name: compared, version: purl.version || version }
+}
+
+/** The object that a value of JSON should be; throws `bad_request` for anything else. */
+export function objectOf(value: unknown, what: string): Readonly<Record<string, unknown>> {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value))
+    return value as Record<string, unknown>
+  throw invalid(`Invalid JSON payload received: ${what} must be an object.`)
+}
+
+function textOf(fields: Readonly<Record<string, unknown>>, name: string): string {
+  const value = fields[name]
+  if (value === undefined || value === null) return ''
+  if (typeof value !== 'string')
+    throw invalid(`Invalid JSON payload received: ${name} must be a string.`)
+  if (value.length > MAX_TEXT) throw invalid(`Invalid query: ${name} is too long.`)
+  return value
+}
+
+function invalid(message: string): MirrorError {
+  return new MirrorError('bad_request', message)
+}

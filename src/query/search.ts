@@ -1,0 +1,118 @@
+import { type Asked, type OsvRecord, askVersion, concerns } from './affected.ts'
+import type { Question } from './question.ts'
+import { readToken, writeToken } from './token.ts'
+
+/** Where a search looks: one snapshot's index of packages and its records. */
+export interface QuerySource {
+  /** Ids of records that may concern the package, in id order behind `after` (''), at most `limit`. */
+  listCandidates(
+    ecosystem: string,
+    name: string,
+    after: string,
+    limit: number,
+  ): readonly { readonly id: string }[]
+  /** The record as the ecosystem's view shows it; null when it has none of that id. */
+  readRecord(ecosystem: string, id: string): SourceRecord | null
+}
+
+/** A record's JSON, and the vendor prefixes that were taken off it; none: upstream's bytes. */
+export interface SourceRecord {
+  readonly content: Buffer
+  readonly prefixes: readonly string[]
+}
+
+/** A record that concerns the package. */
+export interface Found extends SourceRecord {
+  readonly id: string
+  /** As the record writes it; null when it has none. */
+  readonly modified: string | null
+}
+
+/** What bounds one page. */
+export interface PageBounds {
+  readonly records: number
+  readonly bytes: number
+  /** Whether it is late: then the page ends, though not before something was looked at. */
+  readonly isLate: () => boolean
+  /** Waited for after each stretch of work, so that others have their turn. Throws to stop the search. */
+  readonly pause: () => Promise<void>
+}
+
+/** A page of what was found. `next` is empty on the last one. */
+export interface Page {
+  readonly found: readonly Found[]
+  readonly next: string
+}
+
+/** Records and bytes looked at in one stretch: a few milliseconds. */
+const STRETCH = 64
+const STRETCH_BYTES = 256 * 1024
+
+/**
+ * Looks for the records that concern a package, page by page in the order of their ids. The work is done in short stretches
+ * with a pause behind each. Throws `bad_request` for a page token of another question.
+ */
+export async function search(
+  source: QuerySource,
+  question: Question,
+  bounds: PageBounds,
+): Promise<Page> {
+  const { ecosystem, name, version } = question
+  const mark = JSON.stringify([ecosystem?.name, name, version])
+  const walk: Walk = { after: readToken(question.pageToken, mark), found: [], bytes: 0 }
+  const page = (whole: boolean): Page => ({
+    found: walk.found,
+    next: whole ? '' : writeToken(mark, walk.after),
+  })
+  if (ecosystem === null) return page(true)
+  const asked = { ecosystem, name, version: askVersion(version) }
+  for (;;) {
+    const outcome = goOn(source, asked, walk, bounds)
+    if (outcome !== 'more') return page(outcome === 'end')
+    if (bounds.isLate()) return page(false)
+    await bounds.pause()
+  }
+}
+
+interface Walk {
+  /** The last id that was looked at. */
+  after: string
+  readonly found: Found[]
+  bytes: number
+}
+
+/** One stretch: looks at the next candidates. `end`: there are no more; `full`: the page is. */
+function goOn(
+  source: QuerySource,
+  asked: Asked,
+  walk: Walk,
+  bounds: PageBounds,
+): 'more' | 'end' | 'full' {
+  const { ecosystem, name } = asked
+  const candidates = source.listCandidates(ecosystem.name, name, walk.after, STRETCH)
+  let read = 0
+  for (const { id } of candidates) {
+    if (walk.found.length >= bounds.records || walk.bytes >= bounds.bytes) return 'full'
+    if (read >= STRETCH_BYTES) return 'more'
+    walk.after = id
+    const record = source.readRecord(ecosystem.name, id)
+    if (record === null) continue
+    read += record.content.length
+    const parsed = parse(record.content)
+    if (!concerns(parsed, asked, record.prefixes[0])) continue
+    const modified = typeof parsed.modified === 'string' ? parsed.modified : null
+    walk.bytes += record.content.length
+    walk.found.push({ id, modified, ...record })
+  }
+  return candidates.length < STRETCH ? 'end' : 'more'
+}
+
+/** A record that is no JSON object concerns nobody. */
+function parse(content: Buffer): OsvRecord {
+  try {
+    const value: unknown = JSON.parse(content.toString())
+    return typeof value === 'object' && value !== null ? value : {}
+  } catch {
+    return {}
+  }
+}

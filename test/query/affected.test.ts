@@ -1,0 +1,233 @@
+import { existsSync } from 'node:fs'
+import AdmZip from 'adm-zip'
+import { describe, expect, test } from 'vitest'
+import { type OsvRecord, askVersion, concerns } from '../../src/query/affected.ts'
+import { findEcosystem, isMeant } from '../../src/query/ecosystems.ts'
+
+function isAffected(record: OsvRecord, ecosystem: string, name: string, version: string): boolean {
+  const found = findEcosystem(ecosystem)
+  if (found === null) throw new Error(`no ecosystem ${ecosystem}`)
+  return concerns(record, { ecosystem: found, name, version: askVersion(version) })
+}
+
+type Event = Readonly<Record<string, string>>
+
+/** A record of one package with these events in one range. */
+function ranged(ecosystem: string, events: readonly Event[], more: object = {}): OsvRecord {
+  const type = 'ECOSYSTEM'
+  return {
+    affected: [{ package: { ecosystem, name: 'p' }, ranges: [{ type, events }], ...more }],
+  }
+}
+
+/** The versions out of `versions` that a record concerns. */
+function hit(record: OsvRecord, ecosystem: string, versions: string): string {
+  const hits = versions.split(' ').filter((version) => isAffected(record, ecosystem, 'p', version))
+  return hits.join(' ')
+}
+
+describe('the evaluation of the OSV schema', () => {
+  test('takes a fix for the first version that is not affected, and events in any order', () => {
+    const events = [{ fixed: '1.0.2' }, { introduced: '1.0.0' }]
+    expect(hit(ranged('npm', events), 'npm', '0.9.9 1.0.0 1.0.1 1.0.2-rc.1 1.0.2 2.0.0')).toBe(
+      '1.0.0 1.0.1 1.0.2-rc.1',
+    )
+  })
+
+  test('goes through several introductions and fixes in one range', () => {
+    const events = [
+      { introduced: '0' },
+      { fixed: '1.0.2' },
+      { introduced: '3.0.0' },
+      { fixed: '3.2.5' },
+    ]
+    const record = ranged('npm', events)
+    expect(hit(record, 'npm', '0.0.0-a 0.1.0 1.0.2 2.9.9 3.0.0 3.2.4 3.2.5')).toBe(
+      '0.0.0-a 0.1.0 3.0.0 3.2.4',
+    )
+  })
+
+  test('counts the last affected version in', () => {
+    const record = ranged('PyPI', [{ introduced: '0' }, { last_affected: '2.1.214' }])
+    expect(hit(record, 'PyPI', '2.1.213 2.1.214 2.1.214.post1 2.1.215')).toBe('2.1.213 2.1.214')
+  })
+
+  test('asks for a limit, the largest of several, and takes * for none', () => {
+    const until = (...limits: string[]): OsvRecord =>
+      ranged('npm', [{ introduced: '1.0.0' }, ...limits.map((limit) => ({ limit }))])
+    expect(hit(until('2.0.0'), 'npm', '1.0.0 1.9.9 2.0.0 3.0.0')).toBe('1.0.0 1.9.9')
+    expect(hit(until('2.0.0', '3.0.0'), 'npm', '1.0.0 2.5.0 3.0.0')).toBe('1.0.0 2.5.0')
+    expect(hit(until('*'), 'npm', '0.9.0 1.0.0 99.0.0')).toBe('1.0.0 99.0.0')
+  })
+
+  test('adds listed versions to ranges, and takes a version for the same however it is written', () => {
+    const listed = ranged('PyPI', [{ introduced: '1.0' }, { fixed: '1.1' }], { versions: ['3.1'] })
+    expect(hit(listed, 'PyPI', '1.0.5 1.1 3.1 3.1.0 3.2')).toBe('1.0.5 3.1 3.1.0')
+    const only: OsvRecord = {
+      affected: [{ package: { ecosystem: 'GitHub Actions', name: 'p' }, versions: ['v4', 'main'] }],
+    }
+    expect(hit(only, 'GitHub Actions', 'v4 4 main')).toBe('v4 main')
+  })
+
+  test('does not look at ranges of commits, and needs no other', () => {
+    const events = [{ introduced: '0' }]
+    const affected = [
+      { package: { ecosystem: 'Go', name: 'p' }, ranges: [{ type: 'GIT', events }] },
+    ]
+    expect(hit({ affected }, 'Go', '1.0.0 0')).toBe('')
+    expect(isAffected({ affected }, 'Go', 'p', '')).toBe(true)
+  })
+
+  test('takes SEMVER ranges by SemVer in ecosystems without an order of their own', () => {
+    const type = 'SEMVER'
+    const events = [{ introduced: '1.0.0' }, { fixed: '1.2.0' }]
+    const affected = [
+      { package: { ecosystem: 'GitHub Actions', name: 'p' }, ranges: [{ type, events }] },
+    ]
+    expect(hit({ affected }, 'GitHub Actions', 'v1.0.0 v1.1 v1.2.0 main')).toBe('v1.0.0 v1.1')
+  })
+
+  test('finds no place in a range for what is no version', () => {
+    expect(hit(ranged('npm', [{ introduced: '0' }]), 'npm', '(devel) latest')).toBe('')
+    const odd = ranged('npm', [{ introduced: '0' }, { fixed: 'soon' }])
+    expect(hit(odd, 'npm', '1.0.0')).toBe('1.0.0')
+  })
+
+  test('never takes a withdrawn record', () => {
+    const record = ranged('npm', [{ introduced: '0' }])
+    expect(isAffected({ ...record, withdrawn: '2024-01-01T00:00:00Z' }, 'npm', 'p', '')).toBe(false)
+    expect(isAffected({ ...record, withdrawn: null }, 'npm', 'p', '1.0.0')).toBe(true)
+  })
+
+  test('bears records that are not as they should be', () => {
+    const package_ = { ecosystem: 'npm', name: 'p' }
+    const odd: OsvRecord[] = [
+      {},
+      { affected: 'all' },
+      { affected: [null, 1, {}, { package: null }, { package: { name: 'p' } }] },
+      { affected: [{ package: package_, versions: 'x', ranges: 'x' }] },
+      { affected: [{ package: package_, versions: [1, null], ranges: [null, {}] }] },
+      { affected: [{ package: package_, ranges: [{ type: 'ECOSYSTEM', events: [null, {}] }] }] },
+      {
+        affected: [{ package: package_, ranges: [{ type: 'NEW', events: [{ introduced: '0' }] }] }],
+      },
+    ]
+    expect(odd.filter((record) => isAffected(record, 'npm', 'p', '1.0.0'))).toEqual([])
+  })
+
+  test('keeps packages, ecosystems and releases apart', () => {
+    const record: OsvRecord = {
+      affected: [
+        {
+          package: { ecosystem: 'Debian:12', name: 'curl' },
+          ranges: [{ type: 'ECOSYSTEM', events: [{ introduced: '0' }, { fixed: '7.88.1-10' }] }],
+        },
+        {
+          package: { ecosystem: 'Debian:11', name: 'curl' },
+          ranges: [{ type: 'ECOSYSTEM', events: [{ introduced: '0' }, { fixed: '7.74.0-1' }] }],
+        },
+      ],
+    }
+    expect(isAffected(record, 'Debian:12', 'curl', '7.80.0-1')).toBe(true)
+    expect(isAffected(record, 'Debian:11', 'curl', '7.80.0-1')).toBe(false)
+    expect(isAffected(record, 'Debian:13', 'curl', '7.80.0-1')).toBe(false)
+    expect(isAffected(record, 'Debian', 'curl', '7.80.0-1')).toBe(true)
+    expect(isAffected(record, 'Debian:12', 'wget', '7.80.0-1')).toBe(false)
+    expect(isAffected(record, 'Ubuntu:12', 'curl', '7.80.0-1')).toBe(false)
+  })
+
+  test("orders a vendor's ecosystem as its base, and its patches behind what they patch", () => {
+    const npm = ranged('Root:npm', [{ introduced: '0' }, { fixed: '4.2.1-root.io.2' }])
+    expect(hit(npm, 'Root:npm', '4.2.0 4.2.1 4.2.1-root.io.1 4.2.1-root.io.2 4.2.2')).toBe(
+      '4.2.0 4.2.1 4.2.1-root.io.1',
+    )
+    const debian = ranged('Root:Debian:12', [{ introduced: '0' }, { fixed: '2.4-3.root.io.2' }])
+    expect(hit(debian, 'Root:Debian:12', '2.4-3 2.4-3.root.io.1 2.4-3.root.io.2 1:0')).toBe(
+      '2.4-3 2.4-3.root.io.1',
+    )
+    expect(hit(debian, 'Root:Debian', '2.4-3')).toBe('2.4-3')
+    expect(hit(debian, 'Root', '2.4-3')).toBe('2.4-3')
+    expect(hit(debian, 'Debian:12', '2.4-3')).toBe('')
+  })
+
+  test("keeps to the vendor's order where its prefix was taken off", () => {
+    const record = ranged('npm', [{ introduced: '0' }, { fixed: '4.2.1-root.io.2' }])
+    const npm = findEcosystem('npm')
+    if (npm === null) throw new Error('no npm')
+    const concerned = (version: string, vendor?: string): boolean =>
+      concerns(record, { ecosystem: npm, name: 'p', version: askVersion(version) }, vendor)
+    expect([concerned('4.2.1'), concerned('4.2.1', 'Root')]).toEqual([false, true])
+    expect([concerned('4.2.1-root.io.2', 'Root'), concerned('4.2.2', 'Root')]).toEqual([
+      false,
+      false,
+    ])
+  })
+
+  test('compares names of PyPI as PEP 503 has it, and others as they are', () => {
+    const affected = (ecosystem: string): OsvRecord => ({
+      affected: [{ package: { ecosystem, name: 'Flask.SQL_Alchemy' }, versions: ['1'] }],
+    })
+    expect(isAffected(affected('PyPI'), 'PyPI', 'flask-sql-alchemy', '1')).toBe(true)
+    expect(isAffected(affected('Root:PyPI'), 'Root:PyPI', 'flask__sql.alchemy', '1')).toBe(true)
+    expect(isAffected(affected('npm'), 'npm', 'flask-sql-alchemy', '1')).toBe(false)
+  })
+})
+
+test('an ecosystem is meant with and without its release', () => {
+  const meant: [string, string][] = [
+    ['Debian:12', 'Debian'],
+    ['Alpine:v3.18', 'Alpine'],
+    ['Ubuntu:22.04:LTS', 'Ubuntu:22.04'],
+    ['Ubuntu:22.04', 'Ubuntu:22.04:LTS'],
+    ['Ubuntu:Pro:18.04:LTS', 'Ubuntu:18.04'],
+    ['Root:Ubuntu:22.04', 'Root:Ubuntu'],
+    ['Red Hat:enterprise_linux:8::appstream', 'Red Hat'],
+  ]
+  expect(meant.filter(([recorded, asked]) => !isMeant(recorded, asked))).toEqual([])
+  const other: [string, string][] = [
+    ['Debian', 'Debian:12'],
+    ['Debian:12', 'Debian:1'],
+    ['Ubuntu:18.04:LTS', 'Ubuntu:Pro:18.04:LTS'],
+    ['Root:Debian:12', 'Debian:12'],
+    ['Red Hat:enterprise_linux:8::appstream', 'Red Hat:enterprise_linux'],
+  ]
+  expect(other.filter(([recorded, asked]) => isMeant(recorded, asked))).toEqual([])
+})
+
+const REAL = '../shared/data/osv-real.zip'
+
+describe.skipIf(!existsSync(REAL))('real records', () => {
+  interface Real {
+    id: string
+    withdrawn?: string
+    affected?: {
+      package?: { ecosystem: string; name: string }
+      versions?: string[]
+      ranges?: { type: string; events: Event[] }[]
+    }[]
+  }
+
+  test('of PyPI: their ranges say of each version in their lists that it is affected', () => {
+    const records = new AdmZip(REAL)
+      .getEntries()
+      .filter(({ entryName }) => /^PYSEC-202[0-3]/.test(entryName))
+      .map((entry) => JSON.parse(entry.getData().toString()) as Real)
+      .filter(({ withdrawn }) => withdrawn === undefined)
+    let compared = 0
+    const missed: string[] = []
+    for (const { id, affected = [] } of records) {
+      for (const { package: package_, versions = [], ranges = [] } of affected) {
+        const own = ranges.filter(({ type }) => type === 'ECOSYSTEM')
+        if (package_?.ecosystem !== 'PyPI' || own.length === 0) continue
+        const record = { affected: [{ package: package_, ranges: own }] }
+        for (const version of versions) {
+          if (findEcosystem('PyPI')?.order?.read(version) === null) continue
+          compared++
+          if (!isAffected(record, 'PyPI', package_.name, version)) missed.push(`${id} ${version}`)
+        }
+      }
+    }
+    expect(compared).toBeGreaterThan(1000)
+    expect(missed.length / compared).toBeLessThan(0.01)
+  })
+})
