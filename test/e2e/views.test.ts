@@ -21,22 +21,28 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close()
 })
 
-async function start(): Promise<{ sandbox: Sandbox; url: string; sync: () => void }> {
+interface Running {
+  readonly sandbox: Sandbox
+  readonly url: string
+  readonly sync: () => void
+  /** Ends it, and starts one on the same data that has no credential, as below a gap. */
+  readonly withoutCredential: () => Promise<string>
+}
+
+async function start(): Promise<Running> {
   const service = { images: 2, tags: 6, packages: 2, tickets: 5, users: 2 }
   const sandbox = await createSandbox({ records: 30, service })
   const dir = mkdtempSync(join(tmpdir(), 'patchmirror-viewing-'))
-  const { config } = loadConfig({
-    env: {
-      ...QUICK,
-      ...catalogEnv(sandbox),
-      PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
-      PATCHMIRROR_DATA_DIR: dir,
-      PATCHMIRROR_SERVER_PORT: '0',
-      PATCHMIRROR_SERVER_KEYS: KEY,
-    },
-    cwd: dir,
-    requireUpstream: true,
-  })
+  const env = {
+    ...QUICK,
+    PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
+    PATCHMIRROR_DATA_DIR: dir,
+    PATCHMIRROR_SERVER_PORT: '0',
+    PATCHMIRROR_SERVER_KEYS: KEY,
+  }
+  const configOf = (more: Record<string, string>) =>
+    loadConfig({ env: { ...env, ...more }, cwd: dir, requireUpstream: true }).config
+  const config = configOf(catalogEnv(sandbox))
   let heard: (source: SourceName) => void = () => undefined
   const first = new Promise<void>((resolve) => {
     const left = new Set<SourceName>(['osv', 'catalog'])
@@ -55,7 +61,13 @@ async function start(): Promise<{ sandbox: Sandbox; url: string; sync: () => voi
   )
   const { url } = await agent.start()
   await first
-  return { sandbox, url, sync: () => agent.requestSync('osv', 'sync') }
+  const withoutCredential = async (): Promise<string> => {
+    await agent.close()
+    const other = createAgent({ config: configOf({}), version: 'test', log })
+    closers.push(() => other.close())
+    return (await other.start()).url
+  }
+  return { sandbox, url, sync: () => agent.requestSync('osv', 'sync'), withoutCredential }
 }
 
 const statusOf = async (url: string, init?: RequestInit): Promise<number> => {
@@ -86,7 +98,7 @@ test('the daemon makes what scanners read after its first sync, and again after 
 })
 
 test('the VEX repository has every OpenVEX document of the catalog, behind the key', async () => {
-  const { url } = await start()
+  const { url, withoutCredential } = await start()
   const manifestUrl = `${url}/.well-known/vex-repository.json`
   await expect.poll(() => statusOf(manifestUrl, AUTHORIZED), SOON).toBe(200)
   const answer = await fetch(manifestUrl, AUTHORIZED)
@@ -126,6 +138,10 @@ test('the VEX repository has every OpenVEX document of the catalog, behind the k
   const expected = await statementsOf(url)
   expect(expected.size).toBeGreaterThan(3)
   expect([...expected].filter((one) => !said.has(one))).toEqual([]) // beside those of artifact sets
+
+  const other = await withoutCredential()
+  const held = await fetch(`${other}/vex/v0.1/vex-data.zip`, AUTHORIZED)
+  expect([held.status, held.headers.get('etag')]).toEqual([200, etag])
 })
 
 interface Vex {
