@@ -76,12 +76,17 @@ test.each([
   '{"affected":[{"package":{"ecosystem":":12","name":"x"}}]}',
   '{"affected":[{"ranges":"GIT"}]}',
   '{"affected":[{"ranges":[null,{"type":"SEMVER"}]}]}',
+  '{"affected":[{"package":{"ecosystem":"two\\nlines","name":"x"}}]}',
+  JSON.stringify({ affected: [{ package: { ecosystem: 'x'.repeat(201), name: 'x' } }] }),
+  JSON.stringify({
+    affected: Array.from({ length: 101 }, (_, i) => ({ package: { ecosystem: `E${i}` } })),
+  }),
   '[]',
   'null',
   '',
   '{"affected":[',
   '<html>',
-])('%s names no ecosystem, and breaks nothing', (text) => {
+])('%.80s names no ecosystem, and breaks nothing', (text) => {
   expect(told(look(text).folders)).toEqual({ '[EMPTY]': [] })
   expect(look(text)).toMatchObject({ derived: null, instant: '2026-01-01T00:00:00.000000000' })
 })
