@@ -5,7 +5,7 @@ import { fastFolder } from './test/support/fast-folder.ts'
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
-    exclude: ['test/long/**'],
+    exclude: ['test/long/**', 'test/clients/**'],
     testTimeout: 30_000,
     hookTimeout: 30_000,
     // What is waited for comes or it does not: how soon is the machine's affair.

@@ -51,6 +51,29 @@ function createProgram(): Command {
       const { runsCommand } = await import('./commands/runs.ts')
       await finish(runsCommand(run, global(command)))
     })
+  addUpkeep(add, json)
+  addScanners(add, json)
+  addLocalKeys(add, json)
+  addRelay(add, json)
+  addBundles(add, json)
+  addService(add, json)
+  return program
+}
+
+function addScanners(add: Add, json: Flag): void {
+  add(
+    'export-db <scanner> <dir>',
+    'write the offline database of a scanner (osv-scanner) to a folder',
+  )
+    .option('--ecosystem <name...>', 'only these; else all, and what is gone is removed')
+    .option(...json)
+    .action(async (scanner: string, dir: string, _, command: Command) => {
+      const { exportDbCommand } = await import('./commands/export-db.ts')
+      await finish(exportDbCommand(scanner, dir, global(command)))
+    })
+}
+
+function addUpkeep(add: Add, json: Flag): void {
   add('approve <run>', 'let in what a quarantined run refused').action(
     async (run: string, _, command: Command) => {
       const { approveCommand } = await import('./commands/decide.ts')
@@ -63,15 +86,6 @@ function createProgram(): Command {
       await finish(rejectCommand(run, global(command)))
     },
   )
-  addUpkeep(add, json)
-  addLocalKeys(add, json)
-  addRelay(add, json)
-  addBundles(add, json)
-  addService(add, json)
-  return program
-}
-
-function addUpkeep(add: Add, json: Flag): void {
   add('verify', 'check every stored byte against its digest')
     .option('--repair', 'fetch what is damaged again')
     .option(...json)

@@ -1,19 +1,18 @@
-import { createHash } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { gzipMember } from '../store/gzip.ts'
-import type { ViewAsset, ViewRecord, Views } from '../store/views.ts'
+import type { ViewAsset, Views } from '../store/views.ts'
 import { crc32c, googHash } from '../zip/crc32c.ts'
-import { type Answer, type Exchange, createAnswer, sendAnswer } from './answer.ts'
+import { type Exchange, sendAnswer } from './answer.ts'
 import { type OpenArchive, openArchive } from './archive.ts'
 import { type BucketPath, bucketPath, isBucket } from './bucket-paths.ts'
 import type { Failures } from './failure.ts'
 import type { Heads } from './heads.ts'
 import type { Moment } from './moment.ts'
-import { type Coding, chooseCoding } from './negotiate.ts'
+import { chooseCoding } from './negotiate.ts'
 import type { Origin } from './origin.ts'
 import type { Paths } from './paths.ts'
 import { type Problem, methodNotAllowed, pathNotFound, sendProblem } from './problem.ts'
 import { rawTarget, readablePath } from './target.ts'
+import { createViewOrigins, derivedHead, viewRecordAnswer } from './view-answers.ts'
 import type { ViewsInUse } from './views.ts'
 import { readWishes } from './wishes.ts'
 import { sendFile } from './zip.ts'
@@ -39,7 +38,7 @@ export type Bucket = (request: IncomingMessage, response: ServerResponse) => boo
  */
 export function createBucket(options: BucketOptions): Bucket {
   const { views, onError } = options
-  const originOf = createOrigins(options.moment)
+  const originOf = createViewOrigins(options.moment)
   return (request, response) => {
     const { path } = rawTarget(request.url ?? '')
     if (!isBucket(path)) return false
@@ -95,26 +94,13 @@ function answer(options: BucketOptions, turn: Turn, path: string): Promise<void>
     if (record !== null) {
       const coding = chooseCoding(exchange.wishes.acceptEncoding)
       const more = ['x-goog-hash', googHash(crc32c(record.content)), ...derivedHead(record)]
-      sendAnswer(exchange, answerOf(record, coding, views), origin, options.heads, more)
+      sendAnswer(exchange, viewRecordAnswer(record, coding, views), origin, options.heads, more)
       return undefined
     }
   }
   const problem = missing(views, place)
   sendProblem(exchange.request, exchange.response, { ...problem, origin })
   return undefined
-}
-
-function answerOf({ content, crc32, deflated }: ViewRecord, coding: Coding, views: Views): Answer {
-  const tag = createHash('sha256').update(content).digest('hex').slice(0, 32)
-  const body = coding === 'gzip' ? gzipMember(deflated, crc32, content.length) : content
-  return createAnswer(coding, body, tag, views.info.changed)
-}
-
-/** Says that it is not upstream's bytes, and whose prefix was taken off. */
-function derivedHead({ prefixes }: { readonly prefixes: readonly string[] }): string[] {
-  return prefixes.length === 0
-    ? []
-    : ['X-Mirror-Derived', prefixes.map(encodeURIComponent).join(', ')]
 }
 
 function sendAsset(options: BucketOptions, turn: Turn, asset: ViewAsset): Promise<void> {
@@ -160,19 +146,4 @@ function missing(views: Views, place: BucketPath | null): Problem {
     closest === null ? 'no record names this ecosystem' : `the ecosystem is written ${closest}`
   const fields = { ecosystem: view?.slice(0, 512) ?? null, closest }
   return { status: 404, error: 'not_found', message, fields }
-}
-
-/** What a generation's answers say of where they come from: the moment's own words, as long as both show one snapshot. */
-function createOrigins(moment: BucketOptions['moment']): (views: Views) => Origin {
-  let made: { readonly views: Views; readonly origin: Origin } | null = null
-  return (views) => {
-    const now = moment.knownOrigin('osv')
-    const { snapshot, asOf } = views.info
-    if (now?.snapshot === snapshot) return now
-    if (made?.views !== views) {
-      const origin = { snapshot, asOf: new Date(asOf).toISOString(), version: views.folder }
-      made = { views, origin }
-    }
-    return made.origin
-  }
 }

@@ -4,6 +4,7 @@ import { gzip } from 'node:zlib'
 import type { Found, Page } from '../query/search.ts'
 import type { Coding } from './negotiate.ts'
 import type { Origin } from './origin.ts'
+import { derivedHead } from './view-answers.ts'
 
 const compress = promisify(gzip)
 
@@ -41,16 +42,19 @@ export function batchList(pages: readonly Page[]): OsvAnswer {
 }
 
 function brief({ id, modified }: Found): object {
-  return modified === null ? { id } : { id, modified }
+  const stamp = modified === null ? null : timestamp(modified)
+  return stamp === null ? { id } : { id, modified: stamp }
+}
+
+/** A stamp as protobuf reads it, for one that it does not read fails the whole batch; null when it tells no time. */
+function timestamp(modified: string): string | null {
+  if (/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z$/.test(modified)) return modified
+  const time = Date.parse(modified)
+  return Number.isNaN(time) ? null : new Date(time).toISOString()
 }
 
 function prefixesOf(found: readonly Found[]): string[] {
   return [...new Set(found.flatMap(({ prefixes }) => prefixes))].sort()
-}
-
-/** The header fields of derived records: which vendor prefixes were taken off. */
-export function derivedHead(prefixes: readonly string[]): string[] {
-  return prefixes.length === 0 ? [] : ['X-Mirror-Derived', prefixes.join(', ')]
 }
 
 /** Sends an answer to a POST: never cached, compressed where that is wished and worth it. */
@@ -67,7 +71,7 @@ export async function sendOsvAnswer(
     ...['Content-Type', 'application/json', 'Content-Length', String(bytes.length)],
     ...['Cache-Control', 'no-store', 'Vary', 'Accept-Encoding'],
     ...['X-Mirror-Snapshot', origin.snapshot, 'X-Mirror-As-Of', origin.asOf],
-    ...derivedHead(prefixes),
+    ...derivedHead({ prefixes }),
     ...(packed ? ['Content-Encoding', 'gzip'] : []),
   ]
   response.writeHead(200, head).end(bytes)

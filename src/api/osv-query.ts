@@ -10,26 +10,34 @@ import { chooseCoding } from './negotiate.ts'
 import type { Origin } from './origin.ts'
 import { sendOsvAnswer } from './osv-answers.ts'
 import { type Operation, evaluate } from './osv-evaluate.ts'
+import { QUERY_API } from './osv-paths.ts'
 import { type RecordViews, answerOsvRecord } from './osv-record.ts'
 import { sendStatus } from './osv-status.ts'
-import { notReady } from './problem.ts'
 import { readTarget } from './target.ts'
 import { type Turns, createTurns } from './turns.ts'
+import type { OriginViews } from './view-answers.ts'
 import { readWishes } from './wishes.ts'
-
-/** Everything below is answered here, errors too in the form of osv.dev's API. */
-export const QUERY_API = '/osv/v1/'
 
 const RECORDS = `${QUERY_API}vulns/`
 const BODY = { bytes: 4 * 1024 * 1024, timeoutMs: 30_000 }
 
 /** What of a generation of views is asked. */
-export type QueryViews = RecordViews & Pick<Views, 'listCandidates' | 'readViewRecord'>
+export type QueryViews = RecordViews &
+  OriginViews &
+  Pick<Views, 'listCandidates' | 'readViewRecord'>
 
 /** What the query API answers from. */
 export interface OsvQueryOptions {
-  /** The generation that is served; null before the first. One may be closed as soon as this gives another. */
-  readonly current: () => QueryViews | null
+  /** The generation in use: a search goes on anew with the next one when its own was closed. */
+  readonly views: {
+    /** Throws `not_ready` before the first. */
+    current(): QueryViews
+    /** Has damage taken care of; passes the value and the error on. */
+    read<T>(use: (views: QueryViews) => T): T
+  }
+  readonly originOf: (views: QueryViews) => Origin
+  /** False where the settings leave it out: every path is a 404 that says so. */
+  readonly enabled: boolean
   readonly heads: Heads
   readonly failures: Failures
   readonly now: () => number
@@ -42,17 +50,19 @@ export type OsvQuery = (request: IncomingMessage, response: ServerResponse) => v
 
 /** osv.dev's query API: `query`, `querybatch` and `vulns/{id}`. It takes no key. */
 export function createOsvQuery(options: OsvQueryOptions): OsvQuery {
-  const { current, failures, heads } = options
+  const { views, failures, heads, originOf, enabled } = options
   const turns = createTurns()
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const { path } = readTarget(request.url ?? '')
     const operation = path.slice(QUERY_API.length)
+    if (!enabled) return sendStatus(request, response, { status: 404, message: SWITCHED_OFF })
     if (path.startsWith(RECORDS) && path.length > RECORDS.length) {
       if (request.method !== 'GET' && request.method !== 'HEAD')
         return refuseMethod(request, response, 'GET, HEAD')
-      const views = ready(current())
-      const call = { request, response, origin: originOf(views), heads }
-      return answerOsvRecord(views, path.slice(RECORDS.length), call)
+      return views.read((current) => {
+        const call = { request, response, origin: originOf(current), heads }
+        answerOsvRecord(current, path.slice(RECORDS.length), call)
+      })
     }
     if (operation !== 'query' && operation !== 'querybatch')
       return sendStatus(request, response, { status: 404, message: `There is no ${path} here.` })
@@ -68,22 +78,24 @@ export function createOsvQuery(options: OsvQueryOptions): OsvQuery {
   }
 }
 
+const SWITCHED_OFF = 'This mirror answers no queries: views.query is off in its settings.'
+
 async function answerQuery(
-  { current, now, bodyTimeoutMs = BODY.timeoutMs }: OsvQueryOptions,
+  { views, originOf, now, bodyTimeoutMs = BODY.timeoutMs }: OsvQueryOptions,
   turns: Turns,
   operation: Operation,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  ready(current())
+  views.current()
   const body = await readBody(request, { bytes: BODY.bytes, timeoutMs: bodyTimeoutMs })
   if (typeof body === 'string') return refuseBody(body, request, response)
   const isGone = (): boolean => response.destroyed
-  const { views, value } = await withOneGeneration(current, (source) =>
+  const { generation, value } = await withOneGeneration(views, (source) =>
     evaluate(operation, body, { source, turns, now, isGone }),
   )
   const coding = chooseCoding(readWishes(request.rawHeaders).acceptEncoding)
-  await sendOsvAnswer(response, value, coding, originOf(views))
+  await sendOsvAnswer(response, value, coding, originOf(generation))
 }
 
 /**
@@ -91,23 +103,22 @@ async function answerQuery(
  * meanwhile and could not be read any more, all is done anew with that one.
  */
 async function withOneGeneration<Value>(
-  current: OsvQueryOptions['current'],
+  views: OsvQueryOptions['views'],
   work: (source: QuerySource) => Promise<Value>,
-): Promise<{ views: QueryViews; value: Value }> {
+): Promise<{ generation: QueryViews; value: Value }> {
   for (;;) {
-    const views = ready(current())
+    const generation = views.current()
     try {
-      return { views, value: await work(sourceOf(views)) }
+      return { generation, value: await work(sourceOf(generation)) }
     } catch (error) {
       const asked = error instanceof MirrorError && ['bad_request', 'aborted'].includes(error.code)
-      if (asked || current() === views) throw error
+      if (asked || views.current() === generation) return views.read(() => rethrow(error))
     }
   }
 }
 
-function ready(views: QueryViews | null): QueryViews {
-  if (views === null) throw notReady('the index of packages')
-  return views
+function rethrow(error: unknown): never {
+  throw error
 }
 
 function sourceOf(views: QueryViews): QuerySource {
@@ -115,18 +126,6 @@ function sourceOf(views: QueryViews): QuerySource {
     listCandidates: views.listCandidates,
     readRecord: (ecosystem, id) => views.readViewRecord(folderOf(ecosystem), id),
   }
-}
-
-const origins = new WeakMap<QueryViews, Origin>()
-
-/** Of the generation, not of what is synced meanwhile: the same object each time, for the heads made of it. */
-function originOf(views: QueryViews): Origin {
-  const known = origins.get(views)
-  if (known !== undefined) return known
-  const { snapshot, asOf } = views.info
-  const origin = { snapshot, asOf: new Date(asOf).toISOString(), version: snapshot }
-  origins.set(views, origin)
-  return origin
 }
 
 function refuseMethod(request: IncomingMessage, response: ServerResponse, allow: string): void {

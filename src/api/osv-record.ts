@@ -1,12 +1,11 @@
-import { createHash } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { gzipMember } from '../store/gzip.ts'
-import type { ViewRecord, Views } from '../store/views.ts'
-import { type Answer, createAnswer, sendAnswer } from './answer.ts'
+import type { Views } from '../store/views.ts'
+import { sendAnswer } from './answer.ts'
 import type { Heads } from './heads.ts'
-import { type Coding, chooseCoding } from './negotiate.ts'
+import { chooseCoding } from './negotiate.ts'
 import type { Origin } from './origin.ts'
 import { sendStatus } from './osv-status.ts'
+import { viewRecordAnswer } from './view-answers.ts'
 import { readWishes } from './wishes.ts'
 
 /** Longest id that is looked up, as at osv.dev. */
@@ -28,7 +27,7 @@ export function answerOsvRecord(
     return sendStatus(request, response, { status: 404, message: 'Bug not found.', origin })
   const wishes = readWishes(request.rawHeaders)
   const coding = chooseCoding(wishes.acceptEncoding)
-  const answer = answerOf(record, coding, views.info.changed)
+  const answer = viewRecordAnswer(record, coding, views)
   sendAnswer({ request, response, wishes }, answer, origin, heads)
 }
 
@@ -38,14 +37,4 @@ export interface RecordCall {
   readonly response: ServerResponse
   readonly origin: Origin
   readonly heads: Heads
-}
-
-function answerOf(
-  { content, deflated, crc32 }: ViewRecord,
-  coding: Coding,
-  changed: number,
-): Answer {
-  const tag = createHash('sha256').update(content).digest('hex').slice(0, 32)
-  const body = coding === 'gzip' ? gzipMember(deflated, crc32, content.length) : content
-  return createAnswer(coding, body, tag, changed)
 }

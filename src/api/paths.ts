@@ -1,5 +1,6 @@
 import type { SourceName } from '../store/runs.ts'
 import { BUCKET, BUCKET_PATHS } from './bucket-paths.ts'
+import { QUERY_PATHS } from './osv-paths.ts'
 import { closestPath, sameButForm } from './closest.ts'
 
 /** Upstream's paths, served unchanged (service API, section 4, public feeds). */
@@ -44,12 +45,12 @@ export interface Paths {
 }
 
 /**
- * The paths of this mirror: upstream's own, the configured extra feeds, those of osv.dev's bucket, and feeds that are held
- * though no setting names them, as an import brings them.
+ * The paths of this mirror: upstream's own, the configured extra feeds, those of osv.dev's bucket and its query API, and
+ * feeds that are held though no setting names them, as an import brings them.
  */
 export function createPaths(
   extraPaths: readonly string[],
-  hasBucket = false,
+  { bucket: hasBucket = false, query = false } = {},
   isHeldFeed: (path: string) => boolean = () => false,
 ): Paths {
   const sources = new Map<string, SourceName>([
@@ -61,7 +62,7 @@ export function createPaths(
   for (const path of extraPaths) if (!sources.has(path)) sources.set(path, 'feeds')
   const fixed = [...sources.keys()]
   const bucket = hasBucket ? BUCKET_PATHS : []
-  const all = [...fixed, RECORD, ...bucket]
+  const all = [...fixed, RECORD, ...bucket, ...(query ? QUERY_PATHS : [])]
   return {
     all,
     sourceOf: (path) =>

@@ -1,9 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Config } from '../config/schema.ts'
 import { createBucket } from './bucket.ts'
-import type { ServerLog } from './failure.ts'
+import type { Failures, ServerLog } from './failure.ts'
 import { type MirrorOptions, createMirror } from './mirror.ts'
+import { QUERY_API } from './osv-paths.ts'
+import { createOsvQuery } from './osv-query.ts'
 import { MIRRORED } from './paths.ts'
+import { createViewOrigins } from './view-answers.ts'
 import { type ViewsMaker, createViewsInUse } from './views.ts'
 
 /** What the server was given that the public paths depend on. */
@@ -12,6 +15,7 @@ export interface PublicSettings {
   readonly dataDir: string
   readonly log: ServerLog | null
   readonly viewsMaker?: ViewsMaker
+  readonly now: () => number
 }
 
 /** Everything that is read without a key: upstream's feeds, and what is made of them for scanners. */
@@ -23,16 +27,23 @@ export interface PublicSide {
   close(): void
 }
 
-/** Puts the mirror of the feeds and the bucket together. */
-export function createPublicSide(parts: MirrorOptions, settings: PublicSettings): PublicSide {
-  const { dataDir, config, log, viewsMaker } = settings
+/** Puts the mirror of the feeds, the bucket and its query API together. */
+export function createPublicSide(
+  parts: MirrorOptions & { readonly failures: Failures },
+  settings: PublicSettings,
+): PublicSide {
+  const { dataDir, config, log, viewsMaker, now } = settings
   const mirror = createMirror(parts)
   const views = createViewsInUse(dataDir, viewsMaker ?? null, log)
   const bucket = createBucket({ ...parts, views, enabled: config.views.bucket })
+  const originOf = createViewOrigins(parts.moment)
+  const query = createOsvQuery({ ...parts, views, originOf, now, enabled: config.views.query })
   return {
     answer(request, response) {
-      if (request.url?.startsWith(MIRRORED) !== true) return bucket(request, response)
-      mirror(request, response)
+      const { url = '' } = request
+      if (url.startsWith(MIRRORED)) mirror(request, response)
+      else if (url.startsWith(QUERY_API)) query(request, response)
+      else return bucket(request, response)
       return true
     },
     refresh: () => views.refresh(),

@@ -81,10 +81,10 @@ export function createServer(options: ServerOptions): MirrorServer {
   const cacheControl = `public, max-age=${config.server.cacheMaxAgeSeconds}, must-revalidate`
   const moment = createMoment(reads, dataDir, cacheBytes)
   const isHeldFeed = (path: string): boolean => reads.pinned.holdsDocument(path)
-  const paths = createPaths(config.feeds.extraPaths, config.views.bucket, isHeldFeed)
+  const paths = createPaths(config.feeds.extraPaths, config.views, isHeldFeed)
   const failures = createFailures(dataDir, log)
   const heads = createHeads(cacheControl)
-  const parts = { moment, paths, cacheControl, heads, onError: failures.answer }
+  const parts = { moment, paths, cacheControl, heads, failures, onError: failures.answer }
   const open = createPublicSide(parts, options)
   const state = { closing: false }
   const app = createApp(failures, (pages) => {

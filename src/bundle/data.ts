@@ -2,6 +2,7 @@ import { readSync } from 'node:fs'
 import { MirrorError } from '../errors.ts'
 import { deflatedOf } from '../store/gzip.ts'
 import { createZipWriter } from '../zip/writer.ts'
+import { memberOf } from './check.ts'
 import type { Moment } from './moment.ts'
 import type { Blob, RowsWritten } from './rows.ts'
 import type { BundleWriter } from './write.ts'
@@ -43,7 +44,7 @@ export async function writeData(
   if (records.length > 0)
     await writer.addStored('osv/changed.zip', null, told(archiveOf(moment, records)))
   for (const blob of blobs) {
-    const name = `blobs/${blob.name}.gz`
+    const name = memberOf(blob)
     if (blob.kind === 'document') {
       const body = moment.reads.readDocument(blob.path)?.body ?? lost(blob.path)
       await writer.addStored(name, body.length, told([body]))

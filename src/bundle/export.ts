@@ -7,11 +7,11 @@ import { acquireLock } from '../store/lock.ts'
 import type { SourceName } from '../store/runs.ts'
 import { openWrites } from '../store/writes.ts'
 import { type Base, baseOfExport, baseOfNeed, findSince } from './base.ts'
+import { verifyOwn } from './check.ts'
 import { sizeOfData, writeData } from './data.ts'
 import type { SigningKey } from './keys.ts'
 import { FORMAT, type Manifest, type ManifestHead } from './manifest.ts'
 import { type Moment, holdMoment } from './moment.ts'
-import { openFiles } from './open.ts'
 import type { OnProgress } from './progress.ts'
 import { type RowsWritten, writeRows } from './rows.ts'
 import { type BundleWriter, createBundleWriter } from './write.ts'
@@ -97,14 +97,16 @@ async function finish(
   options: ExportOptions,
   sources: readonly SourceName[],
   base: Base | null,
-  { counts }: RowsWritten,
+  { counts, blobs }: RowsWritten,
   writer: BundleWriter,
 ): Promise<ExportReport> {
   const header = describe(moment, options, sources)
   const sequence = await record(moment, options, header)
   const head = headOf(moment, options, header, base)
-  const check = (drafts: readonly string[]): Promise<void> => verifyOwn(drafts, options)
-  const done = await writer.finish({ ...head, sequence, counts }, options.keys, check)
+  const { keys, onProgress } = options
+  const check = (drafts: readonly string[]): Promise<void> =>
+    verifyOwn(drafts, keys, blobs, onProgress)
+  const done = await writer.finish({ ...head, sequence, counts }, keys, check)
   const partial = sources.filter((source) => done.manifest.sources[source]?.whole === false)
   return { ...done, partial }
 }
@@ -200,22 +202,6 @@ function headOf(
   const kind = base === null ? 'full' : 'delta'
   const stamp = { createdAt: iso(createdAt), expiresAt, program }
   return { format: FORMAT, mirror, kind, ...stamp, digest, sources, base: base?.base ?? null }
-}
-
-/** Opens the bundle as whoever imports it does, and reads it to its end. */
-async function verifyOwn(
-  drafts: readonly string[],
-  { keys, onProgress }: ExportOptions,
-): Promise<void> {
-  const trust = { keys, revoked: new Set<string>(), allowUnsigned: keys.length === 0, now: null }
-  const bundle = await openFiles(drafts, trust)
-  try {
-    await bundle.verify((done, total) => {
-      onProgress({ phase: 'check', unit: 'bytes', done, total })
-    })
-  } finally {
-    await bundle.close()
-  }
 }
 
 async function refuseFullDisk(path: string, needed: number): Promise<void> {

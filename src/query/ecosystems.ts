@@ -70,7 +70,10 @@ const ORDERS = new Map<string, VersionOrder | null>(
   }),
 )
 
-/** Whose ecosystems are named `Vendor:Base:…`, as the schema has them, and their order where the base's is SemVer's. */
+/**
+ * Vendors that the schema names, whose ecosystems are `Vendor:Base:…`: the order of their patches where the base's is
+ * SemVer's. Others are taken by the same form, ordered as their base.
+ */
 const VENDORS = new Map(['Root', 'TuxCare'].map((name) => [name, vendorOrder(name.toLowerCase())]))
 
 /** An ecosystem as records and queries name it, such as `Debian:12`, `Root:Alpine:3.18` or `npm`. */
@@ -81,17 +84,15 @@ export interface Ecosystem {
   readonly order: VersionOrder | null
 }
 
-/** Null for an ecosystem that the OSV schema does not define. */
+/** Null for an ecosystem that the OSV schema does not define, and that is no vendor's of one it defines. */
 export function findEcosystem(name: string): Ecosystem | null {
   const [first = '', second = ''] = name.split(':')
-  const patched = VENDORS.get(first)
-  if (patched !== undefined) {
-    const order = ORDERS.get(second)
-    if (order === undefined) return { name, base: null, order: null }
-    return { name, base: second, order: order === semverOrder ? patched : order }
-  }
   const order = ORDERS.get(first)
-  return order === undefined ? null : { name, base: first, order }
+  if (order !== undefined) return { name, base: first, order }
+  const based = ORDERS.get(second)
+  const patched = VENDORS.get(first)
+  if (based === undefined) return patched === undefined ? null : { name, base: null, order: null }
+  return { name, base: second, order: based === semverOrder ? (patched ?? based) : based }
 }
 
 /**
@@ -111,9 +112,8 @@ export function isMeant(recorded: string, asked: string): boolean {
 
 /** Names without a release: `Debian`, `Root`, `Root:Debian`; not `Ubuntu:22.04`, which is another one than its LTS's. */
 function isWhole(name: string): boolean {
-  const [first = '', second] = name.split(':')
-  if (second === undefined) return true
-  return VENDORS.has(first) && ORDERS.has(second) && name.split(':').length === 2
+  const [first = '', second, ...more] = name.split(':')
+  return second === undefined || (!ORDERS.has(first) && ORDERS.has(second) && more.length === 0)
 }
 
 /** A package's name as it is compared: PyPI's without case, and with `-` for any run of `-`, `_` and `.` (PEP 503). */

@@ -11,9 +11,10 @@ export function folderOf(ecosystem: string): string {
 }
 
 /**
- * The name by which a package is looked up. PyPI's names are one whatever their case and separators are (PEP 503); all
- * others are taken as they are written.
+ * The name by which a package of an ecosystem is looked up. PyPI's names are one whatever their case and separators are
+ * (PEP 503), a vendor's (`Root:PyPI`) too; all others are taken as they are written.
  */
-export function packageKey(folder: string, name: string): string {
-  return folder === 'PyPI' ? name.toLowerCase().replace(/[-_.]+/g, '-') : name
+export function packageKey(ecosystem: string, name: string): string {
+  const python = ecosystem === 'PyPI' || ecosystem.endsWith(':PyPI')
+  return python ? name.toLowerCase().replace(/[-_.]+/g, '-') : name
 }

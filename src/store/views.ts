@@ -183,7 +183,7 @@ function createCandidateReader(db: Db) {
      */
     listCandidates(ecosystem: string, name: string, after: string, limit: number): Candidate[] {
       const folder = folderOf(ecosystem)
-      const rows = candidates.all(folder, packageKey(folder, name), after, limit)
+      const rows = candidates.all(folder, packageKey(ecosystem, name), after, limit)
       return rows.map(([id, derived]) => ({ id, derived: derived === 1 }))
     },
   }

@@ -1,4 +1,4 @@
-import { cpSync, fsyncSync, mkdirSync, openSync, closeSync, rmSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { derivedDir, openViewsWriter } from '../store/database.ts'
 import type { ArchiveInfo, OsvReader } from '../store/osv.ts'
@@ -62,8 +62,6 @@ export async function buildViews(options: BuildOptions): Promise<BuildReport> {
   } finally {
     spool.close()
     db.close()
-    syncFile(viewsPath(folder))
-    syncFile(folder)
   }
 }
 
@@ -152,15 +150,5 @@ async function writeWhole(options: BuildOptions, views: ViewsWriter): Promise<vo
 function linkKept(views: ViewsWriter, folder: string, before: string | null): void {
   if (before === null) return
   for (const file of views.listFiles())
-    if (file !== WHOLE) linkFile(join(before, file), join(folder, file))
-}
-
-/** Brings a file or a folder to the disk. */
-function syncFile(path: string): void {
-  const fd = openSync(path, 'r')
-  try {
-    fsyncSync(fd)
-  } finally {
-    closeSync(fd)
-  }
+    if (!existsSync(join(folder, file))) linkFile(join(before, file), join(folder, file))
 }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { syncAll } from './files.ts'
 import { makeFolder } from '../store/folder.ts'
 import { acquireLock } from '../store/lock.ts'
 import {
@@ -54,6 +55,7 @@ export async function makeGeneration<T>(making: Making<T>): Promise<T | null> {
     rmSync(draft, { recursive: true, force: true })
     try {
       const made = await make(draft, before)
+      await syncAll(draft)
       rmSync(folder, { recursive: true, force: true })
       renameSync(draft, folder)
       replaceCurrentViews(dataDir, kind, { name, snapshot })

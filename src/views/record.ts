@@ -102,10 +102,11 @@ function foldersOf(affected: readonly unknown[], ecosystems: readonly string[]):
     return known
   }
   for (const [i, one] of affected.entries()) {
-    const name = folderOf(ecosystems[i] ?? '')
+    const ecosystem = ecosystems[i] ?? ''
+    const name = folderOf(ecosystem)
     const key = nameOf(one)
     if (name !== '' && key === null) folder(name)
-    else if (name !== '' && key !== null) folder(name).add(packageKey(name, key))
+    else if (name !== '' && key !== null) folder(name).add(packageKey(ecosystem, key))
     if (hasCommits(one)) folder(COMMITS)
   }
   if (folders.size === 0) folder(NO_ECOSYSTEM)

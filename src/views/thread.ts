@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import { messageOf } from '../errors.ts'
-import type { ViewsOutcome, ViewsTask } from './worker.ts'
+import type { ViewsTask } from './task.ts'
+import type { ViewsOutcome } from './worker.ts'
 
 /** A task on its way. */
 export interface RunningTask {

@@ -74,7 +74,7 @@ async function writeRepository(
     }
     zip.finish()
     const made = { ...file.finish(), changed, documents: documents.length, packages: about.size }
-    writeFileSync(join(folder, VEX_FILE), JSON.stringify(made), { flush: true })
+    writeFileSync(join(folder, VEX_FILE), JSON.stringify(made))
     return { documents: made.documents, packages: made.packages }
   } finally {
     file.close()

@@ -10,7 +10,7 @@ const RECORDS: readonly Held[] = [
   heldRecord('ROOT-OS-DEBIAN-12-CVE-2024-2', 'Root:Debian:12', 'curl', '7.88.1-10.root.io.1'),
   {
     ...heldRecord('ROOT-OS-DEBIAN-12-CVE-2024-3', 'Debian:12', 'curl', '7.88.1-11.root.io.1'),
-    prefixes: ['Root:'],
+    prefixes: ['Root'],
   },
   heldRecord('GHSA-1', 'npm', 'left-pad', '1.3.0'),
   heldRecord('GHSA-2', 'npm', 'left-pad', '1.1.0'),
@@ -73,7 +73,7 @@ describe('POST query', () => {
       const derived = await ask(ecosystem)
       expect(derived.text).toContain('"ROOT-OS-DEBIAN-12-CVE-2024-3"')
       expect(derived.text).not.toContain('CVE-2024-2')
-      expect(derived.headers.get('x-mirror-derived')).toBe('Root:')
+      expect(derived.headers.get('x-mirror-derived')).toBe('Root')
     }
   })
 
@@ -178,6 +178,25 @@ describe('POST querybatch', () => {
     expect((await post('querybatch', {})).text).toBe('{}')
   })
 
+  test('tells dates in a form that protobuf reads, or not at all', async () => {
+    const stamps = ['2026-01-02T03:04:05Z', '2026-01-02', '2026-01-02T03:04:05+02:00', 'soon']
+    const records = stamps.map((stamp, i) => {
+      const held = heldRecord(`R${i}`, 'npm', 'p', '1.0.0')
+      return { ...held, text: held.text.replace('2026-01-02T03:04:05.678Z', stamp) }
+    })
+    const { post } = await serve(viewsOf(records))
+    const queries = [{ package: { ecosystem: 'npm', name: 'p' } }]
+    const { results } = JSON.parse((await post('querybatch', { queries })).text) as {
+      results: { vulns: { modified?: string }[] }[]
+    }
+    expect(results[0]?.vulns.map(({ modified }) => modified)).toEqual([
+      '2026-01-02T03:04:05Z',
+      '2026-01-02T00:00:00.000Z',
+      '2026-01-02T01:04:05.000Z',
+      undefined,
+    ])
+  })
+
   test('gives shorter pages once it has told a lot, each with its own token', async () => {
     const records = Array.from({ length: 1100 }, (_, i) =>
       heldRecord(`R${String(i).padStart(4, '0')}`, 'npm', 'p', '1.0.0'),
@@ -260,6 +279,14 @@ describe('a request that cannot be answered', () => {
       expect(response.status).toBe(404)
       expect(await response.json()).toMatchObject({ code: 5 })
     }
+  })
+
+  test('gets 404 where the settings leave the API out', async () => {
+    const served = await serveOsv({ current: viewsOf(RECORDS), enabled: false })
+    closers.push(served.close)
+    const { status, text } = await served.post('query', LEFT_PAD)
+    expect(status).toBe(404)
+    expect(text).toContain('views.query')
   })
 
   test('gets 503 before there are views', async () => {

@@ -4,6 +4,8 @@ import { crc32, deflateRawSync } from 'node:zlib'
 import { createFailures } from '../../src/api/failure.ts'
 import { createHeads } from '../../src/api/heads.ts'
 import { type QueryViews, createOsvQuery } from '../../src/api/osv-query.ts'
+import { MirrorError } from '../../src/errors.ts'
+import { createViewOrigins } from '../../src/api/view-answers.ts'
 import type { ViewRecord } from '../../src/store/views.ts'
 import { folderOf, packageKey } from '../../src/store/views-names.ts'
 
@@ -32,15 +34,16 @@ export function viewsOf(
   const views = {
     broken: false,
     looks: 0,
+    folder: snapshot,
     info: { snapshot, asOf: 1_767_225_600_000, changed: 1_767_225_000, records: records.length },
     listCandidates(ecosystem: string, name: string, after: string, limit: number) {
       if (views.broken) throw new TypeError('The database connection is not open')
       views.looks++
       const folder = folderOf(ecosystem)
-      const key = packageKey(folder, name)
+      const key = packageKey(ecosystem, name)
       return records
         .filter((held) =>
-          held.packages.some(([e, n]) => folderOf(e) === folder && packageKey(folder, n) === key),
+          held.packages.some(([e, n]) => folderOf(e) === folder && packageKey(e, n) === key),
         )
         .map(({ id, prefixes = [] }) => ({ id, derived: prefixes.length > 0 }))
         .filter(({ id }) => id > after)
@@ -57,14 +60,23 @@ export function viewsOf(
 
 /** A server of the query API alone, on a free port. `current` can be changed. */
 export async function serveOsv(
-  state: { current: QueryViews | null },
+  state: { current: QueryViews | null; enabled?: boolean },
   more: { now?: () => number; bodyTimeoutMs?: number } = {},
 ) {
   const { now = () => 0 } = more
+  const current = (): QueryViews => {
+    if (state.current === null) throw new MirrorError('not_ready', 'not yet')
+    return state.current
+  }
   const query = createOsvQuery({
     ...more,
     now,
-    current: () => state.current,
+    enabled: state.enabled !== false,
+    originOf: createViewOrigins({ knownOrigin: () => null }),
+    views: {
+      current,
+      read: (use) => use(current()),
+    },
     heads: createHeads('public, max-age=0, must-revalidate'),
     failures: createFailures('/nowhere', null),
   })

@@ -4,6 +4,8 @@ import { Agent, get as httpGet, type IncomingMessage } from 'node:http'
 import { randomBytes } from 'node:crypto'
 import { afterEach, expect, test } from 'vitest'
 import { FEEDS, type Served, closeAll, jsonOf, serve } from './served.ts'
+import { BUCKET_PATHS } from '../../src/api/bucket-paths.ts'
+import { QUERY_PATHS } from '../../src/api/osv-paths.ts'
 
 afterEach(closeAll)
 
@@ -174,12 +176,8 @@ test('the root names what is mirrored', async () => {
       '/external/globals/sys_matrix',
       '/external/cve_feed',
       '/external/osv/{id}.json',
-      '/osv/ecosystems.txt',
-      '/osv/modified_id.csv',
-      '/osv/all.zip',
-      '/osv/{ecosystem}/all.zip',
-      '/osv/{ecosystem}/modified_id.csv',
-      '/osv/{ecosystem}/{id}.json',
+      ...BUCKET_PATHS,
+      ...QUERY_PATHS,
     ],
   })
 })

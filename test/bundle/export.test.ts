@@ -2,13 +2,14 @@ import { readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import AdmZip from 'adm-zip'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { type ExportOptions, exportBundle } from '../../src/bundle/export.ts'
 import { inspectBundle } from '../../src/bundle/open.ts'
 import { EMPTY_DIGEST } from '../../src/store/carried-rows.ts'
 import { type SummaryHeader, writeSummary } from '../../src/store/carried-summary.ts'
 import { SANDBOX_KEYS } from '../../src/sandbox/service/credentials.ts'
 import { type CatalogBench, catalogBench } from '../catalog/benches.ts'
+import { type Bench, createBench } from '../support/mirror.ts'
 import { keyPair, refusal, scratch, trust } from './bundles.ts'
 
 const folder = scratch()
@@ -16,8 +17,16 @@ const key = keyPair(folder, 'key')
 const NOW = Date.UTC(2026, 7, 1)
 let count = 0
 
-async function mirror(): Promise<CatalogBench> {
-  const bench = await catalogBench({ images: 2, tags: 4, packages: 3, tickets: 5 })
+/** A mirror of the feeds alone, which most of this needs no more than. */
+async function mirror(): Promise<Bench> {
+  const bench = await createBench({ sandbox: { records: 5, service: false } })
+  onTestFinished(() => bench.close())
+  for (const source of ['feeds', 'osv'] as const) await bench.run(source)
+  return bench
+}
+
+async function wholeMirror(): Promise<CatalogBench> {
+  const bench = await catalogBench({ images: 1, tags: 2, packages: 2, tickets: 3 })
   for (const source of ['feeds', 'osv', 'catalog'] as const) await bench.run(source)
   return bench
 }
@@ -45,7 +54,7 @@ function rowsIn(path: string): Map<string, { key?: string; removed?: string }[]>
 
 describe('an export of everything', () => {
   test('holds the archive as it lies, a row for each thing and each document once', async () => {
-    const bench = await mirror()
+    const bench = await wholeMirror()
     const options = optionsFor(bench)
     const { manifest, files, partial } = await exportBundle(options)
     expect(files).toEqual([options.path])
@@ -84,7 +93,7 @@ describe('an export of everything', () => {
   })
 
   test('holds nothing secret: no credential, no key, no address of upstream', async () => {
-    const bench = await mirror()
+    const bench = await wholeMirror()
     bench.store.createKey('somebody', NOW)
     const { key: local } = bench.store.createKey('another', NOW)
     const options = optionsFor(bench)
@@ -147,6 +156,19 @@ describe('an export of everything', () => {
     await expect(exportBundle(options)).rejects.toMatchObject({ code: 'corrupt' })
     expect(readdirSync(folder).filter((name) => name.includes(`${count}.zip`))).toEqual([])
   })
+})
+
+test('a document that is damaged in the store is not exported', async () => {
+  const bench = await wholeMirror()
+  const [document] = bench.store.carried.eachRow('catalog', 'catalog-document')
+  const digest = document?.key ?? ''
+  const bytes = bench.store.readChunk(digest, 0) ?? Buffer.alloc(0)
+  bytes[bytes.length - 9] = (bytes[bytes.length - 9] ?? 0) ^ 0xff
+  await bench.store.exclusive(() => {
+    bench.store.clearChunks(digest)
+    bench.store.putChunk(digest, 0, bytes)
+  })
+  await expect(exportBundle(optionsFor(bench))).rejects.toMatchObject({ code: 'corrupt' })
 })
 
 describe('a delta', () => {
@@ -235,7 +257,7 @@ describe('a delta', () => {
 
 /** A need file as the other side of the gap writes it, of a mirror that holds these states, or these rows. */
 async function needOf(
-  { store }: CatalogBench,
+  { store }: Bench,
   brief: boolean,
   digests: Partial<Record<string, string>>,
 ): Promise<Buffer> {

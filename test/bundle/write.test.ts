@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { layOut, localHeader, storedHeader } from '../../src/bundle/layout.ts'
 import { openBundle, openSource } from '../../src/bundle/open.ts'
 import { createBundleWriter } from '../../src/bundle/write.ts'
+import { locateDirectory } from '../../src/zip/directory.ts'
 import type { HeaderMember } from '../../src/zip/headers.ts'
 import type { ByteSource } from '../../src/zip/reader.ts'
 import { SMALL, head, keyPair, refusal, scratch, trust, writeBundle } from './bundles.ts'
@@ -118,17 +119,14 @@ describe('the zip', () => {
     },
   )
 
-  test('takes over 65,535 members', async () => {
-    const path = join(folder, 'many.zip')
-    const writer = createBundleWriter(path, { split: null, force: false })
-    const byte = Buffer.of(1)
-    for (let i = 0; i < 65_600; i++)
-      await writer.addStored(`blobs/${i.toString(16).padStart(64, '0')}.gz`, 1, [byte])
-    await writer.finish(head(), [key])
-    const bundle = await openBundle([path], trust([key]))
-    expect(bundle.manifest.members).toHaveLength(65_600)
-    expect(await bundle.read(`blobs/${(65_599).toString(16).padStart(64, '0')}.gz`)).toEqual(byte)
-    await bundle.close()
+  test('counts over 65,535 members', () => {
+    const members = Array.from({ length: 65_536 }, (_, i) => {
+      return { name: `${i}`, method: 0, crc32: 0, size: 0, packed: 0 }
+    })
+    const layout = layOut(members)
+    const tail = Buffer.concat([...layout.tail()])
+    const { count, offset } = locateDirectory(tail, layout.size)
+    expect({ count, offset }).toEqual({ count: 65_536, offset: layout.directoryAt })
   })
 
   test('takes members and offsets beyond 4 GiB', async () => {

@@ -1,0 +1,43 @@
+import { createHash } from 'node:crypto'
+import { gzipMember } from '../store/gzip.ts'
+import type { ViewRecord, Views } from '../store/views.ts'
+import { type Answer, createAnswer } from './answer.ts'
+import type { Moment } from './moment.ts'
+import type { Coding } from './negotiate.ts'
+import type { Origin } from './origin.ts'
+
+/** A record of a view as an answer; its tag follows from its bytes alone. */
+export function viewRecordAnswer(
+  { content, crc32, deflated }: ViewRecord,
+  coding: Coding,
+  { info }: Pick<Views, 'info'>,
+): Answer {
+  const tag = createHash('sha256').update(content).digest('hex').slice(0, 32)
+  const body = coding === 'gzip' ? gzipMember(deflated, crc32, content.length) : content
+  return createAnswer(coding, body, tag, info.changed)
+}
+
+/** Says that it is not upstream's bytes, and whose prefixes were taken off. */
+export function derivedHead({ prefixes }: { readonly prefixes: readonly string[] }): string[] {
+  return prefixes.length === 0
+    ? []
+    : ['X-Mirror-Derived', prefixes.map(encodeURIComponent).join(', ')]
+}
+
+/** What a generation's answers say of where they come from: the moment's own words, as long as both show one snapshot. */
+export function createViewOrigins(moment: Pick<Moment, 'knownOrigin'>) {
+  let made: { readonly views: OriginViews; readonly origin: Origin } | null = null
+  return (views: OriginViews): Origin => {
+    const now = moment.knownOrigin('osv')
+    const { snapshot, asOf } = views.info
+    if (now?.snapshot === snapshot) return now
+    if (made?.views !== views) {
+      const origin = { snapshot, asOf: new Date(asOf).toISOString(), version: views.folder }
+      made = { views, origin }
+    }
+    return made.origin
+  }
+}
+
+/** What of a generation tells its origin. */
+export type OriginViews = Pick<Views, 'info' | 'folder'>

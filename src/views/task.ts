@@ -1,0 +1,53 @@
+import { setImmediate } from 'node:timers/promises'
+import { type Db, openReader } from '../store/database.ts'
+import { createReads } from '../store/pinned.ts'
+import { createVexReader } from '../store/vex.ts'
+import type { ViewsKind } from '../store/views-place.ts'
+import type { BuildReport } from './build.ts'
+import { makeOsvViews } from './osv.ts'
+import { type VexReport, makeVexRepository } from './vex.ts'
+
+/** What is to be made. */
+export interface ViewsTask {
+  readonly dataDir: string
+  readonly kind: ViewsKind
+  /** Whether there are views without vendor prefixes. */
+  readonly derived: boolean
+  /** Make it even when one of that name is there: that one is damaged. */
+  readonly anew: boolean
+}
+
+/**
+ * Makes it from one moment of the store; null when it is there already, or nothing is mirrored yet. Throws `locked` while
+ * another process or thread makes views.
+ */
+export async function performTask({
+  dataDir,
+  kind,
+  derived,
+  anew,
+}: ViewsTask): Promise<BuildReport | VexReport | null> {
+  const db = openReader(dataDir)
+  if (db === null) return null
+  try {
+    db.exec('BEGIN') // one moment, for all that is read
+    const reads = createReads(db)
+    if (kind === 'osv') return await makeOsvViews({ dataDir, reads, derived, anew, pause })
+    const snapshot = reads.readSnapshot('catalog')
+    if (snapshot === null) return null
+    const vex = { dataDir, reads: createVexReader(db), snapshot: snapshot.id, anew, pause }
+    return await makeVexRepository(vex)
+  } finally {
+    end(db)
+  }
+}
+
+function end(db: Db): void {
+  if (db.inTransaction) db.exec('COMMIT')
+  db.close()
+}
+
+/** Lets whatever else waits have its turn. */
+async function pause(): Promise<void> {
+  await setImmediate()
+}

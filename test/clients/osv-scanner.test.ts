@@ -1,0 +1,126 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { closeAll } from '../api/served.ts'
+import { runTool } from '../support/tools.ts'
+import { serveFixes } from './mirror.ts'
+import { type Built, buildGo } from './toolbox.ts'
+
+/*
+ * osv-scanner in both generations of its local database, offline: what it finds, it finds in the mirror's derived views.
+ * 2.5.0 is the newest that Go 1.26 builds. Its download address is fixed, so the files are laid where it looks for them.
+ */
+const GENERATIONS = [
+  { version: 'v2.4.0', layout: 'osv-scanner' },
+  { version: 'v2.5.0', layout: 'osv-scalibr' },
+]
+
+const VULNERABLE: Record<string, string> = {
+  'package-lock.json': npmLock('4.2.1-root.io.1'),
+  'requirements.txt': 'rootio-flask==2.0.1+root.io.1\n',
+  'bom.cdx.json': systemSbom('7.88.1-10.root.io.1', '8.1-r00071'),
+}
+const FIXED: Record<string, string> = {
+  'package-lock.json': npmLock('4.2.1-root.io.2'),
+  'requirements.txt': 'rootio-flask==2.0.1+root.io.2\n',
+  'bom.cdx.json': systemSbom('7.88.1-10.root.io.2', '8.1-r00072'),
+}
+
+const dir = mkdtempSync(join(tmpdir(), 'patchmirror-scanner-'))
+const database = join(dir, 'db')
+
+beforeAll(async () => {
+  const { url, get } = await serveFixes()
+  expect(url).toContain('127.0.0.1')
+  const names = (await get('/osv/ecosystems.txt')).body.toString().trim().split('\n')
+  for (const name of names) {
+    const { body } = await get(`/osv/${encodeURIComponent(name)}/all.zip`)
+    for (const { layout } of GENERATIONS) lay(join(database, layout, name, 'all.zip'), body)
+  }
+  for (const [kind, files] of Object.entries({ vulnerable: VULNERABLE, fixed: FIXED }))
+    for (const [name, text] of Object.entries(files)) lay(join(dir, kind, name), text)
+})
+
+afterAll(async () => {
+  await closeAll()
+  rmSync(dir, { recursive: true, force: true })
+})
+
+describe.each(GENERATIONS)('osv-scanner $version', ({ version }) => {
+  let scanner: Built
+  beforeAll(async () => {
+    scanner = await buildGo({
+      package: 'github.com/google/osv-scanner/v2/cmd/osv-scanner',
+      version,
+    })
+  })
+
+  test('finds the vulnerable versions on the derived views, offline', async (context) => {
+    if ('missing' in scanner) return context.skip(`osv-scanner ${version}: ${scanner.missing}`)
+    expect(await scan(scanner.path, 'vulnerable')).toEqual([
+      '@rootio/semver ROOT-APP-NPM-CVE-2024-1001',
+      'rootio-curl ROOT-OS-ALPINE-318-CVE-2024-1005',
+      'rootio-curl ROOT-OS-DEBIAN-12-CVE-2024-1004',
+      'rootio-flask ROOT-APP-PYPI-CVE-2024-1002',
+    ])
+  })
+
+  test('finds nothing in the fixed versions', async (context) => {
+    if ('missing' in scanner) return context.skip(`osv-scanner ${version}: ${scanner.missing}`)
+    expect(await scan(scanner.path, 'fixed')).toEqual([])
+  })
+})
+
+interface Report {
+  results: { packages: { package: { name: string }; vulnerabilities?: { id: string }[] }[] }[]
+}
+
+/** `package id` of each finding. */
+async function scan(path: string, kind: string): Promise<string[]> {
+  const files = Object.keys(VULNERABLE).flatMap((name) => ['-L', join(dir, kind, name)])
+  const args = ['scan', 'source', '--offline', '--local-db-path', database, '--format', 'json']
+  const { out, err } = await runTool(path, [...args, ...files], { timeoutMs: 120_000 })
+  expect(err).not.toMatch(/could not load db|Error/)
+  const { results } = JSON.parse(out) as Report
+  return results
+    .flatMap(({ packages }) => packages)
+    .flatMap(({ package: { name }, vulnerabilities = [] }) =>
+      vulnerabilities.map(({ id }) => `${name} ${id}`),
+    )
+    .sort()
+}
+
+function lay(path: string, content: string | Buffer): void {
+  mkdirSync(dirname(path), { recursive: true })
+  writeFileSync(path, content)
+}
+
+function npmLock(version: string): string {
+  const name = '@rootio/semver'
+  return JSON.stringify({
+    name: 'app',
+    version: '1.0.0',
+    lockfileVersion: 3,
+    packages: {
+      '': { name: 'app', version: '1.0.0', dependencies: { [name]: version } },
+      [`node_modules/${name}`]: { version, resolved: `https://registry.invalid/${version}.tgz` },
+    },
+  })
+}
+
+/** A CycloneDX SBOM of a Debian and an Alpine package. */
+function systemSbom(debian: string, alpine: string): string {
+  const component = (version: string, purl: string) => {
+    return { type: 'library', name: 'rootio-curl', version, purl }
+  }
+  return JSON.stringify({
+    bomFormat: 'CycloneDX',
+    specVersion: '1.5',
+    version: 1,
+    components: [
+      component(debian, `pkg:deb/debian/rootio-curl@${debian}?arch=amd64&distro=debian-12`),
+      component(alpine, `pkg:apk/alpine/rootio-curl@${alpine}?arch=x86_64&distro=alpine-3.18.4`),
+    ],
+  })
+}

@@ -1,0 +1,121 @@
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { homedir, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { findTool, runTool } from '../support/tools.ts'
+
+/** A command that is built from a Go module, by its version. */
+export interface GoCommand {
+  /** Path of the command's package, without a version. */
+  readonly package: string
+  readonly version: string
+}
+
+/** Kept between runs: a build takes minutes. */
+const CACHE = join(
+  process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'),
+  'patchmirror-clients',
+)
+const BUILD_MS = 2_100_000
+
+/** A command that was built, or why there is none. */
+export type Built = { readonly path: string } | { readonly missing: string }
+
+/** Builds a command once, on one core and out of the way of other work, and says so. Never throws. */
+export async function buildGo({ package: name, version }: GoCommand): Promise<Built> {
+  const command = name.slice(name.lastIndexOf('/') + 1)
+  const folder = join(CACHE, `${command}-${version}`)
+  const path = join(folder, command)
+  if (existsSync(path)) return { path }
+  const go = findTool('go')
+  if (go === null) return { missing: 'go is not installed' }
+  tell(`building ${name}@${version} into ${folder}; minutes, the first time`)
+  const draft = `${folder}.${process.pid}`
+  mkdirSync(draft, { recursive: true })
+  const env = { GOBIN: draft, GOFLAGS: '-p=1' }
+  const ran = await gently(go, ['install', `${name}@${version}`], { env, timeoutMs: BUILD_MS })
+  if (ran.code === 0) {
+    mkdirSync(folder, { recursive: true })
+    renameSync(join(draft, command), path)
+  }
+  rmSync(draft, { recursive: true, force: true })
+  return ran.code === 0 ? { path } : { missing: reasonOf(ran.err) }
+}
+
+/** A small program of ours around a Go module. */
+export interface GoProgram {
+  readonly name: string
+  /** Modules that it imports, with their versions. */
+  readonly modules: Readonly<Record<string, string>>
+  readonly source: string
+}
+
+/** Builds a program once, in a folder of its own. Never throws. */
+export async function buildProgram({ name, modules, source }: GoProgram): Promise<Built> {
+  const text = JSON.stringify([modules, source])
+  const mark = createHash('sha256').update(text).digest('hex').slice(0, 12)
+  const path = join(CACHE, `${name}-${mark}`, name)
+  if (existsSync(path)) return { path }
+  const go = findTool('go')
+  if (go === null) return { missing: 'go is not installed' }
+  tell(`building ${name} around ${Object.entries(modules).join(' ').replaceAll(',', '@')}`)
+  const folder = mkdtempSync(join(tmpdir(), `patchmirror-${name}-`))
+  mkdirSync(join(path, '..'), { recursive: true })
+  try {
+    const require = Object.entries(modules).map(([module, version]) => `${module} ${version}`)
+    writeFileSync(join(folder, 'go.mod'), `module ${name}\n\nrequire (\n${require.join('\n')}\n)\n`)
+    writeFileSync(join(folder, 'main.go'), source)
+    const options = { cwd: folder, env: { GOFLAGS: '-p=1 -mod=mod' }, timeoutMs: BUILD_MS }
+    for (const args of [
+      ['mod', 'tidy'],
+      ['build', '-o', `${path}.new`, '.'],
+    ]) {
+      const { code, err } = await gently(go, args, options)
+      if (code !== 0) return { missing: reasonOf(err) }
+    }
+    renameSync(`${path}.new`, path)
+    return { path }
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** Where a Go module's files lie, fetched when they do not yet; or why not. */
+export async function fetchGoModule(module: string, version: string): Promise<Built> {
+  const go = findTool('go')
+  if (go === null) return { missing: 'go is not installed' }
+  const args = ['mod', 'download', '-json', `${module}@${version}`]
+  const { out, err } = await runTool(go, args, { timeoutMs: 300_000 })
+  const { Dir, Error: error } = parse(out)
+  return Dir === undefined ? { missing: reasonOf(error ?? err) } : { path: Dir }
+}
+
+/** Runs a command at the lowest priority. */
+export function gently(
+  path: string,
+  args: readonly string[],
+  options: Parameters<typeof runTool>[2],
+): ReturnType<typeof runTool> {
+  const nice = findTool('nice')
+  return nice === null
+    ? runTool(path, args, options)
+    : runTool(nice, ['-n', '19', path, ...args], options)
+}
+
+/** A line for whoever waits. */
+export function tell(line: string): void {
+  process.stderr.write(`${line}\n`)
+}
+
+function parse(json: string): { Dir?: string; Error?: string } {
+  try {
+    return JSON.parse(json) as { Dir?: string; Error?: string }
+  } catch {
+    return {}
+  }
+}
+
+/** The last line that says something. */
+export function reasonOf(text: string): string {
+  return text.trim().split('\n').at(-1)?.trim() ?? 'it failed without a word'
+}

@@ -1,0 +1,64 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { findEcosystem } from '../../src/query/ecosystems.ts'
+import { type Built, fetchGoModule } from './toolbox.ts'
+
+/*
+ * The orders of versions against the tables that osv-scalibr tests its own with (70,000 pairs, most of them made by each
+ * ecosystem's own tool). They are read from the module; none of them is copied here.
+ */
+
+const VERSION = 'v0.5.3'
+/** Ecosystem, table, and pairs that are told otherwise here, with the reason. */
+const TABLES: [ecosystem: string, tables: string[], otherwise: RegExp][] = [
+  ['Debian', ['debian-versions', 'debian-versions-generated'], /^$/],
+  ['Alpine', ['alpine-versions', 'alpine-versions-generated'], /^$/],
+  ['Maven', ['maven-versions', 'maven-versions-generated'], /^$/],
+  ['PyPI', ['pypi-versions', 'pypi-versions-generated'], /^$/],
+  ['RubyGems', ['rubygems-versions', 'rubygems-versions-generated'], /^$/],
+  // `#` is what PHP uses inside itself; no version is written with it.
+  ['Packagist', ['packagist-versions', 'packagist-versions-generated'], /#/],
+  ['NuGet', ['nuget-versions'], /^$/],
+  ['npm', ['semver-versions'], /^$/],
+  ['Pub', ['pub-versions'], /^$/],
+  // A dash with nothing behind it is no release.
+  ['Red Hat', ['redhat-versions'], / 1-$/],
+  ['CRAN', ['cran-versions', 'cran-versions-generated'], /^$/],
+  ['Hackage', ['hackage-versions'], /^$/],
+]
+
+let module: Built
+beforeAll(async () => {
+  module = await fetchGoModule('github.com/google/osv-scalibr', VERSION)
+})
+
+describe("osv-scalibr's tables of versions", () => {
+  test.for(TABLES)('agree for %s', ([ecosystem, tables, otherwise], context) => {
+    if ('missing' in module) return context.skip(`osv-scalibr ${VERSION}: ${module.missing}`)
+    const order = findEcosystem(ecosystem)?.order
+    if (!order) throw new Error(`no order for ${ecosystem}`)
+    const wrong: string[] = []
+    let compared = 0
+    let unread = 0
+    for (const table of tables) {
+      const path = join(module.path, 'semantic/testdata', `${table}.txt`)
+      for (const line of readFileSync(path, 'utf8').split('\n')) {
+        const [, one, due, other] = /^(\S+) ([<=>]) (\S+)$/.exec(line.trim()) ?? []
+        if (one === undefined || other === undefined || otherwise.test(line)) continue
+        const [a, b] = [order.read(one), order.read(other)]
+        if (a === null || b === null) {
+          unread++
+          continue
+        }
+        compared++
+        const difference = order.compare(a, b)
+        const is = difference < 0 ? '<' : difference > 0 ? '>' : '='
+        if (is !== due) wrong.push(`${line}, not ${is}`)
+      }
+    }
+    expect(wrong).toEqual([])
+    expect(compared).toBeGreaterThan(10)
+    expect(unread).toBeLessThan(compared / 5 + 5)
+  })
+})

@@ -1,0 +1,164 @@
+import { existsSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { openArchive } from '../../src/zip/reader.ts'
+import { createRandom } from '../../src/sandbox/random.ts'
+import { type Folders, analyse } from '../../src/views/record.ts'
+import { record } from './views.ts'
+
+const REAL = new URL('../../../shared/data/osv-real.zip', import.meta.url).pathname
+
+const told = (folders: Folders): Record<string, string[]> =>
+  Object.fromEntries([...folders].map(([name, packages]) => [name, [...packages]]))
+
+const look = (text: string | Buffer, derived = true) =>
+  analyse(Buffer.from(text), '2026-01-01', derived)
+
+test('a vendor’s record lies in the vendor’s folder as it is, and derived in those of the ecosystems', () => {
+  const text = record(
+    'R',
+    '2026-05-01T00:00:00Z',
+    ['Root:Debian:12', 'rootio-curl'],
+    ['Root:npm', '@rootio/a'],
+  )
+  const { folders, derived } = look(text)
+  expect(told(folders)).toEqual({ Root: ['rootio-curl', '@rootio/a'] })
+  expect(told(derived?.folders ?? new Map())).toEqual({
+    Debian: ['rootio-curl'],
+    npm: ['@rootio/a'],
+  })
+  expect(derived?.prefixes).toEqual(['Root'])
+  const expected = text.replace('"Root:Debian:12"', '"Debian:12"').replace('"Root:npm"', '"npm"')
+  expect(derived?.content.toString()).toBe(expected)
+})
+
+test('a record that names an ecosystem with and without the prefix lies there once, derived', () => {
+  const text = record(
+    'R',
+    '2026-05-01',
+    ['npm', 'plain'],
+    ['Root:npm', '@rootio/plain'],
+    ['Go', 'g'],
+  )
+  const { folders, derived } = look(text)
+  expect(told(folders)).toEqual({ Root: ['@rootio/plain'], Go: ['g'] })
+  expect(told(derived?.folders ?? new Map())).toEqual({ npm: ['plain', '@rootio/plain'] })
+})
+
+test('without derived views everything lies where it says, in upstream’s bytes', () => {
+  const text = record('R', '2026-05-01', ['npm', 'plain'], ['Root:npm', '@rootio/plain'])
+  expect(look(text, false)).toMatchObject({ derived: null })
+  expect(told(look(text, false).folders)).toEqual({ npm: ['plain'], Root: ['@rootio/plain'] })
+})
+
+test('names of PyPI are looked up in one spelling', () => {
+  const text = record('R', '2026-05-01', ['Root:PyPI', 'Zope._Interface'], ['Go', 'A_b'])
+  expect(told(look(text).derived?.folders ?? new Map())).toEqual({ PyPI: ['zope-interface'] })
+  expect(told(look(text).folders)).toEqual({ Root: ['Zope._Interface'], Go: ['A_b'] })
+})
+
+test('ranges of commits put a record into GIT as well', () => {
+  const range = '"ranges":[{"type":"GIT","repo":"https://example.com/r"}]'
+  expect(told(look(`{"affected":[{${range}}]}`).folders)).toEqual({ GIT: [] })
+  const both = `{"affected":[{"package":{"ecosystem":"Go","name":"x"},${range}}]}`
+  expect(told(look(both).folders)).toEqual({ Go: ['x'], GIT: [] })
+})
+
+test.each([
+  '{}',
+  '{"affected":null}',
+  '{"affected":{}}',
+  '{"affected":[]}',
+  '{"affected":[null,5,"x",[],{}]}',
+  '{"affected":[{"package":null}]}',
+  '{"affected":[{"package":{"name":"x"}}]}',
+  '{"affected":[{"package":{"ecosystem":5,"name":"x"}}]}',
+  '{"affected":[{"package":{"ecosystem":"","name":"x"}}]}',
+  '{"affected":[{"package":{"ecosystem":":12","name":"x"}}]}',
+  '{"affected":[{"ranges":"GIT"}]}',
+  '{"affected":[{"ranges":[null,{"type":"SEMVER"}]}]}',
+  '[]',
+  'null',
+  '',
+  '{"affected":[',
+  '<html>',
+])('%s names no ecosystem, and breaks nothing', (text) => {
+  expect(told(look(text).folders)).toEqual({ '[EMPTY]': [] })
+  expect(look(text)).toMatchObject({ derived: null, instant: '2026-01-01T00:00:00.000000000' })
+})
+
+test('a package without a name that is text is in the folder, and never found by name', () => {
+  expect(told(look('{"affected":[{"package":{"ecosystem":"npm"}}]}').folders)).toEqual({ npm: [] })
+})
+
+test('the record’s own stamp counts, the index’s where that is none', () => {
+  expect(look(record('R', '2026-05-01')).instant).toBe('2026-05-01T00:00:00.000000000')
+  expect(look(record('R', 'soon')).instant).toBe('2026-01-01T00:00:00.000000000')
+  expect(analyse(Buffer.from('{}'), 'never', true).instant).toBe('')
+})
+
+test('a mark of UTF-8 at the start is passed over', () => {
+  const text = record('R', '2026-05-01', ['Root:npm', 'x'])
+  const marked = look(Buffer.concat([Buffer.from('\ufeff'), Buffer.from(text)]))
+  expect(marked.derived?.content.toString()).toBe(text.replace('Root:npm', 'npm'))
+})
+
+test('of a name that stands twice the last counts, in the derived text as for a parser', () => {
+  const twice =
+    '{"affected":[{"package":{"ecosystem":"Go"}}],"affected":[{"package":{"ecosystem":"Go","ecosystem":"Root:npm","name":"x"}}]}'
+  const content = look(twice).derived?.content.toString() ?? ''
+  expect(content).toBe(twice.replace('Root:npm', 'npm'))
+  expect(JSON.parse(content)).toEqual({ affected: [{ package: { ecosystem: 'npm', name: 'x' } }] })
+})
+
+test('the derived text is the record with other ecosystems and nothing else, however it is written', () => {
+  const random = createRandom(7, 1)
+  const pick = <T>(from: readonly T[]): T => random.pick(from)
+  const ecosystems = ['Root:Debian:12', 'Root:npm', 'npm', 'Root:x', 'Ro\u00f6t:PyPI', 'GIT', '']
+  const space = (): string => pick(['', ' ', '\n\t', '  '])
+  const strange = (text: string): string =>
+    text.replace(/[RD]/g, (sign) =>
+      pick([true, false]) ? `\\u00${sign.charCodeAt(0).toString(16)}` : sign,
+    )
+  for (let i = 0; i < 300; i++) {
+    const affected = Array.from({ length: random.int(5) }, () => {
+      const ecosystem = strange(JSON.stringify(pick(ecosystems)))
+      const inner = `${space()}"ecosystem"${space()}:${space()}${ecosystem}${space()}`
+      return pick([
+        `{"package":{${inner},"name":"a]}\\"b"}}`,
+        `{"x":[{}],"package":{"n":{},${inner}}}`,
+        '{}',
+      ])
+    })
+    const text = `{"details":"\\"affected\\":[",${space()}"affected":${space()}[${affected.join(`${space()},`)}]}`
+    const { derived } = look(text)
+    const before = JSON.parse(text) as { affected: { package?: { ecosystem: string } }[] }
+    for (const one of before.affected) {
+      const named = one.package
+      if (named && /^Ro[oö]t:(Debian|npm|PyPI)/.test(named.ecosystem))
+        named.ecosystem = named.ecosystem.replace(/^Ro[oö]t:/, '')
+    }
+    if (derived === null) expect(JSON.parse(text)).toEqual(before)
+    else expect(JSON.parse(derived.content.toString())).toEqual(before)
+  }
+})
+
+test.skipIf(!existsSync(REAL))('real records lie in the folders of their ecosystems', async () => {
+  const archive = await openArchive(REAL, { maxMemberBytes: 1 << 24 })
+  const counts = new Map<string, number>()
+  await archive.readMembers(
+    () => true,
+    (_, member) => {
+      if ('refused' in member) throw new Error(member.refused)
+      const { folders, derived, instant } = analyse(member.content, '', true)
+      if (derived !== null || instant === '') throw new Error('unexpected')
+      for (const name of folders.keys()) counts.set(name, (counts.get(name) ?? 0) + 1)
+    },
+  )
+  await archive.close()
+  expect(Object.fromEntries(counts)).toMatchObject({
+    Go: 1400,
+    PyPI: 1151,
+    'crates.io': 800,
+    Julia: 450,
+  })
+})
