@@ -46,7 +46,7 @@ export interface Inbox {
  */
 export function createInbox(deps: InboxDeps): Inbox {
   const { folder, now } = deps
-  const decisions = createDecisions()
+  const decisions = createDecisions(now)
   const counts = { imported: 0, superseded: 0, refused: 0 }
   let lastRefused: InboxStatus['lastRefused'] = null
   let problem: string | null = null
@@ -121,16 +121,17 @@ interface Decision {
   stamp: string
   why: string | null
   imports: number
+  at: number
 }
 
 /** Which bundles are to be looked at, and which wait for what. */
-function createDecisions() {
+function createDecisions(now: () => number) {
   const stamps = new Map<string, string>()
   const decisions = new Map<string, Decision>()
   let imports = 0
   const decide = ({ name, stamp }: Arrival, why: string | null): void => {
     if (why === 'gone') decisions.delete(name)
-    else decisions.set(name, { stamp, why, imports })
+    else decisions.set(name, { stamp, why, imports, at: now() })
   }
   /** Files that have not changed since the last look, and of which nothing is decided that still holds. */
   const isDue = (arrival: Arrival): boolean => {
@@ -140,8 +141,11 @@ function createDecisions() {
       decide(arrival, ARRIVING)
       return false
     }
-    const { why, imports: then } = decisions.get(name) ?? { why: ARRIVING, imports }
+    const decision = decisions.get(name)
+    if (decision === undefined) return true
+    const { why, imports: then, at } = decision
     if (why === null || why === INCOMPLETE) return false
+    if (why.startsWith(FAILED)) return now() - at >= RETRY_MS
     return !why.startsWith(WAITING_FOR) || then !== imports
   }
   return {
@@ -164,6 +168,9 @@ function createDecisions() {
 }
 
 const ARRIVING = 'still arriving'
+const FAILED = 'failed: '
+/** After a trouble of the mirror's own, such as a full disk: each try reads the whole bundle. */
+const RETRY_MS = 5 * 60_000
 const INCOMPLETE = 'incomplete: the rest has not arrived'
 const WAITING_FOR = 'waiting for bundle'
 
@@ -181,7 +188,7 @@ function judge(error: unknown): Verdict {
   const isFault = error instanceof MirrorError && ['bundle', 'archive'].includes(error.code)
   if (isFault) return { outcome: 'refused' }
   const code = error instanceof MirrorError ? error.code : 'internal'
-  return { outcome: 'waiting', why: code === 'locked' ? 'a sync is running' : `failed: ${code}` }
+  return { outcome: 'waiting', why: code === 'locked' ? 'a sync is running' : FAILED + code }
 }
 
 /** In the order in which they are to be imported: by mirror, sequence, and a full one first. */

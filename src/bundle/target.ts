@@ -11,7 +11,7 @@ export interface Target {
   write(position: number, bytes: Uint8Array): Promise<void>
   /** Brings everything to the disk and closes it; returns the files under their names for now, in order. */
   settle(): Promise<string[]>
-  /** Gives the files their names, after those of before are gone. Returns what is there now, the list of digests last. */
+  /** Gives the files their names, in place of those of before. Returns what is there now, the list of digests last. */
   publish(): Promise<string[]>
   /** Removes what was written. */
   discard(): Promise<void>
@@ -79,9 +79,8 @@ export function createTarget(path: string, { split, force }: TargetOptions): Tar
         const sums = split === null ? null : await digestsOf(drafts(), final)
         if (!force && namesTaken(path).length > 0)
           throw new MirrorError('usage', `${path} was made by another meanwhile`)
-        for (const old of namesTaken(path)) await rm(old, { force: true })
         const names = files.map((_, i) => final(i))
-        for (const name of names) await rename(name + DRAFT, name)
+        await replace(path, names)
         if (sums !== null) await writeFile(sidecarName(path), sums, { flush: true })
         await syncFolder(dirname(resolve(path)))
         return sums === null ? names : [...names, sidecarName(path)]
@@ -91,6 +90,15 @@ export function createTarget(path: string, { split, force }: TargetOptions): Tar
       for (const draft of drafts()) await rm(draft, { force: true })
     },
   }
+}
+
+/** Gives drafts their names, and removes what of an older bundle by this name is left then. */
+async function replace(path: string, names: readonly string[]): Promise<void> {
+  await rm(sidecarName(path), { force: true }) // it is not of what comes now
+  const old = namesTaken(path)
+  for (const name of names) await rename(name + DRAFT, name)
+  const own = new Set(names.map((name) => resolve(name)))
+  for (const name of old) if (!own.has(name)) await rm(name, { force: true })
 }
 
 /** What of a bundle by this name is there already: the file, parts, the list of digests. */

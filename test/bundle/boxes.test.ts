@@ -13,6 +13,7 @@ import { inspectBundle } from '../../src/bundle/open.ts'
 import { fillOutbox } from '../../src/bundle/outbox.ts'
 import { type OutboxFile, keptFiles, listOutbox } from '../../src/bundle/outbox-files.ts'
 import { applyBundle } from '../../src/bundle/apply.ts'
+import { MirrorError } from '../../src/errors.ts'
 import { type Bench, createBench } from '../support/mirror.ts'
 import { keyPair, scratch, writeBundle } from './bundles.ts'
 import { type Below, below, carry, folder, signer } from './gaps.ts'
@@ -245,6 +246,36 @@ describe('the inbox', () => {
     expect(inbox.status().waiting).toEqual([])
     expect(existsSync(join(box, 'full.zip'))).toBe(true)
     await bench.close()
+  })
+
+  test('leaves a bundle where it is for a trouble of its own, and tries again after a while', async () => {
+    const box = folder()
+    await writeBundle(join(box, 'full.zip'), [signer()], undefined, { expiresAt: null })
+    let now = Date.now()
+    let tries = 0
+    const inbox = createInbox({
+      ...{ folder: box, now: () => now, onSettled: () => undefined },
+      trust: { keys: [signer()], revoked: new Set(), now: null },
+      apply() {
+        tries++
+        return Promise.reject(new MirrorError(tries === 1 ? 'locked' : 'storage', 'no'))
+      },
+    })
+    const looks: (string | undefined)[] = []
+    for (const minutes of [0, 0, 0, 0, 6, 0]) {
+      now += minutes * 60_000
+      await inbox.look()
+      looks.push(`${tries} ${inbox.status().waiting[0]?.why}`)
+    }
+    expect(looks).toEqual([
+      '0 still arriving',
+      '1 a sync is running',
+      '2 failed: storage',
+      '2 failed: storage',
+      '3 failed: storage',
+      '3 failed: storage',
+    ])
+    expect(readdirSync(box)).toEqual(['full.zip'])
   })
 
   test('that is not there says so, until it is', async () => {
