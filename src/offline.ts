@@ -33,9 +33,21 @@ function refuse(target: object, wanted: (name: string) => boolean): Patch[] {
   const owner = Object.getOwnPropertyDescriptors(target)
   return Object.entries(owner).flatMap(([name, before]: [string, PropertyDescriptor]) => {
     if (!wanted(name) || before.configurable !== true) return []
-    Object.defineProperty(target, name, { ...before, value: refusal(name) })
+    const value = name === 'lookup' ? lookupHere(before.value) : refusal(name)
+    Object.defineProperty(target, name, { ...before, value })
     return [{ target, name, before }]
   })
+}
+
+/** An address is no name, and `localhost` is told by this machine: whoever listens asks for these as well. */
+function lookupHere(original: unknown): (...given: unknown[]) => unknown {
+  return function (this: unknown, ...given) {
+    const [host] = given
+    const here = typeof host === 'string' && (host === 'localhost' || net.isIP(host) !== 0)
+    return here && typeof original === 'function'
+      ? (Reflect.apply(original, this, given) as unknown)
+      : refusal(`lookup of ${String(host)}`)()
+  }
 }
 
 function refusal(name: string): () => never {

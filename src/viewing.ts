@@ -32,15 +32,15 @@ export interface Viewing {
 /** Makes views whenever more is served than they show. */
 export function startViewing(options: ViewingOptions): Viewing {
   const { config, log, reads, onMade } = options
-  const hasCatalog = activeSources(config).includes('catalog')
-  const keeper = createKeeper({ config, log, reads: reads.pinned, hasCatalog, onMade })
+  const expectsCatalog = activeSources(config).includes('catalog')
+  const keeper = createKeeper({ config, log, reads: reads.pinned, onMade })
   const onServed = (upTo: number): void => {
     options.onServed?.(upTo)
     keeper.look()
   }
   return {
     shown: { viewsMaker: keeper, onServed },
-    routes: createVexRoutes({ config, hasCatalog, maker: keeper }),
+    routes: createVexRoutes({ config, expectsCatalog, maker: keeper }),
     close: () => keeper.close(),
   }
 }

@@ -71,7 +71,12 @@ export function createPaths(
     closest(path, more = [], hooks = []) {
       const own = [...OWN, ...hooks]
       if (path === OWN_PAGES || path.startsWith(`${OWN_PAGES}/`)) return closestPath(path, own)
-      if (path.startsWith(BUCKET)) return closestPath(path, bucket)
+      if (path.startsWith(BUCKET))
+        // whatever ends like a record's is taken for one
+        return closestPath(
+          path,
+          bucket.filter((one) => !one.endsWith(SUFFIX)),
+        )
       if (!path.startsWith(MIRRORED))
         return closestPath(path, [...fixed, ...more, ...own, ...bucket])
       const record = path.startsWith(RECORDS) && closestPath(path, fixed, TYPO) === null

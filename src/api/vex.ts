@@ -20,8 +20,8 @@ const UPDATE_INTERVAL = '1h'
 /** What the VEX repository is answered from. */
 export interface VexRoutesOptions {
   readonly config: Pick<Config, 'views' | 'data' | 'server'>
-  /** Whether a catalog is mirrored, where the documents come from. */
-  readonly hasCatalog: boolean
+  /** Whether a catalog is to be mirrored; without one, there may still be one that was imported. */
+  readonly expectsCatalog: boolean
   readonly maker: Pick<ViewsMaker, 'wanted' | 'damaged'>
 }
 
@@ -33,26 +33,27 @@ export function createVexRoutes(options: VexRoutesOptions): (tools: RouteTools) 
   const { config } = options
   const cacheControl = `private, max-age=${config.server.cacheMaxAgeSeconds}, must-revalidate`
   const route = (
+    tools: RouteTools,
     path: string,
     send: (call: RouteCall, made: VexGeneration) => Promise<void> | undefined,
   ): PrivateRoute => ({
     path,
     source: 'catalog',
     answer(call) {
-      const made = read(options, call)
+      const made = read(options, tools, call)
       return made === null ? undefined : send(call, made)
     },
   })
   return (tools) => {
     const origin = () => tools.moment.originOf('catalog')
     return [
-      route(VEX_MANIFEST, (call, made) => {
+      route(tools, VEX_MANIFEST, (call, made) => {
         const body = Buffer.from(JSON.stringify(manifestOf(call.baseUrl(), made), null, 1))
         const tag = createHash('sha256').update(body).digest('hex').slice(0, 32)
         sendAnswer(call, createAnswer('identity', body, tag, made.changed), origin(), tools.heads)
         return undefined
       }),
-      route(VEX_ARCHIVE, (call, made) => {
+      route(tools, VEX_ARCHIVE, (call, made) => {
         const { folder, ...info } = made
         const file = openArchive(folder, info)
         const { sha256, crc32c } = made
@@ -65,13 +66,17 @@ export function createVexRoutes(options: VexRoutesOptions): (tools: RouteTools) 
 }
 
 /** The repository in use; null when the request was refused. Throws `not_ready` before the first. */
-function read(options: VexRoutesOptions, call: RouteCall): VexGeneration | null {
-  const { config, hasCatalog, maker } = options
+function read(
+  { config, expectsCatalog, maker }: VexRoutesOptions,
+  { moment }: RouteTools,
+  call: RouteCall,
+): VexGeneration | null {
+  const hasCatalog = expectsCatalog || moment.knownOrigin('catalog') !== null
   const lacking = !config.views.vex
     ? 'this mirror offers no VEX repository: views.vex is off in its settings'
     : hasCatalog
       ? null
-      : 'there is no VEX here: the documents come with the catalog, which takes a credential (upstream.apiKey)'
+      : 'there is no VEX here: the documents come with the catalog, by a credential (upstream.apiKey) or in a bundle'
   if (lacking !== null) {
     call.refuse({ status: 404, error: 'not_found', message: lacking })
     return null

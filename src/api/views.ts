@@ -46,6 +46,7 @@ export function createViewsInUse(
 ): ViewsInUse {
   let open: { readonly views: Views; readonly mark: string } | null = null
   let refused = ''
+  let told = ''
   const refresh = (): void => {
     try {
       const name = readCurrentViews(dataDir, 'osv')?.name
@@ -54,10 +55,13 @@ export function createViewsInUse(
       refused = mark
       const views = openViews(generationDir(dataDir, name))
       refused = ''
+      told = ''
       open?.views.close()
       open = { views, mark }
     } catch (error) {
-      log?.warn({}, `the views cannot be read and are made anew: ${messageOf(error)}`)
+      const why = messageOf(error)
+      if (why !== told) log?.warn({}, `the views cannot be read and are made anew: ${why}`)
+      told = why // looked at twice a second
       maker?.damaged('osv')
     }
   }

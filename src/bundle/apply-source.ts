@@ -3,17 +3,19 @@ import { derivedDir } from '../store/database.ts'
 import type { SourceName } from '../store/runs.ts'
 import { applyArchive, applyRecords } from './apply-osv.ts'
 import { applyRows } from './apply-rows.ts'
-import type { ImportOptions, SourceReport } from './import-types.ts'
+import type { ImportOptions, RowCounts, SourceReport } from './import-types.ts'
 import { atOnce, eachMissing, storeDocument } from './stage.ts'
 
 /**
  * Makes a source what the bundle says, within the transaction that is open: rows, records, documents, archive, snapshot.
- * Throws `bundle` when the state that comes out is not the manifest's to the last row.
+ * `staged`: how many documents were staged for it; null: none were, as in a dry run. Throws `bundle` when the state that
+ * comes out is not the manifest's to the last row.
  */
 export async function applySource(
   options: ImportOptions,
   source: SourceName,
   runId: number,
+  staged: number | null,
 ): Promise<SourceReport> {
   const { bundle, store, config, now, dryRun = false, progress = () => undefined } = options
   const before = store.readSnapshot(source)?.id ?? null
@@ -21,7 +23,9 @@ export async function applySource(
   const { counts, value } = await applyRows({ bundle, store, source, runId, again, progress })
   const touched = store.incoming.count() + (counts['osv-record']?.removed ?? 0) > 0
   if (source === 'osv') await applyRecords(bundle, store, progress)
-  await applyDocuments(options, source, dryRun)
+  const documents = await applyDocuments(options, source, dryRun)
+  const put = staged ?? documents.put
+  if (put + documents.removed > 0) counts['catalog-document'] = { ...documents, put }
   const row = value ?? [...store.carried.eachRow(source, 'source')][0]?.value ?? null
   if (row === null) throw new MirrorError('bundle', `it does not say which snapshot ${source} is`)
   progress({ phase: 'archive', unit: 'records', done: 0, total: null })
@@ -44,15 +48,15 @@ async function applyDocuments(
   { bundle, store, again = false }: ImportOptions,
   source: SourceName,
   dryRun: boolean,
-): Promise<void> {
-  if (source !== 'catalog' && source !== 'identity') return
+): Promise<RowCounts> {
+  if (source !== 'catalog' && source !== 'identity') return { put: 0, removed: 0 }
   const missing = []
   for await (const document of eachMissing(bundle, store, source, again)) missing.push(document)
   for (const document of missing) {
     if (dryRun) store.putDocument(document.value)
     else await storeDocument(bundle, store, document, atOnce)
   }
-  store.sweepDocuments()
+  return { put: missing.length, removed: store.sweepDocuments() }
 }
 
 /** A mixture of two states, or a bundle that is not what it says, ends here. */

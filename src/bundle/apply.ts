@@ -44,19 +44,22 @@ async function admitAndApply(options: ImportOptions): Promise<ImportReport> {
   if (options.again === true && manifest.kind === 'delta')
     throw new MirrorError('usage', 'everything can be written anew from a full bundle alone')
   const admission = admit(manifest, held, allowRollback)
+  if (admission.verdict === 'same' && options.again !== true) {
+    if (!dryRun) await confirm(options, held) // of the manifest alone, which is signed: nothing else is taken
+    return report(options, admission, [])
+  }
   await bundle.verify((done, total) => {
     progress({ phase: 'verify', unit: 'bytes', done, total })
   })
-  if (admission.verdict === 'same' && options.again !== true) {
-    if (!dryRun) await confirm(options, held)
-    return report(options, admission, [])
-  }
   const missing = dryRun ? 0 : await makeRoom(options)
-  if (dryRun) return report(options, admission, await publish(options, admission, held, null))
+  const staged = new Map<SourceName, number>()
+  if (dryRun)
+    return report(options, admission, await publish(options, admission, held, staged, null))
   const runs = await startRuns(options, [...held.keys()])
   try {
-    for (const source of held.keys()) await stageDocuments(bundle, store, source, missing, progress)
-    return report(options, admission, await publish(options, admission, held, runs))
+    for (const source of held.keys())
+      staged.set(source, await stageDocuments(bundle, store, source, missing, progress))
+    return report(options, admission, await publish(options, admission, held, staged, runs))
   } catch (error) {
     await runs.fail(nameFault(error, options.config.data.dir))
     throw error
@@ -120,6 +123,7 @@ async function publish(
   options: ImportOptions,
   { rollback }: Admission,
   held: HeldSources,
+  staged: ReadonlyMap<SourceName, number>,
   runs: ImportRuns | null,
 ): Promise<SourceReport[]> {
   const { store, config, bundle } = options
@@ -132,7 +136,8 @@ async function publish(
     await store.transaction(async () => {
       for (const [source, { digest }] of sourcesOf(bundle.manifest)) {
         if (held.get(source)?.digest === digest && options.again !== true) continue
-        applied.push(await applySource(options, source, runs?.idOf(source) ?? 0))
+        const documents = staged.get(source) ?? null
+        applied.push(await applySource(options, source, runs?.idOf(source) ?? 0, documents))
       }
       runs?.end(null, Object.fromEntries(applied.map((one) => [one.source, one.changed])))
       if (runs !== null) recordImport(options, rollback)

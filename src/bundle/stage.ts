@@ -35,7 +35,8 @@ export async function* eachMissing(
 
 /**
  * Stores the documents of a bundle that are not held at all, in transactions of some megabytes. They are invisible until
- * an answer names them; an import that was killed finds again what it stored.
+ * an answer names them; an import that was killed finds again what it stored. Returns how many were not held as they are
+ * in the bundle.
  */
 export async function stageDocuments(
   bundle: Bundle,
@@ -43,7 +44,7 @@ export async function stageDocuments(
   source: SourceName,
   total: number,
   progress: OnProgress,
-): Promise<void> {
+): Promise<number> {
   const batch = createBatch(store)
   let done = 0
   const tell = (): void => progress({ phase: 'stage', unit: 'documents', done, total })
@@ -57,6 +58,7 @@ export async function stageDocuments(
   } finally {
     await batch.flush() // also when the medium was pulled: what came of it need not come again
   }
+  return done
 }
 
 type Put = (bytes: number, work: () => void) => Promise<void>

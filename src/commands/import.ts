@@ -44,7 +44,7 @@ export async function importCommand(
     display.finish()
   }
   if (options.json === true) print(JSON.stringify(outcomes, null, 2))
-  else for (const outcome of outcomes) print(describe(outcome))
+  else for (const outcome of outcomes) tell(outcome)
   return outcomes.every((outcome) => 'report' in outcome) ? 0 : 1
 }
 
@@ -84,9 +84,9 @@ async function inOrder(
   return opened.sort((one, other) => one.sequence - other.sequence).map(({ group }) => group)
 }
 
-function describe(outcome: Outcome): string {
-  if ('refused' in outcome) return `${outcome.file} is refused: ${outcome.message}`
-  return describeReport(outcome.report)
+function tell(outcome: Outcome): void {
+  if ('report' in outcome) print(describeReport(outcome.report))
+  else process.stderr.write(`patchmirror: ${outcome.file} is refused: ${outcome.message}\n`)
 }
 
 function describeReport(report: ImportReport): string {

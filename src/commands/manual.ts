@@ -23,7 +23,8 @@ SETTINGS
 FILES
   data/mirror.db     everything held (data.dir sets the folder)
   data/webhooks.db   what webhooks brought and became of it, and what is still to be passed on
-  data/derived/      all.zip, rebuilt from the database; safe to delete while nothing runs
+  data/derived/      all.zip and what scanners read (views/), rebuilt from the database; safe to
+                     delete while nothing runs
   data/downloads/    unfinished downloads; they go on where they stopped
   data/webhook-secrets.json   what webhooks are signed with (webhooks.secretFile)
 
@@ -32,6 +33,7 @@ EXAMPLES
   patchmirror sync osv --reconcile
   patchmirror status
   patchmirror runs 42 && patchmirror approve 42
+  patchmirror export-db osv-scanner /var/lib/osv-db
   patchmirror api-keys create mirror --role readonly --out /run/secrets/patchmirror-api-key
   patchmirror webhooks register --url https://hooks.example.com/-/webhooks
   patchmirror webhooks inbox

@@ -10,6 +10,8 @@ import type { RunReport, RunRequest } from '../sync/runner.ts'
 import { NO_CATALOG } from '../sync/verify-catalog.ts'
 import { type Verdict, damagedSources, isSoundVerdict, verifyStore } from '../sync/verify.ts'
 import { activeSources } from '../sources.ts'
+import { checkViews } from '../views/check.ts'
+import { performTask } from '../views/task.ts'
 import { createProgress } from './progress.ts'
 import { type GlobalOptions, SWITCHES, print, settings, withRunner } from './setup.ts'
 import { describe, exitCodeOf } from './sync.ts'
@@ -24,15 +26,38 @@ export interface VerifyOptions extends GlobalOptions {
 export async function verifyCommand(options: VerifyOptions): Promise<number> {
   const loaded = settings(options, options.repair === true)
   const verdict = await examine(loaded.config.data.dir)
-  if (options.json === true) print(JSON.stringify(verdict, null, 2))
-  else print(describeVerdict(verdict))
-  if (isSoundVerdict(verdict)) return 0
-  if (options.repair !== true) {
-    if (options.json !== true)
-      print('run "patchmirror verify --repair" to fetch what is damaged again')
-    return 1
+  const views = checkViews(loaded.config.data.dir)
+  if (options.json === true) print(JSON.stringify({ ...verdict, views }, null, 2))
+  else for (const line of [describeVerdict(verdict), ...views.map(describeView)]) print(line)
+  if (options.repair === true) return repair(loaded, verdict)
+  if (isSoundVerdict(verdict) && views.length === 0) return 0
+  if (options.json !== true)
+    print('run "patchmirror verify --repair" to fetch what is damaged again')
+  return 1
+}
+
+/** First what is held, then what is made of it. */
+async function repair(loaded: LoadedConfig, verdict: Verdict): Promise<number> {
+  const mendAll = (): Promise<number> =>
+    verdict.structure.length > 0 ? rebuild(loaded) : mend(loaded, verdict)
+  const code = isSoundVerdict(verdict) ? 0 : await mendAll()
+  await renewViews(loaded, checkViews(loaded.config.data.dir))
+  return code
+}
+
+const describeView = ({ kind, fault }: { kind: string; fault: string }): string =>
+  `what scanners read (${kind}): ${fault}`
+
+/** Made of what is held, so nothing is fetched for it. */
+async function renewViews(
+  { config }: LoadedConfig,
+  views: ReturnType<typeof checkViews>,
+): Promise<void> {
+  const { derived } = config.views
+  for (const { kind } of views) {
+    await performTask({ dataDir: config.data.dir, kind, derived, anew: true })
+    print(`what scanners read (${kind}): made anew`)
   }
-  return verdict.structure.length > 0 ? rebuild(loaded) : mend(loaded, verdict)
 }
 
 /** A database too damaged to be read at all is a finding too. */

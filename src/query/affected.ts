@@ -49,18 +49,23 @@ interface Event {
 /**
  * Whether a record concerns a package in a version, by the evaluation of the OSV schema: listed among `versions`, or inside
  * a range of type SEMVER or ECOSYSTEM. Ranges of commits say nothing here; a withdrawn record concerns nobody, as at
- * osv.dev. A version that the ecosystem's order cannot read is only looked for in the list.
+ * osv.dev. A version that the ecosystem's order cannot read is only looked for in the list. `vendor`: the prefix that was
+ * taken off the record's ecosystems, whose order is the vendor's still.
  */
-export function concerns(record: OsvRecord, asked: Asked): boolean {
+export function concerns(record: OsvRecord, asked: Asked, vendor?: string): boolean {
   if (typeof record.withdrawn === 'string' && record.withdrawn !== '') return false
-  return listOf(record.affected).some((affected) => isAffected(affected, asked))
+  return listOf(record.affected).some((affected) => isAffected(affected, asked, vendor))
 }
 
-function isAffected(affected: Fields, { ecosystem, name, version }: Asked): boolean {
+function isAffected(
+  affected: Fields,
+  { ecosystem, name, version }: Asked,
+  vendor: string | undefined,
+): boolean {
   const { ecosystem: recorded, name: named } = fieldsOf(affected['package'])
   if (typeof recorded !== 'string' || typeof named !== 'string') return false
   if (!isMeant(recorded, ecosystem.name)) return false
-  const own = recorded === ecosystem.name ? ecosystem : findEcosystem(recorded)
+  const own = findEcosystem(vendor === undefined ? recorded : `${vendor}:${recorded}`)
   if (normalName(own?.base ?? null, named) !== normalName(own?.base ?? null, name)) return false
   if (version.text === '') return true
   const order = own?.order ?? null

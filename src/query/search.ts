@@ -99,7 +99,7 @@ function goOn(
     if (record === null) continue
     read += record.content.length
     const parsed = parse(record.content)
-    if (!concerns(parsed, asked)) continue
+    if (!concerns(parsed, asked, record.prefixes[0])) continue
     const modified = typeof parsed.modified === 'string' ? parsed.modified : null
     walk.bytes += record.content.length
     walk.found.push({ id, modified, ...record })

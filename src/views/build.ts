@@ -123,7 +123,7 @@ async function writeViews(
 }
 
 /** The published archive under its name in the bucket: another name for the mirror's own file. */
-const WHOLE = 'all.zip'
+export const WHOLE = 'all.zip'
 const ZIP = 'application/zip'
 const CSV = 'text/csv; charset=utf-8'
 const TEXT = 'text/plain; charset=utf-8'

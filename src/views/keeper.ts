@@ -12,14 +12,13 @@ export interface KeeperOptions {
   readonly log: Pick<Logger, 'info' | 'warn'>
   /** What is served now. */
   readonly reads: Pick<Reads, 'readSnapshot' | 'readArchive'>
-  /** Whether a catalog is mirrored. */
-  readonly hasCatalog: boolean
   /** Another generation can be served. */
   readonly onMade: () => void
   /** Snapshots that follow each other closely are made into one generation: waits so long, milliseconds. */
   readonly settleMs?: number
-  /** Pause before what failed is tried again, milliseconds. */
+  /** Pause before what failed is tried again, and between two times that all is made anew, milliseconds. */
   readonly retryMs?: number
+  readonly now?: () => number
 }
 
 /** How the views stand, for the status. */
@@ -55,13 +54,13 @@ const LOCKED_RETRY_MS = 2_000
 
 /** Keeps the views at what is served. One kind at a time; no thread while there is nothing to make. */
 export function createKeeper(options: KeeperOptions): Keeper {
-  const { config, onMade, settleMs = SETTLE_MS, retryMs = RETRY_MS } = options
+  const { config, onMade, settleMs = SETTLE_MS, retryMs = RETRY_MS, now = Date.now } = options
   const anew = new Set<ViewsKind>()
+  const isSoon = createPace(retryMs, now)
   const errors = new Map<ViewsKind, string>()
   let running: { readonly task: RunningTask; readonly kind: ViewsKind } | null = null
   let timer: NodeJS.Timeout | null = null
   let closed = false
-
   const after = (ms: number): void => {
     if (closed || running !== null) return
     if (timer !== null) clearTimeout(timer)
@@ -88,9 +87,8 @@ export function createKeeper(options: KeeperOptions): Keeper {
     else errors.set(kind, outcome.failed)
     if ('made' in outcome) onMade()
     const waiting = next()
-    if (waiting === undefined) return
-    const locked = 'locked' in outcome && outcome.locked
-    after(!errors.has(waiting) ? 0 : locked ? LOCKED_RETRY_MS : retryMs)
+    const pause = 'locked' in outcome && outcome.locked ? LOCKED_RETRY_MS : retryMs
+    if (waiting !== undefined) after(errors.has(waiting) ? pause : 0)
   }
   return {
     look() {
@@ -98,8 +96,9 @@ export function createKeeper(options: KeeperOptions): Keeper {
     },
     wanted: () => after(0),
     damaged(kind) {
+      if (anew.has(kind)) return
       anew.add(kind)
-      after(0)
+      after(isSoon() ? retryMs : 0)
     },
     report: () =>
       kindsOf(options).map((kind) => ({
@@ -112,6 +111,16 @@ export function createKeeper(options: KeeperOptions): Keeper {
       if (timer !== null) clearTimeout(timer)
       await running?.task.stop()
     },
+  }
+}
+
+/** What looks like damage may be another trouble, which making views anew does not end: whether the last time is near. */
+function createPace(ms: number, now: () => number): () => boolean {
+  let last = -Infinity
+  return () => {
+    const since = Math.abs(now() - last)
+    last = now()
+    return since < ms
   }
 }
 
@@ -138,9 +147,10 @@ function stateOf(options: KeeperOptions, kind: ViewsKind): Omit<ViewsState, 'mak
   return { kind, state, snapshot: current.snapshot, madeAt }
 }
 
-/** What the settings ask for. */
-function kindsOf({ config, hasCatalog }: KeeperOptions): ViewsKind[] {
+/** What the settings ask for, of what is held. */
+function kindsOf({ config, reads }: KeeperOptions): ViewsKind[] {
   const { bucket, query, vex } = config.views
+  const hasCatalog = reads.readSnapshot('catalog') !== null // synced, or imported below a gap
   return [
     ...(bucket || query ? (['osv'] as const) : []),
     ...(vex && hasCatalog ? (['vex'] as const) : []),

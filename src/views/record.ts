@@ -34,6 +34,7 @@ export function analyse(bytes: Buffer, stamp: string, withDerived: boolean): Ana
   const stripped = affected.map((one) => (withDerived ? stripPrefix(ecosystemOf(one)) : null))
   const named = affected.map(ecosystemOf)
   const folders = foldersOf(affected, named)
+  if (folders.size > MOST_FOLDERS) return { instant, folders: NOWHERE, derived: null }
   const prefixes = new Set(stripped.flatMap((one) => one?.prefix ?? []))
   if (prefixes.size === 0) return { instant, folders, derived: null }
   const bases = new Set(stripped.flatMap((one) => (one === null ? [] : folderOf(one.ecosystem))))
@@ -54,6 +55,11 @@ export function analyse(bytes: Buffer, stamp: string, withDerived: boolean): Ana
 }
 
 const MARK = Buffer.from('\ufeff')
+/** Each folder costs files: a record that names more ecosystems than there are lies in none. */
+const MOST_FOLDERS = 100
+const NOWHERE: Folders = new Map([[NO_ECOSYSTEM, new Set<string>()]])
+/** Longer than any ecosystem's name, characters. */
+const LONGEST_NAME = 200
 
 interface Parsed {
   readonly affected?: unknown
@@ -88,10 +94,11 @@ function packageOf(affected: unknown): Partial<Named> {
   return objectOf<Named>(objectOf<Affected>(affected).package)
 }
 
-/** The ecosystem of an affected package as it is written; empty for none. */
+/** The ecosystem of an affected package as it is written; empty for none, and for what cannot be the name of one. */
 function ecosystemOf(affected: unknown): string {
   const { ecosystem } = packageOf(affected)
-  return typeof ecosystem === 'string' ? ecosystem : ''
+  if (typeof ecosystem !== 'string' || ecosystem.length > LONGEST_NAME) return ''
+  return /\p{Cc}/u.test(ecosystem) ? '' : ecosystem // names are listed one a line
 }
 
 function foldersOf(affected: readonly unknown[], ecosystems: readonly string[]): Folders {

@@ -147,6 +147,29 @@ describe('POST query', () => {
   })
 })
 
+test('work for a client that has left comes to an end, and others are answered during it', async () => {
+  const records = Array.from({ length: 5000 }, (_, i) =>
+    heldRecord(`R${String(i).padStart(4, '0')}`, 'npm', 'p', '0'),
+  )
+  const views = viewsOf(records)
+  const { port, url } = await serve(views)
+  const body = JSON.stringify({ version: '1.0.0', package: { ecosystem: 'npm', name: 'p' } })
+  const sent = request({ port, host: '127.0.0.1', path: '/osv/v1/query', method: 'POST' })
+  sent.on('error', () => undefined).end(body)
+  await expect.poll(() => views.looks, { interval: 1 }).toBeGreaterThan(2)
+  expect((await fetch(`${url}vulns/R0001`)).status).toBe(200)
+  expect(views.looks).toBeLessThan(70)
+  sent.destroy()
+  let before = -1
+  const isStill = (): boolean => {
+    const still = views.looks === before
+    before = views.looks
+    return still
+  }
+  await expect.poll(isStill, { interval: 30 }).toBe(true)
+  expect(views.looks).toBeLessThan(70)
+})
+
 interface Answer {
   vulns?: { id: string }[]
   next_page_token?: string

@@ -43,8 +43,11 @@ export interface ServedOptions {
   routes?: ServerOptions['routes']
   webhookLog?: ServerOptions['webhookLog']
   eventBounds?: ServerOptions['eventBounds']
+  viewsMaker?: ServerOptions['viewsMaker']
   /** A data folder that is filled already; nothing is filled in then. */
   dir?: string
+  /** Whether that folder stays. */
+  keep?: boolean
 }
 
 const closers: (() => Promise<void>)[] = []
@@ -60,7 +63,8 @@ export async function serve(
   options: ServedOptions = {},
 ): Promise<Served> {
   const dir = options.dir ?? mkdtempSync(join(tmpdir(), 'patchmirror-api-'))
-  closers.push(async () => Promise.resolve(rmSync(dir, { recursive: true, force: true })))
+  if (options.keep !== true)
+    closers.push(async () => Promise.resolve(rmSync(dir, { recursive: true, force: true })))
   const store = openFilledStore(dir)
   if (options.dir === undefined) fill(store)
   const env = { PATCHMIRROR_SERVER_PORT: '0', PATCHMIRROR_DATA_DIR: dir, ...options.env }
@@ -90,6 +94,7 @@ export async function serve(
     closeGraceMs,
     ...(options.routes && { routes: options.routes }),
     ...(options.webhookLog && { webhookLog: options.webhookLog }),
+    ...(options.viewsMaker && { viewsMaker: options.viewsMaker }),
     ...(options.eventBounds && { eventBounds: options.eventBounds }),
   })
   const { port } = await server.listen()

@@ -2,11 +2,12 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
+import { importCommand } from '../../src/commands/import.ts'
 import type { ManifestHead } from '../../src/bundle/manifest.ts'
 import { SOURCES } from '../../src/store/runs.ts'
 import { type Bench, createBench } from '../support/mirror.ts'
 import { type Forgery, forge } from './forged.ts'
-import { type Below, below, carry } from './gaps.ts'
+import { type Below, below, carry, signer } from './gaps.ts'
 
 const ending: (() => unknown)[] = []
 afterAll(async () => {
@@ -225,4 +226,35 @@ test('the medium is only read', async () => {
   const before = readFileSync(file)
   await below().take(first.files)
   expect(readFileSync(file).equals(before)).toBe(true)
+})
+
+test('several bundles on one command line are taken in the order of their sequence', async () => {
+  const { first, second, third } = await history()
+  const there = below()
+  const { env } = process
+  const write = process.stdout.write.bind(process.stdout)
+  const tell = process.stderr.write.bind(process.stderr)
+  const said: string[] = []
+  const hear = (text: string | Uint8Array): boolean => said.push(String(text)) > 0
+  const command = async (...media: (typeof first)[]): Promise<number> => {
+    process.env = {
+      PATCHMIRROR_DATA_DIR: there.dir,
+      PATCHMIRROR_BUNDLE_TRUSTED_KEYS: signer().line,
+    }
+    process.stdout.write = process.stderr.write = hear
+    try {
+      return await importCommand(
+        media.flatMap(({ files }) => files),
+        {},
+      )
+    } finally {
+      process.stdout.write = write
+      process.stderr.write = tell
+      process.env = env
+    }
+  }
+  expect(await command(third)).toBe(1)
+  expect(said.join('')).toMatch(/patchmirror: .* is refused: .*since bundle 2, which is missing/)
+  expect(await command(third, first, second)).toBe(0)
+  expect(there.digest()).toBe(third.manifest.digest)
 })

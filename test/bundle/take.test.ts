@@ -161,6 +161,9 @@ describe('an import', () => {
     expect(report.sources.find(({ source }) => source === 'osv')?.changed).toMatchObject({
       'osv-record': { put: bench.store.countRecords(), removed: 0 },
     })
+    const catalog = report.sources.find(({ source }) => source === 'catalog')
+    const { documents } = bench.store.countCatalog()
+    expect(catalog?.changed['catalog-document']).toEqual({ put: documents, removed: 0 })
     expect(there.store.carried.listHeld()).toEqual([])
     expect(there.store.countCatalog()).toEqual({ entries: 0, answers: 0, documents: 0 })
     expect(there.store.listRuns(10)).toEqual([])

@@ -3,17 +3,19 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { closeAll } from '../api/served.ts'
+import { run } from '../support/command.ts'
 import { runTool } from '../support/tools.ts'
 import { serveFixes } from './mirror.ts'
 import { type Built, buildGo } from './toolbox.ts'
 
 /*
  * osv-scanner in both generations of its local database, offline: what it finds, it finds in the mirror's derived views.
- * 2.5.0 is the newest that Go 1.26 builds. Its download address is fixed, so the files are laid where it looks for them.
+ * 2.5.0 is the newest that Go 1.26 builds. Its download address is fixed, so
+ * `patchmirror export-db` lays the files where it looks for them.
  */
 const GENERATIONS = [
-  { version: 'v2.4.0', layout: 'osv-scanner' },
-  { version: 'v2.5.0', layout: 'osv-scalibr' },
+  { version: 'v2.4.0' }, // reads osv-scanner/{Ecosystem}/all.zip
+  { version: 'v2.5.0' }, // reads osv-scalibr/{Ecosystem}/all.zip
 ]
 
 const VULNERABLE: Record<string, string> = {
@@ -31,13 +33,10 @@ const dir = mkdtempSync(join(tmpdir(), 'patchmirror-scanner-'))
 const database = join(dir, 'db')
 
 beforeAll(async () => {
-  const { url, get } = await serveFixes()
-  expect(url).toContain('127.0.0.1')
-  const names = (await get('/osv/ecosystems.txt')).body.toString().trim().split('\n')
-  for (const name of names) {
-    const { body } = await get(`/osv/${encodeURIComponent(name)}/all.zip`)
-    for (const { layout } of GENERATIONS) lay(join(database, layout, name, 'all.zip'), body)
-  }
+  const mirror = await serveFixes()
+  const env = { PATCHMIRROR_DATA_DIR: mirror.dir }
+  const { code, err } = await run(['export-db', 'osv-scanner', database], env, dir)
+  expect([code, err]).toEqual([0, ''])
   for (const [kind, files] of Object.entries({ vulnerable: VULNERABLE, fixed: FIXED }))
     for (const [name, text] of Object.entries(files)) lay(join(dir, kind, name), text)
 })

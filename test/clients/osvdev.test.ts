@@ -16,12 +16,13 @@ import (
 	"net/http"
 	"os"
 
+	"github.com/ossf/osv-schema/bindings/go/osvschema"
 	"osv.dev/bindings/go/api"
 	"osv.dev/bindings/go/osvdev"
 )
 
 func purl(text string) *api.Query {
-	return &api.Query{Package: &api.Package{Purl: text}}
+	return &api.Query{Package: &osvschema.Package{Purl: text}}
 }
 
 func main() {

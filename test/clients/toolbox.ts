@@ -50,7 +50,7 @@ export interface GoProgram {
   readonly source: string
 }
 
-/** Builds a program once, in a folder of its own. Never throws. */
+/** Builds a program once, in a folder of its own. Throws only for a source that is not sound. */
 export async function buildProgram({ name, modules, source }: GoProgram): Promise<Built> {
   const text = JSON.stringify([modules, source])
   const mark = createHash('sha256').update(text).digest('hex').slice(0, 12)
@@ -66,13 +66,9 @@ export async function buildProgram({ name, modules, source }: GoProgram): Promis
     writeFileSync(join(folder, 'go.mod'), `module ${name}\n\nrequire (\n${require.join('\n')}\n)\n`)
     writeFileSync(join(folder, 'main.go'), source)
     const options = { cwd: folder, env: { GOFLAGS: '-p=1 -mod=mod' }, timeoutMs: BUILD_MS }
-    for (const args of [
-      ['mod', 'tidy'],
-      ['build', '-o', `${path}.new`, '.'],
-    ]) {
-      const { code, err } = await gently(go, args, options)
-      if (code !== 0) return { missing: reasonOf(err) }
-    }
+    const { code, err } = await gently(go, ['build', '-o', `${path}.new`, '.'], options)
+    if (/^\.\/main\.go:/m.test(err)) throw new Error(`${name} is not sound: ${err}`)
+    if (code !== 0) return { missing: reasonOf(err) }
     renameSync(`${path}.new`, path)
     return { path }
   } finally {

@@ -12,14 +12,18 @@ import { findTool, getOver, runTool, startTool } from '../support/tools.ts'
  * machine is skipped by name. `.ci/run` installs them all.
  */
 
-/** Enough that the archive is fetched in several pieces. */
-const RECORDS: Record<string, string> = Object.fromEntries(
-  Array.from({ length: 16 }, (_, i) => {
+const RECORDS = records(400)
+
+/** Sixteen records with this many random bytes in each. */
+function records(size: number): Record<string, string> {
+  const pairs = Array.from({ length: 16 }, (_, i): [string, string] => {
     const id = `ROOT-OS-DEBIAN-12-CVE-2024-${i}`
-    const details = randomBytes(230_000).toString('base64')
+    const details = randomBytes(size).toString('base64')
     return [id, JSON.stringify({ id, modified: '2026-01-01T00:00:00Z', affected: [], details })]
-  }),
-)
+  })
+  return Object.fromEntries(pairs)
+}
+
 const ZIP = '/external/osv/all.zip'
 const INDEX = '/external/osv/all.json'
 
@@ -128,7 +132,7 @@ describe('downloads', () => {
 
   withTool(['curl'], '-C resumes, If-Range holds it to one version', async (curl) => {
     const get = (...args: string[]) => runTool(curl, ['-fsS', ...args], { cwd: dir })
-    writeFileSync(join(dir, 'all.zip'), archive.subarray(0, 100_000))
+    writeFileSync(join(dir, 'all.zip'), archive.subarray(0, 1000))
     await get('-C', '-', '-o', 'all.zip', url + ZIP)
     expect(answered()).toEqual([206])
     expect(local('all.zip').equals(archive)).toBe(true)
@@ -145,9 +149,11 @@ describe('downloads', () => {
   })
 
   withTool(['aria2c'], 'fetches in pieces at once, and then asks by date', async (aria2c) => {
+    const large = served.store.publishOsv(records(230_000), FILLED_AT + 3_600_000).archive
+    served.server.snapshotChanged()
     const args = ['-q', '-x4', '-s4', '-k1M', '--no-conf', '--file-allocation=none', url + ZIP]
     expect(await runTool(aria2c, args, { cwd: dir })).toMatchObject({ code: 0 })
-    expect(local('all.zip').equals(archive)).toBe(true)
+    expect(local('all.zip').equals(large)).toBe(true)
     expect(answered().filter((status) => status === 206).length).toBeGreaterThan(1)
     const again = [
       '--conditional-get=true',

@@ -11,6 +11,7 @@ import AdmZip from 'adm-zip'
 import { afterEach, expect, test } from 'vitest'
 import { acquireLock } from '../../src/store/lock.ts'
 import { generationDir, readCurrentViews, viewsDir } from '../../src/store/views-place.ts'
+import { checkViews } from '../../src/views/check.ts'
 import { generateRecord } from '../../src/sandbox/generate.ts'
 import { createRandom } from '../../src/sandbox/random.ts'
 import { FILLED_AT } from '../support/filled-store.ts'
@@ -208,7 +209,9 @@ test.each(DAMAGE)('nothing is built on %s', async (_, damage) => {
   bench.store.publishOsv(RECORDS)
   await bench.make()
   const sound = assetsOf(bench.open())
+  expect(checkViews(bench.dir)).toEqual([])
   damage(bench.folder())
+  expect(checkViews(bench.dir)).toMatchObject([{ kind: 'osv' }])
   expect(await bench.make({ anew: true })).toMatchObject({ incremental: false })
   expect(assetsOf(bench.open())).toEqual(sound)
   damage(bench.folder())

@@ -12,11 +12,11 @@ import { type FilledStore, openFilledStore } from '../support/filled-store.ts'
 export interface ViewsBench {
   readonly dir: string
   readonly store: FilledStore
-  make(options?: { derived?: boolean; anew?: boolean }): Promise<BuildReport | null>
+  readonly make: (options?: { derived?: boolean; anew?: boolean }) => Promise<BuildReport | null>
   /** The generation in use; closed with the bench. */
-  open(): Views
+  readonly open: () => Views
   /** Folder of the generation in use. */
-  folder(): string
+  readonly folder: () => string
 }
 
 const closers: (() => void)[] = []

@@ -1,0 +1,174 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import AdmZip from 'adm-zip'
+import { pino } from 'pino'
+import { afterEach, expect, test } from 'vitest'
+import { createAgent } from '../../src/agent.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import { type Sandbox, createSandbox } from '../../src/sandbox/server.ts'
+import type { SourceName } from '../../src/store/runs.ts'
+import { catalogEnv } from '../catalog/benches.ts'
+import { QUICK } from '../support/mirror.ts'
+
+const KEY = 'Zk3v9wq7Rt5y2Lm8Qp4x'
+const AUTHORIZED = { headers: { authorization: `Basic ${btoa(`${KEY}:`)}` } }
+const SOON = { timeout: 20_000, interval: 50 }
+
+const closers: (() => Promise<unknown>)[] = []
+
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close()
+})
+
+interface Running {
+  readonly sandbox: Sandbox
+  readonly url: string
+  readonly sync: () => void
+  /** Ends it, and starts one on the same data that has no credential, as below a gap. */
+  readonly withoutCredential: () => Promise<string>
+}
+
+async function start(): Promise<Running> {
+  const service = { images: 2, tags: 6, packages: 2, tickets: 5, users: 2 }
+  const sandbox = await createSandbox({ records: 30, service })
+  const dir = mkdtempSync(join(tmpdir(), 'patchmirror-viewing-'))
+  const env = {
+    ...QUICK,
+    PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
+    PATCHMIRROR_DATA_DIR: dir,
+    PATCHMIRROR_SERVER_PORT: '0',
+    PATCHMIRROR_SERVER_KEYS: KEY,
+  }
+  const configOf = (more: Record<string, string>) =>
+    loadConfig({ env: { ...env, ...more }, cwd: dir, requireUpstream: true }).config
+  const config = configOf(catalogEnv(sandbox))
+  let heard: (source: SourceName) => void = () => undefined
+  const first = new Promise<void>((resolve) => {
+    const left = new Set<SourceName>(['osv', 'catalog'])
+    heard = (source) => {
+      left.delete(source)
+      if (left.size === 0) resolve()
+    }
+  })
+  const log = pino({ level: 'silent' })
+  const onEnded = ({ source }: { source: SourceName }): void => heard(source)
+  const agent = createAgent({ config, version: 'test', log, onEnded })
+  closers.push(
+    () => sandbox.close(),
+    async () => Promise.resolve(rmSync(dir, { recursive: true, force: true })),
+    () => agent.close(),
+  )
+  const { url } = await agent.start()
+  await first
+  const withoutCredential = async (): Promise<string> => {
+    await agent.close()
+    const other = createAgent({ config: configOf({}), version: 'test', log })
+    closers.push(() => other.close())
+    return (await other.start()).url
+  }
+  return { sandbox, url, sync: () => agent.requestSync('osv', 'sync'), withoutCredential }
+}
+
+const statusOf = async (url: string, init?: RequestInit): Promise<number> => {
+  const answer = await fetch(url, init)
+  await answer.arrayBuffer()
+  return answer.status
+}
+
+test('the daemon makes what scanners read after its first sync, and again after each change', async () => {
+  const { sandbox, url, sync } = await start()
+  await expect.poll(() => statusOf(`${url}/osv/ecosystems.txt`), SOON).toBe(200)
+  const snapshotOf = async (path: string): Promise<string | null> => {
+    const answer = await fetch(url + path, { method: 'HEAD' })
+    return answer.headers.get('x-mirror-snapshot')
+  }
+  expect(await snapshotOf('/osv/Root/all.zip')).toBe(await snapshotOf('/external/osv/all.zip'))
+  const listed = await (await fetch(`${url}/osv/Root/modified_id.csv`)).text()
+  expect(listed.trim().split('\n')).toHaveLength(30)
+  const before = await snapshotOf('/osv/all.zip')
+  sandbox.feed.change(1)
+  sync()
+  await expect.poll(() => snapshotOf('/osv/all.zip'), SOON).not.toBe(before)
+  expect(await snapshotOf('/osv/all.zip')).toBe(await snapshotOf('/external/osv/all.zip'))
+  const status = (await (await fetch(`${url}/-/status`)).json()) as { views: object[] }
+  expect(status.views).toContainEqual(expect.objectContaining({ kind: 'osv', state: 'current' }))
+  const metrics = await (await fetch(`${url}/-/metrics`)).text()
+  expect(metrics).toContain('patchmirror_views_current{kind="osv"} 1')
+})
+
+test('the VEX repository has every OpenVEX document of the catalog, behind the key', async () => {
+  const { url, withoutCredential } = await start()
+  const manifestUrl = `${url}/.well-known/vex-repository.json`
+  await expect.poll(() => statusOf(manifestUrl, AUTHORIZED), SOON).toBe(200)
+  const answer = await fetch(manifestUrl, AUTHORIZED)
+  const manifest = (await answer.json()) as { versions: { locations: { url: string }[] }[] }
+  const location = `${url}/vex/v0.1/vex-data.zip`
+  expect(manifest.versions).toEqual([
+    { spec_version: '0.1', locations: [{ url: location }], update_interval: '1h' },
+  ])
+  for (const path of [manifestUrl, location]) expect(await statusOf(path)).toBe(401)
+  const sent = await fetch(location, AUTHORIZED)
+  const zip = new AdmZip(Buffer.from(await sent.arrayBuffer()))
+  expect(sent.headers.get('cache-control')).toMatch(/^private/)
+  const etag = sent.headers.get('etag') ?? ''
+  const again = { headers: { ...AUTHORIZED.headers, 'if-none-match': etag } }
+  expect(await statusOf(location, again)).toBe(304)
+  expect(
+    await statusOf(manifestUrl, {
+      ...again,
+      headers: { ...again.headers, 'if-none-match': answer.headers.get('etag') ?? '' },
+    }),
+  ).toBe(304)
+
+  const index = JSON.parse(zip.readAsText('index.json')) as {
+    updated_at: string
+    packages: { id: string; location: string; format: string }[]
+  }
+  expect(Date.parse(index.updated_at)).toBeGreaterThan(0)
+  const said = new Set<string>()
+  for (const { id, location, format } of index.packages) {
+    const { statements } = JSON.parse(zip.readAsText(location)) as Vex
+    expect(format).toBe('openvex')
+    for (const one of statements)
+      for (const product of one.products)
+        if (product['@id'].startsWith(`${id}@`))
+          said.add(told(one.vulnerability.name, product['@id'], one.status))
+  }
+  const expected = await statementsOf(url)
+  expect(expected.size).toBeGreaterThan(3)
+  expect([...expected].filter((one) => !said.has(one))).toEqual([]) // beside those of artifact sets
+
+  const other = await withoutCredential()
+  const held = await fetch(`${other}/vex/v0.1/vex-data.zip`, AUTHORIZED)
+  expect([held.status, held.headers.get('etag')]).toEqual([200, etag])
+})
+
+interface Vex {
+  readonly '@context'?: string
+  readonly statements: {
+    readonly vulnerability: { readonly name: string }
+    readonly products: { readonly '@id': string }[]
+    readonly status: string
+  }[]
+}
+
+const told = (...words: string[]): string => words.join(' ')
+
+/** What the OpenVEX documents of all tags say, asked one by one. */
+async function statementsOf(url: string): Promise<Set<string>> {
+  const said = new Set<string>()
+  const { data } = (await (await fetch(`${url}/v1/tags/`, AUTHORIZED)).json()) as {
+    data: { id: string }[]
+  }
+  for (const { id } of data) {
+    const answer = await fetch(`${url}/v1/tags/${id}/vex`, AUTHORIZED)
+    if (answer.status !== 200) continue
+    const { vex_file_url: link } = (await answer.json()) as { vex_file_url: string }
+    const vex = (await (await fetch(link)).json()) as Vex
+    if (vex['@context'] === undefined) continue
+    for (const { vulnerability, products, status } of vex.statements)
+      for (const product of products) said.add(told(vulnerability.name, product['@id'], status))
+  }
+  return said
+}

@@ -1,0 +1,129 @@
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import AdmZip from 'adm-zip'
+import { afterEach, expect, test } from 'vitest'
+import { exportDb } from '../../src/views/export-db.ts'
+import { FILLED_AT } from '../support/filled-store.ts'
+import { type ViewsBench, closeBenches, filesIn, openBench, record } from './views.ts'
+
+const folders: string[] = []
+
+afterEach(() => {
+  closeBenches()
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
+})
+
+const RECORDS = {
+  A: record('A', '2026-05-01', ['Root:Debian:12', 'rootio-curl']),
+  B: record('B', '2026-05-01', ['Root:npm', '@rootio/a']),
+}
+
+async function bench(
+  records: Record<string, string> = RECORDS,
+): Promise<ViewsBench & { target: string }> {
+  const made = openBench()
+  made.store.publishOsv(records)
+  await made.make()
+  const target = mkdtempSync(join(tmpdir(), 'patchmirror-db-'))
+  folders.push(target)
+  return { ...made, target }
+}
+
+const BOTH = (...names: string[]): string[] =>
+  names.flatMap((name) => [`osv-scanner/${name}/all.zip`, `osv-scalibr/${name}/all.zip`])
+
+test('both layouts get each ecosystem’s archive, as it is served', async () => {
+  const { open, target } = await bench()
+  const views = open()
+  expect(exportDb(views, target, [])).toEqual({
+    written: BOTH('Debian', 'Root', 'npm'),
+    ...{ kept: 0, removed: [], skipped: [] },
+  })
+  for (const path of BOTH('Debian')) {
+    const file = readFileSync(join(target, path))
+    expect(
+      file.equals(readFileSync(join(views.folder, views.readAsset('Debian/all.zip')?.file ?? ''))),
+    ).toBe(true)
+    expect(new AdmZip(file).getEntries().map(({ entryName }) => entryName)).toEqual(['A.json'])
+  }
+  expect(filesIn(join(target, 'osv-scanner', 'Debian'))).toEqual(['all.zip'])
+})
+
+test('only what differs is written again, a file cut short too', async () => {
+  const { store, make, open, target } = await bench()
+  exportDb(open(), target, [])
+  const npm = join(target, 'osv-scanner/npm/all.zip')
+  const untouched = statSync(npm).ino
+  expect(exportDb(open(), target, [])).toMatchObject({ written: [], kept: 6 })
+  truncateSync(join(target, 'osv-scalibr/npm/all.zip'), 20)
+  store.publishOsv(
+    { ...RECORDS, A: record('A', '2026-05-02', ['Root:Debian:12', 'x']) },
+    FILLED_AT + 86_400_000,
+  )
+  await make()
+  expect(exportDb(open(), target, []).written.toSorted()).toEqual(
+    [...BOTH('Debian', 'Root'), 'osv-scalibr/npm/all.zip'].sort(),
+  )
+  expect(statSync(npm).ino).toBe(untouched)
+})
+
+test('what is gone is removed if it was written here, and nothing else', async () => {
+  const { store, make, open, target } = await bench()
+  exportDb(open(), target, [])
+  mkdirSync(join(target, 'osv-scanner/Mine'))
+  writeFileSync(join(target, 'osv-scanner/Mine/all.zip'), 'mine')
+  writeFileSync(join(target, 'osv-scalibr/npm/all.zip'), 'replaced by somebody')
+  store.publishOsv({ A: RECORDS.A }, FILLED_AT + 86_400_000)
+  await make()
+  expect(exportDb(open(), target, ['Debian'])).toMatchObject({ removed: [] })
+  expect(exportDb(open(), target, [])).toMatchObject({ removed: ['osv-scanner/npm/all.zip'] })
+  expect(existsSync(join(target, 'osv-scanner/npm'))).toBe(false)
+  expect(readFileSync(join(target, 'osv-scanner/Mine/all.zip'), 'utf8')).toBe('mine')
+  expect(readFileSync(join(target, 'osv-scalibr/npm/all.zip'), 'utf8')).toBe('replaced by somebody')
+})
+
+test('some ecosystems are chosen by name; one that is not there is a wrong usage', async () => {
+  const { open, target } = await bench()
+  expect(exportDb(open(), target, ['npm', 'npm']).written).toEqual(BOTH('npm'))
+  expect(() => exportDb(open(), target, ['Npm'])).toThrow(
+    /ecosystem Npm; there are: Debian, Root, npm/,
+  )
+})
+
+test('a name that would lead out of the folder is left out', async () => {
+  const odd = { C: record('C', '2026-05-01', ['..', 'x'], ['a/b', 'x'], ['ok', 'x']) }
+  const { open, target } = await bench(odd)
+  expect(exportDb(open(), target, [])).toEqual({
+    ...{ written: BOTH('ok'), kept: 0, removed: [] },
+    skipped: ['..', 'a/b'],
+  })
+})
+
+test('a damaged archive is not exported, and what was there stays', async () => {
+  const { open, target } = await bench()
+  exportDb(open(), target, [])
+  const views = open()
+  const sound = readFileSync(join(target, 'osv-scanner/npm/all.zip'))
+  truncateSync(join(views.folder, views.readAsset('npm/all.zip')?.file ?? ''), 50)
+  rmSync(join(target, 'osv-scalibr/npm/all.zip'))
+  expect(() => exportDb(views, target, ['npm'])).toThrow(/npm/)
+  expect(readFileSync(join(target, 'osv-scanner/npm/all.zip')).equals(sound)).toBe(true)
+  expect(filesIn(join(target, 'osv-scalibr/npm'))).toEqual([])
+})
+
+test('a folder that cannot be written is named', async () => {
+  const { open, target } = await bench()
+  const file = join(target, 'file')
+  writeFileSync(file, '')
+  expect(() => exportDb(open(), join(file, 'below'), [])).toThrow(/cannot write to .*below/)
+})
