@@ -58,7 +58,10 @@ async function admitAndApply(options: ImportOptions): Promise<ImportReport> {
   const runs = await startRuns(options, [...held.keys()])
   try {
     for (const source of held.keys())
-      staged.set(source, await stageDocuments(bundle, store, source, missing, progress))
+      staged.set(
+        source,
+        await stageDocuments(bundle, store, source, missing, options.config.data.dir, progress),
+      )
     return report(options, admission, await publish(options, admission, held, staged, runs))
   } catch (error) {
     await runs.fail(nameFault(error, options.config.data.dir))

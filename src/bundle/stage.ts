@@ -4,6 +4,7 @@ import { CHUNK_BYTES } from '../store/catalog-documents.ts'
 import { sizeOf } from '../store/gzip.ts'
 import type { SourceName } from '../store/runs.ts'
 import type { Writes } from '../store/writes.ts'
+import { type Checkpointer, createCheckpointer } from './checkpointer.ts'
 import type { Bundle } from './open.ts'
 import type { OnProgress } from './progress.ts'
 import { chunksOf, eachLine } from './lines.ts'
@@ -16,6 +17,8 @@ export interface IncomingDocument {
 
 /** Bytes that share a transaction: so much is lost of a killed import, and so short others wait. */
 const BATCH_BYTES = 8 * 2 ** 20
+/** How long the write-ahead log gets before it is copied: as long as it may stay (`journal_size_limit`). */
+const LOG_BYTES = 64 * 2 ** 20
 
 /** The documents of a bundle that are not held as they are there; with `again`, all of them. */
 export async function* eachMissing(
@@ -43,9 +46,11 @@ export async function stageDocuments(
   store: Writes,
   source: SourceName,
   total: number,
+  dataDir: string,
   progress: OnProgress,
 ): Promise<number> {
-  const batch = createBatch(store)
+  const checkpointer = createCheckpointer(store, dataDir, LOG_BYTES)
+  const batch = createBatch(store, checkpointer)
   let done = 0
   const tell = (): void => progress({ phase: 'stage', unit: 'documents', done, total })
   tell()
@@ -57,6 +62,7 @@ export async function stageDocuments(
     }
   } finally {
     await batch.flush() // also when the medium was pulled: what came of it need not come again
+    await checkpointer.close()
   }
   return done
 }
@@ -64,11 +70,14 @@ export async function stageDocuments(
 type Put = (bytes: number, work: () => void) => Promise<void>
 
 /** Writes that wait for each other's company. */
-function createBatch({ transaction }: Writes): { add: Put; flush: () => Promise<void> } {
+function createBatch(
+  { transaction }: Writes,
+  checkpointer: Checkpointer,
+): { add: Put; flush: () => Promise<void> } {
   let waiting: (() => void)[] = []
   let bytes = 0
   const flush = async (): Promise<void> => {
-    const work = waiting
+    const [work, size] = [waiting, bytes]
     waiting = []
     bytes = 0
     if (work.length === 0) return
@@ -76,6 +85,7 @@ function createBatch({ transaction }: Writes): { add: Put; flush: () => Promise<
       for (const one of work) one()
       return Promise.resolve({ commit: true })
     })
+    await checkpointer.written(size)
   }
   return {
     flush,

@@ -87,6 +87,10 @@ export function openWrites(dataDir: string) {
         // What is committed is safe in the log; whatever is wrong here meets the next run, which tells.
       }
     },
+    /** Whether commits copy the write-ahead log into the database file, as usual; else somebody else must. */
+    copyLogs: (by: boolean): void => {
+      db.pragma(`wal_autocheckpoint = ${by ? LOG_PAGES : 0}`)
+    },
     close: (): void => {
       batch.commit() // a failure is nobody's any more: the next crawl fetches what is lacking
       db.close()
@@ -95,6 +99,9 @@ export function openWrites(dataDir: string) {
 }
 
 export type Writes = ReturnType<typeof openWrites>
+
+/** How long the log gets before a commit copies it: SQLite's own choice, 4 MB. */
+const LOG_PAGES = 1000
 
 /** How long gathered writes share a transaction at most: so long another process that wants to write waits. */
 const BATCH_MS = 15
