@@ -6,6 +6,7 @@ import { MANIFEST_NAME, headerOf, layOut, signatureName, storedHeader } from './
 import { type Manifest, parseManifest } from './manifest.ts'
 import { findParts } from './part-files.ts'
 import { openParts } from './parts.ts'
+import { readAhead } from './window.ts'
 import { refusal, refusalOf } from './refusals.ts'
 import { type Claims, readClaims, refuseOtherLayout } from './source.ts'
 
@@ -67,6 +68,7 @@ async function open(
   judged: (claims: Claims) => Judgement,
 ): Promise<Bundle> {
   const parts = await openParts(found)
+  const source = readAhead(parts)
   // What is wrong with the whole may be wrong with one part of it, which then can be copied again.
   const told = async <T>(work: () => Promise<T>): Promise<T> => {
     try {
@@ -76,11 +78,11 @@ async function open(
     }
   }
   try {
-    const { manifest, key, layout } = await told(() => openSource(parts, judged))
-    const contents = createContents(parts, manifest, layout)
-    const { verify, read, stream, source } = contents
+    const { manifest, key, layout } = await told(() => openSource(source, judged))
+    const contents = createContents(source, manifest, layout)
+    const { verify, read, stream } = contents
     return {
-      ...{ manifest, key, bytes: parts.size, source },
+      ...{ manifest, key, bytes: parts.size, source: contents.source },
       verify: (progress) => told(() => verify(progress)),
       read: (name) => told(() => read(name)),
       stream: (name, use) => stream(name, use),

@@ -98,7 +98,8 @@ export async function readThrough(
   to: number,
   use: (chunk: Buffer) => void | Promise<void>,
 ): Promise<void> {
-  const buffers = [Buffer.allocUnsafe(CHUNK), Buffer.allocUnsafe(CHUNK)]
+  const length = Math.min(CHUNK, to - from)
+  const buffers = [Buffer.allocUnsafe(length), Buffer.allocUnsafe(to - from > CHUNK ? CHUNK : 0)]
   const read = (at: number, i: number): Promise<Buffer> | null => {
     if (at >= to) return null
     const next = source.read(at, Math.min(CHUNK, to - at), buffers[i % 2])
