@@ -5,9 +5,9 @@ import { openWrites } from '../../src/store/writes.ts'
 const [, , what, dir = ''] = process.argv
 
 if (what === 'lock') {
-  acquireLock(dir, 'sync')
+  const lock = acquireLock(dir, 'sync')
   process.stdout.write('held\n')
-  process.stdin.resume() // until the parent ends it
+  process.stdin.once('end', () => lock.release()).resume() // until then somebody holds it: what nobody holds is collected
 } else if (what === 'open') {
   openWrites(dir).close()
   process.stdout.write('opened\n')
