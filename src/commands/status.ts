@@ -1,4 +1,5 @@
 import type { BundleStatus } from '../api/bundle-status.ts'
+import type { ViewsStatus } from '../api/views.ts'
 import { type Status, buildStatus } from '../api/status.ts'
 import { servedSources } from '../sources.ts'
 import type { Config } from '../config/schema.ts'
@@ -32,6 +33,7 @@ export async function statusCommand(options: GlobalOptions & { json?: boolean })
   print(tableOf(status))
   if (status.bundle !== null) print(`\n${describeBundle(status.bundle)}`)
   for (const line of describeBoxes(status)) print(line)
+  for (const line of (status.views ?? []).map(describeViews)) print(line)
   if (status.webhooks?.state === 'on') print(`\n${describeWebhooks(status.webhooks)}`)
   const who = stranger ? 'the mirror of another data folder answers' : 'no daemon answers'
   print(
@@ -120,6 +122,17 @@ function describeBundle({ sequence, kind, mirror, key, asOf, ...rest }: BundleSt
   const when = moment(Date.parse(rest.importedAt))
   const back = rest.rollback ? ', a rollback' : ''
   return `last import: bundle ${sequence} (${kind}) of mirror ${mirror}, ${by}, as of ${asOf}, on ${when}${back}`
+}
+
+function describeViews({ kind, state, madeAt, making, failing, odd }: ViewsStatus): string {
+  const parts = [
+    state,
+    ...(madeAt === null ? [] : [`made on ${moment(Date.parse(madeAt))}`]),
+    ...(making ? ['being made'] : []),
+    ...(failing ? ['the last try failed: the log says why'] : []),
+    ...(odd ? [`${odd} odd ${odd === 1 ? 'record' : 'records'}`] : []),
+  ]
+  return `views of ${kind}: ${parts.join(', ')}`
 }
 
 function describeBoxes({ boxes }: Status): string[] {
