@@ -1,5 +1,4 @@
 import type { BundleStatus } from '../api/bundle-status.ts'
-import type { ViewsStatus } from '../api/views.ts'
 import { type Status, buildStatus } from '../api/status.ts'
 import { servedSources } from '../sources.ts'
 import type { Config } from '../config/schema.ts'
@@ -11,6 +10,7 @@ import { VERSION } from '../version.ts'
 import { daemonUrl } from './health.ts'
 import { type GlobalOptions, print, settings } from './setup.ts'
 import { describeWebhooks, readWebhooks } from './status-webhooks.ts'
+import { describeViews } from './status-views.ts'
 import { duration, moment, table } from './table.ts'
 
 /** `patchmirror status`: the daemon's own report when one runs, else the same from the data folder. */
@@ -122,17 +122,6 @@ function describeBundle({ sequence, kind, mirror, key, asOf, ...rest }: BundleSt
   const when = moment(Date.parse(rest.importedAt))
   const back = rest.rollback ? ', a rollback' : ''
   return `last import: bundle ${sequence} (${kind}) of mirror ${mirror}, ${by}, as of ${asOf}, on ${when}${back}`
-}
-
-function describeViews({ kind, state, madeAt, making, failing, odd }: ViewsStatus): string {
-  const parts = [
-    state,
-    ...(madeAt === null ? [] : [`made on ${moment(Date.parse(madeAt))}`]),
-    ...(making ? ['being made'] : []),
-    ...(failing ? ['the last try failed: the log says why'] : []),
-    ...(odd ? [`${odd} odd ${odd === 1 ? 'record' : 'records'}`] : []),
-  ]
-  return `views of ${kind}: ${parts.join(', ')}`
 }
 
 function describeBoxes({ boxes }: Status): string[] {
