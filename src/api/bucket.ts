@@ -135,13 +135,12 @@ function openForm(
 
 function missing(views: Views, place: BucketPath | null): Problem {
   const { view = null } = place ?? {}
-  const known = views.listViews().map(({ name }) => name)
   const id = place?.kind === 'record' ? place.id : null
-  if (view !== null && known.includes(view) && id !== null) {
+  if (view !== null && views.hasView(view) && id !== null) {
     const message = `no record of this id lies in ${view}`
     return { status: 404, error: 'not_found', message, fields: { ecosystem: view, id } }
   }
-  const closest = known.find((name) => name.toLowerCase() === view?.toLowerCase()) ?? null
+  const closest = view === null ? null : views.findView(view)
   const message =
     closest === null ? 'no record names this ecosystem' : `the ecosystem is written ${closest}`
   const fields = { ecosystem: view?.slice(0, 512) ?? null, closest }

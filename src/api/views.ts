@@ -22,6 +22,8 @@ export interface ViewsStatus {
   readonly madeAt: string | null
   readonly making: boolean
   readonly failing: boolean
+  /** Records with something odd about them; null where none are counted. */
+  readonly odd: number | null
 }
 
 /** The generation of views in use. */

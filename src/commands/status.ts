@@ -10,6 +10,7 @@ import { VERSION } from '../version.ts'
 import { daemonUrl } from './health.ts'
 import { type GlobalOptions, print, settings } from './setup.ts'
 import { describeWebhooks, readWebhooks } from './status-webhooks.ts'
+import { describeViews } from './status-views.ts'
 import { duration, moment, table } from './table.ts'
 
 /** `patchmirror status`: the daemon's own report when one runs, else the same from the data folder. */
@@ -32,6 +33,7 @@ export async function statusCommand(options: GlobalOptions & { json?: boolean })
   print(tableOf(status))
   if (status.bundle !== null) print(`\n${describeBundle(status.bundle)}`)
   for (const line of describeBoxes(status)) print(line)
+  for (const line of (status.views ?? []).map(describeViews)) print(line)
   if (status.webhooks?.state === 'on') print(`\n${describeWebhooks(status.webhooks)}`)
   const who = stranger ? 'the mirror of another data folder answers' : 'no daemon answers'
   print(

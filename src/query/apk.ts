@@ -1,4 +1,4 @@
-import { type VersionOrder, compareDigits, compareLists, compareText } from './order.ts'
+import { compareDigits, compareLists, compareText, createOrder } from './order.ts'
 
 interface ApkVersion {
   readonly numbers: readonly string[]
@@ -17,13 +17,13 @@ const SUFFIXES = ['alpha', 'beta', 'pre', 'rc', '', 'cvs', 'svn', 'git', 'hg', '
 const NONE: Suffix = { rank: SUFFIXES.indexOf(''), number: '' }
 
 const FORM =
-  /^\s*v?(\d+(?:\.\d+)*)([a-z]?)((?:_(?:alpha|beta|pre|rc|cvs|svn|git|hg|p)\d*)*)(?:~[0-9a-f]+)?(?:-r(\d*))?\s*$/
+  /^v?(\d+(?:\.\d+)*)([a-z]?)((?:_(?:alpha|beta|pre|rc|cvs|svn|git|hg|p)\d*)*)(?:~[0-9a-f]+)?(?:-r(\d*))?$/
 
 /**
  * Alpine, Wolfi, Chainguard and the others that use apk: the order of apk-tools 3. Ours, for there is no kept library. A
  * commit (`~1a2b`) has no order and is passed over.
  */
-export const apkOrder: VersionOrder<ApkVersion> = {
+export const apkOrder = createOrder<ApkVersion>({
   read(text) {
     const [found, numbers = '', letter = '', suffixes = '', revision = ''] = FORM.exec(text) ?? []
     if (found === undefined) return null
@@ -42,7 +42,7 @@ export const apkOrder: VersionOrder<ApkVersion> = {
     compareText(one.letter, other.letter) ||
     compareLists(one.suffixes, other.suffixes, NONE, compareSuffixes) ||
     compareDigits(one.revision, other.revision),
-}
+})
 
 /** Parts behind the first that begin with a zero are fractions: 1.05 comes before 1.1. A longer version is the later one. */
 function compareNumbers(one: readonly string[], other: readonly string[]): number {

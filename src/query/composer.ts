@@ -1,4 +1,4 @@
-import { type VersionOrder, compareDigits } from './order.ts'
+import { compareDigits, createOrder } from './order.ts'
 
 const RANKS = ['dev', 'a', 'b', 'rc', '#', 'p']
 const NUMBER = RANKS.indexOf('#')
@@ -7,9 +7,9 @@ const NUMBER = RANKS.indexOf('#')
  * Packagist: PHP's version_compare, which Composer builds on, with a leading `v` taken off. Ours, for there is no kept
  * library. Branches (`dev-main`) have no order.
  */
-export const composerOrder: VersionOrder<readonly string[]> = {
+export const composerOrder = createOrder<readonly string[]>({
   read(text) {
-    const version = text.trim().replace(/^v/i, '')
+    const version = text.replace(/^v/i, '')
     if (!/^\d/.test(version) || /\s/.test(version)) return null
     return version
       .replace(/[-_+]/g, '.')
@@ -27,7 +27,7 @@ export const composerOrder: VersionOrder<readonly string[]> = {
     if (one.length === other.length) return 0
     return one.length > other.length ? rest(one[shared]) : -rest(other[shared])
   },
-}
+})
 
 /** How a version with this part more stands to the one without: a number makes it later, a word by its rank. */
 function rest(part = ''): number {

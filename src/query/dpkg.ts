@@ -1,4 +1,4 @@
-import { type VersionOrder, compareDigits } from './order.ts'
+import { compareDigits, createOrder } from './order.ts'
 
 interface DpkgVersion {
   readonly epoch: string
@@ -10,9 +10,9 @@ interface DpkgVersion {
  * Debian and Ubuntu: dpkg's order (deb-version(7)). Ours, because the libraries that there are read long numbers as floats
  * and fail on `~` beside other signs.
  */
-export const dpkgOrder: VersionOrder<DpkgVersion> = {
+export const dpkgOrder = createOrder<DpkgVersion>({
   read(text) {
-    const [, epoch, rest = ''] = /^(?:(\d+):)?(.*)$/.exec(text.trim()) ?? []
+    const [, epoch, rest = ''] = /^(?:(\d+):)?(.*)$/.exec(text) ?? []
     const signs = epoch === undefined ? /^[A-Za-z0-9.+~-]+$/ : /^[A-Za-z0-9.+~:-]+$/
     if (!signs.test(rest)) return null
     const dash = rest.lastIndexOf('-')
@@ -23,7 +23,7 @@ export const dpkgOrder: VersionOrder<DpkgVersion> = {
     compareDigits(one.epoch, other.epoch) ||
     compareParts(one.upstream, other.upstream) ||
     compareParts(one.revision, other.revision),
-}
+})
 
 /** Stretches of other signs and of digits by turns: the former sign by sign, the latter as numbers. */
 function compareParts(one: string, other: string): number {

@@ -1,4 +1,4 @@
-import { type VersionOrder, compareDigits, compareLists, compareText } from './order.ts'
+import { compareDigits, compareLists, compareText, createOrder } from './order.ts'
 
 const FORM = /^\d+(?:\.[0-9A-Za-z]+)*(?:-[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?$/
 
@@ -6,17 +6,16 @@ const FORM = /^\d+(?:\.[0-9A-Za-z]+)*(?:-[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?$/
  * RubyGems: Gem::Version. A word makes a prerelease, a dash is `.pre.`, trailing zeros say nothing. Ours, because the library
  * that there is orders words by the locale and long numbers as floats.
  */
-export const gemOrder: VersionOrder<readonly string[]> = {
+export const gemOrder = createOrder<readonly string[]>({
   read(text) {
-    const version = text.trim()
-    if (!FORM.test(version)) return null
-    const segments = version.replaceAll('-', '.pre.').match(/\d+|[A-Za-z]+/g) ?? []
+    if (!FORM.test(text)) return null
+    const segments = text.replaceAll('-', '.pre.').match(/\d+|[A-Za-z]+/g) ?? []
     const word = segments.findIndex((segment) => !isNumber(segment))
     const release = word === -1 ? segments.length : word
     return [...withoutZeros(segments.slice(0, release)), ...withoutZeros(segments.slice(release))]
   },
   compare: (one, other) => compareLists(one, other, '0', compareSegments),
-}
+})
 
 function withoutZeros(segments: readonly string[]): readonly string[] {
   return segments.slice(0, segments.findLastIndex((segment) => !/^0+$/.test(segment)) + 1)

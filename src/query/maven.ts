@@ -1,4 +1,4 @@
-import { type VersionOrder, compareDigits, compareText } from './order.ts'
+import { compareDigits, compareText, createOrder } from './order.ts'
 
 interface Token {
   /** What stands before it; a change between letters and digits counts as a hyphen. */
@@ -26,10 +26,9 @@ const SAME = new Map([
  * Maven: the version order that its POM reference specifies, which osv.dev follows too. Ours, for there is no kept library.
  * Words unknown to Maven come behind a release, in alphabetical order: so does `-root.io.1`.
  */
-export const mavenOrder: VersionOrder<readonly Token[]> = {
+export const mavenOrder = createOrder<readonly Token[]>({
   read(text) {
-    const version = text.trim()
-    return version === '' || /\s/.test(version) ? null : trim(tokensOf(version.toLowerCase()))
+    return text === '' || /\s/.test(text) ? null : trim(tokensOf(text.toLowerCase()))
   },
   compare(one, other) {
     for (let i = 0; i < Math.max(one.length, other.length); i++) {
@@ -40,7 +39,7 @@ export const mavenOrder: VersionOrder<readonly Token[]> = {
     }
     return 0
   },
-}
+})
 
 function tokensOf(version: string): Token[] {
   const tokens: Token[] = []

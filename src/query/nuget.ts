@@ -1,4 +1,4 @@
-import { type VersionOrder, compareDigits, compareLists, compareText } from './order.ts'
+import { compareDigits, compareLists, compareText, createOrder } from './order.ts'
 
 interface NugetVersion {
   readonly numbers: readonly string[]
@@ -6,13 +6,13 @@ interface NugetVersion {
   readonly before: readonly string[]
 }
 
-const FORM = /^\s*v?(\d+(?:\.\d+){0,3})(?:-([0-9A-Za-z.-]+))?(?:\+.*)?\s*$/i
+const FORM = /^v?(\d+(?:\.\d+){0,3})(?:-([0-9A-Za-z.-]+))?(?:\+.*)?$/i
 
 /**
  * NuGet: four numbers, then SemVer's prerelease without regard to case; the build says nothing. Ours, for the library that
  * there is follows SemVer 1.
  */
-export const nugetOrder: VersionOrder<NugetVersion> = {
+export const nugetOrder = createOrder<NugetVersion>({
   read(text) {
     const [found, numbers = '', before = ''] = FORM.exec(text) ?? []
     if (found === undefined) return null
@@ -25,7 +25,7 @@ export const nugetOrder: VersionOrder<NugetVersion> = {
     compareLists(one.numbers, other.numbers, '0', compareDigits) ||
     Number(one.before.length === 0) - Number(other.before.length === 0) ||
     compareLists(one.before, other.before, '', compareIdentifiers),
-}
+})
 
 /** SemVer's: an absent one first, then numbers by their value, then texts. */
 function compareIdentifiers(one: string, other: string): number {

@@ -1,10 +1,9 @@
-import { type VersionOrder, compareDigits } from './order.ts'
+import { compareDigits, createOrder } from './order.ts'
 
 /** CRAN, Bioconductor, Hackage and GHC: numbers parted by dots or dashes, compared as lists; the longer list is later. */
-export const numbersOrder: VersionOrder<readonly string[]> = {
+export const numbersOrder = createOrder<readonly string[]>({
   read(text) {
-    const version = text.trim()
-    return /^\d+(?:[.-]\d+)*$/.test(version) ? version.split(/[.-]/) : null
+    return /^\d+(?:[.-]\d+)*$/.test(text) ? text.split(/[.-]/) : null
   },
   compare(one, other) {
     for (let i = 0; i < Math.min(one.length, other.length); i++) {
@@ -13,4 +12,4 @@ export const numbersOrder: VersionOrder<readonly string[]> = {
     }
     return one.length - other.length
   },
-}
+})

@@ -1,4 +1,4 @@
-import { type VersionOrder, compareDigits, compareText } from './order.ts'
+import { compareDigits, compareText, createOrder } from './order.ts'
 
 interface RpmVersion {
   readonly epoch: string
@@ -10,9 +10,9 @@ interface RpmVersion {
  * Red Hat, SUSE, AlmaLinux, Rocky Linux and the others that use rpm: epoch, version and release, each by rpmvercmp. Ours,
  * for the libraries that there are carry a whole RPM reader.
  */
-export const rpmOrder: VersionOrder<RpmVersion> = {
+export const rpmOrder = createOrder<RpmVersion>({
   read(text) {
-    const found = /^\s*(?:(\d+):)?([^\s:-][^\s-]*)(?:-([^\s-]*))?\s*$/.exec(text)
+    const found = /^(?:(\d+):)?([^\s:-][^\s-]*)(?:-([^\s-]*))?$/.exec(text)
     if (found?.[2] === undefined) return null
     return { epoch: found[1] ?? '', version: found[2], release: found[3] ?? '' }
   },
@@ -20,7 +20,7 @@ export const rpmOrder: VersionOrder<RpmVersion> = {
     compareDigits(one.epoch, other.epoch) ||
     comparePieces(one.version, other.version) ||
     comparePieces(one.release, other.release),
-}
+})
 
 /** Pieces of digits, of letters, `~` and `^`; all else only parts them. */
 function comparePieces(one: string, other: string): number {

@@ -1,4 +1,5 @@
 import { type Asked, type OsvRecord, askVersion, concerns } from './affected.ts'
+import type { Steps } from './pace.ts'
 import type { Question } from './question.ts'
 import { readToken, writeToken } from './token.ts'
 
@@ -50,7 +51,7 @@ const STRETCH_BYTES = 256 * 1024
 
 /**
  * Looks for the records that concern a package, page by page in the order of their ids. The work is done in short stretches
- * with a pause behind each. Throws `bad_request` for a page token of another question.
+ * with a pause behind each, a long record in several. Throws `bad_request` for a page token of another question.
  */
 export async function search(
   source: QuerySource,
@@ -67,7 +68,7 @@ export async function search(
   if (ecosystem === null) return page(true)
   const asked = { ecosystem, name, version: askVersion(version) }
   for (;;) {
-    const outcome = goOn(source, asked, walk, bounds)
+    const outcome = await goOn(source, asked, walk, bounds)
     if (outcome !== 'more') return page(outcome === 'end')
     if (bounds.isLate()) return page(false)
     await bounds.pause()
@@ -82,12 +83,12 @@ interface Walk {
 }
 
 /** One stretch: looks at the next candidates. `end`: there are no more; `full`: the page is. */
-function goOn(
+async function goOn(
   source: QuerySource,
   asked: Asked,
   walk: Walk,
   bounds: PageBounds,
-): 'more' | 'end' | 'full' {
+): Promise<'more' | 'end' | 'full'> {
   const { ecosystem, name } = asked
   const candidates = source.listCandidates(ecosystem.name, name, walk.after, STRETCH)
   let read = 0
@@ -99,12 +100,24 @@ function goOn(
     if (record === null) continue
     read += record.content.length
     const parsed = parse(record.content)
-    if (!concerns(parsed, asked, record.prefixes[0])) continue
+    if (!(await inTurns(concerns(parsed, asked, record.prefixes[0]), bounds))) continue
     const modified = typeof parsed.modified === 'string' ? parsed.modified : null
     walk.bytes += record.content.length
     walk.found.push({ id, modified, ...record })
   }
   return candidates.length < STRETCH ? 'end' : 'more'
+}
+
+/** Does work in steps with a pause behind each, none where one is enough. */
+async function inTurns<Value>(
+  work: Steps<Value>,
+  { pause }: Pick<PageBounds, 'pause'>,
+): Promise<Value> {
+  for (;;) {
+    const step = work.next()
+    if (step.done === true) return step.value
+    await pause()
+  }
 }
 
 /** A record that is no JSON object concerns nobody. */

@@ -1,23 +1,23 @@
 import { SemVer } from 'semver'
-import type { VersionOrder } from './order.ts'
+import { createOrder } from './order.ts'
 
 /**
  * Semantic Versioning: npm, Go, crates.io, Hex and others, and every range of type SEMVER. The order is that of npm's own
  * `semver` (the reference implementation for npm, no dependencies). Records and lockfiles are laxer than SemVer, so a
  * leading `v`, missing parts and leading zeros are read as osv.dev reads them: `v1.02` is 1.2.0.
  */
-export const semverOrder: VersionOrder<SemVer> = {
+export const semverOrder = createOrder<SemVer>({
   read: readSemver,
   compare: (one, other) => one.compare(other),
-}
+})
 
 /** Pub compares the build too: 1.0.0 comes before 1.0.0+1. */
-export const pubOrder: VersionOrder<SemVer> = {
+export const pubOrder = createOrder<SemVer>({
   read: readSemver,
   compare: (one, other) => one.compare(other) || one.compareBuild(other),
-}
+})
 
-const LAX = /^\s*[vV=]*\s*(\d+)(?:\.(\d+))?(?:\.(\d+))?(-[^+]+)?(\+.*)?\s*$/
+const LAX = /^[vV=]*\s*(\d+)(?:\.(\d+))?(?:\.(\d+))?(-[^+]+)?(\+.*)?$/
 
 function readSemver(text: string): SemVer | null {
   const [found, major = '0', minor = '0', patch = '0', before = '', build = ''] =

@@ -1,4 +1,4 @@
-import { type VersionOrder, compareDigits } from './order.ts'
+import { type VersionOrder, compareDigits, createOrder } from './order.ts'
 import { semverOrder } from './semver.ts'
 
 interface PatchedVersion {
@@ -14,9 +14,9 @@ interface PatchedVersion {
  */
 export function vendorOrder(vendor: string): VersionOrder<PatchedVersion> {
   const form = new RegExp(`^(.+?)[-+.]${vendor}\\.io\\.(\\d+)$`, 'i')
-  return {
+  return createOrder<PatchedVersion>({
     read(text) {
-      const [, version = text, patch = ''] = form.exec(text.trim()) ?? []
+      const [, version = text, patch = ''] = form.exec(text) ?? []
       const upstream = semverOrder.read(version)
       return upstream === null ? null : { upstream, patch }
     },
@@ -24,5 +24,5 @@ export function vendorOrder(vendor: string): VersionOrder<PatchedVersion> {
       semverOrder.compare(one.upstream as never, other.upstream as never) ||
       Number(one.patch !== '') - Number(other.patch !== '') ||
       compareDigits(one.patch, other.patch),
-  }
+  })
 }

@@ -10,6 +10,7 @@ export const VIEWS_TABLES: readonly string[] = [
     as_of INTEGER NOT NULL,       -- upstream's date of that, unix milliseconds
     changed INTEGER NOT NULL,     -- Last-Modified of everything in it, unix seconds
     records INTEGER NOT NULL,
+    odd INTEGER NOT NULL,         -- how many records are
     form TEXT NOT NULL            -- the settings and the version of the rules by which it was made
   ) STRICT;
   CREATE TABLE view (             -- an ecosystem's folder, as osv.dev's bucket has them
@@ -18,12 +19,14 @@ export const VIEWS_TABLES: readonly string[] = [
     records INTEGER NOT NULL,
     prefixes TEXT NOT NULL        -- JSON: the vendor prefixes that were taken off in it; [] for upstream's bytes alone
   ) STRICT;
+  CREATE INDEX view_in_any_case ON view (name COLLATE NOCASE);
   CREATE TABLE record (
     id TEXT PRIMARY KEY,
     sha256 BLOB NOT NULL,         -- of upstream's bytes
     stamp TEXT NOT NULL,          -- as the index says it
     instant TEXT NOT NULL,        -- when it was modified: UTC with nine decimals, so that text order is time order
-    prefixes TEXT NOT NULL        -- JSON: the vendor prefixes that its derived form lacks
+    prefixes TEXT NOT NULL,       -- JSON: the vendor prefixes that its derived form lacks
+    odd INTEGER NOT NULL          -- 1: something that it names cannot be an ecosystem or a package, or it is no record
   ) STRICT, WITHOUT ROWID;
   CREATE TABLE member (           -- a record in a view, and where its stream lies in that view's archive
     view INTEGER NOT NULL,
@@ -55,5 +58,6 @@ export const VIEWS_TABLES: readonly string[] = [
     gzip_size INTEGER,
     prefixes TEXT NOT NULL        -- JSON, as those of a view
   ) STRICT, WITHOUT ROWID;
+  CREATE INDEX asset_by_view ON asset (view);
   `,
 ]

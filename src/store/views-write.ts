@@ -33,6 +33,7 @@ export interface RecordRow {
   readonly stamp: string
   readonly instant: string
   readonly prefixes: readonly string[]
+  readonly odd: boolean
 }
 
 /** Writes of a generation that is being made, and the reads that this takes. */
@@ -47,8 +48,8 @@ export function createViewsWriter(db: Db) {
     begin: () => void db.exec('BEGIN'),
     /** The end of a generation. */
     finish(info: GenerationInfo, form: string): void {
-      db.prepare('INSERT OR REPLACE INTO generation VALUES (1, ?, ?, ?, ?, ?)').run(
-        ...[info.snapshot, info.asOf, info.changed, info.records, form],
+      db.prepare('INSERT OR REPLACE INTO generation VALUES (1, ?, ?, ?, ?, ?, ?)').run(
+        ...[info.snapshot, info.asOf, info.changed, info.records, info.odd, form],
       )
       db.exec('COMMIT')
       db.exec('PRAGMA optimize')
@@ -67,7 +68,7 @@ function createRecordWriter(db: Db) {
   const ids = db
     .prepare<[string, number], string>('SELECT id FROM record WHERE id > ? ORDER BY id LIMIT ?')
     .pluck()
-  const put = db.prepare('INSERT INTO record VALUES (?, ?, ?, ?, ?)')
+  const put = db.prepare('INSERT INTO record VALUES (?, ?, ?, ?, ?, ?)')
   const drops = ['record', 'member', 'affected'].map((table) =>
     db.prepare(`DELETE FROM ${table} WHERE id = ?`),
   )
@@ -75,11 +76,17 @@ function createRecordWriter(db: Db) {
   const viewOf = db.prepare<[string], number>('SELECT id FROM view WHERE name = ?').pluck()
   const addView = db.prepare("INSERT INTO view (name, records, prefixes) VALUES (?, 0, '[]')")
   const known = new Map<string, number>()
+  const odd = db.prepare<[], number>('SELECT count(*) FROM record WHERE odd').pluck()
+  const count = db.prepare<[], number>('SELECT count(*) FROM view').pluck()
+  let folders = count.get() ?? 0
   return {
     readHeld: (id: string) => held.get(id) ?? null,
     listRecordIds: (after: string, limit: number): string[] => ids.all(after, limit),
-    insertRecord: ({ id, sha256, stamp, instant, prefixes }: RecordRow): void =>
-      void put.run(id, sha256, stamp, instant, JSON.stringify(prefixes)),
+    insertRecord: ({ id, sha256, stamp, instant, prefixes, odd }: RecordRow): void =>
+      void put.run(id, sha256, stamp, instant, JSON.stringify(prefixes), odd ? 1 : 0),
+    countOdd: (): number => odd.get() ?? 0,
+    /** Folders that there are, empty ones too until they are counted anew. */
+    countFolders: () => folders,
     /** Removes a record from everything; the views it was in. */
     dropRecord(id: string): number[] {
       const left = views.all(id)
@@ -88,7 +95,9 @@ function createRecordWriter(db: Db) {
     },
     /** The number of a view, which is made when there is none of that name. */
     viewId(name: string): number {
-      const id = known.get(name) ?? viewOf.get(name) ?? Number(addView.run(name).lastInsertRowid)
+      const held = known.get(name) ?? viewOf.get(name)
+      if (held === undefined) folders++
+      const id = held ?? Number(addView.run(name).lastInsertRowid)
       known.set(name, id)
       return id
     },

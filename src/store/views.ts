@@ -14,6 +14,8 @@ export interface GenerationInfo {
   /** Last-Modified of everything in it, unix seconds. */
   readonly changed: number
   readonly records: number
+  /** Records with something odd about them, which lie where what is sound about them says. */
+  readonly odd: number
 }
 
 /** An ecosystem's folder. */
@@ -93,11 +95,17 @@ export function openViews(folder: string) {
 
 function createInfoReader(db: Db) {
   const generation = db.prepare<[], GenerationInfo>(
-    'SELECT snapshot, as_of AS asOf, changed, records FROM generation',
+    'SELECT snapshot, as_of AS asOf, changed, records, odd FROM generation',
   )
   const views = db.prepare<[], { name: string; records: number; prefixes: string }>(
     'SELECT name, records, prefixes FROM view ORDER BY name',
   )
+  const isView = db.prepare<[string], number>('SELECT 1 FROM view WHERE name = ?').pluck()
+  const inAnyCase = db
+    .prepare<[string], string>(
+      'SELECT name FROM view WHERE name = ? COLLATE NOCASE ORDER BY name LIMIT 1',
+    )
+    .pluck()
   const asset = db.prepare<[string], AssetRow>(`SELECT ${ASSET} FROM asset WHERE path = ?`)
   const info = generation.get()
   if (info === undefined) throw new MirrorError('corrupt', 'the views are not whole')
@@ -106,6 +114,10 @@ function createInfoReader(db: Db) {
     /** All ecosystems, in the order of their names. */
     listViews: (): ViewInfo[] =>
       views.all().map((row) => ({ ...row, prefixes: toPrefixes(row.prefixes) })),
+    /** Whether there is an ecosystem of this very name. */
+    hasView: (name: string): boolean => isView.get(name) !== undefined,
+    /** An ecosystem of this name in any case of ASCII letters; null when there is none. */
+    findView: (name: string): string | null => inAnyCase.get(name) ?? null,
     /** The file at a path under /osv/, such as `Debian/all.zip`; null when there is none. */
     readAsset: (path: string): ViewAsset | null => toAsset(asset.get(path)),
   }

@@ -7,7 +7,8 @@ import { type ViewsWriter, createViewsWriter } from '../store/views-write.ts'
 import { writeViewArchive } from './archive.ts'
 import { createPieces, isSoundFile, linkFile } from './files.ts'
 import { stampLines, writeText } from './listing.ts'
-import { type RecordReads, type RecordsReport, updateRecords } from './records.ts'
+import { MOST_FOLDERS } from './folders.ts'
+import { type RecordReads, chooseFolders, updateRecords } from './records.ts'
 import { type Spool, createSpool } from './spool.ts'
 
 /** What a generation of the bucket is made from, all of one moment of the store. */
@@ -21,6 +22,8 @@ export interface BuildOptions {
   /** The generation to go on from, when there is one. */
   readonly before: string | null
   readonly derived: boolean
+  /** Ecosystems that there may be; `MOST_FOLDERS` when not given. */
+  readonly mostFolders?: number
   readonly pause: () => Promise<void>
 }
 
@@ -30,44 +33,77 @@ export interface BuildReport {
   /** Records that were new, changed or gone since the generation before. */
   readonly changed: number
   readonly views: number
+  /** Records with something odd about them, and those that name more ecosystems than there may be. */
+  readonly odd: number
   /** False when there was nothing to go on from, or it was damaged. */
   readonly incremental: boolean
 }
 
 /** Another number when the same rows make other views: then no generation goes on from an earlier one. */
-const RULES = 1
+const RULES = 2
 
 /** Makes a generation in `folder`; whoever calls gives it its name. Equal rows make equal files, however they came. */
 export async function buildViews(options: BuildOptions): Promise<BuildReport> {
   const { folder, before } = options
-  const incremental = before !== null && takeOver(before, folder, formOf(options))
-  if (!incremental) {
-    rmSync(folder, { recursive: true, force: true })
-    mkdirSync(folder)
+  if (before !== null && takeOver(before, folder, formOf(options))) {
+    const made = await fill(options, before, null)
+    if (made !== null) return made
   }
+  beginAnew(folder)
+  const made = await fill(options, null, null)
+  if (made !== null) return made
+  const chosen = await chooseFolders({ ...options, most: mostOf(options) })
+  beginAnew(folder)
+  const limited = await fill(options, null, chosen)
+  if (limited === null) throw new Error('there are more ecosystems than were chosen')
+  return limited
+}
+
+function beginAnew(folder: string): void {
+  rmSync(folder, { recursive: true, force: true })
+  mkdirSync(folder)
+}
+
+function mostOf({ mostFolders = MOST_FOLDERS }: BuildOptions): number {
+  return mostFolders
+}
+
+/**
+ * Brings a folder to what is stored; `before` is the generation whose database lies in it. Null when there are more
+ * folders than there may be. A generation of chosen folders is none to go on from: another record may change the choice.
+ */
+async function fill(
+  options: BuildOptions,
+  before: string | null,
+  chosen: ReadonlySet<string> | null,
+): Promise<BuildReport | null> {
+  const { folder, archive, snapshot } = options
   const db = openViewsWriter(viewsPath(folder))
   const spool = createSpool(join(folder, 'unfinished.spool'))
   try {
     const views = createViewsWriter(db)
     views.begin()
-    const report = await updateRecords({ ...options, views, spool })
-    await writeViews(options, views, spool, report.touched, incremental ? before : null)
+    const most = mostOf(options)
+    const report = await updateRecords({ ...options, views, spool, chosen, most })
+    if (report === null) return null
+    await writeViews(options, views, spool, report.touched, before)
     await writeWhole(options, views)
-    linkKept(views, folder, incremental ? before : null)
-    const { archive, snapshot } = options
-    const { changed } = archive
-    const info = { snapshot: snapshot.id, asOf: snapshot.asOf, changed, records: report.records }
-    views.finish(info, formOf(options))
-    return { ...counted(report), views: views.listViewIds().length, incremental }
+    linkKept(views, folder, before)
+    const { records, changed } = report
+    const odd = views.countOdd()
+    const { id, asOf } = snapshot
+    const info = { snapshot: id, asOf, changed: archive.changed, records, odd }
+    views.finish(info, chosen === null ? formOf(options) : LIMITED)
+    const made = { records, changed, odd, views: views.listViewIds().length }
+    return { ...made, incremental: before !== null }
   } finally {
     spool.close()
     db.close()
   }
 }
 
-function counted({ records, changed }: RecordsReport) {
-  return { records, changed }
-}
+/** The form of a generation that lacks ecosystems. */
+const LIMITED = 'limited'
 
 /** The settings and rules that a generation depends on. */
 export function formOf({ derived }: Pick<BuildOptions, 'derived'>): string {

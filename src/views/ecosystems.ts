@@ -11,6 +11,14 @@ const BASES: ReadonlySet<string> = new Set([
   ...['RubyGems', 'SUSE', 'SwiftURL', 'Ubuntu', 'VSCode', 'Wolfi'],
 ])
 
+/** Vendors whose ecosystems the OSV schema has. */
+const VENDORS: ReadonlySet<string> = new Set(['Root', 'TuxCare'])
+
+/** Whether a folder's name is an ecosystem's, or a vendor's, of the OSV schema. */
+export function isKnownEcosystem(name: string): boolean {
+  return BASES.has(name) || VENDORS.has(name)
+}
+
 /** An ecosystem without its vendor's prefix. */
 export interface Stripped {
   readonly prefix: string

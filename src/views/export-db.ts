@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { closeSync, openSync, readFileSync, readSync, rmSync, rmdirSync } from 'node:fs'
+import { closeSync, lstatSync, openSync, readFileSync, readSync, rmSync, rmdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { MirrorError, systemCode } from '../errors.ts'
 import { makeFolder } from '../store/folder.ts'
@@ -26,7 +26,7 @@ export interface ExportDbReport {
  * Writes the archives of the views as scanners keep them on disk: each file is replaced as a whole and on the disk before
  * it has its name; one that has the right content stays untouched. `ecosystems`: none means all, and then what was
  * written for one that is gone is removed. Throws `usage` for an ecosystem that is not there, `storage` for a folder that
- * cannot be written, `corrupt` for damaged views.
+ * cannot be written, and for one below `dir` that is a link, `corrupt` for damaged views.
  */
 export function exportDb(views: Views, dir: string, ecosystems: readonly string[]): ExportDbReport {
   try {
@@ -46,6 +46,7 @@ function writeAll(views: Views, dir: string, ecosystems: readonly string[]): Exp
   )
   const before = readStamp(dir)
   makeFolder(dir)
+  for (const path of [...wanted.keys(), ...before.keys()]) refuseLinks(dir, path)
   const digests = new Map([...wanted].map(([path, name]) => [path, assetOf(views, name).sha256]))
   writeStamp(dir, new Map([...before, ...digests])) // before any file, so that whatever is written is known
   const written: string[] = []
@@ -56,6 +57,18 @@ function writeAll(views: Views, dir: string, ecosystems: readonly string[]): Exp
   writeStamp(dir, new Map([...kept, ...digests]))
   const skipped = names.filter((name) => !isFolderName(name))
   return { written, kept: wanted.size - written.length, removed, skipped }
+}
+
+/** What is written lies below the folder that was named: a link there would lead out of it, and replace others' files. */
+function refuseLinks(dir: string, path: string): void {
+  const [layout = '', name = ''] = path.split('/')
+  for (const folder of [join(dir, layout), join(dir, layout, name)]) {
+    const found = lstatSync(folder, { throwIfNoEntry: false })
+    if (found?.isDirectory() !== false) continue
+    const what = found.isSymbolicLink() ? 'a symbolic link' : 'no folder'
+    const advice = 'remove it, or name the folder that it leads to'
+    throw new MirrorError('storage', `${folder} is ${what}: ${advice}; nothing was written`)
+  }
 }
 
 function chosen(views: Views, ecosystems: readonly string[]): string[] {

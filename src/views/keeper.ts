@@ -1,7 +1,8 @@
 import type { Config } from '../config/schema.ts'
 import type { Logger } from '../log.ts'
 import type { Reads } from '../store/pinned.ts'
-import { type ViewsKind, readCurrentViews } from '../store/views-place.ts'
+import { openViews } from '../store/views.ts'
+import { type ViewsKind, generationDir, readCurrentViews } from '../store/views-place.ts'
 import { osvViewsName } from './osv.ts'
 import { type RunningTask, startTask } from './thread.ts'
 import type { ViewsOutcome } from './worker.ts'
@@ -33,6 +34,8 @@ export interface ViewsState {
   readonly making: boolean
   /** They could not be made the last time; the log says why. */
   readonly failing: boolean
+  /** Records with something odd about them, such as a name that can be no ecosystem's; null where none are counted. */
+  readonly odd: number | null
 }
 
 /** Makes views whenever there is something to show that they do not show yet. */
@@ -58,6 +61,7 @@ export function createKeeper(options: KeeperOptions): Keeper {
   const anew = new Set<ViewsKind>()
   const isSoon = createPace(retryMs, now)
   const errors = new Map<ViewsKind, string>()
+  const oddOf = createOddCount(config.data.dir)
   let running: { readonly task: RunningTask; readonly kind: ViewsKind } | null = null
   let timer: NodeJS.Timeout | null = null
   let closed = false
@@ -103,14 +107,31 @@ export function createKeeper(options: KeeperOptions): Keeper {
     report: () =>
       kindsOf(options).map((kind) => ({
         ...stateOf(options, kind),
-        making: running?.kind === kind,
-        failing: errors.has(kind),
+        ...{ making: running?.kind === kind, failing: errors.has(kind), odd: oddOf(kind) },
       })),
     async close() {
       closed = true
       if (timer !== null) clearTimeout(timer)
       await running?.task.stop()
     },
+  }
+}
+
+/** How many records of the generation in use are odd; read once for each. Null when there is none that can be read. */
+function createOddCount(dataDir: string): (kind: ViewsKind) => number | null {
+  let counted: { readonly name: string; readonly odd: number } | null = null
+  return (kind) => {
+    const name = kind === 'osv' ? readCurrentViews(dataDir, kind)?.name : undefined
+    if (name === undefined) return null
+    if (counted?.name === name) return counted.odd
+    try {
+      const views = openViews(generationDir(dataDir, name))
+      counted = { name, odd: views.info.odd }
+      views.close()
+      return counted.odd
+    } catch {
+      return null // whoever serves it has it made anew
+    }
   }
 }
 
@@ -139,7 +160,10 @@ function tell(
 
 const NAMES: Record<ViewsKind, string> = { osv: 'the bucket', vex: 'the VEX repository' }
 
-function stateOf(options: KeeperOptions, kind: ViewsKind): Omit<ViewsState, 'making' | 'failing'> {
+function stateOf(
+  options: KeeperOptions,
+  kind: ViewsKind,
+): Omit<ViewsState, 'making' | 'failing' | 'odd'> {
   const current = readCurrentViews(options.config.data.dir, kind)
   if (current === null) return { kind, state: 'none', snapshot: null, madeAt: null }
   const state = lacks(options, kind) ? 'behind' : 'current'

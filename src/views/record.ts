@@ -19,24 +19,47 @@ export interface Analysis {
     /** The prefixes that were taken off, in the order of their names. */
     readonly prefixes: readonly string[]
   } | null
+  /** It is no record by its form, or names what can be no ecosystem or package: these names count as none. */
+  readonly odd: boolean
 }
 
 /**
  * Reads a record as osv.dev's exporter does: it lies in the folder of each ecosystem that it names, in `GIT` when it has
  * a range of commits, and in `[EMPTY]` when it has neither. `stamp` is the index's `modified`, for a record that has none that
- * can be read. Never throws: what is no record by its form names no ecosystem.
+ * can be read. `isFolder`: folders that there may be, for where there are too many. Never throws: what is no record by
+ * its form, or cannot be worked on (such as one that is nested too deeply), names no ecosystem.
  */
-export function analyse(bytes: Buffer, stamp: string, withDerived: boolean): Analysis {
-  const content = bytes.subarray(bytes.indexOf(MARK) === 0 ? MARK.length : 0)
+export function analyse(
+  bytes: Buffer,
+  stamp: string,
+  withDerived: boolean,
+  isFolder: (name: string) => boolean = () => true,
+): Analysis {
+  const content = bytes.subarray(bytes.subarray(0, MARK.length).equals(MARK) ? MARK.length : 0)
+  const nowhere = { folders: NOWHERE, derived: null, odd: true }
   const record = parse(content)
-  const affected: unknown[] = Array.isArray(record.affected) ? record.affected : []
+  if (record === null) return { ...nowhere, instant: instantOf(stamp) }
   const instant = instantOf(record.modified) || instantOf(stamp)
+  try {
+    const made = place(content, record, withDerived)
+    return made === null ? { ...nowhere, instant } : { ...keepTo(made, isFolder), instant }
+  } catch {
+    return { ...nowhere, instant }
+  }
+}
+
+type Placed = Omit<Analysis, 'instant'>
+
+/** Null for one that names more ecosystems than there are. */
+function place(content: Buffer, record: Parsed, withDerived: boolean): Placed | null {
+  const affected: unknown[] = Array.isArray(record.affected) ? record.affected : []
+  const odd = affected.some((one) => isOdd(packageOf(one)))
   const stripped = affected.map((one) => (withDerived ? stripPrefix(ecosystemOf(one)) : null))
   const named = affected.map(ecosystemOf)
   const folders = foldersOf(affected, named)
-  if (folders.size > MOST_FOLDERS) return { instant, folders: NOWHERE, derived: null }
+  if (folders.size > MOST_FOLDERS) return null
   const prefixes = new Set(stripped.flatMap((one) => one?.prefix ?? []))
-  if (prefixes.size === 0) return { instant, folders, derived: null }
+  if (prefixes.size === 0) return { folders, derived: null, odd }
   const bases = new Set(stripped.flatMap((one) => (one === null ? [] : folderOf(one.ecosystem))))
   const changed = stripped.map((one) => one?.ecosystem ?? null)
   const inDerived = foldersOf(
@@ -44,33 +67,50 @@ export function analyse(bytes: Buffer, stamp: string, withDerived: boolean): Ana
     named.map((ecosystem, i) => changed[i] ?? ecosystem),
   )
   return {
-    instant,
     folders: only(folders, (folder) => !bases.has(folder)),
     derived: {
       content: replaceEcosystems(content, record, changed),
       folders: only(inDerived, (folder) => bases.has(folder)),
       prefixes: [...prefixes].sort(),
     },
+    odd,
+  }
+}
+
+/** Leaves out the folders that there may not be; what lies in no other lies in `[EMPTY]`. */
+function keepTo(placed: Placed, isFolder: (name: string) => boolean): Placed {
+  const { derived } = placed
+  const names = [...placed.folders.keys(), ...(derived?.folders.keys() ?? [])]
+  if (names.every(isFolder)) return placed
+  const folders = only(placed.folders, isFolder)
+  const inDerived = only(derived?.folders ?? NONE, isFolder)
+  return {
+    folders: folders.size === 0 ? NOWHERE : folders, // upstream's bytes lie somewhere
+    derived: derived === null || inDerived.size === 0 ? null : { ...derived, folders: inDerived },
+    odd: true,
   }
 }
 
 const MARK = Buffer.from('\ufeff')
 /** Each folder costs files: a record that names more ecosystems than there are lies in none. */
 const MOST_FOLDERS = 100
+const NONE: Folders = new Map()
 const NOWHERE: Folders = new Map([[NO_ECOSYSTEM, new Set<string>()]])
-/** Longer than any ecosystem's name, characters. */
+/** Longer than any ecosystem's name, characters; and than any package's. */
 const LONGEST_NAME = 200
+const LONGEST_PACKAGE = 4096
 
 interface Parsed {
   readonly affected?: unknown
   readonly modified?: unknown
 }
 
-function parse(content: Buffer): Parsed {
+function parse(content: Buffer): Parsed | null {
   try {
-    return objectOf<Parsed>(JSON.parse(content.toString('utf8')))
+    const value: unknown = JSON.parse(content.toString('utf8'))
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : null
   } catch {
-    return {}
+    return null
   }
 }
 
@@ -97,8 +137,23 @@ function packageOf(affected: unknown): Partial<Named> {
 /** The ecosystem of an affected package as it is written; empty for none, and for what cannot be the name of one. */
 function ecosystemOf(affected: unknown): string {
   const { ecosystem } = packageOf(affected)
-  if (typeof ecosystem !== 'string' || ecosystem.length > LONGEST_NAME) return ''
-  return /\p{Cc}/u.test(ecosystem) ? '' : ecosystem // names are listed one a line
+  return typeof ecosystem === 'string' && isEcosystem(ecosystem) ? ecosystem : ''
+}
+
+/** Names are listed one a line; and lone surrogates, which differ here, are one text in a database. */
+function isEcosystem(text: string): boolean {
+  return text.length <= LONGEST_NAME && text.isWellFormed() && !/\p{Cc}/u.test(text)
+}
+
+function isName(text: string): boolean {
+  return text.length <= LONGEST_PACKAGE && text.isWellFormed()
+}
+
+function isOdd({ ecosystem, name }: Partial<Named>): boolean {
+  return (
+    (typeof ecosystem === 'string' && !isEcosystem(ecosystem)) ||
+    (typeof name === 'string' && !isName(name))
+  )
 }
 
 function foldersOf(affected: readonly unknown[], ecosystems: readonly string[]): Folders {
@@ -122,7 +177,7 @@ function foldersOf(affected: readonly unknown[], ecosystems: readonly string[]):
 
 function nameOf(affected: unknown): string | null {
   const { name } = packageOf(affected)
-  return typeof name === 'string' ? name : null
+  return typeof name === 'string' && isName(name) ? name : null
 }
 
 function hasCommits(affected: unknown): boolean {

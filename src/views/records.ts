@@ -4,6 +4,7 @@ import type { OsvReader } from '../store/osv.ts'
 import { STORED, type ViewsWriter, spooled } from '../store/views-write.ts'
 import { deflate } from '../zip/member.ts'
 import type { Spool } from './spool.ts'
+import { createFolderChoice } from './folders.ts'
 import { type Folders, analyse } from './record.ts'
 
 /** What records are read from. */
@@ -16,6 +17,10 @@ export interface RecordsOptions {
   /** Takes the derived streams until they are written. */
   readonly spool: Spool
   readonly derived: boolean
+  /** The folders that there may be, where a choice was made; null: all of them. */
+  readonly chosen: ReadonlySet<string> | null
+  /** Folders that there may be, however they are called. */
+  readonly most: number
   /** Gives other work a turn now and then; throws when the build is to end. */
   readonly pause: () => Promise<void>
 }
@@ -30,8 +35,11 @@ export interface RecordsReport {
 
 const PAGE = 1000
 
-/** Brings the rows of records, members and names to what is stored: only what is new, changed or gone is looked at. */
-export async function updateRecords(options: RecordsOptions): Promise<RecordsReport> {
+/**
+ * Brings the rows of records, members and names to what is stored: only what is new, changed or gone is looked at. Null
+ * when that takes more folders than there may be: then nothing of it is of use, and a choice is to be made.
+ */
+export async function updateRecords(options: RecordsOptions): Promise<RecordsReport | null> {
   const { reads, views, pause } = options
   const touched = new Set<number>()
   let records = 0
@@ -42,6 +50,7 @@ export async function updateRecords(options: RecordsOptions): Promise<RecordsRep
     if (held !== null && held.stamp === stamp && held.sha256.equals(sha256)) continue
     if (held !== null) for (const view of views.dropRecord(id)) touched.add(view)
     for (const view of insertRecord(options, id, sha256, stamp)) touched.add(view)
+    if (views.countFolders() > options.most) return null
     changed++
   }
   for (let after = ''; ;) {
@@ -58,16 +67,38 @@ export async function updateRecords(options: RecordsOptions): Promise<RecordsRep
   }
 }
 
+/** The folders that there may be, of all that the records name; null when all of them may. */
+export async function chooseFolders(
+  options: Pick<RecordsOptions, 'reads' | 'derived' | 'most' | 'pause'>,
+): Promise<ReadonlySet<string> | null> {
+  const { reads, derived, most, pause } = options
+  const choice = createFolderChoice(most)
+  let records = 0
+  for (const [id, , stamp] of reads.eachDigest()) {
+    if (++records % PAGE === 0) await pause()
+    const found = analyse(readStored(reads, id).content, stamp, derived)
+    for (const name of found.folders.keys()) choice.add(name)
+    for (const name of found.derived?.folders.keys() ?? []) choice.add(name)
+  }
+  return choice.chosen()
+}
+
+function readStored(reads: Pick<RecordReads, 'readRecord'>, id: string) {
+  const stored = reads.readRecord(id)
+  if (stored === null) throw new Error(`the bytes of record ${id} are lost`)
+  const length = deflatedOf(stored.body).length
+  return { content: contentOf(stored.body, stored.size), length }
+}
+
 function insertRecord(
-  { reads, views, spool, derived: withDerived }: RecordsOptions,
+  { reads, views, spool, derived: withDerived, chosen }: RecordsOptions,
   id: string,
   sha256: Buffer,
   stamp: string,
 ): Set<number> {
-  const stored = reads.readRecord(id)
-  if (stored === null) throw new Error(`the bytes of record ${id} are lost`)
-  const content = contentOf(stored.body, stored.size)
-  const { instant, folders, derived } = analyse(content, stamp, withDerived)
+  const { content, length } = readStored(reads, id)
+  const isFolder = (name: string): boolean => chosen?.has(name) ?? true
+  const { instant, folders, derived, odd } = analyse(content, stamp, withDerived, isFolder)
   const into = new Set<number>()
   const put = (where: Folders, member: Parameters<ViewsWriter['insertMember']>[1]): void => {
     for (const [folder, names] of where) {
@@ -77,8 +108,7 @@ function insertRecord(
       for (const name of names) views.insertName(view, name, id)
     }
   }
-  views.insertRecord({ id, sha256, stamp, instant, prefixes: derived?.prefixes ?? [] })
-  const length = deflatedOf(stored.body).length
+  views.insertRecord({ id, sha256, stamp, instant, prefixes: derived?.prefixes ?? [], odd })
   put(folders, { ...measured(id, content, length), derived: false, place: STORED })
   if (derived === null) return into
   const deflated = deflate(derived.content)

@@ -35,7 +35,10 @@ export function viewsOf(
     broken: false,
     looks: 0,
     folder: snapshot,
-    info: { snapshot, asOf: 1_767_225_600_000, changed: 1_767_225_000, records: records.length },
+    info: {
+      ...{ snapshot, asOf: 1_767_225_600_000, changed: 1_767_225_000 },
+      ...{ records: records.length, odd: 0 },
+    },
     listCandidates(ecosystem: string, name: string, after: string, limit: number) {
       if (views.broken) throw new TypeError('The database connection is not open')
       views.looks++

@@ -2,7 +2,7 @@
  * `npm run bench`: measures the daemon as it is built against loops and servers in the same run, prints one table
  * and writes it to docs/benchmarks.md. Loopback only; ends by itself after some minutes. `--quick` leaves out the
  * 400,000 records and takes fewer rounds, `--no-serving` the load on the server, `--no-write` the file. `--only records`,
- * `serving`, `catalog`, `patches`, `webhooks` or `bundles` takes one part and leaves the file alone.
+ * `serving`, `catalog`, `patches`, `webhooks`, `bundles` or `views` takes one part and leaves the file alone.
  */
 import { existsSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
@@ -18,6 +18,7 @@ import { ROOT, startSandbox } from './processes.ts'
 import { benchReads } from './reads.ts'
 import { type Row, benchServing } from './serving/serving.ts'
 import { type Line, markdown, megabytes, seconds } from './table.ts'
+import { benchViews } from './views.ts'
 import { benchVisible } from './visible.ts'
 import { benchWebhooks } from './webhooks.ts'
 
@@ -132,6 +133,12 @@ async function bundles(): Promise<Line[]> {
   return benchBundles(size, values.quick ? 1 : 3)
 }
 
+async function views(): Promise<Line[]> {
+  const records = values.quick ? 10_000 : 100_000
+  say(`views of ${records} records …`)
+  return benchViews(records)
+}
+
 const PARTS: Record<string, () => Promise<Line[]>> = {
   records,
   serving,
@@ -139,6 +146,7 @@ const PARTS: Record<string, () => Promise<Line[]>> = {
   patches,
   webhooks,
   bundles,
+  views,
 }
 
 async function main(): Promise<void> {

@@ -6,6 +6,7 @@ import { gunzipSync } from 'node:zlib'
 import { onTestFinished } from 'vitest'
 import { createCatalogRoutes } from '../../src/api/catalog.ts'
 import { createServer } from '../../src/api/server.ts'
+import { createVexRoutes } from '../../src/api/vex.ts'
 import { applyBundle } from '../../src/bundle/apply.ts'
 import { type ExportOptions, exportBundle } from '../../src/bundle/export.ts'
 import type { ImportOptions, ImportReport } from '../../src/bundle/import-types.ts'
@@ -101,6 +102,12 @@ export interface Reply {
   body: Buffer
 }
 
+const vexRoutes = (config: Config) =>
+  createVexRoutes({
+    ...{ config, expectsCatalog: false },
+    maker: { wanted: () => undefined, damaged: () => undefined },
+  })
+
 /** Serves a data folder on a free port; the function asks it, and sees the newest snapshot. */
 export async function serveFolder(
   dir: string,
@@ -114,7 +121,7 @@ export async function serveFolder(
     ...{ reads, dataDir: dir, version: 'test', startedAt: 0, now: Date.now, log: null },
     config: { ...config, server: { ...config.server, host: '127.0.0.1', port: 0 } },
     nextRunAt: () => null,
-    routes: createCatalogRoutes(config),
+    routes: (tools) => [...createCatalogRoutes(config)(tools), ...vexRoutes(config)(tools)],
   })
   const { port } = await server.listen()
   onTestFinished(async () => {

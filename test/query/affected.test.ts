@@ -1,8 +1,22 @@
 import { existsSync } from 'node:fs'
 import AdmZip from 'adm-zip'
 import { describe, expect, test } from 'vitest'
-import { type OsvRecord, askVersion, concerns } from '../../src/query/affected.ts'
+import {
+  type Asked,
+  type OsvRecord,
+  askVersion,
+  concerns as judge,
+} from '../../src/query/affected.ts'
 import { findEcosystem, isMeant } from '../../src/query/ecosystems.ts'
+
+/** To its end, whatever steps it takes. */
+function concerns(record: OsvRecord, asked: Asked, vendor?: string): boolean {
+  const work = judge(record, asked, vendor)
+  for (;;) {
+    const step = work.next()
+    if (step.done === true) return step.value
+  }
+}
 
 function isAffected(record: OsvRecord, ecosystem: string, name: string, version: string): boolean {
   const found = findEcosystem(ecosystem)
@@ -230,4 +244,22 @@ describe.skipIf(!existsSync(REAL))('real records', () => {
     expect(compared).toBeGreaterThan(1000)
     expect(missed.length / compared).toBeLessThan(0.01)
   })
+})
+
+test('events count by their versions, in whatever order they stand', () => {
+  const events = [
+    { fixed: '3.0.0' },
+    { introduced: '2.0.0' },
+    { introduced: '0' },
+    { fixed: '1.0.0' },
+  ]
+  const orders = [events, [...events].reverse(), [events[2], events[0], events[3], events[1]]]
+  for (const order of orders) {
+    const ranges = [{ type: 'SEMVER', events: order }]
+    const record = { affected: [{ package: { ecosystem: 'npm', name: 'p' }, ranges }] }
+    const of = (version: string) => isAffected(record, 'npm', 'p', version)
+    expect(['0.9.0', '1.0.0', '1.9.0', '2.0.0', '2.9.0', '3.0.0'].map(of)).toEqual([
+      ...[true, false, false, true, true, false],
+    ])
+  }
 })

@@ -146,3 +146,38 @@ describe('the order of versions', () => {
     }
   })
 })
+
+/** What makes a form without bounds go back and forth, or a reader make too many parts. */
+const HOSTILE: readonly ((length: number) => string)[] = [
+  ...['0', '-0', '.0', '-a', '~', '_p1', '-root.io.1', '1a', '-', ' ', 'v', '=', ':'].flatMap(
+    (part) => [
+      (length: number) => '1' + part.repeat(length / part.length),
+      (length: number) => '1' + part.repeat(length / part.length) + '\nx',
+      (length: number) => part.repeat(length / part.length) + '!',
+    ],
+  ),
+  (length) => '1+' + ' '.repeat(length) + '\nx',
+  (length) => '1-' + ' '.repeat(length) + '+\n!',
+]
+
+const ORDERED = [
+  'npm',
+  'Pub',
+  'NuGet',
+  'Maven',
+  'AlmaLinux',
+  'Alpine',
+  'RubyGems',
+  'Debian',
+].concat(...['Packagist', 'PyPI', 'CRAN', 'Root:npm', 'TuxCare:npm'])
+
+test.each(ORDERED)('%s reads no text that is longer than a version can be', (ecosystem) => {
+  const order = orderOf(ecosystem)
+  for (const make of HOSTILE) {
+    expect(order.read(make(60_000))).toBeNull()
+    const short = order.read(make(200))
+    if (short !== null) expect(order.compare(short, short)).toBe(0)
+  }
+  expect(order.read(`1.${'0'.repeat(254)}1`)).toBeNull()
+  expect(order.read(' 1.2 \n')).not.toBeNull()
+})

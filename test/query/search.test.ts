@@ -118,3 +118,25 @@ test('long work is done in stretches, by records and by bytes, and stops where a
   const stop = async (): Promise<void> => Promise.reject(new Error('left'))
   await expect(search(sourceOf(large), ask(), bounds({ pause: stop }))).rejects.toThrow('left')
 })
+
+test('a long record is looked at in stretches too, whatever it is long of', async () => {
+  const count = 3500
+  const versions = Array.from({ length: count }, (_, i) => `9.9.${i}`)
+  const events = versions.map((introduced) => ({ introduced }))
+  const own = { ecosystem: 'npm', name: 'p' }
+  const long = {
+    versions: [{ package: own, versions }],
+    events: [{ package: own, ranges: [{ type: 'SEMVER', events }] }],
+    ranges: [{ package: own, ranges: versions.map(() => ({ type: 'SEMVER', events: [] })) }],
+    packages: versions.map((name) => ({ package: { ...own, name } })),
+  }
+  for (const affected of Object.values(long)) {
+    let pauses = 0
+    const pause = async (): Promise<void> => {
+      pauses++
+      return Promise.resolve()
+    }
+    await search(sourceOf({ A: { affected } }), ask(), bounds({ pause }))
+    expect(pauses).toBeGreaterThanOrEqual(3)
+  }
+})

@@ -5,7 +5,9 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   truncateSync,
+  unlinkSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -126,4 +128,32 @@ test('a folder that cannot be written is named', async () => {
   const file = join(target, 'file')
   writeFileSync(file, '')
   expect(() => exportDb(open(), join(file, 'below'), [])).toThrow(/cannot write to .*below/)
+})
+
+test.each([
+  ['osv-scanner', ''],
+  ['osv-scalibr', 'npm'],
+])('a link below the folder is refused and nothing is written through it: %s/%s', async (...to) => {
+  const { open, target } = await bench()
+  const elsewhere = mkdtempSync(join(tmpdir(), 'patchmirror-db-'))
+  folders.push(elsewhere)
+  writeFileSync(join(elsewhere, 'all.zip'), 'precious')
+  const [layout, name] = to
+  if (name !== '') mkdirSync(join(target, layout))
+  const link = join(target, layout, name)
+  symlinkSync(elsewhere, link)
+  expect(() => exportDb(open(), target, [])).toThrow('is a symbolic link: remove it')
+  expect(readFileSync(join(elsewhere, 'all.zip'), 'utf8')).toBe('precious')
+  expect(filesIn(elsewhere)).toEqual(['all.zip'])
+  expect(existsSync(join(target, 'osv-scanner', 'Debian'))).toBe(false)
+  unlinkSync(link)
+  expect(exportDb(open(), target, []).written).toHaveLength(6)
+})
+
+test('a folder that is itself reached by a link is the one that was named', async () => {
+  const { open, target } = await bench()
+  const link = `${target}-link`
+  symlinkSync(target, link)
+  folders.push(link)
+  expect(exportDb(open(), link, []).written).toHaveLength(6)
 })

@@ -91,6 +91,45 @@ test.each([
   expect(look(text)).toMatchObject({ derived: null, instant: '2026-01-01T00:00:00.000000000' })
 })
 
+test.each([
+  [['\ud800', '\ud801', '\ud800:npm'], 'p'],
+  [['\udc00:npm', '\ud800:\udc00'], 'p'],
+  [['two\nlines'], 'p'],
+])('ecosystems that cannot be one, such as lone surrogates, count as none', (names, name) => {
+  const affected = names.map((ecosystem) => ({ package: { ecosystem, name } }))
+  const text = JSON.stringify({ affected: [...affected, { package: { ecosystem: 'Go', name } }] })
+  expect(told(look(text).folders)).toEqual({ Go: ['p'] })
+  expect(look(text)).toMatchObject({ derived: null, odd: true })
+})
+
+test('a name of lone surrogates, or of thousands of characters, is found by nobody', () => {
+  const names = ['\ud800', '\ud801', 'x'.repeat(4097), 'ok']
+  const affected = names.map((name) => ({ package: { ecosystem: 'npm', name } }))
+  expect(told(look(JSON.stringify({ affected })).folders)).toEqual({ npm: ['ok'] })
+})
+
+test('a record that is nested too deeply to be written anew names no ecosystem', () => {
+  const deep = '['.repeat(50_000) + ']'.repeat(50_000)
+  const named = '{"package":{"ecosystem":"Root:npm"},"z":' + deep + '}'
+  const broken = '"affected":[{"\\ud800":[]}],' // the places are found, so it need not be
+  expect(look(`{"affected":[${named}]}`).odd).toBe(false)
+  expect(() => look(`{${broken}"affected":[${named}]}`)).not.toThrow()
+})
+
+test('where folders are chosen, a record lies in those, or in [EMPTY], upstream’s bytes somewhere', () => {
+  const of = (names: string[], ...allowed: string[]) => {
+    const text = record('R', '', ...names.map((name): [string, string] => [name, 'p']))
+    const isFolder = (name: string): boolean => allowed.includes(name)
+    const { folders, derived, odd } = analyse(Buffer.from(text), '', true, isFolder)
+    return [Object.keys(told(folders)), derived === null ? null : [...derived.folders.keys()], odd]
+  }
+  expect(of(['Go', 'x'], 'Go', 'x')).toEqual([['Go', 'x'], null, false])
+  expect(of(['Go', 'x'], 'Go')).toEqual([['Go'], null, true])
+  expect(of(['x'], 'Go')).toEqual([['[EMPTY]'], null, true])
+  expect(of(['Other:npm'], 'npm')).toEqual([['[EMPTY]'], ['npm'], true])
+  expect(of(['Other:npm'], 'Other')).toEqual([['Other'], null, true])
+})
+
 test('a package without a name that is text is in the folder, and never found by name', () => {
   expect(told(look('{"affected":[{"package":{"ecosystem":"npm"}}]}').folders)).toEqual({ npm: [] })
 })

@@ -1,0 +1,14 @@
+/** A JSON object of which nothing is known. */
+export type Fields = Readonly<Record<string, unknown>>
+
+/** The objects of a JSON list, one by one; nothing of anything else. */
+export function* eachObject(value: unknown): Generator<Fields, void, undefined> {
+  if (!Array.isArray(value)) return
+  for (const item of value as unknown[])
+    if (typeof item === 'object' && item !== null) yield item as Fields
+}
+
+/** A value as an object; without members when it is none. */
+export function fieldsOf(value: unknown): Fields {
+  return typeof value === 'object' && value !== null ? (value as Fields) : {}
+}

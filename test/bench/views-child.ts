@@ -1,0 +1,14 @@
+/** Makes the bucket's views of a data folder, as the program is built, in a process of its own: says what it took. */
+import type * as Task from '../../src/views/task.ts'
+import { peakMemory } from './peak.ts'
+
+const { performTask } = (await import(`${process.cwd()}/dist/views/task.js`)) as typeof Task
+
+const [dataDir = ''] = process.argv.slice(2)
+const before = process.cpuUsage()
+const made = await performTask({ dataDir, kind: 'osv', derived: true, anew: false })
+const { user, system } = process.cpuUsage(before)
+if (made === null) throw new Error('there was nothing to make')
+process.stdout.write(
+  `${JSON.stringify({ ms: (user + system) / 1000, peak: peakMemory(), made })}\n`,
+)
