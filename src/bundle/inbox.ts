@@ -16,7 +16,7 @@ export interface InboxDeps {
   readonly onSettled: (settled: Settled) => void
 }
 
-/** What became of a bundle. `superseded`: what it brings is held already, or something newer is. */
+/** What became of a bundle. `superseded`: what it brings is held already, its date too, or something newer is. */
 export interface Settled {
   readonly file: string
   readonly outcome: 'imported' | 'superseded' | 'refused'
@@ -68,11 +68,12 @@ export function createInbox(deps: InboxDeps): Inbox {
   }
   const take = async ({ arrival, bundle }: Opened): Promise<void> => {
     try {
-      const { outcome, sequence } = await deps
+      const { outcome, renewed, sequence } = await deps
         .apply(bundle, arrival.name)
         .finally(() => bundle.close())
-      const detail = `bundle ${sequence} (${bundle.manifest.kind})`
-      settle(arrival, outcome === 'applied' ? 'imported' : 'superseded', detail)
+      const what = `bundle ${sequence} (${bundle.manifest.kind})`
+      const detail = renewed ? `${what}: nothing changed up to a later date` : what
+      settle(arrival, outcome === 'applied' || renewed ? 'imported' : 'superseded', detail)
     } catch (error) {
       fail(arrival, error)
     }

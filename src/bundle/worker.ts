@@ -42,6 +42,9 @@ export type FromBoxes =
 /** A failed export is tried again after this long, or with the next snapshot. */
 const RETRY_MS = 60_000
 
+/** So often is looked whether the date in the outbox is too far behind: a few reads. */
+const DATE_MS = 60_000
+
 /** The thread: exports after each snapshot, imports what arrives, one after the other. */
 function main(port: MessagePort): void {
   const start = workerData as BoxesStart
@@ -62,10 +65,14 @@ function main(port: MessagePort): void {
   const published = (): void =>
     queue.add('outbox', () => out?.() ?? Promise.resolve(true), RETRY_MS)
   const looking = (): void => queue.add('inbox', () => look().then(() => true), null)
-  const timer = inbox === null ? null : setInterval(looking, bundle.pollSeconds * 1000)
+  const timers = [
+    ...(inbox === null ? [] : [setInterval(looking, bundle.pollSeconds * 1000)]),
+    // That upstream was asked, and has nothing new, publishes nothing.
+    ...(out === null ? [] : [setInterval(published, DATE_MS)]),
+  ]
   port.on('message', (message: ToBoxes) => {
     if ('published' in message) return published()
-    if (timer !== null) clearInterval(timer)
+    for (const timer of timers) clearInterval(timer)
     void queue.end().then(() => port.close())
   })
   send({ type: 'ready' })

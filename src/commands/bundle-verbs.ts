@@ -54,6 +54,12 @@ function addImports(add: Add, json: Flag): void {
       const { needCommand } = await import('./need.ts')
       await finish(needCommand(file, global(command)))
     })
+  add('identity', 'who this mirror is in the bundles that it exports')
+    .option('--new', 'be another from now on: after a backup was restored, or a data folder copied')
+    .action(async (_, command: Command) => {
+      const { identityCommand } = await import('./identity.ts')
+      await finish(identityCommand(global(command)))
+    })
   add('digest', 'one hash over all that is served: equal on both sides of a gap')
     .option(...json)
     .action(async (_, command: Command) => {

@@ -8,15 +8,15 @@ import {
 } from 'node:fs'
 import { basename, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { type Inbox, type Settled, createInbox } from '../../src/bundle/inbox.ts'
+import { createInbox } from '../../src/bundle/inbox.ts'
 import { inspectBundle } from '../../src/bundle/open.ts'
 import { fillOutbox } from '../../src/bundle/outbox.ts'
 import { type OutboxFile, keptFiles, listOutbox } from '../../src/bundle/outbox-files.ts'
-import { applyBundle } from '../../src/bundle/apply.ts'
 import { MirrorError } from '../../src/errors.ts'
 import { type Bench, createBench } from '../support/mirror.ts'
 import { keyPair, scratch, writeBundle } from './bundles.ts'
-import { type Below, below, carry, folder, signer } from './gaps.ts'
+import { below, carry, folder, signer } from './gaps.ts'
+import { watch } from './watched.ts'
 
 const DAY = 86_400_000
 
@@ -32,7 +32,7 @@ async function change(bench: Bench): Promise<void> {
 }
 
 describe('the outbox', () => {
-  const settings = { keep: 3, fullDays: 7, expireDays: 90 }
+  const settings = { keep: 3, fullDays: 7, dateHours: 6, expireDays: 90 }
 
   test('gets a full bundle first, then what changed since it, and nothing when nothing is new', async () => {
     const bench = await above()
@@ -90,7 +90,7 @@ describe('the outbox', () => {
 
   test('never drops the full bundle that a kept delta builds on', () => {
     const file = (sequence: number, kind: 'full' | 'delta'): OutboxFile => {
-      return { name: `${sequence}-${kind}`, sequence, kind }
+      return { name: `${sequence}-${kind}`, sequence, kind, dated: '' }
     }
     const files = [file(1, 'full'), file(2, 'delta'), file(5, 'full'), file(6, 'delta')]
     const more = [...files, file(7, 'delta'), file(8, 'delta')]
@@ -108,29 +108,6 @@ describe('the outbox', () => {
     expect(listOutbox(box, '0'.repeat(32))).toEqual([])
   })
 })
-
-interface Watched {
-  inbox: Inbox
-  settled: Settled[]
-  /** Twice: what has not moved between two looks has arrived. */
-  readonly look: () => Promise<void>
-}
-
-function watch(box: string, { config, store }: Below): Watched {
-  const settled: Settled[] = []
-  const inbox = createInbox({
-    ...{ folder: box, now: Date.now },
-    trust: { keys: [signer()], revoked: new Set(), now: Date.now },
-    apply: (bundle, file) =>
-      applyBundle({ config, store, bundle, file, trigger: 'inbox', now: Date.now }),
-    onSettled: (one) => settled.push(one),
-  })
-  const look = async (): Promise<void> => {
-    await inbox.look()
-    await inbox.look()
-  }
-  return { inbox, settled, look }
-}
 
 describe('the inbox', () => {
   test('imports in the order of sequence whatever the names, and moves aside what it took', async () => {
