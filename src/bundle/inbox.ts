@@ -1,4 +1,5 @@
 import { MirrorError, messageOf, systemCode } from '../errors.ts'
+import { withoutFolders } from './box-faults.ts'
 import type { ImportReport } from './import-types.ts'
 import { type Arrival, listArrivals, moveAside } from './inbox-files.ts'
 import { type Bundle, type Trust, openBundle } from './open.ts'
@@ -14,6 +15,8 @@ export interface InboxDeps {
   readonly now: () => number
   /** Something became of a bundle: for the log. */
   readonly onSettled: (settled: Settled) => void
+  /** Something is wrong that is not a bundle's: told once, until it is over. */
+  readonly onTrouble?: (message: string) => void
 }
 
 /** What became of a bundle. `superseded`: what it brings is held already, its date too, or something newer is. */
@@ -29,7 +32,11 @@ export interface InboxStatus {
   readonly imported: number
   readonly superseded: number
   readonly refused: number
-  readonly lastRefused: { readonly file: string; readonly at: string } | null
+  readonly lastRefused: {
+    readonly file: string
+    readonly at: string
+    readonly why: string
+  } | null
   /** Why it cannot be looked into, in the system's word; null: it can. */
   readonly problem: string | null
 }
@@ -45,7 +52,7 @@ export interface Inbox {
  * the folder and in the ledger: after a restart on a read-only medium everything is found to be held already.
  */
 export function createInbox(deps: InboxDeps): Inbox {
-  const { folder, now } = deps
+  const { folder, now, onTrouble = () => undefined } = deps
   const decisions = createDecisions(now)
   const counts = { imported: 0, superseded: 0, refused: 0 }
   let lastRefused: InboxStatus['lastRefused'] = null
@@ -55,7 +62,8 @@ export function createInbox(deps: InboxDeps): Inbox {
     const at = new Date(now()).toISOString()
     counts[outcome]++
     if (outcome === 'imported') decisions.imported()
-    if (outcome === 'refused') lastRefused = { file: arrival.name, at }
+    if (outcome === 'refused')
+      lastRefused = { file: arrival.name, at, why: withoutFolders(detail, { inbox: folder }) }
     const note = outcome === 'refused' ? `${at} ${detail}` : null
     const moved = moveAside(folder, outcome === 'refused' ? 'refused' : 'done', arrival, note)
     decisions.decide(arrival, moved ? 'gone' : null)
@@ -85,7 +93,9 @@ export function createInbox(deps: InboxDeps): Inbox {
         arrivals = listArrivals(folder)
         problem = null
       } catch (error) {
-        problem = systemCode(error) ?? 'it cannot be read'
+        const now = systemCode(error) ?? 'it cannot be read'
+        if (now !== problem) onTrouble(`the inbox ${folder} cannot be looked into (${now})`)
+        problem = now
       }
       decisions.forgetOthers(arrivals)
       for (const one of await openAll(decisions.due(arrivals), deps, fail)) await take(one)

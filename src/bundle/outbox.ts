@@ -38,14 +38,14 @@ const DRAFT = '.patchmirror-export.zip'
 /**
  * Puts what is published into the outbox: a full bundle when the last one is `fullDays` old, else what changed since it.
  * Returns null when what is published lies there already, with a date within `dateHours`, or nothing is. Throws as
- * `exportBundle`.
+ * `exportBundle`, and the system's errors for its folder.
  */
 export async function fillOutbox(deps: OutboxDeps): Promise<Shipped | null> {
   const { folder, dataDir, settings } = deps
   const state = readState(dataDir)
   if (state === null) return null
   const { mirror, remembered } = state
-  ready(folder)
+  makeFolder(folder)
   const files = listOutbox(folder, mirror)
   const full = files.findLast(({ kind }) => kind === 'full')
   const isOld = full === undefined || !remembered.has(full.sequence) || (await ageOf(deps, full))
@@ -153,12 +153,4 @@ function isPublished(
   exported: Partial<Record<string, { snapshot: string; asOf: number }>>,
 ): boolean {
   return SOURCES.every((source) => reads.readSnapshot(source)?.id === exported[source]?.snapshot)
-}
-
-function ready(folder: string): void {
-  try {
-    makeFolder(folder)
-  } catch (error) {
-    throw new MirrorError('storage', `the outbox ${folder} cannot be made`, { cause: error })
-  }
 }

@@ -8,6 +8,7 @@ import {
 } from 'node:fs'
 import { basename, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { nameBoxFault, withoutFolders } from '../../src/bundle/box-faults.ts'
 import { createInbox } from '../../src/bundle/inbox.ts'
 import { inspectBundle } from '../../src/bundle/open.ts'
 import { fillOutbox } from '../../src/bundle/outbox.ts'
@@ -85,6 +86,25 @@ describe('the outbox', () => {
     })
     await change(bench)
     expect((await fillOutbox(deps))?.kind).toBe('full')
+    await bench.close()
+  })
+
+  test('that cannot be written to is named, and what anybody may read of it has no folder', async () => {
+    const bench = await above()
+    const box = join(folder(), 'out')
+    writeFileSync(box, 'a file where the folder would be')
+    const deps = {
+      ...{ settings, folder: box, dataDir: bench.dir, keys: [signer()] },
+      ...{ program: 'patchmirror/test', now: Date.now },
+    }
+    const thrown: unknown = await fillOutbox(deps).catch((error: unknown) => error)
+    const error = nameBoxFault(thrown, 'outbox', box, bench.dir)
+    expect(error).toMatchObject({ code: 'storage' })
+    const text = error instanceof Error ? error.message : ''
+    expect(text).toContain(`the outbox ${box} cannot be read or written (ENOTDIR`)
+    expect(withoutFolders(text, { outbox: box, data: bench.dir })).not.toContain(box)
+    const full = Object.assign(new Error('full'), { code: 'SQLITE_FULL' })
+    expect(nameBoxFault(full, 'outbox', box, bench.dir)).toMatchObject({ code: 'storage' })
     await bench.close()
   })
 
@@ -257,9 +277,10 @@ describe('the inbox', () => {
 
   test('that is not there says so, until it is', async () => {
     const box = join(folder(), 'not-mounted')
-    const { inbox, look } = watch(box, below())
+    const { inbox, troubles, look } = watch(box, below())
     await look()
     expect(inbox.status().problem).toBe('ENOENT')
+    expect(troubles).toEqual([`the inbox ${box} cannot be looked into (ENOENT)`])
     mkdirSync(box)
     await look()
     expect(inbox.status().problem).toBeNull()
