@@ -11,7 +11,7 @@ import { applySource } from './apply-source.ts'
 import type { ImportOptions, ImportReport, SourceReport } from './import-types.ts'
 import type { OnProgress } from './progress.ts'
 import { type ImportRuns, startRuns } from './import-runs.ts'
-import { refuseFullDisk } from './room.ts'
+import { refuseFullDisk, reserveFor } from './room.ts'
 import { refuseOtherRows } from './lines.ts'
 import { eachMissing, stageDocuments } from './stage.ts'
 
@@ -81,8 +81,8 @@ function readHeld(store: Writes, sources: readonly SourceName[]): HeldSources {
   )
 }
 
-/** Beside the write-ahead log, and what SQLite and the file system keep. */
-const SLACK_BYTES = 64 * 2 ** 20
+/** Beside the write-ahead log, and what SQLite and the file system keep: least and most. */
+const SLACK = [4 * 2 ** 20, 64 * 2 ** 20] as const
 
 /** Throws `storage` when the disk is too small for what is to come. The number of documents that are missing. */
 async function makeRoom({ bundle, store, config, again }: ImportOptions): Promise<number> {
@@ -99,7 +99,7 @@ async function makeRoom({ bundle, store, config, again }: ImportOptions): Promis
     if (name.startsWith('osv/')) bytes += 3 * size // and in the derived archive
   }
   if (manifest.kind === 'delta') bytes += store.readArchive()?.size ?? 0
-  await refuseFullDisk(config.data.dir, bytes + SLACK_BYTES)
+  await refuseFullDisk(config.data.dir, bytes + reserveFor(bytes, ...SLACK))
   return documents
 }
 

@@ -49,7 +49,8 @@ function addImports(add: Add, json: Flag): void {
     })
   add('need <file>', 'write down what is held here, for "export --for" above the gap')
     .option('--brief', 'only which state: a kilobyte, for a mirror above that still knows it')
-    .option('--sources <names>', 'of these sources alone, separated by commas')
+    .option('--sources <names>', 'of these sources alone, separated by commas; repeat it above')
+    .option('--force', 'replace a file of this name')
     .action(async (file: string, _, command: Command) => {
       const { needCommand } = await import('./need.ts')
       await finish(needCommand(file, global(command)))

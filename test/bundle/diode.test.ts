@@ -7,6 +7,7 @@ import { identityCommand } from '../../src/commands/identity.ts'
 import { type Bench, createBench } from '../support/mirror.ts'
 import { forge } from './forged.ts'
 import { below, carry, folder, signer } from './gaps.ts'
+import { spoken } from './spoken.ts'
 import { watch } from './watched.ts'
 
 const HOUR = 3_600_000
@@ -85,24 +86,13 @@ test('what a mirror exports that was set back is refused loudly, until it has an
   expect(why).toMatch(
     /the mirror above was set back.*lower sequence 1.*"patchmirror identity --new"/,
   )
-  const { env } = process
-  const write = process.stdout.write.bind(process.stdout)
-  const tell = process.stderr.write.bind(process.stderr)
-  const said: string[] = []
-  process.stdout.write = process.stderr.write = (text: string | Uint8Array) =>
-    said.push(String(text)) > 0
-  process.env = { PATCHMIRROR_DATA_DIR: bench.dir }
-  try {
-    expect(await identityCommand({})).toBe(0)
-    expect(await identityCommand({ new: true })).toBe(0)
-  } finally {
-    process.stdout.write = write
-    process.stderr.write = tell
-    process.env = env
-  }
-  expect(said[0]?.trim()).toBe(first.manifest.mirror)
+  const env = { PATCHMIRROR_DATA_DIR: bench.dir }
+  const before = await spoken(env, () => identityCommand({}))
+  const after = await spoken(env, () => identityCommand({ new: true }))
+  expect(before.said.trim()).toBe(first.manifest.mirror)
+  expect(after.said).toContain(`this mirror was ${first.manifest.mirror}`)
   const anew = await carry(bench.dir, to)
-  expect(anew.manifest.mirror).toBe(said[1]?.trim())
+  expect(after.said.split('\n')[0]).toBe(anew.manifest.mirror)
   expect((await there.take(anew.files)).outcome).toBe('applied')
   expect(await there.refuses(first.files)).toMatch(/older than what is held/)
 })
