@@ -38,7 +38,7 @@ const DRAFT = '.patchmirror-export.zip'
 /**
  * Puts what is published into the outbox: a full bundle when the last one is `fullDays` old, else what changed since it.
  * Returns null when what is published lies there already, with a date within `dateHours`, or nothing is. Throws as
- * `exportBundle`, and the system's errors for its folder.
+ * `exportBundle`, the system's errors for its folder, and `bundle` for a mirror that was set back.
  */
 export async function fillOutbox(deps: OutboxDeps): Promise<Shipped | null> {
   const { folder, dataDir, settings } = deps
@@ -47,9 +47,11 @@ export async function fillOutbox(deps: OutboxDeps): Promise<Shipped | null> {
   const { mirror, remembered } = state
   makeFolder(folder)
   const files = listOutbox(folder, mirror)
+  refuseSetBack(files, state)
   const full = files.findLast(({ kind }) => kind === 'full')
   const isOld = full === undefined || !remembered.has(full.sequence) || (await ageOf(deps, full))
-  if (!isOld && (await isThere(deps, files, state))) return null
+  // Where all are to be full ones, that alone is no reason for one more.
+  if ((!isOld || settings.fullDays === 0) && (await isThere(deps, files, state))) return null
   const path = join(folder, DRAFT)
   const report = await exportBundle({
     ...deps,
@@ -65,6 +67,17 @@ export async function fillOutbox(deps: OutboxDeps): Promise<Shipped | null> {
   renameSync(path, join(folder, file))
   pruneOutbox(folder, mirror, settings.keep)
   return { sequence, kind, file, bytes: report.bytes, partial: report.partial }
+}
+
+/** What is exported then would be taken for older than what lies there, here and below the gap. */
+function refuseSetBack(files: readonly OutboxFile[], { mirror, last }: State): void {
+  const newest = files.at(-1)
+  if (newest === undefined || newest.sequence <= last) return
+  throw new MirrorError(
+    'bundle',
+    `${newest.name} is of this mirror (${mirror}), which knows of no export after ${last}: it was set back (restored from ` +
+      'a backup). Run "patchmirror identity --new", and what is exported counts again',
+  )
 }
 
 /** Whether the full bundle is too old to build on, or cannot be read any more. */
@@ -115,6 +128,8 @@ interface State {
   mirror: string
   /** The sequence of the exported state whose snapshots are those published now; null: not exported yet. */
   current: number | null
+  /** The sequence of its last export; 0: none. */
+  last: number
   /** Upstream's date of each source that is published, unix milliseconds. */
   asOf: Partial<Record<SourceName, number>>
   /** Sequences that a delta can build on. */
@@ -132,7 +147,8 @@ function readState(dataDir: string): State | null {
     const remembered = exports.filter(({ kept }) => kept).map(({ sequence }) => sequence)
     const current = last !== undefined && isPublished(reads, last.sources) ? last.sequence : null
     const mirror = reads.readIdentity()
-    return { mirror, current, asOf: datesOf(reads), remembered: new Set(remembered) }
+    const known = { last: last?.sequence ?? 0, asOf: datesOf(reads) }
+    return { mirror, current, ...known, remembered: new Set(remembered) }
   } finally {
     db.close()
   }

@@ -137,7 +137,10 @@ function createOut(
       const problem = error instanceof MirrorError ? error.code : 'internal'
       const reason = withoutFolders(messageOf(error), { outbox: folder, data: config.data.dir })
       show({ outbox: { last, exporting: false, problem, reason } })
-      send({ type: 'fault', message: `the outbox was not filled: ${messageOf(error)}` })
+      send({
+        type: 'fault',
+        message: `the outbox was not filled: ${messageOf(error)}; it is tried again`,
+      })
       return false
     }
   }

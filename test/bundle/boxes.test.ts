@@ -275,6 +275,26 @@ describe('the inbox', () => {
     expect(readdirSync(box)).toEqual(['full.zip'])
   })
 
+  test('tells once of what has lain half-copied for a day', async () => {
+    const box = folder()
+    await writeBundle(join(box, 'whole'), [signer()])
+    writeFileSync(join(box, 'junk.zip'), readFileSync(join(box, 'whole')).subarray(0, 100))
+    let now = Date.now()
+    const troubles: string[] = []
+    const inbox = createInbox({
+      ...{ folder: box, now: () => now, onSettled: () => undefined },
+      trust: { keys: [signer()], revoked: new Set(), now: null },
+      apply: () => Promise.reject(new Error('there is nothing to apply')),
+      onTrouble: (one) => troubles.push(one),
+    })
+    for (const hours of [0, 0, 23, 2, 30]) {
+      now += hours * 3_600_000
+      await inbox.look()
+    }
+    expect(troubles).toEqual([expect.stringMatching(/junk\.zip has been incomplete for a day/)])
+    expect(inbox.status().waiting[0]?.why).toMatch(/^incomplete for over a day/)
+  })
+
   test('that is not there says so, until it is', async () => {
     const box = join(folder(), 'not-mounted')
     const { inbox, troubles, look } = watch(box, below())

@@ -97,6 +97,24 @@ test('what a mirror exports that was set back is refused loudly, until it has an
   expect(await there.refuses(first.files)).toMatch(/older than what is held/)
 })
 
+test('an outbox that has more than the mirror knows of is not filled, until that is another one', async () => {
+  const bench = await above()
+  const box = folder()
+  const settings = { keep: 2, fullDays: 0, dateHours: 6, expireDays: 90 }
+  const deps = { settings, folder: box, dataDir: bench.dir, keys: [signer()] }
+  const fill = () => fillOutbox({ ...deps, program: 'patchmirror/test', now: Date.now })
+  const first = await fill()
+  expect(await fill()).toBeNull()
+  const later = (first?.file ?? '').replace('00000001', '00000005')
+  copyFileSync(join(box, first?.file ?? ''), join(box, later))
+  await expect(fill()).rejects.toThrow(
+    /no export after 1: it was set back.*"patchmirror identity --new"/,
+  )
+  await spoken({ PATCHMIRROR_DATA_DIR: bench.dir }, () => identityCommand({ new: true }))
+  expect(await fill()).toMatchObject({ kind: 'full' })
+  expect(await fill()).toBeNull()
+})
+
 test('one that --allow-rollback took is where the mirror above counts from', async () => {
   const bench = await above()
   const [to, there] = [folder(), below()]
