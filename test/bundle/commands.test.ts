@@ -7,6 +7,8 @@ import { inspectCommand } from '../../src/commands/inspect.ts'
 import { digestCommand, needCommand } from '../../src/commands/need.ts'
 import { createBundleProgress } from '../../src/commands/progress.ts'
 import { reserveFor, shownBytes } from '../../src/bundle/room.ts'
+import { verifyCommand } from '../../src/commands/verify.ts'
+import { openWriter } from '../../src/store/database.ts'
 import { type Bench, createBench } from '../support/mirror.ts'
 import { keyPair, scratch } from './bundles.ts'
 import { below, carry, folder, signer } from './gaps.ts'
@@ -71,6 +73,21 @@ test('an import of some sources prints the digest that the mirror has with them'
   expect(again.said).toMatch(/already imported: nothing to do/)
   expect(again.said).toContain(digest)
   expect(there.store.readLastImport()?.file).toMatch(/^\d+\.zip$/)
+})
+
+test('what is damaged where there is no upstream is mended by a bundle, and verify says so', async () => {
+  const made = await above()
+  const there = below()
+  await there.take((await carry(made.dir, folder())).files)
+  const db = openWriter(there.dir)
+  db.exec("UPDATE document SET body = x'00'")
+  db.close()
+  const seen = await spoken(envOf(there.dir), () => verifyCommand({}))
+  expect(seen.code).toBe(1)
+  expect(seen.said).toMatch(/no upstream here: "patchmirror import --again FILE"/)
+  const repair = await spoken(envOf(there.dir), () => verifyCommand({ repair: true }))
+  expect(repair.code).toBe('config')
+  expect(repair.said).toMatch(/upstream\.apiRoot: not set.*"patchmirror import --again FILE"/)
 })
 
 test('what cannot be written or read is a fault of the command line, and nothing is overwritten', async () => {
