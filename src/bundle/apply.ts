@@ -185,5 +185,17 @@ function nameFault(error: unknown, dataDir: string): unknown {
     return new MirrorError('bundle', `its rows contradict each other (${messageOf(error)})`, {
       cause: error,
     })
+  // Texts that are JSON in the store are checked as they are read: what still is none was held already, or is a lie.
+  if (error instanceof SyntaxError || isBadJson(error))
+    return new MirrorError(
+      'bundle',
+      `what it brings, or what is held, has text that is no JSON (${messageOf(error)}): nothing was changed. ` +
+        'Import a full bundle with --again',
+      { cause: error },
+    )
   return nameStorageError(error, dataDir)
+}
+
+function isBadJson(error: unknown): boolean {
+  return systemCode(error) === 'SQLITE_ERROR' && messageOf(error).includes('malformed JSON')
 }

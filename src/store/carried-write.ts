@@ -106,7 +106,7 @@ function createAnswers(db: Db, notes: ChangeNotes) {
     putAnswer(value: AnswerValue, body: Buffer | null): void {
       const { key, status, links } = value
       const next = { status, links, sha256: Buffer.from(value.sha256, 'hex') }
-      notes.note(key, answerState(reader.readCatalogAnswer(key)), answerState(next))
+      notes.note(key, reader.readAnswerState(key), answerState(next))
       put.run({ ...value, body })
     },
     putLacking: (value: LackingValue): void => {
