@@ -6,6 +6,7 @@ import { applyBundle } from './apply.ts'
 import { type Inbox, type InboxStatus, type Settled, createInbox } from './inbox.ts'
 import { readSigningKey } from './keys.ts'
 import { type Shipped, fillOutbox } from './outbox.ts'
+import { createTries } from './tries.ts'
 import { trustOf } from './trust.ts'
 
 /** What the thread of inbox and outbox is started with. */
@@ -81,6 +82,7 @@ function openInbox(
   const { keys, revoked } = trustOf(config, { allowUnsigned: false, now: Date.now })
   return createInbox({
     ...{ folder, trust: { keys, revoked, now: Date.now }, now: Date.now },
+    tries: createTries(config.data.dir),
     async apply(bundle, file) {
       const store = openWrites(config.data.dir)
       try {
