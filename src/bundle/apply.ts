@@ -10,6 +10,7 @@ import { applySource } from './apply-source.ts'
 import type { ImportOptions, ImportReport, SourceReport } from './import-types.ts'
 import type { OnProgress } from './progress.ts'
 import { type ImportRuns, startRuns } from './import-runs.ts'
+import { digestOthers, prove, refuseOtherFacts } from './prove.ts'
 import { refuseFullDisk } from './room.ts'
 import { refuseOtherRows } from './lines.ts'
 import { eachMissing, stageDocuments } from './stage.ts'
@@ -105,6 +106,7 @@ async function makeRoom({ bundle, store, config, again }: ImportOptions): Promis
 async function confirm(options: ImportOptions, held: HeldSources): Promise<void> {
   const { bundle, store } = options
   const { mirror, sequence } = bundle.manifest
+  refuseOtherFacts(store, bundle.manifest)
   const younger = sourcesOf(bundle.manifest)
     .filter(([source, { asOf }]) => Date.parse(asOf) > (held.get(source)?.asOf ?? 0))
     .map(([source]) => source)
@@ -134,11 +136,14 @@ async function publish(
   let committed = false
   try {
     await store.transaction(async () => {
+      const others = digestOthers(store, bundle.manifest)
       for (const [source, { digest }] of sourcesOf(bundle.manifest)) {
         if (held.get(source)?.digest === digest && options.again !== true) continue
         const documents = staged.get(source) ?? null
         applied.push(await applySource(options, source, runs?.idOf(source) ?? 0, documents))
       }
+      options.progress?.({ phase: 'prove', unit: 'records', done: 0, total: null })
+      prove(store, bundle.manifest, others)
       runs?.end(null, Object.fromEntries(applied.map((one) => [one.source, one.changed])))
       if (runs !== null) recordImport(options, rollback)
       return { commit: runs !== null }

@@ -70,10 +70,10 @@ export function createInbox(deps: InboxDeps): Inbox {
     if (verdict.outcome === 'waiting') decisions.decide(arrival, verdict.why)
     else settle(arrival, verdict.outcome, messageOf(error))
   }
-  const { open, attempt, readHeads } = createOpener(deps, fail)
+  const opener = createOpener(deps, fail)
   const take = ({ arrival }: Head): Promise<unknown> =>
-    attempt(arrival, async () => {
-      const bundle = await open(arrival)
+    opener.attempt(arrival, async () => {
+      const bundle = await opener.open(arrival)
       const { outcome, sequence } = await deps
         .apply(bundle, arrival.name)
         .finally(() => bundle.close())
@@ -90,7 +90,7 @@ export function createInbox(deps: InboxDeps): Inbox {
         problem = systemCode(error) ?? 'it cannot be read'
       }
       decisions.forgetOthers(arrivals)
-      for (const head of await readHeads(decisions.due(arrivals))) await take(head)
+      for (const head of await opener.readHeads(decisions.due(arrivals))) await take(head)
     },
     status: () => ({ waiting: decisions.waiting(), ...counts, lastRefused, problem }),
   }

@@ -34,11 +34,16 @@ function createTombstones(db: Db) {
   const bury = db.prepare(
     'INSERT OR REPLACE INTO osv_tombstone (id, removed_at, run_id) VALUES (?, ?, ?)',
   )
+  const both = db
+    .prepare<[], string>('SELECT id FROM osv_tombstone JOIN osv_record USING (id) LIMIT 1')
+    .pluck()
   const exhume = db.prepare('DELETE FROM osv_tombstone WHERE id = ?')
   return {
     putTombstone: ({ key, removedAt }: TombstoneValue, runId: number): void => {
       bury.run(key, removedAt, runId)
     },
+    /** A record that is held and said to be removed; null: there is none. */
+    readContradiction: (): string | null => both.get() ?? null,
     removeTombstone: (id: string): void => {
       exhume.run(id)
     },

@@ -1,8 +1,10 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { gunzipSync, gzipSync } from 'node:zlib'
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import { eachLine } from '../../src/bundle/lines.ts'
+import { inspectBundle } from '../../src/bundle/open.ts'
 import type { Manifest } from '../../src/bundle/manifest.ts'
 import { openWriter } from '../../src/store/database.ts'
 import { catalogEnv } from '../catalog/benches.ts'
@@ -122,6 +124,31 @@ describe('a bundle of somebody who is trusted and lies', () => {
     const there = below()
     expect(await there.refuses(await forge(full.files, to, forgery))).toMatch(why)
     expect(there.store.carried.listHeld()).toEqual([])
+  })
+
+  test('that has other bytes for a document than its name says is refused', async () => {
+    const { to, full } = await bundle()
+    const there = below()
+    const opened = await inspectBundle(full.files)
+    const pack = 'rows/catalog/catalog-document-00001.jsonl'
+    const [line = ''] = (await opened.read(pack)).toString().split('\n')
+    const row = JSON.parse(line) as { blob: string }
+    const content = gunzipSync(await opened.read(`blobs/${row.blob}.gz`))
+    await opened.close()
+    content[0] = (content[0] ?? 0) ^ 1
+    const other = gzipSync(content)
+    const forged = await forge(full.files, to, {
+      rows: (name, lines) =>
+        name === pack
+          ? [
+              JSON.stringify({ ...row, stored: other.length, chunks: [other.length] }),
+              ...lines.slice(1),
+            ]
+          : lines,
+      stored: (name, bytes) => (name === `blobs/${row.blob}.gz` ? other : bytes),
+    })
+    expect(await there.refuses(forged)).toMatch(/does not have the \d+ bytes that it is named by/)
+    expect(there.store.countCatalog().documents).toBe(0)
   })
 
   test('is read line by line, however many lines a pack has', async () => {
