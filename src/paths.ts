@@ -30,18 +30,21 @@ export function canonicalPath(path: string): string | null {
   }
 }
 
-/** The values that make a template the given canonical path; null when it is another path. */
-export function matchPath(template: string, canonical: string): Record<string, string> | null {
-  const names: string[] = []
+/** What canonical paths of a template look like: a group for each of its values, in order. */
+export function formOf(template: string): RegExp {
   const source = template
     .replace(/\/+$/, '')
-    .replace(/\{(\w+)\}|[.*+?^$()|[\]\\]/g, (part, name?: string) => {
-      if (name === undefined) return `\\${part}`
-      names.push(name)
-      return name === 'repo' ? '(.+)' : '([^/]+)'
-    })
-  const match = new RegExp(`^${source}$`).exec(canonical)
+    .replace(/\{(\w+)\}|[.*+?^$()|[\]\\]/g, (part, name?: string) =>
+      name === undefined ? `\\${part}` : name === 'repo' ? '(.+)' : '([^/]+)',
+    )
+  return new RegExp(`^${source}$`)
+}
+
+/** The values that make a template the given canonical path; null when it is another path. */
+export function matchPath(template: string, canonical: string): Record<string, string> | null {
+  const match = formOf(template).exec(canonical)
   if (match === null) return null
+  const names = [...template.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name)
   return Object.fromEntries(
     names.map((name, at) => [name, decodeURIComponent(match[at + 1] ?? '')]),
   )

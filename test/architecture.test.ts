@@ -61,6 +61,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'errors',
     'log',
     'offline',
+    'paths',
     'resources',
     'sources',
     'store',

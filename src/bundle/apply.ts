@@ -12,6 +12,7 @@ import type { ImportOptions, ImportReport, SourceReport } from './import-types.t
 import type { OnProgress } from './progress.ts'
 import { type ImportRuns, startRuns } from './import-runs.ts'
 import { refuseFullDisk, reserveFor } from './room.ts'
+import { digestOthers, prove, refuseOtherFacts } from './prove.ts'
 import { refuseOtherRows } from './lines.ts'
 import { eachMissing, stageDocuments } from './stage.ts'
 
@@ -113,6 +114,7 @@ async function makeRoom({ bundle, store, config, again }: ImportOptions): Promis
 async function confirm(options: ImportOptions, held: HeldSources): Promise<boolean> {
   const { bundle, store } = options
   const { mirror, sequence } = bundle.manifest
+  refuseOtherFacts(store, bundle.manifest)
   const younger = sourcesOf(bundle.manifest)
     .filter(([source, { asOf }]) => Date.parse(asOf) > (held.get(source)?.asOf ?? 0))
     .map(([source]) => source)
@@ -144,11 +146,14 @@ async function publish(
   let committed = false
   try {
     await store.transaction(async () => {
+      const others = digestOthers(store, bundle.manifest)
       for (const [source, { digest }] of sourcesOf(bundle.manifest)) {
         if (held.get(source)?.digest === digest && options.again !== true) continue
         const documents = staged.get(source) ?? null
         applied.push(await applySource(options, source, runs?.idOf(source) ?? 0, documents))
       }
+      options.progress?.({ phase: 'prove', unit: 'records', done: 0, total: null })
+      prove(store, bundle.manifest, others)
       runs?.end(null, Object.fromEntries(applied.map((one) => [one.source, one.changed])))
       if (runs !== null) recordImport(options, rollback)
       return { commit: runs !== null }
@@ -208,5 +213,17 @@ function nameFault(error: unknown, dataDir: string): unknown {
     return new MirrorError('bundle', `its rows contradict each other (${messageOf(error)})`, {
       cause: error,
     })
+  // Texts that are JSON in the store are checked as they are read: what still is none was held already, or is a lie.
+  if (error instanceof SyntaxError || isBadJson(error))
+    return new MirrorError(
+      'bundle',
+      `what it brings, or what is held, has text that is no JSON (${messageOf(error)}): nothing was changed. ` +
+        'Import a full bundle with --again',
+      { cause: error },
+    )
   return nameStorageError(error, dataDir)
+}
+
+function isBadJson(error: unknown): boolean {
+  return systemCode(error) === 'SQLITE_ERROR' && messageOf(error).includes('malformed JSON')
 }

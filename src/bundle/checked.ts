@@ -8,7 +8,7 @@ function refuse(place: string, what: string): never {
 }
 
 /** Text of a form. */
-export function text(pattern: RegExp, what: string): Check<string> {
+export function text(pattern: Pick<RegExp, 'test'>, what: string): Check<string> {
   return (value, place) =>
     typeof value === 'string' && pattern.test(value) ? value : refuse(place, `is not ${what}`)
 }
@@ -43,6 +43,35 @@ export function oneOf<const T extends string | number>(...allowed: readonly T[])
 /** The value, or null. */
 export function orNull<T>(check: Check<T>): Check<T | null> {
   return (value, place) => (value === null ? null : check(value, place))
+}
+
+/** What one check or the other takes. */
+export function union<T>(one: Check<T>, other: Check<T>): Check<T> {
+  return (value, place) => {
+    try {
+      return one(value, place)
+    } catch {
+      return other(value, place)
+    }
+  }
+}
+
+/**
+ * Text of up to `max` characters that is JSON as this program writes it, of a shape: two readers of it cannot take it for
+ * different things.
+ */
+export function jsonText(check: Check<unknown>, max: number): Check<string> {
+  return (value, place) => {
+    if (typeof value !== 'string' || value.length > max) refuse(place, 'is not JSON of its kind')
+    let json: unknown
+    try {
+      json = JSON.parse(value)
+    } catch {
+      refuse(place, 'is not JSON')
+    }
+    check(json, place)
+    return JSON.stringify(json) === value ? value : refuse(place, 'is not JSON as it is stored')
+  }
 }
 
 /** A list of up to `max`. */

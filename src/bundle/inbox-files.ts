@@ -1,5 +1,6 @@
-import { mkdirSync, readdirSync, renameSync, statSync, writeFileSync } from 'node:fs'
+import { lstatSync, mkdirSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
+import { systemCode } from '../errors.ts'
 import { groupFiles } from './part-files.ts'
 
 /** Files in the inbox that make up one bundle. */
@@ -13,10 +14,10 @@ export interface Arrival {
 
 const BUNDLE = /^[^.].*\.zip(?:\.\d{3}|\.sha256)?$/
 
-/** What lies in the inbox, by name. Throws the system's error for a folder that cannot be read. */
+/** What lies in the inbox, by name: files alone, no links and no pipes. Throws the system's error for a folder that cannot be read. */
 export function listArrivals(folder: string): Arrival[] {
   const names = readdirSync(folder, { withFileTypes: true })
-    .filter((entry) => !entry.isDirectory() && BUNDLE.test(entry.name))
+    .filter((entry) => entry.isFile() && BUNDLE.test(entry.name))
     .map(({ name }) => join(folder, name))
     .sort()
   return groupFiles(names).map((files) => {
@@ -25,15 +26,19 @@ export function listArrivals(folder: string): Arrival[] {
   })
 }
 
-/** The file may go while it is looked at: then it is another stamp. */
+/** The file may go while it is looked at, or be beyond looking: then it has another stamp, and the others theirs. */
 function stampOf(path: string): string {
-  const stat = statSync(path, { throwIfNoEntry: false })
-  return stat === undefined ? 'gone' : `${stat.size}:${stat.mtimeMs}:${stat.ino}`
+  try {
+    const { size, mtimeMs, ino } = lstatSync(path)
+    return `${size}:${mtimeMs}:${ino}`
+  } catch (error) {
+    return systemCode(error) ?? 'gone'
+  }
 }
 
 /**
- * Moves a bundle's files into a folder of the inbox, with a note for what was refused. Returns false where that is not
- * possible, as on a medium that is read-only.
+ * Moves a bundle's files into a folder of the inbox, with a note for what was refused; never over what lies there, and never
+ * where a link leads. Returns false where that is not possible, as on a medium that is read-only.
  */
 export function moveAside(
   folder: string,
@@ -43,11 +48,30 @@ export function moveAside(
 ): boolean {
   try {
     const aside = join(folder, to)
-    mkdirSync(aside, { recursive: true })
-    if (note !== null) writeFileSync(join(aside, `${name}.txt`), `${note}\n`)
-    for (const file of files) renameSync(file, join(aside, basename(file)))
+    if (!isThere(aside)) mkdirSync(aside)
+    if (!lstatSync(aside).isDirectory()) return false
+    const names = [
+      ...files.map((file) => basename(file)),
+      ...(note === null ? [] : [`${name}.txt`]),
+    ]
+    const prefix = freePrefix(aside, names)
+    if (note !== null)
+      writeFileSync(join(aside, `${prefix}${name}.txt`), `${note}\n`, { flag: 'wx' })
+    for (const file of files) renameSync(file, join(aside, prefix + basename(file)))
     return true
   } catch {
     return false
   }
+}
+
+/** What to put before names so that none is taken: nothing, `2-`, `3-` and so on. */
+function freePrefix(folder: string, names: readonly string[]): string {
+  for (let n = 1; ; n++) {
+    const prefix = n === 1 ? '' : `${n}-`
+    if (!names.some((name) => isThere(join(folder, prefix + name)))) return prefix
+  }
+}
+
+function isThere(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false }) !== undefined
 }

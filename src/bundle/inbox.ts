@@ -1,9 +1,11 @@
-import { messageOf, systemCode } from '../errors.ts'
+import { MirrorError, messageOf, systemCode } from '../errors.ts'
 import { withoutFolders } from './box-faults.ts'
 import type { ImportReport } from './import-types.ts'
 import { type Arrival, listArrivals, moveAside } from './inbox-files.ts'
+import type { Manifest } from './manifest.ts'
 import { type Bundle, type Trust, openBundle } from './open.ts'
 import { createDecisions, judge } from './inbox-decisions.ts'
+import type { Tries } from './tries.ts'
 
 /** What an inbox works with. */
 export interface InboxDeps {
@@ -13,6 +15,8 @@ export interface InboxDeps {
   /** Throws as `applyBundle`. */
   readonly apply: (bundle: Bundle, file: string) => Promise<ImportReport>
   readonly now: () => number
+  /** Which bundles ended the process; null: that is not looked for. */
+  readonly tries?: Tries
   /** Something became of a bundle: for the log. */
   readonly onSettled: (settled: Settled) => void
   /** Something is wrong that is not a bundle's: told once, until it is over. */
@@ -74,18 +78,17 @@ export function createInbox(deps: InboxDeps): Inbox {
     if (verdict.outcome === 'waiting') decisions.decide(arrival, verdict.why)
     else settle(arrival, verdict.outcome, messageOf(error))
   }
-  const take = async ({ arrival, bundle }: Opened): Promise<void> => {
-    try {
+  const opener = createOpener(deps, fail)
+  const take = ({ arrival }: Head): Promise<unknown> =>
+    opener.attempt(arrival, async () => {
+      const bundle = await opener.open(arrival)
       const { outcome, renewed, sequence } = await deps
         .apply(bundle, arrival.name)
         .finally(() => bundle.close())
       const what = `bundle ${sequence} (${bundle.manifest.kind})`
       const detail = renewed ? `${what}: nothing changed up to a later date` : what
       settle(arrival, outcome === 'applied' || renewed ? 'imported' : 'superseded', detail)
-    } catch (error) {
-      fail(arrival, error)
-    }
-  }
+    })
   return {
     async look() {
       let arrivals: Arrival[] = []
@@ -100,37 +103,62 @@ export function createInbox(deps: InboxDeps): Inbox {
       decisions.forgetOthers(arrivals)
       for (const file of decisions.overdue())
         onTrouble(`inbox: ${file} has been incomplete for a day: send the rest, or remove it`)
-      for (const one of await openAll(decisions.due(arrivals), deps, fail)) await take(one)
+      for (const head of await opener.readHeads(decisions.due(arrivals))) await take(head)
     },
     status: () => ({ waiting: decisions.waiting(), ...counts, lastRefused, problem }),
   }
 }
 
-interface Opened {
+/** What of a bundle says when it is its turn. */
+interface Head extends Pick<Manifest, 'mirror' | 'sequence' | 'kind'> {
   arrival: Arrival
-  bundle: Bundle
 }
 
-/** Those that can be opened, in the order in which they are to be imported. */
-async function openAll(
-  arrivals: readonly Arrival[],
-  { trust }: InboxDeps,
+/** Works with arrivals one at a time; of what fails, `fail` is told. */
+function createOpener(
+  { trust, tries }: InboxDeps,
   fail: (arrival: Arrival, error: unknown) => void,
-): Promise<Opened[]> {
-  const opened: Opened[] = []
-  for (const arrival of arrivals) {
+) {
+  const open = (arrival: Arrival): Promise<Bundle> =>
+    openBundle(arrival.files, { ...trust, allowUnsigned: false })
+  /** Null: it failed, or did so by ending the process again and again. */
+  const attempt = async <T>(arrival: Arrival, work: () => Promise<T>): Promise<T | null> => {
+    const id = `${arrival.name} ${arrival.stamp}`
     try {
-      const bundle = await openBundle(arrival.files, { ...trust, allowUnsigned: false })
-      opened.push({ arrival, bundle })
+      if (tries?.begin(id) === false) throw new MirrorError('bundle', DEADLY)
+      return await work().finally(() => tries?.end(id))
     } catch (error) {
       fail(arrival, error)
+      return null
     }
   }
-  return opened.sort((a, b) => compare(a.bundle, b.bundle))
+  /** What bundles say of themselves. They are closed again: there may be more of them than files that can be open. */
+  const readHead = (arrival: Arrival): Promise<Head | null> =>
+    attempt(arrival, async () => {
+      const bundle = await open(arrival)
+      await bundle.close()
+      const { mirror, sequence, kind } = bundle.manifest
+      return { arrival, mirror, sequence, kind }
+    })
+  return {
+    open,
+    attempt,
+    async readHeads(arrivals: readonly Arrival[]): Promise<Head[]> {
+      const heads: Head[] = []
+      for (const arrival of arrivals) {
+        const head = await readHead(arrival)
+        if (head !== null) heads.push(head)
+      }
+      return heads.sort(compare)
+    },
+  }
 }
 
+const DEADLY =
+  'the process ended twice while it worked with it, so it is not tried again. To try again: "touch" it, and move it back'
+
 /** In the order in which they are to be imported: by mirror, sequence, and a full one first. */
-function compare({ manifest: a }: Bundle, { manifest: b }: Bundle): number {
+function compare(a: Head, b: Head): number {
   if (a.mirror !== b.mirror) return a.mirror < b.mirror ? -1 : 1
   return a.sequence - b.sequence || Number(a.kind === 'delta') - Number(b.kind === 'delta')
 }

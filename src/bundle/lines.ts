@@ -4,15 +4,16 @@ import {
   type RowExtras,
   type RowKind,
   type RowValues,
-  ROW_KINDS,
   compareKeys,
   hashRow,
 } from '../store/carried-rows.ts'
 import { contentOf } from '../store/gzip.ts'
 import type { SourceName } from '../store/runs.ts'
-import { type Check, integer, listOf, orNull, shape, text, truth } from './checked.ts'
+import { integer, listOf, shape } from './checked.ts'
 import type { Manifest } from './manifest.ts'
 import type { Bundle } from './open.ts'
+import { refuseForeign } from './row-owners.ts'
+import { ROW_VALUES, isKindOf, rowKey } from './row-checks.ts'
 
 /** A line that puts a row. */
 export interface PutLine<K extends RowKind> {
@@ -28,44 +29,6 @@ export interface Line<K extends RowKind> {
   put: PutLine<K> | null
 }
 
-const key = text(/^[^\0]+$/, 'a key')
-const any = text(/^[^\0]*$/, 'text')
-const digest = text(/^[\da-f]{64}$/, 'a SHA-256 in hex')
-const hex = text(/^(?:[\da-f]{2})*$/, 'hex')
-const uint32 = integer(0, 0xffffffff)
-const size = integer(0, 2 ** 50)
-/** Of what is held in memory as a whole. */
-const small = integer(0, 2 ** 30)
-const seconds = integer(0, 2 ** 40)
-const time = integer(0, 2 ** 50)
-
-/** The members in the order in which they are hashed. */
-const VALUES: { [K in RowKind]: Check<RowValues[K]> } = {
-  source: shape({
-    ...{ key, snapshot: hex, asOf: time, records: size, whole: truth },
-    archive: orNull(shape({ size, crc32c: uint32, sha256: digest, changed: seconds })),
-  }),
-  document: shape({
-    ...{ key, present: truth, size: small, sha256: digest, changed: seconds, entries: size },
-    blob: orNull(digest),
-  }),
-  'osv-record': shape({
-    ...{ key, modified: any, crc32: uint32, size: small, sha256: digest, changed: seconds },
-    asOf: orNull(time),
-  }),
-  'osv-tombstone': shape({ key, removedAt: time }),
-  'catalog-list': shape({ key, resource: any, frame: any, entries: size, changed: seconds }),
-  'catalog-entry': shape({ key, ordinal: size, sha: hex, facets: listOf(orNull(any), 100) }),
-  'catalog-answer': shape({
-    ...{ key, resource: any, owner: any, ownerSha: hex, status: integer(100, 599) },
-    ...{ size: small, sha256: hex, changed: seconds, links: any, mentions: any },
-  }),
-  'catalog-lacking': shape({ key, resource: any }),
-  'catalog-document': shape({
-    ...{ key: digest, size, stored: size, type: any, changed: seconds, blob: digest },
-  }),
-}
-
 const EXTRAS: { readonly [K in RowKind]?: readonly string[] } = {
   'catalog-entry': ['text', 'base64'],
   'catalog-answer': ['base64'],
@@ -76,8 +39,8 @@ const EXTRAS: { readonly [K in RowKind]?: readonly string[] } = {
 export function refuseOtherRows({ members }: Manifest): void {
   for (const { name } of members.filter((one) => one.name.startsWith('rows/'))) {
     const [, source = '', pack = ''] = name.split('/')
-    const kinds: readonly string[] = ROW_KINDS[source as SourceName] // a source of the manifest's
-    if (!kinds.includes(pack.replace(/-\d+\.jsonl$/, '')))
+    if (!isKindOf(source as SourceName, pack.replace(/-\d+\.jsonl$/, '')))
+      // a source of the manifest's
       throw new MirrorError(
         'bundle',
         `${name} holds rows of a kind that this program does not know`,
@@ -94,33 +57,58 @@ export async function* eachLine<K extends RowKind>(
   const packs = manifest.members.filter(({ name }) => PACK.exec(name)?.[1] === `${source}/${kind}`)
   let before: string | null = null
   for (const { name } of packs) {
-    const lines = (await read(name)).toString('utf8').split('\n')
-    if (lines.pop() !== '') throw new MirrorError('bundle', `${name} ends within a line`)
-    for (const [i, line] of lines.entries()) {
-      const parsed = parseLine(kind, line, `${name}:${i + 1}`)
+    let number = 0
+    for (const line of linesOf(await read(name), name)) {
+      const place = `${name}:${++number}`
+      const parsed = parseLine(source, kind, line, place)
       if (before !== null && compareKeys(before, parsed.key) >= 0)
-        throw new MirrorError('bundle', `${name}:${i + 1} is out of order`)
+        throw new MirrorError('bundle', `${place} is out of order`)
       if (parsed.put === null && manifest.kind === 'full')
-        throw new MirrorError('bundle', `${name}:${i + 1} removes something, in a full bundle`)
+        throw new MirrorError('bundle', `${place} removes something, in a full bundle`)
       before = parsed.key
       yield parsed
     }
   }
 }
 
+/** The lines of a pack, one at a time: a pack may have more of them than a list can hold. */
+function* linesOf(pack: Buffer, name: string): Generator<string> {
+  for (let at = 0; at < pack.length;) {
+    const end = pack.indexOf(0x0a, at)
+    if (end < 0) throw new MirrorError('bundle', `${name} ends within a line`)
+    if (end === at) throw new MirrorError('bundle', `${name} has an empty line`)
+    yield pack.toString('utf8', at, end)
+    at = end + 1
+  }
+}
+
 const PACK = /^rows\/(.+)-\d+\.jsonl$/
 
-function parseLine<K extends RowKind>(kind: K, line: string, place: string): Line<K> {
+function parseLine<K extends RowKind>(
+  source: SourceName,
+  kind: K,
+  line: string,
+  place: string,
+): Line<K> {
   const json = parseJson(line, place)
-  if ('removed' in json) return { key: key(json['removed'], place), put: null }
+  if ('removed' in json) return removalOf(json, place)
   const extras = EXTRAS[kind]
   const isExtra = ([name]: [string, unknown]): boolean => extras?.includes(name) === true
   const given = extras === undefined ? null : Object.entries(json)
   const rest = given === null ? json : Object.fromEntries(given.filter((one) => !isExtra(one)))
   // What an extra is, is checked where it is used.
   const extra = Object.fromEntries(given?.filter(isExtra) ?? []) as RowExtras[K]
-  const value = VALUES[kind](rest, place)
+  const value = ROW_VALUES[kind](rest, place)
+  refuseForeign(source, kind, value, place)
   return { key: value.key, put: { key: value.key, value, hash: hashRow(kind, value), extra } }
+}
+
+const removal = shape({ removed: rowKey })
+
+/** A removal has nothing else. */
+function removalOf(json: Record<string, unknown>, place: string) {
+  const { removed } = removal(json, place)
+  return { key: removed, put: null } as const
 }
 
 function parseJson(line: string, place: string): Record<string, unknown> {

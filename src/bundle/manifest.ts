@@ -80,7 +80,7 @@ export const CAPS = {
   manifestBytes: 128 * 2 ** 20,
   members: 500_000,
   keys: 16,
-  packBytes: 512_000_000,
+  packBytes: 64 * 2 ** 20,
 } as const
 
 const sha256 = text(/^[\da-f]{64}$/, 'a SHA-256 in hex')

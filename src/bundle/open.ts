@@ -41,7 +41,7 @@ export async function openBundle(paths: readonly string[], trust: Trust): Promis
 export async function openFiles(paths: readonly string[], trust: Trust): Promise<Bundle> {
   return open(paths, (claims) => {
     const key = judge(claims, trust)
-    return { key, check: (manifest) => refuseExpired(manifest, trust) }
+    return { key, check: (manifest) => refuseOtherTime(manifest, trust) }
   })
 }
 
@@ -150,12 +150,25 @@ function judge({ manifest, signatures }: Claims, trust: Trust): string | null {
   return believed[0]?.id ?? null
 }
 
-function refuseExpired({ expiresAt, createdAt }: Manifest, { now }: Trust): void {
+/** So much a clock may be behind that of whoever exported, or of its upstream, milliseconds. */
+const AHEAD_MS = 86_400_000
+
+function refuseOtherTime({ expiresAt, createdAt, sources }: Manifest, { now }: Trust): void {
   const time = now?.()
-  if (time === undefined || expiresAt === null || time < Date.parse(expiresAt)) return
+  if (time === undefined) return
+  const here = `the clock here says ${new Date(time).toISOString()}`
+  const dates = [createdAt, ...Object.values(sources).map(({ asOf }) => asOf)]
+  // All that is exported later would be older than it, and refused.
+  const future = dates.find((date) => Date.parse(date) > time + AHEAD_MS)
+  if (future !== undefined)
+    throw new MirrorError(
+      'bundle',
+      `it is of the future: ${future} (${here}). Set the clocks right`,
+    )
+  if (expiresAt === null || time < Date.parse(expiresAt)) return
   throw new MirrorError(
     'bundle',
-    `it expired at ${expiresAt} (made at ${createdAt}; the clock here says ${new Date(time).toISOString()}): export a new one`,
+    `it expired at ${expiresAt} (made at ${createdAt}; ${here}): export a new one`,
   )
 }
 

@@ -47,7 +47,10 @@ export function findParts(given: readonly string[]): string[] {
   const names = group.map((path) => resolve(path))
   const twice = names.find((name, i) => names.indexOf(name) < i)
   if (twice !== undefined) throw new MirrorError('bundle', `${twice} is given twice`)
-  if (group.includes(base) && isThere(base)) return group.length === 1 ? [base] : mixed(group)
+  if (group.includes(base) && isThere(base))
+    return group.every((path) => path === base || path === sidecarName(base))
+      ? [base]
+      : mixed(group)
   return checkedRow(base)
 }
 
@@ -70,7 +73,8 @@ function checkedRow(base: string): string[] {
   if (found.length === 0 && listed === null)
     throw new MirrorError('bundle', `there is no ${base}, and no part ${partName(base, 1)} either`)
   const promised = [...(listed?.keys() ?? [])].flatMap((name) => partNumber(name, own) ?? [])
-  const last = Math.max(...found, ...promised)
+  const last = Math.max(0, ...found, ...promised)
+  if (last < 1) throw refusal({ kind: 'incomplete' }, `${base} is missing: copy it beside its list of digests`) // prettier-ignore
   const row = Array.from({ length: last }, (_, i) => partName(base, i + 1))
   const missing = row.filter((_, i) => !found.includes(i + 1)).map((path) => basename(path))
   if (missing.length > 0)
@@ -91,7 +95,8 @@ function checkedRow(base: string): string[] {
 export function readSums(base: string): Map<string, string> | null {
   try {
     const path = sidecarName(base)
-    if (statSync(path).size > 1 << 20) return null
+    const stat = statSync(path)
+    if (!stat.isFile() || stat.size > 1 << 20) return null // a pipe would be waited for
     const lines = readFileSync(path, 'utf8').split('\n')
     const sums = lines.flatMap((line): [string, string][] => {
       const match = /^([\da-f]{64}) [ *](.+)$/.exec(line)

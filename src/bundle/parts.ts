@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { constants } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { MirrorError, messageOf, systemCode } from '../errors.ts'
@@ -52,17 +53,31 @@ export async function openParts(paths: readonly string[]): Promise<Parts> {
   }
 }
 
+/** Opening a pipe that nobody writes to would wait for ever: it is opened without waiting, and then refused. */
+const READ = constants.O_RDONLY | constants.O_NONBLOCK
+
+/** What is wrong with this computer, or with who runs it, for now: no fault of the file's. */
+const PASSING: ReadonlySet<string> = new Set([
+  'EMFILE',
+  'ENFILE',
+  'EACCES',
+  'EPERM',
+  'EIO',
+  'ENOMEM',
+])
+
 async function openFile(path: string): Promise<FileHandle> {
   try {
-    const file = await open(path, 'r')
+    const file = await open(path, READ)
     if ((await file.stat()).isFile()) return file
     await file.close()
     throw new MirrorError('bundle', `${path} is not a file`)
   } catch (error) {
     if (error instanceof MirrorError) throw error
-    const why =
-      systemCode(error) === 'ENOENT' ? 'is not there' : `cannot be read (${messageOf(error)})`
-    throw new MirrorError('bundle', `${path} ${why}`, { cause: error })
+    const code = systemCode(error) ?? ''
+    const why = code === 'ENOENT' ? 'is not there' : `cannot be read (${messageOf(error)})`
+    const passing = PASSING.has(code)
+    throw new MirrorError(passing ? 'storage' : 'bundle', `${path} ${why}`, { cause: error })
   }
 }
 
@@ -117,7 +132,8 @@ async function readFrom(
     return await file.read(target, offset, length, position)
   } catch (error) {
     const message = `${path} cannot be read (${messageOf(error)}): the medium may be damaged, copy it again`
-    throw new MirrorError('bundle', message, { cause: error })
+    const passing = PASSING.has(systemCode(error) ?? '')
+    throw new MirrorError(passing ? 'storage' : 'bundle', message, { cause: error })
   }
 }
 

@@ -1,9 +1,10 @@
+import { MirrorError } from '../errors.ts'
 import type { CarriedReader } from '../store/carried.ts'
 import { type Difference, eachDifference } from '../store/carried-diff.ts'
 import type { RowKind } from '../store/carried-rows.ts'
 import type { SourceName } from '../store/runs.ts'
 import type { KnownState } from './base.ts'
-import type { ManifestHead } from './manifest.ts'
+import { CAPS, type ManifestHead } from './manifest.ts'
 import type { BundleWriter } from './write.ts'
 
 /** What the rows of a bundle call for besides themselves. */
@@ -82,6 +83,11 @@ function createPacks(writer: BundleWriter, source: SourceName) {
     end,
     async add(of: RowKind, line: string): Promise<void> {
       const size = Buffer.byteLength(line) + 1
+      if (size > CAPS.packBytes)
+        throw new MirrorError(
+          'bundle',
+          `a ${of} of ${source} takes ${size} bytes as a row, over the ${CAPS.packBytes} that a pack may have: ${line.slice(0, 200)}`,
+        )
       if (of !== kind || bytes + size > PACK_BYTES) await end()
       if (of !== kind) number = 0
       kind = of

@@ -1,12 +1,10 @@
-import { MirrorError } from '../errors.ts'
 import type { CatalogDocumentValue } from '../store/carried-rows.ts'
-import { CHUNK_BYTES } from '../store/catalog-documents.ts'
-import { sizeOf } from '../store/gzip.ts'
 import type { SourceName } from '../store/runs.ts'
 import type { Writes } from '../store/writes.ts'
 import { type Checkpointer, createCheckpointer } from './checkpointer.ts'
 import type { Bundle } from './open.ts'
 import type { OnProgress } from './progress.ts'
+import { createContentProof } from './content-proof.ts'
 import { chunksOf, eachLine } from './lines.ts'
 
 /** A document of a bundle that is to be stored. */
@@ -67,7 +65,8 @@ export async function stageDocuments(
   return done
 }
 
-type Put = (bytes: number, work: () => void) => Promise<void>
+/** Writes so many bytes, once it is proven that they are to be written. */
+type Put = (bytes: number, work: () => void, proven?: Promise<void>) => Promise<void>
 
 /** Writes that wait for each other's company. */
 function createBatch(
@@ -75,12 +74,15 @@ function createBatch(
   checkpointer: Checkpointer,
 ): { add: Put; flush: () => Promise<void> } {
   let waiting: (() => void)[] = []
+  let proofs: Promise<void>[] = []
   let bytes = 0
   const flush = async (): Promise<void> => {
-    const [work, size] = [waiting, bytes]
+    const [work, size, all] = [waiting, bytes, proofs]
     waiting = []
+    proofs = []
     bytes = 0
     if (work.length === 0) return
+    await Promise.all(all)
     await transaction(() => {
       for (const one of work) one()
       return Promise.resolve({ commit: true })
@@ -89,8 +91,9 @@ function createBatch(
   }
   return {
     flush,
-    async add(size, work) {
+    async add(size, work, proven) {
       waiting.push(work)
+      if (proven !== undefined) proofs.push(proven)
       bytes += size
       if (bytes >= BATCH_BYTES) await flush()
     },
@@ -98,14 +101,14 @@ function createBatch(
 }
 
 /** Writes at once, as within a transaction that is open. */
-export const atOnce: Put = (_, work) => {
+export const atOnce: Put = async (_, work, proven) => {
+  await proven
   work()
-  return Promise.resolve()
 }
 
 /**
- * Cuts a document's stored bytes into its chunks and stores them; its row comes last, when all were what was signed. Throws
- * `bundle` when a chunk cannot be one.
+ * Cuts a document's stored bytes into its chunks and stores them; its row comes last, when their content is what its key
+ * says. Throws `bundle` when it is not; with a `put` that gathers, that is when it is written.
  */
 export async function storeDocument(
   bundle: Bundle,
@@ -113,28 +116,19 @@ export async function storeDocument(
   { value, chunks }: IncomingDocument,
   put: Put,
 ): Promise<void> {
-  const { key, blob, size } = value
+  const { key, blob } = value
   const cutter = createCutter(chunks)
+  const proof = createContentProof(value, chunks.length)
   let number = 0
-  let content = 0
   await put(0, () => store.clearChunks(key))
   await bundle.stream(`blobs/${blob}.gz`, async (piece) => {
     for (const bytes of cutter.cut(piece)) {
-      content += contentSize(key, bytes)
       const at = number++
+      await proof.add(bytes)
       await put(bytes.length, () => store.putChunk(key, at, bytes))
     }
   })
-  if (number !== chunks.length || content !== size)
-    throw new MirrorError('bundle', `document ${key} is not of ${size} bytes`)
-  await put(0, () => store.putDocument(value))
-}
-
-/** What a chunk says it inflates to: it must be a gzip member of no more than a chunk. */
-function contentSize(key: string, bytes: Buffer): number {
-  const size = sizeOf(bytes)
-  if (bytes.readUInt16BE(0) === 0x1f8b && size <= CHUNK_BYTES) return size
-  throw new MirrorError('bundle', `document ${key} is not in chunks of gzip`)
+  await put(0, () => store.putDocument(value), proof.end())
 }
 
 /** Cuts a stream of bytes into pieces of given lengths; what it gives is its own. */

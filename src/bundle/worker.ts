@@ -8,6 +8,7 @@ import { type Inbox, type InboxStatus, type Settled, createInbox } from './inbox
 import { readSigningKey } from './keys.ts'
 import { type Shipped, fillOutbox } from './outbox.ts'
 import { nameBoxFault, withoutFolders } from './box-faults.ts'
+import { createTries } from './tries.ts'
 import { trustOf } from './trust.ts'
 
 /** What the thread of inbox and outbox is started with. */
@@ -97,6 +98,7 @@ function openInbox(
   }
   return createInbox({
     ...{ folder, trust: { keys, revoked, now: Date.now }, now: Date.now },
+    tries: createTries(config.data.dir),
     async apply(bundle, file) {
       const store = openWrites(config.data.dir)
       try {

@@ -88,7 +88,9 @@ function days(text: string): number {
 
 async function readNeed(path: string): Promise<Buffer> {
   try {
-    const { size } = statSync(path)
+    const stat = statSync(path)
+    const { size } = stat
+    if (!stat.isFile()) throw new Error('it is not a file') // a pipe would be waited for
     if (size > LARGEST_NEED) throw new Error(`its ${size} bytes are too many`)
     const need = readFileSync(path)
     await readSummary([need])

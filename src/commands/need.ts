@@ -31,7 +31,10 @@ export async function needCommand(file: string, options: NeedOptions): Promise<n
     const header = headerOf(carried, reads, sources, options.brief === true)
     const draft = `${file}.partial`
     try {
-      await pipeline(Readable.from(writeSummary(carried, header)), createWriteStream(draft))
+      rmSync(draft, { force: true }) // of a run that was killed
+      // Never through a link that lies there: it would write wherever that leads.
+      const stream = createWriteStream(draft, { flags: 'wx' })
+      await pipeline(Readable.from(writeSummary(carried, header)), stream)
       renameSync(draft, file)
     } catch (error) {
       rmSync(draft, { force: true })

@@ -7,6 +7,7 @@ import type {
   RowExtras,
 } from './carried-rows.ts'
 import type { Pages } from './carried-osv.ts'
+import { namedDigests } from './catalog-documents.ts'
 import { FACETS } from './catalog-query.ts'
 import { FACET_COLUMNS } from './catalog-staging.ts'
 import type { Db } from './database.ts'
@@ -92,8 +93,7 @@ function createLackingPages(db: Db): Pages<LackingValue> {
 function createDocumentPages(db: Db): Pages<CatalogDocumentValue> {
   const list = db.prepare<[number, string, number], CatalogDocumentValue>(
     `SELECT digest AS key, size, stored, type, changed, digest AS blob FROM catalog_document
-     WHERE digest IN (SELECT json_extract(link.value, '$.digest')
-       FROM catalog_answer, json_each(links) AS link WHERE ${OWN} AND links <> '[]')
+     WHERE digest IN (${namedDigests('catalog_answer', `${OWN} AND links <> '[]'`)})
        AND digest > ? ORDER BY digest LIMIT ?`,
   )
   return (source, after, limit) => list.all(flag(source), after, limit)

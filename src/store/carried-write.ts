@@ -34,11 +34,16 @@ function createTombstones(db: Db) {
   const bury = db.prepare(
     'INSERT OR REPLACE INTO osv_tombstone (id, removed_at, run_id) VALUES (?, ?, ?)',
   )
+  const both = db
+    .prepare<[], string>('SELECT id FROM osv_tombstone JOIN osv_record USING (id) LIMIT 1')
+    .pluck()
   const exhume = db.prepare('DELETE FROM osv_tombstone WHERE id = ?')
   return {
     putTombstone: ({ key, removedAt }: TombstoneValue, runId: number): void => {
       bury.run(key, removedAt, runId)
     },
+    /** A record that is held and said to be removed; null: there is none. */
+    readContradiction: (): string | null => both.get() ?? null,
     removeTombstone: (id: string): void => {
       exhume.run(id)
     },
@@ -106,7 +111,7 @@ function createAnswers(db: Db, notes: ChangeNotes) {
     putAnswer(value: AnswerValue, body: Buffer | null): void {
       const { key, status, links } = value
       const next = { status, links, sha256: Buffer.from(value.sha256, 'hex') }
-      notes.note(key, answerState(reader.readCatalogAnswer(key)), answerState(next))
+      notes.note(key, reader.readAnswerState(key), answerState(next))
       put.run({ ...value, body })
     },
     putLacking: (value: LackingValue): void => {

@@ -52,6 +52,9 @@ export function createCatalogAnswerReader(db: Db) {
   const answer = db.prepare<[string], AnswerRow>(
     `SELECT ${ANSWER} FROM catalog_answer WHERE path = ?`,
   )
+  const state = db.prepare<[string], Pick<AnswerRow, 'status' | 'sha256' | 'links'>>(
+    'SELECT status, sha256, links FROM catalog_answer WHERE path = ?',
+  )
   const held = db.prepare<[], HeldAnswer>(
     'SELECT path, owner, owner_sha AS ownerSha, etag, status, sha256 FROM catalog_answer',
   )
@@ -84,6 +87,8 @@ export function createCatalogAnswerReader(db: Db) {
     .raw()
   return {
     readCatalogAnswer: (path: string): CatalogAnswer | null => toAnswer(answer.get(path)),
+    /** What `answerState` says of an answer, which may be beyond reading otherwise. */
+    readAnswerState: (path: string): string | null => answerState(state.get(path) ?? null),
     /** Whether anything of an item is held. */
     hasAnswers: (owner: string): boolean => ofOwner.get(owner) === 1,
     /** Whether the last run wanted this path and could not have it. */

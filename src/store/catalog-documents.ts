@@ -4,6 +4,13 @@ import type { Db } from './database.ts'
 /** Content bytes of one chunk. */
 export const CHUNK_BYTES = 1_048_576
 
+/** SQL: the digests that the links of a table's rows name. Links that cannot be read name none: they do not disable what looks at all. */
+export function namedDigests(table: string, where = 'TRUE'): string {
+  return `SELECT json_extract(link.value, '$.digest')
+    FROM ${table}, json_each(CASE WHEN json_valid(links) THEN links ELSE '[]' END) AS link
+    WHERE ${where} AND link.type = 'object' AND json_type(link.value, '$.digest') = 'text'`
+}
+
 /** A document as it is held. */
 export interface CatalogDocument {
   digest: string

@@ -68,7 +68,7 @@ export function createCatalogAnswerWriter(db: Db, notes: ChangeNotes) {
       for (const [path, resource] of paths) sql.lacks.run(path, resource)
     },
     removeAnswer: (path: string): void => {
-      notes.note(path, answerState(reader.readCatalogAnswer(path)), null)
+      notes.note(path, reader.readAnswerState(path), null)
       sql.removeAnswer.run(path)
     },
   }

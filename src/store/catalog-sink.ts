@@ -1,6 +1,6 @@
 import { type Hash, createHash } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
-import { CHUNK_BYTES, createDocumentStoreReader } from './catalog-documents.ts'
+import { CHUNK_BYTES, createDocumentStoreReader, namedDigests } from './catalog-documents.ts'
 import type { Db } from './database.ts'
 
 /** Measured on real SBOMs: level 6 takes 1.8 times as long and saves 7 hundredths of the room. */
@@ -34,8 +34,7 @@ export function createDocumentStoreWriter(db: Db) {
   )
   const sweep = db.prepare(
     `DELETE FROM catalog_document WHERE digest NOT IN (
-       SELECT json_extract(link.value, '$.digest') FROM catalog_answer, json_each(links) AS link
-       UNION SELECT json_extract(link.value, '$.digest') FROM catalog_fetched, json_each(links) AS link)`,
+       ${namedDigests('catalog_answer')} UNION ${namedDigests('catalog_fetched')})`,
   )
   let sinks = 0
   return {

@@ -37,8 +37,8 @@ export function fillCatalog(dir: string, bytes: number): void {
     const body = Buffer.from(JSON.stringify({ sbom: `/documents/${digest}` }))
     const sha = createHash('sha256').update(body).digest()
     const path = `/v1/tags/${number}/sbom`
-    const links = JSON.stringify([{ digest, at: ['sbom'] }])
-    answer.run(path, `tag ${number}`, sha.subarray(0, 16), gzipSync(body), body.length, sha, links)
+    const links = JSON.stringify([{ at: ['sbom'], digest }])
+    answer.run(path, `tags/${number}`, sha.subarray(0, 16), gzipSync(body), body.length, sha, links)
     return stored
   })
   let done = 0

@@ -128,7 +128,9 @@ describe('a bundle that does not go with what is held', () => {
     expect(await there.refuses(await dated(full, '2020-01-01T00:00:00.000Z'))).toMatch(
       /is as of 2020-01-01T00:00:00.000Z, and here it is as of/,
     )
-    const later = await dated(full, '2036-01-01T00:00:00.000Z')
+    const future = await dated(full, '2136-01-01T00:00:00.000Z')
+    expect(await there.refuses(future)).toMatch(/is of the future: 2136-01-01/)
+    const later = await dated(full, new Date(Date.now() + 3_600_000).toISOString())
     expect((await there.take(later)).outcome).toBe('applied')
     expect(there.digest()).toBe(full.manifest.digest)
   })
@@ -185,6 +187,16 @@ describe('a signed bundle that is not what it says', () => {
           lines.map((line) =>
             name.includes('osv-record') ? line.replace(/"sha256":"..../, '"sha256":"0000') : line,
           ),
+      },
+    ],
+    [
+      'says other things in its manifest than in its rows',
+      /different things of feeds/,
+      {
+        head: ({ sources }) => {
+          const given = Object.entries(sources).map(([name, one]) => [name, { ...one, records: 1 }])
+          return { sources: Object.fromEntries(given) as ManifestHead['sources'] }
+        },
       },
     ],
     ['removes in a full bundle', /in a full bundle/, { rows: () => ['{"removed":"x"}'] }],

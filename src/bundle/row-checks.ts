@@ -1,0 +1,89 @@
+import { type RowKind, type RowValues, ROW_KINDS } from '../store/carried-rows.ts'
+import { FACETS } from '../store/catalog-query.ts'
+import {
+  type Check,
+  integer,
+  jsonText,
+  listOf,
+  oneOf,
+  orNull,
+  shape,
+  text,
+  truth,
+  union,
+} from './checked.ts'
+
+// eslint-disable-next-line no-control-regex -- what no key of upstream's has
+const CONTROL = /[\0-\x1f\x7f]/
+const plain: Check<string> = text(
+  { test: (value) => value !== '' && value.isWellFormed() && !CONTROL.test(value) },
+  'a key',
+)
+const any = text({ test: (value) => value.isWellFormed() && !value.includes('\0') }, 'text')
+const digest = text(/^[\da-f]{64}$/, 'a SHA-256 in hex')
+const half = text(/^[\da-f]{32}$/, 'half a SHA-256 in hex')
+const hex = text(/^(?:[\da-f]{2}){0,64}$/, 'hex')
+const uint32 = integer(0, 0xffffffff)
+const size = integer(0, 2 ** 50)
+/** Of what is held in memory as a whole. */
+const small = integer(0, 2 ** 28)
+const seconds = integer(0, 2 ** 40)
+const time = integer(0, 2 ** 50)
+/** It becomes a header's value. */
+const mediaType = text(/^[\x20-\x7e]{1,200}$/, 'a media type')
+
+const step = union<string | number>(any, integer(0))
+const place = listOf(step, 1_000)
+const links = jsonText(listOf(shape({ at: place, digest }), 100_000), 2 ** 24)
+const mentions = jsonText(listOf(any, 100_000), 2 ** 24)
+
+const next = { path: place, url: truth, link: orNull(any) }
+/** The envelope is upstream's own. */
+const envelope: Check<unknown> = (value) => value
+/** As the crawl learns it (json/frame.ts), and as small. */
+const frame = jsonText(
+  shape({
+    ...{ envelope, items: place, cursor: orNull(place), url: truth, link: orNull(any) },
+    ...{ also: listOf(shape(next), 100), ending: oneOf('absent', 'null', 'empty') },
+    ...{ total: orNull(place), limit: orNull(place), shown: orNull(place), pages: orNull(place) },
+    ...{ more: listOf(place, 100), back: listOf(place, 100), learned: truth },
+  }),
+  2 ** 18,
+)
+
+/** What each kind of row may hold; the members in the order in which they are hashed. Throws `bundle` with the place. */
+export const ROW_VALUES: { [K in RowKind]: Check<RowValues[K]> } = {
+  source: shape({
+    ...{ key: plain, snapshot: hex, asOf: time, records: size, whole: truth },
+    archive: orNull(shape({ size, crc32c: uint32, sha256: digest, changed: seconds })),
+  }),
+  document: shape({
+    ...{ key: plain, present: truth, size: small, sha256: digest, changed: seconds, entries: size },
+    blob: orNull(digest),
+  }),
+  'osv-record': shape({
+    ...{ key: plain, modified: any, crc32: uint32, size: small, sha256: digest, changed: seconds },
+    asOf: orNull(time),
+  }),
+  'osv-tombstone': shape({ key: plain, removedAt: time }),
+  'catalog-list': shape({ key: plain, resource: plain, frame, entries: size, changed: seconds }),
+  'catalog-entry': shape({
+    ...{ key: plain, ordinal: size, sha: half, facets: listOf(orNull(any), FACETS) },
+  }),
+  'catalog-answer': shape({
+    ...{ key: plain, resource: plain, owner: plain, ownerSha: hex, status: oneOf(200, 404) },
+    ...{ size: small, sha256: union(digest, oneOf('')), changed: seconds, links, mentions },
+  }),
+  'catalog-lacking': shape({ key: plain, resource: plain }),
+  'catalog-document': shape({
+    ...{ key: digest, size, stored: size, type: mediaType, changed: seconds, blob: digest },
+  }),
+}
+
+/** The key of a row that goes. */
+export const rowKey = plain
+
+/** Whether a kind of rows is known of a source. */
+export function isKindOf(source: keyof typeof ROW_KINDS, kind: string): boolean {
+  return ROW_KINDS[source].some((one) => one === kind)
+}
