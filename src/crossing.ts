@@ -34,7 +34,7 @@ export function startCrossing({ config, version, log, onServed }: CrossingOption
             { bundle: sequence, kind, bytes, partial },
             `outbox: ${file} is whole and verified`,
           ),
-        onFault: (message) => log.warn({}, `bundles: ${message}; it is tried again`),
+        onFault: (message) => log.warn({}, `bundles: ${message}`),
       })
     : null
   return {

@@ -49,6 +49,7 @@ export interface BoxesFigures {
   } | null
   readonly inbox: {
     readonly waiting: readonly unknown[]
+    readonly problem: string | null
     readonly imported: number
     readonly superseded: number
     readonly refused: number
@@ -192,16 +193,18 @@ function createBoxesGauges(registry: Registry): (boxes: BoxesFigures) => void {
   const sequence = gauge(registry, 'patchmirror_outbox_sequence', 'Number of the bundle that was put into the outbox last.') // prettier-ignore
   const failing = gauge(registry, 'patchmirror_outbox_failing', '1: the outbox could not be filled the last time.') // prettier-ignore
   const waiting = gauge(registry, 'patchmirror_inbox_waiting', 'Bundles that wait in the inbox.') // prettier-ignore
+  const blind = gauge(registry, 'patchmirror_inbox_failing', '1: the inbox could not be looked into the last time.') // prettier-ignore
   const settled = gauge(registry, 'patchmirror_inbox_bundles', 'Bundles that came into the inbox since the start, by what became of them.', 'outcome') // prettier-ignore
   return ({ outbox, inbox }) => {
     // Without labels a gauge that was never set shows 0.
-    for (const one of [sequence, failing, waiting]) one.remove()
+    for (const one of [sequence, failing, waiting, blind]) one.remove()
     settled.reset()
     if (outbox !== null) failing.set(outbox.problem === null ? 0 : 1)
     const last = outbox?.last ?? null
     if (last !== null) sequence.set(last.sequence)
     if (inbox === null) return
     waiting.set(inbox.waiting.length)
+    blind.set(inbox.problem === null ? 0 : 1)
     for (const outcome of ['imported', 'superseded', 'refused'] as const)
       settled.set({ outcome }, inbox[outcome])
   }

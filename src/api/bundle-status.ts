@@ -30,6 +30,8 @@ export interface BoxesStatus {
     readonly exporting: boolean
     /** The code of what went wrong the last time; null: nothing did. */
     readonly problem: string | null
+    /** The same in words, without the names of folders. */
+    readonly reason: string | null
   } | null
   readonly inbox: {
     readonly waiting: readonly { readonly file: string; readonly why: string }[]
@@ -37,7 +39,11 @@ export interface BoxesStatus {
     readonly imported: number
     readonly superseded: number
     readonly refused: number
-    readonly lastRefused: { readonly file: string; readonly at: string } | null
+    readonly lastRefused: {
+      readonly file: string
+      readonly at: string
+      readonly why: string
+    } | null
     /** The system's word for why it cannot be looked into. */
     readonly problem: string | null
   } | null

@@ -34,6 +34,7 @@ export function sourcesOf(manifest: Manifest): [SourceName, ManifestSource][] {
  */
 export function admit(manifest: Manifest, held: HeldSources, allowRollback: boolean): Admission {
   const given = sourcesOf(manifest)
+  if (!allowRollback) refuseSetBack(manifest, held)
   if (given.every(([name, { digest }]) => held.get(name)?.digest === digest))
     return { verdict: 'same', rollback: false }
   const faults = given.flatMap(([name, source]) => olderThan(manifest, name, source, held) ?? [])
@@ -42,6 +43,30 @@ export function admit(manifest: Manifest, held: HeldSources, allowRollback: bool
     throw refusal({ kind: 'older' }, `${fault}. Only --allow-rollback would apply it`)
   refuseGap(manifest, held)
   return { verdict: 'apply', rollback: fault !== undefined }
+}
+
+/**
+ * A mirror above that was restored from a backup counts on from there. What it exports has a number that is lower than what
+ * was imported, or the same for something else, and is newer all the same: passed over for older it would never be missed.
+ */
+function refuseSetBack(manifest: Manifest, held: HeldSources): void {
+  const { mirror, sequence, createdAt } = manifest
+  for (const [name, { digest, asOf }] of sourcesOf(manifest)) {
+    const last = held.get(name)?.imported ?? null
+    if (last === null || last.mirror !== mirror) continue
+    const newer =
+      Date.parse(createdAt) > last.createdAt || Date.parse(asOf) > (held.get(name)?.asOf ?? 0)
+    const twin = sequence === last.sequence && last.sources[name] !== digest
+    if (!twin && !(sequence < last.sequence && newer)) continue
+    const why = twin
+      ? `another bundle with the same sequence ${sequence} was imported`
+      : `it was made later than bundle ${last.sequence}, which was imported, and has the lower sequence ${sequence}`
+    throw refusal(
+      { kind: 'set back' },
+      `the mirror above was set back (restored from a backup), or two export under one identity (a copied data folder): ${why}. ` +
+        'Run "patchmirror identity --new" above the gap and export a full bundle; --allow-rollback takes this one as it is',
+    )
+  }
 }
 
 /** Why a source of a bundle is older than what is held of it, or contradicts it; null when it is not. */
@@ -56,13 +81,9 @@ function olderThan(
   const { imported } = here
   // The exporter's own count goes before its upstream's clock, unless the mirror has moved on by itself since.
   if (imported?.mirror === mirror && imported.sources[name] === here.digest) {
-    if (sequence > imported.sequence) return null
-    if (sequence < imported.sequence)
-      return `it is older than what is held: it has sequence ${sequence}, and ${imported.sequence} was imported`
-    return (
-      `another bundle with the same sequence ${sequence} was imported: two mirrors export under one identity ` +
-      '(a copied data folder), or the one above the gap was set back'
-    )
+    return sequence > imported.sequence
+      ? null
+      : `it is older than what is held: it has sequence ${sequence}, and ${imported.sequence} was imported`
   }
   if (Date.parse(asOf) >= here.asOf) return null
   const is = new Date(here.asOf).toISOString()

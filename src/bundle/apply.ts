@@ -1,6 +1,7 @@
 import { readdirSync } from 'node:fs'
 import { sweepArchives } from '../archive/build.ts'
 import { MirrorError, messageOf, systemCode } from '../errors.ts'
+import { combineDigests } from '../store/carried-rows.ts'
 import { derivedDir, nameStorageError } from '../store/database.ts'
 import { acquireLock } from '../store/lock.ts'
 import type { SourceName } from '../store/runs.ts'
@@ -11,7 +12,7 @@ import type { ImportOptions, ImportReport, SourceReport } from './import-types.t
 import type { OnProgress } from './progress.ts'
 import { type ImportRuns, startRuns } from './import-runs.ts'
 import { digestOthers, prove, refuseOtherFacts } from './prove.ts'
-import { refuseFullDisk } from './room.ts'
+import { refuseFullDisk, reserveFor } from './room.ts'
 import { refuseOtherRows } from './lines.ts'
 import { eachMissing, stageDocuments } from './stage.ts'
 
@@ -46,8 +47,9 @@ async function admitAndApply(options: ImportOptions): Promise<ImportReport> {
     throw new MirrorError('usage', 'everything can be written anew from a full bundle alone')
   const admission = admit(manifest, held, allowRollback)
   if (admission.verdict === 'same' && options.again !== true) {
-    if (!dryRun) await confirm(options, held) // of the manifest alone, which is signed: nothing else is taken
-    return report(options, admission, [])
+    // Of the manifest alone, which is signed: nothing else is taken.
+    const renewed = !dryRun && (await confirm(options, held))
+    return { ...report(options, admission, []), renewed }
   }
   await bundle.verify((done, total) => {
     progress({ phase: 'verify', unit: 'bytes', done, total })
@@ -80,8 +82,8 @@ function readHeld(store: Writes, sources: readonly SourceName[]): HeldSources {
   )
 }
 
-/** Beside the write-ahead log, and what SQLite and the file system keep. */
-const SLACK_BYTES = 64 * 2 ** 20
+/** Beside the write-ahead log, and what SQLite and the file system keep: least and most. */
+const SLACK = [4 * 2 ** 20, 64 * 2 ** 20] as const
 
 /** Throws `storage` when the disk is too small for what is to come. The number of documents that are missing. */
 async function makeRoom({ bundle, store, config, again }: ImportOptions): Promise<number> {
@@ -98,26 +100,31 @@ async function makeRoom({ bundle, store, config, again }: ImportOptions): Promis
     if (name.startsWith('osv/')) bytes += 3 * size // and in the derived archive
   }
   if (manifest.kind === 'delta') bytes += store.readArchive()?.size ?? 0
-  await refuseFullDisk(config.data.dir, bytes + SLACK_BYTES)
+  await refuseFullDisk(config.data.dir, bytes + reserveFor(bytes, ...SLACK))
   return documents
 }
 
-/** All of it is held. What is told anew is that upstream has not changed since, and who says so. */
-async function confirm(options: ImportOptions, held: HeldSources): Promise<void> {
+/**
+ * All of it is held. What is told anew is that upstream has not changed since, and who says so: a later date or a higher number
+ * goes into the ledger as what was imported last. Returns whether there was any.
+ */
+async function confirm(options: ImportOptions, held: HeldSources): Promise<boolean> {
   const { bundle, store } = options
   const { mirror, sequence } = bundle.manifest
   refuseOtherFacts(store, bundle.manifest)
   const younger = sourcesOf(bundle.manifest)
     .filter(([source, { asOf }]) => Date.parse(asOf) > (held.get(source)?.asOf ?? 0))
     .map(([source]) => source)
-  const last = store.readLastImport()
-  const known = last?.mirror === mirror && last.sequence >= sequence
-  if (younger.length === 0 && known) return
+  const counts = [...held.values()].some(
+    ({ imported: last }) => last === null || (last.mirror === mirror && last.sequence < sequence),
+  )
+  if (younger.length === 0 && !counts) return false
   const runs = await startRuns(options, younger)
   await store.exclusive(() => {
     runs.end('nothing changed', {})
-    if (!known) recordImport(options, false)
+    recordImport(options, false)
   })
+  return true
 }
 
 /** One transaction: all rows of all sources, the archive, the snapshots, the proof, the runs and the ledger. */
@@ -176,13 +183,26 @@ function recordImport({ store, bundle, file, now }: ImportOptions, rollback: boo
 }
 
 function report(
-  { bundle, dryRun = false, again = false }: ImportOptions,
-  { verdict, rollback }: Admission,
+  options: ImportOptions,
+  admission: Admission,
   sources: SourceReport[],
 ): ImportReport {
+  const { bundle, dryRun = false, again = false } = options
+  const { verdict, rollback } = admission
   const { mirror, sequence, kind, digest } = bundle.manifest
   const outcome = verdict === 'same' && !again ? 'same' : dryRun ? 'dry run' : 'applied'
-  return { outcome, mirror, sequence, kind, digest, key: bundle.key, rollback, sources }
+  const result = { mirror, sequence, kind, digest, key: bundle.key, rollback, sources }
+  return { ...result, outcome, dryRun, renewed: false, held: digestThen(options) }
+}
+
+/** Of the mirror with what the bundle brings: that is known of the bundle's sources, and only the others are read. */
+function digestThen({ bundle, store }: ImportOptions): string {
+  const digests: Partial<Record<SourceName, string>> = {}
+  for (const source of store.carried.listHeld())
+    if (bundle.manifest.sources[source] === undefined)
+      digests[source] = store.carried.digestOf(source)
+  for (const [source, { digest }] of sourcesOf(bundle.manifest)) digests[source] = digest
+  return combineDigests(digests)
 }
 
 function nameFault(error: unknown, dataDir: string): unknown {

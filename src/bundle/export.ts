@@ -13,6 +13,7 @@ import type { SigningKey } from './keys.ts'
 import { FORMAT, type Manifest, type ManifestHead } from './manifest.ts'
 import { type Moment, holdMoment } from './moment.ts'
 import type { OnProgress } from './progress.ts'
+import { reserveFor, shownBytes } from './room.ts'
 import { type RowsWritten, writeRows } from './rows.ts'
 import { type BundleWriter, createBundleWriter } from './write.ts'
 
@@ -81,7 +82,7 @@ async function exportMoment(moment: Moment, options: ExportOptions): Promise<Exp
       onProgress({ phase: 'rows', unit: 'rows', done, total: null }),
     )
     const total = sizeOfData(moment, written)
-    await refuseFullDisk(options.path, total)
+    await refuseFullDisk(options.path, total, base !== null)
     await writeData(moment, written, writer, (done) =>
       onProgress({ phase: 'write', unit: 'bytes', done, total: Math.max(done, total) }),
     )
@@ -204,20 +205,22 @@ function headOf(
   return { format: FORMAT, mirror, kind, ...stamp, digest, sources, base: base?.base ?? null }
 }
 
-async function refuseFullDisk(path: string, needed: number): Promise<void> {
+async function refuseFullDisk(path: string, bytes: number, isDelta: boolean): Promise<void> {
   const folder = dirname(resolve(path))
   const { blocks, bavail, bsize } = await statfs(folder).catch((error: unknown) => {
     throw new MirrorError('storage', `${folder} cannot be written to (${messageOf(error)})`)
   })
   const free = bavail * bsize
-  if (blocks === 0 || free >= needed + MARGIN) return // some file systems do not say
-  const mb = (bytes: number): string => `${Math.ceil(bytes / 1e6)} MB`
+  const needed = bytes + reserveFor(bytes, ...MARGIN)
+  if (blocks === 0 || free >= needed) return // some file systems do not say
+  const advice = isDelta
+    ? 'free some space, or choose another place'
+    : 'free some space, choose another place, or export a delta (--since, --for)'
   throw new MirrorError(
     'storage',
-    `${folder} has ${mb(free)} free and the bundle needs about ${mb(needed + MARGIN)}: free some space, choose ` +
-      'another place, or export a delta (--since, --for)',
+    `${folder} has ${shownBytes(free)} free and the bundle needs about ${shownBytes(needed)}: ${advice}`,
   )
 }
 
-/** For the manifest and what the file system needs itself. */
-const MARGIN = 4_000_000
+/** For the manifest and what the file system needs itself: least and most. */
+const MARGIN = [64_000, 4_000_000] as const

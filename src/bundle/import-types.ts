@@ -46,10 +46,16 @@ export interface SourceReport {
 export interface ImportReport {
   /** `same`: all of it was held already. `dry run`: this would be applied. */
   outcome: 'applied' | 'same' | 'dry run'
+  dryRun: boolean
+  /** `same`, and it has a later date or a higher number than what was imported last: that was written down. */
+  renewed: boolean
   mirror: string
   sequence: number
   kind: 'full' | 'delta'
+  /** Of the bundle's sources together. */
   digest: string
+  /** Of all that the mirror holds with it: what `patchmirror digest` prints there. */
+  held: string
   /** The trusted key that signed it; null: unsigned. */
   key: string | null
   rollback: boolean

@@ -1,3 +1,4 @@
+import { basename } from 'node:path'
 import type { Config } from '../config/schema.ts'
 import { messageOf } from '../errors.ts'
 import { goOffline } from '../offline.ts'
@@ -41,7 +42,7 @@ answerTask(async (data, progress): Promise<ImportOutcome> => {
   const now = Date.now
   const bundle = await openBundle(files, trustOf(config, { allowUnsigned, now }))
   const store = openWrites(config.data.dir)
-  const file = files[0] ?? ''
+  const file = basename(files[0] ?? '')
   try {
     const given = {
       config,

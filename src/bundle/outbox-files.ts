@@ -6,34 +6,64 @@ export interface OutboxFile {
   readonly name: string
   readonly sequence: number
   readonly kind: 'full' | 'delta'
+  /** When it was made, where a state was exported once more for its date; empty: it was new. */
+  readonly dated: string
 }
 
-/** The name of a bundle in the outbox: names sort as the bundles are to be imported. */
-export function outboxName(mirror: string, sequence: number, kind: 'full' | 'delta'): string {
+/**
+ * The name of a bundle in the outbox. One that only has a later date than another of its sequence gets a name of its own: what
+ * carries files passes over names that it knows.
+ */
+export function outboxName(
+  mirror: string,
+  { sequence, kind, dated }: Omit<OutboxFile, 'name'>,
+): string {
   const number = String(sequence).padStart(8, '0')
-  return `patchmirror-${mirror.slice(0, 8)}-${number}-${kind}.bundle.zip`
+  const date = dated === '' ? '' : `.dated-${dated}`
+  return `patchmirror-${mirror.slice(0, 8)}-${number}-${kind}${date}.bundle.zip`
 }
+
+/** A time as names have it, to the second. */
+export function dateInName(time: number): string {
+  return `${new Date(time).toISOString().slice(0, 19).replace(/[-:]/g, '')}Z`
+}
+
+const NAME =
+  /^patchmirror-([\da-f]{8})-(\d{8,})-(full|delta)(?:\.dated-(\d{8}T\d{6}Z))?\.bundle\.zip$/
 
 /** What this mirror has put into the outbox, oldest first. Throws the system's error for a folder that cannot be read. */
 export function listOutbox(folder: string, mirror: string): OutboxFile[] {
-  const pattern = /^patchmirror-([\da-f]{8})-(\d{8,})-(full|delta)\.bundle\.zip$/
   return readdirSync(folder)
     .flatMap((name): OutboxFile[] => {
-      const [, of, number, kind] = pattern.exec(name) ?? []
+      const [, of, number, kind, dated = ''] = NAME.exec(name) ?? []
       if (of !== mirror.slice(0, 8)) return []
-      return [{ name, sequence: Number(number), kind: kind === 'full' ? 'full' : 'delta' }]
+      return [{ name, sequence: Number(number), kind: kind === 'full' ? 'full' : 'delta', dated }]
     })
     .sort(
-      (a, b) => a.sequence - b.sequence || Number(a.kind === 'delta') - Number(b.kind === 'delta'),
+      (a, b) =>
+        a.sequence - b.sequence ||
+        Number(a.kind === 'delta') - Number(b.kind === 'delta') ||
+        (a.dated < b.dated ? -1 : 1),
     )
 }
 
-/** Those that stay: the newest `keep`, and each full bundle that a delta among them builds on. */
+/**
+ * Those that stay: the newest `keep`, and each full bundle that a delta among them builds on. Of those that differ in their
+ * dates alone the latest counts, so that a quiet upstream drives nothing out.
+ */
 export function keptFiles(files: readonly OutboxFile[], keep: number): OutboxFile[] {
-  const newest = files.slice(-keep)
+  const latest = files.filter(
+    (file) =>
+      files.findLast((one) => one.sequence === file.sequence && one.kind === file.kind) === file,
+  )
+  const newest = latest.slice(-keep)
+  const full = latest.filter(({ kind }) => kind === 'full')
   const bases = newest
     .filter(({ kind }) => kind === 'delta')
-    .map((delta) => files.findLast((one) => one.kind === 'full' && one.sequence < delta.sequence))
+    .flatMap(({ sequence }) => [
+      full.findLast((one) => one.sequence < sequence),
+      full.find((one) => one.sequence === sequence), // what only has a date
+    ])
   return files.filter((one) => newest.includes(one) || bases.includes(one))
 }
 

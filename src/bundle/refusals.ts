@@ -6,7 +6,11 @@ import { MirrorError } from '../errors.ts'
  */
 export type Refusal =
   /** `sequence`: the bundle that is missing; null: a state that only the need file knew. */
-  { kind: 'base'; sequence: number | null } | { kind: 'older' } | { kind: 'incomplete' }
+  | { kind: 'base'; sequence: number | null }
+  | { kind: 'older' }
+  /** The mirror that made it counts anew what it has counted before: nothing that it says of order can be believed. */
+  | { kind: 'set back' }
+  | { kind: 'incomplete' }
 
 const TOLD = new WeakMap<Error, Refusal>()
 

@@ -46,7 +46,7 @@ export function startBoxesThread(deps: BoxesThreadDeps): BoxesThread {
       else if (message.type === 'shipped') onShipped(message.shipped)
       else if (message.type === 'fault') onFault(message.message)
     })
-    started.on('error', (error) => onFault(messageOf(error)))
+    started.on('error', (error) => onFault(`${messageOf(error)}; it is tried again`))
     started.on('exit', () => {
       worker = null
       if (!stopping) restart = setTimeout(spawn, RESTART_MS).unref()

@@ -1,12 +1,14 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import type { Config } from '../config/schema.ts'
 import { MirrorError, messageOf } from '../errors.ts'
+import { makeFolder } from '../store/folder.ts'
 import { openWrites } from '../store/writes.ts'
 import { applyBundle } from './apply.ts'
 import { type Inbox, type InboxStatus, type Settled, createInbox } from './inbox.ts'
 import { readSigningKey } from './keys.ts'
 import { type Shipped, fillOutbox } from './outbox.ts'
 import { createTries } from './tries.ts'
+import { nameBoxFault, withoutFolders } from './box-faults.ts'
 import { trustOf } from './trust.ts'
 
 /** What the thread of inbox and outbox is started with. */
@@ -23,6 +25,8 @@ export interface OutboxStatus {
   readonly exporting: boolean
   /** The code of what went wrong the last time; null: nothing did. */
   readonly problem: string | null
+  /** The same in words, without the names of folders. */
+  readonly reason: string | null
 }
 
 /** How both stand; null for one that the settings do not ask for. */
@@ -42,6 +46,9 @@ export type FromBoxes =
 
 /** A failed export is tried again after this long, or with the next snapshot. */
 const RETRY_MS = 60_000
+
+/** So often is looked whether the date in the outbox is too far behind: a few reads. */
+const DATE_MS = 60_000
 
 /** The thread: exports after each snapshot, imports what arrives, one after the other. */
 function main(port: MessagePort): void {
@@ -63,10 +70,14 @@ function main(port: MessagePort): void {
   const published = (): void =>
     queue.add('outbox', () => out?.() ?? Promise.resolve(true), RETRY_MS)
   const looking = (): void => queue.add('inbox', () => look().then(() => true), null)
-  const timer = inbox === null ? null : setInterval(looking, bundle.pollSeconds * 1000)
+  const timers = [
+    ...(inbox === null ? [] : [setInterval(looking, bundle.pollSeconds * 1000)]),
+    // That upstream was asked, and has nothing new, publishes nothing.
+    ...(out === null ? [] : [setInterval(published, DATE_MS)]),
+  ]
   port.on('message', (message: ToBoxes) => {
     if ('published' in message) return published()
-    if (timer !== null) clearInterval(timer)
+    for (const timer of timers) clearInterval(timer)
     void queue.end().then(() => port.close())
   })
   send({ type: 'ready' })
@@ -80,6 +91,11 @@ function openInbox(
   send: (message: FromBoxes) => void,
 ): Inbox {
   const { keys, revoked } = trustOf(config, { allowUnsigned: false, now: Date.now })
+  try {
+    makeFolder(folder)
+  } catch {
+    // What is wrong with it is told by the first look.
+  }
   return createInbox({
     ...{ folder, trust: { keys, revoked, now: Date.now }, now: Date.now },
     tries: createTries(config.data.dir),
@@ -92,6 +108,7 @@ function openInbox(
       }
     },
     onSettled: (settled) => send({ type: 'settled', settled }),
+    onTrouble: (message) => send({ type: 'fault', message }),
   })
 }
 
@@ -107,7 +124,7 @@ function createOut(
   const deps = { settings: config.bundle, folder, dataDir: config.data.dir, keys, program }
   let last: OutboxStatus['last'] = null
   return async () => {
-    show({ outbox: { last, exporting: true, problem: null } })
+    show({ outbox: { last, exporting: true, problem: null, reason: null } })
     try {
       const shipped = await fillOutbox({ ...deps, now: Date.now })
       if (shipped !== null) {
@@ -115,12 +132,17 @@ function createOut(
         last = { sequence, kind, file, bytes, at: new Date().toISOString() }
         send({ type: 'shipped', shipped })
       }
-      show({ outbox: { last, exporting: false, problem: null } })
+      show({ outbox: { last, exporting: false, problem: null, reason: null } })
       return true
-    } catch (error) {
+    } catch (thrown) {
+      const error = nameBoxFault(thrown, 'outbox', folder, config.data.dir)
       const problem = error instanceof MirrorError ? error.code : 'internal'
-      show({ outbox: { last, exporting: false, problem } })
-      send({ type: 'fault', message: `the outbox was not filled: ${messageOf(error)}` })
+      const reason = withoutFolders(messageOf(error), { outbox: folder, data: config.data.dir })
+      show({ outbox: { last, exporting: false, problem, reason } })
+      send({
+        type: 'fault',
+        message: `the outbox was not filled: ${messageOf(error)}; it is tried again`,
+      })
       return false
     }
   }

@@ -49,10 +49,17 @@ function addImports(add: Add, json: Flag): void {
     })
   add('need <file>', 'write down what is held here, for "export --for" above the gap')
     .option('--brief', 'only which state: a kilobyte, for a mirror above that still knows it')
-    .option('--sources <names>', 'of these sources alone, separated by commas')
+    .option('--sources <names>', 'of these sources alone, separated by commas; repeat it above')
+    .option('--force', 'replace a file of this name')
     .action(async (file: string, _, command: Command) => {
       const { needCommand } = await import('./need.ts')
       await finish(needCommand(file, global(command)))
+    })
+  add('identity', 'who this mirror is in the bundles that it exports')
+    .option('--new', 'be another from now on: after a backup was restored, or a data folder copied')
+    .action(async (_, command: Command) => {
+      const { identityCommand } = await import('./identity.ts')
+      await finish(identityCommand(global(command)))
     })
   add('digest', 'one hash over all that is served: equal on both sides of a gap')
     .option(...json)

@@ -2,11 +2,13 @@ import { readFileSync, statSync } from 'node:fs'
 import { exportInThread } from '../bundle/export-thread.ts'
 import type { ExportTaskReport } from '../bundle/export-worker.ts'
 import { readSigningKey } from '../bundle/keys.ts'
+import { shownBytes } from '../bundle/room.ts'
 import { parseBytes } from '../config/bytes.ts'
 import type { Config } from '../config/schema.ts'
 import { MirrorError, messageOf } from '../errors.ts'
-import { SOURCES, type SourceName } from '../store/runs.ts'
+import { readSummary } from '../store/carried-summary.ts'
 import { VERSION } from '../version.ts'
+import { namedSources, refuseUnwritable } from './bundle-files.ts'
 import { createBundleProgress } from './progress.ts'
 import { type GlobalOptions, print, settings } from './setup.ts'
 
@@ -30,6 +32,7 @@ export async function exportCommand(path: string, options: ExportCommandOptions)
   const { config } = settings(options, false)
   if (options.since !== undefined && options.for !== undefined)
     throw new MirrorError('usage', 'give --since or --for, not both')
+  refuseUnwritable(path)
   const keyFiles = signingKeys(config, options.unsigned === true)
   const display = createBundleProgress(options.json === true)
   const task = {
@@ -37,7 +40,7 @@ export async function exportCommand(path: string, options: ExportCommandOptions)
     path,
     sources: options.sources === undefined ? null : namedSources(options.sources),
     since: options.since ?? null,
-    need: options.for === undefined ? null : readNeed(options.for),
+    need: options.for === undefined ? null : await readNeed(options.for),
     split: options.split === undefined ? null : partSize(options.split),
     force: options.force === true,
     keyFiles,
@@ -69,16 +72,6 @@ function signingKeys({ bundle }: Config, unsigned: boolean): readonly string[] {
   return bundle.signingKeys
 }
 
-function namedSources(text: string): SourceName[] {
-  const names = text.split(',').map((name) => name.trim())
-  const unknown = names.find((name) => !SOURCES.some((source) => source === name))
-  if (unknown === undefined) return SOURCES.filter((source) => names.includes(source))
-  throw new MirrorError(
-    'usage',
-    `unknown source ${unknown}; the sources are: ${SOURCES.join(', ')}`,
-  )
-}
-
 function partSize(text: string): number {
   const size = parseBytes(text)
   if (size !== null && size >= SMALLEST_PART) return size
@@ -87,16 +80,21 @@ function partSize(text: string): number {
 
 function days(text: string): number {
   if (/^\d{1,5}$/.test(text)) return Number(text)
-  throw new MirrorError('usage', `--expires takes a number of days, not ${text}`)
+  throw new MirrorError(
+    'usage',
+    `--expires takes a whole number of days from 0 to 99999, not ${text}`,
+  )
 }
 
-function readNeed(path: string): Buffer {
+async function readNeed(path: string): Promise<Buffer> {
   try {
     const stat = statSync(path)
     const { size } = stat
     if (!stat.isFile()) throw new Error('it is not a file') // a pipe would be waited for
     if (size > LARGEST_NEED) throw new Error(`its ${size} bytes are too many`)
-    return readFileSync(path)
+    const need = readFileSync(path)
+    await readSummary([need])
+    return need
   } catch (error) {
     throw new MirrorError('usage', `the need file ${path} cannot be read (${messageOf(error)})`)
   }
@@ -110,8 +108,8 @@ function describeExport({ manifest, files, bytes, partial }: ExportTaskReport): 
   const put = rows.reduce((sum, count) => sum + (count?.put ?? 0), 0)
   const removed = rows.reduce((sum, count) => sum + (count?.removed ?? 0), 0)
   return [
-    `bundle ${sequence} (${kind}${since}): ${put} rows put, ${removed} removed, ${(bytes / 1e6).toFixed(1)} MB, verified`,
-    `  ${first}${more.length > 0 ? ` and ${more.length} more files: carry all of them` : ''}`,
+    `bundle ${sequence} (${kind}${since}): ${put} rows put, ${removed} removed, ${shownBytes(bytes)}, verified`,
+    `  ${first}${more.length > 0 ? ` and ${more.length} more ${more.length === 1 ? 'file' : 'files'}: carry all of them` : ''}`,
     `  signed by ${keys.length === 0 ? 'NOBODY' : keys.join(', ')}; ${expiresAt === null ? 'never expires' : `good until ${expiresAt}`}`,
     ...partial.map(
       (source) =>

@@ -1,11 +1,13 @@
 import { importInThread } from '../bundle/import-thread.ts'
 import type { ImportReport, SourceReport } from '../bundle/import-types.ts'
 import type { ImportOutcome, ImportTask } from '../bundle/import-worker.ts'
+import type { Manifest } from '../bundle/manifest.ts'
 import { openBundle } from '../bundle/open.ts'
 import { groupFiles } from '../bundle/part-files.ts'
 import { trustOf } from '../bundle/trust.ts'
 import type { Config } from '../config/schema.ts'
 import { goOffline } from '../offline.ts'
+import type { SourceName } from '../store/runs.ts'
 import { createBundleProgress } from './progress.ts'
 import { type GlobalOptions, print, settings } from './settings.ts'
 
@@ -19,12 +21,18 @@ export interface ImportCommandOptions extends GlobalOptions {
   json?: boolean
 }
 
-/** What became of one bundle of several. */
-type Outcome = { file: string } & ImportOutcome
+/** What became of one bundle of several. `after`: a dry run did not judge it, as another of those given comes before it. */
+type Outcome = { file: string } & (ImportOutcome | { after: number })
+
+/** Files of one bundle, and what it says of itself. */
+interface Opened {
+  files: readonly string[]
+  manifest: Manifest
+}
 
 /**
  * `patchmirror import FILE…`: 0 when all is there, 1 when a bundle was refused. Several bundles are taken in the order of
- * their sequence, whatever order they are given in.
+ * their sequence, whatever order they are given in. A dry run judges each by what is held now, and says which it could not.
  */
 export async function importCommand(
   files: readonly string[],
@@ -32,20 +40,40 @@ export async function importCommand(
 ): Promise<number> {
   if (options.offline === true) goOffline()
   const { config } = settings(options, false)
-  const groups = await inOrder(groupFiles(files), config, options)
+  const opened = await inOrder(groupFiles(files), config, options)
   const display = createBundleProgress(options.json === true)
   const outcomes: Outcome[] = []
   try {
-    for (const group of groups) {
+    const pretended: Manifest[] = []
+    for (const { files: group, manifest } of opened) {
       const outcome = await importInThread(taskOf(group, config, options), display.show)
-      outcomes.push({ file: group[0] ?? '', ...outcome })
+      const before = isGap(outcome) ? leadingTo(manifest, pretended) : null
+      const file = group[0] ?? ''
+      outcomes.push(before === null ? { file, ...outcome } : { file, after: before.sequence })
+      const isWanted = 'report' in outcome && outcome.report.outcome === 'dry run'
+      if (isWanted || before !== null) pretended.push(manifest)
     }
   } finally {
     display.finish()
   }
   if (options.json === true) print(JSON.stringify(outcomes, null, 2))
   else for (const outcome of outcomes) tell(outcome)
-  return outcomes.every((outcome) => 'report' in outcome) ? 0 : 1
+  return outcomes.every((outcome) => !('refused' in outcome)) ? 0 : 1
+}
+
+function isGap(outcome: ImportOutcome): boolean {
+  return 'refused' in outcome && outcome.refused.kind === 'base'
+}
+
+/** The one of those that would be imported before, which a delta goes with: with that in place it would be taken. */
+function leadingTo({ kind, sources }: Manifest, before: readonly Manifest[]): Manifest | null {
+  if (kind === 'full') return null
+  const fits = (one: Manifest): boolean =>
+    Object.entries(sources).every(([name, source]) => {
+      const digest = one.sources[name as SourceName]?.digest
+      return digest !== undefined && (digest === source.digest || source.bases.includes(digest))
+    })
+  return before.findLast(fits) ?? null
 }
 
 function taskOf(
@@ -68,37 +96,44 @@ async function inOrder(
   groups: readonly string[][],
   config: Config,
   { allowUnsigned = false }: ImportCommandOptions,
-): Promise<string[][]> {
+): Promise<Opened[]> {
   const trust = trustOf(config, { allowUnsigned, now: Date.now })
-  const opened: { group: string[]; sequence: number }[] = []
+  const opened: Opened[] = []
   for (const group of groups) {
     const bundle = await openBundle(group, trust)
     const { manifest, key } = bundle
     await bundle.close()
-    opened.push({ group, sequence: manifest.sequence })
+    opened.push({ files: group, manifest })
     if (key === null)
       process.stderr.write(
         `patchmirror: WARNING: ${group.join(', ')} is UNSIGNED: nobody vouches for what is in it, anybody could have made it\n`,
       )
   }
-  return opened.sort((one, other) => one.sequence - other.sequence).map(({ group }) => group)
+  return opened.sort((one, other) => one.manifest.sequence - other.manifest.sequence)
 }
 
 function tell(outcome: Outcome): void {
   if ('report' in outcome) print(describeReport(outcome.report))
+  else if ('after' in outcome)
+    print(
+      `${outcome.file} is not judged in a dry run: bundle ${outcome.after} comes before it, and it goes with that one`,
+    )
   else process.stderr.write(`patchmirror: ${outcome.file} is refused: ${outcome.message}\n`)
 }
 
 function describeReport(report: ImportReport): string {
-  const { sequence, kind, mirror, digest, key, sources } = report
+  const { sequence, kind, mirror, held, key, sources, renewed } = report
   const what = `bundle ${sequence} (${kind}) of mirror ${mirror}`
-  if (report.outcome === 'same') return `${what} is already imported: nothing to do\n${digest}`
+  if (report.outcome === 'same') {
+    const done = renewed ? 'its date and number are taken over' : 'nothing to do'
+    return `${what} is already imported: ${report.dryRun ? 'a dry run, nothing was stored' : done}\n${held}`
+  }
   const dry = 'a dry run, nothing was stored; it would be imported'
   const did = report.outcome === 'applied' ? 'imported' : dry
   const by = key === null ? 'UNSIGNED' : `signed by ${key}`
   const back = report.rollback ? '; A ROLLBACK to an older state' : ''
   const lines = sources.map(describeSource)
-  return [`${what}: ${did}, ${by}${back}`, ...lines, digest].join('\n') // prettier-ignore
+  return [`${what}: ${did}, ${by}${back}`, ...lines, held].join('\n') // prettier-ignore
 }
 
 function describeSource({ source, before, after, asOf, records, changed }: SourceReport): string {

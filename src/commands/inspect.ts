@@ -1,7 +1,8 @@
-import { type PublicKey, readPublicKey } from '../bundle/keys.ts'
+import { type PublicKey, readPublicKey, readSigningKey } from '../bundle/keys.ts'
 import type { Manifest } from '../bundle/manifest.ts'
 import { type Bundle, inspectBundle } from '../bundle/open.ts'
 import { groupFiles } from '../bundle/part-files.ts'
+import { shownBytes } from '../bundle/room.ts'
 import type { Claims } from '../bundle/source.ts'
 import { messageOf } from '../errors.ts'
 import { createBundleProgress } from './progress.ts'
@@ -17,12 +18,14 @@ export interface InspectOptions extends GlobalOptions {
 /** How a signature stands here. */
 export interface Signer {
   key: string
-  state: 'trusted' | 'revoked' | 'unknown' | 'wrong'
+  state: 'trusted' | 'own' | 'revoked' | 'unknown' | 'wrong'
 }
 
 /** What is known of the keys on this machine. */
 interface Known {
   keys: readonly PublicKey[]
+  /** Those that sign here. */
+  own: readonly PublicKey[]
   revoked: readonly string[]
 }
 
@@ -63,24 +66,31 @@ async function verify(bundle: Bundle, { json }: InspectOptions): Promise<void> {
 function knownKeys(options: GlobalOptions): Known {
   try {
     const { bundle } = settings(options, false).config
-    return { keys: bundle.trustedKeys.map(readPublicKey), revoked: bundle.revokedKeys }
+    return {
+      keys: bundle.trustedKeys.map(readPublicKey),
+      own: bundle.signingKeys.map(readSigningKey),
+      revoked: bundle.revokedKeys,
+    }
   } catch (error) {
     process.stderr.write(`patchmirror: warning: no key is known here: ${messageOf(error)}\n`)
-    return { keys: [], revoked: [] }
+    return { keys: [], own: [], revoked: [] }
   }
 }
 
-function signersOf({ manifest, signatures }: Claims, { keys, revoked }: Known): Signer[] {
+function signersOf({ manifest, signatures }: Claims, { keys, own, revoked }: Known): Signer[] {
   return [...signatures].map(([key, signature]) => {
-    const held = keys.find(({ id }) => id === key)
+    const trusted = keys.find(({ id }) => id === key)
+    const held = trusted ?? own.find(({ id }) => id === key)
     if (held !== undefined && !held.verifies(manifest, signature)) return { key, state: 'wrong' }
     if (revoked.includes(key)) return { key, state: 'revoked' }
-    return { key, state: held === undefined ? 'unknown' : 'trusted' }
+    if (trusted !== undefined) return { key, state: 'trusted' }
+    return { key, state: held === undefined ? 'unknown' : 'own' }
   })
 }
 
 const STATES: Record<Signer['state'], string> = {
   trusted: 'trusted here, and the signature fits',
+  own: 'a key that signs here, and the signature fits',
   revoked: 'REVOKED here',
   unknown: 'not in bundle.trustedKeys here, so not checked',
   wrong: 'the signature does NOT FIT: the manifest was changed after signing',
@@ -102,7 +112,7 @@ function describe(
     ['made', `${createdAt} by ${program}`],
     ['expires', `${expiresAt ?? 'never'}${expired ? ' (EXPIRED)' : ''}`],
     ['digest', digest],
-    ['members', `${members.length}, ${(bytes / 1e6).toFixed(1)} MB`],
+    ['members', `${members.length}, ${shownBytes(bytes)}`],
     ['bytes', verified ? 'all are as the manifest says' : 'not read (--verify reads them)'],
   ]
   const signed = signers.map(({ key, state }): [string, string] => [

@@ -1,4 +1,4 @@
-import { createWriteStream, renameSync, rmSync } from 'node:fs'
+import { createWriteStream, existsSync, renameSync, rmSync } from 'node:fs'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { MirrorError, messageOf } from '../errors.ts'
@@ -7,7 +7,8 @@ import { combineDigests } from '../store/carried-rows.ts'
 import { type SummaryHeader, type SummarySource, writeSummary } from '../store/carried-summary.ts'
 import { openReader } from '../store/database.ts'
 import { type Reads, createReads } from '../store/pinned.ts'
-import { type SourceName, SOURCES } from '../store/runs.ts'
+import type { SourceName } from '../store/runs.ts'
+import { namedSources, refuseUnwritable } from './bundle-files.ts'
 import { type GlobalOptions, print, settings } from './settings.ts'
 
 /** Options of `patchmirror need` and `patchmirror digest`. */
@@ -16,11 +17,16 @@ export interface NeedOptions extends GlobalOptions {
   brief?: boolean
   /** Names, separated by commas. */
   sources?: string
+  /** Replace a file of this name. */
+  force?: boolean
   json?: boolean
 }
 
 /** `patchmirror need FILE`: what this mirror has, for `patchmirror export --for FILE` above the gap. */
 export async function needCommand(file: string, options: NeedOptions): Promise<number> {
+  refuseUnwritable(file)
+  if (options.force !== true && existsSync(file))
+    throw new MirrorError('usage', `${file} exists already; --force replaces it`)
   await withHeld(options, async (carried, reads, sources) => {
     const header = headerOf(carried, reads, sources, options.brief === true)
     const draft = `${file}.partial`
@@ -37,7 +43,8 @@ export async function needCommand(file: string, options: NeedOptions): Promise<n
       })
     }
     print(`${file} says what is held here: ${sources.join(', ')}`)
-    print(`carry it up and run: patchmirror export OUT --for ${file}`)
+    const only = options.sources === undefined ? '' : ` --sources ${sources.join(',')}`
+    print(`carry it up and run: patchmirror export OUT --for ${file}${only}`)
   })
   return 0
 }
@@ -82,10 +89,7 @@ async function withHeld(
 
 function wantedOf(names: string | undefined, held: readonly SourceName[]): SourceName[] {
   if (names === undefined) return [...held]
-  const asked = names.split(',').map((name) => name.trim())
-  const unknown = asked.find((name) => !SOURCES.some((source) => source === name))
-  if (unknown !== undefined)
-    throw new MirrorError('usage', `unknown source ${unknown}; the sources are: ${SOURCES.join(', ')}`) // prettier-ignore
+  const asked = namedSources(names)
   return held.filter((source) => asked.includes(source))
 }
 

@@ -39,7 +39,16 @@ export function createProgress(quiet: boolean): ProgressDisplay {
 
 /** The same for an export or an import of a bundle. */
 export function createBundleProgress(quiet: boolean): ProgressDisplay<BundleProgress> {
-  return createDisplay(quiet, ({ phase }) => `bundle: ${BUNDLE_PHASES[phase]}`)
+  return createDisplay(
+    quiet,
+    ({ phase }: BundleProgress) => `bundle: ${BUNDLE_PHASES[phase]}`,
+    isQuick,
+  )
+}
+
+/** What is over before a line about it is read. */
+function isQuick({ unit, total }: Countable): boolean {
+  return (total ?? 0) < (unit === 'bytes' ? 5_000_000 : 5_000)
 }
 
 type Countable = Pick<Progress, 'done' | 'total'> & { unit: string }
@@ -47,9 +56,10 @@ type Countable = Pick<Progress, 'done' | 'total'> & { unit: string }
 function createDisplay<P extends Countable>(
   quiet: boolean,
   label: (progress: P) => string,
+  isTrifle: (progress: P) => boolean = () => false,
 ): ProgressDisplay<P> {
   if (quiet) return { show: () => undefined, finish: () => undefined }
-  return process.stderr.isTTY ? createBars(label) : createLines(label)
+  return process.stderr.isTTY ? createBars(label) : createLines(label, isTrifle)
 }
 
 function createBars<P extends Countable>(label: (progress: P) => string): ProgressDisplay<P> {
@@ -78,12 +88,15 @@ function createBars<P extends Countable>(label: (progress: P) => string): Progre
 }
 
 /** A line when a phase begins, at each further quarter and at its end: readable in a log. */
-function createLines<P extends Countable>(label: (progress: P) => string): ProgressDisplay<P> {
+function createLines<P extends Countable>(
+  label: (progress: P) => string,
+  isTrifle: (progress: P) => boolean,
+): ProgressDisplay<P> {
   const quarters = new Map<string, number>()
   return {
     show(progress) {
       const { done, total } = progress
-      if (total === null) return
+      if (total === null || isTrifle(progress)) return
       const name = label(progress)
       const quarter = total === 0 ? 4 : Math.floor((4 * done) / total)
       if (quarters.get(name) === quarter) return

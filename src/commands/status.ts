@@ -131,10 +131,14 @@ function describeBoxes({ boxes }: Status): string[] {
     lines.push(`outbox: bundle ${sequence} (${kind}) on ${moment(Date.parse(at))}`)
   }
   if (outbox !== null && outbox.problem !== null)
-    lines.push(`outbox: the last export failed: ${outbox.problem}`)
+    lines.push(`outbox: the last export failed: ${outbox.reason ?? outbox.problem}`)
   if (inbox === null) return lines
-  const { waiting, imported, superseded, refused, problem } = inbox
+  const { waiting, imported, superseded, refused, lastRefused, problem } = inbox
   lines.push(`inbox: ${imported} imported, ${superseded} superseded, ${refused} refused`)
+  if (lastRefused !== null) {
+    const { file, at, why } = lastRefused
+    lines.push(`inbox: ${file} was refused on ${moment(Date.parse(at))}: ${why}`)
+  }
   if (problem !== null) lines.push(`inbox: it cannot be looked into: ${problem}`)
   return [...lines, ...waiting.map(({ file, why }) => `inbox: ${file}: ${why}`)]
 }

@@ -24,16 +24,26 @@ export interface VerifyOptions extends GlobalOptions {
 
 /** `patchmirror verify [--repair]`: 0 when all is sound or was mended, 1 when not. */
 export async function verifyCommand(options: VerifyOptions): Promise<number> {
-  const loaded = settings(options, options.repair === true)
+  const loaded = settings(options, false)
   const verdict = await examine(loaded.config.data.dir)
   const views = checkViews(loaded.config.data.dir)
   if (options.json === true) print(JSON.stringify({ ...verdict, views }, null, 2))
   else for (const line of [describeVerdict(verdict), ...views.map(describeView)]) print(line)
-  if (options.repair === true) return repair(loaded, verdict)
-  if (isSoundVerdict(verdict) && views.length === 0) return 0
-  if (options.json !== true)
-    print('run "patchmirror verify --repair" to fetch what is damaged again')
+  const isSound = isSoundVerdict(verdict)
+  // What is made of what is held can be made anew without asking anybody.
+  if (options.repair === true) return repair(isSound ? loaded : settings(options, true), verdict)
+  if (isSound && views.length === 0) return 0
+  if (options.json !== true) print(adviceFor(loaded, verdict))
   return 1
+}
+
+function adviceFor({ config }: LoadedConfig, verdict: Verdict): string {
+  if (isSoundVerdict(verdict)) return 'run "patchmirror verify --repair" to make that anew'
+  if (config.upstream.apiRoot !== null)
+    return 'run "patchmirror verify --repair" to fetch what is damaged again'
+  return verdict.structure.length === 0
+    ? 'there is no upstream here: "patchmirror import --again FILE" writes everything of a full bundle anew'
+    : `there is no upstream here: stop the daemon, move ${databasePath(config.data.dir)}* away, and import a full bundle`
 }
 
 /** First what is held, then what is made of it. */

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { combineDigests } from './carried-rows.ts'
 import type { Db } from './database.ts'
 import type { SourceName } from './runs.ts'
@@ -123,6 +124,7 @@ export function createLedgerWriter(db: Db) {
        SELECT value FROM json_each(@spared)) AND sequence NOT IN (
        SELECT sequence FROM bundle_export WHERE summary IS NOT NULL ORDER BY sequence DESC LIMIT @keep)`,
   )
+  const rename = db.prepare('UPDATE mirror_identity SET id = ?')
   const record = db.prepare(
     `INSERT INTO bundle_import
        (mirror, sequence, kind, digest, sources, key_id, created_at, as_of, imported_at, rollback, file)
@@ -153,6 +155,12 @@ export function createLedgerWriter(db: Db) {
     /** Forgets the summaries of all but the newest exports and those named: deltas cannot build on the others any more. */
     forgetSummaries(newest: number, spared: readonly number[] = []): void {
       forget.run({ keep: newest, spared: JSON.stringify(spared) })
+    },
+    /** Makes this mirror another one to those who import: its bundles are compared with what it exported before by date. */
+    renewIdentity(): string {
+      const id = randomBytes(16).toString('hex')
+      rename.run(id)
+      return id
     },
     recordImport(bundle: ImportedBundle): void {
       record.run({

@@ -8,15 +8,16 @@ import {
 } from 'node:fs'
 import { basename, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { type Inbox, type Settled, createInbox } from '../../src/bundle/inbox.ts'
+import { nameBoxFault, withoutFolders } from '../../src/bundle/box-faults.ts'
+import { createInbox } from '../../src/bundle/inbox.ts'
 import { inspectBundle } from '../../src/bundle/open.ts'
 import { fillOutbox } from '../../src/bundle/outbox.ts'
 import { type OutboxFile, keptFiles, listOutbox } from '../../src/bundle/outbox-files.ts'
-import { applyBundle } from '../../src/bundle/apply.ts'
 import { MirrorError } from '../../src/errors.ts'
 import { type Bench, createBench } from '../support/mirror.ts'
 import { keyPair, scratch, writeBundle } from './bundles.ts'
-import { type Below, below, carry, folder, signer } from './gaps.ts'
+import { below, carry, folder, signer } from './gaps.ts'
+import { watch } from './watched.ts'
 
 const DAY = 86_400_000
 
@@ -32,7 +33,7 @@ async function change(bench: Bench): Promise<void> {
 }
 
 describe('the outbox', () => {
-  const settings = { keep: 3, fullDays: 7, expireDays: 90 }
+  const settings = { keep: 3, fullDays: 7, dateHours: 6, expireDays: 90 }
 
   test('gets a full bundle first, then what changed since it, and nothing when nothing is new', async () => {
     const bench = await above()
@@ -88,9 +89,28 @@ describe('the outbox', () => {
     await bench.close()
   })
 
+  test('that cannot be written to is named, and what anybody may read of it has no folder', async () => {
+    const bench = await above()
+    const box = join(folder(), 'out')
+    writeFileSync(box, 'a file where the folder would be')
+    const deps = {
+      ...{ settings, folder: box, dataDir: bench.dir, keys: [signer()] },
+      ...{ program: 'patchmirror/test', now: Date.now },
+    }
+    const thrown: unknown = await fillOutbox(deps).catch((error: unknown) => error)
+    const error = nameBoxFault(thrown, 'outbox', box, bench.dir)
+    expect(error).toMatchObject({ code: 'storage' })
+    const text = error instanceof Error ? error.message : ''
+    expect(text).toContain(`the outbox ${box} cannot be read or written (ENOTDIR`)
+    expect(withoutFolders(text, { outbox: box, data: bench.dir })).not.toContain(box)
+    const full = Object.assign(new Error('full'), { code: 'SQLITE_FULL' })
+    expect(nameBoxFault(full, 'outbox', box, bench.dir)).toMatchObject({ code: 'storage' })
+    await bench.close()
+  })
+
   test('never drops the full bundle that a kept delta builds on', () => {
     const file = (sequence: number, kind: 'full' | 'delta'): OutboxFile => {
-      return { name: `${sequence}-${kind}`, sequence, kind }
+      return { name: `${sequence}-${kind}`, sequence, kind, dated: '' }
     }
     const files = [file(1, 'full'), file(2, 'delta'), file(5, 'full'), file(6, 'delta')]
     const more = [...files, file(7, 'delta'), file(8, 'delta')]
@@ -108,29 +128,6 @@ describe('the outbox', () => {
     expect(listOutbox(box, '0'.repeat(32))).toEqual([])
   })
 })
-
-interface Watched {
-  inbox: Inbox
-  settled: Settled[]
-  /** Twice: what has not moved between two looks has arrived. */
-  readonly look: () => Promise<void>
-}
-
-function watch(box: string, { config, store }: Below): Watched {
-  const settled: Settled[] = []
-  const inbox = createInbox({
-    ...{ folder: box, now: Date.now },
-    trust: { keys: [signer()], revoked: new Set(), now: Date.now },
-    apply: (bundle, file) =>
-      applyBundle({ config, store, bundle, file, trigger: 'inbox', now: Date.now }),
-    onSettled: (one) => settled.push(one),
-  })
-  const look = async (): Promise<void> => {
-    await inbox.look()
-    await inbox.look()
-  }
-  return { inbox, settled, look }
-}
 
 describe('the inbox', () => {
   test('imports in the order of sequence whatever the names, and moves aside what it took', async () => {
@@ -278,11 +275,32 @@ describe('the inbox', () => {
     expect(readdirSync(box)).toEqual(['full.zip'])
   })
 
+  test('tells once of what has lain half-copied for a day', async () => {
+    const box = folder()
+    await writeBundle(join(box, 'whole'), [signer()])
+    writeFileSync(join(box, 'junk.zip'), readFileSync(join(box, 'whole')).subarray(0, 100))
+    let now = Date.now()
+    const troubles: string[] = []
+    const inbox = createInbox({
+      ...{ folder: box, now: () => now, onSettled: () => undefined },
+      trust: { keys: [signer()], revoked: new Set(), now: null },
+      apply: () => Promise.reject(new Error('there is nothing to apply')),
+      onTrouble: (one) => troubles.push(one),
+    })
+    for (const hours of [0, 0, 23, 2, 30]) {
+      now += hours * 3_600_000
+      await inbox.look()
+    }
+    expect(troubles).toEqual([expect.stringMatching(/junk\.zip has been incomplete for a day/)])
+    expect(inbox.status().waiting[0]?.why).toMatch(/^incomplete for over a day/)
+  })
+
   test('that is not there says so, until it is', async () => {
     const box = join(folder(), 'not-mounted')
-    const { inbox, look } = watch(box, below())
+    const { inbox, troubles, look } = watch(box, below())
     await look()
     expect(inbox.status().problem).toBe('ENOENT')
+    expect(troubles).toEqual([`the inbox ${box} cannot be looked into (ENOENT)`])
     mkdirSync(box)
     await look()
     expect(inbox.status().problem).toBeNull()

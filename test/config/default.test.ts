@@ -160,6 +160,7 @@ test('the defaults are the ones the manual promises', () => {
       inbox: null,
       keep: 30,
       fullDays: 7,
+      dateHours: 6,
       pollSeconds: 10,
     },
     log: { level: 'info', format: 'auto' },

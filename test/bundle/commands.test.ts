@@ -1,0 +1,159 @@
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, expect, test } from 'vitest'
+import { exportCommand } from '../../src/commands/export.ts'
+import { importCommand } from '../../src/commands/import.ts'
+import { inspectCommand } from '../../src/commands/inspect.ts'
+import { digestCommand, needCommand } from '../../src/commands/need.ts'
+import { createBundleProgress } from '../../src/commands/progress.ts'
+import { reserveFor, shownBytes } from '../../src/bundle/room.ts'
+import { verifyCommand } from '../../src/commands/verify.ts'
+import { openWriter } from '../../src/store/database.ts'
+import { type Bench, createBench } from '../support/mirror.ts'
+import { keyPair, scratch } from './bundles.ts'
+import { below, carry, folder, signer } from './gaps.ts'
+import { spoken } from './spoken.ts'
+
+let bench: Promise<Bench> | null = null
+afterAll(async () => (await bench)?.close())
+
+/** Made once; a test that changes it goes on from where the last one left it. */
+const above = (): Promise<Bench> =>
+  (bench ??= createBench({ sandbox: { records: 5 } }).then(async (made) => {
+    for (const source of ['feeds', 'osv'] as const) await made.run(source)
+    return made
+  }))
+
+const envOf = (dir: string): Record<string, string> => ({
+  PATCHMIRROR_DATA_DIR: dir,
+  PATCHMIRROR_BUNDLE_TRUSTED_KEYS: signer().line,
+})
+
+test('a dry run says of a delta that another one comes first, and of a held one that it is dry', async () => {
+  const made = await above()
+  const [to, there] = [folder(), below()]
+  const states = [await carry(made.dir, to)]
+  for (let i = 0; i < 2; i++) {
+    made.sandbox.feed.change(1)
+    await made.run('osv')
+    states.push(await carry(made.dir, to, { since: String(states.at(-1)?.manifest.sequence) }))
+  }
+  const [first, second, third] = states.map(({ files }) => files[0] ?? '')
+  const dry = (...files: (string | undefined)[]) =>
+    spoken(envOf(there.dir), () =>
+      importCommand(
+        files.map((one) => one ?? ''),
+        { dryRun: true },
+      ),
+    )
+  const all = await dry(third, second, first)
+  expect(all).toMatchObject({ code: 0 })
+  expect(all.said).toContain('it would be imported')
+  expect(all.said).toMatch(/is not judged in a dry run: bundle 1 comes before it/)
+  expect(all.said).toMatch(/is not judged in a dry run: bundle 2 comes before it/)
+  expect((await dry(first, third)).code).toBe(1)
+  await there.take([first ?? ''])
+  expect((await dry(first)).said).toMatch(/already imported: a dry run, nothing was stored/)
+  expect(await there.refuses([to])).toMatch(/is a folder: give the bundle in it/)
+})
+
+test('an import of some sources prints the digest that the mirror has with them', async () => {
+  const made = await above()
+  const [to, there] = [folder(), below()]
+  await there.take((await carry(made.dir, to)).files)
+  made.sandbox.feed.change(1)
+  await made.run('osv')
+  const [osv = ''] = (await carry(made.dir, to, { sources: ['osv'] })).files
+  const command = () => spoken(envOf(there.dir), () => importCommand([osv], {}))
+  const outcome = await command()
+  const { said } = await spoken(envOf(there.dir), () => digestCommand({}))
+  const [digest = 'none'] = said.split('\n')
+  expect(outcome.said).toContain(digest)
+  const again = await command()
+  expect(again.said).toMatch(/already imported: nothing to do/)
+  expect(again.said).toContain(digest)
+  expect(there.store.readLastImport()?.file).toMatch(/^\d+\.zip$/)
+})
+
+test('what is damaged where there is no upstream is mended by a bundle, and verify says so', async () => {
+  const made = await above()
+  const there = below()
+  await there.take((await carry(made.dir, folder())).files)
+  const db = openWriter(there.dir)
+  db.exec("UPDATE document SET body = x'00'")
+  db.close()
+  const seen = await spoken(envOf(there.dir), () => verifyCommand({}))
+  expect(seen.code).toBe(1)
+  expect(seen.said).toMatch(/no upstream here: "patchmirror import --again FILE"/)
+  const repair = await spoken(envOf(there.dir), () => verifyCommand({ repair: true }))
+  expect(repair.code).toBe('config')
+  expect(repair.said).toMatch(/upstream\.apiRoot: not set.*"patchmirror import --again FILE"/)
+})
+
+test('what cannot be written or read is a fault of the command line, and nothing is overwritten', async () => {
+  const { dir } = await above()
+  const env = { PATCHMIRROR_DATA_DIR: dir }
+  const to = folder()
+  const need = join(to, 'need')
+  expect(
+    (await spoken(env, () => needCommand(need, { brief: true, sources: 'osv' }))).said,
+  ).toContain(`--for ${need} --sources osv`)
+  const twice = await spoken(env, () => needCommand(need, { brief: true }))
+  expect(twice).toMatchObject({ code: 'usage' })
+  expect(twice.said).toContain('--force replaces it')
+  expect((await spoken(env, () => needCommand(need, { brief: true, force: true }))).code).toBe(0)
+  for (const file of [join(to, 'no', 'file'), to]) {
+    const written = [
+      await spoken(env, () => needCommand(file, {})),
+      await spoken(env, () => exportCommand(file, { unsigned: true })),
+    ]
+    expect(written.map(({ code }) => code)).toEqual(['usage', 'usage'])
+  }
+  writeFileSync(join(to, 'garbage'), 'garbage')
+  const out = join(to, 'out.zip')
+  const wrong = [
+    { for: join(to, 'garbage') },
+    { for: join(to, 'none') },
+    { sources: '' },
+    { sources: ' , ' },
+  ]
+  for (const options of [...wrong, { expires: '1.5' }])
+    expect(
+      await spoken(env, () => exportCommand(out, { unsigned: true, ...options })),
+    ).toMatchObject({
+      code: 'usage',
+    })
+  expect(existsSync(out)).toBe(false)
+})
+
+test('above the gap, inspect knows the key that signs there', async () => {
+  const to = scratch()
+  mkdirSync(join(to, 'media'))
+  const key = keyPair(to, 'key')
+  const env = {
+    PATCHMIRROR_DATA_DIR: (await above()).dir,
+    PATCHMIRROR_BUNDLE_SIGNING_KEYS: key.path,
+  }
+  const file = join(to, 'media', 'mirror.zip')
+  const made = await spoken(env, () => exportCommand(file, { split: '64 KiB' }))
+  expect(made.said).toMatch(/\d KB, verified/)
+  expect(made.said).toContain('and 1 more file:')
+  expect(made.said).not.toContain('writing') // it is too small for that
+  const { said } = await spoken(env, () => inspectCommand([file], {}))
+  expect(said).toContain(`${key.id}: a key that signs here, and the signature fits`)
+})
+
+test('room is asked for by what is written, and told in numbers that say something', async () => {
+  expect(reserveFor(3_000, 64_000, 4_000_000)).toBeLessThan(70_000)
+  expect(reserveFor(2 ** 40, 64_000, 4_000_000)).toBe(4_000_000)
+  expect([999, 1_000_000, 2_340_000, 99_000_001].map(shownBytes)).toEqual([
+    ...['1 KB', '1.0 MB', '2.4 MB', '100 MB'],
+  ])
+  const shown = await spoken({}, () => {
+    const display = createBundleProgress(false)
+    display.show({ phase: 'write', unit: 'bytes', done: 9_000_000, total: 9_000_000 })
+    display.finish()
+    return 0
+  })
+  expect(shown.said).toContain('bundle: writing: 9.0 MB')
+})

@@ -1,0 +1,148 @@
+import { copyFileSync, readFileSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { fillOutbox } from '../../src/bundle/outbox.ts'
+import { keptFiles } from '../../src/bundle/outbox-files.ts'
+import { identityCommand } from '../../src/commands/identity.ts'
+import { type Bench, createBench } from '../support/mirror.ts'
+import { forge } from './forged.ts'
+import { below, carry, folder, signer } from './gaps.ts'
+import { spoken } from './spoken.ts'
+import { watch } from './watched.ts'
+
+const HOUR = 3_600_000
+
+async function above(now: () => number = Date.now): Promise<Bench> {
+  const bench = await createBench({ sandbox: { records: 5, service: false, now } })
+  onTestFinished(() => bench.close())
+  await bench.run('osv')
+  return bench
+}
+
+test('a quiet upstream crosses by its date, under a name of its own, and drives nothing out', async () => {
+  let now = Date.now() - 100 * HOUR
+  const bench = await above(() => now)
+  const box = folder()
+  const settings = { keep: 2, fullDays: 7, dateHours: 6, expireDays: 90 }
+  const fill = async (hours: number): Promise<string | null> => {
+    now += hours * HOUR
+    await bench.run('osv')
+    const shipped = await fillOutbox({
+      ...{ settings, folder: box, dataDir: bench.dir, keys: [signer()] },
+      ...{ program: 'patchmirror/test', now: () => now },
+    })
+    return shipped && `${shipped.sequence} ${shipped.kind}`
+  }
+  const there = below()
+  const inbox = folder()
+  const { settled, look } = watch(inbox, there)
+  const cross = async (): Promise<void> => {
+    for (const name of readdirSync(box)) copyFileSync(join(box, name), join(inbox, name))
+    await look()
+  }
+  expect([await fill(0), await fill(5)]).toEqual(['1 full', null])
+  await cross()
+  const dates: number[] = [there.store.readConfirmedAt('osv') ?? 0]
+  const names: string[][] = []
+  for (let i = 0; i < 3; i++) {
+    expect([await fill(4), await fill(3)].filter((one) => one !== null)).toEqual(['1 delta'])
+    names.push(readdirSync(box).filter((name) => name.includes('delta')))
+    await cross()
+    dates.push(there.store.readConfirmedAt('osv') ?? 0)
+    expect(there.store.readLastImport()?.asOf).toBe(dates.at(-1))
+  }
+  expect(names.flat()).toHaveLength(3) // the latest alone is kept
+  expect(new Set(names.flat()).size).toBe(3)
+  for (const [i, date] of dates.slice(1).entries())
+    expect(date - (dates[i] ?? 0)).toBeGreaterThan(5 * HOUR)
+  expect(settled.filter(({ outcome }) => outcome === 'imported')).toHaveLength(4)
+  const file = { name: '', sequence: 1, kind: 'full', dated: '' } as const
+  const dated = { ...file, kind: 'delta', dated: '20260101T000000Z' } as const
+  expect(keptFiles([file, dated, { ...dated, dated: '20260102T000000Z' }], 1)).toHaveLength(2)
+})
+
+test('what a mirror exports that was set back is refused loudly, until it has another identity', async () => {
+  let now = Date.now() - 100 * HOUR
+  const bench = await above(() => now)
+  const [to, box, there] = [folder(), folder(), below()]
+  const first = await carry(bench.dir, to)
+  now += HOUR
+  bench.sandbox.feed.change(1)
+  await bench.run('osv')
+  await there.take(first.files)
+  await there.take((await carry(bench.dir, to)).files)
+  now += HOUR
+  bench.sandbox.feed.change(1)
+  await bench.run('osv')
+  const later = await carry(bench.dir, to)
+  // As a backup of before the first export counts, and then exports.
+  const [back = ''] = await forge(later.files, to, { head: () => ({ sequence: 1 }) })
+  copyFileSync(back, join(box, 'back.zip'))
+  const { inbox, settled, look } = watch(box, there)
+  await look()
+  expect(settled.map(({ outcome }) => outcome)).toEqual(['refused'])
+  expect(inbox.status().lastRefused?.file).toBe('back.zip')
+  const why = readFileSync(join(box, 'refused', 'back.zip.txt'), 'utf8')
+  expect(why).toMatch(
+    /the mirror above was set back.*lower sequence 1.*"patchmirror identity --new"/,
+  )
+  const env = { PATCHMIRROR_DATA_DIR: bench.dir }
+  const before = await spoken(env, () => identityCommand({}))
+  const after = await spoken(env, () => identityCommand({ new: true }))
+  expect(before.said.trim()).toBe(first.manifest.mirror)
+  expect(after.said).toContain(`this mirror was ${first.manifest.mirror}`)
+  const anew = await carry(bench.dir, to)
+  expect(after.said.split('\n')[0]).toBe(anew.manifest.mirror)
+  expect((await there.take(anew.files)).outcome).toBe('applied')
+  expect(await there.refuses(first.files)).toMatch(/older than what is held/)
+})
+
+test('an outbox that has more than the mirror knows of is not filled, until that is another one', async () => {
+  const bench = await above()
+  const box = folder()
+  const settings = { keep: 2, fullDays: 0, dateHours: 6, expireDays: 90 }
+  const deps = { settings, folder: box, dataDir: bench.dir, keys: [signer()] }
+  const fill = () => fillOutbox({ ...deps, program: 'patchmirror/test', now: Date.now })
+  const first = await fill()
+  expect(await fill()).toBeNull()
+  const later = (first?.file ?? '').replace('00000001', '00000005')
+  copyFileSync(join(box, first?.file ?? ''), join(box, later))
+  await expect(fill()).rejects.toThrow(
+    /no export after 1: it was set back.*"patchmirror identity --new"/,
+  )
+  await spoken({ PATCHMIRROR_DATA_DIR: bench.dir }, () => identityCommand({ new: true }))
+  expect(await fill()).toMatchObject({ kind: 'full' })
+  expect(await fill()).toBeNull()
+})
+
+test('one that --allow-rollback took is where the mirror above counts from', async () => {
+  const bench = await above()
+  const [to, there] = [folder(), below()]
+  const first = await carry(bench.dir, to)
+  bench.sandbox.feed.change(1)
+  await bench.run('osv')
+  const second = await carry(bench.dir, to)
+  const [back = ''] = await forge(second.files, to, { head: () => ({ sequence: 1 }) })
+  await there.take(first.files)
+  expect(await there.refuses([back])).toMatch(/same sequence 1/)
+  expect((await there.take([back], { allowRollback: true })).outcome).toBe('applied')
+  expect((await there.take(second.files)).outcome).toBe('same')
+})
+
+test('a bundle whose content is held is written down for its higher number, and is no rollback', async () => {
+  const bench = await above()
+  const [to, there] = [folder(), below()]
+  const first = await carry(bench.dir, to)
+  bench.sandbox.feed.change(1)
+  await bench.run('osv')
+  const second = await carry(bench.dir, to)
+  await there.take(second.files)
+  await there.take(first.files, { allowRollback: true })
+  expect(there.store.readLastImport()).toMatchObject({ sequence: 1, rollback: true })
+  const createdAt = new Date().toISOString()
+  const [third = ''] = await forge(first.files, to, { head: () => ({ sequence: 3, createdAt }) })
+  expect(await there.take([third])).toMatchObject({ outcome: 'same', renewed: true })
+  expect(there.store.readLastImport()).toMatchObject({ sequence: 3, rollback: false })
+  expect(await there.refuses(second.files)).toMatch(/has sequence 2, and 3 was imported/)
+  expect(await there.take([third])).toMatchObject({ outcome: 'same', renewed: false })
+})

@@ -1,0 +1,31 @@
+import { applyBundle } from '../../src/bundle/apply.ts'
+import { type Inbox, type Settled, createInbox } from '../../src/bundle/inbox.ts'
+import { type Below, signer } from './gaps.ts'
+
+/** An inbox whose looks the test makes. */
+export interface Watched {
+  inbox: Inbox
+  settled: Settled[]
+  troubles: string[]
+  /** Twice: what has not moved between two looks has arrived. */
+  readonly look: () => Promise<void>
+}
+
+/** Watches a folder for a mirror below the gap. */
+export function watch(box: string, { config, store }: Below): Watched {
+  const settled: Settled[] = []
+  const troubles: string[] = []
+  const inbox = createInbox({
+    ...{ folder: box, now: Date.now },
+    trust: { keys: [signer()], revoked: new Set(), now: Date.now },
+    apply: (bundle, file) =>
+      applyBundle({ config, store, bundle, file, trigger: 'inbox', now: Date.now }),
+    onSettled: (one) => settled.push(one),
+    onTrouble: (one) => troubles.push(one),
+  })
+  const look = async (): Promise<void> => {
+    await inbox.look()
+    await inbox.look()
+  }
+  return { inbox, settled, troubles, look }
+}
