@@ -2,10 +2,10 @@ import { MirrorError, messageOf, systemCode } from '../errors.ts'
 import { withoutFolders } from './box-faults.ts'
 import type { ImportReport } from './import-types.ts'
 import { type Arrival, listArrivals, moveAside } from './inbox-files.ts'
-import type { Manifest } from './manifest.ts'
-import { type Bundle, type Trust, openBundle } from './open.ts'
-import { createDecisions, judge } from './inbox-decisions.ts'
+import type { Bundle, Trust } from './open.ts'
 import type { Tries } from './tries.ts'
+import { createDecisions, judge } from './inbox-decisions.ts'
+import { type Head, createOpener } from './inbox-open.ts'
 
 /** What an inbox works with. */
 export interface InboxDeps {
@@ -107,58 +107,4 @@ export function createInbox(deps: InboxDeps): Inbox {
     },
     status: () => ({ waiting: decisions.waiting(), ...counts, lastRefused, problem }),
   }
-}
-
-/** What of a bundle says when it is its turn. */
-interface Head extends Pick<Manifest, 'mirror' | 'sequence' | 'kind'> {
-  arrival: Arrival
-}
-
-/** Works with arrivals one at a time; of what fails, `fail` is told. */
-function createOpener(
-  { trust, tries }: InboxDeps,
-  fail: (arrival: Arrival, error: unknown) => void,
-) {
-  const open = (arrival: Arrival): Promise<Bundle> =>
-    openBundle(arrival.files, { ...trust, allowUnsigned: false })
-  /** Null: it failed, or did so by ending the process again and again. */
-  const attempt = async <T>(arrival: Arrival, work: () => Promise<T>): Promise<T | null> => {
-    const id = `${arrival.name} ${arrival.stamp}`
-    try {
-      if (tries?.begin(id) === false) throw new MirrorError('bundle', DEADLY)
-      return await work().finally(() => tries?.end(id))
-    } catch (error) {
-      fail(arrival, error)
-      return null
-    }
-  }
-  /** What bundles say of themselves. They are closed again: there may be more of them than files that can be open. */
-  const readHead = (arrival: Arrival): Promise<Head | null> =>
-    attempt(arrival, async () => {
-      const bundle = await open(arrival)
-      await bundle.close()
-      const { mirror, sequence, kind } = bundle.manifest
-      return { arrival, mirror, sequence, kind }
-    })
-  return {
-    open,
-    attempt,
-    async readHeads(arrivals: readonly Arrival[]): Promise<Head[]> {
-      const heads: Head[] = []
-      for (const arrival of arrivals) {
-        const head = await readHead(arrival)
-        if (head !== null) heads.push(head)
-      }
-      return heads.sort(compare)
-    },
-  }
-}
-
-const DEADLY =
-  'the process ended twice while it worked with it, so it is not tried again. To try again: "touch" it, and move it back'
-
-/** In the order in which they are to be imported: by mirror, sequence, and a full one first. */
-function compare(a: Head, b: Head): number {
-  if (a.mirror !== b.mirror) return a.mirror < b.mirror ? -1 : 1
-  return a.sequence - b.sequence || Number(a.kind === 'delta') - Number(b.kind === 'delta')
 }

@@ -7,8 +7,8 @@ import { applyBundle } from './apply.ts'
 import { type Inbox, type InboxStatus, type Settled, createInbox } from './inbox.ts'
 import { readSigningKey } from './keys.ts'
 import { type Shipped, fillOutbox } from './outbox.ts'
-import { nameBoxFault, withoutFolders } from './box-faults.ts'
 import { createTries } from './tries.ts'
+import { nameBoxFault, withoutFolders } from './box-faults.ts'
 import { trustOf } from './trust.ts'
 
 /** What the thread of inbox and outbox is started with. */
