@@ -1,4 +1,4 @@
-import { MirrorError, messageOf, systemCode } from '../errors.ts'
+import { messageOf, systemCode } from '../errors.ts'
 import { withoutFolders } from './box-faults.ts'
 import type { ImportReport } from './import-types.ts'
 import { type Arrival, listArrivals, moveAside } from './inbox-files.ts'
