@@ -79,6 +79,11 @@ describe('a bundle of somebody who is trusted and lies', () => {
       change('catalog-list', /"frame":"\{/, '"frame":"{\\"x\\":1,'),
     ],
     [
+      'has no bytes for an answer',
+      /does not have the bytes that its row names/,
+      change('catalog-answer', /"links":"\[\]"(.*)"base64":"[^"]*"/, '"links":"[]"$1"base64":null'),
+    ],
+    [
       'has facets too many',
       /over the cap of 8/,
       change('catalog-entry', /"facets":\[/, '"facets":[null,'),
