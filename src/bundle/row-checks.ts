@@ -19,6 +19,9 @@ const plain: Check<string> = text(
   { test: (value) => value !== '' && value.isWellFormed() && !CONTROL.test(value) },
   'a key',
 )
+/** Ids and stamps are upstream's, whatever they hold: what a sync takes above must not be stuck at the gap. */
+const id: Check<string> = text({ test: (value) => value !== '' && value.isWellFormed() }, 'an id')
+const stamp = text({ test: (value) => value.isWellFormed() }, 'text')
 const any = text({ test: (value) => value.isWellFormed() && !value.includes('\0') }, 'text')
 const digest = text(/^[\da-f]{64}$/, 'a SHA-256 in hex')
 const half = text(/^[\da-f]{32}$/, 'half a SHA-256 in hex')
@@ -35,7 +38,7 @@ const mediaType = text(/^[\x20-\x7e]{1,200}$/, 'a media type')
 const step = union<string | number>(any, integer(0))
 const place = listOf(step, 1_000)
 const links = jsonText(listOf(shape({ at: place, digest }), 100_000), 2 ** 24)
-const mentions = jsonText(listOf(any, 100_000), 2 ** 24)
+const mentions = jsonText(listOf(stamp, 100_000), 2 ** 24)
 
 const next = { path: place, url: truth, link: orNull(any) }
 /** The envelope is upstream's own. */
@@ -62,16 +65,16 @@ export const ROW_VALUES: { [K in RowKind]: Check<RowValues[K]> } = {
     blob: orNull(digest),
   }),
   'osv-record': shape({
-    ...{ key: plain, modified: any, crc32: uint32, size: small, sha256: digest, changed: seconds },
+    ...{ key: id, modified: stamp, crc32: uint32, size: small, sha256: digest, changed: seconds },
     asOf: orNull(time),
   }),
-  'osv-tombstone': shape({ key: plain, removedAt: time }),
+  'osv-tombstone': shape({ key: id, removedAt: time }),
   'catalog-list': shape({ key: plain, resource: plain, frame, entries: size, changed: seconds }),
   'catalog-entry': shape({
-    ...{ key: plain, ordinal: size, sha: half, facets: listOf(orNull(any), FACETS) },
+    ...{ key: id, ordinal: size, sha: half, facets: listOf(orNull(stamp), FACETS) },
   }),
   'catalog-answer': shape({
-    ...{ key: plain, resource: plain, owner: plain, ownerSha: hex, status: oneOf(200, 404) },
+    ...{ key: plain, resource: plain, owner: id, ownerSha: hex, status: oneOf(200, 404) },
     ...{ size: small, sha256: union(digest, oneOf('')), changed: seconds, links, mentions },
   }),
   'catalog-lacking': shape({ key: plain, resource: plain }),
@@ -81,7 +84,7 @@ export const ROW_VALUES: { [K in RowKind]: Check<RowValues[K]> } = {
 }
 
 /** The key of a row that goes. */
-export const rowKey = plain
+export const rowKey = id
 
 /** Whether a kind of rows is known of a source. */
 export function isKindOf(source: keyof typeof ROW_KINDS, kind: string): boolean {

@@ -149,9 +149,9 @@ export function pathsOf(store: Writes): string[] {
   return [
     ...['/external/osv/all.json', '/external/osv/all.zip'],
     ...store.listDocuments('feeds').map(({ path }) => path),
-    ...[...store.eachPair()].map(([id]) => `/external/osv/${id}.json`),
+    ...[...store.eachPair()].map(([id]) => `/external/osv/${encodeURIComponent(id)}.json`),
     ...[...store.carried.eachRow('osv', 'osv-tombstone')].map(
-      ({ key }) => `/external/osv/${key}.json`,
+      ({ key }) => `/external/osv/${encodeURIComponent(key)}.json`,
     ),
     ...lists.flatMap((path) => [path, `${path}?limit=2`]),
     ...[...store.eachHeldAnswer()].map(({ path }) => path),

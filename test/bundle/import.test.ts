@@ -16,7 +16,11 @@ describe('a full bundle into an empty folder', () => {
       PATCHMIRROR_FEEDS_EXTRA_PATHS: '/external/cve_feed,/external/extra',
     })
     bench.sandbox.feed.remove(1)
+    // Bad ids and stamps are upstream's, and must cross as well.
+    for (const id of ['ROOT-APP-NPM-', ' stray  space ', 'bell\u0007 and\nline', 'a/b', 'é"\u2028'])
+      bench.sandbox.feed.put(id, JSON.stringify({ id, details: 'odd' }), `when\t${id.length}`)
     await bench.run('osv')
+    expect(bench.store.readEntry('bell\u0007 and\nline')).not.toBeNull()
     const there = below()
     const { files, manifest } = await carry(bench.dir, folder())
     const report = await there.take(files)

@@ -119,9 +119,9 @@ describe('a bundle of somebody who is trusted and lies', () => {
       change('catalog-answer', /"key":"\/v1\/tags\/[^/"]+/, '"key":"/v1/tags/%41'),
     ],
     [
-      'has a control character in a key',
+      'has a control character in a path',
       /is not a key/,
-      change('osv-record', /"key":"/, '"key":"\\u0007'),
+      change('catalog-answer', /"key":"/, '"key":"\\u0007'),
     ],
   ]
   test.each(lies)('that %s is refused, and nothing changes', async (_, why, forgery) => {
