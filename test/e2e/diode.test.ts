@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { cpSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
@@ -8,6 +8,7 @@ import type { BoxesStatus } from '../../src/api/bundle-status.ts'
 import { createKeyFiles } from '../../src/bundle/keys.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { createSandbox } from '../../src/sandbox/server.ts'
+import { target } from '../relay/relays.ts'
 import { QUICK } from '../support/mirror.ts'
 
 function folder(): string {
@@ -32,7 +33,7 @@ const boxesOf = async (url: string): Promise<BoxesStatus | undefined> => {
   return status.boxes
 }
 
-test('what one daemon publishes comes by outbox and inbox to another that has no upstream', async () => {
+test('what one daemon publishes comes by outbox and inbox to others that have no upstream, and they tell of it', async () => {
   const sandbox = await createSandbox({ records: 10, service: false })
   onTestFinished(() => sandbox.close())
   const box = folder()
@@ -65,4 +66,22 @@ test('what one daemon publishes comes by outbox and inbox to another that has no
   const metrics = await (await fetch(`${below}/-/metrics`)).text()
   expect(metrics).toMatch(/patchmirror_inbox_bundles\{outcome="imported"\} [1-9]/)
   expect(await (await fetch(`${above}/-/metrics`)).text()).toMatch(/patchmirror_outbox_sequence \d/)
+
+  const copied = folder()
+  cpSync(join(box, 'done'), copied, { recursive: true })
+  const told = await target()
+  await daemon(
+    {
+      PATCHMIRROR_BUNDLE_INBOX: copied,
+      PATCHMIRROR_BUNDLE_POLL_SECONDS: '1',
+      PATCHMIRROR_BUNDLE_TRUSTED_KEYS: line,
+      PATCHMIRROR_RELAY_TARGETS: told.url,
+    },
+    false,
+  )
+  const sources = () =>
+    told.got.map(
+      ({ body }) => (JSON.parse(body.toString()) as { data: { source: string } }).data.source,
+    )
+  await expect.poll(sources).toContain('osv')
 })
