@@ -12,6 +12,7 @@ export default defineConfig({
     expect: { poll: { timeout: 20_000 } },
     env: { TMPDIR: fastFolder() },
     pool: 'forks',
-    maxWorkers: 2,
+    // Many tests wait for other processes and for timers: one more worker than the two processors that there are at least.
+    maxWorkers: 3,
   },
 })

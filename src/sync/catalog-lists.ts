@@ -71,6 +71,11 @@ function frameHeld(held: CatalogList | null): Frame | null {
   return held === null ? null : (JSON.parse(held.frame) as Frame)
 }
 
+/** Whether a list that is held is still to be looked at for how it names its next page: upstream failed when it was asked. */
+export function isUnlearned(held: CatalogList): boolean {
+  return held.entries > 1 && frameHeld(held)?.learned === false
+}
+
 /**
  * A list that fits on one page does not show how it names the next one. A page of one item does, and the mirror needs to
  * know to give its own clients pages of any size.

@@ -3,7 +3,7 @@ import { canonicalPath, fillPath, isAddressable } from '../paths.ts'
 import { type ListPath, RESOURCES, type Resource } from '../resources.ts'
 import type { CatalogContext } from './catalog-context.ts'
 import type { Walks } from './catalog-crawl.ts'
-import { walkCatalogList } from './catalog-lists.ts'
+import { isUnlearned, walkCatalogList } from './catalog-lists.ts'
 import { REFRESHED, isNarrow, namedRepositories } from './catalog-focus.ts'
 import { movedImages } from './catalog-moved.ts'
 import type { ListedItem, Scope } from './catalog-scope.ts'
@@ -55,9 +55,9 @@ export async function walkSublists(
     const path = fillPath(list.path, { repo })
     const canonical = canonicalPath(path) ?? path
     const touched = full || moved === 'all' || moved.has(id) || moved.has(repo) || isNamed(repo)
+    const held = store.readCatalogList(canonical)
     const settled =
-      isNarrow(context) ||
-      (store.readCatalogList(canonical) !== null && !store.isLacking(canonical))
+      isNarrow(context) || (held !== null && !store.isLacking(canonical) && !isUnlearned(held))
     if (touched || !settled) due.set(canonical, { resource: images, list, path })
   }
   await walkAll(context, walks, [...due.values()])

@@ -109,7 +109,7 @@ test('exports beside syncs that never stop are each of one published state, in o
       program: 'test',
     }
     const { manifest, files } = await exportInThread(task, () => undefined)
-    expect(await refusal(files, trust([key]))).toBeNull()
+    expect(await refusal(files, trust([key], { now: Date.now }))).toBeNull()
     exported.push(manifest)
   }
   stop.abort()
