@@ -1,4 +1,4 @@
-import type { ImportedBundle } from '../store/bundle-ledger.ts'
+import type { ImportedBundle, NumberedImport } from '../store/bundle-ledger.ts'
 import type { SourceName } from '../store/runs.ts'
 import type { Manifest, ManifestSource } from './manifest.ts'
 import { refusal } from './refusals.ts'
@@ -11,6 +11,8 @@ export interface HeldSource {
   asOf: number | null
   /** The bundle that brought it last; null: none. */
   imported: ImportedBundle | null
+  /** What was imported of this source under the number of the bundle that is judged, from the same mirror. */
+  numbered: readonly NumberedImport[]
 }
 
 export type HeldSources = ReadonlyMap<SourceName, HeldSource>
@@ -19,7 +21,7 @@ export type HeldSources = ReadonlyMap<SourceName, HeldSource>
 export interface Admission {
   /** `same`: everything in it is held already. */
   verdict: 'apply' | 'same'
-  /** It is older than what is held, and is wanted nevertheless. */
+  /** It is older than what is stored, and --allow-rollback takes it nevertheless. */
   rollback: boolean
 }
 
@@ -34,9 +36,9 @@ export function sourcesOf(manifest: Manifest): [SourceName, ManifestSource][] {
  */
 export function admit(manifest: Manifest, held: HeldSources, allowRollback: boolean): Admission {
   const given = sourcesOf(manifest)
-  if (!allowRollback) refuseSetBack(manifest, held)
+  if (!allowRollback) refuseRestored(manifest, held)
   if (given.every(([name, { digest }]) => held.get(name)?.digest === digest))
-    return { verdict: 'same', rollback: false }
+    return { verdict: 'same', rollback: allowRollback && countsBack(manifest, held) }
   const faults = given.flatMap(([name, source]) => olderThan(manifest, name, source, held) ?? [])
   const [fault] = faults
   if (fault !== undefined && !allowRollback)
@@ -46,27 +48,46 @@ export function admit(manifest: Manifest, held: HeldSources, allowRollback: bool
 }
 
 /**
- * A mirror above that was restored from a backup counts on from there. What it exports has a number that is lower than what
- * was imported, or the same for something else, and is newer all the same: passed over for older it would never be missed.
+ * A source mirror that was restored from a backup gives numbers again that it has given before. What it exports then has
+ * a lower number than what was imported, or the same for another state, and is newer all the same: taken for an old bundle
+ * it would never be missed. Such a bundle is recognized by what the ledger has under its number; one whose number was never
+ * imported, by the order in which the source mirror made them.
  */
-function refuseSetBack(manifest: Manifest, held: HeldSources): void {
-  const { mirror, sequence, createdAt } = manifest
-  for (const [name, { digest, asOf }] of sourcesOf(manifest)) {
-    const last = held.get(name)?.imported ?? null
-    if (last === null || last.mirror !== mirror) continue
-    const newer =
-      Date.parse(createdAt) > last.createdAt || Date.parse(asOf) > (held.get(name)?.asOf ?? 0)
-    const twin = sequence === last.sequence && last.sources[name] !== digest
-    if (!twin && !(sequence < last.sequence && newer)) continue
-    const why = twin
-      ? `another bundle with the same sequence ${sequence} was imported`
-      : `it was made later than bundle ${last.sequence}, which was imported, and has the lower sequence ${sequence}`
+function refuseRestored(manifest: Manifest, held: HeldSources): void {
+  for (const [name, { digest }] of sourcesOf(manifest)) {
+    const here = held.get(name)
+    const why = here === undefined ? null : whyRestored(manifest, digest, here)
+    if (why === null) continue
     throw refusal(
-      { kind: 'set back' },
-      `the mirror above was set back (restored from a backup), or two export under one identity (a copied data folder): ${why}. ` +
-        'Run "patchmirror identity --new" above the gap and export a full bundle; --allow-rollback takes this one as it is',
+      { kind: 'restored' },
+      `the sequence of the source mirror went backwards (it was restored from a backup, or two mirrors export under one identity, as a copied data folder does): ${why}. ` +
+        'Run "patchmirror identity --new" on the source mirror and export a full bundle; --allow-rollback takes this one as it is',
     )
   }
+}
+
+/** Why a bundle can only come from a source mirror that was restored; null where nothing says so. */
+function whyRestored(
+  { mirror, sequence, createdAt }: Manifest,
+  digest: string,
+  { imported: last, numbered }: HeldSource,
+): string | null {
+  if (last === null || last.mirror !== mirror || sequence > last.sequence) return null
+  if (numbered.some((one) => one.digest === digest)) return null // it was imported before
+  if (numbered.some((one) => one.current))
+    return `another bundle with the same sequence ${sequence} was imported`
+  // Of one mirror, each export is dated later than the one before, whatever its clock does.
+  if (Date.parse(createdAt) <= last.createdAt) return null
+  return `it was made later than bundle ${last.sequence}, which was imported, and has the lower sequence ${sequence}`
+}
+
+/** Whether a bundle has a lower number than what was imported last from its mirror. */
+function countsBack({ mirror, sequence, sources }: Manifest, held: HeldSources): boolean {
+  return sourcesOf({ sources } as Manifest).some(([name, { digest }]) => {
+    const last = held.get(name)?.imported ?? null
+    if (last === null || last.mirror !== mirror) return false
+    return sequence < last.sequence || (sequence === last.sequence && last.sources[name] !== digest)
+  })
 }
 
 /** Why a source of a bundle is older than what is held of it, or contradicts it; null when it is not. */

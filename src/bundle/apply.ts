@@ -11,6 +11,7 @@ import { applySource } from './apply-source.ts'
 import type { ImportOptions, ImportReport, SourceReport } from './import-types.ts'
 import type { OnProgress } from './progress.ts'
 import { type ImportRuns, startRuns } from './import-runs.ts'
+import type { Manifest } from './manifest.ts'
 import { digestOthers, prove, refuseOtherFacts } from './prove.ts'
 import { refuseFullDisk, reserveFor } from './room.ts'
 import { refuseOtherRows } from './lines.ts'
@@ -39,16 +40,13 @@ async function admitAndApply(options: ImportOptions): Promise<ImportReport> {
   const { bundle, store, dryRun = false, allowRollback = false, progress = ignore } = options
   const { manifest } = bundle
   refuseOtherRows(manifest)
-  const held = readHeld(
-    store,
-    sourcesOf(manifest).map(([source]) => source),
-  )
+  const held = readHeld(store, manifest)
   if (options.again === true && manifest.kind === 'delta')
     throw new MirrorError('usage', 'everything can be written anew from a full bundle alone')
   const admission = admit(manifest, held, allowRollback)
   if (admission.verdict === 'same' && options.again !== true) {
     // Of the manifest alone, which is signed: nothing else is taken.
-    const renewed = !dryRun && (await confirm(options, held))
+    const renewed = !dryRun && (await confirm(options, held, admission))
     return { ...report(options, admission, []), renewed }
   }
   await bundle.verify((done, total) => {
@@ -74,13 +72,16 @@ async function admitAndApply(options: ImportOptions): Promise<ImportReport> {
 
 const ignore: OnProgress = () => undefined
 
-function readHeld(store: Writes, sources: readonly SourceName[]): HeldSources {
+function readHeld(store: Writes, manifest: Manifest): HeldSources {
+  const { mirror, sequence } = manifest
   return new Map(
-    sources.map((source) => {
+    sourcesOf(manifest).map(([source]) => {
       const snapshot = store.readSnapshot(source)
       const asOf = snapshot && Math.max(snapshot.asOf, store.readConfirmedAt(source) ?? 0)
       const digest = store.carried.digestOf(source)
-      return [source, { digest, asOf, imported: store.readLastImportOf(source) }]
+      const imported = store.readLastImportOf(source)
+      const numbered = store.listNumbered(mirror, sequence, source)
+      return [source, { digest, asOf, imported, numbered }]
     }),
   )
 }
@@ -108,10 +109,14 @@ async function makeRoom({ bundle, store, config, again }: ImportOptions): Promis
 }
 
 /**
- * All of it is held. What is told anew is that upstream has not changed since, and who says so: a later date or a higher number
- * goes into the ledger as what was imported last. Returns whether there was any.
+ * The content is stored already. A later date, a higher number or a rollback is recorded in the ledger as what was imported
+ * last. Returns whether there was any.
  */
-async function confirm(options: ImportOptions, held: HeldSources): Promise<boolean> {
+async function confirm(
+  options: ImportOptions,
+  held: HeldSources,
+  { rollback }: Admission,
+): Promise<boolean> {
   const { bundle, store } = options
   const { mirror, sequence } = bundle.manifest
   refuseOtherFacts(store, bundle.manifest)
@@ -121,11 +126,11 @@ async function confirm(options: ImportOptions, held: HeldSources): Promise<boole
   const counts = [...held.values()].some(
     ({ imported: last }) => last === null || (last.mirror === mirror && last.sequence < sequence),
   )
-  if (younger.length === 0 && !counts) return false
-  const runs = await startRuns(options, younger)
+  if (younger.length === 0 && !counts && !rollback) return false
+  const runs = await startRuns(options, rollback ? [...held.keys()] : younger)
   await store.exclusive(() => {
     runs.end('nothing changed', {})
-    recordImport(options, false)
+    recordImport(options, rollback)
   })
   return true
 }
@@ -171,6 +176,8 @@ function recordImport({ store, bundle, file, now }: ImportOptions, rollback: boo
   const { mirror, sequence, kind, digest, createdAt } = bundle.manifest
   const sources = sourcesOf(bundle.manifest)
   const brought = sources.filter(([source, one]) => {
+    // From a rollback on, the mirror's numbers count from there, also for what did not change.
+    if (rollback) return true
     // A later bundle brought just this state: what came between the two is older all the same.
     const last = store.readLastImportOf(source)
     const later = last?.mirror === mirror && last.sequence > sequence

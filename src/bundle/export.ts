@@ -149,7 +149,16 @@ function describe(
   }
   const mirror = reads.readIdentity()
   const common = { format: 1, kind: 'patchmirror-summary', brief: false, imported: null } as const
-  return { ...common, mirror, digest, sources, createdAt: now() }
+  return { ...common, mirror, digest, sources, createdAt: dateAfter(reads, now()) }
+}
+
+/** A clock that is further ahead than this, milliseconds, was wrong: target mirrors refuse its bundles. */
+const AHEAD_MS = 86_400_000
+
+/** The date of an export: now, but later than that of the last one, so that the dates of one mirror are in its order. */
+function dateAfter({ listExports }: Moment['reads'], now: number): number {
+  const last = Math.max(0, ...listExports().map(({ exportedAt }) => exportedAt))
+  return last < now || last > now + AHEAD_MS ? now : last + 1
 }
 
 /** How long a sync that holds the database is waited for, and how long between two looks, milliseconds. */

@@ -38,7 +38,7 @@ const DRAFT = '.patchmirror-export.zip'
 /**
  * Puts what is published into the outbox: a full bundle when the last one is `fullDays` old, else what changed since it.
  * Returns null when what is published lies there already, with a date within `dateHours`, or nothing is. Throws as
- * `exportBundle`, the system's errors for its folder, and `bundle` for a mirror that was set back.
+ * `exportBundle`, the system's errors for its folder, and `bundle` for a mirror that was restored from a backup.
  */
 export async function fillOutbox(deps: OutboxDeps): Promise<Shipped | null> {
   const { folder, dataDir, settings } = deps
@@ -47,7 +47,7 @@ export async function fillOutbox(deps: OutboxDeps): Promise<Shipped | null> {
   const { mirror, remembered } = state
   makeFolder(folder)
   const files = listOutbox(folder, mirror)
-  refuseSetBack(files, state)
+  refuseRestored(files, state)
   const full = files.findLast(({ kind }) => kind === 'full')
   const isOld = full === undefined || !remembered.has(full.sequence) || (await ageOf(deps, full))
   // Where all are to be full ones, that alone is no reason for one more.
@@ -70,13 +70,13 @@ export async function fillOutbox(deps: OutboxDeps): Promise<Shipped | null> {
 }
 
 /** What is exported then would be taken for older than what lies there, here and below the gap. */
-function refuseSetBack(files: readonly OutboxFile[], { mirror, last }: State): void {
+function refuseRestored(files: readonly OutboxFile[], { mirror, last }: State): void {
   const newest = files.at(-1)
   if (newest === undefined || newest.sequence <= last) return
   throw new MirrorError(
     'bundle',
-    `${newest.name} is of this mirror (${mirror}), which knows of no export after ${last}: it was set back (restored from ` +
-      'a backup). Run "patchmirror identity --new", and what is exported counts again',
+    `${newest.name} is of this mirror (${mirror}), which knows of no export after ${last}: the mirror was restored from a ` +
+      'backup. Run "patchmirror identity --new", and what is exported counts again',
   )
 }
 

@@ -8,8 +8,8 @@ export type Refusal =
   /** `sequence`: the bundle that is missing; null: a state that only the need file knew. */
   | { kind: 'base'; sequence: number | null }
   | { kind: 'older' }
-  /** The mirror that made it counts anew what it has counted before: nothing that it says of order can be believed. */
-  | { kind: 'set back' }
+  /** The source mirror was restored from a backup and gives numbers again: its order cannot be trusted. */
+  | { kind: 'restored' }
   | { kind: 'incomplete' }
 
 const TOLD = new WeakMap<Error, Refusal>()

@@ -13,7 +13,7 @@ export interface IdentityOptions extends GlobalOptions {
 
 /**
  * `patchmirror identity [--new]`: who this mirror is in the bundles that it exports. With another identity those below no
- * longer go by its sequence, which a backup set back, but by upstream's dates.
+ * longer go by its sequence, which went backwards with a backup, but by upstream's dates.
  */
 export async function identityCommand(options: IdentityOptions): Promise<number> {
   const { dir } = settings(options, false).config.data

@@ -21,6 +21,14 @@ export interface ExportedState {
   kept: boolean
 }
 
+/** What was imported of a source under one number of a mirror. */
+export interface NumberedImport {
+  /** The state digest that it brought. */
+  digest: string
+  /** Not from before the last rollback: from then on the mirror's numbers may count again. */
+  current: boolean
+}
+
 /** A bundle that was applied. */
 export interface ImportedBundle {
   mirror: string
@@ -72,6 +80,16 @@ export function createLedgerReader(db: Db) {
     `SELECT ${IMPORT} FROM bundle_import WHERE json_extract(sources, '$.' || ?) IS NOT NULL
      ORDER BY id DESC LIMIT 1`,
   )
+  const numbered = db.prepare<
+    { mirror: string; sequence: number; source: string },
+    { digest: string; current: number }
+  >(
+    `SELECT json_extract(sources, '$.' || @source) AS digest, id >= coalesce((
+       SELECT max(id) FROM bundle_import WHERE rollback = 1 AND mirror = @mirror
+         AND json_extract(sources, '$.' || @source) IS NOT NULL), 0) AS current
+     FROM bundle_import
+     WHERE mirror = @mirror AND sequence = @sequence AND json_extract(sources, '$.' || @source) IS NOT NULL`,
+  )
   const imports = db.prepare<[number], ImportRow>(
     `SELECT ${IMPORT} FROM bundle_import ORDER BY id DESC LIMIT ?`,
   )
@@ -94,6 +112,11 @@ export function createLedgerReader(db: Db) {
     readLastImport: (): ImportedBundle | null => mapImport(last.get()),
     /** The last one that had this source. */
     readLastImportOf: (source: SourceName): ImportedBundle | null => mapImport(lastOf.get(source)),
+    /** What was imported of a source from a mirror under one number, each time that it was. */
+    listNumbered: (mirror: string, sequence: number, source: SourceName): NumberedImport[] =>
+      numbered
+        .all({ mirror, sequence, source })
+        .map(({ digest, current }) => ({ digest, current: current === 1 })),
     /** Newest first. */
     listImports: (limit: number): ImportedBundle[] =>
       imports.all(limit).flatMap((row) => mapImport(row) ?? []),
@@ -118,7 +141,9 @@ export function createLedgerWriter(db: Db) {
   const add = db.prepare(
     'INSERT INTO bundle_export (digest, sources, exported_at, summary) VALUES (?, ?, ?, ?)',
   )
-  const keep = db.prepare('UPDATE bundle_export SET summary = ? WHERE sequence = ?')
+  const keep = db.prepare(
+    'UPDATE bundle_export SET summary = ?, exported_at = ? WHERE sequence = ?',
+  )
   const forget = db.prepare(
     `UPDATE bundle_export SET summary = NULL WHERE summary IS NOT NULL AND sequence NOT IN (
        SELECT value FROM json_each(@spared)) AND sequence NOT IN (
@@ -147,7 +172,7 @@ export function createLedgerWriter(db: Db) {
       const known = reader.findExport(digest)
       const newer = known === null ? [] : laterWith(reader, known)
       if (known !== null && newer.length === 0) {
-        keep.run(summary, known.sequence)
+        keep.run(summary, exportedAt, known.sequence)
         return known.sequence
       }
       return Number(add.run(digest, JSON.stringify(sources), exportedAt, summary).lastInsertRowid)

@@ -61,40 +61,55 @@ test('a quiet upstream crosses by its date, under a name of its own, and drives 
   expect(keptFiles([file, dated, { ...dated, dated: '20260102T000000Z' }], 1)).toHaveLength(2)
 })
 
-test('what a mirror exports that was set back is refused loudly, until it has another identity', async () => {
+/** Exports `count` states of a mirror, its upstream's clock an hour further for each. */
+async function exportStates(bench: Bench, to: string, count: number, tick: () => void) {
+  const states = [await carry(bench.dir, to)]
+  while (states.length < count) {
+    tick()
+    bench.sandbox.feed.change(1)
+    await bench.run('osv')
+    states.push(await carry(bench.dir, to))
+  }
+  return states
+}
+
+test('what a restored source mirror exports is refused loudly, until it has another identity', async () => {
   let now = Date.now() - 100 * HOUR
   const bench = await above(() => now)
   const [to, box, there] = [folder(), folder(), below()]
-  const first = await carry(bench.dir, to)
-  now += HOUR
-  bench.sandbox.feed.change(1)
-  await bench.run('osv')
-  await there.take(first.files)
-  await there.take((await carry(bench.dir, to)).files)
-  now += HOUR
-  bench.sandbox.feed.change(1)
-  await bench.run('osv')
-  const later = await carry(bench.dir, to)
-  // As a backup of before the first export counts, and then exports.
-  const [back = ''] = await forge(later.files, to, { head: () => ({ sequence: 1 }) })
-  copyFileSync(back, join(box, 'back.zip'))
+  const states = await exportStates(bench, to, 4, () => (now += HOUR))
+  const [first, second, third, later] = states.map(({ files }) => files)
+  for (const files of [first, third]) await there.take(files ?? [])
+  // As backups of before the second and of before the third export count, and then export.
+  for (const sequence of [1, 2]) {
+    const [back = ''] = await forge(later ?? [], to, { head: () => ({ sequence }) })
+    copyFileSync(back, join(box, `back-${sequence}.zip`))
+  }
+  copyFileSync(second?.[0] ?? '', join(box, 'late.zip'))
   const { inbox, settled, look } = watch(box, there)
   await look()
-  expect(settled.map(({ outcome }) => outcome)).toEqual(['refused'])
-  expect(inbox.status().lastRefused?.file).toBe('back.zip')
-  const why = readFileSync(join(box, 'refused', 'back.zip.txt'), 'utf8')
-  expect(why).toMatch(
-    /the mirror above was set back.*lower sequence 1.*"patchmirror identity --new"/,
+  const outcomes = settled.map(({ file, outcome }) => `${file} ${outcome}`)
+  expect(outcomes.sort()).toEqual([
+    'back-1.zip refused',
+    'back-2.zip refused',
+    'late.zip superseded',
+  ])
+  expect(inbox.status().lastRefused?.file).toBe('back-2.zip')
+  const why = (name: string): string => readFileSync(join(box, 'refused', `${name}.txt`), 'utf8')
+  expect(why('back-1.zip')).toMatch(
+    /sequence of the source mirror went backwards.*same sequence 1 was imported.*"patchmirror identity --new"/,
   )
+  expect(why('back-2.zip')).toMatch(/went backwards.*lower sequence 2/)
   const env = { PATCHMIRROR_DATA_DIR: bench.dir }
   const before = await spoken(env, () => identityCommand({}))
   const after = await spoken(env, () => identityCommand({ new: true }))
-  expect(before.said.trim()).toBe(first.manifest.mirror)
-  expect(after.said).toContain(`this mirror was ${first.manifest.mirror}`)
+  const mirror = states[0]?.manifest.mirror ?? ''
+  expect(before.said.trim()).toBe(mirror)
+  expect(after.said).toContain(`this mirror was ${mirror}`)
   const anew = await carry(bench.dir, to)
   expect(after.said.split('\n')[0]).toBe(anew.manifest.mirror)
   expect((await there.take(anew.files)).outcome).toBe('applied')
-  expect(await there.refuses(first.files)).toMatch(/older than what is held/)
+  expect(await there.refuses(first ?? [])).toMatch(/older than what is held/)
 })
 
 test('an outbox that has more than the mirror knows of is not filled, until that is another one', async () => {
@@ -108,7 +123,7 @@ test('an outbox that has more than the mirror knows of is not filled, until that
   const later = (first?.file ?? '').replace('00000001', '00000005')
   copyFileSync(join(box, first?.file ?? ''), join(box, later))
   await expect(fill()).rejects.toThrow(
-    /no export after 1: it was set back.*"patchmirror identity --new"/,
+    /no export after 1: the mirror was restored.*"patchmirror identity --new"/,
   )
   await spoken({ PATCHMIRROR_DATA_DIR: bench.dir }, () => identityCommand({ new: true }))
   expect(await fill()).toMatchObject({ kind: 'full' })
@@ -129,20 +144,66 @@ test('one that --allow-rollback took is where the mirror above counts from', asy
   expect((await there.take(second.files)).outcome).toBe('same')
 })
 
-test('a bundle whose content is held is written down for its higher number, and is no rollback', async () => {
-  const bench = await above()
+test('after a rollback the same bundles lead forward again, for sources that did not change too', async () => {
+  let now = Date.now() - 100 * HOUR
+  const bench = await above(() => now)
+  await bench.run('feeds')
   const [to, there] = [folder(), below()]
-  const first = await carry(bench.dir, to)
-  bench.sandbox.feed.change(1)
-  await bench.run('osv')
-  const second = await carry(bench.dir, to)
-  await there.take(second.files)
-  await there.take(first.files, { allowRollback: true })
+  const states = await exportStates(bench, to, 4, () => (now += HOUR))
+  for (const { files } of states) await there.take(files)
+  const [first] = states
+  await there.take(first?.files ?? [], { allowRollback: true })
+  for (const source of ['feeds', 'osv'] as const)
+    expect(there.store.readLastImportOf(source)).toMatchObject({ sequence: 1, rollback: true })
+  for (const { files, manifest } of states.slice(1)) {
+    expect((await there.take(files)).outcome).toBe('applied')
+    expect(there.digest()).toBe(manifest.digest)
+  }
+  expect(there.store.readLastImport()).toMatchObject({ sequence: 4, rollback: false })
+})
+
+test('a rollback to what is stored already counts from there', async () => {
+  let now = Date.now() - 100 * HOUR
+  const bench = await above(() => now)
+  const [to, there] = [folder(), below()]
+  const [first, second] = await exportStates(bench, to, 2, () => (now += HOUR))
+  const createdAt = second?.manifest.createdAt ?? ''
+  const head = () => ({ sequence: 3, createdAt })
+  const [third = ''] = await forge(first?.files ?? [], to, { head })
+  await there.take([third])
+  expect(await there.take(first?.files ?? [])).toMatchObject({ outcome: 'same', renewed: false })
+  expect(await there.refuses(second?.files ?? [])).toMatch(/has sequence 2, and 3 was imported/)
+  const back = await there.take(first?.files ?? [], { allowRollback: true })
+  expect(back).toMatchObject({ outcome: 'same', rollback: true, renewed: true })
+  expect((await there.take(second?.files ?? [])).outcome).toBe('applied')
+})
+
+test('exports of one mirror are dated in their order, whatever its clock does', async () => {
+  const bench = await above()
+  const to = folder()
+  const dates: number[] = []
+  for (const behind of [0, 2 * HOUR, HOUR, -1]) {
+    bench.sandbox.feed.change(1)
+    await bench.run('osv')
+    const made = await carry(bench.dir, to, { now: () => Date.now() - behind })
+    dates.push(Date.parse(made.manifest.createdAt))
+  }
+  expect(new Set(dates).size).toBe(4)
+  expect(dates).toEqual([...dates].sort((a, b) => a - b))
+})
+
+test('a bundle whose content is held is recorded for its higher number, and is no rollback', async () => {
+  let now = Date.now() - 100 * HOUR
+  const bench = await above(() => now)
+  const [to, there] = [folder(), below()]
+  const states = await exportStates(bench, to, 2, () => (now += HOUR))
+  const [first, second] = states.map(({ files }) => files)
+  await there.take(second ?? [])
+  await there.take(first ?? [], { allowRollback: true })
   expect(there.store.readLastImport()).toMatchObject({ sequence: 1, rollback: true })
-  const createdAt = new Date().toISOString()
-  const [third = ''] = await forge(first.files, to, { head: () => ({ sequence: 3, createdAt }) })
+  const [third = ''] = await forge(first ?? [], to, { head: () => ({ sequence: 3 }) })
   expect(await there.take([third])).toMatchObject({ outcome: 'same', renewed: true })
   expect(there.store.readLastImport()).toMatchObject({ sequence: 3, rollback: false })
-  expect(await there.refuses(second.files)).toMatch(/has sequence 2, and 3 was imported/)
+  expect(await there.refuses(second ?? [])).toMatch(/has sequence 2, and 3 was imported/)
   expect(await there.take([third])).toMatchObject({ outcome: 'same', renewed: false })
 })

@@ -110,7 +110,7 @@ describe('a bundle that does not go with what is held', () => {
     const twin = await forge(first.files, to, {
       head: () => ({ sequence: full.manifest.sequence }),
     })
-    expect(await there.refuses(twin)).toMatch(/set back.*same sequence 3 was imported/)
+    expect(await there.refuses(twin)).toMatch(/went backwards.*same sequence 3 was imported/)
   })
 
   test('is refused when it is another mirror’s and older, and taken when it is not', async () => {
