@@ -123,7 +123,7 @@ function openForm(
   { file, size }: { readonly file: string; readonly size: number },
 ): OpenArchive & { release(): void } {
   const published = moment.reads.readArchive()
-  if (published?.sha256 === sha256) {
+  if (published?.sha256 === sha256 && published.changed === views.info.changed) {
     try {
       return { ...moment.archives.current(published), release: () => undefined }
     } catch {

@@ -5,6 +5,8 @@ import { type VexGeneration, readVexGeneration } from '../store/vex-generation.t
 import { createAnswer, sendAnswer } from './answer.ts'
 import { openArchive } from './archive.ts'
 import type { RouteTools } from './gate.ts'
+import type { Moment } from './moment.ts'
+import type { Origin } from './origin.ts'
 import type { PrivateRoute, RouteCall } from './routes.ts'
 import { type ViewsMaker, isDamage } from './views.ts'
 import { sendFile } from './zip.ts'
@@ -35,34 +37,38 @@ export function createVexRoutes(options: VexRoutesOptions): (tools: RouteTools) 
   const route = (
     tools: RouteTools,
     path: string,
-    send: (call: RouteCall, made: VexGeneration) => Promise<void> | undefined,
+    send: (call: RouteCall, made: VexGeneration, origin: Origin) => Promise<void> | undefined,
   ): PrivateRoute => ({
     path,
     source: 'catalog',
     answer(call) {
       const made = read(options, tools, call)
-      return made === null ? undefined : send(call, made)
+      return made === null ? undefined : send(call, made, originOf(tools.moment, made))
     },
   })
-  return (tools) => {
-    const origin = () => tools.moment.originOf('catalog')
-    return [
-      route(tools, VEX_MANIFEST, (call, made) => {
-        const body = Buffer.from(JSON.stringify(manifestOf(call.baseUrl(), made), null, 1))
-        const tag = createHash('sha256').update(body).digest('hex').slice(0, 32)
-        sendAnswer(call, createAnswer('identity', body, tag, made.changed), origin(), tools.heads)
-        return undefined
-      }),
-      route(tools, VEX_ARCHIVE, (call, made) => {
-        const { folder, ...info } = made
-        const file = openArchive(folder, info)
-        const { sha256, crc32c } = made
-        const manner = { sha256, crc32c, type: 'application/zip', coding: null, more: [] }
-        const sent = sendFile(call, file, { ...manner, origin: origin(), cacheControl })
-        return sent.finally(() => file.release())
-      }),
-    ]
-  }
+  return (tools) => [
+    route(tools, VEX_MANIFEST, (call, made, origin) => {
+      const body = Buffer.from(JSON.stringify(manifestOf(call.baseUrl(), made), null, 1))
+      const tag = createHash('sha256').update(body).digest('hex').slice(0, 32)
+      sendAnswer(call, createAnswer('identity', body, tag, made.changed), origin, tools.heads)
+      return undefined
+    }),
+    route(tools, VEX_ARCHIVE, (call, made, origin) => {
+      const file = openArchive(made.folder, made)
+      const { sha256, crc32c } = made
+      const manner = { sha256, crc32c, type: 'application/zip', coding: null, more: [] }
+      const sent = sendFile(call, file, { ...manner, origin, cacheControl })
+      return sent.finally(() => file.release())
+    }),
+  ]
+}
+
+/** The snapshot that a generation shows: the served one with its newest confirmation, as long as both are the same. */
+function originOf(moment: Pick<Moment, 'knownOrigin'>, made: VexGeneration): Origin {
+  const now = moment.knownOrigin('catalog')
+  const { snapshot, asOf, folder } = made
+  if (now?.snapshot === snapshot) return now
+  return { snapshot, asOf: new Date(asOf).toISOString(), version: folder }
 }
 
 /** The repository in use; null when the request was refused. Throws `not_ready` before the first. */

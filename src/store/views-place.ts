@@ -26,6 +26,8 @@ export interface CurrentViews {
   readonly name: string
   /** The snapshot that it was last found to show. */
   readonly snapshot: string
+  /** Upstream's date of that snapshot, unix milliseconds; null when an earlier version wrote none. */
+  readonly asOf: number | null
   /** Unix milliseconds, since when. */
   readonly since: number
 }
@@ -34,9 +36,10 @@ export interface CurrentViews {
 export function readCurrentViews(dataDir: string, kind: ViewsKind): CurrentViews | null {
   const pointer = pointerPath(dataDir, kind)
   try {
-    const [name = '', snapshot = ''] = readFileSync(pointer, 'utf8').split('\n')
-    const isThere = GENERATION.test(name) && existsSync(generationDir(dataDir, name))
-    return isThere ? { name, snapshot, since: statSync(pointer).mtimeMs } : null
+    const [name = '', snapshot = '', date = ''] = readFileSync(pointer, 'utf8').split('\n')
+    if (!GENERATION.test(name) || !existsSync(generationDir(dataDir, name))) return null
+    const asOf = /^\d+$/.test(date) ? Number(date) : null
+    return { name, snapshot, asOf, since: statSync(pointer).mtimeMs }
   } catch (error) {
     if (systemCode(error) === 'ENOENT') return null
     throw error
@@ -47,12 +50,12 @@ export function readCurrentViews(dataDir: string, kind: ViewsKind): CurrentViews
 export function replaceCurrentViews(
   dataDir: string,
   kind: ViewsKind,
-  { name, snapshot }: Omit<CurrentViews, 'since'>,
+  { name, snapshot, asOf }: { readonly [Key in 'name' | 'snapshot']: string } & { asOf: number },
 ): void {
   const path = pointerPath(dataDir, kind)
   const temporary = `${path}.${process.pid}`
   try {
-    writeFileSync(temporary, `${name}\n${snapshot}\n`, { flush: true })
+    writeFileSync(temporary, `${name}\n${snapshot}\n${asOf}\n`, { flush: true })
     renameSync(temporary, path)
   } catch (error) {
     rmSync(temporary, { force: true })

@@ -26,6 +26,8 @@ export interface Making<T> {
   readonly name: string
   /** The snapshot that it shows. */
   readonly snapshot: string
+  /** Upstream's date of that snapshot, unix milliseconds. */
+  readonly asOf: number
   /** Make it even when one of that name is there: that one is damaged. */
   readonly anew?: boolean
   /** Makes the folder, going on from the one served until now if there is one. Nobody reads it until it is whole. */
@@ -38,7 +40,7 @@ export interface Making<T> {
  * removes.
  */
 export async function makeGeneration<T>(making: Making<T>): Promise<T | null> {
-  const { dataDir, kind, name, snapshot, anew = false, make } = making
+  const { dataDir, kind, name, snapshot, asOf, anew = false, make } = making
   if (!anew && isServed(making)) return null
   makeFolder(viewsDir(dataDir))
   const lock = acquireLock(dataDir, 'views')
@@ -58,7 +60,7 @@ export async function makeGeneration<T>(making: Making<T>): Promise<T | null> {
       await syncAll(draft)
       rmSync(folder, { recursive: true, force: true })
       renameSync(draft, folder)
-      replaceCurrentViews(dataDir, kind, { name, snapshot })
+      replaceCurrentViews(dataDir, kind, { name, snapshot, asOf })
       sweep(dataDir, kind, [name, current])
       return made
     } catch (error) {
@@ -73,7 +75,7 @@ export async function makeGeneration<T>(making: Making<T>): Promise<T | null> {
 /** Whether a generation is the one in use, and there. */
 function isServed({ dataDir, kind, name, snapshot }: Omit<Making<unknown>, 'make'>): boolean {
   const current = readCurrentViews(dataDir, kind)
-  return current?.name === name && current.snapshot === snapshot
+  return current?.name === name && current.snapshot === snapshot && current.asOf !== null
 }
 
 /** The one in use and the one before stay: a reader may be in the middle of that. */

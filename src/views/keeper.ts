@@ -189,5 +189,5 @@ function lacks({ config, reads }: KeeperOptions, kind: ViewsKind): boolean {
     return name !== null && current?.name !== name
   }
   const snapshot = reads.readSnapshot('catalog')
-  return snapshot !== null && current?.snapshot !== snapshot.id
+  return snapshot !== null && (current?.snapshot !== snapshot.id || current.asOf === null)
 }

@@ -35,5 +35,6 @@ export async function makeOsvViews(options: OsvViewsOptions): Promise<BuildRepor
   if (name === null || snapshot === null || archive === null) return null
   const make = (folder: string, before: string | null) =>
     buildViews({ dataDir, reads, archive, snapshot, folder, before, derived, pause })
-  return makeGeneration({ dataDir, kind: 'osv', name, snapshot: snapshot.id, anew, make })
+  const { id, asOf } = snapshot
+  return makeGeneration({ dataDir, kind: 'osv', name, snapshot: id, asOf, anew, make })
 }

@@ -35,7 +35,7 @@ export async function performTask({
     if (kind === 'osv') return await makeOsvViews({ dataDir, reads, derived, anew, pause })
     const snapshot = reads.readSnapshot('catalog')
     if (snapshot === null) return null
-    const vex = { dataDir, reads: createVexReader(db), snapshot: snapshot.id, anew, pause }
+    const vex = { dataDir, reads: createVexReader(db), snapshot, anew, pause }
     return await makeVexRepository(vex)
   } finally {
     end(db)

@@ -1,8 +1,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import type { VexDocument, VexReader } from '../store/vex.ts'
-import { VEX_FILE, type VexGeneration } from '../store/vex-generation.ts'
+import { VEX_FILE, type VexGeneration, type VexInfo, readVexInfo } from '../store/vex-generation.ts'
 import { deflate } from '../zip/member.ts'
 import { createZipWriter } from '../zip/writer.ts'
 import { createFileDraft } from './files.ts'
@@ -13,8 +13,8 @@ import { type OpenVex, mergeOpenVex, readOpenVex } from './openvex.ts'
 export interface VexOptions {
   readonly dataDir: string
   readonly reads: VexReader
-  /** The catalog's snapshot that `reads` hold. */
-  readonly snapshot: string
+  /** The catalog's snapshot that `reads` hold; `asOf` in unix milliseconds. */
+  readonly snapshot: { readonly id: string; readonly asOf: number }
   readonly anew?: boolean
   readonly pause: () => Promise<void>
 }
@@ -39,14 +39,45 @@ export function vexName(documents: readonly VexDocument[]): string {
 export function makeVexRepository(options: VexOptions): Promise<VexReport | null> {
   const { dataDir, reads, snapshot, anew = false } = options
   const documents = reads.listVexDocuments().filter(({ size }) => size <= MAX_BYTES)
-  const make = (folder: string) => writeRepository(options, documents, folder)
-  return makeGeneration({ dataDir, kind: 'vex', name: vexName(documents), snapshot, anew, make })
+  const name = vexName(documents)
+  const make = (folder: string, before: string | null) =>
+    writeRepository(options, documents, { folder, changed: changedAfter(before, name, documents) })
+  const { id, asOf } = snapshot
+  return makeGeneration({ dataDir, kind: 'vex', name, snapshot: id, asOf, anew, make })
+}
+
+/**
+ * The Last-Modified of a repository, unix seconds: that of its newest document, but behind that of the generation
+ * `before` (its folder) where this is another one, for a document that goes takes its date along.
+ */
+function changedAfter(
+  before: string | null,
+  name: string,
+  documents: readonly VexDocument[],
+): number {
+  const newest = newestOf(documents)
+  const previous = before === null ? null : readDamageable(before)
+  if (before === null || previous === null) return newest
+  return Math.max(newest, basename(before) === name ? previous.changed : previous.changed + 1)
+}
+
+/** What is in a generation that may be the damaged one which this is to replace: then nothing is known of it. */
+function readDamageable(folder: string): VexInfo | null {
+  try {
+    return readVexInfo(folder)
+  } catch {
+    return null
+  }
+}
+
+function newestOf(documents: readonly VexDocument[]): number {
+  return documents.reduce((latest, one) => Math.max(latest, one.changed), 0)
 }
 
 async function writeRepository(
   options: VexOptions,
   documents: readonly VexDocument[],
-  folder: string,
+  { folder, changed }: { readonly folder: string; readonly changed: number },
 ): Promise<VexReport> {
   mkdirSync(folder)
   const about = await packagesOf(options, documents)
@@ -60,12 +91,12 @@ async function writeRepository(
         size: content.length,
         deflated: deflate(content),
       })
-    const changed = documents.reduce((latest, one) => Math.max(latest, one.changed), 0)
+    const updated = newestOf(documents) // not `changed`: equal documents give equal bytes
     const packages = [...about].map(([id, digests]) => ({ id, ...placeOf(id, digests), digests }))
     const index = packages.map(({ id, location }) => ({ id, location, format: 'openvex' }))
     add(
       'index.json',
-      toJson({ updated_at: new Date(changed * 1000).toISOString(), packages: index }),
+      toJson({ updated_at: new Date(updated * 1000).toISOString(), packages: index }),
     )
     const read = createDocuments(options.reads, documents)
     for (const [location, { id, digests }] of byLocation(packages)) {
@@ -73,7 +104,8 @@ async function writeRepository(
       await options.pause()
     }
     zip.finish()
-    const made = { ...file.finish(), changed, documents: documents.length, packages: about.size }
+    const counts = { documents: documents.length, packages: about.size }
+    const made: VexInfo = { ...file.finish(), changed, ...counts }
     writeFileSync(join(folder, VEX_FILE), JSON.stringify(made))
     return { documents: made.documents, packages: made.packages }
   } finally {
