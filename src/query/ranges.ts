@@ -15,8 +15,11 @@ type Place = 'start' | 'end' | { readonly key: unknown }
 
 /**
  * The OSV schema's IncludedInRanges and BeforeLimits, for a version as `order` reads it. Of all events that come before
- * the version, the last one in the order of versions says whether it is affected: so they are walked once, as they stand.
- * An event that cannot be read is passed over.
+ * the version, the last one in the order of versions decides whether it is affected, so they are walked once, in any order.
+ *
+ * An event that cannot be read is passed over. But a range with an upper bound that cannot be read (`fixed`,
+ * `last_affected`, `limit`) says of a version only what a readable bound above it confirms: without one nobody knows where
+ * the affected versions end, and it must not be at the last of all.
  */
 export function* isIncluded(
   events: unknown,
@@ -25,32 +28,44 @@ export function* isIncluded(
   pace: Pace,
 ): Steps<boolean> {
   let last: Event | null = null
+  let next: Event | null = null
+  let isOpen = false
   let limited = false
   let beforeLimit = false
   for (const fields of eachObject(events)) {
     for (const kind of KINDS) {
       if (pace.isOver()) yield
       const place = placeOf(kind, fields[kind], order)
-      if (place === null) continue
+      if (place === 'unreadable') isOpen ||= kind !== 'introduced'
+      if (place === null || place === 'unreadable') continue
       const after = place === 'start' ? 1 : place === 'end' ? -1 : order.compare(key, place.key)
       if (kind === 'limit') {
         limited = true
         beforeLimit ||= after < 0
-      } else if (kind === 'last_affected' ? after > 0 : after >= 0) {
-        const event: Event = { kind, place }
-        if (last === null || compareEvents(event, last, order) >= 0) last = event
+        continue
       }
+      const event: Event = { kind, place }
+      if (kind === 'last_affected' ? after > 0 : after >= 0) {
+        if (last === null || compareEvents(event, last, order) >= 0) last = event
+      } else if (next === null || compareEvents(event, next, order) < 0) next = event
     }
   }
-  return last?.kind === 'introduced' && (!limited || beforeLimit)
+  if (last?.kind !== 'introduced' || (limited && !beforeLimit)) return false
+  return !isOpen || next?.kind === 'fixed' || next?.kind === 'last_affected'
 }
 
-function placeOf(kind: Event['kind'], text: unknown, order: VersionOrder): Place | null {
-  if (typeof text !== 'string' || text === '') return null
+/** Null for an event of another kind; a field that is null or empty says as little as one that is not there. */
+function placeOf(
+  kind: Event['kind'],
+  text: unknown,
+  order: VersionOrder,
+): Place | 'unreadable' | null {
+  if (text === undefined || text === null || text === '') return null
+  if (typeof text !== 'string') return 'unreadable'
   if (kind === 'introduced' && text === '0') return 'start'
   if (kind === 'limit' && text === '*') return 'end'
   const key = order.read(text)
-  return key === null ? null : { key }
+  return key === null ? 'unreadable' : { key }
 }
 
 function compareEvents(one: Event, other: Event, order: VersionOrder): number {

@@ -103,8 +103,37 @@ describe('the evaluation of the OSV schema', () => {
 
   test('finds no place in a range for what is no version', () => {
     expect(hit(ranged('npm', [{ introduced: '0' }]), 'npm', '(devel) latest')).toBe('')
-    const odd = ranged('npm', [{ introduced: '0' }, { fixed: 'soon' }])
-    expect(hit(odd, 'npm', '1.0.0')).toBe('1.0.0')
+  })
+
+  test.each<[why: string, events: Record<string, unknown>[], affected: string]>([
+    ['a fix', [{ introduced: '0' }, { fixed: '2.6.0-cu124' }], ''],
+    ['a last version', [{ introduced: '0' }, { last_affected: '2.6.0-cu124' }], ''],
+    ['a limit', [{ introduced: '0' }, { limit: '2.6.0-cu124' }], ''],
+    ['a bound that is no text', [{ introduced: '0' }, { last_affected: 2 }], ''],
+    ['a bound in front', [{ fixed: 'soon' }, { introduced: '0' }], ''],
+    [
+      'the bound of the last branch, which leaves the others',
+      [{ introduced: '0' }, { fixed: '1.5' }, { introduced: '2.0' }, { last_affected: '2.6-x' }],
+      '1.0',
+    ],
+    [
+      'the bound of the first branch, which leaves the others',
+      [{ introduced: '0' }, { fixed: '1.5-x' }, { introduced: '2.0' }, { fixed: '3.0' }],
+      '2.0 2.5',
+    ],
+    ['one of two fixes', [{ introduced: '0' }, { fixed: '1.5' }, { fixed: '1.5-x' }], '1.0'],
+    ['a limit behind a fix', [{ introduced: '0' }, { fixed: '2.5' }, { limit: '2-x' }], '1.0 2.0'],
+    ['the start', [{ introduced: '1-x' }, { fixed: '3.0' }], ''],
+    ['nothing: null and empty', [{ introduced: '0', fixed: null, limit: '' }], '1.0 2.0 2.5 3.0'],
+  ])('an event that its ecosystem cannot read never opens a range: %s', (_, events, affected) => {
+    const record = ranged('PyPI', events as Event[])
+    expect(hit(record, 'PyPI', '1.0 2.0 2.5 3.0')).toBe(affected)
+  })
+
+  test('versions that are listed count beside a range that cannot be judged', () => {
+    const events = [{ introduced: '0' }, { last_affected: '2.6.0-cu124' }]
+    const record = ranged('PyPI', events, { versions: ['2.5.0', '2.6.0-cu124'] })
+    expect(hit(record, 'PyPI', '1.0 2.5 2.6.0-cu124 99')).toBe('2.5 2.6.0-cu124')
   })
 
   test('never takes a withdrawn record', () => {
