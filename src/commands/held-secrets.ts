@@ -1,6 +1,11 @@
 import { readFileSync } from 'node:fs'
 import type { Config } from '../config/schema.ts'
-import { webhookSecretFault } from '../config/secrets.ts'
+import {
+  plainSecret,
+  privateKeySeed,
+  publicKeyBytes,
+  webhookSecretFault,
+} from '../config/secrets.ts'
 import { secretFilePath } from '../config/webhooks.ts'
 import { MirrorError, messageOf } from '../errors.ts'
 import { type KeptSecret, parseSecretFile, readSecretText } from '../webhooks/secret-file.ts'
@@ -27,21 +32,35 @@ export function readHeldSecrets(config: Config): HeldSecret[] {
   return [...fixed, ...readKeptSecrets(config)]
 }
 
-/** Secrets from a file with one a line, named by their lines. Throws `usage`, and quotes none. */
-export function readSecretLines(path: string): HeldSecret[] {
+/**
+ * Secrets and public keys from a file with one a line, named by their lines; with `forSigning` private keys (`whsk_…`) too,
+ * but no public ones. Throws `usage`, and quotes none.
+ */
+export function readSecretLines(path: string, forSigning = false): HeldSecret[] {
   let text: string
   try {
     text = readFileSync(path, 'utf8')
   } catch (error) {
     throw new MirrorError('usage', `--secret-file ${path}: ${messageOf(error)}`, { cause: error })
   }
+  const faultOf = forSigning ? signingFault : webhookSecretFault
   const lines = text
+    .replace(/^\uFEFF/, '')
     .split(/\r?\n/)
-    .map((line, at) => ({ ...ALWAYS, label: `line ${at + 1}`, secret: line.trim() }))
+    .map((line, at) => ({ ...ALWAYS, label: `line ${at + 1}`, secret: plainSecret(line) }))
   const held = lines.filter(({ secret }) => secret !== '')
-  const bad = held.find(({ secret }) => webhookSecretFault(secret) !== null)
+  const bad = held.find(({ secret }) => faultOf(secret) !== null)
   if (held.length > 0 && bad === undefined) return held
-  const why =
-    bad === undefined ? 'holds no secret' : `${bad.label} ${webhookSecretFault(bad.secret) ?? ''}`
+  const why = bad === undefined ? 'holds no secret' : `${bad.label} ${faultOf(bad.secret) ?? ''}`
   throw new MirrorError('usage', `--secret-file ${path}: ${why}; it takes one secret a line`)
 }
+
+/** What is wrong with a secret to sign with; null when it will do. */
+function signingFault(secret: string): string | null {
+  if (privateKeySeed(secret) !== null) return null
+  if (publicKeyBytes(secret) !== null) return CANNOT_SIGN
+  return webhookSecretFault(secret)
+}
+
+const CANNOT_SIGN =
+  'is a public key (whpk_), which cannot sign: the sender has the private one (whsk_)'

@@ -1,5 +1,5 @@
 import type { Config } from '../config/schema.ts'
-import { webhookSecretFault } from '../config/secrets.ts'
+import { plainSecret, webhookSecretFault } from '../config/secrets.ts'
 import { secretFilePath } from '../config/webhooks.ts'
 import { MirrorError, messageOf } from '../errors.ts'
 import { acquireLock } from '../store/lock.ts'
@@ -58,8 +58,9 @@ export interface Kept {
 
 /** Puts the secret of a subscription just made into the file. Never throws: the secret cannot be had again. */
 export function keepSecret(keeper: SecretKeeper, made: Item): Kept {
-  const { id, secret } = made
-  if (typeof secret !== 'string') return { label: '', secret: null, problem: NO_SECRET }
+  const { id, secret: given } = made
+  if (typeof given !== 'string') return { label: '', secret: null, problem: NO_SECRET }
+  const secret = plainSecret(given)
   const subscription = typeof id === 'string' ? id : null
   try {
     const held = keeper.list()

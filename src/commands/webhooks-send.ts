@@ -2,11 +2,12 @@ import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import type { Config } from '../config/schema.ts'
+import { privateKeySeed, publicKeyBytes } from '../config/secrets.ts'
 import { DIALECTS } from '../config/webhooks.ts'
 import { MirrorError, messageOf, systemCode } from '../errors.ts'
 import { isValidAt } from '../webhooks/doctor.ts'
 import { type SampleEvent, sampleEvent } from '../webhooks/sample.ts'
-import { type Dialect, signDelivery } from '../webhooks/verify.ts'
+import { type Dialect, type MatchedForm, signDelivery } from '../webhooks/verify.ts'
 import { type HeldSecret, readHeldSecrets, readSecretLines } from './held-secrets.ts'
 import { type GlobalOptions, print, settings } from './setup.ts'
 import { table, visible } from './table.ts'
@@ -26,7 +27,7 @@ export interface SendOptions extends GlobalOptions {
 /** What an endpoint answered. */
 interface Sent {
   id: string
-  dialect: Dialect
+  dialect: MatchedForm
   secret: string
   status: number
   milliseconds: number
@@ -61,7 +62,8 @@ export async function sendCommand(options: SendOptions): Promise<number> {
   }
   trust(config)
   const answered = await post(url, headers, body)
-  report({ id, dialect, secret: secret.label, ...answered }, options)
+  const form = privateKeySeed(secret.secret) === null ? dialect : 'ed25519'
+  report({ id, dialect: form, secret: secret.label, ...answered }, options)
   return answered.status >= 200 && answered.status < 300 ? 0 : 1
 }
 
@@ -143,12 +145,17 @@ function dialectOf(text: string | undefined): Dialect {
   throw new MirrorError('usage', `--dialect ${text ?? ''}: they are ${DIALECTS.join(', ')}`)
 }
 
+/** The secret to sign with: the newest that is held, or the first of the file. Public keys sign nothing. */
 function secretOf(config: Config, file: string | undefined): HeldSecret {
-  const all = file === undefined ? readHeldSecrets(config) : readSecretLines(file)
+  const all = file === undefined ? readHeldSecrets(config) : readSecretLines(file, true)
   const held = all.filter((one) => isValidAt(one, Date.now()))
-  const newest = file === undefined ? held.at(-1) : held[0]
+  const able = held.filter(({ secret }) => publicKeyBytes(secret) === null)
+  const newest = file === undefined ? able.at(-1) : able[0]
   if (newest !== undefined) return newest
-  const text = 'the mirror holds no webhook secret: give one in a file (--secret-file), or register'
+  const text =
+    held.length > 0
+      ? 'the mirror holds public keys only (whpk_), which cannot sign: give a private key (whsk_) or a secret in a file (--secret-file)'
+      : 'the mirror holds no webhook secret: give one in a file (--secret-file), or register'
   throw new MirrorError('usage', text)
 }
 

@@ -11,7 +11,7 @@ import {
 } from './places.ts'
 import { relayTarget } from './relay.ts'
 import { identifier, scopePattern, vendorName } from './scope.ts'
-import { credentialText, localKey, webhookSecret } from './secrets.ts'
+import { credentialText, localKey, signingSecret, webhookSecrets } from './secrets.ts'
 import { apiRoot, authUrl, catalogUrl, comment, identityUrl, proxyUrl, publicUrl } from './urls.ts'
 import {
   dialectChoice,
@@ -130,7 +130,7 @@ export const SCHEMA = {
   webhooks: {
     path: endpointPath(),
     endpoints: list(namedEndpoint()),
-    secrets: secret(list(webhookSecret())),
+    secrets: secret(webhookSecrets()),
     secretFile: fileInData(),
     dialect: dialectChoice(),
     types: list(typePattern()),
@@ -152,7 +152,7 @@ export const SCHEMA = {
   },
   relay: {
     targets: secret(list(relayTarget())),
-    secret: secret(nullable(webhookSecret())),
+    secret: secret(nullable(signingSecret())),
     events: list(choice(['webhook', 'snapshot'], 'snapshot')),
     waitVisible: flag(true),
     allowPlainHttp: flag(false),

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { type Setting, type Verdict, text } from './kinds.ts'
+import { type Setting, type Verdict, list, text } from './kinds.ts'
 
 /** A credential for the service. Only its form can be checked here: one word that fits into a header. */
 export function credentialText(what: string, example: string): Setting<string> {
@@ -34,46 +34,113 @@ export function localKey(): Setting<string> {
 function isGuessable(key: string): boolean {
   if (new Set(key).size < 6 || /^(.{1,8}?)\1+$/.test(key)) return true
   if (key.replace(COMMON, '').length < MIN_KEY / 2) return true
-  const codes = Array.from(Buffer.from(key, 'ascii'))
+  const codes = Array.from(key, (letter) => letter.codePointAt(0) ?? 0)
   const near = codes.slice(1).filter((code, at) => Math.abs(code - (codes[at] ?? 0)) <= 1)
   return near.length > key.length / 2
 }
 
 /** How Standard Webhooks marks its secrets; what follows is the key in base64. */
 export const SECRET_PREFIX = 'whsec_'
+/** How Standard Webhooks marks the public key of an Ed25519 pair, which verifies `v1a` signatures. */
+export const PUBLIC_PREFIX = 'whpk_'
+/** How it marks the private key, which belongs to the sender alone. */
+export const PRIVATE_PREFIX = 'whsk_'
 
-/** What is wrong with a webhook secret, as a phrase that does not repeat it; null when it will do. */
+/** A secret as it is used, whatever a dashboard prints around it: `v1,whsec_…` is `whsec_…`. */
+export function plainSecret(text: string): string {
+  return text.trim().replace(/^v1a?,(?=wh(?:sec|pk|sk)_)/, '')
+}
+
+/**
+ * What is wrong with a webhook secret, as a phrase that does not repeat it; null when it will do. A public key is no secret:
+ * an HMAC keyed with its text could be made by everybody, so it is taken as the key of `v1a` signatures only, and a text
+ * that merely looks like a key of a pair is refused. Private keys are refused: no receiver needs one.
+ */
 export function webhookSecretFault(secret: string): string | null {
   if (secret === '') return 'is empty'
+  if (secret.startsWith(PUBLIC_PREFIX) && keyBytes(secret, PUBLIC_PREFIX)?.length === 32)
+    return isUniform(secret)
+      ? 'is a public key that cannot be used (its bytes are all alike)'
+      : null
+  if (/whpk_/i.test(secret))
+    return `is no public key (${PUBLIC_PREFIX} and 32 bytes in base64), and a public key cannot be an HMAC secret`
+  if (/whsk_/i.test(secret))
+    return `is the sender's private key (${PRIVATE_PREFIX}): a receiver takes the public key (${PUBLIC_PREFIX})`
   const key = secret.startsWith(SECRET_PREFIX) ? secret.slice(SECRET_PREFIX.length) : secret
   if (key === '') return `holds nothing but the prefix ${SECRET_PREFIX}`
-  if (!/^[\x21-\x7e]+$/.test(secret) || secret.includes(','))
-    return 'holds a space, a comma or a character outside ASCII'
-  if (key.length < MIN_KEY)
+  if (/[\s,\p{Cc}\p{Cf}\p{Cs}]/u.test(secret))
+    return 'holds a space, a comma or an invisible character'
+  if (Array.from(key).length < MIN_KEY)
     return `is shorter than ${MIN_KEY} characters (a prefix ${SECRET_PREFIX} not counted)`
   return isGuessable(key) ? 'is easy to guess' : null
 }
 
-/**
- * The key that a secret stands for by Standard Webhooks: what follows the prefix, decoded. Null when that is not
- * canonical base64 (with or without its padding); such a secret can only be used as a whole.
- */
-export function decodedKey(secret: string): Buffer | null {
-  const text = secret.startsWith(SECRET_PREFIX) ? secret.slice(SECRET_PREFIX.length) : secret
+/** The bytes behind a prefix, in canonical base64 with or without its padding; null when there are none. */
+function keyBytes(secret: string, prefix: string): Buffer | null {
+  const text = secret.startsWith(prefix) ? secret.slice(prefix.length) : secret
   const key = Buffer.from(text, 'base64')
   const whole = key.toString('base64')
   const same = text === whole || text === whole.replace(/=+$/, '')
   return same && key.length > 0 ? key : null
 }
 
-/** The secret that the service signs its webhooks with, as it told it at registration. */
-export function webhookSecret(): Setting<string> {
+/** A placeholder such as 32 zero bytes: with a point of low order as the key, everybody can make signatures that fit. */
+function isUniform(secret: string): boolean {
+  return new Set(keyBytes(secret, PUBLIC_PREFIX)).size < 6
+}
+
+/**
+ * The key that a secret stands for by Standard Webhooks: what follows the prefix, decoded. Null when that is not
+ * canonical base64 (with or without its padding), and such a secret can only be used as a whole; and for keys of a pair.
+ */
+export function decodedKey(secret: string): Buffer | null {
+  return keyBytes(secret, SECRET_PREFIX)
+}
+
+/** The 32 bytes of an Ed25519 public key (`whpk_…`); null for everything else. */
+export function publicKeyBytes(secret: string): Buffer | null {
+  return secret.startsWith(PUBLIC_PREFIX) ? keyBytes(secret, PUBLIC_PREFIX) : null
+}
+
+/** The seed of an Ed25519 private key (`whsk_…`): 32 bytes, or 64 with the public key behind it. Null for everything else. */
+export function privateKeySeed(secret: string): Buffer | null {
+  const key = secret.startsWith(PRIVATE_PREFIX) ? keyBytes(secret, PRIVATE_PREFIX) : null
+  return key !== null && (key.length === 32 || key.length === 64) ? key.subarray(0, 32) : null
+}
+
+/** What the service's deliveries are verified with: the HMAC secret that it told at registration, or its public key. */
+export function webhookSecrets(): Setting<readonly string[]> {
+  const setting = list(
+    secretText(
+      'signing secrets as the service told them at registration (whsec_…, at least 16 characters that are hard to guess), ' +
+        'or its Ed25519 public keys (whpk_…)',
+      webhookSecretFault,
+    ),
+  )
+  // The comma of "v1,whsec_…" belongs to the secret.
+  const ends = /(?<!(?:^|[,\r\n])\s*v1a?),|[\r\n]/
+  const fromText = (value: string): unknown =>
+    value.split(ends).flatMap((entry) => (entry.trim() === '' ? [] : [entry.trim()]))
+  return { ...setting, fromText }
+}
+
+/** An HMAC secret to sign with; keys of a pair are refused. */
+export function signingSecret(): Setting<string> {
   const allowed =
-    'signing secrets as the service told them at registration (whsec_…), at least 16 characters that are hard to guess'
+    'a signing secret (whsec_… and base64), at least 16 characters that are hard to guess'
+  return secretText(allowed, (secret) =>
+    publicKeyBytes(secret) === null
+      ? webhookSecretFault(secret)
+      : 'is a public key, which cannot be an HMAC secret',
+  )
+}
+
+function secretText(allowed: string, faultOf: (secret: string) => string | null): Setting<string> {
   const example = SECRET_PREFIX + randomBytes(24).toString('base64')
   return text(allowed, `"${example}"`, (value): Verdict<string> => {
-    const fault = webhookSecretFault(value.trim())
-    return fault === null ? { value: value.trim() } : { fault }
+    const secret = plainSecret(value)
+    const fault = faultOf(secret)
+    return fault === null ? { value: secret } : { fault }
   })
 }
 

@@ -1,5 +1,5 @@
 import type { Checked } from './problems.ts'
-import { decodedKey } from './secrets.ts'
+import { decodedKey, publicKeyBytes } from './secrets.ts'
 import { endpointsOf } from './webhooks.ts'
 
 /** Problems of the webhook settings that show only together. No secret is quoted. */
@@ -100,7 +100,7 @@ function checkDialect(checked: Checked): string[] {
   ]
   if (!DECODED.has(dialect) || !Array.isArray(secrets)) return []
   return (secrets as string[]).flatMap((secret, at) =>
-    decodedKey(secret) !== null
+    decodedKey(secret) !== null || publicKeyBytes(secret) !== null
       ? []
       : [
           `${place(checked, 'secrets')}: (entry ${at + 1}) is not base64, and webhooks.dialect is ${String(dialect)}. ` +

@@ -1,3 +1,4 @@
+import { publicKeyBytes } from '../config/secrets.ts'
 import type { Capture } from './capture.ts'
 import type { Refusal } from './headers.ts'
 import { type Dialect, createSigningSecret, createVerifier } from './verify.ts'
@@ -45,11 +46,17 @@ export function diagnose(judged: Case): Diagnosis {
   const encoding = encodingProblems(capture)
   if (refusal === null && encoding.length === 0)
     return { verdict: 'accepted', problems: [], match, ageSeconds }
+  const other = versionProblems(judged)
   const found = [
     ...headerProblems(capture),
+    ...other,
     ...encoding,
     ...timeProblems(ageSeconds, toleranceSeconds),
-    ...(secrets.length === 0 ? [NO_SECRET] : signatureProblems(capture, match)),
+    ...(secrets.length === 0
+      ? [NO_SECRET]
+      : other.length > 0
+        ? []
+        : signatureProblems(capture, match)),
     ...(match?.usual === true ? [] : capture.doubts),
   ]
   const problems = found.length > 0 ? found : [otherwise(judged, refusal ?? 'signature', match)]
@@ -74,7 +81,7 @@ function otherwise({ dialect, secrets, now }: Case, refusal: Refusal, match: Mat
   if (refusal === 'signature')
     return `the signature is sound, but not of the form that webhooks.dialect pins (${dialect}): set it to any`
   if (refusal === 'header_signature')
-    return 'webhook-signature is malformed beside a sound signature: it takes at most 16 of "v1,<signature>", 4 KiB, one space between'
+    return 'webhook-signature is malformed beside a sound signature: it takes at most 16 of "v1,<signature>", 4 KiB, spaces between'
   return `refused by the receiver: ${refusal}`
 }
 
@@ -112,9 +119,33 @@ function formProblems(name: (typeof HEADERS)[number], value: string): string[] {
     return [`webhook-timestamp is malformed: ${timeFault(value)}; it is unix seconds in digits`]
   if (name !== 'webhook-signature') return []
   if (value.trim() === '') return ['webhook-signature is empty']
-  const versions = value.split(' ').map((part) => part.split(',')[0] ?? '')
-  if (!versions.includes('v1'))
-    return ['webhook-signature has no part that begins with "v1,": only that version is an HMAC']
+  const versions = versionsOf(value)
+  if (!versions.includes('v1') && !versions.includes('v1a'))
+    return [
+      'webhook-signature has no part that begins with "v1," (HMAC) or "v1a," (Ed25519): no other version is known',
+    ]
+  return []
+}
+
+function versionsOf(value: string): string[] {
+  return value.split(/[ \t]+/).map((part) => part.split(',')[0] ?? '')
+}
+
+/** What is held cannot judge what was sent: secrets are for `v1` signatures, public keys for `v1a`. */
+function versionProblems({ capture, secrets }: Case): string[] {
+  const versions = versionsOf(headerOf(capture, 'webhook-signature'))
+  const [hmac, asymmetric] = [versions.includes('v1'), versions.includes('v1a')]
+  const keys = secrets.filter(({ secret }) => publicKeyBytes(secret) !== null).length
+  if (asymmetric && !hmac && secrets.length > 0 && keys === 0)
+    return [
+      'webhook-signature is "v1a," alone (Ed25519), and the mirror holds no public key: add the whpk_… of the sender to ' +
+        'webhooks.secrets or webhooks.secretFile',
+    ]
+  if (hmac && !asymmetric && keys > 0 && keys === secrets.length)
+    return [
+      'webhook-signature is "v1," alone (HMAC), and the mirror holds public keys only (whpk_…): add the signing secret ' +
+        '(whsec_…) to webhooks.secrets or webhooks.secretFile',
+    ]
   return []
 }
 
@@ -140,7 +171,9 @@ function signatureProblems(capture: Capture, match: Match | null): string[] {
   if (match !== null) return unusual(match)
   if (headerOf(capture, 'webhook-signature').trim() === '') return []
   if (signaturesOf(capture).length === 0)
-    return ['no part of webhook-signature is 32 bytes in base64 or hex: it was cut or changed']
+    return [
+      'no part of webhook-signature is 32 bytes in base64 or hex, or 64 in base64: it was cut or changed',
+    ]
   // Without what was signed beside the body nothing can be said of secrets.
   if (SIGNED.some((name) => headerOf(capture, name) === '')) return []
   return [

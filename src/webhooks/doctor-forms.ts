@@ -1,23 +1,50 @@
 import { createHmac } from 'node:crypto'
+import { publicKeyBytes } from '../config/secrets.ts'
+import { createEd25519Check } from './verify.ts'
 
 /** A key that a secret may have been turned into, and how to say so. */
 export interface KeyForm {
   readonly name: string
-  readonly key: Buffer
   /** One of the forms that the mirror takes. */
+  readonly usual: boolean
+  /** Whether a signature is that of the content under this key. */
+  readonly fits: (content: Buffer, signature: Written) => boolean
+}
+
+/**
+ * Every way in which a secret is known to be made into a key, the right ones first, each key once. A public key has one:
+ * its text is never tried as an HMAC secret, for everybody may know it.
+ */
+export function keyForms(secret: string): KeyForm[] {
+  const publicKey = publicKeyBytes(secret)
+  if (publicKey === null)
+    return hmacKeys(secret).map(({ name, key, usual }) => ({
+      ...{ name, usual },
+      fits: (content, { version, bytes }) =>
+        version === 'v1' && createHmac('sha256', key).update(content).digest().equals(bytes),
+    }))
+  const check = createEd25519Check(publicKey)
+  const fits: KeyForm['fits'] = (content, { version, bytes }) =>
+    version === 'v1a' && check(content, bytes)
+  return [{ name: 'the Ed25519 public key', usual: true, fits }]
+}
+
+interface HmacKey {
+  readonly name: string
+  readonly key: Buffer
   readonly usual: boolean
 }
 
-/** Every way in which a secret is known to be made into a key, the right ones first, each key once. */
-export function keyForms(secret: string): KeyForm[] {
+function hmacKeys(secret: string): HmacKey[] {
   const part = secret.replace(/^whsec_/, '')
   const utf8 = (text: string): Buffer => Buffer.from(text, 'utf8')
-  const forms: KeyForm[] = [
+  const forms: HmacKey[] = [
     { name: 'the decoded part after whsec_', key: Buffer.from(part, 'base64'), usual: true },
     { name: 'the whole secret as text', key: utf8(secret), usual: true },
     { name: 'the part after whsec_ as text', key: utf8(part), usual: false },
     { name: 'the whole secret with a line end', key: utf8(`${secret}\n`), usual: false },
     { name: 'the part after whsec_ with a line end', key: utf8(`${part}\n`), usual: false },
+    { name: 'the whole secret with v1, before it', key: utf8(`v1,${secret}`), usual: false },
     { name: 'the whole secret in quotes', key: utf8(`"${secret}"`), usual: false },
     { name: 'the whole secret decoded', key: Buffer.from(secret, 'base64'), usual: false },
     { name: 'the part after whsec_ read as hex', key: Buffer.from(part, 'hex'), usual: false },
@@ -32,24 +59,28 @@ export function keyForms(secret: string): KeyForm[] {
 
 /** How a signature is written. */
 export interface Written {
+  /** `v1`: 32 bytes of an HMAC; `v1a`: 64 bytes of an Ed25519 signature. */
+  readonly version: 'v1' | 'v1a'
   readonly encoding: string
-  readonly mac: Buffer
+  readonly bytes: Buffer
   readonly usual: boolean
 }
 
-/** The 32 bytes that a signature stands for, in whatever way it is written; null: it is none. */
+/** The bytes that a signature stands for, in whatever way it is written; null: it is none. */
 export function readSignature(text: string): Written | null {
   if (/^[\da-f]{64}$/i.test(text)) {
     const usual = text === text.toLowerCase()
     const encoding = usual ? 'lowercase hex' : 'uppercase hex'
-    return { encoding, mac: Buffer.from(text, 'hex'), usual }
+    return { version: 'v1', encoding, bytes: Buffer.from(text, 'hex'), usual }
   }
-  const mac = Buffer.from(text, 'base64')
-  if (mac.length !== 32 || !/^[\w+/-]+=*$/.test(text)) return null
-  if (mac.toString('base64') === text) return { encoding: 'base64', mac, usual: true }
-  if (mac.toString('base64url') === text.replace(/=+$/, ''))
-    return { encoding: 'base64url', mac, usual: false }
-  return { encoding: 'base64 in an odd form (padding, spare bits)', mac, usual: false }
+  const bytes = Buffer.from(text, 'base64')
+  if (![32, 64].includes(bytes.length) || !/^[\w+/-]+=*$/.test(text)) return null
+  const version = bytes.length === 64 ? 'v1a' : 'v1'
+  if (bytes.toString('base64') === text) return { version, encoding: 'base64', bytes, usual: true }
+  if (bytes.toString('base64url') === text.replace(/=+$/, ''))
+    return { version, encoding: 'base64url', bytes, usual: false }
+  const encoding = 'base64 in a malformed way (padding, spare bits)'
+  return { version, encoding, bytes, usual: false }
 }
 
 /** A body as it may have been when it was signed. */
@@ -124,9 +155,4 @@ function escaped(text: string): string {
     /[\u0080-\uffff]/g,
     (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )
-}
-
-/** Whether the signature is that of the content under the key. */
-export function matches(key: Buffer, content: Buffer, { mac }: Written): boolean {
-  return createHmac('sha256', key).update(content).digest().equals(mac)
 }

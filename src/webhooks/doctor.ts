@@ -1,13 +1,6 @@
 import type { Capture } from './capture.ts'
 import type { KeptSecret } from './secret-file.ts'
-import {
-  type KeyForm,
-  type Written,
-  bodyForms,
-  keyForms,
-  matches,
-  readSignature,
-} from './doctor-forms.ts'
+import { type KeyForm, type Written, bodyForms, keyForms, readSignature } from './doctor-forms.ts'
 
 /** A secret that the mirror holds, by its label, and when it counts. */
 export type LabelledSecret = Pick<KeptSecret, 'label' | 'secret' | 'notBefore' | 'notAfter'>
@@ -53,7 +46,7 @@ export function findMatch({ capture, secrets }: Question): Match | null {
   )
   for (const attempt of attempts(id, timestamp, capture.body)) {
     for (const { label, form } of keys) {
-      const signature = signatures.find((one) => matches(form.key, attempt.content, one))
+      const signature = signatures.find((one) => form.fits(attempt.content, one))
       if (signature !== undefined) return matchOf(attempt, label, form, signature)
     }
   }
@@ -83,11 +76,11 @@ export function headerOf({ headers }: Capture, wanted: string): string {
   return headers.find(([name]) => name.toLowerCase() === wanted)?.[1] ?? ''
 }
 
-/** Every signature in the header that is 32 bytes in some form, with or without a version before it. */
+/** Every signature in the header that is 32 or 64 bytes in some form, with or without a version before it. */
 export function signaturesOf(capture: Capture): Written[] {
   return headerOf(capture, 'webhook-signature')
     .split(/\s+/)
-    .flatMap((part) => readSignature(part.replace(/^(v\d+[,=]|sha256=)/, '')) ?? [])
+    .flatMap((part) => readSignature(part.replace(/^(v\d+a?[,=]|sha256=)/, '')) ?? [])
 }
 
 const USUAL = 'id.timestamp.body'

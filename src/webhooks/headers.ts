@@ -20,8 +20,10 @@ export interface DeliveryHeaders {
   readonly id: string
   /** Unix seconds. */
   readonly timestamp: number
-  /** Those of version 1; other versions (v1a) are passed over. Dumps show none of them. */
+  /** Those of version 1 (HMAC). Dumps show none of them. */
   readonly signatures: () => readonly Signature[]
+  /** The bytes of those of version 1a (Ed25519), of which only the first four are read. Other versions are passed over. */
+  readonly asymmetric: () => readonly Buffer[]
 }
 
 const ID = /^[A-Za-z0-9_:-]{1,256}$/
@@ -32,6 +34,9 @@ const MAX_SIGNATURES = 16
 const MAX_SIGNATURE_BYTES = 4096
 const HEX = /^[0-9a-f]{64}$/
 const BASE64 = /^[A-Za-z0-9+/]{43}=$/
+const BASE64_OF_64 = /^[A-Za-z0-9+/]{86}==$/
+/** Each costs a verification, many times an HMAC; a sender that exchanges its key signs with two. */
+const MAX_ASYMMETRIC = 4
 const VERSION = /^v\d+[a-z]*$/
 
 /**
@@ -48,10 +53,11 @@ export function readHeaders(rawHeaders: readonly string[]): DeliveryHeaders | Re
   if (id === undefined || time === undefined || list === undefined) return 'header_missing'
   if (!ID.test(id)) return 'header_id'
   if (!SECONDS.test(time)) return 'header_timestamp'
-  const signatures = readSignatures(list)
-  return signatures === null
-    ? 'header_signature'
-    : { id, timestamp: Number(time), signatures: () => signatures }
+  const read = readSignatures(list)
+  if (read === null) return 'header_signature'
+  const { signatures, asymmetric } = read
+  const lists = { signatures: () => signatures, asymmetric: () => asymmetric }
+  return { id, timestamp: Number(time), ...lists }
 }
 
 /** All values of a header, in a list of names and values by turns. */
@@ -59,22 +65,32 @@ export function valuesOf(rawHeaders: readonly string[], name: string): string[] 
   return rawHeaders.filter((_, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === name)
 }
 
-/** `v1,<signature>`, separated by single spaces. Null when there are too many, or one is not written as it must be. */
-function readSignatures(list: string): Signature[] | null {
+/** What a list of signatures holds, by version. */
+interface SignatureList {
+  readonly signatures: readonly Signature[]
+  readonly asymmetric: readonly Buffer[]
+}
+
+/** `v1,<signature>`, separated by spaces. Null when there are too many, or one of version 1 is not written as it must be. */
+function readSignatures(list: string): SignatureList | null {
   if (list.length > MAX_SIGNATURE_BYTES) return null
-  const entries = list.split(' ')
-  if (entries.length > MAX_SIGNATURES) return null
+  const entries = list.split(/[ \t]+/).filter((entry) => entry !== '')
+  if (entries.length === 0 || entries.length > MAX_SIGNATURES) return null
   const signatures: Signature[] = []
+  const asymmetric: Buffer[] = []
   for (const entry of entries) {
     const comma = entry.indexOf(',')
     const version = entry.slice(0, comma)
     if (comma < 0 || !VERSION.test(version)) return null
+    const text = entry.slice(comma + 1)
+    if (version === 'v1a' && asymmetric.length < MAX_ASYMMETRIC && BASE64_OF_64.test(text))
+      asymmetric.push(Buffer.from(text, 'base64'))
     if (version !== 'v1') continue
-    const signature = readSignature(entry.slice(comma + 1))
+    const signature = readSignature(text)
     if (signature === null) return null
     signatures.push(signature)
   }
-  return signatures
+  return { signatures, asymmetric }
 }
 
 /** Canonical base64 or lowercase hex of 32 bytes: one text for each digest, so that nothing can be varied. */

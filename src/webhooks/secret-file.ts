@@ -8,7 +8,7 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
-import { webhookSecretFault } from '../config/secrets.ts'
+import { plainSecret, webhookSecretFault } from '../config/secrets.ts'
 import { MirrorError, messageOf, systemCode } from '../errors.ts'
 
 /** A secret as the file holds it. */
@@ -54,10 +54,11 @@ export function parseSecretFile(text: string, path: string): KeptSecret[] {
 
 function readEntry(entry: unknown, place: string, path: string): KeptSecret {
   if (!isObject(entry)) throw fault(path, `${place} is not an object`)
-  const { label, secret, subscription = null } = entry
+  const { label, secret: given, subscription = null } = entry
   if (typeof label !== 'string' || !LABEL.test(label))
     throw fault(path, `${place} has no label of letters, digits, dots, _ and -`)
-  if (typeof secret !== 'string') throw fault(path, `${place} has no secret`)
+  if (typeof given !== 'string') throw fault(path, `${place} has no secret`)
+  const secret = plainSecret(given)
   const weak = webhookSecretFault(secret)
   if (weak !== null) throw fault(path, `${place} ${weak}`)
   if (subscription !== null && typeof subscription !== 'string')

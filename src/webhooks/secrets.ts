@@ -1,5 +1,5 @@
 import { type Stats, statSync } from 'node:fs'
-import { decodedKey } from '../config/secrets.ts'
+import { decodedKey, publicKeyBytes } from '../config/secrets.ts'
 import type { Logger } from '../log.ts'
 import { MirrorError, messageOf } from '../errors.ts'
 import { type KeptSecret, parseSecretFile, readSecretText } from './secret-file.ts'
@@ -79,7 +79,7 @@ const DECODED: ReadonlySet<string> = new Set<Dialect>(['standard', 'decoded-hex'
 
 function prepare(text: string, file: string, dialect: Dialect | 'any'): Prepared[] {
   return parseSecretFile(text, file).map(({ label, secret, notBefore, notAfter }: KeptSecret) => {
-    if (DECODED.has(dialect) && decodedKey(secret) === null)
+    if (DECODED.has(dialect) && decodedKey(secret) === null && publicKeyBytes(secret) === null)
       throw new MirrorError(
         'config',
         `the webhook secrets in ${file}: ${label} is not base64, and webhooks.dialect is ${dialect}.`,

@@ -22,6 +22,7 @@ import { QUICK } from '../support/mirror.ts'
 import { createOrigin } from '../support/origin.ts'
 import { hasOpenssl, makeTls } from '../support/tls.ts'
 import { NOW, delivery } from '../webhooks/inboxes.ts'
+import { keyPair } from '../webhooks/signing.ts'
 
 interface Heard {
   headers: string[]
@@ -361,6 +362,24 @@ describe('webhooks send and doctor', () => {
       expect(sent.out + sent.err + judged.out).not.toContain(held()[0]?.secret ?? '')
     },
   )
+
+  test('send signs with a private key, and the doctor takes it with the public one', async () => {
+    const { whpk, whsk } = keyPair()
+    writeFileSync(join(dir, 'private'), `${whsk}\n`)
+    writeFileSync(join(dir, 'public'), `${whpk}\n`)
+    const sent = await patchmirror(['send', '--url', url, '--secret-file', 'private', '--json'])
+    expect([sent.code, one(sent.out)]).toMatchObject([0, { status: 202, dialect: 'ed25519' }])
+    writeFileSync(join(dir, 'got.json'), JSON.stringify({ rawHeaders: heard[0]?.headers, body: heard[0]?.body })) // prettier-ignore
+    const judged = await patchmirror(['doctor', 'got.json', '--secret-file', 'public'])
+    expect([judged.code, judged.out]).toEqual([0, expect.stringContaining('Ed25519 public key')])
+    const wrong = await patchmirror(['send', '--url', url, '--secret-file', 'public'])
+    expect([wrong.code, wrong.err]).toEqual([2, expect.stringContaining('cannot sign')])
+    const other = await patchmirror(['doctor', 'got.json', '--secret-file', 'private'])
+    expect([other.code, other.err]).toEqual([2, expect.stringContaining('private key')])
+    const start = await patchmirror(['list'], { PATCHMIRROR_WEBHOOKS_SECRETS: whsk })
+    expect([start.code, start.err]).toEqual([2, expect.stringContaining('private key')])
+    expect(sent.out + wrong.err + other.err + start.err).not.toContain(whsk.slice(5))
+  })
 
   test('send with the clock off is told apart, with a secret from a file', async () => {
     const secrets = join(dir, 'secret')

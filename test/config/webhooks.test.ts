@@ -16,6 +16,34 @@ test('secrets come from the environment, separated by commas, and from a file, o
   expect(load({ env: named }).config.webhooks.secrets).toEqual([SECRET, OTHER])
 })
 
+test('secrets are taken as a dashboard prints them, and a public key beside them', () => {
+  const key = `whpk_${Buffer.from('0123456789abcdefghijklmnopqrstuv').toString('base64')}`
+  const text = `v1,${SECRET},${OTHER}, v1,whsec_${OTHER} ,v1a,${key}`
+  const all = [SECRET, OTHER, `whsec_${OTHER}`, key]
+  const env = { PATCHMIRROR_WEBHOOKS_SECRETS: text }
+  expect(load({ env }).config.webhooks.secrets).toEqual(all)
+  const lines = fileWith(`v1,${SECRET}\n${OTHER}\r\nv1,whsec_${OTHER}\nv1a,${key}\n`, 'secrets')
+  const named = { PATCHMIRROR_WEBHOOKS_SECRETS_FILE: lines }
+  expect(load({ env: named }).config.webhooks.secrets).toEqual(all)
+  const yaml = loadYaml(JSON.stringify({ webhooks: { secrets: [`v1,${SECRET}`, key], dialect: 'standard' } })) // prettier-ignore
+  expect(yaml.config.webhooks.secrets).toEqual([SECRET, key])
+})
+
+test('keys of a pair are refused as HMAC secrets, with what to give instead, and not repeated', () => {
+  const bytes = Buffer.from('0123456789abcdefghijklmnopqrstuv').toString('base64')
+  const cases: [string, string, string][] = [
+    ['PATCHMIRROR_WEBHOOKS_SECRETS', `whsk_${bytes}`, 'a receiver takes the public key (whpk_)'],
+    ['PATCHMIRROR_WEBHOOKS_SECRETS', `whpk_${bytes.slice(0, 20)}`, 'is no public key'],
+    ['PATCHMIRROR_RELAY_SECRET', `whpk_${bytes}`, 'cannot be an HMAC secret'],
+    ['PATCHMIRROR_RELAY_SECRET', `whsk_${bytes}`, "is the sender's private key"],
+  ]
+  for (const [name, value, fault] of cases) {
+    const message = refusal(() => load({ env: { [name]: value } }))
+    expect(message).toContain(fault)
+    expect(message).not.toContain(bytes.slice(0, 20))
+  }
+})
+
 test('no secret is quoted: not in a refusal, not in the listing, not in a dump', () => {
   const text = 'whsec_' + 'hunter2'.repeat(2)
   const message = refusal(() => load({ env: { PATCHMIRROR_WEBHOOKS_SECRETS: text } }))

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import type { KeptSecret } from '../../src/webhooks/secret-file.ts'
 import { readCapture } from '../../src/webhooks/capture.ts'
 import { type Case, diagnose } from '../../src/webhooks/diagnosis.ts'
+import { keyPair, signedByPair } from './signing.ts'
 
 const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
 const OTHER = 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD'
@@ -80,6 +81,25 @@ describe('the doctor', () => {
         key: expect.stringContaining('decoded') as string,
       })
     }
+  })
+
+  test('judges v1a signatures by public keys, and says when what is held cannot judge what was sent', () => {
+    const { privateKey, whpk } = keyPair()
+    const headers = signedByPair(privateKey, { id: 'msg_1', timestamp: NOW / 1000, body: BODY })
+    const found = judge({ headers, body: BODY }, [SECRET, whpk])
+    expect(found).toMatchObject({ verdict: 'accepted', match: { secret: 'secret 2', usual: true } })
+    expect(judge({ headers, body: `${BODY}\n` }, [whpk]).problems[0]).toContain('the body without')
+    expect(judge({ headers, body: BODY }, [SECRET]).problems).toEqual([
+      expect.stringContaining('holds no public key'),
+    ])
+    expect(judge(signed(), [whpk]).problems).toEqual([
+      expect.stringContaining('holds public keys only'),
+    ])
+    expect(judge({ headers, body: BODY }, [keyPair().whpk]).problems).toEqual([
+      expect.stringContaining('no secret that is held gives this signature'),
+    ])
+    const forged = signed({ mac: (content) => `v1,${createHmac('sha256', whpk).update(content).digest('hex')}` }) // prettier-ignore
+    expect(judge(forged, [whpk])).toMatchObject({ verdict: 'refused', match: null })
   })
 
   test('says when the form is sound but another one is pinned, or junk stands beside it', () => {
@@ -202,7 +222,8 @@ describe('the doctor', () => {
     ['webhook-timestamp', '2026-11-21T09:06:38Z', 'a date in words'],
     ['webhook-timestamp', `0${TIME}`, 'not a plain number'],
     ['webhook-signature', ' ', 'webhook-signature is empty'],
-    ['webhook-signature', 'v1a,abc', 'no part that begins with "v1,"'],
+    ['webhook-signature', 'v2,abc', 'no part that begins with "v1," (HMAC) or "v1a,"'],
+    ['webhook-signature', 'v1a,abc', 'the mirror holds no public key'],
     ['webhook-signature', 'v1,abc', 'no part of webhook-signature is 32 bytes'],
     ['content-encoding', 'gzip', 'come uncompressed'],
   ])('names the header that is wrong: %s: %s', (name, value, problem) => {

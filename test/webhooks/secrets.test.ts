@@ -18,7 +18,7 @@ import {
 } from '../../src/webhooks/secret-file.ts'
 import { createSecrets } from '../../src/webhooks/secrets.ts'
 import { NOW, scratch } from './inboxes.ts'
-import { RAW_SECRET, SECRET } from './signing.ts'
+import { RAW_SECRET, SECRET, keyPair } from './signing.ts'
 
 const kept = (label: string, more: Partial<KeptSecret> = {}): KeptSecret => ({
   ...{ label, secret: SECRET, subscription: null, notBefore: null, notAfter: null },
@@ -119,6 +119,8 @@ test.each([
   [entry({ secret: 'whsec_' }), '(secret 1) holds nothing but the prefix'],
   [entry({ secret: 'whsec_abc' }), '(secret 1) is shorter'],
   [entry({ secret: 'a'.repeat(40) }), '(secret 1) is easy to guess'],
+  [entry({ secret: keyPair().whsk }), "(secret 1) is the sender's private key"],
+  [entry({ secret: keyPair().whpk.slice(0, 30) }), '(secret 1) is no public key'],
   [entry({ subscription: 7 }), 'a subscription that is not text'],
   [entry({ notAfter: 'soon' }), '(secret 1) notAfter is not a date'],
   [entry({ notBefore: 5 }), '(secret 1) notBefore is not a date'],
@@ -137,6 +139,15 @@ test('a file that cannot be read is a clear error at start', () => {
   const folder = join(scratch(), 'secrets.json')
   mkdirSync(folder)
   expect(() => open(folder)).toThrow('cannot be read (EISDIR)')
+})
+
+test('a file may hold public keys, with any form pinned, and secrets as a dashboard prints them', () => {
+  const file = join(scratch(), 'secrets.json')
+  const { whpk } = keyPair()
+  replaceSecretFile(file, [kept('one', { secret: `v1,${SECRET}` }), kept('key', { secret: whpk })])
+  const read = parseSecretFile(readSecretText(file) ?? '', file)
+  expect(read.map(({ secret }) => secret)).toEqual([SECRET, whpk])
+  expect(open(file, { dialect: 'standard' }).labels()).toEqual(['one', 'key'])
 })
 
 test('a pinned form that needs a decoded key refuses secrets without one', () => {

@@ -1,10 +1,31 @@
-import { createHmac } from 'node:crypto'
+import { createHmac, generateKeyPairSync, sign } from 'node:crypto'
 import { type DIALECTS } from '../../src/config/webhooks.ts'
 import { NOW } from './inboxes.ts'
 
 /** A secret of Standard Webhooks' form, and one that is no base64. */
 export const SECRET = 'whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8='
 export const RAW_SECRET = 'mirror-hook!signing*secret~2026-11-21'
+
+/** A key pair for `v1a` signatures, made by Node, in the forms of Standard Webhooks. */
+export function keyPair() {
+  const { publicKey, privateKey } = generateKeyPairSync('ed25519')
+  const base64 = (text = ''): string => Buffer.from(text, 'base64url').toString('base64')
+  const { x, d } = privateKey.export({ format: 'jwk' })
+  return { publicKey, privateKey, whpk: `whpk_${base64(x)}`, whsk: `whsk_${base64(d)}` }
+}
+
+/** Headers with a `v1a` signature by Node's own Ed25519. */
+export function signedByPair(
+  privateKey: ReturnType<typeof keyPair>['privateKey'],
+  { id = 'evt_1', timestamp = NOW / 1000, body = JSON.stringify(EVENT) }: Signing = {},
+): Record<string, string> {
+  const content = Buffer.concat([Buffer.from(`${id}.${timestamp}.`), Buffer.from(body)])
+  return {
+    'webhook-id': id,
+    'webhook-timestamp': String(timestamp),
+    'webhook-signature': `v1a,${sign(null, content, privateKey).toString('base64')}`,
+  }
+}
 
 export const EVENT = {
   specversion: '1.0',

@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { inspect } from 'node:util'
 import { describe, expect, test } from 'vitest'
@@ -11,7 +12,7 @@ import {
   signDelivery,
 } from '../../src/webhooks/verify.ts'
 import { NOW } from './inboxes.ts'
-import { RAW_SECRET, SECRET, raw, signed } from './signing.ts'
+import { RAW_SECRET, SECRET, keyPair, raw, signed, signedByPair } from './signing.ts'
 
 const BODY = '{"a":1}'
 
@@ -187,7 +188,7 @@ describe('headers', () => {
     ['unpadded', { ...good, 'webhook-signature': signature.slice(0, -1) }, 'header_signature'],
     ['with junk behind', { ...good, 'webhook-signature': `${signature},junk` }, 'header_signature'],
     ['in upper case hex', { ...good, 'webhook-signature': `v1,${hex.slice(3).toUpperCase()}` }, 'header_signature'], // prettier-ignore
-    ['with two spaces', { ...good, 'webhook-signature': `${signature}  ${signature}` }, 'header_signature'], // prettier-ignore
+    ['with spaces for signatures', { ...good, 'webhook-signature': '   ' }, 'header_signature'],
     ['with 17 signatures', { ...good, 'webhook-signature': Array(17).fill(signature).join(' ') }, 'header_signature'], // prettier-ignore
     ['with 5 KiB', { ...good, 'webhook-signature': `${signature} v2,${'x'.repeat(5000)}` }, 'header_signature'], // prettier-ignore
   ])('%s are refused', (_, headers, reason) => {
@@ -202,12 +203,96 @@ describe('headers', () => {
     expect(judge({ headers: shouted, body: BODY }).ok).toBe(true)
   })
 
+  test('with several spaces between, before and behind signatures are taken', () => {
+    const other = signed({ body: 'other' })['webhook-signature'] ?? ''
+    for (const list of [`${other}  ${signature}`, ` ${signature}   ${other} `, `${other}\t${signature}`]) // prettier-ignore
+      expect(judge({ headers: raw({ ...good, 'webhook-signature': list }), body: BODY }).ok).toBe(true) // prettier-ignore
+  })
+
   test('that differ only in the unused bits of base64 are refused', () => {
     const bits = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'
     const last = signature.at(-2) ?? ''
     const varied = `${signature.slice(0, -2)}${bits[bits.indexOf(last) + 1] ?? ''}=`
     const headers = raw({ ...good, 'webhook-signature': varied })
     expect(judge({ headers, body: BODY })).toEqual({ ok: false, reason: 'header_signature' })
+  })
+})
+
+describe('a public key', () => {
+  const { privateKey, whpk, whsk } = keyPair()
+  const given = signedByPair(privateKey, { body: BODY })
+  const refused = { ok: false, reason: 'signature' }
+
+  test('verifies v1a signatures, with any dialect pinned, beside secrets and other signatures', () => {
+    const fits = { ok: true, dialect: 'ed25519', label: 'settings-1' }
+    for (const dialect of ['any', ...DIALECTS] as const)
+      expect(judge({ headers: raw(given), body: BODY, secrets: [whpk], dialect })).toMatchObject(fits) // prettier-ignore
+    const list = `v1a,AAAA ${signed({ body: BODY })['webhook-signature'] ?? ''} v2,x ${given['webhook-signature'] ?? ''}`
+    const headers = raw({ ...given, 'webhook-signature': list })
+    expect(judge({ headers, body: BODY, secrets: [whpk] })).toMatchObject(fits)
+    const both = judge({ headers: raw(given), body: BODY, secrets: [SECRET, whpk] })
+    expect(both).toMatchObject({ ok: true, label: 'settings-2' })
+    for (const dialect of DIALECTS)
+      expect(signDelivery({ id: 'evt_1', timestamp: NOW / 1000, body: Buffer.from(BODY), secret: whsk, dialect })).toBe(given['webhook-signature']) // prettier-ignore
+  })
+
+  test('takes nothing that was changed or that another key signed', () => {
+    const ask = (headers: Record<string, string>, body = BODY) =>
+      judge({ headers: raw(headers), body, secrets: [whpk] })
+    expect(ask(given, `${BODY} `)).toEqual(refused)
+    expect(ask({ ...given, 'webhook-id': 'evt_2' })).toEqual(refused)
+    expect(ask({ ...given, 'webhook-timestamp': String(NOW / 1000 - 1) })).toEqual(refused)
+    expect(ask(signedByPair(keyPair().privateKey, { body: BODY }))).toEqual(refused)
+    expect(ask(signed({ body: BODY }))).toEqual(refused)
+    const old = signedByPair(privateKey, { body: BODY, timestamp: NOW / 1000 - 301 })
+    expect(ask(old)).toEqual({ ok: false, reason: 'too_old' })
+  })
+
+  test('never verifies an HMAC made with its text or its bytes: everybody may know them', () => {
+    const text = whpk.slice('whpk_'.length)
+    const bytes = Buffer.from(text, 'base64')
+    const content = `evt_1.${NOW / 1000}.${BODY}`
+    for (const key of [whpk, text, bytes, `v1a,${whpk}`, ''])
+      for (const form of ['base64', 'hex'] as const)
+        for (const version of ['v1', 'v1a']) {
+          const mac = createHmac('sha256', key).update(content).digest(form)
+          const headers = raw({ ...given, 'webhook-signature': `${version},${mac}` })
+          for (const dialect of ['any', ...DIALECTS] as const)
+            expect(judge({ headers, body: BODY, secrets: [whpk], dialect })).toEqual(refused)
+        }
+    expect(createSigningSecret('one', whpk)).toMatchObject({ decoded: null, whole: null })
+    for (const dialect of DIALECTS)
+      expect(signDelivery({ id: 'a', timestamp: 1, body: Buffer.from(BODY), secret: whpk, dialect })).toBeNull() // prettier-ignore
+  })
+
+  test('is no HMAC secret in any way it may be written, and neither is a private key', () => {
+    expect(webhookSecretFault(whpk)).toBeNull()
+    const texts = [whpk.slice(0, -8), `"${whpk}"`, whpk.toUpperCase(), `whsec_${whpk}`, `${whpk}x`, `whpk_${Buffer.alloc(32).toString('base64')}`] // prettier-ignore
+    for (const text of texts) expect(webhookSecretFault(text), text).toMatch(/public key/)
+    for (const text of [whsk, `"${whsk}"`, `whsec_${whsk}`])
+      expect(webhookSecretFault(text), text).toMatch(/private key/)
+  })
+})
+
+describe('a secret', () => {
+  test('as a dashboard prints it, v1,whsec_…, is the secret behind the comma', () => {
+    for (const dialect of ['standard', 'vendor'] as const) {
+      const headers = raw(signed({ body: BODY, dialect }))
+      const active = [createSigningSecret('one', `v1,${SECRET}`)]
+      const options = { secrets: () => active, dialect, toleranceSeconds: 300, now: () => NOW }
+      expect(createVerifier(options)(headers, Buffer.from(BODY)).ok).toBe(true)
+    }
+  })
+
+  test('outside ASCII is its bytes in UTF-8', () => {
+    const secret = 'пароль-für-Webhooks-秘密-2026'
+    expect(webhookSecretFault(secret)).toBeNull()
+    for (const dialect of ['vendor', 'whole-base64'] as const) {
+      const headers = raw(signed({ secret, body: BODY, dialect }))
+      expect(judge({ headers, body: BODY, secrets: [secret] })).toMatchObject({ ok: true, dialect })
+    }
+    for (const text of ['zu kurz é', 'ééééééééééééééééé', `zero\u200bwidth-in-the-middle`])
+      expect(webhookSecretFault(text), text).not.toBeNull()
   })
 })
 
