@@ -4,6 +4,7 @@ import { createWorld, type World } from './globals.ts'
 import { type Live, type LivePlan, startLive } from './live.ts'
 import { createPublisher, type Publisher } from './publisher.ts'
 import type { Representation } from './representation.ts'
+import type { Shape } from './service/shapes/shape.ts'
 import { type Stored, contentOf, recordRepresentation } from './stored.ts'
 
 /**
@@ -62,6 +63,7 @@ export interface FeedOptions {
   records: number
   large: number
   now: () => number
+  shape: Shape
 }
 
 /** An empty feed; fill it with `load`, or with `generate` for the seed's first records. */
@@ -72,7 +74,7 @@ export function createFeed(options: FeedOptions): {
 } {
   const clock = createPublicationClock(options.now)
   const records = new Map<string, Stored>()
-  const world = createWorld(options.seed, clock.current())
+  const world = createWorld(options.seed, clock.current(), options.shape)
   const publisher = createPublisher(records, clock)
   const lives = new Set<Live>()
   const edits = createEdits({ options, records, clock, publisher })

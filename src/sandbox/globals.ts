@@ -1,5 +1,7 @@
 import { createRandom, type Random } from './random.ts'
 import { type Representation, jsonRepresentation } from './representation.ts'
+import type { Shape } from './service/shapes/shape.ts'
+import { fieldName } from './service/shapes/record.ts'
 import { type Target, PACKAGES, TARGETS, patchedVersion } from './vocabulary.ts'
 
 /** The feeds beside the OSV records: patch feed, CVE feed, system matrix (wire facts, public feeds). */
@@ -40,7 +42,7 @@ const CODE_NAMES: Readonly<Record<string, string>> = {
 }
 
 /** The patch feed, CVE feed and system matrix of a seed; `lastModified` in unix milliseconds. */
-export function createWorld(seed: number, lastModified: number): World {
+export function createWorld(seed: number, lastModified: number, shape: Shape): World {
   const random = createRandom(seed, 0x7eed)
   const releases = TARGETS.map((target) => createRelease(random, target))
   const matrix = jsonRepresentation(Buffer.from(JSON.stringify(sysMatrix())), lastModified)
@@ -52,7 +54,9 @@ export function createWorld(seed: number, lastModified: number): World {
     const key = JSON.stringify([kind, filters])
     const cached = cache.get(key)
     if (cached !== undefined) return cached
-    const bytes = Buffer.from(JSON.stringify(tree(releases, filters, kind)))
+    const isTree = kind === 'cve' || shape.feed === 'tree'
+    const body = isTree ? tree(releases, filters, kind) : rows(releases, filters, shape)
+    const bytes = Buffer.from(JSON.stringify(body))
     const made = jsonRepresentation(bytes, at)
     if (cache.size < 200) cache.set(key, made)
     return made
@@ -111,6 +115,31 @@ function tree(releases: Release[], filters: FeedFilters, kind: 'patch' | 'cve'):
     list.push({ distroversion: target.distroVersion, archs, packages: shown })
   }
   return result
+}
+
+/** The patch feed as a table: a row for each fixed version of a package. */
+function rows(releases: Release[], filters: FeedFilters, { feed, records }: Shape): object {
+  const isAsked = ({ target }: Release): boolean =>
+    (!filters.ecosystem || filters.ecosystem === target.feed) &&
+    (!filters.os_distro_major || filters.os_distro_major === target.distroVersion)
+  const found = releases.filter(isAsked).flatMap(({ target, packages }) =>
+    [...packages].flatMap(([name, fixes]) => {
+      if (filters.package_src_name && filters.package_src_name !== name) return []
+      const about = {
+        ecosystem: target.feed,
+        os_distro_major: target.distroVersion,
+        package_src_name: name,
+      }
+      return fixes.map(({ version, cves }) => {
+        const fix = { fixed_version: version, cve_ids: cves.map(({ id }) => id) }
+        const named = Object.entries({ ...about, ...fix }).map(([field, value]) => {
+          return [fieldName(records, field), value]
+        })
+        return Object.fromEntries(named) as object
+      })
+    }),
+  )
+  return feed === 'rows' ? found : { data: found }
 }
 
 function detail(fixes: Fix[], kind: 'patch' | 'cve'): object {

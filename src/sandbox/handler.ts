@@ -6,12 +6,14 @@ import type { createFaults } from './faults.ts'
 import { deliverFaulty } from './faulty.ts'
 import type { Feed, FeedSource } from './feed.ts'
 import { logEntry, readIncoming } from './incoming.ts'
-import { type Answer, type Policy, httpDate, negotiate } from './negotiate.ts'
+import { type Answer, type Policy, finished, httpDate, negotiate } from './negotiate.ts'
 import { refusal } from './refusal.ts'
 import type { createRequestLog } from './request-log.ts'
 import { route } from './routes.ts'
 import { handleSurface } from './service/handle.ts'
 import type { ServiceParts } from './service/service.ts'
+import { wordedError } from './service/shapes/error.ts'
+import type { Shape } from './service/shapes/shape.ts'
 
 /** Parts that a request handler works with. */
 export interface Context {
@@ -21,6 +23,7 @@ export interface Context {
   requests: ReturnType<typeof createRequestLog>
   policy: Policy
   cveFeed: boolean
+  shape: Shape
   now: () => number
   /** Everything beside the public feeds; undefined when it is switched off. */
   service: ServiceParts | undefined
@@ -50,12 +53,14 @@ export async function handle(
   const hasRange = request.headers.range !== undefined
   const fault = context.faults.take({ method, path, resource, hasRange })
   const answerWith = (policy: Policy): Answer => {
-    if (!('kind' in found)) return refusal(found.status, found.message)
+    if (!('kind' in found)) return wordedError(context.shape.errors, found.status, found.message)
     const what = fault === undefined ? found.representation : distort(fault, found, context)
     return negotiate(method, request.headers, what, policy)
   }
-  if (fault === undefined) await deliver(outlet, answerWith(context.policy))
-  else await deliverFaulty(outlet, fault, answerWith, context.policy)
+  const { policy } = context
+  if (fault === undefined)
+    await deliver(outlet, finished(answerWith(policy), policy, request.headers))
+  else await deliverFaulty(outlet, fault, answerWith, policy)
 }
 
 function notAllowed(): Answer {

@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util'
 import { type Sandbox, type SandboxOptions, createSandbox } from './server.ts'
 import { SANDBOX_CLIENT, SANDBOX_KEYS, SANDBOX_TOKEN } from './service/credentials.ts'
 import type { ServiceOptions } from './service/options.ts'
+import { type Shape, type ShapeChanges, SHAPE_NAMES, shaped } from './service/shapes/shape.ts'
 import { DIALECTS } from './service/signing.ts'
 import { USAGE } from './usage.ts'
 
@@ -32,7 +33,8 @@ function readArguments(args: string[]): Command | null {
       'keep-requests': { type: 'string' },
       dialect: { type: 'string' },
       'webhook-secret': { type: 'string' },
-      'other-shape': { type: 'boolean', default: false },
+      shape: { type: 'string', default: 'wire' },
+      vary: { type: 'string' },
       help: { type: 'boolean', default: false },
     },
   })
@@ -67,11 +69,11 @@ const COUNTS = {
 
 type GivenService = Partial<
   Record<keyof typeof COUNTS | 'dialect' | 'webhook-secret', string | undefined>
-> & { 'other-shape': boolean }
+> & { shape: string; vary?: string | undefined }
 
 /** The counts that were given, and the ports after the sandbox's own; free ones when that is free. */
 function readService(given: GivenService, port: number): ServiceOptions {
-  const options: ServiceOptions = { shape: given['other-shape'] ? 'other' : 'published' }
+  const options: ServiceOptions = { shape: readShape(given.shape, given.vary ?? '{}') }
   if (port > 0) options.ports = { catalog: port + 1, artifacts: port + 2, identity: port + 3 }
   const { dialect: named, 'webhook-secret': webhookSecret } = given
   const dialect = DIALECTS.find((one) => one === named)
@@ -84,6 +86,18 @@ function readService(given: GivenService, port: number): ServiceOptions {
     if (text !== undefined) options[kind] = readNumber(`--${flag}`, text, 0, 1_000_000)
   }
   return options
+}
+
+/** A named shape with the changes of a JSON object, such as `{"records":{"ids":"integer"}}`. */
+function readShape(text: string, changes: string): Shape {
+  const name = SHAPE_NAMES.find((one) => one === text)
+  if (name === undefined)
+    throw new Error(`--shape must be one of ${SHAPE_NAMES.join(', ')}, not ${text}`)
+  try {
+    return shaped(name, JSON.parse(changes) as ShapeChanges)
+  } catch (error) {
+    throw new Error('--vary must be a JSON object', { cause: error })
+  }
 }
 
 function readNumber(name: string, text: string, from: number, to: number): number {

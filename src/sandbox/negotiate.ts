@@ -1,4 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import { gzipSync } from 'node:zlib'
+import type { HttpForm, Validators } from './service/shapes/shape.ts'
 import type { Representation } from './representation.ts'
 import { slice } from './representation.ts'
 
@@ -14,8 +16,10 @@ export interface Answer {
 /** What the server offers beyond the plain bytes. */
 export interface Policy {
   ranges: boolean
-  validators: boolean
-  gzip: boolean
+  validators: Validators
+  gzip: HttpForm['gzip']
+  /** Whether answers say their length. */
+  length: boolean
 }
 
 /** Chooses between 200, 206, 304 and 416 for a GET or HEAD (RFC 9110, sections 13 and 14). */
@@ -25,16 +29,12 @@ export function negotiate(
   what: Representation,
   policy: Policy,
 ): Answer {
-  const zipped = policy.gzip && acceptsGzip(asked['accept-encoding']) ? what.gzip?.() : undefined
+  const zipped = mayZip(policy, asked) ? what.gzip?.() : undefined
   const etag = zipped === undefined ? what.etag : what.etag.replace(/"$/, '-gzip"')
-  const headers: Answer['headers'] = {}
-  if (policy.validators) {
-    headers['ETag'] = etag
-    headers['Last-Modified'] = httpDate(what.lastModified)
-  }
-  if (policy.gzip && what.gzip !== undefined) headers['Vary'] = 'Accept-Encoding'
+  const headers: Answer['headers'] = { ...what.headers, ...validatorsOf(policy, what, etag) }
+  if (policy.gzip === 'asked' && what.gzip !== undefined) headers['Vary'] = 'Accept-Encoding'
   if (policy.ranges && what.ranges) headers['Accept-Ranges'] = 'bytes'
-  if (policy.validators && isUnchanged(asked, etag, what.lastModified)) {
+  if (isUnchanged(asked, etag, what.lastModified, policy)) {
     return { status: 304, headers, length: 0, body: () => [] }
   }
   headers['Content-Type'] = what.type
@@ -58,8 +58,9 @@ function rangeAnswer(
   if (range === undefined) return undefined
   const condition = asked['if-range']
   if (condition !== undefined) {
-    const holds = condition === etag || condition === httpDate(what.lastModified)
-    if (!holds || !policy.validators) return undefined
+    const { ETag, 'Last-Modified': date } = validatorsOf(policy, what, etag)
+    if (condition !== ETag && condition !== date) return undefined
+    if (condition.startsWith('W/')) return undefined // a weak tag does not prove the same bytes
   }
   if (range === 'unsatisfiable') {
     headers['Content-Range'] = `bytes */${what.size}`
@@ -95,14 +96,57 @@ export function parseRange(
   return { start, end: last === '' ? size : Math.min(size, Number(last) + 1) }
 }
 
-function isUnchanged(asked: IncomingHttpHeaders, etag: string, lastModified: number): boolean {
-  const tags = asked['if-none-match']
+function isUnchanged(
+  asked: IncomingHttpHeaders,
+  etag: string,
+  lastModified: number,
+  { validators }: Policy,
+): boolean {
+  if (validators === 'none') return false
+  const tags = validators === 'date' ? undefined : asked['if-none-match']
   if (tags !== undefined) {
     if (tags.trim() === '*') return true
     return tags.split(',').some((tag) => tag.trim().replace(/^W\//, '') === etag)
   }
-  const since = asked['if-modified-since']
+  const since = validators === 'etag' ? undefined : asked['if-modified-since']
   return since !== undefined && Date.parse(since) >= lastModified
+}
+
+function validatorsOf(
+  { validators }: Policy,
+  { lastModified }: Representation,
+  etag: string,
+): Record<string, string> {
+  const tagged = validators !== 'none' && validators !== 'date'
+  const dated = validators !== 'none' && validators !== 'etag'
+  return {
+    ...(tagged ? { ETag: validators === 'weak' ? `W/${etag}` : etag } : {}),
+    ...(dated ? { 'Last-Modified': httpDate(lastModified) } : {}),
+  }
+}
+
+/** An answer that was not negotiated, and any answer's length, as the policy has them. */
+export function finished(answer: Answer, policy: Policy, asked: IncomingHttpHeaders): Answer {
+  const isWhole = answer.status !== 204 && answer.status !== 304 && answer.status !== 206
+  const isPlain = !('Content-Encoding' in answer.headers) && !('ETag' in answer.headers)
+  const isJson = /json/.test(String(answer.headers['Content-Type']))
+  const zips = isWhole && isPlain && isJson && answer.length > 0 && mayZip(policy, asked)
+  const body = zips ? gzipSync(Buffer.concat([...answer.body()])) : undefined
+  const shown: Answer =
+    body === undefined || policy.gzip !== 'always'
+      ? answer
+      : {
+          ...answer,
+          headers: { ...answer.headers, 'Content-Encoding': 'gzip' },
+          length: body.length,
+          body: () => [body],
+        }
+  if (policy.length || !isWhole) return shown
+  return { ...shown, headers: { ...shown.headers, 'Transfer-Encoding': 'chunked' } }
+}
+
+function mayZip({ gzip }: Policy, asked: IncomingHttpHeaders): boolean {
+  return gzip === 'always' || (gzip === 'asked' && acceptsGzip(asked['accept-encoding']))
 }
 
 function acceptsGzip(header: string | string[] | undefined): boolean {

@@ -11,6 +11,8 @@ export interface Representation {
   lastModified: number
   /** Whether byte ranges are offered. */
   ranges: boolean
+  /** What else its answers carry, a Link for example. */
+  headers?: Record<string, string>
   chunks: () => readonly Buffer[]
   /** The same bytes gzipped; absent where no content coding is offered. */
   gzip?: () => Buffer

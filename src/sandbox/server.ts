@@ -2,6 +2,7 @@ import { type Faults, createFaults } from './faults.ts'
 import { type Feed, createFeed } from './feed.ts'
 import { type Context, handle } from './handler.ts'
 import { type Listeners, createListeners } from './listeners.ts'
+import type { Policy } from './negotiate.ts'
 import { type RequestLog, createRequestLog } from './request-log.ts'
 import { handleSurface } from './service/handle.ts'
 import type { ServiceOptions } from './service/options.ts'
@@ -11,6 +12,7 @@ import {
   type ServiceParts,
   createService,
 } from './service/service.ts'
+import { type Shape, shapeOf } from './service/shapes/shape.ts'
 import type { Surface } from './service/surface.ts'
 
 /** Everything has a default: 500 generated records of seed 1 on a free port of 127.0.0.1. */
@@ -29,9 +31,9 @@ export interface SandboxOptions {
   now?: () => number
   /** Range requests on all.zip; default true. */
   ranges?: boolean
-  /** ETag and Last-Modified; default true. */
+  /** ETag and Last-Modified; default as the service's shape has it. */
   validators?: boolean
-  /** gzip for JSON on demand; default true. */
+  /** gzip for JSON on demand; default as the service's shape has it. */
   gzip?: boolean
   /** Serve the legacy `/external/cve_feed`; default true. */
   cveFeed?: boolean
@@ -120,16 +122,29 @@ async function openService(
 }
 
 async function createContext(options: SandboxOptions): Promise<Context> {
-  const { seed = 1, records = 500, now = Date.now } = options
+  const { seed = 1, records = 500, now: right = Date.now } = options
+  const shape = shapeOf((options.service === false ? undefined : options.service?.shape) ?? 'wire')
+  const now = (): number => right() + shape.http.clockSeconds * 1000
   const large = options.large ?? (records >= 200 ? 2 : 0)
-  const { feed, source, generate } = createFeed({ seed, records, large, now })
+  const { feed, source, generate } = createFeed({ seed, records, large, now, shape })
   if (options.osvZip === undefined) await generate()
   else await feed.load(options.osvZip, options.osvIndex)
-  const { ranges = true, validators = true, gzip = true, cveFeed = true } = options
-  const policy = { ranges, validators, gzip }
+  const { ranges = true, cveFeed = true } = options
+  const policy = policyOf(options, shape, ranges)
   const faults = createFaults()
   const service =
-    options.service === false ? undefined : createService(options.service ?? {}, { seed, now })
+    options.service === false
+      ? undefined
+      : createService(options.service ?? {}, { seed, now: right })
   const requests = createRequestLog(options.keepRequests)
-  return { feed, source, faults, requests, policy, cveFeed, now, service }
+  return { feed, source, faults, requests, policy, cveFeed, shape, now, service }
+}
+
+function policyOf({ validators, gzip }: SandboxOptions, { http }: Shape, ranges: boolean): Policy {
+  return {
+    ranges,
+    validators: validators === undefined ? http.validators : validators ? 'both' : 'none',
+    gzip: gzip === undefined ? http.gzip : gzip ? 'asked' : 'never',
+    length: http.length,
+  }
 }

@@ -18,7 +18,8 @@ What it has
 How it behaves
   --live SECONDS       something changes so often (0: only when told to)
   --no-ranges          it answers Range requests with the whole archive
-  --other-shape        lists and errors in another shape than the published one
+  --shape NAME         how it reads what the contract leaves open: wire, other, link, items, nested or camel (wire)
+  --vary JSON          other forms of some parts of the shape: '{"records":{"ids":"integer"},"lists":{"largestPage":3}}'
   --dialect NAME       how deliveries are signed: standard or vendor (standard)
   --webhook-secret S   the secret of each new webhook subscription (a random one each)
   --keep-requests N    requests that it remembers for /-/sandbox/requests (20000)

@@ -33,7 +33,7 @@ async function expectRow(made: CatalogBench, row: Row): Promise<void> {
 }
 
 /** One sandbox for all rows of a payload shape, before and after changes upstream. */
-describe.each(['published', 'other'] as const)('payloads of the %s shape', (shape) => {
+describe.each(['wire', 'other'] as const)('payloads of the %s shape', (shape) => {
   test('every reading row of the contract answers as upstream does, before and after changes', async () => {
     const made = await catalogBench({ ...SERVICE, shape }, { env: ENV })
     await syncAll(made)

@@ -118,7 +118,7 @@ describe('the command', () => {
   })
 
   test('tells its addresses, and serves as much of the catalog as it is told to', async () => {
-    const { child, message } = await start('--tags', '3', '--tickets', '7', '--other-shape')
+    const { child, message } = await start('--tags', '3', '--tickets', '7', '--shape', 'other')
     const headers = { authorization: `Bearer ${SANDBOX_TOKEN}` }
     const read = async (address: string | undefined) =>
       (await fetch(String(address), { headers })).json()

@@ -19,7 +19,7 @@ const LISTS = ['/v1/images/', '/v1/packages/', '/v1/patches', '/v1/subscriptions
 const ALONE = ['/v1/me', '/v1/orgs/']
 
 describe('an account in which nothing changed', () => {
-  test.each(['published', 'other'] as const)(
+  test.each(['wire', 'other'] as const)(
     'costs its lists and two documents, and no write (%s shape)',
     async (shape) => {
       const made = await mirrored({ ...SMALL, shape })

@@ -152,7 +152,7 @@ export async function checkHistories(
     fc.asyncProperty(
       fc.array(event, { minLength: 3, maxLength }),
       fc.constantFrom('all', 'subscribed'),
-      fc.constantFrom('published' as const, 'other' as const),
+      fc.constantFrom('wire' as const, 'other' as const),
       async (history, scope, shape) => {
         const made = await catalogBench(
           { ...SMALL, shape },

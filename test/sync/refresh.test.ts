@@ -9,7 +9,7 @@ import { catalogBench } from '../catalog/benches.ts'
 const NOT_TOUCHED = /^\/v1\/(patches|packages|subscriptions|me|orgs|api_keys|avrs)|^\/packages/
 
 describe('a refresh', () => {
-  test.each(['published', 'other'] as const)(
+  test.each(['wire', 'other'] as const)(
     'brings a new tag with its artifacts for what the tag costs (%s shape)',
     async (shape) => {
       const made = await mirrored({ ...WIDE, shape })

@@ -1,3 +1,5 @@
+import type { Noun } from './shapes/record.ts'
+
 /** One thing of the service: what lists show of it, and what only its own page adds. */
 export interface Entry<F extends object = object> {
   id: string
@@ -11,6 +13,7 @@ export interface Entry<F extends object = object> {
 
 /** Things of one kind, in the order in which they came. */
 export interface Collection<F extends object = object> {
+  readonly noun: Noun
   get(id: string): Entry<F> | undefined
   all(): readonly Entry<F>[]
   /** Adds a thing, or replaces the one of the same id in its place. */
@@ -26,6 +29,7 @@ const KEPT_SELECTIONS = 64
 
 /** A collection with what was generated for it, ids distinct. */
 export function createCollection<F extends object>(
+  noun: Noun,
   generated: readonly Entry<F>[],
   lastModified: number,
 ): Collection<F> {
@@ -40,6 +44,7 @@ export function createCollection<F extends object>(
     at = time > at ? time : at + 1000 // Last-Modified must move with every change
   }
   return {
+    noun,
     get: (id) => entries.get(id),
     all: () => (listed ??= [...entries.values()]),
     put(given) {

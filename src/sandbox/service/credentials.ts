@@ -3,6 +3,7 @@ import { createHmac } from 'node:crypto'
 import { type Caller, ServiceError } from './call.ts'
 import type { Collection } from './collection.ts'
 import type { ServiceOptions } from './options.ts'
+import { shapeOf } from './shapes/shape.ts'
 
 /** The API keys of a sandbox that is given none: by role, and one that the identity surface refuses. */
 export const SANDBOX_KEYS = {
@@ -133,7 +134,7 @@ function createIssuer(
 }
 
 /** The API keys that a sandbox starts with, with the ids of their entries. */
-export function givenKeys({ apiKeys, role = 'admin' }: ServiceOptions): {
+export function givenKeys({ apiKeys, role = 'admin', shape = 'wire' }: ServiceOptions): {
   key: string
   id: string
   name: string
@@ -146,9 +147,10 @@ export function givenKeys({ apiKeys, role = 'admin' }: ServiceOptions): {
     { key: SANDBOX_KEYS.readonly, role: 'readonly' },
     { key: SANDBOX_KEYS.remediationOnly, identity: false },
   ]
+  const integers = shapeOf(shape).records.ids === 'integer'
   return given.map((one, i) => ({
     key: one.key,
-    id: `00000000-0000-4000-a000-${String(i + 1).padStart(12, '0')}`,
+    id: integers ? String(i + 1) : `00000000-0000-4000-a000-${String(i + 1).padStart(12, '0')}`,
     name: one.name ?? `key ${i + 1}`,
     role: one.role ?? role,
     identity: one.identity ?? true,

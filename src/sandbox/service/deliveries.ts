@@ -2,6 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { seconds } from '../generate.ts'
 import type { Tag } from './generate-images.ts'
 import type { ServiceOptions } from './options.ts'
+import { type ShownEvent, shownEvent } from './shapes/event.ts'
+import { shapeOf } from './shapes/shape.ts'
 import { signature } from './signing.ts'
 import type { Webhook } from './webhooks.ts'
 
@@ -18,10 +20,9 @@ export interface DeliveryResult {
 }
 
 /** An event as it is sent, at every attempt the same bytes under the same id. */
-export interface OutgoingEvent {
+export interface OutgoingEvent extends ShownEvent {
   id: string
   type: string
-  body: string
 }
 
 /** What is wrong with an attempt. */
@@ -45,12 +46,12 @@ export interface Deliverer {
   /** Keeps the secret that a subscription's events are signed with. */
   remember(subscription: string, secret: string): void
   forget(subscription: string): void
-  /** The event of a new tag. */
-  eventOf(tag: Tag, type: string): OutgoingEvent
+  /** The event of a new tag; of several where the envelope takes them, else of the first. */
+  eventOf(tags: readonly [Tag, ...Tag[]], type: string): OutgoingEvent
   /** One attempt, under a timestamp of now; never rejects, a failure is a result. */
   attempt(webhook: Webhook, event: OutgoingEvent, flaw?: Flaw): Promise<Attempt>
   /** A new event and one attempt to deliver it. */
-  deliver(webhook: Webhook, tag: Tag, type: string): Promise<DeliveryResult>
+  deliver(webhook: Webhook, tags: readonly [Tag, ...Tag[]], type: string): Promise<DeliveryResult>
   /** Breaks off what is on its way. */
   stop(): void
 }
@@ -60,9 +61,10 @@ export function createDeliverer(options: ServiceOptions, now: () => number): Del
   const secrets = new Map<string, string>()
   const { dialect = 'standard', deliveryTimeoutMs = 5000 } = options
   const stopping = new AbortController()
-  const eventOf: Deliverer['eventOf'] = (tag, type) => {
+  const form = shapeOf(options.shape ?? 'wire').events
+  const eventOf: Deliverer['eventOf'] = (tags, type) => {
     const id = randomUUID()
-    return { id, type, body: JSON.stringify(eventBody(tag, type, id, now())) }
+    return { id, type, ...shownEvent(form, { id, type, tags, time: now() }) }
   }
   const attempt: Deliverer['attempt'] = async (webhook, event, { forged, oldBy = 0 } = {}) => {
     const { id, type, body } = event
@@ -70,7 +72,8 @@ export function createDeliverer(options: ServiceOptions, now: () => number): Del
     const secret = secrets.get(webhook.id) ?? ''
     const signed = `${id}.${timestamp}.${body}${forged === true ? ' ' : ''}`
     const headers = {
-      'content-type': 'application/cloudevents+json',
+      'content-type': event.contentType,
+      ...event.headers,
       'webhook-id': id,
       'webhook-timestamp': String(timestamp),
       'webhook-signature': `v1,${signature(dialect, secret, signed)}`,
@@ -86,21 +89,8 @@ export function createDeliverer(options: ServiceOptions, now: () => number): Del
     forget: (subscription) => void secrets.delete(subscription),
     eventOf,
     attempt,
-    deliver: async (webhook, tag, type) => (await attempt(webhook, eventOf(tag, type))).result,
+    deliver: async (webhook, tags, type) => (await attempt(webhook, eventOf(tags, type))).result,
     stop: () => stopping.abort(),
-  }
-}
-
-function eventBody(tag: Tag, type: string, id: string, time: number): object {
-  const { image, name, digest } = tag
-  return {
-    specversion: '1.0',
-    id,
-    source: 'https://service.example.com/registry',
-    type,
-    subject: `cr.example.com/${image.repository}:${name}`,
-    time: seconds(time),
-    data: { image_repo: image.repository, image_tag: name, image_digest: digest, arch: 'amd64' },
   }
 }
 

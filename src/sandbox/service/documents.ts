@@ -5,7 +5,7 @@ import { randomFor } from './ids.ts'
 import { patchFile } from './patch-file.ts'
 import { provenance, publicKey } from './provenance.ts'
 import { cycloneDx, spdx } from './sbom.ts'
-import type { ArtifactKind } from './shape.ts'
+import type { ArtifactKind } from './shapes/artifact.ts'
 import { cycloneDxVex, openVex } from './vex.ts'
 
 /** A document by its kind and number; `key` is the public key that provenances are signed with. */

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { seconds } from '../generate.ts'
 import { ServiceError } from './call.ts'
 import type { Collection, Entry } from './collection.ts'
@@ -7,7 +6,7 @@ import { generatePackage } from './generate-packages.ts'
 import { type Target, subscriptionTo } from './generate-people.ts'
 import { generateTicket } from './generate-tickets.ts'
 import { type OwnerKind, packageHolding, tagHolding } from './holdings.ts'
-import type { ArtifactKind } from './shape.ts'
+import type { ArtifactKind } from './shapes/artifact.ts'
 import type { State } from './state.ts'
 
 /** The kinds of things that commands can change. */
@@ -57,16 +56,21 @@ export function createServiceEdits(state: State): ServiceEdits {
     addTag: (imageId) => addTag(state, imageId, stamp()),
     addPackage() {
       const i = fresh(state, 'packages')
-      const id = put(state.packages, generatePackage(state.seed, i), stamp())
+      const id = put(state.packages, generatePackage(state.origin, i), stamp())
       state.holdings.put('package', id, packageHolding(i))
       return id
     },
     addTicket: () => {
-      return put(state.tickets, generateTicket(state.seed, fresh(state, 'tickets')), stamp())
+      return put(state.tickets, generateTicket(state.origin, fresh(state, 'tickets')), stamp())
     },
     addSubscription(to) {
       const target = targetOf(state, to)
-      const made = subscriptionTo(target, randomUUID(), state.organization.id, stamp())
+      const made = subscriptionTo(
+        target,
+        state.newId('subscription'),
+        state.organization.id,
+        stamp(),
+      )
       return state.subscriptions.put(made).id
     },
     rotateArtifact(kind, id, artifact, { silent = false } = {}) {
@@ -114,7 +118,7 @@ function addTag(state: State, imageId: string | undefined, time: number): string
   let i = fresh(state, 'tags')
   const wanted = imageId === undefined ? undefined : known(state.images, imageId).seq
   while (wanted !== undefined && imageOfTag(i, images) !== wanted) i = fresh(state, 'tags')
-  const id = put(state.tags, generateTag(state.seed, i, { ...state.counts, avrs: 0 }), time)
+  const id = put(state.tags, generateTag(state.origin, i, { ...state.counts, avrs: 0 }), time)
   const tag = known(state.tags, id)
   state.holdings.put('tag', id, tagHolding(i, tag.listed.remediated))
   const image = known(state.images, String(tag.listed.image.id))

@@ -2,12 +2,12 @@ import { seconds } from '../generate.ts'
 import { prose } from '../prose.ts'
 import type { Entry } from './collection.ts'
 import { NEWEST } from './generate-tickets.ts'
-import { digestFor, randomFor, uuidFor } from './ids.ts'
+import { type Origin, digestFor, idFor, randomFor } from './ids.ts'
 import { exactly } from './json.ts'
 
-/** An image of the catalog; its id is a number. */
+/** An image of the catalog; its id is a number in the published form. */
 export interface Image {
-  id: number
+  id: number | string
   repository: string
   name: string
   registry: string
@@ -20,7 +20,7 @@ export interface Image {
 export interface Tag {
   id: string
   name: string
-  image: { id: number; repository: string }
+  image: { id: number | string; repository: string }
   digest: string
   remediated: boolean
   created_at: string
@@ -28,7 +28,6 @@ export interface Tag {
 }
 
 const DAY = 86_400_000
-const FIRST_IMAGE = 1001
 
 /** Repositories with no, one and two slashes, and one that ends in a word of the paths. */
 const REPOSITORIES: readonly string[] = [
@@ -53,21 +52,21 @@ export function imageOfTag(i: number, images: number): number {
 }
 
 /** The first images of a seed; `tags` is how many tags there are of all of them. */
-export function generateImages(seed: number, images: number, tags: number): Entry<Image>[] {
+export function generateImages(origin: Origin, images: number, tags: number): Entry<Image>[] {
   return Array.from({ length: images }, (_, i) => {
     const own = Math.floor(tags / images) + (i < tags % images ? 1 : 0)
-    return generateImage(seed, i, own)
+    return generateImage(origin, i, own)
   })
 }
 
 /** The i-th image of a seed, with the number of its tags. */
-export function generateImage(seed: number, i: number, tags: number): Entry<Image> {
-  const random = randomFor(seed, 'image', i)
+export function generateImage(origin: Origin, i: number, tags: number): Entry<Image> {
+  const random = randomFor(origin.seed, 'image', i)
   const created = NEWEST - random.between(400, 900) * DAY
   const updated = NEWEST - random.int(300) * DAY
   const repository = repositoryOf(i)
   const listed: Image = {
-    id: FIRST_IMAGE + i,
+    id: imageId(origin, i),
     repository,
     name: repository.slice(repository.lastIndexOf('/') + 1),
     registry: 'cr.example.com',
@@ -84,34 +83,40 @@ export function generateImage(seed: number, i: number, tags: number): Entry<Imag
   return { id: String(listed.id), seq: i, lastModified: updated, listed, detail }
 }
 
+/** A number where integers are the form. */
+function imageId(origin: Origin, i: number): number | string {
+  const id = idFor(origin, 'image', i)
+  return /^\d+$/.test(id) ? Number(id) : id
+}
+
 function repositoryOf(i: number): string {
   return REPOSITORIES[i] ?? `team-${i % 7}/service-${i}`
 }
 
 /** The first tags of a seed, spread over its images; none without an image. */
 export function generateTags(
-  seed: number,
+  origin: Origin,
   counts: { images: number; tags: number; avrs: number },
 ): Entry<Tag>[] {
   if (counts.images === 0) return []
-  return Array.from({ length: counts.tags }, (_, i) => generateTag(seed, i, counts))
+  return Array.from({ length: counts.tags }, (_, i) => generateTag(origin, i, counts))
 }
 
 /** The i-th tag of a seed. Details name the AVR it came from, when there is one. */
 export function generateTag(
-  seed: number,
+  origin: Origin,
   i: number,
   { images, avrs }: { images: number; avrs: number },
 ): Entry<Tag> {
-  const random = randomFor(seed, 'tag', i)
+  const random = randomFor(origin.seed, 'tag', i)
   const image = imageOfTag(i, images)
   const nth = Math.floor(i / images)
   const created = NEWEST - random.between(100, 400) * DAY
   const updated = created + random.int(90) * DAY
   const listed: Tag = {
-    id: uuidFor(seed, 'tag', i),
+    id: idFor(origin, 'tag', i),
     name: `${random.between(1, 9)}.${nth}${random.pick(FLAVOURS)}`,
-    image: { id: FIRST_IMAGE + image, repository: repositoryOf(image) },
+    image: { id: imageId(origin, image), repository: repositoryOf(image) },
     digest: digestFor(random),
     remediated: i % 20 !== 17,
     created_at: seconds(created),
@@ -122,7 +127,7 @@ export function generateTag(
     size_bytes: random.chance(0.1) ? exactly('9007199254740995') : random.int(900_000_000),
     vulnerability_counts: { critical: 0, high: random.int(3), medium: random.int(20) },
     labels: { maintainer: 'Zoë Ångström', 'org.opencontainers.image.version': listed.name },
-    ...(i < avrs ? { avr_id: uuidFor(seed, 'avr', i) } : {}),
+    ...(i < avrs ? { avr_id: idFor(origin, 'avr', i) } : {}),
   }
   return { id: listed.id, seq: i, lastModified: updated, listed, detail }
 }

@@ -2,7 +2,7 @@ import { seconds } from '../generate.ts'
 import { PACKAGES, TARGETS, patchedName, patchedVersion } from '../vocabulary.ts'
 import type { Entry } from './collection.ts'
 import { NEWEST } from './generate-tickets.ts'
-import { randomFor, uuidFor } from './ids.ts'
+import { type Origin, idFor, randomFor } from './ids.ts'
 import { exactly } from './json.ts'
 
 /** A remediated package (wire facts, records). */
@@ -30,14 +30,14 @@ const DAY = 86_400_000
 const LICENCES = ['MIT', 'Apache-2.0', 'BSD-3-Clause', 'GPL-2.0-or-later', 'curl'] as const
 
 /** The first packages of a seed; several are versions of the same package, some are the same for two machines. */
-export function generatePackages(seed: number, count: number): Entry<Package>[] {
-  return Array.from({ length: count }, (_, i) => generatePackage(seed, i))
+export function generatePackages(origin: Origin, count: number): Entry<Package>[] {
+  return Array.from({ length: count }, (_, i) => generatePackage(origin, i))
 }
 
 /** The i-th package of a seed. */
-export function generatePackage(seed: number, i: number): Entry<Package> {
+export function generatePackage(origin: Origin, i: number): Entry<Package> {
   const twin = i % 2 === 1 && i % 5 === 1 // the same version as the one before, for another machine
-  const random = randomFor(seed, 'package', twin ? i - 1 : i)
+  const random = randomFor(origin.seed, 'package', twin ? i - 1 : i)
   const target = random.pick(TARGETS)
   const source = random.pick(PACKAGES[target.feed])
   const updated = NEWEST - random.int(300) * DAY
@@ -47,7 +47,7 @@ export function generatePackage(seed: number, i: number): Entry<Package> {
   const name = patchedName(target.feed, source)
   const arch = language ? 'noarch' : twin ? 'aarch64' : 'x86_64'
   const listed: Package = {
-    id: uuidFor(seed, 'package', i),
+    id: idFor(origin, 'package', i),
     name,
     src_name: source,
     version,

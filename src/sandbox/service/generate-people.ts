@@ -4,7 +4,7 @@ import type { Entry } from './collection.ts'
 import type { Image, Tag } from './generate-images.ts'
 import type { Package } from './generate-packages.ts'
 import { NEWEST } from './generate-tickets.ts'
-import { randomFor, uuidFor } from './ids.ts'
+import { type Origin, idFor, randomFor } from './ids.ts'
 import type { ServiceOptions } from './options.ts'
 
 /** The caller's organization, without its accounts. */
@@ -47,16 +47,18 @@ const DAY = 86_400_000
 const NAMES = ['Zoë Ångström', 'José Núñez', '山田 太郎', 'Mary O’Hara', 'Ann Lee', 'Иван Петров']
 
 /** The organization of a seed. */
-export function organizationOf(seed: number): Organization {
-  return { id: uuidFor(seed, 'organization', 0), name: 'Beispiel & Söhne GmbH', kind: 'private' }
+export function organizationOf(origin: Origin): Organization {
+  const id = idFor(origin, 'organization', 0)
+  return { id, name: 'Beispiel & Söhne GmbH', kind: 'private' }
 }
 
 /** The i-th user of a seed. */
-export function generateUser(seed: number, i: number): Entry<User> {
-  const random = randomFor(seed, 'user', i)
+export function generateUser(origin: Origin, i: number): Entry<User> {
+  const random = randomFor(origin.seed, 'user', i)
   const updated = NEWEST - random.int(200) * DAY
+  const id = idFor(origin, 'user', i)
   const listed: User = {
-    user_id: `auth0|${uuidFor(seed, 'user', i).replaceAll('-', '').slice(0, 24)}`,
+    user_id: id.length < 36 ? id : `auth0|${id.replaceAll('-', '').slice(0, 24)}`,
     email: `user${i + 1}@example.com`,
     name: NAMES[i % NAMES.length] ?? '',
     created_at: seconds(updated - 100 * DAY),
@@ -66,8 +68,8 @@ export function generateUser(seed: number, i: number): Entry<User> {
 }
 
 /** The i-th AVR of a seed. */
-export function generateAvr(seed: number, i: number): Entry<Avr> {
-  const listed: Avr = { id: uuidFor(seed, 'avr', i), status: 'done' }
+export function generateAvr(origin: Origin, i: number): Entry<Avr> {
+  const listed: Avr = { id: idFor(origin, 'avr', i), status: 'done' }
   return { id: listed.id, seq: i, lastModified: NEWEST, listed, detail: {} }
 }
 

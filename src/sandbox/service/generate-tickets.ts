@@ -1,7 +1,7 @@
 import { seconds } from '../generate.ts'
 import { PACKAGES, TARGETS, patchedVersion } from '../vocabulary.ts'
 import type { Entry } from './collection.ts'
-import { randomFor, uuidFor } from './ids.ts'
+import { type Origin, idFor, randomFor } from './ids.ts'
 import { exactly } from './json.ts'
 
 /** The filter vocabulary (service API, section 2). */
@@ -36,20 +36,20 @@ const NOTHING = {}
 const PATCH_STATUSES = ['found', 'found', 'not_found', 'running'] as const
 
 /** The first tickets of a seed, in the order in which they were opened. */
-export function generateTickets(seed: number, count: number): Entry<Ticket>[] {
-  return Array.from({ length: count }, (_, i) => generateTicket(seed, i))
+export function generateTickets(origin: Origin, count: number): Entry<Ticket>[] {
+  return Array.from({ length: count }, (_, i) => generateTicket(origin, i))
 }
 
 /** The i-th ticket of a seed. */
-export function generateTicket(seed: number, i: number): Entry<Ticket> {
-  const random = randomFor(seed, 'ticket', i)
+export function generateTicket(origin: Origin, i: number): Entry<Ticket> {
+  const random = randomFor(origin.seed, 'ticket', i)
   const target = random.pick(TARGETS)
   const created = NEWEST - random.int(800) * DAY + random.int(DAY / 1000) * 1000 - DAY
   const updated = Math.min(NEWEST, created + random.int(90) * DAY)
   const status = random.pick(PATCH_STATUSES)
   const upstream = `${random.between(1, 9)}.${random.int(30)}.${random.int(10)}`
   const listed: Ticket = {
-    ticket_id: uuidFor(seed, 'ticket', i),
+    ticket_id: idFor(origin, 'ticket', i),
     cve_id: `CVE-${random.between(2016, 2025)}-${1000 + random.int(48_000)}`,
     ecosystem: target.feed,
     os_distro_major: target.distroVersion,

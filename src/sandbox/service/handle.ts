@@ -3,13 +3,14 @@ import { type Outlet, deliver } from '../deliver.ts'
 import { deliverFaulty } from '../faulty.ts'
 import type { Context } from '../handler.ts'
 import { logEntry, readBody, readIncoming } from '../incoming.ts'
-import { type Answer, type Policy, httpDate } from '../negotiate.ts'
+import { type Answer, type Policy, finished, httpDate } from '../negotiate.ts'
 import type { ServiceRequest } from './call.ts'
+import { cursorAsked } from './shapes/list.ts'
 import type { Surface } from './surface.ts'
 
 /** Answers one request at a surface, faults applied. A fault that replaces the answer prevents the deed. */
 export async function handleSurface(
-  { faults, requests, policy, now }: Context,
+  { faults, requests, policy, shape, now }: Context,
   surface: Surface,
   request: IncomingMessage,
   response: ServerResponse,
@@ -27,11 +28,12 @@ export async function handleSurface(
     path,
     resource: surface.kindOf(method, path),
     hasRange: headers.range !== undefined,
-    hasCursor: (query.get('after') ?? '') !== '',
+    hasCursor: cursorAsked(shape.lists, query) !== '',
   })
   const asked: ServiceRequest = { method, path, query, headers, body, fault }
   const answerWith = (under: Policy): Promise<Answer> => surface.answer(asked, under)
   const outlet: Outlet = { response, head: method === 'HEAD', logged }
-  if (fault === undefined) await deliver(outlet, await answerWith(policy))
+  if (fault === undefined)
+    await deliver(outlet, finished(await answerWith(policy), policy, headers))
   else await deliverFaulty(outlet, fault, answerWith, policy)
 }

@@ -1,4 +1,4 @@
-import type { ArtifactKind } from './shape.ts'
+import type { ArtifactKind } from './shapes/artifact.ts'
 
 /** What documents may hang on. */
 export type OwnerKind = 'tag' | 'package' | 'avr'

@@ -1,4 +1,5 @@
 import { type Random, createRandom } from '../random.ts'
+import type { RecordForm } from './shapes/shape.ts'
 
 /** The kinds of things that are generated, each with its own streams of random numbers. */
 const KINDS = [
@@ -12,6 +13,8 @@ const KINDS = [
   'subscription',
   'organization',
   'document',
+  'api_key',
+  'webhook',
 ] as const
 
 /** A kind of generated thing. */
@@ -25,8 +28,22 @@ export function randomFor(seed: number, kind: Kind, i: number): Random {
   return createRandom(seed, 0x4000_0000 + KINDS.indexOf(kind) * 0x0100_0000 + i)
 }
 
-/** The id of the i-th thing of a kind, in the form of a UUID. */
-export function uuidFor(seed: number, kind: Kind, i: number): string {
+/** What a service is generated from. */
+export interface Origin {
+  seed: number
+  ids: RecordForm['ids']
+}
+
+const FIRST_IMAGE = 1001
+
+/** The id of the i-th thing of a kind; integers are given as texts. Ids of different kinds may be the same. */
+export function idFor({ seed, ids }: Origin, kind: Kind, i: number): string {
+  if (ids === 'integer' || (ids === 'mixed' && kind === 'image'))
+    return String(kind === 'image' ? FIRST_IMAGE + i : i + 1)
+  return ids === 'name' ? `${kind.replace('_', '-')}-${i + 1}` : uuidFor(seed, kind, i)
+}
+
+function uuidFor(seed: number, kind: Kind, i: number): string {
   const shared = i < COLLIDING && (kind === 'tag' || kind === 'package' || kind === 'avr')
   const random = randomFor(seed ^ 0x1d, shared ? 'shared' : kind, i)
   const hex = (digits: number): string =>

@@ -1,7 +1,7 @@
 import type { Role } from './call.ts'
 import type { RateLimit, TIERS } from './limits.ts'
 import type { Dialect } from './signing.ts'
-import type { Shape } from './shape.ts'
+import type { Shape, ShapeName } from './shapes/shape.ts'
 
 /** A secret that the sandbox knows, and what it is good for. */
 export interface Grant {
@@ -35,8 +35,8 @@ export interface ServiceOptions extends Counts {
   tokenSeconds?: number
   /** Lifetime of pre-signed URLs; default 900. */
   urlSeconds?: number
-  /** Default `published`. */
-  shape?: Shape
+  /** A named shape, or any other (`shaped`); the feeds, validators and the clock follow it too. Default `wire`. */
+  shape?: ShapeName | Shape
   /** For the remediation surface and the settings; default none, and then no headers either. */
   rateLimit?: RateLimit
   /** The identity surface's limit; default none. */

@@ -98,7 +98,7 @@ export function createOutbox(
     send(tag, fault) {
       const isDue = ({ listed }: Entry<Webhook>): boolean => listed.event_types.includes(eventType)
       for (const { id: webhookId } of webhooks.all().filter(isDue)) {
-        const event = deliverer.eventOf(tag.listed, eventType)
+        const event = deliverer.eventOf([tag.listed], eventType)
         begin({ webhookId, tagId: tag.id, event, fault })
       }
     },

@@ -1,5 +1,7 @@
 import { type ServiceRequest, ServiceError } from './call.ts'
 import type { Entry } from './collection.ts'
+import { cursorAsked } from './shapes/list.ts'
+import type { ListForm } from './shapes/shape.ts'
 
 /** How a list is sorted; entries of equal value keep the order in which they came. */
 export interface Order<F extends object> {
@@ -30,17 +32,19 @@ export function sorted<F extends object>(
 }
 
 /**
- * The page that `limit` and `after` ask for (service API, sections 4 and 8). A cursor is the place of the last
- * entry seen, so a walk neither repeats nor skips what stays while entries come and go. 400 for a limit
- * that is no number from 1 to 1000 or a cursor that was never given out.
+ * The page that `limit` and the cursor ask for (service API, sections 4 and 8). A cursor is the place of the last
+ * entry seen, so a walk neither repeats nor skips what stays while entries come and go; where it is the last
+ * item's id, that item has to be there still. 400 for a limit that is no number from 1 to 1000 or a cursor
+ * that was never given out.
  */
 export function takePage<F extends object>(
   entries: readonly Entry<F>[],
   { query, fault }: ServiceRequest,
+  form: ListForm,
   order?: Order<F>,
 ): Page<F> {
-  const limit = limitOf(query.get('limit'))
-  const asked = query.get('after') ?? ''
+  const limit = Math.min(limitOf(query.get('limit')), form.largestPage)
+  const asked = cursorAsked(form, query)
   if (fault?.kind === 'lostPage') {
     throw new ServiceError(fault.status ?? 410, 'the cursor is no longer valid: start again')
   }
@@ -50,15 +54,18 @@ export function takePage<F extends object>(
     const after = `${ENDLESS}${count + 1}`
     return { entries: again, after, before: undefined, limit, total: entries.length }
   }
-  const start = asked === '' ? 0 : position(entries, asked, order)
+  const byId = form.next.form === 'lastId'
+  const find = byId ? positionOfId : position
+  const start = asked === '' ? 0 : find(entries, asked, order)
   const taken = entries.slice(start, start + limit)
   const [first, last] = [taken[0], taken.at(-1)]
-  const more = last !== undefined && start + limit < entries.length
-  const after = more ? cursorOf(last, order) : undefined
+  const more = start + limit < entries.length || (form.emptyLast && taken.length === limit)
+  const cursor = (entry: Entry<F>): string => (byId ? entry.id : cursorOf(entry, order))
+  const after = more && last !== undefined ? cursor(last) : undefined
   return {
     entries: taken,
     after: fault?.kind === 'repeatPage' && asked !== '' ? asked : after,
-    before: start > 0 && first !== undefined ? cursorOf(first, order) : undefined,
+    before: start > 0 && first !== undefined ? cursor(first) : undefined,
     limit,
     total: entries.length,
   }
@@ -101,6 +108,13 @@ function position<F extends object>(
     else low = middle + 1
   }
   return low
+}
+
+/** Where the entry behind the one of that id lies. */
+function positionOfId(entries: readonly Entry[], id: string): number {
+  const found = entries.findIndex((entry) => entry.id === id)
+  if (found < 0) throw new ServiceError(400, `the list has no item ${id} to go on from`)
+  return found + 1
 }
 
 function readCursor(cursor: string): Key {

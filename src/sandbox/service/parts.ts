@@ -1,17 +1,21 @@
 import type { Credentials } from './credentials.ts'
 import type { ServiceOptions } from './options.ts'
 import type { Presigner } from './presign.ts'
-import type { Shape } from './shape.ts'
+import type { Shape } from './shapes/shape.ts'
 import type { State } from './state.ts'
 import type { Deliverer } from './deliveries.ts'
+import type { Documents } from './documents.ts'
 
 /** What the routes work with. */
 export interface Parts {
   state: State
   credentials: Credentials
   presigner: Presigner
+  documents: Documents
   deliverer: Deliverer
   options: ServiceOptions
   shape: Shape
   now: () => number
+  /** How often an artifact was asked for while it was in the making. */
+  pending: Map<string, number>
 }

@@ -5,10 +5,14 @@ import type { Call } from './call.ts'
 import type { Entry } from './collection.ts'
 import { jsonBytes } from './json.ts'
 import { type Order, takePage } from './paging.ts'
-import { type ArtifactUrls, type Shape, artifactEnvelope, listEnvelope } from './shape.ts'
+import { type ArtifactUrls, artifactBody } from './shapes/artifact.ts'
+import { enveloped } from './shapes/list.ts'
+import { type Noun, worded } from './shapes/record.ts'
+import type { ArtifactForm, ListForm, Shape } from './shapes/shape.ts'
 
 /** A list, sorted already, and when it last changed (unix milliseconds). */
 export interface Listing<F extends object> {
+  noun: Noun
   entries: readonly Entry<F>[]
   order?: Order<F> | undefined
   lastModified: number
@@ -17,25 +21,51 @@ export interface Listing<F extends object> {
 /** Only the page's own items are made into JSON, however long the list is. */
 export function listReply<F extends object>(
   { request }: Call,
-  shape: Shape,
-  { entries, order, lastModified }: Listing<F>,
-  key: 'data' | 'tickets' = 'data',
+  { lists, records }: Shape,
+  { noun, entries, order, lastModified }: Listing<F>,
+  form: ListForm = lists,
 ): Representation {
-  const page = takePage(entries, request, order)
-  return jsonRepresentation(jsonBytes(listEnvelope(shape, key, page)), lastModified)
+  const page = takePage(entries, request, form, order)
+  const items = page.entries.map(({ listed, detail }) =>
+    worded(records, noun, records.wholeInLists ? { ...listed, ...detail } : listed),
+  )
+  const { body, headers } = enveloped(form, { ...page, items }, request)
+  return { ...jsonRepresentation(jsonBytes(body), lastModified), headers }
 }
 
 /** One thing, with its details. */
-export function itemReply({ listed, detail, lastModified }: Entry): Representation {
-  return jsonRepresentation(jsonBytes({ ...listed, ...detail }), lastModified)
+export function itemReply(
+  { records }: Shape,
+  noun: Noun,
+  { listed, detail, lastModified }: Entry,
+): Representation {
+  return recordReply(worded(records, noun, { ...listed, ...detail }), lastModified)
+}
+
+/** A record that is in the form of the shape already. */
+export function recordReply(record: object, lastModified: number): Representation {
+  return jsonRepresentation(jsonBytes(record), lastModified)
 }
 
 /** An artifact answer: its URLs are new each time, so it carries no validators. */
-export function artifactReply({ request }: Call, shape: Shape, named: ArtifactUrls): Answer {
+export function artifactReply(
+  { request }: Call,
+  form: ArtifactForm,
+  { kind, urls, keyUrl }: ArtifactUrls,
+): Answer {
   const { fault } = request
-  if (fault?.kind !== 'artifactUrl') return jsonAnswer(200, artifactEnvelope(shape, named))
-  const urls = named.urls.map(() => fault.url)
-  return jsonAnswer(200, artifactEnvelope(shape, { ...named, urls, keyUrl: fault.url }))
+  const forged = fault?.kind === 'artifactUrl' ? fault.url : undefined
+  const named = { kind, urls: urls.map((url) => forged ?? url), keyUrl: forged ?? keyUrl ?? '' }
+  const [only, ...more] = named.urls
+  if (form.form === 'redirect' && only !== undefined && more.length === 0)
+    return { ...emptyReply(), status: 302, headers: { Location: only } }
+  return jsonAnswer(200, artifactBody(form, named))
+}
+
+/** 202: the artifact is in the making. */
+export function pendingReply(): Answer {
+  const answer = jsonAnswer(202, { status: 'pending' })
+  return { ...answer, headers: { ...answer.headers, 'Retry-After': 1 } }
 }
 
 /** 204, nothing to say. */

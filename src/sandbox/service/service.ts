@@ -1,4 +1,4 @@
-import { refusal, jsonAnswer } from '../refusal.ts'
+import { jsonAnswer } from '../refusal.ts'
 import { type Deliveries, createAnnouncing } from './announcing.ts'
 import { createArtifactHost } from './artifact-host.ts'
 import { type Caller, type ServiceError } from './call.ts'
@@ -6,6 +6,7 @@ import { type Audiences, createCredentials } from './credentials.ts'
 import { type DeliveryResult, createDeliverer } from './deliveries.ts'
 import { createDocuments } from './documents.ts'
 import { type ServiceEdits, createServiceEdits } from './edits.ts'
+import type { Tag } from './generate-images.ts'
 import type { OwnerKind } from './holdings.ts'
 import { TIERS, createLimiter } from './limits.ts'
 import type { ServiceOptions } from './options.ts'
@@ -18,7 +19,9 @@ import { catalogRoutes, packageRoutes } from './routes/packages.ts'
 import { patchRoutes } from './routes/patches.ts'
 import { subscriptionRoutes } from './routes/subscriptions.ts'
 import { EVENT_TYPE, webhookRoutes } from './routes/webhooks.ts'
-import type { ArtifactKind } from './shape.ts'
+import type { ArtifactKind } from './shapes/artifact.ts'
+import { wordedError } from './shapes/error.ts'
+import { type Shape, shapeOf } from './shapes/shape.ts'
 import { createState } from './state.ts'
 import { type Surface, createSurface } from './surface.ts'
 import type { Answer } from '../negotiate.ts'
@@ -31,8 +34,11 @@ export interface Service extends ServiceEdits {
   documents(kind: OwnerKind, id: string, artifact: ArtifactKind): Buffer[]
   /** The public key that provenances are signed with, PEM. */
   publicKey(): Buffer
-  /** Sends the event of a tag to every endpoint that subscribes to it, once each. A new tag's is sent without that. */
-  announce(tagId: string): Promise<DeliveryResult[]>
+  /**
+   * Sends the event of a tag to every endpoint that subscribes to it, once each. A new tag's is sent without that.
+   * More tags go into the same body where the shape's envelope takes several.
+   */
+  announce(tagId: string, ...more: string[]): Promise<DeliveryResult[]>
   /** What is delivered by itself: the event of each new remediated tag (service API, section 6). */
   deliveries: Deliveries
 }
@@ -59,16 +65,28 @@ export interface ServiceParts {
 /** Everything of the service but its feeds, generated from the seed; tell it its addresses before it is asked. */
 export function createService(
   options: ServiceOptions,
-  { seed, now }: { seed: number; now: () => number },
+  { seed, now: right }: { seed: number; now: () => number },
 ): ServiceParts {
   const addresses = { url: '', catalogUrl: '', artifactUrl: '', identityUrl: '', authUrl: '' }
-  const state = createState(seed, options, now)
+  const shape = shapeOf(options.shape ?? 'wire')
+  const now = (): number => right() + shape.http.clockSeconds * 1000
+  const state = createState({ seed, ids: shape.records.ids }, options, now)
   const credentials = createCredentials(options, state.apiKeys, () => audiencesOf(addresses), now)
-  const { urlSeconds = 900, shape = 'published', largeBytes = 20_000_000 } = options
+  const { urlSeconds = 900, largeBytes = 20_000_000 } = options
   const presigner = createPresigner({ seed, seconds: urlSeconds, now }, () => addresses.artifactUrl)
-  const deliverer = createDeliverer(options, now)
-  const parts: Parts = { state, credentials, presigner, deliverer, options, shape, now }
+  const deliverer = createDeliverer(options, right)
   const documents = createDocuments({ seed, largeSboms: state.counts.largeSboms, largeBytes })
+  const parts: Parts = {
+    state,
+    credentials,
+    presigner,
+    documents,
+    deliverer,
+    options,
+    shape,
+    now,
+    pending: new Map(),
+  }
   const read = (kind: ArtifactKind | 'key', number: number): Buffer =>
     Buffer.concat(documents.read({ kind, number }).chunks())
   const announcing = createAnnouncing(options, state, deliverer)
@@ -81,15 +99,19 @@ export function createService(
     documents: (kind, id, artifact) =>
       (state.holdings.of(kind, id)[artifact] ?? []).map((number) => read(artifact, number)),
     publicKey: () => read('key', 0),
-    async announce(tagId) {
-      const tag = state.tags.get(tagId)?.listed
+    async announce(tagId, ...more) {
+      const tagOf = (id: string): Tag => {
+        const tag = state.tags.get(id)?.listed
+        if (tag === undefined) throw new Error(`the sandbox has no tag ${id}`)
+        return tag
+      }
+      const tags = [tagOf(tagId), ...more.map(tagOf)] as const
       const type = options.eventType ?? EVENT_TYPE
-      if (tag === undefined) throw new Error(`the sandbox has no tag ${tagId}`)
       const due = state.webhooks.all().filter(({ listed }) => listed.event_types.includes(type))
-      return Promise.all(due.map(({ listed }) => deliverer.deliver(listed, tag, type)))
+      return Promise.all(due.map(({ listed }) => deliverer.deliver(listed, tags, type)))
     },
   }
-  const artifacts = createArtifactHost(presigner, documents)
+  const artifacts = createArtifactHost(presigner, documents, shape.artifacts.untyped)
   const surfaces = { ...surfacesOf(parts), artifacts }
   return { service, addresses, surfaces, stop: () => announcing.stop() }
 }
@@ -97,7 +119,7 @@ export function createService(
 const ANYONE: Caller = { role: 'readonly', identity: false, remediation: false }
 
 function surfacesOf(parts: Parts): Record<'api' | 'catalog' | 'identity', Surface> {
-  const { credentials, options, now } = parts
+  const { credentials, options, shape, now } = parts
   const { rateLimit, tier, catalogNeedsCredential = false } = options
   const limiter = createLimiter(rateLimit, now)
   const api = createSurface({
@@ -113,7 +135,7 @@ function surfacesOf(parts: Parts): Record<'api' | 'catalog' | 'identity', Surfac
     ],
     admit: (headers) => credentials.remediation(headers),
     limiter: () => limiter(),
-    wordError: messageOf,
+    wordError: (error) => messageOf(shape, error),
   })
   const catalog = createSurface({
     host: 'catalog',
@@ -121,7 +143,7 @@ function surfacesOf(parts: Parts): Record<'api' | 'catalog' | 'identity', Surfac
     routes: catalogRoutes(parts),
     admit: (headers) => (catalogNeedsCredential ? credentials.remediation(headers) : ANYONE),
     limiter: () => ({}),
-    wordError: messageOf,
+    wordError: (error) => messageOf(shape, error),
   })
   const perMinute = tier && { requests: TIERS[tier], windowSeconds: 60 }
   const identityLimiter = createLimiter(perMinute, now)
@@ -148,8 +170,8 @@ function audiencesOf({ url, identityUrl, authUrl }: Addresses): Audiences {
   }
 }
 
-function messageOf({ status, message }: ServiceError): Answer {
-  return refusal(status, message)
+function messageOf({ errors }: Shape, { status, message }: ServiceError): Answer {
+  return wordedError(errors, status, message)
 }
 
 const CODES: Readonly<Record<number, string>> = {

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { createPublicationClock } from '../clock.ts'
 import { type Collection, createCollection } from './collection.ts'
 import type { ApiKey } from './credentials.ts'
@@ -23,13 +24,13 @@ import {
   packageHolding,
   tagHolding,
 } from './holdings.ts'
-import { uuidFor } from './ids.ts'
+import { type Kind, type Origin, idFor } from './ids.ts'
 import type { Counts, ServiceOptions } from './options.ts'
 import type { Webhook } from './webhooks.ts'
 
 /** Everything that the service knows. */
 export interface State {
-  seed: number
+  origin: Origin
   counts: Required<Counts>
   organization: Organization
   images: Collection<Image>
@@ -44,7 +45,12 @@ export interface State {
   holdings: Holdings
   /** Unix milliseconds to stamp a change with: later than any stamp before, though that may be ahead of the clock. */
   stamp(): number
+  /** An id that nothing of its kind has. */
+  newId(kind: Kind): string
 }
+
+/** Integer ids from here on are of things that clients made. */
+const FIRST_NEW = 500_000
 
 const DEFAULTS: Required<Counts> = {
   images: 12,
@@ -58,27 +64,32 @@ const DEFAULTS: Required<Counts> = {
 }
 
 /** The state that a seed and the counts give; the same at any time. */
-export function createState(seed: number, options: ServiceOptions, now: () => number): State {
+export function createState(origin: Origin, options: ServiceOptions, now: () => number): State {
   const counts = { ...DEFAULTS, ...options }
   const clock = createPublicationClock(now)
   let last = NEWEST
-  const many = <T>(count: number, make: (seed: number, i: number) => T): T[] =>
-    Array.from({ length: count }, (_, i) => make(seed, i))
-  const images = generateImages(seed, counts.images, counts.tags)
+  let next = FIRST_NEW
+  const many = <T>(count: number, make: (origin: Origin, i: number) => T): T[] =>
+    Array.from({ length: count }, (_, i) => make(origin, i))
+  const images = generateImages(origin, counts.images, counts.tags)
   const state: State = {
-    seed,
+    origin,
     counts,
-    organization: organizationOf(seed),
-    images: createCollection(images, NEWEST),
-    tags: createCollection(generateTags(seed, counts), NEWEST),
-    packages: createCollection(generatePackages(seed, counts.packages), NEWEST),
-    tickets: createCollection(generateTickets(seed, counts.tickets), NEWEST),
-    avrs: createCollection(many(counts.avrs, generateAvr), NEWEST),
-    users: createCollection(many(counts.users, generateUser), NEWEST),
-    subscriptions: createCollection<Subscription>([], NEWEST),
-    apiKeys: createCollection(generateApiKeys(options), NEWEST),
-    webhooks: createCollection<Webhook>([], NEWEST),
+    organization: organizationOf(origin),
+    images: createCollection('image', images, NEWEST),
+    tags: createCollection('tag', generateTags(origin, counts), NEWEST),
+    packages: createCollection('package', generatePackages(origin, counts.packages), NEWEST),
+    tickets: createCollection('ticket', generateTickets(origin, counts.tickets), NEWEST),
+    avrs: createCollection('avr', many(counts.avrs, generateAvr), NEWEST),
+    users: createCollection('user', many(counts.users, generateUser), NEWEST),
+    subscriptions: createCollection<Subscription>('subscription', [], NEWEST),
+    apiKeys: createCollection('api_key', generateApiKeys(options), NEWEST),
+    webhooks: createCollection<Webhook>('webhook', [], NEWEST),
     holdings: createHoldings(),
+    newId(kind) {
+      if (origin.ids === 'uuid' || origin.ids === 'mixed') return randomUUID()
+      return idFor(origin, kind, next++)
+    },
     stamp: () => (last = Math.max(clock.advance(), last + 1000)),
   }
   attachDocuments(state)
@@ -95,14 +106,14 @@ function attachDocuments({ tags, packages, avrs, holdings }: State): void {
 }
 
 /** Subscriptions to tags and packages in turn, the first ones of each. */
-function subscribe({ seed, counts, organization, tags, packages, subscriptions }: State): void {
+function subscribe({ origin, counts, organization, tags, packages, subscriptions }: State): void {
   const [allTags, allPackages] = [tags.all(), packages.all()]
   for (let i = 0; i < counts.subscriptions; i++) {
     const tag = allTags[i >> 1]
     const found = allPackages[i >> 1]
     const preferred: Target | undefined = i % 2 === 0 ? tag && { tag } : found && { package: found }
     if (preferred === undefined) continue
-    const id = uuidFor(seed, 'subscription', i)
+    const id = idFor(origin, 'subscription', i)
     subscriptions.put(subscriptionTo(preferred, id, organization.id, NEWEST))
   }
 }

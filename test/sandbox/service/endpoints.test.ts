@@ -213,8 +213,8 @@ describe('the other shape', () => {
     const other = await open({ service: { shape: 'other' } })
     const [tag] = other.service.ids('tags')
     const keys = async (path: string) => Object.keys((await asAdmin(other, path)).value)
-    expect(await keys('/v1/tags/?limit=3')).toEqual(['pagination', 'results'])
-    expect(await keys('/v1/patches?limit=3')).toEqual(['total', 'items', 'next_cursor'])
+    expect(await keys('/v1/tags/?limit=3')).toEqual(['results', 'pagination'])
+    expect(await keys('/v1/patches?limit=3')).toEqual(['items', 'next_cursor', 'total'])
     expect(await keys(`/v1/tags/${String(tag)}/sbom`)).toEqual(['download'])
     expect(await keys(`/v1/tags/${String(tag)}/vex`)).toEqual(['url'])
     expect(await keys(`/v1/tags/${String(tag)}/provenance`)).toEqual([

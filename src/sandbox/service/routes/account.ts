@@ -1,8 +1,7 @@
-import { randomUUID, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { seconds } from '../../generate.ts'
 import type { Answer } from '../../negotiate.ts'
 import { jsonAnswer } from '../../refusal.ts'
-import { jsonRepresentation } from '../../representation.ts'
 import {
   type Call,
   type Caller,
@@ -13,10 +12,10 @@ import {
 } from '../call.ts'
 import type { ApiKey } from '../credentials.ts'
 import { NEWEST } from '../generate-tickets.ts'
-import { jsonBytes } from '../json.ts'
 import type { Parts } from '../parts.ts'
-import { emptyReply } from '../replies.ts'
+import { emptyReply, recordReply } from '../replies.ts'
 import type { Route } from '../router.ts'
+import { worded } from '../shapes/record.ts'
 import { action, asked, get, itemRow, listRow } from './rows.ts'
 
 const ROLES: readonly Role[] = ['readonly', 'member', 'admin']
@@ -26,17 +25,19 @@ const KEYS = '/v1/api_keys/'
 /** Account, organization and API keys (service API, section 4). */
 export function accountRoutes(parts: Parts): Route[] {
   const { apiKeys, organization } = parts.state
+  const { records } = parts.shape
   return [
-    get('/v1/me', 'item', ({ caller }) =>
-      jsonRepresentation(jsonBytes({ ...account(caller), organization }), NEWEST),
-    ),
+    get('/v1/me', 'item', ({ caller }) => {
+      const whole = { ...account(parts, caller), organization }
+      return recordReply(worded(records, 'account', whole), NEWEST)
+    }),
     get('/v1/orgs/', 'item', ({ caller }) => {
-      const whole = { ...organization, accounts: [account(caller)], ...STAMPS }
-      return jsonRepresentation(jsonBytes(whole), NEWEST)
+      const whole = { ...organization, accounts: [account(parts, caller)], ...STAMPS }
+      return recordReply(worded(records, 'organization', whole), NEWEST)
     }),
     action('POST', KEYS, (call) => createKey(parts, call)),
     listRow(KEYS, apiKeys, parts.shape),
-    itemRow(`${KEYS}{apiKeyID}/`, apiKeys, 'API key'),
+    itemRow(`${KEYS}{apiKeyID}/`, apiKeys, 'API key', parts.shape),
     action('DELETE', `${KEYS}{apiKeyID}/`, (call) => {
       mayWrite(call.caller)
       apiKeys.remove(asked(call, apiKeys, 'API key').id)
@@ -52,13 +53,15 @@ export function mayWrite({ role }: Caller): void {
 
 const STAMPS = { created_at: seconds(NEWEST), updated_at: seconds(NEWEST) }
 
-function account({ role }: Caller): object {
-  const id = `00000000-0000-4000-b000-00000000000${ROLES.indexOf(role)}`
+function account({ state }: Parts, { role }: Caller): object {
+  const uuid = `00000000-0000-4000-b000-00000000000${ROLES.indexOf(role)}`
+  const id = state.origin.ids === 'integer' ? String(1 + ROLES.indexOf(role)) : uuid
   return { id, email: `${role}@example.com`, name: 'Zoë Ångström', role, ...STAMPS }
 }
 
 /** The only answer that holds the key itself. */
-function createKey({ state, credentials, now }: Parts, { request, caller }: Call): Answer {
+function createKey(parts: Parts, { request, caller }: Call): Answer {
+  const { state, credentials, shape, now } = parts
   mayWrite(caller)
   const { name, role, expires } = readKeyRequest(request)
   if (ROLES.indexOf(role) > ROLES.indexOf(caller.role)) {
@@ -66,7 +69,7 @@ function createKey({ state, credentials, now }: Parts, { request, caller }: Call
   }
   const time = Math.floor(now() / 1000) * 1000
   const listed: ApiKey & Record<string, unknown> = {
-    id: randomUUID(),
+    id: state.newId('api_key'),
     name,
     role,
     type: 'user',
@@ -75,11 +78,11 @@ function createKey({ state, credentials, now }: Parts, { request, caller }: Call
     expires_at: expires,
     last_used_at: null,
   }
-  const detail = { account: account(caller) }
+  const detail = { account: account(parts, caller) }
   const key = `key_${randomBytes(24).toString('base64url')}`
   state.apiKeys.put({ id: listed.id, lastModified: time, listed, detail })
   credentials.addKey(key, listed.id)
-  return jsonAnswer(201, { ...listed, ...detail, key })
+  return jsonAnswer(201, worded(shape.records, 'api_key', { ...listed, ...detail, key }))
 }
 
 function readKeyRequest(request: ServiceRequest): {

@@ -3,7 +3,7 @@ import type { OwnerKind } from '../holdings.ts'
 import type { Parts } from '../parts.ts'
 import { listReply } from '../replies.ts'
 import type { Route } from '../router.ts'
-import type { ArtifactKind } from '../shape.ts'
+import type { ArtifactKind } from '../shapes/artifact.ts'
 import { artifactsOf } from './artifacts.ts'
 import { asked, get, itemRow, listRow } from './rows.ts'
 
@@ -20,9 +20,9 @@ export function imageRoutes(parts: Parts): Route[] {
     listRow('/v1/images/', state.images, shape),
     of('tag', '/v1/images/tags/{tagID}/sbom', 'sbom'),
     get('/v1/images/{imageRepo}/tags', 'list', (call) => tagsOf(parts, call)),
-    itemRow('/v1/images/{imageID}', state.images, 'image'),
+    itemRow('/v1/images/{imageID}', state.images, 'image', shape),
     listRow('/v1/tags/', state.tags, shape),
-    itemRow('/v1/tags/{tagID}', state.tags, 'tag'),
+    itemRow('/v1/tags/{tagID}', state.tags, 'tag', shape),
     of('tag', '/v1/tags/{tagID}/sbom', 'sbom'),
     of('tag', '/v1/tags/{tagID}/vex', 'vex'),
     of('tag', '/v1/tags/{tagID}/provenance', 'provenance'),
@@ -41,5 +41,5 @@ function tagsOf({ state: { images, tags }, shape }: Parts, call: Call) {
   const entries = tags.select(repository, () =>
     tags.all().filter(({ listed }) => listed.image.repository === repository),
   )
-  return listReply(call, shape, { entries, lastModified: tags.lastModified() })
+  return listReply(call, shape, { noun: tags.noun, entries, lastModified: tags.lastModified() })
 }

@@ -1,10 +1,11 @@
-import { jsonRepresentation } from '../../representation.ts'
+import type { Representation } from '../../representation.ts'
 import { type Call, type Reply, ServiceError, missing } from '../call.ts'
 import type { PackageDetail } from '../generate-packages.ts'
-import { jsonBytes } from '../json.ts'
 import type { Parts } from '../parts.ts'
 import type { Route } from '../router.ts'
-import { type ArtifactKind, versionsEnvelope } from '../shape.ts'
+import { recordReply } from '../replies.ts'
+import type { ArtifactKind } from '../shapes/artifact.ts'
+import { worded } from '../shapes/record.ts'
 import { artifactsOf } from './artifacts.ts'
 import { asked, get, itemRow, listRow } from './rows.ts'
 
@@ -18,7 +19,7 @@ export function packageRoutes(parts: Parts): Route[] {
     })
   return [
     listRow('/v1/packages/', packages, parts.shape),
-    itemRow('/v1/packages/{pkgID}/', packages, 'package'),
+    itemRow('/v1/packages/{pkgID}/', packages, 'package', parts.shape),
     artifacts('patches'),
     artifacts('provenance'),
   ]
@@ -34,14 +35,14 @@ export function catalogRoutes(parts: Parts): Route[] {
       const { first, about } = versionOf(parts, call)
       const { cves } = first.detail as PackageDetail
       const shown = cves.map((cve_id) => ({ cve_id, status: 'fixed', fixed_in: about.version }))
-      return jsonRepresentation(jsonBytes({ ...about, cves: shown }), first.lastModified)
+      return releaseReply(parts, { ...about, cves: shown }, first.lastModified)
     }),
     get(`${ROOT}/{version}/details`, 'item', (call) => {
       const { first, all, about } = versionOf(parts, call)
       const { package_purl: purl, src_name, updated_at } = first.listed
       const archs = all.map(({ listed }) => listed.arch)
       const shown = { ...about, src_name, purl, archs, ...first.detail, updated_at }
-      return jsonRepresentation(jsonBytes(shown), first.lastModified)
+      return releaseReply(parts, shown, first.lastModified)
     }),
     get(`${ROOT}/{version}/provenance/{arch}`, 'artifact', (call) => {
       const { all } = versionOf(parts, call)
@@ -74,8 +75,18 @@ function versions(parts: Parts, call: Call): Reply {
     archs: built.map(({ listed }) => listed.arch),
     updated_at: built.map(({ listed }) => listed.updated_at).reduce((a, b) => (a > b ? a : b)),
   }))
-  const body = jsonBytes(versionsEnvelope(parts.shape, { ecosystem, name }, shown))
-  return jsonRepresentation(body, parts.state.packages.lastModified())
+  const { lists, records } = parts.shape
+  const at = parts.state.packages.lastModified()
+  const about = { ecosystem, name }
+  const key = lists.items.at(-1)
+  if (key === 'data') return releaseReply(parts, { ...about, versions: shown }, at)
+  const versions = shown.map((one) => worded(records, 'release', one))
+  return recordReply(key === undefined ? versions : { package: about, [key]: versions }, at)
+}
+
+/** What the package catalog says of a release, in the form of the shape. */
+function releaseReply({ shape }: Parts, record: object, lastModified: number): Representation {
+  return recordReply(worded(shape.records, 'release', record), lastModified)
 }
 
 function versionOf(parts: Parts, call: Call) {

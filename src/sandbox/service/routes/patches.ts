@@ -4,6 +4,7 @@ import { type Order, sorted } from '../paging.ts'
 import type { Parts } from '../parts.ts'
 import { listReply } from '../replies.ts'
 import type { Route } from '../router.ts'
+import { plainName } from '../shapes/record.ts'
 
 type Filter = (ticket: Ticket) => boolean
 
@@ -30,7 +31,7 @@ export function patchRoutes({ state: { tickets }, shape }: Parts): Route[] {
       return order === undefined ? found : sorted(found, order)
     })
     const lastModified = tickets.lastModified()
-    return listReply(call, shape, { entries, order, lastModified }, 'tickets')
+    return listReply(call, shape, { noun: 'ticket', entries, order, lastModified }, shape.patches)
   }
   return [{ method: 'GET', path: '/v1/patches', kind: 'list', serve }]
 }
@@ -65,7 +66,8 @@ function words(
 
 function orderOf(text: string | null): Order<Ticket> | undefined {
   if (text === null || text === '') return undefined
-  const [, field, way] = /^(\w+):(asc|desc)$/.exec(text) ?? []
+  const [, shown, way] = /^(\w+):(asc|desc)$/.exec(text) ?? []
+  const field = shown === undefined ? undefined : plainName('ticket', shown)
   if (field === undefined) throw new ServiceError(400, 'order must be <field>:<asc or desc>')
   if (!FIELDS.includes(field)) {
     throw new ServiceError(400, `order must name one of ${FIELDS.join(', ')}`)

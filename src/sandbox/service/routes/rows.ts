@@ -4,7 +4,7 @@ import { type Call, missing } from '../call.ts'
 import type { Collection, Entry } from '../collection.ts'
 import { itemReply, listReply } from '../replies.ts'
 import type { Route } from '../router.ts'
-import type { Shape } from '../shape.ts'
+import type { Shape } from '../shapes/shape.ts'
 
 /** A row that reads. */
 export function get(path: string, kind: Route['kind'], serve: Route['serve']): Route {
@@ -18,7 +18,11 @@ export function listRow<F extends object>(
   shape: Shape,
 ): Route {
   const serve = (call: Call): Representation =>
-    listReply(call, shape, { entries: collection.all(), lastModified: collection.lastModified() })
+    listReply(call, shape, {
+      noun: collection.noun,
+      entries: collection.all(),
+      lastModified: collection.lastModified(),
+    })
   return get(path, 'list', serve)
 }
 
@@ -27,8 +31,11 @@ export function itemRow<F extends object>(
   path: string,
   collection: Collection<F>,
   what: string,
+  shape: Shape,
 ): Route {
-  return get(path, 'item', (call) => itemReply(asked(call, collection, what)))
+  return get(path, 'item', (call) =>
+    itemReply(shape, collection.noun, asked(call, collection, what)),
+  )
 }
 
 /** A row that changes something. */

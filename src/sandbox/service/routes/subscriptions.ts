@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import type { Answer } from '../../negotiate.ts'
 import { jsonAnswer } from '../../refusal.ts'
 import { type Call, ServiceError, bodyObject, missing } from '../call.ts'
@@ -6,6 +5,7 @@ import { type Target, subscriptionTo } from '../generate-people.ts'
 import type { Parts } from '../parts.ts'
 import { emptyReply } from '../replies.ts'
 import type { Route } from '../router.ts'
+import { worded } from '../shapes/record.ts'
 import type { State } from '../state.ts'
 import { mayWrite } from './account.ts'
 import { action, itemRow, listRow } from './rows.ts'
@@ -21,7 +21,7 @@ export function subscriptionRoutes(parts: Parts): Route[] {
   return [
     action('POST', PATH, (call) => subscribe(parts, call)),
     listRow(PATH, subscriptions, parts.shape),
-    itemRow(`${PATH}{subscriptionID}/`, subscriptions, 'subscription'),
+    itemRow(`${PATH}{subscriptionID}/`, subscriptions, 'subscription', parts.shape),
     action('DELETE', PATH, (call) => unsubscribe(parts, call)),
   ]
 }
@@ -32,8 +32,9 @@ function subscribe({ state, shape, now }: Parts, { request, caller }: Call): Ans
   const targets = idsOf(bodyObject(request)).map(({ name, id }) => targetOf(state, name, id))
   const time = Math.floor(now() / 1000) * 1000
   const made = targets.map((target) => existing(state, target) ?? add(state, target, time))
-  const listed = made.map((entry) => entry.listed)
-  return jsonAnswer(201, shape === 'published' ? { data: listed } : { results: listed })
+  const listed = made.map((entry) => worded(shape.records, 'subscription', entry.listed))
+  const key = shape.lists.items.at(-1)
+  return jsonAnswer(201, key === undefined ? listed : { [key]: listed })
 }
 
 function unsubscribe({ state }: Parts, { request, caller }: Call): Answer {
@@ -81,6 +82,9 @@ function existing(state: State, target: Target) {
   })
 }
 
-function add({ subscriptions, organization }: State, target: Target, time: number) {
-  return subscriptions.put(subscriptionTo(target, randomUUID(), organization.id, time))
+function add(state: State, target: Target, time: number) {
+  const { subscriptions, organization } = state
+  return subscriptions.put(
+    subscriptionTo(target, state.newId('subscription'), organization.id, time),
+  )
 }

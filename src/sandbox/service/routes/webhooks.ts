@@ -1,14 +1,15 @@
-import { randomBytes, randomUUID } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { seconds } from '../../generate.ts'
 import type { Answer } from '../../negotiate.ts'
 import { jsonAnswer } from '../../refusal.ts'
 import { type Call, type ServiceRequest, ServiceError, bodyObject, missing } from '../call.ts'
 import type { Parts } from '../parts.ts'
-import { emptyReply } from '../replies.ts'
+import { emptyReply, recordReply } from '../replies.ts'
 import type { Route } from '../router.ts'
+import { worded } from '../shapes/record.ts'
 import type { Webhook } from '../webhooks.ts'
 import { mayWrite } from './account.ts'
-import { action, asked, itemRow, listRow } from './rows.ts'
+import { action, asked, get, listRow } from './rows.ts'
 
 const PATH = '/v3/settings/webhooks'
 const ONE = `${PATH}/{webhookSubscriptionID}`
@@ -20,26 +21,42 @@ export function webhookRoutes(parts: Parts): Route[] {
     mayWrite(call.caller)
     return asked(call, webhooks, 'webhook subscription').listed
   }
-  return [
+  const shown = [
     action('POST', PATH, (call) => register(parts, call)),
+    action('POST', `${ONE}/test-tag-created`, (call) => test(parts, call, known(call))),
+  ]
+  if (!parts.shape.settings.complete) return shown
+  return [
+    ...shown,
     listRow(PATH, webhooks, parts.shape),
-    itemRow(ONE, webhooks, 'webhook subscription'),
+    get(ONE, 'item', (call) => {
+      const { listed, lastModified } = asked(call, webhooks, 'webhook subscription')
+      return recordReply(wrapped(parts, 'webhook', listed), lastModified)
+    }),
     action('DELETE', ONE, (call) => {
       const { id } = known(call)
       webhooks.remove(id)
       parts.deliverer.forget(id)
       return emptyReply()
     }),
-    action('POST', `${ONE}/test-tag-created`, (call) => test(parts, call, known(call))),
   ]
 }
 
+/** An answer of the settings as a shape has it. */
+function wrapped({ shape }: Parts, noun: 'webhook' | 'delivery', record: object): object {
+  const { wrap } = shape.settings
+  const shown = worded(shape.records, noun, record)
+  if (wrap === 'none') return shown
+  return { [wrap === 'noun' ? noun : 'data']: shown }
+}
+
 /** The only answer that holds the secret. */
-function register({ state, deliverer, options, now }: Parts, { request, caller }: Call): Answer {
+function register(parts: Parts, { request, caller }: Call): Answer {
+  const { state, deliverer, options, shape, now } = parts
   mayWrite(caller)
   const time = Math.floor(now() / 1000) * 1000
   const at = seconds(time)
-  const id = randomUUID()
+  const id = state.newId('webhook')
   const listed: Webhook = {
     id,
     organization_id: state.organization.id,
@@ -50,23 +67,22 @@ function register({ state, deliverer, options, now }: Parts, { request, caller }
   const secret = options.webhookSecret ?? `whsec_${randomBytes(24).toString('base64')}`
   state.webhooks.put({ id, lastModified: time, listed, detail: {} })
   deliverer.remember(id, secret)
-  return jsonAnswer(201, { ...listed, secret })
+  return jsonAnswer(201, wrapped(parts, 'webhook', { ...listed, [shape.settings.secret]: secret }))
 }
 
-async function test(
-  { state, deliverer, options }: Parts,
-  { request }: Call,
-  webhook: Webhook,
-): Promise<Answer> {
+async function test(parts: Parts, { request }: Call, webhook: Webhook): Promise<Answer> {
+  const { state, deliverer, options } = parts
   const { service_registry_tag_id: tagId } = bodyObject(request)
-  if (typeof tagId !== 'string') throw new ServiceError(400, 'service_registry_tag_id is required')
-  const tag = state.tags.get(tagId)
-  if (tag === undefined) throw missing('tag', tagId)
+  if (typeof tagId !== 'string' && typeof tagId !== 'number')
+    throw new ServiceError(400, 'service_registry_tag_id is required')
+  const tag = state.tags.get(String(tagId))
+  if (tag === undefined) throw missing('tag', String(tagId))
   const type = options.eventType ?? EVENT_TYPE
   if (!webhook.event_types.includes(type)) {
     throw new ServiceError(422, `the subscription does not subscribe to ${type}`)
   }
-  return jsonAnswer(200, await deliverer.deliver(webhook, tag.listed, type))
+  const result = await deliverer.deliver(webhook, [tag.listed], type)
+  return jsonAnswer(200, wrapped(parts, 'delivery', result))
 }
 
 /** The event type of the contract (service API, section 6). */

@@ -1,0 +1,75 @@
+import type { ServiceRequest } from '../call.ts'
+import type { ListForm, NextUrl, Place } from './shape.ts'
+
+/** A page of worded items; the cursors are undefined where there is nothing to point at. */
+export interface ShownPage {
+  items: readonly object[]
+  after: string | undefined
+  before: string | undefined
+  limit: number
+  total: number
+}
+
+/** A page in its envelope, and the headers that belong to it. */
+export interface Enveloped {
+  body: unknown
+  headers: Record<string, string>
+}
+
+/** Puts a page into the envelope that a shape has for it. */
+export function enveloped(form: ListForm, page: ShownPage, request: ServiceRequest): Enveloped {
+  const { next, estimated = false } = form
+  const { after, items } = page
+  const headers: Enveloped['headers'] = {}
+  if (next.form === 'link' && after !== undefined)
+    headers['Link'] = `<${nextUrl(next, after, request)}>; rel="next"`
+  if (form.items.length === 0) return { body: items, headers }
+  const body: Record<string, unknown> = {}
+  put(body, form.items, items)
+  if (next.form === 'cursor') put(body, next.at, after ?? ending(next.end, page.before))
+  if (next.form === 'lastId') put(body, next.at, after !== undefined)
+  if (next.form === 'url') {
+    const url = after === undefined ? ending(next.end, undefined) : nextUrl(next, after, request)
+    put(body, next.at, url)
+  }
+  put(body, form.previous, page.before ?? null)
+  put(body, form.limit, page.limit)
+  put(body, form.total, estimated ? Math.ceil(page.total / 10) * 10 : page.total)
+  return { body, headers }
+}
+
+/** The parameters that may carry a cursor; the contract's `after` always does. */
+export function cursorAsked({ next }: ListForm, query: URLSearchParams): string {
+  return query.get(next.parameter) || query.get('after') || ''
+}
+
+/** Undefined leaves the field out. */
+function ending(
+  end: 'absent' | 'null' | 'empty' | 'varied',
+  before: string | undefined,
+): string | null | undefined {
+  if (end === 'absent' || (end === 'varied' && before === undefined)) return undefined
+  return end === 'empty' ? '' : null
+}
+
+function nextUrl(
+  { style, keeps, parameter }: NextUrl,
+  after: string,
+  request: ServiceRequest,
+): string {
+  const query = new URLSearchParams(keeps ? request.query : undefined)
+  query.delete('after')
+  query.set(parameter, after)
+  const search = `?${query.toString()}`
+  if (style === 'query') return search
+  const path = request.path + search
+  return style === 'path' ? path : `http://${request.headers.host ?? ''}${path}`
+}
+
+function put(body: Record<string, unknown>, at: Place | undefined, value: unknown): void {
+  const last = at?.at(-1)
+  if (at === undefined || last === undefined || value === undefined) return
+  let inner = body
+  for (const name of at.slice(0, -1)) inner = (inner[name] ??= {}) as Record<string, unknown>
+  inner[last] = value
+}
