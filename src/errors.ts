@@ -21,6 +21,7 @@ export type ErrorCode =
   | 'not_found' // a local path or id that is not mirrored
   | 'not_ready' // nothing mirrored yet
   | 'bad_request' // a local request that makes no sense
+  | 'not_supported' // a local request that the stored data cannot answer, though upstream may
   | 'aborted' // the program is shutting down
   | 'internal' // a defect of ours
 
@@ -45,6 +46,7 @@ const STATUS: Partial<Record<ErrorCode, number>> = {
   not_found: 404,
   not_ready: 503,
   bad_request: 400,
+  not_supported: 501,
   storage: 503,
   corrupt: 503,
 }

@@ -15,6 +15,8 @@ import type { RouteCall } from './routes.ts'
 export interface CatalogParts {
   readonly tools: RouteTools
   readonly missing: Missing
+  /** Whether a list refuses a query parameter that it does not have. */
+  readonly strictParameters: boolean
 }
 
 /** Items and artifact answers, as upstream gave them. */

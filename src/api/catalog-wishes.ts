@@ -1,4 +1,5 @@
 import { MirrorError } from '../errors.ts'
+import { plainName, resolveField } from '../json/field-names.ts'
 import type { Facet } from '../resources.ts'
 import type { Order, Where } from '../store/catalog-query.ts'
 import { onlyValue } from './query.ts'
@@ -41,24 +42,76 @@ export function readWhere(query: URLSearchParams, facets: readonly Facet[]): Whe
   })
 }
 
-const FIELD = /^([A-Za-z_]\w{0,63}):(asc|desc)$/
+const ORDER = /^([\p{L}_][\p{L}\p{N}_-]{0,63}):(asc|desc)$/u
 
-/** `order=<field>:<asc|desc>` of a list that can be narrowed; upstream's own order for others. Throws `bad_request`. */
-export function readOrder(query: URLSearchParams, facets: readonly Facet[]): Ordering {
-  const text = facets.length === 0 ? null : onlyValue(query, 'order')
+/**
+ * `order=<field>:<asc|desc>`; upstream's own order when not given. `fields` lists the names that items of the list have.
+ * Throws `bad_request` for another form, `not_supported` for a field that no item has.
+ */
+export function readOrder(
+  query: URLSearchParams,
+  facets: readonly Facet[],
+  fields: () => readonly string[],
+): Ordering {
+  const text = onlyValue(query, 'order')
   if (text === null) return { facet: null, field: null, descending: false, text: '' }
-  const [, field, direction] = FIELD.exec(text) ?? []
+  const [, field, direction] = ORDER.exec(text) ?? []
   if (field === undefined) {
     const message = `order must be <field>:asc or <field>:desc, for example created_at:desc, not ${shown(text)}`
     throw new MirrorError('bad_request', message)
   }
-  const facet = facets.findIndex((one) => one.field === field)
-  return { facet: facet < 0 ? null : facet, field, descending: direction === 'desc', text }
+  const facet = facets.findIndex((one) => plainName(one.field) === plainName(field))
+  const descending = direction === 'desc'
+  if (facet >= 0) return { facet, field: null, descending, text }
+  const [name] = resolveField(field, fields().filter(isOrderable))
+  if (name === undefined) throw unknownField('order', field)
+  return { facet: null, field: name, descending, text }
 }
 
-/** The refusal of an order by a field that no item of the list has. */
-export function unknownField({ field }: Ordering): MirrorError {
-  const message = `order: no item of this list has a field ${shown(field ?? '')}`
+/** Names that can stand in a JSON path of SQLite. */
+function isOrderable(name: string): boolean {
+  return !/["\\\p{Cc}]/u.test(name)
+}
+
+/** The refusal of a parameter for whose field the mirror has no value: only upstream can answer it. */
+export function unknownField(param: string, field: string): MirrorError {
+  const message =
+    `${param}: no item of this list has a field ${shown(field)}, or several could be meant, so the mirror cannot ` +
+    'answer this: leave the parameter out, or ask the service itself'
+  return new MirrorError('not_supported', message)
+}
+
+/** Parameters that every list takes. */
+const COMMON = ['limit', 'after', 'order']
+
+/** A list's query with each parameter under its own name, and the names of those that the list does not have. */
+export interface ListQuery {
+  readonly known: URLSearchParams
+  readonly unknown: readonly string[]
+}
+
+/** Reads a list's query; a parameter may be spelled like the fields are (`cveId` for `cve_id`). */
+export function readListQuery(query: URLSearchParams, facets: readonly Facet[]): ListQuery {
+  const names = [...COMMON, ...facets.flatMap(({ param }) => (param === null ? [] : [param]))]
+  const known = new URLSearchParams()
+  const unknown = new Set<string>()
+  for (const [given, value] of query) {
+    const name = names.find((one) => plainName(one) === plainName(given))
+    if (name === undefined) unknown.add(given)
+    else known.append(name, value)
+  }
+  return { known, unknown: [...unknown] }
+}
+
+/** The refusal of parameters that a list does not have. */
+export function unknownParameters(
+  unknown: readonly string[],
+  facets: readonly Facet[],
+): MirrorError {
+  const params = facets.flatMap(({ param }) => (param === null ? [] : [param]))
+  const message =
+    `unknown query parameter ${unknown.slice(0, 5).map(shown).join(', ')}: this list takes ` +
+    `${[...COMMON, ...params].join(', ')}; leave it out, or set server.strictParameters to false to have it ignored`
   return new MirrorError('bad_request', message)
 }
 

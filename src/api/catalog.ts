@@ -14,7 +14,8 @@ import type { PrivateRoute, RouteCall } from './routes.ts'
  */
 export function createCatalogRoutes(config: Config): (tools: RouteTools) => PrivateRoute[] {
   return (tools) => {
-    const parts = { tools, missing: createMissing(config, tools.moment) }
+    const { strictParameters } = config.server
+    const parts = { tools, missing: createMissing(config, tools.moment), strictParameters }
     const answers = createAnswers(parts)
     const lists = createLists(parts)
     const route = (

@@ -80,7 +80,12 @@ export function notReady(what: string): MirrorError {
 }
 
 const RETRY_SECONDS = '30'
-const OPEN_CODES: ReadonlySet<string> = new Set(['not_found', 'not_ready', 'bad_request'])
+const OPEN_CODES: ReadonlySet<string> = new Set([
+  'not_found',
+  'not_ready',
+  'bad_request',
+  'not_supported',
+])
 const FIXED_TEXTS: Readonly<Record<number, string>> = {
   503: 'the mirror cannot read its data at the moment; its log says why',
 }

@@ -22,7 +22,13 @@ export function createCatalogListWriter(db: Db, notes: ChangeNotes) {
     /** Their ids, in order. */
     eachGone: (listId: number, path: string) => sql.goneIds.iterate(listId, path, path),
     /** Makes a walk the list's content: only pages that came anew are written. Returns the number of entries. */
-    replaceCatalogList(path: string, resource: string, frame: string, now: number): number {
+    replaceCatalogList(
+      path: string,
+      resource: string,
+      frame: string,
+      fields: readonly string[],
+      now: number,
+    ): number {
       const held = reader.readCatalogList(path)
       const changed = nextChanged(held?.changed ?? null, null, now)
       notes.note(path, held === null ? null : String(held.changed), String(changed))
@@ -32,8 +38,25 @@ export function createCatalogListWriter(db: Db, notes: ChangeNotes) {
       sql.entries.run(id, path)
       sql.pages.run(id, path)
       sql.doubtPages.run(id)
-      sql.updateList.run(frame, resource, id, changed, id)
+      sql.updateList.run(frame, resource, JSON.stringify(fields), id, changed, id)
       return Number(sql.count.get(id))
+    },
+    /** Reads the facets of a list's items again, by `read`; those that are as they were are not written. */
+    rereadFacets(path: string, read: (body: Buffer) => readonly (string | null)[]): void {
+      const list = reader.readCatalogList(path)
+      if (list === null) return
+      let ordinal = -1
+      for (;;) {
+        const rows = sql.facetRows.all(list.id, ordinal, REREAD)
+        for (const [rowid, at, body, ...held] of rows) {
+          ordinal = at
+          const facets = read(body)
+          const values = held.map((_, facet) => facets[facet] ?? null)
+          if (values.some((value, facet) => value !== held[facet]))
+            sql.setFacets.run(...values, rowid)
+        }
+        if (rows.length < REREAD) return
+      }
     },
     removeCatalogList(path: string): void {
       const held = reader.readCatalogList(path)
@@ -45,6 +68,11 @@ export function createCatalogListWriter(db: Db, notes: ChangeNotes) {
     },
   }
 }
+
+/** Items read at a time, each with its body. */
+const REREAD = 500
+
+type FacetRow = [rowid: number, ordinal: number, body: Buffer, ...facets: (string | null)[]]
 
 /** Entries of a list (?) that a walk (?, ?) did not meet. */
 const GONE = `WHERE e.list = ?
@@ -73,7 +101,7 @@ function prepareListWrites(db: Db) {
       'INSERT INTO catalog_list (path, resource, frame, entries, changed) VALUES (?, ?, ?, 0, ?)',
     ),
     updateList: db.prepare(
-      `UPDATE catalog_list SET frame = ?, resource = ?,
+      `UPDATE catalog_list SET frame = ?, resource = ?, fields = ?,
          entries = (SELECT count(*) FROM catalog_entry WHERE list = ?), changed = ? WHERE id = ?`,
     ),
     count: db.prepare<[number], number>('SELECT entries FROM catalog_list WHERE id = ?').pluck(),
@@ -97,6 +125,15 @@ function prepareListWrites(db: Db) {
        WHERE list = ? AND entries <> (
          SELECT count(*) FROM catalog_entry e WHERE e.list = catalog_page.list
            AND e.ordinal >= catalog_page.number * 1000000 AND e.ordinal < (catalog_page.number + 1) * 1000000)`,
+    ),
+    facetRows: db
+      .prepare<[number, number, number], FacetRow>(
+        `SELECT rowid, ordinal, body, ${FACET_COLUMNS} FROM catalog_entry
+         WHERE list = ? AND ordinal > ? ORDER BY ordinal LIMIT ?`,
+      )
+      .raw(),
+    setFacets: db.prepare(
+      `UPDATE catalog_entry SET ${FACET_COLUMNS.replaceAll(/facet\d+/g, '$& = ?')} WHERE rowid = ?`,
     ),
     clearEntries: db.prepare('DELETE FROM catalog_entry WHERE list = ?'),
     removeList: db.prepare('DELETE FROM catalog_list WHERE id = ?'),

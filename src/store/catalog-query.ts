@@ -10,7 +10,7 @@ export interface Where {
   values: readonly string[]
 }
 
-/** By a facet, by another field of the item (letters, digits and _), or, with both null, in upstream's own order. */
+/** By a facet, by another field of the item (no quote, no backslash), or, with both null, in upstream's own order. */
 export interface Order {
   facet: number | null
   field: string | null
@@ -67,10 +67,13 @@ export function createCatalogQuery(db: Db) {
       const sql = `SELECT ${columnsOf(order)} FROM catalog_entry WHERE list = ? AND id = ?`
       return (prepared(sql).get(list, id) as OrderedEntry | undefined) ?? null
     },
-    /** Whether any item of a list has a field of this name. */
-    hasCatalogField(list: number, field: string): boolean {
-      const sql = `SELECT 1 FROM catalog_entry WHERE list = ? AND ${soundType('?')} IS NOT NULL LIMIT 1`
-      return prepared(sql).get(list, `$.${field}`) !== undefined
+    /** Whether any item of a list has a value for a facet; given some, whether any has one of these. */
+    hasCatalogFacet(list: number, facet: number, values?: readonly string[]): boolean {
+      const key = column(facet)
+      const marks = values?.map(() => '?').join(', ')
+      const test = marks === undefined ? `${key} IS NOT NULL` : `${key} IN (${marks})`
+      const sql = `SELECT 1 FROM catalog_entry WHERE list = ? AND ${test} LIMIT 1`
+      return prepared(sql).get(list, ...(values ?? [])) !== undefined
     },
     countCatalogEntries(list: number, where: readonly Where[]): number {
       const { text, values } = conditionsOf(list, where)
@@ -113,20 +116,15 @@ function selectOf(
   return { sql, values: [...values, ...segment.values, limit] }
 }
 
-/** Upstream's order when null. A field's name is checked where the request is read; here once more, for it is SQL. */
+/** Upstream's order when null; no value for an item that SQLite does not read, being nested deeper than it goes (1000). A field's name is checked where the request is read; here once more, for it is SQL. */
 function keyOf({ facet, field }: Order): string | null {
   if (facet !== null) return column(facet)
   if (field === null) return null
-  if (!/^\w+$/.test(field)) throw new Error(`not a field: ${field}`)
-  const json = `(CAST(body AS TEXT), '$.${field}')`
+  if (/["\\]/.test(field)) throw new Error(`not a field: ${field}`)
+  const json = `(CAST(body AS TEXT), '$."${field.replaceAll("'", "''")}"')`
   // Numbers as the cursor can say them: JavaScript's, which a larger integer would not survive.
   const number = `CAST(json_extract${json} AS REAL)`
   return `iif(json_valid(CAST(body AS TEXT)), iif(json_type${json} = 'integer', ${number}, json_extract${json}), NULL)`
-}
-
-/** The type of a field; NULL for an item that SQLite does not read, being nested deeper than it goes (1000). */
-function soundType(path: string): string {
-  return `iif(json_valid(CAST(body AS TEXT)), json_type(CAST(body AS TEXT), ${path}), NULL)`
 }
 
 /**

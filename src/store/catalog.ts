@@ -70,6 +70,7 @@ export function createCatalogListReader(db: Db) {
     readCatalogList: (path: string): CatalogList | null => list.get(path) ?? null,
     listCatalogLists: (): CatalogList[] => lists.all(),
     listCatalogPages: (listId: number): CatalogPage[] => pages.all(listId),
+    ...createFieldNameReader(db),
     readCatalogEntry: (listId: number, id: string): CatalogEntry | null =>
       entry.get(listId, id) ?? null,
     eachCatalogEntry: (listId: number) => entries.iterate(listId),
@@ -86,5 +87,26 @@ export function createCatalogListReader(db: Db) {
     },
     /** `[list path, sha, resource]` of every entry, in order. */
     eachEntryDigest: () => entryDigests.iterate(),
+  }
+}
+
+function createFieldNameReader(db: Db) {
+  const fields = db
+    .prepare<[number], string | null>('SELECT fields FROM catalog_list WHERE id = ?')
+    .pluck()
+  const keys = db
+    .prepare<[number], string>(
+      `SELECT DISTINCT field.key FROM catalog_entry e, json_each(iif(json_valid(CAST(e.body AS TEXT)),
+         CAST(e.body AS TEXT), '{}')) AS field WHERE e.list = ? LIMIT 2000`,
+    )
+    .pluck()
+  return {
+    /** Names of the fields that items of a list have, as a walk learned them; null when none did. */
+    readFieldNames(listId: number): string[] | null {
+      const text = fields.get(listId) ?? null
+      return text === null ? null : (JSON.parse(text) as string[])
+    },
+    /** The same from the items themselves. Reads the whole list. */
+    findFieldNames: (listId: number): string[] => keys.all(listId),
   }
 }

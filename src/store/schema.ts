@@ -223,4 +223,8 @@ export const MIGRATIONS: readonly string[] = [
   ALTER TABLE osv_record ADD COLUMN body_crc32 INTEGER;
   `,
   BUNDLE_TABLES,
+  `
+  -- JSON: names of the fields that the list's items have; null: never learned, as for a list that a bundle brought.
+  ALTER TABLE catalog_list ADD COLUMN fields TEXT;
+  `,
 ]

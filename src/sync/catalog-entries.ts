@@ -1,19 +1,31 @@
 import { createHash } from 'node:crypto'
 import { MirrorError, messageOf } from '../errors.ts'
-import type { Facet, Resource } from '../resources.ts'
+import type { Resource } from '../resources.ts'
 import type { StagedEntry } from '../store/catalog-staging.ts'
+import type { FacetReader } from './catalog-facets.ts'
 import { withoutSecrets } from './catalog-secrets.ts'
 
 /** A thousand items make a page, and a page is in memory. */
 const MAX_ITEM_BYTES = 1_000_000
 
-/** An item as it is kept: upstream's bytes of it, without secrets. Throws `upstream_shape` when it is no object. */
-export function entryOf(
+/** The items of a page as they are kept. Throws `upstream_shape` for one that is no object. */
+export function entriesOf(
   resource: Resource,
-  facets: readonly Facet[],
+  facets: FacetReader,
+  items: readonly Buffer[],
+  path: string,
+): StagedEntry[] {
+  const read = items.map((item) => readItem(resource, item, path))
+  for (const { value } of read) facets.learn(value) // all of them before the first is read
+  return read.map(({ value, ...entry }) => ({ ...entry, facets: facets.read(value) }))
+}
+
+/** An item as upstream's bytes of it, without secrets. */
+function readItem(
+  resource: Resource,
   item: Buffer,
   path: string,
-): StagedEntry {
+): Omit<StagedEntry, 'facets'> & { value: Record<string, unknown> } {
   if (item.length > MAX_ITEM_BYTES) {
     const message = `${path}: an item has ${item.length} bytes, more than ${MAX_ITEM_BYTES}`
     throw new MirrorError('upstream_too_large', message)
@@ -25,12 +37,8 @@ export function entryOf(
     id: idOf(resource, value) ?? `-${sha.toString('hex')}`,
     body: Buffer.from(body), // the item alone, not the page that it is a part of
     sha,
-    facets: facets.map(({ field }) => facetText(value[field])),
+    value,
   }
-}
-
-function facetText(value: unknown): string | null {
-  return typeof value === 'string' || typeof value === 'number' ? String(value) : null
 }
 
 function parseItem(item: Buffer, path: string): Record<string, unknown> {

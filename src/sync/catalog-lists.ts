@@ -6,6 +6,7 @@ import type { Facet, Resource } from '../resources.ts'
 import type { CatalogList } from '../store/catalog.ts'
 import { probeList, walkList } from '../upstream/pages.ts'
 import type { CatalogContext } from './catalog-context.ts'
+import { type FacetReader, createFacetReader } from './catalog-facets.ts'
 import { LIMIT, createSink, newWalk } from './catalog-stage.ts'
 import { refuseCostly } from './json-cost.ts'
 
@@ -19,6 +20,7 @@ export interface WalkedList {
   /** Whether anything in it is not as it is held. */
   changed: boolean
   frame: Frame
+  facets: FacetReader
   /** Upstream's date, unix milliseconds. */
   asOf: number
 }
@@ -36,7 +38,10 @@ export async function walkCatalogList(
   const { store, config } = context
   const canonical = canonicalPath(path) ?? path
   const held = store.readCatalogList(canonical)
-  const pages = held === null ? [] : store.listCatalogPages(held.id)
+  const names = held === null ? null : store.readFieldNames(held.id)
+  // Of a list whose field names were never learned, what its filters compare is to be read again.
+  const pages = held === null || names === null ? [] : store.listCatalogPages(held.id)
+  const facets = createFacetReader(template.facets, names ?? [])
   const known = frameHeld(held)
   const walk = newWalk(known)
   const options = {
@@ -45,7 +50,7 @@ export async function walkCatalogList(
     held: (number: number) => (context.full ? null : (pages[number] ?? null)),
     refuse: refuseCostly,
   }
-  const target = { resource, facets: template.facets, path, canonical }
+  const target = { resource, facets, path, canonical }
   const sink = createSink(context, target, pages, walk)
   const session = context.sessionOf(resource.surface)
   const walkOnce = (): Promise<number> =>
@@ -64,7 +69,9 @@ export async function walkCatalogList(
   if (walk.frame === null) throw new MirrorError('internal', `${path} was walked without a page`)
   const learned = known?.learned !== walk.frame.learned
   const changed = learned || walk.kept !== walk.count || walk.count !== pages.length
-  return { path: canonical, resource, held: held?.id ?? null, changed, frame: walk.frame, asOf }
+  const { frame } = walk
+  facets.settle(walk.kept > 0)
+  return { path: canonical, resource, held: held?.id ?? null, changed, frame, facets, asOf }
 }
 
 function frameHeld(held: CatalogList | null): Frame | null {

@@ -38,8 +38,11 @@ export async function publishCatalog(
   }
   await store.transaction(() => {
     recordArrivals(context, crawl.walks)
-    for (const { path, resource, frame } of lists)
-      store.replaceCatalogList(path, resource.name, JSON.stringify(frame), context.now())
+    for (const { path, resource, frame, facets } of lists) {
+      const names = facets.names()
+      store.replaceCatalogList(path, resource.name, JSON.stringify(frame), names, context.now())
+      if (!facets.isSettled()) store.rereadFacets(path, (body) => facets.read(parseBody(body)))
+    }
     for (const { path } of goneLists) store.removeCatalogList(path)
     for (const { path } of gone) store.removeAnswer(path)
     store.publishFetched(
@@ -56,6 +59,11 @@ export async function publishCatalog(
     return Promise.resolve({ commit: true })
   })
   return ended(context, crawl, asOf, moved)
+}
+
+/** An item's fields; it was checked when it was staged. */
+function parseBody(body: Buffer): Record<string, unknown> {
+  return JSON.parse(body.toString('utf8')) as Record<string, unknown>
 }
 
 /** Whether everything is held that the scope wants, whichever run looked for it. */

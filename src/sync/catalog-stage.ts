@@ -2,12 +2,13 @@ import { MirrorError } from '../errors.ts'
 import type { Frame } from '../json/frame.ts'
 import { endingOf, frameOf } from '../json/frame-learn.ts'
 import { valueAt } from '../json/locate.ts'
-import type { Facet, Resource } from '../resources.ts'
+import type { Resource } from '../resources.ts'
 import type { CatalogPage } from '../store/catalog.ts'
 import type { StagedEntry } from '../store/catalog-staging.ts'
 import type { PageSink, WalkedPage } from '../upstream/pages.ts'
 import type { CatalogContext } from './catalog-context.ts'
-import { entryOf } from './catalog-entries.ts'
+import { entriesOf } from './catalog-entries.ts'
+import type { FacetReader } from './catalog-facets.ts'
 import { withoutSecrets } from './catalog-secrets.ts'
 
 /** Items asked for at once. */
@@ -33,7 +34,7 @@ export function newWalk(frame: Frame | null): Walk {
 /** A list to be walked. */
 export interface Target {
   resource: Resource
-  facets: readonly Facet[]
+  facets: FacetReader
   path: string
   canonical: string
 }
@@ -70,7 +71,7 @@ export function createSink(
         walk.frame = plainFrame(resource, path, frameOf(page.value, page.shape, LIMIT))
       if (page.next === null && walk.frame !== null && page.number > 0)
         walk.frame = { ...walk.frame, ending: endingOf(page.value, walk.frame.cursor) }
-      const entries = page.items.map((item) => entryOf(resource, facets, item, path))
+      const entries = entriesOf(resource, facets, page.items, path)
       walk.met += refuseRepetition(path, page, entries, walk.seen)
       if (page.next === null) walk.total = totalOf(page)
       walk.count++

@@ -65,11 +65,23 @@ async function crawlAll(
   crawl.left = leftOf(context, crawl, held)
   facts['listed'] = walks.walked.size
   if (walks.failed.size > 0) facts['listsFailed'] = [...walks.failed.keys()].slice(0, 20)
+  const unusable = unusableFilters(crawl)
+  if (unusable.length > 0) facts['filtersUnusable'] = unusable
   facts['inScope'] = scope.images.length + scope.tags.length + scope.packages.length
   facts['fetched'] = crawl.fetched
   const refused = await guardCatalog(context, crawl, held, approved)
   if (refused !== null) return refused
-  return publishCatalog(context, crawl, held)
+  const result = await publishCatalog(context, crawl, held)
+  if (unusable.length === 0) return result
+  const warning = `no item has a field for these filters, or several could be meant: ${unusable.join(', ')}`
+  return { ...result, message: `${result.message}; ${warning}` }
+}
+
+/** Query parameters of lists that no item has a field for: the mirror cannot answer them, and says so. */
+function unusableFilters({ walks }: Crawl): string[] {
+  return [...walks.walked.values()]
+    .filter(({ facets }) => facets.names().length > 0)
+    .flatMap(({ path, facets }) => facets.unusable().map((param) => `${path}?${param}`))
 }
 
 function readScope(context: CatalogContext, walks: Walks): Scope {

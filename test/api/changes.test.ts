@@ -168,7 +168,7 @@ describe('/-/changes', () => {
     const store = openWrites(served.dir)
     for (const id of ['c1', 'c2'])
       await store.transaction(() => {
-        if (id === 'c2') store.replaceCatalogList('/v1/tags', 'tags', '{}', FILLED_AT)
+        if (id === 'c2') store.replaceCatalogList('/v1/tags', 'tags', '{}', [], FILLED_AT)
         store.replaceSnapshot(snapshot({ source: 'catalog', id }))
         return Promise.resolve({ commit: true })
       })

@@ -181,7 +181,7 @@ describe('a list whose upstream', () => {
     const frame = JSON.stringify(frameOf(example, learnList(example), 1000))
     await store.transaction(() => {
       for (const row of store.listCatalogPages(id)) store.catalogStaging.keepPage(path, row)
-      store.replaceCatalogList(path, 'patches', frame, Date.now())
+      store.replaceCatalogList(path, 'patches', frame, store.readFieldNames(id) ?? [], Date.now())
       return Promise.resolve({ commit: true })
     })
     return made

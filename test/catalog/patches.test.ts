@@ -58,7 +58,6 @@ function ordered(tickets: readonly Ticket[], field: string, descending: boolean)
 }
 
 const REFUSED: readonly (readonly [string, string])[] = [
-  ['order=no_such_field:asc', 'no item of this list has a field'],
   ['order=created_at', 'order must be'],
   ['order=created_at:up', 'order must be'],
   ['order=:asc', 'order must be'],
@@ -80,6 +79,8 @@ const REFUSED: readonly (readonly [string, string])[] = [
   ['after=W10', 'not a cursor'],
   ['after=%00', 'not a cursor'],
   [`after=${'A'.repeat(3000)}`, 'not a cursor'],
+  ['severity=low', 'unknown query parameter'],
+  ['search=zlib&ecosystem=debian', 'unknown query parameter'],
 ]
 
 describe('/v1/patches', () => {
@@ -168,9 +169,135 @@ describe('/v1/patches', () => {
 
   test('takes an empty parameter for none', async () => {
     const made = await mirrored(5)
-    const query = 'limit=&after=&order=&cve_id=&ecosystem=&severities=,&ticket_statuses=&unknown=1'
+    const query = 'limit=&after=&order=&cve_id=&ecosystem=&severities=,&ticket_statuses='
     expect(await (await made.ask(`/v1/patches?${query}`)).json()).toEqual(
       await (await made.ask('/v1/patches')).json(),
     )
   })
+})
+
+/** A mirror of a service whose tickets have the fields that `write` gives them. */
+async function rewritten(
+  write: (ticket: Ticket, at: number) => Ticket,
+  env: Record<string, string> = {},
+): Promise<CatalogBench & { tickets: Ticket[]; facts: Record<string, unknown> }> {
+  const made = await catalogBench({ images: 1, tags: 1, packages: 1, tickets: 60 }, { env })
+  const tickets = ticketsOf(made)
+  const items = tickets.map((ticket, at) => write(ticket, at))
+  const body = JSON.stringify({ data: items, cursor: { after: '', total_count: items.length } })
+  made.sandbox.faults.set('/v1/patches', { kind: 'body', body })
+  const { facts } = await made.run('catalog')
+  return { ...made, tickets, facts }
+}
+
+const camel = (name: string): string =>
+  name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase())
+const renamed = (ticket: Ticket, rename: (name: string) => string): Ticket =>
+  Object.fromEntries(Object.entries(ticket).map(([name, value]) => [rename(name), value]))
+
+describe('a filter of /v1/patches', () => {
+  const spellings: readonly (readonly [string, (name: string) => string])[] = [
+    ['camelCase', camel],
+    ['capitals', (name) => name.toUpperCase()],
+    ['a prefix', (name) => (name === 'ticket_id' ? name : `ticket_${name}`)],
+    ['a prefix in camelCase', (name) => camel(name === 'ticket_id' ? name : `patch_${name}`)],
+  ]
+  test.each(spellings)('finds its field in %s, and so does an order', async (_spelling, rename) => {
+    const made = await rewritten((ticket) => renamed(ticket, rename))
+    const status = rename('ticket_status')
+    for (const [param, field] of [
+      ['cve_id', 'cve_id'],
+      ['severities', 'severity'],
+      ['ticket_statuses', 'ticket_status'],
+    ] as const) {
+      const value = String(made.tickets[3]?.[field])
+      const answer = await made.ask(`/v1/patches?${param}=${value}`)
+      const { data, cursor } = (await answer.json()) as {
+        data: Ticket[]
+        cursor: { total_count: number }
+      }
+      const expected = made.tickets.filter((ticket) => ticket[field] === value)
+      expect([param, data]).toEqual([param, expected.map((one) => renamed(one, rename))])
+      expect(cursor.total_count).toBe(expected.length)
+    }
+    expect(made.facts).not.toHaveProperty('filtersUnusable')
+    for (const field of ['ticket_status', status, 'os_distro_major'])
+      expect([field, (await made.ask(`/v1/patches?order=${field}:desc`)).status]).toEqual([
+        field,
+        200,
+      ])
+  })
+
+  test('whose field no item has is a 501 that names the parameter, and a fact of the run', async () => {
+    const made = await rewritten(({ severity: _one, cve_id, ...rest }) => {
+      return { ...rest, first_cve_id: cve_id, other_cve_id: cve_id }
+    })
+    for (const [query, param] of [
+      ['severities=high', 'severities'],
+      ['cve_id=CVE-2024-1', 'cve_id'], // either of two fields could be meant
+      ['order=severity:asc', 'order'],
+      ['order=no_such_field:asc', 'order'],
+      ["order=x';drop table:asc", 'order'],
+    ]) {
+      const answer = await made.ask(`/v1/patches?${query}`)
+      const body = await answer.json()
+      if (query?.includes('drop') === true) expect(answer.status).toBe(400)
+      else {
+        expect([query, answer.status]).toEqual([query, 501])
+        expect(body).toMatchObject({
+          error: 'not_supported',
+          message: expect.stringContaining(`${param}: no item`) as string,
+        })
+      }
+    }
+    expect(made.facts['filtersUnusable']).toEqual(['/v1/patches?cve_id', '/v1/patches?severities'])
+    expect((await made.ask('/v1/patches?ecosystem=debian')).status).toBe(200)
+  })
+
+  test('whose values no item has in the vocabulary is a 501; other spellings of it are found', async () => {
+    const made = await rewritten((ticket) => ({
+      ...ticket,
+      severity: 'moderate',
+      ticket_status: String(ticket['ticket_status']).toUpperCase().replace('_', '-'),
+    }))
+    expect((await made.ask('/v1/patches?severities=medium')).status).toBe(501)
+    const expected = made.tickets.filter((one) => one['ticket_status'] === 'in_progress')
+    const answer = await made.ask('/v1/patches?ticket_statuses=in_progress')
+    expect(ids(((await answer.json()) as { data: Ticket[] }).data)).toEqual(ids(expected))
+  })
+
+  test('is an empty list where the field is there and no item has the value', async () => {
+    const made = await rewritten((ticket) => ticket)
+    const answer = await made.ask('/v1/patches?cve_id=CVE-1999-0001')
+    expect([answer.status, await answer.json()]).toMatchObject([200, { data: [] }])
+  })
+
+  test('reads what is stored again when a later page shows that another field is meant', async () => {
+    const made = await rewritten((ticket, at) =>
+      at < 30 ? renamed(ticket, (name) => (name === 'severity' ? 'cvss_severity' : name)) : ticket,
+    )
+    const { data } = (await (await made.ask('/v1/patches?severities=high')).json()) as {
+      data: Ticket[]
+    }
+    const meant = made.tickets.filter((one, at) => at >= 30 && one['severity'] === 'high')
+    expect(ids(data)).toEqual(ids(meant))
+  })
+})
+
+test('an unknown parameter of a list is ignored only where the settings say so, and then named', async () => {
+  const made = await catalogBench(
+    { images: 2, tags: 2, packages: 2, tickets: 3 },
+    { env: { PATCHMIRROR_SERVER_STRICT_PARAMETERS: 'false' } },
+  )
+  await made.run('catalog')
+  const answer = await made.ask('/v1/images/?repository=python&limit=1&%C3%A4=1')
+  expect(answer.status).toBe(200)
+  expect(answer.headers.get('x-mirror-ignored-parameters')).toBe('repository, %C3%A4')
+  expect((await made.ask('/v1/images/?limit=1')).headers.has('x-mirror-ignored-parameters')).toBe(
+    false,
+  )
+  const strict = await catalogBench({ images: 2, tags: 2, packages: 2, tickets: 3 })
+  await strict.run('catalog')
+  for (const path of ['/v1/images/', '/v1/tags/', '/v1/packages/', '/v1/subscriptions/'])
+    expect([path, (await strict.ask(`${path}?repository=python`)).status]).toEqual([path, 400])
 })

@@ -116,6 +116,7 @@ test('the defaults are the ones the manual promises', () => {
       cacheMaxAgeSeconds: 0,
       keepAliveSeconds: 75,
       maxConnections: 4096,
+      strictParameters: true,
     },
     webhooks: {
       path: '/-/webhooks',

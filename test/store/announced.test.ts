@@ -28,7 +28,7 @@ async function publish(
     const page = { cursor: null, next: null, etag: null, lastModified: null, number: 0 }
     const row = { ...page, sha256: Buffer.alloc(32), entries: entries.length }
     store.catalogStaging.stagePage(path, row, entries)
-    store.replaceCatalogList(path, resource, '{}', NOW)
+    store.replaceCatalogList(path, resource, '{}', [], NOW)
     return Promise.resolve({ commit: true })
   })
 }

@@ -50,7 +50,9 @@ test('keys are in the order that SQLite has', () => {
 test('a resource belongs to the source that the table of resources says', () => {
   const store = writes()
   const db = openWriter(store.dir)
-  const insert = db.prepare("INSERT INTO catalog_list VALUES (NULL, ?, ?, '{}', 0, 1)")
+  const insert = db.prepare(
+    "INSERT INTO catalog_list (id, path, resource, frame, entries, changed) VALUES (NULL, ?, ?, '{}', 0, 1)",
+  )
   for (const { name } of RESOURCES) insert.run(`/${name}`, name)
   const carried = createCarriedReader(db)
   for (const source of ['catalog', 'identity'] as const) {

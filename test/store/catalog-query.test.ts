@@ -34,7 +34,7 @@ async function publish(store: Writes, items: readonly Item[]): Promise<void> {
       const row = { ...page, number, sha256: Buffer.alloc(32, number), entries: entries.length }
       store.catalogStaging.stagePage(PATH, row, entries)
     }
-    store.replaceCatalogList(PATH, 'patches', '{}', NOW)
+    store.replaceCatalogList(PATH, 'patches', '{}', [], NOW)
     return Promise.resolve({ commit: true })
   })
 }

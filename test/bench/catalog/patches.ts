@@ -117,7 +117,7 @@ function listNumber(dir: string): number {
 
 function statementOf(list: number, query: URLSearchParams): EntryQuery {
   const facets = RESOURCES.find(({ name }) => name === 'patches')?.list?.facets ?? []
-  const order = readOrder(query, facets)
+  const order = readOrder(query, facets, () => ['version', 'cve_id'])
   const after = query.get('after')
   const place = after === null ? null : readCursor(after, `/v1/patches ${order.text}`)
   return { list, where: readWhere(query, facets), order, after: place, limit: LIMIT }
