@@ -21,8 +21,8 @@ export type ResourceKind =
 export type TransportFault =
   /** Any status, for example 429 with `Retry-After`; the body is JSON unless given. */
   | { kind: 'status'; status: number; headers?: Record<string, string>; body?: string }
-  /** Nothing comes, before the headers or after `bytes` (0) body bytes; goes on after `ms`, else never. */
-  | { kind: 'stall'; at?: 'headers' | 'body'; bytes?: number; ms?: number }
+  /** Nothing comes, before the headers or after `bytes` (0) body bytes; goes on after `ms`, else when the fault is cleared. */
+  | { kind: 'stall'; at?: 'headers' | 'body'; bytes?: number; ms?: number; until?: AbortSignal }
   /** The body trickles. */
   | { kind: 'slow'; bytesPerSecond: number }
   /** TCP reset once `bytes` body bytes have left the process (fewer may arrive); before any header when absent. */

@@ -14,6 +14,7 @@ export interface FaultTiming {
 
 /** One fault that was set: to take it back and to see whether it struck. */
 export interface FaultHandle {
+  /** Takes it back; an answer that it stalls goes on. */
   clear(): void
   /** Requests it has hit. */
   hits(): number
@@ -24,6 +25,7 @@ export interface Faults {
   set(path: PathPattern, fault: Fault, timing?: FaultTiming): FaultHandle
   /** Shorthand for a hostile all.zip. */
   archive(kind: HostileKind, timing?: FaultTiming): FaultHandle
+  /** Takes all of them back. */
   clear(): void
 }
 
@@ -45,16 +47,23 @@ interface Armed {
   spare: number
   left: number
   hits: number
+  cleared: AbortController
 }
 
 /** No faults yet; `take` gives the one that a request meets, and counts it. */
 export function createFaults(): Faults & { take(met: Met): Fault | undefined } {
   let armed: Armed[] = []
   const set: Faults['set'] = (path, fault, { times = Infinity, after = 0, method } = {}) => {
-    const entry: Armed = { path, fault, method, spare: after, left: times, hits: 0 }
+    const cleared = new AbortController()
+    const until = cleared.signal
+    const struck = fault.kind === 'stall' ? { ...fault, until } : fault
+    const entry = { path, fault: struck, method, spare: after, left: times, hits: 0, cleared }
     armed.push(entry)
     return {
-      clear: () => void (armed = armed.filter((other) => other !== entry)),
+      clear() {
+        armed = armed.filter((other) => other !== entry)
+        cleared.abort()
+      },
       hits: () => entry.hits,
     }
   }
@@ -62,7 +71,10 @@ export function createFaults(): Faults & { take(met: Met): Fault | undefined } {
     set,
     archive: (archive, timing) =>
       set('/external/osv/all.zip', { kind: 'archive', archive }, timing),
-    clear: () => void (armed = []),
+    clear() {
+      for (const { cleared } of armed) cleared.abort()
+      armed = []
+    },
     take(met) {
       for (const entry of armed) {
         if (entry.left <= 0 || !applies(entry, met)) continue

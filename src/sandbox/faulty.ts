@@ -32,17 +32,17 @@ export async function deliverFaulty(
 async function stall(
   outlet: Outlet,
   answer: Answer,
-  fault: { at?: 'headers' | 'body'; bytes?: number; ms?: number },
+  fault: Fault & { kind: 'stall' },
 ): Promise<void> {
   if (fault.at !== 'body') {
-    await pause(outlet, fault.ms)
+    await pause(outlet, fault.ms, fault.until)
     return outlet.response.destroyed ? undefined : deliver(outlet, answer)
   }
   const before = outlet.head ? 0 : Math.min(fault.bytes ?? 0, answer.length)
   sendHead(outlet, answer)
   outlet.response.flushHeaders()
   await writePart(outlet, answer, 0, before)
-  await pause(outlet, fault.ms)
+  await pause(outlet, fault.ms, fault.until)
   await writePart(outlet, answer, before, answer.length)
   outlet.response.end()
 }
@@ -107,16 +107,18 @@ function flushed({ response }: Outlet): Promise<void> {
   })
 }
 
-/** Until `ms` have passed (for ever when undefined) or the client has gone. */
-function pause({ response }: Outlet, ms: number | undefined): Promise<void> {
+/** Until `ms` have passed (for ever when undefined), `until` says so or the client has gone. */
+function pause({ response }: Outlet, ms: number | undefined, until?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const timer = ms === undefined ? undefined : setTimeout(done, ms)
     function done(): void {
       clearTimeout(timer)
       response.off('close', done)
+      until?.removeEventListener('abort', done)
       resolve()
     }
-    if (response.destroyed) done()
+    until?.addEventListener('abort', done)
+    if (response.destroyed || until?.aborted === true) done()
     else response.on('close', done)
   })
 }

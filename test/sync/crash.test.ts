@@ -35,13 +35,12 @@ test.each([
 
 test('a process that syncs keeps another from syncing, and says which it is', async () => {
   const made = await bench({ sandbox: { records: 60, large: 0 } })
-  made.sandbox.faults.set(ARCHIVE, { kind: 'stall', at: 'body', bytes: 0, ms: 1500 }, { times: 1 })
-  let said = ''
-  const child = await Promise.all([
-    made.run('osv'),
-    runChild(made.sandbox, made.dir).then((lines) => (said = lines.at(-1) ?? '')),
-  ])
-  expect(child[0]).toMatchObject({ state: 'complete' })
+  const stall = made.sandbox.faults.set(ARCHIVE, { kind: 'stall' })
+  const running = made.run('osv')
+  await expect.poll(() => stall.hits(), { interval: 2 }).toBe(1)
+  const said = (await runChild(made.sandbox, made.dir)).at(-1)
+  stall.clear()
+  expect(await running).toMatchObject({ state: 'complete' })
   expect(said).toMatch(new RegExp(`^refused locked .*process ${process.pid}`))
   expect(await runChild(made.sandbox, made.dir)).toContain('ended complete ')
 })

@@ -1,4 +1,4 @@
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Fault } from '../../src/sandbox/fault.ts'
 import { type Bench, differences } from '../support/mirror.ts'
 import {
@@ -162,10 +162,11 @@ describe('a reconcile without usable ranges', () => {
   test('takes the whole archive when it is replaced between two ranges', async () => {
     const made = await synced()
     made.sandbox.feed.changeSilently(5)
-    made.sandbox.faults.set(ARCHIVE, { kind: 'stall', at: 'body', ms: 300 }, { times: 1 })
+    const stall = made.sandbox.faults.set(ARCHIVE, { kind: 'stall', at: 'body' }, { times: 1 })
     const running = reconcile(made)
-    await vi.waitFor(() => expect(ranges(made)).toEqual([206]), { interval: 1 })
+    await expect.poll(() => ranges(made), { interval: 1 }).toEqual([206])
     made.sandbox.feed.changeSilently(2)
+    stall.clear()
     const report = await running
     expect(ranges(made)).toEqual([206, 200, 200])
     expect(report).toMatchObject({ state: 'complete' })

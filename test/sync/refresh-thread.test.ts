@@ -62,11 +62,13 @@ describe('a refresh by the thread', () => {
   test('begins after the call, though a sync is on its way', async () => {
     const { made, thread, ended } = await filled()
     const { service, faults, requests } = made.sandbox
-    faults.set('/v1/subscriptions/', { kind: 'stall', ms: 300 }, { times: 1 })
+    const stall = faults.set('/v1/subscriptions/', { kind: 'stall' }, { times: 1 })
     thread.requestSync('catalog', 'sync', 'schedule')
     await expect.poll(() => requests.count('/v1/tags/'), { interval: 2 }).toBe(1)
     const target = announced(service, service.addTag()) // too late for the sync under way
-    const { reports } = await thread.refresh([target])
+    const refreshing = thread.refresh([target])
+    stall.clear()
+    const { reports } = await refreshing
     expect(ended.filter(({ source }) => source === 'catalog').map(({ kind }) => kind)).toEqual([
       'sync',
       'refresh',
@@ -81,12 +83,14 @@ describe('a refresh by the thread', () => {
     const tag = service.addTag()
     const target = announced(service, tag)
     faults.set(`/v1/tags/${tag}/vex`, { kind: 'status', status: 404 }, { times: 1 })
-    faults.set('/v1/subscriptions/', { kind: 'stall', ms: 300 }, { times: 1 })
+    const stall = faults.set('/v1/subscriptions/', { kind: 'stall' }, { times: 1 })
     thread.requestSync('catalog', 'sync', 'schedule')
     await expect.poll(() => requests.count('/v1/tags/'), { interval: 2 }).toBe(1)
     const first = thread.refresh([target])
     thread.requestSync('catalog', 'sync', 'schedule')
-    const results = await Promise.all([first, thread.refresh([target]), thread.refresh([])])
+    const others = [thread.refresh([target]), thread.refresh([])]
+    stall.clear()
+    const results = await Promise.all([first, ...others])
     expect(results.map(({ ok }) => ok)).toEqual([true, true, true])
     const runs = ended.filter(({ source }) => source === 'catalog')
     expect(kindsOf(runs)).toEqual(['catalog sync schedule', 'catalog sync schedule'])
@@ -177,11 +181,13 @@ describe('a refresh that did not look', () => {
 
   test('tells that another process is syncing', async () => {
     const { made, thread } = await filled()
-    made.sandbox.faults.set(INDEX, { kind: 'stall', ms: 500 })
+    const stall = made.sandbox.faults.set(INDEX, { kind: 'stall' })
     const running = made.run('osv')
+    await expect.poll(() => stall.hits(), { interval: 2 }).toBe(1)
     const result = await thread.refresh([])
     expect(result).toMatchObject({ ok: false, reports: [] })
     expect(result.reason).toContain(`process ${process.pid}`)
+    stall.clear()
     await running
   })
 })

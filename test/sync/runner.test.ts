@@ -113,10 +113,11 @@ describe('the lock', () => {
   test('is one for both sources, and held until the last has ended', async () => {
     const made = await bench({ sandbox: { records: 30, large: 0 } })
     const other = await bench({ dir: made.dir })
-    made.sandbox.faults.set(INDEX, { kind: 'stall', ms: 400 })
+    const stall = made.sandbox.faults.set(INDEX, { kind: 'stall' })
     const running = made.run('osv')
     await made.run('feeds')
     await expect(other.run('feeds')).rejects.toMatchObject({ code: 'locked' })
+    stall.clear()
     expect(await running).toMatchObject({ state: 'complete' })
     expect(differences(made)).toEqual([])
     expect(await other.run('feeds')).toMatchObject({ state: 'complete' })
