@@ -38,7 +38,13 @@ test('sixty kills at any point leave a mirror that reads well and heals in one r
     sandbox.feed.remove(dice(4))
     const bytes = dice(sandbox.feed.archive().length)
     if (dice(3) === 0) sandbox.faults.set(ARCHIVE, { kind: 'truncate', bytes }, { times: 1 })
-    if (await killAt(sandbox, dir, place.phase, 1 + dice(place.most), place.options)) kills++
+    if (
+      await killAt(sandbox, dir, place.phase, 1 + dice(place.most), {
+        ...place.options,
+        running: true,
+      })
+    )
+      kills++
     sandbox.faults.clear()
     expect(await findingsAfterKill(dir)).toEqual([])
     if (dice(3) === 0) continue // now and then the next one is killed too

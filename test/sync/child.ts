@@ -1,3 +1,4 @@
+import { writeSync } from 'node:fs'
 import { loadConfig } from '../../src/config/load.ts'
 import { MirrorError, systemCode } from '../../src/errors.ts'
 import { openWrites } from '../../src/store/writes.ts'
@@ -6,11 +7,16 @@ import { createRunner } from '../../src/sync/runner.ts'
 import { createUpstream } from '../../src/upstream/surfaces.ts'
 
 /**
- * A process that does one run and can be killed in the middle of it: node child.ts [kind] [full or -] [source]. Settings come from
- * the environment. Says each step of its progress in a line, then how it ended.
+ * A process that does one run and can be killed in the middle of it: node child.ts [kind] [full or -] [source] [line] [nth].
+ * Settings come from the environment. Says each step of its progress in a line, then how it ended; stands still when it has
+ * said a given line for the n-th time.
  */
-const say = (line: string): void => void process.stdout.write(`${line}\n`)
-const [kind = 'sync', how = '-', source = 'osv'] = process.argv.slice(2)
+const [kind = 'sync', how = '-', source = 'osv', halt = '', nth = '1'] = process.argv.slice(2)
+let left = Number(nth)
+const say = (line: string): void => {
+  writeSync(1, `${line}\n`)
+  if (line === halt && --left === 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
+}
 
 try {
   const { config } = loadConfig({ env: process.env, cwd: process.cwd(), requireUpstream: true })

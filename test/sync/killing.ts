@@ -18,6 +18,8 @@ export interface ChildOptions {
   source?: 'osv' | 'catalog'
   uid?: number
   env?: Record<string, string>
+  /** Where the child stops, to be killed there: what it says in a line there, and how often it does so before. */
+  halt?: { at: string; nth: number }
 }
 
 /** Starts a run in a process of its own. */
@@ -33,8 +35,9 @@ export function startChild(
     PATCHMIRROR_DATA_DIR: dir,
     NODE_NO_WARNINGS: '1',
   }
-  const { kind = 'sync', full = false, source = 'osv' } = options
-  const args = [CHILD, kind, full ? 'full' : '-', source]
+  const { kind = 'sync', full = false, source = 'osv', halt } = options
+  const place = halt === undefined ? [] : [halt.at, String(halt.nth)]
+  const args = [CHILD, kind, full ? 'full' : '-', source, ...place]
   const uid = options.uid === undefined ? {} : { uid: options.uid, gid: options.uid }
   return spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'inherit'], ...uid })
 }
@@ -52,15 +55,19 @@ export async function runChild(
   return lines
 }
 
-/** Starts a run and kills it -9 when it has said `phase` for the n-th time; false when it ended before that. */
+/**
+ * Starts a run and kills it -9 when it has said `phase` for the n-th time; false when it ended before that. The child waits
+ * there, so that a slow machine does not find it gone; with `running` it goes on, and is killed somewhere behind that place.
+ */
 export async function killAt(
   sandbox: Sandbox,
   dir: string,
   phase: string,
   nth: number,
-  options: ChildOptions = {},
+  { running = false, ...options }: ChildOptions & { running?: boolean } = {},
 ): Promise<boolean> {
-  const child = startChild(sandbox, dir, options)
+  const halt = running ? {} : { halt: { at: phase, nth } }
+  const child = startChild(sandbox, dir, { ...options, ...halt })
   const ended = once(child, 'close')
   let said = 0
   let killed = false
