@@ -3,6 +3,7 @@ import type { RouteTools } from './api/gate.ts'
 import type { WebhooksReport } from './api/status.ts'
 import { type MirrorServer, type ServerOptions, createServer } from './api/server.ts'
 import type { Config } from './config/schema.ts'
+import { followConfig } from './config/secret-files.ts'
 import { type Crossing, startCrossing } from './crossing.ts'
 import { MirrorError } from './errors.ts'
 import type { EventTarget } from './event-target.ts'
@@ -40,13 +41,15 @@ export interface Agent {
   /** Opens the data folder, serves, and starts the schedule. Throws `locked`, `schema`, `storage`, `corrupt`. */
   start(): Promise<{ url: string; port: number }>
   requestSync(source: SourceName, kind: RunKind): void
+  /** Reads again what can be while it runs: secrets of webhooks and certificates; the log says what changed. */
+  reload(): void
   /** Stops accepting requests, lets those in flight finish, ends the run in flight, releases the folder. */
   close(): Promise<void>
 }
 
 /** The whole program behind `patchmirror serve`, wired. Everything meets here and nowhere else. */
 export function createAgent(given: AgentOptions): Agent {
-  const options = given.offline === true ? withoutUpstream(given) : given
+  const options = running(given)
   let lock: Lock | null = null
   let thread: SyncThread | null = null
   let reads: PinnedReads | null = null
@@ -103,8 +106,15 @@ export function createAgent(given: AgentOptions): Agent {
         throw error
       }),
     requestSync: (source, kind) => thread?.requestSync(source, kind, 'command'),
+    reload: () => webhooks?.reload(),
     close,
   }
+}
+
+/** The options in use: secrets follow their files, and what is offline has no upstream. */
+function running(given: AgentOptions): AgentOptions {
+  const config = followConfig(given.config, (text) => given.log.warn({}, text))
+  return given.offline === true ? withoutUpstream({ ...given, config }) : { ...given, config }
 }
 
 /** Without a root there is nothing to ask, and what cannot be asked needs no credential. */
@@ -161,6 +171,7 @@ function threadDeps(options: AgentOptions, parts: () => Parts): SyncThreadDeps {
     },
     onFailed: (request, message) => log.error({ request }, message),
     onProgress: (progress) => options.onProgress?.(progress),
+    onWarning: (message) => log.warn({}, message),
   }
 }
 

@@ -3,6 +3,7 @@ import { rmSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { createAgent } from './agent.ts'
 import { createProgress } from './commands/progress.ts'
+import { STOPPING } from './commands/settings.ts'
 import { isServed, print } from './commands/setup.ts'
 import { describe, exitCodeOf } from './commands/sync.ts'
 import { loadConfig } from './config/load.ts'
@@ -147,7 +148,7 @@ function subscribedTag({ service }: Sandbox): string {
 
 function signalled(): Promise<void> {
   return new Promise((resolve) => {
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve())
+    for (const signal of STOPPING) process.once(signal, () => resolve())
   })
 }
 

@@ -26,6 +26,7 @@ function createProgram(): Command {
   add('serve', 'run the daemon: sync on schedule, serve the mirror')
     .option('--offline', 'below an air gap: connect to nobody, serve what was imported')
     .action(async (_, command: Command) => {
+      process.on('SIGHUP', () => undefined) // it never ends the daemon, not even while that is being loaded
       const { serveCommand } = await import('./commands/serve.ts')
       await finish(serveCommand(global(command)))
     })

@@ -72,9 +72,9 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   query: ['errors'],
   webhooks: ['config', 'errors', 'event-target', 'log', 'patterns', 'store'],
   store: ['errors', 'event-target'],
-  upstream: ['errors', 'json'],
+  upstream: ['config/secret-files.ts', 'errors', 'json'],
   config: ['errors', 'patterns'],
-  log: [],
+  log: ['errors'],
   metrics: [],
   offline: ['errors'],
   sync: [

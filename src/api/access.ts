@@ -48,7 +48,7 @@ const TELL_MS = 3_600_000
  */
 export function createAccess(options: AccessOptions): Access {
   const { reads, settings, log, now, trusted } = options
-  const keyring = createKeyring(settings.keys, reads)
+  const keyring = createKeyring(() => settings.keys, reads)
   const attempts = createAttempts(FAILURES, now)
   const tell = createTeller(log, now)
   const clientOf = ({ headersDistinct, socket }: IncomingMessage): string =>

@@ -27,15 +27,16 @@ interface Entry extends FoundKey {
 const SENDABLE = /^[!-9;-~]+$/
 
 /**
- * Hashes the keys of the settings at once and keeps nothing else of them. Throws `config` for one that could not be
+ * Keeps hashes of the settings' keys, made again when the settings have other keys. Throws `config` for one that could not be
  * sent, without repeating it.
  */
 export function createKeyring(
-  settingKeys: readonly string[],
+  settingKeys: () => readonly string[],
   { live, commits }: Pick<PinnedReads, 'live' | 'commits'>,
 ): Keyring {
   const secret = live.readSecret('keys')
-  const fixed = settingKeys.map((key, at) => settingEntry(key, at + 1, secret))
+  const fixed = hashed(settingKeys, secret)
+  fixed()
   let stored: { readonly entries: readonly Entry[]; readonly had: boolean } | null = null
   let seen = -1
   const read = () => {
@@ -53,12 +54,25 @@ export function createKeyring(
       const hash = hashKey(key, secret)
       let found: FoundKey | null = null
       // All are compared, and what is compared are hashes: the time taken tells nothing of any key.
-      for (const entry of [...fixed, ...read().entries])
+      for (const entry of [...fixed(), ...read().entries])
         if (timingSafeEqual(entry.hash, hash)) found = entry
       return found
     },
-    inUse: () => fixed.length > 0 || read().had,
-    count: () => fixed.length + read().entries.length,
+    inUse: () => fixed().length > 0 || read().had,
+    count: () => fixed().length + read().entries.length,
+  }
+}
+
+/** The entries of the settings' keys; they are hashed once for each list. */
+function hashed(keys: () => readonly string[], secret: Buffer): () => readonly Entry[] {
+  let seen: readonly string[] | null = null
+  let entries: readonly Entry[] = []
+  return () => {
+    const current = keys()
+    if (current === seen) return entries
+    entries = current.map((key, at) => settingEntry(key, at + 1, secret))
+    seen = current
+    return entries
   }
 }
 

@@ -6,6 +6,7 @@ import { MirrorError } from '../errors.ts'
 import { goOffline } from '../offline.ts'
 import { openReader } from '../store/database.ts'
 import { createLedgerReader } from '../store/bundle-ledger.ts'
+import { createReload } from './reload.ts'
 import { type GlobalOptions, settings } from './settings.ts'
 
 /** Options of `patchmirror serve`. */
@@ -24,6 +25,12 @@ export async function serveCommand(options: ServeOptions): Promise<number> {
   const log = createLog(config.log)
   const agent = createAgent({ config, version: VERSION, log, offline })
   const stopped = signalled()
+  outliveTerminal()
+  const reload = createReload(config, () => settings(options, false).config)
+  process.on('SIGHUP', () => {
+    agent.reload()
+    reload(log)
+  })
   const { url } = await agent.start()
   const upstream = offline ? null : config.upstream.apiRoot
   log.info({ url, upstream, data: config.data.dir }, `serving ${url}`)
@@ -67,6 +74,12 @@ function isBelowGap({ bundle, data }: Config): boolean {
   } finally {
     db?.close()
   }
+}
+
+/** The terminal that the daemon was started from may be closed: what is written to it from then on is lost, no more. */
+function outliveTerminal(): void {
+  process.stdout.removeAllListeners('error').on('error', () => undefined)
+  process.stderr.on('error', () => undefined)
 }
 
 function signalled(): Promise<NodeJS.Signals> {

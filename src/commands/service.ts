@@ -5,7 +5,8 @@ import type { Item } from '../upstream/service-api.ts'
 import type { Session } from '../upstream/session.ts'
 import { type SurfaceName, createUpstream } from '../upstream/surfaces.ts'
 import { VERSION } from '../version.ts'
-import { type GlobalOptions, print, settings } from './setup.ts'
+import { STOPPING } from './settings.ts'
+import { type GlobalOptions, print, settings, warn } from './setup.ts'
 import { table } from './table.ts'
 
 /** Options of every command that asks the service. */
@@ -13,7 +14,7 @@ export interface ServiceOptions extends GlobalOptions {
   json?: boolean
 }
 
-/** Calls `work` with a session of one surface, stopped by SIGINT and SIGTERM. Throws `config` for what is not set. */
+/** Calls `work` with a session of one surface, stopped by a signal (`STOPPING`). Throws `config` for what is not set. */
 export async function withSession<T>(
   options: GlobalOptions,
   surface: SurfaceName,
@@ -22,12 +23,12 @@ export async function withSession<T>(
   const { config } = settings(options, false)
   const stop = new AbortController()
   const abort = (): void => stop.abort(new MirrorError('aborted', 'stopped by a signal'))
-  process.once('SIGINT', abort).once('SIGTERM', abort)
-  const upstream = createUpstream({ config, version: VERSION, now: Date.now })
+  for (const signal of STOPPING) process.once(signal, abort)
+  const upstream = createUpstream({ config, version: VERSION, now: Date.now, warn })
   try {
     return await work(upstream.client(surface).open(stop.signal, 'ops'), config)
   } finally {
-    process.off('SIGINT', abort).off('SIGTERM', abort)
+    for (const signal of STOPPING) process.off(signal, abort)
     await upstream.close()
   }
 }

@@ -13,6 +13,14 @@ export function print(text: string): void {
   process.stdout.write(`${text}\n`)
 }
 
+/** Signals that end a command which is not the daemon, in good order: a closed terminal is one of them. */
+export const STOPPING: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP']
+
+/** Tells of something that the command goes on in spite of, on standard error. */
+export function warn(text: string): void {
+  process.stderr.write(`patchmirror: warning: ${text}\n`)
+}
+
 /** Settings for a command; `upstream` true when it talks to the service. Warnings go to standard error. */
 export function settings(options: GlobalOptions, upstream: boolean): LoadedConfig {
   const loaded = loadConfig({
@@ -22,7 +30,7 @@ export function settings(options: GlobalOptions, upstream: boolean): LoadedConfi
     requireUpstream: upstream,
     validateCron: isCronExpression,
   })
-  for (const warning of loaded.warnings) process.stderr.write(`patchmirror: warning: ${warning}\n`)
+  for (const warning of loaded.warnings) warn(warning)
   return loaded
 }
 

@@ -8,8 +8,9 @@ import type { Progress } from '../sync/context.ts'
 import { type Runner, createRunner } from '../sync/runner.ts'
 import { createUpstream } from '../upstream/surfaces.ts'
 import { VERSION } from '../version.ts'
+import { STOPPING, warn } from './settings.ts'
 
-export { type GlobalOptions, isServed, print, settings } from './settings.ts'
+export { type GlobalOptions, isServed, print, settings, warn } from './settings.ts'
 
 /**
  * Checks source names given on the command line; none means all that the settings ask for. Throws `usage`, and `config`
@@ -43,7 +44,7 @@ export const SWITCHES = {
 } as const satisfies Partial<Record<SourceName, string>>
 
 /**
- * Calls `work` with a runner of this process, stopped by SIGINT and SIGTERM: a run in flight then ends with nothing
+ * Calls `work` with a runner of this process, stopped by a signal (`STOPPING`): a run in flight then ends with nothing
  * committed, and its row says so.
  */
 export async function withRunner<T>(
@@ -53,14 +54,14 @@ export async function withRunner<T>(
 ): Promise<T> {
   const stop = new AbortController()
   const abort = (): void => stop.abort()
-  process.once('SIGINT', abort).once('SIGTERM', abort)
+  for (const signal of STOPPING) process.once(signal, abort)
   const store = openWrites(config.data.dir)
-  const upstream = createUpstream({ config, version: VERSION, now: Date.now })
+  const upstream = createUpstream({ config, version: VERSION, now: Date.now, warn })
   try {
     const deps = { config, store, upstream, now: Date.now, signal: stop.signal, onProgress }
     return await work(createRunner(deps), store)
   } finally {
-    process.off('SIGINT', abort).off('SIGTERM', abort)
+    for (const signal of STOPPING) process.off(signal, abort)
     await upstream.close()
     store.close()
   }

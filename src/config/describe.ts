@@ -14,8 +14,9 @@ export interface ShownSetting {
 
 /** Every setting with its value and origin, safe to print: secrets and passwords in URLs are masked. */
 export function describeConfig({ config, origins }: LoadedConfig): ShownSetting[] {
+  const { secretFiles: _files, ...values } = config
   const sections = new Map<string, Readonly<Record<string, ShownSetting['value']>>>(
-    Object.entries(config),
+    Object.entries(values),
   )
   return SETTINGS.map(({ key, section, name, env, setting: { secret } }) => {
     const value = mask(sections.get(section)?.[name] ?? null, secret)

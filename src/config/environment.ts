@@ -1,7 +1,7 @@
-import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { systemCode } from '../errors.ts'
 import type { Given, Layer } from './problems.ts'
+import { secretText } from './secret-files.ts'
 import { ENV_PREFIX, type NamedSetting, SETTINGS } from './settings.ts'
 import { suggestSetting } from './suggest.ts'
 
@@ -50,9 +50,9 @@ function readSetting(env: Environment, cwd: string, setting: NamedSetting): Give
 function readSecretFile(setting: NamedSetting, name: string, path: string): Given | string {
   const origin = `secret file ${path} (env ${name})`
   try {
-    const text = readFileSync(path, 'utf8').replace(/\r?\n$/, '')
+    const text = secretText(path)
     if (text === '') return `${setting.key} (${origin}): the file is empty`
-    return { setting, raw: setting.setting.fromText(text), origin, where: origin }
+    return { setting, raw: setting.setting.fromText(text), origin, where: origin, file: path }
   } catch (error) {
     return `${setting.key} (${origin}): the file cannot be read (${systemCode(error) ?? 'not a file name'})`
   }

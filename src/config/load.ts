@@ -48,7 +48,7 @@ export function loadConfig(options: LoadOptions): LoadedConfig {
   ]
   if (problems.length > 0) throw configError(problems)
   const warnings = layers.flatMap((layer) => layer.warnings)
-  return { config: buildConfig(checked.values), origins: checked.origins, warnings }
+  return { config: buildConfig(checked), origins: checked.origins, warnings }
 }
 
 function readLayers({ file, env, cwd }: LoadOptions): Layer[] {
@@ -66,6 +66,7 @@ function checkValues(layers: readonly Layer[], context: CheckContext): Checked {
   const origins = new Map<string, string>()
   const refused = new Set<string>()
   const problems: string[] = []
+  const files = new Map<string, string>()
   for (const given of layers.flatMap((layer) => layer.given)) {
     const { key, setting } = given.setting
     const verdict = setting.check(given.raw, context)
@@ -75,19 +76,22 @@ function checkValues(layers: readonly Layer[], context: CheckContext): Checked {
     } else {
       values.set(key, verdict.value)
       origins.set(key, given.origin)
+      if (given.file !== undefined) files.set(key, given.file)
     }
   }
-  return { values, origins, refused, problems }
+  return { values, origins, refused, problems, files }
 }
 
-function buildConfig(values: ReadonlyMap<string, unknown>): Config {
+function buildConfig({ values, files }: Checked): Config {
   const sections = SECTIONS.map((section) => {
     const own = SETTINGS.filter((setting) => setting.section === section)
     const entries = own.map(({ key, name }) => [name, freeze(values.get(key))] as const)
     return [section, Object.freeze(conceal(section, Object.fromEntries(entries)))] as const
   })
   // Each value passed the check of the very table the type is derived from.
-  return Object.freeze(Object.fromEntries(sections)) as unknown as Config
+  const config: object = Object.fromEntries(sections)
+  const followed = files.size === 0 ? {} : { secretFiles: Object.freeze(Object.fromEntries(files)) }
+  return Object.freeze({ ...config, ...followed }) as unknown as Config
 }
 
 /** A section dumped by accident (in a log line, an assertion) shows no secret. Not enumerable, so it is no setting. */

@@ -12,6 +12,8 @@ export interface Given {
   readonly origin: string
   /** As a message shows it: the origin, with the line where one is known. */
   readonly where: string
+  /** Absolute path of the file that a secret was read from. */
+  readonly file?: string
   /** One more sentence for a refusal. */
   readonly hint?: string
 }
@@ -29,6 +31,8 @@ export interface Checked {
   readonly origins: ReadonlyMap<string, string>
   readonly refused: ReadonlySet<string>
   readonly problems: readonly string[]
+  /** The files that secrets were read from, by key. */
+  readonly files: ReadonlyMap<string, string>
 }
 
 function quote({ setting, raw }: Given): string {

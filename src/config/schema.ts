@@ -188,4 +188,7 @@ export const SCHEMA = {
 type Section<S> = { readonly [Key in keyof S]: ValueOf<S[Key]> }
 
 /** The whole configuration: checked, paths absolute, sizes in bytes, deep-frozen. Units are in the names. */
-export type Config = { readonly [Name in keyof typeof SCHEMA]: Section<(typeof SCHEMA)[Name]> }
+export type Config = { readonly [Name in keyof typeof SCHEMA]: Section<(typeof SCHEMA)[Name]> } & {
+  /** Absolute paths of the files that secrets were read from, by dotted key; they are followed while a program runs. */
+  readonly secretFiles?: Readonly<Record<string, string>>
+}

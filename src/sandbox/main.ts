@@ -138,9 +138,7 @@ async function main(args: string[]): Promise<void> {
       if (process.connected) process.disconnect()
     })
   }
-  process.once('SIGINT', stop)
-  process.once('SIGTERM', stop)
-  process.once('disconnect', stop)
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'disconnect']) process.once(signal, stop)
   if (liveMs > 0) {
     sandbox.feed.live(liveMs)
     setInterval(() => sandbox.service.addTag(), liveMs).unref()

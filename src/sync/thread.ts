@@ -38,6 +38,8 @@ export interface SyncThreadDeps {
   /** A run that could not even start, or the thread itself failing; `request` null then. */
   onFailed(request: RunRequest | null, message: string): void
   onProgress(progress: Progress): void
+  /** What an operator should know and no run says. */
+  onWarning?(message: string): void
   /** The log is in the database file: readers should take their moment anew. */
   onCheckpoint(): void
 }
@@ -112,6 +114,7 @@ export async function startSyncThread(deps: SyncThreadDeps): Promise<SyncThread>
 
 function tell(deps: SyncThreadDeps, requests: Requests, message: FromWorker): void {
   if (message.type === 'progress') deps.onProgress(message.progress)
+  if (message.type === 'warning') deps.onWarning?.(message.message)
   if (message.type === 'ended') deps.onEnded(message.report)
   if (message.type === 'checkpointed') deps.onCheckpoint()
   if (message.type === 'failed') deps.onFailed(message.request, message.message)

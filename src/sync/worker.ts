@@ -25,6 +25,8 @@ export type FromWorker =
   | { type: 'progress'; progress: Progress }
   | { type: 'ended'; request: RunRequest; report: RunReport }
   | { type: 'failed'; request: RunRequest | null; message: string }
+  /** What an operator should know and no run says. */
+  | { type: 'warning'; message: string }
   /** The data folder cannot be opened; the thread ends. */
   | { type: 'refused'; code: ErrorCode; message: string }
   | { type: 'checkpointed' }
@@ -41,7 +43,10 @@ function main(port: NonNullable<typeof parentPort>): void {
   const send = (message: FromWorker): void => port.postMessage(message)
   const store = open(config.data.dir, send)
   if (store === null) return port.close()
-  const upstream = createUpstream({ config, version, now: Date.now })
+  const upstream = createUpstream({
+    ...{ config, version, now: Date.now },
+    warn: (message) => send({ type: 'warning', message }),
+  })
   const stop = new AbortController()
   const runner = createRunner({
     config,

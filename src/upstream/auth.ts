@@ -1,3 +1,9 @@
+/** A secret as it is now: the text, and the same read again from its file, true when it is another one. */
+export interface CurrentSecret {
+  readonly current: () => string
+  readonly reload: () => boolean
+}
+
 /**
  * A credential in use. What it holds lies in closures only: neither `inspect` nor a log line can show it.
  */
@@ -13,30 +19,51 @@ export interface Authorization {
 }
 
 /** An API key as the remediation surface takes it: Basic, the key as user name, no password (spec section 5). */
-export function basicKey(name: string, key: string): Authorization {
-  return fixed(name, key, [basicOf(key)])
+export function basicKey(name: string, key: CurrentSecret): Authorization {
+  return inTurn(name, key, (secret) => [basicOf(secret)])
 }
 
 /**
  * An access token, or the identity surface's API key, as Bearer. With `basicToo`, a 401 is followed by one attempt
  * as Basic: the contract shows the webhook settings with the token as user name.
  */
-export function bearer(name: string, token: string, basicToo = false): Authorization {
-  const forms = [`Bearer ${token}`, ...(basicToo ? [basicOf(token)] : [])]
-  return fixed(name, token, forms)
+export function bearer(name: string, token: CurrentSecret, basicToo = false): Authorization {
+  return inTurn(name, token, (secret) => [
+    `Bearer ${secret}`,
+    ...(basicToo ? [basicOf(secret)] : []),
+  ])
 }
 
 function basicOf(user: string): string {
   return `Basic ${Buffer.from(`${user}:`).toString('base64')}`
 }
 
-/** Tries its forms in order and stays with the first that is not refused. */
-function fixed(name: string, secret: string, forms: readonly string[]): Authorization {
+/** Tries its forms in order and stays with the first that is not refused; another secret begins with the first again. */
+function inTurn(
+  name: string,
+  source: CurrentSecret,
+  formsOf: (secret: string) => readonly string[],
+): Authorization {
+  let secret = source.current()
+  let forms = formsOf(secret)
   let at = 0
+  const look = (): void => {
+    const current = source.current()
+    if (current === secret) return
+    secret = current
+    forms = formsOf(secret)
+    at = 0
+  }
   return {
     name,
-    header: () => Promise.resolve(forms[at] ?? ''),
+    header() {
+      look()
+      return Promise.resolve(forms[at] ?? '')
+    },
     renew(refused) {
+      source.reload()
+      look()
+      if (!forms.includes(refused)) return Promise.resolve(forms[at] ?? null) // it was another secret
       const next = forms.indexOf(refused) + 1
       at = next < forms.length ? next : 0
       return Promise.resolve(forms[next] ?? null)

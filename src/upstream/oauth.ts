@@ -1,5 +1,5 @@
 import { MirrorError, messageOf } from '../errors.ts'
-import { type Authorization, scrub } from './auth.ts'
+import { type Authorization, type CurrentSecret, scrub } from './auth.ts'
 import { statusOf } from './retries.ts'
 import type { Session } from './session.ts'
 
@@ -7,7 +7,7 @@ import type { Session } from './session.ts'
 export interface ClientCredentials {
   section: 'upstream' | 'identity'
   clientId: string
-  clientSecret: string
+  clientSecret: CurrentSecret
   audience: string
 }
 
@@ -54,7 +54,8 @@ export function clientCredentials(
       if (held !== null && headerOf(held) !== refused) return headerOf(held) // renewed meanwhile
       return headerOf(await unless(signal, renew()))
     },
-    scrub: (text) => scrub(text, [clientSecret, ...(token === null ? [] : [token.value])]),
+    scrub: (text) =>
+      scrub(text, [clientSecret.current(), ...(token === null ? [] : [token.value])]),
   }
 }
 
@@ -72,7 +73,26 @@ async function unless<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
 }
 
 async function fetchToken(
-  { section, clientId, clientSecret, audience }: ClientCredentials,
+  settings: ClientCredentials,
+  session: Session,
+  now: () => number,
+): Promise<Token> {
+  const used = settings.clientSecret.current()
+  try {
+    return await requestToken(settings, used, session, now)
+  } catch (error) {
+    const isRefused = error instanceof MirrorError && error.code === 'upstream_auth'
+    if (!isRefused) throw error
+    settings.clientSecret.reload()
+    const fresh = settings.clientSecret.current()
+    if (fresh === used) throw error
+    return requestToken(settings, fresh, session, now)
+  }
+}
+
+async function requestToken(
+  { section, clientId, audience }: ClientCredentials,
+  clientSecret: string,
   session: Session,
   now: () => number,
 ): Promise<Token> {

@@ -1,4 +1,5 @@
 import type { Config } from '../config/schema.ts'
+import { followSecret } from '../config/secret-files.ts'
 import { MirrorError } from '../errors.ts'
 import { type ArtifactOptions, type ArtifactSink, fetchArtifact } from './artifacts.ts'
 import { type Authorization, basicKey, bearer } from './auth.ts'
@@ -34,6 +35,8 @@ export interface UpstreamDeps {
   version: string
   now: () => number
   delay?: Delay
+  /** Is told what an operator should know and no run says: a secret file that cannot be used. */
+  warn?: (text: string) => void
 }
 
 /** Requests a minute that each tier of the identity surface allows (spec section 8). */
@@ -62,7 +65,7 @@ export function createUpstream(deps: UpstreamDeps): Upstream {
     const client = createClient({ ...base, ...limited, root: authUrl, ...more })
     return client.open(closing.signal, 'ops')
   }
-  const credential = keep((kind: Kind) => createAuthorization(config, kind, tokens, now))
+  const credential = keep((kind: Kind) => createAuthorization(deps, kind, tokens))
   const client = keep((surface: SurfaceName) => {
     const { root, setting, title, kind, free } = describe(config, surface)
     if (root === null) throw new MirrorError('config', `${setting} is not set`)
@@ -154,23 +157,29 @@ type TokenClient = (
 
 /** The credential that the settings give for a surface; null when there is none. At most one is set (see `config`). */
 function createAuthorization(
-  config: Config,
+  { config, now, warn }: UpstreamDeps,
   kind: Kind,
   tokens: TokenClient,
-  now: () => number,
 ): Authorization | null {
   const section = kind === 'identity' ? 'identity' : 'upstream'
   const { apiKey, token, clientId, clientSecret, authUrl, audience } = config[section]
-  if (apiKey !== null)
-    return kind === 'identity'
-      ? bearer('identity.apiKey', apiKey)
-      : basicKey('upstream.apiKey', apiKey)
-  if (token !== null) return bearer(`${section}.token`, token, kind === 'settings')
+  const follow = (name: string, value: string) => {
+    const key = `${section}.${name}`
+    return [key, followSecret(config, key, value, warn)] as const
+  }
+  if (apiKey !== null) {
+    const [key, secret] = follow('apiKey', apiKey)
+    return kind === 'identity' ? bearer(key, secret) : basicKey(key, secret)
+  }
+  if (token !== null) return bearer(...follow('token', token), kind === 'settings')
   const meant = audience ?? config.identity.apiUrl
   if (clientId === null || clientSecret === null || authUrl === null || meant === null) return null
-  const scrub = (text: string): string => text.replaceAll(clientSecret, '********')
+  const [, secret] = follow('clientSecret', clientSecret)
+  const scrub = (text: string): string =>
+    [clientSecret, secret.current()].reduce((rest, one) => rest.replaceAll(one, '********'), text)
   const session = tokens(authUrl, { setting: `${section}.authUrl`, scrub })
-  return clientCredentials({ section, clientId, clientSecret, audience: meant }, session, now)
+  const client = { section, clientId, clientSecret: secret, audience: meant } as const
+  return clientCredentials(client, session, now)
 }
 
 function missing(kind: Kind, title: string): MirrorError {

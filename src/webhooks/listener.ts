@@ -23,6 +23,8 @@ export interface ListenerOptions {
 export interface Listener {
   /** Such as https://localhost:8443 . */
   readonly url: string
+  /** Takes a renewed certificate at once; nothing without TLS. */
+  renew(): void
   /** Lets requests in flight end, and cuts off what is left after the grace time. */
   close(graceMs: number): Promise<void>
 }
@@ -44,9 +46,8 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
   const server = tls === null ? createServer(LIMITS, handler) : createTls(tls, handler)
   server.maxConnections = maxConnections
   await listening(server, host, port)
-  const renewal =
-    tls &&
-    setInterval(renewer(server as TlsServer, tls, options.log), options.renewalMs ?? RENEWAL_MS)
+  const renew = tls === null ? () => undefined : renewer(server as TlsServer, tls, options.log)
+  const renewal = tls && setInterval(renew, options.renewalMs ?? RENEWAL_MS)
   renewal?.unref()
   const bound = server.address()
   const shown =
@@ -54,6 +55,7 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
   const at = typeof bound === 'object' && bound !== null ? bound.port : port
   return {
     url: `${tls === null ? 'http' : 'https'}://${shown}:${at}`,
+    renew,
     async close(graceMs) {
       if (renewal !== null) clearInterval(renewal)
       const closed = new Promise((resolve) => server.close(resolve))

@@ -8,7 +8,7 @@ import { type Dialect, type SigningSecret, createSigningSecret } from './verify.
 /** Where secrets come from. */
 export interface SecretsOptions {
   /** `webhooks.secrets`; they are called settings-1, settings-2 and so on. */
-  readonly settings: readonly string[]
+  readonly settings: () => readonly string[]
   /** The file that `webhooks register` writes; it need not exist. */
   readonly file: string
   readonly dialect: Dialect | 'any'
@@ -38,10 +38,8 @@ const LOOK_MS = 1_000
  */
 export function createSecrets(options: SecretsOptions): Secrets {
   const { file, now, log, dialect } = options
-  const fixed = options.settings.map((secret, at): Prepared => ({
-    ...{ signing: createSigningSecret(`settings-${at + 1}`, secret) },
-    ...{ notBefore: null, notAfter: null },
-  }))
+  const fixed = fixedSecrets(options.settings)
+  fixed()
   let text = readSecretText(file)
   let kept = text === null ? [] : prepare(text, file, dialect)
   let seen = { mark: markOf(file), at: now() }
@@ -67,11 +65,27 @@ export function createSecrets(options: SecretsOptions): Secrets {
     active() {
       look()
       const time = now()
-      return [...fixed, ...kept]
+      return [...fixed(), ...kept]
         .filter(({ notBefore }) => notBefore === null || notBefore <= time)
         .filter(({ notAfter }) => notAfter === null || time <= notAfter)
         .map(({ signing }) => signing)
     },
+  }
+}
+
+/** Those of the settings, prepared once for each list. */
+function fixedSecrets(settings: () => readonly string[]): () => readonly Prepared[] {
+  let seen: readonly string[] | null = null
+  let prepared: readonly Prepared[] = []
+  return () => {
+    const current = settings()
+    if (current === seen) return prepared
+    prepared = current.map((secret, at) => ({
+      ...{ signing: createSigningSecret(`settings-${at + 1}`, secret) },
+      ...{ notBefore: null, notAfter: null },
+    }))
+    seen = current
+    return prepared
   }
 }
 

@@ -37,6 +37,8 @@ export interface Webhooks {
   readonly status: () => Promise<WebhooksStatus>
   /** Opens the listener of its own, if the settings ask for one; tells where deliveries come in. */
   listen(mainUrl: string): Promise<void>
+  /** Reads the file of secrets and the certificate again now, whatever they look like; the log says what changed. */
+  reload(): void
   /** From now on every delivery is a 503, so that its sender tries again. */
   refuse(): void
   /** After the servers: finishes what is to be stored. */
@@ -54,7 +56,7 @@ export async function startWebhooks(options: WebhooksOptions): Promise<Webhooks>
   const { dialect, toleranceSeconds, allowedOrigins, maxBytes } = settings
   const endpoints = endpointsOf(settings)
   const secrets = createSecrets({
-    ...{ settings: settings.secrets, file: secretFilePath(config) },
+    ...{ settings: () => settings.secrets, file: secretFilePath(config) },
     ...{ dialect, now, log },
   })
   const inbox = await startInboxThread({
@@ -91,6 +93,10 @@ export async function startWebhooks(options: WebhooksOptions): Promise<Webhooks>
         listener = await startListener({ ...own, log, handler: only(receiver.handle) })
       }
       announce(log, listener?.url ?? mainUrl, endpoints, secrets.active().length)
+    },
+    reload() {
+      secrets.active()
+      listener?.renew()
     },
     refuse: () => receiver.close(),
     async close() {

@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { run } from '../support/command.ts'
 import { type World, openWorld } from '../support/daemons.ts'
@@ -56,6 +58,48 @@ describe('patchmirror serve', () => {
     await again.said(/osv sync: complete/)
     const { out } = await world.patchmirror('runs')
     expect(out).toContain('the process ended before the run did')
+  })
+
+  test('SIGHUP never ends it: files are read again, and the log says which and what needs a restart', async () => {
+    const keyFile = join(world.dir, 'keys')
+    writeFileSync(keyFile, 'Xq7-first-of-the-keys-92\n')
+    const settingsFile = join(world.dir, 'settings.yaml')
+    writeFileSync(settingsFile, 'osv: { maxAgeHours: 30 }\n')
+    const more = {
+      PATCHMIRROR_SERVER_KEYS_FILE: keyFile,
+      PATCHMIRROR_CONFIG: settingsFile,
+    }
+    const daemon = await world.serve(more)
+    const status = async (key: string) =>
+      (await fetch(`${daemon.url}/v1/tags/`, { headers: { authorization: `Bearer ${key}` } }))
+        .status
+    expect(await status('Xq7-second-of-the-keys-93')).toBe(401)
+    writeFileSync(keyFile, 'Xq7-second-of-the-keys-93\n')
+    writeFileSync(settingsFile, 'osv: { maxAgeHours: 40 }\n')
+    daemon.child.kill('SIGHUP')
+    const said = await daemon.said(/SIGHUP: /)
+    expect(said).toMatch(/in force: server\.keys.*after a restart: osv\.maxAgeHours/)
+    expect(said).not.toContain('Xq7-')
+    expect(await status('Xq7-second-of-the-keys-93')).not.toBe(401)
+    expect(await status('Xq7-first-of-the-keys-92')).toBe(401)
+    writeFileSync(settingsFile, 'osv: { maxAgeHours: many }\n')
+    daemon.child.kill('SIGHUP')
+    await daemon.said(/SIGHUP: the settings cannot be read[^"]*osv\.maxAgeHours/)
+    expect((await fetch(`${daemon.url}/-/health`)).status).toBe(200)
+    daemon.child.kill('SIGTERM')
+    expect((await daemon.finished).code).toBe(0)
+  })
+
+  test('goes on serving when the reader of its output is gone', async () => {
+    const daemon = await world.serve({ PATCHMIRROR_LOG_LEVEL: 'debug' })
+    daemon.child.stderr?.destroy()
+    daemon.child.stdout?.destroy()
+    for (let n = 0; n < 3; n++) {
+      daemon.child.kill('SIGHUP') // each writes lines that nobody can read
+      expect((await fetch(`${daemon.url}/-/status`)).status).toBe(200)
+    }
+    daemon.child.kill('SIGTERM')
+    expect((await daemon.finished).code).toBe(0)
   })
 
   test('health asks the daemon and exits 0, and 1 when there is none', async () => {

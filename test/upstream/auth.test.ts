@@ -1,9 +1,15 @@
+import { renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { describe, expect, test } from 'vitest'
-import { SANDBOX_KEYS, SANDBOX_TOKEN } from '../../src/sandbox/service/credentials.ts'
+import {
+  SANDBOX_CLIENT,
+  SANDBOX_KEYS,
+  SANDBOX_TOKEN,
+} from '../../src/sandbox/service/credentials.ts'
 import { basicKey, bearer } from '../../src/upstream/auth.ts'
 import { createOrigin } from '../support/origin.ts'
-import { refusal, sandbox } from './sessions.ts'
+import { refusal, sandbox, scratch } from './sessions.ts'
 import { get, session, upstreamOf } from './surfaces.ts'
 
 describe('a credential', () => {
@@ -165,13 +171,99 @@ describe('a redirect', () => {
   })
 })
 
+describe('a credential file', () => {
+  /** A service that takes one key at a time, and a mirror whose key lies in a file. */
+  const rotating = async () => {
+    const state = { key: 'first-key', onRefused: (): void => undefined }
+    const { url, requests } = await createOrigin((request, response) => {
+      const basic = `Basic ${Buffer.from(`${state.key}:`).toString('base64')}`
+      const isRight = [basic, `Bearer ${state.key}`].includes(request.headers.authorization ?? '')
+      if (!isRight) state.onRefused()
+      response.writeHead(isRight ? 200 : 401).end('{}')
+    })
+    const file = join(scratch(), 'key')
+    writeFileSync(file, 'first-key\n')
+    const warnings: string[] = []
+    const named = { UPSTREAM_API_ROOT: url, UPSTREAM_API_KEY_FILE: file }
+    const upstream = upstreamOf(named, { warn: (text) => warnings.push(text) })
+    return { state, requests, file, warnings, upstream }
+  }
+
+  test('is read again after a 401, and the request sent once more, only if it changed', async () => {
+    const { state, requests, file, upstream } = await rotating()
+    const made = session(upstream)
+    await get(made, '/me')
+    state.key = 'second-key'
+    state.onRefused = () => writeFileSync(file, 'second-key\n') // after the request was sent
+    expect((await get(made, '/me')).status).toBe(200)
+    expect(requests).toHaveLength(3)
+    state.key = 'third-key'
+    await refusal('upstream_auth', get(session(upstream), '/me'))
+    expect(requests).toHaveLength(4)
+  })
+
+  test('that is missing, empty or malformed for a moment changes nothing, and is warned of once', async () => {
+    const { requests, file, warnings, upstream } = await rotating()
+    const made = session(upstream)
+    await get(made, '/me')
+    for (const spoil of [
+      () => rmSync(file),
+      () => writeFileSync(file, '\n'),
+      () => writeFileSync(file, 'two words\n'),
+    ]) {
+      spoil()
+      expect((await get(made, '/me')).status).toBe(200)
+      expect((await get(made, '/me')).status).toBe(200)
+    }
+    expect(warnings).toEqual([
+      expect.stringMatching(/^upstream\.apiKey: the file .+ cannot be read \(ENOENT\); the value/),
+      expect.stringContaining('is empty'),
+      expect.stringContaining('holds a value that holds spaces'),
+    ])
+    expect(warnings.join()).not.toContain('two words')
+    expect(requests).toHaveLength(7)
+  })
+
+  test('that another takes the place of is followed without a 401', async () => {
+    const { state, requests, file, upstream } = await rotating()
+    const made = session(upstream)
+    await get(made, '/me')
+    state.key = 'a-much-longer-key'
+    writeFileSync(`${file}.new`, 'a-much-longer-key')
+    renameSync(`${file}.new`, file)
+    expect((await get(made, '/me')).status).toBe(200)
+    expect(requests).toHaveLength(2)
+  })
+
+  test('of a client secret is read again when the token endpoint refuses the old one', async () => {
+    const service = await sandbox()
+    const file = join(scratch(), 'secret')
+    writeFileSync(file, 'an-older-secret')
+    const upstream = upstreamOf({
+      IDENTITY_API_URL: service.identityUrl,
+      IDENTITY_CLIENT_ID: SANDBOX_CLIENT.id,
+      IDENTITY_CLIENT_SECRET_FILE: file,
+      IDENTITY_AUTH_URL: service.authUrl,
+    })
+    const users = () => get(session(upstream, 'identity'), '/users')
+    await refusal('upstream_auth', users())
+    expect(service.requests.count('/oauth/token')).toBe(1)
+    // The file changes while the token is asked for: the old secret may have been read already.
+    service.faults.set('/oauth/token', { kind: 'status', status: 503 }, { times: 1 })
+    const asked = users()
+    writeFileSync(file, SANDBOX_CLIENT.secret)
+    expect((await asked).status).toBe(200)
+  })
+})
+
 test('nothing that holds a credential shows it when it is dumped', () => {
   const upstream = upstreamOf({
     UPSTREAM_API_ROOT: 'http://127.0.0.1:9',
     UPSTREAM_API_KEY: 'hunter2',
   })
   const made = session(upstream)
-  for (const thing of [upstream, made, basicKey('n', 'hunter2'), bearer('n', 'hunter2')]) {
+  const secret = { current: () => 'hunter2', reload: () => false }
+  for (const thing of [upstream, made, basicKey('n', secret), bearer('n', secret)]) {
     const shown = inspect(thing, { depth: 20, showHidden: true })
     expect(shown).not.toContain('hunter2')
     expect(JSON.stringify(thing)).not.toContain('hunter2')

@@ -8,13 +8,16 @@ import { QUICK } from '../support/mirror.ts'
 /** The whole service by settings named as in PATCHMIRROR_…, with what passes of time in the caller's hand. */
 export function upstreamOf(
   named: Record<string, string>,
-  clock: { now?: () => number; delay?: (ms: number) => Promise<void> } = {},
+  clock: {
+    now?: () => number
+    delay?: (ms: number) => Promise<void>
+    warn?: (text: string) => void
+  } = {},
 ): Upstream {
   const entries = Object.entries(named).map(([name, value]) => [`PATCHMIRROR_${name}`, value])
   const env = { ...QUICK, ...(Object.fromEntries(entries) as Record<string, string>) }
   const { config } = loadConfig({ env, cwd: tmpdir() })
-  const { now = Date.now, delay } = clock
-  const upstream = createUpstream({ config, version: '1', now, ...(delay && { delay }) })
+  const upstream = createUpstream({ config, version: '1', now: Date.now, ...clock })
   onTestFinished(() => upstream.close())
   return upstream
 }

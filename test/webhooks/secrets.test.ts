@@ -32,7 +32,13 @@ function open(file: string, more: { settings?: string[]; dialect?: 'standard' } 
   const say = (_: object, message: string): void => void told.push(message)
   const log = { info: say, warn: say, error: say } as never
   const { settings = [], dialect = 'any' } = more
-  const secrets = createSecrets({ settings, file, dialect, now: () => clock.now, log })
+  const secrets = createSecrets({
+    settings: () => settings,
+    file,
+    dialect,
+    now: () => clock.now,
+    log,
+  })
   const labels = (): string[] => secrets.active().map(({ label }) => label)
   return { clock, told, labels }
 }

@@ -1,0 +1,111 @@
+import { readFileSync, statSync } from 'node:fs'
+import { systemCode } from '../errors.ts'
+import type { Config } from './schema.ts'
+import { SETTINGS } from './settings.ts'
+
+/** A secret setting in use: its value follows the file that it was read from, if it was read from one. */
+export interface FollowedSecret<T> {
+  /** The value in force; the file is read again when it looks changed. */
+  readonly current: () => T
+  /** Reads the file, whatever it looks like. True when the value in force is another one now. */
+  readonly reload: () => boolean
+}
+
+/** The text of a secret's file without the line end that editors add. Throws what the file system does. */
+export function secretText(path: string): string {
+  return readFileSync(path, 'utf8').replace(/\r?\n$/, '')
+}
+
+/** However a file is rewritten, its content is compared this often, milliseconds: a clock's step hides quick changes. */
+const LOOK_MS = 1_000
+
+/**
+ * Follows a secret setting. A file that is missing, empty or malformed, as it is for moments while a secret is rotated,
+ * changes nothing: the last good value stays in force, and `warn` is told once. No message quotes a value.
+ */
+export function followSecret<T>(
+  config: Pick<Config, 'secretFiles'>,
+  key: string,
+  initial: T,
+  warn: (text: string) => void = () => undefined,
+): FollowedSecret<T> {
+  const file = config.secretFiles?.[key]
+  const setting = SETTINGS.find((one) => one.key === key)?.setting
+  if (file === undefined || setting === undefined || initial === null)
+    return { current: () => initial, reload: () => false }
+  let value = initial
+  let seen = { mark: '', at: -Infinity }
+  let text: string | null = null // what the value was made of
+  let complaint: string | null = null
+  const refuse = (fault: string): false => {
+    if (complaint !== fault)
+      warn(`${key}: the file ${file} ${fault}; the value that was read before stays in force`)
+    complaint = fault
+    return false
+  }
+  const reload = (): boolean => {
+    seen = { mark: markOf(file), at: performance.now() }
+    let found: string
+    try {
+      found = secretText(file)
+    } catch (error) {
+      return refuse(`cannot be read (${systemCode(error) ?? 'not a file name'})`)
+    }
+    if (found.trim() === '') return refuse('is empty')
+    if (found === text) {
+      complaint = null
+      return false
+    }
+    // The secret settings' checks look at nothing but the text.
+    const context = { cwd: '/', validateCron: () => true }
+    const verdict = setting.check(setting.fromText(found), context)
+    if ('fault' in verdict) return refuse(`holds a value that ${verdict.fault}`)
+    complaint = null
+    text = found
+    const changed = JSON.stringify(verdict.value) !== JSON.stringify(value)
+    if (changed) value = verdict.value as typeof value // of the setting that the key names
+    return changed
+  }
+  return {
+    current() {
+      const old = performance.now() - seen.at >= LOOK_MS
+      if (old || markOf(file) !== seen.mark) reload()
+      return value
+    },
+    reload,
+  }
+}
+
+/**
+ * The same settings, of which `server.keys` and `webhooks.secrets` follow their files: reading one gives what is in force,
+ * the same object as long as nothing changed.
+ */
+export function followConfig(config: Config, warn: (text: string) => void): Config {
+  const keys = followSecret(config, 'server.keys', config.server.keys, warn)
+  const secrets = followSecret(config, 'webhooks.secrets', config.webhooks.secrets, warn)
+  return {
+    ...config,
+    server: follow(config.server, 'keys', keys),
+    webhooks: follow(config.webhooks, 'secrets', secrets),
+  }
+}
+
+function follow<Section extends object, Name extends keyof Section>(
+  section: Section,
+  name: Name,
+  { current }: FollowedSecret<Section[Name]>,
+): Section {
+  const properties = Object.getOwnPropertyDescriptors(section) as PropertyDescriptorMap
+  const read = { get: current, enumerable: true }
+  return Object.defineProperties({}, { ...properties, [name]: read }) as Section
+}
+
+/** Changes when the file does; empty when there is none. */
+function markOf(file: string): string {
+  try {
+    const { ino, size, mtimeMs, ctimeMs } = statSync(file)
+    return [ino, size, mtimeMs, ctimeMs].join(' ')
+  } catch {
+    return ''
+  }
+}
