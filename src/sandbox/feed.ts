@@ -62,6 +62,8 @@ export interface FeedOptions {
   seed: number
   records: number
   large: number
+  /** Whether about every sixth record is without its `schema_version`. */
+  malformed: boolean
   now: () => number
   shape: Shape
 }

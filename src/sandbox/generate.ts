@@ -16,6 +16,8 @@ export interface GenerateOptions {
   large?: number
   /** Whether the odd ids come first; default false. */
   odd?: boolean
+  /** Whether about every sixth record is without its `schema_version`; default false. */
+  malformed?: boolean
   /** Unix milliseconds to stamp the record with, for one that is published now; default: some older time. */
   at?: number
 }
@@ -59,6 +61,7 @@ export function generateRecord(options: GenerateOptions, i: number): Generated {
     target: place.target,
     published,
     modified,
+    malformed: options.malformed ?? false,
     size: large ? random.between(560_000, 700_000) : drawSize(random),
   }
   return { id: subject.id, modified, bytes: buildRecord(random, subject) }

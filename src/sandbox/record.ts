@@ -10,6 +10,8 @@ export interface Subject {
   target: Target
   modified: string
   published: string
+  /** Whether it may be without its `schema_version`, which OSV requires of a record. */
+  malformed: boolean
   /** Bytes the record should have, about; small records cannot go below their fields. */
   size: number
 }
@@ -37,7 +39,8 @@ function fields(random: Random, subject: Subject): Json {
   const { target, vulnerability } = subject
   const severity = random.pick(SEVERITIES)
   const record: Json = {}
-  if (!random.chance(0.18)) record['schema_version'] = random.chance(0.7) ? '1.6.0' : '1.6.1'
+  const bare = random.chance(0.18) && subject.malformed
+  if (!bare) record['schema_version'] = random.chance(0.7) ? '1.6.0' : '1.6.1'
   record['id'] = subject.id
   record['modified'] = subject.modified
   record['published'] = subject.published

@@ -21,6 +21,8 @@ export interface SandboxOptions {
   records?: number
   /** Generated records of more than 500 KB; default 2 from 200 records on, else 0. */
   large?: number
+  /** About every sixth record is without its `schema_version`, which scanners then refuse; default false. */
+  malformed?: boolean
   /** An archive whose records are served instead of generated ones, byte for byte. */
   osvZip?: string
   /** The index that belongs to `osvZip`; without it one is derived from the records. */
@@ -122,11 +124,11 @@ async function openService(
 }
 
 async function createContext(options: SandboxOptions): Promise<Context> {
-  const { seed = 1, records = 500, now: right = Date.now } = options
+  const { seed = 1, records = 500, malformed = false, now: right = Date.now } = options
   const shape = shapeOf((options.service === false ? undefined : options.service?.shape) ?? 'wire')
   const now = (): number => right() + shape.http.clockSeconds * 1000
   const large = options.large ?? (records >= 200 ? 2 : 0)
-  const { feed, source, generate } = createFeed({ seed, records, large, now, shape })
+  const { feed, source, generate } = createFeed({ seed, records, large, malformed, now, shape })
   if (options.osvZip === undefined) await generate()
   else await feed.load(options.osvZip, options.osvIndex)
   const { ranges = true, cveFeed = true } = options

@@ -12,6 +12,7 @@ What it has
   --records N          OSV records (500)
   --osv-zip FILE       records of an archive instead, one JSON document each member
   --osv-index FILE     the index that belongs to --osv-zip; made from its records when not given
+  --malformed          every sixth record is without its schema_version, so that scanners drop it
   --tags N             image tags, --packages N and --tickets N likewise
   --large-sboms N      so many SBOMs of 20 MB (0)
   --seed N             another number, other data; the same number, the same data (1)
