@@ -141,7 +141,7 @@ test('requests that come while the reader takes nothing are not piled up in memo
   socket.resume()
   let received = 0
   socket.on('data', (chunk) => (received += chunk.length))
-  await expect.poll(() => received, { timeout: 20_000 }).toBeGreaterThan(20 * big.length)
+  await expect.poll(() => received).toBeGreaterThan(20 * big.length)
   expect(server.address).not.toBeNull()
 })
 
@@ -214,10 +214,11 @@ test('headers made to be slow to read are not', async () => {
   const { port } = await serveRecords()
   const spaces = ' '.repeat(60_000)
   const { ask } = await dial(port)
-  const started = performance.now()
   const path = '/external/osv/one.json'
-  expect((await ask(plain(path, `Accept: ${spaces}\x80\r\n`))).body).toBe(RECORDS.one)
-  const range = `Range: bytes=1-${spaces}x\r\n`
-  expect((await ask(plain('/external/osv/all.zip', range))).head).toContain('200 OK')
-  expect(performance.now() - started).toBeLessThan(1000)
+  // Enough of them that reading in quadratic time would take minutes, and hang the test.
+  for (let request = 0; request < 40; request++) {
+    expect((await ask(plain(path, `Accept: ${spaces}\x80\r\n`))).body).toBe(RECORDS.one)
+    const range = `Range: bytes=1-${spaces}x\r\n`
+    expect((await ask(plain('/external/osv/all.zip', range))).head).toContain('200 OK')
+  }
 })

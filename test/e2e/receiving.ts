@@ -12,7 +12,7 @@ import { type Served, type World, openWorld } from '../support/daemons.ts'
 /** What the stand-in signs with. */
 export const SECRET = `whsec_${randomBytes(24).toString('base64')}`
 /** For a poll: a refresh takes its time on a busy machine. */
-export const PATIENT = { timeout: 60_000, interval: 20 }
+export const PATIENT = { interval: 20 }
 
 /** A daemon that mirrors a small catalog, and where its deliveries go. */
 export interface Receiving extends Served {

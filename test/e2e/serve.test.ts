@@ -38,9 +38,7 @@ describe('patchmirror serve', () => {
     world.sandbox.feed.add(5)
     expect((await world.patchmirror('sync', 'osv')).code).toBe(0)
     await expect
-      .poll(async () => (await fetch(`${daemon.url}/external/osv/all.json`)).text(), {
-        timeout: 5000,
-      })
+      .poll(async () => (await fetch(`${daemon.url}/external/osv/all.json`)).text())
       .not.toBe(before)
     expect(await (await fetch(`${daemon.url}/external/osv/all.json`)).text()).toBe(
       world.sandbox.feed.index().toString(),

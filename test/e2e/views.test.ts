@@ -13,7 +13,7 @@ import { QUICK } from '../support/mirror.ts'
 
 const KEY = 'Zk3v9wq7Rt5y2Lm8Qp4x'
 const AUTHORIZED = { headers: { authorization: `Basic ${btoa(`${KEY}:`)}` } }
-const SOON = { timeout: 20_000, interval: 50 }
+const SOON = { interval: 50 }
 
 const closers: (() => Promise<unknown>)[] = []
 

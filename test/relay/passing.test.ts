@@ -42,7 +42,7 @@ test('the log tells that a target is disabled by its number, never by its URL', 
   const inbox = createInbox(db)
   inbox.receive({ ...delivery({ webhookId: 'msg_1' }), type: 'io.service.cr.image.created.v1' })
   inbox.settle([{ id: 1, state: 'done' }])
-  await expect.poll(() => lines, { timeout: 10_000 }).toHaveLength(1)
+  await expect.poll(() => lines).toHaveLength(1)
   await passing.close()
   const told = JSON.parse(lines[0] ?? '') as unknown
   expect(told).toMatchObject({ level: 40, target: 1, state: 'disabled', reason: 'it answered 410' })

@@ -15,8 +15,8 @@ export const QUICK = {
   PATCHMIRROR_UPSTREAM_RETRIES: '2',
   PATCHMIRROR_UPSTREAM_RETRY_MIN_MS: '1',
   PATCHMIRROR_UPSTREAM_RETRY_MAX_MS: '5',
-  PATCHMIRROR_UPSTREAM_REQUEST_TIMEOUT_MS: '2000',
-  PATCHMIRROR_UPSTREAM_LOW_SPEED_SECONDS: '1',
+  PATCHMIRROR_UPSTREAM_REQUEST_TIMEOUT_MS: '60000',
+  PATCHMIRROR_UPSTREAM_LOW_SPEED_SECONDS: '60',
 }
 
 export interface Bench {
@@ -26,6 +26,12 @@ export interface Bench {
   store: Writes
   /** One run of a source, as the daemon and the command line do it. */
   run(source: RunRequest['source'], more?: Partial<RunRequest>): Promise<RunReport>
+  /** The same with other settings for this run alone: a short deadline must not be met by chance in any other. */
+  runWith(
+    env: Record<string, string>,
+    source: RunRequest['source'],
+    more?: Partial<RunRequest>,
+  ): Promise<RunReport>
   /** What the mirror would serve for an id, inflated; null when it holds none. */
   content: (id: string) => Buffer | null
   /** The index that the mirror would serve. */
@@ -60,15 +66,29 @@ export async function createBench(options: BenchOptions = {}): Promise<Bench> {
   const now = options.now ?? Date.now
   const stop = new AbortController()
   const store = openWrites(dir)
-  const upstream = createUpstream({ config, version: 'test', now })
   const onProgress = options.onProgress ?? ((): void => undefined)
-  const runner = createRunner({ config, store, upstream, now, signal: stop.signal, onProgress })
+  const connect = (config: Config) => {
+    const upstream = createUpstream({ config, version: 'test', now })
+    const runner = createRunner({ config, store, upstream, now, signal: stop.signal, onProgress })
+    return { upstream, runner }
+  }
+  const { upstream, runner } = connect(config)
   return {
     sandbox,
     config,
     dir,
     store,
     run: (source, more = {}) => runner.run({ source, kind: 'sync', trigger: 'command', ...more }),
+    async runWith(more, source, request = {}) {
+      const other = loadConfig({ env: { ...env, ...more }, cwd: dir, requireUpstream: true })
+      const connected = connect(other.config)
+      try {
+        const asked = { source, kind: 'sync', trigger: 'command', ...request } as const
+        return await connected.runner.run(asked)
+      } finally {
+        await connected.upstream.close()
+      }
+    },
     content(id) {
       const record = store.readRecord(id)
       return record === null ? null : contentOf(record.body, record.size)

@@ -8,7 +8,8 @@ import { expect, onTestFinished } from 'vitest'
 import { openReader } from '../../src/store/database.ts'
 import { contentOf } from '../../src/store/gzip.ts'
 import type { Reads } from '../../src/store/pinned.ts'
-import type { RunReport } from '../../src/sync/runner.ts'
+import type { Fault } from '../../src/sandbox/fault.ts'
+import type { RunReport, RunRequest } from '../../src/sync/runner.ts'
 import { type Verdict, verifyStore } from '../../src/sync/verify.ts'
 import { type Bench, type BenchOptions, createBench, differences } from '../support/mirror.ts'
 
@@ -33,6 +34,24 @@ export async function synced(options: BenchOptions = {}): Promise<Bench> {
   expect(differences(made)).toEqual([])
   made.sandbox.requests.clear()
   return made
+}
+
+/**
+ * A run that meets `fault`. Only a stall needs a short deadline, which `timeoutMs` then sets for this run alone: ample,
+ * where the run has other requests that must succeed on a machine under load.
+ */
+export function runMeeting(
+  made: Bench,
+  source: RunRequest['source'],
+  fault: Fault,
+  { timeoutMs = 300, retries = 2 } = {},
+): Promise<RunReport> {
+  if (fault.kind !== 'stall') return made.run(source)
+  const env = {
+    PATCHMIRROR_UPSTREAM_REQUEST_TIMEOUT_MS: String(timeoutMs),
+    PATCHMIRROR_UPSTREAM_RETRIES: String(retries),
+  }
+  return made.runWith(env, source)
 }
 
 /** A clock for `now` that stands until it is moved. Unix milliseconds. */

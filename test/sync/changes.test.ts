@@ -119,7 +119,7 @@ test('a copy that follows the change log is what is held, after any history of t
     ),
     { numRuns: 6 },
   )
-}, 120_000)
+})
 
 test('a feed that changes is told by its path, and a run that changes nothing is not told', async () => {
   const made = await createBench()
@@ -169,4 +169,4 @@ test('the catalog is told by the paths of its lists and answers', async () => {
   expect(paths.get(`/v1/tags/${first}`)).toBe('removed')
   expect(paths.get(`/v1/tags/${second}/sbom`)).toBe('changed')
   expect(paths.get(`/v1/tags/${untouched}`)).toBeUndefined()
-}, 60_000)
+})

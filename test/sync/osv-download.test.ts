@@ -13,7 +13,11 @@ function archiveRequests({ sandbox }: Bench) {
 
 /** A first run that breaks off after this many bytes of the archive, and does not try again. */
 async function brokenOff(bytes: number, sandbox: object = {}): Promise<Bench> {
-  const env = { ...NO_SINGLES, PATCHMIRROR_UPSTREAM_RETRIES: '0' }
+  const env = {
+    ...NO_SINGLES,
+    PATCHMIRROR_UPSTREAM_RETRIES: '0',
+    PATCHMIRROR_UPSTREAM_LOW_SPEED_SECONDS: '1',
+  }
   const made = await bench({ env, sandbox: { records: 300, ...sandbox } })
   made.sandbox.faults.set(ARCHIVE, { kind: 'truncate', bytes })
   expect(await made.run('osv')).toMatchObject({ state: 'failed', code: 'upstream_unreachable' })
@@ -137,7 +141,11 @@ describe('the download of the archive', () => {
   })
 
   test('gives up a transfer that is too slow', async () => {
-    const env = { ...NO_SINGLES, PATCHMIRROR_UPSTREAM_RETRIES: '0' }
+    const env = {
+      ...NO_SINGLES,
+      PATCHMIRROR_UPSTREAM_RETRIES: '0',
+      PATCHMIRROR_UPSTREAM_LOW_SPEED_SECONDS: '1',
+    }
     const made = await bench({ sandbox: { records: 60 }, env })
     made.sandbox.faults.set(ARCHIVE, { kind: 'slow', bytesPerSecond: 100 })
     const report = await made.run('osv')
@@ -146,7 +154,11 @@ describe('the download of the archive', () => {
   })
 
   test('gives up a transfer that stands still', async () => {
-    const env = { ...NO_SINGLES, PATCHMIRROR_UPSTREAM_RETRIES: '0' }
+    const env = {
+      ...NO_SINGLES,
+      PATCHMIRROR_UPSTREAM_RETRIES: '0',
+      PATCHMIRROR_UPSTREAM_LOW_SPEED_SECONDS: '1',
+    }
     const made = await bench({ sandbox: { records: 60 }, env })
     made.sandbox.faults.set(ARCHIVE, { kind: 'stall', at: 'body', bytes: 9000 })
     expect(told(await made.run('osv'))).toEqual({ state: 'failed', code: 'upstream_unreachable' })

@@ -187,7 +187,7 @@ describe('a sync of a large feed', () => {
       expect(built).toMatchObject({ file: info?.file, sha256: info?.sha256 })
       expect(archiveOf(made)?.equals(published ?? Buffer.of())).toBe(true)
     }
-  }, 60_000)
+  })
 
   test('carries damage of the old file on only until verify or a reconcile reads it', async () => {
     const { made, path } = await large()
