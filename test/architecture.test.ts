@@ -68,7 +68,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'version',
     'zip',
   ],
-  views: ['config', 'errors', 'json', 'log', 'store', 'zip'],
+  views: ['config', 'errors', 'json', 'log', 'query', 'store', 'zip'],
   query: ['errors'],
   webhooks: ['config', 'errors', 'event-target', 'log', 'patterns', 'store'],
   store: ['errors', 'event-target'],

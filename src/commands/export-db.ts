@@ -4,6 +4,7 @@ import { MirrorError } from '../errors.ts'
 import { type Views, openViews } from '../store/views.ts'
 import { generationDir, readCurrentViews } from '../store/views-place.ts'
 import { type ExportDbReport, exportDb } from '../views/export-db.ts'
+import { derivedVendors } from '../views/ecosystems.ts'
 import { performTask } from '../views/task.ts'
 import { type GlobalOptions, print, settings } from './setup.ts'
 import { visible } from './table.ts'
@@ -28,11 +29,11 @@ export async function exportDbCommand(
     throw new MirrorError('usage', `unknown database ${format}; there is: osv-scanner`)
   const { config } = settings(options, false)
   const target = resolve(dir)
-  const { derived } = config.views
-  await makeViews(config.data.dir, derived, false)
+  const vendors = derivedVendors(config.views)
+  await makeViews(config.data.dir, vendors, false)
   let views = open(config.data.dir)
   if (views === null) {
-    await makeViews(config.data.dir, derived, true)
+    await makeViews(config.data.dir, vendors, true)
     views = open(config.data.dir)
   }
   if (views === null)
@@ -47,11 +48,15 @@ export async function exportDbCommand(
 }
 
 /** Waits for another process that makes them just now, as a daemon does after a sync. */
-async function makeViews(dataDir: string, derived: boolean, anew: boolean): Promise<void> {
+async function makeViews(
+  dataDir: string,
+  vendors: readonly string[],
+  anew: boolean,
+): Promise<void> {
   const until = Date.now() + PATIENCE_MS
   for (;;) {
     try {
-      await performTask({ dataDir, kind: 'osv', derived, anew })
+      await performTask({ dataDir, kind: 'osv', vendors, anew })
       return
     } catch (error) {
       const busy = error instanceof MirrorError && error.code === 'locked'

@@ -11,6 +11,7 @@ import { NO_CATALOG } from '../sync/verify-catalog.ts'
 import { type Verdict, damagedSources, isSoundVerdict, verifyStore } from '../sync/verify.ts'
 import { activeSources } from '../sources.ts'
 import { checkViews } from '../views/check.ts'
+import { derivedVendors } from '../views/ecosystems.ts'
 import { performTask } from '../views/task.ts'
 import { createProgress } from './progress.ts'
 import { type GlobalOptions, SWITCHES, print, settings, withRunner } from './setup.ts'
@@ -63,9 +64,9 @@ async function renewViews(
   { config }: LoadedConfig,
   views: ReturnType<typeof checkViews>,
 ): Promise<void> {
-  const { derived } = config.views
+  const vendors = derivedVendors(config.views)
   for (const { kind } of views) {
-    await performTask({ dataDir: config.data.dir, kind, derived, anew: true })
+    await performTask({ dataDir: config.data.dir, kind, vendors, anew: true })
     print(`what scanners read (${kind}): made anew`)
   }
 }

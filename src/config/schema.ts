@@ -10,7 +10,7 @@ import {
   network,
 } from './places.ts'
 import { relayTarget } from './relay.ts'
-import { identifier, scopePattern, vendorName } from './scope.ts'
+import { ecosystemVendor, identifier, scopePattern, vendorName } from './scope.ts'
 import { credentialText, localKey, signingSecret, webhookSecrets } from './secrets.ts'
 import { apiRoot, authUrl, catalogUrl, comment, identityUrl, proxyUrl, publicUrl } from './urls.ts'
 import {
@@ -164,6 +164,7 @@ export const SCHEMA = {
   views: {
     bucket: flag(true),
     derived: flag(true),
+    vendors: list(ecosystemVendor()),
     query: flag(true),
     vex: flag(true),
   },

@@ -28,3 +28,12 @@ export function vendorName(): Setting<string> {
       : { fault: 'is not a word of small letters, digits and _' },
   )
 }
+
+/** A vendor as it stands before its ecosystems in OSV records: `Root` of `Root:Debian:12`. */
+export function ecosystemVendor(): Setting<string> {
+  return text('names of vendors as they stand before an ecosystem', '"Root"', (value) =>
+    /^[^:\p{C}]{1,200}$/u.test(value.trim())
+      ? { value: value.trim() }
+      : { fault: 'is not a name without colons, as Root of Root:Debian:12' },
+  )
+}

@@ -79,3 +79,55 @@ function parse(text: string): PackageURL {
     throw new MirrorError('bad_request', `Invalid Package URL${reason}`, { cause })
   }
 }
+
+/** The ecosystem and the name that a package URL says; null for what is none, and for a package of no ecosystem here. */
+export function purlNames(text: string): Pick<PurlPackage, 'ecosystem' | 'name'> | null {
+  try {
+    return readPurl(text)
+  } catch {
+    return null
+  }
+}
+
+/**
+ * The package URL of a package, without version and qualifiers, as the OSV schema has it. `ecosystem` without a release. Null
+ * for an ecosystem without a type of package URL, and for a name that none can be written of.
+ */
+export function writePurl(ecosystem: string, name: string): string | null {
+  const kind = KINDS.get(ecosystem)
+  if (kind === undefined || name === '') return null
+  const { type, maker, joint } = kind
+  const cut = joint === null ? -1 : name.lastIndexOf(joint)
+  const namespace = cut < 0 ? maker : name.slice(0, cut)
+  try {
+    return new PackageURL(
+      type,
+      namespace,
+      name.slice(cut + 1),
+      undefined,
+      undefined,
+      undefined,
+    ).toString()
+  } catch {
+    return null
+  }
+}
+
+interface PurlKind {
+  readonly type: string
+  /** The namespace of all its packages. */
+  readonly maker: string | undefined
+  /** What joins a namespace and a name in OSV's names. */
+  readonly joint: string | null
+}
+
+const KINDS: ReadonlyMap<string, PurlKind> = new Map([
+  ...[...TYPES].map(([type, [ecosystem, joint]]): [string, PurlKind] => [
+    ecosystem,
+    { type, maker: undefined, joint },
+  ]),
+  ...[...MAKERS].map(([path, ecosystem]): [string, PurlKind] => {
+    const [type = '', maker] = path.split('/')
+    return [ecosystem, { type, maker, joint: null }]
+  }),
+])

@@ -81,3 +81,29 @@ function compareEvents(one: Event, other: Event, order: VersionOrder): number {
 function endOf(place: Place): number {
   return place === 'start' ? -1 : place === 'end' ? 1 : 0
 }
+
+/**
+ * What of a range can be told from its readable events, where an upper bound cannot be read: each introduction that another
+ * bound ends, each readable bound. Null for a range whose upper bounds can all be read, which is to stay as it is.
+ */
+export function confirmedEvents(events: unknown, order: VersionOrder): readonly object[] | null {
+  const readable: (Event & { readonly text: unknown })[] = []
+  let isOpen = false
+  for (const fields of eachObject(events)) {
+    for (const kind of KINDS) {
+      const place = placeOf(kind, fields[kind], order)
+      if (place === 'unreadable') isOpen ||= kind !== 'introduced'
+      else if (place !== null) readable.push({ kind, place, text: fields[kind] })
+    }
+  }
+  if (!isOpen) return null
+  const limits = readable.filter(({ kind }) => kind === 'limit')
+  const sorted = readable
+    .filter(({ kind }) => kind !== 'limit')
+    .sort((one, other) => compareEvents(one, other, order))
+  const ended = sorted.filter(
+    ({ kind }, i) =>
+      kind !== 'introduced' || (sorted[i + 1]?.kind ?? 'introduced') !== 'introduced',
+  )
+  return [...ended, ...limits].map(({ kind, text }) => ({ [kind]: text }))
+}

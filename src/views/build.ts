@@ -21,7 +21,8 @@ export interface BuildOptions {
   readonly folder: string
   /** The generation to go on from, when there is one. */
   readonly before: string | null
-  readonly derived: boolean
+  /** Vendors whose prefixes are taken off in derived views; none: there are no derived views. */
+  readonly vendors: readonly string[]
   /** Ecosystems that there may be; `MOST_FOLDERS` when not given. */
   readonly mostFolders?: number
   readonly pause: () => Promise<void>
@@ -40,7 +41,7 @@ export interface BuildReport {
 }
 
 /** Another number when the same rows make other views: then no generation goes on from an earlier one. */
-const RULES = 2
+const RULES = 3
 
 /** Makes a generation in `folder`; whoever calls gives it its name. Equal rows make equal files, however they came. */
 export async function buildViews(options: BuildOptions): Promise<BuildReport> {
@@ -106,8 +107,8 @@ async function fill(
 const LIMITED = 'limited'
 
 /** The settings and rules that a generation depends on. */
-export function formOf({ derived }: Pick<BuildOptions, 'derived'>): string {
-  return `${RULES}${derived ? ' derived' : ''}`
+export function formOf({ vendors }: Pick<BuildOptions, 'vendors'>): string {
+  return JSON.stringify([RULES, ...[...vendors].sort()])
 }
 
 /**

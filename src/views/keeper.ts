@@ -3,6 +3,7 @@ import type { Logger } from '../log.ts'
 import type { Reads } from '../store/pinned.ts'
 import { openViews } from '../store/views.ts'
 import { type ViewsKind, generationDir, readCurrentViews } from '../store/views-place.ts'
+import { derivedVendors } from './ecosystems.ts'
 import { osvViewsName } from './osv.ts'
 import { type RunningTask, startTask } from './thread.ts'
 import type { ViewsOutcome } from './worker.ts'
@@ -78,8 +79,8 @@ export function createKeeper(options: KeeperOptions): Keeper {
     timer = null
     const kind = next()
     if (kind === undefined || closed) return
-    const { derived } = config.views
-    const task = startTask({ dataDir: config.data.dir, kind, derived, anew: anew.delete(kind) })
+    const vendors = derivedVendors(config.views)
+    const task = startTask({ dataDir: config.data.dir, kind, vendors, anew: anew.delete(kind) })
     running = { task, kind }
     void task.outcome.then((outcome) => ended(kind, outcome))
   }
@@ -185,7 +186,7 @@ function kindsOf({ config, reads }: KeeperOptions): ViewsKind[] {
 function lacks({ config, reads }: KeeperOptions, kind: ViewsKind): boolean {
   const current = readCurrentViews(config.data.dir, kind)
   if (kind === 'osv') {
-    const name = osvViewsName(reads, config.views.derived)
+    const name = osvViewsName(reads, derivedVendors(config.views))
     return name !== null && current?.name !== name
   }
   const snapshot = reads.readSnapshot('catalog')

@@ -7,8 +7,8 @@ export interface OsvViewsOptions {
   readonly dataDir: string
   /** Reads of one moment. */
   readonly reads: Reads
-  /** Whether there are views without vendor prefixes. */
-  readonly derived: boolean
+  /** Vendors whose prefixes are taken off in derived views; none: there are no derived views. */
+  readonly vendors: readonly string[]
   readonly anew?: boolean
   /** Called now and then; may throw to end the work. */
   readonly pause: () => Promise<void>
@@ -17,24 +17,24 @@ export interface OsvViewsOptions {
 /** The name of the generation that shows what `reads` hold; null before the first OSV snapshot. */
 export function osvViewsName(
   reads: Pick<Reads, 'readSnapshot' | 'readArchive'>,
-  derived: boolean,
+  vendors: readonly string[],
 ): string | null {
   const snapshot = reads.readSnapshot('osv')
   const archive = reads.readArchive()
   if (snapshot === null || archive === null) return null
   const { sha256, changed } = archive
-  return generationName('osv', [formOf({ derived }), snapshot.id, sha256, String(changed)])
+  return generationName('osv', [formOf({ vendors }), snapshot.id, sha256, String(changed)])
 }
 
 /** Makes the views of the OSV records; null when they are made already, or there is nothing yet. Throws as `makeGeneration`. */
 export async function makeOsvViews(options: OsvViewsOptions): Promise<BuildReport | null> {
-  const { dataDir, reads, derived, anew = false, pause } = options
-  const name = osvViewsName(reads, derived)
+  const { dataDir, reads, vendors, anew = false, pause } = options
+  const name = osvViewsName(reads, vendors)
   const snapshot = reads.readSnapshot('osv')
   const archive = reads.readArchive()
   if (name === null || snapshot === null || archive === null) return null
   const make = (folder: string, before: string | null) =>
-    buildViews({ dataDir, reads, archive, snapshot, folder, before, derived, pause })
+    buildViews({ dataDir, reads, archive, snapshot, folder, before, vendors, pause })
   const { id, asOf } = snapshot
   return makeGeneration({ dataDir, kind: 'osv', name, snapshot: id, asOf, anew, make })
 }

@@ -1,5 +1,6 @@
 import { COMMITS, NO_ECOSYSTEM, folderOf, packageKey } from '../store/views-names.ts'
-import { replaceEcosystems } from './derive.ts'
+import { changeOf } from './change.ts'
+import { changeAffected } from './derive.ts'
 import { stripPrefix } from './ecosystems.ts'
 import { instantOf } from './instant.ts'
 
@@ -26,13 +27,13 @@ export interface Analysis {
 /**
  * Reads a record as osv.dev's exporter does: it lies in the folder of each ecosystem that it names, in `GIT` when it has
  * a range of commits, and in `[EMPTY]` when it has neither. `stamp` is the index's `modified`, for a record that has none that
- * can be read. `isFolder`: folders that there may be, for where there are too many. Never throws: what is no record by
+ * can be read. `vendors`: whose prefixes are taken off. `isFolder`: folders that there may be, for where there are too many. Never throws: what is no record by
  * its form, or cannot be worked on (such as one that is nested too deeply), names no ecosystem.
  */
 export function analyse(
   bytes: Buffer,
   stamp: string,
-  withDerived: boolean,
+  vendors: ReadonlySet<string>,
   isFolder: (name: string) => boolean = () => true,
 ): Analysis {
   const content = bytes.subarray(bytes.subarray(0, MARK.length).equals(MARK) ? MARK.length : 0)
@@ -41,7 +42,7 @@ export function analyse(
   if (record === null) return { ...nowhere, instant: instantOf(stamp) }
   const instant = instantOf(record.modified) || instantOf(stamp)
   try {
-    const made = place(content, record, withDerived)
+    const made = place(content, record, vendors)
     return made === null ? { ...nowhere, instant } : { ...keepTo(made, isFolder), instant }
   } catch {
     return { ...nowhere, instant }
@@ -51,25 +52,25 @@ export function analyse(
 type Placed = Omit<Analysis, 'instant'>
 
 /** Null for one that names more ecosystems than there are. */
-function place(content: Buffer, record: Parsed, withDerived: boolean): Placed | null {
+function place(content: Buffer, record: Parsed, vendors: ReadonlySet<string>): Placed | null {
   const affected: unknown[] = Array.isArray(record.affected) ? record.affected : []
   const odd = affected.some((one) => isOdd(packageOf(one)))
-  const stripped = affected.map((one) => (withDerived ? stripPrefix(ecosystemOf(one)) : null))
   const named = affected.map(ecosystemOf)
+  const stripped = named.map((ecosystem) => stripPrefix(ecosystem, vendors))
   const folders = foldersOf(affected, named)
   if (folders.size > MOST_FOLDERS) return null
   const prefixes = new Set(stripped.flatMap((one) => one?.prefix ?? []))
   if (prefixes.size === 0) return { folders, derived: null, odd }
-  const bases = new Set(stripped.flatMap((one) => (one === null ? [] : folderOf(one.ecosystem))))
-  const changed = stripped.map((one) => one?.ecosystem ?? null)
+  const bases = new Set(stripped.flatMap((one) => one?.base ?? []))
+  const changes = affected.map((one, i) => changeOf(one, named[i] ?? '', stripped[i] ?? null))
   const inDerived = foldersOf(
     affected,
-    named.map((ecosystem, i) => changed[i] ?? ecosystem),
+    named.map((ecosystem, i) => stripped[i]?.ecosystems[0] ?? ecosystem),
   )
   return {
     folders: only(folders, (folder) => !bases.has(folder)),
     derived: {
-      content: replaceEcosystems(content, record, changed),
+      content: changeAffected(content, record, changes),
       folders: only(inDerived, (folder) => bases.has(folder)),
       prefixes: [...prefixes].sort(),
     },

@@ -16,7 +16,8 @@ export interface RecordsOptions {
   readonly views: ViewsWriter
   /** Takes the derived streams until they are written. */
   readonly spool: Spool
-  readonly derived: boolean
+  /** Vendors whose prefixes are taken off in derived views; none: there are no derived views. */
+  readonly vendors: readonly string[]
   /** The folders that there may be, where a choice was made; null: all of them. */
   readonly chosen: ReadonlySet<string> | null
   /** Folders that there may be, however they are called. */
@@ -69,14 +70,15 @@ export async function updateRecords(options: RecordsOptions): Promise<RecordsRep
 
 /** The folders that there may be, of all that the records name; null when all of them may. */
 export async function chooseFolders(
-  options: Pick<RecordsOptions, 'reads' | 'derived' | 'most' | 'pause'>,
+  options: Pick<RecordsOptions, 'reads' | 'vendors' | 'most' | 'pause'>,
 ): Promise<ReadonlySet<string> | null> {
-  const { reads, derived, most, pause } = options
+  const { reads, most, pause } = options
+  const vendors = new Set(options.vendors)
   const choice = createFolderChoice(most)
   let records = 0
   for (const [id, , stamp] of reads.eachDigest()) {
     if (++records % PAGE === 0) await pause()
-    const found = analyse(readStored(reads, id).content, stamp, derived)
+    const found = analyse(readStored(reads, id).content, stamp, vendors)
     for (const name of found.folders.keys()) choice.add(name)
     for (const name of found.derived?.folders.keys() ?? []) choice.add(name)
   }
@@ -91,14 +93,14 @@ function readStored(reads: Pick<RecordReads, 'readRecord'>, id: string) {
 }
 
 function insertRecord(
-  { reads, views, spool, derived: withDerived, chosen }: RecordsOptions,
+  { reads, views, spool, vendors, chosen }: RecordsOptions,
   id: string,
   sha256: Buffer,
   stamp: string,
 ): Set<number> {
   const { content, length } = readStored(reads, id)
   const isFolder = (name: string): boolean => chosen?.has(name) ?? true
-  const { instant, folders, derived, odd } = analyse(content, stamp, withDerived, isFolder)
+  const { instant, folders, derived, odd } = analyse(content, stamp, new Set(vendors), isFolder)
   const into = new Set<number>()
   const put = (where: Folders, member: Parameters<ViewsWriter['insertMember']>[1]): void => {
     for (const [folder, names] of where) {

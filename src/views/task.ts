@@ -11,8 +11,8 @@ import { type VexReport, makeVexRepository } from './vex.ts'
 export interface ViewsTask {
   readonly dataDir: string
   readonly kind: ViewsKind
-  /** Whether there are views without vendor prefixes. */
-  readonly derived: boolean
+  /** Vendors whose prefixes are taken off in derived views; none: there are no derived views. */
+  readonly vendors: readonly string[]
   /** Make it even when one of that name is there: that one is damaged. */
   readonly anew: boolean
 }
@@ -24,7 +24,7 @@ export interface ViewsTask {
 export async function performTask({
   dataDir,
   kind,
-  derived,
+  vendors,
   anew,
 }: ViewsTask): Promise<BuildReport | VexReport | null> {
   const db = openReader(dataDir)
@@ -32,7 +32,7 @@ export async function performTask({
   try {
     db.exec('BEGIN') // one moment, for all that is read
     const reads = createReads(db)
-    if (kind === 'osv') return await makeOsvViews({ dataDir, reads, derived, anew, pause })
+    if (kind === 'osv') return await makeOsvViews({ dataDir, reads, vendors, anew, pause })
     const snapshot = reads.readSnapshot('catalog')
     if (snapshot === null) return null
     const vex = { dataDir, reads: createVexReader(db), snapshot, anew, pause }

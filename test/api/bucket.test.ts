@@ -19,13 +19,16 @@ const RECORDS = {
   'ROOT/B 1': record('ROOT-B', '2026-05-02', ['Root:Alpine:3.18', 'rootio-curl']),
   PLAIN: record('PLAIN', '2026-06-01', ['Rocky Linux:9', 'x'], ['a/b', 'x']),
 }
-const DERIVED = RECORDS['ROOT-A'].replace('Root:Debian', 'Debian')
+const DERIVED = RECORDS['ROOT-A'].replace(
+  '"Root:Debian:12"',
+  '"Debian:12","purl":"pkg:deb/debian/rootio-curl"',
+)
 
 /** The views are made once and copied for each test: they are read only. */
 let made = ''
 beforeAll(async () => {
   made = await filled()
-  await performTask({ dataDir: made, kind: 'osv', derived: true, anew: false })
+  await performTask({ dataDir: made, kind: 'osv', vendors: ['Root'], anew: false })
   return () => rmSync(made, { recursive: true, force: true })
 })
 
@@ -204,14 +207,14 @@ test('before the first generation the answer is 503 with Retry-After, and once i
   const { get, server } = await serve(() => undefined, { dir })
   const early = await get('/osv/Debian/all.zip')
   expect([early.status, early.headers['retry-after']]).toEqual([503, '30'])
-  await performTask({ dataDir: dir, kind: 'osv', derived: true, anew: false })
+  await performTask({ dataDir: dir, kind: 'osv', vendors: ['Root'], anew: false })
   server.snapshotChanged()
   expect((await get('/osv/Debian/all.zip')).status).toBe(200)
 })
 
 test('all answers are of one generation, which they name, while a newer snapshot is served already', async () => {
   const dir = await filled()
-  await performTask({ dataDir: dir, kind: 'osv', derived: true, anew: false })
+  await performTask({ dataDir: dir, kind: 'osv', vendors: ['Root'], anew: false })
   const { get, server, store } = await serve(() => undefined, { dir })
   const before = await get('/osv/all.zip')
   store.publishOsv({ ...RECORDS, 'ROOT-Z': RECORDS['ROOT-A'] }, FILLED_AT + 86_400_000)
@@ -221,7 +224,7 @@ test('all answers are of one generation, which they name, while a newer snapshot
   expect(old.headers['x-mirror-snapshot']).toBe(before.headers['x-mirror-snapshot'])
   expect(old.headers['x-mirror-snapshot']).not.toBe(mirrored.headers['x-mirror-snapshot'])
   expect((await get('/osv/Debian/ROOT-Z.json')).status).toBe(404)
-  await performTask({ dataDir: dir, kind: 'osv', derived: true, anew: false })
+  await performTask({ dataDir: dir, kind: 'osv', vendors: ['Root'], anew: false })
   server.snapshotChanged()
   expect((await get('/osv/all.zip')).headers['x-mirror-snapshot']).toBe(
     mirrored.headers['x-mirror-snapshot'],
@@ -231,7 +234,7 @@ test('all answers are of one generation, which they name, while a newer snapshot
 
 test('damaged files are a 503, asked to be made anew, and never served', async () => {
   const dir = await filled()
-  await performTask({ dataDir: dir, kind: 'osv', derived: true, anew: false })
+  await performTask({ dataDir: dir, kind: 'osv', vendors: ['Root'], anew: false })
   const asked: string[] = []
   const viewsMaker = {
     wanted: () => undefined,
@@ -246,7 +249,7 @@ test('damaged files are a 503, asked to be made anew, and never served', async (
   expect((await get('/osv/Debian/all.zip')).status).toBe(503)
   expect((await get('/osv/Debian/ROOT-A.json')).status).toBe(503)
   expect(asked).toEqual(['osv', 'osv'])
-  await performTask({ dataDir: dir, kind: 'osv', derived: true, anew: true })
+  await performTask({ dataDir: dir, kind: 'osv', vendors: ['Root'], anew: true })
   server.snapshotChanged()
   expect((await get('/osv/Debian/ROOT-A.json')).body.toString()).toBe(DERIVED)
 })

@@ -23,7 +23,7 @@ async function served(env: Record<string, string> = {}) {
   const db = openReader(dir)
   if (db === null) throw new Error('no database')
   const pause = async (): Promise<void> => Promise.resolve()
-  await makeOsvViews({ dataDir: dir, reads: createReads(db), derived: true, pause })
+  await makeOsvViews({ dataDir: dir, reads: createReads(db), vendors: ['Root'], pause })
   db.close()
   return serve(() => undefined, { dir, env })
 }
@@ -39,7 +39,7 @@ test('queries are answered from the views on the disk, by the vendor and by the 
     query({ version, package: { ecosystem, name: 'rootio-curl' } })
   const found = `{"vulns":[${DEBIAN.text}]}`
   expect(await curl('Root:Debian:12', '7.88.1-10')).toEqual({ derived: null, text: found })
-  const view = found.replace('Root:Debian:12', 'Debian:12')
+  const view = found.replace('"Root:Debian:12"', '"Debian:12","purl":"pkg:deb/debian/rootio-curl"')
   expect(await curl('Debian:12', '7.88.1-10.root.io.1')).toEqual({ derived: 'Root', text: view })
   expect((await curl('Debian:12', '7.88.1-10.root.io.2')).text).toBe('{}')
   const purl = 'pkg:deb/debian/rootio-curl@7.88.1-10?distro=debian-12'

@@ -59,7 +59,7 @@ export async function serveFixes(): Promise<
   const db = openReader(dir)
   if (db === null) throw new Error('no database')
   const pause = async (): Promise<void> => Promise.resolve()
-  await makeOsvViews({ dataDir: dir, reads: createReads(db), derived: true, pause })
+  await makeOsvViews({ dataDir: dir, reads: createReads(db), vendors: ['Root'], pause })
   db.close()
   const env = { PATCHMIRROR_FEEDS_EXTRA_PATHS: '/external/cve_feed' }
   const served = await serve(() => undefined, { dir, env, debug: true })

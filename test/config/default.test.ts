@@ -151,7 +151,7 @@ test('the defaults are the ones the manual promises', () => {
       maxDays: 4,
       concurrency: 4,
     },
-    views: { bucket: true, derived: true, query: true, vex: true },
+    views: { bucket: true, derived: true, vendors: ['Root'], query: true, vex: true },
     bundle: {
       signingKeys: [],
       trustedKeys: [],

@@ -63,7 +63,14 @@ test('the views are osv.dev’s layout: folders by ecosystem, upstream’s bytes
     )
   }
   const own = RECORDS['ROOT-C,"d"']
-  const derived = own.replace('Root:npm', 'npm').replace('Root:Ubuntu', 'Ubuntu')
+  const ubuntu = /\{"ranges":\[\],"package": \{"name":"b".*?\} \}/
+  const [plain = ''] = ubuntu.exec(own) ?? []
+  const forms = ['Ubuntu:22.04', 'Ubuntu:22.04:LTS'].map((name) =>
+    plain.replace('"Root:Ubuntu:22.04"', `"${name}","purl":"pkg:deb/ubuntu/b"`),
+  )
+  const derived = own
+    .replace('"Root:npm"', '"npm","purl":"pkg:npm/%40rootio/a"')
+    .replace(plain, forms.join())
   expect(zip('npm')).toEqual({ 'ROOT-C,"d".json': derived, 'a/b é.json': RECORDS['a/b é'] })
   expect(zip('Root')['ROOT-C,"d".json']).toBe(own)
   expect(zip('Alpine')['ROOT-B.json']).toContain('"Alpine:v3.18"')
@@ -173,13 +180,15 @@ test('another setting makes another generation', async () => {
   const bench = openBench()
   bench.store.publishOsv(RECORDS)
   await bench.make()
-  const made = await bench.make({ derived: false })
+  const made = await bench.make({ vendors: [] })
   expect(made?.incremental).toBe(false)
   const names = bench
     .open()
     .listViews()
     .map(({ name, prefixes }) => `${name}${prefixes.join()}`)
   expect(names).toEqual(['Rocky Linux', 'Root', '[EMPTY]', 'npm'])
+  expect((await bench.make({ vendors: ['Root', 'Other'] }))?.incremental).toBe(false)
+  expect(await bench.make({ vendors: ['Other', 'Root'] })).toBeNull()
 })
 
 const DAMAGE: [string, (folder: string) => void][] = [

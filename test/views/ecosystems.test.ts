@@ -2,22 +2,35 @@ import { expect, test } from 'vitest'
 import { stripPrefix } from '../../src/views/ecosystems.ts'
 import { instantOf, stampOf } from '../../src/views/instant.ts'
 
-test.each([
+const VENDORS = new Set(['Root', 'Other Vendor', 'Bitnami'])
+
+test.each<[string, ...string[]]>([
   ['Root:Debian:12', 'Debian:12'],
+  ['Root:Debian:12.5', 'Debian:12'],
+  ['Root:Debian:bookworm', 'Debian:12'],
+  ['Root:Debian:sid', 'Debian:sid'],
   ['Root:Alpine:3.18', 'Alpine:v3.18'],
   ['Root:Alpine:v3.18', 'Alpine:v3.18'],
   ['Root:Alpine:3.18.4', 'Alpine:v3.18'],
   ['Root:Alpine:edge', 'Alpine:edge'],
-  ['Root:Ubuntu:22.04', 'Ubuntu:22.04'],
-  ['Root:Ubuntu:22.04:LTS', 'Ubuntu:22.04'],
+  ['Root:Ubuntu', 'Ubuntu'],
+  ['Root:Ubuntu:22.04', 'Ubuntu:22.04', 'Ubuntu:22.04:LTS'],
+  ['Root:Ubuntu:22.04:LTS', 'Ubuntu:22.04', 'Ubuntu:22.04:LTS'],
+  ['Root:Ubuntu:22.04.3', 'Ubuntu:22.04', 'Ubuntu:22.04:LTS'],
+  ['Root:Ubuntu:jammy', 'Ubuntu:22.04', 'Ubuntu:22.04:LTS'],
+  ['Root:Ubuntu:28.04', 'Ubuntu:28.04', 'Ubuntu:28.04:LTS'],
+  ['Root:Ubuntu:23.04', 'Ubuntu:23.04'],
+  ['Root:Ubuntu:24.10', 'Ubuntu:24.10'],
+  ['Root:Ubuntu:Pro:22.04:LTS', 'Ubuntu:Pro:22.04:LTS'],
+  ['Root:Ubuntu:Pro:FIPS-updates:22.04:LTS', 'Ubuntu:Pro:FIPS-updates:22.04:LTS'],
   ['Root:npm', 'npm'],
   ['Root:PyPI', 'PyPI'],
   ['Root:Maven', 'Maven'],
   ['Root:Maven:https://repo.example.com', 'Maven:https://repo.example.com'],
   ['Other Vendor:Rocky Linux:9', 'Rocky Linux:9'],
-])('the vendor’s prefix of %s leaves %s', (ecosystem, expected) => {
-  const prefix = ecosystem.split(':')[0]
-  expect(stripPrefix(ecosystem)).toEqual({ prefix, ecosystem: expected })
+])('the vendor’s prefix of %s leaves %s', (ecosystem, ...expected) => {
+  const [prefix, base] = ecosystem.split(':')
+  expect(stripPrefix(ecosystem, VENDORS)).toEqual({ prefix, base, ecosystems: expected })
 })
 
 test.each([
@@ -34,8 +47,11 @@ test.each([
   'SUSE:Linux Enterprise Server 15 SP5',
   'Bitnami:npm', // an ecosystem of its own is no vendor's prefix
   'Maven:https://repo.example.com',
+  'Docker Hardened Images:Alpine:3.24', // of a vendor that the settings do not name
+  'TuxCare:npm',
+  'root:npm',
 ])('%j has no vendor’s prefix', (ecosystem) => {
-  expect(stripPrefix(ecosystem)).toBeNull()
+  expect(stripPrefix(ecosystem, VENDORS)).toBeNull()
 })
 
 test.each([

@@ -64,7 +64,7 @@ test('of too many ecosystems some have folders, the same whether they came at on
     const folder = join(dir, 'made')
     const pause = async (): Promise<void> => Promise.resolve()
     const own = { dataDir: bench.dir, reads, archive, snapshot, folder, before }
-    await buildViews({ ...own, derived: true, mostFolders: 4, pause })
+    await buildViews({ ...own, vendors: ['Root'], mostFolders: 4, pause })
     db.close()
     return folder
   }

@@ -10,8 +10,10 @@ const REAL = new URL('../../../shared/data/osv-real.zip', import.meta.url).pathn
 const told = (folders: Folders): Record<string, string[]> =>
   Object.fromEntries([...folders].map(([name, packages]) => [name, [...packages]]))
 
-const look = (text: string | Buffer, derived = true) =>
-  analyse(Buffer.from(text), '2026-01-01', derived)
+const VENDORS = new Set(['Root', 'Other', 'Ro\u00f6t'])
+
+const look = (text: string | Buffer, vendors: ReadonlySet<string> = VENDORS) =>
+  analyse(Buffer.from(text), '2026-01-01', vendors)
 
 test('a vendor’s record lies in the vendor’s folder as it is, and derived in those of the ecosystems', () => {
   const text = record(
@@ -27,7 +29,9 @@ test('a vendor’s record lies in the vendor’s folder as it is, and derived in
     npm: ['@rootio/a'],
   })
   expect(derived?.prefixes).toEqual(['Root'])
-  const expected = text.replace('"Root:Debian:12"', '"Debian:12"').replace('"Root:npm"', '"npm"')
+  const expected = text
+    .replace('"Root:Debian:12"', '"Debian:12","purl":"pkg:deb/debian/rootio-curl"')
+    .replace('"Root:npm"', '"npm","purl":"pkg:npm/%40rootio/a"')
   expect(derived?.content.toString()).toBe(expected)
 })
 
@@ -46,8 +50,8 @@ test('a record that names an ecosystem with and without the prefix lies there on
 
 test('without derived views everything lies where it says, in upstream’s bytes', () => {
   const text = record('R', '2026-05-01', ['npm', 'plain'], ['Root:npm', '@rootio/plain'])
-  expect(look(text, false)).toMatchObject({ derived: null })
-  expect(told(look(text, false).folders)).toEqual({ npm: ['plain'], Root: ['@rootio/plain'] })
+  expect(look(text, new Set())).toMatchObject({ derived: null })
+  expect(told(look(text, new Set()).folders)).toEqual({ npm: ['plain'], Root: ['@rootio/plain'] })
 })
 
 test('names of PyPI are looked up in one spelling', () => {
@@ -120,7 +124,7 @@ test('where folders are chosen, a record lies in those, or in [EMPTY], upstream�
   const of = (names: string[], ...allowed: string[]) => {
     const text = record('R', '', ...names.map((name): [string, string] => [name, 'p']))
     const isFolder = (name: string): boolean => allowed.includes(name)
-    const { folders, derived, odd } = analyse(Buffer.from(text), '', true, isFolder)
+    const { folders, derived, odd } = analyse(Buffer.from(text), '', VENDORS, isFolder)
     return [Object.keys(told(folders)), derived === null ? null : [...derived.folders.keys()], odd]
   }
   expect(of(['Go', 'x'], 'Go', 'x')).toEqual([['Go', 'x'], null, false])
@@ -137,24 +141,102 @@ test('a package without a name that is text is in the folder, and never found by
 test('the record’s own stamp counts, the index’s where that is none', () => {
   expect(look(record('R', '2026-05-01')).instant).toBe('2026-05-01T00:00:00.000000000')
   expect(look(record('R', 'soon')).instant).toBe('2026-01-01T00:00:00.000000000')
-  expect(analyse(Buffer.from('{}'), 'never', true).instant).toBe('')
+  expect(analyse(Buffer.from('{}'), 'never', VENDORS).instant).toBe('')
 })
 
 test('a mark of UTF-8 at the start is passed over', () => {
   const text = record('R', '2026-05-01', ['Root:npm', 'x'])
   const marked = look(Buffer.concat([Buffer.from('\ufeff'), Buffer.from(text)]))
-  expect(marked.derived?.content.toString()).toBe(text.replace('Root:npm', 'npm'))
+  expect(marked.derived?.content.toString()).toBe(
+    text.replace('"Root:npm"', '"npm","purl":"pkg:npm/x"'),
+  )
 })
 
 test('of a name that stands twice the last counts, in the derived text as for a parser', () => {
   const twice =
     '{"affected":[{"package":{"ecosystem":"Go"}}],"affected":[{"package":{"ecosystem":"Go","ecosystem":"Root:npm","name":"x"}}]}'
   const content = look(twice).derived?.content.toString() ?? ''
-  expect(content).toBe(twice.replace('Root:npm', 'npm'))
-  expect(JSON.parse(content)).toEqual({ affected: [{ package: { ecosystem: 'npm', name: 'x' } }] })
+  expect(content).toBe(twice.replace('"Root:npm"', '"npm","purl":"pkg:npm/x"'))
+  const named = { ecosystem: 'npm', name: 'x', purl: 'pkg:npm/x' }
+  expect(JSON.parse(content)).toEqual({ affected: [{ package: named }] })
 })
 
-test('the derived text is the record with other ecosystems and nothing else, however it is written', () => {
+test('an LTS release of Ubuntu stands twice, each time with all that is said of it', () => {
+  const one = (ecosystem: string, purl = '') =>
+    `{"package":{"name":"c","ecosystem":"${ecosystem}"${purl}}, "ranges": [],"x":"\\u00e9é"}`
+  const text = `{"affected": [${one('Root:Ubuntu:22.04')} ,${one('Root:Ubuntu:23.10')}]}`
+  const { derived } = look(text)
+  const purl = ',"purl":"pkg:deb/ubuntu/c"'
+  expect(derived?.content.toString()).toBe(
+    `{"affected": [${one('Ubuntu:22.04', purl)},${one('Ubuntu:22.04:LTS', purl)} ,${one('Ubuntu:23.10', purl)}]}`,
+  )
+  expect(told(derived?.folders ?? new Map())).toEqual({ Ubuntu: ['c'] })
+})
+
+test.each<[string, unknown, string?]>([
+  ['its own, with what more it says', 'pkg:deb/debian/c@1?distro=debian-12'],
+  ['another package', 'pkg:deb/debian/d', 'pkg:deb/debian/c'],
+  ['another maker', 'pkg:deb/root/c', 'pkg:deb/debian/c'],
+  ['no package URL', 'c', 'pkg:deb/debian/c'],
+  ['no text', 5, 'pkg:deb/debian/c'],
+  ['nothing', null, 'pkg:deb/debian/c'],
+])('a package URL that names %s', (_, purl, own) => {
+  const expected = own ?? purl
+  const text = JSON.stringify({
+    affected: [{ package: { ecosystem: 'Root:Debian:12', purl, name: 'c' } }],
+  })
+  const content = look(text).derived?.content.toString() ?? ''
+  const named = { ecosystem: 'Debian:12', name: 'c', purl: expected }
+  expect(JSON.parse(content)).toEqual({ affected: [{ package: named }] })
+})
+
+test('in a derived record every package has a package URL where its ecosystem has a type of them', () => {
+  const names: [string, string][] = [
+    ['Root:PyPI', 'Rootio_Flask'],
+    ['Root:Maven', 'io.root.org:core'],
+    ['Root:Alpine:3.18', 'libstdc++'],
+    ['npm', '@scope/plain'],
+    ['Android', 'kernel'],
+  ]
+  const content = look(record('R', '2026-05-01', ...names)).derived?.content.toString() ?? ''
+  const { affected } = JSON.parse(content) as { affected: { package: { purl?: string } }[] }
+  expect(affected.map((one) => one.package.purl)).toEqual([
+    'pkg:pypi/rootio-flask',
+    'pkg:maven/io.root.org/core',
+    'pkg:apk/alpine/libstdc%2B%2B',
+    'pkg:npm/%40scope/plain',
+    undefined,
+  ])
+})
+
+test('a derived range keeps what is known where an upper bound cannot be read', () => {
+  const ranges = [
+    { type: 'ECOSYSTEM', events: [{ introduced: '0' }, { last_affected: '2.6.0-cu124' }] },
+    {
+      type: 'ECOSYSTEM',
+      events: [{ introduced: '0' }, { fixed: '1.5' }, { introduced: '2' }, { fixed: 'soon' }],
+    },
+    { type: 'ECOSYSTEM', events: [{ introduced: '0', fixed: '2.0+root.io.1' }] },
+    { type: 'GIT', events: [{ introduced: '0' }, { fixed: 'abc' }] },
+  ]
+  const text = JSON.stringify({
+    affected: [{ package: { ecosystem: 'Root:PyPI', name: 'torch' }, ranges }],
+  })
+  const content = look(text).derived?.content.toString() ?? ''
+  const { affected } = JSON.parse(content) as { affected: { ranges: object[] }[] }
+  expect(affected[0]?.ranges).toEqual([
+    { type: 'ECOSYSTEM', events: [] },
+    { type: 'ECOSYSTEM', events: [{ introduced: '0' }, { fixed: '1.5' }] },
+    ranges[2],
+    ranges[3],
+  ])
+})
+
+const TYPES: Record<string, string> = {
+  ...{ 'Debian:12': 'deb/debian', npm: 'npm', PyPI: 'pypi' },
+}
+
+test('the derived text is the record with other packages and nothing else, however it is written', () => {
   const random = createRandom(7, 1)
   const pick = <T>(from: readonly T[]): T => random.pick(from)
   const ecosystems = ['Root:Debian:12', 'Root:npm', 'npm', 'Root:x', 'Ro\u00f6t:PyPI', 'GIT', '']
@@ -175,11 +257,14 @@ test('the derived text is the record with other ecosystems and nothing else, how
     })
     const text = `{"details":"\\"affected\\":[",${space()}"affected":${space()}[${affected.join(`${space()},`)}]}`
     const { derived } = look(text)
-    const before = JSON.parse(text) as { affected: { package?: { ecosystem: string } }[] }
-    for (const one of before.affected) {
-      const named = one.package
-      if (named && /^Ro[oö]t:(Debian|npm|PyPI)/.test(named.ecosystem))
+    type Named = { ecosystem: string; name?: string; purl?: string }
+    const before = JSON.parse(text) as { affected: { package?: Named }[] }
+    for (const { package: named } of derived === null ? [] : before.affected) {
+      if (named === undefined) continue
+      if (/^Ro[oö]t:(Debian|npm|PyPI)/.test(named.ecosystem))
         named.ecosystem = named.ecosystem.replace(/^Ro[oö]t:/, '')
+      const type = TYPES[named.ecosystem]
+      if (type !== undefined && named.name !== undefined) named.purl = `pkg:${type}/a%5D%7D%22b`
     }
     if (derived === null) expect(JSON.parse(text)).toEqual(before)
     else expect(JSON.parse(derived.content.toString())).toEqual(before)
@@ -193,7 +278,7 @@ test.skipIf(!existsSync(REAL))('real records lie in the folders of their ecosyst
     () => true,
     (_, member) => {
       if ('refused' in member) throw new Error(member.refused)
-      const { folders, derived, instant } = analyse(member.content, '', true)
+      const { folders, derived, instant } = analyse(member.content, '', VENDORS)
       if (derived !== null || instant === '') throw new Error('unexpected')
       for (const name of folders.keys()) counts.set(name, (counts.get(name) ?? 0) + 1)
     },

@@ -12,7 +12,10 @@ import { type FilledStore, openFilledStore } from '../support/filled-store.ts'
 export interface ViewsBench {
   readonly dir: string
   readonly store: FilledStore
-  readonly make: (options?: { derived?: boolean; anew?: boolean }) => Promise<BuildReport | null>
+  readonly make: (options?: {
+    vendors?: readonly string[]
+    anew?: boolean
+  }) => Promise<BuildReport | null>
   /** The generation in use; closed with the bench. */
   readonly open: () => Views
   /** Folder of the generation in use. */
@@ -41,8 +44,8 @@ export function openBench(): ViewsBench {
   return {
     dir,
     store,
-    async make({ derived = true, anew = false } = {}) {
-      const made = await performTask({ dataDir: dir, kind: 'osv', derived, anew })
+    async make({ vendors = ['Root'], anew = false } = {}) {
+      const made = await performTask({ dataDir: dir, kind: 'osv', vendors, anew })
       return made as BuildReport | null
     },
     open() {
