@@ -32,10 +32,11 @@ interface Reader {
 }
 
 async function follow(
-  { port }: Served,
-  headers: Record<string, string> = {},
+  { port, own }: Served,
+  more: Record<string, string> = {},
   path = '/-/events',
 ): Promise<Reader> {
+  const headers = { ...own, ...more }
   const sent: ClientRequest = request({ port, host: '127.0.0.1', path, headers, agent: false })
   sent.end()
   onTestFinished(() => void sent.destroy())
@@ -259,11 +260,14 @@ describe('/-/events', () => {
         FILLED_AT + n * 1000,
       )
     served.server.snapshotChanged()
-    const socket = connect({ port: served.port, host: '127.0.0.1' })
+    const { port, own } = served
+    const socket = connect({ port, host: '127.0.0.1' })
     const closed = once(socket, 'close')
     socket.on('error', () => undefined)
     socket.pause()
-    socket.write('GET /-/events HTTP/1.1\r\nHost: m\r\nLast-Event-ID: 1\r\n\r\n')
+    socket.write(
+      `GET /-/events HTTP/1.1\r\nHost: m\r\nAuthorization: ${own['Authorization'] ?? ''}\r\nLast-Event-ID: 1\r\n\r\n`,
+    )
     const reader = await follow(served, { 'Last-Event-ID': '1' })
     for (let id = 2; id <= 301; id++) expect((await reader.next()).id).toBe(`${id}.0`)
     const free = async () => (await served.head('/-/events')).status
