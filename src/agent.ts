@@ -5,14 +5,14 @@ import { type MirrorServer, type ServerOptions, createServer } from './api/serve
 import type { Config } from './config/schema.ts'
 import { followConfig } from './config/secret-files.ts'
 import { type Crossing, startCrossing } from './crossing.ts'
-import { MirrorError, messageOf } from './errors.ts'
+import { MirrorError } from './errors.ts'
 import type { EventTarget } from './event-target.ts'
 import { scheduledJobs } from './jobs.ts'
 import type { Logger } from './log.ts'
 import { createMetrics } from './metrics.ts'
 import { type Passing, startPassing } from './passing.ts'
 import type { Announced } from './store/announced.ts'
-import { localKeyPath, makeLocalKey } from './store/local-key.ts'
+import { startLocalKey } from './store/local-key.ts'
 import { type Lock, acquireLock } from './store/lock.ts'
 import { type PinnedReads, openPinnedReads } from './store/pinned.ts'
 import { activeSources } from './sources.ts'
@@ -83,7 +83,7 @@ export function createAgent(given: AgentOptions): Agent {
     thread = await startSyncThread(threadDeps(options, () => ({ server, reads, thread })))
     reads = openPinnedReads(config.data.dir)
     if (reads === null) throw new MirrorError('internal', 'the database is not there')
-    stopKeys = startKeys(options)
+    if (config.server.keys.length === 0) stopKeys = startLocalKey(config.data.dir, now, log)
     const metrics = createMetrics()
     const onStored = (): void => [refresher, passing].forEach((one) => one?.arrived())
     webhooks = await startWebhooks({ config, log, now, onOutcome: metrics.countWebhook, onStored })
@@ -119,29 +119,6 @@ export function createAgent(given: AgentOptions): Agent {
 function running(given: AgentOptions): AgentOptions {
   const config = followConfig(given.config, (text) => given.log.warn({}, text))
   return given.offline === true ? withoutUpstream({ ...given, config }) : { ...given, config }
-}
-
-/** Pause before the first local key is tried to be made again, milliseconds. */
-const KEY_RETRY_MS = 2_000
-
-/**
- * Makes the first local key, so that private data is never served without one, whoever brings it and when. Where keys are
- * set (`server.keys`) none is made. Another process may be writing: then it is tried again. Returns what ends that.
- */
-function startKeys({ config, log, now = Date.now }: AgentOptions): () => void {
-  const { dir } = config.data
-  let timer: NodeJS.Timeout | undefined
-  const make = (): void => {
-    try {
-      if (makeLocalKey(dir, now()))
-        log.info({}, `a key for the private paths was made: it is in ${localKeyPath(dir)}`)
-    } catch (error) {
-      log.warn({}, `no key can be made yet, and it is tried again: ${messageOf(error)}`)
-      timer = setTimeout(make, KEY_RETRY_MS).unref()
-    }
-  }
-  if (config.server.keys.length === 0) make()
-  return () => clearTimeout(timer)
 }
 
 /** Without a root there is nothing to ask, and what cannot be asked needs no credential. */

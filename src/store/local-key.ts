@@ -1,6 +1,6 @@
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { systemCode } from '../errors.ts'
+import { messageOf, systemCode } from '../errors.ts'
 import { guarded, openWriter } from './database.ts'
 import { replacePrivateFile } from './folder.ts'
 import { createKeyWriter, isSameKey } from './keys.ts'
@@ -29,7 +29,7 @@ export function readLocalKey(dataDir: string): string | null {
  * leaves a file whose key opens nothing, and the next start replaces it. Returns whether one was made. Throws `storage`, at
  * once when another process is writing.
  */
-export function makeLocalKey(dataDir: string, now: number): boolean {
+function makeLocalKey(dataDir: string, now: number): boolean {
   const db = openWriter(dataDir)
   try {
     db.pragma('busy_timeout = 0')
@@ -39,6 +39,34 @@ export function makeLocalKey(dataDir: string, now: number): boolean {
   } finally {
     db.close()
   }
+}
+
+/** Pause before the first key is tried to be made again, milliseconds. */
+const RETRY_MS = 2_000
+
+/** Where it is logged that a key was made, and where. */
+interface KeyLog {
+  info(fields: object, message: string): void
+  warn(fields: object, message: string): void
+}
+
+/**
+ * Makes the first key for a daemon, before it serves: so private data is never served without one, whatever brings it and
+ * when. While another process is writing it is tried again. Returns what ends that.
+ */
+export function startLocalKey(dataDir: string, now: () => number, log: KeyLog): () => void {
+  let timer: NodeJS.Timeout | undefined
+  const make = (): void => {
+    try {
+      if (makeLocalKey(dataDir, now()))
+        log.info({}, `a key for the private paths was made: it is in ${localKeyPath(dataDir)}`)
+    } catch (error) {
+      log.warn({}, `no key can be made yet, and it is tried again: ${messageOf(error)}`)
+      timer = setTimeout(make, RETRY_MS).unref()
+    }
+  }
+  make()
+  return () => clearTimeout(timer)
 }
 
 /** Removes `local.key` when the key in it is the one with this hash, as when that one is revoked. */
