@@ -104,14 +104,19 @@ export function createAgent(given: AgentOptions): Agent {
   }
 
   return {
-    start: () =>
-      start().catch(async (error: unknown) => {
-        await close()
-        throw error
-      }),
+    start: () => startOrClose(start, close),
     requestSync: (source, kind) => thread?.requestSync(source, kind, 'command'),
     reload: () => webhooks?.reload(),
     close,
+  }
+}
+
+async function startOrClose<T>(start: () => Promise<T>, close: () => Promise<void>): Promise<T> {
+  try {
+    return await start()
+  } catch (error) {
+    await close()
+    throw error
   }
 }
 
