@@ -287,8 +287,12 @@ describe('/-/events', () => {
   })
 })
 
-test('a received event is told as JSON, also when it began with a byte order mark', () => {
-  const body = Buffer.from('\u{feff}{"one":1}')
+test.each([
+  ['\u{feff}{"one":1}', { one: 1 }],
+  ['', ''],
+  ['not "JSON"\nbut text', 'not "JSON"\nbut text'],
+])('a received event is told as JSON, whatever its body was: %j', (text, shown) => {
+  const body = Buffer.from(text)
   const event = { id: 1, kind: 'webhook' as const, webhookId: 'msg_1', createdAt: 0, body }
   const log = createWebhookLog({
     listTargets: () => [],
@@ -297,7 +301,7 @@ test('a received event is told as JSON, also when it began with a byte order mar
     listEvents: () => [event],
   })
   const [told] = log.list(0, 1)
-  expect(JSON.parse(told?.data?.() ?? '')).toMatchObject({ webhookId: 'msg_1', event: { one: 1 } })
+  expect(JSON.parse(told?.data?.() ?? '')).toMatchObject({ webhookId: 'msg_1', event: shown })
 })
 
 function webhooksOf(texts: string[]): EventLog {
