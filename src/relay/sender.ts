@@ -1,6 +1,6 @@
 import { systemCode } from '../errors.ts'
 import type { DueDelivery } from '../store/outbox.ts'
-import type { RawAnswer, Transport } from '../upstream/transport.ts'
+import { type RawAnswer, type Transport, faultNotes } from '../upstream/transport.ts'
 import type { Answer } from './outcome.ts'
 import type { Sign } from './sign.ts'
 
@@ -37,8 +37,9 @@ export function createSender({ transport, sign, timeoutMs, userAgent, now }: Sen
       const wish = answer.headers['retry-after']
       return { status: answer.status, retryAfter: typeof wish === 'string' ? wish : null }
     } catch (error) {
-      if (deadline.aborted) return { failure: `no answer within ${timeoutMs} ms` }
-      return { failure: `no answer (${codeOf(error)})` }
+      if (deadline.aborted)
+        return { failure: `no answer within ${timeoutMs} ms${faultNotes(error)}` }
+      return { failure: `no answer (${codeOf(error)})${faultNotes(error)}` }
     }
   }
 }
