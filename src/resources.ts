@@ -43,7 +43,7 @@ export interface Resource {
   /** A further list for each item. */
   readonly sublist: ListPath | null
   readonly artifacts: readonly ArtifactPath[]
-  /** Fields that name an item in a list, the first that is there. */
+  /** Fields that name an item in a list, the first that has a value, in whatever spelling. */
   readonly ids: readonly string[]
   /** `scoped`: details and artifacts of an item only when the scope holds it; lists are always whole. */
   readonly reach: 'always' | 'scoped'
@@ -81,6 +81,7 @@ export const RESOURCES: readonly Resource[] = [
   {
     ...PLAIN,
     name: 'apiKeys',
+    ids: ['id', 'api_key_id', 'key_id'],
     list: { path: '/v1/api_keys/', facets: [] },
     item: '/v1/api_keys/{id}/',
     setting: 'catalog.mirrorApiKeys',
@@ -89,6 +90,7 @@ export const RESOURCES: readonly Resource[] = [
   {
     ...PLAIN,
     name: 'subscriptions',
+    ids: ['id', 'subscription_id'],
     list: { path: '/v1/subscriptions/', facets: [] },
     item: '/v1/subscriptions/{id}/',
     secrets: true,
@@ -113,6 +115,7 @@ export const RESOURCES: readonly Resource[] = [
   {
     ...PLAIN,
     name: 'images',
+    ids: ['id', 'image_id'],
     list: { path: '/v1/images/', facets: [] },
     item: '/v1/images/{id}',
     sublist: { path: '/v1/images/{repo}/tags', facets: [] },
@@ -121,6 +124,7 @@ export const RESOURCES: readonly Resource[] = [
   {
     ...PLAIN,
     name: 'tags',
+    ids: ['id', 'tag_id'],
     list: { path: '/v1/tags/', facets: [] },
     item: '/v1/tags/{id}',
     artifacts: [
@@ -133,6 +137,7 @@ export const RESOURCES: readonly Resource[] = [
   {
     ...PLAIN,
     name: 'packages',
+    ids: ['id', 'package_id', 'pkg_id'],
     list: { path: '/v1/packages/', facets: [] },
     item: '/v1/packages/{id}/',
     artifacts: [

@@ -10,7 +10,6 @@ import { createUpstream } from '../upstream/surfaces.ts'
 import { VERSION } from '../version.ts'
 import { STOPPING, warn } from './settings.ts'
 
-export { readLocalKey } from '../store/local-key.ts'
 export { type GlobalOptions, isServed, print, settings, warn } from './settings.ts'
 
 /**

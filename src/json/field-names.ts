@@ -9,13 +9,46 @@ export function plainName(name: string): string {
 }
 
 /** Words of a name, lower case: `ticketCVEId` and `ticket_cve_id` are ticket, cve, id. */
-function wordsOf(name: string): string[] {
+export function wordsOf(name: string): string[] {
   return name
     .replace(/([\p{Ll}\p{N}])(\p{Lu})/gu, '$1 $2')
     .replace(/(\p{Lu})(\p{Lu}\p{Ll})/gu, '$1 $2')
     .split(/[^\p{L}\p{N}]+/u)
     .filter((word) => word !== '')
     .map((word) => word.toLowerCase())
+}
+
+/**
+ * The text of the first of these fields that has one, in whatever spelling (`tagId` for `tag_id`); numbers as texts.
+ * Null when the item has none of them.
+ */
+export function readText(
+  item: Readonly<Record<string, unknown>>,
+  fields: readonly string[],
+): string | null {
+  const [first = ''] = fields
+  const direct = textOf(item[first])
+  if (direct !== null) return direct // most items: no other spelling to look for
+  const names = Object.keys(item)
+  for (const field of fields) {
+    const name = names.find((one) => isSpelled(one, field))
+    const text = name === undefined ? null : textOf(item[name])
+    if (text !== null) return text
+  }
+  return null
+}
+
+/** Whether two names are spellings of one; that most differ in their last letter saves most of the work. */
+function isSpelled(one: string, other: string): boolean {
+  if (one === other) return true
+  return (
+    one.at(-1)?.toLowerCase() === other.at(-1)?.toLowerCase() && plainName(one) === plainName(other)
+  )
+}
+
+function textOf(value: unknown): string | null {
+  if (typeof value === 'number') return String(value)
+  return typeof value === 'string' && value !== '' ? value : null
 }
 
 function endsWith(words: readonly string[], end: readonly string[]): boolean {

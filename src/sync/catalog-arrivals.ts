@@ -1,4 +1,5 @@
 import { textsOf } from '../event-target.ts'
+import { plainName, readText } from '../json/field-names.ts'
 import { canonicalPath } from '../paths.ts'
 import type { Arrival } from '../store/arrivals.ts'
 import type { CatalogContext } from './catalog-context.ts'
@@ -41,18 +42,26 @@ export function recordArrivals(context: CatalogContext, { walked }: Walks): void
 }
 
 const TAG_FIELDS = ['name', 'tag', 'tag_name', 'image_tag']
-const REPOSITORY_FIELDS = ['repository', 'repo', 'image_repo', 'repo_name', 'name', 'image']
+const REPOSITORY_FIELDS = [
+  'repository',
+  'repo',
+  'image_repo',
+  'image_repository',
+  'repo_name',
+  'name',
+  'image',
+]
 
 /** What a listed tag calls itself. Fields are named as upstream likes, so each is the first of several that is there. */
 function namesOfTag(item: Record<string, unknown>): Names {
   const images = refsOf(item).filter(({ kind }) => kind === 'image')
   const repositories = REPOSITORY_FIELDS.flatMap((name) =>
-    images.filter(({ field }) => field === name).map(({ value }) => value),
+    images.filter(({ field }) => plainName(field) === plainName(name)).map(({ value }) => value),
   )
   const digest = textsOf(item).find((text) => /(^|@)\w+:[0-9a-f]{32,}$/.test(text))
   return {
     repository: repositories[0] ?? null,
-    tag: TAG_FIELDS.map((name) => item[name]).find((text) => typeof text === 'string') ?? null,
+    tag: readText(item, TAG_FIELDS),
     digest: digest?.slice(digest.lastIndexOf('@') + 1) ?? null,
   }
 }

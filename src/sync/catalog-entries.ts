@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { MirrorError, messageOf } from '../errors.ts'
+import { readText } from '../json/field-names.ts'
 import type { Resource } from '../resources.ts'
 import type { StagedEntry } from '../store/catalog-staging.ts'
 import type { FacetReader } from './catalog-facets.ts'
@@ -53,10 +54,5 @@ function parseItem(item: Buffer, path: string): Record<string, unknown> {
 
 /** An item's own identifier; null when it has none. */
 export function idOf({ ids }: Resource, value: Record<string, unknown>): string | null {
-  for (const field of ids) {
-    const id = value[field]
-    if (typeof id === 'string' && id !== '') return id.toWellFormed() // as the database keeps it
-    if (typeof id === 'number') return String(id)
-  }
-  return null
+  return readText(value, ids)?.toWellFormed() ?? null // as the database keeps it
 }

@@ -1,3 +1,5 @@
+import { wordsOf } from '../json/field-names.ts'
+
 /** What a value can point at, by the name of the field that holds it. */
 export type RefKind = 'image' | 'tag' | 'package' | 'avr'
 
@@ -41,7 +43,7 @@ function collect(
 }
 
 function kindOf(name: string): RefKind | null {
-  const words = name.toLowerCase().split(/[^a-z]+/)
+  const words = wordsOf(name).flatMap((word) => word.split(/\d+/))
   if (words.includes('avr') || words.includes('avrs')) return 'avr'
   if (words.includes('tag') || words.includes('tags')) return 'tag'
   if (words.some((word) => /^(images?|repos?|repository|repositories)$/.test(word))) return 'image'
@@ -55,7 +57,7 @@ const MAX_MENTIONS = 1000
 /** The ids of artifact sets that an item names, the first thousand of them. */
 export function mentionsOf(item: unknown): string[] {
   const named = refsOf(item).filter(
-    ({ kind, field }) => kind === 'avr' && /(^|_)(id|ids|avrs?)$/i.test(field),
+    ({ kind, field }) => kind === 'avr' && /^(ids?|avrs?)$/.test(wordsOf(field).at(-1) ?? ''),
   )
   return [...new Set(named.map(({ value }) => value))].slice(0, MAX_MENTIONS)
 }

@@ -1,4 +1,5 @@
 import type { Config } from '../config/schema.ts'
+import { readText } from '../json/field-names.ts'
 import { type Pattern, matchesAny, parsePattern } from '../patterns.ts'
 import { refsOf } from './catalog-refs.ts'
 
@@ -29,7 +30,16 @@ export interface Scope {
   packages: ListedItem[]
 }
 
-const REPO_FIELDS = ['repository', 'repo', 'image_repo', 'repo_name', 'name']
+const REPO_FIELDS = [
+  'repository',
+  'repo',
+  'image_repo',
+  'image_repository',
+  'repo_name',
+  'repository_name',
+  'name',
+  'image_name',
+]
 const NAME_FIELDS = ['name', 'src_name', 'package_src_name', 'package_name']
 
 /**
@@ -46,7 +56,7 @@ export function scopeOf(config: Config['catalog'], input: ScopeInput): Scope {
   const tags = [...input.tags]
   const all = [...input.images].map((item) => ({
     ...item,
-    repo: firstText(item.value, REPO_FIELDS),
+    repo: readText(item.value, REPO_FIELDS),
   }))
   for (const { id, repo } of all) {
     if (repo === null) continue
@@ -79,7 +89,7 @@ export function scopeOf(config: Config['catalog'], input: ScopeInput): Scope {
     images,
     tags: tags.filter(tagHolds),
     packages: [...input.packages].filter(({ id, value }) => {
-      const ecosystem = typeof value['ecosystem'] === 'string' ? value['ecosystem'] : []
+      const ecosystem = readText(value, ['ecosystem', 'package_ecosystem']) ?? []
       const names = { package: texts(value, NAME_FIELDS), ecosystem }
       return rule.holds(rule.subscribed('package', [id]), names)
     }),
@@ -109,9 +119,5 @@ function isPattern(pattern: Pattern | null): pattern is Pattern {
 }
 
 function texts(value: Record<string, unknown>, fields: readonly string[]): string[] {
-  return fields.map((field) => value[field]).filter((text) => typeof text === 'string')
-}
-
-function firstText(value: Record<string, unknown>, fields: readonly string[]): string | null {
-  return texts(value, fields).find((text) => text !== '') ?? null
+  return fields.map((field) => readText(value, [field])).filter((text) => text !== null)
 }

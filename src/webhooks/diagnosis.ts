@@ -43,12 +43,14 @@ export function diagnose(judged: Case): Diagnosis {
   const isTime = CANONICAL_TIME.test(timestamp)
   const ageSeconds = isTime ? Math.floor(now / 1000) - Number(timestamp) : null
   const refusal = verify(judged)
-  if (refusal === null) return { verdict: 'accepted', problems: [], match, ageSeconds }
+  const encoding = encodingProblems(capture)
+  if (refusal === null && encoding.length === 0)
+    return { verdict: 'accepted', problems: [], match, ageSeconds }
   const other = versionProblems(judged)
   const found = [
     ...headerProblems(capture),
     ...other,
-    ...encodingProblems(capture),
+    ...encoding,
     ...timeProblems(ageSeconds, toleranceSeconds),
     ...(secrets.length === 0
       ? [NO_SECRET]
@@ -57,7 +59,7 @@ export function diagnose(judged: Case): Diagnosis {
         : signatureProblems(capture, match)),
     ...(match?.usual === true ? [] : capture.doubts),
   ]
-  const problems = found.length > 0 ? found : [otherwise(judged, refusal, match)]
+  const problems = found.length > 0 ? found : [otherwise(judged, refusal ?? 'signature', match)]
   return { verdict: 'refused', problems, match, ageSeconds }
 }
 
@@ -103,13 +105,11 @@ function headerProblems(capture: Capture): string[] {
   })
 }
 
-/** The receiver answers 415 to what it would have to unpack before its signature could fit. */
+/** The receiver answers 415 to what it would have to unpack before it could verify it. */
 function encodingProblems(capture: Capture): string[] {
   const encoding = headerOf(capture, 'content-encoding')
   if (encoding === '' || encoding.toLowerCase() === 'identity') return []
-  return [
-    `content-encoding is ${JSON.stringify(encoding)}: deliveries come uncompressed, or are signed as they are sent`,
-  ]
+  return [`content-encoding is ${JSON.stringify(encoding)}: deliveries come uncompressed`]
 }
 
 function formProblems(name: (typeof HEADERS)[number], value: string): string[] {

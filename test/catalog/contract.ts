@@ -4,6 +4,8 @@ import type { CatalogBench } from './benches.ts'
 export interface Row {
   table: string
   method: 'GET' | 'POST' | 'DELETE'
+  /** Whether its answers are pages. */
+  isList: boolean
   /** As the contract writes it. */
   path: string
   /** Requests of this row; paths as both the service and the mirror know them. */
@@ -23,12 +25,16 @@ export interface Known {
   osv: string[]
 }
 
-const get = (table: string, path: string, requests: Row['requests']): Row => ({
+const get = (table: string, path: string, requests: Row['requests'], isList = false): Row => ({
   table,
   method: 'GET',
+  isList,
   path,
   requests,
 })
+
+const list = (table: string, path: string, requests: Row['requests']): Row =>
+  get(table, path, requests, true)
 
 const enc = encodeURIComponent
 const FEEDS = 'Public feeds'
@@ -42,18 +48,18 @@ const release = (known: Known, tail: (one: Known['releases'][number]) => string)
 export const READING: readonly Row[] = [
   get('Account', '/me', () => ['/v1/me']),
   get('Account', '/orgs/', () => ['/v1/orgs/']),
-  get('API keys', '/api_keys/', () => ['/v1/api_keys/', '/v1/api_keys/?limit=2']),
+  list('API keys', '/api_keys/', () => ['/v1/api_keys/', '/v1/api_keys/?limit=2']),
   get('API keys', '/api_keys/{apiKeyID}/', ({ apiKeys }) =>
     [...apiKeys, 'no-such-key'].map((id) => `/v1/api_keys/${enc(id)}/`),
   ),
-  get('Subscriptions', '/subscriptions/', () => [
+  list('Subscriptions', '/subscriptions/', () => [
     '/v1/subscriptions/',
     '/v1/subscriptions/?limit=1',
   ]),
   get('Subscriptions', '/subscriptions/{subscriptionID}/', ({ subscriptions }) =>
     [...subscriptions, 'no-such-one'].map((id) => `/v1/subscriptions/${enc(id)}/`),
   ),
-  get('Patches', '/patches', () => [
+  list('Patches', '/patches', () => [
     '/v1/patches',
     '/v1/patches?limit=7',
     '/v1/patches?limit=1000',
@@ -77,17 +83,17 @@ export const READING: readonly Row[] = [
     '/v1/patches?order=created_at:up',
     '/v1/patches?after=nonsense',
   ]),
-  get('Image catalog', '/images/', () => ['/v1/images/', '/v1/images/?limit=2']),
+  list('Image catalog', '/images/', () => ['/v1/images/', '/v1/images/?limit=2']),
   get('Image catalog', '/images/{imageID}', ({ images }) =>
     [...images, 'no-such-image'].map((id) => `/v1/images/${enc(id)}`),
   ),
-  get('Image catalog', '/images/{imageRepo}/tags', ({ repos }) =>
+  list('Image catalog', '/images/{imageRepo}/tags', ({ repos }) =>
     [...repos, 'no/such/repo'].flatMap((repo) => [
       `/v1/images/${repo}/tags`,
       `/v1/images/${repo}/tags?limit=2`,
     ]),
   ),
-  get('Image catalog', '/tags/', () => ['/v1/tags/', '/v1/tags/?limit=3']),
+  list('Image catalog', '/tags/', () => ['/v1/tags/', '/v1/tags/?limit=3']),
   get('Image catalog', '/tags/{tagID}', ({ tags }) => ids('/v1/tags/', tags, '')),
   get('Image catalog', '/tags/{tagID}/sbom', ({ tags }) => [
     ...ids('/v1/tags/', tags, '/sbom'),
@@ -97,7 +103,7 @@ export const READING: readonly Row[] = [
   get('Image catalog', '/tags/{tagID}/provenance', ({ tags }) =>
     ids('/v1/tags/', tags, '/provenance'),
   ),
-  get('Packages', '/packages/', () => ['/v1/packages/', '/v1/packages/?limit=5']),
+  list('Packages', '/packages/', () => ['/v1/packages/', '/v1/packages/?limit=5']),
   get('Packages', '/packages/{pkgID}/', ({ packages }) => ids('/v1/packages/', packages, '/')),
   get('Packages', '/packages/{pkgID}/artifacts/patches', ({ packages }) =>
     ids('/v1/packages/', packages, '/artifacts/patches'),
@@ -136,7 +142,7 @@ export const READING: readonly Row[] = [
     osv.map((id) => `/external/osv/${enc(id)}.json`),
   ),
   get(FEEDS, '/external/globals/sys_matrix', () => ['/external/globals/sys_matrix']),
-  get('Identity surface', '{identity_api_url}/users', () => ['/v1/users', '/v1/users?limit=2']),
+  list('Identity surface', '{identity_api_url}/users', () => ['/v1/users', '/v1/users?limit=2']),
 ]
 
 function ids(before: string, known: readonly string[], after: string): string[] {
@@ -146,6 +152,7 @@ function ids(before: string, known: readonly string[], after: string): string[] 
 const writes = (table: string, method: 'POST' | 'DELETE', path: string, local: string): Row => ({
   table,
   method,
+  isList: false,
   path,
   requests: () => [local],
 })
@@ -168,29 +175,40 @@ export const WRITING: readonly Row[] = [
 
 /** What the sandbox has, of what the mirror holds. */
 export function knownOf({ sandbox, store }: CatalogBench): Known {
-  const { service } = sandbox
   const owners = new Set([...store.eachHeldAnswer()].map(({ owner }) => owner))
-  const held = (name: string): string[] =>
+  return knownBy(sandbox, (kind) =>
     [...owners]
-      .filter((owner) => owner.startsWith(`${name}/`))
-      .map((owner) => owner.slice(name.length + 1))
+      .filter((owner) => owner.startsWith(`${kind}/`))
+      .map((owner) => owner.slice(kind.length + 1)),
+  )
+}
+
+/** All that the sandbox has: what a mirror whose scope is everything must answer. */
+export function allKnown({ sandbox }: CatalogBench): Known {
+  return knownBy(sandbox, (kind) => sandbox.service.ids(kind))
+}
+
+type Kind = 'tags' | 'images' | 'packages' | 'avrs' | 'apiKeys' | 'subscriptions'
+
+function knownBy({ service, feed }: CatalogBench['sandbox'], ids: (kind: Kind) => string[]): Known {
   const text = (kind: 'images' | 'packages', id: string, field: string): string =>
     String(service.read(kind, id)[field])
-  const packages = held('packages')
+  const images = ids('images')
+  const packages = ids('packages')
   return {
-    tags: held('tags'),
-    images: held('images'),
-    repos: held('images').map((id) => text('images', id, 'repository')),
+    tags: ids('tags'),
+    images,
+    repos: images.map((id) => text('images', id, 'repository')),
     packages,
-    avrs: held('avrs'),
-    apiKeys: held('apiKeys'),
-    subscriptions: held('subscriptions'),
+    avrs: ids('avrs'),
+    apiKeys: ids('apiKeys'),
+    subscriptions: ids('subscriptions'),
     releases: packages.map((id) => ({
       ecosystem: text('packages', id, 'ecosystem'),
       name: text('packages', id, 'name'),
       version: text('packages', id, 'version'),
       arch: text('packages', id, 'arch'),
     })),
-    osv: sandbox.feed.ids(),
+    osv: feed.ids(),
   }
 }

@@ -1,77 +1,90 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
+import { type Shape, SHAPE_NAMES, shaped } from '../../src/sandbox/service/shapes/shape.ts'
+import { formOf } from '../support/walk.ts'
 import { type CatalogBench, catalogBench } from './benches.ts'
-import { compare, walkPages } from './compare.ts'
-import { READING, type Row, WRITING, knownOf } from './contract.ts'
+import { type Difference, itemDifference, listDifference } from './differences.ts'
+import { READING, type Row, WRITING, allKnown } from './contract.ts'
 
 const SERVICE = {
-  images: 5,
-  tags: 18,
-  packages: 14,
-  tickets: 120,
+  images: 4,
+  tags: 8,
+  packages: 7,
+  tickets: 23,
   avrs: 3,
   users: 5,
-  subscriptions: 3,
+  subscriptions: 4,
 }
 const ENV = {
   PATCHMIRROR_CATALOG_MIRROR_API_KEYS: 'true',
   PATCHMIRROR_IDENTITY_MIRROR_USERS: 'true',
   PATCHMIRROR_CATALOG_SCOPE: 'all',
 }
+/** Small, so that every list has several pages upstream. */
+const PAGES = { largestPage: 3 }
 
-async function syncAll(made: CatalogBench): Promise<void> {
-  for (const source of ['osv', 'feeds', 'catalog', 'identity'] as const)
-    expect(await made.run(source)).toMatchObject({ state: 'complete', code: null })
-}
+/** Shapes that the mirror reads wholly. */
+const READY = SHAPE_NAMES.filter((name) => name === 'wire' || name === 'other')
 
-async function expectRow(made: CatalogBench, row: Row): Promise<void> {
-  const paths = row.requests(knownOf(made))
-  expect(paths).not.toEqual([])
-  for (const path of paths) {
-    const { mirror, upstream } = await compare(made, path)
-    expect({ path, ...mirror }).toEqual({ path, ...upstream })
+/** An artifact that was in the making at the first run is there at the next. */
+async function syncAll(made: CatalogBench, { artifacts }: Shape): Promise<void> {
+  for (const source of ['osv', 'feeds', 'catalog', 'identity'] as const) {
+    let report = await made.run(source)
+    for (let i = 0; i < artifacts.pending && report.state === 'partial'; i++)
+      report = await made.run(source)
+    expect(report).toMatchObject({ source, state: 'complete', code: null })
   }
 }
 
-/** One sandbox for all rows of a payload shape, before and after changes upstream. */
-describe.each(['wire', 'other'] as const)('payloads of the %s shape', (shape) => {
-  test('every reading row of the contract answers as upstream does, before and after changes', async () => {
-    const made = await catalogBench({ ...SERVICE, shape }, { env: ENV })
-    await syncAll(made)
-    for (const row of READING) await expectRow(made, row)
-    const { service, feed } = made.sandbox
-    const [tag = '', other = ''] = service.ids('tags')
-    const [pkg = ''] = service.ids('packages')
-    const [ticket = ''] = service.ids('tickets')
-    service.addTag()
-    service.addTicket()
-    service.addPackage()
-    service.change('tags', tag)
-    service.change('tickets', ticket, { ticket_status: 'deferred' })
-    service.change('packages', pkg)
-    service.remove('tags', other)
-    feed.change(2)
-    await syncAll(made)
-    for (const row of READING) await expectRow(made, row)
-  })
-
-  test('lists hold the same items whatever the page size', async () => {
-    const made = await catalogBench({ ...SERVICE, shape }, { env: ENV })
-    await syncAll(made)
-    for (const path of ['/v1/patches', '/v1/tags/', '/v1/packages/', '/v1/images/', '/v1/users']) {
-      const upstream = await walkPages((at) => made.askUpstream(at), `${path}?limit=1000`)
-      for (const limit of [1, 7, 1000]) {
-        const mirror = await walkPages((at) => made.ask(at), `${path}?limit=${limit}`)
-        expect({ path, limit, items: mirror }).toEqual({ path, limit, items: upstream })
-      }
+async function differencesOf(made: CatalogBench, shape: Shape): Promise<Difference[]> {
+  const known = allKnown(made)
+  const found: Difference[] = []
+  for (const { isList, path: row, requests } of READING) {
+    const paths = requests(known)
+    expect({ row, paths }).not.toEqual({ row, paths: [] })
+    for (const path of paths) {
+      const difference = isList
+        ? await listDifference(made, path, formOf(shape, path))
+        : await itemDifference(made, path)
+      if (difference !== null) found.push(difference)
     }
-  })
-})
+  }
+  return found
+}
+
+/** The service goes on: things come, change and go. */
+function live({ service, feed }: CatalogBench['sandbox']): void {
+  const [tag = ''] = service.ids('tags')
+  const gone = service.ids('tags').at(-1) ?? '' // no AVR hangs on it: one that nothing names is out of the mirror's sight
+  const [pkg = ''] = service.ids('packages')
+  const [ticket = ''] = service.ids('tickets')
+  service.addTag()
+  service.addTicket()
+  service.addPackage()
+  service.change('tags', tag)
+  service.change('tickets', ticket, { ticket_status: 'deferred' })
+  service.change('packages', pkg)
+  service.remove('tags', gone)
+  feed.change(2)
+}
+
+test.each(READY)(
+  'every reading row of the contract answers as a service of the shape %s does, before and after changes',
+  async (name) => {
+    const shape = shaped(name, { lists: PAGES, patches: PAGES })
+    const made = await catalogBench({ ...SERVICE, shape }, { env: ENV })
+    await syncAll(made, shape)
+    expect(await differencesOf(made, shape)).toEqual([])
+    live(made.sandbox)
+    await syncAll(made, shape)
+    expect(await differencesOf(made, shape)).toEqual([])
+  },
+)
 
 test.each(WRITING)(
   '$method $path is refused with where to do it instead',
   async ({ method, requests }) => {
     const made = await catalogBench({ images: 1, tags: 1 })
-    for (const path of requests(knownOf(made))) {
+    for (const path of requests(allKnown(made))) {
       const answer = await made.ask(path, { method, body: '{}' })
       expect(answer.status).toBe(405)
       expect(answer.headers.get('allow')).toBe('GET, HEAD')

@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream'
-import { expect, test } from 'vitest'
+import { gzipSync } from 'node:zlib'
+import { describe, expect, test } from 'vitest'
 import { isPrivateAddress } from '../../src/upstream/addresses.ts'
 import { fetchArtifact } from '../../src/upstream/artifacts.ts'
 import type { RawAnswer, Transport } from '../../src/upstream/transport.ts'
@@ -67,6 +68,52 @@ test.each([
 test('a chain of redirects ends after five', async () => {
   const endless = Array.from({ length: 20 }, (_, at) => `/hop-${at}`)
   await expect(follow(endless)).rejects.toMatchObject({ message: /too many redirects/ })
+})
+
+describe('a document that comes gzipped without being asked for', () => {
+  /** What arrives of a gzip body, up to 100,000 bytes. */
+  async function receive(sent: Buffer): Promise<string> {
+    const body = Object.assign(Readable.from([sent.subarray(0, 9), sent.subarray(9)]), {
+      dump: () => Promise.resolve(null),
+    }) as unknown as RawAnswer['body']
+    const headers = { 'content-encoding': 'gzip', 'content-length': String(sent.length) }
+    const transport: Transport = {
+      send: () => Promise.resolve({ status: 200, headers, body }),
+      close: () => Promise.resolve(),
+    }
+    const cost = { requests: 0, bytes: 0 }
+    const options = { transport, allowPrivate: false, maxBytes: 100_000, timeoutMs: 60_000, cost }
+    const pieces: Buffer[] = []
+    const sink = { begin: () => undefined, write: (piece: Buffer) => void pieces.push(piece) }
+    await fetchArtifact(
+      'https://store.example/a',
+      (run) => run(),
+      new AbortController().signal,
+      { ...options, userAgent: 'test', now: Date.now },
+      sink,
+    )
+    expect(cost.bytes).toBe(sent.length)
+    return Buffer.concat(pieces).toString()
+  }
+
+  test('is stored as it is without that', async () => {
+    const text = JSON.stringify(Array.from({ length: 5000 }, (_, i) => i))
+    expect(await receive(gzipSync(text))).toBe(text)
+  })
+
+  test('is refused when it inflates beyond the cap, or is damaged', async () => {
+    await expect(receive(gzipSync(Buffer.alloc(10_000_000)))).rejects.toMatchObject({
+      code: 'upstream_too_large',
+    })
+    const damaged = gzipSync('a document').fill(0, 12, 18)
+    await expect(receive(damaged)).rejects.toMatchObject({
+      code: 'upstream_shape',
+      message: expect.stringContaining('the gzip body is damaged') as string,
+    })
+    await expect(receive(gzipSync('a document').subarray(0, 20))).rejects.toMatchObject({
+      code: 'upstream_shape',
+    })
+  })
 })
 
 test.each([
