@@ -94,11 +94,16 @@ export function createDocumentWriter(db: Db, notes: ChangeNotes) {
 
 /**
  * The Last-Modified of a new version, unix seconds: upstream's own date when that moves forward and is not
- * in the future, else as little forward as possible. Importers compare it with what they saw last, so it
- * must move at every change, removals included.
+ * in the future, else as little forward as possible; in any case not before `least`. Importers compare it with what they
+ * saw last, so it must move at every change, removals included.
  */
-export function nextChanged(previous: number | null, upstream: number | null, now: number): number {
+export function nextChanged(
+  previous: number | null,
+  upstream: number | null,
+  now: number,
+  least: number | null = null,
+): number {
   const nowSeconds = Math.floor(now / 1000)
-  const candidate = Math.min(upstream ?? nowSeconds, nowSeconds)
+  const candidate = Math.max(Math.min(upstream ?? nowSeconds, nowSeconds), least ?? 0)
   return previous === null ? candidate : Math.max(candidate, previous + 1)
 }

@@ -1,4 +1,5 @@
 import type { Db } from './database.ts'
+import { newestPast } from './instant.ts'
 import { createPartReader } from './parts.ts'
 
 /** What is served for one record. */
@@ -142,6 +143,12 @@ export function createOsvReader(db: Db) {
 }
 
 function createPairReader(db: Db) {
+  const stamps = db.prepare<[], string>('SELECT DISTINCT modified FROM osv_record').pluck()
+  const untidy = db
+    .prepare<[string, number], string>(
+      `SELECT id FROM osv_record WHERE instr(id, '%') > 0 OR instr(id, ' ') > 0 OR id <> trim(id, ?) LIMIT ?`,
+    )
+    .pluck()
   const pairs = db.prepare<[], [string, string]>('SELECT id, modified FROM osv_record').raw()
   const texts = db
     .prepare<[string], [Buffer | null, number, string | null]>(
@@ -152,6 +159,13 @@ function createPairReader(db: Db) {
   return {
     /** `[id, modified]` of every record, in id order. */
     eachPair: () => pairs.iterate(),
+    /** Ids that hold a space or a percent sign, or have any of `whiteSpace` at an end; at most `limit`. */
+    listUntidyIds: (whiteSpace: string, limit: number): string[] => untidy.all(whiteSpace, limit),
+    /**
+     * The newest `modified` of the served index that is not after `now` (unix milliseconds), in unix seconds, rounded up:
+     * no Last-Modified may be older, for importers would pass over the change. Null when there is none.
+     */
+    readNewestModified: (now: number): number | null => newestPast(stamps.iterate(), now),
     /** The same some thousand records at a time, as one text each: id, NUL, modified, NUL, and so on, in UTF-8. */
     *eachPairText(): Generator<PairText> {
       for (let after = ''; ;) {

@@ -5,7 +5,8 @@ import type { SyncContext, SyncResult } from './context.ts'
 import { sweepArchives } from '../archive/build.ts'
 import { type OsvPlan, planOsv } from './osv-plan.ts'
 import { proveHeld } from './osv-proof.ts'
-import { type ListedIndex, publishOsv } from './osv-publish.ts'
+import { type ListedIndex, keepDated, publishOsv } from './osv-publish.ts'
+import { recordChanged } from './osv-record.ts'
 
 /** What became of what was to be fetched. */
 export interface Settled {
@@ -45,8 +46,9 @@ async function apply(
 ): Promise<{ commit: boolean; lacking: Map<string, string>; records: number }> {
   const { store, runId, now } = context
   const { lacking, doubted } = await fill()
-  const changed = Math.floor(now() / 1000)
-  store.staging.eachStaged((record) => store.updateRecord(record, changed))
+  store.staging.eachStaged((record) =>
+    store.updateRecord(record, recordChanged(now(), now(), [record.modified])),
+  )
   store.staging.clear()
   for (const id of plan.removed) store.removeRecord(id, runId, now())
   store.replaceDoubted([...lacking.keys(), ...doubted])
@@ -101,7 +103,10 @@ export async function confirm(context: SyncContext, listed: ListedIndex): Promis
   return unchanged(context, 'nothing changed', listed.asOf)
 }
 
-/** Nothing is written but the end of a quarantine: upstream is back at what is held, so what it refused is past. */
+/**
+ * Nothing is written but dates that time has overtaken, and the end of a quarantine: upstream is back at what is held, so
+ * what it refused is past.
+ */
 export async function unchanged(
   context: SyncContext,
   message: string,
@@ -109,6 +114,7 @@ export async function unchanged(
 ): Promise<SyncResult> {
   const { store, facts, dryRun, now } = context
   await proveHeld(context)
+  await keepDated(context)
   if (!dryRun && store.listOpenQuarantines().some(({ path }) => path === OSV_INDEX)) {
     await store.exclusive(() => store.supersedeQuarantines(OSV_INDEX, now()))
   }

@@ -27,7 +27,8 @@ export interface IngestInto {
   asOf: number | null
   /** Nothing is held: no need to compare. */
   empty: boolean
-  put(record: RecordToStore): void
+  /** `own`: the `modified` that the record has in itself. */
+  put(record: RecordToStore, own: string | null): void
 }
 
 interface Ingest extends IngestInto {
@@ -116,7 +117,8 @@ function take(ingest: Ingest, entry: Entry, member: Content | Refusal): void {
     if (held) return
   }
   const stamp = order === 'older' ? (identity.modified ?? listed) : listed
-  ingest.put(fromArchive(id, stamp, { ...member, crc32: entry.crc32 }, ingest.asOf))
+  const record = fromArchive(id, stamp, { ...member, crc32: entry.crc32 }, ingest.asOf)
+  ingest.put(record, identity.modified)
   result.written++
 }
 

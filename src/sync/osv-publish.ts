@@ -41,8 +41,9 @@ export async function publishOsv(
   const built = await makeArchive(context, listed, dir)
   await prove(join(dir, built.file), [built.members, store.countRecords()], listedIds)
   const served = whole ? listedIndex(listed) : narrowedIndex(context, listed)
-  const changed = replaceIndex(context, listed, served, built.members)
-  replaceArchive(context, built, changed)
+  const least = store.readNewestModified(now())
+  const changed = replaceIndex(context, listed, served, { entries: built.members, least })
+  replaceArchive(context, built, { changed, least })
   const snapshot = createHash('sha256')
     .update(served.sha256)
     .update(built.sha256, 'hex')
@@ -114,14 +115,16 @@ function replaceIndex(
   { store, now, kind }: SyncContext,
   listed: ListedIndex,
   served: ServedIndex,
-  entries: number,
+  { entries, least }: { readonly entries: number; readonly least: number | null },
 ): number {
   const previous = store.readDocument(OSV_INDEX)
-  const same = previous?.sha256.equals(served.sha256) === true
+  const same = previous?.sha256.equals(served.sha256) === true && previous.changed >= (least ?? 0)
   if (same && kind !== 'repair') return previous.changed
   const upstream = Date.parse(listed.lastModified ?? '')
   const seconds = Number.isNaN(upstream) ? null : Math.floor(upstream / 1000)
-  const changed = same ? previous.changed : nextChanged(previous?.changed ?? null, seconds, now())
+  const changed = same
+    ? previous.changed
+    : nextChanged(previous?.changed ?? null, seconds, now(), least)
   store.replaceDocument({ path: OSV_INDEX, source: 'osv', ...served, changed, entries })
   return changed
 }
@@ -129,13 +132,13 @@ function replaceIndex(
 function replaceArchive(
   { store, now }: SyncContext,
   built: BuiltArchive,
-  indexChanged: number,
+  { changed: indexChanged, least }: { readonly changed: number; readonly least: number | null },
 ): void {
   if (built.patched) store.renewParts(built.written)
   else store.replaceParts(built.written)
   const previous = store.readArchive()
-  if (previous?.sha256 === built.sha256) return
-  const changed = nextChanged(previous?.changed ?? null, indexChanged, now())
+  if (previous?.sha256 === built.sha256 && previous.changed >= (least ?? 0)) return
+  const changed = nextChanged(previous?.changed ?? null, indexChanged, now(), least)
   const { file, size, crc32c: crc, sha256 } = built
   store.replaceArchive({ file, size, crc32c: crc, sha256, changed })
 }
@@ -153,4 +156,24 @@ async function prove(
     `the index lists ${listed} records, ${stored} are stored and the archive has ${members}; nothing was published: ` +
       'run "patchmirror verify --repair"',
   )
+}
+
+/**
+ * Moves the dates of a snapshot that stays what it is, where a stamp that lay in the future when it was published has become
+ * the newest one since: no Last-Modified is older than that. In a transaction of its own; mostly there is nothing to do.
+ */
+export async function keepDated({ store, now, dryRun }: SyncContext): Promise<void> {
+  const least = store.readNewestModified(now())
+  const index = store.listDocuments('osv').find(({ path }) => path === OSV_INDEX)
+  const archive = store.readArchive()
+  const snapshot = store.readSnapshot('osv')
+  if (dryRun || least === null || index === undefined || archive === null || snapshot === null)
+    return
+  if (Math.min(index.changed, archive.changed) >= least) return
+  await store.exclusive(() => {
+    const held = store.readDocument(OSV_INDEX)
+    if (held !== null && held.changed < least) store.replaceDocument({ ...held, changed: least })
+    if (archive.changed < least) store.replaceArchive({ ...archive, changed: least })
+    store.replaceSnapshot({ ...snapshot, publishedAt: now() })
+  })
 }

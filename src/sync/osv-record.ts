@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import { messageOf } from '../errors.ts'
 import { gzipMember } from '../store/gzip.ts'
+import { pastSeconds } from '../store/instant.ts'
 import type { RecordToStore } from '../store/osv.ts'
 import { deflate } from '../zip/member.ts'
 import { refuseCostly } from './json-cost.ts'
@@ -89,4 +90,17 @@ export function fromAnswer(
     { content, deflated: deflate(content), crc32: crc32(content) },
     asOf,
   )
+}
+
+/**
+ * The Last-Modified of a new record, unix seconds: `date` (unix milliseconds) unless that is in the future, but not older
+ * than what its `stamps` say that is not in the future.
+ */
+export function recordChanged(
+  date: number,
+  now: number,
+  stamps: readonly (string | null)[],
+): number {
+  const seconds = stamps.map((stamp) => pastSeconds(stamp, now) ?? 0)
+  return Math.max(Math.floor(Math.min(date, now) / 1000), ...seconds)
 }

@@ -7,6 +7,7 @@ import { type IngestResult, ingestArchive } from './osv-ingest.ts'
 import { type OsvPlan, isEmpty } from './osv-plan.ts'
 import { proveHeld } from './osv-proof.ts'
 import type { ListedIndex } from './osv-publish.ts'
+import { recordChanged } from './osv-record.ts'
 import { type SinglesResult, fetchSingles } from './osv-singles.ts'
 
 /** The short route: each record by itself. */
@@ -49,14 +50,15 @@ export async function viaWholeArchive(
     return withoutArchive(context, listed, plan, error)
   }
   try {
-    const changed = Math.floor(Math.min(archive.asOf ?? context.now(), context.now()) / 1000)
+    const now = context.now()
     const empty = plan.held === 0
     return await commit(context, listed, plan, async () => {
       const { store } = context
       const result = await ingestArchive(context, listed.index, archive.reader, {
         asOf: archive.asOf,
         empty,
-        put: (record) => {
+        put: (record, own) => {
+          const changed = recordChanged(archive.asOf ?? now, now, [record.modified, own])
           if (empty) store.insertRecord(record, changed)
           else store.updateRecord(record, changed)
         },

@@ -16,6 +16,8 @@ export interface BuildOptions {
   readonly dataDir: string
   readonly reads: RecordReads & OsvReader
   readonly archive: ArchiveInfo
+  /** Last-Modified of everything in it, unix seconds. */
+  readonly changed: number
   readonly snapshot: { readonly id: string; readonly asOf: number }
   /** Where to make it: a folder that is not there yet. */
   readonly folder: string
@@ -78,7 +80,7 @@ async function fill(
   before: string | null,
   chosen: ReadonlySet<string> | null,
 ): Promise<BuildReport | null> {
-  const { folder, archive, snapshot } = options
+  const { folder, snapshot } = options
   const db = openViewsWriter(viewsPath(folder))
   const spool = createSpool(join(folder, 'unfinished.spool'))
   try {
@@ -93,7 +95,7 @@ async function fill(
     const { records, changed } = report
     const odd = views.countOdd()
     const { id, asOf } = snapshot
-    const info = { snapshot: id, asOf, changed: archive.changed, records, odd }
+    const info = { snapshot: id, asOf, changed: options.changed, records, odd }
     views.finish(info, chosen === null ? formOf(options) : LIMITED)
     const made = { records, changed, odd, views: views.listViewIds().length }
     return { ...made, incremental: before !== null }

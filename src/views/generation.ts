@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { readdirSync, renameSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { syncAll } from './files.ts'
 import { makeFolder } from '../store/folder.ts'
 import { acquireLock } from '../store/lock.ts'
@@ -17,6 +17,26 @@ import {
 export function generationName(kind: ViewsKind, madeOf: readonly string[]): string {
   const digest = createHash('sha256').update(JSON.stringify(madeOf)).digest('hex')
   return `${kind}-${digest.slice(0, 32)}`
+}
+
+/**
+ * The Last-Modified of a generation, unix seconds: `newest` of what it shows, but behind that of the one `before` (its folder)
+ * where this is another one: the same records by other settings, or fewer documents, are a change as well. `readChanged` may
+ * throw, for what was before may be damaged.
+ */
+export function changedAfter(
+  before: string | null,
+  name: string,
+  newest: number,
+  readChanged: (folder: string) => number | null,
+): number {
+  try {
+    const previous = before === null ? null : readChanged(before)
+    if (before === null || previous === null) return newest
+    return Math.max(newest, basename(before) === name ? previous : previous + 1)
+  } catch {
+    return newest
+  }
 }
 
 /** How a generation is made. */

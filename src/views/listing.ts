@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createGzip } from 'node:zlib'
 import { type MadeFile, createFileDraft } from './files.ts'
-import { stampOf } from './instant.ts'
+import { stampOf } from '../store/instant.ts'
 
 /** A text in both forms in which it is served. */
 export interface MadeText extends MadeFile {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { instantOf } from './instant.ts'
+import { instantOf } from '../store/instant.ts'
 import { packageId } from './purl.ts'
 
 /** A statement in the form of OpenVEX 0.2; fields that are not named here are kept. */

@@ -1,6 +1,7 @@
 import type { Reads } from '../store/pinned.ts'
+import { openViews } from '../store/views.ts'
 import { type BuildReport, buildViews, formOf } from './build.ts'
-import { generationName, makeGeneration } from './generation.ts'
+import { changedAfter, generationName, makeGeneration } from './generation.ts'
 
 /** What the bucket's views are made from. */
 export interface OsvViewsOptions {
@@ -33,8 +34,29 @@ export async function makeOsvViews(options: OsvViewsOptions): Promise<BuildRepor
   const snapshot = reads.readSnapshot('osv')
   const archive = reads.readArchive()
   if (name === null || snapshot === null || archive === null) return null
-  const make = (folder: string, before: string | null) =>
-    buildViews({ dataDir, reads, archive, snapshot, folder, before, vendors, pause })
+  const make = (folder: string, before: string | null) => {
+    const changed = changedAfter(before, name, archive.changed, changedIn)
+    return buildViews({
+      dataDir,
+      reads,
+      archive,
+      changed,
+      snapshot,
+      folder,
+      before,
+      vendors,
+      pause,
+    })
+  }
   const { id, asOf } = snapshot
   return makeGeneration({ dataDir, kind: 'osv', name, snapshot: id, asOf, anew, make })
+}
+
+function changedIn(folder: string): number {
+  const views = openViews(folder)
+  try {
+    return views.info.changed
+  } finally {
+    views.close()
+  }
 }

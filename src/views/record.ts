@@ -2,7 +2,7 @@ import { COMMITS, NO_ECOSYSTEM, folderOf, packageKey } from '../store/views-name
 import { changeOf } from './change.ts'
 import { changeAffected } from './derive.ts'
 import { stripPrefix } from './ecosystems.ts'
-import { instantOf } from './instant.ts'
+import { instantOf } from '../store/instant.ts'
 
 /** Folders of the bucket, each with the names of the packages that a record names in it. */
 export type Folders = ReadonlyMap<string, ReadonlySet<string>>

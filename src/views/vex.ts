@@ -1,12 +1,12 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
-import { basename, join } from 'node:path'
+import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import type { VexDocument, VexReader } from '../store/vex.ts'
 import { VEX_FILE, type VexGeneration, type VexInfo, readVexInfo } from '../store/vex-generation.ts'
 import { deflate } from '../zip/member.ts'
 import { createZipWriter } from '../zip/writer.ts'
 import { createFileDraft } from './files.ts'
-import { generationName, makeGeneration } from './generation.ts'
+import { changedAfter, generationName, makeGeneration } from './generation.ts'
 import { type OpenVex, mergeOpenVex, readOpenVex } from './openvex.ts'
 
 /** What a VEX repository is made from. */
@@ -41,34 +41,16 @@ export function makeVexRepository(options: VexOptions): Promise<VexReport | null
   const documents = reads.listVexDocuments().filter(({ size }) => size <= MAX_BYTES)
   const name = vexName(documents)
   const make = (folder: string, before: string | null) =>
-    writeRepository(options, documents, { folder, changed: changedAfter(before, name, documents) })
+    writeRepository(options, documents, {
+      folder,
+      // A document that goes takes its date along.
+      changed: changedAfter(before, name, newestOf(documents), changedIn),
+    })
   const { id, asOf } = snapshot
   return makeGeneration({ dataDir, kind: 'vex', name, snapshot: id, asOf, anew, make })
 }
 
-/**
- * The Last-Modified of a repository, unix seconds: that of its newest document, but behind that of the generation
- * `before` (its folder) where this is another one, for a document that goes takes its date along.
- */
-function changedAfter(
-  before: string | null,
-  name: string,
-  documents: readonly VexDocument[],
-): number {
-  const newest = newestOf(documents)
-  const previous = before === null ? null : readDamageable(before)
-  if (before === null || previous === null) return newest
-  return Math.max(newest, basename(before) === name ? previous.changed : previous.changed + 1)
-}
-
-/** What is in a generation that may be the damaged one which this is to replace: then nothing is known of it. */
-function readDamageable(folder: string): VexInfo | null {
-  try {
-    return readVexInfo(folder)
-  } catch {
-    return null
-  }
-}
+const changedIn = (folder: string): number | null => readVexInfo(folder)?.changed ?? null
 
 function newestOf(documents: readonly VexDocument[]): number {
   return documents.reduce((latest, one) => Math.max(latest, one.changed), 0)

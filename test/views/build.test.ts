@@ -180,8 +180,10 @@ test('another setting makes another generation', async () => {
   const bench = openBench()
   bench.store.publishOsv(RECORDS)
   await bench.make()
+  const before = bench.open().info.changed
   const made = await bench.make({ vendors: [] })
   expect(made?.incremental).toBe(false)
+  expect(bench.open().info.changed).toBe(before + 1) // other bytes of the same records
   const names = bench
     .open()
     .listViews()

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { stripPrefix } from '../../src/views/ecosystems.ts'
-import { instantOf, stampOf } from '../../src/views/instant.ts'
+import { instantOf, stampOf } from '../../src/store/instant.ts'
 
 const VENDORS = new Set(['Root', 'Other Vendor', 'Bitnami'])
 

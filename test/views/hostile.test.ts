@@ -63,7 +63,8 @@ test('of too many ecosystems some have folders, the same whether they came at on
     if (archive === null || snapshot === null) throw new Error('nothing is published')
     const folder = join(dir, 'made')
     const pause = async (): Promise<void> => Promise.resolve()
-    const own = { dataDir: bench.dir, reads, archive, snapshot, folder, before }
+    const { changed } = archive
+    const own = { dataDir: bench.dir, reads, archive, changed, snapshot, folder, before }
     await buildViews({ ...own, vendors: ['Root'], mostFolders: 4, pause })
     db.close()
     return folder

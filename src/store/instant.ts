@@ -36,3 +36,31 @@ export function stampOf(instant: string): string {
     ? NEVER
     : `${instant.slice(0, 19)}${instant.slice(19).replace(/\.?0*$/, '')}Z`
 }
+
+/**
+ * Unix seconds of a stamp, rounded up, so that a Last-Modified of them is never older than it. Null for what is no time, and
+ * for a time after `now` (unix milliseconds).
+ */
+export function pastSeconds(stamp: unknown, now: number): number | null {
+  const instant = instantOf(stamp)
+  if (instant === '') return null
+  const seconds = Date.parse(`${instant.slice(0, 19)}Z`) / 1000
+  const fraction = Number(`0${instant.slice(19)}`)
+  if ((seconds + fraction) * 1000 > now) return null
+  return fraction > 0 ? seconds + 1 : seconds
+}
+
+/** The newest of all stamps that are not in the future, as `pastSeconds`; null when there is none. */
+export function newestPast(stamps: Iterable<string>, now: number): number | null {
+  let newest: number | null = null
+  let dayBefore = ''
+  for (const stamp of stamps) {
+    // A zone moves a stamp by less than a day, so most need not be parsed.
+    if (stamp < dayBefore && /^\d/.test(stamp)) continue
+    const seconds = pastSeconds(stamp, now)
+    if (seconds === null || (newest !== null && seconds <= newest)) continue
+    newest = seconds
+    dayBefore = new Date((seconds - 2 * 86_400) * 1000).toISOString().slice(0, 10)
+  }
+  return newest
+}
