@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { ViewAsset, Views } from '../store/views.ts'
+import type { ViewAsset, ViewRecord, Views } from '../store/views.ts'
 import { crc32c, googHash } from '../zip/crc32c.ts'
 import { type Exchange, sendAnswer } from './answer.ts'
 import { type OpenArchive, openArchive } from './archive.ts'
-import { type BucketPath, bucketPath, isBucket } from './bucket-paths.ts'
+import { BUCKET, type BucketPath, bucketPath, isBucket } from './bucket-paths.ts'
 import type { Failures } from './failure.ts'
 import type { Heads } from './heads.ts'
 import type { Moment } from './moment.ts'
@@ -11,8 +11,13 @@ import { chooseCoding } from './negotiate.ts'
 import type { Origin } from './origin.ts'
 import type { Paths } from './paths.ts'
 import { type Problem, methodNotAllowed, pathNotFound, sendProblem } from './problem.ts'
-import { rawTarget, readablePath } from './target.ts'
-import { createViewOrigins, derivedHead, viewRecordAnswer } from './view-answers.ts'
+import { decodePart, rawTarget, readablePath } from './target.ts'
+import {
+  createViewOrigins,
+  derivedHead,
+  findOtherViewRecord,
+  viewRecordAnswer,
+} from './view-answers.ts'
 import type { ViewsInUse } from './views.ts'
 import { readWishes } from './wishes.ts'
 import { sendFile } from './zip.ts'
@@ -90,17 +95,35 @@ function answer(options: BucketOptions, turn: Turn, path: string): Promise<void>
     const asset = views.readAsset(name)
     if (asset !== null) return sendAsset(options, turn, asset)
   } else if (place !== null) {
-    const record = views.readViewRecord(place.view, place.id)
-    if (record !== null) {
+    const found = findRecord(views, place)
+    if (found !== null) {
+      const { record, location } = found
       const coding = chooseCoding(exchange.wishes.acceptEncoding)
-      const more = ['x-goog-hash', googHash(crc32c(record.content)), ...derivedHead(record)]
+      const hash = googHash(crc32c(record.content))
+      const more = ['x-goog-hash', hash, ...derivedHead(record), ...location]
       sendAnswer(exchange, viewRecordAnswer(record, coding, views), origin, options.heads, more)
       return undefined
     }
+    if (place.id === null) decodePart(path) // says why
   }
   const problem = missing(views, place)
   sendProblem(exchange.request, exchange.response, { ...problem, origin })
   return undefined
+}
+
+/** By its id, else by another form of that; then `Content-Location` says where it is. */
+function findRecord(
+  views: Views,
+  { view, id, raw }: Extract<BucketPath, { kind: 'record' }>,
+): { readonly record: ViewRecord; readonly location: readonly string[] } | null {
+  const record = id === null ? null : views.readViewRecord(view, id)
+  if (record !== null) return { record, location: [] }
+  const asked = id === null ? [raw] : [id, raw]
+  const read = (other: string): ViewRecord | null => views.readViewRecord(view, other)
+  const found = findOtherViewRecord(views, asked, read)
+  if (found === null) return null
+  const path = `${BUCKET}${encodeURIComponent(view)}/${encodeURIComponent(found.id)}.json`
+  return { record: found.record, location: ['Content-Location', path] }
 }
 
 function sendAsset(options: BucketOptions, turn: Turn, asset: ViewAsset): Promise<void> {

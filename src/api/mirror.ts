@@ -8,8 +8,8 @@ import { readPatchFilter } from './patch-filter.ts'
 import type { Origin } from './origin.ts'
 import { ARCHIVE, FILTERED, type Paths, RECORDS, recordId } from './paths.ts'
 import { methodNotAllowed, notReady, pathNotFound, sendProblem } from './problem.ts'
-import { findRecord, missingRecord, readRecordAnswer } from './records.ts'
-import { readTarget, readablePath } from './target.ts'
+import { findOtherRecord, findRecord, missingRecord, readRecordAnswer } from './records.ts'
+import { type Target, readTarget, readablePath } from './target.ts'
 import { readWishes } from './wishes.ts'
 import { sendArchive } from './zip.ts'
 
@@ -77,16 +77,25 @@ function originAt({ moment, paths }: MirrorOptions, url: string): Origin | null 
 type Route = (exchange: Exchange, url: string) => Promise<void> | undefined
 
 function createRoutes({ moment, paths, cacheControl, heads }: MirrorOptions): Route {
-  const answerRecord = (exchange: Exchange, id: string, path: string): void => {
+  /** By another form of its id; false when no record can be meant, or several. */
+  const answerOther = (exchange: Exchange, url: string): boolean => {
+    const coding = chooseCoding(exchange.wishes.acceptEncoding)
+    const other = findOtherRecord(moment, url, coding)
+    if (other === null) return false
+    sendAnswer(exchange, other.answer, moment.originOf('osv'), heads, other.more)
+    return true
+  }
+
+  const answerRecord = (exchange: Exchange, id: string, path: string, url: string): void => {
     const { request, response, wishes } = exchange
     const origin = moment.originOf('osv')
     const answer = readRecordAnswer(moment.reads, id, chooseCoding(wishes.acceptEncoding))
-    if (answer === null) {
-      const problem = missingRecord(moment, id, paths.sameButForm(path))
-      sendProblem(request, response, { ...problem, origin })
-      return
-    }
-    sendAnswer(exchange, answer, origin, heads)
+    if (answer !== null) return sendAnswer(exchange, answer, origin, heads)
+    const problem = missingRecord(moment, id, paths.sameButForm(path))
+    // Of an id that is known, as one that was removed, there is more to say than that another looks like it.
+    const unknown = problem.status === 404 && problem.fields?.['removedAt'] === undefined
+    if (unknown && answerOther(exchange, url)) return
+    sendProblem(request, response, { ...problem, origin })
   }
 
   const answerDocument = (exchange: Exchange, path: string, query: string): void => {
@@ -112,14 +121,26 @@ function createRoutes({ moment, paths, cacheControl, heads }: MirrorOptions): Ro
   }
 
   return (exchange, url) => {
-    const { path, query } = readTarget(url)
+    const target = readable(url)
+    if (target === null && answerOther(exchange, url)) return undefined
+    const { path, query } = target ?? readTarget(url)
     if (path === ARCHIVE) return answerArchive(exchange)
     if (paths.sourceOf(path) !== undefined) answerDocument(exchange, path, query)
     else {
       const id = recordId(path)
-      if (id !== null) answerRecord(exchange, id, path)
-      else sendProblem(exchange.request, exchange.response, pathNotFound(path, paths.closest(path)))
+      if (id !== null) answerRecord(exchange, id, path, url)
+      else if (!answerOther(exchange, url))
+        sendProblem(exchange.request, exchange.response, pathNotFound(path, paths.closest(path)))
     }
     return undefined
+  }
+}
+
+/** Null for a target that cannot be decoded. */
+function readable(url: string): Target | null {
+  try {
+    return readTarget(url)
+  } catch {
+    return null
   }
 }

@@ -6,6 +6,7 @@ import { type AnswerCache, createAnswerCache } from './cache.ts'
 import { type Documents, createDocuments } from './documents.ts'
 import { type Listing, createListing } from './listing.ts'
 import { type Origin, readOrigin } from './origin.ts'
+import { type OtherIds, createOtherIds } from './other-ids.ts'
 import { notReady } from './problem.ts'
 
 /** What is served now: the pinned moment of the store, and everything kept ready from it. */
@@ -15,6 +16,8 @@ export interface Moment {
   readonly documents: Documents
   readonly archives: ArchiveFiles
   readonly listing: Listing
+  /** Other forms of the records' ids. */
+  readonly otherIds: OtherIds
   /** Throws `not_ready` before the source's first snapshot. */
   originOf(source: SourceName): Origin
   /** The same, or null. */
@@ -38,6 +41,8 @@ export function createMoment(reads: PinnedReads, dataDir: string, cacheBytes: nu
   const archives = createArchiveFiles(derivedDir(dataDir))
   const documents = createDocuments(reads.pinned, cache)
   const listing = createListing(reads.pinned)
+  const readOtherIds = (): OtherIds => createOtherIds(reads.pinned.listUntidyIds)
+  let otherIds = readOtherIds()
   const origins: Record<SourceName, Origin | null> = {
     osv: null,
     feeds: null,
@@ -54,6 +59,7 @@ export function createMoment(reads: PinnedReads, dataDir: string, cacheBytes: nu
       documents.drop(source)
       if (source !== 'osv') continue
       listing.drop()
+      otherIds = readOtherIds()
       reopen()
     }
   }
@@ -71,6 +77,9 @@ export function createMoment(reads: PinnedReads, dataDir: string, cacheBytes: nu
     documents,
     archives,
     listing,
+    get otherIds() {
+      return otherIds
+    },
     originOf(source) {
       const origin = origins[source]
       if (origin === null) throw notReady(NAMES[source])

@@ -1,18 +1,18 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Views } from '../store/views.ts'
+import type { ViewRecord, Views } from '../store/views.ts'
 import { sendAnswer } from './answer.ts'
 import type { Heads } from './heads.ts'
 import { chooseCoding } from './negotiate.ts'
 import type { Origin } from './origin.ts'
 import { sendStatus } from './osv-status.ts'
-import { viewRecordAnswer } from './view-answers.ts'
+import { findOtherViewRecord, viewRecordAnswer } from './view-answers.ts'
 import { readWishes } from './wishes.ts'
 
 /** Longest id that is looked up, as at osv.dev. */
 const MAX_ID = 100
 
 /** What of a generation of views is asked. */
-export type RecordViews = Pick<Views, 'info' | 'readUpstreamRecord'>
+export type RecordViews = Pick<Views, 'info' | 'listUntidyIds' | 'readUpstreamRecord'>
 
 /** `vulns/{id}`: upstream's bytes of one record, with validators. `id` is decoded. */
 export function answerOsvRecord(
@@ -22,7 +22,8 @@ export function answerOsvRecord(
 ): void {
   if (id.length > MAX_ID)
     return sendStatus(request, response, { status: 400, message: 'ID too long', origin })
-  const record = views.readUpstreamRecord(id)
+  const read = (one: string): ViewRecord | null => views.readUpstreamRecord(one)
+  const record = read(id) ?? findOtherViewRecord(views, [id], read)?.record ?? null
   if (record === null)
     return sendStatus(request, response, { status: 404, message: 'Bug not found.', origin })
   const wishes = readWishes(request.rawHeaders)

@@ -6,9 +6,9 @@ import type { Reads } from '../store/pinned.ts'
 import { type Answer, createAnswer } from './answer.ts'
 import type { Moment } from './moment.ts'
 import type { Coding } from './negotiate.ts'
-import { recordId } from './paths.ts'
+import { RECORDS, recordId } from './paths.ts'
 import type { Problem } from './problem.ts'
-import { readTarget } from './target.ts'
+import { rawTarget, readTarget } from './target.ts'
 
 /** The answer for a record, null when upstream has none of that id. Throws `corrupt` when its bytes are not sound. */
 export function readRecordAnswer(reads: Reads, id: string, coding: Coding): Answer | null {
@@ -31,7 +31,8 @@ export function findRecord(moment: Moment, target: string, coding: Coding): Answ
   const known = moment.cache.get(target, coding)
   if (known !== undefined) return known
   if (!RECORD_TARGET.test(target)) return undefined
-  const id = recordId(readTarget(target).path)
+  const path = decodedPath(target)
+  const id = path === null ? null : recordId(path)
   if (id === null) return undefined
   const answer = readRecordAnswer(moment.reads, id, coding)
   if (answer === null) return undefined
@@ -41,6 +42,42 @@ export function findRecord(moment: Moment, target: string, coding: Coding): Answ
 
 /** Visible ASCII without a query: what may be a key of the cache. The same target always means the same record. */
 const RECORD_TARGET = /^\/external\/osv\/[!-"$->@-~]+$/
+
+/** The decoded path of a target; null for one that cannot be decoded. */
+function decodedPath(target: string): string | null {
+  try {
+    return readTarget(target).path
+  } catch {
+    return null
+  }
+}
+
+/** A record that was asked for by another form of its id. */
+export interface OtherRecord {
+  readonly answer: Answer
+  /** `Content-Location`: where it is, as a flat list of header fields. */
+  readonly more: readonly string[]
+}
+
+/**
+ * The one record that a target may mean which names none: its id trimmed, or put into the path without being encoded. Null
+ * when there is none, or more than one. For targets that were looked up as they should be before.
+ */
+export function findOtherRecord(
+  { reads, otherIds }: Pick<Moment, 'reads' | 'otherIds'>,
+  target: string,
+  coding: Coding,
+): OtherRecord | null {
+  const asked = [target, rawTarget(target).path, decodedPath(target) ?? ''].flatMap(
+    (path) => recordId(path) ?? [],
+  )
+  const ids = [...new Set([...asked, ...otherIds.find(asked)])]
+  const held = ids.filter((id) => reads.readEntry(id) !== null)
+  const [id] = held
+  const answer = id === undefined || held.length > 1 ? null : readRecordAnswer(reads, id, coding)
+  if (answer === null || id === undefined) return null
+  return { answer, more: ['Content-Location', `${RECORDS}${encodeURIComponent(id)}.json`] }
+}
 
 /** Checks what costs little: the member's own checksum, its frame, and the size it says it holds. */
 function soundMember({ body, size, bodyCrc32 }: ServedRecord): Buffer {

@@ -5,6 +5,7 @@ import { type Answer, createAnswer } from './answer.ts'
 import type { Moment } from './moment.ts'
 import type { Coding } from './negotiate.ts'
 import type { Origin } from './origin.ts'
+import { type OtherIds, createOtherIds } from './other-ids.ts'
 
 /** A record of a view as an answer; its tag follows from its bytes alone. */
 export function viewRecordAnswer(
@@ -41,3 +42,34 @@ export function createViewOrigins(moment: Pick<Moment, 'knownOrigin'>) {
 
 /** What of a generation tells its origin. */
 export type OriginViews = Pick<Views, 'info' | 'folder'>
+
+/** A record of a view, and the id by which it is there. */
+export interface FoundRecord {
+  readonly id: string
+  readonly record: ViewRecord
+}
+
+/**
+ * The one record that is meant by another form of its id (other-ids.ts); null when there is none, or more than one. `read`
+ * reads a record by its id.
+ */
+export function findOtherViewRecord(
+  views: OtherViews,
+  asked: readonly string[],
+  read: (id: string) => ViewRecord | null,
+): FoundRecord | null {
+  let forms = otherIds.get(views)
+  if (forms === undefined) otherIds.set(views, (forms = createOtherIds(views.listUntidyIds)))
+  const ids = [...new Set([...asked, ...forms.find(asked)])]
+  const found = ids.flatMap((id) => {
+    const record = read(id)
+    return record === null ? [] : [{ id, record }]
+  })
+  return found.length === 1 ? (found[0] ?? null) : null
+}
+
+/** What of a generation other forms of ids are made from. */
+export type OtherViews = Pick<Views, 'listUntidyIds'>
+
+/** Of each generation, as long as it is in use. */
+const otherIds = new WeakMap<OtherViews, OtherIds>()

@@ -253,3 +253,30 @@ test('damaged files are a 503, asked to be made anew, and never served', async (
   server.snapshotChanged()
   expect((await get('/osv/Debian/ROOT-A.json')).body.toString()).toBe(DERIVED)
 })
+
+test('a record is found by its trimmed or undecoded id where that means one of the view', async () => {
+  const dir = mkdtempSync(join(tmpdir(), 'patchmirror-bucket-'))
+  const store = openFilledStore(dir)
+  const of = (id: string, ecosystem: string) => [id, record(id, '2026-05-01', [ecosystem, 'p'])]
+  store.publishOsv(
+    Object.fromEntries([
+      ...[of('A ', 'npm'), of(' A', 'Go'), of('a%20b', 'npm'), of('1%-X', 'npm')],
+      ...[of('B ', 'npm'), of(' B', 'npm')],
+    ]) as Record<string, string>,
+  )
+  store.close()
+  await performTask({ dataDir: dir, kind: 'osv', vendors: [], anew: false })
+  const { get } = await serve(() => undefined, { dir })
+  const look = async (path: string) => {
+    const { status, headers } = await get(path)
+    return [status, headers['content-location']]
+  }
+  expect(await look('/osv/npm/A.json')).toEqual([200, '/osv/npm/A%20.json'])
+  expect(await look('/osv/Go/A.json')).toEqual([200, '/osv/Go/%20A.json'])
+  expect(await look('/osv/npm/a%20b.json')).toEqual([200, '/osv/npm/a%2520b.json'])
+  expect(await look('/osv/npm/1%-X.json')).toEqual([200, '/osv/npm/1%25-X.json'])
+  expect(await look('/osv/npm/B.json')).toEqual([404, undefined])
+  expect(await look('/osv/npm/2%-X.json')).toEqual([400, undefined])
+  expect((await get('/osv/v1/vulns/a b'.replace(' ', '%20'))).body.toString()).toContain('a%20b')
+  expect((await get('/osv/v1/vulns/A')).status).toBe(404) // two records there
+})

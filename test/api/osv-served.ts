@@ -55,6 +55,7 @@ export function viewsOf(
     },
     readViewRecord: (folder: string, id: string) =>
       record(records.find((held) => held.id === id && inFolder(held, folder))),
+    listUntidyIds: () => records.map(({ id }) => id).filter((id) => /[ %]/.test(id)),
     readUpstreamRecord: (id: string) =>
       record(records.find((held) => held.id === id && held.prefixes === undefined)),
   }

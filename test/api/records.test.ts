@@ -284,3 +284,46 @@ test('a database that is truncated while it is served is a fault, and the proces
   expect(reply.status).toBe(503)
   expect((await served.get('/-/health')).status).toBe(200)
 })
+
+const json = (id: string): string => JSON.stringify({ id })
+const held = (...ids: string[]) => Object.fromEntries(ids.map((id) => [id, json(id)]))
+const PERCENT = '100%-X'
+
+test.each([
+  ['without the space at its end', 'TRIM ', 'TRIM.json'],
+  ['without the space at its start', '\u2003TRIM', 'TRIM.json'],
+  ['with escapes of its own, undecoded', 'a%20b', 'a%20b.json'],
+  ['with escapes of its own that a client decoded', 'a%41b', 'aAb.json'],
+  ['with a percent sign that is no escape', PERCENT, '100%-X.json'],
+  ['with a percent sign at its end', 'a%', 'a%.json'],
+  ['with a question mark', 'a?b', 'a?b.json'],
+  ['as forms encode a space', 'a b', 'a+b.json'],
+  ['trimmed and undecoded', ' a%20b ', 'a%20b.json'],
+])('a record is found by its id %s', async (_, id, path) => {
+  const { get, head } = await serve((store) => store.publishOsv(held(id, 'OTHER', 'b c')))
+  const found = await get(`/external/osv/${path}`)
+  expect([found.status, found.body.toString()]).toEqual([200, json(id)])
+  const own = `/external/osv/${encodeURIComponent(id)}.json`
+  expect(found.headers['content-location']).toBe(own)
+  expect((await get(own)).headers['content-location']).toBeUndefined()
+  const etag = found.headers.etag ?? ''
+  expect((await get(`/external/osv/${path}`, { 'If-None-Match': etag })).status).toBe(304)
+  expect((await head(`/external/osv/${path}`)).headers['content-length']).toBe(
+    String(Buffer.byteLength(json(id))),
+  )
+})
+
+test('an id that may mean two records, or that is known itself, is no other record', async () => {
+  const { get, store, server } = await serve((filled) =>
+    filled.publishOsv(held('X ', ' X', 'GONE', 'GONE ', 'Y', 'Y ', 'a b', 'a%20b')),
+  )
+  expect((await get('/external/osv/X.json')).status).toBe(404)
+  expect((await get('/external/osv/Y.json')).body.toString()).toBe(json('Y'))
+  expect((await get('/external/osv/a%20b.json')).body.toString()).toBe(json('a b'))
+  expect((await get('/external/osv/Z.json')).status).toBe(404)
+  expect((await get('/external/osv/%E0%A4.json')).status).toBe(400)
+  store.publishOsv(held('X ', 'GONE '), FILLED_AT + 1000)
+  server.snapshotChanged()
+  expect(jsonOf(await get('/external/osv/GONE.json'))['removedAt']).toBeDefined()
+  expect((await get('/external/osv/X.json')).body.toString()).toBe(json('X ')) // there is but one now
+})
