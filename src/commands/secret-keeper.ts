@@ -3,7 +3,8 @@ import { plainSecret, webhookSecretFault } from '../config/secrets.ts'
 import { secretFilePath } from '../config/webhooks.ts'
 import { MirrorError, messageOf } from '../errors.ts'
 import { acquireLock } from '../store/lock.ts'
-import type { Item } from '../upstream/service-api.ts'
+import { idOf } from '../upstream/service-answer.ts'
+import type { Made } from '../upstream/service-api.ts'
 import { type KeptSecret, replaceSecretFile } from '../webhooks/secret-file.ts'
 import { readKeptSecrets } from './held-secrets.ts'
 
@@ -57,11 +58,10 @@ export interface Kept {
 }
 
 /** Puts the secret of a subscription just made into the file. Never throws: the secret cannot be had again. */
-export function keepSecret(keeper: SecretKeeper, made: Item): Kept {
-  const { id, secret: given } = made
-  if (typeof given !== 'string') return { label: '', secret: null, problem: NO_SECRET }
-  const secret = plainSecret(given)
-  const subscription = typeof id === 'string' ? id : null
+export function keepSecret(keeper: SecretKeeper, made: Made): Kept {
+  if (made.secret === null) return { label: '', secret: null, problem: NO_SECRET }
+  const secret = plainSecret(made.secret)
+  const subscription = idOf(made.item)
   try {
     const held = keeper.list()
     const label = labelFor(subscription, held)
@@ -74,7 +74,7 @@ export function keepSecret(keeper: SecretKeeper, made: Item): Kept {
   }
 }
 
-const NO_SECRET = 'the answer holds no secret'
+const NO_SECRET = 'no secret was found in the answer of the service'
 
 function labelFor(subscription: string | null, held: readonly KeptSecret[]): string {
   const isFree = (label: string): boolean => held.every((one) => one.label !== label)

@@ -1,7 +1,7 @@
 import { messageOf } from '../errors.ts'
-import type { Item } from '../upstream/service-api.ts'
+import type { Item, Made } from '../upstream/service-api.ts'
 import { type SecretFile, createSecretFile } from './secret-file.ts'
-import { SECRET_FIELDS, type ServiceOptions, printItem } from './service.ts'
+import { type ServiceOptions, printItem } from './service.ts'
 import { print } from './setup.ts'
 
 /** Options of commands that are told a secret once. */
@@ -15,23 +15,23 @@ export interface SecretOptions extends ServiceOptions {
  * secret cannot be written, it is shown after all, for it cannot be had again. Gives the exit code.
  */
 export async function handOver(
-  create: () => Promise<Item>,
+  create: () => Promise<Made>,
   options: SecretOptions,
 ): Promise<number> {
   const { out } = options
   const file = out === undefined ? null : createSecretFile(out)
-  let item: Item
+  let made: Made
   try {
-    item = await create()
+    made = await create()
   } catch (error) {
     file?.discard()
     throw error
   }
-  const secret = SECRET_FIELDS.map((name) => item[name]).find((one) => typeof one === 'string')
-  if (secret === undefined) {
+  const { item, secret } = made
+  if (secret === null) {
     file?.discard()
     printItem(item, options)
-    warn(`it was created, but the answer holds no secret (${SECRET_FIELDS.join(', ')})`)
+    warn('it was created, but no secret was found in the answer: look for it in the platform')
     return 1
   }
   return file === null ? show(item, secret, options) : keep(file, item, secret, options)
@@ -47,17 +47,19 @@ function keep(file: SecretFile, item: Item, secret: string, options: SecretOptio
     warn(`${path} could not be written (${messageOf(error)}), so the secret is shown above`)
     return 1
   }
-  printItem(item, options)
+  printItem(item, options, secret)
   process.stderr.write(`the secret is in ${path}, which only its owner can read\n`)
   return 0
 }
 
 /** The secret comes first: whatever fails afterwards, it has been shown. */
 function show(item: Item, secret: string, options: SecretOptions): number {
-  if (options.json === true) print(JSON.stringify(item, null, 2))
-  else {
+  if (options.json === true) {
+    const isThere = Object.values(item).includes(secret)
+    print(JSON.stringify(isThere ? item : { ...item, secret }, null, 2))
+  } else {
     print(`secret  ${secret}`)
-    printItem(item, options)
+    printItem(item, options, secret)
   }
   warn(
     'the secret is shown this once and cannot be had again; keep it where only its user can read it',

@@ -1,5 +1,6 @@
 import { MirrorError, messageOf } from '../errors.ts'
 import type { Config } from '../config/schema.ts'
+import { withoutSecrets } from '../sync/catalog-secrets.ts'
 import { statusOf } from '../upstream/retries.ts'
 import type { Item } from '../upstream/service-api.ts'
 import type { Session } from '../upstream/session.ts'
@@ -61,13 +62,13 @@ export async function beyondContract<T>(what: string, work: Promise<T>): Promise
   }
 }
 
-/** Prints objects as a table of the columns that they have, or as JSON. Fields that could hold a secret are left out. */
+/** Prints objects as a table of the columns that they have, or as JSON. What could be a secret is left out. */
 export function printItems(
   items: readonly Item[],
   columns: readonly string[],
   { json }: ServiceOptions,
 ): void {
-  const shown = items.map(withoutSecrets)
+  const shown = items.map((item) => masked(item, null))
   if (json === true) return print(JSON.stringify(shown, null, 2))
   if (shown.length === 0) return print('none')
   const present = columns.filter((name) => shown.some((item) => item[name] !== undefined))
@@ -80,19 +81,26 @@ export function printItems(
   )
 }
 
-/** Prints one object, a field a line, or as JSON. Fields that could hold a secret are left out. */
-export function printItem(item: Item, { json }: ServiceOptions): void {
-  const shown = withoutSecrets(item)
+/** Prints one object, a field a line, or as JSON. What could be a secret is left out, and `secret` masked. */
+export function printItem(
+  item: Item,
+  { json }: ServiceOptions,
+  secret: string | null = null,
+): void {
+  const shown = masked(item, secret)
   if (json === true) return print(JSON.stringify(shown, null, 2))
   const rows = Object.entries(shown).map(([name, value]) => [name, cell(value)])
   print(table(['field', 'value'], rows))
 }
 
-/** Fields that hold a secret in answers that show one. */
-export const SECRET_FIELDS: readonly string[] = ['key', 'secret', 'token', 'api_key']
+const MASK = '********'
 
-function withoutSecrets(item: Item): Item {
-  return Object.fromEntries(Object.entries(item).filter(([name]) => !SECRET_FIELDS.includes(name)))
+/** An object without what could be a secret: by its field's name, by its form, and the one that is known, at any depth. */
+function masked(item: Item, secret: string | null): Item {
+  const cut = withoutSecrets(Buffer.from(JSON.stringify(item)), 'the answer').toString('utf8')
+  return JSON.parse(cut, (_, value: unknown) =>
+    secret !== null && typeof value === 'string' ? value.replaceAll(secret, MASK) : value,
+  ) as Item
 }
 
 /** A value in one line. */

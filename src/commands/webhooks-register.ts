@@ -1,12 +1,13 @@
 import type { Config } from '../config/schema.ts'
 import { MirrorError, messageOf } from '../errors.ts'
-import type { Item, NewWebhook, WebhooksApi } from '../upstream/service-api.ts'
+import { idOf, listOf, textOf } from '../upstream/service-answer.ts'
+import type { Item, Made, NewWebhook, WebhooksApi } from '../upstream/service-api.ts'
 import { heldTag } from './held-tag.ts'
 import { type Kept, keepSecret, withSecretKeeper } from './secret-keeper.ts'
 import { type SecretOptions, handOver } from './secret.ts'
 import { type ServiceOptions, printItem } from './service.ts'
 import { print } from './setup.ts'
-import { isDelivered, testDelivery, withWebhooks } from './webhooks.ts'
+import { testDelivery, warn, withWebhooks } from './webhooks.ts'
 
 /** Options of `patchmirror webhooks register`. */
 export interface RegisterOptions extends SecretOptions {
@@ -76,30 +77,32 @@ export interface TriedOut {
 /** Has a test sent about the tag given, else about one that the mirror holds; null when there is none. Never throws. */
 export async function tryOut(
   api: WebhooksApi,
-  { id }: Item,
+  { item }: Made,
   config: Config,
   given: string | undefined,
 ): Promise<TriedOut | null> {
   const tagId = given ?? heldTag(config)
-  if (tagId === null || typeof id !== 'string') return null
+  const id = idOf(item)
+  if (tagId === null || id === null) return null
   try {
-    const result = await testDelivery(api, id, tagId)
-    const { status, error_reason: reason } = result
-    const why =
-      status === 'pending' ? 'the service is still trying' : 'the service does not say why'
-    const delivered = isDelivered(result)
-    return {
-      delivered,
-      result,
-      problem: delivered ? null : typeof reason === 'string' ? reason : why,
-    }
+    const { item: result, state } = await testDelivery(api, id, tagId)
+    const delivered = state === 'delivered'
+    const reason = textOf(result, 'errorreason')
+    return { delivered, result, problem: delivered ? null : (reason || UNSAID[state ?? 'unknown']) } // prettier-ignore
   } catch (error) {
     return { delivered: false, result: null, problem: messageOf(error) }
   }
 }
 
+const UNSAID = {
+  pending: 'the service is still trying',
+  failed: 'the service does not say why',
+  unknown:
+    'the answer has no status (delivered, pending or failed), so what became of it is not known',
+}
+
 function report(
-  made: Item,
+  made: Made,
   kept: Kept,
   test: TriedOut | null,
   path: string,
@@ -110,7 +113,8 @@ function report(
   const about = kept.problem === null ? { secretFile: path, secretLabel: label } : {}
   const tested =
     test === null ? {} : { test: test.result ?? { status: 'failed', error_reason: test.problem } }
-  printItem({ ...made, ...about, ...(options.json === true ? tested : {}) }, options)
+  const shown = { ...made.item, ...about, ...(options.json === true ? tested : {}) }
+  printItem(shown, options, made.secret)
   if (kept.problem !== null) warn(`the secret is not in ${path}: ${kept.problem}`)
   else tell(`the secret is in ${path}; a running mirror accepts it at once`)
   tellOfTest(test)
@@ -138,22 +142,17 @@ export function tell(text: string): void {
   process.stderr.write(`${text}\n`)
 }
 
-/** Tells of something that went wrong though the command went on. */
-export function warn(text: string): void {
-  process.stderr.write(`patchmirror: warning: ${text}\n`)
-}
-
 /** What a new subscription takes over from the one that it replaces. Throws `usage` where that cannot be told. */
 export function copyOf(old: Item, url: string | undefined, type: string): NewWebhook {
-  const { description, event_types: types = [type], url: known = url } = old
-  if (typeof known !== 'string' || !Array.isArray(types))
+  const known = url ?? textOf(old, 'url')
+  if (known === null)
     throw new MirrorError(
       'usage',
       'the service does not say where it sends to: give --url and try again',
     )
   return {
-    url: endpointUrl(url ?? known),
-    description: typeof description === 'string' ? description : 'patchmirror',
-    event_types: types.map(String),
+    url: endpointUrl(known),
+    description: textOf(old, 'description') ?? 'patchmirror',
+    event_types: listOf(old, 'eventtypes') ?? [type],
   }
 }

@@ -1,15 +1,16 @@
 import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../errors.ts'
 import { createInboxReads } from '../store/inbox.ts'
-import type { Item, WebhooksApi } from '../upstream/service-api.ts'
+import { idOf, textOf } from '../upstream/service-answer.ts'
+import type { Item, Made, WebhooksApi } from '../upstream/service-api.ts'
 import type { KeptSecret } from '../webhooks/secret-file.ts'
 import { withInbox } from './inbox.ts'
 import { type SecretKeeper, keepSecret, withSecretKeeper } from './secret-keeper.ts'
 import { type ServiceOptions, beyondContract, isBeyondContract } from './service.ts'
 import { print } from './setup.ts'
 import { duration, moment } from './table.ts'
-import { LIST, removeIfThere, withWebhooks } from './webhooks.ts'
-import { type TriedOut, copyOf, tellOfTest, tryOut, usualType, warn } from './webhooks-register.ts'
+import { LIST, type Removal, removeIfThere, todoOf, warn, withWebhooks } from './webhooks.ts'
+import { type TriedOut, copyOf, tellOfTest, tryOut, usualType } from './webhooks-register.ts'
 
 /** Options of `patchmirror webhooks rotate`. */
 export interface RotateOptions extends ServiceOptions {
@@ -54,14 +55,15 @@ async function rotate(
   }
   const test = await tryOut(api, made, config, options.testTag)
   const passed = test?.delivered === true
-  if (passed) await retire(api, keeper, id, Date.now() + GRACE_MS)
-  report(id, made, test, keeper, options)
+  const removal = passed ? await retire(api, keeper, id, Date.now() + GRACE_MS) : null
+  report(id, made, { test, removal }, keeper, options)
   return passed ? 0 : 1
 }
 
 async function find(api: WebhooksApi, id: string): Promise<Item> {
-  const items = await beyondContract('list webhook subscriptions', api.list())
-  const old = items.find((item) => item['id'] === id)
+  const what = 'list webhook subscriptions, so give --url, the address of the endpoint'
+  const items = await beyondContract(what, api.list())
+  const old = items.find((item) => idOf(item) === id)
   if (old !== undefined) return old
   throw unknown(id)
 }
@@ -77,33 +79,37 @@ async function retire(
   keeper: SecretKeeper,
   id: string,
   until: number,
-): Promise<void> {
-  await removeIfThere(api, id)
+): Promise<Removal> {
+  const removal = await removeIfThere(api, id)
   keeper.replace(
     keeper.list().map((one) => (one.subscription === id ? { ...one, notAfter: until } : one)),
   )
+  return removal
 }
 
 function report(
   old: string,
-  made: Item,
-  test: TriedOut | null,
+  made: Made,
+  { test, removal }: { readonly test: TriedOut | null; readonly removal: Removal | null },
   keeper: SecretKeeper,
   { json, url }: RotateOptions,
 ): void {
-  const id = String(made['id'])
-  const finished = test?.delivered === true
+  const id = idOf(made.item) ?? 'without an id'
+  const finished = removal !== null
+  const todo = removal === 'left' ? todoOf(old, [id]) : null
   const secretUntil =
     keeper.list().find(({ subscription }) => subscription === old)?.notAfter ?? null
   if (json === true) {
     const until = secretUntil === null ? null : new Date(secretUntil).toISOString()
-    return print(JSON.stringify({ old, new: id, finished, secretUntil: until }, null, 2))
+    print(JSON.stringify({ old, new: id, finished, secretUntil: until, ...(todo !== null && { todo }) }, null, 2)) // prettier-ignore
+    return todo === null ? undefined : warn(todo)
   }
   print(`webhook subscription ${id} takes the place of ${old}; its secret is in ${keeper.path}`)
   tellOfTest(test)
   if (finished) {
     const until = secretUntil === null ? IN_SETTINGS : `is accepted until ${moment(secretUntil)}`
-    return print(`${old} is deleted; its secret ${until}`)
+    print(`${old} is ${todo === null ? 'deleted' : 'still at the service'}; its secret ${until}`)
+    return todo === null ? undefined : warn(todo)
   }
   const to = url === undefined ? '' : ` --url ${url}`
   print(
@@ -129,8 +135,10 @@ async function finish(
       `there is no other secret: "patchmirror webhooks rotate ${id}" comes first`,
     )
   await requireSuccessor(api, config, others, id, options)
-  const deleted = await removeIfThere(api, id)
-  if (!deleted && own.length === 0) throw unknown(id)
+  const removal = await removeIfThere(api, id)
+  if (removal === 'gone' && own.length === 0) throw unknown(id)
+  const staying = others.flatMap(({ subscription }) => subscription ?? [])
+  const todo = removal === 'left' ? todoOf(id, staying) : null
   keeper.replace(others)
   const last = lastUse(config, own)
   if (last !== null && Date.now() - last < GRACE_MS) {
@@ -140,8 +148,10 @@ async function finish(
     )
   }
   if (options.json === true)
-    print(JSON.stringify({ deleted: deleted ? [id] : [], secretRemoved: own.length > 0 }))
-  else print(`${id} is gone, and so is its secret`)
+    print(JSON.stringify({ deleted: removal === 'deleted' ? [id] : [], secretRemoved: own.length > 0, ...(todo !== null && { todo }) })) // prettier-ignore
+  else if (todo === null) print(`${id} is gone, and so is its secret`)
+  else print(`${id} is still at the service; its secret is gone from here`)
+  if (todo !== null) warn(todo)
   return 0
 }
 
@@ -157,13 +167,13 @@ async function requireSuccessor(
     if (isBeyondContract(error)) return []
     throw error
   })
-  const old = items.find((item) => item['id'] === id)
+  const old = items.find((item) => idOf(item) === id)
   if (old === undefined) return
-  const place = url ?? String(old['url'])
+  const place = url ?? textOf(old, 'url') ?? ''
   const isHeld = (item: Item): boolean =>
     config.webhooks.secrets.length > 0 ||
-    others.some(({ subscription }) => subscription === item['id'])
-  if (items.some((item) => item !== old && item['url'] === place && isHeld(item))) return
+    others.some(({ subscription }) => subscription === idOf(item))
+  if (items.some((item) => item !== old && textOf(item, 'url') === place && isHeld(item))) return
   throw new MirrorError(
     'usage',
     `no other subscription sends to ${place} with a secret that is held here: "patchmirror webhooks rotate ${id}" comes ` +

@@ -1,12 +1,14 @@
 import { MirrorError } from '../errors.ts'
 import type { Config } from '../config/schema.ts'
-import { type Item, type WebhooksApi, webhooksApi } from '../upstream/service-api.ts'
+import { idOf } from '../upstream/service-answer.ts'
+import { type Item, type Tested, type WebhooksApi, webhooksApi } from '../upstream/service-api.ts'
 import { readKeptSecrets } from './held-secrets.ts'
 import { heldTag } from './held-tag.ts'
 import { withSecretKeeper } from './secret-keeper.ts'
 import {
   type ServiceOptions,
   beyondContract,
+  isBeyondContract,
   named,
   printItem,
   printItems,
@@ -36,7 +38,7 @@ export function listWebhooksCommand(options: ServiceOptions): Promise<number> {
     const kept = readKeptSecrets(config)
     const items = await beyondContract('list webhook subscriptions', api.list())
     const shown = items.map((item): Item => {
-      const own = kept.filter(({ subscription }) => subscription === item['id'])
+      const own = kept.filter(({ subscription }) => subscription === idOf(item))
       const [first] = own
       const until = first?.notAfter ?? null
       const held = until === null ? 'yes' : `until ${moment(until)}`
@@ -56,53 +58,88 @@ export function testWebhookCommand(
   return withWebhooks(options, async (api, config) => {
     const tagId = given ?? options.tag ?? heldTag(config)
     if (tagId === null) throw new MirrorError('usage', NO_TAG)
-    const result = await testDelivery(api, id, tagId)
-    printItem(result, options)
-    return isFailed(result) ? 1 : 0
+    const { item, state } = await testDelivery(api, id, tagId)
+    printItem(item, options)
+    if (state === null) warn(NO_STATUS)
+    return state === null || state === 'failed' ? 1 : 0
   })
 }
 
+const NO_STATUS =
+  'the answer of the service has no status (delivered, pending or failed), so what became of the test is not known: ' +
+  'see "patchmirror webhooks inbox"'
 const NO_TAG =
   'no tag is mirrored here yet: give the id of one that the service has (--tag ID); /v1/tags/ lists them'
 
 /** Has the service send a real event about a tag. Throws `upstream_not_found` with what is not there. */
-export function testDelivery(api: WebhooksApi, id: string, tagId: string): Promise<Item> {
+export function testDelivery(api: WebhooksApi, id: string, tagId: string): Promise<Tested> {
   const what = `webhook subscription ${id}, or no tag ${tagId} (ids of tags are in /v1/tags/)`
   return named(what, LIST, api.test(id, tagId))
 }
-
-/** What became of a delivery, by its result: one that is pending is neither. */
-export const isDelivered = (result: Item): boolean => result['status'] === 'delivered'
-const isFailed = (result: Item): boolean => result['status'] === 'failed'
 
 /** `patchmirror webhooks delete ID`: the subscription, and its secret here, also when the service has it no more. */
 export function deleteWebhookCommand(id: string, options: ServiceOptions): Promise<number> {
   const what = `webhook subscription ${id}`
   return withWebhooks(options, async (api, config) => {
     const isHeld = readKeptSecrets(config).some(({ subscription }) => subscription === id)
-    const deleted = isHeld
+    const removed = isHeld
       ? await withSecretKeeper(config, async (keeper) => {
           const there = await removeIfThere(api, id)
           keeper.replace(keeper.list().filter(({ subscription }) => subscription !== id))
           return there
         })
-      : await named(what, LIST, api.remove(id)).then(() => true)
-    const end = deleted ? 'is deleted' : 'was gone from the service already'
+      : await removeIfThere(api, id)
+    if (removed === 'gone' && !isHeld)
+      throw new MirrorError(
+        'upstream_not_found',
+        `the service has no ${what}; "patchmirror ${LIST}" shows what it has`,
+      )
+    const todo = removed === 'left' ? todoOf(id, othersOf(config, id)) : null
+    const end = removed === 'deleted' ? 'is deleted' : removed === 'gone' ? 'was gone from the service already' : 'is still at the service' // prettier-ignore
     const secret = isHeld ? ', and its secret is gone from here' : ''
+    const deleted = removed === 'deleted' ? [id] : []
     if (options.json === true)
-      print(JSON.stringify({ deleted: deleted ? [id] : [], secretRemoved: isHeld }))
+      print(JSON.stringify({ deleted, secretRemoved: isHeld, ...(todo !== null && { todo }) }))
     else print(`${what} ${end}${secret}`)
+    if (todo !== null) warn(todo)
     return 0
   })
 }
 
-/** Deletes a subscription; false when the service has none of this id. */
-export async function removeIfThere(api: WebhooksApi, id: string): Promise<boolean> {
+/** Subscriptions besides this one whose secrets are held here. */
+function othersOf(config: Config, id: string): string[] {
+  const held = readKeptSecrets(config).flatMap(({ subscription }) => subscription ?? [])
+  return held.filter((one) => one !== id)
+}
+
+/** What is left to do by hand where the service has no DELETE. `staying`: the subscriptions that go on. */
+export function todoOf(id: string, staying: readonly string[]): string {
+  const others = staying.length === 0 ? 'No other subscription has a secret here' : `${staying.join(', ')} stays in force` // prettier-ignore
+  return (
+    `to do: the service cannot delete webhook subscriptions over its API, so ${id} still sends. Remove ${id} in the ` +
+    `platform, or ask its operator. ${others}.`
+  )
+}
+
+/** What became of a subscription that was to be removed; `left`: the service has no DELETE, and it is still there. */
+export type Removal = 'deleted' | 'gone' | 'left'
+
+/** Deletes a subscription. A 404 may be about the operation: then the list tells, and where there is none it is `left`. */
+export async function removeIfThere(api: WebhooksApi, id: string): Promise<Removal> {
   try {
     await api.remove(id)
-    return true
+    return 'deleted'
   } catch (error) {
-    if (error instanceof MirrorError && error.code === 'upstream_not_found') return false
-    throw error
+    if (!isBeyondContract(error)) throw error
+    const items = await api.list().catch((fault: unknown) => {
+      if (isBeyondContract(fault)) return null
+      throw fault
+    })
+    return items === null || items.some((item) => idOf(item) === id) ? 'left' : 'gone'
   }
+}
+
+/** Tells of something that went wrong though the command went on. */
+export function warn(text: string): void {
+  process.stderr.write(`patchmirror: warning: ${text}\n`)
 }

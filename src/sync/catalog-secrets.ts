@@ -7,7 +7,7 @@ const SECRET = named('secrets?|tokens?|passwords?|passwd|passphrase|credentials?
 const KEY = named('(api|private|signing|secret|access|encryption|ssh)_?keys?')
 const BARE = /^(key|hash)$/
 /** What is key material whatever it is called. */
-const MATERIAL = /^"(-----BEGIN [A-Z ]*PRIVATE KEY|whsec_)/
+const MATERIAL = /^"(-----BEGIN [A-Z ]*PRIVATE KEY|(v1a?,)?wh(sec|sk)_)/
 
 /** A name that ends like this, or in the form that the thing is written down in (`secret_value`, `privateKeyPem`). */
 function named(what: string): RegExp {

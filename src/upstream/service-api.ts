@@ -1,10 +1,17 @@
 import { MirrorError } from '../errors.ts'
+import {
+  type DeliveryState,
+  type Item,
+  type Made,
+  deliveryStateIn,
+  itemIn,
+  secretIn,
+} from './service-answer.ts'
 import { fetchJson, fetchList, parseJson } from './service-list.ts'
 import type { Session } from './session.ts'
 import type { Method } from './transport.ts'
 
-/** An object as the service gave it; which fields it has is the service's matter. */
-export type Item = Readonly<Record<string, unknown>>
+export type { Item, Made }
 
 /** A new key's properties; what is not given is the service's choice. */
 export interface NewApiKey {
@@ -36,7 +43,7 @@ export interface AccountApi {
 
 /** API keys (spec section 4). `create` answers with the key itself, once. */
 export interface ApiKeysApi {
-  create(key: NewApiKey): Promise<Item>
+  create(key: NewApiKey): Promise<Made>
   list(): Promise<Item[]>
   show(id: string): Promise<Item>
   remove(id: string): Promise<void>
@@ -50,12 +57,18 @@ export interface SubscriptionsApi {
   remove(ids: readonly string[]): Promise<void>
 }
 
+/** A delivery that was sent as a test; `state` null: the answer does not say what became of it. */
+export interface Tested {
+  readonly item: Item
+  readonly state: DeliveryState | null
+}
+
 /** Webhook settings (spec section 4), with the list and delete that deployments have beside the contract. */
 export interface WebhooksApi {
-  register(webhook: NewWebhook): Promise<Item>
+  register(webhook: NewWebhook): Promise<Made>
   list(): Promise<Item[]>
   /** Sends a real delivery for a tag. 404: subscription or tag unknown; 422: not subscribed to the event. */
-  test(id: string, tagId: string): Promise<Item>
+  test(id: string, tagId: string): Promise<Tested>
   remove(id: string): Promise<void>
 }
 
@@ -79,7 +92,11 @@ export function apiKeysApi(session: Session, maxBytes: number): ApiKeysApi {
   const path = '/api_keys/'
   const one = (id: string): string => `${path}${encodeURIComponent(id)}/`
   return {
-    create: async (key) => itemOf(path, await send(caller, 'POST', path, key)),
+    async create(key) {
+      const answer = await send(caller, 'POST', path, key)
+      const secret = secretIn(answer, Object.values({ ...key }))
+      return { item: itemIn(path, answer, 'key'), secret }
+    },
     list: async () => itemsOf(path, await fetchList(session, path, maxBytes)),
     show: async (id) => itemOf(one(id), await fetchJson(session, one(id), maxBytes)),
     async remove(id) {
@@ -132,12 +149,20 @@ export function webhooksApi(session: Session, maxBytes: number, vendor: string):
   const path = '/settings/webhooks'
   const one = (id: string): string => `${path}/${encodeURIComponent(id)}`
   return {
-    register: async (webhook) => itemOf(path, await send(caller, 'POST', path, webhook)),
-    list: async () => itemsOf(path, await fetchList(session, path, maxBytes)),
+    async register(webhook) {
+      const answer = await send(caller, 'POST', path, webhook)
+      const secret = secretIn(answer, [webhook.url, webhook.description])
+      return { item: itemIn(path, answer, 'webhook'), secret }
+    },
+    async list() {
+      const items = await fetchList(session, path, maxBytes)
+      return items.map((item) => itemIn(path, item, 'webhook'))
+    },
     async test(id, tagId) {
       const place = `${one(id)}/test-tag-created`
       const json = { [`${vendor}_registry_tag_id`]: tagId }
-      return itemOf(place, await send(caller, 'POST', place, json))
+      const answer = await send(caller, 'POST', place, json)
+      return { item: itemIn(place, answer, 'delivery'), state: deliveryStateIn(answer) }
     },
     async remove(id) {
       await send(caller, 'DELETE', one(id))

@@ -214,6 +214,52 @@ describe('webhooks delete and rotate', () => {
   })
 })
 
+describe('a service whose settings can only register and test', () => {
+  let bare: Sandbox
+  beforeEach(async () => (bare = await createSandbox({ records: 0, service: { shape: 'link' } })))
+  afterEach(() => bare.close())
+
+  test('is registered with, rotated and left, with what is to be done by hand, and shows no secret', async () => {
+    const env = { PATCHMIRROR_UPSTREAM_API_ROOT: bare.url }
+    const tag = bare.service.ids('tags')[0] ?? ''
+    const made = await patchmirror(['register', url, '--json', '--test-tag', tag], env)
+    expect(made.code, made.out + made.err).toBe(0)
+    const old = held()[0]?.subscription ?? ''
+    const unlisted = await patchmirror(['rotate', old], env)
+    expect([unlisted.code, unlisted.err]).toEqual([1, expect.stringContaining('give --url')])
+    const rotated = await patchmirror(['rotate', old, '--url', url, '--test-tag', tag], env)
+    expect(rotated.code, rotated.err).toBe(0)
+    const fresh = held()[1]?.subscription ?? ''
+    expect(rotated.err).toContain(`Remove ${old} in the platform`)
+    expect(rotated.err).toContain(`${fresh} stays in force`)
+    expect(held()[0]?.notAfter).not.toBeNull()
+    const secrets = held().map(({ secret }) => secret)
+    const deleted = await patchmirror(['delete', old, '--json'], env)
+    expect([deleted.code, one(deleted.out)]).toMatchObject([
+      0,
+      { deleted: [], secretRemoved: true, todo: expect.stringContaining(old) as string },
+    ])
+    expect(deleted.err).toContain(`${fresh} stays in force`)
+    expect(held()).toMatchObject([{ subscription: fresh }])
+    const shown = [made, rotated, deleted].map(({ out, err }) => out + err).join('')
+    for (const secret of secrets) expect(shown).not.toContain(secret)
+  })
+
+  test('fails a test that failed, and one of which it does not say what became', async () => {
+    const answers = ['{"data":{"status":"failed","error_reason":"x"}}', '{"data":{"id":"1"}}']
+    for (const answer of [...answers, '{"delivery":{"deliveryStatus":"delivered"}}']) {
+      const there = await createOrigin((_, response) => response.end(answer))
+      const env = { PATCHMIRROR_UPSTREAM_API_ROOT: there.url }
+      const { code, err } = await patchmirror(['test', 'sub_1', 'tag_1'], env)
+      expect([answer, code, err.includes('has no status')]).toEqual([
+        answer,
+        answers.includes(answer) ? 1 : 0,
+        answer === answers[1],
+      ])
+    }
+  })
+})
+
 function fill(): void {
   mkdirSync(join(dir, 'data'), { recursive: true })
   const db = openInbox(join(dir, 'data'))

@@ -1,0 +1,145 @@
+import { MirrorError } from '../errors.ts'
+
+/** An object as the service gave it; which fields it has is the service's matter. */
+export type Item = Readonly<Record<string, unknown>>
+
+/** A thing just made, and the secret in the answer that made it; null: none was found. */
+export interface Made {
+  readonly item: Item
+  readonly secret: string | null
+}
+
+/** Names, in plain form, of fields that tell what an object is. */
+const MARKS = {
+  webhook: ['id', 'url', 'eventtypes', 'events', 'description'],
+  delivery: ['status', 'httpstatus', 'eventid', 'errorreason', 'sentat', 'subscriptionid'],
+  key: ['id', 'name', 'role', 'key'],
+} as const
+type Noun = keyof typeof MARKS
+
+/** Answers are wrapped this deep at most (`{"data": {"webhook": {…}}}`). */
+const MAX_WRAPS = 3
+
+/**
+ * The object that an answer is about, plain or wrapped (wire facts, /v3 answers): of all objects in it, the one with most
+ * of the noun's fields, and of equal ones the outermost. Throws `upstream_shape` for an answer that is no object.
+ */
+export function itemIn(path: string, value: unknown, noun: Noun): Item {
+  const [first, ...others] = objectsIn(value)
+  if (first === undefined)
+    throw new MirrorError('upstream_shape', `${path}: the answer is not a JSON object`)
+  const marks = (item: Item): number =>
+    MARKS[noun].filter((mark) => Object.keys(item).some((name) => isNamed(name, mark))).length
+  return others.reduce((best, one) => (marks(one) > marks(best) ? one : best), first)
+}
+
+const OWN_ID = /^((webhook|subscription|webhooksubscription|delivery|apikey|key)?id|uuid)$/
+
+/** Whether a field's name is this one, with or without the noun before it (`webhook_id`). */
+function isNamed(name: string, mark: string): boolean {
+  const text = plain(name)
+  return mark === 'id' ? OWN_ID.test(text) : text.endsWith(mark)
+}
+
+/** The objects of an answer, outermost first, without those in lists. */
+function objectsIn(value: unknown, depth = 0): Item[] {
+  if (!isObject(value)) return []
+  const inner = depth < MAX_WRAPS ? Object.values(value) : []
+  return [value, ...inner.flatMap((one) => objectsIn(one, depth + 1))]
+}
+
+/** The id of an object as text; null when it has none. */
+export function idOf(item: Item): string | null {
+  const names = Object.keys(item).filter((name) => isNamed(name, 'id'))
+  const best = names.sort((a, b) => a.length - b.length)[0]
+  const id = best === undefined ? null : item[best]
+  return typeof id === 'string' || typeof id === 'number' ? String(id) : null
+}
+
+/** A field's text, whatever the case and form of its name; null when there is none. */
+export function textOf(item: Item, name: string): string | null {
+  const found = Object.keys(item).find((one) => isNamed(one, name))
+  const value = found === undefined ? null : item[found]
+  return typeof value === 'string' ? value : null
+}
+
+/** A field's list of texts; null when there is none. */
+export function listOf(item: Item, name: string): string[] | null {
+  const found = Object.keys(item).find((one) => isNamed(one, name))
+  const value = found === undefined ? null : item[found]
+  return Array.isArray(value) ? value.map(String) : null
+}
+
+/** Names of fields that hold a secret, the surest first. */
+const SECRET_NAMES: readonly (readonly [name: RegExp, leastLength: number])[] = [
+  [/secret/, 1],
+  [/(signing|hmac|webhook|verification|api|access|private)_?(key|token)$/, 1],
+  [/^(key|token)$/, 1],
+  [/key|token|sign|hmac|credential|password/, 16], // not signature_algorithm: hmac-sha256
+]
+
+/**
+ * The secret in the answer that made something, at any depth and under any name: what looks like one, then by the name of
+ * its field, then the only text of it that is nothing known. `sent` are the texts that the request named. Null: none.
+ */
+export function secretIn(answer: unknown, sent: readonly string[]): string | null {
+  const texts = objectsIn(answer).flatMap((item) =>
+    Object.entries(item).flatMap(([name, value]) =>
+      typeof value === 'string' && value !== '' && !sent.includes(value)
+        ? [{ name: spelt(name), value }]
+        : [],
+    ),
+  )
+  const marked = texts.find(({ value }) => /^(v1a?,)?wh(sec|pk)_/.test(value))
+  if (marked !== undefined) return marked.value
+  for (const [pattern, length] of SECRET_NAMES) {
+    const named = texts.find(({ name, value }) => pattern.test(name) && !/(^|_)id$/.test(name) && isOpaque(value, length)) // prettier-ignore
+    if (named !== undefined) return named.value
+  }
+  const left = texts.filter(({ name, value }) => !/(^|_)id$/.test(name) && isOpaque(value, 20))
+  return left.length === 1 ? (left[0]?.value ?? null) : null
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+/** One word that is no address, no id and no date. */
+function isOpaque(value: string, length: number): boolean {
+  return (
+    value.length >= length &&
+    !/\s|:\/\//.test(value) &&
+    !UUID.test(value) &&
+    !/^\d{4}-\d\d-\d\d/.test(value)
+  )
+}
+
+/** What became of a delivery, as the service says it (service API, section 3); null: it does not say. */
+export type DeliveryState = 'pending' | 'delivered' | 'failed'
+
+/** The state of a delivery in an answer: `failed` where any status in it says so, for an envelope may say that all is well. */
+export function deliveryStateIn(answer: unknown): DeliveryState | null {
+  const said = objectsIn(answer).flatMap((item) =>
+    Object.entries(item)
+      .filter(([name]) => /status$|^state$/.test(plain(name)))
+      .map(([, value]) => (typeof value === 'string' ? value.trim().toLowerCase() : '')),
+  )
+  if (said.some((word) => ['failed', 'failure', 'error', 'undelivered'].includes(word)))
+    return 'failed'
+  return (['delivered', 'pending'] as const).find((state) => said.includes(state)) ?? null
+}
+
+/** `deliveryStatus` as `deliverystatus`. */
+function plain(name: string): string {
+  return name.toLowerCase().replace(/[^a-z0-9]/g, '')
+}
+
+/** `signingKey` as `signing_key`. */
+function spelt(name: string): string {
+  return name
+    .replace(/([a-z\d])([A-Z])/g, '$1_$2')
+    .toLowerCase()
+    .replace(/[^a-z\d]+/g, '_')
+}
+
+function isObject(value: unknown): value is Item {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

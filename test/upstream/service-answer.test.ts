@@ -1,0 +1,78 @@
+import { describe, expect, test } from 'vitest'
+import {
+  deliveryStateIn,
+  idOf,
+  itemIn,
+  listOf,
+  secretIn,
+  textOf,
+} from '../../src/upstream/service-answer.ts'
+
+const URL = 'https://hooks.example.com/-/webhooks'
+const ID = '8f14e45f-ceea-467f-a0e6-6b4b4c5d6e7f'
+const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
+const RAW = 'b3BlbnNzbC1yYW5kLWhleC0yNAo'
+const plain = { id: ID, url: URL, event_types: ['a'], description: 'x', organization_id: 'org_1' }
+const camel = {
+  webhookId: 7,
+  webhookUrl: URL,
+  eventTypes: ['a'],
+  createdAt: '2026-11-22T03:40:00Z',
+}
+
+describe('a webhook subscription is found', () => {
+  test.each<[string, unknown, object]>([
+    ['plain', plain, plain],
+    ['in data', { data: plain }, plain],
+    ['under its noun', { webhook: plain }, plain],
+    ['two levels deep', { data: { webhook: plain, status: 'ok' }, id: 'req_1' }, plain],
+    ['in camelCase', { result: camel }, camel],
+    ['beside its secret', { webhook: plain, secret: SECRET }, plain],
+    ['around other objects', { ...plain, organization: { id: 'org_1', name: 'x' } }, { ...plain, organization: { id: 'org_1', name: 'x' } }], // prettier-ignore
+  ])('%s', (_, answer, item) => {
+    const found = itemIn('/v3', answer, 'webhook')
+    expect(found).toEqual(item)
+    expect(idOf(found)).toBe(item === camel ? '7' : ID)
+    expect([textOf(found, 'url'), listOf(found, 'eventtypes')]).toEqual([URL, ['a']])
+  })
+
+  test.each([null, [], 'text', 7, [plain]])('but not in %j', (answer) => {
+    expect(() => itemIn('/v3', answer, 'webhook')).toThrow('not a JSON object')
+  })
+})
+
+describe('a secret is found', () => {
+  test.each<[string, object, string | null]>([
+    ['under its name', { ...plain, secret: RAW }, RAW],
+    ['wrapped', { data: { webhook: { ...plain, signing_secret: RAW } } }, RAW],
+    ['beside the object', { webhook: plain, signingKey: RAW }, RAW],
+    ['as a key', { ...plain, key: RAW }, RAW],
+    ['by its form', { ...plain, material: SECRET, token_hint: 'abc' }, SECRET],
+    ['as a dashboard prints it', { ...plain, hook: `v1,${SECRET}` }, `v1,${SECRET}`],
+    ['as a public key', { ...plain, verify: 'whpk_x' }, 'whpk_x'],
+    ['as the only text that is nothing known', { ...plain, created_at: '2026-11-22T03:40:00Z', value: RAW }, RAW], // prettier-ignore
+    ['beside an algorithm', { ...plain, signature_algorithm: 'hmac-sha256', hmac_key: RAW }, RAW],
+    ['nowhere', plain, null],
+    ['nowhere, beside ids', { ...plain, secret_id: 'abcdefghijklmnopqrstuvwxyz' }, null],
+    ['nowhere, of two texts', { ...plain, one: `${RAW}1`, two: `${RAW}2` }, null],
+  ])('%s', (_, answer, secret) => {
+    expect(secretIn(answer, [URL, 'x'])).toBe(secret)
+  })
+})
+
+test.each<[unknown, string | null]>([
+  [{ status: 'delivered' }, 'delivered'],
+  [{ data: { delivery: { deliveryStatus: 'DELIVERED' } } }, 'delivered'],
+  [{ delivery: { status: 'failed' } }, 'failed'],
+  [{ status: 'ok', data: { status: 'failed' } }, 'failed'],
+  [{ status: 'delivered', data: { delivery_status: 'failed' } }, 'failed'],
+  [{ status: 'success', data: { id: 'x' } }, null],
+  [{ data: { status: 'pending', http_status: 200 } }, 'pending'],
+  [{ http_status: 200 }, null],
+  [{ status: 200 }, null],
+  [{}, null],
+  [null, null],
+  [[{ status: 'delivered' }], null],
+])('what became of a delivery is read from %j as %j', (answer, state) => {
+  expect(deliveryStateIn(answer)).toBe(state)
+})
