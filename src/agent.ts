@@ -12,6 +12,7 @@ import type { Logger } from './log.ts'
 import { createMetrics } from './metrics.ts'
 import { type Passing, startPassing } from './passing.ts'
 import type { Announced } from './store/announced.ts'
+import { startLocalKey } from './store/local-key.ts'
 import { type Lock, acquireLock } from './store/lock.ts'
 import { type PinnedReads, openPinnedReads } from './store/pinned.ts'
 import { activeSources } from './sources.ts'
@@ -60,9 +61,11 @@ export function createAgent(given: AgentOptions): Agent {
   let refresher: Refresher | null = null
   let viewing: Viewing | null = null
   let crossing: Crossing | null = null
+  let stopKeys = (): void => undefined
 
   const close = async (): Promise<void> => {
     webhooks?.refuse()
+    stopKeys()
     await schedule?.stop()
     refresher?.stop()
     await thread?.stop()
@@ -80,6 +83,7 @@ export function createAgent(given: AgentOptions): Agent {
     thread = await startSyncThread(threadDeps(options, () => ({ server, reads, thread })))
     reads = openPinnedReads(config.data.dir)
     if (reads === null) throw new MirrorError('internal', 'the database is not there')
+    if (config.server.keys.length === 0) stopKeys = startLocalKey(config.data.dir, now, log)
     const metrics = createMetrics()
     const onStored = (): void => [refresher, passing].forEach((one) => one?.arrived())
     webhooks = await startWebhooks({ config, log, now, onOutcome: metrics.countWebhook, onStored })
@@ -100,14 +104,19 @@ export function createAgent(given: AgentOptions): Agent {
   }
 
   return {
-    start: () =>
-      start().catch(async (error: unknown) => {
-        await close()
-        throw error
-      }),
+    start: () => startOrClose(start, close),
     requestSync: (source, kind) => thread?.requestSync(source, kind, 'command'),
     reload: () => webhooks?.reload(),
     close,
+  }
+}
+
+async function startOrClose<T>(start: () => Promise<T>, close: () => Promise<void>): Promise<T> {
+  try {
+    return await start()
+  } catch (error) {
+    await close()
+    throw error
   }
 }
 

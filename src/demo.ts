@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util'
 import { createAgent } from './agent.ts'
 import { createProgress } from './commands/progress.ts'
 import { STOPPING } from './commands/settings.ts'
-import { isServed, print } from './commands/setup.ts'
+import { isServed, print, readLocalKey } from './commands/setup.ts'
 import { describe, exitCodeOf } from './commands/sync.ts'
 import { loadConfig } from './config/load.ts'
 import { MirrorError, exitCode, messageOf } from './errors.ts'
@@ -72,7 +72,7 @@ async function demo({ osvZip, records, once }: DemoOptions): Promise<number> {
     const { url } = await agent.start()
     const reports = await first.done
     display.finish()
-    tell(url, reports, sandbox, once)
+    tell({ url, reports, sandbox, once, key: readLocalKey(config.data.dir) ?? '' })
     if (once) return exitCodeOf(reports)
     print(
       `\nboth keep running: Ctrl-C ends them. Let the feed live: curl -X POST '${sandbox.url}/-/sandbox/change?n=5'`,
@@ -124,7 +124,16 @@ function createFirstRuns(sources: number): {
   }
 }
 
-function tell(url: string, reports: readonly RunReport[], sandbox: Sandbox, once: boolean): void {
+interface Told {
+  readonly url: string
+  readonly reports: readonly RunReport[]
+  readonly sandbox: Sandbox
+  readonly once: boolean
+  /** Opens the private paths of this mirror, which holds nothing but what the stand-in makes up. */
+  readonly key: string
+}
+
+function tell({ url, reports, sandbox, once, key }: Told): void {
   print('')
   for (const report of reports) print(describe(report))
   const id = sandbox.feed.ids().find((candidate) => /^[\w.-]+$/.test(candidate)) ?? ''
@@ -132,8 +141,8 @@ function tell(url: string, reports: readonly RunReport[], sandbox: Sandbox, once
   print(`\nthe mirror ${once ? 'served' : 'serves'} ${url}; ${once ? 'without --once you could try' : 'try'}:
   curl ${url}/external/osv/${id}.json
   curl -o all.zip ${url}/external/osv/all.zip
-  curl '${url}/v1/patches?ecosystem=debian&severities=critical&ticket_statuses=open'
-  curl ${url}/v1/tags/${tag}/vex
+  curl -u ${key}: '${url}/v1/patches?ecosystem=debian&severities=critical&ticket_statuses=open'
+  curl -u ${key}: ${url}/v1/tags/${tag}/vex
   curl ${url}/-/status`)
 }
 

@@ -8,6 +8,13 @@ export interface EventTarget {
   readonly arch: string | null
   /** The event's subject as it came, such as `cr.example.com/library/python:3.12`. */
   readonly subject: string | null
+  /** What else the same delivery names; they have no others themselves. */
+  readonly others?: readonly EventTarget[]
+}
+
+/** Every target that a delivery names, each by itself. */
+export function targetsOf({ others = [], ...first }: EventTarget): EventTarget[] {
+  return [first, ...others]
 }
 
 /** What of a target can be looked up: the repository without a host. */

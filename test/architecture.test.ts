@@ -72,7 +72,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   query: ['errors'],
   webhooks: ['config', 'errors', 'event-target', 'log', 'patterns', 'store'],
   store: ['errors', 'event-target'],
-  upstream: ['config/secret-files.ts', 'errors', 'json'],
+  upstream: ['config/proxies.ts', 'config/secret-files.ts', 'errors', 'json'],
   config: ['errors', 'patterns'],
   log: ['errors'],
   metrics: [],

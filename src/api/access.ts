@@ -14,12 +14,15 @@ import type { Problem } from './problem.ts'
 export interface Access {
   /** Null: let in. Else what to answer. Throws when the store cannot be read. */
   judge(request: IncomingMessage): Problem | null
-  /** Tells the log how the private paths stand; for the start, once the address is known. */
+  /** Logs who may read the private paths; for the start, once the address is known. */
   readonly announce: () => void
 }
 
 /** The settings that access is decided by. */
-export type AccessSettings = Pick<Config['server'], 'host' | 'keys' | 'publicUrl' | 'trustProxy'>
+export type AccessSettings = Pick<
+  Config['server'],
+  'host' | 'keys' | 'openLoopback' | 'publicUrl' | 'trustProxy'
+>
 
 /** What access is decided by. */
 export interface AccessOptions {
@@ -41,10 +44,11 @@ const FAILURES = { failures: 10, windowMs: 60_000, clients: 10_000 }
 const TELL_MS = 3_600_000
 
 /**
- * Keys are accepted as the service accepts them (credentials.ts). While there never was one, only this machine itself
- * is answered. Wrong keys are counted by client, an IPv6 one by its /64; a right key passes at all times, whoever
- * else sends wrong ones from the same address: keys are too long to be guessed, and a lock-out would only serve whoever
- * wants one. Throws `config` for settings that cannot be.
+ * Keys are accepted as the service accepts them (credentials.ts). An address is no credential: a proxy on this machine, or
+ * a web page that a browser on it shows, comes from a loopback address too. Only `server.openLoopback` lets requests in
+ * without a key, and only those that nothing speaks against being this machine's own. Wrong keys are counted by client,
+ * an IPv6 one by its /64; a right key passes at all times, whatever others send from the same address: keys are too long
+ * to be guessed, and a lock-out would only serve an attacker. Throws `config` for settings that cannot be.
  */
 export function createAccess(options: AccessOptions): Access {
   const { reads, settings, log, now, trusted } = options
@@ -55,12 +59,9 @@ export function createAccess(options: AccessOptions): Access {
     readForwarding(socket.remoteAddress, headersDistinct, trusted).client
   return {
     judge(request) {
-      if (!keyring.inUse()) {
-        const why = whyClosed(options) ?? whyStranger(request, settings.host)
-        return why === null ? null : noKeyYet(why)
-      }
+      if (isOpenTo(request, options)) return null
       const credential = readCredential(request.headersDistinct['authorization'])
-      if (credential.kind === 'none') return missingKey()
+      if (credential.kind === 'none') return keyring.inUse() ? missingKey() : noKeyYet()
       const found = credential.kind === 'key' ? keyring.find(credential.key) : null
       if (found === null) {
         const why = credential.kind === 'unusable' ? credential.why : null
@@ -70,14 +71,21 @@ export function createAccess(options: AccessOptions): Access {
       return null
     },
     announce() {
-      const why = whyClosed(options)
-      const private_ = 'the private paths (/v1, /v3, /packages/ecosystems)'
-      if (keyring.inUse()) log?.info({}, `${private_} ask for a key (${keyring.count()} valid)`)
-      else if (why === null) log?.info({}, `no local key yet: ${private_} answer this machine only`)
-      else log?.warn({}, `no local key yet: ${private_} answer 401, because ${why}. ${MAKE_KEY}`)
+      const closed = whyClosed(options)
+      if (!settings.openLoopback) log?.info({}, `${PRIVATE} take a key (${keyring.count()} valid)`)
+      else if (closed === null)
+        log?.warn(
+          {},
+          `server.openLoopback: ${PRIVATE} answer every program and every proxy on this machine without a key`,
+        )
+      else
+        log?.warn({}, `server.openLoopback has no effect, because ${closed}: ${PRIVATE} take a key`)
+      if (!keyring.inUse()) log?.warn({}, `there is no key yet: ${PRIVATE} answer 401. ${MAKE_KEY}`)
     },
   }
 }
+
+const PRIVATE = 'the private paths (/v1, /v3, /packages/ecosystems and the like)'
 
 function countFailure(
   attempts: Attempts,
@@ -91,30 +99,33 @@ function countFailure(
   return wait > 0 ? tooManyFailures(FAILURES.failures, wait) : wrongKey(why)
 }
 
-/** Why nobody is answered without a key; null when this machine itself is. */
+/** Whether `server.openLoopback` lets this request in without a key. */
+function isOpenTo(request: IncomingMessage, options: AccessOptions): boolean {
+  const { settings } = options
+  return settings.openLoopback && whyClosed(options) === null && isOwn(request, settings.host)
+}
+
+/** Why `server.openLoopback` opens nothing; null when it does. */
 function whyClosed({ listeningOn, settings }: AccessOptions): string | null {
   const { publicUrl, trustProxy } = settings
   const address = listeningOn()
   if (address === null || !isLoopback(address))
-    return 'the mirror listens to more than this machine'
+    return 'the mirror listens to more than this machine (server.host)'
   if (publicUrl !== null) return 'server.publicUrl says that others reach the mirror'
   if (trustProxy.length > 0) return 'server.trustProxy says that a proxy stands before the mirror'
   return null
 }
 
-/** Why this request may not be this machine's own, though it came from a loopback address; null when it is. */
-function whyStranger(request: IncomingMessage, ownHost: string): string | null {
-  const { headersDistinct, socket } = request
-  if (!isLoopback(socket.remoteAddress)) return 'the request comes from another machine'
-  if (isForwarded(headersDistinct)) return 'the request came through a proxy'
-  // A web page may have its own name resolve to 127.0.0.1 and read what lies there: the name gives it away.
+/**
+ * Whether nothing speaks against a request being this machine's own: it comes from a loopback address, through no proxy
+ * that says so, and names this machine as its host. The name gives away a web page that has its own resolve to 127.0.0.1.
+ */
+function isOwn({ headersDistinct, socket }: IncomingMessage, ownHost: string): boolean {
+  if (!isLoopback(socket.remoteAddress) || isForwarded(headersDistinct)) return false
   const [asked = 'localhost', another] = headersDistinct['host'] ?? []
-  if (another !== undefined || !isHost(asked))
-    return 'the request does not say plainly which host it asks'
+  if (another !== undefined || !isHost(asked)) return false
   const name = asked.replace(/:\d+$/, '').toLowerCase()
-  const local =
-    /^(.+\.)?localhost$/.test(name) || isLoopback(name) || name === ownHost.toLowerCase()
-  return local ? null : 'the request asks for another host than this machine'
+  return /^(.+\.)?localhost$/.test(name) || isLoopback(name) || name === ownHost.toLowerCase()
 }
 
 /** Logs a key that is used, once an hour: reads write nothing, so this is where its last use is to be found. */

@@ -1,4 +1,5 @@
 import type { Config } from '../config/schema.ts'
+import { type ListedRelease, listedRelease } from '../json/releases.ts'
 import { canonicalPath, fillPath } from '../paths.ts'
 import type { Resource } from '../resources.ts'
 import { activeSources } from '../sources.ts'
@@ -11,15 +12,16 @@ import { type Problem, notReady } from './problem.ts'
 export interface Missing {
   /** The origin of a resource's source; a problem when the settings leave it out. Throws `not_ready` before its first snapshot. */
   origin(resource: Resource | null): Origin | Problem
-  /** Upstream has none, the scope leaves it out, or it is still to be fetched. Throws `not_ready` for the last. */
+  /** No list names it, the scope leaves it out, or it is still to be fetched. Throws `not_ready` for the last. */
   explain(resource: Resource | null, params: Params, path: string): Problem
 }
 
 type Params = Readonly<Record<string, string>>
 
 /**
- * The three ways in which something can be missing, told apart: 404 only for what upstream does not have, a 404 that
- * names the setting for what this mirror leaves out, 503 for what is on its way.
+ * The ways in which something can be missing, told apart: 404 `not_mirrored` for what nothing that was synced names, a 404
+ * that names the setting for what this mirror leaves out, 503 for what is on its way. That the service has nothing is said
+ * only by its own answer (catalog-answers.ts).
  */
 export function createMissing(config: Config, moment: Moment): Missing {
   const active = activeSources(config)
@@ -51,38 +53,63 @@ export function createMissing(config: Config, moment: Moment): Missing {
     explain(resource, params, path) {
       const { reads } = moment
       if (reads.isLacking(path)) throw notReady(path)
-      if (resource === null) return explainRelease(params, path)
-      if (resource.list === null) return resource.item === null ? unnamed() : unknown()
+      if (resource === null) return explainRelease(config, moment, params, path)
+      if (resource.list === null) return resource.item === null ? unnamed() : notListed('answers')
       const list = reads.readCatalogList(canonicalPath(resource.list.path) ?? '')
       if (list === null) throw notReady(path)
       const { id, repo } = params
       const found = repo === undefined ? (id ?? '') : reads.findHolding(list.id, [repo])
-      if (found === null || reads.readCatalogEntry(list.id, found) === null) return unknown()
+      if (found === null || reads.readCatalogEntry(list.id, found) === null)
+        return notListed(`list of ${resource.name}`)
       if (resource.reach === 'always') throw notReady(path)
-      return leftOrComing(`${resource.name}/${found}`, path)
+      return leftOrComing(moment, `${resource.name}/${found}`, path)
     },
   }
+}
 
-  /** Of the package catalog, as far as the list of packages tells what there is. */
-  function explainRelease(params: Params, path: string): Problem {
-    if (config.upstream.apiRoot !== null && config.upstream.catalogUrl === null)
-      return leftOut('the package catalog is not mirrored', 'upstream.catalogUrl')
-    const { reads } = moment
-    const list = reads.readCatalogList('/v1/packages')
-    if (list === null) throw notReady(path)
-    const { ecosystem = '', name = '' } = params
-    const exact = reads.findByFields(list.id, params)
-    if (exact !== null) return leftOrComing(`packages/${exact}`, path)
-    // The name is there, that version or architecture of it is not.
-    const other = reads.findByFields(list.id, { ecosystem, name })
-    return other === null || reads.hasAnswers(`packages/${other}`) ? unknown() : outOfScope()
-  }
+/** Of the package catalog, as far as the list of packages tells what there is. */
+function explainRelease(config: Config, moment: Moment, params: Params, path: string): Problem {
+  if (config.upstream.apiRoot !== null && config.upstream.catalogUrl === null)
+    return leftOut('the package catalog is not mirrored', 'upstream.catalogUrl')
+  const { reads } = moment
+  const list = reads.readCatalogList('/v1/packages')
+  if (list === null) throw notReady(path)
+  const { ecosystem, name, version, arch } = params
+  const found = findReleases(
+    reads,
+    list.id,
+    (one) => one.ecosystem === ecosystem && one.name === name,
+  )
+  if (found.length === 0) return notListed('packages')
+  const exact = found.find(
+    ({ release }) =>
+      (version === undefined || release.version === version) &&
+      (arch === undefined || release.archs.includes(arch)),
+  )
+  if (exact !== undefined) return leftOrComing(moment, `packages/${exact.id}`, path)
+  // The name is there, that version or architecture of it is not.
+  const isMirrored = found.some(({ id }) => reads.hasAnswers(`packages/${id}`))
+  return isMirrored ? notListed('versions and architectures of the package') : outOfScope()
+}
 
-  /** Listed: either the scope leaves it out, or its turn has not come. Throws `not_ready` for the latter. */
-  function leftOrComing(owner: string, path: string): Problem {
-    if (moment.reads.hasAnswers(owner)) throw notReady(path)
-    return outOfScope()
+/** The listed packages that a test accepts. Reads the whole list. */
+function findReleases(
+  reads: Moment['reads'],
+  list: number,
+  accepts: (release: ListedRelease) => boolean,
+): { id: string; release: ListedRelease }[] {
+  const found: { id: string; release: ListedRelease }[] = []
+  for (const { id, body } of reads.eachCatalogEntry(list)) {
+    const release = listedRelease(JSON.parse(body.toString('utf8')) as Record<string, unknown>)
+    if (release !== null && accepts(release)) found.push({ id, release })
   }
+  return found
+}
+
+/** Listed: either the scope leaves it out, or its turn has not come. Throws `not_ready` for the latter. */
+function leftOrComing(moment: Moment, owner: string, path: string): Problem {
+  if (moment.reads.hasAnswers(owner)) throw notReady(path)
+  return outOfScope()
 }
 
 /** An artifact set has no list: whether the service has this one, the mirror cannot know. */
@@ -90,8 +117,15 @@ function unnamed(): Problem {
   return leftOut('nothing that this mirror holds names this artifact set', 'catalog.avrIds')
 }
 
-function unknown(): Problem {
-  return { status: 404, error: 'not_found', message: 'the service has nothing under this path' }
+/**
+ * Nothing that was synced names it. Whether the service has it by now, only the service can say: what it made since the
+ * last sync is in no list of the mirror's.
+ */
+function notListed(what: string): Problem {
+  const message =
+    `this is not mirrored: the service's ${what}, as of the last sync (X-Mirror-As-Of), did not name it; ` +
+    'what the service has made since comes with the next sync'
+  return { status: 404, error: 'not_mirrored', message }
 }
 
 function outOfScope(): Problem {

@@ -1,16 +1,16 @@
 import type { Problem } from './problem.ts'
 
-/** What whoever runs the mirror does to let somebody in. */
+/** What the operator of the mirror does to let a client in. */
 export const MAKE_KEY = 'Make a key with "patchmirror keys create", or set server.keys'
 
 const SEND =
   'send a key of this mirror as "Authorization: Bearer KEY", or as Basic user name with an empty password'
 const REALM = 'realm="patchmirror"'
 
-/** 401: keys are in use, and the request brings none. */
+/** 401: the request brings no key. */
 export function missingKey(): Problem {
   return denial(
-    `this path takes a key: ${SEND}. Who runs this mirror makes one with "patchmirror keys create"`,
+    `this path takes a key: ${SEND}. The operator of this mirror finds one in the file local.key of its data folder, or makes one with "patchmirror keys create"`,
   )
 }
 
@@ -21,10 +21,9 @@ export function wrongKey(why: string | null): Problem {
   return denial(`${what}: ${SEND}`, ', error="invalid_token"')
 }
 
-/** 401: there never was a key, and the request is not this machine's own. */
-export function noKeyYet(why: string): Problem {
-  const message = `this mirror has no key yet, so its private paths answer only the machine that it runs on, and ${why}`
-  return denial(`${message}. ${MAKE_KEY}, on that machine`)
+/** 401: there is no key yet that the request could bring. */
+export function noKeyYet(): Problem {
+  return denial(`this path takes a key, and this mirror has none yet. ${MAKE_KEY}`)
 }
 
 function denial(message: string, more = ''): Problem {

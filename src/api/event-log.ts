@@ -52,10 +52,20 @@ export function createWebhookLog(reads: OutboxReads): EventLog {
     list: (after, limit) =>
       reads.listEvents(after, limit).map(({ id, kind, webhookId, createdAt, body }) => {
         const head = JSON.stringify({ webhookId, at: new Date(createdAt).toISOString() })
-        // Upstream's own text, which the receiver has seen to be JSON, but for a byte order mark before it.
-        const data = () => `${head.slice(0, -1)},"event":${new TextDecoder().decode(body)}}`
+        const data = () => `${head.slice(0, -1)},"event":${asJson(body)}}`
         return { id, name: 'webhook', source: null, data: kind === 'webhook' ? data : null }
       }),
+  }
+}
+
+/** Upstream's own text where it is JSON, without a byte order mark before it; anything else as a JSON string. */
+function asJson(body: Uint8Array): string {
+  const text = new TextDecoder().decode(body)
+  try {
+    JSON.parse(text)
+    return text
+  } catch {
+    return JSON.stringify(text)
   }
 }
 

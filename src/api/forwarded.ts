@@ -15,21 +15,39 @@ export interface Forwarding {
   readonly prefix: string
 }
 
-/** What proxies and networks of them add, beside the `X-Forwarded-*` family. */
-const FIELDS = [
+/**
+ * Request headers that proxies, load balancers and content networks add, beside all that begin with `x-forwarded`, `x-envoy-`
+ * or `cf-`.
+ */
+const FIELDS: ReadonlySet<string> = new Set([
   'forwarded',
-  'x-real-ip',
+  'forwarded-for',
   'via',
   'true-client-ip',
-  'cf-connecting-ip',
+  'cdn-loop',
+  'client-ip',
+  'fastly-client-ip',
+  'proxy-connection',
   'x-client-ip',
-]
+  'x-cluster-client-ip',
+  'x-host',
+  'x-original-forwarded-for',
+  'x-original-host',
+  'x-original-uri',
+  'x-original-url',
+  'x-originating-ip',
+  'x-proxyuser-ip',
+  'x-real-ip',
+  'x-remote-addr',
+  'x-remote-ip',
+  'x-rewrite-url',
+  'x-scheme',
+])
+const FAMILIES = /^(x-forwarded|x-envoy-|cf-)/
 
-/** Whether a proxy has had this request in hand, as far as it says so. */
+/** Whether a proxy passed this request on, as far as it says so. */
 export function isForwarded(headers: HeaderLists): boolean {
-  return Object.keys(headers).some(
-    (name) => FIELDS.includes(name) || name.startsWith('x-forwarded-'),
-  )
+  return Object.keys(headers).some((name) => FIELDS.has(name) || FAMILIES.test(name))
 }
 
 /**

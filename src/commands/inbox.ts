@@ -21,10 +21,11 @@ export function withInbox<T>({ data: { dir } }: Config, none: T, work: (db: Db) 
 /** What an event names, in one line: `library/python:3.12@sha256:0123456789ab…`. */
 export function nameOf(target: EventTarget | null): string {
   if (target === null) return '-'
-  const { repository, tag, digest, subject } = target
-  if (tag === null && digest === null) return visible(repository ?? subject ?? '-')
+  const { repository, tag, digest, subject, others = [] } = target
+  const more = others.length === 0 ? '' : ` and ${others.length} more`
+  if (tag === null && digest === null) return visible(`${repository ?? subject ?? '-'}${more}`)
   const short = digest === null ? '' : `@${digest.slice(0, 19)}…`
-  return visible(`${repository ?? '?'}${tag === null ? '' : `:${tag}`}${short}`)
+  return visible(`${repository ?? '?'}${tag === null ? '' : `:${tag}`}${short}${more}`)
 }
 
 /** A row as it may be shown: all but its body. Times in ISO 8601 UTC. */

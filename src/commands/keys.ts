@@ -1,5 +1,6 @@
 import { MirrorError } from '../errors.ts'
 import { guarded, openReader } from '../store/database.ts'
+import { discardLocalKey } from '../store/local-key.ts'
 import { type LocalKey, createKeyReader } from '../store/keys.ts'
 import { type Writes, openWrites } from '../store/writes.ts'
 import { createSecretFile } from './secret-file.ts'
@@ -44,9 +45,12 @@ export async function createKeyCommand(options: CreateKeyOptions): Promise<numbe
 /** `patchmirror keys revoke ID`: the key opens nothing from now on, also on a running mirror. */
 export async function revokeKeyCommand(id: string, options: GlobalOptions): Promise<number> {
   const number = /^\d{1,15}$/.test(id) ? Number(id) : 0
-  const known = await write(options, (store) => {
+  const known = await write(options, (store, dataDir) => {
     const key = store.listKeys().find((one) => one.id === number)
-    if (key !== undefined) store.revokeKey(number, Date.now())
+    if (key === undefined) return undefined
+    const hash = store.listKeyHashes().find((one) => one.id === number)?.hash
+    store.revokeKey(number, Date.now())
+    if (hash !== undefined) discardLocalKey(dataDir, hash, store.readSecret('keys'))
     return key
   })
   if (known === undefined)
@@ -63,7 +67,10 @@ export async function revokeKeyCommand(id: string, options: GlobalOptions): Prom
 export function listKeysCommand(options: GlobalOptions & { json?: boolean }): number {
   const keys = readKeys(settings(options, false).config.data.dir)
   if (options.json === true) print(JSON.stringify(keys.map(shown), null, 2))
-  else if (keys.length === 0) print('no key was made yet: "patchmirror keys create" makes one')
+  else if (keys.length === 0)
+    print(
+      'no key was made yet: the first "patchmirror serve" makes one, and "patchmirror keys create" makes more',
+    )
   else print(table(['id', 'name', 'key', 'created', 'revoked'], keys.map(row)))
   return 0
 }
@@ -78,11 +85,14 @@ function readKeys(dataDir: string): LocalKey[] {
   }
 }
 
-async function write<T>(options: GlobalOptions, work: (store: Writes) => T): Promise<T> {
+async function write<T>(
+  options: GlobalOptions,
+  work: (store: Writes, dataDir: string) => T,
+): Promise<T> {
   const { dir } = settings(options, false).config.data
   const store = openWrites(dir)
   try {
-    return await store.exclusive(() => guarded(dir, () => work(store)))
+    return await store.exclusive(() => guarded(dir, () => work(store, dir)))
   } finally {
     store.close()
   }

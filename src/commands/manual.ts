@@ -26,6 +26,7 @@ FILES
   data/derived/      all.zip and what scanners read (views/), rebuilt from the database; safe to
                      delete while nothing runs
   data/downloads/    unfinished downloads; they go on where they stopped
+  data/local.key     the first key for the private paths, made by the first "patchmirror serve"
   data/webhook-secrets.json   what webhooks are signed with (webhooks.secretFile)
 
 EXAMPLES

@@ -1,6 +1,7 @@
 import { createAgent } from '../agent.ts'
 import { createLog } from '../log.ts'
 import { VERSION } from '../version.ts'
+import { checkProxies } from '../config/proxies.ts'
 import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../errors.ts'
 import { goOffline } from '../offline.ts'
@@ -22,6 +23,7 @@ export async function serveCommand(options: ServeOptions): Promise<number> {
   const { offline = false } = options
   const { config } = settingsOf(options)
   if (offline) goOffline()
+  else checkProxies(config, process.env)
   const log = createLog(config.log)
   const agent = createAgent({ config, version: VERSION, log, offline })
   const stopped = signalled()

@@ -1,4 +1,5 @@
 import { type LoadedConfig, loadConfig } from '../config/load.ts'
+import { checkProxies } from '../config/proxies.ts'
 import { MirrorError } from '../errors.ts'
 import { acquireLock } from '../store/lock.ts'
 import { isCronExpression } from '../sync/schedule.ts'
@@ -30,6 +31,7 @@ export function settings(options: GlobalOptions, upstream: boolean): LoadedConfi
     requireUpstream: upstream,
     validateCron: isCronExpression,
   })
+  if (upstream) checkProxies(loaded.config, process.env)
   for (const warning of loaded.warnings) warn(warning)
   return loaded
 }

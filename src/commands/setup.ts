@@ -10,6 +10,7 @@ import { createUpstream } from '../upstream/surfaces.ts'
 import { VERSION } from '../version.ts'
 import { STOPPING, warn } from './settings.ts'
 
+export { readLocalKey } from '../store/local-key.ts'
 export { type GlobalOptions, isServed, print, settings, warn } from './settings.ts'
 
 /**

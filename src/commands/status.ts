@@ -7,7 +7,7 @@ import { type Db, openInboxReader, openReader } from '../store/database.ts'
 import { type RelayTarget, createOutboxReads } from '../store/outbox.ts'
 import { createReads } from '../store/pinned.ts'
 import { VERSION } from '../version.ts'
-import { daemonUrl } from './health.ts'
+import { askDaemon, daemonUrl } from './daemon.ts'
 import { type GlobalOptions, print, settings } from './setup.ts'
 import { describeWebhooks, readWebhooks } from './status-webhooks.ts'
 import { describeViews } from './status-views.ts'
@@ -16,7 +16,7 @@ import { duration, moment, table } from './table.ts'
 /** `patchmirror status`: the daemon's own report when one runs, else the same from the data folder. */
 export async function statusCommand(options: GlobalOptions & { json?: boolean }): Promise<number> {
   const { config } = settings(options, false)
-  const answered = await askDaemon(config)
+  const answered = await statusOfDaemon(config)
   const own = readOwnStatus(config)
   const stranger = answered !== null && own !== null && answered.instance !== own.instance
   const asked = stranger ? null : answered
@@ -54,12 +54,10 @@ export async function statusCommand(options: GlobalOptions & { json?: boolean })
 }
 
 /** Null when nothing answers, or something that is not this program. */
-async function askDaemon({ server }: Config): Promise<Status | null> {
+async function statusOfDaemon(config: Config): Promise<Status | null> {
   try {
-    const answer = await fetch(`${daemonUrl(server)}/-/status`, {
-      signal: AbortSignal.timeout(2_000),
-    })
-    const value: unknown = answer.ok ? await answer.json() : null
+    const { status, text } = await askDaemon(config, '/-/status', 2_000)
+    const value: unknown = status === 200 ? JSON.parse(text) : null
     const ours =
       typeof value === 'object' && value !== null && 'version' in value && 'sources' in value
     const none: Pick<Status, 'relay' | 'bundle'> = { relay: [], bundle: null } // what an earlier version tells

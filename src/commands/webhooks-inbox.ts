@@ -37,7 +37,7 @@ export function deadLettersCommand(options: InboxOptions): number {
     const lines = rows.map((row) => [
       String(row.id),
       moment(row.receivedAt),
-      row.type ?? 'malformed',
+      row.type ?? '-',
       nameOf(row.target),
       row.reason ?? '',
     ])
@@ -56,7 +56,7 @@ function cells(row: InboxRow): string[] {
     String(id),
     moment(receivedAt),
     state,
-    type ?? 'malformed',
+    type ?? '-',
     nameOf(target),
     visibleAt === null ? '-' : duration((visibleAt - receivedAt) / 1000),
     String(attempts),
@@ -167,8 +167,6 @@ function refuseLiving(id: number, row: InboxRow | null): void {
 
 function refuse(id: number, row: InboxRow | null): void {
   if (row === null) throw unknown(String(id))
-  if (row.type === null)
-    throw new MirrorError('usage', `delivery ${id} cannot be read as an event: ${row.reason ?? ''}`)
 }
 
 function listRows(state: InboxState | null, options: InboxOptions): InboxRow[] {

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import type { Config } from '../config/schema.ts'
 import { privateKeySeed, publicKeyBytes } from '../config/secrets.ts'
 import { DIALECTS } from '../config/webhooks.ts'
-import { MirrorError, messageOf, systemCode } from '../errors.ts'
+import { MirrorError } from '../errors.ts'
+import { networkError } from '../upstream/answers.ts'
+import { type RawAnswer, createTransport } from '../upstream/transport.ts'
 import { isValidAt } from '../webhooks/doctor.ts'
 import { type SampleEvent, sampleEvent } from '../webhooks/sample.ts'
 import { type Dialect, type MatchedForm, signDelivery } from '../webhooks/verify.ts'
@@ -60,8 +60,7 @@ export async function sendCommand(options: SendOptions): Promise<number> {
     'webhook-timestamp': String(timestamp),
     'webhook-signature': signature,
   }
-  trust(config)
-  const answered = await post(url, headers, body)
+  const answered = await post(config, url, headers, body)
   const form = privateKeySeed(secret.secret) === null ? dialect : 'ed25519'
   report({ id, dialect: form, secret: secret.label, ...answered }, options)
   return answered.status >= 200 && answered.status < 300 ? 0 : 1
@@ -91,43 +90,40 @@ const MEANINGS: Readonly<Record<number, string>> = {
 const UNLISTED =
   'it names an image that nobody has: a dead letter after ten minutes. --tag takes one that is mirrored'
 
-/** This process does nothing else, so the authorities of `upstream.caFile` may be those of all of it. */
-function trust({ upstream: { caFile } }: Config): void {
-  if (caFile === null) return
-  setDefaultCACertificates([...getCACertificates('default'), readFileSync(caFile, 'utf8')])
-}
-
-/** What Node says of a certificate that no authority answers for. */
-const UNTRUSTED: ReadonlySet<string | undefined> = new Set([
-  'DEPTH_ZERO_SELF_SIGNED_CERT',
-  'SELF_SIGNED_CERT_IN_CHAIN',
-  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
-  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
-])
-
 /** One attempt; redirects are not followed: what is signed goes to the given address only. */
 async function post(
+  { upstream }: Config,
   url: URL,
   headers: Record<string, string>,
   body: Buffer,
 ): Promise<Omit<Sent, 'id' | 'dialect' | 'secret'>> {
+  const transport = createTransport({ ...upstream, proxy: null }) // that is upstream's way out
   const began = performance.now()
   try {
     const signal = AbortSignal.timeout(TIMEOUT_MS)
-    const init = { method: 'POST', headers, body, redirect: 'manual', signal } as const
-    const response = await fetch(url, init)
-    const answer = visible((await response.text()).slice(0, SHOWN)).trim()
+    const response = await transport.send({ method: 'POST', url, headers, body }, signal)
+    const answer = visible((await textOf(response.body)).slice(0, SHOWN)).trim()
     const milliseconds = Math.round(performance.now() - began)
-    const retryAfter = response.headers.get('retry-after')
-    return { status: response.status, milliseconds, retryAfter, answer }
+    const retryAfter = response.headers['retry-after']
+    const asked = typeof retryAfter === 'string' ? retryAfter : null
+    return { status: response.status, milliseconds, retryAfter: asked, answer }
   } catch (error) {
-    const cause = error instanceof Error && error.cause !== undefined ? error.cause : error
-    const text = UNTRUSTED.has(systemCode(cause))
-      ? `the certificate of ${url.host} is not trusted (${messageOf(cause)}): name the file of its authority in ` +
-        'upstream.caFile or NODE_EXTRA_CA_CERTS'
-      : `${url.host} does not answer: ${messageOf(cause)}`
-    throw new MirrorError('upstream_unreachable', text, { cause: error })
+    throw networkError(error, `${url.host} does not answer`, TIMEOUT_MS)
+  } finally {
+    await transport.close()
   }
+}
+
+/** As much of a body as is shown, and no more. */
+async function textOf(body: RawAnswer['body']): Promise<string> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of body) {
+    chunks.push(chunk)
+    size += chunk.length
+    if (size > 4 * SHOWN) break
+  }
+  return Buffer.concat(chunks).toString()
 }
 
 function urlOf(text: string | undefined): URL {

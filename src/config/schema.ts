@@ -120,6 +120,7 @@ export const SCHEMA = {
     host: hostName(),
     port: integer({ min: 0, max: 65_535, example: 8080 }),
     keys: secret(list(localKey())),
+    openLoopback: flag(false),
     publicUrl: nullable(publicUrl()),
     trustProxy: list(network()),
     cacheBytes: bytes({ min: '0 B', max: '1 TB', example: '64 MB' }),

@@ -1,6 +1,6 @@
 import { systemCode } from '../errors.ts'
 import type { DueDelivery } from '../store/outbox.ts'
-import type { RawAnswer, Transport } from '../upstream/transport.ts'
+import { type RawAnswer, type Transport, faultNotes } from '../upstream/transport.ts'
 import type { Answer } from './outcome.ts'
 import type { Sign } from './sign.ts'
 
@@ -25,7 +25,7 @@ export function createSender({ transport, sign, timeoutMs, userAgent, now }: Sen
     const deadline = AbortSignal.timeout(timeoutMs)
     try {
       const headers = {
-        'content-type': 'application/cloudevents+json',
+        'content-type': typeOf(body),
         'user-agent': userAgent,
         'webhook-id': webhookId,
         'webhook-timestamp': String(timestamp),
@@ -37,10 +37,18 @@ export function createSender({ transport, sign, timeoutMs, userAgent, now }: Sen
       const wish = answer.headers['retry-after']
       return { status: answer.status, retryAfter: typeof wish === 'string' ? wish : null }
     } catch (error) {
-      if (deadline.aborted) return { failure: `no answer within ${timeoutMs} ms` }
-      return { failure: `no answer (${codeOf(error)})` }
+      if (deadline.aborted)
+        return { failure: `no answer within ${timeoutMs} ms${faultNotes(error)}` }
+      return { failure: `no answer (${codeOf(error)})${faultNotes(error)}` }
     }
   }
+}
+
+/** What upstream's header said is not kept: an event in JSON is a CloudEvent, as those of the contract are. */
+function typeOf(body: Uint8Array): string {
+  const first = Buffer.from(body.subarray(0, 64)).toString('utf8').trimStart().charAt(0)
+  if (first === '{') return 'application/cloudevents+json'
+  return first === '[' ? 'application/cloudevents-batch+json' : 'application/octet-stream'
 }
 
 /** An answer's body that takes longer is cut off with its connection, milliseconds. */

@@ -34,6 +34,9 @@ export function createCatalogAnswerWriter(db: Db, notes: ChangeNotes) {
     /** What is in hand of a path: its status, and the digest of its owner when it was fetched. Null: nothing. */
     readFetched: (path: string): Pick<FetchedAnswer, 'status' | 'ownerSha'> | null =>
       sql.fetched.get(path) ?? null,
+    /** The answer that waits for the publication, with its bytes; null: none. */
+    readFetchedBody: (path: string): Pick<FetchedAnswer, 'status' | 'body' | 'size'> | null =>
+      sql.fetchedRow.get(path) ?? null,
     /** Paths in hand. */
     eachFetchedPath: (): IterableIterator<string> => sql.fetchedNames.iterate(),
     /** Forgets answers in hand: they are asked for anew. */

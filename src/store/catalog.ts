@@ -77,14 +77,6 @@ export function createCatalogListReader(db: Db) {
     /** The id of a list's first item that has each of these texts as the value of a field; null when none does. */
     findHolding: (listId: number, texts: readonly string[]): string | null =>
       holding.get({ list: listId, texts: JSON.stringify(texts) }) ?? null,
-    /** The id of a list's first item whose fields have just these texts; null when none has. Reads the whole list. */
-    findByFields(listId: number, fields: Readonly<Record<string, string>>): string | null {
-      for (const { id, body } of entries.iterate(listId)) {
-        const item = JSON.parse(body.toString('utf8')) as Record<string, unknown>
-        if (Object.entries(fields).every(([name, text]) => item[name] === text)) return id
-      }
-      return null
-    },
     /** `[list path, sha, resource]` of every entry, in order. */
     eachEntryDigest: () => entryDigests.iterate(),
   }

@@ -1,4 +1,4 @@
-import type { EventTarget } from '../event-target.ts'
+import { type EventTarget, targetsOf } from '../event-target.ts'
 import type { Db } from './database.ts'
 import { DISMISSED } from './inbox.ts'
 
@@ -54,11 +54,12 @@ export function createInboxReports(db: Db) {
     eventTimes: (limit: number): EventTimes[] => times.all(limit),
     /** What was announced from a moment on (unix milliseconds). */
     heardSince: (from: number): Heard => {
-      const announcements = announced.all(from).map(({ target, receivedAt, unconfirmed }) => ({
-        target: JSON.parse(target) as EventTarget,
-        receivedAt,
-        unconfirmed: unconfirmed === 1,
-      }))
+      const announcements = announced.all(from).flatMap(({ target, receivedAt, unconfirmed }) =>
+        targetsOf(JSON.parse(target) as EventTarget).map((one) => ({
+          ...{ target: one, receivedAt },
+          unconfirmed: unconfirmed === 1,
+        })),
+      )
       return { announcements, firstAt: first.get() ?? null, lastAt: last.get() ?? null }
     },
   }

@@ -1,4 +1,4 @@
-import { RELAY_PLACES, RELAY_TABLES } from './relay-schema.ts'
+import { RELAY_PLACES, RELAY_TABLES, RELAY_UNTYPED } from './relay-schema.ts'
 
 /**
  * The history of `webhooks.db`, one step per version, as in `schema.ts`: never edited once released, only followed by
@@ -52,4 +52,5 @@ export const INBOX_MIGRATIONS: readonly string[] = [
   `
   ALTER TABLE inbox ADD COLUMN replays INTEGER NOT NULL DEFAULT 0; -- how often it was made pending anew by hand
   `,
+  RELAY_UNTYPED,
 ]

@@ -11,7 +11,7 @@ export interface NewDelivery {
   readonly endpoint: string
   readonly webhookId: string
   readonly state: InboxState
-  /** The event's type, as it says it; null: malformed. */
+  /** The event's type, as it says it; null: it says none. */
   readonly type: string | null
   /** The form of signature that matched; never the key. */
   readonly dialect: string

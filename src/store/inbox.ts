@@ -17,10 +17,10 @@ const HEAD = `id, endpoint, webhook_id AS webhookId, state, type, dialect, secre
   stored_at AS storedAt, refreshed_at AS refreshedAt, visible_at AS visibleAt, attempts, due_at AS dueAt, reason, size, replays`
 const LISTED = `${HEAD}, x'' AS body`
 
-/**
- * A delivery that is known already stays as it is, but for one that could not be read: what comes under its id and can
- * be read takes its place.
- */
+/** Dead letters of earlier versions, which refused what they could not read. Nothing else is dead without a try. */
+const UNREAD = "state = 'dead' AND type IS NULL AND attempts = 0 AND refreshed_at IS NULL"
+
+/** A delivery that is known already stays as it is, but for one that could not be read: its retry takes its place. */
 const RECEIVE = `
   INSERT INTO inbox (endpoint, webhook_id, state, type, dialect, secret, target, received_at, stored_at, attempts, due_at,
     reason, size, body)
@@ -30,7 +30,7 @@ const RECEIVE = `
     dialect = excluded.dialect, secret = excluded.secret, target = excluded.target, received_at = excluded.received_at,
     stored_at = excluded.stored_at, attempts = 0, due_at = excluded.due_at, reason = excluded.reason,
     size = excluded.size, body = excluded.body
-  WHERE type IS NULL AND excluded.type IS NOT NULL`
+  WHERE ${UNREAD} AND excluded.state <> 'dead'`
 
 const SETTLE = `
   UPDATE inbox SET state = @state, refreshed_at = @refreshedAt, visible_at = @visibleAt, attempts = @attempts,
@@ -96,20 +96,19 @@ export function createInbox(db: Db) {
   const pendingRows = db
     .prepare<[], number>("SELECT rows FROM inbox_tally WHERE state = 'pending'")
     .pluck()
-  const known = db.prepare<Pick<NewDelivery, 'endpoint' | 'webhookId' | 'type'>>(
-    `SELECT 1 FROM inbox WHERE endpoint = @endpoint AND webhook_id = @webhookId
-       AND (type IS NOT NULL OR @type IS NULL)`,
+  const known = db.prepare<Pick<NewDelivery, 'endpoint' | 'webhookId'>>(
+    `SELECT 1 FROM inbox WHERE endpoint = @endpoint AND webhook_id = @webhookId AND NOT (${UNREAD})`,
   )
   const update = db.prepare(SETTLE)
   const requeue = db.prepare(
     `UPDATE inbox SET state = 'pending', attempts = 0, due_at = @now, reason = NULL, refreshed_at = NULL, visible_at = NULL,
        replays = replays + 1
-     WHERE id = @id AND type IS NOT NULL AND state <> 'pending'`,
+     WHERE id = @id AND state <> 'pending'`,
   )
   const requeueDead = db.prepare(
     `UPDATE inbox SET state = 'pending', attempts = 0, due_at = ?, reason = NULL, refreshed_at = NULL, visible_at = NULL,
        replays = replays + 1
-     WHERE state = 'dead' AND type IS NOT NULL`,
+     WHERE state = 'dead'`,
   )
   const dismiss = db.prepare<{ id: number | null }>(
     `UPDATE inbox SET state = 'ignored', reason = '${DISMISSED}' WHERE state = 'dead' AND (@id IS NULL OR id = @id)`,
@@ -126,8 +125,8 @@ export function createInbox(db: Db) {
      */
     receive: (delivery: NewDelivery, maxPending = Infinity): Received => {
       if ((pendingRows.get() ?? 0) >= maxPending) {
-        const { endpoint, webhookId, type } = delivery
-        return known.get({ endpoint, webhookId, type }) === undefined ? 'full' : 'duplicate'
+        const { endpoint, webhookId } = delivery
+        return known.get({ endpoint, webhookId }) === undefined ? 'full' : 'duplicate'
       }
       const target = delivery.target === null ? null : JSON.stringify(delivery.target)
       const size = delivery.body.byteLength
@@ -145,9 +144,9 @@ export function createInbox(db: Db) {
         })
       }
     },
-    /** Makes a row pending anew, as if it had just come. False when there is none, or it is pending or malformed. */
+    /** Makes a row pending anew, as if it had just come. False when there is none, or it is pending. */
     replay: (id: number, now: number): boolean => requeue.run({ id, now }).changes === 1,
-    /** Makes all dead letters pending anew that can be read; how many. */
+    /** Makes all dead letters pending again; how many. */
     replayDead: (now: number): number => requeueDead.run(now).changes,
     /** Makes a dead letter one that is ignored, or all of them (`null`); how many. It is forgotten with the others. */
     dismiss: (id: number | null): number => dismiss.run({ id }).changes,

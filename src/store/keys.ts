@@ -1,4 +1,4 @@
-import { createHmac, randomBytes } from 'node:crypto'
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { Db } from './database.ts'
 import { createSecretReader } from './secret.ts'
 
@@ -47,6 +47,11 @@ export function hashKey(key: string, secret: Buffer): Buffer {
   return createHmac('sha256', secret).update(key).digest()
 }
 
+/** Whether a key is the one that has this hash. */
+export function isSameKey(key: string, hash: Buffer, secret: Buffer): boolean {
+  return timingSafeEqual(hashKey(key, secret), hash)
+}
+
 /** Reads of the local keys; usable on any connection. */
 export function createKeyReader(db: Db) {
   const list = db.prepare<[], LocalKey>(
@@ -87,8 +92,15 @@ export function createKeyWriter(db: Db) {
   const putKey = db.prepare(
     'INSERT INTO local_key VALUES (@id, @name, @prefix, @hash, @createdAt, @revokedAt)',
   )
+  const reader = createKeyReader(db)
+  const createKey = (name: string, now: number): { readonly id: number; readonly key: string } => {
+    const key = MARK + randomBytes(RANDOM_BYTES).toString('base64url')
+    const prefix = key.slice(0, MARK.length + SHOWN)
+    const hash = hashKey(key, secret.readSecret('keys'))
+    return { id: Number(insert.run({ name, prefix, hash, now }).lastInsertRowid), key }
+  }
   return {
-    ...createKeyReader(db),
+    ...reader,
     ...secret,
     /** Puts keys and secret of a former database into this one, which must be new. */
     restoreKeys: db.transaction((backup: KeyBackup) => {
@@ -96,12 +108,19 @@ export function createKeyWriter(db: Db) {
       for (const key of backup.keys) putKey.run(key)
     }),
     /** Makes a key. `key` is told here and never again. */
-    createKey(name: string, now: number): { readonly id: number; readonly key: string } {
-      const key = MARK + randomBytes(RANDOM_BYTES).toString('base64url')
-      const prefix = key.slice(0, MARK.length + SHOWN)
-      const hash = hashKey(key, secret.readSecret('keys'))
-      return { id: Number(insert.run({ name, prefix, hash, now }).lastInsertRowid), key }
-    },
+    createKey,
+    /**
+     * Makes a key unless one was ever made, revoked or not; false then. `hand` gets it in the same transaction: when that
+     * throws, no key was made.
+     */
+    createFirstKey: (name: string, now: number, hand: (key: string) => void): boolean =>
+      db
+        .transaction(() => {
+          if (reader.hadKeys()) return false
+          hand(createKey(name, now).key)
+          return true
+        })
+        .immediate(),
     /** False when there is no such key, or it is revoked already. */
     revokeKey: (id: number, now: number): boolean => revoke.run({ id, now }).changes === 1,
   }

@@ -55,3 +55,12 @@ export const RELAY_PLACES = `
   UPDATE relay_target SET log = 0;
   ALTER TABLE relay_target ADD COLUMN failed_at INTEGER; -- when the reason was given
 `
+
+/** A delivery that states no type is passed on like any other. */
+export const RELAY_UNTYPED = `
+  DROP TRIGGER relay_received;
+  CREATE TRIGGER relay_received AFTER INSERT ON inbox
+    WHEN NEW.state = 'pending' OR (NEW.type IS NOT NULL AND NEW.state <> 'ignored') BEGIN
+    INSERT OR IGNORE INTO relay_ready VALUES (NEW.id);
+  END;
+`

@@ -1,15 +1,7 @@
 import { createHash } from 'node:crypto'
 import { MirrorError } from '../errors.ts'
-import { readText } from '../json/field-names.ts'
 import { canonicalPath, fillPath } from '../paths.ts'
-import {
-  type DocumentKind,
-  RELEASES,
-  RESOURCES,
-  type Resource,
-  type Surface,
-} from '../resources.ts'
-import type { ListedItem, Scope } from './catalog-scope.ts'
+import { type DocumentKind, RESOURCES, type Resource, type Surface } from '../resources.ts'
 
 /** One path whose answer is mirrored. */
 export interface Task {
@@ -68,64 +60,8 @@ export function taskOfDay(resource: Resource, id: string, now: number): Task[] {
   return tasksOfItem(resource, id, digestOf([`day ${Math.floor(now / 86_400_000)}`, id]))
 }
 
-/**
- * The package catalog's paths of the packages in scope. Packages share them: all versions of a name, all architectures
- * of a version. An answer is as it was while every listed package that it tells of is.
- */
-export function releaseTasks(
-  packages: Scope['packages'],
-  listed: Iterable<Pick<ListedItem, 'sha' | 'value'>>,
-): Task[] {
-  const tasks = new Map<string, Task>()
-  for (const item of packages) {
-    for (const { path, document } of releasePaths(item)) {
-      const task = taskOf(RELEASE, path, `packages/${item.id}`, NEVER_KNOWN, document)
-      if (!tasks.has(task.canonical)) tasks.set(task.canonical, task)
-    }
-  }
-  const told = new Map<string, string[]>([...tasks.keys()].map((path) => [path, []]))
-  for (const item of listed) {
-    for (const { path } of releasePaths(item))
-      told.get(canonicalPath(path) ?? path)?.push(item.sha.toString('hex'))
-  }
-  return [...tasks.values()].map((task) => ({
-    ...task,
-    ownerSha: digestOf([task.owner, ...(told.get(task.canonical) ?? [])]),
-  }))
-}
-
-const RELEASE = { name: 'releases', surface: 'catalog', secrets: false } as const
-
-function releasePaths(
-  item: Pick<ListedItem, 'value'>,
-): { path: string; document: DocumentKind | null }[] {
-  const values = releaseOf(item)
-  if (values === null) return []
-  return Object.entries(RELEASES).flatMap(([name, template]) => {
-    const path = fillPath(template, values)
-    if (path.includes('{')) return [] // the package does not say its version or its architecture
-    return [{ path, document: name === 'provenance' ? 'provenance' : null }]
-  })
-}
-
-/** What a package says of itself, for the parameters of the package catalog's paths. */
-const RELEASE_FIELDS = {
-  ecosystem: ['ecosystem', 'package_ecosystem'],
-  name: ['name', 'package_name'],
-  version: ['version', 'package_version'],
-  arch: ['arch', 'package_arch', 'architecture'],
-} as const
-
-function releaseOf({ value }: Pick<ListedItem, 'value'>): Record<string, string> | null {
-  const values: Record<string, string> = {}
-  for (const [name, fields] of Object.entries(RELEASE_FIELDS)) {
-    const text = readText(value, fields)
-    if (text !== null) values[name] = text
-  }
-  return values['ecosystem'] === undefined || values['name'] === undefined ? null : values
-}
-
-function taskOf(
+/** Makes a task. */
+export function taskOf(
   resource: Pick<Resource, 'name' | 'surface' | 'secrets'>,
   path: string,
   owner: string,
@@ -138,7 +74,7 @@ function taskOf(
 }
 
 /** Of an owner that is not listed anywhere. */
-const NEVER_KNOWN = Buffer.alloc(0)
+export const NEVER_KNOWN = Buffer.alloc(0)
 
 /** One digest of several texts, whatever their order. */
 export function digestOf(texts: readonly string[]): Buffer {

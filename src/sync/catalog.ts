@@ -6,11 +6,11 @@ import { focusOf } from './catalog-focus.ts'
 import { guardCatalog } from './catalog-guard.ts'
 import { leftOf } from './catalog-left.ts'
 import { publishCatalog } from './catalog-publish.ts'
+import { architectureTasks, leftReleases, releaseTasks, versionTasks } from './catalog-releases.ts'
 import { type Scope, scopeOf } from './catalog-scope.ts'
 import {
   type Task,
   digestOf,
-  releaseTasks,
   resourceNamed,
   taskAlone,
   taskOfDay,
@@ -61,6 +61,9 @@ async function crawlAll(
   }
   const held = new Map([...store.eachHeldAnswer()].map((answer) => [answer.path, answer]))
   await fetchAll(context, crawl, held, itemTasks(context, walks, scope))
+  await fetchAll(context, crawl, held, leftReleases(context, crawl, held))
+  await fetchAll(context, crawl, held, versionTasks(context, crawl))
+  await fetchAll(context, crawl, held, architectureTasks(context, crawl))
   await fetchAll(context, crawl, held, mentionTasks(context, crawl))
   crawl.left = leftOf(context, crawl, held)
   facts['listed'] = walks.walked.size

@@ -1,6 +1,6 @@
 import { gunzipSync } from 'node:zlib'
 import { MirrorError, messageOf, systemCode } from '../errors.ts'
-import type { RawAnswer } from './transport.ts'
+import { type RawAnswer, faultNotes } from './transport.ts'
 
 /** What an answer says about itself. */
 export interface Meta {
@@ -116,17 +116,23 @@ export function decode(raw: Buffer, meta: Meta, maxBytes: number, path: string):
   }
 }
 
-/** Names a network fault. `deadlineMs` is told when the deadline was the reason. */
+/**
+ * Names a network fault: what it was, the proxy that it went through, and for a certificate the setting that decides whom
+ * to trust. `deadlineMs` is told when the deadline was the reason.
+ */
 export function networkError(error: unknown, what: string, deadlineMs: number): MirrorError {
   if (error instanceof MirrorError) return error
   const late = error instanceof Error && error.name === 'TimeoutError'
   const why = late ? `no complete answer within ${deadlineMs} ms` : detail(error)
-  return new MirrorError('upstream_unreachable', `${what}: ${why}`, { cause: error })
+  return new MirrorError('upstream_unreachable', `${what}: ${why}${faultNotes(error)}`, {
+    cause: error,
+  })
 }
 
 function detail(error: unknown): string {
   const code = systemCode(error)
-  const message = messageOf(error)
+  // Several addresses were tried: an AggregateError has no words of its own.
+  const message = messageOf(error) || 'the connection failed'
   return code === undefined || message.includes(code) ? message : `${message} (${code})`
 }
 

@@ -7,7 +7,7 @@ import { discard, isPlain, metaOf, networkError } from './answers.ts'
 import { withDeadline } from './deadline.ts'
 import { documentError } from './retries.ts'
 import type { Retrying } from './retrying.ts'
-import type { RawAnswer, Transport } from './transport.ts'
+import { type RawAnswer, type Transport, through } from './transport.ts'
 
 /** How documents behind pre-signed URLs are fetched. */
 export interface ArtifactOptions {
@@ -66,7 +66,12 @@ async function follow(
     await discard(answer.body)
     const location = headers['location']
     if (status < 300 || status >= 400 || typeof location !== 'string')
-      throw documentError(status, headers, placeOf(url), options.now)
+      throw documentError(
+        status,
+        headers,
+        placeOf(url) + through(answer.proxy ?? null),
+        options.now,
+      )
     if (hop === MAX_REDIRECTS)
       throw new MirrorError('upstream_status', `${placeOf(url)}: too many redirects`)
     url = checkUrl(location, url, options.allowPrivate)

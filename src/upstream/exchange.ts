@@ -9,7 +9,7 @@ import { originOf } from './redirects.ts'
 import { parseRetryAfter, statusError } from './retries.ts'
 import type { Delay } from './retrying.ts'
 import { readSaid } from './said.ts'
-import type { RawAnswer, RawRequest, Transport } from './transport.ts'
+import { type RawAnswer, type RawRequest, type Transport, through } from './transport.ts'
 
 /** One surface of the service, and all that its requests have in common. */
 export interface Wire {
@@ -91,7 +91,7 @@ async function withCredential(
   }
   if (answer.status !== 401 && answer.status !== 403) return answer
   const said = await readSaid(answer.body)
-  throw refusal(wire, authorization, request, answer.status, said)
+  throw refusal(wire, authorization, request, { ...answer, status: answer.status }, said)
 }
 
 /** Names the credential, the surface and what to look at: whoever reads it did not see the request. */
@@ -99,11 +99,11 @@ function refusal(
   { title }: Wire,
   authorization: Authorization,
   { method, url }: RawRequest,
-  status: 401 | 403,
+  { status, proxy = null }: Pick<RawAnswer, 'proxy'> & { status: 401 | 403 },
   said: string | null,
 ): MirrorError {
   const { name } = authorization
-  const place = `the ${title} at ${originOf(url)} (${method} ${url.pathname})`
+  const place = `the ${title} at ${originOf(url)} (${method} ${url.pathname})${through(proxy)}`
   const reason = said === null ? '' : ` It said: ${authorization.scrub(said)}.`
   const message =
     status === 401

@@ -6,7 +6,7 @@ import { redirected } from './redirects.ts'
 import { isUnsent, statusError } from './retries.ts'
 import { type Retrying, createRetrying } from './retrying.ts'
 import { readSaid } from './said.ts'
-import type { Method, RawAnswer, RawRequest } from './transport.ts'
+import { type Method, type RawAnswer, type RawRequest, through } from './transport.ts'
 
 export type DocumentAnswer =
   /** `gzip`: the body as it came over the wire, when it came as gzip. */
@@ -187,7 +187,8 @@ async function follow(
     const location = headers['location']
     const { pathname } = request.url
     if (status >= 400 || typeof location !== 'string') {
-      throw statusError(status, headers, pathname, wire.now, await saidBy(wire, body))
+      const place = pathname + through(answer.proxy ?? null)
+      throw statusError(status, headers, place, wire.now, await saidBy(wire, body))
     }
     await discard(body)
     // A 301 or 302 would turn a POST into a GET, and a change into nothing.

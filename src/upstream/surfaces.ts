@@ -82,7 +82,9 @@ export function createUpstream(deps: UpstreamDeps): Upstream {
     },
     limiter: limiterOf,
     async fetchDocument(url, signal, cost, sink) {
-      documents ??= createTransport(config.upstream, !config.catalog.allowPrivateArtifacts)
+      documents ??= createTransport(config.upstream, {
+        publicOnly: !config.catalog.allowPrivateArtifacts,
+      })
       const retrying = createRetrying(config.upstream, signal, delay, cost)
       const options = artifactOptions(deps, documents, cost)
       await fetchArtifact(url, retrying, signal, options, sink)

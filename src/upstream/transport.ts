@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { getCACertificates } from 'node:tls'
-import { Agent, type Dispatcher, EnvHttpProxyAgent, ProxyAgent, request } from 'undici'
+import { Agent, type Dispatcher, ProxyAgent, request } from 'undici'
+import { type Proxy, createProxyRule } from '../config/proxies.ts'
 import type { Config } from '../config/schema.ts'
-import { MirrorError } from '../errors.ts'
+import { messageOf, systemCode } from '../errors.ts'
 import { lookupPublic } from './addresses.ts'
 
 /** One HTTP exchange: the raw status, headers and body of the answer, nothing interpreted. */
@@ -10,6 +11,8 @@ export interface RawAnswer {
   status: number
   headers: Record<string, string | string[] | undefined>
   body: Body
+  /** The proxy that it came through; null or missing: none. */
+  proxy?: Proxy | null
 }
 
 /** The body of an answer: read it to its end, or destroy it. */
@@ -39,26 +42,46 @@ export interface Transport {
   close(): Promise<void>
 }
 
+/** What a transport is for, beside the usual. */
+export interface TransportOptions {
+  /** Refuse names that resolve to private addresses; behind a proxy, resolving names is the proxy's. */
+  publicOnly?: boolean
+  /** Use no proxy at all. */
+  direct?: boolean
+}
+
 /**
- * The only user of undici: connections, proxy (`upstream.proxy`, else HTTPS_PROXY, HTTP_PROXY and NO_PROXY of
- * the environment) and the extra certificate authorities of `upstream.caFile`, next to the system's. Throws `config` for a proxy that is no URL.
- * `publicOnly` refuses names that resolve to private addresses; behind a proxy, resolving names is the proxy's.
+ * The only user of undici: connections, proxy (`config/proxies.ts`) and the extra certificate authorities of
+ * `upstream.caFile`, next to the system's. What fails behind a proxy is marked with it (`proxyOf`). `send` throws `config`
+ * for a proxy of the environment that is no URL.
  */
-export function createTransport(config: Config['upstream'], publicOnly = false): Transport {
-  const dispatcher = createDispatcher(config, publicOnly)
+export function createTransport(
+  config: Config['upstream'],
+  { publicOnly = false, direct = false }: TransportOptions = {},
+): Transport {
+  const rule = createProxyRule(config.proxy, process.env)
+  const dispatchers = createDispatchers(config, publicOnly)
   return {
     async send({ url, ...rest }, signal) {
-      const answer = await request(url, { dispatcher, ...rest, signal })
-      // Whoever reads the body gets its error; without a reader (a body dropped early) it would end the process.
-      answer.body.on('error', () => undefined)
-      return { status: answer.statusCode, headers: answer.headers, body: answer.body }
+      const proxy = direct ? null : rule(url)
+      try {
+        const dispatcher = dispatchers.of(proxy)
+        const answer = await request(url, { dispatcher, ...rest, signal })
+        // Whoever reads the body gets its error; without a reader (a body dropped early) it would end the process.
+        answer.body.on('error', (error) => markProxy(error, proxy))
+        return { status: answer.statusCode, headers: answer.headers, body: answer.body, proxy }
+      } catch (error) {
+        markProxy(error, proxy)
+        throw error
+      }
     },
     // Nothing in flight is worth waiting for: what matters has been committed or is fetched again.
-    close: () => dispatcher.destroy(),
+    close: () => dispatchers.close(),
   }
 }
 
-function createDispatcher(config: Config['upstream'], publicOnly: boolean): Dispatcher {
+/** One dispatcher for direct connections and one for each proxy, made when first used. */
+function createDispatchers(config: Config['upstream'], publicOnly: boolean) {
   const ca =
     config.caFile === null
       ? undefined
@@ -77,16 +100,85 @@ function createDispatcher(config: Config['upstream'], publicOnly: boolean): Disp
       ...(publicOnly && { lookup: lookupPublic }),
     },
   }
-  const proxied = { ...options, requestTls: tls, proxyTls: tls }
-  if (config.proxy !== null) return new ProxyAgent({ ...proxied, uri: config.proxy })
-  const named = PROXY_VARIABLES.filter((name) => (process.env[name] ?? '') !== '')
-  if (named.length === 0) return new Agent(options)
-  try {
-    return new EnvHttpProxyAgent(proxied)
-  } catch (error) {
-    const message = `${named.join(', ')}: not the http:// or https:// URL of a proxy`
-    throw new MirrorError('config', message, { cause: error })
+  const made = new Map<string, Dispatcher>()
+  return {
+    of(proxy: Proxy | null): Dispatcher {
+      const name = proxy?.url ?? ''
+      const held = made.get(name)
+      if (held !== undefined) return held
+      const proxied = { ...options, requestTls: tls, proxyTls: tls }
+      const fresh =
+        proxy === null ? new Agent(options) : new ProxyAgent({ ...proxied, uri: proxy.url })
+      made.set(name, fresh)
+      return fresh
+    },
+    async close() {
+      await Promise.all([...made.values()].map((one) => one.destroy()))
+    },
   }
 }
 
-const PROXY_VARIABLES = ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy']
+/** The proxies that failures went through. */
+const PROXIES = new WeakMap<object, Proxy>()
+
+function markProxy(error: unknown, proxy: Proxy | null): void {
+  if (proxy !== null && typeof error === 'object' && error !== null) PROXIES.set(error, proxy)
+}
+
+/**
+ * What is to be said of a failed request beside its own words: the proxy that it went through, and what to do about a
+ * refusal of the proxy or a certificate that is not accepted. Empty when there is nothing.
+ */
+export function faultNotes(error: unknown): string {
+  const proxy = proxyOf(error)
+  const asks =
+    proxy !== null && /\b407\b/.test(messageOf(error))
+      ? `; the proxy wants another user name or password: give them in the URL of ${proxy.setting}`
+      : ''
+  return through(proxy) + asks + certificateAdvice(error, proxy !== null)
+}
+
+/** The proxy that a failed request went through; null: none. */
+function proxyOf(error: unknown): Proxy | null {
+  return (typeof error === 'object' && error !== null ? PROXIES.get(error) : undefined) ?? null
+}
+
+/** ` (through the proxy http://proxy:3128 of HTTPS_PROXY)`: for messages, without the proxy's password; empty for none. */
+export function through(proxy: Proxy | null): string {
+  if (proxy === null) return ''
+  const { protocol, host } = new URL(proxy.url)
+  return ` (through the proxy ${protocol}//${host} of ${proxy.setting})`
+}
+
+/** Certificates that no authority known here has signed. */
+const UNTRUSTED = new Set([
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'CERT_UNTRUSTED',
+  'CERT_CHAIN_TOO_LONG',
+  'INVALID_CA',
+])
+const CERTIFICATE = /^(CERT_|ERR_TLS_CERT)|CERT_(NOT_YET_VALID|HAS_EXPIRED)|CRL_/
+
+/** What to do about a certificate that is not accepted; empty for other faults. */
+function certificateAdvice(error: unknown, proxied: boolean): string {
+  const code = codeIn(error)
+  if (code === undefined) return ''
+  if (UNTRUSTED.has(code)) {
+    const whose = proxied ? ', which may be that of the proxy,' : ''
+    return `; the certificate is not trusted here: name the file of its authority${whose} in upstream.caFile`
+  }
+  return CERTIFICATE.test(code)
+    ? '; the certificate is not valid for this host at this time, which upstream.caFile cannot change: check the address, the clock and the certificate'
+    : ''
+}
+
+/** The code of an error, or of what caused it. */
+function codeIn(error: unknown): string | undefined {
+  const code = systemCode(error)
+  if (code !== undefined && !code.startsWith('UND_ERR')) return code
+  return error instanceof Error && error.cause !== undefined ? codeIn(error.cause) : code
+}

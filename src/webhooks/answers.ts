@@ -5,7 +5,6 @@ export type Outcome =
   | 'new'
   | 'duplicate'
   | 'ignored'
-  | 'malformed'
   | 'unauthorized'
   | 'unavailable'
   | 'refused'
@@ -76,7 +75,7 @@ export const TOO_SLOW: Answer = {
   error: 'bad_request',
   message: 'the delivery did not come in time',
 }
-/** The body is compressed: that is not what was signed. */
+/** The body is compressed, and it is not this form of it that was signed. */
 export const ENCODED: Answer = {
   status: 415,
   error: 'unsupported_encoding',
@@ -105,11 +104,6 @@ export function tooLarge(maxBytes: number): Answer {
     error: 'too_large',
     message: `a delivery has at most ${maxBytes} bytes`,
   }
-}
-
-/** 400 for a delivery that is authentic and cannot be read. */
-export function malformed(reason: string): Answer {
-  return { status: 400, error: 'bad_request', message: reason }
 }
 
 /** Sends an answer; nobody may cache it. A request that nobody waits for any more gets none. */

@@ -48,6 +48,6 @@ function withSameTarget(chosen: readonly Waiting[], due: readonly Waiting[]): re
 /** Equal for targets that name the same thing. */
 export function targetKey(target: Waiting['target']): string {
   if (target === null) return ''
-  const { repository, tag, digest, arch, subject } = target
-  return JSON.stringify([repository, tag, digest, arch, subject])
+  const { repository, tag, digest, arch, subject, others = [] } = target
+  return JSON.stringify([repository, tag, digest, arch, subject, ...others.map(targetKey)])
 }

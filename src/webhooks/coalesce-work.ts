@@ -1,7 +1,7 @@
 import { messageOf } from '../errors.ts'
 import { targetKey } from './coalesce-batch.ts'
 import { type Settled, type Sight, afterFailure, afterRefresh } from './coalesce-verdict.ts'
-import type { EventTarget, Waiting } from './waiting.ts'
+import { type EventTarget, type Waiting, targetsOf } from './waiting.ts'
 
 /** The inbox as the coalescer uses it; each call is answered by another thread and may reject. */
 export interface WaitingRows {
@@ -53,7 +53,8 @@ export async function refreshBatch(
   batch: readonly Waiting[],
 ): Promise<string | null> {
   const targets = new Map<string, EventTarget>()
-  for (const { target } of batch) if (target !== null) targets.set(targetKey(target), target)
+  for (const target of batch.flatMap(({ target }) => (target === null ? [] : targetsOf(target))))
+    targets.set(targetKey(target), target)
   try {
     const { ok, reason } = await refresh([...targets.values()])
     return ok ? null : (reason ?? 'it does not say why')
@@ -88,6 +89,13 @@ interface Found {
   readonly failure: string | null
 }
 
+const WORST: readonly Sight[] = ['absent', 'other digest', 'partly', 'visible', null]
+
+/** What is seen of a delivery that names several targets is what is seen of the worst of them. */
+function worstOf(sights: readonly Sight[]): Sight {
+  return WORST.find((sight) => sights.includes(sight)) ?? null
+}
+
 /** What is seen of each target. */
 async function lookAll(
   { look, breathe }: WaveDeps,
@@ -99,7 +107,7 @@ async function lookAll(
     if (target === null || seen.has(key)) continue
     if (seen.size % LOOKS === LOOKS - 1) await breathe()
     try {
-      seen.set(key, { sight: look(target), failure: null })
+      seen.set(key, { sight: worstOf(targetsOf(target).map(look)), failure: null })
     } catch (error) {
       seen.set(key, { sight: null, failure: messageOf(error) })
     }

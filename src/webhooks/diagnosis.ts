@@ -43,14 +43,12 @@ export function diagnose(judged: Case): Diagnosis {
   const isTime = CANONICAL_TIME.test(timestamp)
   const ageSeconds = isTime ? Math.floor(now / 1000) - Number(timestamp) : null
   const refusal = verify(judged)
-  const encoding = encodingProblems(capture)
-  if (refusal === null && encoding.length === 0)
-    return { verdict: 'accepted', problems: [], match, ageSeconds }
+  if (refusal === null) return { verdict: 'accepted', problems: [], match, ageSeconds }
   const other = versionProblems(judged)
   const found = [
     ...headerProblems(capture),
     ...other,
-    ...encoding,
+    ...encodingProblems(capture),
     ...timeProblems(ageSeconds, toleranceSeconds),
     ...(secrets.length === 0
       ? [NO_SECRET]
@@ -59,7 +57,7 @@ export function diagnose(judged: Case): Diagnosis {
         : signatureProblems(capture, match)),
     ...(match?.usual === true ? [] : capture.doubts),
   ]
-  const problems = found.length > 0 ? found : [otherwise(judged, refusal ?? 'signature', match)]
+  const problems = found.length > 0 ? found : [otherwise(judged, refusal, match)]
   return { verdict: 'refused', problems, match, ageSeconds }
 }
 
@@ -105,11 +103,13 @@ function headerProblems(capture: Capture): string[] {
   })
 }
 
-/** The receiver answers 415 to what it would have to unpack before it could verify it. */
+/** The receiver answers 415 to what it would have to unpack before its signature could fit. */
 function encodingProblems(capture: Capture): string[] {
   const encoding = headerOf(capture, 'content-encoding')
   if (encoding === '' || encoding.toLowerCase() === 'identity') return []
-  return [`content-encoding is ${JSON.stringify(encoding)}: deliveries come uncompressed`]
+  return [
+    `content-encoding is ${JSON.stringify(encoding)}: deliveries come uncompressed, or are signed as they are sent`,
+  ]
 }
 
 function formProblems(name: (typeof HEADERS)[number], value: string): string[] {

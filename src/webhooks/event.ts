@@ -1,77 +1,112 @@
 import { matches } from '../patterns.ts'
 import type { EventTarget } from '../store/inbox-types.ts'
+import { imagesIn } from './images.ts'
 
-/** What a verified body says: an event, or why it is none, as one plain line that quotes nothing of it. */
-export type ReadEvent =
-  { readonly type: string; readonly target: EventTarget | null } | { readonly malformed: string }
+/** What a verified body says, whatever its form; with nothing that is understood it still says: look. */
+export interface ReadBody {
+  /** The type of the (first) event; null: it states none. */
+  readonly type: string | null
+  /** What its events name; null: nothing that can be used. */
+  readonly target: EventTarget | null
+  /** Whether some event of it asks for a refresh: only a stated type that no pattern fits does not. */
+  readonly wanted: boolean
+}
+
+/** Whether a type asks for a refresh. `isCloudEvent`: the event says that it is one, so its type is the contract's. */
+export type TypeFilter = (type: string, isCloudEvent?: boolean) => boolean
 
 const TYPE = /^[\x21-\x7e]{1,256}$/
+/** Where events state their type; only `type` is the contract's (CloudEvents), so others ask for a refresh whatever they say. */
+const TYPE_FIELDS = ['type', 'event_type', 'eventType', 'event_name', 'eventName', 'event', 'topic']
+/** Events of one body that are looked at; a refresh finds what changed besides. */
+const MAX_EVENTS = 100
+
+type Json = Readonly<Record<string, unknown>>
 
 /**
- * Reads a CloudEvent in JSON (wire facts, webhook deliveries). Of its shape only `type` has to be as expected: an event
- * whose data are of another shape has no target, and is as good a reason to look.
+ * Reads a verified body: an event in JSON of any envelope, or several, in a list or one a line (wire facts, webhook
+ * deliveries). What cannot be read as one has no type and no target, and is as good a reason to look.
  */
-export function readEvent(body: Buffer): ReadEvent {
+export function readBody(body: Buffer, isWanted: TypeFilter): ReadBody {
+  const events = eventsIn(parse(body)).slice(0, MAX_EVENTS)
+  const wanted = events.filter((event) => isWantedEvent(event, isWanted))
+  const read = events.length === 0 || wanted.length > 0 ? wanted : events
+  const [first] = read
+  const targets = read.flatMap(imagesIn).slice(0, MAX_EVENTS)
+  return {
+    type: first === undefined ? null : typeOf(first),
+    target: targetOf(targets),
+    wanted: events.length === 0 || wanted.length > 0,
+  }
+}
+
+/** One target for all: the first, with the others beside it. */
+function targetOf(targets: readonly EventTarget[]): EventTarget | null {
+  const distinct = [...new Map(targets.map((one) => [JSON.stringify(one), one])).values()]
+  const [first, ...others] = distinct
+  if (first === undefined) return null
+  return others.length === 0 ? first : { ...first, others }
+}
+
+function parse(body: Buffer): unknown {
   let text: string
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(body)
   } catch {
-    return { malformed: 'the body is not UTF-8' }
-  }
-  let event: unknown
-  try {
-    event = JSON.parse(text)
-  } catch {
-    return { malformed: 'the body is not JSON' }
-  }
-  if (!isObject(event)) return { malformed: 'the body is not a JSON object' }
-  const { type } = event
-  if (type === undefined) return { malformed: 'the event has no type' }
-  if (typeof type !== 'string' || !TYPE.test(type))
-    return { malformed: 'the type of the event is not one word of visible ASCII' }
-  return { type, target: targetOf(event) }
-}
-
-/** One component of a repository's name, as registries allow them. */
-const PART = '[a-z0-9]+(?:(?:\\.|_|__|-+)[a-z0-9]+)*'
-const REPOSITORY = new RegExp(`^(?=.{1,255}$)${PART}(?:/${PART})*$`)
-const TAG = /^\w[\w.-]{0,127}$/
-const DIGEST = /^(?:sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128})$/
-const ARCH = /^(?=.{1,32}$)[a-z0-9]+(?:[/_.-][a-z0-9]+)*$/
-/** `<registry>/<repository>:<tag>`, the registry with or without a port, the tag with or without a digest behind it. */
-const SUBJECT = new RegExp(
-  `^(?=.{1,512}$)(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::\\d{1,5})?/)?${PART}(?:/${PART})*(?::\\w[\\w.-]{0,127})?(?:@sha256:[0-9a-f]{64})?$`,
-)
-
-/** What is named. One part that does not fit its pattern spoils the whole: half of a hostile name is no better. */
-function targetOf(event: Readonly<Record<string, unknown>>): EventTarget | null {
-  const data = isObject(event['data']) ? event['data'] : {}
-  const repository = part(data['image_repo'], REPOSITORY)
-  const tag = part(data['image_tag'], TAG)
-  const digest = part(data['image_digest'], DIGEST)
-  const arch = part(data['arch'], ARCH)
-  const subject = part(event['subject'], SUBJECT)
-  if (repository === undefined || repository === null) return null
-  if (tag === undefined || digest === undefined || arch === undefined || subject === undefined)
     return null
-  return { repository, tag, digest, arch, subject }
+  }
+  const whole = parseJson(text)
+  if (whole !== undefined) return whole
+  const lines = text.split('\n', MAX_EVENTS).map((line) => parseJson(line))
+  return lines.filter((line) => line !== undefined)
 }
 
-/** The text when it fits, null when there is none, undefined when it is something else. */
-function part(value: unknown, pattern: RegExp): string | null | undefined {
-  if (value === undefined || value === null) return null
-  return typeof value === 'string' && pattern.test(value) ? value : undefined
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
+/** The events of a body: the elements of a list, those of lists in a wrapper without a type, or the object itself. */
+function eventsIn(value: unknown): Json[] {
+  if (Array.isArray(value)) return (value as unknown[]).filter(isObject)
+  if (!isObject(value)) return []
+  if (typeOf(value) !== null || 'specversion' in value) return [value]
+  const listed = Object.values(value).flatMap((one) =>
+    Array.isArray(one) ? (one as unknown[]) : [],
+  )
+  const events = listed.filter(isObject).filter((one) => typeOf(one) !== null)
+  return events.length > 0 ? events : [value]
+}
+
+function typeOf(event: Json): string | null {
+  const stated = TYPE_FIELDS.map((name) => event[name])
+  return stated.find((one): one is string => typeof one === 'string' && TYPE.test(one)) ?? null
+}
+
+function isWantedEvent(event: Json, isWanted: TypeFilter): boolean {
+  const { type } = event
+  if (typeof type !== 'string' || !TYPE.test(type)) return true
+  return isWanted(type, typeof event['specversion'] === 'string')
+}
+
+function isObject(value: unknown): value is Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Whether a type is one that asks for a refresh: `*` in a pattern is any characters, `{vendor}` the vendor's word. */
-export function createTypeFilter(
-  patterns: readonly string[],
-  vendor: string,
-): (type: string) => boolean {
+/**
+ * Makes the filter of types: `*` in a pattern is any characters, `{vendor}` the vendor's word. It judges the types of
+ * CloudEvents, and those that begin as a pattern does (`io.…`); of any other vocabulary it knows nothing.
+ */
+export function createTypeFilter(patterns: readonly string[], vendor: string): TypeFilter {
   const own = patterns.map((pattern) => pattern.replaceAll('{vendor}', vendor))
-  return (type) => own.some((pattern) => matches(pattern, type))
+  const heads = new Set(own.map(headOf))
+  return (type, isCloudEvent = true) =>
+    own.some((pattern) => matches(pattern, type)) || !(isCloudEvent || heads.has(headOf(type)))
+}
+
+function headOf(type: string): string {
+  return type.split('.', 1)[0] ?? ''
 }

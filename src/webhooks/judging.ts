@@ -9,11 +9,12 @@ import {
   NO_SECRET,
   TOO_MANY_PIECES,
   TOO_SLOW,
+  UNAUTHORIZED,
   WRONG_METHOD,
   tooLarge,
 } from './answers.ts'
 import type { ReadBody } from './bodies.ts'
-import { readEvent } from './event.ts'
+import { type TypeFilter, readBody } from './event.ts'
 import { handshake } from './handshake.ts'
 import { valuesOf } from './headers.ts'
 
@@ -37,7 +38,7 @@ export const result = (answer: Answer, outcome: Outcome, reason = ''): Result =>
 export interface Rules {
   /** Whether there is a secret to verify with. */
   readonly isSetUp: () => boolean
-  readonly isWanted: (type: string) => boolean
+  readonly isWanted: TypeFilter
   readonly allowedOrigins: readonly string[]
   readonly maxBytes: number
 }
@@ -48,11 +49,22 @@ export function judgeHead(request: IncomingMessage, rules: Rules, closing: boole
   if (closing) return result(CLOSING, 'unavailable', 'closing')
   if (method === 'OPTIONS') return result(handshake(rawHeaders, rules.allowedOrigins), 'handshake')
   if (method !== 'POST') return result(WRONG_METHOD, 'refused', 'method')
-  const codings = valuesOf(rawHeaders, 'content-encoding').join(',').trim().toLowerCase()
-  if (codings !== '' && codings !== 'identity') return result(ENCODED, 'refused', 'encoding')
   if (Number(request.headers['content-length'] ?? 0) > rules.maxBytes)
     return result(tooLarge(rules.maxBytes), 'refused', 'too_large')
   return rules.isSetUp() ? null : result(NO_SECRET, 'unavailable', 'no_secret')
+}
+
+/** Whether a body is said to be compressed. */
+export function isEncoded(rawHeaders: readonly string[]): boolean {
+  const codings = valuesOf(rawHeaders, 'content-encoding').join(',').trim().toLowerCase()
+  return codings !== '' && codings !== 'identity'
+}
+
+/** The result for a body whose signature does not fit: a compressed one may have been signed before, and can be sent plain. */
+export function unauthentic(rawHeaders: readonly string[], reason: string): Result {
+  return isEncoded(rawHeaders)
+    ? result(ENCODED, 'refused', 'encoding')
+    : result(UNAUTHORIZED, 'unauthorized', reason)
 }
 
 type Failed = Extract<ReadBody, { failed: string }>['failed']
@@ -68,13 +80,10 @@ export function unread(failed: Failed, maxBytes: number): Result {
 
 type Judged = Pick<NewDelivery, 'state' | 'type' | 'target' | 'reason'>
 
-/** What a verified body means for the mirror. */
+/** What a verified body means for the mirror: whatever its form, it is a reason to look. */
 export function judgeBody(body: Buffer, { isWanted }: Rules): Judged {
-  const event = readEvent(body)
-  if ('malformed' in event)
-    return { state: 'dead', type: null, target: null, reason: event.malformed }
-  const { type, target } = event
-  return isWanted(type)
+  const { type, target, wanted } = readBody(body, isWanted)
+  return wanted
     ? { state: 'pending', type, target, reason: null }
     : { state: 'ignored', type, target, reason: 'no pattern of webhooks.types fits its type' }
 }

@@ -9,13 +9,19 @@ import {
   CLOSING,
   FULL,
   KNOWN,
-  UNAUTHORIZED,
   UNAVAILABLE,
-  malformed,
   sendReply,
 } from './answers.ts'
 import { type Bodies, createBodies, discard } from './bodies.ts'
-import { type Result, type Rules, judgeBody, judgeHead, result, unread } from './judging.ts'
+import {
+  type Result,
+  type Rules,
+  judgeBody,
+  judgeHead,
+  result,
+  unauthentic,
+  unread,
+} from './judging.ts'
 import { createSparingLog } from './sparing-log.ts'
 import type { InboxThread } from './thread.ts'
 import type { Verifier } from './verify.ts'
@@ -54,7 +60,6 @@ const TEXTS: Readonly<Record<Outcome, string>> = {
   new: 'a webhook was received',
   duplicate: 'a webhook was received again',
   ignored: 'a webhook of another type was ignored',
-  malformed: 'a webhook is authentic but cannot be read; it is kept as a dead letter',
   unauthorized: 'a webhook was refused',
   unavailable: 'a webhook could not be taken; its sender was told to try again',
   refused: 'a request at a webhook endpoint was refused',
@@ -116,7 +121,7 @@ async function receive(
   if (state.closing) return result(CLOSING, 'unavailable', 'closing')
   const { body } = read
   const verdict = options.verify(request.rawHeaders, body)
-  if (!verdict.ok) return result(UNAUTHORIZED, 'unauthorized', verdict.reason)
+  if (!verdict.ok) return unauthentic(request.rawHeaders, verdict.reason)
   const found = judgeBody(body, options)
   const { state: rowState, type, target, reason } = found
   const { id: webhookId, dialect, label: secret } = verdict
@@ -132,8 +137,6 @@ async function receive(
     const outcome = await within(stored, STORE_MS)
     options.log?.debug({ endpoint, outcome, state: rowState, dialect, secret }, TEXTS.new)
     if (outcome === 'full') return { ...result(FULL, 'unavailable', 'full'), detail: FULL_TEXT }
-    if (found.state === 'dead')
-      return result(malformed(found.reason ?? ''), 'malformed', 'malformed')
     if (outcome === 'duplicate') return result(KNOWN, 'duplicate')
     return found.state === 'ignored' ? result(KNOWN, 'ignored') : result(ACCEPTED, 'new')
   } catch (error) {

@@ -52,7 +52,7 @@ function createLast(now: () => number) {
   let refused: number | null = null
   return {
     note: (outcome: Outcome, reason: string): void => {
-      if (['new', 'duplicate', 'ignored', 'malformed'].includes(outcome)) received = now()
+      if (['new', 'duplicate', 'ignored'].includes(outcome)) received = now()
       else if (reason === 'method')
         return // somebody looked at the address; nothing was delivered
       else if (outcome === 'unauthorized' || outcome === 'refused') refused = now()

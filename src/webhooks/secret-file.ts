@@ -1,15 +1,7 @@
-import { randomBytes } from 'node:crypto'
-import {
-  closeSync,
-  fsyncSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { plainSecret, webhookSecretFault } from '../config/secrets.ts'
 import { MirrorError, messageOf, systemCode } from '../errors.ts'
+import { replacePrivateFile } from '../store/folder.ts'
 
 /** A secret as the file holds it. */
 export interface KeptSecret {
@@ -107,18 +99,9 @@ export function replaceSecretFile(path: string, secrets: readonly KeptSecret[]):
     notBefore: iso(notBefore),
     notAfter: iso(notAfter),
   }))
-  const draft = `${path}.${randomBytes(6).toString('hex')}`
   try {
-    const file = openSync(draft, 'wx', 0o600)
-    try {
-      writeFileSync(file, `${JSON.stringify({ secrets: entries }, null, 2)}\n`)
-      fsyncSync(file)
-    } finally {
-      closeSync(file)
-    }
-    renameSync(draft, path)
+    replacePrivateFile(path, `${JSON.stringify({ secrets: entries }, null, 2)}\n`)
   } catch (error) {
-    rmSync(draft, { force: true })
     const message = `the webhook secrets cannot be written to ${path} (${messageOf(error)})`
     throw new MirrorError('storage', message, { cause: error })
   }

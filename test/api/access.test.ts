@@ -13,6 +13,8 @@ afterEach(closeAll)
 const KEY = 'Zk3v9wq7Rt5y2Lm8'
 const OTHER = 'uH4x8Nq1Vb6c0Td3'
 const WITH_KEYS = { PATCHMIRROR_SERVER_KEYS: `${KEY},${OTHER}` }
+const NO_KEYS = { PATCHMIRROR_SERVER_KEYS: '' }
+const OPEN = { ...NO_KEYS, PATCHMIRROR_SERVER_OPEN_LOOPBACK: 'true' }
 const PATHS = ['/v1/me', '/v1/tags/t-1', '/v3/settings', '/packages/ecosystems/npm', '/v1/users']
 
 /** Nothing is registered: who is let in meets a 404, who is not a 401. */
@@ -142,10 +144,10 @@ describe('with keys', () => {
 
 describe('keys made on the command line', () => {
   test('open and close the private paths of a running mirror from the next request on', async () => {
-    const { get, dir, told } = await serveNothing()
+    const { get, dir, told } = await serveNothing({ env: NO_KEYS })
     const store = openWrites(dir)
     try {
-      expect((await get('/v1/me')).status).toBe(404)
+      expect((await get('/v1/me')).status).toBe(401)
       const one = store.createKey('build server', 1)
       const two = store.createKey('', 1)
       expect((await get('/v1/me')).status).toBe(401)
@@ -182,49 +184,60 @@ describe('keys made on the command line', () => {
 })
 
 describe('without any key', () => {
-  test('this machine is answered, whatever it sends along', async () => {
-    const { get, told } = await serveNothing()
+  test('nobody is answered, this machine neither, and the start says so', async () => {
+    const { get, raw, told } = await serveNothing({ env: NO_KEYS })
+    for (const headers of [{}, { Host: 'localhost' }, { Host: '127.0.0.1' }, bearer('service-key')])
+      expect([headers, (await get('/v1/me', headers)).status]).toEqual([headers, 401])
+    expect(textOf(await get('/v1/me'))).toContain('patchmirror keys create')
+    for (const path of ['/-/changes?source=catalog&since=000000000000', '/-/events?source=catalog'])
+      expect([path, (await get(path)).status]).toEqual([path, 401])
+    expect(await raw('GET /v1/me HTTP/1.0\r\n\r\n')).toMatch(/^HTTP\/1\.1 401 /)
+    expect((await get('/external/osv/all.json')).status).toBe(200)
+    expect(told).toContainEqual(expect.stringMatching(/no key yet: .* answer 401.*keys create/))
+  })
+})
+
+describe('with server.openLoopback', () => {
+  test('this machine is answered, whatever it sends along, and the start warns of it', async () => {
+    const { get, told } = await serveNothing({ env: OPEN })
     for (const headers of [{}, bearer('service-key'), { Host: 'LOCALHOST:1' }, { Host: '[::1]' }])
       expect([headers, (await get('/v1/me', headers)).status]).toEqual([headers, 404])
-    expect(told).toEqual([expect.stringMatching(/^no local key yet: .* answer this machine only$/)])
+    expect(told[0]).toMatch(/^server\.openLoopback: .* without a key$/)
   })
 
   test.each([
-    [{ 'X-Forwarded-For': '192.0.2.1' }, 'through a proxy'],
-    [{ Forwarded: 'for=192.0.2.1' }, 'through a proxy'],
-    [{ Via: '1.1 proxy' }, 'through a proxy'],
-    [{ Host: 'rebound.example' }, 'another host'],
-    [{ Host: '127.0.0.1.rebound.example' }, 'another host'],
-    [{ Host: 'rebound.example:80.localhost' }, 'which host it asks'],
-    [{ Host: 'user@localhost' }, 'which host it asks'],
-  ])('a request with %j may be somebody else’s', async (headers, why) => {
-    const { get } = await serveNothing()
+    { 'X-Forwarded-For': '192.0.2.1' },
+    { 'X-Forwarded': 'for=192.0.2.1' },
+    { 'X-Real-IP': '192.0.2.1' },
+    { 'X-Original-Host': 'mirror.example' },
+    { Forwarded: 'for=192.0.2.1' },
+    { Via: '1.1 proxy' },
+    { 'CF-Ray': '1' },
+    { Host: 'rebound.example' },
+    { Host: '127.0.0.1.rebound.example' },
+    { Host: 'rebound.example:80.localhost' },
+    { Host: 'user@localhost' },
+  ])('a request with %j takes a key', async (headers) => {
+    const { get } = await serveNothing({ env: OPEN })
     const reply = await get('/v1/me', headers)
-    expect([reply.status, textOf(reply)]).toEqual([401, expect.stringContaining(why)])
-    expect(textOf(reply)).toContain('patchmirror keys create')
-  })
-
-  test('a request that names two hosts may be somebody else’s', async () => {
-    const { raw } = await serveNothing()
-    const hosts = 'Host: localhost\r\nHost: rebound.example\r\n'
-    const reply = await raw(`GET /v1/me HTTP/1.1\r\n${hosts}Connection: close\r\n\r\n`)
-    expect(reply).toMatch(/^HTTP\/1\.1 401 [\s\S]*which host it asks/)
+    expect([reply.status, jsonOf(reply)['error']]).toEqual([401, 'unauthorized'])
+    const env = { ...WITH_KEYS, PATCHMIRROR_SERVER_OPEN_LOOPBACK: 'true' }
+    const keyed = await serveNothing({ env })
+    expect((await keyed.get('/v1/me', { ...headers, ...bearer(KEY) })).status).toBe(404)
   })
 
   test.each([
     [{ PATCHMIRROR_SERVER_PUBLIC_URL: 'https://mirror.example' }, 'server.publicUrl'],
     [{ PATCHMIRROR_SERVER_TRUST_PROXY: '10.0.0.1' }, 'server.trustProxy'],
-  ])('nobody is answered with %j, and the start says so', async (env, why) => {
-    const { get, told } = await serveNothing({ env })
+  ])('it opens nothing with %j, and the start says so', async (env, why) => {
+    const { get, told } = await serveNothing({ env: { ...OPEN, ...env } })
     for (const path of PATHS) expect((await get(path)).status).toBe(401)
-    expect(textOf(await get('/v1/me'))).toContain(why)
-    expect((await get('/external/osv/all.json')).status).toBe(200)
-    expect(told).toEqual([expect.stringMatching(/ answer 401, because .*patchmirror keys create/)])
+    expect(told[0]).toMatch(/^server\.openLoopback has no effect/)
     expect(told[0]).toContain(why)
   })
 
   test.each(['0.0.0.0', '::', '192.0.2.1', null])(
-    'nobody is answered by a server bound to %s',
+    'it opens nothing on a server bound to %s',
     async (bound) => {
       const { dir } = await serveNothing()
       const reads = openPinnedReads(dir)
@@ -232,8 +245,9 @@ describe('without any key', () => {
       const told: string[] = []
       const ignore = (): void => undefined
       const log = { debug: ignore, info: ignore, error: ignore, isLevelEnabled: () => false }
+      const settings = { keys: [], openLoopback: true, publicUrl: null, trustProxy: [] }
       const access = createAccess({
-        settings: { host: '0.0.0.0', keys: [], publicUrl: null, trustProxy: [] },
+        settings: { ...settings, host: '0.0.0.0' },
         trusted: createTrust([]),
         reads,
         listeningOn: () => bound,
@@ -241,7 +255,7 @@ describe('without any key', () => {
         now: () => 0,
       })
       access.announce()
-      expect(told).toEqual([expect.stringContaining('listens to more than this machine')])
+      expect(told[0]).toContain('listens to more than this machine')
       reads.close()
     },
   )

@@ -32,10 +32,11 @@ interface Reader {
 }
 
 async function follow(
-  { port }: Served,
-  headers: Record<string, string> = {},
+  { port, own }: Served,
+  more: Record<string, string> = {},
   path = '/-/events',
 ): Promise<Reader> {
+  const headers = { ...own, ...more }
   const sent: ClientRequest = request({ port, host: '127.0.0.1', path, headers, agent: false })
   sent.end()
   onTestFinished(() => void sent.destroy())
@@ -259,11 +260,14 @@ describe('/-/events', () => {
         FILLED_AT + n * 1000,
       )
     served.server.snapshotChanged()
-    const socket = connect({ port: served.port, host: '127.0.0.1' })
+    const { port, own } = served
+    const socket = connect({ port, host: '127.0.0.1' })
     const closed = once(socket, 'close')
     socket.on('error', () => undefined)
     socket.pause()
-    socket.write('GET /-/events HTTP/1.1\r\nHost: m\r\nLast-Event-ID: 1\r\n\r\n')
+    socket.write(
+      `GET /-/events HTTP/1.1\r\nHost: m\r\nAuthorization: ${own['Authorization'] ?? ''}\r\nLast-Event-ID: 1\r\n\r\n`,
+    )
     const reader = await follow(served, { 'Last-Event-ID': '1' })
     for (let id = 2; id <= 301; id++) expect((await reader.next()).id).toBe(`${id}.0`)
     const free = async () => (await served.head('/-/events')).status
@@ -283,8 +287,12 @@ describe('/-/events', () => {
   })
 })
 
-test('a received event is told as JSON, also when it began with a byte order mark', () => {
-  const body = Buffer.from('\u{feff}{"one":1}')
+test.each([
+  ['\u{feff}{"one":1}', { one: 1 }],
+  ['', ''],
+  ['not "JSON"\nbut text', 'not "JSON"\nbut text'],
+])('a received event is told as JSON, whatever its body was: %j', (text, shown) => {
+  const body = Buffer.from(text)
   const event = { id: 1, kind: 'webhook' as const, webhookId: 'msg_1', createdAt: 0, body }
   const log = createWebhookLog({
     listTargets: () => [],
@@ -293,7 +301,7 @@ test('a received event is told as JSON, also when it began with a byte order mar
     listEvents: () => [event],
   })
   const [told] = log.list(0, 1)
-  expect(JSON.parse(told?.data?.() ?? '')).toMatchObject({ webhookId: 'msg_1', event: { one: 1 } })
+  expect(JSON.parse(told?.data?.() ?? '')).toMatchObject({ webhookId: 'msg_1', event: shown })
 })
 
 function webhooksOf(texts: string[]): EventLog {

@@ -103,9 +103,9 @@ describe('a private route', () => {
   })
 
   test('asked for with a whole URL is the same', async () => {
-    const { raw } = await serveSamples()
+    const { raw } = await serveSamples({ env: WITH_KEYS })
     const answer = await raw(
-      'GET http://elsewhere.example/v1/me HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n',
+      `GET http://elsewhere.example/v1/me HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${KEY}\r\nConnection: close\r\n\r\n`,
     )
     expect(answer).toMatch(/^HTTP\/1\.1 200 /)
   })

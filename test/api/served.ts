@@ -7,6 +7,7 @@ import type { ServerLog } from '../../src/api/failure.ts'
 import { type MirrorServer, type ServerOptions, createServer } from '../../src/api/server.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { openPinnedReads } from '../../src/store/pinned.ts'
+import { TEST_KEY, bearer } from '../support/keys.ts'
 import { FILLED_AT, type FilledStore, openFilledStore } from '../support/filled-store.ts'
 
 /** An answer as it came, not decoded. */
@@ -27,6 +28,9 @@ export interface Served {
   told: string[]
   /** Lines logged at debug level, where the options ask for it. */
   requests: object[]
+  /** The headers that bring the key of the settings; none where the test sets other keys. */
+  readonly own: Readonly<Record<string, string>>
+  /** Brings the key of the settings, where the test sets no other keys. */
   readonly get: (path: string, headers?: Record<string, string>, method?: string) => Promise<Reply>
   readonly head: (path: string, headers?: Record<string, string>) => Promise<Reply>
   /** Sends these bytes and returns everything until the server closes the connection. */
@@ -67,7 +71,13 @@ export async function serve(
     closers.push(async () => Promise.resolve(rmSync(dir, { recursive: true, force: true })))
   const store = openFilledStore(dir)
   if (options.dir === undefined) fill(store)
-  const env = { PATCHMIRROR_SERVER_PORT: '0', PATCHMIRROR_DATA_DIR: dir, ...options.env }
+  const env: Record<string, string> = {
+    PATCHMIRROR_SERVER_PORT: '0',
+    PATCHMIRROR_SERVER_KEYS: TEST_KEY,
+    PATCHMIRROR_DATA_DIR: dir,
+    ...options.env,
+  }
+  const own = env['PATCHMIRROR_SERVER_KEYS'] === TEST_KEY ? bearer() : {}
   const { config } = loadConfig({ env, cwd: dir })
   const reads = openPinnedReads(dir)
   if (reads === null) throw new Error('no database')
@@ -104,7 +114,7 @@ export async function serve(
     store.close()
   })
   const get: Served['get'] = (path, headers = {}, method = 'GET') =>
-    ask(port, path, headers, method)
+    ask(port, path, { ...own, ...headers }, method)
   return {
     store,
     server,
@@ -112,6 +122,7 @@ export async function serve(
     errors,
     requests,
     told,
+    own,
     dir,
     get,
     head: (path, headers) => get(path, headers, 'HEAD'),

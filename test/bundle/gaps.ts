@@ -18,6 +18,7 @@ import type { Config } from '../../src/config/schema.ts'
 import { openPinnedReads } from '../../src/store/pinned.ts'
 import { type Writes, openWrites } from '../../src/store/writes.ts'
 import { keyPair, trust } from './bundles.ts'
+import { TEST_KEY, bearer } from '../support/keys.ts'
 
 /** A folder that is gone when the test ends. */
 export function folder(): string {
@@ -119,7 +120,10 @@ export async function serveFolder(
   if (reads === null) throw new Error('no database')
   const server = createServer({
     ...{ reads, dataDir: dir, version: 'test', startedAt: 0, now: Date.now, log: null },
-    config: { ...config, server: { ...config.server, host: '127.0.0.1', port: 0 } },
+    config: {
+      ...config,
+      server: { ...config.server, host: '127.0.0.1', port: 0, keys: [TEST_KEY] },
+    },
     nextRunAt: () => null,
     routes: (tools) => [...createCatalogRoutes(config)(tools), ...vexRoutes(config)(tools)],
   })
@@ -128,8 +132,9 @@ export async function serveFolder(
     await server.close()
     reads.close()
   })
-  const ask = (path: string, headers: Record<string, string> = {}): Promise<Reply> =>
+  const ask = (path: string, more: Record<string, string> = {}): Promise<Reply> =>
     new Promise((resolve, reject) => {
+      const headers = { ...bearer(), ...more }
       const asked = request({ host: '127.0.0.1', port, path, headers, agent: false }, (answer) => {
         const chunks: Buffer[] = []
         answer.on('data', (chunk: Buffer) => chunks.push(chunk))

@@ -16,6 +16,7 @@ import { createOrigin } from '../support/origin.ts'
 import { type Import, readSources } from '../support/sources.ts'
 import { createBench } from '../support/mirror.ts'
 import { below, carry, folder, signer } from './gaps.ts'
+import { localKey } from '../support/keys.ts'
 
 const ending: (() => unknown)[] = []
 afterAll(async () => {
@@ -146,7 +147,9 @@ describe('a daemon without an upstream', () => {
     const metrics = await (await fetch(`${url}/-/metrics`)).text()
     expect(metrics).toContain('\npatchmirror_bundle_sequence 1\n')
     expect(metrics).toMatch(/\npatchmirror_bundle_import_timestamp_seconds 1\.\d+e9\n|\d{10}/)
-    expect((await fetch(`${url}/v1/images/`)).status).toBe(404)
+    expect((await fetch(`${url}/v1/images/`)).status).toBe(401)
+    const headers = localKey(there.dir)
+    expect((await fetch(`${url}/v1/images/`, { headers })).status).toBe(404)
     const runs = openWrites(there.dir)
     onTestFinished(() => runs.close())
     expect(runs.listRuns(100).map(({ kind }) => kind)).toEqual(['import', 'import'])

@@ -4,6 +4,7 @@ import { type MirrorServer, createServer } from '../../src/api/server.ts'
 import { SANDBOX_KEYS } from '../../src/sandbox/service/credentials.ts'
 import type { SandboxOptions } from '../../src/sandbox/server.ts'
 import { openPinnedReads } from '../../src/store/pinned.ts'
+import { TEST_KEY, bearer as ownKey } from '../support/keys.ts'
 import { type Bench, type BenchOptions, createBench } from '../support/mirror.ts'
 
 /** Settings that mirror the sandbox's whole service. */
@@ -19,8 +20,8 @@ export function catalogEnv(sandbox: Bench['sandbox']): Record<string, string> {
 
 /** The sandbox's service, a mirror of it, and the mirror's own server. */
 export interface CatalogBench extends Bench {
-  /** Asks the mirror for a path. */
-  ask: (path: string, init?: RequestInit) => Promise<Response>
+  /** Asks the mirror for a path, with a key. */
+  ask: (path: string, init?: Omit<RequestInit, 'headers'>) => Promise<Response>
   /** Asks the service itself for a path of the mirror's. */
   askUpstream: (path: string) => Promise<Response>
 }
@@ -51,7 +52,7 @@ export async function catalogBench(
     ...bench,
     ask(path, init) {
       server.snapshotChanged()
-      return fetch(`${server.address?.url ?? ''}${path}`, init)
+      return fetch(`${server.address?.url ?? ''}${path}`, { ...init, headers: ownKey() })
     },
     askUpstream(path) {
       if (path.startsWith('/v1/users'))
@@ -62,13 +63,15 @@ export async function catalogBench(
   }
 }
 
+const OWN = { host: '127.0.0.1', port: 0, keys: [TEST_KEY] }
+
 async function serverOf({ config, dir }: Bench, now = Date.now): Promise<MirrorServer> {
   const reads = openPinnedReads(dir)
   if (reads === null) throw new Error('no database')
   const server = createServer({
     reads,
     dataDir: dir,
-    config: { ...config, server: { ...config.server, host: '127.0.0.1', port: 0 } },
+    config: { ...config, server: { ...config.server, ...OWN } },
     version: 'test',
     startedAt: now(),
     now,

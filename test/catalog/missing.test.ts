@@ -30,7 +30,8 @@ function beyond(
   return { id, item: service.read(kind, id) as Record<string, string> }
 }
 
-const UNKNOWN = { status: 404, error: 'not_found' }
+/** Nothing that was synced names it; the service may have it since. */
+const UNKNOWN = { status: 404, error: 'not_mirrored' }
 const LEFT_OUT = {
   status: 404,
   error: 'not_in_scope',
@@ -38,7 +39,7 @@ const LEFT_OUT = {
 }
 
 describe('what is missing', () => {
-  test('is unknown when the service does not have it', async () => {
+  test('is not mirrored when no list names it, whatever the service has by now', async () => {
     const made = await mirrored()
     for (const path of [
       '/v1/tags/no-such',
@@ -146,12 +147,63 @@ describe('what is missing', () => {
 
   test('is a document that upstream does not have for a thing that it has', async () => {
     const made = await mirrored({ PATCHMIRROR_CATALOG_SCOPE: 'all' })
+    expect((await told(made, '/v1/tags/newer'))['message']).not.toContain('has nothing')
     for (const id of made.sandbox.service.ids('tags').slice(0, 6)) {
       const path = `/v1/tags/${id}/provenance`
       const upstream = await made.askUpstream(path)
       const mirror = await made.ask(path)
       expect([path, mirror.status]).toEqual([path, upstream.status])
-      if (mirror.status === 404) expect(await mirror.json()).toMatchObject({ error: 'not_found' })
+      if (mirror.status === 404)
+        expect(await mirror.json()).toMatchObject({
+          error: 'not_found',
+          message: expect.stringContaining('the service has nothing') as string,
+        })
     }
   })
+})
+
+describe('of the package catalog', () => {
+  const forms: readonly (readonly [string, unknown])[] = [
+    ['a list of objects', { versions: [{ version: '9.9', archs: ['riscv64'] }] }],
+    ['a map', { package: 'x', versions: { '9.9': { architectures: ['riscv64'] } } }],
+    ['an array', [{ package_version: '9.9', arch: 'riscv64' }]],
+    [
+      'nested items',
+      { data: { items: [{ packageVersion: '9.9', platform: { arch: 'riscv64' } }] } },
+    ],
+  ]
+  test.each(forms)(
+    'versions and architectures come from its answers: %s',
+    async (_form, answer) => {
+      const made = await catalogBench(SERVICE, { env: { PATCHMIRROR_CATALOG_SCOPE: 'all' } })
+      const [id = ''] = made.sandbox.service.ids('packages')
+      const { ecosystem, name, version } = made.sandbox.service.read('packages', id)
+      const at = `/packages/ecosystems/${String(ecosystem)}/packages/${encodeURIComponent(String(name))}/versions`
+      const own = `${at}/${encodeURIComponent(String(version))}`
+      const body = (value: unknown) => ({ kind: 'body', body: JSON.stringify(value) }) as const
+      made.sandbox.faults.set(at, body(answer))
+      made.sandbox.faults.set(`${at}/9.9/cves`, body({ cves: [] }))
+      made.sandbox.faults.set(`${at}/9.9/details`, body({ platforms: [{ arch: 's390x' }] }))
+      made.sandbox.faults.set(`${own}/details`, body({ archs: ['m68k'] }))
+      expect(await made.run('catalog')).toMatchObject({ state: 'complete', code: null })
+      expect((await made.ask(`${at}/9.9/cves`)).status).toBe(200)
+      // Asked for and answered 404 by the service: only then the mirror says so.
+      for (const path of [
+        `${at}/9.9/provenance/riscv64`,
+        `${at}/9.9/provenance/s390x`,
+        `${own}/provenance/m68k`,
+      ])
+        expect(await told(made, path)).toMatchObject({
+          path,
+          status: 404,
+          error: 'not_found',
+          message: expect.stringContaining('the service has nothing') as string,
+        })
+      expect(await told(made, `${at}/9.9/provenance/vax`)).toMatchObject(UNKNOWN)
+      const again = await made.run('catalog')
+      expect([again.facts['fetched'], again.facts['removed']]).toEqual([0, 0])
+      expect(await made.run('catalog', { kind: 'refresh' })).toMatchObject({ state: 'complete' })
+      expect((await made.ask(`${at}/9.9/cves`)).status).toBe(200)
+    },
+  )
 })

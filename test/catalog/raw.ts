@@ -1,4 +1,5 @@
 import { type IncomingHttpHeaders, request } from 'node:http'
+import { bearer } from '../support/keys.ts'
 import type { CatalogBench } from './benches.ts'
 
 /** An answer as it came, not decoded. */
@@ -8,7 +9,7 @@ export interface Raw {
   body: Buffer
 }
 
-/** Asks the mirror without decoding anything; for a path, or a URL that it gave out. */
+/** Asks the mirror without decoding anything: for a path with a key, or for a URL that it gave out without one. */
 export async function raw(
   made: CatalogBench,
   target: string,
@@ -17,7 +18,9 @@ export async function raw(
 ): Promise<Raw> {
   const { url } = await made.ask('/-/health') // the newest snapshot is served from here on
   return new Promise((resolve, reject) => {
-    const sent = request(new URL(target, url), { headers, method, agent: false })
+    const sent = request(new URL(target, url), {
+      ...{ headers: { ...(target.startsWith('/') && bearer()), ...headers }, method, agent: false },
+    })
     sent.once('error', reject).once('response', (response) => {
       const chunks: Buffer[] = []
       response.on('data', (chunk: Buffer) => chunks.push(chunk)).once('error', reject)

@@ -83,22 +83,43 @@ describe('patchmirror keys', () => {
 describe('patchmirror serve and its keys', () => {
   test('takes a key made beside it, and lets it go, within moments', async () => {
     const { url, ...daemon } = await world.serve()
-    await daemon.said(/no local key yet: [^"]* answer this machine only/)
+    const file = join(world.dir, 'data', 'local.key')
+    const said = await daemon.said(
+      /a key for the private paths was made: it is in [^"]*local\.key"/,
+    )
+    const first = readFileSync(file, 'utf8').trim()
+    expect([statSync(file).mode & 0o777, said.includes(first)]).toEqual([0o600, false])
+    expect((await keys('list')).out).toMatch(/^1 +local\.key +pmk_.{4}… .*-$/m)
     const ask = async (key?: string): Promise<number> =>
       (await fetch(`${url}/v1/none`, key === undefined ? {} : bearer(key))).status
-    expect(await ask()).toBe(404)
+    expect([await ask(), await ask(first)]).toEqual([401, 404])
     const key = (await keys('create')).out.trim()
-    await expect.poll(() => ask()).toBe(401)
     expect(await ask(key)).toBe(404)
-    await keys('revoke', '1')
-    await expect.poll(() => ask(key)).toBe(401)
+    await keys('revoke', '2')
+    expect([await ask(key), await ask(first)]).toEqual([401, 404])
+    expect((await keys('revoke', '1')).code).toBe(0)
+    expect([await ask(first), readdirSync(join(world.dir, 'data'))]).toEqual([
+      401,
+      expect.not.arrayContaining(['local.key']),
+    ])
     expect((await fetch(`${url}/-/health`)).status).toBe(200)
+    daemon.child.kill('SIGTERM')
+    await daemon.finished
+    const again = await world.serve()
+    await again.said(/there is no key yet|take a key \(0 valid\)/)
+    expect(readdirSync(join(world.dir, 'data'))).not.toContain('local.key')
+    expect((await fetch(`${again.url}/v1/none`)).status).toBe(401)
   })
 
-  test('says at start that the private paths answer nobody, and what to do', async () => {
-    const daemon = await world.serve({ PATCHMIRROR_SERVER_PUBLIC_URL: 'https://mirror.example' })
-    await daemon.said(/"level":40,[^\n]*no local key yet: [^\n]* answer 401[^\n]*keys create/)
-    expect((await fetch(`${daemon.url}/v1/none`)).status).toBe(401)
+  test('makes no key where keys are set, and warns where server.openLoopback is', async () => {
+    const open = await world.serve({
+      PATCHMIRROR_SERVER_KEYS: 'Zk3v9wq7Rt5y2Lm8',
+      PATCHMIRROR_SERVER_OPEN_LOOPBACK: 'true',
+    })
+    await open.said(/"level":40,[^\n]*server\.openLoopback: [^\n]* without a key/)
+    expect(readdirSync(join(world.dir, 'data'))).not.toContain('local.key')
+    expect((await fetch(`${open.url}/v1/none`)).status).toBe(404)
+    expect((await fetch(`${open.url}/v1/none`, { headers: { via: '1.1 p' } })).status).toBe(401)
   })
 
   test('never shows a key of the settings', async () => {
@@ -111,7 +132,7 @@ describe('patchmirror serve and its keys', () => {
     const config = await run(['config'], { ...world.env, ...more }, world.dir)
     daemon.child.kill('SIGTERM')
     const { out, err } = await daemon.finished
-    expect(err).toContain('ask for a key (1 valid)')
+    expect(err).toContain('take a key (1 valid)')
     expect(out + err + shown + config.out).not.toContain(secret)
   })
 })

@@ -110,6 +110,7 @@ test('the defaults are the ones the manual promises', () => {
       host: '127.0.0.1',
       port: 8080,
       keys: [],
+      openLoopback: false,
       publicUrl: null,
       trustProxy: [],
       cacheBytes: 64_000_000,

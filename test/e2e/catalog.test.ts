@@ -1,10 +1,10 @@
+import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { SANDBOX_KEYS } from '../../src/sandbox/service/credentials.ts'
 import { catalogEnv } from '../catalog/benches.ts'
 import { run } from '../support/command.ts'
 import { type World, openWorld } from '../support/daemons.ts'
-
-const KEY = 'Zk3v9wq7Rt5y2Lm8'
+import { TEST_KEY, bearer, localKey } from '../support/keys.ts'
 
 let world: World
 
@@ -35,11 +35,12 @@ describe('patchmirror serve with a credential', () => {
       'identity',
       'osv',
     ])
-    const patches = (await (await fetch(`${url}/v1/patches?limit=1000`)).json()) as {
+    const headers = localKey(join(world.dir, 'data'))
+    const patches = (await (await fetch(`${url}/v1/patches?limit=1000`, { headers })).json()) as {
       tickets: unknown[]
     }
     expect(patches.tickets).toHaveLength(20)
-    const users = await fetch(`${url}/v1/users`)
+    const users = await fetch(`${url}/v1/users`, { headers })
     expect(users.status).toBe(200)
     const status = await world.patchmirror('status', '--json')
     expect(status.code).toBe(0)
@@ -57,7 +58,7 @@ describe('patchmirror serve with a credential', () => {
   test('bound to every address asks for a key, as Basic user or Bearer, and says so at start', async () => {
     const open = await world.serve({ PATCHMIRROR_SERVER_HOST: '0.0.0.0' })
     const port = new URL(open.url).port
-    await open.said(/no local key yet.*answer 401/)
+    await open.said(/a key for the private paths was made/)
     const denied = await fetch(`http://127.0.0.1:${port}/v1/me`)
     expect([denied.status, await denied.text()]).toEqual([
       401,
@@ -73,7 +74,7 @@ describe('patchmirror serve with a credential', () => {
       await expect.poll(async () => (await answer()).status).toBe(200)
     }
     expect((await fetch(`http://127.0.0.1:${port}/external/osv/all.json`)).status).not.toBe(401)
-    expect((await world.patchmirror('keys', 'revoke', '1')).code).toBe(0)
+    expect((await world.patchmirror('keys', 'revoke', '2')).code).toBe(0)
     const headers = { authorization: `Bearer ${key}` }
     expect((await fetch(`http://127.0.0.1:${port}/v1/me`, { headers })).status).toBe(401)
   })
@@ -84,13 +85,12 @@ test('a mirror without a credential is ready without the catalog', async () => {
     ([name]) => !/_(API_KEY|CATALOG_URL|API_URL|USERS)$/.test(name),
   )
   world.env = Object.fromEntries(plain)
-  const { url, ...daemon } = await world.serve({ PATCHMIRROR_SERVER_KEYS: KEY })
+  const { url, ...daemon } = await world.serve({ PATCHMIRROR_SERVER_KEYS: TEST_KEY })
   await daemon.said(/osv sync: complete/)
   await daemon.said(/feeds sync: complete/)
   await expect.poll(async () => (await fetch(`${url}/-/ready`)).status).toBe(200)
   expect((await namesIn(await fetch(`${url}/-/ready`))).sort()).toEqual(['feeds', 'osv'])
-  const headers = { authorization: `Bearer ${KEY}` }
-  const answer = await fetch(`${url}/v1/me`, { headers })
+  const answer = await fetch(`${url}/v1/me`, { headers: bearer() })
   expect([answer.status, await answer.json()]).toEqual([
     404,
     expect.objectContaining({ error: 'not_in_scope', setting: 'upstream.apiKey' }),

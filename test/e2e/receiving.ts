@@ -7,6 +7,7 @@ import type { ServiceOptions } from '../../src/sandbox/service/options.ts'
 import { sampleEvent } from '../../src/webhooks/sample.ts'
 import { signDelivery } from '../../src/webhooks/verify.ts'
 import { catalogEnv } from '../catalog/benches.ts'
+import { TEST_KEY, bearer } from '../support/keys.ts'
 import { type Served, type World, openWorld } from '../support/daemons.ts'
 
 /** What the stand-in signs with. */
@@ -24,6 +25,7 @@ export async function open(service: ServiceOptions = {}): Promise<World & { sand
   const small = { images: 2, tags: 4, packages: 2, tickets: 5, webhookSecret: SECRET }
   const world = await openWorld({ records: 5, service: { ...small, ...service } }, (sandbox) => ({
     ...catalogEnv(sandbox),
+    PATCHMIRROR_SERVER_KEYS: TEST_KEY,
     PATCHMIRROR_CATALOG_SCOPE: 'all',
     PATCHMIRROR_WEBHOOKS_DEBOUNCE_MS: '100',
     PATCHMIRROR_WEBHOOKS_DEBOUNCE_MAX_MS: '120000',
@@ -86,5 +88,5 @@ export function send(
 
 /** The answer's status for a tag, or what hangs on it. */
 export async function isServed({ url }: Receiving, tag: string, more = ''): Promise<number> {
-  return (await fetch(`${url}/v1/tags/${tag}${more}`)).status
+  return (await fetch(`${url}/v1/tags/${tag}${more}`, { headers: bearer() })).status
 }

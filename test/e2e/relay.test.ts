@@ -5,6 +5,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { SECRET, type Target, freePort, target } from '../relay/relays.ts'
 import { run } from '../support/command.ts'
 import { type World, openWorld } from '../support/daemons.ts'
+import { localKey } from '../support/keys.ts'
 
 let world: World
 let to: Target
@@ -133,7 +134,7 @@ test('mirrors chain: a second one has what the first published as soon as it is 
 
 /** Sends a signed event, reads the daemon's stream until it is told there, and returns what was told. */
 async function deliver({ url }: { url: string }, body: string): Promise<string> {
-  const events = await fetch(`${url}/-/events`)
+  const events = await fetch(`${url}/-/events`, { headers: localKey(join(world.dir, 'data')) })
   const timestamp = Math.floor(Date.now() / 1000)
   const key = Buffer.from(SECRET.slice('whsec_'.length), 'base64')
   const mac = createHmac('sha256', key).update(`msg_1.${timestamp}.${body}`).digest('base64')

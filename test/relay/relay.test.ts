@@ -25,6 +25,22 @@ describe('a received event', () => {
     expect(to.got).toHaveLength(1)
   })
 
+  test('of any other form is passed on too, under the content type of its form', async () => {
+    const to = await target()
+    const made = bench({ targets: [to.url] })
+    for (const [at, body] of ['', '[{"id":1}]', 'a=b', '{"event":"x"}'].entries())
+      made.deliver(`msg_${at}`, { body, type: null })
+    await made.round()
+    const sent = to.got.map(({ headers, body }) => [headers['content-type'], body.toString()])
+    expect(sent.sort()).toEqual([
+      ['application/cloudevents+json', '{"event":"x"}'],
+      ['application/cloudevents-batch+json', '[{"id":1}]'],
+      ['application/octet-stream', ''],
+      ['application/octet-stream', 'a=b'],
+    ])
+    expect(to.got.every(({ signed }) => signed)).toBe(true)
+  })
+
   test('waits until the refresh that covers it is done, unless the settings say otherwise', async () => {
     const to = await target()
     const made = bench({ targets: [to.url] })

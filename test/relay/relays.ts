@@ -7,6 +7,7 @@ import { loadConfig } from '../../src/config/load.ts'
 import { type Relay, type RelaySettings, createRelay } from '../../src/relay/relay.ts'
 import { createSender } from '../../src/relay/sender.ts'
 import { createSigner } from '../../src/relay/sign.ts'
+import type { EventTarget } from '../../src/event-target.ts'
 import { openInbox, openReader } from '../../src/store/database.ts'
 import { createInbox } from '../../src/store/inbox.ts'
 import { type Outbox, createOutbox } from '../../src/store/outbox.ts'
@@ -93,6 +94,15 @@ async function take(request: IncomingMessage): Promise<Got> {
   return { id, timestamp: Number(time), signed, headers, body }
 }
 
+/** How a delivery of the service's is stored. */
+export interface Delivered {
+  body?: string
+  state?: 'pending'
+  endpoint?: string
+  type?: string | null
+  target?: EventTarget | null
+}
+
 export interface RelayBench {
   dir: string
   relay: Relay
@@ -105,7 +115,7 @@ export interface RelayBench {
   /** One look, and what follows from it until nothing is under way. */
   round(): Promise<void>
   /** Stores a delivery of the service's, done unless said otherwise. */
-  deliver(webhookId: string, more?: { body?: string; state?: 'pending'; endpoint?: string }): number
+  deliver(webhookId: string, more?: Delivered): number
   /** The refresh for a row is done. */
   done(row: number): void
   /** Publishes a snapshot in mirror.db. */
@@ -166,11 +176,12 @@ export function bench(
       relay.tick()
       await relay.idle()
     },
-    deliver(webhookId, { body = `{"id":"${webhookId}"}`, state, endpoint = 'main' } = {}) {
+    deliver(webhookId, { body = `{"id":"${webhookId}"}`, state, endpoint = 'main', ...more } = {}) {
       inbox.receive({
         ...{ endpoint, webhookId, state: 'pending', type: 'io.service.cr.image.created.v1' },
         ...{ dialect: 'standard', secret: '1', target: null, reason: null },
         ...{ receivedAt: now(), storedAt: now(), body: Buffer.from(body) },
+        ...more,
       })
       const row = inbox.listRows(null, 1)[0]?.id ?? 0
       if (state === undefined) inbox.settle([{ id: row, state: 'done' }])

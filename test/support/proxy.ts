@@ -43,7 +43,9 @@ export async function createProxy({ credentials = '' } = {}): Promise<Proxy> {
 
 function forward(incoming: IncomingMessage, response: ServerResponse): void {
   const { 'proxy-authorization': _secret, ...headers } = incoming.headers
-  const outgoing = request(incoming.url ?? '', { method: incoming.method, headers }, (answer) => {
+  const url = new URL(incoming.url ?? '')
+  url.hostname = resolved(url.hostname)
+  const outgoing = request(url, { method: incoming.method, headers }, (answer) => {
     response.writeHead(answer.statusCode ?? 502, answer.headers)
     answer.pipe(response)
   })
@@ -51,9 +53,14 @@ function forward(incoming: IncomingMessage, response: ServerResponse): void {
   incoming.pipe(outgoing)
 }
 
+/** This proxy finds every host of the test domain on this machine: what is on loopback itself is never proxied. */
+function resolved(hostname: string): string {
+  return hostname === 'localhost' || hostname.endsWith('.test') ? '127.0.0.1' : hostname
+}
+
 function tunnel(authority: string, client: Duplex): Socket {
   const { hostname, port } = new URL(`http://${authority}`)
-  const target = connect(Number(port), hostname === 'localhost' ? '127.0.0.1' : hostname, () => {
+  const target = connect(Number(port), resolved(hostname), () => {
     client.write('HTTP/1.1 200 Connection Established\r\n\r\n')
     target.pipe(client).pipe(target)
   })

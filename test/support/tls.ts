@@ -21,7 +21,7 @@ export function makeTls(dir: string): Tls {
   const ca = ['-x509', '-keyout', 'ca.key', '-out', 'ca.pem', '-days', '2', '-subj', '/CN=Test CA']
   openssl('req', ...newKey, ...ca)
   openssl('req', ...newKey, '-keyout', 'key.pem', '-out', 'request.pem', '-subj', '/CN=localhost')
-  writeFileSync(join(dir, 'names'), 'subjectAltName=DNS:localhost\n')
+  writeFileSync(join(dir, 'names'), 'subjectAltName=DNS:localhost,DNS:service.test\n')
   const signed = ['-CA', 'ca.pem', '-CAkey', 'ca.key', '-CAcreateserial', '-extfile', 'names']
   openssl('x509', '-req', '-in', 'request.pem', ...signed, '-out', 'cert.pem', '-days', '2')
   const read = (name: string): string => readFileSync(join(dir, name), 'utf8')

@@ -5,7 +5,10 @@ import { createProxy } from '../support/proxy.ts'
 import { type Tls, hasOpenssl, makeTls } from '../support/tls.ts'
 import { MAX, connect, refusal, sandbox, scratch } from './sessions.ts'
 
-const VARIABLES = ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY', 'http_proxy', 'https_proxy', 'no_proxy']
+const VARIABLES = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY'].flatMap((name) => [
+  name,
+  name.toLowerCase(),
+])
 
 let before: [string, string | undefined][] = []
 beforeEach(() => {
@@ -22,101 +25,98 @@ afterEach(() => {
 const fetchVia = (connection: ReturnType<typeof connect>) =>
   fetchFeed(connection.session, PATCH_FEED, null, MAX)
 
+/** The same service under a name that only the proxy of a test can resolve. */
+const beyond = (url: string): string => url.replace(/127\.0\.0\.1|localhost/, 'service.test')
+
 describe('a proxy', () => {
   test('named in the settings carries every request', async () => {
     const service = await sandbox()
     const proxy = await createProxy()
-    expect(await fetchVia(connect(service.url, { PROXY: proxy.url }))).toMatchObject({
-      status: 200,
-    })
-    expect(proxy.asked).toEqual([`GET ${service.url}${PATCH_FEED}`])
+    const url = beyond(service.url)
+    expect(await fetchVia(connect(url, { PROXY: proxy.url }))).toMatchObject({ status: 200 })
+    expect(proxy.asked).toEqual([`GET ${url}${PATCH_FEED}`])
   })
 
   test('gets the credentials of its URL, and the service never sees them', async () => {
     const service = await sandbox()
     const proxy = await createProxy({ credentials: 'mirror:s3cr&t' })
-    const { session } = connect(service.url, {
+    const { session } = connect(beyond(service.url), {
       PROXY: proxy.url.replace('//', '//mirror:s3cr%26t@'),
     })
     expect(await fetchFeed(session, PATCH_FEED, null, MAX)).toMatchObject({ status: 200 })
     expect(service.requests.entries[0]?.headers['proxy-authorization']).toBeUndefined()
   })
 
-  test('that refuses the credentials is named, and they are not', async () => {
-    const service = await sandbox()
-    const proxy = await createProxy({ credentials: 'mirror:right' })
-    const { session } = connect(service.url, {
-      PROXY: proxy.url.replace('//', '//mirror:wr0ng@'),
-      RETRIES: '0',
-    })
-    const { message } = await refusal(
-      'upstream_unreachable',
-      fetchFeed(session, PATCH_FEED, null, MAX),
-    )
-    expect(message).toContain('407')
-    expect(message).not.toContain('wr0ng')
-    expect(service.requests.count()).toBe(0)
-  })
+  test.each(['http', 'https'])(
+    'that refuses the credentials is named with its setting, and they are not: %s',
+    async (scheme) => {
+      const proxy = await createProxy({ credentials: 'mirror:right' })
+      process.env['HTTP_PROXY'] = proxy.url.replace('//', '//mirror:wr0ng@')
+      const { session } = connect(`${scheme}://service.test:9`, { RETRIES: '0' })
+      const fetched = fetchFeed(session, PATCH_FEED, null, MAX)
+      const { message } = await refusal('upstream_unreachable', fetched)
+      expect(message).toContain('407')
+      expect(message).toContain(`through the proxy ${proxy.url} of HTTP_PROXY`)
+      expect(message).toContain('give them in the URL of HTTP_PROXY')
+      expect(message).not.toContain('wr0ng')
+    },
+  )
 
-  test('that is not there is a fault of the network, and the service is not asked past it', async () => {
-    const service = await sandbox()
-    const connection = connect(service.url, { PROXY: 'http://127.0.0.1:9', RETRIES: '1' })
+  test('that is not there is named with its setting, and the service is not asked past it', async () => {
+    const url = 'http://service.test:9'
+    const connection = connect(url, { PROXY: 'http://127.0.0.1:9', RETRIES: '1' })
     const { message } = await refusal('upstream_unreachable', fetchVia(connection))
-    expect(message).toContain('ECONNREFUSED')
-    expect(service.requests.count()).toBe(0)
+    expect(message).toMatch(
+      /ECONNREFUSED.*through the proxy http:\/\/127\.0\.0\.1:9 of upstream\.proxy/,
+    )
   })
 
-  test.each(['HTTP_PROXY', 'http_proxy'])('of the environment is used: %s', async (name) => {
+  test('is named by what breaks off, comes too late, or has a status of an error', async () => {
     const service = await sandbox()
     const proxy = await createProxy()
-    process.env[name] = proxy.url
-    await fetchVia(connect(service.url))
-    expect(proxy.asked.length).toBe(1)
+    const named = `through the proxy ${proxy.url} of upstream.proxy`
+    const more = { PROXY: proxy.url, RETRIES: '0', REQUEST_TIMEOUT_MS: '300' }
+    const failing = async (code: 'upstream_unreachable' | 'upstream_status'): Promise<string> =>
+      (await refusal(code, fetchVia(connect(beyond(service.url), more)))).message
+    service.faults.set(PATCH_FEED, { kind: 'status', status: 503 })
+    expect(await failing('upstream_status')).toContain(named)
+    service.faults.clear()
+    service.faults.set(PATCH_FEED, { kind: 'stall' })
+    expect(await failing('upstream_unreachable')).toMatch(/within 300 ms.*through the proxy/)
   })
 
-  test('of the environment counts though another of its variables is empty', async () => {
+  test.each(['HTTP_PROXY', 'http_proxy', 'ALL_PROXY', 'all_proxy'])(
+    'of the environment is used: %s',
+    async (name) => {
+      const service = await sandbox()
+      const proxy = await createProxy()
+      process.env[name] = proxy.url
+      await fetchVia(connect(beyond(service.url)))
+      expect(proxy.asked.length).toBe(1)
+    },
+  )
+
+  test('is never used for this machine itself, whatever names it', async () => {
     const service = await sandbox()
-    const proxy = await createProxy()
-    process.env['HTTPS_PROXY'] = ''
-    process.env['HTTP_PROXY'] = proxy.url
-    await fetchVia(connect(service.url))
-    expect(proxy.asked.length).toBe(1)
+    for (const name of ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY'])
+      process.env[name] = 'http://127.0.0.1:9'
+    for (const url of [service.url, service.url.replace('127.0.0.1', 'localhost')])
+      for (const more of [{}, { PROXY: 'http://127.0.0.1:9' }] as Record<string, string>[])
+        expect(await fetchVia(connect(url, more))).toMatchObject({ status: 200 })
   })
 
-  test('for https alone leaves http direct', async () => {
-    const service = await sandbox()
-    const proxy = await createProxy()
-    process.env['HTTPS_PROXY'] = proxy.url
-    expect(await fetchVia(connect(service.url))).toMatchObject({ status: 200 })
-    expect(proxy.asked).toEqual([])
-  })
-
-  test('of the environment is passed by for the hosts of NO_PROXY', async () => {
-    const service = await sandbox()
-    const proxy = await createProxy()
-    process.env['HTTP_PROXY'] = proxy.url
-    process.env['NO_PROXY'] = 'internal.example, 127.0.0.1'
-    await fetchVia(connect(service.url))
-    expect(proxy.asked).toEqual([])
-    process.env['NO_PROXY'] = 'internal.example'
-    await fetchVia(connect(service.url))
-    expect(proxy.asked.length).toBe(1)
-  })
-
-  test('named in the settings takes the place of the environment, NO_PROXY included', async () => {
-    const service = await sandbox()
-    const [ours, theirs] = [await createProxy(), await createProxy()]
-    process.env['HTTP_PROXY'] = theirs.url
-    process.env['NO_PROXY'] = '*'
-    await fetchVia(connect(service.url, { PROXY: ours.url }))
-    expect([ours.asked.length, theirs.asked.length]).toEqual([1, 0])
-  })
-
-  test.each(['proxy.example:3128', 'ftp://proxy.example', 'http://'])(
+  test.each([
+    'proxy.example:3128',
+    'ftp://proxy.example',
+    'http://',
+    'socks5://u:s3cret@proxy.example',
+  ])(
     'of the environment that is no URL is refused by the name of its variable: %s',
-    (value) => {
+    async (value) => {
       process.env['HTTPS_PROXY'] = value
-      expect(() => connect('http://127.0.0.1:9')).toThrow(/^HTTPS_PROXY: not the http/)
+      const { message } = await refusal('config', fetchVia(connect('https://service.test')))
+      expect(message).toMatch(/^HTTPS_PROXY: /)
+      expect(message).not.toContain('s3cret')
     },
   )
 })
@@ -139,6 +139,7 @@ describe.skipIf(!hasOpenssl)('https (needs the openssl command)', () => {
     const { message } = await refusal('upstream_unreachable', fetchVia(connect(url)))
     expect(message).toContain(url)
     expect(message).toMatch(/unable to verify|self-signed|unable to get local issuer/)
+    expect(message).toContain('in upstream.caFile')
     const other = connect(url, { CA_FILE: makeTls(scratch()).caFile })
     await refusal('upstream_unreachable', fetchVia(other))
     expect(requests).toEqual([])
@@ -156,18 +157,21 @@ describe.skipIf(!hasOpenssl)('https (needs the openssl command)', () => {
     const { url, port } = await secure()
     const proxy = await createProxy()
     process.env['HTTPS_PROXY'] = proxy.url
-    expect(await fetchVia(connect(url, { CA_FILE: tls.caFile }))).toMatchObject({ status: 200 })
-    expect(proxy.asked).toEqual([`CONNECT localhost:${port}`])
-    await refusal('upstream_unreachable', fetchVia(connect(url)))
+    const far = beyond(url)
+    expect(await fetchVia(connect(far, { CA_FILE: tls.caFile }))).toMatchObject({ status: 200 })
+    expect(proxy.asked).toEqual([`CONNECT service.test:${port}`])
+    const { message } = await refusal('upstream_unreachable', fetchVia(connect(far)))
+    expect(message).toMatch(/through the proxy .* of HTTPS_PROXY.*in upstream\.caFile/)
     Reflect.deleteProperty(process.env, 'HTTPS_PROXY')
-    const named = connect(url, { CA_FILE: tls.caFile, PROXY: proxy.url })
+    const named = connect(far, { CA_FILE: tls.caFile, PROXY: proxy.url })
     expect(await fetchVia(named)).toMatchObject({ status: 200 })
   })
 
   test('a tunnel that the proxy refuses is a fault of the network', async () => {
     const { url } = await secure()
     const proxy = await createProxy({ credentials: 'a:b' })
-    const connection = connect(url, { CA_FILE: tls.caFile, PROXY: proxy.url, RETRIES: '0' })
+    const more = { CA_FILE: tls.caFile, PROXY: proxy.url, RETRIES: '0' }
+    const connection = connect(beyond(url), more)
     const { message } = await refusal('upstream_unreachable', fetchVia(connection))
     expect(message).toContain('407')
   })

@@ -104,6 +104,21 @@ describe('the coalescer', () => {
     expect(world.rows[0]?.visibleAt).toBeGreaterThan(0)
   })
 
+  test('refreshes for all that one delivery names, and is done with it when all can be read', async () => {
+    let late: Sight = 'absent'
+    const world = createWorld(atOnce, ({ tag }) => (tag === 'late' ? late : 'visible'))
+    world.arrive({ ...tagged('early'), others: [tagged('late'), tagged('third')] })
+    await world.pass(10_000)
+    expect(world.asked[0]?.tags).toEqual(['early', 'late', 'third'])
+    expect(world.rows[0]).toMatchObject({
+      state: 'pending',
+      reason: 'not yet: the tag is not listed',
+    })
+    late = 'visible'
+    await world.pass(40_000)
+    expect(world.rows[0]).toMatchObject({ state: 'done', reason: null })
+  })
+
   test('tries a row again whose sight cannot be told, alone', async () => {
     let broken = true
     const world = createWorld(atOnce, ({ tag }) => {

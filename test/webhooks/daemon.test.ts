@@ -16,6 +16,7 @@ import { seconds, startDaemon } from './daemons.ts'
 import { scratch } from './inboxes.ts'
 import { type Reply, deliveryOf, send } from './receivers.ts'
 import { EVENT, RAW_SECRET, SECRET, type Signing, signed } from './signing.ts'
+import { localKey } from '../support/keys.ts'
 
 const deliver = (port: number, signing: Signing = {}, path = '/-/webhooks'): Promise<Reply> =>
   send(port, { ...deliveryOf({ timestamp: seconds(), ...signing }), path })
@@ -86,7 +87,10 @@ describe('the daemon', () => {
     })
     const stop = new AbortController()
     onTestFinished(() => stop.abort())
-    const answer = await fetch(`http://127.0.0.1:${port}/-/events`, { signal: stop.signal })
+    const answer = await fetch(`http://127.0.0.1:${port}/-/events`, {
+      headers: localKey(dir),
+      signal: stop.signal,
+    })
     const reader = (answer.body as ReadableStream<Uint8Array>).getReader()
     const kept = { label: 'first', secret: SECRET, subscription: null }
     replaceSecretFile(join(dir, 'webhook-secrets.json'), [{ ...kept, notBefore: null, notAfter: null }]) // prettier-ignore

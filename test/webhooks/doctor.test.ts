@@ -225,12 +225,19 @@ describe('the doctor', () => {
     ['webhook-signature', 'v2,abc', 'no part that begins with "v1," (HMAC) or "v1a,"'],
     ['webhook-signature', 'v1a,abc', 'the mirror holds no public key'],
     ['webhook-signature', 'v1,abc', 'no part of webhook-signature is 32 bytes'],
-    ['content-encoding', 'gzip', 'come uncompressed'],
   ])('names the header that is wrong: %s: %s', (name, value, problem) => {
     const delivery = signed()
     const found = judge({ ...delivery, headers: { ...delivery.headers, [name]: value } })
     expect(found.problems.join('\n')).toContain(problem)
     expect(found.verdict).toBe('refused')
+  })
+
+  test('takes a body that was signed as it is sent, compressed or not, and names the header where it does not fit', () => {
+    const delivery = signed()
+    const headers = { ...delivery.headers, 'content-encoding': 'gzip' }
+    expect(judge({ headers, body: BODY }).verdict).toBe('accepted')
+    const { verdict, problems } = judge({ headers, body: 'compressed' })
+    expect([verdict, problems.join()]).toEqual(['refused', expect.stringContaining('come uncompressed')]) // prettier-ignore
   })
 
   test('says nothing of secrets where a header that was signed is missing', () => {

@@ -1,46 +1,47 @@
 import { describe, expect, test } from 'vitest'
-import { createTypeFilter, readEvent } from '../../src/webhooks/event.ts'
+import { createTypeFilter, readBody } from '../../src/webhooks/event.ts'
 import { EVENT } from './signing.ts'
 
-const read = (event: unknown) => readEvent(Buffer.from(JSON.stringify(event)))
+const WANTED = createTypeFilter(['io.{vendor}.cr.image.created.v*'], 'service')
+const readText = (body: string | Buffer) => readBody(Buffer.from(body), WANTED)
+const read = (event: unknown) => readText(JSON.stringify(event))
 const withData = (data: unknown) => read({ ...EVENT, data })
 
+const DIGEST = EVENT.data.image_digest
+const NAMED = {
+  repository: 'library/python',
+  tag: '3.12-slim',
+  digest: DIGEST,
+  arch: 'amd64',
+  subject: EVENT.subject,
+}
+const NOTHING = { type: null, target: null, wanted: true }
+
 test('an event names its repository, tag, digest, architecture and subject', () => {
-  expect(read(EVENT)).toEqual({
-    type: EVENT.type,
-    target: {
-      repository: 'library/python',
-      tag: '3.12-slim',
-      digest: EVENT.data.image_digest,
-      arch: 'amd64',
-      subject: EVENT.subject,
-    },
-  })
+  expect(read(EVENT)).toEqual({ type: EVENT.type, target: NAMED, wanted: true })
 })
 
 test.each([
-  [Buffer.from([0xff, 0x7b, 0x7d]), 'the body is not UTF-8'],
-  ['', 'the body is not JSON'],
-  ['{"type":', 'the body is not JSON'],
-  ['['.repeat(200_000), 'the body is not JSON'],
-  ['null', 'the body is not a JSON object'],
-  ['[]', 'the body is not a JSON object'],
-  ['"text"', 'the body is not a JSON object'],
-  ['{}', 'the event has no type'],
-  ['{"type":7}', 'the type of the event is not one word of visible ASCII'],
-  ['{"type":""}', 'the type of the event is not one word of visible ASCII'],
-  ['{"type":"a\\nb"}', 'the type of the event is not one word of visible ASCII'],
-  [`{"type":"${'x'.repeat(257)}"}`, 'the type of the event is not one word of visible ASCII'],
-])('what is no event is told without quoting it', (body, malformed) => {
-  expect(readEvent(Buffer.from(body))).toEqual({ malformed })
+  Buffer.from([0xff, 0x7b, 0x7d]),
+  '',
+  '{"type":',
+  'payload=%7B%22type%22%3A1%7D',
+  '['.repeat(200_000),
+  'null',
+  '[]',
+  '[[1],"a",null]',
+  '"text"',
+  '{}',
+  '{"type":7}',
+  '{"type":""}',
+  '{"type":"a\\nb"}',
+  `{"type":"${'x'.repeat(257)}"}`,
+])('a body without a type that can be used is a reason to look, without a target: %j', (body) => {
+  expect(readText(body)).toEqual(NOTHING)
 })
 
 describe('without a target that can be used, an event is still an event', () => {
   test.each([
-    ['no data', undefined],
-    ['data of another kind', 'text'],
-    ['data in a list', [EVENT.data]],
-    ['other field names', { repository: 'library/python', tag: '3.12' }],
     ['a repository of another kind', { ...EVENT.data, image_repo: { name: 'x' } }],
     ['a path that leaves', { ...EVENT.data, image_repo: '../../v1/me' }],
     ['an absolute path', { ...EVENT.data, image_repo: '/etc/passwd' }],
@@ -52,9 +53,9 @@ describe('without a target that can be used, an event is still an event', () => 
     ['a very long tag', { ...EVENT.data, image_tag: 'a'.repeat(129) }],
     ['a digest of another form', { ...EVENT.data, image_digest: 'sha256:xyz' }],
     ['an upper case digest', { ...EVENT.data, image_digest: `sha256:${'A'.repeat(64)}` }],
-    ['an odd architecture', { ...EVENT.data, arch: 'amd64; rm -rf /' }],
+    ['a malformed architecture', { ...EVENT.data, arch: 'amd64; rm -rf /' }],
   ])('%s', (_, data) => {
-    expect(withData(data)).toEqual({ type: EVENT.type, target: null })
+    expect(withData(data)).toEqual({ type: EVENT.type, target: null, wanted: true })
   })
 
   test.each(['a b', 'x\u0000', 'https://evil.example.com/a?b', 'cr.example.com/../x:1', 5])(
@@ -63,6 +64,15 @@ describe('without a target that can be used, an event is still an event', () => 
       expect(read({ ...EVENT, subject })).toMatchObject({ target: null })
     },
   )
+
+  test.each([
+    { repository: '../../v1/me', tag: 'x\ny' },
+    { image: 'https://evil.example.com/a:b' },
+    { ref: 'main', target: 'production', artifact: 'sbom' },
+    { tag: '3.12', digest: DIGEST },
+  ])('in other fields: %j', (data) => {
+    expect(read({ event: 'x', ...data })).toEqual({ type: 'x', target: null, wanted: true })
+  })
 })
 
 test('parts that are not named are null; the repository alone is a target', () => {
@@ -74,9 +84,80 @@ test('parts that are not named are null; the repository alone is a target', () =
   })
 })
 
+const REF = `cr.example.com:5000/library/python:3.12-slim@${DIGEST}`
+const PYTHON = { repository: 'library/python', tag: '3.12-slim' }
+
+describe('in any envelope an image is named', () => {
+  test.each<[string, unknown, object]>([
+    ['by the subject alone', { type: EVENT.type, subject: EVENT.subject }, PYTHON],
+    ['in a list', { ...EVENT, data: [EVENT.data] }, { ...PYTHON, digest: DIGEST }],
+    ['in one field', { event_type: 'tag.created', payload: { image: REF } }, { ...PYTHON, digest: DIGEST }],
+    ['in one field with a scheme', { image_ref: 'oci://library/python:3.12-slim' }, PYTHON],
+    ['in a field called tag', { data: { tag: 'cr.example.com/library/python:3.12-slim' } }, PYTHON],
+    ['in camelCase', { eventType: 'x', data: { imageRepo: 'library/python', imageTag: '3.12-slim', imageDigest: DIGEST } }, { ...PYTHON, digest: DIGEST }],
+    ['in three objects', { image: { name: 'library/python' }, tag: { name: '3.12-slim' }, manifest: { digest: DIGEST } }, { ...PYTHON, digest: DIGEST }],
+    ['with its registry apart', { registry: 'cr.example.com', repository: 'library/python', tag: '3.12-slim' }, PYTHON],
+    ['with its namespace apart', { repository: { name: 'python', repo_full_name: 'library/python' }, resources: [{ tag: '3.12-slim', digest: DIGEST.slice(7) }] }, { ...PYTHON, digest: DIGEST }],
+    ['beside ids', { repository: 'library/python', tag: '3.12-slim', tag_id: '0f8fad5b-d9cb-469f-a165-70867728950e' }, PYTHON],
+  ])('%s', (_, event, target) => {
+    const { target: found } = read(event)
+    expect(found).toMatchObject(target)
+    expect(found).not.toHaveProperty('others')
+  }) // prettier-ignore
+})
+
+describe('several events in one body name a target each', () => {
+  const other = { ...EVENT, id: 'evt_2', subject: 'cr.example.com/library/node:22', data: { image_repo: 'library/node', image_tag: '22' } } // prettier-ignore
+  const both = { ...NAMED, others: [{ repository: 'library/node', tag: '22' }] }
+
+  test.each<[string, string]>([
+    ['in a list', JSON.stringify([EVENT, other])],
+    ['in a wrapper', JSON.stringify({ batch: 7, events: [EVENT, other] })],
+    ['in a wrapper with a type', JSON.stringify({ type: EVENT.type, items: [EVENT, other] })],
+    ['one a line', `${JSON.stringify(EVENT)}\r\n${JSON.stringify(other)}\n`],
+    ['and one of them twice', JSON.stringify([EVENT, other, other])],
+  ])('%s', (_, body) => {
+    expect(readText(body)).toMatchObject({ type: EVENT.type, target: both, wanted: true })
+  })
+
+  test('without a type, and as a list of names', () => {
+    const named = { repository: 'library/python', tags: ['3.12', '3.13'] }
+    expect(read(named).target).toMatchObject({
+      tag: '3.12',
+      others: [{ repository: 'library/python', tag: '3.13' }],
+    })
+    const images = { images: ['library/python:3.12', 'cr.example.com/library/node:22'] }
+    expect(read(images).target).toMatchObject({
+      repository: 'library/python',
+      others: [{ repository: 'library/node', tag: '22' }],
+    })
+  })
+
+  test('and those that nobody wants name none', () => {
+    const gone = { ...EVENT, type: 'io.service.cr.image.deleted.v1' }
+    expect(read([gone, other])).toMatchObject({ target: { tag: '22' }, wanted: true })
+    expect(read([gone, gone])).toMatchObject({ wanted: false })
+  })
+
+  test('layers and the like are no targets of their own', () => {
+    const layers = [{ digest: `sha256:${'1'.repeat(64)}` }, { digest: `sha256:${'2'.repeat(64)}` }]
+    expect(read({ ...EVENT, layers }).target).toEqual(NAMED)
+  })
+
+  test('of which only so many are taken', () => {
+    const tags = Array.from({ length: 5000 }, (_, at) => `v${at}`)
+    expect(read({ repository: 'a', tags }).target?.others).toHaveLength(99)
+    const events = Array.from({ length: 5000 }, (_, at) => ({ ...EVENT, id: String(at) }))
+    expect(read(events).target).toEqual(NAMED)
+    let deep: unknown = { repository: 'a', tag: 'b' }
+    for (let depth = 0; depth < 2000; depth++) deep = depth % 2 === 0 ? { deep } : [deep]
+    expect(read(deep).target).toBeNull()
+  })
+})
+
 test('names that belong to every object in JavaScript are names like others', () => {
-  const text = '{"type":"a.b","__proto__":{"data":{"image_repo":"x"}},"constructor":1}'
-  expect(readEvent(Buffer.from(text))).toEqual({ type: 'a.b', target: null })
+  const text = '{"type":"a.b","__proto__":{"x":1},"constructor":1,"toString":{"hasOwnProperty":2}}'
+  expect(readText(text)).toEqual({ type: 'a.b', target: null, wanted: true })
 })
 
 test('types are wanted by pattern: the contract’s, the vendor’s and later versions', () => {
@@ -89,4 +170,11 @@ test('types are wanted by pattern: the contract’s, the vendor’s and later ve
   for (const type of ['io.other.cr.image.created.v1', 'io.service.cr.image.deleted.v1', ''])
     expect(wanted(type)).toBe(false)
   expect(createTypeFilter(['a.b'], 'x')('a.b.c')).toBe(false)
+})
+
+test('a type that no pattern fits is unwanted where the patterns speak of its kind, and else a hint', () => {
+  expect(read({ ...EVENT, type: 'image.deleted' }).wanted).toBe(false)
+  expect(read({ type: 'io.service.cr.image.deleted.v1' }).wanted).toBe(false)
+  expect(read({ type: 'image.created', payload: {} }).wanted).toBe(true)
+  expect(read({ event_type: 'io.service.cr.image.deleted.v1' }).wanted).toBe(true)
 })

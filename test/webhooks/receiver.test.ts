@@ -1,4 +1,5 @@
 import { connect } from 'node:net'
+import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import type { InboxThread } from '../../src/webhooks/thread.ts'
 import { NOW } from './inboxes.ts'
@@ -76,14 +77,42 @@ describe('a delivery', () => {
     ['empty', ''],
     ['not an object', '[1]'],
     ['without a type', '{"id":"x"}'],
-  ])('that is authentic but %s is 400 and kept as a dead letter', async (_, body) => {
-    const { deliver, inbox, outcomes } = await receiving()
-    const reply = await deliver({ body })
-    expect(reply.status).toBe(400)
-    expect(JSON.parse(reply.body)).toMatchObject({ error: 'bad_request' })
-    expect(await inbox.counts()).toMatchObject({ dead: 1, pending: 0 })
-    expect(outcomes).toEqual([['malformed', 'malformed']])
-    expect((await deliver()).status).toBe(202) // mended, under the same id
+    ['of another envelope', '{"event_type":"tag.created","payload":{"tag_id":7}}'],
+  ])(
+    'that is authentic but %s is 202, and asks for one refresh without a target',
+    async (_, body) => {
+      const { deliver, inbox, outcomes, stored } = await receiving()
+      expect(await deliver({ body })).toMatchObject({ status: 202, body: '' })
+      expect(await inbox.pending(NOW, 9)).toMatchObject([{ target: null, state: 'pending' }])
+      const row = await inbox.call('read', 1)
+      expect(Buffer.from(row?.body ?? [])).toEqual(Buffer.from(body))
+      expect((await deliver({ body })).status).toBe(200)
+      expect(outcomes).toEqual([
+        ['new', ''],
+        ['duplicate', ''],
+      ])
+      expect([stored(), (await inbox.counts()).pending]).toEqual([1, 1])
+    },
+  )
+
+  test('that names several images has them all as targets', async () => {
+    const { deliver, inbox } = await receiving()
+    const data = { image_repo: 'library/node', image_tag: '22' }
+    const body = JSON.stringify([EVENT, { ...EVENT, id: 'evt_2', subject: null, data }])
+    expect((await deliver({ body })).status).toBe(202)
+    expect(await inbox.pending(NOW, 9)).toMatchObject([
+      { target: { tag: '3.12-slim', others: [{ repository: 'library/node', tag: '22' }] } },
+    ])
+  })
+
+  test('that is compressed is taken as it was signed, and 415 when its signature does not fit', async () => {
+    const { deliver, inbox, port, outcomes } = await receiving()
+    const body = gzipSync(JSON.stringify(EVENT))
+    const sent = await deliver({ body }, { 'content-encoding': 'gzip' })
+    expect([sent.status, (await inbox.pending(NOW, 9))[0]?.target]).toEqual([202, null])
+    const plain = deliveryOf({ id: 'evt_2' }, { 'content-encoding': 'gzip' })
+    expect((await send(port, { ...plain, body })).status).toBe(415)
+    expect(outcomes.at(-1)).toEqual(['refused', 'encoding'])
   })
 
   test('is taken with any content type or none, and with the identity encoding', async () => {
@@ -212,10 +241,11 @@ describe('what is no delivery', () => {
   })
 
   test.each(['gzip', 'deflate', 'br', 'identity, gzip'])(
-    'is 415 when encoded: %s',
+    'is 415 when it is encoded after it was signed: %s',
     async (coding) => {
-      const { deliver } = await receiving()
-      expect((await deliver({}, { 'content-encoding': coding })).status).toBe(415)
+      const { port } = await receiving()
+      const { headers = {} } = deliveryOf({}, { 'content-encoding': coding })
+      expect((await send(port, { headers, body: gzipSync('{}') })).status).toBe(415)
     },
   )
 

@@ -84,26 +84,30 @@ test('what another process writes is noticed, and own writes are not', async () 
   expect(await inbox.pending(NOW, 9)).toMatchObject([{ id: 1, state: 'pending', reason: null }])
 })
 
-test('a malformed delivery is replaced by one of the same id that can be read, and by no other', async () => {
+test('a delivery that an earlier version refused unread is replaced by its retry, and no other is', async () => {
   const inbox = await startInbox(scratch())
-  const malformed = delivery({ state: 'dead', type: null, reason: 'not JSON' })
-  expect(await inbox.receive(malformed)).toBe('new')
-  expect(await inbox.receive(malformed)).toBe('duplicate')
-  expect(await inbox.receive(delivery())).toBe('new')
-  expect(await inbox.receive(malformed)).toBe('duplicate')
+  const unread = delivery({ state: 'dead', type: null, reason: 'not JSON' })
+  const untyped = delivery({ type: null, target: null })
+  expect(await inbox.receive(unread)).toBe('new')
+  expect(await inbox.receive(unread)).toBe('duplicate')
+  expect(await inbox.receive(untyped)).toBe('new')
+  expect(await inbox.receive(untyped)).toBe('duplicate')
+  expect(await inbox.receive(unread)).toBe('duplicate')
+  expect(await inbox.receive(delivery())).toBe('duplicate')
   expect(await inbox.counts()).toMatchObject({ pending: 1, dead: 0 })
 })
 
-test('only what can be read is replayed', async () => {
+test('what names neither type nor image is replayed like any other', async () => {
   const dir = scratch()
   const inbox = await startInbox(dir)
   await inbox.receive(delivery({ state: 'dead', type: null }))
   await inbox.receive(delivery({ state: 'dead', webhookId: 'evt_2' }))
   const db = openInbox(dir)
+  expect(createInbox(db).replay(1, NOW)).toBe(true)
   expect(createInbox(db).replay(1, NOW)).toBe(false)
   expect(createInbox(db).replayDead(NOW)).toBe(1)
   db.close()
-  expect(await inbox.counts()).toMatchObject({ pending: 1, dead: 1 })
+  expect(await inbox.counts()).toMatchObject({ pending: 2, dead: 0 })
 })
 
 test('old rows are forgotten, pending ones never', async () => {

@@ -14,6 +14,7 @@ import { ROOT, ended, messageFrom, startSandbox } from '../processes.ts'
 import { type Line, megabytes, percentile, ratioLine, seconds } from '../table.ts'
 import type { Read, Reading } from './bare-child.ts'
 import { catalogSettings } from './sync.ts'
+import { localKey } from '../../support/keys.ts'
 
 const TICKETS = 200_000
 const LIMIT = 100
@@ -61,11 +62,15 @@ interface Asked {
 /** Each page is asked for both ways in turn, so that a slow moment of the machine hits both. */
 async function askAll(url: string, dir: string): Promise<Asked[]> {
   const dispatcher = new Agent({ connections: 1, pipelining: 1 })
+  const headers = localKey(dir)
   const child = fork(`${ROOT}test/bench/catalog/bare-child.ts`, [databasePath(dir)], { cwd: ROOT })
   await messageFrom(child, (message) => message === 'ready')
   const page = async (query: string): Promise<{ page: Page; ms: number }> => {
     const started = performance.now()
-    const { statusCode, body } = await request(`${url}/v1/patches?${query}`, { dispatcher })
+    const { statusCode, body } = await request(`${url}/v1/patches?${query}`, {
+      dispatcher,
+      headers,
+    })
     const bytes = await body.bytes()
     const ms = performance.now() - started
     if (statusCode !== 200) throw new Error(`${query}: ${statusCode}`)

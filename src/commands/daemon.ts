@@ -1,0 +1,34 @@
+import type { Config } from '../config/schema.ts'
+import { createTransport } from '../upstream/transport.ts'
+
+/** What the daemon answered. */
+export interface DaemonAnswer {
+  readonly status: number
+  readonly text: string
+}
+
+/** Where a daemon with these settings is reached from its own machine. */
+export function daemonUrl({ host, port }: { host: string; port: number }): string {
+  const wildcard: Record<string, string> = { '0.0.0.0': '127.0.0.1', '::': '[::1]' }
+  const name = wildcard[host] ?? (host.includes(':') ? `[${host}]` : host)
+  return `http://${name}:${port}`
+}
+
+/** Asks the daemon of these settings for one of its pages; never through a proxy. Rejects with what the network does. */
+export async function askDaemon(
+  { server, upstream }: Pick<Config, 'server' | 'upstream'>,
+  path: string,
+  timeoutMs: number,
+): Promise<DaemonAnswer> {
+  const transport = createTransport({ ...upstream, caFile: null }, { direct: true })
+  try {
+    const request = { method: 'GET' as const, headers: {}, body: null }
+    const url = new URL(daemonUrl(server) + path)
+    const answer = await transport.send({ ...request, url }, AbortSignal.timeout(timeoutMs))
+    const chunks: Buffer[] = []
+    for await (const chunk of answer.body) chunks.push(chunk)
+    return { status: answer.status, text: Buffer.concat(chunks).toString() }
+  } finally {
+    await transport.close()
+  }
+}

@@ -1,0 +1,131 @@
+import { plainName, resolveField } from './field-names.ts'
+
+/*
+ * What the package catalog's answers say, whatever their form (service API, payload gaps): which versions a package has,
+ * and which architectures a version. Read by the names of fields, as everything of upstream's is.
+ */
+
+/** A version of a package, and the architectures that are named beside it. */
+export interface Release {
+  readonly version: string
+  readonly archs: readonly string[]
+}
+
+/** The parts of a package catalog path that a listed package gives. */
+export interface ListedRelease {
+  readonly ecosystem: string
+  readonly name: string
+  readonly version: string | null
+  readonly archs: readonly string[]
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+const MAX_DEPTH = 6
+/** More than any package has in earnest. */
+const MAX_RELEASES = 10_000
+
+/** Reads a listed package; null when it does not say its ecosystem or its name. */
+export function listedRelease(item: Fields): ListedRelease | null {
+  const ecosystem = firstText(item, ['ecosystem'])
+  const name = firstText(item, ['name', 'package_name', 'pkg_name'])
+  if (ecosystem === null || name === null) return null
+  return { ecosystem, name, version: versionOf(item), archs: archsIn(item) }
+}
+
+/** The versions that an answer of `…/versions` names, each once; of one that is keyed or nested otherwise too. */
+export function releasesIn(answer: unknown): Release[] {
+  const found = new Map<string, Set<string>>()
+  const add = (version: string, archs: readonly string[]): void => {
+    if (version === '' || (found.size >= MAX_RELEASES && !found.has(version))) return
+    const known = found.get(version) ?? new Set()
+    for (const arch of archs) known.add(arch)
+    found.set(version, known)
+  }
+  const collect = (value: unknown, depth: number): void => {
+    if (depth > MAX_DEPTH) return
+    if (Array.isArray(value)) {
+      for (const inner of value)
+        if (typeof inner === 'string' || typeof inner === 'number') add(String(inner), [])
+        else collect(inner, depth + 1)
+    } else if (isFields(value)) {
+      const version = versionOf(value)
+      const before = found.size
+      const isEntry = Object.keys(value).some((name) => plainName(name) === 'version')
+      if (!isEntry) for (const inner of membersWithVersions(value)) collect(inner, depth + 1)
+      // `latest_version` beside a list of versions is not an entry of its own.
+      if (version !== null && found.size === before) add(version, archsIn(value))
+    }
+  }
+  collect(answer, 0)
+  return [...found].map(([version, archs]) => ({ version, archs: [...archs] }))
+}
+
+/** The architectures that an answer names, such as one of `…/details`. */
+export function archsIn(answer: unknown): string[] {
+  const found = new Set<string>()
+  const collect = (value: unknown, named: boolean, depth: number): void => {
+    if (depth > MAX_DEPTH) return
+    if (typeof value === 'string') {
+      if (named && value !== '' && value.length <= 100) found.add(value)
+    } else if (Array.isArray(value)) for (const inner of value) collect(inner, named, depth + 1)
+    else if (isFields(value))
+      for (const [name, inner] of Object.entries(value))
+        collect(inner, isArch(name) || (named && plainName(name) === 'name'), depth + 1)
+  }
+  collect(answer, false, 0)
+  return [...found]
+}
+
+function isArch(name: string): boolean {
+  return (
+    resolveField('arch', [name]).length + resolveField('archs', [name]).length > 0 ||
+    resolveField('architecture', [name]).length + resolveField('architectures', [name]).length > 0
+  )
+}
+
+/**
+ * The members in which versions may be: objects and lists of objects, and of lists of texts the one that is called
+ * versions, or else the only one. An object called versions has them as its keys.
+ */
+function membersWithVersions(value: Fields): unknown[] {
+  const members = Object.entries(value)
+  const keyed = members.flatMap(([name, inner]) =>
+    isVersions(name) && isFields(inner)
+      ? [Object.entries(inner).map(([version, more]) => ({ version, more }))]
+      : [],
+  )
+  if (keyed.length > 0) return keyed
+  const texts = members.filter(([, inner]) => Array.isArray(inner) && typeof inner[0] === 'string')
+  const named = texts.filter(([name]) => isVersions(name))
+  const rest = members.filter(([, inner]) => typeof inner === 'object' && inner !== null)
+  const others = rest.filter(([name]) => !texts.some(([text]) => text === name))
+  const lists = named.length > 0 || texts.length !== 1 || others.length > 0 ? named : texts
+  return [...lists.filter(([name]) => !isArch(name)), ...others].map(([, inner]) => inner)
+}
+
+function isVersions(name: string): boolean {
+  return resolveField('versions', [name]).length > 0
+}
+
+function versionOf(item: Fields): string | null {
+  const [name] = resolveField('version', Object.keys(item))
+  const value = name === undefined ? undefined : item[name]
+  return typeof value === 'string' && value !== ''
+    ? value
+    : typeof value === 'number'
+      ? String(value)
+      : null
+}
+
+function firstText(item: Fields, names: readonly string[]): string | null {
+  for (const wanted of names)
+    for (const [name, value] of Object.entries(item))
+      if (plainName(name) === plainName(wanted) && typeof value === 'string' && value !== '')
+        return value
+  return null
+}
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

@@ -1,0 +1,64 @@
+import { describe, expect, test } from 'vitest'
+import { createProxyRule } from '../../src/config/proxies.ts'
+
+const PROXY = 'http://proxy.example:3128'
+
+/** Whether a request for the URL goes through a proxy with these variables. */
+function isProxied(url: string, NO_PROXY = '', own: string | null = null): boolean {
+  return createProxyRule(own, { HTTP_PROXY: PROXY, HTTPS_PROXY: PROXY, NO_PROXY })(new URL(url)) !== null // prettier-ignore
+}
+
+describe('which requests go through a proxy', () => {
+  test.each([
+    'http://localhost:8080/',
+    'https://service.localhost/',
+    'http://localhost./',
+    'http://127.0.0.1/',
+    'http://127.8.9.10:99/',
+    'http://[::1]:8080/',
+    'http://[::ffff:127.0.0.1]/',
+    'http://0.0.0.0:8080/',
+  ])('loopback never: %s', (url) => {
+    expect(isProxied(url)).toBe(false)
+    expect(isProxied(url, '', PROXY)).toBe(false)
+  })
+
+  test.each([
+    ['example.com', 'https://example.com/', false],
+    ['example.com', 'https://api.example.com/', false],
+    ['example.com', 'https://notexample.com/', true],
+    ['.example.com', 'https://api.example.com/', false],
+    ['.example.com', 'https://example.com/', false],
+    ['*.example.com', 'https://api.example.com/', false],
+    ['EXAMPLE.com', 'https://api.Example.COM./', false],
+    ['example.com:8443', 'https://example.com/', true],
+    ['example.com:8443', 'https://example.com:8443/', false],
+    ['example.com:443', 'https://example.com/', false],
+    ['*', 'https://example.com/', false],
+    ['one.test, two.test', 'https://two.test/', false],
+    ['one.test two.test', 'https://two.test/', false],
+    ['10.1.2.3', 'http://10.1.2.3/', false],
+    ['10.0.0.0/8', 'http://10.1.2.3/', false],
+    ['10.0.0.0/8', 'http://11.1.2.3/', true],
+    ['10.0.0.0/99', 'http://10.1.2.3/', true],
+    ['2001:db8::/32', 'http://[2001:db8::7]/', false],
+    ['2001:db8::7', 'http://[2001:db8::7]:8080/', false],
+    ['[2001:db8::7]:8080', 'http://[2001:db8::7]:8080/', false],
+    ['[2001:db8::7]:8080', 'http://[2001:db8::7]/', true],
+    [',  ,', 'https://example.com/', true],
+  ])('NO_PROXY=%s and %s: %s', (exceptions, url, proxied) => {
+    expect(isProxied(url, exceptions)).toBe(proxied)
+    expect(isProxied(url, exceptions, PROXY)).toBe(proxied)
+  })
+
+  test('the setting comes first, then the variable of the scheme, then the others', () => {
+    const [http, https] = [new URL('http://example.com'), new URL('https://example.com')]
+    const all = { ALL_PROXY: PROXY, HTTP_PROXY: PROXY, HTTPS_PROXY: PROXY }
+    expect(createProxyRule('http://own.example', all)(https)?.setting).toBe('upstream.proxy')
+    expect(createProxyRule(null, all)(https)?.setting).toBe('HTTPS_PROXY')
+    expect(createProxyRule(null, { ALL_PROXY: PROXY, HTTP_PROXY: PROXY })(https)?.setting).toBe('HTTP_PROXY') // prettier-ignore
+    expect(createProxyRule(null, { HTTPS_PROXY: PROXY })(http)).toBeNull()
+    expect(createProxyRule(null, { HTTPS_PROXY: ' ', https_proxy: PROXY })(https)?.setting).toBe('https_proxy') // prettier-ignore
+    expect(createProxyRule(null, { all_proxy: PROXY })(http)?.setting).toBe('all_proxy')
+  })
+})
