@@ -27,6 +27,7 @@ type Part =
   | 'paths'
   | 'patterns'
   | 'query'
+  | 'record-id'
   | 'relay'
   | 'resources'
   | 'sandbox'
@@ -49,6 +50,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   'event-target': [],
   json: [],
   paths: [],
+  'record-id': [],
   resources: [],
   sources: ['store/runs.ts'],
   version: [],
@@ -62,6 +64,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'log',
     'offline',
     'paths',
+    'record-id',
     'resources',
     'sources',
     'store',
@@ -69,9 +72,9 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'zip',
   ],
   views: ['config', 'errors', 'json', 'log', 'query', 'store', 'zip'],
-  query: ['errors'],
+  query: ['errors', 'json'],
   webhooks: ['config', 'errors', 'event-target', 'log', 'patterns', 'store'],
-  store: ['errors', 'event-target'],
+  store: ['errors', 'event-target', 'record-id'],
   upstream: ['config/proxies.ts', 'config/secret-files.ts', 'errors', 'json'],
   config: ['errors', 'patterns'],
   log: ['errors'],
@@ -85,6 +88,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'offline',
     'paths',
     'patterns',
+    'record-id',
     'resources',
     'sources',
     'store',
@@ -96,7 +100,17 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   passing: ['api', 'errors', 'config', 'log', 'relay', 'store'],
   crossing: ['api', 'bundle', 'config', 'log'],
   viewing: ['api', 'config', 'log', 'sources', 'store', 'views'],
-  api: ['errors', 'json', 'paths', 'query', 'resources', 'sources', 'store', 'zip/crc32c.ts'],
+  api: [
+    'errors',
+    'json',
+    'paths',
+    'query',
+    'record-id',
+    'resources',
+    'sources',
+    'store',
+    'zip/crc32c.ts',
+  ],
   agent: [
     'api',
     'bundle',

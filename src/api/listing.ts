@@ -1,4 +1,5 @@
 import { crc32 } from 'node:zlib'
+import { jsonTextOf } from '../json/text.ts'
 import { contentOf } from '../store/gzip.ts'
 import type { Reads } from '../store/pinned.ts'
 import { INDEX } from './paths.ts'
@@ -32,7 +33,7 @@ function readIds(reads: Reads): string[] {
   if (reads.readSnapshot('osv')?.whole !== true) return []
   const index = reads.readDocument(INDEX)
   if (index === null || index.body === null) return []
-  const entries = JSON.parse(contentOf(index.body, index.size).toString()) as { id: string }[]
+  const entries = JSON.parse(jsonTextOf(contentOf(index.body, index.size))) as { id: string }[]
   return entries.map(({ id }) => id)
 }
 

@@ -9,12 +9,18 @@ import type { RecordValue, SourceValue } from '../store/carried-rows.ts'
 import { gzipMember } from '../store/gzip.ts'
 import type { Writes } from '../store/writes.ts'
 import { openSource } from '../zip/reader.ts'
+import type { Manifest } from './manifest.ts'
 import type { Bundle } from './open.ts'
 import type { OnProgress } from './progress.ts'
 
-/** A record is a few kilobytes. */
-const LIMITS = { maxMemberBytes: 2 ** 29 }
+/** What an archive in a bundle may have: a record is a few kilobytes. */
+export const ARCHIVE_LIMITS = { maxMemberBytes: 2 ** 29 }
 const ENDING = '.json'
+
+/** The member of a bundle that holds its records. */
+export function archiveName({ kind }: Pick<Manifest, 'kind'>): string {
+  return kind === 'full' ? 'osv/all.zip' : 'osv/changed.zip'
+}
 
 /** Stores the records whose rows wait in `store.incoming`, with the bytes that the bundle has. Throws `bundle` when one lacks. */
 export async function applyRecords(
@@ -25,8 +31,8 @@ export async function applyRecords(
   const { incoming } = store
   const total = incoming.count()
   if (total === 0) return
-  const name = bundle.manifest.kind === 'full' ? 'osv/all.zip' : 'osv/changed.zip'
-  const archive = await openSource(bundle.source(name), LIMITS)
+  const name = archiveName(bundle.manifest)
+  const archive = await openSource(bundle.source(name), ARCHIVE_LIMITS)
   let wanted: RecordValue | null = null
   let done = 0
   await archive.readMembers(

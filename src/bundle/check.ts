@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import { MirrorError, messageOf } from '../errors.ts'
+import { verifyRows } from './check-rows.ts'
 import type { SigningKey } from './keys.ts'
 import { type Bundle, openFiles } from './open.ts'
 import type { OnProgress } from './progress.ts'
@@ -11,8 +12,8 @@ import type { Blob } from './rows.ts'
 const INFLATED_BYTES = 64_000_000
 
 /**
- * Opens a bundle that was just written as whoever imports it does, reads it to its end, and checks that blobs are what their
- * names say. Throws `bundle`, and `corrupt` for a document whose stored bytes are not what they were.
+ * Opens a bundle that was just written as an import does, reads it to its end with all of its rows, and checks that blobs are
+ * what their names say. Throws `bundle`, and `corrupt` for a document whose stored bytes are not what they were.
  */
 export async function verifyOwn(
   drafts: readonly string[],
@@ -26,6 +27,7 @@ export async function verifyOwn(
     await bundle.verify((done, total) => {
       onProgress({ phase: 'check', unit: 'bytes', done, total })
     })
+    await verifyRows(bundle)
     const digests = new Map(bundle.manifest.members.map(({ name, sha256 }) => [name, sha256]))
     const documents = blobs.filter((blob) => blob.kind === 'catalog-document')
     const stored = documents.reduce((sum, blob) => sum + blob.stored, 0)

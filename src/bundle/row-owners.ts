@@ -1,5 +1,6 @@
 import { MirrorError } from '../errors.ts'
 import { canonicalPath, formOf, isAddressable } from '../paths.ts'
+import { faultOfRecordId } from '../record-id.ts'
 import { RELEASES, RESOURCES, ownsResource } from '../resources.ts'
 import { splitEntryKey } from '../store/carried-catalog.ts'
 import type { RowKind, RowValue } from '../store/carried-rows.ts'
@@ -44,7 +45,7 @@ function isOwn(source: SourceName, kind: RowKind, value: RowValue): boolean {
   if (kind === 'source') return key === source
   if (kind === 'document')
     return source === 'osv' ? key === INDEX : FEED.test(key) && !OSV.test(key)
-  if (kind === 'osv-record' || kind === 'osv-tombstone') return isRecordName(key)
+  if (kind === 'osv-record' || kind === 'osv-tombstone') return faultOfRecordId(key) === null
   if (kind === 'catalog-entry') return isPath(splitEntryKey(key)[0])
   if (!('resource' in value)) return true
   const { resource } = value
@@ -54,12 +55,6 @@ function isOwn(source: SourceName, kind: RowKind, value: RowValue): boolean {
   const lists = kind === 'catalog-answer' ? [] : forms.lists
   const answers = kind === 'catalog-list' ? [] : forms.answers
   return [...lists, ...answers].some((form) => form.test(key))
-}
-
-/** `{id}.json` must be a name that whoever unpacks `all.zip` can trust, as for what a sync stores. */
-function isRecordName(id: string): boolean {
-  if (id === 'all' || id.length > 65_530 || id.startsWith('/') || id.includes('\\')) return false
-  return !/^[A-Za-z]:/.test(id) && !`${id}.json`.split('/').includes('..')
 }
 
 function isPath(path: string): boolean {

@@ -80,6 +80,7 @@ const COUNTS: Readonly<Partial<Record<string, string>>> = {
   lackingIds: 'lacking',
   removedIds: 'removed',
   contradictions: 'contradicted',
+  unusable: 'unusableEntries',
 }
 
 function listOf(key: string, shown: readonly string[], facts: RunFacts): string {

@@ -1,3 +1,4 @@
+import { jsonTextOf } from '../json/text.ts'
 import { type Asked, type OsvRecord, askVersion, concerns } from './affected.ts'
 import type { Steps } from './pace.ts'
 import type { Question } from './question.ts'
@@ -123,7 +124,7 @@ async function inTurns<Value>(
 /** A record that is no JSON object concerns nobody. */
 function parse(content: Buffer): OsvRecord {
   try {
-    const value: unknown = JSON.parse(content.toString())
+    const value: unknown = JSON.parse(jsonTextOf(content))
     return typeof value === 'object' && value !== null ? value : {}
   } catch {
     return {}

@@ -1,4 +1,5 @@
 import { crc32 as crc32Of } from 'node:zlib'
+import { faultOfRecordId } from '../record-id.ts'
 import type { Db } from './database.ts'
 import type { ChangeNotes } from './notes.ts'
 import { createPartWriter } from './parts.ts'
@@ -44,14 +45,14 @@ export function createOsvWriter(db: Db, notes: ChangeNotes) {
       if (held !== undefined) notes.note(id, stateOf(held[2], held[3]), stateOf(modified, held[3]))
       sql.mark.run(modified, id)
     },
-    /** Removes a record and leaves a tombstone. */
+    /** Removes a record and leaves a tombstone, unless by its id no mirror should have had it. */
     removeRecord(id: string, runId: number, now: number): void {
       parts.touchPart(id)
       const held = sql.bodyOf.get(id)
       notes.note(id, held ? stateOf(held[2], held[3]) : null, null)
       sql.removeBody.run(id)
       sql.remove.run(id)
-      sql.bury.run(id, now, runId)
+      if (faultOfRecordId(id) === null) sql.bury.run(id, now, runId)
     },
     /** Drops the tombstones that are older than `before` (unix milliseconds), and those of ids that are back. */
     forgetTombstones: (before: number): void => {

@@ -1,5 +1,7 @@
+import { hash } from 'node:crypto'
 import { readdirSync } from 'node:fs'
 import { derivedDir } from '../store/database.ts'
+import { contentOf, sizeOf } from '../store/gzip.ts'
 import { OSV_INDEX } from '../upstream/osv.ts'
 import type { SyncContext, SyncResult } from './context.ts'
 import { sweepArchives } from '../archive/build.ts'
@@ -53,11 +55,16 @@ async function apply(
   for (const id of plan.removed) store.removeRecord(id, runId, now())
   store.replaceDoubted([...lacking.keys(), ...doubted])
   context.progress({ source: 'osv', phase: 'publish', unit: 'records', done: 0, total: null })
-  const published = await publishOsv(context, listed, lacking.size === 0)
+  const published = await publishOsv(context, listed, isWhole(listed, lacking))
   return { commit: true, lacking, ...published }
 }
 
-/** How the run that committed this ends: `complete` only when nothing is lacking. */
+/** Whether all that the index lists is stored: nothing is missing, and no entry was skipped. */
+export function isWhole({ index }: ListedIndex, lacking: ReadonlyMap<string, string>): boolean {
+  return lacking.size === 0 && index.unusable === 0
+}
+
+/** How the run that committed this ends: `complete` only when nothing is lacking, and no entry was skipped. */
 export function outcomeOf(
   context: SyncContext,
   listed: ListedIndex,
@@ -69,14 +76,16 @@ export function outcomeOf(
   const moved = `${added.length} added, ${changed.length} changed, ${removed.length} removed`
   const silent = Number(facts['silentChanges'] ?? 0)
   const told = silent > 0 ? `${moved}, ${silent} silent` : moved
-  if (lacking.size === 0) return { outcome: 'complete', asOf: listed.asOf, message: told }
-  facts['lacking'] = lacking.size
-  facts['lackingIds'] = [...lacking].slice(0, 20).map(([id, why]) => `${id}: ${why}`)
-  return {
-    outcome: 'partial',
-    asOf: listed.asOf,
-    message: `${told}; ${lacking.size} could not be had`,
+  if (isWhole(listed, lacking)) return { outcome: 'complete', asOf: listed.asOf, message: told }
+  const missing: string[] = []
+  if (lacking.size > 0) {
+    facts['lacking'] = lacking.size
+    facts['lackingIds'] = [...lacking].slice(0, 20).map(([id, why]) => `${id}: ${why}`)
+    missing.push(`${lacking.size} could not be had`)
   }
+  const { unusable, skipped } = listed.index
+  if (unusable > 0) missing.push(`${unusable} index entries skipped (${skipped[0] ?? ''})`)
+  return { outcome: 'partial', asOf: listed.asOf, message: [told, ...missing].join('; ') }
 }
 
 const NOTHING_OPEN: Settled = { lacking: new Map(), doubted: [] }
@@ -86,21 +95,43 @@ export async function confirm(context: SyncContext, listed: ListedIndex): Promis
   const { store } = context
   const held = store.readDocument(OSV_INDEX)
   const whole = store.readSnapshot('osv')?.whole === true
-  if (!whole || held?.sha256.equals(listed.index.sha256) !== true) {
+  const isSound = isWhole(listed, NOTHING_OPEN.lacking)
+  if (!isSound && !whole && isKnown(context, listed)) {
+    await renewValidators(context, listed, listed.gzip)
+    await unchanged(context, '')
+    return outcomeOf(context, listed, NO_CHANGE, NOTHING_OPEN.lacking)
+  }
+  if (!isSound || !whole || held?.sha256.equals(listed.index.sha256) !== true) {
     // Equal as a set but not as text: other order or spacing. Serve upstream's bytes. Or what was lacking is not
     // listed any more: the snapshot is whole now and shall say so.
     return commit(context, listed, planOsv(store, listed.index), () =>
       Promise.resolve(NOTHING_OPEN),
     )
   }
-  const state = store.readUpstreamState(OSV_INDEX)
-  if (state?.etag !== listed.etag || state.lastModified !== listed.lastModified) {
-    const { etag, lastModified } = listed
-    await store.exclusive(() =>
-      store.replaceUpstreamState(OSV_INDEX, { etag, lastModified, body: null }),
-    )
-  }
+  await renewValidators(context, listed, null)
   return unchanged(context, 'nothing changed', listed.asOf)
+}
+
+const NO_CHANGE: OsvPlan = { added: [], changed: [], removed: [], held: 0 }
+
+/** Whether the partial snapshot held was made from this very index. */
+function isKnown({ store }: SyncContext, { held, index }: ListedIndex): boolean {
+  const body = held ? null : (store.readUpstreamState(OSV_INDEX)?.body ?? null)
+  return (
+    held ||
+    (body !== null &&
+      hash('sha256', contentOf(body, sizeOf(body)), 'hex') === index.sha256.toString('hex'))
+  )
+}
+
+async function renewValidators(
+  { store }: SyncContext,
+  { etag, lastModified }: ListedIndex,
+  body: Buffer | null,
+): Promise<void> {
+  const state = store.readUpstreamState(OSV_INDEX)
+  if (state?.etag === etag && state.lastModified === lastModified) return
+  await store.exclusive(() => store.replaceUpstreamState(OSV_INDEX, { etag, lastModified, body }))
 }
 
 /**

@@ -2,7 +2,8 @@ import { isUtf8 } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import { MirrorError } from '../errors.ts'
 import { type IdTable, createIdTable } from './id-table.ts'
-import { plainEntryEnd, skipSpace } from './osv-index-entry.ts'
+import { faultOfRecordId, shownId } from '../record-id.ts'
+import { type PlainEntry, plainEntryEnd, skipSpace } from './osv-index-entry.ts'
 
 /** The index as a set: each id with its stamp, the stamp compared byte for byte as an opaque text. */
 export interface OsvIndex {
@@ -12,9 +13,16 @@ export interface OsvIndex {
   ids: IdTable
   /** Entries that repeat an id; the last one counts. */
   duplicates: number
-  /** Entries without a usable id; they cannot be mirrored and are left alone. */
+  /** Entries that cannot be mirrored, those without an id included; they are reported and skipped. */
   unusable: number
+  /** Entries without an id: which record they are of is not known. */
+  unnamed: number
+  /** The first of the unusable ones as a run shows them, each with the reason. */
+  skipped: string[]
 }
+
+/** Unusable entries that a run names. */
+const MAX_SKIPPED = 20
 
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
@@ -22,13 +30,17 @@ const OPEN = 0x7b
 const CLOSE = 0x7d
 const LIST_OPEN = 0x5b
 const LIST_CLOSE = 0x5d
+const COMMA = 0x2c
+/** A byte order mark, with which some programs begin a file. */
+const BOM = Buffer.from('\ufeff')
 /** An entry is an id and a date; one of a megabyte is an attack or a mistake. */
 const MAX_ENTRY_BYTES = 1_000_000
 
 /**
  * Reads all.json, a top-level array of `{id, modified}` (wire facts). Plain entries are taken from the bytes as they
  * lie, any other is parsed from its own slice, so that no tree of the whole feed is ever built; `plain: false` parses
- * them all. Throws `upstream_shape` when it is anything else.
+ * them all. An entry that is no such object, or has an id that cannot be mirrored, is skipped. Throws `upstream_shape`
+ * for what is no array in JSON, or one with too many of those.
  */
 export function parseIndex(bytes: Buffer, { plain = true } = {}): OsvIndex {
   if (!isUtf8(bytes)) throw shape('it is not UTF-8')
@@ -37,30 +49,55 @@ export function parseIndex(bytes: Buffer, { plain = true } = {}): OsvIndex {
     ids: createIdTable(bytes.length >>> 1),
     duplicates: 0,
     unusable: 0,
+    unnamed: 0,
+    skipped: [],
   }
+  let number = 0
   const none = { bytes, from: 0, to: 0 }
   const entry = { id: { ...none }, modified: { ...none } }
   const take = (at: number): number => {
     const end = plainEntryEnd(bytes, at, entry)
-    if (end === 0 || end - at > MAX_ENTRY_BYTES) return 0
+    if (end === 0 || end - at > MAX_ENTRY_BYTES || !isPlainId(entry.id)) return 0
+    number++
     if (!index.ids.setBytes(entry.id, entry.modified)) index.duplicates++
     return end
   }
   const parse = (from: number, to: number): void => {
     if (to - from > MAX_ENTRY_BYTES) throw shape(`an entry has ${to - from} bytes`)
+    number++
     const parsed = parseEntry(bytes.toString('utf8', from, to))
-    if (parsed === null) index.unusable++
+    if (typeof parsed === 'string') skip(index, `entry ${number}: ${parsed}`)
+    else if (parsed.fault !== null) skip(index, `${shownId(parsed.id)}: ${parsed.fault}`)
     else if (!index.ids.set(parsed.id, parsed.modified)) index.duplicates++
+    if (typeof parsed === 'string') index.unnamed++
   }
   eachEntry(bytes, parse, plain ? take : undefined)
   refuseUnusable(index)
   return index
 }
 
+function skip(index: OsvIndex, why: string): void {
+  index.unusable++
+  if (index.skipped.length < MAX_SKIPPED) index.skipped.push(why)
+}
+
+/** Whether an id is plain ASCII without slashes and not `all`, as nearly all are: then no rule can refuse it. */
+function isPlainId({ bytes, from, to }: PlainEntry['id']): boolean {
+  if (to - from > 200 || (to - from === 3 && bytes.toString('latin1', from, to) === 'all'))
+    return false
+  for (let at = from; at < to; at++) {
+    const byte = bytes[at] ?? 0
+    if (byte < 0x20 || byte > 0x7e || byte === 0x2f || byte === BACKSLASH) return false
+  }
+  return true
+}
+
 function refuseUnusable(index: OsvIndex): void {
   const total = index.ids.size + index.duplicates + index.unusable
   if (index.unusable > 20 && index.unusable > total / 100) {
-    throw shape(`${index.unusable} of ${total} entries have no id`)
+    throw shape(
+      `${index.unusable} of ${total} entries have no id, or one that cannot be mirrored; the first: ${index.skipped[0] ?? ''}`,
+    )
   }
 }
 
@@ -81,8 +118,9 @@ export function narrowIndex(
   const parts: Buffer[] = []
   eachEntry(bytes, (from, to) => {
     const entry = parseEntry(bytes.toString('utf8', from, to))
-    const verdict = entry !== null && keep(entry.id)
-    if (entry === null || verdict === false) return
+    if (typeof entry === 'string' || entry.fault !== null) return
+    const verdict = keep(entry.id)
+    if (verdict === false) return
     if (parts.length > 0) parts.push(Buffer.from(','))
     if (verdict === true) parts.push(bytes.subarray(from, to))
     else parts.push(Buffer.from(JSON.stringify({ id: entry.id, modified: verdict.modified })))
@@ -90,24 +128,27 @@ export function narrowIndex(
   return Buffer.concat([Buffer.from('['), ...parts, Buffer.from(']')])
 }
 
-function parseEntry(text: string): { id: string; modified: string } | null {
+/** An entry with what is wrong with its id; a text says why it has none. */
+function parseEntry(text: string): { id: string; modified: string; fault: string | null } | string {
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch {
     throw shape(`an entry is not JSON: ${text.slice(0, 80)}`)
   }
-  if (typeof value !== 'object' || value === null || !('id' in value)) return null
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    return `it is not an object: ${text.trim().slice(0, 40)}`
+  if (!('id' in value)) return 'it has no id'
   const { id } = value
-  if (typeof id !== 'string' || id === '') return null
+  if (typeof id !== 'string') return 'its id is not text'
+  if (id === '') return 'its id is empty'
   // A listed record is listed, whatever its stamp: an unusable one must not make it look removed.
   const modified = 'modified' in value && typeof value.modified === 'string' ? value.modified : ''
-  // The table holds UTF-8: half a character becomes U+FFFD here, so that it is one id and the same everywhere.
-  return { id: id.toWellFormed(), modified }
+  return { id, modified, fault: faultOfRecordId(id) }
 }
 
 /**
- * Calls `visit` with the bounds of each `{…}` of the top-level array; everything between must be commas and space.
+ * Calls `visit` with the bounds of each entry of the top-level array; everything between must be commas and space.
  * What `take` has taken, telling its end, is not visited.
  */
 function eachEntry(
@@ -115,7 +156,7 @@ function eachEntry(
   visit: (from: number, to: number) => void,
   take: (at: number) => number = () => 0,
 ): void {
-  let at = skipSpace(bytes, 0)
+  let at = skipSpace(bytes, bytes.subarray(0, BOM.length).equals(BOM) ? BOM.length : 0)
   if (bytes[at] !== LIST_OPEN) throw shape(beginning(bytes))
   at = skipSpace(bytes, at + 1)
   if (bytes[at] !== LIST_CLOSE) {
@@ -124,7 +165,7 @@ function eachEntry(
       const end = taken > 0 ? taken : entryEnd(bytes, at)
       if (taken === 0) visit(at, end)
       at = skipSpace(bytes, end)
-      if (bytes[at] !== 0x2c) break
+      if (bytes[at] !== COMMA) break
       at = skipSpace(bytes, at + 1)
     }
   }
@@ -133,15 +174,18 @@ function eachEntry(
   }
 }
 
+/** Where the value ends that begins at a place; whether it is JSON is for the parser to say. */
 function entryEnd(bytes: Buffer, from: number): number {
-  if (bytes[from] !== OPEN) throw shape(`byte ${from} does not begin an entry`)
   let depth = 0
   for (let at = from; at < bytes.length; at++) {
     const byte = bytes[at]
     if (byte === QUOTE) {
       for (at++; at < bytes.length && bytes[at] !== QUOTE; at++) if (bytes[at] === BACKSLASH) at++
-    } else if (byte === OPEN) depth++
-    else if (byte === CLOSE && --depth === 0) return at + 1
+    } else if (byte === OPEN || byte === LIST_OPEN) depth++
+    else if (depth === 0 && (byte === COMMA || byte === LIST_CLOSE || byte === CLOSE)) {
+      if (at > from) return at
+      throw shape(`byte ${from} does not begin an entry`)
+    } else if ((byte === CLOSE || byte === LIST_CLOSE) && --depth === 0) return at + 1
   }
   throw shape('it ends within an entry')
 }

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import { messageOf } from '../errors.ts'
+import { jsonTextOf } from '../json/text.ts'
 import { gzipMember } from '../store/gzip.ts'
 import { pastSeconds } from '../store/instant.ts'
 import type { RecordToStore } from '../store/osv.ts'
@@ -12,29 +13,13 @@ export interface RecordIdentity {
   modified: string | null
 }
 
-/** A name in an archive has at most 65,535 bytes, `.json` included. */
-const MAX_ID_BYTES = 65_530
-
-/**
- * Why an id cannot be mirrored, or null when it can: `{id}.json` must be a file name that whoever unpacks `all.zip`
- * can trust, and a text that UTF-8 can hold.
- */
-export function unstorable(id: string): string | null {
-  if (!id.isWellFormed() || id.includes('\0')) return 'its id is no text that a file name can hold'
-  if (Buffer.byteLength(id) > MAX_ID_BYTES) return 'its id is too long for a file name'
-  if (id === 'all') return 'its path is the index'
-  const leaves = id.startsWith('/') || id.includes('\\') || /^[A-Za-z]:/.test(id)
-  const parts = `${id}.json`.split('/')
-  return leaves || parts.includes('..') ? 'its id is not a safe relative path' : null
-}
-
 /** Parses a record and checks that it is the one asked for. A string is the reason why it is refused. */
 export function identify(content: Buffer, id: string): RecordIdentity | string {
   const costly = refuseCostly(content)
   if (costly !== null) return costly
   let value: unknown
   try {
-    value = JSON.parse(content.toString('utf8'))
+    value = JSON.parse(jsonTextOf(content))
   } catch (error) {
     return `not JSON (${messageOf(error).slice(0, 100)})`
   }

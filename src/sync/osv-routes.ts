@@ -2,7 +2,7 @@ import { MirrorError } from '../errors.ts'
 import { OSV_ARCHIVE } from '../upstream/osv.ts'
 import type { SyncContext, SyncResult } from './context.ts'
 import { type UpstreamArchive, downloadArchive, openRemoteArchive } from './osv-archive.ts'
-import { type Settled, commit, confirm, outcomeOf } from './osv-commit.ts'
+import { type Settled, commit, confirm, isWhole, outcomeOf } from './osv-commit.ts'
 import { type IngestResult, ingestArchive } from './osv-ingest.ts'
 import { type OsvPlan, isEmpty } from './osv-plan.ts'
 import { proveHeld } from './osv-proof.ts'
@@ -19,13 +19,12 @@ export async function viaSingles(
   const singles = await fetchSingles(context, listed.index, [...plan.added, ...plan.changed])
   const settled = settledBy([], singles)
   const { store } = context
-  const lost = settled.lacking.size
   const whole = store.readSnapshot('osv')?.whole === true
   if (
     listed.held &&
     plan.removed.length === 0 &&
     store.staging.isEmpty() &&
-    whole === (lost === 0)
+    whole === isWhole(listed, settled.lacking)
   ) {
     // As at the last run: what was lacking still is, what was in doubt is not any more. No archive to build anew.
     await proveHeld(context)

@@ -5,7 +5,7 @@ import { fetchRecord } from '../upstream/osv.ts'
 import { retryAfterMs } from '../upstream/retries.ts'
 import type { SyncContext } from './context.ts'
 import { type OsvIndex, listedStamp } from './osv-index.ts'
-import { compareStamps, fromAnswer, identify, unstorable } from './osv-record.ts'
+import { compareStamps, fromAnswer, identify } from './osv-record.ts'
 
 /** What became of the records that were fetched one by one. */
 export interface SinglesResult {
@@ -91,11 +91,6 @@ async function fetchOne(
   id: string,
   result: SinglesResult,
 ): Promise<void> {
-  const fault = unstorable(id)
-  if (fault !== null) {
-    result.failed.set(id, fault)
-    return
-  }
   const { body, meta } = await fetchRecord(session, id, config.upstream.maxRecordBytes)
   // No checksum vouches for a single record, as it does in an archive: bytes that are no text were damaged on the way.
   const identity = isUtf8(body) ? identify(body, id) : 'not UTF-8'

@@ -38,14 +38,17 @@ function tellPlan({ facts }: SyncContext, { index }: ListedIndex, plan: OsvPlan)
   facts['removed'] = plan.removed.length
   facts['removedIds'] = plan.removed.slice(0, 20)
   if (index.duplicates > 0) facts['duplicateIds'] = index.duplicates
-  if (index.unusable > 0) facts['unusableEntries'] = index.unusable
+  if (index.unusable > 0) {
+    facts['unusableEntries'] = index.unusable
+    facts['unusable'] = index.skipped
+  }
 }
 
 function refuseOf({ config }: SyncContext, listed: ListedIndex, plan: OsvPlan): string | null {
   if (listed.index.ids.size === 0) return 'the index lists no record at all'
-  const { unusable } = listed.index
-  if (unusable > 0 && plan.removed.length > 0) {
-    return `${unusable} entries have no id, so that ${plan.removed.length} records may only seem to be gone`
+  const { unnamed } = listed.index
+  if (unnamed > 0 && plan.removed.length > 0) {
+    return `${unnamed} entries have no id, so that ${plan.removed.length} records may only seem to be gone`
   }
   const limits = { fraction: config.osv.guardFraction, count: config.osv.guardRecords }
   return refuseRemoval(plan.held, plan.removed.length, limits, 'records')

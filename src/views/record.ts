@@ -1,3 +1,4 @@
+import { jsonTextOf } from '../json/text.ts'
 import { COMMITS, NO_ECOSYSTEM, folderOf, packageKey } from '../store/views-names.ts'
 import { changeOf } from './change.ts'
 import { changeAffected } from './derive.ts'
@@ -108,7 +109,7 @@ interface Parsed {
 
 function parse(content: Buffer): Parsed | null {
   try {
-    const value: unknown = JSON.parse(content.toString('utf8'))
+    const value: unknown = JSON.parse(jsonTextOf(content))
     return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : null
   } catch {
     return null

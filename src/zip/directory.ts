@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { MirrorError } from '../errors.ts'
 
 /** One member as the central directory describes it. Sizes and offsets in bytes. */
@@ -136,7 +137,7 @@ function readEntry(bytes: Buffer, at: number, offset: number): Entry {
   const name = nameAt(bytes, at)
   return {
     name,
-    safeName: isSafe(name),
+    safeName: isSafe(name) && isExact(bytes, at, name),
     flags: bytes.readUInt16LE(at + 8),
     method: bytes.readUInt16LE(at + 10),
     crc32: bytes.readUInt32LE(at + 16),
@@ -152,8 +153,15 @@ function nameAt(bytes: Buffer, at: number): string {
 
 function isSafe(name: string): boolean {
   if (name === '') return false
-  if (/[\0\\\ufffd]/.test(name) || name.startsWith('/') || /^[A-Za-z]:\//.test(name)) return false
+  if (/[\0\\]/.test(name) || name.startsWith('/') || /^[A-Za-z]:\//.test(name)) return false
   return !name.split('/').includes('..')
+}
+
+/** Whether a name is what its bytes say: what is not UTF-8 is read as U+FFFD, which a name may also hold. */
+function isExact(bytes: Buffer, at: number, name: string): boolean {
+  if (!name.includes('\ufffd')) return true
+  const start = at + CENTRAL
+  return isUtf8(bytes.subarray(start, start + bytes.readUInt16LE(at + 28)))
 }
 
 const FIELD_AT = { size: 24, compressedSize: 20, offset: 42 } as const

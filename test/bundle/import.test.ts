@@ -17,10 +17,17 @@ describe('a full bundle into an empty folder', () => {
     })
     bench.sandbox.feed.remove(1)
     // Bad ids and stamps are upstream's, and must cross as well.
-    for (const id of ['ROOT-APP-NPM-', ' stray  space ', 'bell\u0007 and\nline', 'a/b', 'é"\u2028'])
+    for (const id of [
+      'ROOT-APP-NPM-',
+      ' stray  space ',
+      'bell\u0007 and\ttab',
+      'A:2025-1',
+      'a/b',
+      'é"\u2028',
+    ])
       bench.sandbox.feed.put(id, JSON.stringify({ id, details: 'odd' }), `when\t${id.length}`)
     await bench.run('osv')
-    expect(bench.store.readEntry('bell\u0007 and\nline')).not.toBeNull()
+    expect(bench.store.readEntry('bell\u0007 and\ttab')).not.toBeNull()
     const there = below()
     const { files, manifest } = await carry(bench.dir, folder())
     const report = await there.take(files)

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { createIdTable } from '../../src/sync/id-table.ts'
 import { refuseCostly } from '../../src/sync/json-cost.ts'
-import { unstorable } from '../../src/sync/osv-record.ts'
+import { faultOfRecordId } from '../../src/record-id.ts'
 import { plainText } from '../../src/sync/plain-text.ts'
 import { type Bench, createBench } from '../support/mirror.ts'
 
@@ -118,13 +118,16 @@ describe('an upstream that attacks', () => {
       '../x',
       '/x',
       'C:\\x',
-      'c:evil',
-      'a:stream',
+      'C:/x',
+      'a\nb',
+      'a\rb',
+      '\ud800',
+      'x'.repeat(8_000),
       '\\\\host\\share',
       'a\\b',
       'a\0b',
     ]) {
-      expect(unstorable(id), id).not.toBeNull()
+      expect(faultOfRecordId(id), id).not.toBeNull()
     }
     for (const id of [
       'GO-2024-1',
@@ -134,8 +137,14 @@ describe('an upstream that attacks', () => {
       ' x ',
       'ünï',
       'all.zip',
+      'ALL',
+      'A:2025-1',
+      '..',
+      '%2e%2e',
+      'a?b#c',
+      '\ufffd',
     ]) {
-      expect(unstorable(id), id).toBeNull()
+      expect(faultOfRecordId(id), id).toBeNull()
     }
   })
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { shownId } from '../../src/record-id.ts'
 import { HOSTILE_KINDS } from '../../src/sandbox/hostile.ts'
 import { differences } from '../support/mirror.ts'
 import {
@@ -7,6 +8,7 @@ import {
   RECORDS,
   archiveOf,
   bench,
+  contentsOf,
   expectAgreement,
   expectSound,
   synced,
@@ -96,25 +98,24 @@ describe('a hostile archive', () => {
 describe('ids', () => {
   const ODD = [
     ...['a/b', 'a b', ' lead', 'trail ', '100%', '%2F', '%', 'ü-ñ-漢字-🦊', 'e\u0301', 'A?b#c&d=e'],
-    ...['quote\'"', 'tab\there', 'line\nbreak', '__proto__', 'constructor', 'ROOT-APP-NPM-'],
-    ...['all', 'ALL', 'a.json', '.', '..', '...', 'x'.repeat(3000), '\u{1F600}', '\ufffd'],
+    ...['quote\'"', 'tab\there', 'A:2025-1', '__proto__', 'constructor', 'ROOT-APP-NPM-'],
+    ...['ALL', 'a.json', 'all.json', '.', '..', '...', 'x'.repeat(3000), '\u{1F600}', '\ufffd'],
   ]
   const content = (id: string, more = ''): string =>
     JSON.stringify({ id, modified: STAMP, details: more })
 
   test('of any shape survive the archive, the single way, the index and the derived archive', async () => {
-    const ids = ODD.filter((id) => id !== 'all' && id !== 'ALL')
     const made = await bench({ sandbox: SMALL })
-    for (const id of ids) made.sandbox.feed.put(id, content(id))
+    for (const id of ODD) made.sandbox.feed.put(id, content(id))
     expect(await made.run('osv')).toMatchObject({ state: 'complete' })
     expect(differences(made)).toEqual([])
     expectAgreement(made)
-    for (const id of ids) made.sandbox.feed.put(id, content(id, 'new'), '2026-05-02T00:00:00Z')
+    for (const id of ODD) made.sandbox.feed.put(id, content(id, 'new'), '2026-05-02T00:00:00Z')
     made.sandbox.requests.clear()
     expect(await made.run('osv')).toMatchObject({ state: 'complete' })
-    expect(made.sandbox.requests.count()).toBe(ids.length + 1)
+    expect(made.sandbox.requests.count()).toBe(ODD.length + 1)
     expect(differences(made)).toEqual([])
-    for (const id of ids) made.sandbox.feed.put(id, content(id, 'silent'), '2026-05-02T00:00:00Z')
+    for (const id of ODD) made.sandbox.feed.put(id, content(id, 'silent'), '2026-05-02T00:00:00Z')
     expect(await made.run('osv', { kind: 'reconcile' })).toMatchObject({ state: 'complete' })
     expect(differences(made)).toEqual([])
     await expectSound(made.dir)
@@ -127,14 +128,17 @@ describe('ids', () => {
     ['names a drive', 'C:\\evil'],
     ['is no well-formed text', 'half-\ud83d-a-pair'],
     ['holds a NUL', 'a\0b'],
-    ['is longer than a file name in an archive can be', 'x'.repeat(70_000)],
-  ])('one that %s is left out, and everything else is mirrored', async (_name, id) => {
+    ['holds a line break', 'a\nb'],
+    ['has the path of the index', 'all'],
+    ['is longer than a URL can be', 'x'.repeat(70_000)],
+  ])('one that %s is reported and left out, and everything else is mirrored', async (_name, id) => {
     const made = await synced({ sandbox: SMALL })
     const entries = JSON.parse(made.sandbox.feed.index().toString()) as object[]
     const body = JSON.stringify([...entries, { id, modified: STAMP }])
     made.sandbox.faults.set(INDEX, { kind: 'body', body, type: 'application/json' })
     made.sandbox.faults.set(RECORDS, { kind: 'body', body: content(id) })
-    expect(await made.run('osv')).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
+    const facts = { unusableEntries: 1, unusable: [expect.stringContaining(shownId(id))] }
+    expect(await made.run('osv')).toMatchObject({ state: 'partial', facts })
     expect(JSON.parse(made.index()?.toString() ?? '')).toEqual(entries)
     expect(archiveOf(made)?.includes('evil')).toBe(false)
     expectAgreement(made)
@@ -149,8 +153,59 @@ describe('ids', () => {
     const twins = ['half-\ud83d', 'half-\ude00'].map((id) => ({ id, modified: STAMP }))
     const body = JSON.stringify([...entries, ...twins])
     made.sandbox.faults.set(INDEX, { kind: 'body', body, type: 'application/json' })
-    expect(await made.run('osv')).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
+    expect(await made.run('osv')).toMatchObject({ state: 'partial', facts: { unusableEntries: 2 } })
     expect(JSON.parse(made.index()?.toString() ?? '')).toEqual(entries)
     expectAgreement(made)
   })
+})
+
+describe('entries of the index that are no record', () => {
+  const WRONG = ['5', 'null', '"ROOT-1"', '[{"id":"ROOT-1"}]', '{}', '{"id":7}', '{"id":"a\\nb"}']
+
+  test('are reported and skipped, the rest goes on, and a repeat writes nothing', async () => {
+    const made = await synced({ sandbox: SMALL })
+    made.sandbox.feed.add(2)
+    const entries = made.sandbox.feed.index().toString().slice(1, -1)
+    const body = `\ufeff[${WRONG.join(' , ')},${entries}]`
+    made.sandbox.faults.set(INDEX, { kind: 'body', body, type: 'application/json' })
+    const facts = { unusableEntries: 7, added: 2, records: 32 }
+    const report = await made.run('osv')
+    expect(report).toMatchObject({ state: 'partial', facts })
+    expect(report.message).toContain('7 index entries skipped (entry 1: it is not an object: 5)')
+    expect(report.facts['unusable']).toContain(
+      '"a\\nb": its id has a line break or a NUL character',
+    )
+    expect(made.index()?.toString()).toBe(`[${entries}]`)
+    expectAgreement(made)
+    await expectSound(made.dir)
+    const before = contentsOf(made.dir)
+    expect(await made.run('osv')).toMatchObject({ state: 'partial', facts: { unusableEntries: 7 } })
+    expect(contentsOf(made.dir)).toEqual(before)
+    made.sandbox.faults.clear()
+    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+    expect(differences(made)).toEqual([])
+  })
+
+  test('hold back a removal: it may be the record that one of them was', async () => {
+    const made = await synced({ sandbox: SMALL })
+    const [first = ''] = made.sandbox.feed.ids()
+    made.sandbox.feed.delete(first)
+    const body = made.sandbox.feed.index().toString().replace('[', '[null,')
+    made.sandbox.faults.set(INDEX, { kind: 'body', body, type: 'application/json' })
+    expect(await made.run('osv')).toMatchObject({ state: 'quarantined' })
+    const named = body.replace('[null,', '[{"id":"all"},')
+    made.sandbox.faults.clear()
+    made.sandbox.faults.set(INDEX, { kind: 'body', body: named, type: 'application/json' })
+    expect(await made.run('osv')).toMatchObject({ state: 'partial', facts: { removed: 1 } })
+  })
+})
+
+test('a record with a byte order mark is stored, and its bytes are as they are', async () => {
+  const made = await synced({ sandbox: SMALL })
+  const text = `\ufeff${JSON.stringify({ id: 'ROOT-BOM', modified: STAMP })}`
+  made.sandbox.feed.put('ROOT-BOM', text, STAMP)
+  expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+  expect(made.content('ROOT-BOM')?.toString()).toBe(text)
+  expect(await made.run('osv', { full: true })).toMatchObject({ state: 'complete' })
+  expect(differences(made)).toEqual([])
 })

@@ -1,0 +1,82 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { faultOfRecordId } from '../../src/record-id.ts'
+import { createBench } from '../support/mirror.ts'
+import { below, carry, folder, serveFolder } from './gaps.ts'
+
+/** Ids as a feed may have them: usual ones, and such as are special somewhere on the way. */
+const PIECES = [
+  ...['ROOT-APP-NPM-', 'CVE-2026-1', 'all', 'ALL', 'all.json', 'all.zip', 'index', 'A:2025-1'],
+  ...['.', '..', './', '../', '/', '//', '\\', 'C:', 'C:/', '%', '%2F', '%2e%2e', '%00', '?', '#'],
+  ...[' ', '\t', '\u0007', '\n', '\r', '\0', '\u2028', 'é', '漢', '\u{1f600}', '\ufffd', '\ud800'],
+  ...['"', "'", '<', '&', '+', '~', 'con', 'NUL', '__proto__', '.json', 'x'.repeat(300)],
+]
+const id = fc
+  .array(fc.oneof(fc.constantFrom(...PIECES), fc.string({ unit: 'binary', maxLength: 4 })), {
+    minLength: 1,
+    maxLength: 3,
+  })
+  .map((pieces) => pieces.join(''))
+
+const recordOf = (one: string): string =>
+  JSON.stringify({ id: one, modified: '2026-01-01T00:00:00Z' })
+
+test('what a sync stores of any ids, an export carries, an import takes and both sides serve', async () => {
+  const bench = await createBench({
+    sandbox: { records: 1, large: 0 },
+    env: { PATCHMIRROR_OSV_GUARD_FRACTION: '1' },
+  })
+  const { feed } = bench.sandbox
+  const media = folder()
+  const there = below()
+  const cross = async (): Promise<void> => {
+    const { files, manifest } = await carry(bench.dir, media)
+    await there.take(files)
+    expect(there.digest()).toBe(manifest.digest)
+  }
+  feed.put('ROOT-1', recordOf('ROOT-1'))
+  await bench.run('osv')
+  await cross()
+  const sides = [
+    await serveFolder(bench.dir, bench.config),
+    await serveFolder(there.dir, there.config),
+  ]
+  const seen = { stored: 0, skipped: 0 }
+  try {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.uniqueArray(id, { minLength: 1, maxLength: 12 }),
+        fc.boolean(),
+        async (ids, full) => {
+          for (const old of feed.ids()) if (old !== 'ROOT-1') feed.delete(old)
+          const listed = ['ROOT-1', ...ids.filter((one) => one !== '' && one.isWellFormed())]
+          for (const one of listed) feed.put(one, recordOf(one))
+          const usable = new Set(listed.filter((one) => faultOfRecordId(one) === null))
+          const isWhole = usable.size === listed.length
+          const report = await bench.run('osv', { full })
+          expect(report).toMatchObject({ state: isWhole ? 'complete' : 'partial' })
+          expect(new Set([...bench.store.eachPair()].map(([one]) => one))).toEqual(usable)
+          await cross()
+          for (const ask of sides) {
+            ask.look()
+            for (const one of usable) {
+              const answer = await ask(`/external/osv/${encodeURIComponent(one)}.json`)
+              expect([one, answer.status, answer.body.toString()]).toEqual([
+                one,
+                200,
+                recordOf(one),
+              ])
+            }
+          }
+          seen.stored += usable.size
+          seen.skipped += listed.length - usable.size
+        },
+      ),
+      { numRuns: 15 },
+    )
+  } finally {
+    await bench.close()
+  }
+  expect(seen.stored).toBeGreaterThan(20)
+  expect(seen.skipped).toBeGreaterThan(0)
+})
