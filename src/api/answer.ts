@@ -3,7 +3,7 @@ import { checkConditions, formatHttpDate } from './conditional.ts'
 import type { Heads, SharedHead } from './heads.ts'
 import type { Coding } from './negotiate.ts'
 import type { Origin } from './origin.ts'
-import { sendProblem } from './problem.ts'
+import { type Outgoing, sendProblem } from './problem.ts'
 import type { Wishes } from './wishes.ts'
 
 /** A JSON answer in one coding, ready to send: bytes and header texts. */
@@ -16,6 +16,13 @@ export interface Answer {
   readonly lastModified: string
   /** The same in unix seconds. */
   readonly changed: number
+}
+
+/** A request and where its answer goes. */
+export interface AnswerExchange {
+  readonly request: Pick<IncomingMessage, 'method'>
+  readonly response: Outgoing
+  readonly wishes: Wishes
 }
 
 /** One request on its way to its answer. */
@@ -39,7 +46,7 @@ export function createAnswer(coding: Coding, body: Buffer, tag: string, changed:
 
 /** Sends an answer: 200, 304 or 412. Head and body leave in a single write. `more`: further header fields, flat. */
 export function sendAnswer(
-  { request, response, wishes }: Exchange,
+  { request, response, wishes }: AnswerExchange,
   answer: Answer,
   origin: Origin,
   heads: Heads,
@@ -67,8 +74,8 @@ export function answerText({ etag, lastModified, length }: Answer, shared: Share
 
 /** 412: what the client made its condition is no longer so. */
 export function sendFailed(
-  request: IncomingMessage,
-  response: ServerResponse,
+  request: AnswerExchange['request'],
+  response: Outgoing,
   origin: Origin,
 ): void {
   const message = 'the mirrored document is not the one that If-Match or If-Unmodified-Since names'

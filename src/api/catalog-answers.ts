@@ -3,17 +3,31 @@ import { gzipSync } from 'node:zlib'
 import { locate } from '../json/locate.ts'
 import type { Resource } from '../resources.ts'
 import type { CatalogAnswer, CatalogLink } from '../store/catalog-answers.ts'
+import type { createOrderings } from '../store/catalog-query.ts'
 import { contentOf } from '../store/gzip.ts'
 import { createAnswer, sendAnswer } from './answer.ts'
-import { DOCUMENT_PATH, sendDocument } from './catalog-documents.ts'
+import { DOCUMENT_PATH } from './catalog-documents.ts'
 import { type Missing, requestedPath } from './catalog-missing.ts'
-import type { RouteTools } from './gate.ts'
+import type { Heads } from './heads.ts'
+import type { Links } from './links.ts'
+import type { Origins } from './moment.ts'
 import { chooseCoding } from './negotiate.ts'
-import type { RouteCall } from './routes.ts'
+import type { ReadCall } from './reading/call.ts'
+
+/** What answers are made from, on whichever thread. */
+export interface ReadTools {
+  readonly moment: Origins
+  readonly heads: Heads
+  readonly links: Links
+  /** Orders by fields that have no index; null: they are sorted for each page. */
+  readonly orderings: Orderings | null
+}
+
+type Orderings = ReturnType<typeof createOrderings>
 
 /** What the answers of the catalog are made from. */
 export interface CatalogParts {
-  readonly tools: RouteTools
+  readonly tools: ReadTools
   readonly missing: Missing
   /** Whether a list refuses a query parameter that it does not have. */
   readonly strictParameters: boolean
@@ -24,7 +38,7 @@ export function createAnswers({ tools, missing }: CatalogParts) {
   const { moment, heads, links } = tools
   return {
     /** Answers a path of a resource (null: the package catalog) whose form is `template`. */
-    async send(call: RouteCall, resource: Resource | null, template: string): Promise<void> {
+    send(call: ReadCall, resource: Resource | null, template: string): void {
       const origin = missing.origin(resource)
       if ('status' in origin) return call.refuse(origin)
       const path = requestedPath(template, call.params)
@@ -36,7 +50,7 @@ export function createAnswers({ tools, missing }: CatalogParts) {
         return call.refuse({ status: 404, error: 'not_found', message })
       }
       const [link] = answer.links
-      if (link?.at.length === 0) return sendDocument(moment, call, link.digest)
+      if (link?.at.length === 0) return call.sendDocument(link.digest)
       if (answer.links.length > 0) return sendLinked(call, answer, links)
       const coding = chooseCoding(call.wishes.acceptEncoding)
       const content = contentOfAnswer(answer) // for gzip too: its checksum tells damaged bytes from sound ones
@@ -47,11 +61,7 @@ export function createAnswers({ tools, missing }: CatalogParts) {
   }
 
   /** An artifact answer with fresh links of the mirror's own: good for a while, so never to be kept or revalidated. */
-  function sendLinked(
-    call: RouteCall,
-    answer: CatalogAnswer,
-    { signLink, expiry }: RouteTools['links'],
-  ): void {
+  function sendLinked(call: ReadCall, answer: CatalogAnswer, { signLink, expiry }: Links): void {
     const { request, response, wishes } = call
     const expiresAt = expiry()
     const base = call.baseUrl()

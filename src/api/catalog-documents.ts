@@ -18,7 +18,7 @@ export const DOCUMENT_PATH = '/-/documents/'
  */
 export async function sendDocument(moment: Moment, call: RouteCall, digest: string): Promise<void> {
   const { request, response, wishes } = call
-  const document = moment.reads.readCatalogDocument(digest)
+  const document = findDocument(moment, digest)
   if (document === null) {
     const message =
       'the mirror does not hold this document any more: ask for it again where the link came from'
@@ -50,6 +50,14 @@ export async function sendDocument(moment: Moment, call: RouteCall, digest: stri
     head,
     rangeStillApplies(wishes.ifRange, held) ? asked : undefined,
   )
+}
+
+/** A link may have been made from a later commit than the one served from here. */
+function findDocument(moment: Moment, digest: string): CatalogDocument | null {
+  const document = moment.reads.readCatalogDocument(digest)
+  if (document !== null) return document
+  moment.refresh()
+  return moment.reads.readCatalogDocument(digest)
 }
 
 async function sendPlain(

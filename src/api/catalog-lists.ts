@@ -2,6 +2,7 @@ import { gzipSync } from 'node:zlib'
 
 import { type Frame, joinPage } from '../json/frame.ts'
 import type { ListPath, Resource } from '../resources.ts'
+import type { OrderedEntry } from '../store/catalog-query.ts'
 import { createAnswer, sendAnswer } from './answer.ts'
 import { type CatalogParts, tagOf } from './catalog-answers.ts'
 import { createPlaces } from './catalog-places.ts'
@@ -17,18 +18,14 @@ import {
 } from './catalog-wishes.ts'
 import { chooseCoding } from './negotiate.ts'
 import { onlyValue } from './query.ts'
-import type { RouteCall } from './routes.ts'
+import type { ReadCall } from './reading/call.ts'
 
 /** Lists, page by page, in upstream's own envelope; filtered and ordered by SQL. */
 export function createLists({ tools, missing, strictParameters }: CatalogParts) {
   const { moment, heads } = tools
   const tallies = createTallies(moment.reads)
 
-  /** Nothing to wait for: SQLite answers at once. */
-  const send = (call: RouteCall, resource: Resource, declared: ListPath): undefined => {
-    answerList(call, resource, declared)
-  }
-  const answerList = (call: RouteCall, resource: Resource, declared: ListPath): void => {
+  const send = (call: ReadCall, resource: Resource, declared: ListPath): void => {
     const origin = missing.origin(resource)
     if ('status' in origin) return call.refuse(origin)
     const { facets } = declared
@@ -47,16 +44,22 @@ export function createLists({ tools, missing, strictParameters }: CatalogParts) 
     const limit = asked ?? (frame.cursor === null ? Math.max(1, list.entries) : DEFAULT_LIMIT)
     const places = createPlaces(moment.reads, list, order)
     const from = places.read(onlyValue(query, 'after'))
-    const rows = moment.reads.listCatalogEntries({
-      list: list.id,
-      where,
-      order,
-      after: from.place,
-      limit: limit + 1,
-    })
-    const shown = rows.slice(0, limit)
-    const next = rows.length > limit ? nextOf(call, query, path, places.write(shown, from)) : null
     const total = tallies.countOf(origin.version, list, where)
+    const ordering = order.field === null || where.length > 0 ? null : tools.orderings
+    const rows =
+      total === 0
+        ? []
+        : moment.reads.listCatalogEntries({
+            ...{ list: list.id, where, order, after: from.place, limit: limit + 1, matches: total },
+            // Where nobody could ask for the rest, the page has to have it all.
+            ...(frame.cursor !== null && { maxBytes: MAX_PAGE_BYTES }),
+            ...(ordering !== null && {
+              ordering: ordering.orderingOf(origin.version, list.id, order),
+            }),
+          })
+    const shown = rows.slice(0, limit).slice(0, fitting(rows))
+    const next =
+      rows.length > shown.length ? nextOf(call, query, path, places.write(shown, from)) : null
     const items = shown.map(({ body }) => body)
     const page = joinPage(frame, { next, total, limit }, items)
     const coding = chooseCoding(call.wishes.acceptEncoding)
@@ -65,6 +68,16 @@ export function createLists({ tools, missing, strictParameters }: CatalogParts) 
     sendAnswer(call, answer, origin, heads, ignoredField(unknown))
   }
   return { send }
+}
+
+/** A page is in memory as a whole: with larger items it has fewer of them. */
+const MAX_PAGE_BYTES = 32 * 2 ** 20
+
+/** How many of the rows make a page that is not too large; the first always. */
+function fitting(rows: readonly OrderedEntry[]): number {
+  let bytes = 0
+  const end = rows.findIndex(({ body }) => (bytes += body.length) > MAX_PAGE_BYTES)
+  return end < 0 ? rows.length : Math.max(1, end)
 }
 
 /** Tells which query parameters had no part in the answer; nothing when all had. */
@@ -78,7 +91,7 @@ function ignoredField(unknown: readonly string[]): string[] {
 
 /** The way to the next page: a cursor, and, where upstream gives URLs, one of the mirror's own. */
 function nextOf(
-  call: RouteCall,
+  call: ReadCall,
   query: URLSearchParams,
   path: string,
   cursor: string,

@@ -4,7 +4,7 @@ import { canonicalPath, fillPath } from '../paths.ts'
 import type { Resource } from '../resources.ts'
 import { activeSources } from '../sources.ts'
 import type { SourceName } from '../store/runs.ts'
-import type { Moment } from './moment.ts'
+import type { Origins } from './moment.ts'
 import type { Origin } from './origin.ts'
 import { type Problem, notReady } from './problem.ts'
 
@@ -23,7 +23,7 @@ type Params = Readonly<Record<string, string>>
  * that names the setting for what this mirror leaves out, 503 for what is on its way. That the service has nothing is said
  * only by its own answer (catalog-answers.ts).
  */
-export function createMissing(config: Config, moment: Moment): Missing {
+export function createMissing(config: Config, moment: Origins): Missing {
   const active = activeSources(config)
   /** What an import brought is held whatever the settings say: they are those of the mirror that it comes from. */
   const isHeld = ({ list }: Resource): boolean =>
@@ -68,7 +68,7 @@ export function createMissing(config: Config, moment: Moment): Missing {
 }
 
 /** Of the package catalog, as far as the list of packages tells what there is. */
-function explainRelease(config: Config, moment: Moment, params: Params, path: string): Problem {
+function explainRelease(config: Config, moment: Origins, params: Params, path: string): Problem {
   if (config.upstream.apiRoot !== null && config.upstream.catalogUrl === null)
     return leftOut('the package catalog is not mirrored', 'upstream.catalogUrl')
   const { reads } = moment
@@ -94,7 +94,7 @@ function explainRelease(config: Config, moment: Moment, params: Params, path: st
 
 /** The listed packages that a test accepts. Reads the whole list. */
 function findReleases(
-  reads: Moment['reads'],
+  reads: Origins['reads'],
   list: number,
   accepts: (release: ListedRelease) => boolean,
 ): { id: string; release: ListedRelease }[] {
@@ -107,7 +107,7 @@ function findReleases(
 }
 
 /** Listed: either the scope leaves it out, or its turn has not come. Throws `not_ready` for the latter. */
-function leftOrComing(moment: Moment, owner: string, path: string): Problem {
+function leftOrComing(moment: Origins, owner: string, path: string): Problem {
   if (moment.reads.hasAnswers(owner)) throw notReady(path)
   return outOfScope()
 }

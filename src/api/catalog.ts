@@ -1,51 +1,84 @@
 import type { Config } from '../config/schema.ts'
 import { RELEASES, RESOURCES, type Resource } from '../resources.ts'
-import { createAnswers } from './catalog-answers.ts'
+import { type ReadTools, createAnswers } from './catalog-answers.ts'
 import { createLists } from './catalog-lists.ts'
 import { createMissing } from './catalog-missing.ts'
 import { DOCUMENT_PATH, sendDocument } from './catalog-documents.ts'
-import type { SourceName } from '../store/runs.ts'
 import type { RouteTools } from './gate.ts'
+import type { ReadRequest, ReadRoute } from './reading/call.ts'
+import { type ReadingThread, createReadingThread, errorOf } from './reading/thread.ts'
 import type { PrivateRoute, RouteCall } from './routes.ts'
 
 /**
- * The local routes of everything behind a credential, from the same declarations that the crawl follows: lists, items,
- * artifacts, the package catalog, and the documents that signed links lead to.
+ * What is behind a credential, from the same declarations that the crawl follows: lists, items, artifacts, the package
+ * catalog. Its answers are made on the reading thread: how long one takes depends on the data.
  */
+export function createReadRoutes(config: Config, tools: ReadTools): ReadRoute[] {
+  const { strictParameters } = config.server
+  const parts = { tools, missing: createMissing(config, tools.moment), strictParameters }
+  const answers = createAnswers(parts)
+  const lists = createLists(parts)
+  const routesOf = (resource: Resource): ReadRoute[] => {
+    const { list, item, sublist, artifacts } = resource
+    const source = resource.surface === 'identity' ? 'identity' : 'catalog'
+    const itemRoute = (path: string, template: string): ReadRoute => {
+      return { path, source: 'catalog', answer: (call) => answers.send(call, resource, template) }
+    }
+    return [
+      ...[list, sublist].flatMap((one): ReadRoute[] =>
+        one === null
+          ? []
+          : [{ path: one.path, source, answer: (call) => lists.send(call, resource, one) }],
+      ),
+      ...(item === null ? [] : [itemRoute(item, item)]),
+      ...artifacts.flatMap(({ path, aliases }) =>
+        [path, ...aliases].map((form) => itemRoute(form, path)),
+      ),
+    ]
+  }
+  const releases = Object.values(RELEASES).map((path): ReadRoute => {
+    return { path, source: 'catalog', answer: (call) => answers.send(call, null, path) }
+  })
+  return [...RESOURCES.flatMap(routesOf), ...releases]
+}
+
+/** The local routes of the catalog, and of the documents that signed links lead to. */
 export function createCatalogRoutes(config: Config): (tools: RouteTools) => PrivateRoute[] {
   return (tools) => {
-    const { strictParameters } = config.server
-    const parts = { tools, missing: createMissing(config, tools.moment), strictParameters }
-    const answers = createAnswers(parts)
-    const lists = createLists(parts)
-    const route = (
-      path: string,
-      answer: PrivateRoute['answer'],
-      source: SourceName = 'catalog',
-    ): PrivateRoute => ({ path: path.replace('{repo}', '{repo+}'), source, answer })
-    const routesOf = (resource: Resource): PrivateRoute[] => {
-      const { list, item, sublist, artifacts } = resource
-      const source = resource.surface === 'identity' ? 'identity' : 'catalog'
-      return [
-        ...[list, sublist].flatMap((one) =>
-          one === null ? [] : [route(one.path, (call) => lists.send(call, resource, one), source)],
-        ),
-        ...(item === null ? [] : [route(item, (call) => answers.send(call, resource, item))]),
-        ...artifacts.flatMap(({ path, aliases }) =>
-          [path, ...aliases].map((form) =>
-            route(form, (call) => answers.send(call, resource, path)),
-          ),
-        ),
-      ]
-    }
-    const releases = Object.values(RELEASES).map((path) =>
-      route(path, (call) => answers.send(call, null, path)),
+    const thread = createReadingThread({ config, cacheControl: tools.cacheControl })
+    tools.atEnd(() => thread.close())
+    const routes = createReadRoutes(config, { ...tools, orderings: null }).map(
+      ({ path, source }): PrivateRoute => ({
+        ...{ path: path.replace('{repo}', '{repo+}'), source },
+        answer: (call) => pass(thread, tools, path, call),
+      }),
     )
     const documents: PrivateRoute = {
       path: `${DOCUMENT_PATH}{digest}`,
       guard: 'link',
       answer: (call: RouteCall) => sendDocument(tools.moment, call, call.params['digest'] ?? ''),
     }
-    return [...RESOURCES.flatMap(routesOf), ...releases, documents]
+    return [...routes, documents]
   }
+}
+
+/** Has a request answered by the reading thread, and sends what it says. */
+async function pass(
+  thread: ReadingThread,
+  { moment, now }: RouteTools,
+  path: string,
+  call: RouteCall,
+): Promise<void> {
+  const { request, response, wishes, params, query } = call
+  const asked: ReadRequest = {
+    ...{ path, method: request.method ?? '', params, wishes },
+    ...{ query: query.toString(), baseUrl: call.baseUrl(), now: now() },
+  }
+  const reply = await thread.ask(asked, () => response.destroyed)
+  if (reply === null) return
+  if ('failed' in reply) throw errorOf(reply.failed)
+  if ('problem' in reply) return call.refuse(reply.problem)
+  if ('document' in reply) return sendDocument(moment, call, reply.document)
+  response.writeHead(reply.status, [...reply.headers])
+  response.end(reply.body)
 }

@@ -18,6 +18,12 @@ export interface RouteTools {
   readonly heads: Heads
   /** Signs local URLs; `RouteCall.baseUrl()` goes before them. */
   readonly links: Links
+  /** Unix milliseconds. */
+  readonly now: () => number
+  /** `Cache-Control` of private answers. */
+  readonly cacheControl: string
+  /** Has something closed together with the server. */
+  readonly atEnd: (close: () => Promise<void>) => void
 }
 
 /** What the gate is made from. */
@@ -33,6 +39,7 @@ export interface GateOptions {
   readonly routes: (tools: RouteTools) => readonly PrivateRoute[]
   readonly log: ServerLog | null
   readonly now: () => number
+  readonly atEnd: RouteTools['atEnd']
 }
 
 /** The private side of the API. */
@@ -48,13 +55,15 @@ export interface Gate {
 
 /** Puts routes, keys and links together. Throws `config` for keys or proxies that cannot be. */
 export function createGate(options: GateOptions): Gate {
-  const { reads, settings, listeningOn, moment, paths, failures, log, now } = options
+  const { reads, settings, listeningOn, moment, paths, failures, log, now, atEnd } = options
   const { publicUrl, cacheMaxAgeSeconds } = settings
   const trusted = createTrust(settings.trustProxy)
   const access = createAccess({ settings, reads, trusted, listeningOn, log, now })
   const links = createLinks(reads.live.readSecret('links'), now)
-  const heads = createHeads(`private, max-age=${cacheMaxAgeSeconds}, must-revalidate`)
-  const routes = createRouteTable(options.routes({ moment, heads, links }))
+  const cacheControl = `private, max-age=${cacheMaxAgeSeconds}, must-revalidate`
+  const heads = createHeads(cacheControl)
+  const tools = { moment, heads, links, now, cacheControl, atEnd }
+  const routes = createRouteTable(options.routes(tools))
   const answer = createPrivatePaths({
     moment,
     routes,

@@ -9,6 +9,9 @@ import { type Origin, readOrigin } from './origin.ts'
 import { type OtherIds, createOtherIds } from './other-ids.ts'
 import { notReady } from './problem.ts'
 
+/** Reads of one moment, and the snapshots they belong to. */
+export type Origins = Pick<Moment, 'reads' | 'originOf' | 'knownOrigin'>
+
 /** What is served now: the pinned moment of the store, and everything kept ready from it. */
 export interface Moment {
   readonly reads: Reads
@@ -28,7 +31,8 @@ export interface Moment {
   close(): void
 }
 
-const NAMES: Record<SourceName, string> = {
+/** What each source is called in a message. */
+export const SOURCE_NAMES: Readonly<Record<SourceName, string>> = {
   osv: 'the OSV feed',
   feeds: 'the patch feed',
   catalog: 'the catalog',
@@ -82,7 +86,7 @@ export function createMoment(reads: PinnedReads, dataDir: string, cacheBytes: nu
     },
     originOf(source) {
       const origin = origins[source]
-      if (origin === null) throw notReady(NAMES[source])
+      if (origin === null) throw notReady(SOURCE_NAMES[source])
       return origin
     },
     knownOrigin: (source) => origins[source],

@@ -1,7 +1,13 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http'
 import { MirrorError, httpStatus } from '../errors.ts'
 import { nameStorageError } from '../store/database.ts'
 import type { Origin } from './origin.ts'
+
+/** Where an answer goes: Node's own response, or one that is carried to it from another thread. */
+export interface Outgoing {
+  writeHead(status: number, headers: string[] | OutgoingHttpHeaders): Outgoing
+  end(body?: Buffer): unknown
+}
 
 /** An answer that is not the document asked for. `error` is a stable code, `message` is for a person. */
 export interface Problem {
@@ -42,8 +48,8 @@ export function problemHeaders({ headers, origin }: Problem): Record<string, str
 
 /** Sends a problem as JSON; a HEAD gets its headers. */
 export function sendProblem(
-  request: IncomingMessage,
-  response: ServerResponse,
+  request: Pick<IncomingMessage, 'method'>,
+  response: Outgoing,
   problem: Problem,
   form: ErrorForm = 'message',
 ): void {
@@ -54,7 +60,7 @@ export function sendProblem(
     ...problemHeaders(problem),
   })
   if (request.method === 'HEAD') response.end()
-  else response.end(body)
+  else response.end(Buffer.from(body))
 }
 
 /** 405, for everything but GET and HEAD. */

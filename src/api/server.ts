@@ -87,6 +87,7 @@ export function createServer(options: ServerOptions): MirrorServer {
   const parts = { moment, paths, cacheControl, heads, failures, onError: failures.answer }
   const open = createPublicSide(parts, options)
   const state = { closing: false }
+  const ends = createEnds()
   const app = createApp(failures, (pages) => {
     const handler: Handler = (request, response) => {
       if (state.closing) response.setHeader('Connection', 'close')
@@ -99,7 +100,7 @@ export function createServer(options: ServerOptions): MirrorServer {
     return createHttp(traced(handler, log, now), config.server)
   })
   const gate = createGate({
-    ...{ reads, moment, paths, failures, log, now },
+    ...{ reads, moment, paths, failures, log, now, atEnd: ends.add },
     settings: config.server,
     routes: options.routes ?? (() => []),
     listeningOn: () => boundAddress(app.server.address()),
@@ -127,11 +128,22 @@ export function createServer(options: ServerOptions): MirrorServer {
       follower.stop()
       news.close()
       await drain(app.server, lane, app.close(), closeGraceMs)
-      moment.close()
-      open.close()
+      await ends.close([moment, open])
     },
     get address() {
       return addressOf(app.server.address(), host)
+    },
+  }
+}
+
+/** What ends with the server. */
+function createEnds() {
+  const all: (() => Promise<void>)[] = []
+  return {
+    add: (close: () => Promise<void>): void => void all.push(close),
+    async close(parts: readonly { close(): void }[]): Promise<void> {
+      await Promise.all(all.map((close) => close()))
+      for (const part of parts) part.close()
     },
   }
 }

@@ -30,6 +30,12 @@ export interface EntryQuery {
   order: Order
   after: Place | null
   limit: number
+  /** No row is read behind the one with which the bodies exceed this; no bound when not given. */
+  maxBytes?: number
+  /** At most so many rows match: with few, sorting them is cheaper than to go through the list in its order. */
+  matches?: number
+  /** The list's order by this field, as `createOrderings` made it. */
+  ordering?: string
 }
 
 /** An entry and the value of the field it was ordered by. */
@@ -49,17 +55,22 @@ export function createCatalogQuery(db: Db) {
     statements.set(sql, made)
     return made
   }
-  const listSome = (query: EntryQuery, segment: Condition, limit: number): OrderedEntry[] => {
-    const { sql, values } = selectOf(query, segment, limit)
-    return prepared(sql).all(...values) as OrderedEntry[] // the columns named in the statement
+  /** Appends the rows of a segment; false when the query has what it may have. */
+  const listSome = (query: EntryQuery, segment: Condition, rows: OrderedEntry[]): boolean => {
+    const { sql, values } = selectOf(query, segment, query.limit - rows.length)
+    let bytes = rows.reduce((sum, { body }) => sum + body.length, 0)
+    for (const row of prepared(sql).iterate(...values)) {
+      const entry = row as OrderedEntry // the columns named in the statement
+      rows.push(entry)
+      bytes += entry.body.length
+      if (bytes > (query.maxBytes ?? Number.POSITIVE_INFINITY)) return false
+    }
+    return rows.length < query.limit
   }
   return {
     listCatalogEntries(query: EntryQuery): OrderedEntry[] {
       const rows: OrderedEntry[] = []
-      for (const segment of segmentsOf(query)) {
-        if (rows.length < query.limit)
-          rows.push(...listSome(query, segment, query.limit - rows.length))
-      }
+      for (const segment of segmentsOf(query)) if (!listSome(query, segment, rows)) break
       return rows
     },
     /** An entry by its id, with its value in an order; null when there is none. */
@@ -79,6 +90,46 @@ export function createCatalogQuery(db: Db) {
       const { text, values } = conditionsOf(list, where)
       const sql = `SELECT count(*) AS count FROM catalog_entry WHERE ${text}`
       return (prepared(sql).get(...values) as { count: number }).count
+    },
+  }
+}
+
+/** Orders kept at once; each takes about 40 bytes an entry of the disk. */
+const KEPT_ORDERINGS = 8
+
+/**
+ * Makes orders of lists by fields that have no index, in temporary tables: sorting a list takes long, and is done once
+ * for all of its pages. An order is of one state of its list (`version`).
+ */
+export function createOrderings(db: Db) {
+  const made = new Map<string, string>()
+  let count = 0
+  const drop = (key: string, table: string): void => {
+    db.exec(`DROP TABLE IF EXISTS temp.${table}`)
+    made.delete(key)
+  }
+  return {
+    /** Drops all of them, as after a transaction that was rolled back and may have taken some of them along. */
+    forget(): void {
+      for (const [key, table] of made) drop(key, table)
+    },
+    /** The table of an order; made if it is not there. */
+    orderingOf(version: string, list: number, order: Order): string {
+      const field = keyOf({ ...order, descending: false }) ?? 'NULL'
+      const key = `${version} ${list} ${field}`
+      const known = made.get(key)
+      if (known !== undefined) return known
+      for (const [old, table] of made)
+        if (made.size >= KEPT_ORDERINGS || !old.startsWith(`${version} `)) drop(old, table)
+      const table = `ordering_${++count}`
+      db.exec(`CREATE TABLE temp.${table} (value, place INTEGER)`)
+      db.prepare(
+        `INSERT INTO temp.${table} SELECT ${field}, ordinal FROM catalog_entry WHERE list = ?`,
+      ).run(list)
+      db.exec(`CREATE INDEX temp.${table}_up ON ${table} (value, place);
+        CREATE INDEX temp.${table}_down ON ${table} (value DESC, place)`)
+      made.set(key, table)
+      return table
     },
   }
 }
@@ -103,14 +154,26 @@ function columnsOf(order: Order): string {
   return `ordinal, id, body, sha, ${keyOf(order) ?? 'NULL'} AS value`
 }
 
+/** Matches of filters that are sorted rather than looked for along the order. */
+const FEW = 5000
+
 function selectOf(
-  { list, where, order }: EntryQuery,
+  { list, where, order, matches, ordering }: EntryQuery,
   segment: Condition,
   limit: number,
 ): { sql: string; values: unknown[] } {
   const { text, values } = conditionsOf(list, where)
+  const way = order.descending ? 'DESC' : 'ASC'
+  if (ordering !== undefined) {
+    const sql = `SELECT e.ordinal, e.id, e.body, e.sha, o.value FROM temp.${ordering} o
+      CROSS JOIN catalog_entry e ON e.list = ? AND e.ordinal = o.place
+      WHERE ${segment.text} ORDER BY o.value ${way}, o.place LIMIT ?`
+    return { sql, values: [list, ...segment.values, limit] }
+  }
   const key = keyOf(order)
-  const by = key === null ? 'ordinal' : `value ${order.descending ? 'DESC' : 'ASC'}, ordinal`
+  // With a + before it, no index is used for the order.
+  const few = where.length > 0 && matches !== undefined && matches <= FEW ? '+' : ''
+  const by = key === null ? 'ordinal' : `${few}value ${way}, ordinal`
   const sql = `SELECT ${columnsOf(order)} FROM catalog_entry
     WHERE ${text} AND ${segment.text} ORDER BY ${by} LIMIT ?`
   return { sql, values: [...values, ...segment.values, limit] }
@@ -131,11 +194,12 @@ function keyOf({ facet, field }: Order): string | null {
  * What lies behind a place, in parts that are read one after the other, each a single range of the index: entries
  * without the field come first in ascending order, last in descending order.
  */
-function segmentsOf({ order, after }: EntryQuery): Condition[] {
-  const key = keyOf(order)
+function segmentsOf({ order, after, ordering }: EntryQuery): Condition[] {
+  const key = ordering === undefined ? keyOf(order) : 'o.value'
+  const ordinal = ordering === undefined ? 'ordinal' : 'o.place'
   const from = after?.ordinal ?? -1
   if (key === null) return [{ text: 'ordinal > ?', values: [from] }]
-  const without: Condition = { text: `${key} IS NULL AND ordinal > ?`, values: [-1] }
+  const without: Condition = { text: `${key} IS NULL AND ${ordinal} > ?`, values: [-1] }
   const having: Condition = { text: `${key} IS NOT NULL`, values: [] }
   const value = after?.value ?? null
   if (after === null) return order.descending ? [having, without] : [without, having]
@@ -144,7 +208,7 @@ function segmentsOf({ order, after }: EntryQuery): Condition[] {
     return order.descending ? [rest] : [rest, having]
   }
   const sign = order.descending ? '<' : '>'
-  const text = `${key} ${sign}= ? AND (${key} ${sign} ? OR ordinal > ?)`
+  const text = `${key} ${sign}= ? AND (${key} ${sign} ? OR ${ordinal} > ?)`
   const rest = { text, values: [value, value, from] }
   return order.descending ? [rest, without] : [rest]
 }

@@ -3,7 +3,7 @@ import { createDocumentStoreReader } from './catalog-documents.ts'
 import { createArrivalReader } from './arrivals.ts'
 import { createAnnouncedReader } from './announced.ts'
 import { createLedgerReader } from './bundle-ledger.ts'
-import { createCatalogQuery } from './catalog-query.ts'
+import { createCatalogQuery, createOrderings } from './catalog-query.ts'
 import { createCatalogAnswerReader } from './catalog-answers.ts'
 import { createCatalogListReader } from './catalog.ts'
 import { createChangeReader } from './changes.ts'
@@ -37,6 +37,36 @@ export function createReads(db: Db) {
 }
 
 export type Reads = ReturnType<typeof createReads>
+
+/**
+ * Opens one read-only connection whose work sees one moment each, and which holds none in between; null when there is no
+ * database yet. For a thread beside the serving one.
+ */
+export function openPassingReads(dataDir: string) {
+  const db = openReader(dataDir)
+  if (db === null) return null
+  return guarded(dataDir, () => {
+    db.pragma('temp_store = FILE')
+    const version = db.prepare<[], number>('PRAGMA data_version').pluck()
+    const moment = db.transaction((work: () => void) => work())
+    const orderings = createOrderings(db)
+    return {
+      reads: createReads(db),
+      orderings,
+      /** Does the work with one moment of the store. */
+      during(work: () => void): void {
+        try {
+          guarded(dataDir, () => moment.deferred(work))
+        } catch (error) {
+          orderings.forget()
+          throw error
+        }
+      },
+      /** Another number after each commit of another connection. */
+      commits: (): number => version.get() ?? 0,
+    }
+  })
+}
 
 /** The serving side of the database: a pin on one moment, and a look at now. */
 export interface PinnedReads {
