@@ -1,4 +1,4 @@
-import type { ArtifactForm } from './shape.ts'
+import type { ArtifactForm } from './forms.ts'
 
 /** The documents that hang on tags, packages and remediated artifacts. */
 export type ArtifactKind = 'sbom' | 'vex' | 'provenance' | 'patches'

@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http'
 import type { Answer } from '../../negotiate.ts'
 import { jsonAnswer, refusal } from '../../refusal.ts'
-import type { ErrorForm } from './shape.ts'
+import type { ErrorForm } from './forms.ts'
 
 /** An error of the remediation surface in the form of a shape (wire facts, error bodies). */
 export function wordedError(form: ErrorForm, status: number, message: string): Answer {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { seconds } from '../../generate.ts'
 import type { Tag } from '../generate-images.ts'
-import type { EventForm } from './shape.ts'
+import type { EventForm } from './forms.ts'
 
 /** What a delivery carries beside its signature. */
 export interface ShownEvent {

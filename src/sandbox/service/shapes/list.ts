@@ -1,5 +1,5 @@
 import type { ServiceRequest } from '../call.ts'
-import type { ListForm, NextUrl, Place } from './shape.ts'
+import type { ListForm, NextUrl, Place } from './forms.ts'
 
 /** A page of worded items; the cursors are undefined where there is nothing to point at. */
 export interface ShownPage {

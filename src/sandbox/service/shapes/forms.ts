@@ -1,0 +1,122 @@
+/** Keys from the top of a JSON value down to a place in it; `[]` is the value itself. */
+export type Place = readonly string[]
+
+/** How a page names the next one. `parameter` carries the cursor back; `/patches` takes `after` beside it. */
+export type NextPage =
+  /** A cursor in the page; `varied` leaves it out of an only page and makes it null on the last of several. */
+  | { form: 'cursor'; at: Place; end: 'absent' | 'null' | 'empty' | 'varied'; parameter: string }
+  /** The next page's URL in the page. */
+  | ({ form: 'url'; at: Place; end: 'absent' | 'null' | 'empty' } & NextUrl)
+  /** The next page's URL in the header `Link: <…>; rel="next"`. */
+  | ({ form: 'link' } & NextUrl)
+  /** A flag in the page; the cursor is the last item's id. */
+  | { form: 'lastId'; at: Place; parameter: string }
+
+/** A URL as a page gives it out. */
+export interface NextUrl {
+  /** The whole URL, from its path on, or its query alone. */
+  style: 'absolute' | 'path' | 'query'
+  /** Whether it repeats the parameters that the page was asked with. */
+  keeps: boolean
+  parameter: string
+}
+
+/** The envelope of a list. */
+export interface ListForm {
+  items: Place
+  next: NextPage
+  /** The cursor of the page before. */
+  previous?: Place
+  limit?: Place
+  total?: Place
+  /** Whether the total is rounded up to the next ten. */
+  estimated?: boolean
+  /** A page has no more items than this, whatever `limit` asks for. */
+  largestPage: number
+  /** Whether a full last page names a next one, which is then empty. */
+  emptyLast: boolean
+}
+
+/** How records are written. */
+export interface RecordForm {
+  /** `mixed`: images have integers and everything else UUIDs; `name`: texts such as `tag-7`. */
+  ids: 'mixed' | 'uuid' | 'integer' | 'name'
+  /** `prefixed`: a record's own fields begin with its kind, as in `tag_name`. */
+  fields: 'snake' | 'camel' | 'prefixed'
+  /** What stands for a value that is not there. */
+  none: 'null' | 'absent' | 'empty'
+  /** `2025-01-31T10:20:30` and then `Z`, `.000Z`, nothing, or `+00:00`. */
+  dates: 'zulu' | 'fraction' | 'zoneless' | 'offset'
+  /** Whether lists show of an item what its own page shows. */
+  wholeInLists: boolean
+}
+
+/** How artifacts are answered. */
+export interface ArtifactForm {
+  /**
+   * `named` and `renamed`: URLs in an object; `bare`: a JSON string, several as an array; `inline`: the document;
+   * `redirect`: 302 to the document (several patches: URLs in an object).
+   */
+  form: 'named' | 'renamed' | 'bare' | 'inline' | 'redirect'
+  /** So many requests for an artifact are answered 202 before it is ready. */
+  pending: number
+  /** The status for an owner that has none of a kind. */
+  none: 404 | 204
+  /** Whether documents are served as `application/octet-stream`. */
+  untyped: boolean
+}
+
+/** The webhook settings under `/v3`. */
+export interface SettingsForm {
+  /** What is around an answer: `data`, or the noun (`webhook`, `delivery`). */
+  wrap: 'none' | 'data' | 'noun'
+  /** The field of the signing secret, before `fields` of the records applies. */
+  secret: string
+  /** Whether subscriptions can be listed, read and deleted; the contract shows none of it. */
+  complete: boolean
+}
+
+/** The body of an error on the remediation surface; the identity surface's is in the contract. */
+export type ErrorForm = 'message' | 'nested' | 'problem' | 'text' | 'html' | 'empty'
+
+/** How an event is sent. */
+export interface EventForm {
+  /**
+   * `cloudevents`; `header`: the type in `X-Event-Type`; `event_type`: under that name; `untyped`: the type nowhere;
+   * `batch`: several events in a body, one for each architecture of each tag.
+   */
+  envelope: 'cloudevents' | 'header' | 'event_type' | 'untyped' | 'batch'
+  /** The image in three fields (repository, tag, digest), or in one text. */
+  image: 'parts' | 'reference'
+}
+
+/** The patch feed: a tree by ecosystem, rows in an array, rows under `data`. */
+export type FeedForm = 'tree' | 'rows' | 'data'
+
+/** Which validators answers carry. */
+export type Validators = 'both' | 'weak' | 'etag' | 'date' | 'none'
+
+/** What holds for every answer. */
+export interface HttpForm {
+  validators: Validators
+  /** `always`: without being asked for it too. */
+  gzip: 'asked' | 'always' | 'never'
+  /** Whether answers say their length; else they are chunked. */
+  length: boolean
+  /** By how much the service's clock is fast; deliveries are stamped with the right time all the same. */
+  clockSeconds: number
+}
+
+/** One reading of everything that the contract leaves open (service API, sections 4, 6 and 7). */
+export interface Shape {
+  lists: ListForm
+  /** The envelope of `/patches`. */
+  patches: ListForm
+  records: RecordForm
+  artifacts: ArtifactForm
+  settings: SettingsForm
+  errors: ErrorForm
+  events: EventForm
+  feed: FeedForm
+  http: HttpForm
+}
