@@ -9,11 +9,21 @@ import { type Answer, createAnswer } from './answer.ts'
 import type { AnswerCache } from './cache.ts'
 import type { Coding } from './negotiate.ts'
 import {
+  FILTER_NAMES,
+  MAX_PARTS,
   type PatchFilter,
   type PatchIndex,
   filterPatchFeed,
   indexPatchFeed,
 } from './patch-filter.ts'
+import {
+  type FilterName,
+  type RowIndex,
+  filterRows,
+  indexRows,
+  isTree,
+  unfiltered,
+} from './patch-rows.ts'
 
 /** `absent`: upstream has no such path. `missing`: the mirror has not fetched it yet. */
 export type Found = Answer | 'absent' | 'missing'
@@ -28,11 +38,17 @@ export interface Documents {
   drop(source: SourceName): void
 }
 
+/** Where everything lies in the feed, by its shape. `unknown`: of no shape that can be narrowed. */
+type FeedIndex =
+  | { readonly shape: 'tree'; readonly index: PatchIndex }
+  | { readonly shape: 'rows'; readonly index: RowIndex }
+  | { readonly shape: 'too many' }
+  | { readonly shape: 'unknown' }
+
 interface Held {
   readonly document: Document
   readonly answers: Partial<Record<Coding, Answer>>
-  /** Null: too large to be filtered. */
-  index: PatchIndex | null | undefined
+  index: FeedIndex | undefined
 }
 
 /**
@@ -88,12 +104,40 @@ function wholeAnswer({ document, answers }: Held, member: Buffer, coding: Coding
 
 function filteredAnswer(held: Held, member: Buffer, filter: PatchFilter, coding: Coding): Answer {
   const text = wholeAnswer(held, member, 'identity').body
-  if (held.index === undefined) held.index = indexPatchFeed(text)
-  if (held.index === null) throw tooLargeToFilter(held.document.path)
-  const content = filterPatchFeed(text, held.index, filter)
+  held.index ??= indexFeed(text)
+  const content = narrowed(text, held.index, filter, held.document.path)
   const tag = createHash('sha256').update(content).digest('hex').slice(0, 32)
   const body = coding === 'gzip' ? gzipSync(content, { level: 3 }) : content
   return createAnswer(coding, body, tag, held.document.changed)
+}
+
+function indexFeed(text: Buffer): FeedIndex {
+  if (isTree(text)) {
+    const index = indexPatchFeed(text)
+    return index === null ? { shape: 'too many' } : { shape: 'tree', index }
+  }
+  const index = indexRows(text, MAX_PARTS)
+  if (index === 'too many') return { shape: 'too many' }
+  return index === null ? { shape: 'unknown' } : { shape: 'rows', index }
+}
+
+function narrowed(text: Buffer, feed: FeedIndex, filter: PatchFilter, path: string): Buffer {
+  if (feed.shape === 'too many') throw tooLargeToFilter(path)
+  if (feed.shape === 'tree') return filterPatchFeed(text, feed.index, filter)
+  const asked = Object.entries(FILTER_NAMES).flatMap(([kind, name]) =>
+    filter[kind as FilterName] === null ? [] : [name],
+  )
+  if (feed.shape === 'unknown') throw notFilterable(path, asked)
+  const lost = unfiltered(feed.index, filter).map((kind) => FILTER_NAMES[kind])
+  if (lost.length > 0) throw notFilterable(path, lost)
+  return filterRows(text, feed.index, filter)
+}
+
+function notFilterable(path: string, names: readonly string[]): MirrorError {
+  const message =
+    `${path} has another shape here, in which no field for ${names.join(', ')} can be found: ` +
+    'ask for it without that filter'
+  return new MirrorError('not_supported', message)
 }
 
 function tooLargeToFilter(path: string): MirrorError {

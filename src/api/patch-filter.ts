@@ -10,6 +10,13 @@ export interface PatchFilter {
   readonly packageName: string | null
 }
 
+/** The filters by the names of their query parameters. */
+export const FILTER_NAMES: Readonly<Record<keyof PatchFilter, string>> = {
+  ecosystem: 'ecosystem',
+  release: 'os_distro_major',
+  packageName: 'package_src_name',
+}
+
 const ECOSYSTEMS: readonly string[] = ['alpine', 'debian', 'ubuntu', 'pypi', 'npm', 'maven']
 
 /** Reads the filters from a query; null when there are none. Throws `bad_request` for an unknown ecosystem or a filter given twice. */
@@ -26,7 +33,7 @@ export function readPatchFilter(query: string): PatchFilter | null {
 }
 
 /** Ecosystems, releases and packages that an index may hold: 16 bytes each, and about a second to find a million. */
-const MAX_PARTS = 1_000_000
+export const MAX_PARTS = 1_000_000
 
 interface Release {
   readonly name: string | null

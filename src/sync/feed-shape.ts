@@ -24,8 +24,53 @@ function parse(path: string, bytes: Buffer): unknown {
   }
 }
 
-/** `{"alpine": [{"distroversion", "packages": [{"pkg": {…}}]}]}`, the Alpine secdb shape (wire facts). */
+const ECOSYSTEMS = ['alpine', 'debian', 'ubuntu', 'pypi', 'npm', 'maven']
+
+/**
+ * `{"alpine": [{"distroversion", "packages": [{"pkg": {…}}]}]}`, the Alpine secdb shape (wire facts); or rows in one list, at
+ * the top or within two objects (`{"data": [{…}]}`): the contract shows no shape.
+ */
 function countPackages(path: string, value: unknown): number {
+  if (isRecord(value) && isTree(value)) return countTree(path, value)
+  const inner = isRecord(value) ? Object.values(value).filter(isRecord) : []
+  const trees = inner.filter((one) => Object.keys(one).length > 0 && isTree(one))
+  if (trees.length === 1) return countTree(path, trees[0])
+  const lists = Array.isArray(value) ? [value as unknown[]] : rowLists(path, value, 0)
+  const [rows] = lists
+  if (rows === undefined || rows.length === 0 || lists.length > 1)
+    throw shape(path, 'it is neither a tree of ecosystems nor one list of rows')
+  if (!rows.every(isRecord)) throw shape(path, 'its list holds something else than rows')
+  if (isRecord(value) && isPaged(value))
+    throw shape(path, 'it is one page of several, and the patch feed is fetched as one document')
+  return rows.length
+}
+
+function isTree(value: Readonly<Record<string, unknown>>): boolean {
+  const names = Object.keys(value)
+  return names.length === 0 || names.some((name) => ECOSYSTEMS.includes(name.toLowerCase()))
+}
+
+/** Lists of objects within an object. An answer that speaks of errors is none. */
+function rowLists(path: string, value: unknown, depth: number): unknown[][] {
+  return members(path, value).flatMap(([name, one]) => {
+    if (/^(errors?|error_description|detail|details)$/i.test(name))
+      throw shape(path, `it has ${name}`)
+    if (Array.isArray(one)) return isRecord(one[0]) ? [one as unknown[]] : []
+    return isRecord(one) && depth === 0 ? rowLists(path, one, depth + 1) : []
+  })
+}
+
+/** Whether an answer says that more follows. */
+function isPaged(value: Readonly<Record<string, unknown>>, depth = 0): boolean {
+  return Object.entries(value).some(([name, one]) => {
+    if (/^has_?more$/i.test(name)) return one === true
+    if (/^(next|after|next_?(cursor|page|token|url))$/i.test(name))
+      return (typeof one === 'string' && one !== '') || typeof one === 'number'
+    return isRecord(one) && depth < 2 && isPaged(one, depth + 1)
+  })
+}
+
+function countTree(path: string, value: unknown): number {
   let packages = 0
   for (const [ecosystem, releases] of members(path, value)) {
     if (!Array.isArray(releases)) throw shape(path, `${ecosystem} is not a list`)

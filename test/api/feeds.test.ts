@@ -186,6 +186,46 @@ function indexOf(text: Buffer): PatchIndex {
   return index
 }
 
+const row = (ecosystem: string, release: string, name: string): object => ({
+  ...{ Ecosystem: ecosystem, os_distro_major: release },
+  ...{ packageSrcName: name, fixed: '1.0e400' },
+})
+const ROWS = [row('Alpine', '3.18', 'curl'), row('alpine', '3.19', 'curl'), row('npm', '', 'c"url')]
+
+test.each([
+  ['in an array', (rows: object[]) => JSON.stringify(rows)],
+  ['under data', (rows: object[]) => JSON.stringify({ data: rows, meta: { total: rows.length } })],
+  ['two levels deep', (rows: object[]) => JSON.stringify({ result: { rows }, x: [1] })],
+])('a feed of rows %s is served whole, and narrowed by the fields that it has', async (_, feed) => {
+  const whole = ` ${feed(ROWS)}\n`
+  const { get } = await serve((store) => store.publishFeeds({ ...FEEDS, [PATH]: whole }))
+  const body = async (query: string) => (await get(PATH + query)).body.toString()
+  expect(await body('')).toBe(whole)
+  const some = (...at: number[]) => ` ${feed(ROWS.filter((_, index) => at.includes(index)))}\n`
+  expect(await body('?ecosystem=alpine')).toBe(some(0, 1))
+  expect(await body('?ecosystem=alpine&os_distro_major=3.19')).toBe(some(1))
+  expect(await body('?package_src_name=curl')).toBe(some(0, 1))
+  expect(await body('?package_src_name=c%22url')).toBe(some(2))
+  expect(await body('?ecosystem=debian')).toBe(some())
+  expect(await body('?package_src_name=url')).toBe(some())
+})
+
+test.each([
+  ['[{"a":"alpine","package":{"name":"curl"}}]', '?package_src_name=curl', 200],
+  ['[{"a":"alpine","package":{"name":"curl"}}]', '?ecosystem=alpine', 501],
+  ['[{"ecosystem":"7","release":"3.18"}]', '?ecosystem=alpine', 501],
+  ['[{"ecosystem":"alpine"}]', '?os_distro_major=3.18', 501],
+  ['{"data":{"alpine":[{}],"debian":[{}]}}', '?ecosystem=alpine', 501],
+])('of %s a filter %s is answered %i', async (feed, query, status) => {
+  const { get } = await serve((store) => store.publishFeeds({ ...FEEDS, [PATH]: feed }))
+  const reply = await get(PATH + query)
+  expect([reply.status, (await get(PATH)).body.toString()]).toEqual([status, feed])
+  if (status !== 501) return
+  expect(jsonOf(reply)['error']).toBe('not_supported')
+  const [name = ''] = query.slice(1).split('=')
+  expect(jsonOf(reply)['message']).toContain(`no field for ${name} can be found`)
+})
+
 test('a name is found however it is written, and no other', () => {
   const names = ['"curl"', '"c\\u0075rl"', '"curl2"', '"Curl"', '12', '""', '"a\\"b"']
   const entries = names.map((name) => `{"pkg":{"name":${name}}}`)

@@ -119,6 +119,8 @@ describe('the other feeds', () => {
   })
 })
 
+const ROW = { ecosystem: 'npm', package_src_name: 'semver', fixed_version: '1' }
+
 describe('a feed that cannot be used', () => {
   const FAULTS: [string, Fault][] = [
     ['a 500', { kind: 'status', status: 500 }],
@@ -170,6 +172,33 @@ describe('a feed that cannot be used', () => {
     made.sandbox.faults.clear()
     expect(await made.run('feeds')).toMatchObject({ state: 'complete' })
     await expectEqual(made)
+  })
+
+  test.each<[string, unknown, number]>([
+    ['rows in an array', [ROW, ROW], 2],
+    ['rows under data', { data: [ROW], total: 1 }, 1],
+    ['rows two levels deep', { result: { rows: [ROW, ROW, ROW] }, meta: { next: null } }, 3],
+    ['fields of other names', [{ a: 1 }], 1],
+    ['a tree in a wrapper', { data: { alpine: [{ packages: [{}, {}] }], npm: [] } }, 2],
+  ])('is not one of another shape: %s', async (_, feed, entries) => {
+    const made = await bench({ sandbox: { records: 5 }, env: CAP })
+    made.sandbox.faults.set(PATCH_FEED, json(feed))
+    expect(await made.run('feeds')).toMatchObject({ state: 'complete' })
+    expect(held(made, PATCH_FEED)).toBe(JSON.stringify(feed))
+    expect(made.store.readDocument(PATCH_FEED)?.entries).toBe(entries)
+  })
+
+  test.each<[string, unknown, string]>([
+    ['one page of several', { data: [ROW], cursor: { after: 'x' } }, 'one page of several'],
+    ['an error', { errors: [{ message: 'no' }] }, 'it has errors'],
+    ['two lists', { a: [ROW], b: [ROW] }, 'neither a tree'],
+    ['numbers among rows', [ROW, 1], 'something else than rows'],
+  ])('is %s, and says so', async (_, feed, why) => {
+    const made = await bench({ sandbox: { records: 5 }, env: CAP })
+    made.sandbox.faults.set(PATCH_FEED, json(feed))
+    const report = await made.run('feeds')
+    expect([report.state, report.message]).toEqual(['partial', expect.stringContaining(why)])
+    expect(made.store.readDocument(PATCH_FEED)).toBeNull()
   })
 
   test('leaves the mirror whole again when it was only a passing trouble', async () => {
