@@ -28,10 +28,23 @@ export function createHeads(cacheControl: string): (origin: Origin, coding: Codi
 
 export type Heads = ReturnType<typeof createHeads>
 
+/** The Cache-Control of public answers that a shared cache must ask about each time. */
+const ASK_ALWAYS = 'public, max-age=0, must-revalidate'
+
+/**
+ * Header fields that say how long caches may keep an answer. nginx stores nothing with `max-age=0`, and then drops conditions and ranges
+ * on the way, so that each is answered with everything. By its own field it stores the answer as one that is out of date
+ * already (`@1` is a second of 1970): it asks each time, and makes 304 and 206 by itself. Before Cache-Control, as nginx up to
+ * 1.23 goes by the first.
+ */
+export function cacheFields(cacheControl: string): string[] {
+  const nginx = cacheControl === ASK_ALWAYS ? ['X-Accel-Expires', '@1'] : []
+  return [...nginx, 'Cache-Control', cacheControl]
+}
+
 function makeHead(origin: Origin, cacheControl: string, encoding: readonly string[]): SharedHead {
   const validated = [
-    'Cache-Control',
-    cacheControl,
+    ...cacheFields(cacheControl),
     'Vary',
     'Accept-Encoding',
     'X-Mirror-Snapshot',

@@ -2,6 +2,7 @@ import { googHash } from '../zip/crc32c.ts'
 import { type Exchange, sendFailed } from './answer.ts'
 import type { OpenArchive } from './archive.ts'
 import { checkConditions, formatHttpDate, rangeStillApplies } from './conditional.ts'
+import { cacheFields } from './heads.ts'
 import type { Coding } from './negotiate.ts'
 import type { Origin } from './origin.ts'
 import { sendProblem } from './problem.ts'
@@ -77,8 +78,7 @@ function headOf(manner: FileManner, held: { etag: string; changed: number }): st
     held.etag,
     'Last-Modified',
     formatHttpDate(held.changed),
-    'Cache-Control',
-    cacheControl,
+    ...cacheFields(cacheControl),
     'Accept-Ranges',
     'bytes',
     'x-goog-hash',

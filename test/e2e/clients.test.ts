@@ -241,6 +241,43 @@ describe('caches', () => {
     await expect.poll(async () => (await get(INDEX)).body.toString()).toBe(index)
   })
 
+  withTool(
+    ['nginx'],
+    'answers conditions and ranges by the settings that both have by default, never with what is old',
+    async (nginx) => {
+      const plain = await serve((store) => void store.publishOsv(RECORDS), { debug: true })
+      const socket = join(dir, 'plain.sock')
+      const settings = nginxSettings(socket, `http://127.0.0.1:${plain.port}`)
+      writeFileSync(
+        join(dir, 'plain.conf'),
+        settings.replace(/proxy_(http_version|cache_rev).*/g, ''),
+      )
+      const args = ['-p', dir, '-c', join(dir, 'plain.conf'), '-e', 'stderr', '-g', 'daemon off;']
+      const started = startTool(nginx, args)
+      stop = () => started.stop()
+      const { up, get } = cacheAt(socket)
+      await up()
+      const record = `/external/osv/${Object.keys(RECORDS)[0] ?? ''}.json`
+      for (const path of [INDEX, ZIP, record, `${INDEX}?again`]) {
+        const first = await get(path)
+        expect([first.status, first.headers['x-accel-expires']]).toEqual([200, undefined])
+        const { etag, 'last-modified': changed } = first.headers
+        expect((await get(path, { 'if-none-match': String(etag) })).status, path).toBe(304)
+        expect((await get(path, { 'if-modified-since': String(changed) })).status, path).toBe(304)
+      }
+      const part = await get(ZIP, {
+        range: 'bytes=1-4',
+        'if-range': String((await get(ZIP)).headers.etag),
+      })
+      expect([part.status, part.body.length]).toEqual([206, 4])
+      const more = { ...RECORDS, 'ROOT-NEW': '{"id":"ROOT-NEW","modified":"2026-02-01T00:00:00Z"}' }
+      const { index, archive: newer } = plain.store.publishOsv(more, FILLED_AT + 3_600_000)
+      plain.server.snapshotChanged()
+      expect((await get(INDEX)).body.toString()).toBe(index)
+      expect((await get(ZIP)).body.equals(newer)).toBe(true)
+    },
+  )
+
   withTool(['varnishd'], 'stores, revalidates, serves ranges', async (varnishd) => {
     const socket = join(dir, 'varnish.sock')
     writeFileSync(join(dir, 'mirror.vcl'), varnishSettings(served.port))
