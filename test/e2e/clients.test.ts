@@ -267,7 +267,7 @@ describe('caches', () => {
       }
       const part = await get(ZIP, {
         range: 'bytes=1-4',
-        'if-range': String((await get(ZIP)).headers.etag),
+        'if-range': String((await get(ZIP)).headers['etag']),
       })
       expect([part.status, part.body.length]).toEqual([206, 4])
       const more = { ...RECORDS, 'ROOT-NEW': '{"id":"ROOT-NEW","modified":"2026-02-01T00:00:00Z"}' }
