@@ -13,7 +13,8 @@ import { createMetrics } from './metrics.ts'
 import { type Passing, startPassing } from './passing.ts'
 import type { Announced } from './store/announced.ts'
 import { startLocalKey } from './store/local-key.ts'
-import { type Lock, acquireLock } from './store/lock.ts'
+import { type Lock, acquireLock, announceInstance } from './store/lock.ts'
+import { type StorageState, probeStorage } from './store/room.ts'
 import { type PinnedReads, openPinnedReads } from './store/pinned.ts'
 import { activeSources } from './sources.ts'
 import type { RunKind, SourceName } from './store/runs.ts'
@@ -80,6 +81,7 @@ export function createAgent(given: AgentOptions): Agent {
   const start: Agent['start'] = async () => {
     const { config, log, now = Date.now } = options
     lock = acquireLock(config.data.dir, 'serve')
+    const instance = announceInstance(config.data.dir)
     thread = await startSyncThread(threadDeps(options, () => ({ server, reads, thread })))
     reads = openPinnedReads(config.data.dir)
     if (reads === null) throw new MirrorError('internal', 'the database is not there')
@@ -93,7 +95,7 @@ export function createAgent(given: AgentOptions): Agent {
     viewing = startViewing({ ...passing.shown, config, log, reads, onMade })
     crossing = startCrossing({ ...options, ...viewing.shown })
     server = createServer({
-      ...serverOptions(options, reads, () => schedule, viewing),
+      ...{ ...serverOptions(options, reads, () => schedule, viewing), instance },
       ...{ ...webhookParts(webhooks, refresher), metrics },
       ...{ ...passing.shown, ...viewing.shown, ...crossing.shown },
     })
@@ -147,6 +149,7 @@ const FIRST_RETRY_MS = 60_000
 /** What happens on the serving side when the sync thread has something to say. */
 function threadDeps(options: AgentOptions, parts: () => Parts): SyncThreadDeps {
   const { config, version, log, offline = false } = options
+  const retry = (source: SourceName): void => parts().thread?.requestSync(source, 'sync', 'start')
   return {
     offline,
     // The thread that talks to upstream has no business with the keys of the serving side.
@@ -167,11 +170,9 @@ function threadDeps(options: AgentOptions, parts: () => Parts): SyncThreadDeps {
         report.snapshot === null &&
         config.upstream.apiRoot !== null
       ) {
-        setTimeout(
-          () => parts().thread?.requestSync(report.source, 'sync', 'start'),
-          FIRST_RETRY_MS,
-        ).unref()
+        setTimeout(() => retry(report.source), FIRST_RETRY_MS).unref()
       }
+      if (report.code === 'storage') retryWithRoom(config.data.dir, () => retry(report.source))
       options.onEnded?.(report)
     },
     onCheckpoint() {
@@ -184,6 +185,15 @@ function threadDeps(options: AgentOptions, parts: () => Parts): SyncThreadDeps {
   }
 }
 
+/** Calls `work` once the data folder can be written to again; looks each minute. */
+function retryWithRoom(dataDir: string, work: () => void): void {
+  const look = (): void => {
+    if (probeStorage(dataDir, true).state === 'ok') work()
+    else retryWithRoom(dataDir, work)
+  }
+  setTimeout(look, FIRST_RETRY_MS).unref()
+}
+
 function serverOptions(
   { config, version, log, now = Date.now }: AgentOptions,
   reads: PinnedReads,
@@ -194,7 +204,8 @@ function serverOptions(
   const routes = (tools: RouteTools) => [...catalog(tools), ...viewing.routes(tools)]
   const nextRunAt = (source: SourceName): number | null => schedule()?.nextRunAt(source) ?? null
   const dataDir = config.data.dir
-  return { reads, dataDir, config, version, startedAt: now(), now, log, nextRunAt, routes }
+  const storage = (): StorageState => probeStorage(dataDir, true)
+  return { reads, dataDir, config, version, startedAt: now(), now, log, nextRunAt, routes, storage }
 }
 
 function refresherOptions(

@@ -73,6 +73,7 @@ export interface Figures {
   readonly bundle?: BundleFigures
   readonly views?: readonly ViewsFigures[]
   readonly boxes?: BoxesFigures
+  readonly storage?: { readonly state: string; readonly freeBytes: number | null }
 }
 
 type Stage = (typeof STAGES)[number]
@@ -107,12 +108,14 @@ export function createMetrics(): Metrics {
   const showBundle = createBundleGauges(registry)
   const showViews = createViewsGauges(registry)
   const showBoxes = createBoxesGauges(registry)
+  const showStorage = createStorageGauges(registry)
   return {
     contentType: registry.contentType,
     countWebhook: (outcome, reason) => webhooks.inc({ outcome, reason }),
-    render({ sources, inbox: rows, refresh, relay, bundle = null, views = [], boxes }) {
+    render({ sources, inbox: rows, refresh, relay, bundle = null, views = [], boxes, storage }) {
       showViews(views)
       showBoxes(boxes ?? { outbox: null, inbox: null })
+      showStorage(storage)
       showRefreshes(refresh)
       showRelay(relay)
       showBundle(bundle)
@@ -120,7 +123,7 @@ export function createMetrics(): Metrics {
       for (const [name, count] of Object.entries(rows ?? {})) inbox.set({ state: name }, count)
       for (const source of sources) {
         const label = { source: source.name }
-        state.set({ ...label, state: source.state }, 1)
+        setStates(state, label, SOURCE_STATES, source.state)
         records.set(label, source.records)
         if (source.ageSeconds !== null) age.set(label, source.ageSeconds)
         if (source.lastRunSeconds !== null) lastRun.set(label, source.lastRunSeconds)
@@ -138,7 +141,7 @@ function createRefreshGauges(registry: Registry): (refresh: RefreshFigures) => v
     help: 'Refreshes that webhooks caused since the start, by outcome.',
     labelNames: ['outcome'] as const,
   })
-  const latency = gauge(registry, 'patchmirror_webhook_latency_seconds', 'Time from being received, of the newest webhooks that are done.', 'stage', 'quantile') // prettier-ignore
+  const latency = gauge(registry, 'patchmirror_webhook_latency_seconds', 'Time from being received, of the newest webhooks that are done.', 'stage', 'percentile') // prettier-ignore
   const unannounced = gauge(registry, 'patchmirror_webhook_unannounced_changes', 'Tags of a week that a poll found and no webhook announced.', 'window') // prettier-ignore
   const unconfirmed = gauge(registry, 'patchmirror_webhook_unconfirmed_announcements', 'Webhooks of a week whose tag was never listed.', 'window') // prettier-ignore
   const suspect = gauge(registry, 'patchmirror_webhook_subscription_suspect', '1: changes come, webhooks do not.', 'window') // prettier-ignore
@@ -151,8 +154,8 @@ function createRefreshGauges(registry: Registry): (refresh: RefreshFigures) => v
     for (const stage of STAGES) {
       const spread = refresh.latency?.[stage] ?? null
       if (spread === null) continue
-      latency.set({ stage, quantile: '0.5' }, spread.median / 1000)
-      latency.set({ stage, quantile: '0.99' }, spread.p99 / 1000)
+      latency.set({ stage, percentile: '50' }, spread.median / 1000)
+      latency.set({ stage, percentile: '99' }, spread.p99 / 1000)
     }
     if (refresh.misses === null) return
     const { misses } = refresh
@@ -165,14 +168,14 @@ function createRefreshGauges(registry: Registry): (refresh: RefreshFigures) => v
 function createRelayGauges(registry: Registry): (targets: readonly RelayFigures[]) => void {
   const state = gauge(registry, 'patchmirror_relay_target_state', 'State of a target: 1 for the one it is in.', 'target', 'state') // prettier-ignore
   const waiting = gauge(registry, 'patchmirror_relay_waiting', 'Events that wait for a target.', 'target') // prettier-ignore
-  const givenUp = gauge(registry, 'patchmirror_relay_given_up', 'Events that a target never took.', 'target') // prettier-ignore
+  const givenUp = counter(registry, 'patchmirror_relay_given_up_total', 'Events that a target never took.', 'target') // prettier-ignore
   return (targets) => {
     for (const one of [state, waiting, givenUp]) one.reset()
     for (const { id, ...target } of targets) {
       const label = { target: String(id) }
-      state.set({ ...label, state: target.state }, 1)
+      setStates(state, label, TARGET_STATES, target.state)
       waiting.set(label, target.pending)
-      givenUp.set(label, target.givenUp)
+      givenUp.inc(label, target.givenUp)
     }
   }
 }
@@ -194,7 +197,7 @@ function createBoxesGauges(registry: Registry): (boxes: BoxesFigures) => void {
   const failing = gauge(registry, 'patchmirror_outbox_failing', '1: the outbox could not be filled the last time.') // prettier-ignore
   const waiting = gauge(registry, 'patchmirror_inbox_waiting', 'Bundles that wait in the inbox.') // prettier-ignore
   const blind = gauge(registry, 'patchmirror_inbox_failing', '1: the inbox could not be looked into the last time.') // prettier-ignore
-  const settled = gauge(registry, 'patchmirror_inbox_bundles', 'Bundles that came into the inbox since the start, by what became of them.', 'outcome') // prettier-ignore
+  const settled = counter(registry, 'patchmirror_inbox_bundles_total', 'Bundles that came into the inbox since the start, by what became of them.', 'outcome') // prettier-ignore
   return ({ outbox, inbox }) => {
     // Without labels a gauge that was never set shows 0.
     for (const one of [sequence, failing, waiting, blind]) one.remove()
@@ -206,7 +209,7 @@ function createBoxesGauges(registry: Registry): (boxes: BoxesFigures) => void {
     waiting.set(inbox.waiting.length)
     blind.set(inbox.problem === null ? 0 : 1)
     for (const outcome of ['imported', 'superseded', 'refused'] as const)
-      settled.set({ outcome }, inbox[outcome])
+      settled.inc({ outcome }, inbox[outcome])
   }
 }
 
@@ -223,6 +226,37 @@ function createViewsGauges(registry: Registry): (views: readonly ViewsFigures[])
       failing.set(label, view.failing ? 1 : 0)
     }
   }
+}
+
+function createStorageGauges(registry: Registry): (storage: Figures['storage']) => void {
+  const state = gauge(registry, 'patchmirror_storage_state', 'State of the data folder: 1 for the one it is in.', 'state') // prettier-ignore
+  const free = gauge(registry, 'patchmirror_storage_free_bytes', 'Free on the disk of the data folder.') // prettier-ignore
+  return (storage) => {
+    state.reset()
+    free.remove() // without labels a gauge that was never set shows 0
+    if (storage === undefined) return
+    setStates(state, {}, STORAGE_STATES, storage.state)
+    if (storage.freeBytes !== null) free.set(storage.freeBytes)
+  }
+}
+
+const SOURCE_STATES = ['never', 'running', 'complete', 'partial', 'quarantined', 'failed'] as const
+const TARGET_STATES = ['ok', 'failing', 'disabled'] as const
+const STORAGE_STATES = ['ok', 'full', 'failing'] as const
+
+/** Shows every state that there is, 1 for the one that holds: a rule can then compare with 0, and no series comes and goes. */
+function setStates(
+  gauge: Gauge,
+  labels: Readonly<Record<string, string>>,
+  states: readonly string[],
+  current: string,
+): void {
+  for (const state of states) gauge.set({ ...labels, state }, state === current ? 1 : 0)
+}
+
+/** A counter whose value is kept elsewhere: it is reset, and increased to that, for each page. */
+function counter(registry: Registry, name: string, help: string, ...labelNames: string[]): Counter {
+  return new Counter({ name, help, labelNames, registers: [registry] })
 }
 
 function gauge(registry: Registry, name: string, help: string, ...labelNames: string[]): Gauge {

@@ -22,6 +22,7 @@ test('the page shows each source as it stands now, and what was counted', async 
     inbox: { pending: 2, dead: 1 },
     refresh: REFRESH,
     relay: [TARGET],
+    storage: { state: 'full', freeBytes: 17 },
   })
   for (const line of [
     'patchmirror_webhook_requests_total{outcome="new",reason=""} 2',
@@ -29,13 +30,18 @@ test('the page shows each source as it stands now, and what was counted', async 
     'patchmirror_webhook_inbox_rows{state="pending"} 2',
     'patchmirror_webhook_refreshes_total{outcome="ok"} 5',
     'patchmirror_webhook_refreshes_total{outcome="failed"} 2',
-    'patchmirror_webhook_latency_seconds{stage="refreshed",quantile="0.99"} 2.5',
+    'patchmirror_webhook_latency_seconds{stage="refreshed",percentile="99"} 2.5',
     'patchmirror_webhook_unannounced_changes{window="7d"} 3',
     'patchmirror_webhook_unconfirmed_announcements{window="7d"} 1',
     'patchmirror_webhook_subscription_suspect{window="7d"} 1',
     'patchmirror_relay_target_state{target="3",state="failing"} 1',
+    'patchmirror_relay_target_state{target="3",state="ok"} 0',
+    'patchmirror_storage_state{state="full"} 1',
+    'patchmirror_storage_state{state="ok"} 0',
+    'patchmirror_storage_free_bytes 17',
+    'patchmirror_source_state{source="osv",state="failed"} 0',
     'patchmirror_relay_waiting{target="3"} 4',
-    'patchmirror_relay_given_up{target="3"} 2',
+    'patchmirror_relay_given_up_total{target="3"} 2',
     'patchmirror_source_state{source="osv",state="complete"} 1',
     'patchmirror_source_age_seconds{source="osv"} 61',
     'patchmirror_source_records{source="osv"} 5',
@@ -53,8 +59,9 @@ test('what is no longer so, or not known, is not on the page', async () => {
   const failed = { ...OSV, state: 'failed', ageSeconds: null, lastRunSeconds: null }
   const page = await metrics.render({ ...NOTHING, sources: [failed] })
   expect(page).toContain('patchmirror_source_state{source="osv",state="failed"} 1')
+  expect(page).toContain('patchmirror_source_state{source="osv",state="complete"} 0')
   expect(page).not.toMatch(
-    /state="complete"|age_seconds\{|last_run_seconds\{|inbox_rows\{|refreshes_total\{|latency_seconds\{|window=|relay_\w+\{/,
+    /age_seconds\{|last_run_seconds\{|inbox_rows\{|refreshes_total\{|latency_seconds\{|window=|relay_\w+\{/,
   )
 })
 
@@ -62,4 +69,17 @@ test('two mirrors in one process count apart', async () => {
   const [one, two] = [createMetrics(), createMetrics()]
   one.countWebhook('new', '')
   expect(await two.render(NOTHING)).not.toContain('outcome="new"')
+})
+
+test('every name has the form that Prometheus has for its type', async () => {
+  const page = await createMetrics().render(NOTHING)
+  const types = [...page.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name = '', type]) => [
+    name,
+    type,
+  ])
+  expect(types.length).toBeGreaterThan(20)
+  for (const [name = '', type] of types) {
+    expect(name, type).toMatch(/^patchmirror_[a-z_]+$/)
+    expect(name.endsWith('_total'), `${name} is a ${type}`).toBe(type === 'counter')
+  }
 })

@@ -54,6 +54,7 @@ export interface MetricsPage {
     bundle: Status['bundle']
     views: NonNullable<Status['views']>
     boxes?: BoxesStatus
+    storage: Status['storage']
   }) => Promise<string>
 }
 
@@ -125,10 +126,18 @@ function addMetrics(app: FastifyInstance, options: PageOptions, status: () => St
   const { metrics } = options
   if (metrics === undefined) return
   app.get('/-/metrics', async (_request, reply) => {
-    const { sources, webhooks, relay, bundle, views = [], boxes } = await withNow(status(), options)
+    const {
+      sources,
+      storage,
+      webhooks,
+      relay,
+      bundle,
+      views = [],
+      boxes,
+    } = await withNow(status(), options)
     const figures = sources.map((source) => ({ ...source, lastRunSeconds: lasted(source) }))
     const { counts: inbox = null, refresh = null } = webhooks ?? {}
-    const shown = { sources: figures, inbox, refresh, relay, bundle, views }
+    const shown = { sources: figures, storage, inbox, refresh, relay, bundle, views }
     const text = await metrics.render(boxes === undefined ? shown : { ...shown, boxes })
     return reply
       .header('Cache-Control', 'no-store')

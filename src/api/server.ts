@@ -39,6 +39,10 @@ export interface ServerOptions {
   readonly closeGraceMs?: number
   /** Received events for `/-/events`; none when not given. */
   readonly webhookLog?: EventLog
+  /** Id of the running daemon, for the status; none when not given. */
+  readonly instance?: string
+  /** How the data folder stands; not looked at when not given. */
+  readonly storage?: NonNullable<StatusOptions['storage']>
   /** Targets of the relay, for the status; none when not given. */
   readonly relayTargets?: NonNullable<StatusOptions['relayTargets']>
   readonly eventBounds?: EventBounds

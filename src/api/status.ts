@@ -2,6 +2,7 @@ import type { Config } from '../config/schema.ts'
 import type { ViewsStatus } from './views.ts'
 import type { RelayTarget, TargetState } from '../store/outbox.ts'
 import type { Reads } from '../store/pinned.ts'
+import type { StorageState } from '../store/room.ts'
 import { type Run, type RunState, SOURCES, type SourceName } from '../store/runs.ts'
 import { type BoxesStatus, type BundleStatus, bundleStatus } from './bundle-status.ts'
 
@@ -47,11 +48,13 @@ export interface RelayStatus {
 /** The report on the whole mirror. */
 export interface Status {
   version: string
-  /** Tells this mirror from others, whatever address they have. */
-  instance: string
+  /** Id of the running daemon, another one after each start; null when the report does not come from one. */
+  instance: string | null
   /** Null when the report does not come from a running server. */
   uptimeSeconds: number | null
   sources: SourceStatus[]
+  /** Whether the data folder can be written to. */
+  storage: StorageState
   /** Targets of the relay; empty when nothing is passed on. */
   relay: RelayStatus[]
   /** The bundle that was imported last; null: none ever was. */
@@ -114,6 +117,10 @@ export interface StatusOptions {
   readonly startedAt: number | null
   readonly now: () => number
   readonly nextRunAt: (source: SourceName) => number | null
+  /** Id of the running daemon. */
+  readonly instance?: string
+  /** How the data folder stands; not looked at when not given. */
+  readonly storage?: () => StorageState
   /** Targets of the relay; none when not given. */
   readonly relayTargets?: () => readonly RelayTarget[]
 }
@@ -123,11 +130,12 @@ export function buildStatus(options: StatusOptions): Status {
   const { version, startedAt, now } = options
   return {
     version,
-    instance: options.reads.readInstance(),
+    instance: options.instance ?? null,
     uptimeSeconds: startedAt === null ? null : Math.max(0, Math.floor((now() - startedAt) / 1000)),
     sources: SOURCES.filter((source) => isShown(source, options)).map((source) =>
       sourceStatus(source, options),
     ),
+    storage: options.storage?.() ?? { state: 'ok', reason: null, freeBytes: null },
     relay: (options.relayTargets?.() ?? []).map(relayStatus),
     bundle: bundleStatus(options.reads.readLastImport()),
   }
@@ -207,11 +215,15 @@ function withoutPaths(source: SourceStatus): SourceStatus {
 export interface Readiness {
   ready: boolean
   sources: { name: SourceName; ready: boolean; reason: string }[]
+  storage: { ready: boolean } & StorageState
 }
 
-/** Ready: every source that the mirror answers for has a snapshot no older than its `maxAgeHours`, counted from upstream's date. */
+/**
+ * Ready: every source that the mirror answers for has a snapshot no older than its `maxAgeHours`, counted from upstream's
+ * date, and the data folder can be written to: else nothing new can come.
+ */
 export function judgeReadiness(
-  { sources }: Status,
+  { sources, storage }: Pick<Status, 'sources' | 'storage'>,
   config: { readonly [Name in SourceName]: Pick<Config[Name], 'maxAgeHours'> },
   active: readonly SourceName[],
 ): Readiness {
@@ -224,5 +236,6 @@ export function judgeReadiness(
     const limit = `${ready ? 'within' : 'older than'} ${name}.maxAgeHours (${maxAgeHours})`
     return { name, ready, reason: `as of ${asOf}, ${limit}` }
   })
-  return { ready: judged.every(({ ready }) => ready), sources: judged }
+  const room = { ready: storage.state === 'ok', ...storage }
+  return { ready: room.ready && judged.every(({ ready }) => ready), sources: judged, storage: room }
 }

@@ -1,7 +1,6 @@
 import { type LoadedConfig, loadConfig } from '../config/load.ts'
 import { checkProxies } from '../config/proxies.ts'
-import { MirrorError } from '../errors.ts'
-import { acquireLock } from '../store/lock.ts'
+import { isLocked } from '../store/lock.ts'
 import { isCronExpression } from '../sync/schedule.ts'
 
 /** Options that every command takes. */
@@ -38,11 +37,5 @@ export function settings(options: GlobalOptions, upstream: boolean): LoadedConfi
 
 /** Whether a daemon holds this data folder just now. */
 export function isServed(dataDir: string): boolean {
-  try {
-    acquireLock(dataDir, 'serve').release()
-    return false
-  } catch (error) {
-    if (error instanceof MirrorError && error.code === 'locked') return true
-    throw error
-  }
+  return isLocked(dataDir, 'serve')
 }

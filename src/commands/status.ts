@@ -1,11 +1,13 @@
 import type { BundleStatus } from '../api/bundle-status.ts'
-import { type Status, buildStatus } from '../api/status.ts'
+import { type Status, buildStatus, judgeReadiness } from '../api/status.ts'
 import { servedSources } from '../sources.ts'
 import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../errors.ts'
 import { type Db, openInboxReader, openReader } from '../store/database.ts'
 import { type RelayTarget, createOutboxReads } from '../store/outbox.ts'
+import { servingInstance } from '../store/lock.ts'
 import { createReads } from '../store/pinned.ts'
+import { probeStorage } from '../store/room.ts'
 import { VERSION } from '../version.ts'
 import { askDaemon, daemonUrl } from './daemon.ts'
 import { type GlobalOptions, print, settings } from './setup.ts'
@@ -18,7 +20,8 @@ export async function statusCommand(options: GlobalOptions & { json?: boolean })
   const { config } = settings(options, false)
   const answered = await statusOfDaemon(config)
   const own = readOwnStatus(config)
-  const stranger = answered !== null && own !== null && answered.instance !== own.instance
+  const serving = answered === null ? null : servingInstance(config.data.dir)
+  const stranger = answered !== null && (serving === null || answered.instance !== serving)
   const asked = stranger ? null : answered
   const status = asked ?? own
   if (status === null)
@@ -28,7 +31,7 @@ export async function statusCommand(options: GlobalOptions & { json?: boolean })
     )
   if (options.json === true) {
     print(JSON.stringify(status, null, 2))
-    return 0
+    return exitCodeOf(status, config)
   }
   print(tableOf(status))
   if (status.bundle !== null) print(`\n${describeBundle(status.bundle)}`)
@@ -50,7 +53,25 @@ export async function statusCommand(options: GlobalOptions & { json?: boolean })
       `run ${runId} is quarantined: ${reason}\n  patchmirror runs ${runId} | approve ${runId} | reject ${runId}`,
     )
   }
-  return 0
+  if (status.storage.state !== 'ok') print(`storage: ${status.storage.reason ?? 'failing'}`)
+  return exitCodeOf(status, config)
+}
+
+/**
+ * The worst that holds: 1 when a source failed or the data folder cannot be written to, 4 when one is quarantined, 3 when
+ * one is partial, stale (`maxAgeHours`) or not mirrored yet, else 0.
+ */
+function exitCodeOf(status: Status, config: Config): number {
+  const active = servedSources(config, (name) =>
+    status.sources.some((source) => source.name === name && source.snapshot !== null),
+  )
+  const own = status.sources.filter(({ name }) => active.includes(name))
+  const has = (state: Status['sources'][number]['state']): boolean =>
+    own.some((source) => source.state === state)
+  if (has('failed') || status.storage.state !== 'ok') return 1
+  if (has('quarantined')) return 4
+  const isOld = judgeReadiness(status, config, active).sources.some(({ ready }) => !ready)
+  return has('partial') || isOld ? 3 : 0
 }
 
 /** Null when nothing answers, or something that is not this program. */
@@ -60,7 +81,12 @@ async function statusOfDaemon(config: Config): Promise<Status | null> {
     const value: unknown = status === 200 ? JSON.parse(text) : null
     const ours =
       typeof value === 'object' && value !== null && 'version' in value && 'sources' in value
-    const none: Pick<Status, 'relay' | 'bundle'> = { relay: [], bundle: null } // what an earlier version tells
+    // What an earlier version tells nothing of.
+    const none = {
+      relay: [],
+      bundle: null,
+      storage: { state: 'ok', reason: null, freeBytes: null },
+    }
     return ours ? { ...none, ...(value as Status) } : null
   } catch {
     return null
@@ -82,6 +108,7 @@ function readOwnStatus(config: Config): Status | null {
       startedAt: null,
       now: Date.now,
       nextRunAt: () => null,
+      storage: () => probeStorage(data.dir, false),
       relayTargets: () => readTargets(data.dir),
     })
     return webhooks === null ? status : { ...status, webhooks }

@@ -1,4 +1,5 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { randomBytes } from 'node:crypto'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { MirrorError, systemCode } from '../errors.ts'
@@ -35,6 +36,41 @@ export function acquireLock(dataDir: string, name: LockName): Lock {
     release() {
       if (db.open) db.close()
     },
+  }
+}
+
+/** Whether another process holds a lock; looks without taking it, and without making anything. */
+export function isLocked(dataDir: string, name: LockName): boolean {
+  const path = join(dataDir, `${name}.lock`)
+  if (!existsSync(path)) return false
+  const db = guarded(dataDir, () => new Database(path, { readonly: true, timeout: 0 }))
+  try {
+    db.prepare('SELECT 1 FROM sqlite_master').get()
+    return false
+  } catch (error) {
+    if (systemCode(error) !== 'SQLITE_BUSY') return guarded(dataDir, () => rethrow(error))
+    return true
+  } finally {
+    db.close()
+  }
+}
+
+const INSTANCE_FILE = 'serve.instance'
+
+/** Gives the daemon that holds `serve` an id of its own, 16 hex digits, and leaves it in its data folder. */
+export function announceInstance(dataDir: string): string {
+  const instance = randomBytes(8).toString('hex')
+  guarded(dataDir, () => writeFileSync(join(dataDir, INSTANCE_FILE), instance))
+  return instance
+}
+
+/** The id of the daemon that serves this very folder now; null when none does. A copy of the folder has no daemon. */
+export function servingInstance(dataDir: string): string | null {
+  if (!isLocked(dataDir, 'serve')) return null
+  try {
+    return readFileSync(join(dataDir, INSTANCE_FILE), 'utf8')
+  } catch {
+    return null // it is starting, or of an earlier version
   }
 }
 

@@ -1,4 +1,4 @@
-import { MirrorError } from '../errors.ts'
+import { type ErrorCode, MirrorError } from '../errors.ts'
 import type { Document } from '../store/documents.ts'
 import { contentOf, sizeOf } from '../store/gzip.ts'
 import type { Quarantine } from '../store/quarantine.ts'
@@ -12,6 +12,8 @@ interface Gathered {
   arrivals: Arrival[]
   /** Path → why it could not be had. */
   failed: Map<string, string>
+  /** The codes of the same, in the order they came. */
+  codes: ErrorCode[]
   quarantined: Map<string, string>
   /** Paths whose copy held is upstream's own. */
   confirmed: string[]
@@ -22,7 +24,19 @@ interface Gathered {
 }
 
 function nothingYet(more: Pick<Gathered, 'all' | 'asOf'>): Gathered {
-  return { arrivals: [], failed: new Map(), quarantined: new Map(), confirmed: [], ...more }
+  return {
+    arrivals: [],
+    codes: [],
+    failed: new Map(),
+    quarantined: new Map(),
+    confirmed: [],
+    ...more,
+  }
+}
+
+/** What an outage is called when it met several documents: that nothing answers comes before any answer. */
+function codeOf(codes: readonly ErrorCode[]): ErrorCode {
+  return codes.find((code) => code === 'upstream_unreachable') ?? codes[0] ?? 'upstream_status'
 }
 
 /** Every path of this source: the two that each deployment has, and the configured extra ones. */
@@ -46,7 +60,7 @@ export async function syncFeeds(
     ([path, why]) => `${path}: ${why}`,
   )
   if (gathered.asOf === Number.POSITIVE_INFINITY)
-    throw new MirrorError('upstream_status', refusals.join('; '))
+    throw new MirrorError(codeOf(gathered.codes), refusals.join('; '))
   const held = store.listDocuments('feeds').map(({ path }) => path)
   const dropped = held.filter((path) => !paths.includes(path))
   const work = gathered.arrivals.length + dropped.length
@@ -73,6 +87,7 @@ async function gather(context: SyncContext, paths: readonly string[]): Promise<G
       context.session.signal.throwIfAborted()
       if (!(error instanceof MirrorError)) throw error
       gathered.failed.set(path, error.message)
+      gathered.codes.push(error.code)
     }
     context.progress({
       source: 'feeds',

@@ -48,6 +48,7 @@ export interface ServedOptions {
   webhookLog?: ServerOptions['webhookLog']
   eventBounds?: ServerOptions['eventBounds']
   viewsMaker?: ServerOptions['viewsMaker']
+  storage?: ServerOptions['storage']
   /** A data folder that is filled already; nothing is filled in then. */
   dir?: string
   /** Whether that folder stays. */
@@ -104,6 +105,7 @@ export async function serve(
     closeGraceMs,
     ...(options.routes && { routes: options.routes }),
     ...(options.webhookLog && { webhookLog: options.webhookLog }),
+    ...(options.storage && { storage: options.storage }),
     ...(options.viewsMaker && { viewsMaker: options.viewsMaker }),
     ...(options.eventBounds && { eventBounds: options.eventBounds }),
   })

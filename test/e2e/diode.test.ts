@@ -64,7 +64,7 @@ test('what one daemon publishes comes by outbox and inbox to others that have no
   expect((await bytes(below)).equals(await bytes(above))).toBe(true)
   await expect.poll(() => readdirSync(join(box, 'done')).length).toBeGreaterThan(0)
   const metrics = await (await fetch(`${below}/-/metrics`)).text()
-  expect(metrics).toMatch(/patchmirror_inbox_bundles\{outcome="imported"\} [1-9]/)
+  expect(metrics).toMatch(/patchmirror_inbox_bundles_total\{outcome="imported"\} [1-9]/)
   expect(await (await fetch(`${above}/-/metrics`)).text()).toMatch(/patchmirror_outbox_sequence \d/)
 
   const copied = folder()

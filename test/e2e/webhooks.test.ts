@@ -47,7 +47,7 @@ describe('an event of the service', () => {
       const shown = await world.patchmirror('status')
       expect(shown.out).toMatch(/received to visible: median \d/)
       expect(await (await fetch(`${second.url}/-/metrics`)).text()).toMatch(
-        /patchmirror_webhook_latency_seconds\{stage="visible",quantile="0.99"\} [\d.]+/,
+        /patchmirror_webhook_latency_seconds\{stage="visible",percentile="99"\} [\d.]+/,
       )
     },
     180_000,
