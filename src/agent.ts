@@ -96,6 +96,7 @@ export function createAgent(given: AgentOptions): Agent {
     crossing = startCrossing({ ...options, ...viewing.shown })
     server = createServer({
       ...{ ...serverOptions(options, reads, () => schedule, viewing), instance },
+      onArchiveLost: () => thread?.rebuildArchive(),
       ...{ ...webhookParts(webhooks, refresher), metrics },
       ...{ ...passing.shown, ...viewing.shown, ...crossing.shown },
     })

@@ -3,7 +3,7 @@ import { Command, CommanderError } from 'commander'
 import { addBundles } from './commands/bundle-verbs.ts'
 import { AFTER, DESCRIPTION } from './commands/manual.ts'
 import { addLocalKeys, addRelay, addService } from './commands/service-verbs.ts'
-import { type Add, type Flag, adder, finish, global } from './commands/verbs.ts'
+import { type Add, type Flag, adder, finish, global, usageOf } from './commands/verbs.ts'
 import { MirrorError, exitCode, messageOf } from './errors.ts'
 import { VERSION } from './version.ts'
 
@@ -121,14 +121,19 @@ if (major < 22 || (major === 22 && minor < 19)) {
   process.exit(2)
 }
 
+let running: Command | null = null
 try {
-  await createProgram().parseAsync()
+  const program = createProgram()
+  program.hook('preAction', (_, action) => void (running = action))
+  await program.parseAsync()
 } catch (error) {
   // Commander has printed its own message already; 0 is --help and --version.
   if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : 2
   else {
     // Upstream has a say in messages; what would move a terminal's cursor is left out.
     process.stderr.write(`patchmirror: ${messageOf(error).replace(/[^\P{C}\n]+/gu, ' ')}\n`)
+    if (error instanceof MirrorError && error.code === 'usage' && running !== null)
+      process.stderr.write(`${usageOf(running)}\n`)
     if (!(error instanceof MirrorError))
       process.stderr.write(`${error instanceof Error ? (error.stack ?? '') : ''}\n`)
     process.exitCode = exitCode(error)

@@ -2,7 +2,7 @@ import { closeSync, fstatSync, openSync, read } from 'node:fs'
 import { join } from 'node:path'
 import type { ServerResponse } from 'node:http'
 import { promisify } from 'node:util'
-import { MirrorError } from '../errors.ts'
+import { MirrorError, messageOf, systemCode } from '../errors.ts'
 import type { ArchiveInfo } from '../store/osv.ts'
 import { writable } from './writable.ts'
 
@@ -28,8 +28,14 @@ export interface ArchiveFiles {
   release(): void
 }
 
-/** Keeps one descriptor per snapshot in use, so that a download never mixes two archives. */
-export function createArchiveFiles(folder: string): ArchiveFiles {
+/**
+ * Keeps one descriptor per snapshot in use, so that a download never mixes two archives. `onLost` is told when the file is
+ * gone or not as long as it was: it can be made again.
+ */
+export function createArchiveFiles(
+  folder: string,
+  onLost: () => void = () => undefined,
+): ArchiveFiles {
   let open: (OpenArchive & { release(): void }) | null = null
   const release = (): void => {
     open?.release()
@@ -39,7 +45,12 @@ export function createArchiveFiles(folder: string): ArchiveFiles {
     if (open !== null && open.info.file === info.file && open.info.sha256 === info.sha256)
       return open
     release()
-    open = openArchive(folder, info)
+    try {
+      open = openArchive(folder, info)
+    } catch (error) {
+      onLost()
+      throw error
+    }
     return open
   }
   return {
@@ -86,7 +97,11 @@ function openFile(path: string): number {
   try {
     return openSync(path, 'r')
   } catch (error) {
-    throw new MirrorError('storage', `cannot open ${path}`, { cause: error })
+    const why =
+      systemCode(error) === 'ENOENT'
+        ? `the derived archive ${path} is missing: it is made again, to the byte`
+        : `the derived archive ${path} cannot be opened (${messageOf(error)})`
+    throw new MirrorError('storage', why, { cause: error })
   }
 }
 

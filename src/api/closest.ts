@@ -1,14 +1,13 @@
 import { distance } from 'fastest-levenshtein'
 
+/** Letters by which a path may miss another and still be taken for it. */
+export const TYPO = 3
+
 /**
- * The path among `paths` that looks most like the one asked for, null when none is within `limit` letters; case,
- * doubled slashes and what stands for a parameter (`{id}`) do not count.
+ * The path among `paths` that looks most like the one asked for, null when none is within `limit` letters: a path that is
+ * no slip of the pen is no help. Case, doubled slashes and what stands for a parameter (`{id}`) do not count.
  */
-export function closestPath(
-  asked: string,
-  paths: readonly string[],
-  limit = Number.POSITIVE_INFINITY,
-): string | null {
+export function closestPath(asked: string, paths: readonly string[], limit = TYPO): string | null {
   const wanted = plain(asked)
   let best: string | null = null
   let least = limit

@@ -39,10 +39,15 @@ export const SOURCE_NAMES: Readonly<Record<SourceName, string>> = {
   identity: 'the identity surface',
 }
 
-/** `cacheBytes` bounds the answers kept ready. */
-export function createMoment(reads: PinnedReads, dataDir: string, cacheBytes: number): Moment {
+/** `cacheBytes` bounds the answers kept ready; `onArchiveLost` is told when the derived archive is gone. */
+export function createMoment(
+  reads: PinnedReads,
+  dataDir: string,
+  cacheBytes: number,
+  onArchiveLost?: () => void,
+): Moment {
   const cache = createAnswerCache(cacheBytes)
-  const archives = createArchiveFiles(derivedDir(dataDir))
+  const archives = createArchiveFiles(derivedDir(dataDir), onArchiveLost)
   const documents = createDocuments(reads.pinned, cache)
   const listing = createListing(reads.pinned)
   const readOtherIds = (): OtherIds => createOtherIds(reads.pinned.listUntidyIds)

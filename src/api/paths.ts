@@ -22,9 +22,6 @@ const OWN_PAGES = '/-'
 /** Documents in the shape of the patch feed, which the three filters narrow; the second is its older form. */
 export const FILTERED: ReadonlySet<string> = new Set([PATCH_FEED, '/external/cve_feed'])
 
-/** Letters by which a path may miss another and still be taken for it rather than for a record's. */
-const TYPO = 3
-
 /** Where every record lies. */
 export const RECORDS = '/external/osv/'
 const SUFFIX = '.json'
@@ -79,8 +76,9 @@ export function createPaths(
         )
       if (!path.startsWith(MIRRORED))
         return closestPath(path, [...fixed, ...more, ...own, ...bucket])
-      const record = path.startsWith(RECORDS) && closestPath(path, fixed, TYPO) === null
-      return record ? RECORD : closestPath(path, fixed)
+      const fixedPath = closestPath(path, fixed)
+      // A record's path without its end, or with another.
+      return fixedPath ?? (/^\/external\/osv\/[^/]+$/.test(path) ? RECORD : null)
     },
   }
 }

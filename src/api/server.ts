@@ -39,6 +39,8 @@ export interface ServerOptions {
   readonly closeGraceMs?: number
   /** Received events for `/-/events`; none when not given. */
   readonly webhookLog?: EventLog
+  /** Told when the derived archive is gone, at each request for it; it can be made again. */
+  readonly onArchiveLost?: () => void
   /** Id of the running daemon, for the status; none when not given. */
   readonly instance?: string
   /** How the data folder stands; not looked at when not given. */
@@ -83,7 +85,7 @@ export function createServer(options: ServerOptions): MirrorServer {
   const { reads, dataDir, config, log, now, closeGraceMs = CLOSE_GRACE_MS } = options
   const { host, port, cacheBytes } = config.server
   const cacheControl = `public, max-age=${config.server.cacheMaxAgeSeconds}, must-revalidate`
-  const moment = createMoment(reads, dataDir, cacheBytes)
+  const moment = createMoment(reads, dataDir, cacheBytes, options.onArchiveLost)
   const isHeldFeed = (path: string): boolean => reads.pinned.holdsDocument(path)
   const paths = createPaths(config.feeds.extraPaths, config.views, isHeldFeed)
   const failures = createFailures(dataDir, log)

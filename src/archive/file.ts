@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { fstatSync, readSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
-import { messageOf } from '../errors.ts'
+import { messageOf, systemCode } from '../errors.ts'
 import type { ArchiveInfo } from '../store/osv.ts'
 import type { ArchivePart } from '../store/parts.ts'
 import { bytesOfParts, createSummer, digestOfParts } from './parts.ts'
@@ -28,7 +28,9 @@ export async function faultOfArchive(
       await file.close()
     }
   } catch (error) {
-    return `cannot be read: ${messageOf(error)}`
+    return systemCode(error) === 'ENOENT'
+      ? 'is missing; it is made again by the daemon, the next run or "patchmirror verify --repair"'
+      : `cannot be read: ${messageOf(error)}`
   }
 }
 

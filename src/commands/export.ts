@@ -10,7 +10,7 @@ import { readSummary } from '../store/carried-summary.ts'
 import { VERSION } from '../version.ts'
 import { namedSources, refuseUnwritable } from './bundle-files.ts'
 import { createBundleProgress } from './progress.ts'
-import { type GlobalOptions, print, settings } from './setup.ts'
+import { type GlobalOptions, print, printJson, settings } from './setup.ts'
 
 /** Options of `patchmirror export`. */
 export interface ExportCommandOptions extends GlobalOptions {
@@ -50,7 +50,7 @@ export async function exportCommand(path: string, options: ExportCommandOptions)
     program: `patchmirror/${VERSION}`,
   }
   const report = await exportInThread(task, display.show).finally(() => display.finish())
-  if (options.json === true) print(JSON.stringify(shown(report), null, 2))
+  if (options.json === true) printJson(shown(report))
   else for (const line of describeExport(report)) print(line)
   if (keyFiles.length === 0)
     process.stderr.write(

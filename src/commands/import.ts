@@ -9,7 +9,7 @@ import type { Config } from '../config/schema.ts'
 import { goOffline } from '../offline.ts'
 import type { SourceName } from '../store/runs.ts'
 import { createBundleProgress } from './progress.ts'
-import { type GlobalOptions, print, settings } from './settings.ts'
+import { type GlobalOptions, print, printJson, settings } from './settings.ts'
 
 /** Options of `patchmirror import`. */
 export interface ImportCommandOptions extends GlobalOptions {
@@ -56,7 +56,7 @@ export async function importCommand(
   } finally {
     display.finish()
   }
-  if (options.json === true) print(JSON.stringify(outcomes, null, 2))
+  if (options.json === true) printJson(outcomes)
   else for (const outcome of outcomes) tell(outcome)
   return outcomes.every((outcome) => !('refused' in outcome)) ? 0 : 1
 }

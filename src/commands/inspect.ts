@@ -6,7 +6,7 @@ import { shownBytes } from '../bundle/room.ts'
 import type { Claims } from '../bundle/source.ts'
 import { messageOf } from '../errors.ts'
 import { createBundleProgress } from './progress.ts'
-import { type GlobalOptions, print, settings } from './setup.ts'
+import { type GlobalOptions, print, printJson, settings } from './setup.ts'
 import { table } from './table.ts'
 
 /** Options of `patchmirror inspect`. */
@@ -51,7 +51,7 @@ export async function inspectCommand(
       await bundle.close()
     }
   }
-  if (options.json === true) print(JSON.stringify(found.length === 1 ? found[0] : found, null, 2))
+  if (options.json === true) printJson(found.length === 1 ? found[0] : found)
   return 0
 }
 

@@ -4,7 +4,7 @@ import { discardLocalKey } from '../store/local-key.ts'
 import { type LocalKey, createKeyReader } from '../store/keys.ts'
 import { type Writes, openWrites } from '../store/writes.ts'
 import { createSecretFile } from './secret-file.ts'
-import { type GlobalOptions, print, settings } from './setup.ts'
+import { type GlobalOptions, print, printJson, settings } from './setup.ts'
 import { moment, table } from './table.ts'
 
 /** Options of `patchmirror keys create`. */
@@ -66,7 +66,7 @@ export async function revokeKeyCommand(id: string, options: GlobalOptions): Prom
 /** `patchmirror keys list`: every key ever made, without what would open anything. */
 export function listKeysCommand(options: GlobalOptions & { json?: boolean }): number {
   const keys = readKeys(settings(options, false).config.data.dir)
-  if (options.json === true) print(JSON.stringify(keys.map(shown), null, 2))
+  if (options.json === true) printJson(keys.map(shown))
   else if (keys.length === 0)
     print(
       'no key was made yet: the first "patchmirror serve" makes one, and "patchmirror keys create" makes more',

@@ -11,7 +11,7 @@ import {
 } from '../store/database.ts'
 import { type RelayTarget, createOutbox, createOutboxReads } from '../store/outbox.ts'
 import { createSecretReader } from '../store/secret.ts'
-import { type GlobalOptions, print, settings } from './setup.ts'
+import { type GlobalOptions, print, printJson, settings } from './setup.ts'
 import { moment, table } from './table.ts'
 
 /** `patchmirror relay secret`: what whoever receives needs to verify what this mirror passes on. */
@@ -36,7 +36,7 @@ export function relayStatusCommand(options: GlobalOptions & { json?: boolean }):
   const { data } = settings(options, false).config
   const db = openInboxReader(data.dir)
   const targets = db === null ? [] : closing(db, () => createOutboxReads(db).listTargets())
-  if (options.json === true) print(JSON.stringify(targets.map(relayStatus), null, 2))
+  if (options.json === true) printJson(targets.map(relayStatus))
   else if (targets.length === 0)
     print(
       'nothing is passed on: relay.targets names whom to tell, from the next start of the daemon on',

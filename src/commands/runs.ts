@@ -2,7 +2,7 @@ import { MirrorError } from '../errors.ts'
 import { openReader } from '../store/database.ts'
 import { type Reads, createReads } from '../store/pinned.ts'
 import type { Run, RunFacts } from '../store/runs.ts'
-import { type GlobalOptions, print, settings } from './setup.ts'
+import { type GlobalOptions, print, printJson, settings } from './setup.ts'
 import { duration, moment, table } from './table.ts'
 
 /** Options of `patchmirror runs`. */
@@ -37,7 +37,7 @@ function countOf(text: string): number {
 }
 
 function printRuns(runs: readonly Run[], json: boolean): void {
-  if (json) return print(JSON.stringify(runs, null, 2))
+  if (json) return printJson(runs)
   const rows = runs.map((run) => [
     String(run.id),
     run.source,
@@ -54,7 +54,7 @@ function printRun(reads: Reads, id: number, json: boolean): void {
   const run = reads.readRun(id)
   if (run === null)
     throw new MirrorError('usage', `there is no run ${id}; "patchmirror runs" lists them`)
-  if (json) return print(JSON.stringify(run, null, 2))
+  if (json) return printJson(run)
   const { facts, ...rest } = run
   const told = Object.entries({ ...rest, ...facts })
   const lines = told.flatMap(([key, value]) =>

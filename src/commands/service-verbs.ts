@@ -6,7 +6,7 @@ import { addWebhooks } from './webhook-verbs.ts'
 export function addLocalKeys(add: Add, json: Flag): void {
   const keys = add('keys', 'local keys: who may read the private paths of this mirror')
   const addKey = (name: string, description: string): Command =>
-    keys.command(name).description(description).exitOverride()
+    keys.command(name).description(description).showHelpAfterError().exitOverride()
   addKey('create', 'make a key and show it, once')
     .option('--name <name>', 'whose it is, for the list and the log')
     .option('--out <file>', 'write it to a new file that only you may read, instead')

@@ -13,6 +13,16 @@ export function print(text: string): void {
   process.stdout.write(`${text}\n`)
 }
 
+/** Writes a value as JSON, every time in it (unix milliseconds, by the name of its field) as ISO 8601. */
+export function printJson(value: unknown): void {
+  print(JSON.stringify(value, isoTime, 2))
+}
+
+function isoTime(name: string, value: unknown): unknown {
+  const isTime = typeof value === 'number' && /^asOf$|(At|Until|Before|After)$/.test(name)
+  return isTime && value > 1e11 ? new Date(value).toISOString() : value
+}
+
 /** Signals that end a command which is not the daemon, in good order: a closed terminal is one of them. */
 export const STOPPING: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP']
 

@@ -2,7 +2,7 @@ import { MirrorError } from '../errors.ts'
 import type { RunOutcome, SourceName } from '../store/runs.ts'
 import type { RunReport, RunRequest, Runner } from '../sync/runner.ts'
 import { createProgress } from './progress.ts'
-import { type GlobalOptions, print, settings, sourcesOf, withRunner } from './setup.ts'
+import { type GlobalOptions, print, printJson, settings, sourcesOf, withRunner } from './setup.ts'
 import { visible } from './table.ts'
 
 /** Options of `patchmirror sync`. */
@@ -35,7 +35,7 @@ export async function syncCommand(names: string[], options: SyncOptions): Promis
     runAll(runner, sources, options),
   )
   display.finish()
-  if (options.json === true) print(JSON.stringify(reports, null, 2))
+  if (options.json === true) printJson(reports)
   else for (const report of reports) print(describe(report))
   return exitCodeOf(reports)
 }

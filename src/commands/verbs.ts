@@ -8,12 +8,20 @@ export type Add = (name: string, description: string) => Command
 
 /** Adds commands to a parent, none of which ends the process by itself. */
 export function adder(parent: Command): Add {
-  return (name, description) => parent.command(name).description(description).exitOverride()
+  return (name, description) =>
+    parent.command(name).description(description).showHelpAfterError().exitOverride()
 }
 
 /** The command's own options and the global ones; each command names the ones it reads. */
 export function global(command: Command): GlobalOptions & Record<string, never> {
   return command.optsWithGlobals()
+}
+
+/** The command whose action runs, as a line of usage: `patchmirror runs [options] [run]`. */
+export function usageOf(command: Command): string {
+  const names: string[] = []
+  for (let at: Command | null = command; at !== null; at = at.parent) names.unshift(at.name())
+  return `usage: ${names.join(' ')} ${command.usage()}`
 }
 
 /** Sets the exit code when the work is done. */

@@ -14,7 +14,7 @@ import { checkViews } from '../views/check.ts'
 import { derivedVendors } from '../views/ecosystems.ts'
 import { performTask } from '../views/task.ts'
 import { createProgress } from './progress.ts'
-import { type GlobalOptions, SWITCHES, print, settings, withRunner } from './setup.ts'
+import { type GlobalOptions, SWITCHES, print, printJson, settings, withRunner } from './setup.ts'
 import { describe, exitCodeOf } from './sync.ts'
 
 /** Options of `patchmirror verify`. */
@@ -28,7 +28,7 @@ export async function verifyCommand(options: VerifyOptions): Promise<number> {
   const loaded = settings(options, false)
   const verdict = await examine(loaded.config.data.dir)
   const views = checkViews(loaded.config.data.dir)
-  if (options.json === true) print(JSON.stringify({ ...verdict, views }, null, 2))
+  if (options.json === true) printJson({ ...verdict, views })
   else for (const line of [describeVerdict(verdict), ...views.map(describeView)]) print(line)
   const isSound = isSoundVerdict(verdict)
   // What is made of what is held can be made anew without asking anybody.

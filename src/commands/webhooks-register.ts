@@ -6,7 +6,7 @@ import { heldTag } from './held-tag.ts'
 import { type Kept, keepSecret, withSecretKeeper } from './secret-keeper.ts'
 import { type SecretOptions, handOver } from './secret.ts'
 import { type ServiceOptions, printItem } from './service.ts'
-import { print } from './setup.ts'
+import { isServed, print } from './setup.ts'
 import { testDelivery, warn, withWebhooks } from './webhooks.ts'
 
 /** Options of `patchmirror webhooks register`. */
@@ -43,10 +43,26 @@ export function registerWebhookCommand(
       const kept = keepSecret(keeper, made)
       const test = kept.problem === null ? await tryOut(api, made, config, options.testTag) : null
       report(made, kept, test, keeper.path, options)
-      const failed = kept.problem !== null || (test?.delivered !== true && isWished(options))
-      return failed ? 1 : 0
+      if (kept.problem !== null || hasFailed(test)) {
+        if (hasFailed(test)) warn(whetherServed(config))
+        return 1
+      }
+      return test?.delivered !== true && isWished(options) ? 1 : 0
     })
   })
+}
+
+/** Whether a test was sent and is over, undelivered; one that the service still tries is neither. */
+function hasFailed(test: TriedOut | null): boolean {
+  return test !== null && !test.delivered && !test.pending
+}
+
+/** Whether there is anything here that a delivery could have reached. */
+function whetherServed({ data, server, webhooks }: Config): string {
+  const port = webhooks.port ?? server.port
+  return isServed(data.dir)
+    ? `a daemon serves ${data.dir} and takes webhooks on port ${port}: check that the URL leads there from the service`
+    : `no daemon serves ${data.dir}: start it ("patchmirror serve"), then "patchmirror webhooks test ID"`
 }
 
 function isWished({ testTag }: RegisterOptions): boolean {
@@ -69,6 +85,8 @@ export function endpointUrl(text: string | undefined): string {
 /** How a test came out. */
 export interface TriedOut {
   readonly delivered: boolean
+  /** The service is still trying. */
+  readonly pending: boolean
   readonly result: Item | null
   /** Why it was not delivered; null when it was. */
   readonly problem: string | null
@@ -88,9 +106,10 @@ export async function tryOut(
     const { item: result, state } = await testDelivery(api, id, tagId)
     const delivered = state === 'delivered'
     const reason = textOf(result, 'errorreason')
-    return { delivered, result, problem: delivered ? null : (reason || UNSAID[state ?? 'unknown']) } // prettier-ignore
+    const pending = state === 'pending'
+    return { delivered, pending, result, problem: delivered ? null : (reason || UNSAID[state ?? 'unknown']) } // prettier-ignore
   } catch (error) {
-    return { delivered: false, result: null, problem: messageOf(error) }
+    return { delivered: false, pending: false, result: null, problem: messageOf(error) }
   }
 }
 

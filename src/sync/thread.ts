@@ -24,6 +24,8 @@ export interface SyncThread {
    */
   refresh(targets: readonly EventTarget[]): Promise<RefreshResult>
   checkpoint(): void
+  /** Makes the derived archive again if it is gone; nothing while a run is under way, which looks itself. */
+  rebuildArchive(): void
   /** Ends the run in flight (nothing of it is committed) and the thread. */
   stop(): Promise<void>
 }
@@ -101,6 +103,7 @@ export async function startSyncThread(deps: SyncThreadDeps): Promise<SyncThread>
     requestSync: (source, kind, trigger) => requests.ask({ source, kind, trigger }),
     refresh: createRefresh(activeSources(deps.config), ask),
     checkpoint: () => send({ type: 'checkpoint' }),
+    rebuildArchive: () => send({ type: 'rebuild' }),
     async stop() {
       stopping = true
       const last = worker

@@ -18,7 +18,11 @@ export interface WorkerStart {
 }
 
 export type ToWorker =
-  { type: 'run'; request: RunRequest } | { type: 'checkpoint' } | { type: 'stop' }
+  | { type: 'run'; request: RunRequest }
+  | { type: 'checkpoint' }
+  /** The derived archive is gone: make it again. */
+  | { type: 'rebuild' }
+  | { type: 'stop' }
 
 export type FromWorker =
   | { type: 'ready' }
@@ -57,6 +61,7 @@ function main(port: NonNullable<typeof parentPort>): void {
     onProgress: paced((progress) => send({ type: 'progress', progress })),
   })
   const running = new Set<Promise<void>>()
+  let rebuilding: Promise<void> | null = null
 
   const run = async (request: RunRequest): Promise<void> => {
     try {
@@ -68,7 +73,7 @@ function main(port: NonNullable<typeof parentPort>): void {
 
   const end = async (): Promise<void> => {
     stop.abort()
-    await Promise.all(running)
+    await Promise.all([...running, rebuilding])
     await upstream.close()
     store.close()
     send({ type: 'stopped' })
@@ -80,6 +85,11 @@ function main(port: NonNullable<typeof parentPort>): void {
     else if (message.type === 'checkpoint') {
       store.checkpoint()
       send({ type: 'checkpointed' })
+    } else if (message.type === 'rebuild') {
+      // While a run holds the lock, it is that run's to do; readers ask again.
+      rebuilding ??= mend(store, config.data.dir)
+        .then((ended) => (ended.type === 'failed' ? send(ended) : undefined))
+        .finally(() => (rebuilding = null))
     } else {
       const turn = run(message.request).finally(() => running.delete(turn))
       running.add(turn)

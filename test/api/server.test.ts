@@ -91,11 +91,13 @@ test('a refusal before the first sync names no snapshot', async () => {
 
 test.each([
   ['/-/redy', '/-/ready'],
-  ['/-/', '/-/ready'],
-  ['/-', '/-/ready'],
+  ['/-/', null],
+  ['/-', null],
   ['/-/Health/', '/-/health'],
   ['/healthz', '/-/health'],
-  ['/-/status.json', '/-/status'],
+  ['/-/status.json', null],
+  ['/entirely/elsewhere', null],
+  ['/-/statu', '/-/status'],
   ['/external/osv/all.json/', '/external/osv/all.json'],
   ['/external/osv/all.jso', '/external/osv/all.json'],
   ['/external/osv/ALL.json', '/external/osv/all.json'],
