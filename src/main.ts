@@ -121,7 +121,7 @@ if (major < 22 || (major === 22 && minor < 19)) {
   process.exit(2)
 }
 
-let running: Command | null = null
+let running = null as Command | null // set by the hook, which the compiler does not follow
 try {
   const program = createProgram()
   program.hook('preAction', (_, action) => void (running = action))

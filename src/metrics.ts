@@ -1,84 +1,13 @@
 import { Counter, Gauge, Registry } from 'prom-client'
-
-/** A source as the gauges show it. */
-export interface SourceFigures {
-  readonly name: string
-  readonly state: string
-  /** Null before the first snapshot. */
-  readonly ageSeconds: number | null
-  readonly records: number
-  /** How long the last run took; null while it runs, and before the first. */
-  readonly lastRunSeconds: number | null
-}
-
-/** The inbox as the gauges show it; null while it is not available. */
-export type InboxFigures = Readonly<Record<string, number>> | null
-
-/** What events came to, as the gauges show it; null without webhooks. */
-export type RefreshFigures = {
-  readonly refreshes: number
-  readonly failedRefreshes: number
-  readonly latency: Readonly<Record<Stage, Quantiles | null>> | null
-  readonly misses: {
-    readonly unannounced: number
-    readonly unconfirmed: number
-    readonly warning: string | null
-  } | null
-} | null
-
-/** A target of the relay as the gauges show it: by its number, for its URL may hold a token. */
-export interface RelayFigures {
-  readonly id: number
-  readonly state: string
-  readonly pending: number
-  readonly givenUp: number
-}
-
-/** The bundle that was imported last, as the gauges show it; null: none ever was. */
-export type BundleFigures = {
-  readonly sequence: number
-  /** ISO 8601. */
-  readonly importedAt: string
-} | null
-
-/** Outbox and inbox, as the gauges show them; null for one that the settings do not name. */
-export interface BoxesFigures {
-  readonly outbox: {
-    readonly last: { readonly sequence: number } | null
-    readonly problem: string | null
-  } | null
-  readonly inbox: {
-    readonly waiting: readonly unknown[]
-    readonly problem: string | null
-    readonly imported: number
-    readonly superseded: number
-    readonly refused: number
-  } | null
-}
-
-/** What scanners read, as the gauges show it. */
-export interface ViewsFigures {
-  readonly kind: string
-  readonly state: string
-  readonly making: boolean
-  readonly failing: boolean
-}
-
-/** All that the page shows besides what is counted. */
-export interface Figures {
-  readonly sources: readonly SourceFigures[]
-  readonly inbox: InboxFigures
-  readonly refresh: RefreshFigures
-  readonly relay: readonly RelayFigures[]
-  readonly bundle?: BundleFigures
-  readonly views?: readonly ViewsFigures[]
-  readonly boxes?: BoxesFigures
-  readonly storage?: { readonly state: string; readonly freeBytes: number | null }
-}
-
-type Stage = (typeof STAGES)[number]
-type Quantiles = Readonly<Record<'median' | 'p99', number>>
-const STAGES = ['stored', 'refreshed', 'visible'] as const
+import {
+  type BoxesFigures,
+  type BundleFigures,
+  type Figures,
+  type RefreshFigures,
+  type RelayFigures,
+  STAGES,
+  type ViewsFigures,
+} from './metrics/figures.ts'
 
 /** What is counted, and the page that shows it. */
 export interface Metrics {
