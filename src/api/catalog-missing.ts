@@ -1,4 +1,5 @@
 import type { Config } from '../config/schema.ts'
+import type { MirrorError } from '../errors.ts'
 import { type ListedRelease, listedRelease } from '../json/releases.ts'
 import { canonicalPath, fillPath } from '../paths.ts'
 import type { Resource } from '../resources.ts'
@@ -6,7 +7,8 @@ import { activeSources } from '../sources.ts'
 import type { SourceName } from '../store/runs.ts'
 import type { Origins } from './moment.ts'
 import type { Origin } from './origin.ts'
-import { type Problem, notReady } from './problem.ts'
+import { notReady } from './not-ready.ts'
+import type { Problem } from './problem.ts'
 
 /** What is said of a path that is not held. */
 export interface Missing {
@@ -41,7 +43,7 @@ export function createMissing(config: Config, moment: Origins): Missing {
     origin(resource) {
       const off = resource === null ? null : switchedOff(resource)
       if (off !== null) return off
-      const source: SourceName = resource?.surface === 'identity' ? 'identity' : 'catalog'
+      const source = sourceOf(resource)
       const known = moment.knownOrigin(source)
       if (known !== null || active.includes(source)) return moment.originOf(source)
       if (config.upstream.apiRoot === null)
@@ -52,19 +54,24 @@ export function createMissing(config: Config, moment: Origins): Missing {
     },
     explain(resource, params, path) {
       const { reads } = moment
-      if (reads.isLacking(path)) throw notReady(path)
+      const coming = (): MirrorError => notReady(reads, sourceOf(resource), path)
+      if (reads.isLacking(path)) throw coming()
       if (resource === null) return explainRelease(config, moment, params, path)
       if (resource.list === null) return resource.item === null ? unnamed() : notListed('answers')
       const list = reads.readCatalogList(canonicalPath(resource.list.path) ?? '')
-      if (list === null) throw notReady(path)
+      if (list === null) throw coming()
       const { id, repo } = params
       const found = repo === undefined ? (id ?? '') : reads.findHolding(list.id, [repo])
       if (found === null || reads.readCatalogEntry(list.id, found) === null)
         return notListed(`list of ${resource.name}`)
-      if (resource.reach === 'always') throw notReady(path)
+      if (resource.reach === 'always') throw coming()
       return leftOrComing(moment, `${resource.name}/${found}`, path)
     },
   }
+}
+
+function sourceOf(resource: Resource | null): SourceName {
+  return resource?.surface === 'identity' ? 'identity' : 'catalog'
 }
 
 /** Of the package catalog, as far as the list of packages tells what there is. */
@@ -73,7 +80,7 @@ function explainRelease(config: Config, moment: Origins, params: Params, path: s
     return leftOut('the package catalog is not mirrored', 'upstream.catalogUrl')
   const { reads } = moment
   const list = reads.readCatalogList('/v1/packages')
-  if (list === null) throw notReady(path)
+  if (list === null) throw notReady(reads, 'catalog', path)
   const { ecosystem, name, version, arch } = params
   const found = findReleases(
     reads,
@@ -108,7 +115,7 @@ function findReleases(
 
 /** Listed: either the scope leaves it out, or its turn has not come. Throws `not_ready` for the latter. */
 function leftOrComing(moment: Origins, owner: string, path: string): Problem {
-  if (moment.reads.hasAnswers(owner)) throw notReady(path)
+  if (moment.reads.hasAnswers(owner)) throw notReady(moment.reads, 'catalog', path)
   return outOfScope()
 }
 

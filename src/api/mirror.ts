@@ -5,9 +5,10 @@ import type { Heads } from './heads.ts'
 import type { Moment } from './moment.ts'
 import { chooseCoding } from './negotiate.ts'
 import { readPatchFilter } from './patch-filter.ts'
+import { notReady } from './not-ready.ts'
 import type { Origin } from './origin.ts'
 import { ARCHIVE, FILTERED, type Paths, RECORDS, recordId } from './paths.ts'
-import { methodNotAllowed, notReady, pathNotFound, sendProblem } from './problem.ts'
+import { methodNotAllowed, pathNotFound, sendProblem } from './problem.ts'
 import { findOtherRecord, findRecord, missingRecord, readRecordAnswer } from './records.ts'
 import { type Target, readTarget, readablePath } from './target.ts'
 import { readWishes } from './wishes.ts'
@@ -107,7 +108,7 @@ function createRoutes({ moment, paths, cacheControl, heads }: MirrorOptions): Ro
       filter === null
         ? moment.documents.read(path, coding)
         : moment.documents.readFiltered(path, filter, coding)
-    if (found === 'missing') throw notReady(path)
+    if (found === 'missing') throw notReady(moment.reads, paths.sourceOf(path) ?? 'feeds', path)
     if (found !== 'absent') return sendAnswer(exchange, found, origin, heads)
     const message = `upstream has no ${path}: it answered 404 when the mirror asked`
     sendProblem(request, response, { status: 404, error: 'not_found', message, origin })
@@ -116,7 +117,7 @@ function createRoutes({ moment, paths, cacheControl, heads }: MirrorOptions): Ro
   const answerArchive = (exchange: Exchange): Promise<void> => {
     const origin = moment.originOf('osv')
     const info = moment.reads.readArchive()
-    if (info === null) throw notReady(ARCHIVE)
+    if (info === null) throw notReady(moment.reads, 'osv', ARCHIVE)
     return sendArchive(exchange, moment.archives.current(info), origin, cacheControl)
   }
 

@@ -5,9 +5,9 @@ import { type ArchiveFiles, createArchiveFiles } from './archive.ts'
 import { type AnswerCache, createAnswerCache } from './cache.ts'
 import { type Documents, createDocuments } from './documents.ts'
 import { type Listing, createListing } from './listing.ts'
+import { notReady } from './not-ready.ts'
 import { type Origin, readOrigin } from './origin.ts'
 import { type OtherIds, createOtherIds } from './other-ids.ts'
-import { notReady } from './problem.ts'
 
 /** Reads of one moment, and the snapshots they belong to. */
 export type Origins = Pick<Moment, 'reads' | 'originOf' | 'knownOrigin'>
@@ -91,7 +91,7 @@ export function createMoment(
     },
     originOf(source) {
       const origin = origins[source]
-      if (origin === null) throw notReady(SOURCE_NAMES[source])
+      if (origin === null) throw notReady(reads.pinned, source, SOURCE_NAMES[source])
       return origin
     },
     knownOrigin: (source) => origins[source],

@@ -80,11 +80,6 @@ export function pathNotFound(path: string, closest: string | null): Problem {
   return { status: 404, error: 'not_found', message, fields: { path: path.slice(0, 512), closest } }
 }
 
-/** The error for something that is mirrored, but of which nothing has been fetched yet. */
-export function notReady(what: string): MirrorError {
-  return new MirrorError('not_ready', `${what} is not mirrored yet: the first sync has not ended`)
-}
-
 const RETRY_SECONDS = '30'
 const OPEN_CODES: ReadonlySet<string> = new Set([
   'not_found',

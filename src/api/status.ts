@@ -4,6 +4,7 @@ import type { RelayTarget, TargetState } from '../store/outbox.ts'
 import type { Reads } from '../store/pinned.ts'
 import type { StorageState } from '../store/room.ts'
 import { type Run, type RunState, SOURCES, type SourceName } from '../store/runs.ts'
+import { openMessage } from './not-ready.ts'
 import { type BoxesStatus, type BundleStatus, bundleStatus } from './bundle-status.ts'
 
 /** How a source stands: its latest run while that runs, else how its last run ended. */
@@ -194,9 +195,6 @@ function isoOrNull(milliseconds: number | null): string | null {
 const PRIVATE: ReadonlySet<SourceName> = new Set(['catalog', 'identity'])
 /** What runs of theirs tell of paths. */
 const PRIVATE_FACTS: ReadonlySet<string> = new Set(['lackingIds', 'listsFailed'])
-/** A path of theirs below its collection, as run messages quote it. */
-const PRIVATE_PATH = /(\/(?:v\d+\/\w+|packages\/ecosystems))\/[^\s:;,]+/g
-
 /** The report as anybody may have it: what runs say of private paths is for the command line (`patchmirror runs`). */
 export function openStatus(status: Status): Status {
   const relay = status.relay.map((one) => ({ ...one, target: null, reason: null }))
@@ -207,7 +205,7 @@ function withoutPaths(source: SourceStatus): SourceStatus {
   const { name, lastRun } = source
   if (lastRun === null || !PRIVATE.has(name)) return source
   const facts = Object.entries(lastRun.facts).filter(([fact]) => !PRIVATE_FACTS.has(fact))
-  const message = lastRun.message?.replace(PRIVATE_PATH, '$1/…') ?? null
+  const message = openMessage({ source: name, message: lastRun.message })
   return { ...source, lastRun: { ...lastRun, message, facts: Object.fromEntries(facts) } }
 }
 

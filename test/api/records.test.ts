@@ -2,6 +2,7 @@ import { readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { gunzipSync } from 'node:zlib'
 import { afterEach, expect, test } from 'vitest'
 import { databasePath } from '../../src/store/database.ts'
+import type { RunEnd } from '../../src/store/runs.ts'
 import { FILLED_AT, closeAll, jsonOf, serve } from './served.ts'
 
 afterEach(closeAll)
@@ -217,6 +218,25 @@ test('before the first snapshot every path says 503 and when to come back', asyn
     expect(Number(reply.headers['retry-after'])).toBeGreaterThan(0)
   }
 })
+
+test.each<[string, Partial<RunEnd> | null, RegExp]>([
+  ['that has not ended', null, /not mirrored yet: the first sync has not ended$/],
+  ['that failed', { state: 'failed', message: 'HTTP 500 at upstream' }, /last sync \(failed at .*Z\) did not have it: HTTP 500 at upstream$/],
+  ['that was partial', { state: 'partial', message: null }, /last sync \(partial at .*Z\) did not have it$/],
+])('a 503 gives the real reason after a run %s', async (_, end, reason) => {
+  const { get, store, server } = await serve(() => undefined)
+  for (const path of ['/external/osv/all.zip', '/external/patch_feed'])
+    expect(jsonOf(await get(path))['message']).toMatch(/: no sync of (osv|feeds) has run yet$/)
+  for (const source of ['osv', 'feeds'] as const)
+    store.addRun(source, FILLED_AT, end ?? undefined)
+  server.snapshotChanged()
+  for (const path of ['/external/osv/all.zip', '/external/osv/x.json', '/external/patch_feed'])
+    expect(jsonOf(await get(path))['message']).toMatch(reason)
+  if (end === null) return
+  for (const source of ['osv', 'feeds'] as const) store.addRun(source, FILLED_AT + 2000)
+  server.snapshotChanged()
+  expect(jsonOf(await get('/external/patch_feed'))['message']).toMatch(/; another one is running$/)
+}) // prettier-ignore
 
 test('the age is the newest date at which upstream confirmed what is held', async () => {
   const served = await serve((store) => store.publishOsv({ [ID]: TEXT }))

@@ -7,7 +7,7 @@ import { createHeads } from '../heads.ts'
 import { createLinks } from '../links.ts'
 import { type Origins, SOURCE_NAMES } from '../moment.ts'
 import { type Origin, readOrigin } from '../origin.ts'
-import { notReady } from '../problem.ts'
+import { notReady } from '../not-ready.ts'
 import type { ReadCall, ReadReply, ReadRequest, ReadingData } from './call.ts'
 
 type PassingReads = NonNullable<ReturnType<typeof openPassingReads>>
@@ -27,7 +27,7 @@ function createOrigins({ reads, commits }: PassingReads): Origins {
     knownOrigin,
     originOf(source) {
       const origin = knownOrigin(source)
-      if (origin === null) throw notReady(SOURCE_NAMES[source])
+      if (origin === null) throw notReady(reads, source, SOURCE_NAMES[source])
       return origin
     },
   }
@@ -90,7 +90,8 @@ function main(port: NonNullable<typeof parentPort>): void {
   const state: { answer: ((request: ReadRequest) => ReadReply) | null } = { answer: null }
   const open = (): ((request: ReadRequest) => ReadReply) => {
     const passing = openPassingReads(data.config.data.dir)
-    if (passing === null) throw notReady('the mirror')
+    if (passing === null)
+      throw new MirrorError('not_ready', 'there is no database yet: the mirror is starting')
     return createReading(data, passing)
   }
   const reply = (request: ReadRequest): ReadReply => {
