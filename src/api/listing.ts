@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib'
 import { jsonTextOf } from '../json/text.ts'
-import { contentOf } from '../store/gzip.ts'
+import { contentOf, sizeOf } from '../store/gzip.ts'
 import type { Reads } from '../store/pinned.ts'
 import { INDEX } from './paths.ts'
 
@@ -8,6 +8,8 @@ import { INDEX } from './paths.ts'
 export interface Listing {
   /** Throws when the index cannot be read. Always false while the snapshot is not whole. */
   lists(id: string): boolean
+  /** Whether upstream's own index lists an id that a partial snapshot may not have; null: that index is not stored. */
+  listsUpstream(id: string): boolean | null
   /** Forgets what was read: there is another snapshot. */
   drop(): void
 }
@@ -17,16 +19,44 @@ export interface Listing {
  * them in a microsecond; one whose sum is there by chance, or that is listed, is looked for in the index itself.
  */
 export function createListing(reads: Reads): Listing {
-  let sums: Uint32Array | null = null
+  const served = createIds(() => readIds(reads))
+  const upstream = createIds(() => readUpstreamIds(reads))
   return {
-    lists(id) {
-      sums ??= Uint32Array.from(readIds(reads), (listed) => crc32(listed)).sort()
-      return holds(sums, crc32(id)) && readIds(reads).includes(id)
+    lists: (id) => served.has(id) === true,
+    listsUpstream: (id) => upstream.has(id),
+    drop() {
+      served.drop()
+      upstream.drop()
+    },
+  }
+}
+
+/** Ids of which sums alone are kept; null where there are none to read. */
+function createIds(read: () => string[] | null) {
+  let sums: Uint32Array | 'none' | null = null
+  return {
+    has(id: string): boolean | null {
+      if (sums === null) {
+        const ids = read()
+        sums = ids === null ? 'none' : Uint32Array.from(ids, (one) => crc32(one)).sort()
+      }
+      if (sums === 'none') return null
+      return holds(sums, crc32(id)) && read()?.includes(id) === true
     },
     drop() {
       sums = null
     },
   }
+}
+
+/** Of upstream's index as it was fetched, which is kept beside a partial snapshot. */
+function readUpstreamIds(reads: Reads): string[] | null {
+  const body = reads.readUpstreamState(INDEX)?.body ?? null
+  if (body === null) return null
+  const entries = JSON.parse(jsonTextOf(contentOf(body, sizeOf(body)))) as ({
+    id?: unknown
+  } | null)[]
+  return entries.flatMap((entry) => (typeof entry?.id === 'string' ? [entry.id] : []))
 }
 
 function readIds(reads: Reads): string[] {

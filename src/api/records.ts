@@ -1,6 +1,7 @@
 import { crc32 } from 'node:zlib'
 import { MirrorError } from '../errors.ts'
 import { contentOf } from '../store/gzip.ts'
+import { faultOfRecordId } from '../record-id.ts'
 import type { ServedRecord } from '../store/osv.ts'
 import type { Reads } from '../store/pinned.ts'
 import { type Answer, createAnswer } from './answer.ts'
@@ -92,22 +93,63 @@ function soundMember({ body, size, bodyCrc32 }: ServedRecord): Buffer {
 }
 
 /**
- * 404 for a record: one that upstream removed says when the mirror learned of it, and a miswritten path of another
- * document names that. Throws `corrupt` for one that the index lists: then the database is damaged.
+ * What is said of a record that is not stored: 404 where upstream has none, with the time when the mirror learned of a removal, or
+ * a document whose path looks like it; 404 or 503 with the reason for one that upstream lists and the mirror could not get.
+ * Throws `corrupt` for one that the served index lists: then the database is damaged.
  */
 export function missingRecord(moment: Moment, id: string, closest: string | null): Problem {
+  const fault = faultOfRecordId(id)
+  if (fault !== null) return notFound(`no record of this id can be mirrored: ${fault}`, { id })
   if (moment.listing.lists(id))
     throw new MirrorError(
       'corrupt',
       `the index lists ${JSON.stringify(id)}, its record is not found`,
     )
+  const known = missingForReason(moment, id)
+  if (known !== null) return known
   const tombstone = moment.reads.readTombstone(id)
   if (tombstone === null) {
-    const message = 'upstream has no record of this id'
     const fields = closest === null ? { id } : { id, closest }
-    return { status: 404, error: 'not_found', message, fields }
+    return notFound('upstream has no record of this id', fields)
   }
   const removedAt = new Date(tombstone.removedAt).toISOString()
   const message = `this record was removed: upstream's index stopped listing it, seen on ${removedAt}`
-  return { status: 404, error: 'not_found', message, fields: { id, removedAt } }
+  return notFound(message, { id, removedAt })
+}
+
+function notFound(message: string, fields: Problem['fields']): Problem {
+  return { status: 404, error: 'not_found', message, ...(fields && { fields }) }
+}
+
+/** Runs that are looked through for the reason why a record could not be fetched. */
+const RUNS = 50
+
+/** Of a snapshot that is not whole: why the record is missing; null where upstream does not list it either. */
+function missingForReason({ reads, listing }: Moment, id: string): Problem | null {
+  if (reads.readSnapshot('osv')?.whole !== false) return null
+  const listed = listing.listsUpstream(id)
+  if (listed === false) return null
+  if (listed === null)
+    return notFound(
+      'this mirror does not have this record, and its source mirror could not fetch all records either: upstream may have it',
+      { id },
+    )
+  const why = reasonOf(reads, id)
+  const message = `upstream lists this record, and the mirror could not store it: ${why ?? '"patchmirror runs" names the run that tried'}`
+  if (why?.startsWith(ANSWERS_404) === true) return notFound(message, { id })
+  return { status: 503, error: 'not_ready', message, fields: { id } }
+}
+
+/** How a run says that a listed record is a 404 upstream. */
+const ANSWERS_404 = 'upstream lists it but answers 404'
+
+/** What the last run that could not get a record says of it; null where none names it. */
+function reasonOf(reads: Moment['reads'], id: string): string | null {
+  for (const { source, facts } of reads.listRuns(RUNS)) {
+    const lacking = source === 'osv' ? facts['lackingIds'] : undefined
+    if (!Array.isArray(lacking)) continue
+    const found = (lacking as string[]).find((line) => line.startsWith(`${id}: `))
+    return found?.slice(id.length + 2) ?? null
+  }
+  return null
 }

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { faultOfRecordId } from '../../src/record-id.ts'
 import { createBench } from '../support/mirror.ts'
 import { below, carry, folder, serveFolder } from './gaps.ts'
@@ -79,4 +79,35 @@ test('what a sync stores of any ids, an export carries, an import takes and both
   }
   expect(seen.stored).toBeGreaterThan(20)
   expect(seen.skipped).toBeGreaterThan(0)
+})
+
+test('a record that could not be fetched is answered with that reason, and never denied', async () => {
+  const bench = await createBench({ sandbox: { records: 5, large: 0 } })
+  onTestFinished(() => bench.close())
+  const { feed, faults } = bench.sandbox
+  await bench.run('osv')
+  for (const one of ['ROOT-LOST', 'ROOT-BAD', 'all']) feed.put(one, recordOf(one))
+  faults.set('/external/osv/ROOT-LOST.json', { kind: 'status', status: 404 })
+  faults.set('/external/osv/ROOT-BAD.json', { kind: 'body', body: 'no JSON' })
+  expect(await bench.run('osv')).toMatchObject({ state: 'partial' })
+  const there = below()
+  await there.take((await carry(bench.dir, folder())).files)
+  const up = await serveFolder(bench.dir, bench.config)
+  const down = await serveFolder(there.dir, there.config)
+  const told = async (ask: typeof up, one: string): Promise<string> => {
+    const { status, body } = await ask(`/external/osv/${encodeURIComponent(one)}.json`)
+    return `${status} ${(JSON.parse(body.toString()) as { message: string }).message}`
+  }
+  expect(await told(up, 'ROOT-LOST')).toMatch(/^404 upstream lists this record.*answers 404/)
+  expect(await told(up, 'ROOT-BAD')).toMatch(/^503 upstream lists this record.*not JSON/)
+  expect(await told(up, 'ROOT-NONE')).toBe('404 upstream has no record of this id')
+  expect(await told(up, 'a\nb')).toMatch(/^404 no record of this id can be mirrored: .*line break/)
+  expect(await told(down, 'ROOT-BAD')).toMatch(
+    /^404 this mirror does not have.*upstream may have it/,
+  )
+  faults.clear()
+  feed.delete('all')
+  expect(await bench.run('osv')).toMatchObject({ state: 'complete' })
+  up.look()
+  expect((await up('/external/osv/ROOT-BAD.json')).status).toBe(200)
 })
