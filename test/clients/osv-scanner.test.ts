@@ -10,23 +10,23 @@ import { type Built, buildGo } from './toolbox.ts'
 
 /*
  * osv-scanner in both generations of its local database, offline: what it finds, it finds in the mirror's derived views.
- * 2.5.0 is the newest that Go 1.26 builds. Its download address is fixed, so
- * `patchmirror export-db` lays the files where it looks for them.
+ * Its download address is fixed, so `patchmirror export-db` writes the files where it looks for them.
  */
 const GENERATIONS = [
   { version: 'v2.4.0' }, // reads osv-scanner/{Ecosystem}/all.zip
   { version: 'v2.5.0' }, // reads osv-scalibr/{Ecosystem}/all.zip
+  { version: 'v2.5.1' },
 ]
 
 const VULNERABLE: Record<string, string> = {
   'package-lock.json': npmLock('4.2.1-root.io.1'),
   'requirements.txt': 'rootio-flask==2.0.1+root.io.1\n',
-  'bom.cdx.json': systemSbom('7.88.1-10.root.io.1', '8.1-r00071'),
+  'bom.cdx.json': systemSbom('7.88.1-10.root.io.1', '8.1-r00071', '7.81.0-1.root.io.1'),
 }
 const FIXED: Record<string, string> = {
   'package-lock.json': npmLock('4.2.1-root.io.2'),
   'requirements.txt': 'rootio-flask==2.0.1+root.io.2\n',
-  'bom.cdx.json': systemSbom('7.88.1-10.root.io.2', '8.1-r00072'),
+  'bom.cdx.json': systemSbom('7.88.1-10.root.io.2', '8.1-r00072', '7.81.0-1.root.io.2'),
 }
 
 const dir = mkdtempSync(join(tmpdir(), 'patchmirror-scanner-'))
@@ -61,6 +61,7 @@ describe.each(GENERATIONS)('osv-scanner $version', ({ version }) => {
       '@rootio/semver ROOT-APP-NPM-CVE-2024-1001',
       'rootio-curl ROOT-OS-ALPINE-318-CVE-2024-1005',
       'rootio-curl ROOT-OS-DEBIAN-12-CVE-2024-1004',
+      'rootio-curl ROOT-OS-UBUNTU-2204-CVE-2024-1006',
       'rootio-flask ROOT-APP-PYPI-CVE-2024-1002',
     ])
   })
@@ -108,8 +109,8 @@ function npmLock(version: string): string {
   })
 }
 
-/** A CycloneDX SBOM of a Debian and an Alpine package. */
-function systemSbom(debian: string, alpine: string): string {
+/** A CycloneDX SBOM of a Debian, an Alpine and an Ubuntu package. */
+function systemSbom(debian: string, alpine: string, ubuntu: string): string {
   const component = (version: string, purl: string) => {
     return { type: 'library', name: 'rootio-curl', version, purl }
   }
@@ -119,6 +120,7 @@ function systemSbom(debian: string, alpine: string): string {
     version: 1,
     components: [
       component(debian, `pkg:deb/debian/rootio-curl@${debian}?arch=amd64&distro=debian-12`),
+      component(ubuntu, `pkg:deb/ubuntu/rootio-curl@${ubuntu}?arch=amd64&distro=ubuntu-22.04`),
       component(alpine, `pkg:apk/alpine/rootio-curl@${alpine}?arch=x86_64&distro=alpine-3.18.4`),
     ],
   })

@@ -42,6 +42,30 @@ export async function buildGo({ package: name, version }: GoCommand): Promise<Bu
   return ran.code === 0 ? { path } : { missing: reasonOf(ran.err) }
 }
 
+/** Installs a Python package once, in an environment of its own; the path of one of its commands. Never throws. */
+export async function installPython(
+  name: string,
+  version: string,
+  command: string,
+): Promise<Built> {
+  const folder = join(CACHE, `${name}-${version}`)
+  const path = join(folder, 'bin', command)
+  const done = join(folder, 'installed')
+  if (existsSync(done)) return { path }
+  const python = findTool('python3')
+  if (python === null) return { missing: 'python3 is not installed' }
+  tell(`installing ${name} ${version} into ${folder}`)
+  rmSync(folder, { recursive: true, force: true })
+  mkdirSync(folder, { recursive: true })
+  const made = await gently(python, ['-m', 'venv', folder], { timeoutMs: BUILD_MS })
+  if (made.code !== 0) return { missing: reasonOf(made.err + made.out) }
+  const args = ['install', '--quiet', '--disable-pip-version-check', `${name}==${version}`]
+  const ran = await gently(join(folder, 'bin/pip'), args, { timeoutMs: BUILD_MS })
+  if (ran.code !== 0 || !existsSync(path)) return { missing: reasonOf(ran.err + ran.out) }
+  writeFileSync(done, '')
+  return { path }
+}
+
 /** A small program of ours around a Go module. */
 export interface GoProgram {
   readonly name: string
