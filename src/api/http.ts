@@ -4,7 +4,8 @@ import type { Config } from '../config/schema.ts'
 import { systemCode } from '../errors.ts'
 import type { ServerLog } from './failure.ts'
 import type { Lane } from './lane.ts'
-import { inTurn } from './in-turn.ts'
+import { afterAnswers, inTurn, isAnswering } from './in-turn.ts'
+import { sendProblem } from './problem.ts'
 import { withoutValues } from './query.ts'
 
 export type Handler = (request: IncomingMessage, response: ServerResponse) => void
@@ -26,12 +27,32 @@ export function createHttp(handler: Handler, settings: Config['server']): Server
     maxHeaderSize: MAX_HEADER_BYTES,
     highWaterMark: WAITING_BYTES,
   }
-  const paced = inTurn(handler)
-  const server = createServer(options, paced)
+  const paced = inTurn(withOneHost(handler))
+  // A client may close its side when it has sent its request, and still wait for the answer (RFC 9112, section 9.6).
+  const server = Object.assign(createServer(options, paced), { httpAllowHalfOpen: true })
   server.on('checkExpectation', paced)
   server.timeout = STALL_MS
   server.maxConnections = settings.maxConnections
   return server
+}
+
+/** 400 for a request with more than one `Host` (RFC 9112, section 3.2): which of them counts is anybody's guess. */
+function withOneHost(handler: Handler): Handler {
+  return (request, response) => {
+    if (hostsOf(request.rawHeaders) <= 1) return handler(request, response)
+    const message = 'the request has more than one Host header'
+    response.setHeader('Connection', 'close')
+    sendProblem(request, response, { status: 400, error: 'bad_request', message })
+  }
+}
+
+function hostsOf(rawHeaders: readonly string[]): number {
+  let count = 0
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]
+    if (name?.length === 4 && name.toLowerCase() === 'host') count++
+  }
+  return count
 }
 
 /** The handler with a line in the log for each request, where the log wants that much; else the handler itself. */
@@ -60,12 +81,21 @@ const REFUSALS: Readonly<Partial<Record<string, readonly [string, string]>>> = {
   ERR_HTTP_REQUEST_TIMEOUT: ['408 Request Timeout', 'the request did not come in time'],
 }
 
-/** Answers what is not HTTP, in the mirror's own form, and closes the connection. */
+/**
+ * Answers what is not HTTP, in the mirror's own form, behind the answers to what came before on the connection, and closes
+ * it. While answers are under way nothing may be read, so what comes late then is not the client's fault.
+ */
 export function refuseMalformed(error: Error, socket: Duplex): void {
   if (!socket.writable || systemCode(error) === 'ECONNRESET') {
     socket.destroy()
     return
   }
+  if (systemCode(error) === 'ERR_HTTP_REQUEST_TIMEOUT' && isAnswering(socket)) return
+  afterAnswers(socket, () => endMalformed(error, socket))
+}
+
+function endMalformed(error: Error, socket: Duplex): void {
+  if (!socket.writable) return
   const known = REFUSALS[systemCode(error) ?? '']
   const [status, message] = known ?? ['400 Bad Request', 'this is not a sound HTTP request']
   const body = JSON.stringify({ error: 'bad_request', message })

@@ -15,6 +15,25 @@ interface Line {
   busy: boolean
   paused: boolean
   answered: number
+  /** Called when the last request that came is answered. */
+  last: (() => void) | null
+}
+
+const lines = new WeakMap<object, Line>()
+
+/**
+ * Calls `work` when every request that came on a connection before now is answered; at once when none waits. Of several
+ * only the first is called, for the connection ends with it.
+ */
+export function afterAnswers(socket: object, work: () => void): void {
+  const line = lines.get(socket)
+  if (line?.busy === true) line.last ??= work
+  else work()
+}
+
+/** Whether requests of a connection are being answered, so that it may not be read from meanwhile. */
+export function isAnswering(socket: object): boolean {
+  return lines.get(socket)?.busy === true
 }
 
 /**
@@ -23,12 +42,11 @@ interface Line {
  * a client that does not read costs one answer. A connection with too many requests waiting is cut off.
  */
 export function inTurn(handler: Handler): Handler {
-  const lines = new WeakMap<Socket, Line>()
   return (request, response) => {
     const { socket } = request
     let line = lines.get(socket)
     if (line === undefined) {
-      line = { waiting: [], busy: false, paused: false, answered: 0 }
+      line = { waiting: [], busy: false, paused: false, answered: 0, last: null }
       lines.set(socket, line)
     }
     if (!line.busy) return start(handler, socket, line, request, response)
@@ -59,6 +77,7 @@ function goOn(handler: Handler, socket: Socket, line: Line): void {
       line.paused = false
       socket.resume()
     }
+    line.last?.()
     return
   }
   const next = (): void => {

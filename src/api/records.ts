@@ -29,9 +29,9 @@ export function readRecordAnswer(reads: Reads, id: string, coding: Coding): Answ
  * or upstream has no such record: then the longer way says why. Throws as above.
  */
 export function findRecord(moment: Moment, target: string, coding: Coding): Answer | undefined {
+  if (!RECORD_TARGET.test(target)) return undefined // before the cache, whose other keys hold what no target may
   const known = moment.cache.get(target, coding)
   if (known !== undefined) return known
-  if (!RECORD_TARGET.test(target)) return undefined
   const path = decodedPath(target)
   const id = path === null ? null : recordId(path)
   if (id === null) return undefined

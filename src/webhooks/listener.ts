@@ -43,7 +43,10 @@ const LIMITS = {
 /** Starts to listen. Throws `config` when the address or the certificate cannot be used. */
 export async function startListener(options: ListenerOptions): Promise<Listener> {
   const { host, port, tls, handler, maxConnections } = options
-  const server = tls === null ? createServer(LIMITS, handler) : createTls(tls, handler)
+  const guarded = withOneHost(handler)
+  const server = tls === null ? createServer(LIMITS, guarded) : createTls(tls, guarded)
+  // A sender may close its side when it has sent a delivery, and still wait for the answer.
+  Object.assign(server, { httpAllowHalfOpen: true })
   server.maxConnections = maxConnections
   await listening(server, host, port)
   const renew = tls === null ? () => undefined : renewer(server as TlsServer, tls, options.log)
@@ -69,11 +72,23 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
   }
 }
 
+/** 400 for a request with more than one `Host`, as on the main listener. */
+function withOneHost(handler: RequestListener): RequestListener {
+  return (request, response) => {
+    const hosts = request.rawHeaders.filter((name, at) => at % 2 === 0 && /^host$/i.test(name))
+    if (hosts.length <= 1) return handler(request, response)
+    response.writeHead(400, { 'Content-Length': 0, Connection: 'close' }).end()
+  }
+}
+
 /** Throws `config` for files that cannot be read, hold no certificate and key, or not of the same pair. */
 function createTls(tls: Tls, handler: RequestListener): TlsServer {
   const files = readTls(tls)
   try {
-    return createTlsServer({ ...LIMITS, ...files, minVersion: 'TLSv1.2' }, handler)
+    return createTlsServer(
+      { ...LIMITS, ...files, minVersion: 'TLSv1.2', allowHalfOpen: true },
+      handler,
+    )
   } catch (error) {
     const message = `webhooks.certFile and webhooks.keyFile cannot be used together (${messageOf(error)})`
     throw new MirrorError('config', message, { cause: error })

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { type Socket, connect } from 'node:net'
 import { gunzipSync } from 'node:zlib'
@@ -221,4 +222,53 @@ test('headers made to be slow to read are not', async () => {
     const range = `Range: bytes=1-${spaces}x\r\n`
     expect((await ask(plain('/external/osv/all.zip', range))).head).toContain('200 OK')
   }
+})
+
+test('a target with a space finds nothing that is cached under a name with one', async () => {
+  const { port, get } = await serveRecords()
+  const filtered = '/external/patch_feed?ecosystem=debian'
+  for (let again = 0; again < 2; again++) expect((await get(filtered)).status).toBe(200)
+  for (const filter of ['["debian"]', '["debian",null,null]', '["debian","",""]', '{}']) {
+    const { head } = await (await dial(port)).ask(plain(`/external/patch_feed ${filter}`))
+    expect(head).toMatch(/^HTTP\/1\.1 400 /)
+  }
+})
+
+test('what is not HTTP is answered behind the answers to what came before it', async () => {
+  const { port, raw } = await serveRecords()
+  const one = plain('/external/osv/one.json')
+  const all = plain('/external/osv/all.zip')
+  for (const before of [one, all, one + all, all + one]) {
+    const count = before.split('GET ').length - 1
+    const text = await raw(`${before}NONSENSE\r\n\r\n`)
+    const statuses = [...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)
+    expect(statuses).toEqual([...Array<string>(count).fill('200'), '400'])
+  }
+  expect((await (await dial(port)).ask('NONSENSE\r\n\r\n')).head).toContain('400')
+})
+
+test('a client that closes its half first gets the whole archive, and all that it asked for before', async () => {
+  const long = Object.fromEntries(
+    Array.from({ length: 40 }, (_, i) => [`r${i}`, randomBytes(60_000).toString('hex')]),
+  )
+  const { port, get } = await serve((store) => store.publishOsv(long))
+  const { body } = await get('/external/osv/all.zip')
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+  const chunks: Buffer[] = []
+  socket.on('data', (chunk: Buffer) => chunks.push(chunk))
+  socket.end(plain('/external/osv/r1.json') + plain('/external/osv/all.zip'))
+  await once(socket, 'end')
+  socket.destroy()
+  const got = Buffer.concat(chunks)
+  expect(got.toString('latin1').match(/HTTP\/1\.1 200 OK/g)).toHaveLength(2)
+  expect(got.subarray(-body.length).equals(body)).toBe(true)
+})
+
+test('a request with two hosts is refused, on every path', async () => {
+  const { raw } = await serveRecords()
+  for (const path of ['/external/osv/one.json', '/-/health', '/v1/me', '/external/osv/all.zip'])
+    for (const hosts of ['Host: a\r\nHost: b', 'Host: a\r\nhost: a'])
+      expect(await raw(`GET ${path} HTTP/1.1\r\n${hosts}\r\n\r\n`)).toMatch(
+        /^HTTP\/1\.1 400 [^]*more than one Host/,
+      )
 })
