@@ -161,6 +161,7 @@ function signalled(): Promise<void> {
   })
 }
 
+process.umask(0o077) // what the mirror creates is for its own user alone
 try {
   const options = readOptions()
   if (options === null) print(USAGE)

@@ -108,6 +108,9 @@ function addUpkeep(add: Add, json: Flag): void {
     })
 }
 
+// Whatever a command creates is for its own user alone: databases, archives, bundles, downloads, locks.
+process.umask(0o077)
+
 // Whoever reads our output may have seen enough (`| head`): that ends the command, and is no fault.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error

@@ -8,6 +8,7 @@ import type { ArchivePart } from '../store/parts.ts'
 import { type Adopted, createZipWriter } from '../zip/writer.ts'
 import { readRange } from './file.ts'
 import { crcOfParts, createSummer, digestOfParts, startsPart } from './parts.ts'
+import { PRIVATE_FILE } from '../store/folder.ts'
 
 /** An archive that was built and not yet published. */
 export interface BuiltArchive extends Omit<ArchiveInfo, 'changed'> {
@@ -46,7 +47,7 @@ export function createDraft(
 ): Draft {
   dropUnfinished(dir)
   const temporary = join(dir, `building-${process.pid}.zip`)
-  const fd = openSync(temporary, 'w')
+  const fd = openSync(temporary, 'w', PRIVATE_FILE)
   const summer = createSummer()
   const zip = createZipWriter(
     (chunk) => writeAll(fd, chunk),

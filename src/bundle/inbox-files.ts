@@ -2,6 +2,7 @@ import { lstatSync, mkdirSync, readdirSync, renameSync, writeFileSync } from 'no
 import { basename, join } from 'node:path'
 import { systemCode } from '../errors.ts'
 import { groupFiles } from './part-files.ts'
+import { PRIVATE_FILE, PRIVATE_FOLDER } from '../store/folder.ts'
 
 /** Files in the inbox that make up one bundle. */
 export interface Arrival {
@@ -48,7 +49,7 @@ export function moveAside(
 ): boolean {
   try {
     const aside = join(folder, to)
-    if (!isThere(aside)) mkdirSync(aside)
+    if (!isThere(aside)) mkdirSync(aside, PRIVATE_FOLDER)
     if (!lstatSync(aside).isDirectory()) return false
     const names = [
       ...files.map((file) => basename(file)),
@@ -56,7 +57,9 @@ export function moveAside(
     ]
     const prefix = freePrefix(aside, names)
     if (note !== null)
-      writeFileSync(join(aside, `${prefix}${name}.txt`), `${note}\n`, { flag: 'wx' })
+      writeFileSync(join(aside, `${prefix}${name}.txt`), `${note}\n`, {
+        ...{ flag: 'wx', mode: PRIVATE_FILE },
+      })
     for (const file of files) renameSync(file, join(aside, prefix + basename(file)))
     return true
   } catch {

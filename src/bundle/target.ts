@@ -4,6 +4,7 @@ import { type FileHandle, open, rename, rm, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { MirrorError, messageOf, systemCode } from '../errors.ts'
 import { partName, partNumber, sidecarName } from './part-files.ts'
+import { PRIVATE_FILE } from '../store/folder.ts'
 
 /** A file, or the parts of one, being written under names that end in `.partial`. */
 export interface Target {
@@ -46,7 +47,7 @@ export function createTarget(path: string, { split, force }: TargetOptions): Tar
         throw new MirrorError('usage', `over ${MAX_PARTS} parts: give a larger --split`)
       const draft = final(files.length) + DRAFT
       await rm(draft, { force: true }) // of a run that was killed
-      files.push(await open(draft, 'wx', 0o644))
+      files.push(await open(draft, 'wx', PRIVATE_FILE))
     }
     const file = files[i]
     if (file === undefined) throw new RangeError(`no part ${i}`)
@@ -81,7 +82,8 @@ export function createTarget(path: string, { split, force }: TargetOptions): Tar
           throw new MirrorError('usage', `${path} was made by another meanwhile`)
         const names = files.map((_, i) => final(i))
         await replace(path, names)
-        if (sums !== null) await writeFile(sidecarName(path), sums, { flush: true })
+        if (sums !== null)
+          await writeFile(sidecarName(path), sums, { flush: true, mode: PRIVATE_FILE })
         await syncFolder(dirname(resolve(path)))
         return sums === null ? names : [...names, sidecarName(path)]
       }),

@@ -1,5 +1,6 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { PRIVATE_FILE } from '../store/folder.ts'
 
 /** What was begun with bundles of an inbox and never ended: the process died of it, or was killed. */
 export interface Tries {
@@ -18,7 +19,7 @@ export function createTries(dataDir: string): Tries {
   const keep = (): void => {
     try {
       if (counts.size === 0) rmSync(path, { force: true })
-      else writeFileSync(path, JSON.stringify([...counts]))
+      else writeFileSync(path, JSON.stringify([...counts]), { mode: PRIVATE_FILE })
     } catch {
       // A folder that cannot be written to refuses the import itself.
     }

@@ -10,6 +10,7 @@ import { type Reads, createReads } from '../store/pinned.ts'
 import type { SourceName } from '../store/runs.ts'
 import { namedSources, refuseUnwritable } from './bundle-files.ts'
 import { type GlobalOptions, print, settings } from './settings.ts'
+import { PRIVATE_FILE } from '../store/folder.ts'
 
 /** Options of `patchmirror need` and `patchmirror digest`. */
 export interface NeedOptions extends GlobalOptions {
@@ -33,7 +34,7 @@ export async function needCommand(file: string, options: NeedOptions): Promise<n
     try {
       rmSync(draft, { force: true }) // of a run that was killed
       // Never through a link that lies there: it would write wherever that leads.
-      const stream = createWriteStream(draft, { flags: 'wx' })
+      const stream = createWriteStream(draft, { flags: 'wx', mode: PRIVATE_FILE })
       await pipeline(Readable.from(writeSummary(carried, header)), stream)
       renameSync(draft, file)
     } catch (error) {

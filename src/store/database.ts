@@ -3,7 +3,7 @@ import { closeSync, existsSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { MirrorError, messageOf, systemCode } from '../errors.ts'
-import { makeFolder } from './folder.ts'
+import { PRIVATE_FILE, makeFolder, tightenFolder } from './folder.ts'
 import { INBOX_MIGRATIONS } from './inbox-schema.ts'
 import { MIGRATIONS } from './schema.ts'
 import { VIEWS_TABLES } from './views-schema.ts'
@@ -33,6 +33,7 @@ export function derivedDir(dataDir: string): string {
 export function openWriter(dataDir: string): Db {
   return guarded(dataDir, () => {
     makeFolder(derivedDir(dataDir))
+    tightenFolder(dataDir)
     if (!existsSync(databasePath(dataDir))) makeFile(databasePath(dataDir))
     const db = new Database(databasePath(dataDir), { timeout: 10_000 })
     try {
@@ -103,6 +104,7 @@ export function openReader(dataDir: string): Db | null {
  * brings it to the disk.
  */
 export function openViewsWriter(path: string): Db {
+  makeFile(path)
   const db = new Database(path)
   try {
     db.pragma('journal_mode = OFF')
@@ -144,9 +146,9 @@ function openRead(path: string, steps: readonly string[], cacheKilobytes: number
   }
 }
 
-/** It will hold the secret that signs links: for its owner alone. SQLite's files beside it take over the mode. */
-function makeFile(path: string): void {
-  closeSync(openSync(path, 'a', 0o600))
+/** Creates a file for its owner alone, unless it is there. SQLite's files beside a database take over its mode. */
+export function makeFile(path: string): void {
+  closeSync(openSync(path, 'a', PRIVATE_FILE))
 }
 
 function migrate(db: Db, steps: readonly string[]): void {

@@ -3,8 +3,8 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { MirrorError, systemCode } from '../errors.ts'
-import { guarded } from './database.ts'
-import { makeFolder } from './folder.ts'
+import { guarded, makeFile } from './database.ts'
+import { PRIVATE_FILE, makeFolder } from './folder.ts'
 
 export type LockName = 'serve' | 'sync' | 'secrets' | 'export' | 'views'
 
@@ -22,11 +22,12 @@ export function acquireLock(dataDir: string, name: LockName): Lock {
   const path = join(dataDir, `${name}.lock`)
   const db = guarded(dataDir, () => {
     makeFolder(dataDir)
+    makeFile(path)
     return new Database(path, { timeout: 0 })
   })
   try {
     db.exec('BEGIN EXCLUSIVE')
-    writeFileSync(`${path}.pid`, String(process.pid))
+    writeFileSync(`${path}.pid`, String(process.pid), { mode: PRIVATE_FILE })
   } catch (error) {
     db.close()
     if (systemCode(error) !== 'SQLITE_BUSY') return guarded(dataDir, () => rethrow(error))

@@ -2,6 +2,7 @@ import { existsSync, readFileSync, renameSync, rmSync, statSync, writeFileSync }
 import { join } from 'node:path'
 import { systemCode } from '../errors.ts'
 import { derivedDir } from './database.ts'
+import { PRIVATE_FILE } from './folder.ts'
 
 /** What is made for scanners out of what is mirrored: of the OSV records, and of the VEX documents. */
 export type ViewsKind = 'osv' | 'vex'
@@ -55,7 +56,7 @@ export function replaceCurrentViews(
   const path = pointerPath(dataDir, kind)
   const temporary = `${path}.${process.pid}`
   try {
-    writeFileSync(temporary, `${name}\n${snapshot}\n${asOf}\n`, { flush: true })
+    writeFileSync(temporary, `${name}\n${snapshot}\n${asOf}\n`, { flush: true, mode: PRIVATE_FILE })
     renameSync(temporary, path)
   } catch (error) {
     rmSync(temporary, { force: true })

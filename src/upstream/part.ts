@@ -22,7 +22,7 @@ export function isSameVersion(known: Part | null, meta: Meta): boolean {
 /** The old bytes go before the new validator comes: a crash in between must not join the two. */
 export async function beginAnew(part: string, meta: Meta): Promise<void> {
   await rm(part, { force: true })
-  await writeFile(`${part}.json`, JSON.stringify(describe(meta)))
+  await writeFile(`${part}.json`, JSON.stringify(describe(meta)), { mode: 0o600 })
 }
 
 /** Only a strong validator may join two halves of a file (RFC 9110, If-Range). */

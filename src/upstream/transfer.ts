@@ -41,7 +41,7 @@ export async function append(
   const progress = { received: 0, checked: -CHECK_EVERY }
   const unwatch = watchSpeed(body, progress, options.config)
   // Not a stream: one drops what it has buffered when the body breaks off, and that is what a later attempt goes on from.
-  const file = await open(part, from > 0 ? 'a' : 'w')
+  const file = await open(part, from > 0 ? 'a' : 'w', 0o600)
   const take = (chunk: Buffer): Promise<void> => takeChunk(session, transfer, file, progress, chunk)
   try {
     try {

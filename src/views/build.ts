@@ -10,6 +10,7 @@ import { stampLines, writeText } from './listing.ts'
 import { MOST_FOLDERS } from './folders.ts'
 import { type RecordReads, chooseFolders, updateRecords } from './records.ts'
 import { type Spool, createSpool } from './spool.ts'
+import { PRIVATE_FOLDER } from '../store/folder.ts'
 
 /** What a generation of the bucket is made from, all of one moment of the store. */
 export interface BuildOptions {
@@ -64,7 +65,7 @@ export async function buildViews(options: BuildOptions): Promise<BuildReport> {
 
 function beginAnew(folder: string): void {
   rmSync(folder, { recursive: true, force: true })
-  mkdirSync(folder)
+  mkdirSync(folder, PRIVATE_FOLDER)
 }
 
 function mostOf({ mostFolders = MOST_FOLDERS }: BuildOptions): number {
@@ -119,7 +120,7 @@ export function formOf({ vendors }: Pick<BuildOptions, 'vendors'>): string {
  */
 function takeOver(before: string, folder: string, form: string): boolean {
   try {
-    mkdirSync(folder)
+    mkdirSync(folder, PRIVATE_FOLDER)
     cpSync(viewsPath(before), viewsPath(folder))
     const db = openViewsWriter(viewsPath(folder))
     try {

@@ -13,6 +13,7 @@ import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { systemCode } from '../errors.ts'
 import { crc32c } from '../zip/crc32c.ts'
+import { PRIVATE_FILE } from '../store/folder.ts'
 
 /** A file of a generation: its name begins with the first 32 digits of its digest. */
 export interface MadeFile {
@@ -35,7 +36,7 @@ export interface FileDraft {
 /** Begins a file in `folder`; `ending` such as `.zip`. */
 export function createFileDraft(folder: string, ending: string): FileDraft {
   const temporary = join(folder, `unfinished${ending}`)
-  const fd = openSync(temporary, 'w')
+  const fd = openSync(temporary, 'w', PRIVATE_FILE)
   const digest = createHash('sha256')
   let size = 0
   let crc = 0

@@ -1,5 +1,6 @@
 import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { PRIVATE_FILE } from '../store/folder.ts'
 
 /**
  * Replaces a file as a whole: what `fill` writes lies beside it, on the disk, before it gets the name. Whoever reads sees
@@ -11,7 +12,7 @@ export function replaceFile(
 ): void {
   const folder = dirname(path)
   const temporary = join(folder, `.${basename(path)}.${process.pid}`)
-  const fd = openSync(temporary, 'w')
+  const fd = openSync(temporary, 'w', PRIVATE_FILE)
   try {
     try {
       fill((piece) => {

@@ -1,4 +1,5 @@
 import { closeSync, openSync, readSync, rmSync, writeSync } from 'node:fs'
+import { PRIVATE_FILE } from '../store/folder.ts'
 
 /** Streams that wait to be written, on the disk. */
 export interface Spool {
@@ -11,7 +12,7 @@ export interface Spool {
 
 /** Begins a spool in a file of its own. */
 export function createSpool(path: string): Spool {
-  const fd = openSync(path, 'w+')
+  const fd = openSync(path, 'w+', PRIVATE_FILE)
   let size = 0
   return {
     put(bytes) {

@@ -8,6 +8,7 @@ import { createZipWriter } from '../zip/writer.ts'
 import { createFileDraft } from './files.ts'
 import { changedAfter, generationName, makeGeneration } from './generation.ts'
 import { type OpenVex, mergeOpenVex, readOpenVex } from './openvex.ts'
+import { PRIVATE_FILE, PRIVATE_FOLDER } from '../store/folder.ts'
 
 /** What a VEX repository is made from. */
 export interface VexOptions {
@@ -61,7 +62,7 @@ async function writeRepository(
   documents: readonly VexDocument[],
   { folder, changed }: { readonly folder: string; readonly changed: number },
 ): Promise<VexReport> {
-  mkdirSync(folder)
+  mkdirSync(folder, PRIVATE_FOLDER)
   const about = await packagesOf(options, documents)
   const file = createFileDraft(folder, '.zip')
   try {
@@ -88,7 +89,7 @@ async function writeRepository(
     zip.finish()
     const counts = { documents: documents.length, packages: about.size }
     const made: VexInfo = { ...file.finish(), changed, ...counts }
-    writeFileSync(join(folder, VEX_FILE), JSON.stringify(made))
+    writeFileSync(join(folder, VEX_FILE), JSON.stringify(made), { mode: PRIVATE_FILE })
     return { documents: made.documents, packages: made.packages }
   } finally {
     file.close()

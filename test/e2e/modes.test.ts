@@ -1,0 +1,52 @@
+import { chmodSync, lstatSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { run } from '../support/command.ts'
+import { SECRET, open, send, serve, synced } from './receiving.ts'
+
+/** Files and folders below a folder, itself included. */
+function pathsBelow(path: string): string[] {
+  if (!lstatSync(path).isDirectory()) return [path]
+  return [path, ...readdirSync(path).flatMap((name) => pathsBelow(join(path, name)))]
+}
+
+/** What group or others may do something with. */
+const loose = (dir: string): string[] =>
+  pathsBelow(dir).filter((path) => (lstatSync(path).mode & 0o077) !== 0)
+
+test('everything that the program creates is for its own user alone, and what was not is tightened', async () => {
+  const world = await open()
+  const data = join(world.dir, 'data')
+  const daemon = await serve(world, { PATCHMIRROR_WEBHOOKS_SECRETS: SECRET })
+  await synced(daemon)
+  const [tag = ''] = world.sandbox.service.ids('tags')
+
+  expect(await send(world, daemon.hook, tag)).toBe(202)
+  const made = (name: RegExp) => pathsBelow(data).some((path) => name.test(path))
+  await expect
+    .poll(() => made(/views.osv-.*\.zip$/) && made(/views.vex-/), { timeout: 60_000 })
+    .toBe(true)
+  expect(loose(data)).toEqual([])
+
+  const file = (name: string): string => join(world.dir, name)
+  expect((await world.patchmirror('keygen', file('key'))).code).toBe(0)
+  const env = {
+    ...world.env,
+    PATCHMIRROR_BUNDLE_SIGNING_KEYS: file('key'),
+    PATCHMIRROR_BUNDLE_TRUSTED_KEYS: file('key.pub'),
+  }
+  expect((await run(['export', file('all.zip')], env, world.dir)).code).toBe(0)
+  const below = { ...env, PATCHMIRROR_DATA_DIR: file('below') }
+  expect((await run(['import', file('all.zip')], below, world.dir)).code).toBe(0)
+  expect((await run(['need', file('need')], below, world.dir)).code).toBe(0)
+  expect((await run(['export-db', 'osv-scanner', file('db')], env, world.dir)).code).toBe(0)
+  for (const name of ['all.zip', 'need', 'key', 'below', 'db'])
+    expect(loose(file(name))).toEqual([])
+
+  daemon.child.kill('SIGTERM')
+  await daemon.finished
+  for (const path of pathsBelow(data))
+    chmodSync(path, lstatSync(path).isDirectory() ? 0o755 : 0o644)
+  expect((await world.patchmirror('sync', 'osv')).code).toBe(0)
+  expect(loose(data)).toEqual([data]) // the folder itself may be shared on purpose; nothing in it is
+}, 120_000)
