@@ -13,6 +13,8 @@ import {
 export interface Metrics {
   /** Counts a request at a webhook endpoint; both are words of ours. */
   readonly countWebhook: (outcome: string, reason: string) => void
+  /** Counts connections that were closed or refused for want of places; the reason is a word of ours. */
+  readonly countClosed: (reason: string, count: number) => void
   /** The page in Prometheus' text format, with the figures as they are now. */
   readonly render: (figures: Figures) => Promise<string>
   readonly contentType: string
@@ -26,6 +28,11 @@ export function createMetrics(): Metrics {
     ...{ name: 'patchmirror_webhook_requests_total', registers: [...registers] },
     help: 'Requests at webhook endpoints, by what they came to and why.',
     labelNames: ['outcome', 'reason'] as const,
+  })
+  const closed = new Counter({
+    ...{ name: 'patchmirror_connections_closed_total', registers: [...registers] },
+    help: 'Connections that were closed or refused for want of places, by reason.',
+    labelNames: ['reason'] as const,
   })
   const inbox = gauge(registry, 'patchmirror_webhook_inbox_rows', 'Webhooks remembered, by state.', 'state') // prettier-ignore
   const state = gauge(registry, 'patchmirror_source_state', 'State of a source: 1 for the one it is in.', 'source', 'state') // prettier-ignore
@@ -41,6 +48,7 @@ export function createMetrics(): Metrics {
   return {
     contentType: registry.contentType,
     countWebhook: (outcome, reason) => webhooks.inc({ outcome, reason }),
+    countClosed: (reason, count) => closed.inc({ reason }, count),
     render({ sources, inbox: rows, refresh, relay, bundle = null, views = [], boxes, storage }) {
       showViews(views)
       showBoxes(boxes ?? { outbox: null, inbox: null })

@@ -25,6 +25,7 @@ type Part =
   | 'offline'
   | 'passing'
   | 'paths'
+  | 'connections'
   | 'patterns'
   | 'query'
   | 'record-id'
@@ -54,6 +55,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   resources: [],
   sources: ['store/runs.ts'],
   version: [],
+  connections: [],
   patterns: [],
   zip: ['errors'],
   archive: ['errors', 'store', 'zip'],
@@ -73,7 +75,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   ],
   views: ['config', 'errors', 'json', 'log', 'query', 'store', 'zip'],
   query: ['errors', 'json'],
-  webhooks: ['config', 'errors', 'event-target', 'log', 'patterns', 'store'],
+  webhooks: ['config', 'connections', 'errors', 'event-target', 'log', 'patterns', 'store'],
   store: ['errors', 'event-target', 'record-id'],
   upstream: ['config/proxies.ts', 'config/secret-files.ts', 'errors', 'json'],
   config: ['errors', 'patterns'],
@@ -101,6 +103,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   crossing: ['api', 'bundle', 'config', 'log'],
   viewing: ['api', 'config', 'log', 'sources', 'store', 'views'],
   api: [
+    'connections',
     'errors',
     'json',
     'paths',

@@ -83,10 +83,14 @@ export function openArchive(folder: string, info: ArchiveInfo): OpenArchive & { 
     info,
     release: leave,
     async send(response, start, end) {
+      const sender = { response, movedAt: performance.now() }
       users++
       try {
-        await pump(descriptor, response, start, end)
+        makeRoom()
+        senders.add(sender)
+        await pump(descriptor, sender, start, end)
       } finally {
+        senders.delete(sender)
         leave()
       }
     },
@@ -105,20 +109,70 @@ function openFile(path: string): number {
   }
 }
 
-/** Reads the next chunk only when the last one is on its way. */
-async function pump(
+/** Chunks that may be read at once, of all readers: others have their turn in between, however many read an archive. */
+const READS = 8
+/** Chunks that are kept for the next use; all others are given back to the system. */
+const KEPT_CHUNKS = 32
+
+const free: Buffer[] = []
+const turns: { left: number; readonly waiting: (() => void)[] } = { left: READS, waiting: [] }
+
+/** Keeps a chunk whose bytes have left. */
+function release(chunk: Buffer): void {
+  if (free.length < KEPT_CHUNKS) free.push(chunk)
+}
+
+async function readInTurn(
   descriptor: number,
-  response: ServerResponse,
-  start: number,
-  end: number,
-): Promise<void> {
+  chunk: Buffer,
+  length: number,
+  at: number,
+): Promise<number> {
+  if (turns.left > 0) turns.left--
+  else await new Promise<void>((resolve) => turns.waiting.push(resolve))
+  try {
+    return (await readAt(descriptor, chunk, 0, length, at)).bytesRead
+  } finally {
+    const next = turns.waiting.shift()
+    if (next === undefined) turns.left++
+    else next()
+  }
+}
+
+interface Sender {
+  readonly response: ServerResponse
+  /** When it last took something, milliseconds of the monotonic clock. */
+  movedAt: number
+}
+
+/** Readers that may stop reading at the same time: each costs a chunk. With more, the one that stopped first is cut off. */
+const MOST_STOPPED = 128
+/** A reader that takes nothing for this long has stopped, milliseconds. */
+const STOPPED_MS = 5_000
+const senders = new Set<Sender>()
+
+/** Cuts off the reader that stopped first, where too many have. */
+function makeRoom(): void {
+  if (senders.size <= MOST_STOPPED) return
+  const since = performance.now() - STOPPED_MS
+  const stopped = [...senders].filter(({ movedAt }) => movedAt < since)
+  const [first] = stopped.sort((one, other) => one.movedAt - other.movedAt)
+  if (first !== undefined && stopped.length > MOST_STOPPED) first.response.destroy()
+}
+
+/** Reads the next chunk only when the last one is on its way. */
+async function pump(descriptor: number, sender: Sender, start: number, end: number): Promise<void> {
+  const { response } = sender
   for (let at = start; at <= end;) {
-    const chunk = Buffer.allocUnsafe(Math.min(CHUNK, end - at + 1))
-    const { bytesRead } = await readAt(descriptor, chunk, 0, chunk.length, at)
-    if (response.destroyed) return
+    const chunk = free.pop() ?? Buffer.allocUnsafeSlow(CHUNK)
+    const length = Math.min(CHUNK, end - at + 1)
+    const bytesRead = await readInTurn(descriptor, chunk, length, at)
+    if (response.destroyed) return release(chunk)
     if (bytesRead === 0) throw new MirrorError('storage', 'the archive ends before its end')
     at += bytesRead
-    if (!response.write(chunk.subarray(0, bytesRead))) await writable(response)
+    const goesOn = response.write(chunk.subarray(0, bytesRead), () => release(chunk))
+    if (!goesOn) await writable(response)
+    sender.movedAt = performance.now()
   }
   response.end()
 }

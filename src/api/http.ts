@@ -1,9 +1,10 @@
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Config } from '../config/schema.ts'
+import { isReserved } from '../connections.ts'
 import { systemCode } from '../errors.ts'
 import type { ServerLog } from './failure.ts'
-import type { Lane } from './lane.ts'
+import { HEADERS_MS, type Lane } from './lane.ts'
 import { afterAnswers, inTurn, isAnswering } from './in-turn.ts'
 import { sendProblem } from './problem.ts'
 import { withoutValues } from './query.ts'
@@ -14,6 +15,12 @@ export type Handler = (request: IncomingMessage, response: ServerResponse) => vo
 const MAX_HEADER_BYTES = 64 * 1024
 /** Bytes that may wait for a slow reader before whoever sends them has to. */
 const WAITING_BYTES = 32 * 1024
+/** A head, and a whole request, come within these times, milliseconds; it is looked every two seconds. */
+const RECEIVING = {
+  headersTimeout: HEADERS_MS,
+  requestTimeout: 60_000,
+  connectionsCheckingInterval: 2_000,
+}
 /** A connection on which nothing moves for this long, with an answer under way, is cut off. */
 const STALL_MS = 300_000
 
@@ -26,13 +33,13 @@ export function createHttp(handler: Handler, settings: Config['server']): Server
     keepAliveTimeout: settings.keepAliveSeconds * 1000,
     maxHeaderSize: MAX_HEADER_BYTES,
     highWaterMark: WAITING_BYTES,
+    ...RECEIVING,
   }
   const paced = inTurn(withOneHost(handler))
   // A client may close its side when it has sent its request, and still wait for the answer (RFC 9112, section 9.6).
   const server = Object.assign(createServer(options, paced), { httpAllowHalfOpen: true })
   server.on('checkExpectation', paced)
   server.timeout = STALL_MS
-  server.maxConnections = settings.maxConnections
   return server
 }
 
@@ -53,6 +60,20 @@ function hostsOf(rawHeaders: readonly string[]): number {
     if (name?.length === 4 && name.toLowerCase() === 'host') count++
   }
   return count
+}
+
+const HEALTH = '/-/health'
+
+/** The handler, but on a connection that is kept for the health page a 503 for everything else, and the end of it. */
+export function withReserve(handler: Handler): Handler {
+  return (request, response) => {
+    if (!isReserved(request.socket)) return handler(request, response)
+    response.setHeader('Connection', 'close')
+    if (request.url === HEALTH) return handler(request, response)
+    const message = 'all connections of this mirror are in use (server.maxConnections)'
+    const headers = { 'Retry-After': '5' }
+    sendProblem(request, response, { status: 503, error: 'busy', message, headers })
+  }
 }
 
 /** The handler with a line in the log for each request, where the log wants that much; else the handler itself. */

@@ -26,7 +26,12 @@ export interface LaneOptions {
   readonly keepAliveSeconds: number
   /** False sends every connection to the HTTP server, as when each request is to be logged. */
   readonly enabled: boolean
+  /** Whether a connection may be answered here. */
+  readonly takes: (socket: Socket) => boolean
 }
+
+/** How long a connection may take to send its first request, milliseconds. */
+export const HEADERS_MS = 10_000
 
 /** The lane in front of a server. */
 export interface Lane {
@@ -50,7 +55,7 @@ export function openFastLane(server: Server, options: LaneOptions): Lane {
   }
   server.removeAllListeners('connection')
   server.on('connection', (socket: Socket) => {
-    if (!state.open) return handOver(socket)
+    if (!state.open || !options.takes(socket)) return handOver(socket)
     sockets.set(socket, drive(socket, options, atEndOfTurn, handOver))
     socket.once('close', () => sockets.delete(socket))
   })
@@ -92,6 +97,7 @@ function drive(
     }
   }
   let waiting: LaneAnswer | null = null
+  let isFirst = true
   const send = (): void => {
     if (waiting === null) return
     const { head, body } = waiting
@@ -106,6 +112,8 @@ function drive(
     const answer = answerTo(chunk)
     if (answer === undefined) return leave(chunk)
     waiting = answer
+    if (isFirst) socket.setTimeout(options.keepAliveSeconds * 1000)
+    isFirst = false
     atEndOfTurn(send)
   }
   const onEnd = (): void => {
@@ -124,7 +132,7 @@ function drive(
     socket.resume()
   }
   socket.on('data', onData).on('end', onEnd).on('timeout', onTimeout).on('error', onError)
-  socket.setTimeout(options.keepAliveSeconds * 1000)
+  socket.setTimeout(HEADERS_MS)
   return send
 }
 

@@ -44,6 +44,8 @@ export interface PageOptions extends Omit<StatusOptions, 'reads' | 'active'> {
 /** Makes the page for Prometheus from the report. */
 export interface MetricsPage {
   readonly contentType: string
+  /** Counts connections that were closed or refused for want of places. */
+  readonly countClosed: (why: string, count: number) => void
   readonly render: (figures: {
     sources: readonly (Pick<SourceStatus, 'name' | 'state' | 'ageSeconds' | 'records'> & {
       readonly lastRunSeconds: number | null

@@ -1,15 +1,17 @@
 import type { BoxesStatus } from './bundle-status.ts'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Config } from '../config/schema.ts'
+import { type ConnectionOptions, isReserved, limitConnections } from '../connections.ts'
 import type { PinnedReads } from '../store/pinned.ts'
 import type { SourceName } from '../store/runs.ts'
+import { createTrust } from './addresses.ts'
 import { answerText } from './answer.ts'
 import type { EventLog } from './event-log.ts'
 import { type ServerLog, createFailures } from './failure.ts'
 import { followStore } from './follow.ts'
 import { type RouteTools, createGate } from './gate.ts'
 import { type Heads, createHeads } from './heads.ts'
-import { type Handler, createHttp, drain, traced } from './http.ts'
+import { type Handler, createHttp, drain, traced, withReserve } from './http.ts'
 import { type Lane, openFastLane } from './lane.ts'
 import { type ServerAddress, addressOf, boundAddress, nameListenError } from './listen.ts'
 import { type Moment, createMoment } from './moment.ts'
@@ -98,12 +100,11 @@ export function createServer(options: ServerOptions): MirrorServer {
     const handler: Handler = (request, response) => {
       if (state.closing) response.setHeader('Connection', 'close')
       if (request.url?.startsWith('/') === false) request.url = originForm(request.url)
-      if (open.answer(request, response)) return
-      if (options.intercept?.(request, response) === true) return
+      if (open.answer(request, response) || options.intercept?.(request, response) === true) return
       if (!news.answer(request, response) && !gate.answer(request, response))
         pages(request, response)
     }
-    return createHttp(traced(handler, log, now), config.server)
+    return createHttp(traced(withReserve(handler), log, now), config.server)
   })
   const gate = createGate({
     ...{ reads, moment, paths, failures, log, now, atEnd: ends.add },
@@ -119,6 +120,7 @@ export function createServer(options: ServerOptions): MirrorServer {
   const follower = followStore({ refresh }, log)
   addPages(app, { ...options, paths, privatePaths: gate.paths })
   const lane = openLane(app.server, options, moment, heads)
+  limitConnections(app.server, connectionOptions(options))
   return {
     async listen() {
       await app.listen({ host, port, backlog: BACKLOG }).catch((error: unknown) => {
@@ -161,6 +163,21 @@ function newsOptions(
   return { ...parts, webhooks: webhookLog ?? null, bounds, onServed }
 }
 
+/** Connections beyond `server.maxConnections` that get the health page, so that an orchestrator does not end a busy mirror. */
+const RESERVE = 16
+
+function connectionOptions({ config, log, metrics }: ServerOptions): ConnectionOptions {
+  const { maxConnections, maxConnectionsPerAddress, trustProxy } = config.server
+  return {
+    most: maxConnections,
+    mostPerAddress: maxConnectionsPerAddress,
+    reserve: RESERVE,
+    isShared: createTrust(trustProxy),
+    log,
+    onClosed: (why, count) => metrics?.countClosed(why, count),
+  }
+}
+
 /** The fast lane answers records that are held; everything else goes to the server's own handling. */
 function openLane(
   server: Server,
@@ -176,5 +193,6 @@ function openLane(
     },
     keepAliveSeconds: config.server.keepAliveSeconds,
     enabled: log?.isLevelEnabled('debug') !== true,
+    takes: (socket) => !isReserved(socket),
   })
 }

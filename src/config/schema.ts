@@ -127,6 +127,7 @@ export const SCHEMA = {
     cacheMaxAgeSeconds: integer({ min: 0, max: 31_536_000, example: 0 }),
     keepAliveSeconds: integer({ min: 1, max: 86_400, example: 75 }),
     maxConnections: integer({ min: 1, max: 1_000_000, example: 4096 }),
+    maxConnectionsPerAddress: integer({ min: 0, max: 1_000_000, example: 64 }),
     strictParameters: flag(true),
   },
   webhooks: {

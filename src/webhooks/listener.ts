@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { type RequestListener, type Server, createServer } from 'node:http'
 import { type Server as TlsServer, createServer as createTlsServer } from 'node:https'
 import { isIPv6 } from 'node:net'
+import { type ConnectionOptions, limitConnections } from '../connections.ts'
 import { MirrorError, messageOf } from '../errors.ts'
 import type { Logger } from '../log.ts'
 
@@ -13,8 +14,11 @@ export interface ListenerOptions {
   /** PEM files; null: plain http. */
   readonly tls: { readonly certFile: string; readonly keyFile: string } | null
   readonly maxConnections: number
+  readonly maxConnectionsPerAddress: number
+  /** Counts connections that were closed or refused for want of places. */
+  readonly onClosed?: ConnectionOptions['onClosed']
   readonly handler: RequestListener
-  readonly log: Pick<Logger, 'info' | 'error'> | null
+  readonly log: Pick<Logger, 'info' | 'warn' | 'error'> | null
   /** How often the files are looked at for a renewed certificate, milliseconds; every minute when not given. */
   readonly renewalMs?: number
 }
@@ -47,7 +51,10 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
   const server = tls === null ? createServer(LIMITS, guarded) : createTls(tls, guarded)
   // A sender may close its side when it has sent a delivery, and still wait for the answer.
   Object.assign(server, { httpAllowHalfOpen: true })
-  server.maxConnections = maxConnections
+  limitConnections(server, {
+    ...{ most: maxConnections, mostPerAddress: options.maxConnectionsPerAddress },
+    ...{ log: options.log, onClosed: options.onClosed ?? (() => undefined) },
+  })
   await listening(server, host, port)
   const renew = tls === null ? () => undefined : renewer(server as TlsServer, tls, options.log)
   const renewal = tls && setInterval(renew, options.renewalMs ?? RENEWAL_MS)

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Config } from '../config/schema.ts'
 import { type Endpoint, endpointsOf, secretFilePath } from '../config/webhooks.ts'
+import type { ConnectionOptions } from '../connections.ts'
 import { messageOf } from '../errors.ts'
 import type { Logger } from '../log.ts'
 import type { Outcome } from './answers.ts'
@@ -19,6 +20,8 @@ export interface WebhooksOptions {
   /** Unix milliseconds. */
   readonly now: () => number
   readonly onOutcome?: (outcome: Outcome, reason: string) => void
+  /** Counts connections of the own listener that were closed or refused for want of places. */
+  readonly onClosed?: ConnectionOptions['onClosed']
   /** A row was stored that waits for a refresh. */
   readonly onStored?: () => void
 }
@@ -90,7 +93,10 @@ export async function startWebhooks(options: WebhooksOptions): Promise<Webhooks>
     async listen(mainUrl) {
       if (settings.port !== null) {
         const own = listenerOptions(config, settings.port)
-        listener = await startListener({ ...own, log, handler: only(receiver.handle) })
+        listener = await startListener({
+          ...{ ...own, log, handler: only(receiver.handle) },
+          ...(options.onClosed && { onClosed: options.onClosed }),
+        })
       }
       announce(log, listener?.url ?? mainUrl, endpoints, secrets.active().length)
     },
@@ -111,7 +117,8 @@ export async function startWebhooks(options: WebhooksOptions): Promise<Webhooks>
 function listenerOptions({ webhooks, server }: Config, port: number) {
   const { host, certFile, keyFile } = webhooks
   const tls = certFile === null || keyFile === null ? null : { certFile, keyFile }
-  return { host: host ?? server.host, port, tls, maxConnections: server.maxConnections }
+  const { maxConnections, maxConnectionsPerAddress } = server
+  return { host: host ?? server.host, port, tls, maxConnections, maxConnectionsPerAddress }
 }
 
 /** A listener for deliveries alone: everything else is not there. */

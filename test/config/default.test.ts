@@ -117,6 +117,7 @@ test('the defaults are the ones the manual promises', () => {
       cacheMaxAgeSeconds: 0,
       keepAliveSeconds: 75,
       maxConnections: 4096,
+      maxConnectionsPerAddress: 0,
       strictParameters: true,
     },
     webhooks: {

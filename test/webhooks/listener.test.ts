@@ -12,6 +12,7 @@ const OPTIONS: ListenerOptions = {
   port: 0,
   tls: null,
   maxConnections: 100,
+  maxConnectionsPerAddress: 0,
   handler: (_, response) => void response.end('here'),
   log: null,
 }
