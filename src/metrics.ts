@@ -38,6 +38,7 @@ export function createMetrics(): Metrics {
   const state = gauge(registry, 'patchmirror_source_state', 'State of a source: 1 for the one it is in.', 'source', 'state') // prettier-ignore
   const age = gauge(registry, 'patchmirror_source_age_seconds', 'Age of what is served, by the date of upstream.', 'source') // prettier-ignore
   const records = gauge(registry, 'patchmirror_source_records', 'Records served.', 'source')
+  const partial = gauge(registry, 'patchmirror_source_partial_lists', 'Lists served that are not known to be complete.', 'source') // prettier-ignore
   const lastRun = gauge(registry, 'patchmirror_source_last_run_seconds', 'How long the last run took.', 'source') // prettier-ignore
   const showRefreshes = createRefreshGauges(registry)
   const showRelay = createRelayGauges(registry)
@@ -56,12 +57,13 @@ export function createMetrics(): Metrics {
       showRefreshes(refresh)
       showRelay(relay)
       showBundle(bundle)
-      for (const one of [inbox, state, age, records, lastRun]) one.reset()
+      for (const one of [inbox, state, age, records, partial, lastRun]) one.reset()
       for (const [name, count] of Object.entries(rows ?? {})) inbox.set({ state: name }, count)
       for (const source of sources) {
         const label = { source: source.name }
         setStates(state, label, SOURCE_STATES, source.state)
         records.set(label, source.records)
+        partial.set(label, source.partialListCount)
         if (source.ageSeconds !== null) age.set(label, source.ageSeconds)
         if (source.lastRunSeconds !== null) lastRun.set(label, source.lastRunSeconds)
       }

@@ -1,7 +1,14 @@
 import { expect, test } from 'vitest'
 import { createMetrics } from '../src/metrics.ts'
 
-const OSV = { name: 'osv', state: 'complete', ageSeconds: 61, records: 5, lastRunSeconds: 1.5 }
+const OSV = {
+  name: 'osv',
+  state: 'complete',
+  ageSeconds: 61,
+  records: 5,
+  partialListCount: 2,
+  lastRunSeconds: 1.5,
+}
 
 const REFRESH = {
   refreshes: 7,

@@ -1,6 +1,7 @@
 import { gzipSync } from 'node:zlib'
 
 import { type Frame, joinPage } from '../json/frame.ts'
+import { LAST_ID_PARAMS } from '../json/list-names.ts'
 import type { ListPath, Resource } from '../resources.ts'
 import type { OrderedEntry } from '../store/catalog-query.ts'
 import { createAnswer, sendAnswer } from './answer.ts'
@@ -29,30 +30,32 @@ export function createLists({ tools, missing, strictParameters }: CatalogParts) 
     const origin = missing.origin(resource)
     if ('status' in origin) return call.refuse(origin)
     const { facets } = declared
-    const { known: query, unknown } = readListQuery(call.query, facets)
-    if (unknown.length > 0 && strictParameters) throw unknownParameters(unknown, facets)
     const path = requestedPath(declared.path, call.params)
+    const list = moment.reads.readCatalogList(path)
+    const frame = list === null ? null : (JSON.parse(list.frame) as Frame)
+    const pagers = frame === null ? [] : pagersOf(frame)
+    const { known: query, unknown } = readListQuery(call.query, facets, pagers)
+    if (unknown.length > 0 && strictParameters) throw unknownParameters(unknown, facets)
     const asked = readLimit(query)
     const where = readWhere(query, facets)
-    const list = moment.reads.readCatalogList(path)
-    if (list === null) return call.refuse(missing.explain(resource, call.params, path))
+    if (list === null || frame === null)
+      return call.refuse(missing.explain(resource, call.params, path))
     const order = readOrder(query, facets, () => tallies.fieldsOf(origin.version, list))
     tallies.checkFilters(list, facets, where)
     tallies.checkOrder(list, facets, order.facet)
-    const frame = JSON.parse(list.frame) as Frame
-    // Without a place for a cursor nobody could ask for the rest: all of it, as upstream gave it, unless less is asked for.
-    const limit = asked ?? (frame.cursor === null ? Math.max(1, list.entries) : DEFAULT_LIMIT)
-    const places = createPlaces(moment.reads, list, order)
-    const from = places.read(onlyValue(query, 'after'))
-    const total = tallies.countOf(origin.version, list, where)
+    // Upstream gives such a list whole: so does the mirror, unless less is asked for.
+    const isPaged = frame.cursor !== null || frame.onward !== undefined
+    const limit = asked ?? (isPaged ? DEFAULT_LIMIT : Math.max(1, list.entries))
+    const places = createPlaces(moment.reads, list, order, frame.cursor === null)
+    const from = places.read(readAfter(query, pagers))
+    const count = tallies.countOf(origin.version, list, where)
     const ordering = order.field === null || where.length > 0 ? null : tools.orderings
     const rows =
-      total === 0
+      count === 0
         ? []
         : moment.reads.listCatalogEntries({
-            ...{ list: list.id, where, order, after: from.place, limit: limit + 1, matches: total },
-            // Where nobody could ask for the rest, the page has to have it all.
-            ...(frame.cursor !== null && { maxBytes: MAX_PAGE_BYTES }),
+            ...{ list: list.id, where, order, after: from.place, limit: limit + 1, matches: count },
+            maxBytes: MAX_PAGE_BYTES,
             ...(ordering !== null && {
               ordering: ordering.orderingOf(origin.version, list.id, order),
             }),
@@ -60,12 +63,17 @@ export function createLists({ tools, missing, strictParameters }: CatalogParts) 
     const shown = rows.slice(0, limit).slice(0, fitting(rows))
     const next =
       rows.length > shown.length ? nextOf(call, query, path, places.write(shown, from)) : null
+    // The numbers of a list that is not whole are upstream's; of what a filter leaves it says none.
+    const isUpstreams = frame.partial !== undefined || frame.estimated === true
+    const total = isUpstreams && where.length === 0 ? null : count
     const items = shown.map(({ body }) => body)
     const page = joinPage(frame, { next, total, limit }, items)
     const coding = chooseCoding(call.wishes.acceptEncoding)
     const bytes = coding === 'gzip' ? gzipSync(page, { level: 3 }) : page
-    const answer = createAnswer(coding, bytes, tagOf(page), list.changed)
-    sendAnswer(call, answer, origin, heads, ignoredField(unknown))
+    const links = next === null || !isLinked(frame) ? [] : ['Link', `<${next.url}>; rel="next"`]
+    const tag = tagOf(links.length === 0 ? page : Buffer.concat([page, Buffer.from(links.join())]))
+    const answer = createAnswer(coding, bytes, tag, list.changed)
+    sendAnswer(call, answer, origin, heads, [...ignoredField(unknown), ...links])
   }
   return { send }
 }
@@ -78,6 +86,24 @@ function fitting(rows: readonly OrderedEntry[]): number {
   let bytes = 0
   const end = rows.findIndex(({ body }) => (bytes += body.length) > MAX_PAGE_BYTES)
   return end < 0 ? rows.length : Math.max(1, end)
+}
+
+/** Whether the next page is named by a Link header: as upstream does, or because its envelope has no place for a cursor. */
+function isLinked({ cursor, onward }: Frame): boolean {
+  return cursor === null || onward?.header === true
+}
+
+/**
+ * Parameters that say what the page begins behind: `after`, and that by which upstream takes a cursor. Where upstream's
+ * envelope has no cursor, a client may go by the id of the last item, under the names that services have for that.
+ */
+function pagersOf({ cursor, onward }: Frame): string[] {
+  const own = onward?.param ?? null
+  return [...new Set([...(cursor === null ? LAST_ID_PARAMS : ['after']), ...(own === null ? [] : [own])])] // prettier-ignore
+}
+
+function readAfter(query: URLSearchParams, names: readonly string[]): string | null {
+  return names.map((name) => onlyValue(query, name)).find((value) => value !== null) ?? null
 }
 
 /** Tells which query parameters had no part in the answer; nothing when all had. */
@@ -97,6 +123,7 @@ function nextOf(
   cursor: string,
 ): { cursor: string; url: string } {
   const next = new URLSearchParams(query)
+  for (const name of LAST_ID_PARAMS) next.delete(name)
   next.set('after', cursor)
   return { cursor, url: `${call.baseUrl()}${path}?${next.toString()}` }
 }

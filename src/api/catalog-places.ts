@@ -11,17 +11,23 @@ export interface Beginning {
   anchors: readonly Anchor[]
 }
 
-/** Finds places of a list in one order again by their cursors, wherever they are by now. */
+/**
+ * Finds places of a list in one order again by their cursors, wherever they are by now. `byId`: also by the id of the last
+ * item seen, for a list that names no cursor.
+ */
 export function createPlaces(
   reads: Pick<Reads, 'readOrderedEntry'>,
   list: CatalogList,
   order: Ordering,
+  byId: boolean,
 ) {
   const made = `${list.path} ${order.text}`
   return {
     /** Throws `bad_request` for what is no cursor of this list and order. */
     read(after: string | null): Beginning {
       if (after === null) return { place: null, anchors: [] }
+      const last = byId ? reads.readOrderedEntry(list.id, after, order) : null
+      if (last !== null) return { place: last, anchors: [{ id: last.id, sha: shaOf(last) }] }
       const { anchors, ordinal, value } = readCursor(after, made)
       let moved: OrderedEntry | null = null
       for (const { id, sha } of anchors) {

@@ -90,9 +90,20 @@ export interface ListQuery {
   readonly unknown: readonly string[]
 }
 
-/** Reads a list's query; a parameter may be spelled like the fields are (`cveId` for `cve_id`). */
-export function readListQuery(query: URLSearchParams, facets: readonly Facet[]): ListQuery {
-  const names = [...COMMON, ...facets.flatMap(({ param }) => (param === null ? [] : [param]))]
+/**
+ * Reads a list's query; a parameter may be spelled like the fields are (`cveId` for `cve_id`). `pagers`: further parameters
+ * by which clients of this list go on.
+ */
+export function readListQuery(
+  query: URLSearchParams,
+  facets: readonly Facet[],
+  pagers: readonly string[] = [],
+): ListQuery {
+  const names = [
+    ...COMMON,
+    ...pagers,
+    ...facets.flatMap(({ param }) => (param === null ? [] : [param])),
+  ]
   const known = new URLSearchParams()
   const unknown = new Set<string>()
   for (const [given, value] of query) {

@@ -47,7 +47,10 @@ export interface MetricsPage {
   /** Counts connections that were closed or refused for want of places. */
   readonly countClosed: (why: string, count: number) => void
   readonly render: (figures: {
-    sources: readonly (Pick<SourceStatus, 'name' | 'state' | 'ageSeconds' | 'records'> & {
+    sources: readonly (Pick<
+      SourceStatus,
+      'name' | 'state' | 'ageSeconds' | 'records' | 'partialListCount'
+    > & {
       readonly lastRunSeconds: number | null
     })[]
     inbox: WebhooksReport['counts']

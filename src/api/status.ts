@@ -1,6 +1,8 @@
 import type { Config } from '../config/schema.ts'
 import type { ViewsStatus } from './views.ts'
 import type { RelayTarget, TargetState } from '../store/outbox.ts'
+import { ownsResource } from '../resources.ts'
+import type { PartialList } from '../store/catalog.ts'
 import type { Reads } from '../store/pinned.ts'
 import type { StorageState } from '../store/room.ts'
 import { type Run, type RunState, SOURCES, type SourceName } from '../store/runs.ts'
@@ -26,6 +28,9 @@ export interface SourceStatus {
   /** Upstream's date of what is served. */
   asOf: string | null
   ageSeconds: number | null
+  /** Lists that are served and not known to be whole, the first twenty by path. */
+  partialLists: readonly { readonly path: string; readonly reason: string }[]
+  partialListCount: number
   lastRun: RunSummary | null
   nextRunAt: string | null
 }
@@ -161,6 +166,7 @@ function isShown(source: SourceName, { active, reads }: StatusOptions): boolean 
 function sourceStatus(name: SourceName, { reads, now, nextRunAt }: StatusOptions): SourceStatus {
   const latest = reads.readLatestRun(name)
   const snapshot = reads.readSnapshot(name)
+  const partial = PRIVATE.has(name) ? partialLists(name, reads) : []
   const asOf = snapshot === null ? null : Math.max(snapshot.asOf, reads.readConfirmedAt(name) ?? 0)
   return {
     name,
@@ -169,9 +175,15 @@ function sourceStatus(name: SourceName, { reads, now, nextRunAt }: StatusOptions
     records: snapshot?.records ?? 0,
     asOf: isoOrNull(asOf),
     ageSeconds: asOf === null ? null : Math.max(0, Math.floor((now() - asOf) / 1000)),
+    partialLists: partial.slice(0, 20).map(({ path, reason }) => ({ path, reason })),
+    partialListCount: partial.length,
     lastRun: latest === null ? null : summaryOf(latest),
     nextRunAt: isoOrNull(nextRunAt(name)),
   }
+}
+
+function partialLists(name: SourceName, reads: Reads): PartialList[] {
+  return reads.listPartialLists().filter(({ resource }) => ownsResource(name, resource))
 }
 
 const WORST: readonly RunState[] = ['failed', 'quarantined', 'partial', 'complete']
@@ -194,7 +206,7 @@ function isoOrNull(milliseconds: number | null): string | null {
 /** Sources whose paths and ids are for those who have a key. */
 const PRIVATE: ReadonlySet<SourceName> = new Set(['catalog', 'identity'])
 /** What runs of theirs tell of paths. */
-const PRIVATE_FACTS: ReadonlySet<string> = new Set(['lackingIds', 'listsFailed'])
+const PRIVATE_FACTS: ReadonlySet<string> = new Set(['lackingIds', 'listsFailed', 'incompleteLists'])
 /** The report as anybody may have it: what runs say of private paths is for the command line (`patchmirror runs`). */
 export function openStatus(status: Status): Status {
   const relay = status.relay.map((one) => ({ ...one, target: null, reason: null }))
@@ -203,10 +215,19 @@ export function openStatus(status: Status): Status {
 
 function withoutPaths(source: SourceStatus): SourceStatus {
   const { name, lastRun } = source
-  if (lastRun === null || !PRIVATE.has(name)) return source
+  if (!PRIVATE.has(name)) return source
+  const partialLists = source.partialLists.map((list) => ({
+    path: openMessage({ source: name, message: list.path }) ?? '',
+    reason: openMessage({ source: name, message: list.reason }) ?? '',
+  }))
+  if (lastRun === null) return { ...source, partialLists }
   const facts = Object.entries(lastRun.facts).filter(([fact]) => !PRIVATE_FACTS.has(fact))
   const message = openMessage({ source: name, message: lastRun.message })
-  return { ...source, lastRun: { ...lastRun, message, facts: Object.fromEntries(facts) } }
+  return {
+    ...source,
+    partialLists,
+    lastRun: { ...lastRun, message, facts: Object.fromEntries(facts) },
+  }
 }
 
 /** The verdict for load balancers, with the reason for each source. */

@@ -107,6 +107,15 @@ export function recordOf<T>(
   }
 }
 
+/** The same check for a field that an object may do without, as those have that an earlier version wrote. */
+export function orAbsent<T>(check: Check<T>): Check<T | undefined> {
+  const optional: Check<T | undefined> = (value, place) => check(value, place)
+  OPTIONAL.add(optional)
+  return optional
+}
+
+const OPTIONAL = new WeakSet<object>()
+
 /** An object with exactly these keys. */
 export function shape<T extends object>(checks: { [K in keyof T]-?: Check<T[K]> }): Check<T> {
   const names = Object.keys(checks) as (keyof T & string)[]
@@ -117,6 +126,7 @@ export function shape<T extends object>(checks: { [K in keyof T]-?: Check<T[K]> 
       refuse(place, `has a field that it cannot have: ${shown(foreign)}. A newer program's?`)
     const outcome: Partial<T> = {}
     for (const name of names) {
+      if (!given.has(name) && OPTIONAL.has(checks[name])) continue
       if (!given.has(name)) refuse(place, `lacks ${name}`)
       outcome[name] = checks[name](given.get(name), `${place}.${name}`)
     }

@@ -6,6 +6,7 @@ import {
   jsonText,
   listOf,
   oneOf,
+  orAbsent,
   orNull,
   shape,
   text,
@@ -43,6 +44,8 @@ const mentions = jsonText(listOf(stamp, 100_000), 2 ** 24)
 const next = { path: place, url: truth, link: orNull(any) }
 /** The envelope is upstream's own. */
 const envelope: Check<unknown> = (value) => value
+const onward = shape({ param: orNull(any), byId: truth, header: truth, silent: truth })
+const skipped = shape({ page: small, count: small, why: stamp })
 /** As the crawl learns it (json/frame.ts), and as small. */
 const frame = jsonText(
   shape({
@@ -50,6 +53,8 @@ const frame = jsonText(
     ...{ also: listOf(shape(next), 100), ending: oneOf('absent', 'null', 'empty') },
     ...{ total: orNull(place), limit: orNull(place), shown: orNull(place), pages: orNull(place) },
     ...{ more: listOf(place, 100), back: listOf(place, 100), learned: truth },
+    ...{ onward: orAbsent(onward), partial: orAbsent(stamp), cut: orAbsent(truth) },
+    ...{ skipped: orAbsent(listOf(skipped, 100)), estimated: orAbsent(truth) },
   }),
   2 ** 18,
 )

@@ -1,17 +1,18 @@
 import { type Frame, type NextPlace, replaceAt } from './frame.ts'
+import {
+  MORE,
+  NEXT,
+  type Place,
+  isEstimate,
+  isPageUrl,
+  isSamePath,
+  linkMember,
+  placesOf,
+} from './list-names.ts'
 import { type JsonPath, valueAt } from './locate.ts'
 
-/** A value of an envelope, its name without case and punctuation. */
-interface Place {
-  path: JsonPath
-  name: string
-  value: unknown
-}
-
-const DEPTH = 3
 /** Where the service's own lists have it (wire facts, lists and cursors). */
 const GUESSED = ['cursor', 'after']
-const MORE = new Set(['hasmore', 'hasnext', 'hasnextpage', 'more'])
 const BACK = new Set(['before', 'previous', 'prev', 'previouscursor', 'prevcursor', 'previouspage'])
 const SHOWN = new Set(['count', 'returned', 'shown', 'pagecount', 'itemcount'])
 const PAGES = new Set(['totalpages', 'pages', 'lastpage'])
@@ -27,8 +28,9 @@ export function frameOf(
   const cursor = known.cursorPath ?? guessCursor(page)
   const next = formOf(page, cursor)
   const count = (valueAt(page, items) as unknown[] | null | undefined)?.length ?? 0
-  const total = known.totalPath ?? findTotal(places, count)
-  const numbers = places.filter(({ path }) => !isSame(path, total))
+  // On a page with a further one, a count of just its own items is no total.
+  const total = known.totalPath ?? findTotal(places, next === null ? count : count + 1)
+  const numbers = places.filter(({ path }) => !isSamePath(path, total))
   const numbered = (names: ReadonlySet<string>): JsonPath | null =>
     numbers.find(({ name, value }) => names.has(name) && typeof value === 'number')?.path ?? null
   return {
@@ -48,7 +50,8 @@ export function frameOf(
     back: places.flatMap(({ path, name }) => (BACK.has(name) ? [path] : [])),
     shown: numbered(SHOWN),
     pages: numbered(PAGES),
-    learned: next !== null || isSame(GUESSED, cursor),
+    learned: next !== null || isSamePath(GUESSED, cursor),
+    ...(isEstimate(places) && { estimated: true as const }),
   }
 }
 
@@ -61,21 +64,6 @@ export function withNextOf(frame: Frame, { cursor, url, link, also }: Frame): Fr
 export function endingOf(page: unknown, cursor: JsonPath | null): Frame['ending'] {
   const value = cursor === null ? undefined : valueAt(page, cursor)
   return value === null ? 'null' : value === '' ? 'empty' : 'absent'
-}
-
-/** Every value of the page and of the objects in it, the items left out. */
-function placesOf(page: unknown, items: JsonPath, above: JsonPath = []): Place[] {
-  if (typeof page !== 'object' || page === null || Array.isArray(page)) return []
-  return Object.entries(page).flatMap(([key, value]: [string, unknown]) => {
-    const path = [...above, key]
-    if (isSame(path, items)) return []
-    const own = { path, name: key.toLowerCase().replace(/[^a-z]/g, ''), value }
-    return path.length < DEPTH ? [own, ...placesOf(value, items, path)] : [own]
-  })
-}
-
-function isSame(one: JsonPath, other: JsonPath | null): boolean {
-  return other !== null && one.join('\0') === other.join('\0')
 }
 
 /** `count` is the total for some services, and the number of items shown for others, which have a total beside it. */
@@ -97,27 +85,22 @@ function formOf(page: unknown, path: JsonPath | null): NextPlace | null {
   if (path === null) return null
   const value = valueAt(page, path)
   if (typeof value === 'object' && value !== null) {
-    const link = (['href', 'url'] as const).find(
-      (name) => typeof valueAt(value, [name]) === 'string',
-    )
-    return link === undefined ? null : { path, url: true, link }
+    const link = linkMember(value)
+    return link === null ? null : { path, url: true, link }
   }
   if (typeof value === 'number') return { path, url: false, link: null }
   if (typeof value !== 'string' || value === '') return null
-  return { path, url: isUrl(value), link: null }
-}
-
-function isUrl(text: string): boolean {
-  return /^https?:\/\//i.test(text) || /[?&]after=/.test(text)
+  return { path, url: isPageUrl(value), link: null }
 }
 
 /** Other places that name the same next page, in a form of their own. */
 function alsoNamed(page: unknown, places: readonly Place[], cursor: JsonPath | null): NextPlace[] {
+  if (formOf(page, cursor) === null) return []
   const wanted = afterAt(page, cursor)
-  if (wanted === null) return []
-  return places.flatMap(({ path }) => {
-    const within = cursor !== null && isSame(path.slice(0, cursor.length), cursor)
-    const form = within || afterAt(page, path) !== wanted ? null : formOf(page, path)
+  return places.flatMap(({ path, name }) => {
+    const within = cursor !== null && isSamePath(path.slice(0, cursor.length), cursor)
+    const same = NEXT.test(name) || (wanted !== null && afterAt(page, path) === wanted)
+    const form = within || !same ? null : formOf(page, path)
     return form === null ? [] : [form]
   })
 }

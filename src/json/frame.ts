@@ -41,13 +41,43 @@ export interface Frame {
   back: readonly JsonPath[]
   /** Whether the form in which the next page is named was seen, or at least looked for. */
   learned: boolean
+  /** How upstream is asked for the next page, where that is not a cursor of the envelope's given as `after`. */
+  onward?: Onward
+  /** Why not all of the list is known to be here; absent when it is. Then the numbers of the envelope stay upstream's. */
+  partial?: string
+  /** Whether that is because the list goes on in a way that is not understood. */
+  cut?: boolean
+  /** Items of upstream's pages that could not be taken: on which page, how many, and why the first of them. */
+  skipped?: readonly Skipped[]
+  /** Upstream calls its total an estimate; absent when it does not. */
+  estimated?: true
+}
+
+/** Items of one of upstream's pages that could not be taken. */
+export interface Skipped {
+  page: number
+  count: number
+  why: string
+}
+
+/** How a list goes on beside, or instead of, what its envelope says. */
+export interface Onward {
+  /** The parameter that takes the cursor; null: `after`. */
+  param: string | null
+  /** The cursor is the id of the last item. */
+  byId: boolean
+  /** A header `Link: <…>; rel="next"` names the next page (RFC 8288). */
+  header: boolean
+  /** Pages are cut to the size asked for, and nothing says so. */
+  silent: boolean
 }
 
 /** What a page of the mirror's own says. */
 export interface PageFacts {
   /** The next page as a cursor and as a URL; null on the last page. */
   next: { cursor: string; url: string } | null
-  total: number
+  /** Null: as upstream says. */
+  total: number | null
   limit: number
 }
 
@@ -58,25 +88,35 @@ export function fillFrame(frame: Frame, { next, total, limit }: PageFacts, shown
   const put = (path: JsonPath | null, value: unknown): void => {
     if (path !== null) page = replaceAt(page, path, value)
   }
+  const set = (place: NextPlace, ending: unknown): void => {
+    const { path } = place
+    const inList = typeof path.at(-1) === 'number' // `[{"rel": "next", "href": …}]`: gone on the last page
+    const before = valueAt(frame.envelope, path) ?? (inList ? { rel: 'next' } : null)
+    put(path, next === null ? (inList ? undefined : ending) : named(place, next, before))
+  }
   // The mirror walks forward only: a way back that it cannot go is not offered.
   for (const path of frame.back) put(path, null)
-  for (const path of frame.more) put(path, next !== null)
-  for (const place of frame.also) put(place.path, next === null ? null : named(place, next))
+  const isPartial = frame.partial !== undefined
+  for (const path of frame.more)
+    if (!isPartial || next !== null || shown === 0) put(path, next !== null)
+  for (const place of frame.also) set(place, null)
   const ending = { absent: undefined, null: null, empty: '' }[frame.ending]
-  put(frame.cursor, next === null ? ending : named(frame, next))
-  put(frame.total, total)
+  if (frame.cursor !== null) set({ ...frame, path: frame.cursor }, ending)
+  if (total !== null) put(frame.total, total)
   put(frame.limit, limit)
   put(frame.shown, shown)
-  put(frame.pages, Math.ceil(total / limit))
+  if (total !== null) put(frame.pages, Math.ceil(total / limit))
   return page
 }
 
 function named(
   { url, link }: Pick<NextPlace, 'url' | 'link'>,
   next: { cursor: string; url: string },
+  before: unknown,
 ): unknown {
   const text = url ? next.url : next.cursor
-  return link === null ? text : { [link]: text }
+  if (link === null) return text
+  return { ...(typeof before === 'object' ? before : {}), [link]: text }
 }
 
 /** A page as JSON text: its envelope around the items' own bytes. */
@@ -100,6 +140,12 @@ export function replaceAt(value: unknown, path: JsonPath, replacement: unknown):
   if (step === undefined) return replacement
   const object = typeof value === 'object' && value !== null ? value : {}
   const inner = replaceAt(valueAt(object, [step]), rest, replacement)
+  if (Array.isArray(object)) return replaceIn(object, Number(step), inner)
   if (inner !== undefined) return { ...object, [step]: inner }
   return Object.fromEntries(Object.entries(object).filter(([name]) => name !== step))
+}
+
+function replaceIn(list: readonly unknown[], step: number, inner: unknown): unknown[] {
+  const own = inner === undefined ? [] : [inner]
+  return [...list.slice(0, step), ...own, ...list.slice(step + 1)]
 }

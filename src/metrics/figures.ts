@@ -5,6 +5,8 @@ export interface SourceFigures {
   /** Null before the first snapshot. */
   readonly ageSeconds: number | null
   readonly records: number
+  /** Lists that are served and not known to be whole. */
+  readonly partialListCount: number
   /** How long the last run took; null while it runs, and before the first. */
   readonly lastRunSeconds: number | null
 }

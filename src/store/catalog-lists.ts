@@ -1,5 +1,5 @@
 import { createCatalogListReader } from './catalog.ts'
-import { createCatalogMoves } from './catalog-moves.ts'
+import { createCatalogGone, createCatalogMoves } from './catalog-moves.ts'
 import { createCatalogStaging, FACET_COLUMNS } from './catalog-staging.ts'
 import type { Db } from './database.ts'
 import { nextChanged } from './documents.ts'
@@ -13,14 +13,11 @@ export function createCatalogListWriter(db: Db, notes: ChangeNotes) {
   return {
     ...reader,
     ...createCatalogMoves(db),
+    ...createCatalogGone(db),
     catalogStaging,
     /** `[id, sha, body]` of every item of a walk, kept pages included, in order. */
     eachWalked: (listId: number | null, path: string) =>
       sql.walked.iterate(listId ?? -1, path, path),
-    /** How many entries that are held the walk did not meet. */
-    countGone: (listId: number, path: string): number => sql.gone.get(listId, path, path) ?? 0,
-    /** Their ids, in order. */
-    eachGone: (listId: number, path: string) => sql.goneIds.iterate(listId, path, path),
     /** Makes a walk the list's content: only pages that came anew are written. Returns the number of entries. */
     replaceCatalogList(
       path: string,
@@ -74,11 +71,6 @@ const REREAD = 500
 
 type FacetRow = [rowid: number, ordinal: number, body: Buffer, ...facets: (string | null)[]]
 
-/** Entries of a list (?) that a walk (?, ?) did not meet. */
-const GONE = `WHERE e.list = ?
-  AND e.ordinal / 1000000 NOT IN (SELECT number FROM staged_page WHERE path = ? AND kept = 1)
-  AND NOT EXISTS (SELECT 1 FROM staged_entry s WHERE s.path = ? AND s.id = e.id)`
-
 function prepareListWrites(db: Db) {
   return {
     walked: db
@@ -89,14 +81,6 @@ function prepareListWrites(db: Db) {
            UNION ALL SELECT ordinal, id, sha, body FROM staged_entry WHERE path = ?) ORDER BY ordinal`,
       )
       .raw(),
-    gone: db
-      .prepare<[number, string, string], number>(`SELECT count(*) FROM catalog_entry e ${GONE}`)
-      .pluck(),
-    goneIds: db
-      .prepare<[number, string, string], string>(
-        `SELECT e.id FROM catalog_entry e ${GONE} ORDER BY e.id`,
-      )
-      .pluck(),
     list: db.prepare(
       'INSERT INTO catalog_list (path, resource, frame, entries, changed) VALUES (?, ?, ?, 0, ?)',
     ),

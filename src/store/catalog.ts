@@ -25,6 +25,14 @@ export interface CatalogPage {
   entries: number
 }
 
+/** The cursor of a page that no walk read: it has the items that stay because the list is not known to be whole. */
+export const CARRIED = ''
+
+/** Whether a page is the one of the items that stay. */
+export function isCarried({ cursor }: Pick<CatalogPage, 'cursor'>): boolean {
+  return cursor === CARRIED
+}
+
 /** An item in a list: upstream's own bytes of it. */
 export interface CatalogEntry {
   ordinal: number
@@ -32,6 +40,14 @@ export interface CatalogEntry {
   body: Buffer
   /** Of the body, its first 16 bytes. */
   sha: Buffer
+}
+
+/** A list that is not known to be whole. */
+export interface PartialList {
+  /** Canonical. */
+  path: string
+  resource: string
+  reason: string
 }
 
 /** Reads of the catalog's lists; usable on any connection. */
@@ -66,7 +82,13 @@ export function createCatalogListReader(db: Db) {
        ORDER BY l.path, e.ordinal`,
     )
     .raw()
+  const partial = db.prepare<[], PartialList>(
+    `SELECT path, resource, json_extract(frame, '$.partial') AS reason FROM catalog_list
+     WHERE json_extract(frame, '$.partial') IS NOT NULL ORDER BY path`,
+  )
   return {
+    /** Lists that are not known to be whole. */
+    listPartialLists: (): PartialList[] => partial.all(),
     readCatalogList: (path: string): CatalogList | null => list.get(path) ?? null,
     listCatalogLists: (): CatalogList[] => lists.all(),
     listCatalogPages: (listId: number): CatalogPage[] => pages.all(listId),

@@ -31,6 +31,8 @@ export interface Crawl {
   confirmed: Task[]
   /** What could not be had, each with the reason. */
   lacking: Map<string, string>
+  /** Lists that were walked and are not known to be whole, each with the reason. */
+  incomplete: Map<string, string>
   fetched: number
   /** Paths of lists and answers that the run asked for, or had to. */
   tried: Set<string>

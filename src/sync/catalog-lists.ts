@@ -1,13 +1,17 @@
 import { MirrorError } from '../errors.ts'
 import type { Frame } from '../json/frame.ts'
 import { frameOf, withNextOf } from '../json/frame-learn.ts'
+import { valueAt } from '../json/locate.ts'
 import { canonicalPath } from '../paths.ts'
 import type { Facet, Resource } from '../resources.ts'
-import type { CatalogList } from '../store/catalog.ts'
-import { probeList, walkList } from '../upstream/pages.ts'
+import { type CatalogList, type CatalogPage, isCarried } from '../store/catalog.ts'
+import { nextLink } from '../upstream/walk/onward.ts'
+import { type WalkEnd, type WalkOptions, probeList, walkList } from '../upstream/pages.ts'
+import { isUsualSize } from '../upstream/walk/trail.ts'
 import type { CatalogContext } from './catalog-context.ts'
+import { idOfItem } from './catalog-entries.ts'
 import { type FacetReader, createFacetReader } from './catalog-facets.ts'
-import { LIMIT, createSink, newWalk } from './catalog-stage.ts'
+import { LIMIT, type Walk, createSink, newWalk } from './catalog-stage.ts'
 import { refuseCostly } from './json-cost.ts'
 
 /** A list that was walked; its pages wait in the staging tables under its path. */
@@ -27,7 +31,7 @@ export interface WalkedList {
 
 /**
  * Walks one list into the staging tables. Pages that are as they are held stay where they are; of the others each item
- * is kept as upstream's bytes. Throws `upstream_*`; `upstream_shape` for an item that is no object.
+ * is kept as upstream's bytes. Of a list that is not known to be whole nothing is removed. Throws `upstream_*`.
  */
 export async function walkCatalogList(
   context: CatalogContext,
@@ -35,43 +39,165 @@ export async function walkCatalogList(
   template: { path: string; facets: readonly Facet[] },
   path: string,
 ): Promise<WalkedList> {
-  const { store, config } = context
+  const { store } = context
   const canonical = canonicalPath(path) ?? path
   const held = store.readCatalogList(canonical)
   const names = held === null ? null : store.readFieldNames(held.id)
+  const all = held === null ? [] : store.listCatalogPages(held.id)
   // Of a list whose field names were never learned, what its filters compare is to be read again.
-  const pages = held === null || names === null ? [] : store.listCatalogPages(held.id)
+  const pages = names === null ? [] : all.filter((page) => !isCarried(page))
   const facets = createFacetReader(template.facets, names ?? [])
   const known = frameHeld(held)
   const walk = newWalk(known)
-  const options = {
-    limit: LIMIT,
-    maxBytes: config.upstream.maxJsonBytes,
-    held: (number: number) => (context.full ? null : (pages[number] ?? null)),
-    refuse: refuseCostly,
-  }
   const target = { resource, facets, path, canonical }
-  const sink = createSink(context, target, pages, walk)
-  const session = context.sessionOf(resource.surface)
-  const walkOnce = (): Promise<number> =>
-    walkList(session, context.relative(resource, path), options, sink)
-  let asOf: number
   try {
-    asOf = await walkOnce()
-    // An item that moved to a page that was read already is on none: the list tells how many there should be.
-    if (walk.count > 1 && walk.total !== null && walk.total !== walk.met) asOf = await walkOnce()
-    if (walk.frame?.learned === false && walk.met > 1)
-      walk.frame = await probe(context, resource, path, walk.frame)
+    let end = await walkTwice(context, target, walk, pages, known)
+    let frame = await learnedFrame(context, target, walk, end)
+    if (isDoubtful(walk, end, frame) && known?.onward?.silent !== true) {
+      end = await walkTwice(context, target, walk, [], frame)
+      frame = await learnedFrame(context, target, walk, end)
+    }
+    const same = walk.kept === walk.count && walk.count === pages.length
+    frame = same && known !== null ? { ...known, ...frame } : judged(frame, walk, end)
+    const carried = all.find(isCarried) ?? null
+    const carries = frame.partial !== undefined && !isOverfull(walk, end)
+    if (carries && held !== null)
+      await carryOver(context, target, held, walk, same ? carried : null)
+    const told = known?.learned === frame.learned && known.partial === frame.partial
+    const changed = !same || !told || (carried !== null && !carries)
+    facets.settle(walk.kept > 0 || carries)
+    const { asOf } = end
+    return { path: canonical, resource, held: held?.id ?? null, changed, frame, facets, asOf }
   } catch (error) {
     await store.exclusive(() => store.catalogStaging.dropWalk(canonical))
     throw error
   }
-  if (walk.frame === null) throw new MirrorError('internal', `${path} was walked without a page`)
-  const learned = known?.learned !== walk.frame.learned
-  const changed = learned || walk.kept !== walk.count || walk.count !== pages.length
+}
+
+type Target = Parameters<typeof createSink>[1]
+
+/** Walks a list, and once more when its numbers do not agree: an item that moved to a page that was read already is on none. */
+async function walkTwice(
+  context: CatalogContext,
+  target: Target,
+  walk: Walk,
+  pages: readonly CatalogPage[],
+  known: Frame | null,
+): Promise<WalkEnd> {
+  const { resource, path } = target
+  const options = walkOptions(context, resource, pages, known)
+  const sink = createSink(context, target, pages, walk, known)
+  const session = context.sessionOf(resource.surface)
+  const walkOnce = (): Promise<WalkEnd> =>
+    walkList(session, context.relative(resource, path), options, sink)
+  const end = await walkOnce()
+  const agrees = end.cut !== null || unlikeTotal(walk, end) === null
+  return agrees || walk.kept === walk.count ? end : walkOnce()
+}
+
+function walkOptions(
+  context: CatalogContext,
+  resource: Resource,
+  pages: readonly CatalogPage[],
+  known: Frame | null,
+): WalkOptions {
+  const { upstream, catalog } = context.config
+  const { listTimeoutMs: timeoutMs, maxListBytes: bytes, maxListPages } = catalog
+  return {
+    limit: LIMIT,
+    maxBytes: upstream.maxJsonBytes,
+    bounds: { timeoutMs, bytes, pages: maxListPages },
+    held: (number: number) => (context.full ? null : (pages[number] ?? null)),
+    refuse: refuseCostly,
+    idOf: (item) => idOfItem(resource, item),
+    known: {
+      onward: known?.onward ?? null,
+      cursorPath: known?.cursor ?? null,
+      cut: known?.cut === true ? (known.partial ?? null) : null,
+      looked: known?.learned ?? false,
+    },
+    now: context.now,
+  }
+}
+
+/** The frame of a list that was walked, with what was found out of how it goes on. */
+async function learnedFrame(
+  context: CatalogContext,
+  { resource, path }: Target,
+  walk: Walk,
+  end: WalkEnd,
+): Promise<Frame> {
   const { frame } = walk
-  facets.settle(walk.kept > 0)
-  return { path: canonical, resource, held: held?.id ?? null, changed, frame, facets, asOf }
+  if (frame === null) throw new MirrorError('internal', `${path} was walked without a page`)
+  const isPlain = Object.values(end.onward).every((value) => value === null || value === false)
+  const { header, byId, silent } = end.onward
+  const learned = frame.learned || header || byId || silent
+  const known = { ...frame, learned, ...(!isPlain && { onward: end.onward }) }
+  return learned || walk.met < 2 ? known : probe(context, resource, path, known)
+}
+
+/** Whether a list that came as one page may be a part: the service cuts its lists without a word, and its size is usual for that. */
+function isDoubtful(walk: Walk, end: WalkEnd, frame: Frame): boolean {
+  return frame.onward?.silent === true && end.cut === null && isUsualSize(walk.met)
+}
+
+/** The frame with why the list may not be whole, by how its walk ended. */
+function judged(frame: Frame, walk: Walk, end: WalkEnd): Frame {
+  const { partial: _partial, cut: _cut, skipped: _skipped, ...plain } = frame
+  const { skipped } = walk
+  const reasons = [end.cut, skippedOf(walk), end.cut === null ? unlikeTotal(walk, end) : null]
+  const told = reasons.filter((reason) => reason !== null)
+  return {
+    ...plain,
+    ...(told.length > 0 && { partial: told.join('; ').slice(0, 1000) }),
+    ...(end.cut !== null && { cut: true }),
+    ...(skipped.length > 0 && { skipped: skipped.slice(0, 100) }),
+  }
+}
+
+function skippedOf({ skipped }: Walk): string | null {
+  const [first] = skipped
+  const count = skipped.reduce((sum, one) => sum + one.count, 0)
+  return first === undefined
+    ? null
+    : `${count} of its items could not be taken, such as ${first.why}`
+}
+
+/** How upstream's count of the items differs from what its pages hold; null when it does not, or there is none. */
+function unlikeTotal(walk: Walk, end: WalkEnd): string | null {
+  const total = totalOf(walk, end)
+  const found = walk.skipped.reduce((sum, { count }) => sum + count, walk.met)
+  return total === null || total === found
+    ? null
+    : `upstream counts ${total} items, and its pages hold ${found}`
+}
+
+/** Whether there are more items than upstream counts: then none can be missing. */
+function isOverfull(walk: Walk, end: WalkEnd): boolean {
+  const total = totalOf(walk, end)
+  return end.cut === null && walk.skipped.length === 0 && total !== null && total < walk.met
+}
+
+/** How many items the list has by upstream's own word: on the last page, else, where that is as it was, on the first. */
+function totalOf({ frame }: Walk, end: WalkEnd): number | null {
+  const total = frame === null || frame.total === null ? null : valueAt(frame.envelope, frame.total)
+  const isTold = typeof total === 'number' && frame?.estimated !== true
+  return end.total ?? (isTold ? total : null)
+}
+
+/** What a list that is not whole holds and a walk did not meet stays, behind the pages of the walk. */
+async function carryOver(
+  { store }: CatalogContext,
+  { canonical }: Target,
+  held: CatalogList,
+  walk: Walk,
+  carried: CatalogPage | null,
+): Promise<void> {
+  const { catalogStaging: staging } = store
+  await store.exclusive(() => {
+    if (carried !== null) staging.keepPage(canonical, carried)
+    else store.carryEntries(held.id, canonical, walk.count)
+  })
 }
 
 function frameHeld(held: CatalogList | null): Frame | null {
@@ -93,15 +219,17 @@ async function probe(
   path: string,
   frame: Frame,
 ): Promise<Frame> {
-  const page = await probeList(
-    context.sessionOf(resource.surface),
-    context.relative(resource, path),
-    {
-      maxBytes: context.config.upstream.maxJsonBytes,
-    },
-  )
+  const { maxJsonBytes: maxBytes } = context.config.upstream
+  const session = context.sessionOf(resource.surface)
+  const options = { maxBytes, refuse: refuseCostly }
+  const page = await probeList(session, context.relative(resource, path), options)
   if (page === 'later') return frame
   if (page === 'refused') return { ...frame, learned: true }
   const probed = frameOf(page.value, page.shape, 1)
-  return { ...(probed.learned ? withNextOf(frame, probed) : frame), learned: true }
+  const header = nextLink(page.link) !== null
+  const silent = page.items.length === 1 && !header && page.shape.more === null
+  const onward = { param: null, byId: false, ...frame.onward, header, silent }
+  const isPlain = !header && !silent && frame.onward === undefined
+  const known = { ...frame, ...(!isPlain && { onward }), learned: true }
+  return probed.learned ? withNextOf(known, probed) : known
 }

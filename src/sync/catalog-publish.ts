@@ -67,8 +67,8 @@ function parseBody(body: Buffer): Record<string, unknown> {
 }
 
 /** Whether everything is held that the scope wants, whichever run looked for it. */
-function isWhole({ lacking, left }: Crawl): boolean {
-  return lacking.size + left.lacking.size + left.unseen === 0
+function isWhole({ lacking, incomplete, left }: Crawl): boolean {
+  return lacking.size + incomplete.size + left.lacking.size + left.unseen === 0
 }
 
 /**
@@ -110,9 +110,9 @@ async function confirm(context: CatalogContext, crawl: Crawl): Promise<void> {
 
 function rememberLacking(
   { store, source }: CatalogContext,
-  { lacking, wanted, left }: Crawl,
+  { lacking, incomplete, wanted, left }: Crawl,
 ): void {
-  const paths = [...lacking.keys()].map((path): [string, string] => [
+  const paths = [...incomplete.keys(), ...lacking.keys()].map((path): [string, string] => [
     path,
     wanted.get(path)?.resource ?? (source === 'identity' ? 'users' : 'lists'),
   ])
@@ -164,7 +164,7 @@ function ended(
   asOf: number | null,
   moved: number,
 ): SyncResult {
-  const { lacking, fetched, left } = crawl
+  const { lacking, fetched, incomplete, left } = crawl
   const told =
     moved === 0
       ? 'nothing changed'
@@ -173,9 +173,25 @@ function ended(
   const leftAlone = left.lacking.size + left.unseen
   if (leftAlone > 0) facts['leftAlone'] = leftAlone
   const rest = leftAlone === 0 ? '' : `; ${leftAlone} that are not held were left to the next sync`
-  if (lacking.size === 0) return { outcome: 'partial', asOf, message: `${told}${rest}` }
-  facts['lacking'] = lacking.size
-  facts['lackingIds'] = [...lacking].slice(0, 20).map(([path, why]) => `${path}: ${why}`)
-  const message = `${told}; ${lacking.size} could not be had${rest}`
-  return { outcome: 'partial', asOf, message }
+  if (lacking.size > 0) {
+    facts['lacking'] = lacking.size
+    facts['lackingIds'] = reasonsOf(lacking, 20)
+  }
+  if (incomplete.size > 0) {
+    facts['incomplete'] = incomplete.size
+    facts['incompleteLists'] = reasonsOf(incomplete, 20)
+  }
+  const lacks = lacking.size === 0 ? '' : `; ${lacking.size} could not be had`
+  const cut = incomplete.size === 0 ? '' : `; ${listsNamed(incomplete)}`
+  return { outcome: 'partial', asOf, message: `${told}${lacks}${cut}${rest}` }
+}
+
+function reasonsOf(paths: ReadonlyMap<string, string>, count: number): string[] {
+  return [...paths].slice(0, count).map(([path, why]) => `${path}: ${why}`)
+}
+
+/** The lists that are not known to be whole, the first three with the reason. */
+function listsNamed(incomplete: Crawl['incomplete']): string {
+  const lists = incomplete.size === 1 ? '1 list is' : `${incomplete.size} lists are`
+  return `${lists} not known to be complete: ${reasonsOf(incomplete, 3).join('; ')}`
 }

@@ -1,5 +1,5 @@
 import { MirrorError } from '../errors.ts'
-import type { Frame } from '../json/frame.ts'
+import { type Frame, type Skipped, replaceAt } from '../json/frame.ts'
 import { endingOf, frameOf } from '../json/frame-learn.ts'
 import { valueAt } from '../json/locate.ts'
 import type { Resource } from '../resources.ts'
@@ -21,14 +21,14 @@ export interface Walk {
   kept: number
   /** Items on its pages. */
   met: number
-  /** How many there are by the last page, when that came anew and tells. */
-  total: number | null
   seen: Set<string>
+  /** Items that could not be taken, by page. */
+  skipped: Skipped[]
 }
 
 /** A walk that has not begun. */
 export function newWalk(frame: Frame | null): Walk {
-  return { frame, count: 0, kept: 0, met: 0, total: null, seen: new Set() }
+  return { frame, count: 0, kept: 0, met: 0, seen: new Set(), skipped: [] }
 }
 
 /** A list to be walked. */
@@ -45,6 +45,7 @@ export function createSink(
   { resource, facets, path, canonical }: Target,
   pages: readonly CatalogPage[],
   walk: Walk,
+  known: Frame | null,
 ): PageSink {
   const { store } = context
   const staging = store.catalogStaging
@@ -54,7 +55,7 @@ export function createSink(
       walk.count = 0
       walk.kept = 0
       walk.met = 0
-      walk.total = null
+      walk.skipped = []
       return store.exclusive(() => staging.dropWalk(canonical))
     },
     kept(number) {
@@ -64,16 +65,17 @@ export function createSink(
       walk.count++
       walk.kept++
       walk.met += page.entries
+      walk.skipped.push(...(known?.skipped ?? []).filter((one) => one.page === number))
       return store.exclusive(() => staging.keepPage(canonical, page))
     },
     page(page) {
       if (page.number === 0)
         walk.frame = plainFrame(resource, path, frameOf(page.value, page.shape, LIMIT))
       if (page.next === null && walk.frame !== null && page.number > 0)
-        walk.frame = { ...walk.frame, ending: endingOf(page.value, walk.frame.cursor) }
-      const entries = entriesOf(resource, facets, page.items, path)
+        walk.frame = lastOf(walk.frame, page)
+      const { entries, refused } = entriesOf(resource, facets, page, path)
+      if (refused !== null) walk.skipped.push(refused)
       walk.met += refuseRepetition(path, page, entries, walk.seen)
-      if (page.next === null) walk.total = totalOf(page)
       walk.count++
       context.counted(entries.length)
       return store.exclusive(() =>
@@ -105,10 +107,11 @@ function plainFrame(resource: Resource, path: string, frame: Frame): Frame {
   return { ...frame, envelope: JSON.parse(envelope.toString('utf8')) as unknown }
 }
 
-/** How many items the list has by its own word; null when it does not say. */
-function totalOf({ value, shape: { totalPath } }: WalkedPage): number | null {
-  const total = totalPath === null ? null : valueAt(value, totalPath)
-  return typeof total === 'number' ? total : null
+/** What the last page shows of the frame: how the cursor's place ends, and the flags that say whether there is more. */
+function lastOf(frame: Frame, { value }: WalkedPage): Frame {
+  let { envelope } = frame
+  for (const path of frame.more) envelope = replaceAt(envelope, path, valueAt(value, path))
+  return { ...frame, envelope, ending: endingOf(value, frame.cursor) }
 }
 
 /** A cursor that never ends brings the same items again and again under new names. Returns how many are new. */

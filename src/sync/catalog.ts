@@ -55,6 +55,7 @@ async function crawlAll(
     wantedLists: wantedLists(context, scope),
     confirmed: [],
     lacking: new Map(walks.failed),
+    incomplete: incompleteOf(walks),
     fetched: 0,
     tried: new Set([...walks.walked.keys(), ...walks.failed.keys()]),
     left: { lacking: new Map(), unseen: 0 },
@@ -85,6 +86,15 @@ function unusableFilters({ walks }: Crawl): string[] {
   return [...walks.walked.values()]
     .filter(({ facets }) => facets.names().length > 0)
     .flatMap(({ path, facets }) => facets.unusable().map((param) => `${path}?${param}`))
+}
+
+function incompleteOf({ walked }: Walks): Crawl['incomplete'] {
+  const lists = [...walked.values()]
+  return new Map(
+    lists.flatMap(({ path, frame: { partial } }): [string, string][] =>
+      partial === undefined ? [] : [[path, partial]],
+    ),
+  )
 }
 
 function readScope(context: CatalogContext, walks: Walks): Scope {

@@ -13,6 +13,10 @@ export interface Meta {
   contentRange: string | null
   contentEncoding: string | null
   contentType: string
+  /** The Link header (RFC 8288). */
+  link: string | null
+  /** How many items a list has, where a header tells (`X-Total-Count`). */
+  total: number | null
 }
 
 /** Reads an answer's headers; `now` stands in for a missing Date. */
@@ -23,6 +27,7 @@ export function metaOf({ headers }: RawAnswer, now: () => number): Meta {
   }
   const length = Number(text('content-length') ?? Number.NaN)
   const date = Date.parse(text('date') ?? '')
+  const total = text('x-total-count') ?? text('x-total') ?? ''
   return {
     etag: validator(text('etag')),
     lastModified: validator(text('last-modified')),
@@ -32,7 +37,14 @@ export function metaOf({ headers }: RawAnswer, now: () => number): Meta {
     contentRange: text('content-range'),
     contentEncoding: text('content-encoding')?.trim().toLowerCase() ?? null,
     contentType: text('content-type') ?? '',
+    link: links(headers['link']),
+    total: /^\d{1,15}$/.test(total) ? Number(total) : null,
   }
+}
+
+/** A Link header may come in several lines. */
+function links(value: string | string[] | undefined): string | null {
+  return Array.isArray(value) ? value.join(', ') : (value ?? null)
 }
 
 /** A validator that is too long to be sent back is as good as none: its echo would be refused (431). */

@@ -1,25 +1,20 @@
-import { createHash } from 'node:crypto'
 import { MirrorError } from '../errors.ts'
-import { locate } from '../json/locate.ts'
-import { elementsOf } from '../json/slices.ts'
+import type { Onward } from '../json/frame.ts'
 import type { Meta } from './answers.ts'
 import type { Session } from './session.ts'
 import { statusOf } from './retries.ts'
-import { type ListShape, learnList } from './shape.ts'
+import type { KnownShape } from './shape.ts'
+import { type WalkBounds, createGuard } from './walk/guard.ts'
+import { targetOf } from './walk/onward.ts'
+import { type KnownList, type ReadPage, type Reading, readPage, unwalkable } from './walk/page.ts'
+import { type Step, createTrail } from './walk/trail.ts'
 
-/** A page of a list as it came: upstream's own bytes of each item. */
-export interface WalkedPage {
+/** A page in its place. */
+export interface WalkedPage extends ReadPage {
   number: number
-  /** The cursor that asked for it; null for the first. */
+  /** The key (onward.ts) that asked for it; null for the first. */
   cursor: string | null
   next: string | null
-  etag: string | null
-  lastModified: string | null
-  sha256: Buffer
-  items: Buffer[]
-  /** The page parsed, and where things lie in it. */
-  value: unknown
-  shape: ListShape
 }
 
 /** What is known of a page from an earlier walk. */
@@ -41,38 +36,53 @@ export interface PageSink {
 }
 
 /** How a list is walked. */
-export interface WalkOptions {
+export interface WalkOptions extends Reading {
   /** Items asked for at once. */
   limit: number
   /** Cap on one page, bytes. */
   maxBytes: number
+  /** Caps on the whole list, and the settings that name them. */
+  bounds: WalkBounds
   held(number: number): HeldPage | null
-  /** Why a page must not be parsed, from its bytes; null when it may. */
-  refuse(body: Buffer): string | null
+  /** An item's own identifier, by its bytes; null when it has none. */
+  idOf: (item: Buffer) => string | null
+  /** How the list went on when it was walked before, and why it was not all of it. */
+  known: KnownList
+  now: () => number
+}
+
+/** What became of a walk. */
+export interface WalkEnd {
+  /** Upstream's date of the last page, unix milliseconds. */
+  asOf: number
+  /** Why what was read is not known to be all of the list; null: it ended by upstream's own word. */
+  cut: string | null
+  /** How many items there are by the last page; null when it does not say, or is as it is held. */
+  total: number | null
+  onward: Onward
 }
 
 const MAX_RESTARTS = 3
-const MAX_PAGES = 100_000
-/** Empty pages in a row that still name a next one. */
-const MAX_EMPTY = 3
 
 /**
- * Walks a paged list with the cursor that its pages turn out to have (wire facts, lists and cursors). A page that is
- * gone when its turn comes means that the list changed underneath: the walk begins anew. Throws `upstream_shape` for
- * a cursor that leads back or never ends. Returns upstream's date of the last page, unix milliseconds.
+ * Walks a paged list by what its pages turn out to say of the next one (wire facts, lists and cursors): a cursor, a URL, a
+ * Link header, or the id of the last item. A page that is gone when its turn comes means that the list changed
+ * underneath: the walk begins again. Throws `upstream_shape` for a list that leads back or never ends.
  */
 export async function walkList(
   session: Session,
   path: string,
   options: WalkOptions,
   sink: PageSink,
-): Promise<number> {
+): Promise<WalkEnd> {
+  let { known } = options
   for (let restarts = 0; ; restarts++) {
     await sink.begin()
     try {
-      return await walkOnce(session, path, options, sink, restarts === 0)
+      return await walkOnce(session, path, { ...options, known }, sink, restarts === 0)
     } catch (error) {
-      if (!(error instanceof Vanished)) throw error
+      if (error instanceof Learned) known = { ...known, ...error.known }
+      else if (!(error instanceof Vanished)) throw error
       if (restarts === MAX_RESTARTS) {
         const message = `${path}: its pages vanish while they are read; the list was begun ${restarts + 1} times`
         throw new MirrorError('upstream_shape', message, { cause: error })
@@ -88,13 +98,12 @@ export async function walkList(
 export async function probeList(
   session: Session,
   path: string,
-  { maxBytes }: Pick<WalkOptions, 'maxBytes'>,
-): Promise<Pick<WalkedPage, 'value' | 'shape'> | 'refused' | 'later'> {
+  options: Pick<WalkOptions, 'maxBytes'> & Reading,
+): Promise<ReadPage | 'refused' | 'later'> {
   try {
-    const answer = await session.fetchDocument(`${path}?limit=1`, { maxBytes, gzip: true })
+    const answer = await session.fetchDocument(`${path}?limit=1`, { ...options, gzip: true })
     if (answer.status !== 200) return 'refused'
-    const value = parse(path, answer.body)
-    return { value, shape: learnList(value) }
+    return readPage(path, answer.body, answer.meta, options, null)
   } catch (error) {
     if (!(error instanceof MirrorError)) throw error
     if (error.code === 'upstream_not_found') return 'refused'
@@ -107,95 +116,92 @@ export async function probeList(
 /** A page that was named is not there any more. */
 class Vanished extends Error {}
 
+/** How the list goes on was found out on the way: from the first page on it is asked for like that. */
+class Learned extends Error {
+  readonly known: Partial<KnownList>
+  constructor(known: Partial<KnownList>) {
+    super('how the list goes on was found out')
+    this.known = known
+  }
+}
+
 async function walkOnce(
   session: Session,
   path: string,
   options: WalkOptions,
   sink: PageSink,
   useHeld: boolean,
-): Promise<number> {
-  const seen = new Set<string>()
+): Promise<WalkEnd> {
+  const { known } = options
+  const ask = (target: string, held: HeldPage | null): Promise<Fetched> =>
+    fetchPage(session, path, options, target, held)
+  const trail = createTrail({ root: session.root, path, ...options }, async (target) => {
+    const { page, meta } = await ask(target, null)
+    return page === null ? null : readPage(path, page, meta, options, first)
+  })
+  const guard = createGuard(path, options.bounds, options.now)
+  const { cursorPath } = known
+  let first: KnownShape = cursorPath === null ? null : { itemsPath: [], cursorPath }
   let cursor: string | null = null
-  let last: Buffer | null = null
-  let empty = 0
-  for (let number = 0; number < MAX_PAGES; number++) {
-    const known: HeldPage | null = useHeld ? options.held(number) : null
-    const held: HeldPage | null = known?.cursor === cursor ? known : null
-    const answer = await fetchPage(session, path, options, cursor, held)
-    let next: string | null
+  for (let number = 0; ; number++) {
+    guard.begin(number)
+    const earlier: HeldPage | null = useHeld ? options.held(number) : null
+    const held: HeldPage | null = earlier?.cursor === cursor ? earlier : null
+    const answer = await vanishing(cursor, () => ask(targetOf(path, options.limit, cursor), held))
+    let step: Step
+    let total: number | null = null
     if (answer.page === null) {
-      next = held?.next ?? null
+      step = { next: held?.next ?? null, cut: (held?.next ?? null) === null ? known.cut : null }
+      trail.kept(step)
       await sink.kept(number)
     } else {
-      const costly = options.refuse(answer.page)
-      if (costly !== null) throw shape(path, costly)
-      const page = toPage(path, number, cursor, answer.page, answer.meta)
-      next = page.next
-      empty = page.items.length === 0 && next !== null ? empty + 1 : 0
-      if (empty === MAX_EMPTY)
-        throw shape(path, `${MAX_EMPTY} empty pages in a row, and more to come`)
-      if (last?.equals(page.sha256) === true && next !== null) {
-        throw shape(path, `page ${number + 1} repeats the one before it`)
-      }
-      last = page.sha256
-      if (held?.sha256.equals(page.sha256) === true) await sink.kept(number)
-      else await sink.page(page)
+      const read = readPage(path, answer.page, answer.meta, options, first)
+      if (number === 0) first = { ...read.shape, cursorPath: read.shape.cursorPath ?? cursorPath }
+      const same = held?.sha256.equals(read.sha256) === true
+      const other = number > 0 ? trail.instead(read) : null
+      const onward = other === null ? null : await trail.learn(other)
+      if (onward !== null) throw new Learned({ onward })
+      // What was looked for in the same page before, and not found, is not looked for again.
+      step = same && held.next === null ? { next: null, cut: known.cut } : await trail.after(read)
+      if (step.cursorPath !== undefined) throw new Learned({ cursorPath: step.cursorPath })
+      total = read.total
+      guard.page(read, answer.page.length, step.next)
+      if (same) await sink.kept(number)
+      else await sink.page({ ...read, number, cursor, next: step.next })
     }
-    if (next === null) return answer.meta.date
-    if (seen.has(next))
-      throw shape(path, `the cursor of page ${number + 1} leads back to an earlier page`)
-    seen.add(next)
-    cursor = next
+    if (step.next === null)
+      return { asOf: answer.meta.date, cut: step.cut, total, onward: trail.onward() }
+    guard.goTo(step.next, number)
+    cursor = step.next
   }
-  throw shape(path, `it does not end after ${MAX_PAGES} pages`)
+}
+
+interface Fetched {
+  page: Buffer | null
+  meta: Meta
 }
 
 async function fetchPage(
   session: Session,
   path: string,
-  { limit, maxBytes }: WalkOptions,
-  cursor: string | null,
+  { maxBytes, refuse }: WalkOptions,
+  target: string,
   held: HeldPage | null,
-): Promise<{ page: Buffer | null; meta: Meta }> {
-  const after = cursor === null ? '' : `&after=${encodeURIComponent(cursor.toWellFormed())}`
+): Promise<Fetched> {
+  const answer = await session.fetchDocument(target, { maxBytes, held, gzip: true })
+  if (answer.status === 304) return { page: null, meta: answer.meta }
+  const costly = refuse(answer.body)
+  if (costly !== null) throw unwalkable(path, costly)
+  return { page: answer.body, meta: answer.meta }
+}
+
+async function vanishing<T>(cursor: string | null, fetch: () => Promise<T>): Promise<T> {
   try {
-    const target = `${path}?limit=${limit}${after}`
-    const answer = await session.fetchDocument(target, { maxBytes, held, gzip: true })
-    return answer.status === 304
-      ? { page: null, meta: answer.meta }
-      : { page: answer.body, meta: answer.meta }
+    return await fetch()
   } catch (error) {
     const status = statusOf(error)
-    if (cursor !== null && (status === 400 || status === 404 || status === 410)) {
-      throw new Vanished(`${path}: page ${cursor} is gone`, { cause: error })
-    }
+    if (cursor !== null && (status === 400 || status === 404 || status === 410))
+      throw new Vanished(`page ${cursor} is gone`, { cause: error })
     throw error
   }
-}
-
-function toPage(
-  path: string,
-  number: number,
-  cursor: string | null,
-  body: Buffer,
-  { etag, lastModified }: Meta,
-): WalkedPage {
-  const value = parse(path, body)
-  const shape = learnList(value)
-  const array = shape.itemsPath.length === 0 ? 0 : (locate(body, shape.itemsPath)?.start ?? 0)
-  const items = [...elementsOf(body, array)].map(({ start, end }) => body.subarray(start, end))
-  const sha256 = createHash('sha256').update(body).digest()
-  return { number, cursor, next: shape.next, etag, lastModified, sha256, items, value, shape }
-}
-
-function parse(path: string, body: Buffer): unknown {
-  try {
-    return JSON.parse(body.toString('utf8'))
-  } catch (error) {
-    throw new MirrorError('upstream_shape', `${path}: a page is not JSON`, { cause: error })
-  }
-}
-
-function shape(path: string, why: string): MirrorError {
-  return new MirrorError('upstream_shape', `${path}: ${why}`)
 }

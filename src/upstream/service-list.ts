@@ -1,13 +1,14 @@
-import { MirrorError, messageOf } from '../errors.ts'
+import { MirrorError } from '../errors.ts'
+import { walkList } from './pages.ts'
 import type { Session } from './session.ts'
-import { learnList } from './shape.ts'
 
-const PAGE_SIZE = 1000 // the contract's maximum
-const MAX_PAGES = 10_000
+/** The contract's maximum; and what a list for people may come to, which is kept in memory. */
+const PAGE_SIZE = 1000
+const BOUNDS = { timeoutMs: 600_000, bytes: 1_000_000_000, pages: 10_000 }
 
 /**
  * All items of a list, its pages walked by what they say of the next one. For people who look: everything is kept
- * in memory. Throws `upstream_shape` when a page is no list, or the pages go in a circle.
+ * in memory. Throws `upstream_shape` when a page is no list, the pages go in a circle, or the list is cut short.
  */
 export async function fetchList(
   session: Session,
@@ -15,27 +16,24 @@ export async function fetchList(
   maxBytes: number,
 ): Promise<unknown[]> {
   const items: unknown[] = []
-  const asked = new Set<string>()
-  for (let after: string | null = null; ;) {
-    const query = new URLSearchParams({ limit: String(PAGE_SIZE), ...(after && { after }) })
-    const page = await fetchJson(session, `${path}?${query.toString()}`, maxBytes)
-    const { items: more, next } = learn(path, page)
-    items.push(...more)
-    if (next === null) return items
-    if (asked.has(next) || asked.size === MAX_PAGES) {
-      throw new MirrorError('upstream_shape', `${path}: the pages of the list never end`)
-    }
-    asked.add(next)
-    after = next
+  const sink = {
+    begin: (): void => void (items.length = 0),
+    page: ({ shape }: { shape: { items: readonly unknown[] } }): void =>
+      void items.push(...shape.items),
+    kept: (): void => undefined,
   }
+  const known = { onward: null, cursorPath: null, cut: null, looked: true }
+  const options = { limit: PAGE_SIZE, maxBytes, bounds: BOUNDS, known, now: Date.now }
+  const reads = { held: () => null, refuse: () => null, idOf }
+  const { cut } = await walkList(session, path, { ...options, ...reads }, sink)
+  if (cut === null) return items
+  const message = `${path}: only ${items.length} items of the list could be read: ${cut}`
+  throw new MirrorError('upstream_shape', message)
 }
 
-function learn(path: string, page: unknown): ReturnType<typeof learnList> {
-  try {
-    return learnList(page)
-  } catch (error) {
-    throw new MirrorError('upstream_shape', `${path}: ${messageOf(error)}`, { cause: error })
-  }
+function idOf(item: Buffer): string | null {
+  const { id } = (JSON.parse(item.toString('utf8')) ?? {}) as { id?: unknown }
+  return typeof id === 'string' || typeof id === 'number' ? String(id) : null
 }
 
 /** A JSON answer to a GET. Throws `upstream_shape` when it is not JSON. */

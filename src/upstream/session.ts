@@ -57,6 +57,8 @@ export interface Cost {
 
 /** One run's view of a surface: counts what it costs; stops at its signal, and when its credential was refused. */
 export interface Session {
+  /** Of the surface, without a slash at the end: what paths are put after. */
+  readonly root: string
   /** Fetches a whole document with retries. Throws `upstream_*` errors; never returns a partial body. */
   fetchDocument(path: string, options: FetchOptions): Promise<DocumentAnswer>
   /** One attempt at a GET whose body the caller reads. Throws on anything but 2xx, 304 and 416. */
@@ -87,24 +89,6 @@ export function createSession(wire: Wire, root: string, run: Run): Session {
   const retrying = createRetrying(config, signal, wire.delay, cost)
   const count = (bytes: number): void => void (cost.bytes += bytes)
   const limits = { deadlineMs: config.requestTimeoutMs, count }
-  const fetchOnce = async (
-    path: string,
-    options: FetchOptions,
-    due: Deadline,
-  ): Promise<DocumentAnswer> => {
-    const headers = requestHeaders(options)
-    const { status, meta, body } = await follow(wire, run, get(root, path, headers), due)
-    if (status === 304) {
-      await discard(body)
-      if (isConditional(headers)) return { status, meta }
-      throw statusError(status, {}, path, now)
-    }
-    const raw = await readBody(body, meta, { path, ...options, ...limits })
-    if (!isWhole(status, headers)) throw statusError(status, {}, path, now)
-    const gzip = meta.contentEncoding === 'gzip' ? raw : null
-    return { status, meta, body: decode(raw, meta, options.maxBytes, path), gzip }
-  }
-
   const request: Session['request'] = async (asked) => {
     const { path, maxBytes, method, idempotent = method !== 'POST' } = asked
     const earlier = { lost: false } // whether one of them may have done it
@@ -130,6 +114,7 @@ export function createSession(wire: Wire, root: string, run: Run): Session {
   }
 
   return {
+    root,
     cost,
     signal,
     openBody: (path, headers, deadline) =>
@@ -139,9 +124,39 @@ export function createSession(wire: Wire, root: string, run: Run): Session {
     countBytes: count,
     fetchDocument: (path, options) =>
       retrying(() =>
-        withDeadline(limits.deadlineMs, signal, (due) => fetchOnce(path, options, due)),
+        withDeadline(limits.deadlineMs, signal, (due) =>
+          fetchWhole(
+            wire,
+            run,
+            get(root, path, requestHeaders(options)),
+            { path, ...options, ...limits },
+            due,
+          ),
+        ),
       ),
   }
+}
+
+/** One attempt at a whole document. */
+async function fetchWhole(
+  wire: Wire,
+  run: Run,
+  request: RawRequest,
+  reading: FetchOptions & Parameters<typeof readBody>[2],
+  due: Deadline,
+): Promise<DocumentAnswer> {
+  const { path, maxBytes } = reading
+  const { headers } = request
+  const { status, meta, body } = await follow(wire, run, request, due)
+  if (status === 304) {
+    await discard(body)
+    if (isConditional(headers)) return { status, meta }
+    throw statusError(status, {}, path, wire.now)
+  }
+  const raw = await readBody(body, meta, reading)
+  if (!isWhole(status, headers)) throw statusError(status, {}, path, wire.now)
+  const gzip = meta.contentEncoding === 'gzip' ? raw : null
+  return { status, meta, body: decode(raw, meta, maxBytes, path), gzip }
 }
 
 /** A change whose answer got lost may have been made: whoever asked has to look. */

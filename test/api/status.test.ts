@@ -35,6 +35,8 @@ test('an empty mirror reports sources that never ran', async () => {
       records: 0,
       asOf: null,
       ageSeconds: null,
+      partialLists: [],
+      partialListCount: 0,
       lastRun: null,
       nextRunAt: null,
     })),

@@ -60,6 +60,12 @@ function join(frame: Frame, items: unknown[], cursor: string | null, total: numb
   return joinPage(frame, { next, total, limit }, bodies).toString()
 }
 
+/** What leads to the next page, freed of its URL. */
+function cursorOf({ next }: ReturnType<typeof learnList>): string | null {
+  if (next?.isUrl !== true) return next?.text ?? null
+  return new URL(next.text, 'http://h/').searchParams.get('after')
+}
+
 const things = (count: number): { id: string }[] =>
   Array.from({ length: count }, (_, at) => ({ id: `t-${at}` }))
 
@@ -86,7 +92,7 @@ describe.each(Object.entries(ENVELOPES))('an envelope with %s', (_, envelope) =>
           const page: unknown = JSON.parse(join(sample, items, cursor, all, limit))
           const shape = learnList(page)
           expect(shape.items).toEqual(JSON.parse(JSON.stringify(items)))
-          expect(shape.next).toBe(cursor)
+          expect(cursorOf(shape)).toBe(cursor)
           if (sample.total !== null && shape.totalPath !== null)
             expect(shape.totalPath).toEqual(sample.total)
         },
@@ -98,7 +104,7 @@ describe.each(Object.entries(ENVELOPES))('an envelope with %s', (_, envelope) =>
     const single = envelope(things(3), null, 3, 1000)
     const frame = withNextOf(learn(single, 1000), learn(envelope(things(1), 'upstreams', 3, 1), 1))
     expect(JSON.parse(join(frame, things(3), null, 3, 1000))).toEqual(single)
-    expect(learnList(JSON.parse(join(frame, things(1), 'mine', 3, 1))).next).toBe('mine')
+    expect(cursorOf(learnList(JSON.parse(join(frame, things(1), 'mine', 3, 1))))).toBe('mine')
   })
 })
 

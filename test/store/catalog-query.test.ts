@@ -62,7 +62,7 @@ function page(
 ): Walked {
   const list = store.readCatalogList(PATH)
   if (list === null) throw new Error('no list')
-  const places = createPlaces(store, list, order)
+  const places = createPlaces(store, list, order, false)
   const from = places.read(after)
   const where = colours.length === 0 ? [] : [{ facet: 0, values: colours }]
   const rows = store.listCatalogEntries({

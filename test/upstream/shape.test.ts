@@ -14,6 +14,13 @@ function refusal(page: unknown): string {
   throw new Error('expected a refusal')
 }
 
+/** What leads to the next page, freed of its URL. */
+function cursorOf(page: unknown): string | null {
+  const { next } = learnList(page)
+  if (next?.isUrl !== true) return next?.text ?? null
+  return new URL(next.text, 'http://h/').searchParams.get('after')
+}
+
 describe('the items', () => {
   test.each([
     [A, []],
@@ -29,6 +36,8 @@ describe('the items', () => {
     [{ errors: [{ code: 1 }], data: [] }, ['data']],
     [{ scopes: ['a'], tickets: A }, ['tickets']],
     [{ items: [], cursor: {} }, ['items']],
+    [{ errors: [], page: { items: [] } }, ['page', 'items']],
+    [{ response: { body: { tags: A } } }, ['response', 'body', 'tags']],
     [{ data: null, cursor: { after: null } }, ['data']],
   ])('of %j are found', (page, itemsPath) => {
     const shape = learnList(page)
@@ -66,8 +75,13 @@ describe('the next page', () => {
     [{ items: A, cursor: { after: 'asked', next: 'x' } }, 'x', ['cursor', 'next']],
     [{ items: A, next: '/u?after=x', next_cursor: 'x' }, 'x', ['next']],
     [{ items: A, next: '/9j/4AAQ==' }, '/9j/4AAQ==', ['next']],
+    [{ items: A, continuation: 'x' }, 'x', ['continuation']],
+    [{ items: A, has_more: true, last_id: 'x' }, 'x', ['last_id']],
+    [{ items: A, next_page: 2, next_cursor: 'x' }, 'x', ['next_cursor']],
+    [{ items: A, links: [{ rel: 'next', href: '/u?after=x' }] }, 'x', ['links', 0]],
   ])('after %j is asked for with %j', (page, next, cursorPath) => {
-    expect(learnList(page)).toMatchObject({ next, cursorPath })
+    expect(learnList(page)).toMatchObject({ cursorPath, more: true })
+    expect(cursorOf(page)).toBe(next)
   })
 
   test.each([
@@ -88,9 +102,8 @@ describe('the next page', () => {
     expect(learnList({ data: [{ next: 'x', cursor: { after: 'y' } }] }).next).toBeNull()
   })
 
-  test('named in two ways that disagree, or by a URL that does not say how, is not guessed', () => {
+  test('named in two ways that disagree is not guessed', () => {
     expect(refusal({ data: A, next: 'x', next_cursor: 'y' })).toContain('next, next_cursor')
-    expect(refusal({ data: A, next: 'https://h/u?page=2' })).toContain('without the parameter')
   })
 })
 
