@@ -27,7 +27,7 @@ const MAX_RELEASES = 10_000
 
 /** Reads a listed package; null when it does not say its ecosystem or its name. */
 export function listedRelease(item: Fields): ListedRelease | null {
-  const ecosystem = firstText(item, ['ecosystem'])
+  const ecosystem = firstText(item, ['ecosystem', 'package_ecosystem', 'pkg_ecosystem'])
   const name = firstText(item, ['name', 'package_name', 'pkg_name'])
   if (ecosystem === null || name === null) return null
   return { ecosystem, name, version: versionOf(item), archs: archsIn(item) }
