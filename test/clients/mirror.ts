@@ -22,6 +22,23 @@ export const FIXES: readonly (readonly [
   ['ROOT-OS-UBUNTU-2204-CVE-2024-1006', 'Root:Ubuntu:22.04', 'rootio-curl', '7.81.0-1.root.io.2'],
 ]
 
+/** A record whose upper bound is no version of its ecosystem: it is not known to affect any. */
+export const UNREADABLE = [
+  'ROOT-OS-DEBIAN-12-CVE-2024-1007',
+  'Root:Debian:12',
+  'rootio-zlib',
+] as const
+
+function unreadableRecord(): string {
+  const [id, ecosystem, name] = UNREADABLE
+  const record = JSON.parse(recordOf([id, ecosystem, name, '0'])) as {
+    affected: { ranges: { events: object[] }[] }[]
+  }
+  const range = record.affected[0]?.ranges[0]
+  if (range !== undefined) range.events = [{ introduced: '0' }, { last_affected: 'x:unknown' }]
+  return JSON.stringify(record)
+}
+
 function recordOf([id, ecosystem, name, fixed]: (typeof FIXES)[number]): string {
   const [, distro = '', distro_version = ''] = ecosystem.split(':')
   return JSON.stringify({
@@ -48,6 +65,7 @@ export async function serveFixes(): Promise<
 > {
   const dir = mkdtempSync(join(tmpdir(), 'patchmirror-clients-'))
   const records = new Map(FIXES.map((fix) => [fix[0], recordOf(fix)]))
+  records.set(UNREADABLE[0], unreadableRecord())
   const store = openFilledStore(dir)
   store.publishOsv(Object.fromEntries(records))
   store.publishFeeds({

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { closeAll } from '../api/served.ts'
 import { run } from '../support/command.ts'
 import { runTool } from '../support/tools.ts'
-import { serveFixes } from './mirror.ts'
+import { UNREADABLE, serveFixes } from './mirror.ts'
 import { type Built, buildGo } from './toolbox.ts'
 
 /*
@@ -111,14 +111,16 @@ function npmLock(version: string): string {
 
 /** A CycloneDX SBOM of a Debian, an Alpine and an Ubuntu package. */
 function systemSbom(debian: string, alpine: string, ubuntu: string): string {
-  const component = (version: string, purl: string) => {
-    return { type: 'library', name: 'rootio-curl', version, purl }
+  const component = (version: string, purl: string, name = 'rootio-curl') => {
+    return { type: 'library', name, version, purl }
   }
+  const other = `pkg:deb/debian/${UNREADABLE[2]}@1.3?arch=amd64&distro=debian-12` // of an unreadable bound
   return JSON.stringify({
     bomFormat: 'CycloneDX',
     specVersion: '1.5',
     version: 1,
     components: [
+      component('1.3', other, UNREADABLE[2]),
       component(debian, `pkg:deb/debian/rootio-curl@${debian}?arch=amd64&distro=debian-12`),
       component(ubuntu, `pkg:deb/ubuntu/rootio-curl@${ubuntu}?arch=amd64&distro=ubuntu-22.04`),
       component(alpine, `pkg:apk/alpine/rootio-curl@${alpine}?arch=x86_64&distro=alpine-3.18.4`),
