@@ -129,7 +129,7 @@ async function confirm(
   if (younger.length === 0 && !counts && !rollback) return false
   const runs = await startRuns(options, rollback ? [...held.keys()] : younger)
   await store.exclusive(() => {
-    runs.end('nothing changed', {})
+    runs.end('nothing changed', {}, rollback)
     recordImport(options, rollback)
   })
   return true
@@ -159,7 +159,8 @@ async function publish(
       }
       options.progress?.({ phase: 'prove', unit: 'records', done: 0, total: null })
       prove(store, bundle.manifest, others)
-      runs?.end(null, Object.fromEntries(applied.map((one) => [one.source, one.changed])))
+      const changed = applied.map((one) => [one.source, one.changed] as const)
+      runs?.end(null, Object.fromEntries(changed), rollback)
       if (runs !== null) recordImport(options, rollback)
       return { commit: runs !== null }
     })

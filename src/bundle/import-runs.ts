@@ -7,7 +7,11 @@ import type { ImportOptions, RowCounts } from './import-types.ts'
 export interface ImportRuns {
   idOf(source: SourceName): number
   /** Ends them well; within the transaction that publishes, so that a run says what was committed and nothing else. */
-  end(message: string | null, changed: Partial<Record<SourceName, Counted>>): void
+  end(
+    message: string | null,
+    changed: Partial<Record<SourceName, Counted>>,
+    rollback: boolean,
+  ): void
   /** Ends them when nothing was committed. */
   fail(error: unknown): Promise<void>
 }
@@ -32,17 +36,18 @@ export async function startRuns(
   )
   return {
     idOf: (source) => ids.get(source) ?? 0,
-    end(message, changed) {
+    end(message, changed, rollback) {
+      const back = rollback ? `ROLLBACK to bundle ${sequence}: ` : ''
       for (const [source, id] of ids) {
         const given = bundle.manifest.sources[source]
-        const told = message ?? describe(changed[source])
+        const told = `${back}${message ?? describe(changed[source])}`
         store.endRun(id, {
           state: given?.whole === false ? 'partial' : 'complete',
           asOf: Date.parse(given?.asOf ?? ''),
           snapshot: given?.snapshot ?? null,
           code: null,
           message: given?.whole === false ? `${told}; not whole above the gap either` : told,
-          facts: { ...facts, ...factsOf(changed[source]) },
+          facts: { ...facts, ...factsOf(changed[source]), ...(rollback && { rollback }) },
           endedAt: now(),
         })
         store.pruneRuns(source, config.data.keepRuns)

@@ -27,6 +27,16 @@ export function listArrivals(folder: string): Arrival[] {
   })
 }
 
+/** What lies in the inbox and is left alone, by name: links, pipes, folders. Throws as `listArrivals`. */
+export function listSkipped(folder: string): string[] {
+  return readdirSync(folder, { withFileTypes: true })
+    .filter((entry) => !entry.isFile() && !entry.name.startsWith('.') && !OWN.has(entry.name))
+    .map(({ name }) => name)
+}
+
+/** Folders that an inbox makes itself. */
+const OWN: ReadonlySet<string> = new Set(['done', 'refused'])
+
 /** The file may go while it is looked at, or be beyond looking: then it has another stamp, and the others theirs. */
 function stampOf(path: string): string {
   try {

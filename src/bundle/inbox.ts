@@ -1,7 +1,7 @@
 import { messageOf, systemCode } from '../errors.ts'
 import { withoutFolders } from './box-faults.ts'
 import type { ImportReport } from './import-types.ts'
-import { type Arrival, listArrivals, moveAside } from './inbox-files.ts'
+import { type Arrival, listArrivals, listSkipped, moveAside } from './inbox-files.ts'
 import type { Bundle, Trust } from './open.ts'
 import type { Tries } from './tries.ts'
 import { createDecisions, judge } from './inbox-decisions.ts'
@@ -61,6 +61,7 @@ export function createInbox(deps: InboxDeps): Inbox {
   const counts = { imported: 0, superseded: 0, refused: 0 }
   let lastRefused: InboxStatus['lastRefused'] = null
   let problem: string | null = null
+  let skips: ReadonlySet<string> = new Set()
 
   const settle = (arrival: Arrival, outcome: Settled['outcome'], detail: string): void => {
     const at = new Date(now()).toISOString()
@@ -94,6 +95,7 @@ export function createInbox(deps: InboxDeps): Inbox {
       let arrivals: Arrival[] = []
       try {
         arrivals = listArrivals(folder)
+        skips = reportSkipped(listSkipped(folder), skips, onTrouble)
         problem = null
       } catch (error) {
         const now = systemCode(error) ?? 'it cannot be read'
@@ -107,4 +109,18 @@ export function createInbox(deps: InboxDeps): Inbox {
     },
     status: () => ({ waiting: decisions.waiting(), ...counts, lastRefused, problem }),
   }
+}
+
+/** Reports once what an inbox leaves alone. Returns all of it. */
+function reportSkipped(
+  names: readonly string[],
+  known: ReadonlySet<string>,
+  report: (message: string) => void,
+): ReadonlySet<string> {
+  for (const name of names)
+    if (!known.has(name))
+      report(
+        `inbox: ${JSON.stringify(name)} is a link, a pipe or a folder and is left alone: put the bundle itself there`,
+      )
+  return new Set(names)
 }

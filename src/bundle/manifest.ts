@@ -1,4 +1,5 @@
 import { MirrorError } from '../errors.ts'
+import { combineDigests } from '../store/carried-rows.ts'
 import { type SourceName, SOURCES } from '../store/runs.ts'
 import { date, integer, listOf, oneOf, orNull, recordOf, shape, text, truth } from './checked.ts'
 import type { Check } from './checked.ts'
@@ -188,6 +189,10 @@ function faultOf({
 }: Manifest): string | null {
   const given = Object.keys(sources)
   if (given.length === 0) return 'it has no source'
+  if (rest.digest !== combineDigests(digestsOf(sources)))
+    return 'its digest is not that of its sources'
+  if (base !== null && base.digest !== combineDigests(base.sources))
+    return 'the digest of its base is not that of the sources of its base'
   if ((kind === 'delta') !== (base !== null))
     return `a ${kind} bundle with base ${base === null ? 'null' : 'given'}`
   if ((base?.sequence ?? 0) > sequence) return 'its base is newer than itself'
@@ -203,6 +208,10 @@ function faultOf({
     if (fault !== null) return `${one.name} ${fault}`
   }
   return null
+}
+
+function digestsOf(sources: Manifest['sources']): Partial<Record<SourceName, string>> {
+  return Object.fromEntries(Object.entries(sources).map(([name, { digest }]) => [name, digest]))
 }
 
 /** Rows are deflated and all else is stored as it lies; each belongs to a source that the bundle has. */

@@ -21,7 +21,7 @@ export async function readClaims(source: ByteSource): Promise<Claims> {
   const span = Math.min(source.size, END_SPAN)
   const limits = { maxMemberBytes: CAPS.manifestBytes, maxDirectoryBytes: CAPS.manifestBytes }
   const tail = Buffer.from(await source.read(source.size - span, span))
-  const location = located(() => checkedLocation(tail, source.size, limits))
+  const location = located(tail, source.size, () => checkedLocation(tail, source.size, limits))
   const directory = parseDirectory(
     Buffer.from(await source.read(location.offset, location.size)),
     location,
@@ -45,13 +45,47 @@ export async function readClaims(source: ByteSource): Promise<Claims> {
   )
 }
 
-/** Without a sound end it is no bundle, or not all of one is there yet. */
-function located<T>(work: () => T): T {
+/** Without an end it is no bundle, or not all of one is there yet; with one that is wrong it never will be. */
+function located<T>(tail: Buffer, size: number, work: () => T): T {
   try {
     return work()
   } catch (error) {
+    const why = whyDamaged(tail, size)
+    if (why !== null) throw new MirrorError('bundle', why, { cause: error })
     throw refusal({ kind: 'incomplete' }, messageOf(error))
   }
+}
+
+const END_RECORD = Buffer.from('PK\x05\x06', 'latin1')
+const CENTRAL_RECORD = Buffer.from('PK\x01\x02', 'latin1')
+const END_BYTES = 22
+const CENTRAL_BYTES = 46
+
+/** Why a file without a sound end is damaged, and not cut short; null when it may be cut short. */
+function whyDamaged(tail: Buffer, size: number): string | null {
+  const end = tail.lastIndexOf(END_RECORD)
+  if (end >= 0 && end + END_BYTES <= tail.length) {
+    const behind = tail.length - end - END_BYTES
+    const at = size - tail.length + end
+    const isItsOwn = tail.readUInt32LE(end + 12) + tail.readUInt32LE(end + 16) === at
+    if (behind > 0 && isItsOwn) return `it has ${behind} bytes behind its end: copy it again`
+    if (behind === 0)
+      return 'its zip directory does not end where it should: bytes were added or lost'
+  }
+  // The last entry of the directory is a signature's: whatever is behind it is the end.
+  const last = tail.lastIndexOf(CENTRAL_RECORD)
+  if (last < 0 || last + CENTRAL_BYTES > tail.length) return null
+  const name = tail.toString(
+    'latin1',
+    last + CENTRAL_BYTES,
+    last + CENTRAL_BYTES + tail.readUInt16LE(last + 28),
+  )
+  const left = tail.length - last - CENTRAL_BYTES - name.length - tail.readUInt16LE(last + 30)
+  const isEnd = signerOf(name) !== null && left >= END_BYTES && tail[tail.length - left] !== 0
+  return isEnd &&
+    tail.toString('latin1', tail.length - left, tail.length - left + 4) !== 'PK\x06\x06'
+    ? 'the record at its end is damaged: copy it again'
+    : null
 }
 
 function reversed(map: Map<string, Buffer>): Map<string, Buffer> {

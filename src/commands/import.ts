@@ -6,6 +6,7 @@ import { openBundle } from '../bundle/open.ts'
 import { groupFiles } from '../bundle/part-files.ts'
 import { trustOf } from '../bundle/trust.ts'
 import type { Config } from '../config/schema.ts'
+import { type ErrorCode, MirrorError } from '../errors.ts'
 import { goOffline } from '../offline.ts'
 import type { SourceName } from '../store/runs.ts'
 import { createBundleProgress } from './progress.ts'
@@ -22,7 +23,13 @@ export interface ImportCommandOptions extends GlobalOptions {
 }
 
 /** What became of one bundle of several. `after`: a dry run did not judge it, as another of those given comes before it. */
-type Outcome = { file: string } & (ImportOutcome | { after: number })
+type Outcome = { file: string } & (ImportOutcome | { after: number } | Failed)
+
+/** A bundle that could not be opened or applied. */
+interface Failed {
+  failed: ErrorCode
+  message: string
+}
 
 /** Files of one bundle, and what it says of itself. */
 interface Opened {
@@ -40,13 +47,15 @@ export async function importCommand(
 ): Promise<number> {
   if (options.offline === true) goOffline()
   const { config } = settings(options, false)
-  const opened = await inOrder(groupFiles(files), config, options)
+  const groups = groupFiles(files)
+  const { opened, outcomes } = await inOrder(groups, config, options)
   const display = createBundleProgress(options.json === true)
-  const outcomes: Outcome[] = []
   try {
     const pretended: Manifest[] = []
     for (const { files: group, manifest } of opened) {
-      const outcome = await importInThread(taskOf(group, config, options), display.show)
+      const outcome = await orFailed(groups.length, () =>
+        importInThread(taskOf(group, config, options), display.show),
+      )
       const before = isGap(outcome) ? leadingTo(manifest, pretended) : null
       const file = group[0] ?? ''
       outcomes.push(before === null ? { file, ...outcome } : { file, after: before.sequence })
@@ -58,10 +67,24 @@ export async function importCommand(
   }
   if (options.json === true) printJson(outcomes)
   else for (const outcome of outcomes) tell(outcome)
-  return outcomes.every((outcome) => !('refused' in outcome)) ? 0 : 1
+  return outcomes.every((outcome) => !('refused' in outcome) && !('failed' in outcome)) ? 0 : 1
 }
 
-function isGap(outcome: ImportOutcome): boolean {
+/** What a bundle is at fault for: it takes nothing from the others that are given. */
+const OF_A_BUNDLE: readonly ErrorCode[] = ['bundle', 'archive']
+
+/** What `work` returns, or why it failed where several bundles are given; throws for one, and for what is no bundle's fault. */
+async function orFailed<T>(bundles: number, work: () => Promise<T>): Promise<T | Failed> {
+  try {
+    return await work()
+  } catch (error) {
+    if (bundles === 1 || !(error instanceof MirrorError) || !OF_A_BUNDLE.includes(error.code))
+      throw error
+    return { failed: error.code, message: error.message }
+  }
+}
+
+function isGap(outcome: ImportOutcome | Failed): boolean {
   return 'refused' in outcome && outcome.refused.kind === 'base'
 }
 
@@ -89,18 +112,23 @@ function taskOf(
 }
 
 /**
- * Opens all of them before the first is applied, so that a damaged one among them is seen at once. One that does not go
- * with what is held takes nothing from the others: a full one may follow a delta that does not fit.
+ * Opens all of them before the first is applied, so that they are imported in the order of their sequence. One that is damaged
+ * or refused takes nothing from the others: it is among the outcomes already.
  */
 async function inOrder(
   groups: readonly string[][],
   config: Config,
   { allowUnsigned = false }: ImportCommandOptions,
-): Promise<Opened[]> {
+): Promise<{ opened: Opened[]; outcomes: Outcome[] }> {
   const trust = trustOf(config, { allowUnsigned, now: Date.now })
   const opened: Opened[] = []
+  const outcomes: Outcome[] = []
   for (const group of groups) {
-    const bundle = await openBundle(group, trust)
+    const bundle = await orFailed(groups.length, () => openBundle(group, trust))
+    if ('failed' in bundle) {
+      outcomes.push({ file: group[0] ?? '', ...bundle })
+      continue
+    }
     const { manifest, key } = bundle
     await bundle.close()
     opened.push({ files: group, manifest })
@@ -109,7 +137,8 @@ async function inOrder(
         `patchmirror: WARNING: ${group.join(', ')} is UNSIGNED: nobody vouches for what is in it, anybody could have made it\n`,
       )
   }
-  return opened.sort((one, other) => one.manifest.sequence - other.manifest.sequence)
+  opened.sort((one, other) => one.manifest.sequence - other.manifest.sequence)
+  return { opened, outcomes }
 }
 
 function tell(outcome: Outcome): void {
@@ -118,6 +147,8 @@ function tell(outcome: Outcome): void {
     print(
       `${outcome.file} is not judged in a dry run: bundle ${outcome.after} comes before it, and it goes with that one`,
     )
+  else if ('failed' in outcome)
+    process.stderr.write(`patchmirror: not imported: ${outcome.message}\n`)
   else process.stderr.write(`patchmirror: ${outcome.file} is refused: ${outcome.message}\n`)
 }
 
@@ -125,7 +156,11 @@ function describeReport(report: ImportReport): string {
   const { sequence, kind, mirror, held, key, sources, renewed } = report
   const what = `bundle ${sequence} (${kind}) of mirror ${mirror}`
   if (report.outcome === 'same') {
-    const done = renewed ? 'its date and number are taken over' : 'nothing to do'
+    const done = report.rollback
+      ? 'A ROLLBACK: numbers count from it again'
+      : renewed
+        ? 'its date and number are taken over'
+        : 'nothing to do'
     return `${what} is already imported: ${report.dryRun ? 'a dry run, nothing was stored' : done}\n${held}`
   }
   const dry = 'a dry run, nothing was stored; it would be imported'

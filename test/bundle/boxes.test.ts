@@ -4,15 +4,17 @@ import {
   mkdirSync,
   readFileSync,
   readdirSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs'
 import { basename, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { nameBoxFault, withoutFolders } from '../../src/bundle/box-faults.ts'
 import { createInbox } from '../../src/bundle/inbox.ts'
-import { inspectBundle } from '../../src/bundle/open.ts'
+import { inspectBundle, openBundle } from '../../src/bundle/open.ts'
 import { fillOutbox } from '../../src/bundle/outbox.ts'
 import { type OutboxFile, keptFiles, listOutbox } from '../../src/bundle/outbox-files.ts'
+import { refusalOf } from '../../src/bundle/refusals.ts'
 import { MirrorError } from '../../src/errors.ts'
 import { type Bench, createBench } from '../support/mirror.ts'
 import { keyPair, scratch, writeBundle } from './bundles.ts'
@@ -273,6 +275,52 @@ describe('the inbox', () => {
       '3 failed: storage',
     ])
     expect(readdirSync(box)).toEqual(['full.zip'])
+  })
+
+  test('refuses what has a stray byte, and waits for what is cut short anywhere', async () => {
+    const bench = await above()
+    const [to, box] = [folder(), folder()]
+    const whole = readFileSync((await carry(bench.dir, to)).files[0] ?? '')
+    const stray = Buffer.from('x')
+    const end = whole.length - 22
+    const damaged = {
+      behind: Buffer.concat([whole, stray]),
+      before: Buffer.concat([stray, whole]),
+      within: Buffer.concat([whole.subarray(0, 5_000), stray, whole.subarray(5_000)]),
+      lost: Buffer.concat([whole.subarray(0, 5_000), whole.subarray(5_001)]),
+      end: Buffer.concat([whole.subarray(0, end), stray, whole.subarray(end + 1)]),
+    }
+    for (const [name, bytes] of Object.entries(damaged))
+      writeFileSync(join(box, `${name}.zip`), bytes)
+    const { inbox, settled, look } = watch(box, below())
+    await look()
+    expect(settled.map(({ file, outcome }) => `${file} ${outcome}`).sort()).toEqual(
+      Object.keys(damaged)
+        .map((name) => `${name}.zip refused`)
+        .sort(),
+    )
+    expect(inbox.status().waiting).toEqual([])
+    const cut = join(to, 'cut.zip')
+    const whom = { keys: [signer()], revoked: new Set<string>(), allowUnsigned: false, now: null }
+    for (let left = 1; left < whole.length; left += left < 400 ? 1 : 1_499) {
+      writeFileSync(cut, whole.subarray(0, whole.length - left))
+      const error: unknown = await openBundle([cut], whom).catch((thrown: unknown) => thrown)
+      expect([left, refusalOf(error)]).toEqual([left, { kind: 'incomplete' }])
+    }
+  })
+
+  test('tells once of links, pipes and folders that it leaves alone', async () => {
+    const box = folder()
+    symlinkSync('/nowhere', join(box, 'link.zip'))
+    mkdirSync(join(box, 'media'))
+    mkdirSync(join(box, 'done'))
+    const { troubles, look } = watch(box, below())
+    await look()
+    await look()
+    expect(troubles.sort()).toEqual([
+      expect.stringMatching(/"link\.zip" is a link, a pipe or a folder and is left alone/),
+      expect.stringMatching(/"media"/),
+    ])
   })
 
   test('tells once of what has lain half-copied for a day', async () => {

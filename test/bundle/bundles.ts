@@ -1,3 +1,4 @@
+import { combineDigests } from '../../src/store/carried-rows.ts'
 import { generateKeyPairSync } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -38,7 +39,7 @@ const HEX = 'ab'.repeat(32)
 /** A head as an exporter writes it, with some fields as the test needs them. */
 export function head(fields: Partial<ManifestHead> = {}): ManifestHead {
   const source = { snapshot: 'cd'.repeat(32), digest: HEX, records: 1, whole: true, bases: [] }
-  return {
+  const made: ManifestHead = {
     format: FORMAT,
     mirror: '00112233445566778899aabbccddeeff',
     sequence: 7,
@@ -52,6 +53,14 @@ export function head(fields: Partial<ManifestHead> = {}): ManifestHead {
     counts: { 'osv-record': { put: 1, removed: 0 } },
     ...fields,
   }
+  return { ...made, digest: fields.digest ?? digestOf(made.sources) }
+}
+
+/** The digest of a manifest's sources together. */
+export function digestOf(sources: ManifestHead['sources']): string {
+  return combineDigests(
+    Object.fromEntries(Object.entries(sources).map(([name, { digest }]) => [name, digest])),
+  )
 }
 
 /** A member's name, its content, and whether it is a pack of rows. */

@@ -57,6 +57,25 @@ test('a dry run says of a delta that another one comes first, and of a held one 
   expect(await there.refuses([to])).toMatch(/is a folder: give the bundle in it/)
 })
 
+test('of several bundles the good ones are imported, and what was not is named with the reason', async () => {
+  const made = await above()
+  const [to, there] = [folder(), below()]
+  const [first = ''] = (await carry(made.dir, to)).files
+  made.sandbox.feed.change(1)
+  await made.run('osv')
+  const last = await carry(made.dir, to)
+  const [bad, lost] = [join(to, 'bad.zip'), join(to, 'lost.zip')]
+  writeFileSync(bad, 'damaged')
+  const files = [bad, ...last.files, first, lost]
+  const outcome = await spoken(envOf(there.dir), () => importCommand(files, {}))
+  expect(outcome.code).toBe(1)
+  expect(outcome.said).toMatch(/not imported: the bundle .*bad\.zip is refused/)
+  expect(outcome.said).toMatch(/not imported: .*lost\.zip/)
+  expect(there.digest()).toBe(last.manifest.digest)
+  const json = await spoken(envOf(there.dir), () => importCommand([bad, first], { json: true }))
+  expect(json.said).toContain('"failed"')
+})
+
 test('an import of some sources prints the digest that the mirror has with them', async () => {
   const made = await above()
   const [to, there] = [folder(), below()]

@@ -155,6 +155,10 @@ test('after a rollback the same bundles lead forward again, for sources that did
   await there.take(first?.files ?? [], { allowRollback: true })
   for (const source of ['feeds', 'osv'] as const)
     expect(there.store.readLastImportOf(source)).toMatchObject({ sequence: 1, rollback: true })
+  for (const run of there.store.listRuns(2)) {
+    expect(run.message).toContain('ROLLBACK to bundle 1')
+    expect(run.facts).toMatchObject({ rollback: true })
+  }
   for (const { files, manifest } of states.slice(1)) {
     expect((await there.take(files)).outcome).toBe('applied')
     expect(there.digest()).toBe(manifest.digest)

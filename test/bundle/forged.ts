@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import type { Manifest, ManifestHead } from '../../src/bundle/manifest.ts'
 import { inspectBundle } from '../../src/bundle/open.ts'
 import { createBundleWriter } from '../../src/bundle/write.ts'
+import { digestOf } from './bundles.ts'
 import { signer } from './gaps.ts'
 
 let made = 0
@@ -34,6 +35,8 @@ export async function forge(
   }
   await bundle.close()
   const { members: _members, keys: _keys, ...before } = bundle.manifest
-  const { files: out } = await writer.finish({ ...before, ...head(bundle.manifest) }, [signer()])
+  const said = { ...before, ...head(bundle.manifest) }
+  const digest = head(bundle.manifest).digest ?? digestOf(said.sources)
+  const { files: out } = await writer.finish({ ...said, digest }, [signer()])
   return out
 }

@@ -145,9 +145,14 @@ describe('a signed bundle that is not what it says', () => {
       {
         head: ({ sources }) => {
           const given = Object.entries(sources).map(([name, one]) => [name, { ...one, digest }])
-          return { digest, sources: Object.fromEntries(given) as ManifestHead['sources'] }
+          return { sources: Object.fromEntries(given) as ManifestHead['sources'] }
         },
       },
+    ],
+    [
+      'has another digest than its sources',
+      /its digest is not that of its sources/,
+      { head: () => ({ digest }) },
     ],
     [
       'lacks a row',
