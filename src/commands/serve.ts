@@ -1,3 +1,4 @@
+import { relayUrls } from '../config/relay.ts'
 import { createAgent } from '../agent.ts'
 import { createLog } from '../log.ts'
 import { VERSION } from '../version.ts'
@@ -51,10 +52,10 @@ function settingsOf(options: ServeOptions): ReturnType<typeof settings> {
   const loaded = settings(options, false)
   const { config } = loaded
   if (options.offline === true) {
-    if (config.relay.targets.length === 0) return loaded
+    if (relayUrls(config.relay).length === 0) return loaded
     throw new MirrorError(
       'usage',
-      '--offline, and relay.targets are to be told: give one or the other',
+      '--offline, and relay.targets or relay.chatTargets are to be told: give one or the other',
     )
   }
   if (config.upstream.apiRoot !== null || isBelowGap(config)) return loaded

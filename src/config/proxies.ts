@@ -1,3 +1,4 @@
+import { relayUrls } from './relay.ts'
 import { BlockList, isIP } from 'node:net'
 import { MirrorError } from '../errors.ts'
 import type { Config } from './schema.ts'
@@ -45,7 +46,7 @@ export function checkProxies({ upstream, identity, relay }: Config, env: Environ
   ]
   for (const root of roots) if (root !== null) rule(new URL(root))
   const relayRule = createProxyRule(null, env)
-  for (const target of relay.targets) relayRule(new URL(target))
+  for (const target of relayUrls(relay)) relayRule(new URL(target))
 }
 
 function fromEnvironment(protocol: string, env: Environment): Proxy | null {

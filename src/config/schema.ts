@@ -9,7 +9,7 @@ import {
   hostName,
   network,
 } from './places.ts'
-import { relayTarget } from './relay.ts'
+import { chatTemplate, relayDialect, relayTarget } from './relay.ts'
 import { ecosystemVendor, identifier, scopePattern, vendorName } from './scope.ts'
 import { credentialText, localKey, signingSecret, webhookSecrets } from './secrets.ts'
 import { apiRoot, authUrl, catalogUrl, comment, identityUrl, proxyUrl, publicUrl } from './urls.ts'
@@ -158,7 +158,10 @@ export const SCHEMA = {
   },
   relay: {
     targets: secret(list(relayTarget())),
+    chatTargets: secret(list(relayTarget())),
+    chatTemplate: chatTemplate(),
     secret: secret(nullable(signingSecret())),
+    dialect: relayDialect(),
     events: list(choice(['webhook', 'snapshot'], 'snapshot')),
     waitVisible: flag(true),
     allowPlainHttp: flag(false),

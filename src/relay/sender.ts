@@ -1,6 +1,7 @@
 import { systemCode } from '../errors.ts'
 import type { DueDelivery } from '../store/outbox.ts'
 import { type RawAnswer, type Transport, faultNotes } from '../upstream/transport.ts'
+import { chatBody } from './chat.ts'
 import type { Answer } from './outcome.ts'
 import type { Sign } from './sign.ts'
 
@@ -8,6 +9,8 @@ import type { Sign } from './sign.ts'
 export interface SenderDeps {
   readonly transport: Pick<Transport, 'send'>
   readonly sign: Sign
+  /** Targets that are team workspaces, and what a message to them says. */
+  readonly chat: { readonly urls: ReadonlySet<string>; readonly template: string }
   /** From the first byte out to the head of the answer. */
   readonly timeoutMs: number
   readonly userAgent: string
@@ -19,18 +22,12 @@ export interface SenderDeps {
  * Sends deliveries: the same `webhook-id` at each attempt, a new timestamp, a signature over both and the bytes. Redirects
  * are not followed, answers not read. Never rejects, and says nothing of the URL, which may hold a token.
  */
-export function createSender({ transport, sign, timeoutMs, userAgent, now }: SenderDeps) {
-  return async (url: string, { webhookId, body }: DueDelivery): Promise<Answer> => {
-    const timestamp = Math.floor(now() / 1000)
+export function createSender(deps: SenderDeps) {
+  const { transport, timeoutMs } = deps
+  return async (url: string, delivery: DueDelivery): Promise<Answer> => {
     const deadline = AbortSignal.timeout(timeoutMs)
     try {
-      const headers = {
-        'content-type': typeOf(body),
-        'user-agent': userAgent,
-        'webhook-id': webhookId,
-        'webhook-timestamp': String(timestamp),
-        'webhook-signature': sign(webhookId, timestamp, body),
-      }
+      const { headers, body } = requestFor(url, delivery, deps)
       const request = { method: 'POST' as const, url: new URL(url), headers, body }
       const answer = await transport.send(request, deadline)
       await passOver(answer.body)
@@ -42,6 +39,28 @@ export function createSender({ transport, sign, timeoutMs, userAgent, now }: Sen
       return { failure: `no answer (${codeOf(error)})${faultNotes(error)}` }
     }
   }
+}
+
+/** A signed event; or, for a team workspace, a message. Its URL is its credential, so it has no signature. */
+function requestFor(
+  url: string,
+  { webhookId, body }: DueDelivery,
+  { sign, chat, userAgent, now }: SenderDeps,
+): { headers: Record<string, string>; body: Buffer } {
+  const agent = { 'user-agent': userAgent }
+  if (chat.urls.has(url)) {
+    const headers = { ...agent, 'content-type': 'application/json' }
+    return { headers, body: chatBody(chat.template, body) }
+  }
+  const timestamp = Math.floor(now() / 1000)
+  const headers = {
+    ...agent,
+    'content-type': typeOf(body),
+    'webhook-id': webhookId,
+    'webhook-timestamp': String(timestamp),
+    'webhook-signature': sign(webhookId, timestamp, body),
+  }
+  return { headers, body }
 }
 
 /** What upstream's header said is not kept: an event in JSON is a CloudEvent, as those of the contract are. */

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
+import { relayUrls } from '../config/relay.ts'
 import type { Config } from '../config/schema.ts'
 import { secretFilePath } from '../config/webhooks.ts'
 import { messageOf } from '../errors.ts'
@@ -79,6 +80,6 @@ export async function startRelayThread({
 /** Whether there is anything to pass on at start, or anything may be received that somebody follows. */
 export function wantsRelay(config: Config): boolean {
   const { relay, webhooks } = config
-  const given = relay.targets.length + webhooks.secrets.length
+  const given = relayUrls(relay).length + webhooks.secrets.length
   return given > 0 || existsSync(secretFilePath(config))
 }

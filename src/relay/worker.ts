@@ -1,4 +1,5 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
+import { relayUrls } from '../config/relay.ts'
 import type { Config } from '../config/schema.ts'
 import { type ErrorCode, MirrorError, messageOf } from '../errors.ts'
 import { type Db, openInbox, openReader } from '../store/database.ts'
@@ -37,7 +38,8 @@ function main(port: MessagePort): void {
   const opened = open(config, send)
   if (opened === null) return port.close()
   const { outbox: db, mirror } = opened
-  const { relay: settings, upstream } = config
+  const { relay, upstream } = config
+  const settings = { ...relay, targets: relayUrls(relay) }
   const reads = createReads(mirror)
   const transport = createTransport({
     ...upstream,
@@ -48,28 +50,32 @@ function main(port: MessagePort): void {
     requestTimeoutMs: settings.timeoutMs,
   })
   const deps = { transport, timeoutMs: settings.timeoutMs, now: Date.now }
-  const sign = createSigner(settings.secret ?? writeSecret(reads.readSecret('relay')))
+  const sign = createSigner(
+    settings.secret ?? writeSecret(reads.readSecret('relay')),
+    settings.dialect,
+  )
+  const chat = { urls: new Set(relay.chatTargets), template: relay.chatTemplate }
   let served = 0
-  const relay = createRelay({
+  const passing = createRelay({
     settings,
     outbox: createOutbox(db),
     reads: () => reads,
     served: () => served,
-    send: createSender({ ...deps, sign, userAgent: `patchmirror/${version}` }),
+    send: createSender({ ...deps, sign, chat, userAgent: `patchmirror/${version}` }),
     now: Date.now,
     random: Math.random,
     onFault: (message) => send({ type: 'fault', message }),
     onTurn: (turn) => send({ type: 'turn', turn }),
   })
-  const look = setInterval(() => relay.tick(), LOOK_MS)
+  const look = setInterval(() => passing.tick(), LOOK_MS)
   port.on('message', (message: ToRelay) => {
     if ('served' in message) {
       served = message.served
-      relay.tick()
+      passing.tick()
       return
     }
     clearInterval(look)
-    relay.stop()
+    passing.stop()
     void transport.close().finally(() => {
       db.close()
       mirror.close()
@@ -77,7 +83,7 @@ function main(port: MessagePort): void {
     })
   })
   send({ type: 'ready' })
-  relay.tick()
+  passing.tick()
 }
 
 function open(

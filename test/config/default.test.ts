@@ -148,6 +148,9 @@ test('the defaults are the ones the manual promises', () => {
     },
     relay: {
       targets: [],
+      chatTargets: [],
+      chatTemplate: '{summary}',
+      dialect: 'both',
       secret: null,
       events: ['snapshot', 'webhook'],
       waitVisible: true,

@@ -97,6 +97,7 @@ test('every setting can be explained, and only secrets name a file variable', ()
     'server.keys',
     'webhooks.secrets',
     'relay.targets',
+    'relay.chatTargets',
     'relay.secret',
   ])
 })

@@ -44,7 +44,9 @@ test('a daemon tells its targets of each snapshot that it publishes, signed with
   const key = Buffer.from(secret.replace('whsec_', ''), 'base64')
   for (const { id, timestamp, body, headers } of to.got) {
     const mac = createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body)
-    expect(headers['webhook-signature']).toBe(`v1,${mac.digest('base64')}`)
+    expect(headers['webhook-signature']?.toString().split(' ')[0]).toBe(
+      `v1,${mac.digest('base64')}`,
+    )
   }
   daemon.child.kill('SIGTERM')
   expect((await daemon.finished).code).toBe(0)

@@ -20,7 +20,11 @@ const relay = createRelay({
   outbox: createOutbox(openInbox(dir)),
   reads: () => createReads(mirror),
   served: () => Number.POSITIVE_INFINITY,
-  send: createSender({ ...deps, sign: createSigner(secret) }),
+  send: createSender({
+    chat: { urls: new Set(), template: '{summary}' },
+    ...deps,
+    sign: createSigner(secret, 'both'),
+  }),
   now: Date.now,
   random: Math.random,
   onFault: (message) => process.stderr.write(`${message}\n`),

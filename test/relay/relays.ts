@@ -90,7 +90,8 @@ async function take(request: IncomingMessage): Promise<Got> {
   const time = String(headers['webhook-timestamp'])
   const key = Buffer.from(SECRET.slice('whsec_'.length), 'base64')
   const mac = createHmac('sha256', key).update(`${id}.${time}.`).update(body).digest('base64')
-  const signed = headers['webhook-signature'] === `v1,${mac}`
+  const hex = createHmac('sha256', SECRET).update(`${id}.${time}.`).update(body).digest('hex')
+  const signed = headers['webhook-signature'] === `v1,${mac} v1,${hex}`
   return { id, timestamp: Number(time), signed, headers, body }
 }
 
@@ -126,7 +127,7 @@ export interface RelayBench {
 
 /** A relay over a folder, driven by hand: real databases, real HTTP, a clock that stands until it is moved. */
 export function bench(
-  settings: Partial<RelaySettings> & { timeoutMs?: number } = {},
+  settings: Partial<RelaySettings> & { timeoutMs?: number; chatTargets?: string[] } = {},
   dir = scratch(),
   start = NOW,
 ): RelayBench {
@@ -142,9 +143,16 @@ export function bench(
   const faults: string[] = []
   const turns: string[] = []
   const { timeoutMs = 2000, ...more } = settings
-  const deps = { transport, sign: createSigner(SECRET), timeoutMs, userAgent: 'test', now }
+  const { chatTargets, ...rest } = more
+  const chat = { urls: new Set(chatTargets), template: config.relay.chatTemplate }
+  const sign = createSigner(SECRET, config.relay.dialect)
+  const deps = { transport, sign, chat, timeoutMs, userAgent: 'test', now }
   const relay = createRelay({
-    settings: { ...config.relay, ...more },
+    settings: {
+      ...config.relay,
+      ...rest,
+      targets: [...(more.targets ?? []), ...(chatTargets ?? [])],
+    },
     outbox,
     reads: () => createReads(mirror),
     served: () => Number.POSITIVE_INFINITY,

@@ -1,0 +1,100 @@
+import { type EventTarget, namesOf, targetsOf } from '../event-target.ts'
+import { createTypeFilter, readBody } from '../webhooks/event.ts'
+import { SNAPSHOT_TYPE } from './message.ts'
+
+/** Characters of a message at most: below what team workspaces take. */
+const MAX_TEXT = 2000
+/** Images that a message names. */
+const MAX_IMAGES = 10
+/** Digits of a number of fixes that is believed. */
+const MAX_FIXES = 1_000_000
+
+/** The body of a message for a team workspace: `{"text": "…"}`. */
+export function chatBody(template: string, body: Uint8Array): Buffer {
+  const summary = summaryOf(body)
+  const text = template.replaceAll('{summary}', () => summary)
+  return Buffer.from(JSON.stringify({ text: bounded(text) }))
+}
+
+/** Cut between characters, never in the midst of one. */
+function bounded(text: string): string {
+  const letters = Array.from(text)
+  return letters.length <= MAX_TEXT ? text : `${letters.slice(0, MAX_TEXT - 1).join('')}…`
+}
+
+/** What an event or a snapshot says, in a line of plain words for each thing that it names. */
+function summaryOf(body: Uint8Array): string {
+  const { event, named } = read(body)
+  if (event['type'] === SNAPSHOT_TYPE) return snapshotLine(event)
+  if (named === null) return 'The service reported a change; it names no image.'
+  const all = targetsOf(named)
+  const fixes = all.length === 1 ? fixesIn(event, 0) : null
+  const lines = all.slice(0, MAX_IMAGES).map((target) => `${nameOf(target)}: ${newsOf(fixes)}`)
+  const more = all.length - lines.length
+  return [...lines, ...(more > 0 ? [`and ${more} more`] : [])].join('\n')
+}
+
+type Json = Readonly<Record<string, unknown>>
+
+function read(body: Uint8Array): { event: Json; named: EventTarget | null } {
+  const bytes = Buffer.from(body)
+  const { target: named } = readBody(bytes, createTypeFilter(['*'], ''))
+  try {
+    const value: unknown = JSON.parse(bytes.toString('utf8'))
+    return { event: isObject(value) ? value : {}, named }
+  } catch {
+    return { event: {}, named }
+  }
+}
+
+function snapshotLine(event: Json): string {
+  const data = isObject(event['data']) ? event['data'] : {}
+  const counts = isObject(data['counts']) ? data['counts'] : null
+  const source = plain(typeof data['source'] === 'string' ? data['source'] : 'mirror')
+  const changed = counts === null ? null : [counts['added'], counts['changed'], counts['removed']]
+  const said = changed?.every((one) => typeof one === 'number')
+    ? `${String(changed[0])} added, ${String(changed[1])} changed, ${String(changed[2])} removed`
+    : 'everything may have changed'
+  return `New snapshot of ${source}: ${said}.`
+}
+
+function nameOf(target: EventTarget): string {
+  const { repository, tag, digest } = namesOf(target)
+  const reference = tag === null ? (digest === null ? '' : `@${digest}`) : `:${tag}`
+  return plain(`${repository ?? 'an image'}${reference}`)
+}
+
+function newsOf(fixes: number | null): string {
+  if (fixes === null) return 'a new remediated image is available'
+  return fixes === 1 ? '1 new fix' : `${fixes} new fixes`
+}
+
+/** How many fixes an event speaks of: a number, or a list, under a name that says so. Null: it does not say. */
+function fixesIn(value: unknown, depth: number): number | null {
+  if (!isObject(value) || depth > 4) return null
+  for (const [name, one] of Object.entries(value)) {
+    const count = Array.isArray(one) ? one.length : one
+    const isCount = typeof count === 'number' && Number.isInteger(count)
+    if (FIXES.test(name.toLowerCase().replace(/[^a-z]/g, '')) && isCount && count >= 0)
+      return Math.min(count, MAX_FIXES)
+    const inner = fixesIn(one, depth + 1)
+    if (inner !== null) return inner
+  }
+  return null
+}
+
+const FIXES =
+  /^(new)?(fix(es|ed)?|patch(es|ed)|remediat(ed|ions)|(cves?|vulnerabilit(y|ies))(fixed|patched|remediated)|(fixed|patched|remediated)(cves?|vulnerabilities))(count|total)?$/
+
+/** Without what moves a cursor or hides, and without what workspaces read as a link or a mention. */
+function plain(text: string): string {
+  return text
+    .replace(/\p{C}/gu, ' ')
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;')
+}
+
+function isObject(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
