@@ -3,21 +3,25 @@ import type { Quarantine } from '../store/quarantine.ts'
 import type { Writes } from '../store/writes.ts'
 import { openWrites } from '../store/writes.ts'
 import { createProgress } from './progress.ts'
-import { type GlobalOptions, print, settings, withRunner } from './setup.ts'
+import { type GlobalOptions, SERVICE_FILES, print, settings, withRunner } from './setup.ts'
 import { describe, exitCodeOf } from './sync.ts'
 
 /** `patchmirror approve RUN`: lets in exactly what that run refused. */
 export async function approveCommand(run: string, options: GlobalOptions): Promise<number> {
   const display = createProgress(false)
-  const report = await withRunner(settings(options, true), display.show, async (runner, store) => {
-    const approved = openQuarantine(store, run, true)
-    const { source } = approved
-    const done = await runner.run({ source, kind: 'approve', trigger: 'command', approved })
-    if (done.state !== 'failed') {
-      await store.exclusive(() => store.decideQuarantine(approved.runId, 'approved', Date.now()))
-    }
-    return done
-  })
+  const report = await withRunner(
+    settings(options, true, SERVICE_FILES),
+    display.show,
+    async (runner, store) => {
+      const approved = openQuarantine(store, run, true)
+      const { source } = approved
+      const done = await runner.run({ source, kind: 'approve', trigger: 'command', approved })
+      if (done.state !== 'failed') {
+        await store.exclusive(() => store.decideQuarantine(approved.runId, 'approved', Date.now()))
+      }
+      return done
+    },
+  )
   display.finish()
   print(describe(report))
   return exitCodeOf([report])
@@ -25,7 +29,7 @@ export async function approveCommand(run: string, options: GlobalOptions): Promi
 
 /** `patchmirror reject RUN`: the refused version stays refused, also when upstream offers it again. */
 export async function rejectCommand(run: string, options: GlobalOptions): Promise<number> {
-  const { config } = settings(options, false)
+  const { config } = settings(options, false, [])
   const store = openWrites(config.data.dir)
   try {
     const { runId, reason } = openQuarantine(store, run, false)

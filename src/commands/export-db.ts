@@ -27,7 +27,7 @@ export async function exportDbCommand(
 ): Promise<number> {
   if (format !== 'osv-scanner')
     throw new MirrorError('usage', `unknown database ${format}; there is: osv-scanner`)
-  const { config } = settings(options, false)
+  const { config } = settings(options, false, [])
   const target = resolve(dir)
   const vendors = derivedVendors(config.views)
   await makeViews(config.data.dir, vendors, false)

@@ -29,7 +29,8 @@ const SMALLEST_PART = 64 * 1024
 
 /** `patchmirror export FILE`: 0 when the bundle is there and verified, 3 when a source in it was not whole. */
 export async function exportCommand(path: string, options: ExportCommandOptions): Promise<number> {
-  const { config } = settings(options, false)
+  const files = options.unsigned === true ? [] : ['bundle.signingKeys']
+  const { config } = settings(options, false, files)
   if (options.since !== undefined && options.for !== undefined)
     throw new MirrorError('usage', 'give --since or --for, not both')
   refuseUnwritable(path)

@@ -16,7 +16,7 @@ export interface IdentityOptions extends GlobalOptions {
  * longer go by its sequence, which went backwards with a backup, but by upstream's dates.
  */
 export async function identityCommand(options: IdentityOptions): Promise<number> {
-  const { dir } = settings(options, false).config.data
+  const { dir } = settings(options, false, []).config.data
   const before = readIdentity(dir)
   if (options.new !== true) {
     print(before)

@@ -46,7 +46,7 @@ export async function importCommand(
   options: ImportCommandOptions,
 ): Promise<number> {
   if (options.offline === true) goOffline()
-  const { config } = settings(options, false)
+  const { config } = settings(options, false, ['bundle.trustedKeys'])
   const groups = groupFiles(files)
   const { opened, outcomes } = await inOrder(groups, config, options)
   const display = createBundleProgress(options.json === true)

@@ -65,7 +65,7 @@ async function verify(bundle: Bundle, { json }: InspectOptions): Promise<void> {
 /** Settings that cannot be read are no reason not to look into a file. */
 function knownKeys(options: GlobalOptions): Known {
   try {
-    const { bundle } = settings(options, false).config
+    const { bundle } = settings(options, false, ['bundle.trustedKeys']).config
     return {
       keys: bundle.trustedKeys.map(readPublicKey),
       own: bundle.signingKeys.map(readSigningKey),

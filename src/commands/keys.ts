@@ -65,7 +65,7 @@ export async function revokeKeyCommand(id: string, options: GlobalOptions): Prom
 
 /** `patchmirror keys list`: every key ever made, without what would open anything. */
 export function listKeysCommand(options: GlobalOptions & { json?: boolean }): number {
-  const keys = readKeys(settings(options, false).config.data.dir)
+  const keys = readKeys(settings(options, false, []).config.data.dir)
   if (options.json === true) printJson(keys.map(shown))
   else if (keys.length === 0)
     print(
@@ -89,7 +89,7 @@ async function write<T>(
   options: GlobalOptions,
   work: (store: Writes, dataDir: string) => T,
 ): Promise<T> {
-  const { dir } = settings(options, false).config.data
+  const { dir } = settings(options, false, []).config.data
   const store = openWrites(dir)
   try {
     return await store.exclusive(() => guarded(dir, () => work(store, dir)))

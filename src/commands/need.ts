@@ -70,7 +70,7 @@ async function withHeld(
   options: NeedOptions,
   work: (carried: CarriedReader, reads: Reads, sources: SourceName[]) => void | Promise<void>,
 ): Promise<void> {
-  const { config } = settings(options, false)
+  const { config } = settings(options, false, [])
   const db = openReader(config.data.dir)
   try {
     db?.exec('BEGIN')

@@ -13,7 +13,7 @@ export interface RunsOptions extends GlobalOptions {
 
 /** `patchmirror runs [RUN]`: the run log, or all that one run has to tell. */
 export function runsCommand(run: string | undefined, options: RunsOptions): number {
-  const { config } = settings(options, false)
+  const { config } = settings(options, false, [])
   const db = openReader(config.data.dir)
   if (db === null) throw new MirrorError('not_ready', `nothing has run yet in ${config.data.dir}`)
   try {

@@ -31,13 +31,26 @@ export function warn(text: string): void {
   process.stderr.write(`patchmirror: warning: ${text}\n`)
 }
 
-/** Settings for a command; `upstream` true when it talks to the service. Warnings go to standard error. */
-export function settings(options: GlobalOptions, upstream: boolean): LoadedConfig {
+/** What talks to the service needs of the files that settings name. */
+export const SERVICE_FILES = ['upstream', 'identity'] as const
+
+/**
+ * Settings for a command; `upstream` true when it talks to the service. `files`: the settings, or sections, whose files it
+ * uses; another that is missing or broken does not stop it. Not given: all. Warnings go to standard error.
+ */
+export function settings(
+  options: GlobalOptions,
+  upstream: boolean,
+  files?: readonly string[],
+): LoadedConfig {
   const loaded = loadConfig({
     ...(options.config === undefined ? {} : { file: options.config }),
     env: process.env,
     cwd: process.cwd(),
     requireUpstream: upstream,
+    ...(files && {
+      needsFile: (key) => files.some((used) => key === used || key.startsWith(`${used}.`)),
+    }),
     validateCron: isCronExpression,
   })
   if (upstream) checkProxies(loaded.config, process.env)

@@ -11,7 +11,15 @@ import { VERSION } from '../version.ts'
 import { STOPPING, warn } from './settings.ts'
 
 export { readLocalKey } from '../store/local-key.ts'
-export { type GlobalOptions, isServed, print, printJson, settings, warn } from './settings.ts'
+export {
+  type GlobalOptions,
+  isServed,
+  print,
+  printJson,
+  settings,
+  warn,
+  SERVICE_FILES,
+} from './settings.ts'
 
 /**
  * Checks source names given on the command line; none means all that the settings ask for. Throws `usage`, and `config`

@@ -2,7 +2,15 @@ import { MirrorError } from '../errors.ts'
 import type { RunOutcome, SourceName } from '../store/runs.ts'
 import type { RunReport, RunRequest, Runner } from '../sync/runner.ts'
 import { createProgress } from './progress.ts'
-import { type GlobalOptions, print, printJson, settings, sourcesOf, withRunner } from './setup.ts'
+import {
+  type GlobalOptions,
+  SERVICE_FILES,
+  print,
+  printJson,
+  settings,
+  sourcesOf,
+  withRunner,
+} from './setup.ts'
 import { visible } from './table.ts'
 
 /** Options of `patchmirror sync`. */
@@ -24,7 +32,7 @@ export function exitCodeOf(reports: readonly RunReport[]): number {
 
 /** `patchmirror sync`: one run of each source named, now, in this process. */
 export async function syncCommand(names: string[], options: SyncOptions): Promise<number> {
-  const loaded = settings(options, true)
+  const loaded = settings(options, true, SERVICE_FILES)
   const named = options.reconcile === true && names.length === 0 ? ['osv'] : names
   const sources = sourcesOf(named, loaded.config)
   if (options.reconcile === true && sources.some((source) => source !== 'osv')) {

@@ -14,7 +14,15 @@ import { checkViews } from '../views/check.ts'
 import { derivedVendors } from '../views/ecosystems.ts'
 import { performTask } from '../views/task.ts'
 import { createProgress } from './progress.ts'
-import { type GlobalOptions, SWITCHES, print, printJson, settings, withRunner } from './setup.ts'
+import {
+  type GlobalOptions,
+  SERVICE_FILES,
+  SWITCHES,
+  print,
+  printJson,
+  settings,
+  withRunner,
+} from './setup.ts'
 import { describe, exitCodeOf } from './sync.ts'
 
 /** Options of `patchmirror verify`. */
@@ -25,14 +33,15 @@ export interface VerifyOptions extends GlobalOptions {
 
 /** `patchmirror verify [--repair]`: 0 when all is sound or was mended, 1 when not. */
 export async function verifyCommand(options: VerifyOptions): Promise<number> {
-  const loaded = settings(options, false)
+  const loaded = settings(options, false, [])
   const verdict = await examine(loaded.config.data.dir)
   const views = checkViews(loaded.config.data.dir)
   if (options.json === true) printJson({ ...verdict, views })
   else for (const line of [describeVerdict(verdict), ...views.map(describeView)]) print(line)
   const isSound = isSoundVerdict(verdict)
   // What is made of what is held can be made anew without asking anybody.
-  if (options.repair === true) return repair(isSound ? loaded : settings(options, true), verdict)
+  if (options.repair === true)
+    return repair(isSound ? loaded : settings(options, true, SERVICE_FILES), verdict)
   if (isSound && views.length === 0) return 0
   if (options.json !== true) print(adviceFor(loaded, verdict))
   return 1

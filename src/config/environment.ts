@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { systemCode } from '../errors.ts'
-import type { Given, Layer } from './problems.ts'
+import type { Given, Layer, Unread } from './problems.ts'
 import { secretText } from './secret-files.ts'
 import { ENV_PREFIX, type NamedSetting, SETTINGS } from './settings.ts'
 import { suggestSetting } from './suggest.ts'
@@ -24,17 +24,23 @@ export function variable(env: Environment, name: string): string | undefined {
 /** Reads the settings given as PATCHMIRROR_… variables, and secrets from the files that …_FILE names. */
 export function readEnvironmentLayer(env: Environment, cwd: string): Layer {
   const given: Given[] = []
+  const unread: Unread[] = []
   const problems = Object.keys(env).flatMap((name) => unknownVariable(env, name))
   for (const setting of SETTINGS) {
     const found = readSetting(env, cwd, setting)
     if (typeof found === 'string') problems.push(found)
+    else if (found !== null && 'problem' in found) unread.push(found)
     else if (found !== null) given.push(found)
   }
-  return { given, problems, warnings: [] }
+  return { given, problems, unread, warnings: [] }
 }
 
 /** A value, a problem as text, or null when the environment says nothing. */
-function readSetting(env: Environment, cwd: string, setting: NamedSetting): Given | string | null {
+function readSetting(
+  env: Environment,
+  cwd: string,
+  setting: NamedSetting,
+): Given | Unread | string | null {
   const text = variable(env, setting.env)
   const path = setting.fileEnv === null ? undefined : variable(env, setting.fileEnv)
   if (setting.fileEnv !== null && path !== undefined)
@@ -47,14 +53,16 @@ function readSetting(env: Environment, cwd: string, setting: NamedSetting): Give
   return { setting, raw: setting.setting.fromText(text), origin, where: origin, ...hint }
 }
 
-function readSecretFile(setting: NamedSetting, name: string, path: string): Given | string {
+function readSecretFile(setting: NamedSetting, name: string, path: string): Given | Unread {
+  const { key } = setting
   const origin = `secret file ${path} (env ${name})`
   try {
     const text = secretText(path)
-    if (text === '') return `${setting.key} (${origin}): the file is empty`
+    if (text === '') return { key, problem: `${key} (${origin}): the file is empty` }
     return { setting, raw: setting.setting.fromText(text), origin, where: origin, file: path }
   } catch (error) {
-    return `${setting.key} (${origin}): the file cannot be read (${systemCode(error) ?? 'not a file name'})`
+    const why = systemCode(error) ?? 'not a file name'
+    return { key, problem: `${key} (${origin}): the file cannot be read (${why})` }
   }
 }
 

@@ -29,6 +29,11 @@ export interface LoadOptions {
   readonly cwd: string
   /** Refuse a configuration without `upstream.apiRoot`; commands that only read need none. */
   readonly requireUpstream?: boolean
+  /**
+   * Whether a setting's file is used, such as a key or a certificate; without it every file has to be sound. A setting whose
+   * file is not used and not sound keeps its default.
+   */
+  readonly needsFile?: (key: string) => boolean
   /** The scheduler's own parser; without it only the form of a cron expression is checked. */
   readonly validateCron?: (expression: string) => boolean
 }
@@ -39,11 +44,12 @@ export interface LoadOptions {
  */
 export function loadConfig(options: LoadOptions): LoadedConfig {
   const layers = readLayers(options)
-  const { cwd, validateCron = looksLikeCron } = options
+  const { cwd, validateCron = looksLikeCron, needsFile = () => true } = options
   const checked = checkValues(layers, { cwd, validateCron })
   const problems = [
     ...layers.flatMap((layer) => layer.problems),
     ...checked.problems,
+    ...checked.unread.filter(({ key }) => needsFile(key)).map(({ problem }) => problem),
     ...checkTogether(checked, options.requireUpstream ?? false),
   ]
   if (problems.length > 0) throw configError(problems)
@@ -61,17 +67,29 @@ function readLayers({ file, env, cwd }: LoadOptions): Layer[] {
   ]
 }
 
+/** Settings that name files which are read when the settings are checked. */
+const FILES: ReadonlySet<string> = new Set([
+  'upstream.caFile',
+  'webhooks.certFile',
+  'webhooks.keyFile',
+  'bundle.signingKeys',
+  'bundle.trustedKeys',
+])
+
 function checkValues(layers: readonly Layer[], context: CheckContext): Checked {
   const values = new Map<string, unknown>()
   const origins = new Map<string, string>()
-  const refused = new Set<string>()
+  const unread = layers.flatMap((layer) => layer.unread ?? [])
+  const refused = new Set<string>(unread.map(({ key }) => key))
   const problems: string[] = []
   const files = new Map<string, string>()
   for (const given of layers.flatMap((layer) => layer.given)) {
     const { key, setting } = given.setting
     const verdict = setting.check(given.raw, context)
     if ('fault' in verdict) {
-      problems.push(describeFault(given, verdict.fault))
+      const problem = describeFault(given, verdict.fault)
+      if (FILES.has(key) || given.file !== undefined) unread.push({ key, problem })
+      else problems.push(problem)
       refused.add(key)
     } else {
       values.set(key, verdict.value)
@@ -79,7 +97,7 @@ function checkValues(layers: readonly Layer[], context: CheckContext): Checked {
       if (given.file !== undefined) files.set(key, given.file)
     }
   }
-  return { values, origins, refused, problems, files }
+  return { values, origins, refused, problems, unread, files }
 }
 
 function buildConfig({ values, files }: Checked): Config {

@@ -18,10 +18,18 @@ export interface Given {
   readonly hint?: string
 }
 
+/** A setting whose file cannot be used, which only concerns a command that needs the file. */
+export interface Unread {
+  readonly key: string
+  readonly problem: string
+}
+
 /** What one source of settings holds, what is wrong with it and what is odd about it. */
 export interface Layer {
   readonly given: readonly Given[]
   readonly problems: readonly string[]
+  /** Problems of the files that settings name. */
+  readonly unread?: readonly Unread[]
   readonly warnings: readonly string[]
 }
 
@@ -31,6 +39,8 @@ export interface Checked {
   readonly origins: ReadonlyMap<string, string>
   readonly refused: ReadonlySet<string>
   readonly problems: readonly string[]
+  /** Problems of the files that settings name; their keys count as refused. */
+  readonly unread: readonly Unread[]
   /** The files that secrets were read from, by key. */
   readonly files: ReadonlyMap<string, string>
 }

@@ -2,7 +2,9 @@ import { MirrorError, messageOf } from '../errors.ts'
 import { cutMembers } from '../json/cut.ts'
 
 /** What a member is called that holds key material, whatever stands before it (`webhook_secret`). */
-const SECRET = named('secrets?|tokens?|passwords?|passwd|passphrase|credentials?')
+const SECRET = named(
+  'secrets?|tokens?|passwords?|passwd|pwd|passcode|passphrase|credentials?|auth|authorization|bearer|jwt|otp',
+)
 /** Keys and hashes are many things; these are secret ones. */
 const KEY = named('(api|private|signing|secret|access|encryption|ssh)_?keys?')
 const BARE = /^(key|hash)$/

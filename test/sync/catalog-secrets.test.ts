@@ -21,6 +21,13 @@ describe('key material', () => {
     'refreshTokenPlain',
     'client_credentials',
     'Passphrase',
+    'pwd',
+    'user_pwd',
+    'basicAuth',
+    'auth',
+    'authorization',
+    'bearer',
+    'bearerToken',
   ])('is not kept under the name %s', (name) => {
     expect(kept({ id: 'a', [name]: 's3cret' })).toEqual({ id: 'a' })
     expect(kept({ id: 'a', deep: [{ [name]: ['s3cret'] }] })).toEqual({ id: 'a', deep: [{}] })
