@@ -15,8 +15,9 @@ export function fillPath(template: string, values: Readonly<Record<string, strin
   })
 }
 
-/** Whether a path leads where it says: "." and ".." as segments, however encoded, lead elsewhere. */
+/** Whether a path leads where it says: "." and ".." as segments, however encoded, lead elsewhere, control characters nowhere. */
 export function isAddressable(path: string): boolean {
+  if (/%([01][\da-f]|7f)/i.test(path)) return false
   return path.split('/').every((part) => !/^(\.|%2e){1,2}$/i.test(part))
 }
 

@@ -46,11 +46,12 @@ export function createAnswers({ tools, missing }: CatalogParts) {
       if (answer === null) return call.refuse(missing.explain(resource, call.params, path))
       if (answer.status !== 200) {
         const message =
-          'the service has nothing under this path: it answered 404 when the mirror asked'
+          'the service has nothing under this path: it answered 404 or 204 when the mirror asked'
         return call.refuse({ status: 404, error: 'not_found', message })
       }
       const [link] = answer.links
-      if (link?.at.length === 0) return call.sendDocument(link.digest)
+      // With a body, the answer is a JSON string that holds a URL, and stays one.
+      if (link?.at.length === 0 && answer.body === null) return call.sendDocument(link.digest)
       if (answer.links.length > 0) return sendLinked(call, answer, links)
       const coding = chooseCoding(call.wishes.acceptEncoding)
       const content = contentOfAnswer(answer) // for gzip too: its checksum tells damaged bytes from sound ones

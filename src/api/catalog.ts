@@ -49,7 +49,7 @@ export function createCatalogRoutes(config: Config): (tools: RouteTools) => Priv
     tools.atEnd(() => thread.close())
     const routes = createReadRoutes(config, { ...tools, orderings: null }).map(
       ({ path, source }): PrivateRoute => ({
-        ...{ path: path.replace('{repo}', '{repo+}'), source },
+        ...{ path: path.replace('{repo}', '{repo+}').replace('{name}', '{name+}'), source },
         answer: (call) => pass(thread, tools, path, call),
       }),
     )

@@ -1,8 +1,7 @@
 import type { Config } from '../config/schema.ts'
 import type { ViewsStatus } from './views.ts'
 import type { RelayTarget, TargetState } from '../store/outbox.ts'
-import { ownsResource } from '../resources.ts'
-import type { PartialList } from '../store/catalog.ts'
+import { type PartialLists, openLists, partialListsOf } from './partial-lists.ts'
 import type { Reads } from '../store/pinned.ts'
 import type { StorageState } from '../store/room.ts'
 import { type Run, type RunState, SOURCES, type SourceName } from '../store/runs.ts'
@@ -19,7 +18,7 @@ export type RunSummary = Pick<Run, 'id' | 'kind' | 'state' | 'code' | 'message' 
 }
 
 /** One source in the report; times in ISO 8601 UTC. */
-export interface SourceStatus {
+export interface SourceStatus extends PartialLists {
   name: SourceName
   state: SourceState
   /** Snapshot id, hex; null before the first. */
@@ -28,9 +27,6 @@ export interface SourceStatus {
   /** Upstream's date of what is served. */
   asOf: string | null
   ageSeconds: number | null
-  /** Lists that are served and not known to be whole, the first twenty by path. */
-  partialLists: readonly { readonly path: string; readonly reason: string }[]
-  partialListCount: number
   lastRun: RunSummary | null
   nextRunAt: string | null
 }
@@ -166,7 +162,6 @@ function isShown(source: SourceName, { active, reads }: StatusOptions): boolean 
 function sourceStatus(name: SourceName, { reads, now, nextRunAt }: StatusOptions): SourceStatus {
   const latest = reads.readLatestRun(name)
   const snapshot = reads.readSnapshot(name)
-  const partial = PRIVATE.has(name) ? partialLists(name, reads) : []
   const asOf = snapshot === null ? null : Math.max(snapshot.asOf, reads.readConfirmedAt(name) ?? 0)
   return {
     name,
@@ -175,15 +170,10 @@ function sourceStatus(name: SourceName, { reads, now, nextRunAt }: StatusOptions
     records: snapshot?.records ?? 0,
     asOf: isoOrNull(asOf),
     ageSeconds: asOf === null ? null : Math.max(0, Math.floor((now() - asOf) / 1000)),
-    partialLists: partial.slice(0, 20).map(({ path, reason }) => ({ path, reason })),
-    partialListCount: partial.length,
+    ...partialListsOf(name, reads),
     lastRun: latest === null ? null : summaryOf(latest),
     nextRunAt: isoOrNull(nextRunAt(name)),
   }
-}
-
-function partialLists(name: SourceName, reads: Reads): PartialList[] {
-  return reads.listPartialLists().filter(({ resource }) => ownsResource(name, resource))
 }
 
 const WORST: readonly RunState[] = ['failed', 'quarantined', 'partial', 'complete']
@@ -216,10 +206,7 @@ export function openStatus(status: Status): Status {
 function withoutPaths(source: SourceStatus): SourceStatus {
   const { name, lastRun } = source
   if (!PRIVATE.has(name)) return source
-  const partialLists = source.partialLists.map((list) => ({
-    path: openMessage({ source: name, message: list.path }) ?? '',
-    reason: openMessage({ source: name, message: list.reason }) ?? '',
-  }))
+  const partialLists = openLists(source)
   if (lastRun === null) return { ...source, partialLists }
   const facts = Object.entries(lastRun.facts).filter(([fact]) => !PRIVATE_FACTS.has(fact))
   const message = openMessage({ source: name, message: lastRun.message })

@@ -1,10 +1,11 @@
-import { type Slice, elementsOf, membersOf } from './slices.ts'
+import { type Slice, elementsOf, membersOf, skipSpace, skipValue } from './slices.ts'
 
 /** Where a value stands: names of members and places in lists, from the top. */
 export type JsonPath = readonly (string | number)[]
 
 /** The value at a path; null when there is none. Of members that repeat a name the last counts, as for a parser. */
 export function locate(text: Buffer, path: JsonPath): Slice | null {
+  if (path.length === 0) return wholeOf(text)
   let at = 0
   let found: Slice | null = null
   for (const step of path) {
@@ -13,6 +14,11 @@ export function locate(text: Buffer, path: JsonPath): Slice | null {
     at = found.start
   }
   return found
+}
+
+function wholeOf(text: Buffer): Slice {
+  const start = skipSpace(text, 0)
+  return { start, end: skipValue(text, start) }
 }
 
 function stepInto(text: Buffer, at: number, step: string | number): Slice | null {

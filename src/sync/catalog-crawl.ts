@@ -31,6 +31,8 @@ export interface Crawl {
   confirmed: Task[]
   /** What could not be had, each with the reason. */
   lacking: Map<string, string>
+  /** Those of them that upstream is still making (202). */
+  pending: Set<string>
   /** Lists that were walked and are not known to be whole, each with the reason. */
   incomplete: Map<string, string>
   fetched: number

@@ -8,6 +8,9 @@ import type { WalkedPage } from '../upstream/pages.ts'
 import type { FacetReader } from './catalog-facets.ts'
 import { withoutSecrets } from './catalog-secrets.ts'
 
+/** What no id has that can be told in a line, or asked for as a path. */
+const CONTROL = /\p{Cc}/u
+
 /** A thousand items make a page, and a page is in memory. */
 const MAX_ITEM_BYTES = 1_000_000
 
@@ -55,8 +58,11 @@ function readItem(
   const body = resource.secrets ? withoutSecrets(item, resource.name) : item
   const value = parseItem(body)
   const sha = createHash('sha256').update(body).digest().subarray(0, 16)
+  const id = idOf(resource, value)
+  if (id !== null && CONTROL.test(id))
+    throw new MirrorError('upstream_shape', 'its id has a line break or another control character')
   return {
-    id: idOf(resource, value) ?? `-${sha.toString('hex')}`,
+    id: id ?? `-${sha.toString('hex')}`,
     body: Buffer.from(body), // the item alone, not the page that it is a part of
     sha,
     value,

@@ -1,7 +1,7 @@
 import { messageOf, MirrorError } from '../errors.ts'
 import { isAddressable } from '../paths.ts'
 import type { HeldAnswer } from '../store/catalog-answers.ts'
-import { isTransient } from '../upstream/retries.ts'
+import { isTransient, statusOf } from '../upstream/retries.ts'
 import type { CatalogContext } from './catalog-context.ts'
 import type { Crawl, Focus } from './catalog-crawl.ts'
 import { fetchAnswer } from './catalog-fetch.ts'
@@ -100,8 +100,11 @@ async function fetchOne(
   } catch (error) {
     context.session.signal.throwIfAborted()
     if (!(error instanceof MirrorError) || isFatal(error)) throw error
-    patience.lacked(task, error)
-    crawl.lacking.set(task.canonical, messageOf(error))
+    const isPending = statusOf(error) === 202
+    if (isPending) crawl.pending.add(task.canonical)
+    else patience.lacked(task, error)
+    const making = 'it is still being made by the service, and the next run asks again: '
+    crawl.lacking.set(task.canonical, (isPending ? making : '') + messageOf(error))
   }
 }
 

@@ -4,13 +4,14 @@ import { type JsonPath, locate } from '../json/locate.ts'
 import type { CatalogLink, HeldAnswer } from '../store/catalog-answers.ts'
 import type { FetchedAnswer } from '../store/catalog-fetched.ts'
 import { packContent } from '../store/gzip.ts'
+import { LeavingError } from '../upstream/redirects.ts'
 import { statusOf } from '../upstream/retries.ts'
 import { deflate } from '../zip/member.ts'
 import type { CatalogContext } from './catalog-context.ts'
 import { keepDocument, takeDocument } from './catalog-document.ts'
 import { mentionsOf } from './catalog-refs.ts'
 import { withoutSecrets } from './catalog-secrets.ts'
-import type { Task } from './catalog-tasks.ts'
+import { type Task, mustExist } from './catalog-tasks.ts'
 import { createKindCheck } from './document-kind.ts'
 import { refuseCostly } from './json-cost.ts'
 
@@ -26,6 +27,7 @@ export async function fetchAnswer(
   const answer = await ask(context, task, held)
   if (answer === 'unchanged') return null
   if (answer === 'missing') return { ...blank(task), status: 404, sha256: shaOf(Buffer.alloc(0)) }
+  if ('elsewhere' in answer) return documentElsewhere(context, task, answer.elsewhere)
   if (task.document === null) {
     const item = itemAnswer(task, answer.body, answer.etag)
     return held?.status === 200 && held.sha256.equals(item.sha256) ? null : item
@@ -37,6 +39,7 @@ export async function fetchAnswer(
     if (![401, 403, 410].includes(statusOf(error) ?? 0)) throw error
     const again = await ask(context, task, null)
     if (typeof again === 'string') throw error
+    if ('elsewhere' in again) return documentElsewhere(context, task, again.elsewhere)
     return artifactAnswer(context, task, again.body)
   }
 }
@@ -45,7 +48,9 @@ async function ask(
   context: CatalogContext,
   task: Task,
   held: HeldAnswer | null,
-): Promise<{ body: Buffer; etag: string | null } | 'unchanged' | 'missing'> {
+): Promise<
+  { body: Buffer; etag: string | null } | { elsewhere: string } | 'unchanged' | 'missing'
+> {
   const session = context.sessionOf(task.surface)
   const known =
     held?.status === 200 && held.etag !== null && task.document === null && !context.full
@@ -60,11 +65,25 @@ async function ask(
   } catch (error) {
     if (!(error instanceof MirrorError)) throw error
     if (error.code === 'upstream_not_found') return 'missing'
+    if (statusOf(error) === 204 && !mustExist(task)) return 'missing' // there is none, and that is settled
+    if (error instanceof LeavingError && task.document !== null)
+      return { elsewhere: error.location }
     if (error.code !== 'upstream_auth' || task.surface !== 'catalog') throw error
     if (context.config.catalog.sendCredential) throw error
     const hint = 'the package catalog wants a credential: set catalog.sendCredential'
     throw new MirrorError('upstream_auth', `${error.message}; ${hint}`, { cause: error })
   }
+}
+
+/** An artifact path that redirects to a pre-signed URL: the document there is its answer. */
+async function documentElsewhere(
+  context: CatalogContext,
+  task: Task,
+  url: string,
+): Promise<FetchedAnswer> {
+  const digest = await takeDocument(context, url, task)
+  const sha256 = Buffer.from(digest, 'hex')
+  return { ...blank(task), status: 200, sha256, links: [{ at: [], digest }] }
 }
 
 function blank({

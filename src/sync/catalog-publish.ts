@@ -164,7 +164,7 @@ function ended(
   asOf: number | null,
   moved: number,
 ): SyncResult {
-  const { lacking, fetched, incomplete, left } = crawl
+  const { lacking, fetched, incomplete, pending, left } = crawl
   const told =
     moved === 0
       ? 'nothing changed'
@@ -181,7 +181,10 @@ function ended(
     facts['incomplete'] = incomplete.size
     facts['incompleteLists'] = reasonsOf(incomplete, 20)
   }
-  const lacks = lacking.size === 0 ? '' : `; ${lacking.size} could not be had`
+  if (pending.size > 0) facts['pending'] = pending.size
+  const making =
+    pending.size === 0 ? '' : `, ${pending.size} of them still being made by the service`
+  const lacks = lacking.size === 0 ? '' : `; ${lacking.size} could not be had${making}`
   const cut = incomplete.size === 0 ? '' : `; ${listsNamed(incomplete)}`
   return { outcome: 'partial', asOf, message: `${told}${lacks}${cut}${rest}` }
 }

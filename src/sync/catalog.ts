@@ -55,6 +55,7 @@ async function crawlAll(
     wantedLists: wantedLists(context, scope),
     confirmed: [],
     lacking: new Map(walks.failed),
+    pending: new Set(),
     incomplete: incompleteOf(walks),
     fetched: 0,
     tried: new Set([...walks.walked.keys(), ...walks.failed.keys()]),

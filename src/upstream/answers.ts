@@ -13,6 +13,7 @@ export interface Meta {
   contentRange: string | null
   contentEncoding: string | null
   contentType: string
+  retryAfter: string | null
   /** The Link header (RFC 8288). */
   link: string | null
   /** How many items a list has, where a header tells (`X-Total-Count`). */
@@ -37,6 +38,7 @@ export function metaOf({ headers }: RawAnswer, now: () => number): Meta {
     contentRange: text('content-range'),
     contentEncoding: text('content-encoding')?.trim().toLowerCase() ?? null,
     contentType: text('content-type') ?? '',
+    retryAfter: text('retry-after'),
     link: links(headers['link']),
     total: /^\d{1,15}$/.test(total) ? Number(total) : null,
   }

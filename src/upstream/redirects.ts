@@ -1,5 +1,15 @@
 import { MirrorError } from '../errors.ts'
 
+/** A redirect that leaves the host: for what the service keeps elsewhere it says where that is. */
+export class LeavingError extends MirrorError {
+  /** Where it leads, in full: it may hold a signature, so it is in no message. */
+  readonly location: string
+  constructor(message: string, location: string) {
+    super('upstream_status', message)
+    this.location = location
+  }
+}
+
 /** Scheme, host and port of a URL, for messages: no path, no credentials. */
 export function originOf(url: URL): string {
   return `${url.protocol}//${url.host}`
@@ -19,9 +29,9 @@ export function redirected(from: URL, location: string, setting: string, credent
   const to = URL.parse(location, from.href)
   const stays = to !== null && sameHost(from, to) && (!credential || to.host === from.host)
   if (stays) return to
-  throw new MirrorError(
-    'upstream_status',
+  throw new LeavingError(
     `${from.pathname}: redirected to ${to === null ? 'nowhere' : originOf(to)}, and only redirects within ` +
       `${originOf(from)} are followed. If the service moved, set ${setting} to its new address.`,
+    to?.href ?? '',
   )
 }

@@ -154,7 +154,10 @@ async function fetchWhole(
     throw statusError(status, {}, path, wire.now)
   }
   const raw = await readBody(body, meta, reading)
-  if (!isWhole(status, headers)) throw statusError(status, {}, path, wire.now)
+  if (!isWhole(status, headers)) {
+    const wait = meta.retryAfter === null ? {} : { 'retry-after': meta.retryAfter }
+    throw statusError(status, wait, path, wire.now)
+  }
   const gzip = meta.contentEncoding === 'gzip' ? raw : null
   return { status, meta, body: decode(raw, meta, maxBytes, path), gzip }
 }
