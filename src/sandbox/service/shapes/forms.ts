@@ -29,7 +29,7 @@ export interface ListForm {
   previous?: Place
   limit?: Place
   total?: Place
-  /** Whether the total is rounded up to the next ten. */
+  /** Whether the total is rounded up to the next ten, and said to be an estimate beside it (`total_is_estimated`). */
   estimated?: boolean
   /** A page has no more items than this, whatever `limit` asks for. */
   largestPage: number

@@ -34,6 +34,7 @@ export function enveloped(form: ListForm, page: ShownPage, request: ServiceReque
   }
   put(body, form.previous, page.before ?? null)
   put(body, form.limit, page.limit)
+  if (estimated) put(body, form.total?.with(-1, `${form.total.at(-1) ?? ''}_is_estimated`), true)
   put(body, form.total, estimated ? Math.ceil(page.total / 10) * 10 : page.total)
   return { body, headers }
 }
