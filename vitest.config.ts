@@ -14,6 +14,7 @@ export default defineConfig({
     hookTimeout: HANGS_AFTER_MS,
     expect: { poll: { timeout: HANGS_AFTER_MS - 10_000 } },
     globalSetup: ['test/support/watchdog.ts'],
+    setupFiles: ['test/support/seed.ts'],
     env: { TMPDIR: fastFolder() },
     pool: 'forks',
     // Many tests wait for other processes and for timers: one more worker than the two processors that there are at least.
