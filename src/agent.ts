@@ -9,7 +9,7 @@ import { MirrorError } from './errors.ts'
 import type { EventTarget } from './event-target.ts'
 import { scheduledJobs } from './jobs.ts'
 import type { Logger } from './log.ts'
-import { type Metrics, createMetrics } from './metrics.ts'
+import { createMetrics } from './metrics.ts'
 import { type Passing, startPassing } from './passing.ts'
 import type { Announced } from './store/announced.ts'
 import { startLocalKey } from './store/local-key.ts'
@@ -88,7 +88,7 @@ export function createAgent(given: AgentOptions): Agent {
     if (config.server.keys.length === 0) stopKeys = startLocalKey(config.data.dir, now, log)
     const metrics = createMetrics()
     const onStored = (): void => [refresher, passing].forEach((one) => one?.arrived())
-    webhooks = await startWebhooks({ config, log, now, ...counting(metrics), onStored })
+    webhooks = await startWebhooks({ config, log, now, ...metrics.webhooks, onStored })
     refresher = startRefresher(refresherOptions(options, webhooks, thread, reads))
     passing = await startPassing(options)
     const onMade = (): void => server?.snapshotChanged()
@@ -127,11 +127,6 @@ async function startOrClose<T>(start: () => Promise<T>, close: () => Promise<voi
 function running(given: AgentOptions): AgentOptions {
   const config = followConfig(given.config, (text) => given.log.warn({}, text))
   return given.offline === true ? withoutUpstream({ ...given, config }) : { ...given, config }
-}
-
-/** What the receiving side of webhooks counts. */
-function counting({ countWebhook, countClosed }: Metrics) {
-  return { onOutcome: countWebhook, onClosed: countClosed }
 }
 
 /** Without a root there is nothing to ask, and what cannot be asked needs no credential. */

@@ -15,6 +15,11 @@ export interface Metrics {
   readonly countWebhook: (outcome: string, reason: string) => void
   /** Counts connections that were closed or refused for want of places; the reason is a word of ours. */
   readonly countClosed: (reason: string, count: number) => void
+  /** What the receiving side of webhooks counts by. */
+  readonly webhooks: {
+    readonly onOutcome: Metrics['countWebhook']
+    readonly onClosed: Metrics['countClosed']
+  }
   /** The page in Prometheus' text format, with the figures as they are now. */
   readonly render: (figures: Figures) => Promise<string>
   readonly contentType: string
@@ -46,10 +51,14 @@ export function createMetrics(): Metrics {
   const showViews = createViewsGauges(registry)
   const showBoxes = createBoxesGauges(registry)
   const showStorage = createStorageGauges(registry)
+  const countWebhook: Metrics['countWebhook'] = (outcome, reason) =>
+    webhooks.inc({ outcome, reason })
+  const countClosed: Metrics['countClosed'] = (reason, count) => closed.inc({ reason }, count)
   return {
     contentType: registry.contentType,
-    countWebhook: (outcome, reason) => webhooks.inc({ outcome, reason }),
-    countClosed: (reason, count) => closed.inc({ reason }, count),
+    countWebhook,
+    countClosed,
+    webhooks: { onOutcome: countWebhook, onClosed: countClosed },
     render({ sources, inbox: rows, refresh, relay, bundle = null, views = [], boxes, storage }) {
       showViews(views)
       showBoxes(boxes ?? { outbox: null, inbox: null })
