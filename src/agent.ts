@@ -13,7 +13,7 @@ import { createMetrics } from './metrics.ts'
 import { type Passing, startPassing } from './passing.ts'
 import type { Announced } from './store/announced.ts'
 import { startLocalKey } from './store/local-key.ts'
-import { type Lock, acquireLock, announceInstance } from './store/lock.ts'
+import { type Lock, acquireLock, announceAddress, announceInstance } from './store/lock.ts'
 import { type StorageState, probeStorage } from './store/room.ts'
 import { type PinnedReads, openPinnedReads } from './store/pinned.ts'
 import { activeSources } from './sources.ts'
@@ -100,7 +100,7 @@ export function createAgent(given: AgentOptions): Agent {
       ...{ ...webhookParts(webhooks, refresher), metrics },
       ...{ ...passing.shown, ...viewing.shown, ...crossing.shown },
     })
-    const address = await server.listen()
+    const address = announceAddress(config.data.dir, instance, await server.listen())
     await webhooks.listen(address.url)
     schedule = startSchedule(scheduledJobs(config, reads, thread), { ...config.sync, now })
     return address

@@ -84,8 +84,10 @@ export function addPages(app: FastifyInstance, options: PageOptions): void {
   const { live } = options.reads
   const served = (): SourceName[] =>
     servedSources(config, (source) => live.readSnapshot(source) !== null)
+  const servedId = (source: SourceName): string | null =>
+    options.reads.pinned.readSnapshot(source)?.id ?? null
   const status = onceASecond(
-    () => openStatus(buildStatus({ ...options, active: served(), reads: live })),
+    () => openStatus(buildStatus({ ...options, active: served(), reads: live, servedId })),
     options.now,
   )
   const pages = new Set(['/', ...OWN])

@@ -104,7 +104,7 @@ export function createServer(options: ServerOptions): MirrorServer {
       if (!news.answer(request, response) && !gate.answer(request, response))
         pages(request, response)
     }
-    return createHttp(traced(withReserve(handler), log, now), config.server)
+    return createHttp(traced(warnOfProxy(options, withReserve(handler)), log, now), config.server)
   })
   const gate = createGate({
     ...{ reads, moment, paths, failures, log, now, atEnd: ends.add },
@@ -155,6 +155,28 @@ function createEnds() {
     },
   }
 }
+
+/** Says once that a proxy in front is not believed, because no setting names it. */
+function warnOfProxy({ config, log }: ServerOptions, handler: Handler): Handler {
+  let told = config.server.trustProxy.length > 0
+  return (request, response) => {
+    const name = told ? undefined : FORWARDING.find((one) => request.headers[one] !== undefined)
+    if (name !== undefined) {
+      told = true
+      const why = `a request has the header ${name}, which is ignored: server.trustProxy is not set`
+      log?.warn({}, `${why}. Behind a reverse proxy set it to the proxy's address.`)
+    }
+    handler(request, response)
+  }
+}
+
+const FORWARDING = [
+  'forwarded',
+  'x-forwarded-for',
+  'x-forwarded-host',
+  'x-forwarded-proto',
+  'x-forwarded-prefix',
+] as const
 
 function newsOptions(
   { webhookLog, eventBounds: bounds = {}, onServed = () => undefined }: ServerOptions,

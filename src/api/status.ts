@@ -24,6 +24,10 @@ export interface SourceStatus extends PartialLists {
   /** Snapshot id, hex; null before the first. */
   snapshot: string | null
   records: number
+  /** The snapshot that readers get now; null where nothing is served. */
+  served: string | null
+  /** When the contents of all OSV records were last compared with upstream's (reconcile); null: never, or another source. */
+  comparedAt: string | null
   /** Upstream's date of what is served. */
   asOf: string | null
   ageSeconds: number | null
@@ -119,6 +123,8 @@ export interface StatusOptions {
   readonly startedAt: number | null
   readonly now: () => number
   readonly nextRunAt: (source: SourceName) => number | null
+  /** Id of the snapshot of a source that is served now. */
+  readonly servedId?: (source: SourceName) => string | null
   /** Id of the running daemon. */
   readonly instance?: string
   /** How the data folder stands; not looked at when not given. */
@@ -159,7 +165,10 @@ function isShown(source: SourceName, { active, reads }: StatusOptions): boolean 
   return active.includes(source) || reads.readSnapshot(source) !== null
 }
 
-function sourceStatus(name: SourceName, { reads, now, nextRunAt }: StatusOptions): SourceStatus {
+function sourceStatus(
+  name: SourceName,
+  { reads, now, nextRunAt, servedId }: StatusOptions,
+): SourceStatus {
   const latest = reads.readLatestRun(name)
   const snapshot = reads.readSnapshot(name)
   const asOf = snapshot === null ? null : Math.max(snapshot.asOf, reads.readConfirmedAt(name) ?? 0)
@@ -167,6 +176,8 @@ function sourceStatus(name: SourceName, { reads, now, nextRunAt }: StatusOptions
     name,
     state: stateOf(latest, [reads.readLatestEndedRun(name), reads.readLatestWholeRun(name)]),
     snapshot: snapshot?.id ?? null,
+    served: servedId?.(name) ?? null,
+    comparedAt: isoOrNull(name === 'osv' ? reads.readLastReconcile() : null),
     records: snapshot?.records ?? 0,
     asOf: isoOrNull(asOf),
     ageSeconds: asOf === null ? null : Math.max(0, Math.floor((now() - asOf) / 1000)),
@@ -224,10 +235,7 @@ export interface Readiness {
   storage: { ready: boolean } & StorageState
 }
 
-/**
- * Ready: every source that the mirror answers for has a snapshot no older than its `maxAgeHours`, counted from upstream's
- * date, and the data folder can be written to: else nothing new can come.
- */
+/** Ready: every source is served, by upstream's date no older than its `maxAgeHours`, and the data folder is writable. */
 export function judgeReadiness(
   { sources, storage }: Pick<Status, 'sources' | 'storage'>,
   config: { readonly [Name in SourceName]: Pick<Config[Name], 'maxAgeHours'> },

@@ -1,7 +1,7 @@
 import { type LoadedConfig, loadConfig } from '../config/load.ts'
 import { checkProxies } from '../config/proxies.ts'
 import { isLocked } from '../store/lock.ts'
-import { isCronExpression } from '../sync/schedule.ts'
+import { cronPeriod, isCronExpression } from '../sync/schedule.ts'
 
 /** Options that every command takes. */
 export interface GlobalOptions {
@@ -52,6 +52,7 @@ export function settings(
       needsFile: (key) => files.some((used) => key === used || key.startsWith(`${used}.`)),
     }),
     validateCron: isCronExpression,
+    cronPeriod,
   })
   if (upstream) checkProxies(loaded.config, process.env)
   for (const warning of loaded.warnings) warn(warning)

@@ -5,7 +5,7 @@ import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../errors.ts'
 import { type Db, openInboxReader, openReader } from '../store/database.ts'
 import { type RelayTarget, createOutboxReads } from '../store/outbox.ts'
-import { servingInstance } from '../store/lock.ts'
+import { servingDaemon } from '../store/lock.ts'
 import { createReads } from '../store/pinned.ts'
 import { probeStorage } from '../store/room.ts'
 import { VERSION } from '../version.ts'
@@ -20,7 +20,7 @@ export async function statusCommand(options: GlobalOptions & { json?: boolean })
   const { config } = settings(options, false)
   const answered = await statusOfDaemon(config)
   const own = readOwnStatus(config)
-  const serving = answered === null ? null : servingInstance(config.data.dir)
+  const serving = answered === null ? null : (servingDaemon(config.data.dir)?.instance ?? null)
   const stranger = answered !== null && (serving === null || answered.instance !== serving)
   const asked = stranger ? null : answered
   const status = asked ?? own
@@ -34,6 +34,7 @@ export async function statusCommand(options: GlobalOptions & { json?: boolean })
     return exitCodeOf(status, config)
   }
   print(tableOf(status))
+  for (const line of describeCompared(status)) print(line)
   if (status.bundle !== null) print(`\n${describeBundle(status.bundle)}`)
   for (const line of describeBoxes(status)) print(line)
   for (const line of (status.views ?? []).map(describeViews)) print(line)
@@ -140,6 +141,15 @@ function openQuarantines({ data }: Config): { runId: number; reason: string }[] 
   } finally {
     db.close()
   }
+}
+
+/** A sync goes by the stamps of the index: when more than these was compared is another date. */
+function describeCompared({ sources }: Status): string[] {
+  const osv = sources.find(({ name, snapshot }) => name === 'osv' && snapshot !== null)
+  if (osv === undefined) return []
+  const at = osv.comparedAt ?? null // an earlier version does not tell
+  const when = at === null ? 'not since they were fetched' : `on ${moment(Date.parse(at))}`
+  return [`osv: contents last compared with upstream's (reconcile) ${when}`]
 }
 
 function describeBundle({ sequence, kind, mirror, key, asOf, ...rest }: BundleStatus): string {

@@ -2,6 +2,7 @@ import { MirrorError } from '../errors.ts'
 import type { RunOutcome, SourceName } from '../store/runs.ts'
 import type { RunReport, RunRequest, Runner } from '../sync/runner.ts'
 import { createProgress } from './progress.ts'
+import { untilServed } from './follow.ts'
 import {
   type GlobalOptions,
   SERVICE_FILES,
@@ -43,6 +44,7 @@ export async function syncCommand(names: string[], options: SyncOptions): Promis
     runAll(runner, sources, options),
   )
   display.finish()
+  if (options.dryRun !== true) await untilServed(loaded.config, reports)
   if (options.json === true) printJson(reports)
   else for (const report of reports) print(describe(report))
   return exitCodeOf(reports)

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { inspect } from 'node:util'
+import { type CronPeriod, findContradictions } from './contradictions.ts'
 import { CONFIG_VARIABLE, readEnvironmentLayer, variable } from './environment.ts'
 import { readFileLayer } from './file.ts'
 import type { CheckContext } from './kinds.ts'
@@ -36,6 +37,8 @@ export interface LoadOptions {
   readonly needsFile?: (key: string) => boolean
   /** The scheduler's own parser; without it only the form of a cron expression is checked. */
   readonly validateCron?: (expression: string) => boolean
+  /** The scheduler's own reading of how far apart runs are; without it that is not compared with `maxAgeHours`. */
+  readonly cronPeriod?: CronPeriod
 }
 
 /**
@@ -53,7 +56,10 @@ export function loadConfig(options: LoadOptions): LoadedConfig {
     ...checkTogether(checked, options.requireUpstream ?? false),
   ]
   if (problems.length > 0) throw configError(problems)
-  const warnings = layers.flatMap((layer) => layer.warnings)
+  const warnings = [
+    ...layers.flatMap((layer) => layer.warnings),
+    ...findContradictions(checked, options.cronPeriod),
+  ]
   return { config: buildConfig(checked), origins: checked.origins, warnings }
 }
 

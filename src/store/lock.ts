@@ -61,15 +61,28 @@ const INSTANCE_FILE = 'serve.instance'
 /** Gives the daemon that holds `serve` an id of its own, 16 hex digits, and leaves it in its data folder. */
 export function announceInstance(dataDir: string): string {
   const instance = randomBytes(8).toString('hex')
-  guarded(dataDir, () => writeFileSync(join(dataDir, INSTANCE_FILE), instance))
+  announceAddress(dataDir, instance, { port: 0 })
   return instance
 }
 
-/** The id of the daemon that serves this very folder now; null when none does. A copy of the folder has no daemon. */
-export function servingInstance(dataDir: string): string | null {
+/** Adds the port that the daemon listens on; gives back where that is. */
+export function announceAddress<At extends { port: number }>(
+  dataDir: string,
+  instance: string,
+  at: At,
+): At {
+  guarded(dataDir, () => writeFileSync(join(dataDir, INSTANCE_FILE), `${instance} ${at.port}\n`))
+  return at
+}
+
+/** The daemon that serves this very folder now, and its port; null when none does. A copy of the folder has no daemon. */
+export function servingDaemon(dataDir: string): { instance: string; port: number } | null {
   if (!isLocked(dataDir, 'serve')) return null
   try {
-    return readFileSync(join(dataDir, INSTANCE_FILE), 'utf8')
+    const [instance = '', port = ''] = readFileSync(join(dataDir, INSTANCE_FILE), 'utf8').split(
+      /\s/,
+    )
+    return { instance, port: Number(port) }
   } catch {
     return null // it is starting, or of an earlier version
   }

@@ -72,11 +72,18 @@ export function outcomeOf(
   lacking: Map<string, string>,
 ): SyncResult {
   const { facts } = context
-  const { added, changed, removed } = plan
-  const moved = `${added.length} added, ${changed.length} changed, ${removed.length} removed`
+  const { removed } = plan
+  // What could not be fetched is not there, whatever the index says.
+  const [added, changed] = [plan.added, plan.changed].map(
+    (ids) => ids.filter((id) => !lacking.has(id)).length,
+  )
+  facts['added'] = added ?? 0
+  facts['changed'] = changed ?? 0
+  const moved = `${added ?? 0} added, ${changed ?? 0} changed, ${removed.length} removed`
   const silent = Number(facts['silentChanges'] ?? 0)
   const told = silent > 0 ? `${moved}, ${silent} silent` : moved
-  if (isWhole(listed, lacking)) return { outcome: 'complete', asOf: listed.asOf, message: told }
+  if (isWhole(listed, lacking))
+    return { outcome: 'complete', asOf: listed.asOf, message: told + comparedBy(context) }
   const missing: string[] = []
   if (lacking.size > 0) {
     facts['lacking'] = lacking.size
@@ -86,6 +93,14 @@ export function outcomeOf(
   const { unusable, skipped } = listed.index
   if (unusable > 0) missing.push(`${unusable} index entries skipped (${skipped[0] ?? ''})`)
   return { outcome: 'partial', asOf: listed.asOf, message: [told, ...missing].join('; ') }
+}
+
+/** Says of a sync that went by the stamps of the index that it did; empty where the contents were compared. */
+function comparedBy({ kind, full, facts, store }: SyncContext): string {
+  if (full || kind !== 'sync' || facts['archiveBytes'] !== undefined) return ''
+  const at = store.readLastReconcile()
+  const last = at === null ? 'not since they were fetched' : `on ${new Date(at).toISOString()}`
+  return `; compared by the stamps of the index, contents last compared (reconcile) ${last}`
 }
 
 const NOTHING_OPEN: Settled = { lacking: new Map(), doubted: [] }
@@ -150,5 +165,5 @@ export async function unchanged(
     await store.exclusive(() => store.supersedeQuarantines(OSV_INDEX, now()))
   }
   const confirmed = asOf ?? (typeof facts['asOf'] === 'number' ? facts['asOf'] : null)
-  return { outcome: 'complete', asOf: confirmed, message }
+  return { outcome: 'complete', asOf: confirmed, message: message + comparedBy(context) }
 }

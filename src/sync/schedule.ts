@@ -1,4 +1,4 @@
-import { type ScheduledTask, schedule, validate } from 'node-cron'
+import { type ScheduledTask, createTask, schedule, validate } from 'node-cron'
 
 /** One thing to do at the times of a cron expression, each time up to `jitterSeconds` later. */
 export interface Job {
@@ -17,6 +17,18 @@ export interface Schedule {
 /** Whether node-cron understands an expression. */
 export function isCronExpression(expression: string): boolean {
   return validate(expression)
+}
+
+/** Starts that are looked at for the longest pause: more than a week of an hourly schedule. */
+const LOOKED_AT = 200
+
+/** The longest time between two starts of an expression, milliseconds; null when it never starts twice. */
+export function cronPeriod(expression: string): number | null {
+  const task = createTask(expression, () => undefined)
+  const starts = task.getNextRuns(LOOKED_AT).map((at) => at.getTime())
+  void task.destroy()
+  const pauses = starts.slice(1).map((at, n) => at - (starts[n] ?? at))
+  return pauses.length === 0 ? null : Math.max(...pauses)
 }
 
 /** Time between the next two starts of an expression, milliseconds: how old a result may be before it was missed. */

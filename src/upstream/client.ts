@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from '../config/schema.ts'
 import type { Authorization } from './auth.ts'
+import type { ClockWatch } from './clock.ts'
 import type { Wire } from './exchange.ts'
 import type { Limiter } from './limiter.ts'
 import type { Priority } from './quota.ts'
@@ -26,6 +27,7 @@ export interface ClientDeps {
   limiter: Limiter | null
   version: string
   now: () => number
+  clock?: ClockWatch
   /** How messages call the surface, and the setting that names its root. */
   title?: string
   setting?: string
@@ -51,6 +53,7 @@ export function createClient(deps: ClientDeps): Client {
     setting: deps.setting ?? 'upstream.apiRoot',
     scrub: deps.scrub ?? authorization?.scrub ?? null,
     delay: deps.delay ?? realDelay,
+    clock: deps.clock ?? null,
     userAgent: agentName(config, version),
   }
   return {

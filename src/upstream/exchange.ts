@@ -1,6 +1,7 @@
 import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../errors.ts'
 import { discard, networkError } from './answers.ts'
+import type { ClockWatch } from './clock.ts'
 import type { Authorization } from './auth.ts'
 import type { Deadline } from './deadline.ts'
 import type { Limiter } from './limiter.ts'
@@ -23,6 +24,8 @@ export interface Wire {
   /** Takes secrets out of what answers say; null where requests carry none. */
   scrub: ((text: string) => string) | null
   limiter: Limiter | null
+  /** Null: dates are not looked at. */
+  clock: ClockWatch | null
   userAgent: string
   now: () => number
   delay: Delay
@@ -115,7 +118,7 @@ function refusal(
 }
 
 async function send(
-  { limiter, transport, userAgent, config }: Wire,
+  { limiter, transport, userAgent, config, clock, now }: Wire,
   { signal, priority, cost }: Run,
   request: RawRequest,
   deadline: Deadline,
@@ -124,7 +127,9 @@ async function send(
   cost.requests++
   const headers = { 'user-agent': userAgent, ...request.headers }
   try {
+    const sentAt = now()
     const answer = await transport.send({ ...request, headers }, deadline())
+    clock?.observe(answer.headers, sentAt, now())
     turn?.answered(answer)
     return answer
   } catch (error) {

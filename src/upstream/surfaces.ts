@@ -3,6 +3,7 @@ import { followSecret } from '../config/secret-files.ts'
 import { MirrorError } from '../errors.ts'
 import { type ArtifactOptions, type ArtifactSink, fetchArtifact } from './artifacts.ts'
 import { type Authorization, basicKey, bearer } from './auth.ts'
+import { createClockWatch } from './clock.ts'
 import { type Client, type ClientDeps, agentName, createClient, realDelay } from './client.ts'
 import { type Limiter, createLimiter } from './limiter.ts'
 import { clientCredentials } from './oauth.ts'
@@ -44,7 +45,7 @@ const TIERS = { free: 100, standard: 1000, enterprise: 10_000 } as const
 
 /** Wires the surfaces together. Nothing is sent, and nothing refused, before a surface is asked for. */
 export function createUpstream(deps: UpstreamDeps): Upstream {
-  const { config, version, now, delay = realDelay } = deps
+  const { config, version, now, delay = realDelay, warn = () => undefined } = deps
   const transport = createTransport(config.upstream)
   const closing = new AbortController()
   let documents: Transport | null = null
@@ -59,7 +60,8 @@ export function createUpstream(deps: UpstreamDeps): Upstream {
   // The service limits what asks with a credential; the public feeds on the same host neither wait for it nor use it up.
   const publicLimiter = keep(limiterFor)
   const limiterOf = (url: string): Limiter => limiter(new URL(url).host)
-  const base = { config: config.upstream, transport, version, now, delay }
+  const clock = createClockWatch(warn)
+  const base = { config: config.upstream, transport, version, now, delay, clock }
   const tokens: TokenClient = (authUrl, more) => {
     const limited = { authorization: null, limiter: limiterOf(authUrl), title: 'token endpoint' }
     const client = createClient({ ...base, ...limited, root: authUrl, ...more })

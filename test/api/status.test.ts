@@ -32,6 +32,8 @@ test('an empty mirror reports sources that never ran', async () => {
       name,
       state: 'never',
       snapshot: null,
+      served: null,
+      comparedAt: null,
       records: 0,
       asOf: null,
       ageSeconds: null,

@@ -36,7 +36,13 @@ describe('patchmirror serve', () => {
     await daemon.said(/osv sync: complete/)
     const before = await (await fetch(`${daemon.url}/external/osv/all.json`)).text()
     world.sandbox.feed.add(5)
-    expect((await world.patchmirror('sync', 'osv')).code).toBe(0)
+    const synced = await world.patchmirror('sync', 'osv', '--json')
+    expect([synced.code, synced.err]).toEqual([0, ''])
+    const [report] = JSON.parse(synced.out) as { snapshot: string; startedAt: string }[]
+    expect(report?.startedAt).toMatch(/^\d{4}-\d\d-\d\dT/)
+    // The command returned: the daemon serves what it published.
+    const now = await fetch(`${daemon.url}/external/osv/all.json`)
+    expect(now.headers.get('x-mirror-snapshot')).toContain(report?.snapshot.slice(0, 12))
     await expect
       .poll(async () => (await fetch(`${daemon.url}/external/osv/all.json`)).text())
       .not.toBe(before)
