@@ -3,7 +3,7 @@ import type { Reads } from '../store/pinned.ts'
 import type { Run, SourceName } from '../store/runs.ts'
 
 /** What is read to say why something is not there. */
-export type RunReads = Pick<Reads, 'readLatestRun' | 'readLatestWholeRun'>
+export type RunReads = Pick<Reads, 'readLatestRun' | 'readLatestWholeRun' | 'readLastImport'>
 
 /** The error for something of a source that is mirrored, but is not there yet, with the reason that its last run gave. */
 export function notReady(reads: RunReads, source: SourceName, what: string): MirrorError {
@@ -27,6 +27,8 @@ function whyMissing(reads: RunReads, source: SourceName): string {
   const latest = reads.readLatestRun(source)
   const ended = reads.readLatestWholeRun(source)
   const isRunning = latest !== null && latest.endedAt === null
+  if (ended === null && !isRunning && reads.readLastImport() !== null)
+    return `no bundle that was imported has ${source}; "patchmirror export FILE --sources ${source}" on the source mirror makes one that brings it`
   if (ended === null)
     return isRunning ? 'the first sync has not ended' : `no sync of ${source} has run yet`
   const at = ended.endedAt === null ? '' : ` at ${new Date(ended.endedAt).toISOString()}`

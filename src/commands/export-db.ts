@@ -6,6 +6,7 @@ import { generationDir, readCurrentViews } from '../store/views-place.ts'
 import { type ExportDbReport, exportDb } from '../views/export-db.ts'
 import { derivedVendors } from '../views/ecosystems.ts'
 import { performTask } from '../views/task.ts'
+import { firstStep } from './settings.ts'
 import { type GlobalOptions, print, settings } from './setup.ts'
 import { visible } from './table.ts'
 
@@ -37,7 +38,7 @@ export async function exportDbCommand(
     views = open(config.data.dir)
   }
   if (views === null)
-    throw new MirrorError('not_ready', 'nothing is mirrored yet: run "patchmirror sync osv"')
+    throw new MirrorError('not_ready', `nothing is mirrored yet: ${firstStep(config)}`)
   try {
     const report = exportDb(views, target, options.ecosystem ?? [])
     print(options.json === true ? JSON.stringify(report, null, 2) : describe(report, target))

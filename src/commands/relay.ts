@@ -8,6 +8,7 @@ import {
   openInbox,
   openInboxReader,
   openReader,
+  openWriter,
 } from '../store/database.ts'
 import { type RelayTarget, createOutbox, createOutboxReads } from '../store/outbox.ts'
 import { createSecretReader } from '../store/secret.ts'
@@ -17,17 +18,13 @@ import { moment, table } from './table.ts'
 /** `patchmirror relay secret`: what whoever receives needs to verify what this mirror passes on. */
 export function relaySecretCommand(options: GlobalOptions): number {
   const { relay, data } = settings(options, false).config
+  // Before the first sync or import too: the secret is made with the database.
   print(relay.secret ?? writeSecret(ownKey(data.dir)))
   return 0
 }
 
 function ownKey(dataDir: string): Buffer {
-  const db = openReader(dataDir)
-  if (db === null)
-    throw new MirrorError(
-      'not_ready',
-      `nothing is mirrored yet in ${dataDir}: run "patchmirror sync"`,
-    )
+  const db = openReader(dataDir) ?? openWriter(dataDir)
   return closing(db, () => createSecretReader(db).readSecret('relay'))
 }
 

@@ -63,3 +63,10 @@ export function settings(
 export function isServed(dataDir: string): boolean {
   return isLocked(dataDir, 'serve')
 }
+
+/** How a mirror gets its first data: by a sync where it has an upstream, else by a bundle. */
+export function firstStep({ upstream }: LoadedConfig['config']): string {
+  return upstream.apiRoot === null
+    ? 'import a bundle ("patchmirror import FILE"), or set upstream.apiRoot and sync'
+    : 'run "patchmirror sync"'
+}

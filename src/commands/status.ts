@@ -10,6 +10,7 @@ import { createReads } from '../store/pinned.ts'
 import { probeStorage } from '../store/room.ts'
 import { VERSION } from '../version.ts'
 import { askDaemon, daemonUrl } from './daemon.ts'
+import { firstStep } from './settings.ts'
 import { type GlobalOptions, print, settings } from './setup.ts'
 import { describeWebhooks, readWebhooks } from './status-webhooks.ts'
 import { describeViews } from './status-views.ts'
@@ -27,7 +28,7 @@ export async function statusCommand(options: GlobalOptions & { json?: boolean })
   if (status === null)
     throw new MirrorError(
       'not_ready',
-      `nothing is mirrored yet in ${config.data.dir}: run "patchmirror sync"`,
+      `nothing is mirrored yet in ${config.data.dir}: ${firstStep(config)}`,
     )
   if (options.json === true) {
     print(JSON.stringify(status, null, 2))

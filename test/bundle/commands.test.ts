@@ -7,6 +7,8 @@ import { inspectCommand } from '../../src/commands/inspect.ts'
 import { digestCommand, needCommand } from '../../src/commands/need.ts'
 import { createBundleProgress } from '../../src/commands/progress.ts'
 import { reserveFor, shownBytes } from '../../src/bundle/room.ts'
+import { relaySecretCommand } from '../../src/commands/relay.ts'
+import { statusCommand } from '../../src/commands/status.ts'
 import { verifyCommand } from '../../src/commands/verify.ts'
 import { openWriter } from '../../src/store/database.ts'
 import { type Bench, createBench } from '../support/mirror.ts'
@@ -74,6 +76,18 @@ test('of several bundles the good ones are imported, and what was not is named w
   expect(there.digest()).toBe(last.manifest.digest)
   const json = await spoken(envOf(there.dir), () => importCommand([bad, first], { json: true }))
   expect(json.said).toContain('"failed"')
+})
+
+test('without an upstream nothing asks for a sync, and the relay has its secret before the first import', async () => {
+  const env = { PATCHMIRROR_DATA_DIR: folder() }
+  const status = await spoken(env, () => statusCommand({}))
+  expect(status.said).toContain('"patchmirror import FILE"')
+  expect(status.said).not.toContain('run "patchmirror sync"')
+  const secret = () => spoken(env, () => Promise.resolve(relaySecretCommand({})))
+  const first = await secret()
+  expect(first).toMatchObject({ code: 0 })
+  expect(first.said).toMatch(/^whsec_/)
+  expect((await secret()).said).toBe(first.said)
 })
 
 test('an import of some sources prints the digest that the mirror has with them', async () => {

@@ -102,6 +102,9 @@ test('a record that could not be fetched is answered with that reason, and never
   expect(await told(up, 'ROOT-BAD')).toMatch(/^503 upstream lists this record.*not JSON/)
   expect(await told(up, 'ROOT-NONE')).toBe('404 upstream has no record of this id')
   expect(await told(up, 'a\nb')).toMatch(/^404 no record of this id can be mirrored: .*line break/)
+  const feeds = await down('/external/patch_feed')
+  expect(feeds.status).toBe(503)
+  expect(feeds.body.toString()).toMatch(/no bundle that was imported has feeds.*--sources feeds/)
   expect(await told(down, 'ROOT-BAD')).toMatch(
     /^404 this mirror does not have.*upstream may have it/,
   )
