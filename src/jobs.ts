@@ -29,8 +29,17 @@ export function scheduledJobs(config: Config, { live }: PinnedReads, thread: Syn
     name: 'osv reconcile',
     expression: config.osv.reconcileSchedule,
     // Before the first snapshot there is nothing to reconcile: the first sync reads the whole archive.
-    lastSuccess: live.readLastReconcile() ?? live.readSnapshot('osv')?.publishedAt ?? Date.now(),
+    lastSuccess:
+      live.readLastReconcile('osv') ?? live.readSnapshot('osv')?.publishedAt ?? Date.now(),
     run: () => thread.requestSync('osv', 'reconcile', 'schedule'),
   }
-  return polls.length === 0 ? [] : [...polls, reconcile]
+  const again: DueJob = {
+    name: 'catalog reconcile',
+    expression: config.catalog.reconcileSchedule,
+    // Nothing is missed while the program is down: what is due stays due.
+    lastSuccess: Date.now(),
+    run: () => thread.requestSync('catalog', 'reconcile', 'schedule'),
+  }
+  const hasCatalog = activeSources(config).includes('catalog')
+  return polls.length === 0 ? [] : [...polls, reconcile, ...(hasCatalog ? [again] : [])]
 }

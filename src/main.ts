@@ -32,7 +32,7 @@ function createProgram(): Command {
     })
   add('sync [source...]', 'sync now: feeds, osv, catalog, identity, or what is set up')
     .option('--full', 'trust nothing that is known: fetch and compare everything')
-    .option('--reconcile', 'find changes that the index does not announce (osv)')
+    .option('--reconcile', 'find changes that lists do not announce (osv, catalog)')
     .option('--dry-run', 'say what would change, store nothing')
     .option(...json)
     .action(async (names: string[], _, command: Command) => {

@@ -12,6 +12,7 @@ import type { Heads } from './heads.ts'
 import type { Links } from './links.ts'
 import type { Origins } from './moment.ts'
 import { chooseCoding } from './negotiate.ts'
+import type { Origin } from './origin.ts'
 import type { ReadCall } from './reading/call.ts'
 
 /** What answers are made from, on whichever thread. */
@@ -44,25 +45,32 @@ export function createAnswers({ tools, missing }: CatalogParts) {
       const path = requestedPath(template, call.params)
       const answer = moment.reads.readCatalogAnswer(path)
       if (answer === null) return call.refuse(missing.explain(resource, call.params, path))
+      const own = originOfAnswer(origin, answer)
       if (answer.status !== 200) {
         const message =
           'the service has nothing under this path: it answered 404 or 204 when the mirror asked'
-        return call.refuse({ status: 404, error: 'not_found', message })
+        return call.refuse({ status: 404, error: 'not_found', message, origin: own })
       }
       const [link] = answer.links
       // With a body, the answer is a JSON string that holds a URL, and stays one.
-      if (link?.at.length === 0 && answer.body === null) return call.sendDocument(link.digest)
-      if (answer.links.length > 0) return sendLinked(call, answer, links)
+      if (link?.at.length === 0 && answer.body === null)
+        return call.sendDocument(link.digest, own.asOf)
+      if (answer.links.length > 0) return sendLinked(call, answer, links, own)
       const coding = chooseCoding(call.wishes.acceptEncoding)
       const content = contentOfAnswer(answer) // for gzip too: its checksum tells damaged bytes from sound ones
       const bytes = coding === 'gzip' && answer.body !== null ? answer.body : content
       const tag = answer.sha256.toString('hex', 0, 16)
-      sendAnswer(call, createAnswer(coding, bytes, tag, answer.changed), origin, heads)
+      sendAnswer(call, createAnswer(coding, bytes, tag, answer.changed), own, heads)
     },
   }
 
   /** An artifact answer with fresh links of the mirror's own: good for a while, so never to be kept or revalidated. */
-  function sendLinked(call: ReadCall, answer: CatalogAnswer, { signLink, expiry }: Links): void {
+  function sendLinked(
+    call: ReadCall,
+    answer: CatalogAnswer,
+    { signLink, expiry }: Links,
+    origin: Origin,
+  ): void {
     const { request, response, wishes } = call
     const expiresAt = expiry()
     const base = call.baseUrl()
@@ -74,7 +82,6 @@ export function createAnswers({ tools, missing }: CatalogParts) {
     )
     const coding = chooseCoding(wishes.acceptEncoding)
     const body = coding === 'gzip' ? gzipSync(content, { level: 3 }) : content
-    const origin = moment.originOf('catalog')
     response.writeHead(200, {
       'Content-Type': 'application/json',
       'Content-Length': body.length,
@@ -87,6 +94,16 @@ export function createAnswers({ tools, missing }: CatalogParts) {
     if (request.method === 'HEAD') response.end()
     else response.end(body)
   }
+}
+
+/**
+ * An answer is as old as its own last confirmation, not as that of the lists. Where none was noted, it was what upstream
+ * said when it changed here. What stands alone (`/v1/me`) is asked for by every sync.
+ */
+function originOfAnswer(origin: Origin, { confirmedAt, changed, ownerSha }: CatalogAnswer): Origin {
+  if (ownerSha.length === 0) return origin
+  const asOf = confirmedAt ?? Math.min(changed * 1000, Date.parse(origin.asOf))
+  return { ...origin, asOf: new Date(asOf).toISOString() }
 }
 
 /** Throws for stored bytes that are not sound, with what to do about it, for the log. */

@@ -16,7 +16,12 @@ export const DOCUMENT_PATH = '/-/documents/'
  * Sends a document: whole as stored gzip or inflated, or a part of it; one chunk is in memory at a time, however large it
  * is. Its media type is what the crawl found it to be.
  */
-export async function sendDocument(moment: Moment, call: RouteCall, digest: string): Promise<void> {
+export async function sendDocument(
+  moment: Moment,
+  call: RouteCall,
+  digest: string,
+  asOf?: string,
+): Promise<void> {
   const { request, response, wishes } = call
   const document = findDocument(moment, digest)
   if (document === null) {
@@ -24,7 +29,8 @@ export async function sendDocument(moment: Moment, call: RouteCall, digest: stri
       'the mirror does not hold this document any more: ask for it again where the link came from'
     return call.refuse({ status: 404, error: 'not_found', message })
   }
-  const origin = moment.originOf('catalog')
+  const snapshot = moment.originOf('catalog')
+  const origin = { ...snapshot, asOf: asOf ?? snapshot.asOf }
   const asked = request.method === 'GET' ? wishes.range : undefined
   const coding = asked === undefined ? chooseCoding(wishes.acceptEncoding) : 'identity'
   const tag = digest.slice(0, 32)

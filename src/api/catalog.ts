@@ -78,7 +78,7 @@ async function pass(
   if (reply === null) return
   if ('failed' in reply) throw errorOf(reply.failed)
   if ('problem' in reply) return call.refuse(reply.problem)
-  if ('document' in reply) return sendDocument(moment, call, reply.document)
+  if ('document' in reply) return sendDocument(moment, call, reply.document, reply.asOf)
   response.writeHead(reply.status, [...reply.headers])
   response.end(reply.body)
 }

@@ -177,7 +177,7 @@ function sourceStatus(
     state: stateOf(latest, [reads.readLatestEndedRun(name), reads.readLatestWholeRun(name)]),
     snapshot: snapshot?.id ?? null,
     served: servedId?.(name) ?? null,
-    comparedAt: isoOrNull(name === 'osv' ? reads.readLastReconcile() : null),
+    comparedAt: isoOrNull(name === 'osv' ? reads.readLastReconcile('osv') : null),
     records: snapshot?.records ?? 0,
     asOf: isoOrNull(asOf),
     ageSeconds: asOf === null ? null : Math.max(0, Math.floor((now() - asOf) / 1000)),

@@ -12,7 +12,14 @@ import type { Writes } from '../store/writes.ts'
 import type { RowCounts } from './import-types.ts'
 import type { Bundle } from './open.ts'
 import type { OnProgress } from './progress.ts'
-import { type PutLine, answerBody, eachLine, entryBody, isContent } from './lines.ts'
+import {
+  type PutLine,
+  answerBody,
+  answerConfirmed,
+  eachLine,
+  entryBody,
+  isContent,
+} from './lines.ts'
 
 /** What the rows of a source are written with. */
 export interface RowContext {
@@ -149,7 +156,7 @@ function createWriters(
       remove: store.removeEntry,
     },
     'catalog-answer': {
-      put: (line) => store.putAnswer(line.value, answerBody(line)),
+      put: (line) => store.putAnswer(line.value, answerBody(line), answerConfirmed(line)),
       remove: store.removeAnswer,
     },
     'catalog-lacking': {

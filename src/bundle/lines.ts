@@ -9,7 +9,7 @@ import {
 } from '../store/carried-rows.ts'
 import { contentOf } from '../store/gzip.ts'
 import type { SourceName } from '../store/runs.ts'
-import { integer, listOf, shape } from './checked.ts'
+import { integer, listOf, orNull, shape } from './checked.ts'
 import type { Manifest } from './manifest.ts'
 import type { Bundle } from './open.ts'
 import { refuseForeign } from './row-owners.ts'
@@ -31,7 +31,7 @@ export interface Line<K extends RowKind> {
 
 const EXTRAS: { readonly [K in RowKind]?: readonly string[] } = {
   'catalog-entry': ['text', 'base64'],
-  'catalog-answer': ['base64'],
+  'catalog-answer': ['base64', 'confirmed'],
   'catalog-document': ['chunks'],
 }
 
@@ -145,6 +145,12 @@ export function answerBody({ key: at, value, extra }: PutLine<'catalog-answer'>)
   if (body !== null && (value.sha256 === '' || isContent(body, value.size, value.sha256)))
     return body
   throw new MirrorError('bundle', `the answer ${at} does not have the bytes that its row names`)
+}
+
+/** When upstream last confirmed an answer, unix milliseconds; null where the bundle does not say. Throws `bundle`. */
+export function answerConfirmed({ key: at, extra }: PutLine<'catalog-answer'>): number | null {
+  const { confirmed }: { confirmed?: unknown } = extra
+  return orNull(integer(0, 2 ** 50))(confirmed ?? null, `the date of the answer ${at}`)
 }
 
 /** The lengths of a document's chunks. Throws `bundle` when they are not those of the whole. */

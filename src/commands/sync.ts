@@ -36,8 +36,11 @@ export async function syncCommand(names: string[], options: SyncOptions): Promis
   const loaded = settings(options, true, SERVICE_FILES)
   const named = options.reconcile === true && names.length === 0 ? ['osv'] : names
   const sources = sourcesOf(named, loaded.config)
-  if (options.reconcile === true && sources.some((source) => source !== 'osv')) {
-    throw new MirrorError('usage', '--reconcile compares archive members: it is for osv alone')
+  if (
+    options.reconcile === true &&
+    sources.some((source) => source !== 'osv' && source !== 'catalog')
+  ) {
+    throw new MirrorError('usage', '--reconcile is for osv and catalog alone')
   }
   const display = createProgress(options.json === true)
   const reports = await withRunner(loaded, display.show, (runner) =>

@@ -96,6 +96,8 @@ export const SCHEMA = {
     mirrorApiKeys: flag(false),
     sendCredential: flag(false),
     schedule: cronExpression('37 * * * *'),
+    reconcileSchedule: cronExpression('*/15 * * * *'),
+    reconcileHours: number({ min: 0.01, max: 87_600, example: 24 }),
     maxAgeHours: number({ min: 0.01, max: 87_600, example: 26 }),
     guardFraction: number({ min: 0, max: 1, example: 0.1 }),
     guardItems: integer({ min: 0, max: 10_000_000, example: 20 }),

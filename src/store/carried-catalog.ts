@@ -108,8 +108,10 @@ export function createCatalogExtras(db: Db) {
     )
     .pluck()
   const answer = db
-    .prepare<[string], Buffer | null>('SELECT body FROM catalog_answer WHERE path = ?')
-    .pluck()
+    .prepare<[string], [Buffer | null, number | null]>(
+      'SELECT body, confirmed_at FROM catalog_answer WHERE path = ?',
+    )
+    .raw()
   const chunks = db
     .prepare<[string], number>(
       'SELECT length(bytes) FROM catalog_chunk WHERE digest = ? ORDER BY number',
@@ -123,7 +125,8 @@ export function createCatalogExtras(db: Db) {
       return Buffer.from(text).equals(body) ? { text } : { base64: body.toString('base64') }
     },
     'catalog-answer': (key: string): RowExtras['catalog-answer'] => {
-      return { base64: answer.get(key)?.toString('base64') ?? null }
+      const [body = null, confirmed = null] = answer.get(key) ?? []
+      return { base64: body?.toString('base64') ?? null, confirmed }
     },
     'catalog-document': (key: string): RowExtras['catalog-document'] => {
       return { chunks: chunks.all(key) }

@@ -101,18 +101,22 @@ function createAnswers(db: Db, notes: ChangeNotes) {
   const reader = createCatalogAnswerReader(db)
   const put = db.prepare(
     `INSERT OR REPLACE INTO catalog_answer
-       (path, resource, owner, owner_sha, status, body, size, sha256, changed, etag, links, mentions)
-     VALUES (@key, @resource, @owner, unhex(@ownerSha), @status, @body, @size, unhex(@sha256), @changed, NULL, @links, @mentions)`,
+       (path, resource, owner, owner_sha, status, body, size, sha256, changed, etag, links, mentions, confirmed_at)
+     VALUES (@key, @resource, @owner, unhex(@ownerSha), @status, @body, @size, unhex(@sha256), @changed, NULL, @links,
+       @mentions, @confirmed)`,
   )
   const lack = db.prepare('INSERT OR REPLACE INTO catalog_lacking VALUES (@key, @resource)')
   const had = db.prepare('DELETE FROM catalog_lacking WHERE path = ?')
   return {
-    /** `body`: the stored gzip member; null for a 404. Upstream's validator is not carried. */
-    putAnswer(value: AnswerValue, body: Buffer | null): void {
+    /**
+     * `body`: the stored gzip member; null for a 404. `confirmed`: by the mirror that wrote the row. Upstream's validator is
+     * not carried.
+     */
+    putAnswer(value: AnswerValue, body: Buffer | null, confirmed: number | null): void {
       const { key, status, links } = value
       const next = { status, links, sha256: Buffer.from(value.sha256, 'hex') }
       notes.note(key, reader.readAnswerState(key), answerState(next))
-      put.run({ ...value, body })
+      put.run({ ...value, body, confirmed })
     },
     putLacking: (value: LackingValue): void => {
       lack.run(value)

@@ -27,19 +27,21 @@ export interface CatalogAnswer {
   links: readonly CatalogLink[]
   /** Ids of artifact sets (AVRs) that it names. */
   mentions: readonly string[]
+  /** Upstream's date when it last gave or confirmed it, unix milliseconds; null: not known. */
+  confirmedAt: number | null
 }
 
 /** What an answer is known by before it is fetched again. */
 export type HeldAnswer = Pick<
   CatalogAnswer,
-  'path' | 'owner' | 'ownerSha' | 'etag' | 'status' | 'sha256'
+  'path' | 'resource' | 'owner' | 'ownerSha' | 'etag' | 'status' | 'sha256' | 'confirmedAt'
 >
 
 type AnswerRow = Omit<CatalogAnswer, 'links' | 'mentions'> & { links: string; mentions: string }
 
 /** Columns of an answer, in the order of its table. */
 const ANSWER =
-  'path, resource, owner, owner_sha AS ownerSha, status, body, size, sha256, changed, etag, links, mentions'
+  'path, resource, owner, owner_sha AS ownerSha, status, body, size, sha256, changed, etag, links, mentions, confirmed_at AS confirmedAt'
 
 function toAnswer(row: AnswerRow | undefined): CatalogAnswer | null {
   if (row === undefined) return null
@@ -56,7 +58,8 @@ export function createCatalogAnswerReader(db: Db) {
     'SELECT status, sha256, links FROM catalog_answer WHERE path = ?',
   )
   const held = db.prepare<[], HeldAnswer>(
-    'SELECT path, owner, owner_sha AS ownerSha, etag, status, sha256 FROM catalog_answer',
+    `SELECT path, resource, owner, owner_sha AS ownerSha, etag, status, sha256,
+       confirmed_at AS confirmedAt FROM catalog_answer`,
   )
   const ofOwner = db
     .prepare<[string], number>('SELECT 1 FROM catalog_answer WHERE owner = ? LIMIT 1')

@@ -26,23 +26,13 @@ export function createCatalogAnswerWriter(db: Db, notes: ChangeNotes) {
   }
   return {
     ...reader,
+    ...createConfirmations(db),
     /** Keeps an answer for the publication; survives the process. */
     keepFetched: (answer: FetchedAnswer): void => {
       const { links, mentions } = answer
       sql.keep.run({ ...answer, links: JSON.stringify(links), mentions: JSON.stringify(mentions) })
     },
-    /** What is in hand of a path: its status, and the digest of its owner when it was fetched. Null: nothing. */
-    readFetched: (path: string): Pick<FetchedAnswer, 'status' | 'ownerSha'> | null =>
-      sql.fetched.get(path) ?? null,
-    /** The answer that waits for the publication, with its bytes; null: none. */
-    readFetchedBody: (path: string): Pick<FetchedAnswer, 'status' | 'body' | 'size'> | null =>
-      sql.fetchedRow.get(path) ?? null,
-    /** Paths in hand. */
-    eachFetchedPath: (): IterableIterator<string> => sql.fetchedNames.iterate(),
-    /** Forgets answers in hand: they are asked for anew. */
-    dropFetched: (paths: readonly string[]): void => {
-      for (const path of paths) sql.dropFetched.run(path)
-    },
+    ...createInHand(sql),
     /** Publishes what is in hand of the resources owned, for the paths that are wanted; forgets the rest of theirs. */
     publishFetched(
       owned: (resource: string) => boolean,
@@ -61,9 +51,13 @@ export function createCatalogAnswerWriter(db: Db, notes: ChangeNotes) {
       }
       return count
     },
-    /** The answer stays as it is, its owner is listed anew. */
-    confirmAnswer: (path: string, ownerSha: Buffer): void => {
-      sql.confirm.run(ownerSha, path)
+    /** Publishes what is in hand of these paths alone. */
+    publishPaths(paths: readonly string[], now: number): void {
+      for (const path of paths) {
+        const row = sql.fetchedRow.get(path)
+        if (row !== undefined) publish(row, now)
+        sql.dropFetched.run(path)
+      }
     },
     /** Remembers which paths of the resources owned could not be had: path → resource. */
     replaceLacking(owned: (resource: string) => boolean, paths: ReadonlyMap<string, string>): void {
@@ -77,13 +71,54 @@ export function createCatalogAnswerWriter(db: Db, notes: ChangeNotes) {
   }
 }
 
+/** What is in hand, not published yet. */
+function createInHand(sql: ReturnType<typeof prepareAnswerWrites>) {
+  return {
+    /** What is in hand of a path: its status, and the digest of its owner when it was fetched. Null: nothing. */
+    readFetched: (path: string): Pick<FetchedAnswer, 'status' | 'ownerSha'> | null =>
+      sql.fetched.get(path) ?? null,
+    /** The answer that waits for the publication, with its bytes; null: none. */
+    readFetchedBody: (path: string): Pick<FetchedAnswer, 'status' | 'body' | 'size'> | null =>
+      sql.fetchedRow.get(path) ?? null,
+    /** Paths in hand. */
+    eachFetchedPath: (): IterableIterator<string> => sql.fetchedNames.iterate(),
+    /** Forgets answers in hand: they are asked for anew. */
+    dropFetched: (paths: readonly string[]): void => {
+      for (const path of paths) sql.dropFetched.run(path)
+    },
+  }
+}
+
+/** Writes of when answers were confirmed, and under which item: nothing that is served changes but their age. */
+function createConfirmations(db: Db) {
+  const sql = {
+    confirm: db.prepare('UPDATE catalog_answer SET owner_sha = ?, confirmed_at = ? WHERE path = ?'),
+    confirmAt: db.prepare('UPDATE catalog_answer SET confirmed_at = ? WHERE path = ?'),
+    askAgain: db.prepare("UPDATE catalog_answer SET owner_sha = x'00' WHERE path = ?"),
+  }
+  return {
+    /** The answer stays as it is, its owner is listed anew; `at`: upstream's date, unix milliseconds. */
+    confirmAnswer: (path: string, ownerSha: Buffer, at: number): void => {
+      sql.confirm.run(ownerSha, at, path)
+    },
+    /** Notes that answers are as they are stored: path and upstream's date, unix milliseconds. */
+    confirmAnswers: (answers: readonly (readonly [path: string, at: number])[]): void => {
+      for (const [path, at] of answers) sql.confirmAt.run(at, path)
+    },
+    /** Has answers asked for by the next sync, whatever the lists say. */
+    askAgain: (paths: readonly string[]): void => {
+      for (const path of paths) sql.askAgain.run(path)
+    },
+  }
+}
+
 type FetchedRow = Omit<FetchedAnswer, 'links' | 'mentions'> & { links: string; mentions: string }
 
 function prepareAnswerWrites(db: Db) {
   const columns =
-    'path, resource, owner, owner_sha, status, body, size, sha256, etag, links, mentions'
+    'path, resource, owner, owner_sha, status, body, size, sha256, etag, links, mentions, confirmed_at'
   const named =
-    '@path, @resource, @owner, @ownerSha, @status, @body, @size, @sha256, @etag, @links, @mentions'
+    '@path, @resource, @owner, @ownerSha, @status, @body, @size, @sha256, @etag, @links, @mentions, @confirmedAt'
   return {
     answer: db.prepare(
       `INSERT OR REPLACE INTO catalog_answer (${columns}, changed) VALUES (${named}, @changed)`,
@@ -98,10 +133,9 @@ function prepareAnswerWrites(db: Db) {
     ),
     fetchedRow: db.prepare<[string], FetchedRow>(
       `SELECT path, resource, owner, owner_sha AS ownerSha, status, body, size, sha256, etag, links,
-         mentions FROM catalog_fetched WHERE path = ?`,
+         mentions, confirmed_at AS confirmedAt FROM catalog_fetched WHERE path = ?`,
     ),
     dropFetched: db.prepare('DELETE FROM catalog_fetched WHERE path = ?'),
-    confirm: db.prepare('UPDATE catalog_answer SET owner_sha = ? WHERE path = ?'),
     had: db.prepare('DELETE FROM catalog_lacking WHERE path = ?'),
     lacks: db.prepare('INSERT OR REPLACE INTO catalog_lacking VALUES (?, ?)'),
     removeAnswer: db.prepare('DELETE FROM catalog_answer WHERE path = ?'),

@@ -65,6 +65,9 @@ function fromRow(row: Row): Run {
   }
 }
 
+/** SQL: a run that looks at a part of its source, and says nothing of the whole. */
+const IN_PART = "(kind = 'refresh' OR (kind = 'reconcile' AND source <> 'osv'))"
+
 /** Reads of the run log; usable on any connection. */
 export function createRunReader(db: Db) {
   const byId = db.prepare<[number], Row>('SELECT * FROM run WHERE id = ?')
@@ -75,7 +78,7 @@ export function createRunReader(db: Db) {
     'SELECT * FROM run WHERE source = ? AND ended_at IS NOT NULL ORDER BY id DESC LIMIT 1',
   )
   const whole = db.prepare<[string], Row>(
-    "SELECT * FROM run WHERE source = ? AND ended_at IS NOT NULL AND kind <> 'refresh' ORDER BY id DESC LIMIT 1",
+    `SELECT * FROM run WHERE source = ? AND ended_at IS NOT NULL AND NOT ${IN_PART} ORDER BY id DESC LIMIT 1`,
   )
   const confirmed = db
     .prepare<{ source: string }, number | null>(
@@ -84,8 +87,8 @@ export function createRunReader(db: Db) {
     )
     .pluck()
   const reconciled = db
-    .prepare<[], number | null>(
-      "SELECT max(ended_at) FROM run WHERE kind = 'reconcile' AND state = 'complete'",
+    .prepare<[string], number | null>(
+      "SELECT max(ended_at) FROM run WHERE source = ? AND kind = 'reconcile' AND state = 'complete'",
     )
     .pluck()
   const list = db.prepare<[number], Row>('SELECT * FROM run ORDER BY id DESC LIMIT ?')
@@ -93,7 +96,7 @@ export function createRunReader(db: Db) {
     readRun: (id: number) => mapRow(byId.get(id)),
     readLatestRun: (source: SourceName) => mapRow(latest.get(source)),
     readLatestEndedRun: (source: SourceName) => mapRow(ended.get(source)),
-    /** How the last run ended that looked at everything: no refresh. */
+    /** How the last run ended that looked at everything: no refresh, and no reconcile of the catalog. */
     readLatestWholeRun: (source: SourceName) => mapRow(whole.get(source)),
     /**
      * Upstream's clock at the last run that found the held snapshot to be upstream's own; null: never. What was said before
@@ -101,7 +104,7 @@ export function createRunReader(db: Db) {
      */
     readConfirmedAt: (source: SourceName) => confirmed.get({ source }) ?? null,
     /** When a reconcile last ended well, unix milliseconds. */
-    readLastReconcile: () => reconciled.get() ?? null,
+    readLastReconcile: (source: SourceName) => reconciled.get(source) ?? null,
     /** Newest first. */
     listRuns: (limit: number) => list.all(limit).map(fromRow),
   }
@@ -126,9 +129,9 @@ export function createRunWriter(db: Db) {
        message = 'the process ended before the run did; nothing was committed' WHERE ended_at IS NULL`,
   )
   const prune = db.prepare(
-    `DELETE FROM run WHERE source = @source AND (kind = 'refresh') = @refresh
+    `DELETE FROM run WHERE source = @source AND ${IN_PART} = @part
        AND id NOT IN (SELECT run_id FROM quarantine WHERE decision IS NULL)
-       AND id < (SELECT min(id) FROM (SELECT id FROM run WHERE source = @source AND (kind = 'refresh') = @refresh
+       AND id < (SELECT min(id) FROM (SELECT id FROM run WHERE source = @source AND ${IN_PART} = @part
          ORDER BY id DESC LIMIT @keep))`,
   )
   return {
@@ -140,9 +143,9 @@ export function createRunWriter(db: Db) {
     },
     /** Call only while holding the sync lock: then every open row is an orphan. Returns how many there were. */
     closeOrphanRuns: (now: number): number => orphans.run(now).changes,
-    /** Refreshes apart: however many events come, the runs that tell how old everything is stay. */
+    /** Those that look at a part are kept apart: however many events come, the runs that tell how old everything is stay. */
     pruneRuns: (source: SourceName, keep: number): void => {
-      for (const refresh of [0, 1]) prune.run({ source, keep, refresh })
+      for (const part of [0, 1]) prune.run({ source, keep, part })
     },
   }
 }

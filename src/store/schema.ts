@@ -227,4 +227,10 @@ export const MIGRATIONS: readonly string[] = [
   -- JSON: names of the fields that the list's items have; null: never learned, as for a list that a bundle brought.
   ALTER TABLE catalog_list ADD COLUMN fields TEXT;
   `,
+  `
+  -- Upstream's date when it last gave or confirmed the answer, unix milliseconds; null: before this was noted. Beside the
+  -- digests: that an answer was confirmed makes no other snapshot.
+  ALTER TABLE catalog_answer ADD COLUMN confirmed_at INTEGER;
+  ALTER TABLE catalog_fetched ADD COLUMN confirmed_at INTEGER;
+  `,
 ]

@@ -28,7 +28,7 @@ export interface Crawl {
   wanted: Map<string, Task>
   wantedLists: Set<string>
   /** Paths whose answer is as it is held, though their owner changed. */
-  confirmed: Task[]
+  confirmed: (Task & { at: number })[]
   /** What could not be had, each with the reason. */
   lacking: Map<string, string>
   /** Those of them that upstream is still making (202). */

@@ -79,10 +79,10 @@ async function fetchOne(
   const { store, config } = context
   try {
     if (!isAddressable(task.path)) throw unaddressable(task.path)
-    const answer = await fetchAnswer(context, task, held)
+    const { answer, at } = await fetchAnswer(context, task, held)
     patience.had(task)
     if (answer === null) {
-      if (held?.ownerSha.equals(task.ownerSha) !== true) crawl.confirmed.push(task)
+      if (held?.ownerSha.equals(task.ownerSha) !== true) crawl.confirmed.push({ ...task, at })
       return
     }
     if (answer.status === 404 && mustExist(task)) {

@@ -23,8 +23,25 @@ export async function fetchAnswer(
   context: CatalogContext,
   task: Task,
   held: HeldAnswer | null,
+): Promise<Confirmed> {
+  let at = context.now()
+  const answer = await makeAnswer(context, task, held, (date) => (at = date))
+  return { answer: answer === null ? null : { ...answer, confirmedAt: at }, at }
+}
+
+/** An answer, null where it is as it is stored, and upstream's date of it, unix milliseconds. */
+export interface Confirmed {
+  answer: FetchedAnswer | null
+  at: number
+}
+
+async function makeAnswer(
+  context: CatalogContext,
+  task: Task,
+  held: HeldAnswer | null,
+  dated: (at: number) => void,
 ): Promise<FetchedAnswer | null> {
-  const answer = await ask(context, task, held)
+  const answer = await ask(context, task, held, dated)
   if (answer === 'unchanged') return null
   if (answer === 'missing') return { ...blank(task), status: 404, sha256: shaOf(Buffer.alloc(0)) }
   if ('elsewhere' in answer) return documentElsewhere(context, task, answer.elsewhere)
@@ -37,7 +54,7 @@ export async function fetchAnswer(
   } catch (error) {
     // A pre-signed URL that expired meanwhile: the same path gives another.
     if (![401, 403, 410].includes(statusOf(error) ?? 0)) throw error
-    const again = await ask(context, task, null)
+    const again = await ask(context, task, null, dated)
     if (typeof again === 'string') throw error
     if ('elsewhere' in again) return documentElsewhere(context, task, again.elsewhere)
     return artifactAnswer(context, task, again.body)
@@ -48,6 +65,7 @@ async function ask(
   context: CatalogContext,
   task: Task,
   held: HeldAnswer | null,
+  dated: (at: number) => void,
 ): Promise<
   { body: Buffer; etag: string | null } | { elsewhere: string } | 'unchanged' | 'missing'
 > {
@@ -60,6 +78,7 @@ async function ask(
       held: known ? { etag: held.etag, lastModified: null } : null,
       gzip: true,
     })
+    dated(answer.meta.date)
     if (answer.status === 304) return 'unchanged'
     return { body: answer.body, etag: answer.meta.etag }
   } catch (error) {
@@ -92,7 +111,7 @@ function blank({
   owner,
   ownerSha,
 }: Task): Omit<FetchedAnswer, 'status' | 'sha256'> {
-  const rest = { body: null, size: 0, etag: null, links: [], mentions: [] }
+  const rest = { body: null, size: 0, etag: null, links: [], mentions: [], confirmedAt: null }
   return { path: canonical, resource, owner, ownerSha, ...rest }
 }
 

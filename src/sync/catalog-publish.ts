@@ -50,7 +50,8 @@ export async function publishCatalog(
       (path) => crawl.wanted.has(path),
       context.now(),
     )
-    for (const { canonical, ownerSha } of crawl.confirmed) store.confirmAnswer(canonical, ownerSha)
+    for (const { canonical, ownerSha, at } of crawl.confirmed)
+      store.confirmAnswer(canonical, ownerSha, at)
     rememberLacking(context, crawl)
     // The other source may have documents in hand that no answer names yet.
     if (source === 'catalog') facts['documentsDropped'] = store.sweepDocuments()
@@ -103,7 +104,8 @@ async function settleQuarantine(context: CatalogContext): Promise<void> {
 async function confirm(context: CatalogContext, crawl: Crawl): Promise<void> {
   const { store } = context
   await store.exclusive(() => {
-    for (const { canonical, ownerSha } of crawl.confirmed) store.confirmAnswer(canonical, ownerSha)
+    for (const { canonical, ownerSha, at } of crawl.confirmed)
+      store.confirmAnswer(canonical, ownerSha, at)
     rememberLacking(context, crawl)
   })
 }

@@ -98,7 +98,7 @@ export function outcomeOf(
 /** Says of a sync that went by the stamps of the index that it did; empty where the contents were compared. */
 function comparedBy({ kind, full, facts, store }: SyncContext): string {
   if (full || kind !== 'sync' || facts['archiveBytes'] !== undefined) return ''
-  const at = store.readLastReconcile()
+  const at = store.readLastReconcile('osv')
   const last = at === null ? 'not since they were fetched' : `on ${new Date(at).toISOString()}`
   return `; compared by the stamps of the index, contents last compared (reconcile) ${last}`
 }

@@ -5,6 +5,7 @@ import type { Run, RunFacts, SourceName } from '../store/runs.ts'
 import type { Cost } from '../upstream/session.ts'
 import type { SurfaceName } from '../upstream/surfaces.ts'
 import { createCatalogContext } from './catalog-context.ts'
+import { reconcileCatalog } from './catalog-reconcile.ts'
 import { syncCatalog } from './catalog.ts'
 import type { SyncContext, SyncResult } from './context.ts'
 import { syncFeeds } from './feeds.ts'
@@ -89,8 +90,11 @@ function sync(
   sessions: Sessions,
 ): Promise<SyncResult> {
   if (source === 'feeds') return syncFeeds(context, approved ?? null)
-  if (source !== 'osv')
-    return syncCatalog(createCatalogContext(context, sessions), approved ?? null)
+  if (source !== 'osv') {
+    const catalog = createCatalogContext(context, sessions)
+    if (context.kind === 'reconcile') return reconcileCatalog(catalog)
+    return syncCatalog(catalog, approved ?? null)
+  }
   if (approved === undefined) return syncOsv(context, null)
   const { body, etag, lastModified, asOf } = approved
   const bytes = contentOf(body, sizeOf(body))

@@ -60,13 +60,17 @@ export function createRequests(
   }
 }
 
-/** How much a run looks at. */
-const THOROUGH: readonly RunKind[] = ['refresh', 'sync', 'reconcile']
+/** How much a run looks at: a reconcile of osv at everything, one of the catalog at what no sync asks for again. */
+function thoroughness({ source, kind }: RunRequest): number {
+  const kinds: readonly RunKind[] =
+    source === 'osv' ? ['refresh', 'sync', 'reconcile'] : ['reconcile', 'refresh', 'sync']
+  return kinds.indexOf(kind)
+}
 
 /** One request that serves both: the more thorough kind, and what either looks for. */
 function merged(before: RunRequest | undefined, asked: RunRequest): RunRequest {
   if (before === undefined) return asked
-  const isMore = THOROUGH.indexOf(asked.kind) > THOROUGH.indexOf(before.kind)
+  const isMore = thoroughness(asked) > thoroughness(before)
   const targets = distinct([...(before.targets ?? []), ...(asked.targets ?? [])])
   return { ...(isMore ? asked : before), ...(targets.length > 0 && { targets }) }
 }

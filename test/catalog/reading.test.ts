@@ -5,6 +5,7 @@ import { createReadingThread } from '../../src/api/reading/thread.ts'
 import { createServer } from '../../src/api/server.ts'
 import { readWishes } from '../../src/api/wishes.ts'
 import { type PinnedReads, openPinnedReads } from '../../src/store/pinned.ts'
+import { TEST_KEY, bearer } from '../support/keys.ts'
 import { type CatalogBench, catalogBench } from './benches.ts'
 
 const SERVICE = { images: 3, tags: 4, packages: 3, tickets: 130 }
@@ -54,7 +55,10 @@ describe('the serving thread', () => {
     const server = createServer({
       reads: { ...reads, pinned: all(reads.pinned), live: all(reads.live) },
       dataDir: made.dir,
-      config: { ...made.config, server: { ...made.config.server, host: '127.0.0.1', port: 0 } },
+      config: {
+        ...made.config,
+        server: { ...made.config.server, host: '127.0.0.1', port: 0, keys: [TEST_KEY] },
+      },
       ...{ version: 'test', startedAt: 0, now: Date.now, log: null, nextRunAt: () => null },
       routes: createCatalogRoutes(made.config),
     })
@@ -64,7 +68,10 @@ describe('the serving thread', () => {
       reads.close()
     })
     for (const path of PATHS) {
-      const [ours, theirs] = await Promise.all([fetch(url + path), made.ask(path)])
+      const [ours, theirs] = await Promise.all([
+        fetch(url + path, { headers: bearer() }),
+        made.ask(path),
+      ])
       expect([path, ours.status, await ours.text()]).toEqual([
         path,
         theirs.status,

@@ -89,6 +89,8 @@ test('the defaults are the ones the manual promises', () => {
       mirrorApiKeys: false,
       sendCredential: false,
       schedule: '37 * * * *',
+      reconcileSchedule: '*/15 * * * *',
+      reconcileHours: 24,
       maxAgeHours: 26,
       guardFraction: 0.1,
       guardItems: 20,

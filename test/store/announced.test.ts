@@ -163,6 +163,7 @@ describe('the artifacts of what is listed', () => {
     etag: null,
     links: [],
     mentions: [],
+    confirmedAt: null,
     ...more,
   })
   const stateWith = async (

@@ -37,11 +37,11 @@ describe('the run log', () => {
   test('remembers the last reconcile that ended well', () => {
     const store = writes()
     const reconcile = { ...START, kind: 'reconcile' as const }
-    expect(store.readLastReconcile()).toBeNull()
+    expect(store.readLastReconcile(START.source)).toBeNull()
     store.endRun(store.startRun(reconcile), runEnd({ endedAt: NOW }))
     store.endRun(store.startRun(reconcile), runEnd({ endedAt: NOW + 1, state: 'partial' }))
     store.endRun(store.startRun(START), runEnd({ endedAt: NOW + 2 }))
-    expect(store.readLastReconcile()).toBe(NOW)
+    expect(store.readLastReconcile(START.source)).toBe(NOW)
   })
 
   test('closes every run that was left open, and no other', () => {

@@ -33,7 +33,7 @@ export type ReadReply =
       readonly body: Uint8Array | null
     }
   | { readonly problem: Problem }
-  | { readonly document: string }
+  | { readonly document: string; readonly asOf: string }
   | { readonly failed: ReadFailure }
 
 /** An error as it crosses threads: what a MirrorError or SQLite's own is known by. */
@@ -47,8 +47,8 @@ export interface ReadFailure {
 /** A request on its way to its answer, on the reading thread. */
 export type ReadCall = Pick<RouteCall, 'params' | 'query' | 'baseUrl' | 'refuse'> &
   AnswerExchange & {
-    /** Has the document of this digest sent. */
-    readonly sendDocument: (digest: string) => void
+    /** Has the document of this digest sent, as upstream confirmed it at `asOf`. */
+    readonly sendDocument: (digest: string, asOf: string) => void
   }
 
 /** A route whose answers are made on the reading thread. */

@@ -66,7 +66,7 @@ export function createReading({ config, cacheControl }: ReadingData, passing: Pa
       query: new URLSearchParams(request.query),
       baseUrl: () => baseUrl,
       refuse: (problem) => (outcome.other = { problem }),
-      sendDocument: (digest) => (outcome.other = { document: digest }),
+      sendDocument: (document, asOf) => (outcome.other = { document, asOf }),
     }
     passing.during(() => route.answer(call))
     return outcome.other ?? sent

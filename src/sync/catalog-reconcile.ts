@@ -1,0 +1,160 @@
+import { createHash } from 'node:crypto'
+import { MirrorError, messageOf } from '../errors.ts'
+import { fillPath, matchPath } from '../paths.ts'
+import { RELEASES, RESOURCES, ownsResource } from '../resources.ts'
+import type { HeldAnswer } from '../store/catalog-answers.ts'
+import type { CatalogContext } from './catalog-context.ts'
+import { fetchAnswer } from './catalog-fetch.ts'
+import { digestOfCatalog } from './catalog-digest.ts'
+import { type Task, taskOf } from './catalog-tasks.ts'
+import { isFatal, resourcesOf } from './catalog-walk.ts'
+import type { SyncResult } from './context.ts'
+import { runPool } from './pool.ts'
+
+/** Answers confirmed in one write: what a killed run loses. */
+const BATCH = 50
+const HOUR_MS = 3_600_000
+
+/**
+ * One run of kind `reconcile`: asks again for the answers that may change while their list entries do not (details, the
+ * package catalog's answers, VEX), each when its own time has come. It confirms what it asked for and nothing else: lists,
+ * scope and removals are left to the syncs.
+ */
+export async function reconcileCatalog(context: CatalogContext): Promise<SyncResult> {
+  const { store, config, facts, dryRun } = context
+  const tasks = dueTasks(context)
+  facts['due'] = tasks.length
+  if (dryRun) return { outcome: 'complete', asOf: null, message: `dry run: ${tasks.length} due` }
+  const found: Found = { confirmed: new Map(), changed: [], contradicted: [], failed: [] }
+  let confirmed = 0
+  const flush = async (): Promise<void> => {
+    const batch = [...found.confirmed]
+    found.confirmed.clear()
+    confirmed += batch.length
+    if (batch.length > 0) await store.exclusive(() => store.confirmAnswers(batch))
+  }
+  try {
+    await runPool(tasks, config.catalog.concurrency, async ([task, held]) => {
+      await askAgain(context, task, held, found)
+      if (found.confirmed.size >= BATCH) await flush()
+    })
+  } finally {
+    await flush()
+    await publish(context, found)
+  }
+  facts['confirmed'] = confirmed
+  facts['changed'] = found.changed.length
+  if (found.contradicted.length > 0) facts['contradicted'] = found.contradicted.length
+  const told = `${confirmed} answers confirmed, ${found.changed.length} changed`
+  if (found.failed.length === 0) return { outcome: 'complete', asOf: null, message: told }
+  facts['lacking'] = found.failed.length
+  facts['lackingIds'] = found.failed.slice(0, 20)
+  const message = `${told}; ${found.failed.length} could not be fetched and keep their age`
+  return { outcome: 'partial', asOf: null, message }
+}
+
+interface Found {
+  /** Path and upstream's date, of answers that are as they are stored. */
+  confirmed: Map<string, number>
+  changed: string[]
+  /** Paths that upstream answers 404 for: the next sync asks again, and its guard decides. */
+  contradicted: string[]
+  /** Path and reason. */
+  failed: string[]
+}
+
+async function askAgain(
+  context: CatalogContext,
+  task: Task,
+  held: HeldAnswer,
+  found: Found,
+): Promise<void> {
+  const { store, session } = context
+  try {
+    const { answer, at } = await fetchAnswer(context, task, held)
+    if (answer === null || isSame(answer, held)) found.confirmed.set(task.canonical, at)
+    else if (answer.status === 404) found.contradicted.push(task.canonical)
+    else {
+      await store.exclusive(() => store.keepFetched(answer))
+      found.changed.push(task.canonical)
+    }
+  } catch (error) {
+    session.signal.throwIfAborted()
+    if (!(error instanceof MirrorError) || isFatal(error)) throw error
+    found.failed.push(`${task.canonical}: ${messageOf(error)}`)
+  }
+}
+
+/** Same bytes, same documents. */
+function isSame({ status, sha256 }: { status: number; sha256: Buffer }, held: HeldAnswer): boolean {
+  return status === held.status && sha256.equals(held.sha256)
+}
+
+async function publish(context: CatalogContext, found: Found): Promise<void> {
+  const { store, source, runId, now } = context
+  const before = store.readSnapshot(source)
+  if (before === null) return
+  if (found.contradicted.length > 0) await store.exclusive(() => store.askAgain(found.contradicted))
+  if (found.changed.length === 0) return
+  await store.transaction(() => {
+    store.publishPaths(found.changed, now())
+    store.sweepDocuments()
+    const id = digestOfCatalog(store, source)
+    store.replaceSnapshot({ ...before, id, runId, publishedAt: now() })
+    return Promise.resolve({ commit: true })
+  })
+}
+
+/** The answers whose time has come, the longest unconfirmed first. */
+function dueTasks(context: CatalogContext): [Task, HeldAnswer][] {
+  const { store, source, now, full, config } = context
+  const period = config.catalog.reconcileHours * HOUR_MS
+  const due: [Task, HeldAnswer][] = []
+  for (const held of store.eachHeldAnswer()) {
+    if (held.status !== 200 || held.ownerSha.length === 0 || !ownsResource(source, held.resource))
+      continue
+    const wait = period * (0.5 + share(held.path) / 2)
+    if (!full && now() - (held.confirmedAt ?? 0) < wait) continue
+    const task = taskFor(context, held)
+    if (task !== null) due.push([task, held])
+  }
+  const inHand = new Set(store.eachFetchedPath()) // of a crawl that was killed: the next sync publishes it
+  return due
+    .filter(([{ canonical }]) => !inHand.has(canonical))
+    .sort(([, one], [, other]) => (one.confirmedAt ?? 0) - (other.confirmedAt ?? 0))
+}
+
+/** A number from 0 to 1 of a path's own: spreads the answers of one sync over the period. */
+function share(path: string): number {
+  return createHash('sha256').update(path).digest().readUInt32BE(0) / 2 ** 32
+}
+
+/** The task of a stored answer; null for one that cannot change, and for one that the settings leave out. */
+function taskFor(
+  context: CatalogContext,
+  { path, owner, ownerSha, resource }: HeldAnswer,
+): Task | null {
+  if (resource === 'releases') {
+    if (!context.has('catalog')) return null
+    const plain = [RELEASES.versions, RELEASES.cves, RELEASES.details]
+    if (!plain.some((template) => matchPath(template, path) !== null)) return null
+    return taskOf(
+      { name: resource, surface: 'catalog', secrets: false },
+      path,
+      owner,
+      ownerSha,
+      null,
+    )
+  }
+  const known = RESOURCES.find(({ name }) => name === resource)
+  if (known === undefined || !resourcesOf(context).includes(known)) return null
+  const templates: [string, 'vex' | null][] = known.artifacts.flatMap((one) =>
+    one.document === 'vex' ? [[one.path, 'vex']] : [],
+  )
+  if (known.item !== null) templates.unshift([known.item, null])
+  for (const [template, document] of templates) {
+    const values = matchPath(template, path)
+    if (values !== null) return taskOf(known, fillPath(template, values), owner, ownerSha, document)
+  }
+  return null
+}
