@@ -29,12 +29,19 @@ function whyMissing(reads: RunReads, source: SourceName): string {
   const isRunning = latest !== null && latest.endedAt === null
   if (ended === null && !isRunning && reads.readLastImport() !== null)
     return `no bundle that was imported has ${source}; "patchmirror export FILE --sources ${source}" on the source mirror makes one that brings it`
-  if (ended === null)
-    return isRunning ? 'the first sync has not ended' : `no sync of ${source} has run yet`
+  if (ended === null) return isRunning ? 'the first sync has not ended' : neverRun(source)
   const at = ended.endedAt === null ? '' : ` at ${new Date(ended.endedAt).toISOString()}`
   const message = openMessage(ended) ?? ''
   const cut = message.length > MAX_MESSAGE ? `${message.slice(0, MAX_MESSAGE)}…` : message
   const said = cut === '' ? '' : `: ${cut}`
   const next = isRunning ? '; another one is running' : ''
   return `the last sync (${ended.state}${at}) did not have it${said}${next}`
+}
+
+/** Names both ways in: whether this mirror has an upstream is not known from its data. */
+function neverRun(source: SourceName): string {
+  return (
+    `no sync and no import of ${source} has run yet; a disconnected mirror gets it from a full bundle: ` +
+    `"patchmirror export FILE --sources ${source}" on the source mirror, "patchmirror import FILE" here`
+  )
 }

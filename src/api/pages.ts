@@ -15,13 +15,13 @@ import {
   problemBody,
   problemHeaders,
 } from './problem.ts'
+import { judgeReadiness } from './readiness.ts'
 import {
   type SourceStatus,
   type Status,
   type StatusOptions,
   type WebhooksReport,
   buildStatus,
-  judgeReadiness,
   openStatus,
 } from './status.ts'
 import type { ViewsMaker } from './views.ts'

@@ -1,5 +1,6 @@
 import type { BundleStatus } from '../api/bundle-status.ts'
-import { type Status, buildStatus, judgeReadiness } from '../api/status.ts'
+import { judgeReadiness } from '../api/readiness.ts'
+import { type Status, buildStatus } from '../api/status.ts'
 import { servedSources } from '../sources.ts'
 import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../errors.ts'

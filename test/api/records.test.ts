@@ -226,7 +226,7 @@ test.each<[string, Partial<RunEnd> | null, RegExp]>([
 ])('a 503 gives the real reason after a run %s', async (_, end, reason) => {
   const { get, store, server } = await serve(() => undefined)
   for (const path of ['/external/osv/all.zip', '/external/patch_feed'])
-    expect(jsonOf(await get(path))['message']).toMatch(/: no sync of (osv|feeds) has run yet$/)
+    expect(jsonOf(await get(path))['message']).toMatch(/: no sync and no import of (osv|feeds) has run yet; .*"patchmirror import FILE" here$/)
   for (const source of ['osv', 'feeds'] as const)
     store.addRun(source, FILLED_AT, end ?? undefined)
   server.snapshotChanged()
