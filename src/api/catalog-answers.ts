@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
 import { locate } from '../json/locate.ts'
 import type { Resource } from '../resources.ts'
-import type { CatalogAnswer, CatalogLink } from '../store/catalog-answers.ts'
+import { type CatalogAnswer, type CatalogLink, isNone } from '../store/catalog-answers.ts'
 import type { createOrderings } from '../store/catalog-query.ts'
 import { contentOf } from '../store/gzip.ts'
 import { createAnswer, sendAnswer } from './answer.ts'
@@ -13,6 +13,7 @@ import type { Links } from './links.ts'
 import type { Origins } from './moment.ts'
 import { chooseCoding } from './negotiate.ts'
 import type { Origin } from './origin.ts'
+import { problemHeaders } from './problem.ts'
 import type { ReadCall } from './reading/call.ts'
 
 /** What answers are made from, on whichever thread. */
@@ -46,11 +47,7 @@ export function createAnswers({ tools, missing }: CatalogParts) {
       const answer = moment.reads.readCatalogAnswer(path)
       if (answer === null) return call.refuse(missing.explain(resource, call.params, path))
       const own = originOfAnswer(origin, answer)
-      if (answer.status !== 200) {
-        const message =
-          'the service has nothing under this path: it answered 404 or 204 when the mirror asked'
-        return call.refuse({ status: 404, error: 'not_found', message, origin: own })
-      }
+      if (isNone(answer)) return sendNone(call, answer, own)
       const [link] = answer.links
       // With a body, the answer is a JSON string that holds a URL, and stays one.
       if (link?.at.length === 0 && answer.body === null)
@@ -62,6 +59,13 @@ export function createAnswers({ tools, missing }: CatalogParts) {
       const tag = answer.sha256.toString('hex', 0, 16)
       sendAnswer(call, createAnswer(coding, bytes, tag, answer.changed), own, heads)
     },
+  }
+
+  /** Answers that there is none as upstream did: 404, or 204 without a word. */
+  function sendNone(call: ReadCall, { status }: CatalogAnswer, origin: Origin): void {
+    const problem = { status, error: 'not_found', message: NOTHING, origin }
+    if (status !== 204) return call.refuse(problem)
+    call.response.writeHead(204, problemHeaders(problem)).end()
   }
 
   /** An artifact answer with fresh links of the mirror's own: good for a while, so never to be kept or revalidated. */
@@ -95,6 +99,8 @@ export function createAnswers({ tools, missing }: CatalogParts) {
     else response.end(body)
   }
 }
+
+const NOTHING = 'the service has nothing under this path: it answered 404 when the mirror asked'
 
 /**
  * An answer is as old as its own last confirmation, not as that of the lists. Where none was noted, it was what upstream

@@ -7,6 +7,7 @@ import {
   compareKeys,
   hashRow,
 } from '../store/carried-rows.ts'
+import { isNone } from '../store/catalog-answers.ts'
 import { contentOf } from '../store/gzip.ts'
 import type { SourceName } from '../store/runs.ts'
 import { integer, listOf, orNull, shape } from './checked.ts'
@@ -135,11 +136,11 @@ export function entryBody({ key: at, value, extra }: PutLine<'catalog-entry'>): 
   throw new MirrorError('bundle', `the item ${at} does not have the bytes that its row names`)
 }
 
-/** The stored bytes of an answer, null for a 404. Throws `bundle` when they are not the row's. */
+/** The stored bytes of an answer, null where upstream has none. Throws `bundle` when they are not the row's. */
 export function answerBody({ key: at, value, extra }: PutLine<'catalog-answer'>): Buffer | null {
   const { base64 }: { base64?: unknown } = extra
   // An answer that is a document itself has its bytes there.
-  if (base64 === null && (value.status === 404 || value.links.startsWith('[{"at":[],'))) return null
+  if (base64 === null && (isNone(value) || value.links.startsWith('[{"at":[],'))) return null
   const body = typeof base64 === 'string' ? Buffer.from(base64, 'base64') : null
   // An answer that "verify" found damaged has no digest: it is carried as it is, and fetched again above.
   if (body !== null && (value.sha256 === '' || isContent(body, value.size, value.sha256)))

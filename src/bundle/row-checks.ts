@@ -79,7 +79,7 @@ export const ROW_VALUES: { [K in RowKind]: Check<RowValues[K]> } = {
     ...{ key: id, ordinal: size, sha: half, facets: listOf(orNull(stamp), FACETS) },
   }),
   'catalog-answer': shape({
-    ...{ key: plain, resource: plain, owner: id, ownerSha: hex, status: oneOf(200, 404) },
+    ...{ key: plain, resource: plain, owner: id, ownerSha: hex, status: oneOf(200, 204, 404) },
     ...{ size: small, sha256: union(digest, oneOf('')), changed: seconds, links, mentions },
   }),
   'catalog-lacking': shape({ key: plain, resource: plain }),

@@ -6,6 +6,7 @@ import {
   namesOf,
   textsOf,
 } from '../event-target.ts'
+import { isNone } from './catalog-answers.ts'
 import type { Db } from './database.ts'
 
 /** How far what an event announced can be read now. */
@@ -15,7 +16,7 @@ export interface Announced {
   /** Whether it is listed with the digest announced; null when the event names none, or the item shows none. */
   digestMatches: boolean | null
   /**
-   * `complete`: all of its answers are held. `none yet`: upstream answered 404 for some of its artifacts, which may
+   * `complete`: all of its answers are held. `none yet`: upstream has none (404, 204) of some of its artifacts, which may
    * still come. `lacking`: some could not be had, or are those of the item as it was before. `out of scope`: its artifacts
    * are not mirrored. Null when it is not listed.
    */
@@ -50,7 +51,7 @@ export function createAnnouncedReader(db: Db) {
     const stale = held.some(({ status, ownerSha }) => status === 200 && !ownerSha.equals(sha))
     if (stale || lacks.get(`/${encodeURIComponent(id)}/`) === 1) return 'lacking'
     if (held.length === 0) return 'out of scope'
-    return held.some(({ status }) => status === 404) ? 'none yet' : 'complete'
+    return held.some(isNone) ? 'none yet' : 'complete'
   }
   return {
     /** Whether what an event announced can be read now, and how much of it. */

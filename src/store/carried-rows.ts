@@ -141,7 +141,7 @@ export interface RowExtras {
   'catalog-list': unknown
   /** `text` where the bytes are UTF-8, which they nearly always are; else `base64`. */
   'catalog-entry': { text: string } | { base64: string }
-  /** The stored gzip member, null for a 404; when upstream last confirmed it, unix milliseconds, null: not known. */
+  /** The stored gzip member, null where upstream has none; when upstream last confirmed it, unix milliseconds, null: not known. */
   'catalog-answer': { base64: string | null; confirmed: number | null }
   'catalog-lacking': unknown
   /** Bytes of each chunk as it is stored. */

@@ -109,7 +109,7 @@ function createAnswers(db: Db, notes: ChangeNotes) {
   const had = db.prepare('DELETE FROM catalog_lacking WHERE path = ?')
   return {
     /**
-     * `body`: the stored gzip member; null for a 404. `confirmed`: by the mirror that wrote the row. Upstream's validator is
+     * `body`: the stored gzip member; null where upstream has none. `confirmed`: by the mirror that wrote the row. Upstream's validator is
      * not carried.
      */
     putAnswer(value: AnswerValue, body: Buffer | null, confirmed: number | null): void {

@@ -16,9 +16,9 @@ export interface CatalogAnswer {
   owner: string
   /** Digest of the owner as it was listed when this was fetched. */
   ownerSha: Buffer
-  /** 200, or 404 when upstream has none. */
+  /** 200, or what upstream answered when it had none: 404 or 204. */
   status: number
-  /** A gzip member; null for a 404. */
+  /** A gzip member; null when upstream has none. */
   body: Buffer | null
   size: number
   sha256: Buffer
@@ -36,6 +36,11 @@ export type HeldAnswer = Pick<
   CatalogAnswer,
   'path' | 'resource' | 'owner' | 'ownerSha' | 'etag' | 'status' | 'sha256' | 'confirmedAt'
 >
+
+/** Whether upstream answered that it has none. */
+export function isNone(answer: Pick<CatalogAnswer, 'status'> | null | undefined): boolean {
+  return answer?.status === 404 || answer?.status === 204
+}
 
 type AnswerRow = Omit<CatalogAnswer, 'links' | 'mentions'> & { links: string; mentions: string }
 
@@ -78,7 +83,8 @@ export function createCatalogAnswerReader(db: Db) {
     .raw()
   const digests = db
     .prepare<[], [string, string, string]>(
-      `SELECT path, 'answer ' || hex(sha256) || ' ' || links, resource FROM catalog_answer
+      `SELECT path, iif(status = 204, 'none ', 'answer ') || hex(sha256) || ' ' || links, resource
+         FROM catalog_answer
        UNION ALL SELECT path, 'list ' || frame, resource FROM catalog_list ORDER BY 1, 2`,
     )
     .raw()

@@ -1,6 +1,6 @@
 import { messageOf, MirrorError } from '../errors.ts'
 import { isAddressable } from '../paths.ts'
-import type { HeldAnswer } from '../store/catalog-answers.ts'
+import { type HeldAnswer, isNone } from '../store/catalog-answers.ts'
 import { isTransient, statusOf } from '../upstream/retries.ts'
 import type { CatalogContext } from './catalog-context.ts'
 import type { Crawl, Focus } from './catalog-crawl.ts'
@@ -62,8 +62,8 @@ function isDue(
   const known = inHand ?? (full ? null : (held ?? null))
   if (known === null || isAlone(task)) return true
   // A loss that a guard refused may be over by now.
-  if (inHand?.status === 404 && held?.status === 200) return true
-  if (known.status !== 404) return !known.ownerSha.equals(task.ownerSha)
+  if (isNone(inHand) && held?.status === 200) return true
+  if (!isNone(known)) return !known.ownerSha.equals(task.ownerSha)
   return (
     mustExist(task) || focus.names(task) || !known.ownerSha.equals(noneStamp(task.ownerSha, now()))
   )
@@ -85,15 +85,16 @@ async function fetchOne(
       if (held?.ownerSha.equals(task.ownerSha) !== true) crawl.confirmed.push({ ...task, at })
       return
     }
-    if (answer.status === 404 && mustExist(task)) {
+    if (isNone(answer) && mustExist(task)) {
       // Listed, so only the list decides that it is gone; what is held stays.
       crawl.lacking.set(task.canonical, 'upstream lists it but answers 404')
       if (held !== null) return
     }
-    const ownerSha =
-      answer.status === 404 ? noneStamp(task.ownerSha, context.now()) : answer.ownerSha
-    // Still none, as an event's second look may find.
-    if (answer.status === 404 && held?.status === 404 && held.ownerSha.equals(ownerSha)) return
+    const ownerSha = isNone(answer) ? noneStamp(task.ownerSha, context.now()) : answer.ownerSha
+    if (isNone(answer) && held?.status === answer.status) {
+      crawl.confirmed.push({ ...task, ownerSha, at }) // still none
+      return
+    }
     const keep = (): void => store.keepFetched({ ...answer, ownerSha })
     await store.gathered(config.catalog.concurrency, keep)
     crawl.fetched++

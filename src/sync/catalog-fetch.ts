@@ -43,7 +43,8 @@ async function makeAnswer(
 ): Promise<FetchedAnswer | null> {
   const answer = await ask(context, task, held, dated)
   if (answer === 'unchanged') return null
-  if (answer === 'missing') return { ...blank(task), status: 404, sha256: shaOf(Buffer.alloc(0)) }
+  if (answer === 404 || answer === 204)
+    return { ...blank(task), status: answer, sha256: shaOf(Buffer.alloc(0)) }
   if ('elsewhere' in answer) return documentElsewhere(context, task, answer.elsewhere)
   if (task.document === null) {
     const item = itemAnswer(task, answer.body, answer.etag)
@@ -55,7 +56,7 @@ async function makeAnswer(
     // A pre-signed URL that expired meanwhile: the same path gives another.
     if (![401, 403, 410].includes(statusOf(error) ?? 0)) throw error
     const again = await ask(context, task, null, dated)
-    if (typeof again === 'string') throw error
+    if (typeof again !== 'object') throw error
     if ('elsewhere' in again) return documentElsewhere(context, task, again.elsewhere)
     return artifactAnswer(context, task, again.body)
   }
@@ -67,7 +68,7 @@ async function ask(
   held: HeldAnswer | null,
   dated: (at: number) => void,
 ): Promise<
-  { body: Buffer; etag: string | null } | { elsewhere: string } | 'unchanged' | 'missing'
+  { body: Buffer; etag: string | null } | { elsewhere: string } | 'unchanged' | 404 | 204
 > {
   const session = context.sessionOf(task.surface)
   const known =
@@ -83,8 +84,8 @@ async function ask(
     return { body: answer.body, etag: answer.meta.etag }
   } catch (error) {
     if (!(error instanceof MirrorError)) throw error
-    if (error.code === 'upstream_not_found') return 'missing'
-    if (statusOf(error) === 204 && !mustExist(task)) return 'missing' // there is none, and that is settled
+    if (error.code === 'upstream_not_found') return 404
+    if (statusOf(error) === 204 && !mustExist(task)) return 204
     if (error instanceof LeavingError && task.document !== null)
       return { elsewhere: error.location }
     if (error.code !== 'upstream_auth' || task.surface !== 'catalog') throw error

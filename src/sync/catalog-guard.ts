@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { ownsResource } from '../resources.ts'
-import type { HeldAnswer } from '../store/catalog-answers.ts'
+import { type HeldAnswer, isNone } from '../store/catalog-answers.ts'
 import { packContent } from '../store/gzip.ts'
 import type { Quarantine } from '../store/quarantine.ts'
 import { deflate } from '../zip/member.ts'
@@ -51,7 +51,12 @@ export async function guardCatalog(
     refused[key] = gone
   }
   const artifacts = lostArtifacts(context, crawl, held)
-  judge('artifacts', 'artifacts, which upstream answers 404 for', artifacts.held, artifacts.gone)
+  judge(
+    'artifacts',
+    'artifacts, which upstream answers 404 or 204 for',
+    artifacts.held,
+    artifacts.gone,
+  )
   const lists = lostLists(context, crawl)
   judge('lists', 'lists', lists.held, lists.gone)
   if (reasons.length === 0) return null
@@ -73,7 +78,7 @@ function lostArtifacts(
     const document = wanted.get(path)?.document ?? null
     if (status !== 200 || document === null) continue
     count++
-    if (store.readFetched(path)?.status === 404) gone.push(path)
+    if (isNone(store.readFetched(path))) gone.push(path)
   }
   return { held: count, gone: gone.sort() }
 }

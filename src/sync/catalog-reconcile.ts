@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { MirrorError, messageOf } from '../errors.ts'
 import { fillPath, matchPath } from '../paths.ts'
 import { RELEASES, RESOURCES, ownsResource } from '../resources.ts'
-import type { HeldAnswer } from '../store/catalog-answers.ts'
+import { type HeldAnswer, isNone } from '../store/catalog-answers.ts'
 import type { CatalogContext } from './catalog-context.ts'
 import { fetchAnswer } from './catalog-fetch.ts'
 import { digestOfCatalog } from './catalog-digest.ts'
@@ -57,7 +57,7 @@ interface Found {
   /** Path and upstream's date, of answers that are as they are stored. */
   confirmed: Map<string, number>
   changed: string[]
-  /** Paths that upstream answers 404 for: the next sync asks again, and its guard decides. */
+  /** Paths that upstream answers 404 or 204 for: the next sync asks again, and its guard decides. */
   contradicted: string[]
   /** Path and reason. */
   failed: string[]
@@ -73,7 +73,7 @@ async function askAgain(
   try {
     const { answer, at } = await fetchAnswer(context, task, held)
     if (answer === null || isSame(answer, held)) found.confirmed.set(task.canonical, at)
-    else if (answer.status === 404) found.contradicted.push(task.canonical)
+    else if (isNone(answer)) found.contradicted.push(task.canonical)
     else {
       await store.exclusive(() => store.keepFetched(answer))
       found.changed.push(task.canonical)

@@ -4,6 +4,8 @@ import { below, carry, comparable, folder, linksIn, pathsOf, serveFolder } from 
 
 async function above(env: Record<string, string> = {}): Promise<CatalogBench> {
   const bench = await catalogBench({ images: 2, tags: 4, packages: 3, tickets: 5 }, { env })
+  const [tag = ''] = bench.sandbox.service.ids('tags')
+  bench.sandbox.faults.set(`/v1/tags/${tag}/vex`, { kind: 'status', status: 204 })
   for (const source of ['feeds', 'osv', 'catalog', 'identity'] as const) await bench.run(source)
   return bench
 }
@@ -40,6 +42,8 @@ describe('a full bundle into an empty folder', () => {
     ]
     const paths = pathsOf(bench.store)
     expect(paths.length).toBeGreaterThan(60)
+    const [none = ''] = paths.filter((path) => path.endsWith('/vex'))
+    expect((await down(none, {})).status).toBe(204)
     let documents = 0
     for (const path of paths)
       for (const coding of ['gzip', 'identity']) {

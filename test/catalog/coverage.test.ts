@@ -1,11 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import {
-  type Shape,
-  type ShapeChanges,
-  type ShapeName,
-  SHAPE_NAMES,
-  shaped,
-} from '../../src/sandbox/service/shapes/shape.ts'
+import { type Shape, SHAPE_NAMES, shaped } from '../../src/sandbox/service/shapes/shape.ts'
 import { formOf } from '../support/walk.ts'
 import { type CatalogBench, catalogBench } from './benches.ts'
 import { type Difference, itemDifference, listDifference } from './differences.ts'
@@ -28,17 +22,6 @@ const ENV = {
 }
 /** Small, so that every list has several pages upstream. */
 const PAGES = { largestPage: 3 }
-
-/** Forms that the mirror does not read yet, each with what stands in for it; docs/coverage.md names them. */
-const NOT_READ: Partial<Record<ShapeName, ShapeChanges>> = {
-  link: { artifacts: { form: 'named', none: 404 } },
-  camel: { artifacts: { none: 404 } },
-}
-
-function shapeNamed(name: ShapeName): Shape {
-  const read = shaped(name, NOT_READ[name] ?? {})
-  return shaped(read, { lists: PAGES, patches: PAGES })
-}
 
 /** An artifact that was in the making at the first run is there at the next. */
 async function syncAll(made: CatalogBench, { artifacts }: Shape): Promise<void> {
@@ -84,7 +67,7 @@ function live({ service, feed }: CatalogBench['sandbox']): void {
 
 describe.each(SHAPE_NAMES)('a service of the shape %s', (name) => {
   test('has a mirror that keeps to the contract, before and after changes', async () => {
-    const shape = shapeNamed(name)
+    const shape = shaped(name, { lists: PAGES, patches: PAGES })
     const service = { ...SERVICE, shape, webhookSecret: WEBHOOK_SECRET }
     const made = await catalogBench(service, { env: ENV })
     await syncAll(made, shape)
@@ -115,9 +98,6 @@ test('the table of the contract in docs/coverage.md is this one', async () => {
     `| ${table} | \`${method} ${path}\` | ${answer} | \`${file}\` |`
   const rule = ({ section, subject, answer, by }: Rule): string =>
     `| ${section} | ${subject} | ${answer} | \`${typeof by === 'string' ? by : file}\` |`
-  const missing = Object.entries(NOT_READ).map(([name, changes]) => {
-    return `- \`${name}\`: ${Object.keys(changes).join(', ')}`
-  })
   const text = [
     '# What of the service the mirror answers',
     '',
@@ -137,14 +117,6 @@ test('the table of the contract in docs/coverage.md is this one', async () => {
     '- Errors are compared by their status. Their text is the mirror’s.',
     `- Each row holds for services of ${SHAPE_NAMES.length} shapes (\`npm run sandbox -- --help\`): ${SHAPE_NAMES.map((name) => `\`${name}\``).join(', ')}. They`,
     '  differ in envelopes, next pages, ids, field names, dates, artifacts, errors, events, validators and the patch feed.',
-    ...(missing.length === 0
-      ? []
-      : [
-          '',
-          'Forms of these shapes that another form stands in for in the test, because the mirror does not read them yet:',
-          '',
-          ...missing,
-        ]),
     '',
     '## Endpoints (section 4)',
     '',

@@ -25,6 +25,38 @@ test('an artifact that comes later than its tag is found the next day', async ()
   expect(mirror).toEqual(upstream)
 })
 
+test('a 204 is answered as one, as old as the service’s last word, and asked for once a day', async () => {
+  let now = Date.now() - 10 * DAY
+  const made = await catalogBench(SERVICE, {
+    env: ENV,
+    now: () => now,
+    sandbox: { now: () => now },
+  })
+  const [tag = ''] = made.sandbox.service.ids('tags')
+  const path = `/v1/tags/${tag}/vex`
+  made.sandbox.faults.set(path, { kind: 'status', status: 204 })
+  const asked = (): number => made.sandbox.requests.count(path)
+  for (const day of [0, 1]) {
+    const start = now
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    now += DAY / 1000
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete', facts: { fetched: 0 } })
+    const answer = await made.ask(path)
+    const { headers, status } = answer
+    expect([status, asked(), await answer.text()]).toEqual([204, day + 1, ''])
+    expect(headers.get('x-mirror-snapshot')).toBe(made.store.readSnapshot('catalog')?.id)
+    expect(Math.abs(Date.parse(headers.get('x-mirror-as-of') ?? '') - start)).toBeLessThan(1000)
+    now = start + DAY
+  }
+  made.sandbox.faults.clear()
+  made.sandbox.faults.set(path, NONE)
+  const before = made.store.readSnapshot('catalog')?.id
+  now += DAY
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  expect((await made.ask(path)).status).toBe(404)
+  expect(made.store.readSnapshot('catalog')?.id).not.toBe(before)
+})
+
 test('artifacts that are all gone at once are not believed to be', async () => {
   const made = await catalogBench(SERVICE, { env: ENV })
   expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
