@@ -1,6 +1,8 @@
+import { hash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import type { Config } from '../config/schema.ts'
 import { SETTINGS } from '../config/settings.ts'
-import { messageOf } from '../errors.ts'
+import { messageOf, systemCode } from '../errors.ts'
 import type { Logger } from '../log.ts'
 
 /** Secrets whose files a running daemon follows by itself: where one changed, the new value is in force. */
@@ -15,6 +17,9 @@ const FOLLOWED: ReadonlySet<string> = new Set([
   'webhooks.secrets',
 ])
 
+/** Settings that name files which are read at start alone: where what they hold changed, a restart is needed. */
+const READ_AT_START = ['upstream.caFile', 'bundle.signingKeys', 'bundle.trustedKeys'] as const
+
 /**
  * What SIGHUP does beside reading files again: reads the settings once more, and says which changed since they were read
  * last, which of these are in force now, and which wait for a restart. No value is quoted. Never throws.
@@ -24,6 +29,7 @@ export function createReload(
   read: () => Config,
 ): (log: Pick<Logger, 'info' | 'warn'>) => void {
   let last = started
+  const atStart = digestsOf(started)
   return (log) => {
     let found: Config
     try {
@@ -33,7 +39,10 @@ export function createReload(
       return log.warn({}, text)
     }
     const inForce = changed(last, found).filter((key) => isFollowed(key, found))
-    const waiting = changed(started, found).filter((key) => !isFollowed(key, found))
+    const now = digestsOf(found)
+    const rewritten = READ_AT_START.filter((key) => atStart[key] !== now[key])
+    const others = changed(started, found).filter((key) => !isFollowed(key, found))
+    const waiting = [...new Set([...others, ...rewritten])]
     last = found
     const reread =
       inForce.length === 0
@@ -43,7 +52,8 @@ export function createReload(
       waiting.length === 0
         ? 'no other setting changed'
         : `changed, and in force after a restart: ${waiting.join(', ')}`
-    const what = 'key and credential files, webhook secrets and certificates were read again'
+    const what =
+      'key and credential files, webhook secrets and the webhook certificate were read again'
     log.info({ reread: inForce, restart: waiting }, `SIGHUP: ${what}; ${reread}; ${rest}`)
   }
 }
@@ -51,6 +61,24 @@ export function createReload(
 /** Only what comes from a file of its own is followed; a value in the settings file is read at start alone. */
 function isFollowed(key: string, { secretFiles }: Config): boolean {
   return FOLLOWED.has(key) && secretFiles?.[key] !== undefined
+}
+
+/** What the files hold that are read at start alone; a key given in the settings themselves is its own content. */
+function digestsOf({ upstream, bundle }: Config): Record<(typeof READ_AT_START)[number], string> {
+  const of = (paths: readonly string[]): string => JSON.stringify(paths.map(digestOf))
+  return {
+    'upstream.caFile': of(upstream.caFile === null ? [] : [upstream.caFile]),
+    'bundle.signingKeys': of(bundle.signingKeys),
+    'bundle.trustedKeys': of(bundle.trustedKeys),
+  }
+}
+
+function digestOf(path: string): string {
+  try {
+    return hash('sha256', readFileSync(path))
+  } catch (error) {
+    return systemCode(error) ?? messageOf(error)
+  }
 }
 
 /** The keys of the settings whose values differ. */

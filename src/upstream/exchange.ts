@@ -10,7 +10,13 @@ import { originOf } from './redirects.ts'
 import { parseRetryAfter, statusError } from './retries.ts'
 import type { Delay } from './retrying.ts'
 import { readSaid } from './said.ts'
-import { type RawAnswer, type RawRequest, type Transport, through } from './transport.ts'
+import {
+  type RawAnswer,
+  type RawRequest,
+  type Transport,
+  proxyStatus,
+  through,
+} from './transport.ts'
 
 /** One surface of the service, and all that its requests have in common. */
 export interface Wire {
@@ -42,7 +48,7 @@ export interface Run {
 /**
  * Sends one request when the limiter gives leave and with the credential, if there is one. `deadline` begins when the
  * first of its attempts is sent, and ends with the run too. Throws `upstream_unreachable`, and `upstream_auth` for a refused credential; once
- * refused, it does so for the rest of the run without asking again.
+ * a credential, ours or the proxy's, was refused, it does so for the rest of the run without asking again.
  */
 export async function exchange(
   wire: Wire,
@@ -61,9 +67,14 @@ export async function exchange(
     }
     return answer
   } catch (error) {
-    if (error instanceof MirrorError && error.code === 'upstream_auth') run.refused ??= error
+    if (error instanceof MirrorError && isRefusal(error)) run.refused ??= error
     throw error
   }
+}
+
+/** Whether asking on would be refused likewise, and may lock the account: a credential of ours, or that of the proxy. */
+function isRefusal({ code, cause }: MirrorError): boolean {
+  return code === 'upstream_auth' || proxyStatus(cause) === 407
 }
 
 /** Whether the service wants to be left alone for longer than is waited for: the run is over, for all its requests. */

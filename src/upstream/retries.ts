@@ -1,4 +1,5 @@
 import { MirrorError, systemCode } from '../errors.ts'
+import { proxyStatus } from './transport.ts'
 
 /** An unusable HTTP status, with what the retry rule needs to know of it. */
 class StatusError extends MirrorError {
@@ -88,10 +89,15 @@ export function isUnsent(error: unknown): boolean {
   return cause !== undefined && UNSENT.has(cause)
 }
 
-/** Whether trying again can help: network faults, 429 and 5xx. Never a shape, a size or a missing path. */
+/**
+ * Whether trying again can help: network faults, 429 and 5xx. Never a shape, a size, a missing path or what a proxy
+ * refuses (407).
+ */
 export function isTransient(error: unknown): boolean {
   if (error instanceof StatusError) return error.status === 429 || error.status >= 500
-  return error instanceof MirrorError && error.code === 'upstream_unreachable'
+  if (!(error instanceof MirrorError) || error.code !== 'upstream_unreachable') return false
+  const status = proxyStatus(error.cause) ?? 500
+  return status >= 500 || status === 408 || status === 429
 }
 
 /** The HTTP status behind an error; null when it is none. */

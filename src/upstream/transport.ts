@@ -131,11 +131,21 @@ function markProxy(error: unknown, proxy: Proxy | null): void {
  */
 export function faultNotes(error: unknown): string {
   const proxy = proxyOf(error)
-  const asks =
-    proxy !== null && /\b407\b/.test(messageOf(error))
-      ? `; the proxy wants another user name or password: give them in the URL of ${proxy.setting}`
-      : ''
-  return through(proxy) + asks + certificateAdvice(error, proxy !== null)
+  return through(proxy) + proxyAdvice(error, proxy) + certificateAdvice(error, proxy !== null)
+}
+
+function proxyAdvice(error: unknown, proxy: Proxy | null): string {
+  const status = proxyStatus(error)
+  if (proxy === null || status === null) return ''
+  if (status === 407)
+    return `; the proxy wants another user name or password: give them in the URL of ${proxy.setting}`
+  return status < 500 ? '; the proxy refuses this host: allow it there, or name it in NO_PROXY' : ''
+}
+
+/** The status by which the proxy itself refused a request (407, 403); null when it failed otherwise. */
+export function proxyStatus(error: unknown): number | null {
+  const [, status] = /^Proxy .*\((\d{3})\)/.exec(messageOf(error)) ?? []
+  return status === undefined || proxyOf(error) === null ? null : Number(status)
 }
 
 /** The proxy that a failed request went through; null: none. */

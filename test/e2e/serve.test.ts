@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -67,11 +68,16 @@ describe('patchmirror serve', () => {
   test('SIGHUP never ends it: files are read again, and the log says which and what needs a restart', async () => {
     const keyFile = join(world.dir, 'keys')
     writeFileSync(keyFile, 'Xq7-first-of-the-keys-92\n')
+    const bundleKey = join(world.dir, 'bundle.pub')
+    const publicPem = (): string =>
+      generateKeyPairSync('ed25519').publicKey.export({ type: 'spki', format: 'pem' }).toString()
+    writeFileSync(bundleKey, publicPem())
     const settingsFile = join(world.dir, 'settings.yaml')
     writeFileSync(settingsFile, 'osv: { maxAgeHours: 30 }\n')
     const more = {
       PATCHMIRROR_SERVER_KEYS_FILE: keyFile,
       PATCHMIRROR_CONFIG: settingsFile,
+      PATCHMIRROR_BUNDLE_TRUSTED_KEYS: bundleKey,
     }
     const daemon = await world.serve(more)
     const status = async (key: string) =>
@@ -80,9 +86,12 @@ describe('patchmirror serve', () => {
     expect(await status('Xq7-second-of-the-keys-93')).toBe(401)
     writeFileSync(keyFile, 'Xq7-second-of-the-keys-93\n')
     writeFileSync(settingsFile, 'osv: { maxAgeHours: 40 }\n')
+    writeFileSync(bundleKey, publicPem())
     daemon.child.kill('SIGHUP')
     const said = await daemon.said(/SIGHUP: /)
-    expect(said).toMatch(/in force: server\.keys.*after a restart: osv\.maxAgeHours/)
+    expect(said).toMatch(
+      /in force: server\.keys.*after a restart: osv\.maxAgeHours, bundle\.trustedKeys/,
+    )
     expect(said).not.toContain('Xq7-')
     expect(await status('Xq7-second-of-the-keys-93')).not.toBe(401)
     expect(await status('Xq7-first-of-the-keys-92')).toBe(401)

@@ -4,6 +4,7 @@ import { createOrigin } from '../support/origin.ts'
 import { createProxy } from '../support/proxy.ts'
 import { type Tls, hasOpenssl, makeTls } from '../support/tls.ts'
 import { MAX, connect, refusal, sandbox, scratch } from './sessions.ts'
+import { get, session, upstreamOf } from './surfaces.ts'
 
 const VARIABLES = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY'].flatMap((name) => [
   name,
@@ -52,15 +53,31 @@ describe('a proxy', () => {
     async (scheme) => {
       const proxy = await createProxy({ credentials: 'mirror:right' })
       process.env['HTTP_PROXY'] = proxy.url.replace('//', '//mirror:wr0ng@')
-      const { session } = connect(`${scheme}://service.test:9`, { RETRIES: '0' })
-      const fetched = fetchFeed(session, PATCH_FEED, null, MAX)
-      const { message } = await refusal('upstream_unreachable', fetched)
+      const connection = connect(`${scheme}://service.test:9`, { RETRIES: '3' })
+      const { message } = await refusal('upstream_unreachable', fetchVia(connection))
+      expect(proxy.asked).toHaveLength(1) // the same password again does not help
       expect(message).toContain('407')
       expect(message).toContain(`through the proxy ${proxy.url} of HTTP_PROXY`)
       expect(message).toContain('give them in the URL of HTTP_PROXY')
       expect(message).not.toContain('wr0ng')
     },
   )
+
+  test('that refuses the credentials is not asked for the rest of a run: the account may be locked', async () => {
+    const proxy = await createProxy({ credentials: 'mirror:right' })
+    const api = session(
+      upstreamOf({
+        UPSTREAM_PROXY: proxy.url,
+        UPSTREAM_API_ROOT: 'https://service.test:9',
+        UPSTREAM_API_KEY: 'key-of-a-test-1',
+        UPSTREAM_RETRIES: '3',
+      }),
+    )
+    const { message } = await refusal('upstream_unreachable', get(api, '/v1/tags/'))
+    expect(message).toContain(`through the proxy ${proxy.url} of upstream.proxy`)
+    await refusal('upstream_unreachable', get(api, '/v1/images/'))
+    expect(proxy.asked).toHaveLength(1)
+  })
 
   test('that is not there is named with its setting, and the service is not asked past it', async () => {
     const url = 'http://service.test:9'
