@@ -14,6 +14,7 @@ export type ErrorCode =
   | 'upstream_not_found' // 404 or 410
   | 'upstream_auth' // 401 or 403
   | 'upstream_shape' // an answer that is not what the contract says
+  | 'upstream_secret' // an answer that holds the credential that upstream is asked with
   | 'upstream_too_large' // an answer over its size cap
   | 'archive' // a zip that is unsound or hostile
   | 'bundle' // a bundle that is refused: damaged, not trusted, expired, or not for what is held

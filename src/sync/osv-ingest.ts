@@ -1,3 +1,4 @@
+import { MirrorError } from '../errors.ts'
 import type { RecordEntry, RecordToStore } from '../store/osv.ts'
 import type { Entry } from '../zip/directory.ts'
 import type { Content, Refusal } from '../zip/member.ts'
@@ -101,6 +102,12 @@ function take(ingest: Ingest, entry: Entry, member: Content | Refusal): void {
     result.unresolved.set(id, member.refused)
     return
   }
+  // A member of the archive is deflated: only here, where it is read, can a credential be seen in it.
+  const fault = secretIn(context, member.content, id)
+  if (fault !== null) {
+    result.unresolved.set(id, fault)
+    return
+  }
   const identity = identify(member.content, id)
   if (typeof identity === 'string') {
     result.unresolved.set(id, identity)
@@ -120,6 +127,16 @@ function take(ingest: Ingest, entry: Entry, member: Content | Refusal): void {
   const record = fromArchive(id, stamp, { ...member, crc32: entry.crc32 }, ingest.asOf)
   ingest.put(record, identity.modified)
   result.written++
+}
+
+function secretIn({ session }: SyncContext, content: Buffer, id: string): string | null {
+  try {
+    session.checkSecrets(content, id)
+    return null
+  } catch (error) {
+    if (!(error instanceof MirrorError)) throw error
+    return error.message
+  }
 }
 
 /** Whether a held record must be read anew from the archive, and what that says about the feed. */

@@ -7,6 +7,7 @@ import { discard, isPlain, metaOf, networkError } from './answers.ts'
 import { withDeadline } from './deadline.ts'
 import { documentError } from './retries.ts'
 import type { Retrying } from './retrying.ts'
+import type { SecretSearch } from './secret-search.ts'
 import { type RawAnswer, type Transport, through } from './transport.ts'
 
 /** How documents behind pre-signed URLs are fetched. */
@@ -20,6 +21,8 @@ export interface ArtifactOptions {
   /** Deadline of a document, milliseconds. */
   timeoutMs: number
   userAgent: string
+  /** Finds the credentials of the service in what comes. */
+  secrets: SecretSearch
   now: () => number
   /** Counted as it goes, for failures too. */
   cost: { requests: number; bytes: number }
@@ -95,7 +98,7 @@ async function send(
 
 async function receive(
   { host, headers, body }: RawAnswer & { host: string },
-  { maxBytes, timeoutMs, now, cost }: ArtifactOptions,
+  { maxBytes, timeoutMs, now, cost, secrets }: ArtifactOptions,
   sink: ArtifactSink,
 ): Promise<void> {
   const meta = metaOf({ status: 200, headers, body }, now)
@@ -108,7 +111,9 @@ async function receive(
       )
     }
     if (meta.length !== null && meta.length > maxBytes) throw tooLarge(place, meta.length, maxBytes)
+    secrets.check(JSON.stringify(meta), place)
     await sink.begin(meta.contentType)
+    const search = secrets.stream(place)
     let [arrived, size] = [0, 0]
     const counted = counting(body, (bytes) => {
       arrived += bytes
@@ -117,6 +122,7 @@ async function receive(
     for await (const chunk of isPlain(meta) ? counted : inflated(counted, place)) {
       size += chunk.length
       if (size > maxBytes) throw tooLarge(place, size, maxBytes)
+      search(chunk)
       await sink.write(chunk)
     }
     if (meta.length !== null && arrived !== meta.length)

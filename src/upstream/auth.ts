@@ -16,6 +16,8 @@ export interface Authorization {
   renew(refused: string, signal: AbortSignal): Promise<string | null>
   /** The text without any secret that an answer may have echoed. */
   scrub: (text: string) => string
+  /** The secrets that were sent of late, and those issued for them. Nothing is read for it. */
+  secrets: () => readonly string[]
 }
 
 /** An API key as the remediation surface takes it: Basic, the key as user name, no password (spec section 5). */
@@ -45,12 +47,15 @@ function inTurn(
   formsOf: (secret: string) => readonly string[],
 ): Authorization {
   let secret = source.current()
+  const recent = createRecent()
+  recent.add(secret)
   let forms = formsOf(secret)
   let at = 0
   const look = (): void => {
     const current = source.current()
     if (current === secret) return
     secret = current
+    recent.add(secret)
     forms = formsOf(secret)
     at = 0
   }
@@ -69,6 +74,22 @@ function inTurn(
       return Promise.resolve(forms[next] ?? null)
     },
     scrub: (text) => scrub(text, [secret, ...forms]),
+    secrets: recent.all,
+  }
+}
+
+/** So many values of a credential are remembered: an answer may return one that was replaced a moment ago. */
+const REMEMBERED = 6
+
+/** The last values of a credential. `all` gives the same array until another value is added. */
+export function createRecent() {
+  let values: readonly string[] = []
+  return {
+    all: () => values,
+    add(value: string): void {
+      if (values.at(-1) === value) return
+      values = [...values.filter((one) => one !== value), value].slice(-REMEMBERED)
+    },
   }
 }
 

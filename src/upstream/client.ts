@@ -6,6 +6,7 @@ import type { Wire } from './exchange.ts'
 import type { Limiter } from './limiter.ts'
 import type { Priority } from './quota.ts'
 import type { Delay } from './retrying.ts'
+import { type SecretSearch, createSecretSearch } from './secret-search.ts'
 import { type Session, createSession } from './session.ts'
 import type { Transport } from './transport.ts'
 
@@ -33,6 +34,8 @@ export interface ClientDeps {
   setting?: string
   /** Takes secrets out of messages where a request's body holds them; a credential brings its own. */
   scrub?: (text: string) => string
+  /** Finds the credentials of all surfaces; not given: answers are not searched. */
+  secrets?: SecretSearch
   delay?: Delay
 }
 
@@ -52,6 +55,7 @@ export function createClient(deps: ClientDeps): Client {
     title: deps.title ?? 'public surface',
     setting: deps.setting ?? 'upstream.apiRoot',
     scrub: deps.scrub ?? authorization?.scrub ?? null,
+    secrets: deps.secrets ?? createSecretSearch(() => []),
     delay: deps.delay ?? realDelay,
     clock: deps.clock ?? null,
     userAgent: agentName(config, version),

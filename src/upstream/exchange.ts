@@ -1,6 +1,6 @@
 import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../errors.ts'
-import { discard, networkError } from './answers.ts'
+import { type Meta, discard, metaOf, networkError } from './answers.ts'
 import type { ClockWatch } from './clock.ts'
 import type { Authorization } from './auth.ts'
 import type { Deadline } from './deadline.ts'
@@ -10,6 +10,7 @@ import { originOf } from './redirects.ts'
 import { parseRetryAfter, statusError } from './retries.ts'
 import type { Delay } from './retrying.ts'
 import { readSaid } from './said.ts'
+import type { SecretSearch } from './secret-search.ts'
 import {
   type RawAnswer,
   type RawRequest,
@@ -29,6 +30,8 @@ export interface Wire {
   authorization: Authorization | null
   /** Takes secrets out of what answers say; null where requests carry none. */
   scrub: ((text: string) => string) | null
+  /** Finds the credentials of all surfaces in what comes. */
+  secrets: SecretSearch
   limiter: Limiter | null
   /** Null: dates are not looked at. */
   clock: ClockWatch | null
@@ -108,9 +111,26 @@ async function withCredential(
   throw refusal(wire, authorization, request, { ...answer, status: answer.status }, said)
 }
 
+/** What an answer says of itself. Throws `upstream_secret` when a header that is stored holds a credential. */
+export function checkedMeta(
+  { now, secrets }: Wire,
+  { method, url }: RawRequest,
+  answer: RawAnswer,
+): Meta {
+  const meta = metaOf(answer, now)
+  try {
+    // What answers a change is stored nowhere, and may be there to return a credential.
+    if (method === 'GET') secrets.check(JSON.stringify(meta), url.pathname)
+  } catch (error) {
+    answer.body.destroy()
+    throw error
+  }
+  return meta
+}
+
 /** Names the credential, the surface and what to look at: whoever reads it did not see the request. */
 function refusal(
-  { title }: Wire,
+  { title, secrets }: Wire,
   authorization: Authorization,
   { method, url }: RawRequest,
   { status, proxy = null }: Pick<RawAnswer, 'proxy'> & { status: 401 | 403 },
@@ -118,7 +138,7 @@ function refusal(
 ): MirrorError {
   const { name } = authorization
   const place = `the ${title} at ${originOf(url)} (${method} ${url.pathname})${through(proxy)}`
-  const reason = said === null ? '' : ` It said: ${authorization.scrub(said)}.`
+  const reason = said === null ? '' : ` It said: ${secrets.scrub(authorization.scrub(said))}.`
   const message =
     status === 401
       ? `${name} was refused by ${place}: 401.${reason} Check that it is complete, meant for this service, ` +

@@ -1,5 +1,5 @@
 import { MirrorError, messageOf } from '../errors.ts'
-import { type Authorization, type CurrentSecret, scrub } from './auth.ts'
+import { type Authorization, type CurrentSecret, createRecent, scrub } from './auth.ts'
 import { statusOf } from './retries.ts'
 import type { Session } from './session.ts'
 
@@ -35,10 +35,16 @@ export function clientCredentials(
   const { section, clientSecret } = settings
   let token: Token | null = null
   let renewal: Promise<Token> | null = null
+  const recent = createRecent()
+  recent.add(clientSecret.current())
 
   const renew = (): Promise<Token> => {
     renewal ??= fetchToken(settings, session, now)
-      .then((fresh) => (token = fresh))
+      .then((fresh) => {
+        recent.add(clientSecret.current())
+        recent.add(fresh.value)
+        return (token = fresh)
+      })
       .finally(() => (renewal = null))
     return renewal
   }
@@ -56,6 +62,7 @@ export function clientCredentials(
     },
     scrub: (text) =>
       scrub(text, [clientSecret.current(), ...(token === null ? [] : [token.value])]),
+    secrets: recent.all,
   }
 }
 

@@ -1,7 +1,7 @@
 import { type ErrorCode, MirrorError, messageOf } from '../errors.ts'
-import { type Meta, decode, discard, metaOf, readBody } from './answers.ts'
+import { type Meta, decode, discard, readBody } from './answers.ts'
 import { type Deadline, withDeadline } from './deadline.ts'
-import { type Run, type Wire, exchange } from './exchange.ts'
+import { type Run, type Wire, checkedMeta, exchange } from './exchange.ts'
 import { redirected } from './redirects.ts'
 import { isUnsent, statusError } from './retries.ts'
 import { type Retrying, createRetrying } from './retrying.ts'
@@ -76,6 +76,8 @@ export interface Session {
   retrying: Retrying
   /** Counts body bytes that the caller read itself. */
   countBytes(bytes: number): void
+  /** Throws `upstream_secret`, naming `place`, when bytes that the caller decoded hold a credential. */
+  checkSecrets(bytes: Buffer, place: string): void
   readonly cost: Readonly<Cost>
   readonly signal: AbortSignal
 }
@@ -122,6 +124,7 @@ export function createSession(wire: Wire, root: string, run: Run): Session {
     request,
     retrying,
     countBytes: count,
+    checkSecrets: wire.secrets.check,
     fetchDocument: (path, options) =>
       retrying(() =>
         withDeadline(limits.deadlineMs, signal, (due) =>
@@ -159,7 +162,10 @@ async function fetchWhole(
     throw statusError(status, wait, path, wire.now)
   }
   const gzip = meta.contentEncoding === 'gzip' ? raw : null
-  return { status, meta, body: decode(raw, meta, maxBytes, path), gzip }
+  const answer = { status, meta, body: decode(raw, meta, maxBytes, path), gzip }
+  wire.secrets.check(answer.body, path)
+  if (gzip !== null) wire.secrets.check(gzip, path) // it is stored as it came, its header's texts included
+  return answer
 }
 
 /** A change whose answer got lost may have been made: whoever asked has to look. */
@@ -201,7 +207,7 @@ async function follow(
     const answer = await exchange(wire, run, request, deadline)
     const { status, headers, body } = answer
     if (status < 300 || status === 304 || status === 416)
-      return { status, meta: metaOf(answer, wire.now), body }
+      return { status, meta: checkedMeta(wire, request, answer), body }
     const location = headers['location']
     const { pathname } = request.url
     if (status >= 400 || typeof location !== 'string') {
@@ -220,10 +226,10 @@ async function follow(
 }
 
 /** The public feeds' servers have nothing to say to us; the API's refusals name the reason. */
-async function saidBy({ scrub }: Wire, body: RawAnswer['body']): Promise<string | null> {
+async function saidBy({ scrub, secrets }: Wire, body: RawAnswer['body']): Promise<string | null> {
   if (scrub === null) return discard(body).then(() => null)
   const said = await readSaid(body)
-  return said === null ? null : scrub(said)
+  return said === null ? null : secrets.scrub(scrub(said))
 }
 
 function requestHeaders(options: FetchOptions): Record<string, string> {

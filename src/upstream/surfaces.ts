@@ -8,6 +8,7 @@ import { type Client, type ClientDeps, agentName, createClient, realDelay } from
 import { type Limiter, createLimiter } from './limiter.ts'
 import { clientCredentials } from './oauth.ts'
 import { type Delay, createRetrying } from './retrying.ts'
+import { type SecretSearch, createSecretSearch } from './secret-search.ts'
 import { type Transport, createTransport } from './transport.ts'
 
 /**
@@ -68,13 +69,18 @@ export function createUpstream(deps: UpstreamDeps): Upstream {
     return client.open(closing.signal, 'ops')
   }
   const credential = keep((kind: Kind) => createAuthorization(deps, kind, tokens))
+  // Of all surfaces, wherever an answer comes from: hosts are shared, and so are proxies on the way to them.
+  const secrets = createSecretSearch(() =>
+    KINDS.flatMap((kind) => credential(kind)?.secrets() ?? []),
+  )
   const client = keep((surface: SurfaceName) => {
     const { root, setting, title, kind, free } = describe(config, surface)
     if (root === null) throw new MirrorError('config', `${setting} is not set`)
     const authorization = kind === null ? null : credential(kind)
     if (authorization === null && !free) throw missing(kind ?? 'upstream', title)
     const limited = surface === 'public' ? publicLimiter(new URL(root).host) : limiterOf(root)
-    return createClient({ ...base, root, setting, title, authorization, limiter: limited })
+    const own = { root, setting, title, authorization, limiter: limited, secrets }
+    return createClient({ ...base, ...own })
   })
   return {
     client,
@@ -88,7 +94,7 @@ export function createUpstream(deps: UpstreamDeps): Upstream {
         publicOnly: !config.catalog.allowPrivateArtifacts,
       })
       const retrying = createRetrying(config.upstream, signal, delay, cost)
-      const options = artifactOptions(deps, documents, cost)
+      const options = artifactOptions(deps, documents, secrets, cost)
       await fetchArtifact(url, retrying, signal, options, sink)
     },
     async close() {
@@ -104,6 +110,7 @@ type Counts = ArtifactOptions['cost'] & { retries: number }
 function artifactOptions(
   { config, version, now }: UpstreamDeps,
   transport: Transport,
+  secrets: SecretSearch,
   cost: Counts,
 ): ArtifactOptions {
   const { allowPrivateArtifacts, maxArtifactBytes, artifactTimeoutMs } = config.catalog
@@ -113,13 +120,15 @@ function artifactOptions(
     maxBytes: maxArtifactBytes,
     timeoutMs: artifactTimeoutMs,
     userAgent: agentName(config.upstream, version),
+    secrets,
     now,
     cost,
   }
 }
 
 /** Which credential: `settings` is upstream's in the form that the webhook settings take. */
-type Kind = 'upstream' | 'settings' | 'identity'
+type Kind = (typeof KINDS)[number]
+const KINDS = ['upstream', 'settings', 'identity'] as const
 
 interface Surface {
   root: string | null

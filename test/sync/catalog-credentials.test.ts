@@ -1,8 +1,12 @@
+import { readFileSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { SANDBOX_CLIENT, SANDBOX_KEYS } from '../../src/sandbox/service/credentials.ts'
 import { compare } from '../catalog/compare.ts'
 import {
   ALL,
+  DOCUMENT,
+  SBOM,
   SMALL,
   TAG,
   TAG_LIST,
@@ -170,4 +174,60 @@ test('no credential ever reaches the host of the documents', async () => {
     expect(Object.keys(headers).filter((name) => /auth|cookie|key|token/i.test(name))).toEqual([])
   }
   expect(made.sandbox.requests.count(TAG_LIST)).toBe(1)
+})
+
+describe('a credential that upstream returns', () => {
+  const KEY = SANDBOX_KEYS.admin
+  const ONE = { images: 1, tags: 1, packages: 0, tickets: 0, avrs: 0, users: 1, subscriptions: 0 }
+  const CODED = Buffer.from(`${KEY}:`).toString('base64')
+
+  test.each([
+    ['an item', /^\/v1\/me$/, { kind: 'body', body: JSON.stringify({ id: 'u1', note: KEY }) }],
+    [
+      'a list',
+      TAG_LIST,
+      { kind: 'body', body: JSON.stringify({ items: [{ id: 't', x: CODED }] }) },
+    ],
+    [
+      'a document',
+      DOCUMENT,
+      { kind: 'body', body: JSON.stringify({ spdxVersion: encodeURIComponent(CODED) }) },
+    ],
+    ['an artifact answer', SBOM, { kind: 'body', body: JSON.stringify({ spdxVersion: KEY }) }],
+  ] as const)('in %s is not stored, and the run says where it was', async (_, path, fault) => {
+    const made = await bench(ONE)
+    made.sandbox.faults.set(path, fault)
+    const report = await made.run('catalog')
+    expect(report.state).toBe('partial')
+    const said = JSON.stringify(report)
+    expect(said).toMatch(/\/v1\/[^ ]*: [^"]*upstream returned the credential/)
+    expect(said).toContain('Replace the credential by a new one')
+    const stored = readdirSync(made.dir, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => readFileSync(join(entry.parentPath, entry.name), 'latin1'))
+    for (const secret of [KEY, CODED, encodeURIComponent(CODED)]) {
+      expect(said).not.toContain(secret)
+      expect(stored.filter((text) => text.includes(secret))).toEqual([])
+    }
+    made.sandbox.faults.clear()
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  })
+
+  test('in records of the public feed is not stored either, and the others are', async () => {
+    const made = await bench(ONE)
+    const put = (id: string, details: string): void => {
+      const modified = '2026-05-01T00:00:00Z'
+      made.sandbox.feed.put(id, JSON.stringify({ id, modified, details }), modified)
+    }
+    put('LEAK-1', `key ${KEY}`)
+    const first = await made.run('osv') // by the archive
+    expect(first.state).toBe('partial')
+    put('LEAK-2', CODED)
+    put('FINE-1', 'nothing')
+    const second = await made.run('osv') // one by one
+    expect(JSON.stringify(second)).toMatch(/LEAK-2[^"]*upstream returned the credential/)
+    expect([made.content('LEAK-1'), made.content('LEAK-2')]).toEqual([null, null])
+    expect(made.content('FINE-1')).not.toBeNull()
+    expect(made.store.countRecords()).toBe(6)
+  })
 })

@@ -3,6 +3,7 @@ import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { isPrivateAddress } from '../../src/upstream/addresses.ts'
 import { fetchArtifact } from '../../src/upstream/artifacts.ts'
+import { createSecretSearch } from '../../src/upstream/secret-search.ts'
 import type { RawAnswer, Transport } from '../../src/upstream/transport.ts'
 
 /** A host on the public internet, which a test cannot have: each URL leads on to the next, the last one is a document. */
@@ -28,7 +29,7 @@ async function follow(locations: string[]): Promise<{ asked: string[]; cost: obj
   const { transport, asked } = chain(locations)
   const cost = { requests: 0, bytes: 0 }
   const options = { transport, allowPrivate: false, maxBytes: 100, timeoutMs: 1000, cost }
-  const rest = { userAgent: 'test', now: Date.now }
+  const rest = { userAgent: 'test', now: Date.now, secrets: createSecretSearch(() => []) }
   const sink = { begin: () => undefined, write: () => undefined }
   const { signal } = new AbortController()
   await fetchArtifact(
@@ -82,6 +83,7 @@ describe('a document that comes gzipped without being asked for', () => {
       close: () => Promise.resolve(),
     }
     const cost = { requests: 0, bytes: 0 }
+    const secrets = createSecretSearch(() => ['a-secret-key'])
     const options = { transport, allowPrivate: false, maxBytes: 100_000, timeoutMs: 60_000, cost }
     const pieces: Buffer[] = []
     const sink = { begin: () => undefined, write: (piece: Buffer) => void pieces.push(piece) }
@@ -89,7 +91,7 @@ describe('a document that comes gzipped without being asked for', () => {
       'https://store.example/a',
       (run) => run(),
       new AbortController().signal,
-      { ...options, userAgent: 'test', now: Date.now },
+      { ...options, userAgent: 'test', now: Date.now, secrets },
       sink,
     )
     expect(cost.bytes).toBe(sent.length)
@@ -99,6 +101,16 @@ describe('a document that comes gzipped without being asked for', () => {
   test('is stored as it is without that', async () => {
     const text = JSON.stringify(Array.from({ length: 5000 }, (_, i) => i))
     expect(await receive(gzipSync(text))).toBe(text)
+  })
+
+  test('is refused when it holds a credential', async () => {
+    const text = `${'x'.repeat(70_000)}a-secret-key`
+    await expect(receive(gzipSync(text))).rejects.toMatchObject({
+      code: 'upstream_secret',
+      message: expect.stringMatching(
+        /^the document at store\.example: upstream returned/,
+      ) as string,
+    })
   })
 
   test('is refused when it inflates beyond the cap, or is damaged', async () => {
