@@ -3,11 +3,11 @@ import { MirrorError } from '../errors.ts'
 /** Looks for the credentials in use in what upstream sends, so that none of them is stored. */
 export interface SecretSearch {
   /** Throws `upstream_secret`, naming `place` and not the secret, when the bytes hold a credential. */
-  check(bytes: Buffer | string, place: string): void
+  readonly check: (bytes: Buffer | string, place: string) => void
   /** The same for bytes that come in chunks: one across two of them is found too. */
-  stream(place: string): (chunk: Buffer) => void
+  readonly stream: (place: string) => (chunk: Buffer) => void
   /** The text with stars in place of each credential. */
-  scrub(text: string): string
+  readonly scrub: (text: string) => string
 }
 
 /** A shorter text is too likely to be there by chance. */
@@ -97,7 +97,7 @@ function base64Forms(secret: Buffer): string[] {
 
 /** A pattern for a text in which each character may be written in another way. */
 function spelled(text: string): string {
-  return [...text].map(spelledCharacter).join('')
+  return Array.from(text, (character) => spelledCharacter(character)).join('')
 }
 
 function spelledCharacter(character: string): string {
