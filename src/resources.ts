@@ -53,7 +53,8 @@ export interface Resource {
   readonly secrets: boolean
 }
 
-const ECOSYSTEMS = ['alpine', 'debian', 'ubuntu', 'pypi', 'npm', 'maven']
+/** The ecosystems of packages (service API, section 2). */
+export const ECOSYSTEMS: readonly string[] = ['alpine', 'debian', 'ubuntu', 'pypi', 'npm', 'maven']
 const SEVERITIES = ['critical', 'high', 'medium', 'low']
 const TICKETS = ['open', 'in_progress', 'done', 'deferred']
 

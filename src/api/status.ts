@@ -206,7 +206,7 @@ function isoOrNull(milliseconds: number | null): string | null {
 /** Sources whose paths and ids are for those who have a key. */
 const PRIVATE: ReadonlySet<SourceName> = new Set(['catalog', 'identity'])
 /** What runs of theirs tell of paths. */
-const PRIVATE_FACTS: ReadonlySet<string> = new Set(['lackingIds', 'listsFailed', 'incompleteLists'])
+const PRIVATE_FACTS = /^(lackingIds|listsFailed|incompleteLists|subscriptionsNotUnderstood)$/
 /** The report as anybody may have it: what runs say of private paths is for the command line (`patchmirror runs`). */
 export function openStatus(status: Status): Status {
   const relay = status.relay.map((one) => ({ ...one, target: null, reason: null }))
@@ -218,7 +218,7 @@ function withoutPaths(source: SourceStatus): SourceStatus {
   if (!PRIVATE.has(name)) return source
   const partialLists = openLists(source)
   if (lastRun === null) return { ...source, partialLists }
-  const facts = Object.entries(lastRun.facts).filter(([fact]) => !PRIVATE_FACTS.has(fact))
+  const facts = Object.entries(lastRun.facts).filter(([fact]) => !PRIVATE_FACTS.test(fact))
   const message = openMessage({ source: name, message: lastRun.message })
   return {
     ...source,

@@ -1,5 +1,6 @@
 import type { MirrorError } from '../errors.ts'
 import type { WalkedList } from './catalog-lists.ts'
+import type { Scope } from './catalog-scope.ts'
 import type { Task } from './catalog-tasks.ts'
 
 /** The lists of a run: those that were walked, by canonical path, and why others could not be. */
@@ -35,6 +36,7 @@ export interface Crawl {
   pending: Set<string>
   /** Lists that were walked and are not known to be whole, each with the reason. */
   incomplete: Map<string, string>
+  subscriptions: Scope['subscriptions']
   fetched: number
   /** Paths of lists and answers that the run asked for, or had to. */
   tried: Set<string>

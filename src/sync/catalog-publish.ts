@@ -68,8 +68,9 @@ function parseBody(body: Buffer): Record<string, unknown> {
 }
 
 /** Whether everything is held that the scope wants, whichever run looked for it. */
-function isWhole({ lacking, incomplete, left }: Crawl): boolean {
-  return lacking.size + incomplete.size + left.lacking.size + left.unseen === 0
+function isWhole({ lacking, incomplete, subscriptions, left }: Crawl): boolean {
+  const missing = lacking.size + incomplete.size + left.lacking.size + left.unseen
+  return missing + subscriptions.unresolved.size === 0
 }
 
 /**
@@ -188,7 +189,18 @@ function ended(
     pending.size === 0 ? '' : `, ${pending.size} of them still being made by the service`
   const lacks = lacking.size === 0 ? '' : `; ${lacking.size} could not be had${making}`
   const cut = incomplete.size === 0 ? '' : `; ${listsNamed(incomplete)}`
-  return { outcome: 'partial', asOf, message: `${told}${lacks}${cut}${rest}` }
+  const unclear = unresolvedNamed(crawl, facts)
+  return { outcome: 'partial', asOf, message: `${told}${lacks}${cut}${unclear}${rest}` }
+}
+
+/** How many subscriptions were understood. Which were not, and why, is a fact: they name private things. */
+function unresolvedNamed({ subscriptions }: Crawl, facts: CatalogContext['facts']): string {
+  const { count, unresolved } = subscriptions
+  if (unresolved.size === 0) return ''
+  const understood = `${count - unresolved.size} of ${count}`
+  facts['subscriptionsUnderstood'] = understood
+  facts['subscriptionsNotUnderstood'] = reasonsOf(unresolved, 20)
+  return `; subscriptions understood: ${understood} (subscriptionsNotUnderstood in "patchmirror runs" has the others; until they are understood, nothing leaves the scope by them)`
 }
 
 function reasonsOf(paths: ReadonlyMap<string, string>, count: number): string[] {

@@ -42,7 +42,8 @@ function collect(
   }
 }
 
-function kindOf(name: string): RefKind | null {
+/** What a name says that a value is; null when it says nothing. */
+export function kindOf(name: string): RefKind | null {
   const words = wordsOf(name).flatMap((word) => word.split(/\d+/))
   if (words.includes('avr') || words.includes('avrs')) return 'avr'
   if (words.includes('tag') || words.includes('tags')) return 'tag'

@@ -2,6 +2,13 @@ import type { Config } from '../config/schema.ts'
 import { readText } from '../json/field-names.ts'
 import { type Pattern, matchesAny, parsePattern } from '../patterns.ts'
 import { refsOf } from './catalog-refs.ts'
+import type { Kind } from './subscribed/names.ts'
+import {
+  NAME_FIELDS,
+  REPO_FIELDS,
+  type Subscribed,
+  resolveSubscriptions,
+} from './subscribed/resolve.ts'
 
 /** An item as it is listed, with what the crawl needs of it. */
 export interface ListedItem {
@@ -12,10 +19,10 @@ export interface ListedItem {
 
 /** What the scope is worked out from: the lists, walked. */
 export interface ScopeInput {
-  subscriptions: Iterable<ListedItem>
-  images: Iterable<ListedItem>
-  tags: Iterable<ListedItem>
-  packages: Iterable<ListedItem>
+  subscriptions: () => Iterable<ListedItem>
+  images: () => Iterable<ListedItem>
+  tags: () => Iterable<ListedItem>
+  packages: () => Iterable<ListedItem>
 }
 
 /** An image in scope, and the repository that its tags are listed under. */
@@ -28,54 +35,34 @@ export interface Scope {
   images: ScopedImage[]
   tags: ListedItem[]
   packages: ListedItem[]
+  /** Subscriptions that there are, and those that name nothing listed (id → why); none where all is in scope anyway. */
+  subscriptions: Pick<Subscribed, 'count' | 'unresolved'>
 }
-
-const REPO_FIELDS = [
-  'repository',
-  'repo',
-  'image_repo',
-  'image_repository',
-  'repo_name',
-  'repository_name',
-  'name',
-  'image_name',
-]
-const NAME_FIELDS = ['name', 'src_name', 'package_src_name', 'package_name']
 
 /**
  * Which images, tags and packages are mirrored with their details: what the account subscribes to, or all
  * (`catalog.scope`), and what `catalog.include` names, without what `catalog.exclude` names. A subscribed tag brings
- * its whole image.
+ * its whole image. While a subscription is not understood, what `isHeld` stays: it may be what that is to.
  */
-export function scopeOf(config: Config['catalog'], input: ScopeInput): Scope {
-  const rule = createRule(config, input.subscriptions)
-  const images: ScopedImage[] = []
-  const inScope = new Set<string>()
-  const nameOf = new Map<string, string>()
-  const idOf = new Map<string, string>()
-  const tags = [...input.tags]
-  const all = [...input.images].map((item) => ({
+export function scopeOf(
+  config: Config['catalog'],
+  input: ScopeInput,
+  isHeld: (owner: string) => boolean,
+): Scope {
+  const tags = [...input.tags()]
+  const all = [...input.images()].map((item) => ({
     ...item,
     repo: readText(item.value, REPO_FIELDS),
   }))
-  for (const { id, repo } of all) {
-    if (repo === null) continue
-    nameOf.set(id, repo)
-    idOf.set(repo, id)
-  }
-  const imageOf = (item: ListedItem): string | null => {
-    for (const { kind, value } of refsOf(item.value)) {
-      if (kind !== 'image') continue
-      if (nameOf.has(value)) return value
-      const id = idOf.get(value)
-      if (id !== undefined) return id
-    }
-    return null
-  }
-  const taken = new Set(tags.filter(({ id }) => rule.subscribed('tag', [id])).map(imageOf))
+  const imageOf = createImageOf(all)
+  const subscribed = config.scope === 'all' ? null : subscribedOf(input, all, tags)
+  const rule = createRule(config, subscribed, isHeld)
+  const taken = new Set(tags.filter(({ id }) => rule.subscribed('tag', id)).map(imageOf))
+  const images: ScopedImage[] = []
+  const inScope = new Set<string>()
   for (const image of all) {
     const names = image.repo === null ? [] : [image.repo]
-    const wanted = taken.has(image.id) || rule.subscribed('image', [image.id, ...names])
+    const wanted = taken.has(image.id) || rule.subscribed('image', image.id)
     if (!rule.holds(wanted, { image: names })) continue
     images.push(image)
     inScope.add(image.id)
@@ -83,31 +70,54 @@ export function scopeOf(config: Config['catalog'], input: ScopeInput): Scope {
   const tagHolds = (tag: ListedItem): boolean => {
     const image = imageOf(tag)
     if (image !== null) return inScope.has(image)
-    return rule.holds(rule.subscribed('tag', [tag.id]), {})
+    return rule.holds(rule.subscribed('tag', tag.id), {})
   }
-  return {
-    images,
-    tags: tags.filter(tagHolds),
-    packages: [...input.packages].filter(({ id, value }) => {
-      const ecosystem = readText(value, ['ecosystem', 'package_ecosystem']) ?? []
-      const names = { package: texts(value, NAME_FIELDS), ecosystem }
-      return rule.holds(rule.subscribed('package', [id]), names)
-    }),
+  const packages: ListedItem[] = []
+  for (const item of input.packages()) {
+    const ecosystem = readText(item.value, ['ecosystem', 'package_ecosystem']) ?? []
+    const names = { package: texts(item.value, NAME_FIELDS), ecosystem }
+    if (rule.holds(rule.subscribed('package', item.id), names)) packages.push(item)
+  }
+  const { count = 0, unresolved = new Map<string, string>() } = subscribed ?? {}
+  return { images, tags: tags.filter(tagHolds), packages, subscriptions: { count, unresolved } }
+}
+
+function subscribedOf(
+  input: ScopeInput,
+  image: readonly ListedItem[],
+  tag: readonly ListedItem[],
+): Subscribed {
+  return resolveSubscriptions(input.subscriptions(), { image, tag, package: input.packages() })
+}
+
+/** Finds the id of the image that a tag says it is of; null: none that is listed. */
+function createImageOf(images: readonly ScopedImage[]): (tag: ListedItem) => string | null {
+  const ids = new Set(images.map(({ id }) => id))
+  const idOf = new Map(images.flatMap(({ id, repo }) => (repo === null ? [] : [[repo, id]])))
+  return ({ value: tag }) => {
+    for (const { kind, value } of refsOf(tag)) {
+      if (kind !== 'image') continue
+      if (ids.has(value)) return value
+      const id = idOf.get(value)
+      if (id !== undefined) return id
+    }
+    return null
   }
 }
 
 type Names = Parameters<typeof matchesAny>[1]
 
-function createRule(config: Config['catalog'], subscriptions: Iterable<ListedItem>) {
+function createRule(
+  config: Config['catalog'],
+  subscribed: Subscribed | null,
+  isHeld: (owner: string) => boolean,
+) {
   const include = config.include.map(parsePattern).filter(isPattern)
   const exclude = config.exclude.map(parsePattern).filter(isPattern)
-  const subscribed = new Set<string>()
-  for (const { value } of subscriptions) {
-    for (const ref of refsOf(value)) subscribed.add(`${ref.kind} ${ref.value}`)
-  }
+  const keeps = subscribed !== null && subscribed.unresolved.size > 0
   return {
-    subscribed: (kind: 'image' | 'tag' | 'package', ids: readonly string[]): boolean =>
-      ids.some((id) => subscribed.has(`${kind} ${id}`)),
+    subscribed: (kind: Kind, id: string): boolean =>
+      subscribed?.ids[kind].has(id) === true || (keeps && isHeld(`${kind}s/${id}`)),
     holds: (wanted: boolean, names: Names): boolean =>
       (wanted || config.scope === 'all' || matchesAny(include, names)) &&
       !matchesAny(exclude, names),

@@ -57,6 +57,7 @@ async function crawlAll(
     lacking: new Map(walks.failed),
     pending: new Set(),
     incomplete: incompleteOf(walks),
+    subscriptions: scope.subscriptions,
     fetched: 0,
     tried: new Set([...walks.walked.keys(), ...walks.failed.keys()]),
     left: { lacking: new Map(), unseen: 0 },
@@ -99,19 +100,23 @@ function incompleteOf({ walked }: Walks): Crawl['incomplete'] {
 }
 
 function readScope(context: CatalogContext, walks: Walks): Scope {
-  if (context.source === 'identity') return { images: [], tags: [], packages: [] }
-  const items = (name: string) => itemsOf(context, walks, resourceNamed(name))
-  return scopeOf(context.config.catalog, {
+  const { config, source, store } = context
+  const subscriptions = { count: 0, unresolved: new Map<string, string>() }
+  if (source === 'identity') return { images: [], tags: [], packages: [], subscriptions }
+  const items = (name: string) => () => itemsOf(context, walks, resourceNamed(name))
+  const input = {
     subscriptions: items('subscriptions'),
     images: items('images'),
     tags: items('tags'),
     packages: items('packages'),
-  })
+  }
+  return scopeOf(config.catalog, input, (owner) => store.hasAnswers(owner))
 }
 
 function itemTasks(context: CatalogContext, walks: Walks, scope: Scope): Task[] {
   const tasks: Task[] = []
-  const scoped: Record<string, Scope['tags']> = { ...scope }
+  const { images, tags, packages } = scope
+  const scoped: Record<string, Scope['tags']> = { images, tags, packages }
   for (const resource of resourcesOf(context)) {
     const { name, item, list, artifacts } = resource
     if (list === null && item !== null) tasks.push(taskAlone(resource, item))
