@@ -31,5 +31,20 @@ export default defineConfig(
     files: ['test/**/*.ts'],
     rules: { 'max-lines-per-function': 'off' },
   },
+  {
+    // Test files share processes, so a module that several of them import is evaluated once: its hooks run for one file only.
+    files: ['test/**/*.ts'],
+    ignores: ['test/**/*.test.ts'],
+    rules: {
+      'no-restricted-syntax': [
+        'error',
+        {
+          selector:
+            'Program > ExpressionStatement > CallExpression[callee.name=/^(before|after)(Each|All)$/]',
+          message: 'use onTestFinished where the resource is made',
+        },
+      ],
+    },
+  },
   { files: ['**/*.js'], extends: [tseslint.configs.disableTypeChecked] },
 )

@@ -1,5 +1,5 @@
 import { defineConfig } from 'vitest/config'
-import { fastFolder } from './test/support/fast-folder.ts'
+import { suiteFolder } from './test/support/fast-folder.ts'
 
 /** Longest time of one test or hook, milliseconds: far beyond what any of them needs on a machine under load. */
 const HANGS_AFTER_MS = 180_000
@@ -13,9 +13,9 @@ export default defineConfig({
     testTimeout: HANGS_AFTER_MS,
     hookTimeout: HANGS_AFTER_MS,
     expect: { poll: { timeout: HANGS_AFTER_MS - 10_000 } },
-    globalSetup: ['test/support/watchdog.ts'],
+    globalSetup: ['test/support/whole-suite.ts'],
     setupFiles: ['test/support/seed.ts'],
-    env: { TMPDIR: fastFolder() },
+    env: { TMPDIR: suiteFolder() },
     pool: 'forks',
     // Many tests wait for other processes and for timers: one more worker than the two processors that there are at least.
     maxWorkers: 3,

@@ -1,25 +1,17 @@
 import { combineDigests } from '../../src/store/carried-rows.ts'
 import { generateKeyPairSync } from 'node:crypto'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { afterAll } from 'vitest'
 import { type PublicKey, type SigningKey, readSigningKey } from '../../src/bundle/keys.ts'
 import { FORMAT, type ManifestHead } from '../../src/bundle/manifest.ts'
 import { type Trust, openBundle } from '../../src/bundle/open.ts'
 import { createBundleWriter } from '../../src/bundle/write.ts'
 
-const folders: string[] = []
-afterAll(() => {
-  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
-})
-
-/** A folder that is gone after the tests of the file. */
+/** A folder that is removed with all others of the suite. */
 export function scratch(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'patchmirror-bundle-'))
-  folders.push(folder)
-  return folder
+  return mkdtempSync(join(tmpdir(), 'patchmirror-bundle-'))
 }
 
 /** A key pair, read from files as a user's is. */

@@ -1,4 +1,4 @@
-import { afterEach } from 'vitest'
+import { onTestFinished } from 'vitest'
 import { createCatalogRoutes } from '../../src/api/catalog.ts'
 import { type MirrorServer, createServer } from '../../src/api/server.ts'
 import { SANDBOX_KEYS } from '../../src/sandbox/service/credentials.ts'
@@ -26,12 +26,6 @@ export interface CatalogBench extends Bench {
   askUpstream: (path: string) => Promise<Response>
 }
 
-const closing: (() => Promise<unknown>)[] = []
-
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close()
-})
-
 /** A sandbox with a small service, and a mirror of it that serves on loopback; `envOf`: credentials and addresses. */
 export async function catalogBench(
   service: Exclude<SandboxOptions['service'], false> = {},
@@ -43,7 +37,7 @@ export async function catalogBench(
     sandbox: { records: 5, ...options.sandbox, service },
     envOf: (sandbox) => ({ ...envOf(sandbox), ...options.env }),
   })
-  closing.push(() => bench.close())
+  onTestFinished(() => bench.close())
   const server = await serverOf(bench, options.now)
   const headers = { authorization: `Basic ${btoa(`${SANDBOX_KEYS.admin}:`)}` }
   const bearer = { authorization: `Bearer ${SANDBOX_KEYS.admin}` }
@@ -80,7 +74,7 @@ async function serverOf({ config, dir }: Bench, now = Date.now): Promise<MirrorS
     routes: createCatalogRoutes(config),
   })
   await server.listen()
-  closing.push(async () => {
+  onTestFinished(async () => {
     await server.close()
     reads.close()
   })

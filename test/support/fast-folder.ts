@@ -1,5 +1,6 @@
 import { accessSync, constants, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 
 const MEMORY = '/dev/shm'
 /** More than the suite ever holds at a time, by far. */
@@ -9,7 +10,7 @@ const ENOUGH_BYTES = 2 ** 31
  * Where tests put their folders: in memory where the system has a place for that with room enough, for they make hundreds
  * of databases and would wait for the disk at each. The long suite stays on the disk.
  */
-export function fastFolder(): string {
+function fastFolder(): string {
   try {
     accessSync(MEMORY, constants.W_OK)
     const { bavail, bsize } = statfsSync(MEMORY)
@@ -17,4 +18,9 @@ export function fastFolder(): string {
   } catch {
     return tmpdir() // not on this system
   }
+}
+
+/** The folder of one run of the suite: everything that its tests leave behind is removed with it. */
+export function suiteFolder(): string {
+  return join(fastFolder(), `patchmirror-suite-${process.pid}`)
 }
