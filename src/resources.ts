@@ -75,6 +75,21 @@ export function ownsResource(source: string, resource: string): boolean {
   return (resource === 'users') === (source === 'identity')
 }
 
+/** Versions of the identity surface (service API, section 9); its base names one of them. */
+export const IDENTITY_VERSIONS: readonly string[] = ['v1', 'v2-beta', 'v0']
+
+/** The version at the end of a base of the identity surface (`https://host/v2-beta`); null: there is no base. */
+export function identityVersion(base: string | null): string | null {
+  return base === null ? null : (/\/(v\d+(?:-[a-z]+)?)$/.exec(base)?.[1] ?? null)
+}
+
+/** A resource with its list under a version of its surface: the identity surface has several, the others one. */
+export function atVersion(resource: Resource, version: string | null): Resource {
+  const { surface, list } = resource
+  if (surface !== 'identity' || list === null || version === null) return resource
+  return { ...resource, list: { ...list, path: list.path.replace(/^\/[^/]+/, `/${version}`) } }
+}
+
 /** Every mirrored resource, in the order in which they are walked. */
 export const RESOURCES: readonly Resource[] = [
   { ...PLAIN, name: 'account', item: '/v1/me', secrets: true },

@@ -2,7 +2,7 @@ import type { Config } from '../config/schema.ts'
 import type { MirrorError } from '../errors.ts'
 import { type ListedRelease, listedRelease } from '../json/releases.ts'
 import { canonicalPath, fillPath } from '../paths.ts'
-import type { Resource } from '../resources.ts'
+import { IDENTITY_VERSIONS, type Resource, atVersion, identityVersion } from '../resources.ts'
 import { activeSources } from '../sources.ts'
 import type { SourceName } from '../store/runs.ts'
 import type { Origins } from './moment.ts'
@@ -39,8 +39,24 @@ export function createMissing(config: Config, moment: Origins): Missing {
       return leftOut(`${name} are personal data and not mirrored`, setting)
     return null
   }
+  /** The list is mirrored at another version of its surface than it was asked for at. */
+  const elsewhere = (resource: Resource): Problem | null => {
+    if (resource.surface !== 'identity' || isHeld(resource)) return null
+    const own = identityVersion(config.identity.apiUrl)
+    const others = [...(own === null ? [] : [own]), ...IDENTITY_VERSIONS]
+      .map((version) => atVersion(resource, version))
+      .filter((one) => one.list?.path !== resource.list?.path)
+    const held = others.find(isHeld)
+    const planned = own === null || !config.identity.mirrorUsers ? undefined : others[0]
+    const isOwn = atVersion(resource, own).list?.path === resource.list?.path
+    const other = held ?? (isOwn ? undefined : planned)
+    if (other === undefined || (isOwn && own !== null)) return null
+    return leftOut(`${resource.name} are mirrored at ${other.list?.path ?? ''} alone`, 'identity.apiUrl') // prettier-ignore
+  }
   return {
     origin(resource) {
+      const other = resource === null ? null : elsewhere(resource)
+      if (other !== null) return other
       const off = resource === null ? null : switchedOff(resource)
       if (off !== null) return off
       const source = sourceOf(resource)

@@ -1,5 +1,12 @@
 import type { Config } from '../config/schema.ts'
-import { RELEASES, RESOURCES, type Resource } from '../resources.ts'
+import {
+  IDENTITY_VERSIONS,
+  RELEASES,
+  RESOURCES,
+  type Resource,
+  atVersion,
+  identityVersion,
+} from '../resources.ts'
 import { type ReadTools, createAnswers } from './catalog-answers.ts'
 import { createLists } from './catalog-lists.ts'
 import { createMissing } from './catalog-missing.ts'
@@ -39,7 +46,18 @@ export function createReadRoutes(config: Config, tools: ReadTools): ReadRoute[] 
   const releases = Object.values(RELEASES).map((path): ReadRoute => {
     return { path, source: 'catalog', answer: (call) => answers.send(call, null, path) }
   })
-  return [...RESOURCES.flatMap(routesOf), ...releases]
+  return [...versioned(config).flatMap(routesOf), ...releases]
+}
+
+/** The resources, those of the identity surface once for each of its versions. */
+function versioned({ identity }: Config): Resource[] {
+  const own = identityVersion(identity.apiUrl)
+  const versions = new Set([...IDENTITY_VERSIONS, ...(own === null ? [] : [own])])
+  return RESOURCES.flatMap((resource) =>
+    resource.surface === 'identity'
+      ? [...versions].map((version) => atVersion(resource, version))
+      : [resource],
+  )
 }
 
 /** The local routes of the catalog, and of the documents that signed links lead to. */

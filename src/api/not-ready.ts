@@ -13,7 +13,7 @@ export function notReady(reads: RunReads, source: SourceName, what: string): Mir
 /** Sources whose paths and ids are for those who have a key. */
 const PRIVATE: ReadonlySet<SourceName> = new Set(['catalog', 'identity'])
 /** A path of theirs below its collection, as run messages quote it. */
-const PRIVATE_PATH = /(\/(?:v\d+\/\w+|packages\/ecosystems))\/[^\s:;,]+/g
+const PRIVATE_PATH = /(\/(?:v\d+(?:-[a-z]+)?\/\w+|packages\/ecosystems))\/[^\s:;,]+/g
 
 /** What a run says of itself, without the private paths that it names. */
 export function openMessage({ source, message }: Pick<Run, 'source' | 'message'>): string | null {

@@ -17,7 +17,12 @@ interface Surface {
 /** In the order of asking: the first that matches. */
 const SURFACES: readonly Surface[] = [
   { name: 'public', paths: /^\/external(\/|$)/, private: false, form: 'message' },
-  { name: 'identity', paths: /^\/(v1\/users|oauth)(\/|$)/, private: true, form: 'identity' },
+  {
+    name: 'identity',
+    paths: /^\/(v\d+(-[a-z]+)?\/users|oauth)(\/|$)/,
+    private: true,
+    form: 'identity',
+  },
   { name: 'remediation', paths: /^\/v1(\/|$)/, private: true, form: 'message' },
   { name: 'settings', paths: /^\/v3(\/|$)/, private: true, form: 'message' },
   { name: 'catalog', paths: /^\/packages\/ecosystems(\/|$)/, private: true, form: 'message' },

@@ -11,6 +11,9 @@ const INDEX = '/external/osv/all.json'
 const FEED = /^\/external(?:\/[\w~-][\w.~-]*)+$/
 const OSV = /^\/external\/osv(?:\/|$)/
 
+/** The list of users at any version of the identity surface. */
+const VERSIONED = /^\/v\d+(?:-[a-z]+)?\/users$/
+
 /** The forms of the paths that belong to a resource. */
 interface Forms {
   lists: RegExp[]
@@ -21,8 +24,9 @@ interface Forms {
 
 const FORMS = new Map<string, Forms>([
   ['releases', { lists: [], answers: Object.values(RELEASES).map(formOf), owner: 'packages/' }],
-  ...RESOURCES.map(({ name, list, sublist, item, artifacts }): [string, Forms] => {
+  ...RESOURCES.map(({ name, surface, list, sublist, item, artifacts }): [string, Forms] => {
     const lists = [list, sublist].flatMap((one) => (one === null ? [] : [formOf(one.path)]))
+    if (surface === 'identity') lists.push(VERSIONED) // under the version that it was mirrored at
     const items = item === null ? [] : [item]
     const answers = [...items, ...artifacts.map(({ path }) => path)].map(formOf)
     return [name, { lists, answers, owner: `${name}/` }]

@@ -18,7 +18,7 @@ export interface CatalogContext extends SyncContext {
 }
 
 /** The roots of these surfaces hold the version already (`{base_url}`, `{identity_api_url}`). */
-const VERSION = '/v1'
+const VERSION = /^\/v\d+(-[a-z]+)?(?=\/)/
 
 /** A crawl's context, from its run's. */
 export function createCatalogContext(context: SyncContext, sessions: Sessions): CatalogContext {
@@ -28,7 +28,7 @@ export function createCatalogContext(context: SyncContext, sessions: Sessions): 
     ...context,
     sessionOf: (surface) => sessions.of(surface),
     has: (surface) => sessions.has(surface),
-    relative: ({ surface }, path) => (surface === 'catalog' ? path : path.slice(VERSION.length)),
+    relative: ({ surface }, path) => (surface === 'catalog' ? path : path.replace(VERSION, '')),
     fetchDocument: (url, sink) => sessions.fetchDocument(url, sink),
     counted(items) {
       listed += items

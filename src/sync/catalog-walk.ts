@@ -1,6 +1,12 @@
 import { MirrorError, messageOf } from '../errors.ts'
 import { canonicalPath, fillPath, isAddressable } from '../paths.ts'
-import { type ListPath, RESOURCES, type Resource } from '../resources.ts'
+import {
+  type ListPath,
+  RESOURCES,
+  type Resource,
+  atVersion,
+  identityVersion,
+} from '../resources.ts'
 import type { CatalogContext } from './catalog-context.ts'
 import type { Walks } from './catalog-crawl.ts'
 import { isUnlearned, walkCatalogList } from './catalog-lists.ts'
@@ -16,10 +22,11 @@ export function resourcesOf({ config, source }: CatalogContext): Resource[] {
     'catalog.mirrorApiKeys': config.catalog.mirrorApiKeys,
     'identity.mirrorUsers': config.identity.mirrorUsers,
   }
-  return RESOURCES.filter(({ surface, setting }) => {
-    const own = source === 'identity' ? surface === 'identity' : surface !== 'identity'
-    return own && (setting === null || on[setting])
+  const own = RESOURCES.filter(({ surface, setting }) => {
+    const isOwn = source === 'identity' ? surface === 'identity' : surface !== 'identity'
+    return isOwn && (setting === null || on[setting])
   })
+  return own.map((resource) => atVersion(resource, identityVersion(config.identity.apiUrl)))
 }
 
 /** Walks the lists that stand at fixed paths. A list that cannot be had is told; the others go on. Throws when none can. */

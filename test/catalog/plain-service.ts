@@ -27,7 +27,7 @@ const LISTS = ['api_keys', 'subscriptions', 'patches', 'images', 'tags', 'packag
 /** A mirror of a service that has nothing but what these paths (`/v1/tags/`) say. */
 export async function plainBench(
   paths: Record<string, Saying>,
-  env: Record<string, string> = {},
+  env: Record<string, string> | ((origin: string) => Record<string, string>) = {},
   now?: () => number,
 ): Promise<PlainBench> {
   let said = paths
@@ -40,6 +40,7 @@ export async function plainBench(
     if (Buffer.isBuffer(body)) response.end(body)
     else response.end(typeof body === 'string' ? body : body === undefined ? '' : JSON.stringify(body)) // prettier-ignore
   })
+  const more = typeof env === 'function' ? env(origin.url) : env
   const made = await catalogBench(
     {},
     {
@@ -48,14 +49,14 @@ export async function plainBench(
         PATCHMIRROR_CATALOG_SCOPE: 'all',
         PATCHMIRROR_UPSTREAM_API_ROOT: origin.url,
         PATCHMIRROR_UPSTREAM_CATALOG_URL: origin.url,
-        ...env,
+        ...more,
       },
     },
   )
   return {
     ...made,
     origin,
-    say: (more) => void (said = { ...said, ...more }),
+    say: (others) => void (said = { ...said, ...others }),
     asked: (path) =>
       origin.requests
         .map(({ url = '' }) => url)
