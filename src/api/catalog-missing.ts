@@ -1,9 +1,11 @@
 import type { Config } from '../config/schema.ts'
 import type { MirrorError } from '../errors.ts'
+import type { Frame } from '../json/frame.ts'
 import { type ListedRelease, listedRelease } from '../json/releases.ts'
 import { canonicalPath, fillPath } from '../paths.ts'
 import { IDENTITY_VERSIONS, type Resource, atVersion, identityVersion } from '../resources.ts'
 import { activeSources } from '../sources.ts'
+import type { CatalogList } from '../store/catalog.ts'
 import type { SourceName } from '../store/runs.ts'
 import type { Origins } from './moment.ts'
 import type { Origin } from './origin.ts'
@@ -79,7 +81,7 @@ export function createMissing(config: Config, moment: Origins): Missing {
       const { id, repo } = params
       const found = repo === undefined ? (id ?? '') : reads.findHolding(list.id, [repo])
       if (found === null || reads.readCatalogEntry(list.id, found) === null)
-        return notListed(`list of ${resource.name}`)
+        return notListed(`list of ${resource.name}`, list)
       if (resource.reach === 'always') throw coming()
       return leftOrComing(moment, `${resource.name}/${found}`, path)
     },
@@ -103,7 +105,7 @@ function explainRelease(config: Config, moment: Origins, params: Params, path: s
     list.id,
     (one) => one.ecosystem === ecosystem && one.name === name,
   )
-  if (found.length === 0) return notListed('packages')
+  if (found.length === 0) return notListed('list of packages', list)
   const exact = found.find(
     ({ release }) =>
       (version === undefined || release.version === version) &&
@@ -112,7 +114,7 @@ function explainRelease(config: Config, moment: Origins, params: Params, path: s
   if (exact !== undefined) return leftOrComing(moment, `packages/${exact.id}`, path)
   // The name is there, that version or architecture of it is not.
   const isMirrored = found.some(({ id }) => reads.hasAnswers(`packages/${id}`))
-  return isMirrored ? notListed('versions and architectures of the package') : outOfScope()
+  return isMirrored ? notListed('versions and architectures of the package', list) : outOfScope()
 }
 
 /** The listed packages that a test accepts. Reads the whole list. */
@@ -129,7 +131,7 @@ function findReleases(
   return found
 }
 
-/** Listed: either the scope leaves it out, or its turn has not come. Throws `not_ready` for the latter. */
+/** Its item is listed: either the scope leaves it out, or its turn has not come. Throws `not_ready` for the latter. */
 function leftOrComing(moment: Origins, owner: string, path: string): Problem {
   if (moment.reads.hasAnswers(owner)) throw notReady(moment.reads, 'catalog', path)
   return outOfScope()
@@ -137,23 +139,29 @@ function leftOrComing(moment: Origins, owner: string, path: string): Problem {
 
 /** An artifact set has no list: whether the service has this one, the mirror cannot know. */
 function unnamed(): Problem {
-  return leftOut('nothing that this mirror holds names this artifact set', 'catalog.avrIds')
+  const why =
+    'nothing that this mirror stores names this artifact set; whether the service has it is not known here'
+  return leftOut(why, 'catalog.avrIds')
 }
 
 /**
  * Nothing that was synced names it. Whether the service has it by now, only the service can say: what it made since the
- * last sync is in no list of the mirror's.
+ * last sync is in no list of the mirror's, and of a list that is not complete the rest is not known.
  */
-function notListed(what: string): Problem {
-  const message =
-    `this is not mirrored: the service's ${what}, as of the last sync (X-Mirror-As-Of), did not name it; ` +
-    'what the service has made since comes with the next sync'
+function notListed(what: string, list: Pick<CatalogList, 'frame'> | null = null): Problem {
+  const { partial } = list === null ? {} : (JSON.parse(list.frame) as Frame)
+  const named =
+    partial === undefined
+      ? `the service's ${what}, as of the last sync (X-Mirror-As-Of), did not name it`
+      : `what is stored of the service's ${what} does not name it, and that is not known to be complete (${partial})`
+  const message = `this is not mirrored: ${named}; what the service has made since comes with the next sync`
   return { status: 404, error: 'not_mirrored', message }
 }
 
+/** A list names the item; the mirror did not ask for what this path of it answers. */
 function outOfScope(): Problem {
   return leftOut(
-    'the service has this, but it is not in this mirror’s scope',
+    'the service lists what this path belongs to, but that is not in this mirror’s scope and was not asked for',
     'catalog.scope, catalog.include or catalog.exclude',
   )
 }

@@ -50,7 +50,7 @@ export function frameOf(
     back: places.flatMap(({ path, name }) => (BACK.has(name) ? [path] : [])),
     shown: numbered(SHOWN),
     pages: numbered(PAGES),
-    learned: next !== null || isSamePath(GUESSED, cursor),
+    learned: next !== null,
     ...(isEstimate(places) && { estimated: true as const }),
   }
 }

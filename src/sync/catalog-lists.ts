@@ -1,6 +1,7 @@
 import { MirrorError } from '../errors.ts'
 import type { Frame } from '../json/frame.ts'
 import { frameOf, withNextOf } from '../json/frame-learn.ts'
+import { isSamePath } from '../json/list-names.ts'
 import { valueAt } from '../json/locate.ts'
 import { canonicalPath } from '../paths.ts'
 import type { Facet, Resource } from '../resources.ts'
@@ -52,10 +53,10 @@ export async function walkCatalogList(
   const target = { resource, facets, path, canonical }
   try {
     let end = await walkTwice(context, target, walk, pages, known)
-    let frame = await learnedFrame(context, target, walk, end)
+    let frame = await learnedFrame(context, target, walk, end, known)
     if (isDoubtful(walk, end, frame) && known?.onward?.silent !== true) {
       end = await walkTwice(context, target, walk, [], frame)
-      frame = await learnedFrame(context, target, walk, end)
+      frame = await learnedFrame(context, target, walk, end, known)
     }
     const same = walk.kept === walk.count && walk.count === pages.length
     frame = same && known !== null ? { ...known, ...frame } : judged(frame, walk, end)
@@ -126,6 +127,7 @@ async function learnedFrame(
   { resource, path }: Target,
   walk: Walk,
   end: WalkEnd,
+  held: Frame | null,
 ): Promise<Frame> {
   const { frame } = walk
   if (frame === null) throw new MirrorError('internal', `${path} was walked without a page`)
@@ -133,7 +135,11 @@ async function learnedFrame(
   const { header, byId, silent } = end.onward
   const learned = frame.learned || header || byId || silent
   const known = { ...frame, learned, ...(!isPlain && { onward: end.onward }) }
-  return learned || walk.met < 2 ? known : probe(context, resource, path, known)
+  if (learned || walk.met < 2) return known
+  const isKnown = held?.learned === true && held.cursor !== null
+  if (isKnown && isSamePath(held.items, frame.items))
+    return { ...withNextOf(known, held), learned: true }
+  return probe(context, resource, path, known)
 }
 
 /** Whether a list that came as one page may be a part: the service cuts its lists without a word, and its size is usual for that. */

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type CatalogBench, catalogBench } from './benches.ts'
+import { plainBench } from './plain-service.ts'
 
 const SERVICE = { images: 6, tags: 18, packages: 12, tickets: 5, users: 3, subscriptions: 2 }
 
@@ -75,12 +76,42 @@ describe('what is missing', () => {
       `/v1/packages/${pkg.id}/artifacts/provenance`,
       release,
       `${release}/${encodeURIComponent(version ?? '')}/provenance/${arch}`,
-    ])
-      expect(await told(made, path)).toMatchObject({ path, ...LEFT_OUT })
+    ]) {
+      const answer = await told(made, path)
+      expect(answer).toMatchObject({ path, ...LEFT_OUT })
+      expect(answer['message']).toContain('was not asked for')
+    }
     expect(await told(made, '/v1/avrs/some/artifacts/vex')).toMatchObject({
       ...LEFT_OUT,
       setting: 'catalog.avrIds',
     })
+  })
+
+  test('is an artifact set that the service has and nothing names any more', async () => {
+    const service = { images: 1, tags: 2, packages: 0, tickets: 0, avrs: 1 }
+    const made = await catalogBench(service, { env: { PATCHMIRROR_CATALOG_SCOPE: 'all' } })
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    const path = `/v1/avrs/${made.sandbox.service.ids('avrs')[0] ?? ''}/artifacts/sbom`
+    expect((await made.ask(path)).status).toBe(200)
+    for (const tag of made.sandbox.service.ids('tags')) made.sandbox.service.remove('tags', tag)
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    expect((await made.askUpstream(path)).status).toBe(200)
+    const answer = await told(made, path)
+    expect(answer).toMatchObject({ error: 'not_in_scope', setting: 'catalog.avrIds' })
+    expect(answer['message']).toContain('whether the service has it is not known here')
+  })
+
+  test('is said to be unknown where the list that would name it is not complete', async () => {
+    const made = await plainBench({
+      '/v1/tags/': () => ({
+        body: { data: [{ id: 't' }], cursor: { after: null, total_count: 3 } },
+      }),
+      '/v1/tags/t': () => ({ body: { id: 't' } }),
+    })
+    expect(await made.run('catalog')).toMatchObject({ state: 'partial' })
+    const answer = await told(made, '/v1/tags/u')
+    expect(answer).toMatchObject(UNKNOWN)
+    expect(answer['message']).toContain('not known to be complete (upstream counts 3 items')
   })
 
   test('of the package catalog tells a version that is not there from a package left out', async () => {

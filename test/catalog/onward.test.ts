@@ -123,6 +123,26 @@ describe('a list that goes on by', () => {
     },
   )
 
+  test('what one page shows only in part is learned from a page of one item, and named so on the mirror', async () => {
+    const all = tickets(3)
+    const saying = pagedBy(
+      'after',
+      (data, more) => ({ body: { data, cursor: { limit: 9, ...(more !== null && { next: `n-${more}` }) } } }), // prettier-ignore
+      all,
+    )
+    const made = await plainBench({ [PATH]: saying })
+    for (const count of [3, 4]) {
+      if (count === 4) all.push(...tickets(4).slice(3))
+      expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+      const body: unknown = await (await made.ask(`${PATH}?limit=2`)).json()
+      const next = { cursor: { next: expect.any(String) as string } }
+      expect(body).toMatchObject({ data: all.slice(0, 2), ...next })
+      expect(body).not.toHaveProperty('cursor.after')
+    }
+    const ones = made.asked(PATH).filter((url) => url.includes('limit=1&') || url.endsWith('limit=1')) // prettier-ignore
+    expect(ones).toHaveLength(1) // once, not after each change
+  })
+
   test('the last id can be paged through by it on the mirror too', async () => {
     const form = FORMS['a flag, and the last id as starting_after']
     const made = await plainBench(form === undefined ? {} : { [PATH]: form })
