@@ -17,7 +17,7 @@ import { moment, table } from './table.ts'
 
 /** `patchmirror relay secret`: what whoever receives needs to verify what this mirror passes on. */
 export function relaySecretCommand(options: GlobalOptions): number {
-  const { relay, data } = settings(options, false).config
+  const { relay, data } = settings(options, false, ['relay.secret']).config
   // Before the first sync or import too: the secret is made with the database.
   print(relay.secret ?? writeSecret(ownKey(data.dir)))
   return 0
@@ -30,7 +30,7 @@ function ownKey(dataDir: string): Buffer {
 
 /** `patchmirror relay status`: how each target stands. Exit code 1 when one is disabled. */
 export function relayStatusCommand(options: GlobalOptions & { json?: boolean }): number {
-  const { data } = settings(options, false).config
+  const { data } = settings(options, false, []).config
   const db = openInboxReader(data.dir)
   const targets = db === null ? [] : closing(db, () => createOutboxReads(db).listTargets())
   if (options.json === true) printJson(targets.map(relayStatus))
@@ -67,7 +67,7 @@ function lastFailure({ state, reason, failedAt }: RelayTarget): string {
 
 /** `patchmirror relay enable ID`: a disabled target is sent what comes from now on; a failing one is tried at once. */
 export function enableTargetCommand(id: string, options: GlobalOptions): number {
-  const { dir } = settings(options, false).config.data
+  const { dir } = settings(options, false, []).config.data
   const number = /^\d{1,15}$/.test(id) ? Number(id) : 0
   const known = openInboxReader(dir)
   known?.close()

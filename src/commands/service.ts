@@ -6,7 +6,7 @@ import type { Item } from '../upstream/service-api.ts'
 import type { Session } from '../upstream/session.ts'
 import { type SurfaceName, createUpstream } from '../upstream/surfaces.ts'
 import { VERSION } from '../version.ts'
-import { STOPPING } from './settings.ts'
+import { SERVICE_FILES, STOPPING } from './settings.ts'
 import { type GlobalOptions, print, settings, warn } from './setup.ts'
 import { table } from './table.ts'
 
@@ -15,13 +15,20 @@ export interface ServiceOptions extends GlobalOptions {
   json?: boolean
 }
 
+/** The files that the operations of a surface use; of any other surface, those of the service. */
+const FILES: Partial<Record<SurfaceName, readonly string[]>> = {
+  remediation: ['upstream'],
+  settings: ['upstream', 'webhooks.secrets'],
+  identity: ['upstream.caFile', 'identity'],
+}
+
 /** Calls `work` with a session of one surface, stopped by a signal (`STOPPING`). Throws `config` for what is not set. */
 export async function withSession<T>(
   options: GlobalOptions,
   surface: SurfaceName,
   work: (session: Session, config: Config) => Promise<T>,
 ): Promise<T> {
-  const { config } = settings(options, false)
+  const { config } = settings(options, false, FILES[surface] ?? SERVICE_FILES)
   const stop = new AbortController()
   const abort = (): void => stop.abort(new MirrorError('aborted', 'stopped by a signal'))
   for (const signal of STOPPING) process.once(signal, abort)

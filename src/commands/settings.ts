@@ -34,6 +34,14 @@ export function warn(text: string): void {
 /** What talks to the service needs of the files that settings name. */
 export const SERVICE_FILES = ['upstream', 'identity'] as const
 
+/** What of them a sync of these sources needs; none named: all. The public feeds are asked for without a credential. */
+export function sourceFiles(sources: readonly string[]): readonly string[] {
+  if (sources.length === 0) return SERVICE_FILES
+  const credentials = { catalog: 'upstream', identity: 'identity' } as const
+  const used = (['catalog', 'identity'] as const).filter((source) => sources.includes(source))
+  return ['upstream.caFile', ...used.map((source) => credentials[source])]
+}
+
 /**
  * Settings for a command; `upstream` true when it talks to the service. `files`: the settings, or sections, whose files it
  * uses; another that is missing or broken does not stop it. Not given: all. Warnings go to standard error.

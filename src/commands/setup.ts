@@ -17,6 +17,7 @@ export {
   print,
   printJson,
   settings,
+  sourceFiles,
   warn,
   SERVICE_FILES,
 } from './settings.ts'

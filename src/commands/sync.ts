@@ -5,10 +5,10 @@ import { createProgress } from './progress.ts'
 import { untilServed } from './follow.ts'
 import {
   type GlobalOptions,
-  SERVICE_FILES,
   print,
   printJson,
   settings,
+  sourceFiles,
   sourcesOf,
   withRunner,
 } from './setup.ts'
@@ -33,8 +33,8 @@ export function exitCodeOf(reports: readonly RunReport[]): number {
 
 /** `patchmirror sync`: one run of each source named, now, in this process. */
 export async function syncCommand(names: string[], options: SyncOptions): Promise<number> {
-  const loaded = settings(options, true, SERVICE_FILES)
   const named = options.reconcile === true && names.length === 0 ? ['osv'] : names
+  const loaded = settings(options, true, sourceFiles(named))
   const sources = sourcesOf(named, loaded.config)
   if (
     options.reconcile === true &&

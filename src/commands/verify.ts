@@ -16,11 +16,11 @@ import { performTask } from '../views/task.ts'
 import { createProgress } from './progress.ts'
 import {
   type GlobalOptions,
-  SERVICE_FILES,
   SWITCHES,
   print,
   printJson,
   settings,
+  sourceFiles,
   withRunner,
 } from './setup.ts'
 import { describe, exitCodeOf } from './sync.ts'
@@ -41,10 +41,16 @@ export async function verifyCommand(options: VerifyOptions): Promise<number> {
   const isSound = isSoundVerdict(verdict)
   // What is made of what is held can be made anew without asking anybody.
   if (options.repair === true)
-    return repair(isSound ? loaded : settings(options, true, SERVICE_FILES), verdict)
+    return repair(isSound ? loaded : settings(options, true, repairFiles(verdict)), verdict)
   if (isSound && views.length === 0) return 0
   if (options.json !== true) print(adviceFor(loaded, verdict))
   return 1
+}
+
+/** The files that fetching what is damaged again needs; a database that cannot be read is mirrored again as a whole. */
+function repairFiles(verdict: Verdict): readonly string[] {
+  const { catalog } = damagedSources(verdict)
+  return sourceFiles(catalog || verdict.structure.length > 0 ? [] : ['osv', 'feeds'])
 }
 
 function adviceFor({ config }: LoadedConfig, verdict: Verdict): string {

@@ -21,8 +21,8 @@ const MAX_BYTES = 64 * 1024 * 1024
  * secret nor signature nor body is printed.
  */
 export function doctorCommand(file: string, options: DoctorOptions): number {
-  const { config } = settings(options, false)
   const { secretFile } = options
+  const { config } = settings(options, false, secretFile === undefined ? ['webhooks.secrets'] : [])
   const secrets = secretFile === undefined ? readHeldSecrets(config) : readSecretLines(secretFile)
   const { dialect, toleranceSeconds } = config.webhooks
   const diagnosis = diagnose({

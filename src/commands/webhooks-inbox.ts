@@ -74,7 +74,7 @@ export function showDeliveryCommand(
   id: string,
   options: GlobalOptions & { json?: boolean; body?: boolean },
 ): number {
-  const { config } = settings(options, false)
+  const { config } = settings(options, false, [])
   const row = withInbox(config, null, (db) => createInboxReads(db).readRow(numberOf(id)))
   if (row === null) throw unknown(id)
   if (options.body === true) {
@@ -111,7 +111,7 @@ export function replayCommand(
 ): number {
   if (ids.length > 0 === (options.failed === true))
     throw new MirrorError('usage', 'give the ids of deliveries, or --failed for all dead letters')
-  const { config } = settings(options, false)
+  const { config } = settings(options, false, [])
   const numbers = ids.map(numberOf)
   const replayed = withInbox(config, null, (db) => {
     const inbox = createInbox(db)
@@ -141,7 +141,7 @@ export function dismissCommand(
 ): number {
   if (ids.length > 0 === (options.all === true))
     throw new MirrorError('usage', 'give the ids of dead letters, or --all for all of them')
-  const { config } = settings(options, false)
+  const { config } = settings(options, false, [])
   const numbers = ids.map(numberOf)
   const dismissed = withInbox(config, null, (db) => {
     const inbox = createInbox(db)
@@ -170,7 +170,7 @@ function refuse(id: number, row: InboxRow | null): void {
 }
 
 function listRows(state: InboxState | null, options: InboxOptions): InboxRow[] {
-  const { config } = settings(options, false)
+  const { config } = settings(options, false, [])
   const limit = numberOf(options.limit ?? '20')
   return withInbox(config, [], (db) => createInboxReads(db).listRows(state, limit))
 }

@@ -40,7 +40,8 @@ const SHOWN = 500
 
 /** `patchmirror webhooks send --url URL`: signs a made-up event and sends it once. 0 when the answer is 2xx, else 1. */
 export async function sendCommand(options: SendOptions): Promise<number> {
-  const { config } = settings(options, false)
+  const secrets = options.secretFile === undefined ? ['webhooks.secrets'] : []
+  const { config } = settings(options, false, ['upstream.caFile', ...secrets])
   const url = urlOf(options.url)
   const dialect = dialectOf(options.dialect)
   const secret = secretOf(config, options.secretFile)

@@ -4,9 +4,11 @@ import { exportCommand } from '../../src/commands/export.ts'
 import { identityCommand } from '../../src/commands/identity.ts'
 import { listKeysCommand } from '../../src/commands/keys.ts'
 import { digestCommand, needCommand } from '../../src/commands/need.ts'
+import { relayStatusCommand } from '../../src/commands/relay.ts'
 import { runsCommand } from '../../src/commands/runs.ts'
 import { syncCommand } from '../../src/commands/sync.ts'
 import { verifyCommand } from '../../src/commands/verify.ts'
+import { inboxCommand } from '../../src/commands/webhooks-inbox.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { folder } from '../bundle/gaps.ts'
 import { spoken } from '../bundle/spoken.ts'
@@ -41,7 +43,10 @@ const WITHOUT = (...used: string[]): Record<string, string> =>
   )
 
 const VERBS: Record<string, [used: string[], run: () => number | Promise<number>]> = {
-  sync: [['UPSTREAM', 'IDENTITY'], () => syncCommand(['osv'], {})],
+  sync: [['CA_FILE'], () => syncCommand(['feeds', 'osv'], {})],
+  'sync --reconcile': [['CA_FILE'], () => syncCommand([], { reconcile: true })],
+  'webhooks inbox': [[], () => inboxCommand({})],
+  'relay status': [[], () => relayStatusCommand({})],
   export: [[], () => exportCommand(join(folder(), 'all.zip'), { unsigned: true })],
   need: [[], () => needCommand(join(folder(), 'need'), {})],
   digest: [[], () => digestCommand({})],
@@ -63,8 +68,12 @@ test('a file that is used is named when it is not there, as is every one by serv
   const { sandbox, dir } = await filled()
   const base = { PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url, PATCHMIRROR_DATA_DIR: dir }
   const env = { ...base, ...MISSING }
+  for (const sources of [[], ['osv', 'catalog']])
+    expect((await spoken(env, () => syncCommand(sources, {}))).said).toMatch(
+      /upstream\.apiKey .*cannot be read/,
+    )
   expect((await spoken(env, () => syncCommand(['osv'], {}))).said).toMatch(
-    /upstream\.apiKey .*cannot be read/,
+    /upstream\.caFile .*cannot be read/,
   )
   expect((await spoken(env, () => exportCommand(join(folder(), 'x.zip'), {}))).said).toMatch(
     /bundle\.signingKeys .*cannot be read/,
