@@ -57,7 +57,7 @@ export function replacePrivateFile(path: string, text: string): void {
 
 /** What the program puts into a data folder; anything else there belongs to someone else. */
 const OURS =
-  /^(derived|downloads|(mirror|webhooks)\.db.*|.+\.lock(\.pid)?|local\.key|webhook-secrets\.json|inbox-tries\.json)$/
+  /^(derived|downloads|(mirror|webhooks)\.db.*|.+\.lock(\.pid)?|serve\.instance|local\.key|webhook-secrets\.json|inbox-tries\.json)$/
 
 /**
  * Takes from group and others what an earlier version, or another umask, gave them on the program's own files in a data

@@ -71,7 +71,9 @@ export function announceAddress<At extends { port: number }>(
   instance: string,
   at: At,
 ): At {
-  guarded(dataDir, () => writeFileSync(join(dataDir, INSTANCE_FILE), `${instance} ${at.port}\n`))
+  guarded(dataDir, () =>
+    writeFileSync(join(dataDir, INSTANCE_FILE), `${instance} ${at.port}\n`, { mode: PRIVATE_FILE }),
+  )
   return at
 }
 
