@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { type RequestListener, type Server, createServer } from 'node:http'
 import { type Server as TlsServer, createServer as createTlsServer } from 'node:https'
-import { isIPv6 } from 'node:net'
+import { type Socket, isIPv6 } from 'node:net'
 import { type ConnectionOptions, limitConnections } from '../connections.ts'
 import { MirrorError, messageOf } from '../errors.ts'
 import type { Logger } from '../log.ts'
@@ -42,6 +42,7 @@ const LIMITS = {
   requestTimeout: 20_000,
   keepAliveTimeout: 75_000,
   connectionsCheckingInterval: 5_000,
+  handshakeTimeout: 10_000,
 }
 
 /** Starts to listen. Throws `config` when the address or the certificate cannot be used. */
@@ -51,6 +52,12 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
   const server = tls === null ? createServer(LIMITS, guarded) : createTls(tls, guarded)
   // A sender may close its side when it has sent a delivery, and still wait for the answer.
   Object.assign(server, { httpAllowHalfOpen: true })
+  // Those in the midst of a TLS handshake are not known to the HTTP server.
+  const sockets = new Set<Socket>()
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+  })
   limitConnections(server, {
     ...{ most: maxConnections, mostPerAddress: options.maxConnectionsPerAddress },
     ...{ log: options.log, onClosed: options.onClosed ?? (() => undefined) },
@@ -71,7 +78,10 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
       const closed = new Promise((resolve) => server.close(resolve))
       server.closeIdleConnections()
       const sweep = setInterval(() => server.closeIdleConnections(), 20)
-      const cut = setTimeout(() => server.closeAllConnections(), graceMs)
+      const cut = setTimeout(() => {
+        server.closeAllConnections()
+        for (const socket of sockets) socket.destroy()
+      }, graceMs)
       await closed
       clearInterval(sweep)
       clearTimeout(cut)
