@@ -67,7 +67,9 @@ test('a sender that closes its half when it has sent its delivery still gets the
 
 test('a delivery with two hosts is refused before anything looks at it', async () => {
   let handled = 0
-  const handler = (): void => void handled++
+  const handler = (): void => {
+    handled++
+  }
   const listener = await startListener({ ...OPTIONS, handler })
   onTestFinished(() => listener.close(0))
   const port = Number(new URL(listener.url).port)
