@@ -14,7 +14,7 @@ import { type Passing, startPassing } from './passing.ts'
 import type { Announced } from './store/announced.ts'
 import { startLocalKey } from './store/local-key.ts'
 import { type Lock, acquireLock, announceAddress, announceInstance } from './store/lock.ts'
-import { type StorageState, probeStorage } from './store/room.ts'
+import { type StorageState, awaitRoom, probeStorage } from './store/room.ts'
 import { type PinnedReads, openPinnedReads } from './store/pinned.ts'
 import { activeSources } from './sources.ts'
 import type { RunKind, SourceName } from './store/runs.ts'
@@ -151,6 +151,7 @@ const FIRST_RETRY_MS = 60_000
 function threadDeps(options: AgentOptions, parts: () => Parts): SyncThreadDeps {
   const { config, version, log, offline = false } = options
   const retry = (source: SourceName): void => parts().thread?.requestSync(source, 'sync', 'start')
+  const retryWithRoom = awaitRoom(config.data.dir, retry)
   return {
     offline,
     // The thread that talks to upstream has no business with the keys of the serving side.
@@ -173,26 +174,22 @@ function threadDeps(options: AgentOptions, parts: () => Parts): SyncThreadDeps {
       ) {
         setTimeout(() => retry(report.source), FIRST_RETRY_MS).unref()
       }
-      if (report.code === 'storage') retryWithRoom(config.data.dir, () => retry(report.source))
+      if (report.code === 'storage') retryWithRoom(report.source)
       options.onEnded?.(report)
     },
     onCheckpoint() {
       parts().reads?.repin()
       parts().server?.snapshotChanged() // in the same turn: another process may have committed just now
     },
-    onFailed: (request, message) => log.error({ request }, message),
+    onFailed(request, message) {
+      log.error({ request }, message)
+      // Not even its row could be written.
+      const isFull = probeStorage(config.data.dir, true).state !== 'ok'
+      if (request !== null && isFull) retryWithRoom(request.source)
+    },
     onProgress: (progress) => options.onProgress?.(progress),
     onWarning: (message) => log.warn({}, message),
   }
-}
-
-/** Calls `work` once the data folder can be written to again; looks each minute. */
-function retryWithRoom(dataDir: string, work: () => void): void {
-  const look = (): void => {
-    if (probeStorage(dataDir, true).state === 'ok') work()
-    else retryWithRoom(dataDir, work)
-  }
-  setTimeout(look, FIRST_RETRY_MS).unref()
 }
 
 function serverOptions(

@@ -79,6 +79,7 @@ function textOf(key: string, value: number | string | boolean | readonly string[
 const COUNTS: Readonly<Partial<Record<string, string>>> = {
   lackingIds: 'lacking',
   removedIds: 'removed',
+  plannedRemovedIds: 'plannedRemoved',
   contradictions: 'contradicted',
   unusable: 'unusableEntries',
 }

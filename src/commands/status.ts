@@ -64,7 +64,7 @@ export async function statusCommand(options: GlobalOptions & { json?: boolean })
  * The worst that holds: 1 when a source failed or the data folder cannot be written to, 4 when one is quarantined, 3 when
  * one is partial, stale (`maxAgeHours`) or not mirrored yet, else 0.
  */
-function exitCodeOf(status: Status, config: Config): number {
+export function exitCodeOf(status: Status, config: Config): number {
   const active = servedSources(config, (name) =>
     status.sources.some((source) => source.name === name && source.snapshot !== null),
   )

@@ -36,6 +36,32 @@ export function probeStorage(dataDir: string, write: boolean): StorageState {
   return { state: 'full', reason, freeBytes }
 }
 
+/** So often is looked whether there is room again, milliseconds. */
+const LOOK_MS = 60_000
+
+/**
+ * Remembers what could not be done for want of room, and calls `work` for each once the data folder can be written to
+ * again. It looks each minute while something waits, and keeps no process alive.
+ */
+export function awaitRoom<T>(
+  dataDir: string,
+  work: (waiting: T) => void,
+  lookMs = LOOK_MS,
+): (waiting: T) => void {
+  const waiting = new Set<T>()
+  const look = (): void => {
+    if (probeStorage(dataDir, true).state !== 'ok') return later()
+    const all = [...waiting]
+    waiting.clear()
+    for (const one of all) work(one)
+  }
+  const later = (): void => void setTimeout(look, lookMs).unref()
+  return (one) => {
+    if (waiting.size === 0) later()
+    waiting.add(one)
+  }
+}
+
 function tryWriting(path: string): void {
   try {
     writeFileSync(path, Buffer.alloc(PROBE_BYTES), { mode: 0o600 })

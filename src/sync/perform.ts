@@ -31,7 +31,7 @@ export async function perform(
   try {
     const result = await sync(contextOf(deps, request, runId, sessions, facts), request, sessions)
     return {
-      ...end(facts, sessions.cost()),
+      ...end(hasCommitted(request, result.outcome) ? facts : asPlan(facts), sessions.cost()),
       state: result.outcome,
       asOf: result.asOf,
       code: null,
@@ -40,7 +40,7 @@ export async function perform(
   } catch (error) {
     const named = nameFailure(error, deps)
     return {
-      ...end(facts, sessions.cost()),
+      ...end(asPlan(facts), sessions.cost()),
       state: 'failed',
       asOf: null,
       code: named.code,
@@ -106,6 +106,25 @@ function sync(
     lastModified,
     asOf,
   })
+}
+
+/** Facts that say what a run changed in the mirror. */
+const CHANGES: ReadonlySet<string> = new Set([
+  ...['added', 'changed', 'removed', 'removedIds', 'lists', 'arrived', 'documents'],
+  'documentsDropped',
+])
+
+/** Whether what the facts count is stored: a quarantine publishes nothing, but that each feed is judged on its own. */
+function hasCommitted({ source, dryRun }: RunRequest, outcome: SyncResult['outcome']): boolean {
+  return dryRun !== true && (outcome !== 'quarantined' || source === 'feeds')
+}
+
+/** The facts of a run that committed nothing: what it would have changed is told as planned (`plannedAdded`). */
+function asPlan(facts: RunFacts): RunFacts {
+  const planned = (key: string): string => `planned${key.charAt(0).toUpperCase()}${key.slice(1)}`
+  return Object.fromEntries(
+    Object.entries(facts).map(([key, value]) => [CHANGES.has(key) ? planned(key) : key, value]),
+  )
 }
 
 function end(facts: RunFacts, cost: Cost): { facts: RunFacts } {

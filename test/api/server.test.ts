@@ -281,3 +281,21 @@ test('an address that is taken is an error of the settings', async () => {
   await expect(second).rejects.toMatchObject({ code: 'config' })
   await expect(second).rejects.toThrow('server.port')
 })
+
+test.each([
+  ['a proxy that no setting names', {}, 1],
+  ['a proxy that is trusted', { PATCHMIRROR_SERVER_TRUST_PROXY: '127.0.0.1' }, 0],
+])('forwarding headers of %s: the log says it %j times %i', async (_name, env, warnings) => {
+  const { get, told } = await serve((store) => store.publishOsv({ one: '{"id":"one"}' }), {
+    env: env,
+  })
+  for (const headers of [
+    { 'X-Forwarded-For': '192.0.2.1' },
+    { Forwarded: 'for=192.0.2.1' },
+    { 'X-Forwarded-Host': 'mirror.example', 'X-Forwarded-Proto': 'https' },
+  ])
+    expect((await get(RECORD, headers)).status).toBe(200)
+  const found = told.filter((line) => line.includes('server.trustProxy'))
+  expect(found).toHaveLength(warnings)
+  for (const line of found) expect(line).toContain('the header x-forwarded-for, which is ignored')
+})

@@ -70,7 +70,17 @@ describe('the command line', () => {
       expect(code, args.join(' ')).toBe(2)
       expect(err.length).toBeGreaterThan(20)
     }
-    expect((await patchmirror('sync', 'osvv')).err).toContain('the sources are: feeds, osv')
+    const wrong = (await patchmirror('sync', 'osvv')).err
+    expect(wrong).toContain('the sources are: feeds, osv')
+    expect(wrong).toContain('usage: patchmirror sync [options] [source...]')
+    for (const [args, usage] of [
+      [['approve'], 'approve [options] <run>'],
+      [['export-db', 'osv-scanner'], 'export-db [options] <scanner> <dir>'],
+      [['webhooks', 'rotate'], 'webhooks rotate [options] <id>'],
+    ] as const) {
+      const { code, err } = await patchmirror(...args)
+      expect([code, err]).toEqual([2, expect.stringContaining(`Usage: patchmirror ${usage}`)])
+    }
   })
 
   test('without an upstream a sync says how to name one and exits 2', async () => {
@@ -116,11 +126,13 @@ describe('the command line', () => {
     const failed = await patchmirror('sync', 'osv')
     expect(failed.code).toBe(1)
     expect(failed.out).toContain('upstream answered 500')
+    expect((await patchmirror('status')).code).toBe(1)
     broken.clear()
     const ghosts = sandbox.faults.set('/external/osv/all.json', { kind: 'ghostIds', count: 2 })
     const partial = await patchmirror('sync', 'osv')
     expect(partial.code).toBe(3)
     expect(partial.out).toContain('2 could not be had')
+    expect((await patchmirror('status')).code).toBe(3)
     const row = (await patchmirror('runs', '4')).out
     expect(row.slice(row.indexOf('\nlackingIds')).trim().split('\n')).toHaveLength(3)
     ghosts.clear()
@@ -128,6 +140,7 @@ describe('the command line', () => {
     const refused = await patchmirror('sync', 'osv')
     expect(refused.code).toBe(4)
     expect(refused.out).toMatch(/patchmirror approve \d+/)
+    expect((await patchmirror('status')).code).toBe(4)
   })
 
   test('approve lets in what was refused, reject keeps refusing it', async () => {

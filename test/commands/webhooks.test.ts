@@ -16,6 +16,7 @@ import { SANDBOX_KEYS } from '../../src/sandbox/service/credentials.ts'
 import { type Sandbox, createSandbox } from '../../src/sandbox/server.ts'
 import { openInbox } from '../../src/store/database.ts'
 import { createInbox } from '../../src/store/inbox.ts'
+import { acquireLock } from '../../src/store/lock.ts'
 import type { KeptSecret } from '../../src/webhooks/secret-file.ts'
 import { type Finished, run } from '../support/command.ts'
 import { QUICK } from '../support/mirror.ts'
@@ -123,7 +124,15 @@ describe('webhooks register', () => {
     const made = await patchmirror(['register', url, '--test-tag', aTag()])
     expect(made.code).toBe(1)
     expect(made.err).toContain('the endpoint answered 500')
+    expect(made.err).toMatch(/no daemon serves .*"patchmirror serve"/)
     expect(held()).toHaveLength(1)
+    const lock = acquireLock(join(dir, 'data'), 'serve') // as a daemon has it
+    const served = await patchmirror(['register', url, '--test-tag', aTag()], { PATCHMIRROR_SERVER_PORT: '8099' }) // prettier-ignore
+    lock.release()
+    expect([served.code, served.err]).toEqual([
+      1,
+      expect.stringMatching(/a daemon serves .* takes webhooks on port 8099: check that the URL/),
+    ])
   })
 
   test('without an address, or with two uses at once, says what it takes', async () => {

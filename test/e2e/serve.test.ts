@@ -1,5 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto'
-import { writeFileSync } from 'node:fs'
+import { cpSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { run } from '../support/command.ts'
@@ -29,6 +29,13 @@ describe('patchmirror serve', () => {
     const second = await world.patchmirror('serve')
     expect(second.code).toBe(2)
     expect(second.err).toContain(`process ${daemon.child.pid}`)
+    const copy = join(world.dir, 'copy')
+    cpSync(join(world.dir, 'data'), copy, { recursive: true })
+    const at = { ...world.env, PATCHMIRROR_SERVER_PORT: new URL(daemon.url).port }
+    const own = await run(['status'], at, world.dir)
+    expect(own.out).not.toContain('data folder')
+    const copied = await run(['status'], { ...at, PATCHMIRROR_DATA_DIR: copy }, world.dir)
+    expect(copied.out).toContain('the mirror of another data folder answers')
     expect((await fetch(`${daemon.url}/-/health`)).status).toBe(200)
   })
 
@@ -63,6 +70,19 @@ describe('patchmirror serve', () => {
     await again.said(/osv sync: complete/)
     const { out } = await world.patchmirror('runs')
     expect(out).toContain('the process ended before the run did')
+  })
+
+  test('makes a derived archive that is missing again, the same to the byte', async () => {
+    expect((await world.patchmirror('sync')).code).toBe(0)
+    const derived = join(world.dir, 'data', 'derived')
+    const [file = ''] = readdirSync(derived).filter((name) => name.endsWith('.zip'))
+    const bytes = readFileSync(join(derived, file))
+    rmSync(join(derived, file))
+    // No sync of its own makes it: upstream is not there.
+    const daemon = await world.serve({ PATCHMIRROR_UPSTREAM_API_ROOT: 'http://127.0.0.1:9' })
+    const ask = () => fetch(`${daemon.url}/external/osv/all.zip`)
+    await expect.poll(async () => (await ask()).status).toBe(200)
+    expect(Buffer.from(await (await ask()).arrayBuffer()).equals(bytes)).toBe(true)
   })
 
   test('SIGHUP never ends it: files are read again, and the log says which and what needs a restart', async () => {

@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { probeStorage } from '../../src/store/room.ts'
+import { awaitRoom, probeStorage } from '../../src/store/room.ts'
 
 let dir: string
 let mounted: boolean
@@ -36,4 +36,15 @@ test('a full disk is told, and is over when there is room again', (context) => {
 test('a folder that cannot be written to is failing', () => {
   const { state, reason } = probeStorage(join(dir, 'gone'), true)
   expect([state, reason]).toEqual(['failing', expect.stringContaining('ENOENT')])
+})
+
+test('what waits for room is done once when the folder can be written to, however often it was refused', async () => {
+  const gone = join(dir, 'gone')
+  const done: string[] = []
+  const retry = awaitRoom<string>(gone, (name) => done.push(name), 1)
+  for (const name of ['osv', 'feeds', 'osv']) retry(name)
+  mkdirSync(gone)
+  await expect.poll(() => done).toEqual(['osv', 'feeds'])
+  retry('catalog')
+  await expect.poll(() => done).toEqual(['osv', 'feeds', 'catalog'])
 })

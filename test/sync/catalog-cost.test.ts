@@ -98,7 +98,7 @@ describe('--dry-run', () => {
     const report = await made.run('catalog', { dryRun: true })
     expect(report).toMatchObject({ id: 0, state: 'complete' })
     expect(Number(report.facts['due'])).toBeGreaterThanOrEqual(4)
-    expect(Number(report.facts['removed'])).toBeGreaterThanOrEqual(4)
+    expect(Number(report.facts['plannedRemoved'])).toBeGreaterThanOrEqual(4)
     expect(asked(made).filter((path) => path.startsWith(`/v1/tags/${tag}`))).toEqual([])
     expect(contentsOf(made.dir)).toEqual(before)
   })

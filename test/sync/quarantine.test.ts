@@ -31,7 +31,7 @@ async function shrunk(): Promise<{ made: Bench; run: number }> {
   const made = await synced()
   made.sandbox.faults.set(INDEX, { kind: 'shrinkIndex', keep: 0.5 })
   const report = await made.run('osv')
-  expect(report).toMatchObject({ state: 'quarantined', facts: { removed: 60 } })
+  expect(report).toMatchObject({ state: 'quarantined', facts: { plannedRemoved: 60 } })
   return { made, run: report.id }
 }
 
@@ -45,7 +45,7 @@ describe('an index that suddenly shrinks', () => {
     expect(report).toMatchObject({ state: 'quarantined', code: null, asOf: null })
     expect(report.message).toContain('it would remove 60 of 120 records (50.0 %)')
     expect(report.facts['quarantine']).toBe(report.id)
-    expect(report.facts['removedIds']).toHaveLength(20)
+    expect(report.facts['plannedRemovedIds']).toHaveLength(20)
     expect(served(made.dir)).toEqual(before)
     expect(archiveOf(made)).toEqual(archive)
     expect(differences(made)).toEqual([])
@@ -97,7 +97,10 @@ describe('an index that suddenly shrinks', () => {
     expect(made.store.readDocument(INDEX)?.sha256).toEqual(shown?.sha256)
     expect(made.store.readQuarantine(run)?.decision).toBe('approved')
     expectAgreement(made)
-    expect(await made.run('osv')).toMatchObject({ state: 'quarantined', facts: { removed: 48 } })
+    expect(await made.run('osv')).toMatchObject({
+      state: 'quarantined',
+      facts: { plannedRemoved: 48 },
+    })
     made.sandbox.faults.clear()
     expect(await made.run('osv')).toMatchObject({ state: 'complete' })
     expect(differences(made)).toEqual([])
@@ -179,7 +182,8 @@ describe('the edges of the guard', () => {
   ])('%s', async (_name, records, removed, state) => {
     const made = await synced({ sandbox: { records, large: 0 } })
     made.sandbox.feed.remove(removed)
-    expect(await made.run('osv')).toMatchObject({ state, facts: { removed } })
+    const fact = state === 'complete' ? 'removed' : 'plannedRemoved'
+    expect(await made.run('osv')).toMatchObject({ state, facts: { [fact]: removed } })
     expect(made.store.countRecords()).toBe(state === 'complete' ? records - removed : records)
     expectAgreement(made)
   })
@@ -189,7 +193,10 @@ describe('the edges of the guard', () => {
     const old = made.sandbox.feed.ids()
     made.sandbox.feed.add(8)
     for (const id of old) made.sandbox.feed.delete(id)
-    expect(await made.run('osv')).toMatchObject({ state: 'quarantined', facts: { added: 8 } })
+    expect(await made.run('osv')).toMatchObject({
+      state: 'quarantined',
+      facts: { plannedAdded: 8 },
+    })
   })
 
   test('an empty index is held back, also the first time', async () => {
