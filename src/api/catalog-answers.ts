@@ -12,7 +12,7 @@ import type { Heads } from './heads.ts'
 import type { Links } from './links.ts'
 import type { Origins } from './moment.ts'
 import { chooseCoding } from './negotiate.ts'
-import type { Origin } from './origin.ts'
+import { type Origin, originOfOne } from './origin.ts'
 import { problemHeaders } from './problem.ts'
 import type { ReadCall } from './reading/call.ts'
 
@@ -46,7 +46,8 @@ export function createAnswers({ tools, missing }: CatalogParts) {
       const path = requestedPath(template, call.params)
       const answer = moment.reads.readCatalogAnswer(path)
       if (answer === null) return call.refuse(missing.explain(resource, call.params, path))
-      const own = originOfAnswer(origin, answer)
+      const always = answer.ownerSha.length === 0 // it stands alone, as `/v1/me`
+      const own = originOfOne(origin, answer, { always, reads: moment.reads })
       if (isNone(answer)) return sendNone(call, answer, own)
       const [link] = answer.links
       // With a body, the answer is a JSON string that holds a URL, and stays one.
@@ -77,12 +78,13 @@ export function createAnswers({ tools, missing }: CatalogParts) {
   ): void {
     const { request, response, wishes } = call
     const expiresAt = expiry()
+    const asOf = Date.parse(origin.asOf)
     const base = call.baseUrl()
     const text = contentOfAnswer(answer)
     const content = withLinks(
       text,
       answer.links,
-      ({ digest }) => base + signLink({ path: DOCUMENT_PATH + digest, expiresAt }),
+      ({ digest }) => base + signLink({ path: DOCUMENT_PATH + digest, expiresAt, asOf }),
     )
     const coding = chooseCoding(wishes.acceptEncoding)
     const body = coding === 'gzip' ? gzipSync(content, { level: 3 }) : content
@@ -101,16 +103,6 @@ export function createAnswers({ tools, missing }: CatalogParts) {
 }
 
 const NOTHING = 'the service has nothing under this path: it answered 404 when the mirror asked'
-
-/**
- * An answer is as old as its own last confirmation, not as that of the lists. Where none was noted, it was what upstream
- * said when it changed here. What stands alone (`/v1/me`) is asked for by every sync.
- */
-function originOfAnswer(origin: Origin, { confirmedAt, changed, ownerSha }: CatalogAnswer): Origin {
-  if (ownerSha.length === 0) return origin
-  const asOf = confirmedAt ?? Math.min(changed * 1000, Date.parse(origin.asOf))
-  return { ...origin, asOf: new Date(asOf).toISOString() }
-}
 
 /** Throws for stored bytes that are not sound, with what to do about it, for the log. */
 function contentOfAnswer({ body, size, path }: CatalogAnswer): Buffer {

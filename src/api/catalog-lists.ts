@@ -18,6 +18,7 @@ import {
   unknownParameters,
 } from './catalog-wishes.ts'
 import { chooseCoding } from './negotiate.ts'
+import { originOfOne } from './origin.ts'
 import { onlyValue } from './query.ts'
 import type { ReadCall } from './reading/call.ts'
 
@@ -73,7 +74,9 @@ export function createLists({ tools, missing, strictParameters }: CatalogParts) 
     const links = next === null || !isLinked(frame) ? [] : ['Link', `<${next.url}>; rel="next"`]
     const tag = tagOf(links.length === 0 ? page : Buffer.concat([page, Buffer.from(links.join())]))
     const answer = createAnswer(coding, bytes, tag, list.changed)
-    sendAnswer(call, answer, origin, heads, [...ignoredField(unknown), ...links])
+    const always = declared === resource.list // the lists of items are walked when their item changes
+    const own = originOfOne(origin, list, { always, reads: moment.reads })
+    sendAnswer(call, answer, own, heads, [...ignoredField(unknown), ...links])
   }
   return { send }
 }

@@ -12,6 +12,7 @@ import { createLists } from './catalog-lists.ts'
 import { createMissing } from './catalog-missing.ts'
 import { DOCUMENT_PATH, sendDocument } from './catalog-documents.ts'
 import type { RouteTools } from './gate.ts'
+import { LINK_DATE } from './links.ts'
 import type { ReadRequest, ReadRoute } from './reading/call.ts'
 import { type ReadingThread, createReadingThread, errorOf } from './reading/thread.ts'
 import type { PrivateRoute, RouteCall } from './routes.ts'
@@ -74,7 +75,11 @@ export function createCatalogRoutes(config: Config): (tools: RouteTools) => Priv
     const documents: PrivateRoute = {
       path: `${DOCUMENT_PATH}{digest}`,
       guard: 'link',
-      answer: (call: RouteCall) => sendDocument(tools.moment, call, call.params['digest'] ?? ''),
+      answer(call: RouteCall) {
+        const date = call.query.get(LINK_DATE) // signed with the link
+        const asOf = date === null ? undefined : new Date(Number(date)).toISOString()
+        return sendDocument(tools.moment, call, call.params['digest'] ?? '', asOf)
+      },
     }
     return [...routes, documents]
   }

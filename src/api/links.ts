@@ -10,6 +10,8 @@ const STEP_SECONDS = 60
 export interface LinkToSign {
   readonly path: string
   readonly expiresAt: number
+  /** Upstream's date of the answer that has the link, unix milliseconds: that of what it opens. */
+  readonly asOf?: number
 }
 
 /** What a link turned out to be. */
@@ -18,9 +20,12 @@ export type LinkVerdict =
   | { readonly state: 'expired'; readonly expiredAt: number }
   | { readonly state: 'forged' }
 
+/** The parameter of a link that has that date. */
+export const LINK_DATE = 'as-of'
+
 /** Local URLs that open one document for a while, for whoever holds them, without a key. */
 export interface Links {
-  /** The signed request target: `path?expires=…&signature=…`; put a base URL before it. */
+  /** The signed request target: `path?expires=…&as-of=…&signature=…`, the date where there is one; put a base URL before it. */
   readonly signLink: (link: LinkToSign) => string
   /** When a link made now should end, unix seconds: at least 15 minutes on. */
   readonly expiry: () => number
@@ -30,27 +35,28 @@ export interface Links {
 
 /** Links signed with HMAC-SHA256; `secret` is the store's for `links`, `now` in unix milliseconds. */
 export function createLinks(secret: Buffer, now: () => number): Links {
-  const signatureOf = (path: string, expires: string): string =>
+  const signatureOf = (path: string, times: string): string =>
     createHmac('sha256', secret)
-      .update(`v1\n${expires}\n${plainForm(path)}`)
+      .update(`v1\n${times}\n${plainForm(path)}`)
       .digest('base64url')
   return {
-    signLink({ path, expiresAt }) {
-      if (!/^\/[!-"$->@-~]*$/.test(path) || !Number.isSafeInteger(expiresAt) || expiresAt < 0)
+    signLink({ path, expiresAt, asOf }) {
+      const isTime = (time: number): boolean => Number.isSafeInteger(time) && time >= 0
+      if (!/^\/[!-"$->@-~]*$/.test(path) || !isTime(expiresAt) || !isTime(asOf ?? 0))
         throw new Error(`this cannot be signed as a link: ${path} ${expiresAt}`)
-      const expires = String(expiresAt)
-      return `${path}?expires=${expires}&signature=${signatureOf(path, expires)}`
+      const times = `${expiresAt}${asOf === undefined ? '' : `&${LINK_DATE}=${asOf}`}`
+      return `${path}?expires=${times}&signature=${signatureOf(path, times)}`
     },
     expiry: () => Math.ceil((now() / 1000 + LINK_SECONDS) / STEP_SECONDS) * STEP_SECONDS,
     verifyLink(target) {
       const given = readLink(target)
       if (given === null) return { state: 'forged' }
-      const expected = Buffer.from(signatureOf(given.path, given.expires))
+      const expected = Buffer.from(signatureOf(given.path, given.times))
       const signature = Buffer.from(given.signature)
       // First the signature: only what was signed here is worth the answer that it is too late.
       if (signature.length !== expected.length || !timingSafeEqual(signature, expected))
         return { state: 'forged' }
-      const expiredAt = Number(given.expires)
+      const expiredAt = Number.parseInt(given.times, 10)
       return now() / 1000 < expiredAt ? { state: 'good' } : { state: 'expired', expiredAt }
     },
   }
@@ -75,10 +81,10 @@ function isDecodable(path: string): boolean {
 
 /** The parts of a link, whose query is taken exactly as it was made; null for anything else. */
 function readLink(target: string) {
-  const form = /^([^?]*)\?expires=(\d{1,12})&signature=([\w-]*)$/
-  const [, path, expires, signature] = form.exec(target) ?? []
-  if (path === undefined || expires === undefined || signature === undefined) return null
-  return isDecodable(path) ? { path, expires, signature } : null
+  const form = /^([^?]*)\?expires=(\d{1,12}(?:&as-of=\d{1,15})?)&signature=([\w-]*)$/
+  const [, path, times, signature] = form.exec(target) ?? []
+  if (path === undefined || times === undefined || signature === undefined) return null
+  return isDecodable(path) ? { path, times, signature } : null
 }
 
 /** 403 for a link that does not open, as an object store says it; null for one that does. */

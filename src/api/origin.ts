@@ -1,3 +1,5 @@
+import type { CatalogAnswer } from '../store/catalog-answers.ts'
+import type { CatalogList } from '../store/catalog.ts'
 import type { Reads } from '../store/pinned.ts'
 import type { SourceName } from '../store/runs.ts'
 
@@ -22,4 +24,22 @@ export function readOrigin(reads: Reads, source: SourceName): Origin | null {
     asOf: new Date(asOf).toISOString(),
     version: [id, sequence, runId, publishedAt].join(' '),
   }
+}
+
+type Confirmed = Pick<CatalogAnswer | CatalogList, 'path' | 'confirmedAt' | 'changed'>
+
+/**
+ * The same with the date of one list or answer of the source: it is as old as its own last confirmation. Where none was
+ * noted, it was what upstream said when it changed here. `always`: each whole sync asks for it, so that the source's date,
+ * which only those move, is a confirmation too, unless the last run that asked could not fetch it.
+ */
+export function originOfOne(
+  origin: Origin,
+  { path, confirmedAt, changed }: Confirmed,
+  { always, reads }: { always: boolean; reads: Pick<Reads, 'isLacking'> },
+): Origin {
+  const whole = Date.parse(origin.asOf)
+  const own = confirmedAt ?? Math.min(changed * 1000, whole)
+  const asOf = always && whole > own && !reads.isLacking(path) ? whole : own
+  return { ...origin, asOf: new Date(asOf).toISOString() }
 }

@@ -63,11 +63,18 @@ export function createVexRoutes(options: VexRoutesOptions): (tools: RouteTools) 
   ]
 }
 
-/** The snapshot that a generation shows: the served one with its newest confirmation, as long as both are the same. */
-function originOf(moment: Pick<Moment, 'knownOrigin'>, made: VexGeneration): Origin {
+/**
+ * The snapshot that a generation shows, as of the confirmation of its VEX that is the oldest: the newest known, as long as
+ * the served snapshot is the same.
+ */
+function originOf(moment: Pick<Moment, 'knownOrigin' | 'reads'>, made: VexGeneration): Origin {
   const now = moment.knownOrigin('catalog')
   const { snapshot, asOf, folder } = made
-  if (now?.snapshot === snapshot) return now
+  if (now?.snapshot === snapshot) {
+    const whole = Date.parse(now.asOf)
+    const oldest = Math.min(whole, moment.reads.readVexConfirmedAt() ?? whole)
+    return { ...now, asOf: new Date(oldest).toISOString() }
+  }
   return { snapshot, asOf: new Date(asOf).toISOString(), version: folder }
 }
 

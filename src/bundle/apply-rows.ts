@@ -12,14 +12,7 @@ import type { Writes } from '../store/writes.ts'
 import type { RowCounts } from './import-types.ts'
 import type { Bundle } from './open.ts'
 import type { OnProgress } from './progress.ts'
-import {
-  type PutLine,
-  answerBody,
-  answerConfirmed,
-  eachLine,
-  entryBody,
-  isContent,
-} from './lines.ts'
+import { type PutLine, answerBody, confirmedOf, eachLine, entryBody, isContent } from './lines.ts'
 
 /** What the rows of a source are written with. */
 export interface RowContext {
@@ -42,6 +35,8 @@ export interface AppliedRows {
 type Writer<K extends RowKind> = {
   put(line: PutLine<K>): void | Promise<void>
   remove(key: string): void
+  /** Takes what is not part of the row from the line of one that is held as it is. */
+  confirm?(line: PutLine<K>): void
 }
 
 /** How each kind is written; documents of the catalog are staged before, and swept after. */
@@ -67,6 +62,21 @@ export async function applyRows(context: RowContext): Promise<AppliedRows> {
   return applied
 }
 
+/**
+ * Takes when what is stored already was confirmed, of the rows that a bundle has as they are stored. Call inside the
+ * transaction that records the bundle.
+ */
+export async function confirmRows(
+  { bundle, store }: Pick<RowContext, 'bundle' | 'store'>,
+  source: SourceName,
+): Promise<void> {
+  if (!ROW_KINDS[source].includes('catalog-list')) return
+  for await (const { put } of eachLine(bundle, source, 'catalog-list'))
+    if (put !== null) store.confirmCarried('catalog_list', put.key, confirmedOf(put))
+  for await (const { put } of eachLine(bundle, source, 'catalog-answer'))
+    if (put !== null) store.confirmCarried('catalog_answer', put.key, confirmedOf(put))
+}
+
 async function applyKind<K extends RowKind>(
   { bundle, store, source, again, progress }: RowContext,
   kind: K,
@@ -87,7 +97,7 @@ async function applyKind<K extends RowKind>(
     else if (again || same !== line.put.hash) {
       await writer.put(line.put)
       counts.put++
-    }
+    } else writer.confirm?.(line.put)
     if (++seen % 1000 === 0) progress({ phase: 'rows', unit: 'rows', done: seen, total })
   }
   held.passTo(null, remove)
@@ -145,7 +155,8 @@ function createWriters(
       remove: store.removeTombstone,
     },
     'catalog-list': {
-      put: ({ value }) => store.putList(value),
+      put: (line) => store.putList(line.value, confirmedOf(line)),
+      confirm: (line) => store.confirmCarried('catalog_list', line.key, confirmedOf(line)),
       remove: (path) => store.removeCatalogList(path),
     },
     'catalog-entry': {
@@ -156,7 +167,8 @@ function createWriters(
       remove: store.removeEntry,
     },
     'catalog-answer': {
-      put: (line) => store.putAnswer(line.value, answerBody(line), answerConfirmed(line)),
+      put: (line) => store.putAnswer(line.value, answerBody(line), confirmedOf(line)),
+      confirm: (line) => store.confirmCarried('catalog_answer', line.key, confirmedOf(line)),
       remove: store.removeAnswer,
     },
     'catalog-lacking': {

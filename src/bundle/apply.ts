@@ -7,6 +7,7 @@ import { acquireLock } from '../store/lock.ts'
 import type { SourceName } from '../store/runs.ts'
 import type { Writes } from '../store/writes.ts'
 import { type Admission, type HeldSources, admit, sourcesOf } from './admit.ts'
+import { confirmRows } from './apply-rows.ts'
 import { applySource } from './apply-source.ts'
 import type { ImportOptions, ImportReport, SourceReport } from './import-types.ts'
 import type { OnProgress } from './progress.ts'
@@ -128,9 +129,11 @@ async function confirm(
   )
   if (younger.length === 0 && !counts && !rollback) return false
   const runs = await startRuns(options, rollback ? [...held.keys()] : younger)
-  await store.exclusive(() => {
+  await store.transaction(async () => {
+    for (const source of younger) await confirmRows(options, source)
     runs.end('nothing changed', {}, rollback)
     recordImport(options, rollback)
+    return { commit: true }
   })
   return true
 }
@@ -153,9 +156,10 @@ async function publish(
     await store.transaction(async () => {
       const others = digestOthers(store, bundle.manifest)
       for (const [source, { digest }] of sourcesOf(bundle.manifest)) {
-        if (held.get(source)?.digest === digest && options.again !== true) continue
         const documents = staged.get(source) ?? null
-        applied.push(await applySource(options, source, runs?.idOf(source) ?? 0, documents))
+        if (held.get(source)?.digest === digest && options.again !== true)
+          await confirmRows(options, source)
+        else applied.push(await applySource(options, source, runs?.idOf(source) ?? 0, documents))
       }
       options.progress?.({ phase: 'prove', unit: 'records', done: 0, total: null })
       prove(store, bundle.manifest, others)

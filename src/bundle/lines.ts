@@ -31,6 +31,7 @@ export interface Line<K extends RowKind> {
 }
 
 const EXTRAS: { readonly [K in RowKind]?: readonly string[] } = {
+  'catalog-list': ['confirmed'],
   'catalog-entry': ['text', 'base64'],
   'catalog-answer': ['base64', 'confirmed'],
   'catalog-document': ['chunks'],
@@ -148,10 +149,13 @@ export function answerBody({ key: at, value, extra }: PutLine<'catalog-answer'>)
   throw new MirrorError('bundle', `the answer ${at} does not have the bytes that its row names`)
 }
 
-/** When upstream last confirmed an answer, unix milliseconds; null where the bundle does not say. Throws `bundle`. */
-export function answerConfirmed({ key: at, extra }: PutLine<'catalog-answer'>): number | null {
+/** When upstream last confirmed a list or an answer, unix milliseconds; null where the bundle does not say. Throws `bundle`. */
+export function confirmedOf({
+  key: at,
+  extra,
+}: PutLine<'catalog-list' | 'catalog-answer'>): number | null {
   const { confirmed }: { confirmed?: unknown } = extra
-  return orNull(integer(0, 2 ** 50))(confirmed ?? null, `the date of the answer ${at}`)
+  return orNull(integer(0, 2 ** 50))(confirmed ?? null, `the date of ${at}`)
 }
 
 /** The lengths of a document's chunks. Throws `bundle` when they are not those of the whole. */

@@ -112,12 +112,18 @@ export function createCatalogExtras(db: Db) {
       'SELECT body, confirmed_at FROM catalog_answer WHERE path = ?',
     )
     .raw()
+  const walked = db
+    .prepare<[string], number | null>('SELECT confirmed_at FROM catalog_list WHERE path = ?')
+    .pluck()
   const chunks = db
     .prepare<[string], number>(
       'SELECT length(bytes) FROM catalog_chunk WHERE digest = ? ORDER BY number',
     )
     .pluck()
   return {
+    'catalog-list': (key: string): RowExtras['catalog-list'] => {
+      return { confirmed: walked.get(key) ?? null }
+    },
     'catalog-entry': (key: string): RowExtras['catalog-entry'] => {
       const [path, id] = splitEntryKey(key)
       const body = entry.get(id, path) ?? Buffer.alloc(0)

@@ -138,7 +138,8 @@ export interface RowExtras {
   document: unknown
   'osv-record': unknown
   'osv-tombstone': unknown
-  'catalog-list': unknown
+  /** When it was last walked, unix milliseconds; null: not known. */
+  'catalog-list': { confirmed: number | null }
   /** `text` where the bytes are UTF-8, which they nearly always are; else `base64`. */
   'catalog-entry': { text: string } | { base64: string }
   /** The stored gzip member, null where upstream has none; when upstream last confirmed it, unix milliseconds, null: not known. */

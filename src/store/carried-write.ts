@@ -25,6 +25,7 @@ export function createCarriedWriter(db: Db, notes: ChangeNotes) {
     ...createLists(db, notes),
     ...createEntries(db),
     ...createAnswers(db, notes),
+    ...createCarriedDates(db),
     ...createIncoming(db),
     ...createForgetting(db),
   }
@@ -53,14 +54,18 @@ function createTombstones(db: Db) {
 function createLists(db: Db, notes: ChangeNotes) {
   const reader = createCatalogListReader(db)
   const put = db.prepare(
-    `INSERT INTO catalog_list (path, resource, frame, entries, changed) VALUES (@key, @resource, @frame, @entries, @changed)
-     ON CONFLICT (path) DO UPDATE SET resource = @resource, frame = @frame, entries = @entries, changed = @changed`,
+    `INSERT INTO catalog_list (path, resource, frame, entries, changed, confirmed_at)
+     VALUES (@key, @resource, @frame, @entries, @changed, @confirmed)
+     ON CONFLICT (path) DO UPDATE SET resource = @resource, frame = @frame, entries = @entries, changed = @changed,
+       confirmed_at = @confirmed`,
   )
   return {
-    putList(value: ListValue): void {
+    /** `confirmed`: by the mirror that wrote the row. */
+    putList(value: ListValue, confirmed: number | null): void {
       const held = reader.readCatalogList(value.key)
       notes.note(value.key, held === null ? null : String(held.changed), String(value.changed))
-      put.run(value)
+      const same = held?.changed === value.changed
+      put.run({ ...value, confirmed: same ? later(held.confirmedAt, confirmed) : confirmed })
     },
   }
 }
@@ -105,6 +110,9 @@ function createAnswers(db: Db, notes: ChangeNotes) {
      VALUES (@key, @resource, @owner, unhex(@ownerSha), @status, @body, @size, unhex(@sha256), @changed, NULL, @links,
        @mentions, @confirmed)`,
   )
+  const date = db
+    .prepare<[string], number | null>('SELECT confirmed_at FROM catalog_answer WHERE path = ?')
+    .pluck()
   const lack = db.prepare('INSERT OR REPLACE INTO catalog_lacking VALUES (@key, @resource)')
   const had = db.prepare('DELETE FROM catalog_lacking WHERE path = ?')
   return {
@@ -115,8 +123,10 @@ function createAnswers(db: Db, notes: ChangeNotes) {
     putAnswer(value: AnswerValue, body: Buffer | null, confirmed: number | null): void {
       const { key, status, links } = value
       const next = { status, links, sha256: Buffer.from(value.sha256, 'hex') }
-      notes.note(key, reader.readAnswerState(key), answerState(next))
-      put.run({ ...value, body, confirmed })
+      const [before, after] = [reader.readAnswerState(key), answerState(next)]
+      notes.note(key, before, after)
+      const own = before === after ? (date.get(key) ?? null) : null
+      put.run({ ...value, body, confirmed: later(own, confirmed) })
     },
     putLacking: (value: LackingValue): void => {
       lack.run(value)
@@ -125,6 +135,29 @@ function createAnswers(db: Db, notes: ChangeNotes) {
       had.run(path)
     },
   }
+}
+
+function createCarriedDates(db: Db) {
+  const moveOf = (table: string) =>
+    db.prepare(
+      `UPDATE ${table} SET confirmed_at = @confirmed
+       WHERE path = @path AND @confirmed IS NOT NULL AND coalesce(confirmed_at < @confirmed, 1)`,
+    )
+  const moves = {
+    catalog_list: moveOf('catalog_list'),
+    catalog_answer: moveOf('catalog_answer'),
+  }
+  return {
+    /** Takes when what is held as it is was confirmed, where that is later than is known here. */
+    confirmCarried: (table: keyof typeof moves, path: string, confirmed: number | null): void => {
+      moves[table].run({ path, confirmed })
+    },
+  }
+}
+
+/** The later of two dates; null: neither is known. */
+function later(one: number | null, other: number | null): number | null {
+  return one === null || other === null ? (one ?? other) : Math.max(one, other)
 }
 
 /** A waiting room for the rows of records until their bytes pass in the archive: memory does not follow their number. */

@@ -54,6 +54,9 @@ function toAnswer(row: AnswerRow | undefined): CatalogAnswer | null {
   return { ...row, links, mentions: JSON.parse(row.mentions) as string[] }
 }
 
+/** Of every resource that has artifacts, the path of the VEX ends like this (service API, section 4). An index has it so. */
+export const IS_VEX = "status = 200 AND substr(path, -4) = '/vex'"
+
 /** Reads of the catalog's answers; usable on any connection. */
 export function createCatalogAnswerReader(db: Db) {
   const answer = db.prepare<[string], AnswerRow>(
@@ -73,6 +76,11 @@ export function createCatalogAnswerReader(db: Db) {
   const lacking = db.prepare<[], { path: string; resource: string }>(
     'SELECT path, resource FROM catalog_lacking ORDER BY path',
   )
+  const oldestVex = db
+    .prepare<[], number | null>(
+      `SELECT min(coalesce(confirmed_at, changed * 1000)) FROM catalog_answer WHERE ${IS_VEX}`,
+    )
+    .pluck()
   const mentions = db
     .prepare<[], [string, string]>(
       `SELECT mentioned.value, a.owner FROM catalog_answer a, json_each(a.mentions) AS mentioned
@@ -105,6 +113,8 @@ export function createCatalogAnswerReader(db: Db) {
     listLacking: (): { path: string; resource: string }[] => lacking.all(),
     /** What is held of every answer, without the bytes. */
     eachHeldAnswer: () => held.iterate(),
+    /** The oldest of upstream's confirmations of the answers about VEX, unix milliseconds; null: there are none. */
+    readVexConfirmedAt: (): number | null => oldestVex.get() ?? null,
     /** `[id, owner]` of every artifact set that an answer names, published or only in hand. */
     listMentions: (): [string, string][] => mentions.all(),
     /** `[path, text, resource]` of every answer and list: with the entries' digests, all that the catalog serves. */

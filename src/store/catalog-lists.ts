@@ -55,6 +55,10 @@ export function createCatalogListWriter(db: Db, notes: ChangeNotes) {
         if (rows.length < REREAD) return
       }
     },
+    /** Notes when lists were walked: path and upstream's date, unix milliseconds. */
+    confirmLists: (lists: readonly (readonly [path: string, at: number])[]): void => {
+      for (const [path, at] of lists) sql.confirm.run(at, path)
+    },
     removeCatalogList(path: string): void {
       const held = reader.readCatalogList(path)
       if (held === null) return
@@ -119,6 +123,7 @@ function prepareListWrites(db: Db) {
     setFacets: db.prepare(
       `UPDATE catalog_entry SET ${FACET_COLUMNS.replaceAll(/facet\d+/g, '$& = ?')} WHERE rowid = ?`,
     ),
+    confirm: db.prepare('UPDATE catalog_list SET confirmed_at = ? WHERE path = ?'),
     clearEntries: db.prepare('DELETE FROM catalog_entry WHERE list = ?'),
     removeList: db.prepare('DELETE FROM catalog_list WHERE id = ?'),
   }

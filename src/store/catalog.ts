@@ -11,6 +11,8 @@ export interface CatalogList {
   entries: number
   /** Last-Modified, unix seconds; only ever moves forward. */
   changed: number
+  /** Upstream's date when it was last walked, unix milliseconds; null: not known. */
+  confirmedAt: number | null
 }
 
 /** One page of upstream's as it was walked, and what makes asking for it again cheap. */
@@ -50,14 +52,12 @@ export interface PartialList {
   reason: string
 }
 
+const LIST = 'id, path, resource, frame, entries, changed, confirmed_at AS confirmedAt'
+
 /** Reads of the catalog's lists; usable on any connection. */
 export function createCatalogListReader(db: Db) {
-  const list = db.prepare<[string], CatalogList>(
-    'SELECT id, path, resource, frame, entries, changed FROM catalog_list WHERE path = ?',
-  )
-  const lists = db.prepare<[], CatalogList>(
-    'SELECT id, path, resource, frame, entries, changed FROM catalog_list ORDER BY path',
-  )
+  const list = db.prepare<[string], CatalogList>(`SELECT ${LIST} FROM catalog_list WHERE path = ?`)
+  const lists = db.prepare<[], CatalogList>(`SELECT ${LIST} FROM catalog_list ORDER BY path`)
   const pages = db.prepare<[number], CatalogPage>(
     `SELECT number, cursor, next, etag, last_modified AS lastModified, sha256, entries
      FROM catalog_page WHERE list = ? ORDER BY number`,

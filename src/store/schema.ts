@@ -233,4 +233,11 @@ export const MIGRATIONS: readonly string[] = [
   ALTER TABLE catalog_answer ADD COLUMN confirmed_at INTEGER;
   ALTER TABLE catalog_fetched ADD COLUMN confirmed_at INTEGER;
   `,
+  `
+  -- Upstream's date when the list was last walked, unix milliseconds; null: before this was noted.
+  ALTER TABLE catalog_list ADD COLUMN confirmed_at INTEGER;
+  -- The VEX answer whose confirmation is the oldest, for the date of the repository made of all of them.
+  CREATE INDEX catalog_answer_vex ON catalog_answer (coalesce(confirmed_at, changed * 1000))
+    WHERE status = 200 AND substr(path, -4) = '/vex';
+  `,
 ]

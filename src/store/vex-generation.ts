@@ -22,7 +22,7 @@ export interface VexGeneration extends VexInfo {
   /** Folder of the generation. */
   readonly folder: string
   readonly snapshot: string
-  /** Upstream's date of that snapshot, unix milliseconds. */
+  /** Upstream's date of the VEX in that snapshot, unix milliseconds. */
   readonly asOf: number
 }
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { chunkContent, createDocumentStoreReader } from './catalog-documents.ts'
-import type { CatalogLink } from './catalog-answers.ts'
+import { type CatalogLink, IS_VEX } from './catalog-answers.ts'
 import type { Db } from './database.ts'
 
 /** A document that an answer about VEX leads to. */
@@ -15,11 +15,8 @@ export interface VexDocument {
 
 /** Reads of the mirrored VEX documents; usable on any connection. */
 export function createVexReader(db: Db) {
-  // Of every resource that has artifacts, the path of the VEX ends like this (service API, section 4).
   const links = db
-    .prepare<[], string>(
-      "SELECT links FROM catalog_answer WHERE status = 200 AND path LIKE '%/vex' ORDER BY path",
-    )
+    .prepare<[], string>(`SELECT links FROM catalog_answer WHERE ${IS_VEX} ORDER BY path`)
     .pluck()
   const documents = createDocumentStoreReader(db)
   return {

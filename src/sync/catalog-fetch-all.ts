@@ -1,16 +1,14 @@
 import { messageOf, MirrorError } from '../errors.ts'
 import { isAddressable } from '../paths.ts'
 import { type HeldAnswer, isNone } from '../store/catalog-answers.ts'
-import { isTransient, statusOf } from '../upstream/retries.ts'
+import { statusOf } from '../upstream/retries.ts'
 import type { CatalogContext } from './catalog-context.ts'
 import type { Crawl, Focus } from './catalog-crawl.ts'
 import { fetchAnswer } from './catalog-fetch.ts'
+import { type Patience, createPatience } from './catalog-patience.ts'
 import { type Task, isAlone, mustExist, noneStamp, unaddressable } from './catalog-tasks.ts'
 import { isFatal } from './catalog-walk.ts'
 import { runPool } from './pool.ts'
-
-/** So many answers in a row that cannot be had, after retries, mean that their host is down, not that they are odd. */
-const HOPELESS = 10
 
 /**
  * Fetches what is due of the tasks, a bounded number at a time, and keeps each answer at once. What cannot be had is
@@ -82,7 +80,7 @@ async function fetchOne(
     const { answer, at } = await fetchAnswer(context, task, held)
     patience.had(task)
     if (answer === null) {
-      if (held?.ownerSha.equals(task.ownerSha) !== true) crawl.confirmed.push({ ...task, at })
+      crawl.confirmed.push({ ...task, at })
       return
     }
     if (isNone(answer) && mustExist(task)) {
@@ -106,31 +104,5 @@ async function fetchOne(
     else patience.lacked(task, error)
     const making = 'it is still being made by the service, and the next run asks again: '
     crawl.lacking.set(task.canonical, (isPending ? making : '') + messageOf(error))
-  }
-}
-
-/** Counts failures in a row of each host, documents apart, so that a host that is down is not asked for all it has. */
-interface Patience {
-  had(task: Task): void
-  lacked(task: Task, error: MirrorError): void
-  /** Why the task is not worth asking for; null when it is. */
-  lost(task: Task): string | null
-}
-
-function createPatience(): Patience {
-  const failures = new Map<string, number>()
-  const last = new Map<string, string>()
-  const hostOf = ({ surface, document }: Task): string =>
-    document === null ? surface : `${surface} documents`
-  return {
-    had: (task) => void failures.delete(hostOf(task)),
-    lacked(task, error) {
-      failures.set(hostOf(task), isTransient(error) ? (failures.get(hostOf(task)) ?? 0) + 1 : 0)
-      last.set(hostOf(task), error.message)
-    },
-    lost(task) {
-      if ((failures.get(hostOf(task)) ?? 0) < HOPELESS) return null
-      return `not asked for after ${HOPELESS} failures in a row, the last: ${last.get(hostOf(task)) ?? ''}`
-    },
   }
 }

@@ -32,7 +32,7 @@ export async function publishCatalog(
   let unpublished = 0
   for (const path of store.eachFetchedPath()) if (crawl.wanted.has(path)) unpublished++
   if (moved + unpublished === 0 && before?.whole === whole) {
-    if (crawl.confirmed.length > 0 || !whole) await confirm(context, crawl)
+    await store.exclusive(() => confirm(context, crawl))
     await settleQuarantine(context)
     return ended(context, crawl, asOf, 0)
   }
@@ -50,13 +50,11 @@ export async function publishCatalog(
       (path) => crawl.wanted.has(path),
       context.now(),
     )
-    for (const { canonical, ownerSha, at } of crawl.confirmed)
-      store.confirmAnswer(canonical, ownerSha, at)
-    rememberLacking(context, crawl)
+    confirm(context, crawl)
     // The other source may have documents in hand that no answer names yet.
     if (source === 'catalog') facts['documentsDropped'] = store.sweepDocuments()
     if (!isNarrow(context)) store.supersedeQuarantines(quarantinePath(source), context.now())
-    writeSnapshot(context, asOf ?? before?.asOf ?? context.now(), whole)
+    writeSnapshot(context, asOf ?? before?.asOf ?? oldestWalk(context, crawl), whole)
     return Promise.resolve({ commit: true })
   })
   return ended(context, crawl, asOf, moved)
@@ -83,7 +81,11 @@ function confirmedAt(context: CatalogContext, { walks }: Crawl): number | null {
     list === null ? [] : [canonicalPath(list.path) ?? list.path],
   )
   if (fixed.some((path) => walks.failed.has(path))) return null
-  return Math.min(...[...walks.walked.values()].map((walk) => walk.asOf), context.now())
+  return oldestWalk(context, { walks })
+}
+
+function oldestWalk({ now }: CatalogContext, { walks }: Pick<Crawl, 'walks'>): number {
+  return Math.min(...[...walks.walked.values()].map((walk) => walk.asOf), now())
 }
 
 /** Users are personal data: with the setting off, no source of their own would take them away. */
@@ -101,14 +103,13 @@ async function settleQuarantine(context: CatalogContext): Promise<void> {
     await store.exclusive(() => store.supersedeQuarantines(path, now()))
 }
 
-/** The same answers under owners that are listed anew: nothing that is served changes. */
-async function confirm(context: CatalogContext, crawl: Crawl): Promise<void> {
+/** When lists and answers were seen to be as they are, and what was not to be seen: nothing that is served changes but its age. */
+function confirm(context: CatalogContext, crawl: Crawl): void {
   const { store } = context
-  await store.exclusive(() => {
-    for (const { canonical, ownerSha, at } of crawl.confirmed)
-      store.confirmAnswer(canonical, ownerSha, at)
-    rememberLacking(context, crawl)
-  })
+  store.confirmLists([...crawl.walks.walked.values()].map(({ path, asOf }) => [path, asOf]))
+  for (const { canonical, ownerSha, at } of crawl.confirmed)
+    store.confirmAnswer(canonical, ownerSha, at)
+  rememberLacking(context, crawl)
 }
 
 function rememberLacking(

@@ -1,11 +1,13 @@
-import { createHash } from 'node:crypto'
 import { MirrorError, messageOf } from '../errors.ts'
 import { fillPath, matchPath } from '../paths.ts'
 import { RELEASES, RESOURCES, ownsResource } from '../resources.ts'
 import { type HeldAnswer, isNone } from '../store/catalog-answers.ts'
+import { statusOf } from '../upstream/retries.ts'
 import type { CatalogContext } from './catalog-context.ts'
 import { fetchAnswer } from './catalog-fetch.ts'
 import { digestOfCatalog } from './catalog-digest.ts'
+import { isTimeOf } from './catalog-due.ts'
+import { type Patience, createPatience } from './catalog-patience.ts'
 import { type Task, taskOf } from './catalog-tasks.ts'
 import { isFatal, resourcesOf } from './catalog-walk.ts'
 import type { SyncResult } from './context.ts'
@@ -13,7 +15,6 @@ import { runPool } from './pool.ts'
 
 /** Answers confirmed in one write: what a killed run loses. */
 const BATCH = 50
-const HOUR_MS = 3_600_000
 
 /**
  * One run of kind `reconcile`: asks again for the answers that may change while their list entries do not (details, the
@@ -33,9 +34,12 @@ export async function reconcileCatalog(context: CatalogContext): Promise<SyncRes
     confirmed += batch.length
     if (batch.length > 0) await store.exclusive(() => store.confirmAnswers(batch))
   }
+  const patience = createPatience()
   try {
     await runPool(tasks, config.catalog.concurrency, async ([task, held]) => {
-      await askAgain(context, task, held, found)
+      const reason = patience.lost(task)
+      if (reason !== null) found.failed.push(`${task.canonical}: ${reason}`)
+      else await askAgain(context, task, held, { found, patience })
       if (found.confirmed.size >= BATCH) await flush()
     })
   } finally {
@@ -67,11 +71,12 @@ async function askAgain(
   context: CatalogContext,
   task: Task,
   held: HeldAnswer,
-  found: Found,
+  { found, patience }: { found: Found; patience: Patience },
 ): Promise<void> {
   const { store, session } = context
   try {
     const { answer, at } = await fetchAnswer(context, task, held)
+    patience.had(task)
     if (answer === null || isSame(answer, held)) found.confirmed.set(task.canonical, at)
     else if (isNone(answer)) found.contradicted.push(task.canonical)
     else {
@@ -81,6 +86,7 @@ async function askAgain(
   } catch (error) {
     session.signal.throwIfAborted()
     if (!(error instanceof MirrorError) || isFatal(error)) throw error
+    if (statusOf(error) !== 202) patience.lacked(task, error) // 202: it is still being made, so the host answers
     found.failed.push(`${task.canonical}: ${messageOf(error)}`)
   }
 }
@@ -107,14 +113,12 @@ async function publish(context: CatalogContext, found: Found): Promise<void> {
 
 /** The answers whose time has come, the longest unconfirmed first. */
 function dueTasks(context: CatalogContext): [Task, HeldAnswer][] {
-  const { store, source, now, full, config } = context
-  const period = config.catalog.reconcileHours * HOUR_MS
+  const { store, source, full } = context
   const due: [Task, HeldAnswer][] = []
   for (const held of store.eachHeldAnswer()) {
     if (held.status !== 200 || held.ownerSha.length === 0 || !ownsResource(source, held.resource))
       continue
-    const wait = period * (0.5 + share(held.path) / 2)
-    if (!full && now() - (held.confirmedAt ?? 0) < wait) continue
+    if (!full && !isTimeOf(context, held)) continue
     const task = taskFor(context, held)
     if (task !== null) due.push([task, held])
   }
@@ -122,11 +126,6 @@ function dueTasks(context: CatalogContext): [Task, HeldAnswer][] {
   return due
     .filter(([{ canonical }]) => !inHand.has(canonical))
     .sort(([, one], [, other]) => (one.confirmedAt ?? 0) - (other.confirmedAt ?? 0))
-}
-
-/** A number from 0 to 1 of a path's own: spreads the answers of one sync over the period. */
-function share(path: string): number {
-  return createHash('sha256').update(path).digest().readUInt32BE(0) / 2 ** 32
 }
 
 /** The task of a stored answer; null for one that cannot change, and for one that the settings leave out. */

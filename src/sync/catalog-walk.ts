@@ -7,8 +7,10 @@ import {
   atVersion,
   identityVersion,
 } from '../resources.ts'
+import type { CatalogList } from '../store/catalog.ts'
 import type { CatalogContext } from './catalog-context.ts'
 import type { Walks } from './catalog-crawl.ts'
+import { isTimeOf } from './catalog-due.ts'
 import { isUnlearned, walkCatalogList } from './catalog-lists.ts'
 import { REFRESHED, isNarrow, namedRepositories } from './catalog-focus.ts'
 import { movedImages } from './catalog-moved.ts'
@@ -44,7 +46,10 @@ function walkedResources(context: CatalogContext): Resource[] {
   return isNarrow(context) ? all.filter(({ name }) => REFRESHED.includes(name)) : all
 }
 
-/** Walks the lists that hang on items (`/images/{repo}/tags`), of those in scope, where anything listed of them changed or an event names them. */
+/**
+ * Walks the lists that hang on items (`/images/{repo}/tags`), of those in scope, where anything listed of them changed, an
+ * event names them, or their last walk is long ago.
+ */
 export async function walkSublists(
   context: CatalogContext,
   walks: Walks,
@@ -63,11 +68,15 @@ export async function walkSublists(
     const canonical = canonicalPath(path) ?? path
     const touched = full || moved === 'all' || moved.has(id) || moved.has(repo) || isNamed(repo)
     const held = store.readCatalogList(canonical)
-    const settled =
-      isNarrow(context) || (held !== null && !store.isLacking(canonical) && !isUnlearned(held))
+    const settled = isNarrow(context) || (held !== null && !isDoubtful(context, canonical, held))
     if (touched || !settled) due.set(canonical, { resource: images, list, path })
   }
   await walkAll(context, walks, [...due.values()])
+}
+
+/** Whether a list is to be walked though nothing of its item changed: it was not whole, or its confirmation is long ago. */
+function isDoubtful(context: CatalogContext, path: string, held: CatalogList): boolean {
+  return context.store.isLacking(path) || isUnlearned(held) || isTimeOf(context, held)
 }
 
 /** The canonical paths of the lists that the scope wants. */

@@ -35,7 +35,14 @@ export async function performTask({
     if (kind === 'osv') return await makeOsvViews({ dataDir, reads, vendors, anew, pause })
     const snapshot = reads.readSnapshot('catalog')
     if (snapshot === null) return null
-    const vex = { dataDir, reads: createVexReader(db), snapshot, anew, pause }
+    const asOf = Math.min(snapshot.asOf, reads.readVexConfirmedAt() ?? snapshot.asOf)
+    const vex = {
+      dataDir,
+      reads: createVexReader(db),
+      snapshot: { ...snapshot, asOf },
+      anew,
+      pause,
+    }
     return await makeVexRepository(vex)
   } finally {
     end(db)

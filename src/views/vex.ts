@@ -14,7 +14,7 @@ import { PRIVATE_FILE, PRIVATE_FOLDER } from '../store/folder.ts'
 export interface VexOptions {
   readonly dataDir: string
   readonly reads: VexReader
-  /** The catalog's snapshot that `reads` hold; `asOf` in unix milliseconds. */
+  /** The catalog's snapshot that `reads` hold; `asOf`: of the VEX in it, unix milliseconds. */
   readonly snapshot: { readonly id: string; readonly asOf: number }
   readonly anew?: boolean
   readonly pause: () => Promise<void>

@@ -67,7 +67,7 @@ export function createClock(start = Date.UTC(2026, 5, 1)) {
 
 export const DAY = 86_400_000
 
-/** A digest of every table but the run log: equal means that nothing at all was written. */
+/** A digest of every table but the run log and the dates of confirmations: equal means that nothing else was written. */
 export function contentsOf(dir: string): Record<string, string> {
   const db = new Database(join(dir, 'mirror.db'), { readonly: true })
   try {
@@ -78,7 +78,14 @@ export function contentsOf(dir: string): Record<string, string> {
     const digests: Record<string, string> = {}
     for (const name of names.filter((table) => table !== 'run' && !table.startsWith('sqlite_'))) {
       const digest = createHash('sha256')
-      for (const row of db.prepare(`SELECT * FROM ${name} ORDER BY 1`).raw().iterate())
+      const columns = db
+        .prepare<[string], string>(
+          "SELECT name FROM pragma_table_info(?) WHERE name <> 'confirmed_at'",
+        )
+        .pluck()
+        .all(name)
+      const sql = `SELECT ${columns.map((one) => `"${one}"`).join(', ')} FROM ${name} ORDER BY 1`
+      for (const row of db.prepare(sql).raw().iterate())
         for (const value of row as unknown[])
           digest.update(Buffer.isBuffer(value) ? value : String(value)).update('\0')
       digests[name] = digest.digest('hex')

@@ -20,7 +20,7 @@ const ALONE = ['/v1/me', '/v1/orgs/']
 
 describe('an account in which nothing changed', () => {
   test.each(['wire', 'other'] as const)(
-    'costs its lists and two documents, and no write (%s shape)',
+    'costs its lists and two documents, and no write but their dates (%s shape)',
     async (shape) => {
       const made = await mirrored({ ...SMALL, shape })
       const before = contentsOf(made.dir)
