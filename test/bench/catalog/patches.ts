@@ -45,7 +45,7 @@ export async function benchPatches(): Promise<Line[]> {
     const first = await daemon.run('catalog')
     await daemon.run('osv')
     const asked = await askAll(daemon.url, dir)
-    const beside = await recordsBesideLists(daemon.url)
+    const beside = await recordsBesideLists(daemon.url, dir)
     const { peak } = await daemon.stop()
     return [...linesOf(asked, `${seconds(took(first))}, peak ${megabytes(peak)}`), beside]
   } finally {
@@ -62,10 +62,11 @@ const WORST = [
 const BESIDE_MS = 5000
 
 /** How long a plain GET of a record takes while four clients ask for the worst pages of a list, one after the other. */
-async function recordsBesideLists(url: string): Promise<Line> {
+async function recordsBesideLists(url: string, dir: string): Promise<Line> {
   const dispatcher = new Agent({ connections: 5, pipelining: 1 })
+  const headers = localKey(dir)
   const get = async (path: string): Promise<string> => {
-    const { statusCode, body } = await request(url + path, { dispatcher })
+    const { statusCode, body } = await request(url + path, { dispatcher, headers })
     const text = await body.text()
     if (statusCode !== 200) throw new Error(`${path}: ${statusCode}`)
     return text
