@@ -1,6 +1,6 @@
 import { MirrorError } from '../errors.ts'
 import type { Reads } from '../store/pinned.ts'
-import type { Run, SourceName } from '../store/runs.ts'
+import type { SourceName } from '../store/runs.ts'
 
 /** What is read to say why something is not there. */
 export type RunReads = Pick<Reads, 'readLatestRun' | 'readLatestWholeRun' | 'readLastImport'>
@@ -8,16 +8,6 @@ export type RunReads = Pick<Reads, 'readLatestRun' | 'readLatestWholeRun' | 'rea
 /** The error for something of a source that is mirrored, but is not there yet, with the reason that its last run gave. */
 export function notReady(reads: RunReads, source: SourceName, what: string): MirrorError {
   return new MirrorError('not_ready', `${what} is not mirrored yet: ${whyMissing(reads, source)}`)
-}
-
-/** Sources whose paths and ids are for those who have a key. */
-const PRIVATE: ReadonlySet<SourceName> = new Set(['catalog', 'identity'])
-/** A path of theirs below its collection, as run messages quote it. */
-const PRIVATE_PATH = /(\/(?:v\d+(?:-[a-z]+)?\/\w+|packages\/ecosystems))\/[^\s:;,]+/g
-
-/** What a run says of itself, without the private paths that it names. */
-export function openMessage({ source, message }: Pick<Run, 'source' | 'message'>): string | null {
-  return PRIVATE.has(source) ? (message?.replace(PRIVATE_PATH, '$1/…') ?? null) : message
 }
 
 const MAX_MESSAGE = 400
@@ -31,7 +21,7 @@ function whyMissing(reads: RunReads, source: SourceName): string {
     return `no bundle that was imported has ${source}; "patchmirror export FILE --sources ${source}" on the source mirror makes one that brings it`
   if (ended === null) return isRunning ? 'the first sync has not ended' : neverRun(source)
   const at = ended.endedAt === null ? '' : ` at ${new Date(ended.endedAt).toISOString()}`
-  const message = openMessage(ended) ?? ''
+  const message = ended.message ?? ''
   const cut = message.length > MAX_MESSAGE ? `${message.slice(0, MAX_MESSAGE)}…` : message
   const said = cut === '' ? '' : `: ${cut}`
   const next = isRunning ? '; another one is running' : ''

@@ -15,6 +15,7 @@ import {
   problemBody,
   problemHeaders,
 } from './problem.ts'
+import { openStatus } from './open-status.ts'
 import { judgeReadiness } from './readiness.ts'
 import {
   type SourceStatus,
@@ -22,7 +23,6 @@ import {
   type StatusOptions,
   type WebhooksReport,
   buildStatus,
-  openStatus,
 } from './status.ts'
 import type { ViewsMaker } from './views.ts'
 

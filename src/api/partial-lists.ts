@@ -1,7 +1,6 @@
 import { ownsResource } from '../resources.ts'
 import type { Reads } from '../store/pinned.ts'
 import type { SourceName } from '../store/runs.ts'
-import { openMessage } from './not-ready.ts'
 
 /** Lists of a source that are served and not known to be complete. */
 export interface PartialLists {
@@ -19,13 +18,4 @@ export function partialListsOf(
   const own = reads.listPartialLists().filter(({ resource }) => ownsResource(name, resource))
   const partialLists = own.slice(0, 20).map(({ path, reason }) => ({ path, reason }))
   return { partialLists, partialListCount: own.length }
-}
-
-/** Returns the same lists as anybody may see them: without the private paths that they name. */
-export function openLists({
-  name,
-  partialLists,
-}: PartialLists & { name: SourceName }): PartialLists['partialLists'] {
-  const open = (message: string): string => openMessage({ source: name, message }) ?? ''
-  return partialLists.map(({ path, reason }) => ({ path: open(path), reason: open(reason) }))
 }

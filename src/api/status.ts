@@ -1,10 +1,9 @@
 import type { ViewsStatus } from './views.ts'
 import type { RelayTarget, TargetState } from '../store/outbox.ts'
-import { type PartialLists, openLists, partialListsOf } from './partial-lists.ts'
+import { type PartialLists, partialListsOf } from './partial-lists.ts'
 import type { Reads } from '../store/pinned.ts'
 import type { StorageState } from '../store/room.ts'
 import { type Run, type RunState, SOURCES, type SourceName } from '../store/runs.ts'
-import { openMessage } from './not-ready.ts'
 import { type BoxesStatus, type BundleStatus, bundleStatus } from './bundle-status.ts'
 
 /** How a source stands: its latest run while that runs, else how its last run ended. */
@@ -201,28 +200,4 @@ function summaryOf({ id, kind, state, startedAt, endedAt, code, message, facts }
 
 function isoOrNull(milliseconds: number | null): string | null {
   return milliseconds === null ? null : new Date(milliseconds).toISOString()
-}
-
-/** Sources whose paths and ids are for those who have a key. */
-const PRIVATE: ReadonlySet<SourceName> = new Set(['catalog', 'identity'])
-/** What runs of theirs tell of paths. */
-const PRIVATE_FACTS = /^(lackingIds|listsFailed|incompleteLists|subscriptionsNotUnderstood)$/
-/** The report as anybody may have it: what runs say of private paths is for the command line (`patchmirror runs`). */
-export function openStatus(status: Status): Status {
-  const relay = status.relay.map((one) => ({ ...one, target: null, reason: null }))
-  return { ...status, sources: status.sources.map(withoutPaths), relay }
-}
-
-function withoutPaths(source: SourceStatus): SourceStatus {
-  const { name, lastRun } = source
-  if (!PRIVATE.has(name)) return source
-  const partialLists = openLists(source)
-  if (lastRun === null) return { ...source, partialLists }
-  const facts = Object.entries(lastRun.facts).filter(([fact]) => !PRIVATE_FACTS.test(fact))
-  const message = openMessage({ source: name, message: lastRun.message })
-  return {
-    ...source,
-    partialLists,
-    lastRun: { ...lastRun, message, facts: Object.fromEntries(facts) },
-  }
 }

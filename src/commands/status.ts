@@ -25,7 +25,7 @@ export async function statusCommand(options: GlobalOptions & { json?: boolean })
   const serving = answered === null ? null : (servingDaemon(config.data.dir)?.instance ?? null)
   const stranger = answered !== null && (serving === null || answered.instance !== serving)
   const asked = stranger ? null : answered
-  const status = asked ?? own
+  const status = asked === null ? own : withOwnRuns(asked, own)
   if (status === null)
     throw new MirrorError(
       'not_ready',
@@ -75,6 +75,17 @@ export function exitCodeOf(status: Status, config: Config): number {
   if (has('quarantined')) return 4
   const isOld = judgeReadiness(status, config, active).sources.some(({ ready }) => !ready)
   return has('partial') || isOld ? 3 : 0
+}
+
+/** The daemon's report, with the messages of runs as the data folder has them: the daemon tells everybody, so it leaves some out. */
+function withOwnRuns(asked: Status, own: Status | null): Status {
+  const sources = asked.sources.map((source) => {
+    const same = own?.sources.find(({ name }) => name === source.name)
+    if (same === undefined || same.lastRun?.id !== source.lastRun?.id) return source
+    const { lastRun, partialLists } = same
+    return { ...source, lastRun, partialLists }
+  })
+  return { ...asked, sources }
 }
 
 /** Null when nothing answers, or something that is not this program. */

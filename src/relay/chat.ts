@@ -50,12 +50,14 @@ function read(body: Uint8Array): { event: Json; named: EventTarget | null } {
 function snapshotLine(event: Json): string {
   const data = isObject(event['data']) ? event['data'] : {}
   const counts = isObject(data['counts']) ? data['counts'] : null
-  const source = plain(typeof data['source'] === 'string' ? data['source'] : 'mirror')
+  const said = data['source']
+  // Another mirror's event can be passed on, too: a word alone, since workspaces read more than `<` as markup.
+  const source = typeof said === 'string' && /^[a-z]{1,20}$/.test(said) ? said : 'a mirror'
   const changed = counts === null ? null : [counts['added'], counts['changed'], counts['removed']]
-  const said = changed?.every((one) => typeof one === 'number')
+  const news = changed?.every((one) => typeof one === 'number')
     ? `${String(changed[0])} added, ${String(changed[1])} changed, ${String(changed[2])} removed`
     : 'everything may have changed'
-  return `New snapshot of ${source}: ${said}.`
+  return `New snapshot of ${source}: ${news}.`
 }
 
 function nameOf(target: EventTarget): string {

@@ -98,3 +98,36 @@ test('the open status tells no private path; the run log does', async () => {
   expect(status).not.toContain('hidden')
   expect(status).not.toContain('lackingIds')
 })
+
+interface Told {
+  readonly message: string
+}
+
+test.each([401, 403, 500])(
+  'the open status does not repeat what upstream said with a %i; the run log does',
+  async (status) => {
+    const env = { PATCHMIRROR_CATALOG_SCOPE: 'all', PATCHMIRROR_UPSTREAM_RETRIES: '0' }
+    const made = await catalogBench(SERVICE, { env })
+    const body = '{"message":"ada@acme.example has no grant; 2 images of acme-hidden are not hers"}'
+    made.sandbox.faults.set(/^\/v1\/images/, { kind: 'status', status, body })
+    const { message, facts } = await made.run('catalog')
+    expect(`${message} ${JSON.stringify(facts)}`).toContain('acme-hidden')
+    const text = await (await made.ask('/-/status')).text()
+    expect(text).not.toMatch(/acme/)
+    const { sources } = JSON.parse(text) as { sources: { name: string; lastRun: Told }[] }
+    const told = sources.find(({ name }) => name === 'catalog')?.lastRun
+    expect(told?.message).toMatch(/^\d+ answers fetched|"patchmirror runs 1"/)
+    expect(told).toMatchObject({ facts: { requests: expect.any(Number) as number } })
+  },
+)
+
+test('the open status tells the numbers of a run that went well', async () => {
+  const made = await catalogBench(SERVICE, { env: { PATCHMIRROR_CATALOG_SCOPE: 'all' } })
+  const { message } = await made.run('catalog')
+  expect(message).toMatch(/^\d+ answers fetched, 0 removed$/)
+  expect(await (await made.ask('/-/status')).json()).toMatchObject({
+    sources: expect.arrayContaining([
+      expect.objectContaining({ lastRun: expect.objectContaining({ message }) as object }),
+    ]) as object[],
+  })
+})

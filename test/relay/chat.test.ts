@@ -34,9 +34,18 @@ describe('a message to a team workspace', () => {
     const counts = { added: 1, changed: 2, removed: 0 }
     const told = textOf({ type, data: { source: 'osv', counts } })
     expect(told).toBe('New snapshot of osv: 1 added, 2 changed, 0 removed.')
-    expect(textOf({ type, data: { source: '<!channel>\u001b[2J', counts: null } })).toBe(
-      'New snapshot of &lt;!channel&gt; [2J: everything may have changed.',
-    )
+    const others = [
+      '<!channel>\u001b[2J',
+      '@all',
+      '[osv](https://elsewhere.example)',
+      '**osv**',
+      'a\nb',
+      '',
+    ]
+    for (const source of others)
+      expect(textOf({ type, data: { source, counts: null } })).toBe(
+        'New snapshot of a mirror: everything may have changed.',
+      )
   })
 
   test('is bounded', () => {
