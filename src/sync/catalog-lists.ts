@@ -134,7 +134,11 @@ async function learnedFrame(
   const isPlain = Object.values(end.onward).every((value) => value === null || value === false)
   const { header, byId, silent } = end.onward
   const learned = frame.learned || header || byId || silent
-  const known = { ...frame, learned, ...(!isPlain && { onward: end.onward }) }
+  const known = {
+    ...withoutGuess(frame, learned),
+    learned,
+    ...(!isPlain && { onward: end.onward }),
+  }
   if (learned || walk.met < 2) return known
   const isKnown = held?.learned === true && held.cursor !== null
   if (isKnown && isSamePath(held.items, frame.items))
@@ -236,6 +240,13 @@ async function probe(
   const silent = page.items.length === 1 && !header && page.shape.more === null
   const onward = { param: null, byId: false, ...frame.onward, header, silent }
   const isPlain = !header && !silent && frame.onward === undefined
-  const known = { ...frame, ...(!isPlain && { onward }), learned: true }
+  const plain = withoutGuess(frame, page.items.length === 1)
+  const known = { ...plain, ...(!isPlain && { onward }), learned: true }
   return probed.learned ? withNextOf(known, probed) : known
+}
+
+/** A cursor object without a cursor is where one is guessed to stand, until a page that is not the last has none there. */
+function withoutGuess(frame: Frame, isRefuted: boolean): Frame {
+  const isGuess = !frame.learned && frame.ending === 'absent'
+  return isGuess && isRefuted ? { ...frame, cursor: null } : frame
 }

@@ -143,6 +143,20 @@ describe('a list that goes on by', () => {
     expect(ones).toHaveLength(1) // once, not after each change
   })
 
+  test.each([10, 3])(
+    'the last id keeps to it beside a cursor object without a cursor: %i items',
+    async (count) => {
+      const form: Form = (data, more) => ({ body: { data, cursor: { limit: 9 }, has_more: more !== null } }) // prettier-ignore
+      const made = await plainBench({ [PATH]: pagedBy('starting_after', form, tickets(count)) })
+      expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+      const first = await (await made.ask(`${PATH}?limit=2`)).json()
+      expect(first).toMatchObject({ has_more: true })
+      expect(first).not.toHaveProperty('cursor.after')
+      const rest = await pageOf(made, `${PATH}?starting_after=t-2`)
+      expect(rest.items.map(({ ticket_id: id }) => id)).toEqual(ids.slice(2, count))
+    },
+  )
+
   test('the last id can be paged through by it on the mirror too', async () => {
     const form = FORMS['a flag, and the last id as starting_after']
     const made = await plainBench(form === undefined ? {} : { [PATH]: form })
