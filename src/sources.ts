@@ -27,6 +27,27 @@ export function servedSources(
   return served.length > 0 ? served : ['feeds', 'osv']
 }
 
+/** What switches on a source that is not always there. */
+export const SWITCHES = {
+  catalog:
+    'it needs a credential for the service; set upstream.apiKey (PATCHMIRROR_UPSTREAM_API_KEY_FILE), upstream.token, ' +
+    'or upstream.clientId with clientSecret and authUrl',
+  identity:
+    'it mirrors personal data; set identity.mirrorUsers: true, identity.apiUrl and a credential for it (identity.apiKey)',
+} as const satisfies Partial<Record<SourceName, string>>
+
+/**
+ * The sources that this mirror holds and, with an upstream, does not sync, each in a sentence that says what would: they
+ * are served and grow old. Without an upstream that is so of all, and nothing to warn of.
+ */
+export function unsyncedSources(config: Config, isHeld: (source: SourceName) => boolean): string[] {
+  if (config.upstream.apiRoot === null) return []
+  const active = activeSources(config)
+  return (['catalog', 'identity'] as const)
+    .filter((source) => !active.includes(source) && isHeld(source))
+    .map((source) => `${source}: served as it is stored, not synced: ${SWITCHES[source]}`)
+}
+
 type Credential = Pick<Config['identity'], 'apiKey' | 'token' | 'clientId'>
 
 function hasCredential({ apiKey, token, clientId }: Credential): boolean {

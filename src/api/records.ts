@@ -110,12 +110,15 @@ export function missingRecord(moment: Moment, id: string, closest: string | null
   const tombstone = moment.reads.readTombstone(id)
   if (tombstone === null) {
     const fields = closest === null ? { id } : { id, closest }
-    return notFound('upstream has no record of this id', fields)
+    return notFound(UNLISTED, fields)
   }
   const removedAt = new Date(tombstone.removedAt).toISOString()
   const message = `this record was removed: upstream's index stopped listing it, seen on ${removedAt}`
   return notFound(message, { id, removedAt })
 }
+
+const UNLISTED =
+  "upstream's index of this snapshot (X-Mirror-As-Of) does not list this id; a record published since comes with the next sync"
 
 function notFound(message: string, fields: Problem['fields']): Problem {
   return { status: 404, error: 'not_found', message, ...(fields && { fields }) }

@@ -42,7 +42,10 @@ export async function identityCommand(options: IdentityOptions): Promise<number>
 function readIdentity(dataDir: string): string {
   const db = openReader(dataDir)
   if (db === null)
-    throw new MirrorError('not_ready', `nothing is mirrored yet in ${dataDir}: nobody to be`)
+    throw new MirrorError(
+      'not_ready',
+      `there is no database in ${dataDir} yet, so this mirror has no identity: sync or import first`,
+    )
   try {
     return createReads(db).readIdentity()
   } finally {

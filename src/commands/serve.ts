@@ -9,6 +9,7 @@ import { goOffline } from '../offline.ts'
 import { openReader } from '../store/database.ts'
 import { createLedgerReader } from '../store/bundle-ledger.ts'
 import { createReload } from './reload.ts'
+import { unsyncedHere } from './setup.ts'
 import { type GlobalOptions, settings } from './settings.ts'
 
 /** Options of `patchmirror serve`. */
@@ -38,6 +39,7 @@ export async function serveCommand(options: ServeOptions): Promise<number> {
   const upstream = offline ? null : config.upstream.apiRoot
   log.info({ url, upstream, data: config.data.dir }, `serving ${url}`)
   if (upstream === null) log.info({}, 'no upstream: nothing is synced, what was imported is served')
+  else for (const text of unsyncedHere(config)) log.warn({}, text)
   const signal = await stopped
   log.info(`${signal}: stopping`)
   setTimeout(() => process.exit(1), GRACE_MS).unref()

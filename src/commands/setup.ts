@@ -1,7 +1,9 @@
 import type { LoadedConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../errors.ts'
-import { activeSources } from '../sources.ts'
+import { SWITCHES, activeSources, unsyncedSources } from '../sources.ts'
+import { openReader } from '../store/database.ts'
+import { createReads } from '../store/pinned.ts'
 import { type SourceName, SOURCES } from '../store/runs.ts'
 import { type Writes, openWrites } from '../store/writes.ts'
 import type { Progress } from '../sync/context.ts'
@@ -44,14 +46,17 @@ export function sourcesOf(names: readonly string[], config: Config): SourceName[
   throw new MirrorError('config', `the source ${off} is switched off${why}`)
 }
 
-/** What switches on a source that is not always there. */
-export const SWITCHES = {
-  catalog:
-    'it needs a credential for the service; set upstream.apiKey (PATCHMIRROR_UPSTREAM_API_KEY_FILE), upstream.token, ' +
-    'or upstream.clientId with clientSecret and authUrl',
-  identity:
-    'it mirrors personal data; set identity.mirrorUsers: true, identity.apiUrl and a credential for it (identity.apiKey)',
-} as const satisfies Partial<Record<SourceName, string>>
+/** What the data folder holds and these settings do not sync, a sentence each; none where nothing is held. */
+export function unsyncedHere(config: Config): string[] {
+  const db = openReader(config.data.dir)
+  if (db === null) return []
+  try {
+    const reads = createReads(db)
+    return unsyncedSources(config, (source) => reads.readSnapshot(source) !== null)
+  } finally {
+    db.close()
+  }
+}
 
 /**
  * Calls `work` with a runner of this process, stopped by a signal (`STOPPING`): a run in flight then ends with nothing

@@ -89,8 +89,8 @@ function refreshLines({ refreshes, failedRefreshes, latency, misses }: RefreshFi
     ...(misses === null
       ? []
       : [
-          `in a week: ${misses.arrivals} new tags, ${misses.unannounced} not announced; ` +
-            `${misses.unconfirmed} announced and never listed`,
+          `in a week: ${misses.arrivals} new tags compared with events (15 minutes after each), ` +
+            `${misses.unannounced} not announced; ${misses.unconfirmed} announced and never listed`,
         ]),
     ...(misses?.warning ? [`WARNING: ${misses.warning}`] : []),
   ]

@@ -1,7 +1,7 @@
 import type { BundleStatus } from '../api/bundle-status.ts'
 import { judgeReadiness } from '../api/readiness.ts'
 import { type Status, buildStatus } from '../api/status.ts'
-import { servedSources } from '../sources.ts'
+import { servedSources, unsyncedSources } from '../sources.ts'
 import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../errors.ts'
 import { type Db, openInboxReader, openReader } from '../store/database.ts'
@@ -37,6 +37,10 @@ export async function statusCommand(options: GlobalOptions & { json?: boolean })
   }
   print(tableOf(status))
   for (const line of describeCompared(status)) print(line)
+  const isIdle = ({ snapshot, nextRunAt }: Source): boolean =>
+    snapshot !== null && nextRunAt === null
+  const idle = status.sources.filter(isIdle).map(({ name }) => name)
+  for (const line of unsyncedSources(config, (name) => idle.includes(name))) print(line)
   if (status.bundle !== null) print(`\n${describeBundle(status.bundle)}`)
   for (const line of describeBoxes(status)) print(line)
   for (const line of (status.views ?? []).map(describeViews)) print(line)
@@ -60,6 +64,8 @@ export async function statusCommand(options: GlobalOptions & { json?: boolean })
   return exitCodeOf(status, config)
 }
 
+type Source = Status['sources'][number]
+
 /**
  * The worst that holds: 1 when a source failed or the data folder cannot be written to, 4 when one is quarantined, 3 when
  * one is partial, stale (`maxAgeHours`) or not mirrored yet, else 0.
@@ -69,8 +75,7 @@ export function exitCodeOf(status: Status, config: Config): number {
     status.sources.some((source) => source.name === name && source.snapshot !== null),
   )
   const own = status.sources.filter(({ name }) => active.includes(name))
-  const has = (state: Status['sources'][number]['state']): boolean =>
-    own.some((source) => source.state === state)
+  const has = (state: Source['state']): boolean => own.some((source) => source.state === state)
   if (has('failed') || status.storage.state !== 'ok') return 1
   if (has('quarantined')) return 4
   const isOld = judgeReadiness(status, config, active).sources.some(({ ready }) => !ready)
@@ -161,8 +166,11 @@ function describeCompared({ sources }: Status): string[] {
   const osv = sources.find(({ name, snapshot }) => name === 'osv' && snapshot !== null)
   if (osv === undefined) return []
   const at = osv.comparedAt ?? null // an earlier version does not tell
-  const when = at === null ? 'not since they were fetched' : `on ${moment(Date.parse(at))}`
-  return [`osv: contents last compared with upstream's (reconcile) ${when}`]
+  return [
+    at === null
+      ? `osv: no reconcile of this mirror has compared the contents with upstream's yet`
+      : `osv: contents last compared with upstream's (reconcile) on ${moment(Date.parse(at))}`,
+  ]
 }
 
 function describeBundle({ sequence, kind, mirror, key, asOf, ...rest }: BundleStatus): string {

@@ -10,6 +10,8 @@ import {
   settings,
   sourceFiles,
   sourcesOf,
+  unsyncedHere,
+  warn,
   withRunner,
 } from './setup.ts'
 import { visible } from './table.ts'
@@ -47,6 +49,7 @@ export async function syncCommand(names: string[], options: SyncOptions): Promis
     runAll(runner, sources, options),
   )
   display.finish()
+  if (names.length === 0) for (const text of unsyncedHere(loaded.config)) warn(text)
   if (options.dryRun !== true) await untilServed(loaded.config, reports)
   if (options.json === true) printJson(reports)
   else for (const report of reports) print(describe(report))

@@ -9,20 +9,12 @@ import { createReads } from '../store/pinned.ts'
 import type { RunReport, RunRequest } from '../sync/runner.ts'
 import { NO_CATALOG } from '../sync/verify-catalog.ts'
 import { type Verdict, damagedSources, isSoundVerdict, verifyStore } from '../sync/verify.ts'
-import { activeSources } from '../sources.ts'
+import { SWITCHES, activeSources } from '../sources.ts'
 import { checkViews } from '../views/check.ts'
 import { derivedVendors } from '../views/ecosystems.ts'
 import { performTask } from '../views/task.ts'
 import { createProgress } from './progress.ts'
-import {
-  type GlobalOptions,
-  SWITCHES,
-  print,
-  printJson,
-  settings,
-  sourceFiles,
-  withRunner,
-} from './setup.ts'
+import { type GlobalOptions, print, printJson, settings, sourceFiles, withRunner } from './setup.ts'
 import { describe, exitCodeOf } from './sync.ts'
 
 /** Options of `patchmirror verify`. */

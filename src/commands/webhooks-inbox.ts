@@ -104,7 +104,7 @@ function timingsOf({ receivedAt, storedAt, refreshedAt, visibleAt }: InboxRow): 
   }
 }
 
-/** `patchmirror webhooks replay ID… | --failed`: makes deliveries pending anew; a running daemon takes them up by itself. */
+/** `patchmirror webhooks replay ID… | --failed`: makes deliveries pending again; a running daemon takes them up by itself. */
 export function replayCommand(
   ids: readonly string[],
   options: GlobalOptions & { failed?: boolean; json?: boolean },
@@ -127,9 +127,13 @@ export function replayCommand(
   if (options.json === true) print(JSON.stringify({ replayed: count }))
   else {
     const when = isServed(config.data.dir)
-      ? 'the running mirror refreshes for it in a moment'
-      : 'the next "patchmirror serve" refreshes for it'
-    print(count === 0 ? 'nothing to replay' : `${count} pending anew: ${when}`)
+      ? 'the running mirror refreshes within a second'
+      : 'the next "patchmirror serve" refreshes'
+    print(
+      count === 0
+        ? 'nothing to replay'
+        : `${count} ${count === 1 ? 'delivery is' : 'deliveries are'} pending again: ${when}`,
+    )
   }
   return 0
 }

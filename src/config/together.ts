@@ -41,6 +41,6 @@ function checkUpstream({ values, refused }: Checked): string[] {
     `${key}: not set, and there is no default. Give the root URL of the service in the file ` +
       '(upstream: { apiRoot: https://api.example.com }) or as ' +
       'PATCHMIRROR_UPSTREAM_API_ROOT=https://api.example.com. Where no network leads, "patchmirror import FILE" takes ' +
-      'bundles instead, and "patchmirror import --again FILE" (a full one) mends what is damaged.',
+      'bundles instead, and "patchmirror import --again FILE" (a full one) repairs what is damaged.',
   ]
 }

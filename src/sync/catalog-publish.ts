@@ -172,7 +172,7 @@ function ended(
   const told =
     moved === 0
       ? 'nothing changed'
-      : `${fetched} answers fetched, ${String(facts['removed'])} removed`
+      : `${Number(facts['lists'] ?? 0)} lists changed, ${fetched} answers fetched, ${String(facts['removed'])} removed`
   if (isWhole(crawl)) return { outcome: 'complete', asOf, message: told }
   const leftAlone = left.lacking.size + left.unseen
   if (leftAlone > 0) facts['leftAlone'] = leftAlone

@@ -49,7 +49,10 @@ export async function reconcileCatalog(context: CatalogContext): Promise<SyncRes
   facts['confirmed'] = confirmed
   facts['changed'] = found.changed.length
   if (found.contradicted.length > 0) facts['contradicted'] = found.contradicted.length
-  const told = `${confirmed} answers confirmed, ${found.changed.length} changed`
+  const told =
+    tasks.length === 0
+      ? 'nothing was due: what a reconcile looks at was confirmed within catalog.reconcileHours'
+      : `${confirmed} answers confirmed, ${found.changed.length} changed`
   if (found.failed.length === 0) return { outcome: 'complete', asOf: null, message: told }
   facts['lacking'] = found.failed.length
   facts['lackingIds'] = found.failed.slice(0, 20)

@@ -99,8 +99,11 @@ export function outcomeOf(
 function comparedBy({ kind, full, facts, store }: SyncContext): string {
   if (full || kind !== 'sync' || facts['archiveBytes'] !== undefined) return ''
   const at = store.readLastReconcile('osv')
-  const last = at === null ? 'not since they were fetched' : `on ${new Date(at).toISOString()}`
-  return `; compared by the stamps of the index, contents last compared (reconcile) ${last}`
+  const last =
+    at === null
+      ? 'contents not compared yet (reconcile)'
+      : `contents last compared (reconcile) on ${new Date(at).toISOString()}`
+  return `; compared by the stamps of the index, ${last}`
 }
 
 const NOTHING_OPEN: Settled = { lacking: new Map(), doubted: [] }

@@ -75,7 +75,7 @@ export function createUpstream(deps: UpstreamDeps): Upstream {
   )
   const client = keep((surface: SurfaceName) => {
     const { root, setting, title, kind, free } = describe(config, surface)
-    if (root === null) throw new MirrorError('config', `${setting} is not set`)
+    if (root === null) throw notSet(setting, title)
     const authorization = kind === null ? null : credential(kind)
     if (authorization === null && !free) throw missing(kind ?? 'upstream', title)
     const limited = surface === 'public' ? publicLimiter(new URL(root).host) : limiterOf(root)
@@ -193,6 +193,12 @@ function createAuthorization(
   const session = tokens(authUrl, { setting: `${section}.authUrl`, scrub })
   const client = { section, clientId, clientSecret: secret, audience: meant } as const
   return clientCredentials(client, session, now)
+}
+
+function notSet(setting: string, title: string): MirrorError {
+  const variable = `PATCHMIRROR_${setting.replace(/[A-Z]/g, '_$&').replace('.', '_').toUpperCase()}`
+  const text = `${setting} is not set (${variable}): without it the ${title} cannot be asked`
+  return new MirrorError('config', text)
 }
 
 function missing(kind: Kind, title: string): MirrorError {

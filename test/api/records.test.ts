@@ -112,7 +112,9 @@ test('an unknown id is a 404 in JSON that names the snapshot', async () => {
   expect(reply.status).toBe(404)
   expect(jsonOf(reply)).toEqual({
     error: 'not_found',
-    message: 'upstream has no record of this id',
+    message: expect.stringContaining(
+      'index of this snapshot (X-Mirror-As-Of) does not list this id',
+    ) as string,
     id: 'nothing',
   })
   expect(reply.headers).toMatchObject({

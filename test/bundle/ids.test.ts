@@ -100,7 +100,9 @@ test('a record that could not be fetched is answered with that reason, and never
   }
   expect(await told(up, 'ROOT-LOST')).toMatch(/^404 upstream lists this record.*answers 404/)
   expect(await told(up, 'ROOT-BAD')).toMatch(/^503 upstream lists this record.*not JSON/)
-  expect(await told(up, 'ROOT-NONE')).toBe('404 upstream has no record of this id')
+  expect(await told(up, 'ROOT-NONE')).toMatch(
+    /^404 upstream's index of this snapshot .*does not list this id/,
+  )
   expect(await told(up, 'a\nb')).toMatch(/^404 no record of this id can be mirrored: .*line break/)
   const feeds = await down('/external/patch_feed')
   expect(feeds.status).toBe(503)

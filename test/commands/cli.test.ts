@@ -4,6 +4,7 @@ import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { SANDBOX_KEYS } from '../../src/sandbox/service/credentials.ts'
 import { type Sandbox, createSandbox } from '../../src/sandbox/server.ts'
 import { databasePath } from '../../src/store/database.ts'
 import type { RunReport } from '../../src/sync/runner.ts'
@@ -176,6 +177,26 @@ describe('the command line', () => {
       sources: { name: string }[]
     }
     expect(status.sources.map(({ name }) => name)).toEqual(['feeds', 'osv'])
+  })
+
+  test('sync and status name a catalog that is stored and, without a credential, not synced', async () => {
+    const env = {
+      ...QUICK,
+      PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
+      PATCHMIRROR_DATA_DIR: join(dir, 'data'),
+      PATCHMIRROR_CATALOG_ALLOW_PRIVATE_ARTIFACTS: 'true',
+      PATCHMIRROR_UPSTREAM_API_KEY: SANDBOX_KEYS.readonly,
+      PATCHMIRROR_SERVER_PORT: '1',
+    }
+    const warning = 'catalog: served as it is stored, not synced: it needs a credential'
+    const first = await run(['sync'], env, dir)
+    expect(first.out).toMatch(/catalog: complete .*: [1-9]\d* lists changed, [1-9]\d* answers/)
+    expect(first.err).not.toContain(warning)
+    expect((await run(['status'], env, dir)).out).not.toContain(warning)
+    const second = await patchmirror('sync')
+    expect(second).toMatchObject({ code: 0, err: expect.stringContaining(warning) as string })
+    expect((await patchmirror('status')).out).toContain(warning)
+    expect((await patchmirror('sync', 'feeds')).err).not.toContain(warning)
   })
 
   test('status does not take the mirror of another data folder for its own', async () => {

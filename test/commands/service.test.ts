@@ -220,7 +220,7 @@ describe('who is who', () => {
     expect(out).toMatch(/^user_id +email/)
     const without = await patchmirror(['users', 'list'])
     expect(without.code).toBe(2)
-    expect(without.err).toContain('identity.apiUrl is not set')
+    expect(without.err).toContain('identity.apiUrl is not set (PATCHMIRROR_IDENTITY_API_URL)')
   })
 
   test('every credential works, and none at all is asked for by name', async () => {

@@ -340,7 +340,7 @@ describe('webhooks inbox, show, replay and dead-letters', () => {
   test('replay makes rows pending again, one by one or all that failed', async () => {
     fill()
     expect((await patchmirror(['replay', '1'])).out).toContain(
-      '1 pending anew: the next "patchmirror serve"',
+      '1 delivery is pending again: the next "patchmirror serve"',
     )
     expect(JSON.parse((await patchmirror(['replay', '--failed', '--json'])).out)).toEqual({
       replayed: 2,
@@ -378,7 +378,7 @@ describe('webhooks dismiss', () => {
     expect((await patchmirror(['dead-letters'])).out).toContain('dismiss --all')
     expect(one((await patchmirror(['dismiss', '--all', '--json'])).out)).toEqual({ dismissed: 1 })
     expect((await patchmirror(['dead-letters'])).out).toBe('no dead letters\n')
-    expect((await patchmirror(['replay', '4'])).out).toContain('1 pending anew')
+    expect((await patchmirror(['replay', '4'])).out).toContain('1 delivery is pending again')
     expect((await patchmirror(['dismiss'])).code).toBe(2)
     expect((await patchmirror(['dismiss', '1', '--all'])).code).toBe(2)
     expect((await patchmirror(['dismiss', 'x'])).err).toContain('not a number')
