@@ -24,16 +24,18 @@ import {
   isTree,
   unfiltered,
 } from './patch-rows.ts'
+import { type Steps, inStretches } from './steps.ts'
 
 /** `absent`: upstream has no such path. `missing`: the mirror has not fetched it yet. */
-export type Found = Answer | 'absent' | 'missing'
+export type Found = Answer | Unheld
+type Unheld = 'absent' | 'missing'
 
 /** The whole documents of the pinned moment, as answers. */
 export interface Documents {
   /** A whole document, as upstream gave it. */
   read(path: string, coding: Coding): Found
-  /** A document in the shape of the patch feed, narrowed. */
-  readFiltered(path: string, filter: PatchFilter, coding: Coding): Found
+  /** A document in the shape of the patch feed, narrowed. The first request of a document finds out where all lies in it. */
+  readFiltered(path: string, filter: PatchFilter, coding: Coding): Promise<Found>
   /** Forgets a source's documents. */
   drop(source: SourceName): void
 }
@@ -48,7 +50,7 @@ type FeedIndex =
 interface Held {
   readonly document: Document
   readonly answers: Partial<Record<Coding, Answer>>
-  index: FeedIndex | undefined
+  index: Promise<FeedIndex> | undefined
 }
 
 /**
@@ -67,7 +69,7 @@ export function createDocuments(reads: Reads, cache: AnswerCache): Documents {
     documents.set(path, held)
     return held
   }
-  const pick = (path: string, make: (held: Held, body: Buffer) => Answer): Found => {
+  const pick = <T>(path: string, make: (held: Held, body: Buffer) => T): T | Unheld => {
     const held = hold(path)
     if (held === null) return 'missing'
     return held.document.body === null ? 'absent' : make(held, held.document.body)
@@ -75,14 +77,15 @@ export function createDocuments(reads: Reads, cache: AnswerCache): Documents {
 
   return {
     read: (path, coding) => pick(path, (held, body) => wholeAnswer(held, body, coding)),
-    readFiltered: (path, filter, coding) =>
-      pick(path, (held, body) => {
+    readFiltered: async (path, filter, coding) =>
+      pick(path, async (held, body) => {
         // A request target never holds a space, so these keys cannot meet those of the records.
         const key = `${path} ${JSON.stringify(Object.values(filter))}`
         const known = cache.get(key, coding)
         if (known !== undefined) return known
-        const answer = filteredAnswer(held, body, filter, coding)
-        cache.put(key, held.document.source, answer)
+        const answer = await filteredAnswer(held, body, filter, coding)
+        // Another snapshot may be served by now, whose answers these are not.
+        if (documents.get(path) === held) cache.put(key, held.document.source, answer)
         return answer
       }),
     drop(source) {
@@ -102,21 +105,27 @@ function wholeAnswer({ document, answers }: Held, member: Buffer, coding: Coding
   return answer
 }
 
-function filteredAnswer(held: Held, member: Buffer, filter: PatchFilter, coding: Coding): Answer {
+async function filteredAnswer(
+  held: Held,
+  member: Buffer,
+  filter: PatchFilter,
+  coding: Coding,
+): Promise<Answer> {
   const text = wholeAnswer(held, member, 'identity').body
-  held.index ??= indexFeed(text)
-  const content = narrowed(text, held.index, filter, held.document.path)
+  held.index ??= inStretches(indexFeed(text))
+  const content = narrowed(text, await held.index, filter, held.document.path)
   const tag = createHash('sha256').update(content).digest('hex').slice(0, 32)
   const body = coding === 'gzip' ? gzipSync(content, { level: 3 }) : content
   return createAnswer(coding, body, tag, held.document.changed)
 }
 
-function indexFeed(text: Buffer): FeedIndex {
+function* indexFeed(text: Buffer): Steps<FeedIndex> {
   if (isTree(text)) {
-    const index = indexPatchFeed(text)
+    const index = yield* indexPatchFeed(text)
     return index === null ? { shape: 'too many' } : { shape: 'tree', index }
   }
-  const index = indexRows(text, MAX_PARTS)
+  yield
+  const index = yield* indexRows(text, MAX_PARTS)
   if (index === 'too many') return { shape: 'too many' }
   return index === null ? { shape: 'unknown' } : { shape: 'rows', index }
 }

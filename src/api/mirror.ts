@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Exchange, sendAnswer } from './answer.ts'
+import type { Found } from './documents.ts'
 import type { Failures } from './failure.ts'
 import type { Heads } from './heads.ts'
 import type { Moment } from './moment.ts'
@@ -99,15 +100,19 @@ function createRoutes({ moment, paths, cacheControl, heads }: MirrorOptions): Ro
     sendProblem(request, response, { ...problem, origin })
   }
 
-  const answerDocument = (exchange: Exchange, path: string, query: string): void => {
-    const { request, response, wishes } = exchange
+  const answerDocument = (exchange: Exchange, path: string, query: string) => {
+    const { wishes } = exchange
     const origin = moment.originOf(paths.sourceOf(path) ?? 'feeds')
     const coding = chooseCoding(wishes.acceptEncoding)
     const filter = FILTERED.has(path) && query !== '' ? readPatchFilter(query) : null
-    const found =
-      filter === null
-        ? moment.documents.read(path, coding)
-        : moment.documents.readFiltered(path, filter, coding)
+    const send = (found: Found): void => sendFound(exchange, path, origin, found)
+    if (filter !== null) return moment.documents.readFiltered(path, filter, coding).then(send)
+    send(moment.documents.read(path, coding))
+    return undefined
+  }
+
+  const sendFound = (exchange: Exchange, path: string, origin: Origin, found: Found): void => {
+    const { request, response } = exchange
     if (found === 'missing') throw notReady(moment.reads, paths.sourceOf(path) ?? 'feeds', path)
     if (found !== 'absent') return sendAnswer(exchange, found, origin, heads)
     const message = `upstream has no ${path}: it answered 404 when the mirror asked`
@@ -126,13 +131,11 @@ function createRoutes({ moment, paths, cacheControl, heads }: MirrorOptions): Ro
     if (target === null && answerOther(exchange, url)) return undefined
     const { path, query } = target ?? readTarget(url)
     if (path === ARCHIVE) return answerArchive(exchange)
-    if (paths.sourceOf(path) !== undefined) answerDocument(exchange, path, query)
-    else {
-      const id = recordId(path)
-      if (id !== null) answerRecord(exchange, id, path, url)
-      else if (!answerOther(exchange, url))
-        sendProblem(exchange.request, exchange.response, pathNotFound(path, paths.closest(path)))
-    }
+    if (paths.sourceOf(path) !== undefined) return answerDocument(exchange, path, query)
+    const id = recordId(path)
+    if (id !== null) answerRecord(exchange, id, path, url)
+    else if (!answerOther(exchange, url))
+      sendProblem(exchange.request, exchange.response, pathNotFound(path, paths.closest(path)))
     return undefined
   }
 }

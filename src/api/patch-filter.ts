@@ -2,6 +2,7 @@ import { MirrorError } from '../errors.ts'
 import { type Slice, elementsOf, membersOf, sliceText } from '../json/slices.ts'
 import { onlyValue } from './query.ts'
 import { type Rows, createRows } from './slice-rows.ts'
+import { STEP, type Steps } from './steps.ts'
 
 /** The patch feed's query parameters (service API, section 4); null: not given, or empty. */
 export interface PatchFilter {
@@ -59,16 +60,16 @@ export interface PatchIndex {
 
 /**
  * Reads a feed once: `{ecosystem: [{distroversion, packages: [{pkg: {name}}]}]}` (wire facts, public feeds).
- * Null when it has more than `maxParts` of them.
+ * Null when it has more than `maxParts` of them. Yields after every few packages.
  */
-export function indexPatchFeed(text: Buffer, maxParts = MAX_PARTS): PatchIndex | null {
+export function* indexPatchFeed(text: Buffer, maxParts = MAX_PARTS): Steps<PatchIndex | null> {
   const rows = createRows()
   const ecosystems: PatchIndex['ecosystems'][number][] = []
   let parts = 0
   for (const { name, key, value } of membersOf(text, 0)) {
     const releases: Release[] = []
     for (const whole of elementsOf(text, value.start)) {
-      const release = indexRelease(text, whole, rows, maxParts)
+      const release = yield* indexRelease(text, whole, rows, maxParts)
       parts++
       if (release === null || parts + rows.count() > maxParts) return null
       releases.push(release)
@@ -79,7 +80,12 @@ export function indexPatchFeed(text: Buffer, maxParts = MAX_PARTS): PatchIndex |
   return { ecosystems, rows }
 }
 
-function indexRelease(text: Buffer, whole: Slice, rows: Rows, maxRows: number): Release | null {
+function* indexRelease(
+  text: Buffer,
+  whole: Slice,
+  rows: Rows,
+  maxRows: number,
+): Steps<Release | null> {
   let name: string | null = null
   let packages: Slice | null = null
   for (const member of membersOf(text, whole.start)) {
@@ -91,6 +97,7 @@ function indexRelease(text: Buffer, whole: Slice, rows: Rows, maxRows: number): 
     for (const entry of elementsOf(text, packages.start)) {
       if (rows.count() >= maxRows) return null
       rows.add(entry, packageName(text, entry))
+      if (rows.count() % STEP === 0) yield
     }
   }
   return { name, whole, packages, firstRow, endRow: rows.count() }

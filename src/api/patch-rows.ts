@@ -1,6 +1,7 @@
 import { type Slice, elementsOf, membersOf, skipSpace, sliceText } from '../json/slices.ts'
 import type { PatchFilter } from './patch-filter.ts'
 import { type Rows, createRows } from './slice-rows.ts'
+import { STEP, type Steps } from './steps.ts'
 
 /** A filter of the patch feed. */
 export type FilterName = keyof PatchFilter
@@ -57,8 +58,8 @@ export function isTree(text: Buffer): boolean {
   return isEmpty
 }
 
-/** Reads such a feed once. Null when it is of yet another shape; `too many`: it has more than `maxRows`. */
-export function indexRows(text: Buffer, maxRows: number): RowIndex | 'too many' | null {
+/** Reads such a feed once. Null when it is of yet another shape; `too many`: it has more than `maxRows`. Yields after every few rows. */
+export function* indexRows(text: Buffer, maxRows: number): Steps<RowIndex | 'too many' | null> {
   const start = skipSpace(text, 0)
   const lists = text[start] === 0x5b ? [{ start, end: text.length }] : listsIn(text, start, 0)
   const [found] = lists
@@ -70,10 +71,11 @@ export function indexRows(text: Buffer, maxRows: number): RowIndex | 'too many' 
     if (++count > maxRows) return 'too many'
     end = row.end
     for (const { name } of membersOf(text, row.start)) names.set(name, (names.get(name) ?? 0) + 1)
+    if (count % STEP === 0) yield
   }
   const list = { start: found.start, end: text.indexOf(']', end) + 1 }
   const chosen = chooseFields([...names.keys()])
-  const fields = fieldsOf(text, list, chosen)
+  const fields = yield* fieldsOf(text, list, chosen)
   const totals = start === found.start ? [] : totalsIn(text, start, String(count), 0)
   return { list, totals, fields, count }
 }
@@ -121,11 +123,11 @@ function plain(name: string): string {
 
 const NONE: Slice = { start: 0, end: 0 }
 
-function fieldsOf(
+function* fieldsOf(
   text: Buffer,
   list: Slice,
   chosen: Record<FilterName, string | null>,
-): RowIndex['fields'] {
+): Steps<RowIndex['fields']> {
   const rows = { ecosystem: createRows(), release: createRows(), packageName: createRows() }
   let isEcosystem = false
   for (const row of elementsOf(text, list.start)) {
@@ -133,6 +135,7 @@ function fieldsOf(
     for (const { name, value } of membersOf(text, row.start))
       for (const kind of KINDS) if (chosen[kind] === name) values[kind] = valueOf(text, value)
     for (const kind of KINDS) rows[kind].add(row, values[kind])
+    if (rows.ecosystem.count() % STEP === 0) yield
     isEcosystem ||= ECOSYSTEM.test(textAt(text, values.ecosystem))
   }
   return {

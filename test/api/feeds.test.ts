@@ -3,6 +3,8 @@ import fc from 'fast-check'
 import { afterEach, expect, test } from 'vitest'
 import { elementsOf, membersOf, sliceText } from '../../src/json/slices.ts'
 import { type PatchIndex, filterPatchFeed, indexPatchFeed } from '../../src/api/patch-filter.ts'
+import { indexRows } from '../../src/api/patch-rows.ts'
+import { STEP, type Steps } from '../../src/api/steps.ts'
 import { FEEDS, FILLED_AT, PATCH_FEED, closeAll, jsonOf, serve } from './served.ts'
 
 afterEach(closeAll)
@@ -181,10 +183,38 @@ test('a feed of another shape is narrowed as far as it can be', () => {
 })
 
 function indexOf(text: Buffer): PatchIndex {
-  const index = indexPatchFeed(text)
+  const index = atOnce(indexPatchFeed(text))
   if (index === null) throw new Error('the feed counts as too large')
   return index
 }
+
+/** Does all steps, and counts none. */
+function atOnce<T>(steps: Steps<T>): T {
+  for (;;) {
+    const step = steps.next()
+    if (step.done === true) return step.value
+  }
+}
+
+test.each([
+  [
+    'tree',
+    (text: Buffer) => indexPatchFeed(text),
+    '{"pkg":{"name":"a"}}',
+    ['{"npm":[{"packages":[', ']}]}'],
+  ],
+  ['list of rows', (text: Buffer) => indexRows(text, 1e6), '{"name":"a"}', ['[', ']']],
+] as const)(
+  'a large %s is indexed in steps, so that other requests are answered meanwhile',
+  (_, index, entry, [start, end]) => {
+    const steps: Steps<unknown> = index(
+      Buffer.from(start + Array(10_000).fill(entry).join(',') + end),
+    )
+    let count = 0
+    while (steps.next().done !== true) count++
+    expect(count).toBeGreaterThanOrEqual(10_000 / STEP - 1)
+  },
+)
 
 const row = (ecosystem: string, release: string, name: string): object => ({
   ...{ Ecosystem: ecosystem, os_distro_major: release },
@@ -242,9 +272,9 @@ test('a name is found however it is written, and no other', () => {
 
 test('a feed with too many entries is served whole, and refused to filters', async () => {
   const parts = Buffer.from('{"npm":[{"packages":[{},{},{}]}]}')
-  expect(indexPatchFeed(parts, 5)).not.toBeNull()
-  expect(indexPatchFeed(parts, 4)).toBeNull()
-  expect(indexPatchFeed(Buffer.from('{"npm":[1,2,3]}'), 3)).toBeNull()
+  expect(atOnce(indexPatchFeed(parts, 5))).not.toBeNull()
+  expect(atOnce(indexPatchFeed(parts, 4))).toBeNull()
+  expect(atOnce(indexPatchFeed(Buffer.from('{"npm":[1,2,3]}'), 3))).toBeNull()
   const huge = `{"npm":[{"packages":[${'{},'.repeat(1_000_000)}{}]}]}`
   const { get } = await serve((store) => store.publishFeeds({ ...FEEDS, [PATH]: huge }))
   for (let again = 0; again < 2; again++) {
