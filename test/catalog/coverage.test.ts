@@ -8,11 +8,11 @@ import { READING, type Row, WRITING, allKnown } from './contract.ts'
 
 const SERVICE = {
   images: 4,
-  tags: 8,
-  packages: 7,
+  tags: 7,
+  packages: 5,
   tickets: 23,
   avrs: 3,
-  users: 5,
+  users: 4,
   subscriptions: 4,
 }
 const ENV = {
