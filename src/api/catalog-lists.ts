@@ -19,7 +19,7 @@ import {
 } from './catalog-wishes.ts'
 import { chooseCoding } from './negotiate.ts'
 import { originOfOne } from './origin.ts'
-import { onlyValue } from './query.ts'
+import { ignoredField, onlyValue } from './query.ts'
 import type { ReadCall } from './reading/call.ts'
 
 /** Lists, page by page, in upstream's own envelope; filtered and ordered by SQL. */
@@ -107,15 +107,6 @@ function pagersOf({ cursor, onward }: Frame): string[] {
 
 function readAfter(query: URLSearchParams, names: readonly string[]): string | null {
   return names.map((name) => onlyValue(query, name)).find((value) => value !== null) ?? null
-}
-
-/** Tells which query parameters had no part in the answer; nothing when all had. */
-function ignoredField(unknown: readonly string[]): string[] {
-  if (unknown.length === 0) return []
-  const names = unknown
-    .slice(0, 20)
-    .map((name) => encodeURIComponent(name.toWellFormed().slice(0, 80)))
-  return ['X-Mirror-Ignored-Parameters', names.join(', ')]
 }
 
 /** The way to the next page: a cursor, and, where upstream gives URLs, one of the mirror's own. */

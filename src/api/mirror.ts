@@ -5,7 +5,8 @@ import type { Failures } from './failure.ts'
 import type { Heads } from './heads.ts'
 import type { Moment } from './moment.ts'
 import { chooseCoding } from './negotiate.ts'
-import { readPatchFilter } from './patch-filter.ts'
+import { otherParameters, readPatchFilter } from './patch-filter.ts'
+import { ignoredField } from './query.ts'
 import { notReady } from './not-ready.ts'
 import type { Origin } from './origin.ts'
 import { ARCHIVE, FILTERED, type Paths, RECORDS, recordId } from './paths.ts'
@@ -105,16 +106,23 @@ function createRoutes({ moment, paths, cacheControl, heads }: MirrorOptions): Ro
     const origin = moment.originOf(paths.sourceOf(path) ?? 'feeds')
     const coding = chooseCoding(wishes.acceptEncoding)
     const filter = FILTERED.has(path) && query !== '' ? readPatchFilter(query) : null
-    const send = (found: Found): void => sendFound(exchange, path, origin, found)
+    const more = FILTERED.has(path) ? ignoredField(otherParameters(query)) : []
+    const send = (found: Found): void => sendFound(exchange, path, origin, found, more)
     if (filter !== null) return moment.documents.readFiltered(path, filter, coding).then(send)
     send(moment.documents.read(path, coding))
     return undefined
   }
 
-  const sendFound = (exchange: Exchange, path: string, origin: Origin, found: Found): void => {
+  const sendFound = (
+    exchange: Exchange,
+    path: string,
+    origin: Origin,
+    found: Found,
+    more: readonly string[],
+  ): void => {
     const { request, response } = exchange
     if (found === 'missing') throw notReady(moment.reads, paths.sourceOf(path) ?? 'feeds', path)
-    if (found !== 'absent') return sendAnswer(exchange, found, origin, heads)
+    if (found !== 'absent') return sendAnswer(exchange, found, origin, heads, more)
     const message = `upstream has no ${path}: it answered 404 when the mirror asked`
     sendProblem(request, response, { status: 404, error: 'not_found', message, origin })
   }

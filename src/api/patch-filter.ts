@@ -33,6 +33,13 @@ export function readPatchFilter(query: string): PatchFilter | null {
   return (ecosystem ?? release ?? packageName) === null ? null : { ecosystem, release, packageName }
 }
 
+const FILTERS: ReadonlySet<string> = new Set(['ecosystem', 'os_distro_major', 'package_src_name'])
+
+/** Names of the query parameters that are no filters of the patch feed (contract, section 4). */
+export function otherParameters(query: string): string[] {
+  return [...new Set(new URLSearchParams(query).keys())].filter((name) => !FILTERS.has(name))
+}
+
 /** Ecosystems, releases and packages that an index may hold: 16 bytes each, and about a second to find a million. */
 export const MAX_PARTS = 1_000_000
 

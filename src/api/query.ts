@@ -33,3 +33,12 @@ function shown(parameter: string): string {
   if (value === undefined || !NAME.test(name)) return HIDDEN
   return HARMLESS.has(name) ? parameter : `${name}=${HIDDEN}`
 }
+
+/** The header field that names the query parameters which had no effect on the answer; nothing when there are none. */
+export function ignoredField(unknown: readonly string[]): string[] {
+  if (unknown.length === 0) return []
+  const names = unknown
+    .slice(0, 20)
+    .map((name) => encodeURIComponent(name.toWellFormed().slice(0, 80)))
+  return ['X-Mirror-Ignored-Parameters', names.join(', ')]
+}

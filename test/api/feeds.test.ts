@@ -112,6 +112,16 @@ test('a filter that is given twice is a 400 that names it, for whichever were ta
   expect((await get(`${PATH}?unknown=1&unknown=2`)).status).toBe(200)
 })
 
+test('a parameter that is no filter is named in a header, so that a misspelled one is seen', async () => {
+  const { get } = await serveFeeds()
+  const misspelled = await get(`${PATH}?ecosytem=npm&x%20y=1`)
+  expect(misspelled.headers['x-mirror-ignored-parameters']).toBe('ecosytem, x%20y')
+  const filtered = await get(`${PATH}?ecosystem=npm&v=2`)
+  expect(filtered.headers['x-mirror-ignored-parameters']).toBe('v')
+  const own = (await get(`${PATH}?ecosystem=npm`)).headers
+  expect(own['x-mirror-ignored-parameters']).toBeUndefined()
+})
+
 test('the older CVE feed has the same shape and takes the same filters', async () => {
   const feeds = { ...FEEDS, '/external/cve_feed': '{"npm": [1], "maven": [ ]}' }
   const { get } = await serve((store) => store.publishFeeds(feeds))
