@@ -102,9 +102,8 @@ function createRoutes({ moment, paths, cacheControl, heads }: MirrorOptions): Ro
   }
 
   const answerDocument = (exchange: Exchange, path: string, query: string) => {
-    const { wishes } = exchange
     const origin = moment.originOf(paths.sourceOf(path) ?? 'feeds')
-    const coding = chooseCoding(wishes.acceptEncoding)
+    const coding = chooseCoding(exchange.wishes.acceptEncoding)
     const filter = FILTERED.has(path) && query !== '' ? readPatchFilter(query) : null
     const more = FILTERED.has(path) ? ignoredField(otherParameters(query)) : []
     const send = (found: Found): void => sendFound(exchange, path, origin, found, more)
