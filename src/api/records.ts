@@ -99,7 +99,8 @@ function soundMember({ body, size, bodyCrc32 }: ServedRecord): Buffer {
  */
 export function missingRecord(moment: Moment, id: string, closest: string | null): Problem {
   const fault = faultOfRecordId(id)
-  if (fault !== null) return notFound(`no record of this id can be mirrored: ${fault}`, { id })
+  const named = closest === null ? { id } : { id, closest }
+  if (fault !== null) return notFound(`no record of this id can be mirrored: ${fault}`, named)
   if (moment.listing.lists(id))
     throw new MirrorError(
       'corrupt',
@@ -108,10 +109,7 @@ export function missingRecord(moment: Moment, id: string, closest: string | null
   const known = missingForReason(moment, id)
   if (known !== null) return known
   const tombstone = moment.reads.readTombstone(id)
-  if (tombstone === null) {
-    const fields = closest === null ? { id } : { id, closest }
-    return notFound(UNLISTED, fields)
-  }
+  if (tombstone === null) return notFound(UNLISTED, named)
   const removedAt = new Date(tombstone.removedAt).toISOString()
   const message = `this record was removed: upstream's index stopped listing it, seen on ${removedAt}`
   return notFound(message, { id, removedAt })

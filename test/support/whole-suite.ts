@@ -10,7 +10,7 @@ const SUITE_HANGS_AFTER_MS = 40 * 60_000
  */
 export function setup(): () => void {
   const folder = suiteFolder()
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  mkdirSync(folder, { recursive: true, mode: 0o755 }) // some tests run as another user
   const remove = (): void => rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
   const watchdog = setTimeout(() => {
     process.stderr.write(`the suite did not end within ${SUITE_HANGS_AFTER_MS / 60_000} minutes\n`)

@@ -119,7 +119,7 @@ describe('what a sync of the OSV feed costs', () => {
     const before = contentsOf(made.dir)
     made.sandbox.feed.change(3)
     const report = await made.run('osv', { dryRun: true })
-    expect(report).toMatchObject({ id: 0, state: 'complete', facts: { changed: 3 } })
+    expect(report).toMatchObject({ id: 0, state: 'complete', facts: { plannedChanged: 3 } })
     expect(contentsOf(made.dir)).toEqual(before)
     expect(made.store.listRuns(100)).toHaveLength(runs)
   })
