@@ -15,20 +15,26 @@ export interface Listing {
 }
 
 /**
- * Reads the index at the first question, and keeps four bytes an id. Nearly every id that is not listed is told by
- * them in a microsecond; one whose sum is there by chance, or that is listed, is looked for in the index itself.
+ * While the store has as many records as the snapshot counts, what is not stored is not listed: the index is read only
+ * where that is not so. Then four bytes an id are kept of it. Nearly every id that is not listed is told by them in a
+ * microsecond; one whose sum is there by chance, or that is listed, is looked for in the index itself.
  */
 export function createListing(reads: Reads): Listing {
   const served = createIds(() => readIds(reads))
   const upstream = createIds(() => readUpstreamIds(reads))
   return {
-    lists: (id) => served.has(id) === true,
+    lists: (id) => !isSound(reads, id) && served.has(id) === true,
     listsUpstream: (id) => upstream.has(id),
     drop() {
       served.drop()
       upstream.drop()
     },
   }
+}
+
+/** Whether the snapshot has all its records, of which `id` is none. Counting costs milliseconds, reading the index many more. */
+function isSound(reads: Reads, id: string): boolean {
+  return reads.readEntry(id) === null && reads.countRecords() === reads.readSnapshot('osv')?.records
 }
 
 /** Ids of which sums alone are kept; null where there are none to read. */
