@@ -19,8 +19,6 @@ export default defineConfig({
     pool: 'forks',
     // Many tests wait for other processes and for timers: one more worker than the two processors that there are at least.
     maxWorkers: 3,
-    // A worker lives through a hundred files: without bounds its heap grows with the machine's memory, not with what it needs.
-    execArgv: ['--max-old-space-size=640', '--max-semi-space-size=16'],
     // No test changes what others share, so files share processes: a fifth of the time.
     isolate: false,
   },
