@@ -9,6 +9,7 @@ export default defineConfig({
     include: ['test/clients/**/*.test.ts'],
     testTimeout: 300_000,
     hookTimeout: 2_400_000,
+    expect: { poll: { timeout: 120_000 } },
     pool: 'forks',
     maxWorkers: 1,
     fileParallelism: false,

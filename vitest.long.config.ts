@@ -6,6 +6,7 @@ export default defineConfig({
     include: ['test/long/**/*.test.ts'],
     testTimeout: 600_000,
     hookTimeout: 120_000,
+    expect: { poll: { timeout: 180_000 } },
     pool: 'forks',
     maxWorkers: 1,
     fileParallelism: false,
