@@ -171,13 +171,16 @@ export async function checkHistories(
           }
         }
         made.sandbox.faults.clear()
-        expect(await made.run('catalog')).toMatchObject({ state: 'complete', code: null })
+        const last = await made.run('catalog')
+        // A subscription to what upstream removed names nothing: the run is partial for that, and for nothing else.
+        const state = last.facts['subscriptionsUnderstood'] === undefined ? 'complete' : 'partial'
+        expect(last).toMatchObject({ state, code: null })
         expect(await differences(made)).toEqual([])
         expectSound(made)
-        expect(await made.run('catalog')).toMatchObject({ message: 'nothing changed' })
+        expect((await made.run('catalog')).message).toContain('nothing changed')
         const { id } = made.store.readSnapshot('catalog') ?? { id: '' }
         const full = await made.run('catalog', { full: true })
-        expect([full.state, full.snapshot]).toEqual(['complete', id])
+        expect([full.state, full.snapshot]).toEqual([state, id])
       },
     ),
     { numRuns, ...(seed !== undefined && { seed }) },
