@@ -5,10 +5,11 @@ import { plainName, resolveField } from './field-names.ts'
  * and which architectures a version. Read by the names of fields, as everything of upstream's is.
  */
 
-/** A version of a package, and the architectures that are named beside it. */
+/** A version of a package, the architectures that are named beside it, and all that the answer states of it, as JSON. */
 export interface Release {
   readonly version: string
   readonly archs: readonly string[]
+  readonly stated: string
 }
 
 /** The parts of a package catalog path that a listed package gives. */
@@ -35,18 +36,19 @@ export function listedRelease(item: Fields): ListedRelease | null {
 
 /** The versions that an answer of `…/versions` names, each once; of one that is keyed or nested otherwise too. */
 export function releasesIn(answer: unknown): Release[] {
-  const found = new Map<string, Set<string>>()
-  const add = (version: string, archs: readonly string[]): void => {
+  const found = new Map<string, { archs: Set<string>; stated: unknown[] }>()
+  const add = (version: string, archs: readonly string[], entry: unknown): void => {
     if (version === '' || (found.size >= MAX_RELEASES && !found.has(version))) return
-    const known = found.get(version) ?? new Set()
-    for (const arch of archs) known.add(arch)
+    const known = found.get(version) ?? { archs: new Set(), stated: [] }
+    for (const arch of archs) known.archs.add(arch)
+    known.stated.push(entry)
     found.set(version, known)
   }
   const collect = (value: unknown, depth: number): void => {
     if (depth > MAX_DEPTH) return
     if (Array.isArray(value)) {
       for (const inner of value)
-        if (typeof inner === 'string' || typeof inner === 'number') add(String(inner), [])
+        if (typeof inner === 'string' || typeof inner === 'number') add(String(inner), [], inner)
         else collect(inner, depth + 1)
     } else if (isFields(value)) {
       const version = versionOf(value)
@@ -54,11 +56,13 @@ export function releasesIn(answer: unknown): Release[] {
       const isEntry = Object.keys(value).some((name) => plainName(name) === 'version')
       if (!isEntry) for (const inner of membersWithVersions(value)) collect(inner, depth + 1)
       // `latest_version` beside a list of versions is not an entry of its own.
-      if (version !== null && found.size === before) add(version, archsIn(value))
+      if (version !== null && found.size === before) add(version, archsIn(value), value)
     }
   }
   collect(answer, 0)
-  return [...found].map(([version, archs]) => ({ version, archs: [...archs] }))
+  return [...found].map(([version, { archs, stated }]) => {
+    return { version, archs: [...archs], stated: JSON.stringify(stated) }
+  })
 }
 
 /** The architectures that an answer names, such as one of `…/details`. */

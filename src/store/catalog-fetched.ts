@@ -1,4 +1,9 @@
-import { type CatalogAnswer, answerState, createCatalogAnswerReader } from './catalog-answers.ts'
+import {
+  type CatalogAnswer,
+  type HeldAnswer,
+  answerState,
+  createCatalogAnswerReader,
+} from './catalog-answers.ts'
 import type { Db } from './database.ts'
 import { nextChanged } from './documents.ts'
 import type { ChangeNotes } from './notes.ts'
@@ -92,14 +97,16 @@ function createInHand(sql: ReturnType<typeof prepareAnswerWrites>) {
 /** Writes of when answers were confirmed, and under which item: nothing that is served changes but their age. */
 function createConfirmations(db: Db) {
   const sql = {
-    confirm: db.prepare('UPDATE catalog_answer SET owner_sha = ?, confirmed_at = ? WHERE path = ?'),
+    confirm: db.prepare(
+      'UPDATE catalog_answer SET owner = ?, owner_sha = ?, confirmed_at = ? WHERE path = ?',
+    ),
     confirmAt: db.prepare('UPDATE catalog_answer SET confirmed_at = ? WHERE path = ?'),
     askAgain: db.prepare("UPDATE catalog_answer SET owner_sha = x'00' WHERE path = ?"),
   }
   return {
-    /** The answer stays as it is, its owner is listed anew; `at`: upstream's date, unix milliseconds. */
-    confirmAnswer: (path: string, ownerSha: Buffer, at: number): void => {
-      sql.confirm.run(ownerSha, at, path)
+    /** The answer stays as it is, under the item that names it now; `at`: upstream's date, unix milliseconds. */
+    confirmAnswer: (path: string, by: Pick<HeldAnswer, 'owner' | 'ownerSha'>, at: number): void => {
+      sql.confirm.run(by.owner, by.ownerSha, at, path)
     },
     /** Notes that answers are as they are stored: path and upstream's date, unix milliseconds. */
     confirmAnswers: (answers: readonly (readonly [path: string, at: number])[]): void => {

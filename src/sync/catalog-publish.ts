@@ -107,8 +107,7 @@ async function settleQuarantine(context: CatalogContext): Promise<void> {
 function confirm(context: CatalogContext, crawl: Crawl): void {
   const { store } = context
   store.confirmLists([...crawl.walks.walked.values()].map(({ path, asOf }) => [path, asOf]))
-  for (const { canonical, ownerSha, at } of crawl.confirmed)
-    store.confirmAnswer(canonical, ownerSha, at)
+  for (const { canonical, at, ...by } of crawl.confirmed) store.confirmAnswer(canonical, by, at)
   rememberLacking(context, crawl)
 }
 

@@ -51,7 +51,11 @@ function listedPaths({ value }: Pick<ListedItem, 'value'>): Path[] {
   return version === null ? [versions] : [versions, ...pathsOf(ecosystem, name, { version, archs })]
 }
 
-function pathsOf(ecosystem: string, name: string, { version, archs }: Release): Path[] {
+function pathsOf(
+  ecosystem: string,
+  name: string,
+  { version, archs }: Pick<Release, 'version' | 'archs'>,
+): Path[] {
   const values = { ecosystem, name, version }
   return [
     { path: fillPath(RELEASES.cves, values), document: null },
@@ -64,14 +68,14 @@ function pathsOf(ecosystem: string, name: string, { version, archs }: Release): 
 
 /**
  * What the answers of `…/versions` name beyond the list of packages: every version, and the architectures told beside
- * it. Each is asked for again when the answer says something else of that version.
+ * it. Each is asked for again when anything that the answer states of that version changes.
  */
 export function versionTasks(context: CatalogContext, crawl: Crawl): Task[] {
   return answersOf(context, crawl, RELEASES.versions).flatMap(({ task, params, answer }) => {
     const { ecosystem = '', name = '' } = params
     return releasesIn(answer).flatMap((release) =>
       pathsOf(ecosystem, name, release).flatMap((path) =>
-        derivedTask(crawl, task, path, JSON.stringify(release)),
+        derivedTask(crawl, task, path, release.stated),
       ),
     )
   })

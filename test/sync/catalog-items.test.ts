@@ -219,3 +219,26 @@ test('a new version of a package is seen in the versions of its name, whichever 
   const path = `/packages/ecosystems/${String(ecosystem)}/packages/${encodeURIComponent(String(name))}/versions`
   expect(await (await made.ask(path)).text()).toContain('99.9-new')
 })
+
+test('an older version is asked for again when the versions of its name state something else of it', async () => {
+  const made = await catalogBench(SMALL, { env: { PATCHMIRROR_CATALOG_SCOPE: 'subscribed' } })
+  await made.run('catalog')
+  const { service } = made.sandbox
+  for (const id of service.ids('packages')) service.rotateArtifact('package', id, 'patches')
+  await made.run('catalog')
+  const { id } = made.store.readSnapshot('catalog') ?? { id: '' }
+  expect(await made.run('catalog', { full: true })).toMatchObject({ snapshot: id })
+})
+
+test('an answer that several packages share is stored under one that is still mirrored', async () => {
+  const made = await catalogBench(SMALL, { env: { PATCHMIRROR_CATALOG_SCOPE: 'subscribed' } })
+  await made.run('catalog')
+  const { service } = made.sandbox
+  const [first = ''] = service.ids('packages') // another package has its name, and takes over the subscription
+  const owners = (): string[] => [...made.store.eachHeldAnswer()].map(({ owner }) => owner)
+  expect(owners()).toContain(`packages/${first}`)
+  service.remove('packages', first)
+  await made.run('catalog')
+  expect(owners()).not.toContain(`packages/${first}`)
+  expect(await differences(made)).toEqual([])
+})
