@@ -19,6 +19,8 @@ export interface ChangesOptions {
 /** Names on a page, when the request does not say, and at most. */
 const PAGE = 1_000
 const MAX_PAGE = 10_000
+/** Characters of names on a page: with longer names it ends sooner, so that writing it never takes long. */
+const MAX_CHARACTERS = 500_000
 /** Names that are folded for one answer. With more of them, reading everything is the shorter way for everybody. */
 const MAX_FOLDED = 10_000
 
@@ -89,7 +91,7 @@ function pageOf(reads: Reads, since: string, span: LogSpan, from: string, limit:
   const names = reads.countNames(span)
   const complete = names !== null && names <= MAX_FOLDED
   const found = complete ? reads.listChanged(span, from, limit + 1) : []
-  const page = found.slice(0, limit)
+  const page = found.slice(0, Math.min(limit, fitting(found)))
   const last = page.at(-1)
   return {
     source,
@@ -99,8 +101,18 @@ function pageOf(reads: Reads, since: string, span: LogSpan, from: string, limit:
     changes: page.map(({ name, change, snapshot }) => {
       return { source, ...tellName(source, name, change), snapshot }
     }),
-    next: found.length > limit && last !== undefined ? writeCursor(after, until, last.name) : null,
+    next:
+      found.length > page.length && last !== undefined
+        ? writeCursor(after, until, last.name)
+        : null,
   }
+}
+
+/** How many of the names, at least one, have no more characters together than a page may. */
+function fitting(found: readonly { name: string }[]): number {
+  let characters = 0
+  const end = found.findIndex(({ name }) => (characters += name.length) > MAX_CHARACTERS)
+  return end < 0 ? found.length : Math.max(1, end)
 }
 
 /** Whether a span begins right behind the snapshot and ends at a row that is there: nothing of it was forgotten. */

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
-import { gzipSync } from 'node:zlib'
+import { promisify } from 'node:util'
+import { gzip } from 'node:zlib'
 import { MirrorError } from '../errors.ts'
-import { contentOf } from '../store/gzip.ts'
+import { contentInPool } from '../store/gzip.ts'
 import type { Document } from '../store/documents.ts'
 import type { Reads } from '../store/pinned.ts'
 import type { SourceName } from '../store/runs.ts'
@@ -33,7 +34,7 @@ type Unheld = 'absent' | 'missing'
 /** The whole documents of the pinned moment, as answers. */
 export interface Documents {
   /** A whole document, as upstream gave it. */
-  read(path: string, coding: Coding): Found
+  read(path: string, coding: Coding): Found | Promise<Found>
   /** A document in the shape of the patch feed, narrowed. The first request of a document finds out where all lies in it. */
   readFiltered(path: string, filter: PatchFilter, coding: Coding): Promise<Found>
   /** Forgets a source's documents. */
@@ -49,7 +50,7 @@ type FeedIndex =
 
 interface Held {
   readonly document: Document
-  readonly answers: Partial<Record<Coding, Answer>>
+  readonly answers: Partial<Record<Coding, Answer | Promise<Answer> | undefined>>
   index: Promise<FeedIndex> | undefined
 }
 
@@ -95,15 +96,23 @@ export function createDocuments(reads: Reads, cache: AnswerCache): Documents {
   }
 }
 
-function wholeAnswer({ document, answers }: Held, member: Buffer, coding: Coding): Answer {
+function wholeAnswer(held: Held, member: Buffer, coding: Coding): Answer | Promise<Answer> {
+  const { document, answers } = held
   const known = answers[coding]
   if (known !== undefined) return known
-  const body = coding === 'gzip' ? member : contentOf(member, document.size)
-  const tag = document.sha256.toString('hex', 0, 16)
-  const answer = createAnswer(coding, body, tag, document.changed)
-  answers[coding] = answer
-  return answer
+  const answerOf = (body: Buffer): Answer =>
+    createAnswer(coding, body, document.sha256.toString('hex', 0, 16), document.changed)
+  if (coding === 'gzip') return (answers[coding] = answerOf(member))
+  const coming = contentInPool(member, document.size).then(answerOf)
+  answers[coding] = coming
+  coming.then(
+    (answer) => (answers[coding] = answer),
+    () => (answers[coding] = undefined),
+  )
+  return coming
 }
+
+const compress = promisify<Buffer, { level: number }, Buffer>(gzip)
 
 async function filteredAnswer(
   held: Held,
@@ -111,35 +120,53 @@ async function filteredAnswer(
   filter: PatchFilter,
   coding: Coding,
 ): Promise<Answer> {
-  const text = wholeAnswer(held, member, 'identity').body
+  const { body: text } = await wholeAnswer(held, member, 'identity')
   held.index ??= inStretches(indexFeed(text))
-  const content = narrowed(text, await held.index, filter, held.document.path)
-  const tag = createHash('sha256').update(content).digest('hex').slice(0, 32)
-  const body = coding === 'gzip' ? gzipSync(content, { level: 3 }) : content
+  const index = await held.index
+  const { content, tag } = await inStretches(narrowed(text, index, filter, held.document.path))
+  const body = coding === 'gzip' ? await compress(content, { level: 3 }) : content
   return createAnswer(coding, body, tag, held.document.changed)
 }
 
 function* indexFeed(text: Buffer): Steps<FeedIndex> {
-  if (isTree(text)) {
+  if (yield* isTree(text)) {
     const index = yield* indexPatchFeed(text)
     return index === null ? { shape: 'too many' } : { shape: 'tree', index }
   }
-  yield
   const index = yield* indexRows(text, MAX_PARTS)
   if (index === 'too many') return { shape: 'too many' }
   return index === null ? { shape: 'unknown' } : { shape: 'rows', index }
 }
 
-function narrowed(text: Buffer, feed: FeedIndex, filter: PatchFilter, path: string): Buffer {
+/** What a filter leaves of the feed, and the tag of its bytes. */
+function* narrowed(
+  text: Buffer,
+  feed: FeedIndex,
+  filter: PatchFilter,
+  path: string,
+): Steps<{ content: Buffer; tag: string }> {
+  const content = yield* kept(text, feed, filter, path)
+  const sum = createHash('sha256')
+  for (let at = 0; at < content.length; at += HASHED) {
+    sum.update(content.subarray(at, at + HASHED))
+    yield
+  }
+  return { content, tag: sum.digest('hex').slice(0, 32) }
+}
+
+/** Bytes that are hashed between two pauses. */
+const HASHED = 1024 * 1024
+
+function* kept(text: Buffer, feed: FeedIndex, filter: PatchFilter, path: string): Steps<Buffer> {
   if (feed.shape === 'too many') throw tooLargeToFilter(path)
-  if (feed.shape === 'tree') return filterPatchFeed(text, feed.index, filter)
+  if (feed.shape === 'tree') return yield* filterPatchFeed(text, feed.index, filter)
   const asked = Object.entries(FILTER_NAMES).flatMap(([kind, name]) =>
     filter[kind as FilterName] === null ? [] : [name],
   )
   if (feed.shape === 'unknown') throw notFilterable(path, asked)
   const lost = unfiltered(feed.index, filter).map((kind) => FILTER_NAMES[kind])
   if (lost.length > 0) throw notFilterable(path, lost)
-  return filterRows(text, feed.index, filter)
+  return yield* filterRows(text, feed.index, filter)
 }
 
 function notFilterable(path: string, names: readonly string[]): MirrorError {

@@ -1,85 +1,71 @@
-import { crc32 } from 'node:zlib'
-import { jsonTextOf } from '../json/text.ts'
-import { contentOf, sizeOf } from '../store/gzip.ts'
+import { contentInPool } from '../store/gzip.ts'
 import type { Reads } from '../store/pinned.ts'
+import { elementsInSteps, membersOf, sliceText } from '../json/slices.ts'
 import { INDEX } from './paths.ts'
+import { STEP, type Steps, inStretches } from './steps.ts'
 
-/** What the served index says there is: whether a record that cannot be found is one that should be there. */
+/** What the index says there is: whether a record that cannot be found is one that should be there. */
 export interface Listing {
-  /** Throws when the index cannot be read. Always false while the snapshot is not whole. */
-  lists(id: string): boolean
-  /** Whether upstream's own index lists an id that a partial snapshot may not have; null: that index is not stored. */
+  /** Rejects when the served index cannot be read. Always false while the snapshot is not whole. */
+  lists(id: string): Promise<boolean>
+  /** Whether upstream's own index lists an id that a partial snapshot does not have; null: that is not known. */
   listsUpstream(id: string): boolean | null
-  /** Forgets what was read: there is another snapshot. */
+  /** Forgets what was read: another moment is served. */
   drop(): void
 }
 
 /**
- * While the store has as many records as the snapshot counts, what is not stored is not listed: the index is read only
- * where that is not so. Then four bytes an id are kept of it. Nearly every id that is not listed is told by them in a
- * microsecond; one whose sum is there by chance, or that is listed, is looked for in the index itself.
+ * While the store has as many records around an id as the archive has there, what is not stored is not listed: the index is
+ * read only where that is not so, once, beside the serving thread and in short stretches. What a partial snapshot does
+ * not have is stored with it.
  */
 export function createListing(reads: Reads): Listing {
-  const served = createIds(() => readIds(reads))
-  const upstream = createIds(() => readUpstreamIds(reads))
+  let lost: Promise<ReadonlySet<string>> | null = null
+  const lists = async (id: string): Promise<boolean> => {
+    if (reads.readEntry(id) !== null || isSound(reads, id)) return false
+    const mine = (lost ??= readLost(reads))
+    const ids = await mine
+    return lost === mine ? ids.has(id) : lists(id) // another moment is served by now
+  }
   return {
-    lists: (id) => !isSound(reads, id) && served.has(id) === true,
-    listsUpstream: (id) => upstream.has(id),
+    lists,
+    listsUpstream: (id) => (reads.holdsUpstreamBody(INDEX) ? reads.isMissing(id) : null),
     drop() {
-      served.drop()
-      upstream.drop()
+      lost = null
     },
   }
 }
 
-/** Whether the snapshot has all its records, of which `id` is none. Counting costs milliseconds, reading the index many more. */
+/** Whether there is nothing to look for: records of a whole snapshot that lie around this id are all stored. */
 function isSound(reads: Reads, id: string): boolean {
-  return reads.readEntry(id) === null && reads.countRecords() === reads.readSnapshot('osv')?.records
+  const snapshot = reads.readSnapshot('osv')
+  if (snapshot?.whole !== true) return true
+  return reads.isPartStored(id) ?? reads.countRecords() === snapshot.records
 }
 
-/** Ids of which sums alone are kept; null where there are none to read. */
-function createIds(read: () => string[] | null) {
-  let sums: Uint32Array | 'none' | null = null
-  return {
-    has(id: string): boolean | null {
-      if (sums === null) {
-        const ids = read()
-        sums = ids === null ? 'none' : Uint32Array.from(ids, (one) => crc32(one)).sort()
-      }
-      if (sums === 'none') return null
-      return holds(sums, crc32(id)) && read()?.includes(id) === true
-    },
-    drop() {
-      sums = null
-    },
-  }
-}
-
-/** Of upstream's index as it was fetched, which is kept beside a partial snapshot. */
-function readUpstreamIds(reads: Reads): string[] | null {
-  const body = reads.readUpstreamState(INDEX)?.body ?? null
-  if (body === null) return null
-  const entries = JSON.parse(jsonTextOf(contentOf(body, sizeOf(body)))) as ({
-    id?: unknown
-  } | null)[]
-  return entries.flatMap((entry) => (typeof entry?.id === 'string' ? [entry.id] : []))
-}
-
-function readIds(reads: Reads): string[] {
-  if (reads.readSnapshot('osv')?.whole !== true) return []
+async function readLost(reads: Reads): Promise<ReadonlySet<string>> {
   const index = reads.readDocument(INDEX)
-  if (index === null || index.body === null) return []
-  const entries = JSON.parse(jsonTextOf(contentOf(index.body, index.size))) as { id: string }[]
-  return entries.map(({ id }) => id)
+  if (index === null || index.body === null) return new Set()
+  const text = await contentInPool(index.body, index.size)
+  return inStretches(lostIn(reads, text))
 }
 
-function holds(sorted: Uint32Array, wanted: number): boolean {
-  let low = 0
-  let high = sorted.length
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    if ((sorted[middle] ?? 0) < wanted) low = middle + 1
-    else high = middle
+function* lostIn(reads: Reads, text: Buffer): Steps<ReadonlySet<string>> {
+  const lost = new Set<string>()
+  let count = 0
+  for (const entry of elementsInSteps(text, 0)) {
+    if (++count % STEP === 0) yield
+    if (entry === undefined) continue
+    const id = idOf(text, entry.start)
+    if (id !== null && reads.readEntry(id) === null) lost.add(id)
   }
-  return sorted[low] === wanted
+  return lost
+}
+
+/** The id of an entry of the index; of members that repeat the name the last counts, as for a parser. */
+function idOf(text: Buffer, at: number): string | null {
+  let id: unknown = null
+  for (const { name, value } of membersOf(text, at))
+    if (name === 'id') id = JSON.parse(sliceText(text, value))
+  return typeof id === 'string' ? id : null
 }

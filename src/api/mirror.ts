@@ -77,24 +77,39 @@ function originAt({ moment, paths }: MirrorOptions, url: string): Origin | null 
   return source === undefined ? null : moment.knownOrigin(source)
 }
 
+/** Answers a record by another form of its id; false when no record can be meant, or several. */
+function sendOther(moment: Moment, heads: Heads, exchange: Exchange, url: string): boolean {
+  const coding = chooseCoding(exchange.wishes.acceptEncoding)
+  const other = findOtherRecord(moment, url, coding)
+  if (other === null) return false
+  sendAnswer(exchange, other.answer, moment.originOf('osv'), heads, other.more)
+  return true
+}
+
+function answerArchive(moment: Moment, cacheControl: string, exchange: Exchange): Promise<void> {
+  const origin = moment.originOf('osv')
+  const info = moment.reads.readArchive()
+  if (info === null) throw notReady(moment.reads, 'osv', ARCHIVE)
+  return sendArchive(exchange, moment.archives.current(info), origin, cacheControl)
+}
+
 type Route = (exchange: Exchange, url: string) => Promise<void> | undefined
 
 function createRoutes({ moment, paths, cacheControl, heads }: MirrorOptions): Route {
-  /** By another form of its id; false when no record can be meant, or several. */
-  const answerOther = (exchange: Exchange, url: string): boolean => {
-    const coding = chooseCoding(exchange.wishes.acceptEncoding)
-    const other = findOtherRecord(moment, url, coding)
-    if (other === null) return false
-    sendAnswer(exchange, other.answer, moment.originOf('osv'), heads, other.more)
-    return true
-  }
+  const answerOther = (exchange: Exchange, url: string): boolean =>
+    sendOther(moment, heads, exchange, url)
 
-  const answerRecord = (exchange: Exchange, id: string, path: string, url: string): void => {
+  const answerRecord = async (
+    exchange: Exchange,
+    id: string,
+    path: string,
+    url: string,
+  ): Promise<void> => {
     const { request, response, wishes } = exchange
     const origin = moment.originOf('osv')
     const answer = readRecordAnswer(moment.reads, id, chooseCoding(wishes.acceptEncoding))
     if (answer !== null) return sendAnswer(exchange, answer, origin, heads)
-    const problem = missingRecord(moment, id, paths.sameButForm(path))
+    const problem = await missingRecord(moment, id, paths.sameButForm(path))
     // Of an id that is known, as one that was removed, there is more to say than that another looks like it.
     const unknown = problem.status === 404 && problem.fields?.['removedAt'] === undefined
     if (unknown && answerOther(exchange, url)) return
@@ -108,7 +123,9 @@ function createRoutes({ moment, paths, cacheControl, heads }: MirrorOptions): Ro
     const more = FILTERED.has(path) ? ignoredField(otherParameters(query)) : []
     const send = (found: Found): void => sendFound(exchange, path, origin, found, more)
     if (filter !== null) return moment.documents.readFiltered(path, filter, coding).then(send)
-    send(moment.documents.read(path, coding))
+    const found = moment.documents.read(path, coding)
+    if (found instanceof Promise) return found.then(send)
+    send(found)
     return undefined
   }
 
@@ -126,22 +143,15 @@ function createRoutes({ moment, paths, cacheControl, heads }: MirrorOptions): Ro
     sendProblem(request, response, { status: 404, error: 'not_found', message, origin })
   }
 
-  const answerArchive = (exchange: Exchange): Promise<void> => {
-    const origin = moment.originOf('osv')
-    const info = moment.reads.readArchive()
-    if (info === null) throw notReady(moment.reads, 'osv', ARCHIVE)
-    return sendArchive(exchange, moment.archives.current(info), origin, cacheControl)
-  }
-
   return (exchange, url) => {
     const target = readable(url)
     if (target === null && answerOther(exchange, url)) return undefined
     const { path, query } = target ?? readTarget(url)
-    if (path === ARCHIVE) return answerArchive(exchange)
+    if (path === ARCHIVE) return answerArchive(moment, cacheControl, exchange)
     if (paths.sourceOf(path) !== undefined) return answerDocument(exchange, path, query)
     const id = recordId(path)
-    if (id !== null) answerRecord(exchange, id, path, url)
-    else if (!answerOther(exchange, url))
+    if (id !== null) return answerRecord(exchange, id, path, url)
+    if (!answerOther(exchange, url))
       sendProblem(exchange.request, exchange.response, pathNotFound(path, paths.closest(path)))
     return undefined
   }

@@ -67,7 +67,6 @@ export function createMoment(
       cache.drop(source)
       documents.drop(source)
       if (source !== 'osv') continue
-      listing.drop()
       otherIds = readOtherIds()
       reopen()
     }
@@ -96,7 +95,9 @@ export function createMoment(
     },
     knownOrigin: (source) => origins[source],
     refresh() {
-      if (reads.refresh()) load()
+      if (!reads.refresh()) return
+      listing.drop()
+      load()
     },
     close: () => archives.release(),
   }

@@ -1,3 +1,5 @@
+import { WHITE_SPACE } from '../store/untidy-ids.ts'
+
 /** Ids that some clients do not ask for as they are, by the forms in which they do. */
 export interface OtherIds {
   /** The ids that one of these texts may stand for, each once; none when there are too many such ids to tell. */
@@ -5,24 +7,18 @@ export interface OtherIds {
 }
 
 /** Most ids with such forms that are looked through; a feed has a handful. */
-const MOST = 20_000
-
-/** Code points that clients trim (Python's `str.strip`, Go's `strings.TrimSpace`, Java's and JavaScript's `trim`). */
-export const WHITE_SPACE =
-  '\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000\ufeff'
+const MOST = 5_000
 
 /**
  * A client that puts an id into a path as it is, or without the white space around it, asks for another text than the id:
  * `a%20b` arrives as `a b`, `x ` as `x`. The forms of all ids that have any are collected at the first question. `list`
  * gives the ids with white space at an end, a space or a percent sign, at most `limit`.
  */
-export function createOtherIds(
-  list: (whiteSpace: string, limit: number) => readonly string[],
-): OtherIds {
+export function createOtherIds(list: (limit: number) => readonly string[]): OtherIds {
   let forms: Map<string, Set<string>> | null = null
   return {
     find(asked) {
-      forms ??= collect(list(WHITE_SPACE, MOST + 1))
+      forms ??= collect(list(MOST + 1))
       return [...new Set(asked.flatMap((text) => [...(forms?.get(text) ?? [])]))]
     },
   }

@@ -1,5 +1,12 @@
 import { MirrorError } from '../errors.ts'
-import { type Slice, elementsOf, membersOf, sliceText } from '../json/slices.ts'
+import {
+  type Slice,
+  elementsInSteps,
+  membersInSteps,
+  membersOf,
+  sliceText,
+} from '../json/slices.ts'
+import { type Piece, joinInSteps } from './join.ts'
 import { onlyValue } from './query.ts'
 import { type Rows, createRows } from './slice-rows.ts'
 import { STEP, type Steps } from './steps.ts'
@@ -73,9 +80,14 @@ export function* indexPatchFeed(text: Buffer, maxParts = MAX_PARTS): Steps<Patch
   const rows = createRows()
   const ecosystems: PatchIndex['ecosystems'][number][] = []
   let parts = 0
-  for (const { name, key, value } of membersOf(text, 0)) {
+  for (const member of membersInSteps(text, 0)) {
+    yield
+    if (member === undefined) continue
+    const { name, key, value } = member
     const releases: Release[] = []
-    for (const whole of elementsOf(text, value.start)) {
+    for (const whole of elementsInSteps(text, value.start)) {
+      yield
+      if (whole === undefined) continue
       const release = yield* indexRelease(text, whole, rows, maxParts)
       parts++
       if (release === null || parts + rows.count() > maxParts) return null
@@ -95,16 +107,19 @@ function* indexRelease(
 ): Steps<Release | null> {
   let name: string | null = null
   let packages: Slice | null = null
-  for (const member of membersOf(text, whole.start)) {
+  for (const member of membersInSteps(text, whole.start)) {
+    yield
+    if (member === undefined) continue
     if (member.name === 'distroversion') name = textOf(text, member.value)
     if (member.name === 'packages') packages = member.value
   }
   const firstRow = rows.count()
   if (packages !== null) {
-    for (const entry of elementsOf(text, packages.start)) {
+    for (const entry of elementsInSteps(text, packages.start)) {
+      if (entry === undefined || rows.count() % STEP === 0) yield
+      if (entry === undefined) continue
       if (rows.count() >= maxRows) return null
       rows.add(entry, packageName(text, entry))
-      if (rows.count() % STEP === 0) yield
     }
   }
   return { name, whole, packages, firstRow, endRow: rows.count() }
@@ -140,50 +155,52 @@ function textOf(text: Buffer, slice: Slice): string {
  * The feed narrowed, put together from slices of upstream's text: ecosystems stay as keys whatever is left of them,
  * releases without a package that was asked for go.
  */
-export function filterPatchFeed(text: Buffer, index: PatchIndex, filter: PatchFilter): Buffer {
-  const parts: (Buffer | string)[] = []
+export function* filterPatchFeed(
+  text: Buffer,
+  index: PatchIndex,
+  filter: PatchFilter,
+): Steps<Buffer> {
+  const parts: Piece[] = []
   for (const { name, key, value, releases } of index.ecosystems) {
     if (filter.ecosystem !== null && filter.ecosystem !== name) continue
     parts.push(parts.length === 0 ? '{' : ',', cut(text, key), ':')
     if (filter.release === null && filter.packageName === null) parts.push(cut(text, value))
-    else
-      parts.push(
-        ...listOf(releases.flatMap((release) => keepRelease(text, index.rows, release, filter))),
-      )
+    else {
+      parts.push('[')
+      const begin = parts.length
+      for (const release of releases) {
+        const kept = yield* keepRelease(text, index.rows, release, filter)
+        if (kept.length > 0 && parts.length > begin) parts.push(',')
+        for (const piece of kept) parts.push(piece)
+      }
+      parts.push(']')
+    }
   }
   parts.push(parts.length === 0 ? '{}' : '}')
-  return Buffer.concat(parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part)))
+  return yield* joinInSteps(parts)
 }
 
 /** A release's text with the packages asked for; nothing when none is left. */
-function keepRelease(text: Buffer, rows: Rows, release: Release, filter: PatchFilter): Buffer[] {
-  if (filter.release !== null && filter.release !== release.name) return []
-  if (filter.packageName === null) return [cut(text, release.whole)]
-  const plain = Buffer.from(JSON.stringify(filter.packageName))
-  const kept: Buffer[] = []
-  for (let row = release.firstRow; row < release.endRow; row++)
-    if (isName(text, rows.name(row), filter.packageName, plain))
-      kept.push(cut(text, rows.whole(row)))
-  if (kept.length === 0 || release.packages === null) return []
+function* keepRelease(
+  text: Buffer,
+  rows: Rows,
+  release: Release,
+  filter: PatchFilter,
+): Steps<Piece[]> {
   const { whole, packages } = release
-  const list = listOf(kept)
-  return [
-    Buffer.concat([
-      text.subarray(whole.start, packages.start),
-      ...list.map((part) => (typeof part === 'string' ? Buffer.from(part) : part)),
-      text.subarray(packages.end, whole.end),
-    ]),
-  ]
-}
-
-function listOf(elements: readonly Buffer[]): (Buffer | string)[] {
-  const list: (Buffer | string)[] = ['[']
-  for (const [position, element] of elements.entries()) {
-    if (position > 0) list.push(',')
-    list.push(element)
+  if (filter.release !== null && filter.release !== release.name) return []
+  if (filter.packageName === null) return [cut(text, whole)]
+  if (packages === null) return []
+  const plain = Buffer.from(JSON.stringify(filter.packageName))
+  const kept: Piece[] = []
+  for (let row = release.firstRow; row < release.endRow; row++) {
+    if (row % STEP === 0) yield
+    if (!isName(text, rows.name(row), filter.packageName, plain)) continue
+    const before = kept.length === 0 ? [text.subarray(whole.start, packages.start), '['] : [',']
+    kept.push(...before, cut(text, rows.whole(row)))
   }
-  list.push(']')
-  return list
+  if (kept.length > 0) kept.push(']', text.subarray(packages.end, whole.end))
+  return kept
 }
 
 function cut(text: Buffer, { start, end }: Slice): Buffer {

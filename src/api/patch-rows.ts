@@ -1,4 +1,12 @@
-import { type Slice, elementsOf, membersOf, skipSpace, sliceText } from '../json/slices.ts'
+import {
+  type Slice,
+  elementsInSteps,
+  membersInSteps,
+  membersOf,
+  skipSpace,
+  sliceText,
+} from '../json/slices.ts'
+import { type Piece, joinInSteps } from './join.ts'
 import type { PatchFilter } from './patch-filter.ts'
 import { type Rows, createRows } from './slice-rows.ts'
 import { STEP, type Steps } from './steps.ts'
@@ -48,11 +56,13 @@ export interface RowIndex {
 const MAX_DEPTH = 2
 
 /** Whether the feed is the tree of ecosystems of the wire facts: then its keys are ecosystems, or there are none. */
-export function isTree(text: Buffer): boolean {
+export function* isTree(text: Buffer): Steps<boolean> {
   if (text[skipSpace(text, 0)] !== 0x7b) return false
   let isEmpty = true
-  for (const { name } of membersOf(text, 0)) {
-    if (ECOSYSTEM.test(name)) return true
+  for (const member of membersInSteps(text, 0)) {
+    yield
+    if (member === undefined) continue
+    if (ECOSYSTEM.test(member.name)) return true
     isEmpty = false
   }
   return isEmpty
@@ -61,47 +71,55 @@ export function isTree(text: Buffer): boolean {
 /** Reads such a feed once. Null when it is of yet another shape; `too many`: it has more than `maxRows`. Yields after every few rows. */
 export function* indexRows(text: Buffer, maxRows: number): Steps<RowIndex | 'too many' | null> {
   const start = skipSpace(text, 0)
-  const lists = text[start] === 0x5b ? [{ start, end: text.length }] : listsIn(text, start, 0)
+  const isList = text[start] === 0x5b
+  const lists = isList ? [{ start, end: text.length }] : yield* listsIn(text, start, 0)
   const [found] = lists
   if (found === undefined || lists.length > 1) return null
   const names = new Map<string, number>()
   let count = 0
   let end = found.start + 1
-  for (const row of elementsOf(text, found.start)) {
+  for (const row of elementsInSteps(text, found.start)) {
+    if (row === undefined || count % STEP === 0) yield
+    if (row === undefined) continue
     if (++count > maxRows) return 'too many'
     end = row.end
     for (const { name } of membersOf(text, row.start)) names.set(name, (names.get(name) ?? 0) + 1)
-    if (count % STEP === 0) yield
   }
   const list = { start: found.start, end: text.indexOf(']', end) + 1 }
   const chosen = chooseFields([...names.keys()])
   const fields = yield* fieldsOf(text, list, chosen)
-  const totals = start === found.start ? [] : totalsIn(text, start, String(count), 0)
+  const totals = isList ? [] : yield* totalsIn(text, start, String(count), 0)
   return { list, totals, fields, count }
 }
 
 /** The lists of objects in an object. */
-function listsIn(text: Buffer, at: number, depth: number): Slice[] {
+function* listsIn(text: Buffer, at: number, depth: number): Steps<Slice[]> {
   const found: Slice[] = []
-  for (const { value } of membersOf(text, at)) {
+  for (const member of membersInSteps(text, at)) {
+    yield
+    if (member === undefined) continue
+    const { value } = member
     const first = text[value.start]
     if (first === 0x7b && depth + 1 < MAX_DEPTH)
-      found.push(...listsIn(text, value.start, depth + 1))
-    const [row] = first === 0x5b ? elementsOf(text, value.start) : [] // the pattern ends the walk
-    if (row !== undefined && text[row.start] === 0x7b) found.push(value)
+      found.push(...(yield* listsIn(text, value.start, depth + 1)))
+    if (first === 0x5b && text[skipSpace(text, value.start + 1)] === 0x7b) found.push(value)
   }
   return found
 }
 
 /** Numbers that are the count of rows: in a narrowed answer they would be wrong. */
-function totalsIn(text: Buffer, at: number, count: string, depth: number): Slice[] {
-  return [...membersOf(text, at)].flatMap(({ value }) => {
+function* totalsIn(text: Buffer, at: number, count: string, depth: number): Steps<Slice[]> {
+  const found: Slice[] = []
+  for (const member of membersInSteps(text, at)) {
+    yield
+    if (member === undefined) continue
+    const { value } = member
     if (text[value.start] === 0x7b && depth < MAX_DEPTH)
-      return totalsIn(text, value.start, count, depth + 1)
-    return value.end - value.start === count.length && sliceText(text, value) === count
-      ? [value]
-      : []
-  })
+      found.push(...(yield* totalsIn(text, value.start, count, depth + 1)))
+    else if (value.end - value.start === count.length && sliceText(text, value) === count)
+      found.push(value)
+  }
+  return found
 }
 
 function chooseFields(names: readonly string[]): Record<FilterName, string | null> {
@@ -130,12 +148,13 @@ function* fieldsOf(
 ): Steps<RowIndex['fields']> {
   const rows = { ecosystem: createRows(), release: createRows(), packageName: createRows() }
   let isEcosystem = false
-  for (const row of elementsOf(text, list.start)) {
+  for (const row of elementsInSteps(text, list.start)) {
+    if (row === undefined || rows.ecosystem.count() % STEP === 0) yield
+    if (row === undefined) continue
     const values = { ecosystem: NONE, release: NONE, packageName: NONE }
     for (const { name, value } of membersOf(text, row.start))
       for (const kind of KINDS) if (chosen[kind] === name) values[kind] = valueOf(text, value)
     for (const kind of KINDS) rows[kind].add(row, values[kind])
-    if (rows.ecosystem.count() % STEP === 0) yield
     isEcosystem ||= ECOSYSTEM.test(textAt(text, values.ecosystem))
   }
   return {
@@ -164,29 +183,29 @@ export function unfiltered(index: RowIndex, filter: PatchFilter): FilterName[] {
 }
 
 /** The feed with the rows that are asked for, all else as upstream has it, but for numbers that count the rows. */
-export function filterRows(text: Buffer, index: RowIndex, filter: PatchFilter): Buffer {
+export function* filterRows(text: Buffer, index: RowIndex, filter: PatchFilter): Steps<Buffer> {
   const wanted = KINDS.flatMap((kind) => {
     const [rows, value] = [index.fields[kind], filter[kind]]
     return rows === null || value === null
       ? []
       : [{ rows, value, fits: fitting(text, kind, value) }]
   })
-  const kept: Buffer[] = []
+  const kept: Piece[] = ['[']
+  let count = 0
   const [first] = wanted
   for (let row = 0; first !== undefined && row < index.count; row++) {
+    if (row % STEP === 0) yield
     if (!wanted.every(({ rows, fits }) => fits(rows.name(row)))) continue
     const { start, end } = first.rows.whole(row)
-    kept.push(...(kept.length > 0 ? [COMMA] : []), text.subarray(start, end))
+    if (count++ > 0) kept.push(',')
+    kept.push(text.subarray(start, end))
   }
-  const count = Buffer.from(String((kept.length + 1) >> 1))
-  const list = Buffer.concat([OPEN, ...kept, CLOSE])
-  return replaced(text, [
-    ...index.totals.map((slice) => ({ slice, by: count })),
-    { slice: index.list, by: list },
+  kept.push(']')
+  return yield* replaced(text, [
+    ...index.totals.map((slice) => ({ slice, by: [String(count)] })),
+    { slice: index.list, by: kept },
   ])
 }
-
-const [OPEN, COMMA, CLOSE] = [Buffer.from('['), Buffer.from(','), Buffer.from(']')]
 
 /** Whether a value is the one asked for; ecosystems in any case of letters. Texts are decoded only where they may be it. */
 function fitting(text: Buffer, kind: FilterName, value: string): (slice: Slice) => boolean {
@@ -201,12 +220,17 @@ function fitting(text: Buffer, kind: FilterName, value: string): (slice: Slice) 
   }
 }
 
-function replaced(text: Buffer, changes: readonly { slice: Slice; by: Buffer }[]): Buffer {
-  const parts: Buffer[] = []
+function* replaced(
+  text: Buffer,
+  changes: readonly { slice: Slice; by: readonly Piece[] }[],
+): Steps<Buffer> {
+  const parts: Piece[] = []
   let at = 0
-  for (const { slice, by } of [...changes].sort((a, b) => a.slice.start - b.slice.start)) {
-    parts.push(text.subarray(at, slice.start), by)
+  for (const { slice, by } of changes.toSorted((a, b) => a.slice.start - b.slice.start)) {
+    parts.push(text.subarray(at, slice.start))
+    for (const piece of by) parts.push(piece)
     at = slice.end
   }
-  return Buffer.concat([...parts, text.subarray(at)])
+  parts.push(text.subarray(at))
+  return yield* joinInSteps(parts)
 }

@@ -97,11 +97,15 @@ function soundMember({ body, size, bodyCrc32 }: ServedRecord): Buffer {
  * a document whose path looks like it; 404 or 503 with the reason for one that upstream lists and the mirror could not get.
  * Throws `corrupt` for one that the served index lists: then the database is damaged.
  */
-export function missingRecord(moment: Moment, id: string, closest: string | null): Problem {
+export async function missingRecord(
+  moment: Moment,
+  id: string,
+  closest: string | null,
+): Promise<Problem> {
   const fault = faultOfRecordId(id)
   const named = closest === null ? { id } : { id, closest }
   if (fault !== null) return notFound(`no record of this id can be mirrored: ${fault}`, named)
-  if (moment.listing.lists(id))
+  if (await moment.listing.lists(id))
     throw new MirrorError(
       'corrupt',
       `the index lists ${JSON.stringify(id)}, its record is not found`,
@@ -132,7 +136,7 @@ function missingForReason({ reads, listing }: Moment, id: string): Problem | nul
   if (listed === false) return null
   if (listed === null)
     return notFound(
-      'this mirror does not have this record, and its source mirror could not fetch all records either: upstream may have it',
+      'this mirror does not have this record, and which records are missing from its partial snapshot is not stored here: upstream may have it',
       { id },
     )
   const why = reasonOf(reads, id)

@@ -1,4 +1,4 @@
-import { setImmediate } from 'node:timers/promises'
+import { createTurns } from './turns.ts'
 
 /** Work that can be interrupted wherever it yields. */
 export type Steps<T> = Generator<undefined, T, undefined>
@@ -9,14 +9,16 @@ export const STEP = 256
 /** How long the work has the serving thread at a time, milliseconds. */
 const STRETCH_MS = 8
 
-/** Does the work in stretches, between which the event loop goes round. */
+const turns = createTurns()
+
+/** Does the work in stretches, one of all such work in a round of the event loop. */
 export async function inStretches<T>(steps: Steps<T>): Promise<T> {
   for (;;) {
+    await turns.next()
     const end = performance.now() + STRETCH_MS
     do {
       const step = steps.next()
       if (step.done === true) return step.value
     } while (performance.now() < end)
-    await setImmediate()
   }
 }

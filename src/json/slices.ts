@@ -1,3 +1,5 @@
+import { hasMark } from './text.ts'
+
 /**
  * Finds the parts of a JSON text without rebuilding it: positions of values, so that an answer can be put together
  * from upstream's own bytes. For text known to be sound JSON; throws when it meets something else.
@@ -32,9 +34,7 @@ export function* membersOf(text: Buffer, at: number): Generator<Member> {
   next = skipSpace(text, next + 1)
   while (text[next] !== CLOSE_OBJECT) {
     const key = { start: next, end: skipString(text, next) }
-    const colon = skipSpace(text, key.end)
-    if (text[colon] !== COLON) throw unsound(colon)
-    const start = skipSpace(text, colon + 1)
+    const start = skipColon(text, key.end)
     const value = { start, end: skipValue(text, start) }
     yield { name: String(JSON.parse(sliceText(text, key))), key, value }
     next = skipComma(text, value.end, CLOSE_OBJECT)
@@ -53,17 +53,49 @@ export function* elementsOf(text: Buffer, at: number): Generator<Slice> {
   }
 }
 
+/** The members of the object at `at` as above, of an object of any size: undefined in between says that it may be paused. */
+export function* membersInSteps(text: Buffer, at: number): Generator<Member | undefined> {
+  let next = skipSpace(text, at)
+  if (text[next] !== OPEN_OBJECT) return
+  next = skipSpace(text, next + 1)
+  while (text[next] !== CLOSE_OBJECT) {
+    const key = { start: next, end: skipString(text, next) }
+    const start = skipColon(text, key.end)
+    const value = { start, end: yield* skipInSteps(text, start) }
+    yield { name: String(JSON.parse(sliceText(text, key))), key, value }
+    next = skipComma(text, value.end, CLOSE_OBJECT)
+  }
+}
+
+/** The elements of the list at `at` as above, of a list of any size. */
+export function* elementsInSteps(text: Buffer, at: number): Generator<Slice | undefined> {
+  let next = skipSpace(text, at)
+  if (text[next] !== OPEN_LIST) return
+  next = skipSpace(text, next + 1)
+  while (text[next] !== CLOSE_LIST) {
+    const element = { start: next, end: yield* skipInSteps(text, next) }
+    yield element
+    next = skipComma(text, element.end, CLOSE_LIST)
+  }
+}
+
 /** The text of a slice. */
 export function sliceText(text: Buffer, { start, end }: Slice): string {
   return text.toString('utf8', start, end)
 }
 
-/** Offset of the first byte from `at` on that is no white space. */
+/** Offset of the first byte from `at` on that is no white space, nor the byte order mark that some texts begin with. */
 export function skipSpace(text: Buffer, at: number): number {
-  let next = at
+  let next = at === 0 && hasMark(text) ? 3 : at
   while (text[next] === 0x20 || text[next] === 0x0a || text[next] === 0x0d || text[next] === 0x09)
     next++
   return next
+}
+
+function skipColon(text: Buffer, at: number): number {
+  const colon = skipSpace(text, at)
+  if (text[colon] !== COLON) throw unsound(colon)
+  return skipSpace(text, colon + 1)
 }
 
 function skipComma(text: Buffer, at: number, close: number): number {
@@ -107,6 +139,28 @@ function skipNested(text: Buffer, at: number): number {
     else if (byte === OPEN_OBJECT || byte === OPEN_LIST) depth++
     else if (byte === CLOSE_OBJECT || byte === CLOSE_LIST) depth--
     if (depth === 0) return next + 1
+  }
+  throw unsound(at)
+}
+
+/** Bytes that are skipped between two pauses: a fraction of a millisecond. */
+const PIECE = 65_536
+
+/** As `skipValue`, of a value of any size. */
+function* skipInSteps(text: Buffer, at: number): Generator<undefined, number> {
+  const first = text[at]
+  if (first !== OPEN_OBJECT && first !== OPEN_LIST) return skipValue(text, at)
+  let depth = 0
+  let pause = at + PIECE
+  for (let next = at; next < text.length; next++) {
+    const byte = text[next]
+    if (byte === QUOTE) next = skipString(text, next) - 1
+    else if (byte === OPEN_OBJECT || byte === OPEN_LIST) depth++
+    else if (byte === CLOSE_OBJECT || byte === CLOSE_LIST) depth--
+    if (depth === 0) return next + 1
+    if (next < pause) continue
+    pause = next + PIECE
+    yield
   }
   throw unsound(at)
 }

@@ -207,6 +207,7 @@ function createForgetting(db: Db) {
        OR (? = 'osv' AND path LIKE '/external/osv/%')`,
   )
   const doubts = db.prepare("DELETE FROM osv_doubted WHERE ? = 'osv'")
+  const missing = db.prepare("DELETE FROM osv_missing WHERE ? = 'osv'")
   const refused = db.prepare(
     `UPDATE quarantine SET decision = 'superseded', decided_at = ? WHERE source = ? AND decision IS NULL`,
   )
@@ -219,6 +220,7 @@ function createForgetting(db: Db) {
     forgetUpstream(source: SourceName, now: number): void {
       states.run(source, source)
       doubts.run(source)
+      missing.run(source)
       refused.run(now, source)
       if (source !== 'catalog' && source !== 'identity') return
       const flag = source === 'identity' ? 1 : 0

@@ -35,6 +35,10 @@ export function createDocumentReader(db: Db) {
   const state = db.prepare<[string], UpstreamState>(
     'SELECT etag, last_modified AS lastModified, body FROM upstream_state WHERE path = ?',
   )
+  // By its type, so that the body is not read.
+  const kept = db
+    .prepare<[string], number>("SELECT typeof(body) = 'blob' FROM upstream_state WHERE path = ?")
+    .pluck()
   const holds = db.prepare<[string], number>('SELECT 1 FROM document WHERE path = ?').pluck()
   return {
     readDocument: (path: string): Document | null => read.get(path) ?? null,
@@ -44,6 +48,8 @@ export function createDocumentReader(db: Db) {
     listDocuments: (source: SourceName) =>
       list.all(source).map(({ present, ...row }) => ({ ...row, present: present === 1 })),
     readUpstreamState: (path: string): UpstreamState | null => state.get(path) ?? null,
+    /** Whether upstream's own bytes of a document are stored beside the ones that are served. */
+    holdsUpstreamBody: (path: string): boolean => kept.get(path) === 1,
   }
 }
 

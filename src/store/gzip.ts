@@ -1,4 +1,5 @@
-import { crc32, gunzipSync } from 'node:zlib'
+import { promisify } from 'node:util'
+import { crc32, gunzip, gunzipSync } from 'node:zlib'
 
 const HEADER = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255])
 const FRAME = HEADER.length + 8
@@ -24,10 +25,21 @@ export function deflatedOf(member: Buffer): Buffer {
 
 /** The content of a stored member. Throws when it does not inflate to exactly `size` bytes. */
 export function contentOf(member: Buffer, size: number): Buffer {
-  const content = gunzipSync(member, {
-    chunkSize: Math.max(64, size + 16),
-    maxOutputLength: size + 16,
-  })
+  return checked(gunzipSync(member, boundsOf(size)), size)
+}
+
+const inflate = promisify<Buffer, ReturnType<typeof boundsOf>, Buffer>(gunzip)
+
+/** The same beside the calling thread, for large ones. */
+export async function contentInPool(member: Buffer, size: number): Promise<Buffer> {
+  return checked(await inflate(member, boundsOf(size)), size)
+}
+
+function boundsOf(size: number): { chunkSize: number; maxOutputLength: number } {
+  return { chunkSize: Math.max(64, size + 16), maxOutputLength: size + 16 }
+}
+
+function checked(content: Buffer, size: number): Buffer {
   if (content.length !== size)
     throw new Error(`stored body inflates to ${content.length} bytes, not ${size}`)
   return content

@@ -19,6 +19,7 @@ export function createOsvWriter(db: Db, notes: ChangeNotes) {
     ...createOsvReader(db),
     ...parts,
     ...createExactWrites(sql, parts, notes, insert),
+    ...createMissingWrites(db),
     /** Stores a record where none is held at all, and so no archive in parts either. `changed` in unix seconds. */
     insertRecord(record: RecordToStore, changed: number): void {
       notes.everything()
@@ -98,6 +99,20 @@ function createExactWrites(
       notes.note(id, stateOf(held[2], held[3]), null)
       sql.removeBody.run(id)
       sql.remove.run(id)
+    },
+  }
+}
+
+/** Writes of the ids that upstream lists and a partial snapshot does not have. */
+function createMissingWrites(db: Db) {
+  const clear = db.prepare('DELETE FROM osv_missing')
+  const add = db.prepare('INSERT OR IGNORE INTO osv_missing (id) VALUES (?)')
+  return {
+    clearMissing: (): void => {
+      clear.run()
+    },
+    addMissing: (id: string): void => {
+      add.run(id)
     },
   }
 }

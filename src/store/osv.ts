@@ -1,6 +1,7 @@
 import type { Db } from './database.ts'
 import { newestPast } from './instant.ts'
 import { createPartReader } from './parts.ts'
+import { listUntidy } from './untidy-ids.ts'
 
 /** What is served for one record. */
 export interface StoredRecord {
@@ -111,6 +112,7 @@ export function createOsvReader(db: Db) {
     'SELECT id, removed_at AS removedAt FROM osv_tombstone WHERE id = ?',
   )
   const doubted = db.prepare<[], string>('SELECT id FROM osv_doubted ORDER BY id').pluck()
+  const missing = db.prepare<[string], number>('SELECT 1 FROM osv_missing WHERE id = ?').pluck()
   const archive = db.prepare<[], ArchiveInfo>(
     'SELECT file, size, crc32c, sha256, changed FROM osv_archive',
   )
@@ -138,17 +140,15 @@ export function createOsvReader(db: Db) {
     readTombstone: (id: string): Tombstone | null => tombstone.get(id) ?? null,
     /** Held records whose bytes may not be upstream's, though their stamp is the listed one. */
     listDoubted: (): string[] => doubted.all(),
+    /** Whether a partial snapshot does not have a record that upstream's index lists. */
+    isMissing: (id: string): boolean => missing.get(id) === 1,
     readArchive: (): ArchiveInfo | null => archive.get() ?? null,
   }
 }
 
 function createPairReader(db: Db) {
   const stamps = db.prepare<[], string>('SELECT DISTINCT modified FROM osv_record').pluck()
-  const untidy = db
-    .prepare<[string, number], string>(
-      `SELECT id FROM osv_record WHERE instr(id, '%') > 0 OR instr(id, ' ') > 0 OR id <> trim(id, ?) LIMIT ?`,
-    )
-    .pluck()
+  const untidy = db.prepare<[number], string>(listUntidy('osv_record')).pluck()
   const pairs = db.prepare<[], [string, string]>('SELECT id, modified FROM osv_record').raw()
   const texts = db
     .prepare<[string], [Buffer | null, number, string | null]>(
@@ -159,8 +159,8 @@ function createPairReader(db: Db) {
   return {
     /** `[id, modified]` of every record, in id order. */
     eachPair: () => pairs.iterate(),
-    /** Ids that hold a space or a percent sign, or have any of `whiteSpace` at an end; at most `limit`. */
-    listUntidyIds: (whiteSpace: string, limit: number): string[] => untidy.all(whiteSpace, limit),
+    /** Ids that hold a space or a percent sign, or have white space at an end; at most `limit`. */
+    listUntidyIds: (limit: number): string[] => untidy.all(limit),
     /**
      * The newest `modified` of the served index that is not after `now` (unix milliseconds), in unix seconds, rounded up:
      * no Last-Modified may be older, for importers would pass over the change. Null when there is none.

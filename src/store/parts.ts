@@ -23,7 +23,20 @@ export function createPartReader(db: Db) {
       'SELECT first, members, bytes, crc32c, sha256, dirty FROM osv_part ORDER BY first',
     )
     .raw()
+  const around = db
+    .prepare<[string], [number, number]>(
+      // Records from the part's first id up to the next part's: a few dozen.
+      `SELECT p.members, (SELECT count(*) FROM osv_record r WHERE r.id >= p.first AND
+         r.id < ifnull((SELECT min(n.first) FROM osv_part n WHERE n.first > p.first), x'ff'))
+       FROM osv_part p WHERE p.first <= ? ORDER BY p.first DESC LIMIT 1`,
+    )
+    .raw()
   return {
+    /** Whether all records of the part are stored that an id would lie in; null where the archive has no parts. */
+    isPartStored(id: string): boolean | null {
+      const [members, stored] = around.get(id) ?? [null, null]
+      return members === null ? null : members === stored
+    },
     /** All parts in the order in which they lie in the file; none for an archive of before there were parts. */
     listParts: (): HeldPart[] =>
       list.all().map(([first, members, bytes, crc32c, sha256, dirty]) => {

@@ -1,6 +1,7 @@
 import { ANNOUNCED_TABLES } from './announced-schema.ts'
 import { BUNDLE_TABLES } from './bundle-schema.ts'
 import { CHANGE_TABLES } from './change-schema.ts'
+import { MISSING_TABLES } from './missing-schema.ts'
 
 /**
  * The database's history, one step per version (`PRAGMA user_version`). Steps are never edited once
@@ -240,4 +241,5 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX catalog_answer_vex ON catalog_answer (coalesce(confirmed_at, changed * 1000))
     WHERE status = 200 AND substr(path, -4) = '/vex';
   `,
+  MISSING_TABLES,
 ]

@@ -1,3 +1,5 @@
+import { IS_UNTIDY } from './untidy-ids.ts'
+
 /**
  * The database of one generation of views (views.db): what lies where in its archives, and which packages each record
  * names. It is written once, as a whole, and only read from then on; another program version makes another generation.
@@ -28,6 +30,7 @@ export const VIEWS_TABLES: readonly string[] = [
     prefixes TEXT NOT NULL,       -- JSON: the vendor prefixes that its derived form lacks
     odd INTEGER NOT NULL          -- 1: something that it names cannot be an ecosystem or a package, or it is no record
   ) STRICT, WITHOUT ROWID;
+  CREATE INDEX untidy ON record (id) WHERE ${IS_UNTIDY};
   CREATE TABLE member (           -- a record in a view, and where its stream lies in that view's archive
     view INTEGER NOT NULL,
     id TEXT NOT NULL,

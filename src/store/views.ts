@@ -5,6 +5,7 @@ import { MirrorError } from '../errors.ts'
 import { type Db, openViewsReader } from './database.ts'
 import { folderOf, packageKey } from './views-names.ts'
 import { viewsPath } from './views-place.ts'
+import { listUntidy } from './untidy-ids.ts'
 
 /** Which snapshot a generation shows. */
 export interface GenerationInfo {
@@ -106,11 +107,7 @@ function createInfoReader(db: Db) {
       'SELECT name FROM view WHERE name = ? COLLATE NOCASE ORDER BY name LIMIT 1',
     )
     .pluck()
-  const untidy = db
-    .prepare<[string, number], string>(
-      `SELECT id FROM record WHERE instr(id, '%') > 0 OR instr(id, ' ') > 0 OR id <> trim(id, ?) LIMIT ?`,
-    )
-    .pluck()
+  const untidy = db.prepare<[number], string>(listUntidy('record')).pluck()
   const asset = db.prepare<[string], AssetRow>(`SELECT ${ASSET} FROM asset WHERE path = ?`)
   const info = generation.get()
   if (info === undefined) throw new MirrorError('corrupt', 'the views are not whole')
@@ -121,8 +118,8 @@ function createInfoReader(db: Db) {
       views.all().map((row) => ({ ...row, prefixes: toPrefixes(row.prefixes) })),
     /** Whether there is an ecosystem of this very name. */
     hasView: (name: string): boolean => isView.get(name) !== undefined,
-    /** Ids that hold a space or a percent sign, or have any of `whiteSpace` at an end; at most `limit`. */
-    listUntidyIds: (whiteSpace: string, limit: number): string[] => untidy.all(whiteSpace, limit),
+    /** Ids that hold a space or a percent sign, or have white space at an end; at most `limit`. */
+    listUntidyIds: (limit: number): string[] => untidy.all(limit),
     /** An ecosystem of this name in any case of ASCII letters; null when there is none. */
     findView: (name: string): string | null => inAnyCase.get(name) ?? null,
     /** The file at a path under /osv/, such as `Debian/all.zip`; null when there is none. */

@@ -37,6 +37,7 @@ export async function publishOsv(
 ): Promise<{ snapshot: string; records: number }> {
   const { store, config, runId, now } = context
   const dir = derivedDir(config.data.dir)
+  store.clearMissing()
   const listedIds = whole ? listed.index.ids.size : store.countRecords()
   const built = await makeArchive(context, listed, dir)
   await prove(join(dir, built.file), [built.members, store.countRecords()], listedIds)
@@ -100,11 +101,17 @@ function listedIndex({ index, gzip }: ListedIndex): ServedIndex {
   return { body: gzip, size: sizeOf(gzip), sha256: index.sha256 }
 }
 
-/** Index and records cannot disagree: each entry says what is held, and what is not held is not listed. */
+/**
+ * Index and records cannot disagree: each entry says what is held, and what is not held is not listed, but noted as
+ * missing: an answer about such a record looks it up there.
+ */
 function narrowedIndex({ store }: SyncContext, { index, gzip }: ListedIndex): ServedIndex {
   const bytes = narrowIndex(contentOf(gzip, sizeOf(gzip)), (id) => {
     const held = store.readEntry(id)
-    if (held === null) return false
+    if (held === null) {
+      store.addMissing(id)
+      return false
+    }
     return held.modified === listedStamp(index, id) ? true : { modified: held.modified }
   })
   const sha256 = createHash('sha256').update(bytes).digest()

@@ -44,7 +44,7 @@ export interface BuildReport {
 }
 
 /** Another number when the same rows make other views: then no generation goes on from an earlier one. */
-const RULES = 3
+const RULES = 4
 
 /** Makes a generation in `folder`; whoever calls gives it its name. Equal rows make equal files, however they came. */
 export async function buildViews(options: BuildOptions): Promise<BuildReport> {

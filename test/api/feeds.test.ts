@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { afterEach, expect, test } from 'vitest'
 import { elementsOf, membersOf, sliceText } from '../../src/json/slices.ts'
 import { type PatchIndex, filterPatchFeed, indexPatchFeed } from '../../src/api/patch-filter.ts'
-import { indexRows } from '../../src/api/patch-rows.ts'
+import { filterRows, indexRows, isTree } from '../../src/api/patch-rows.ts'
 import { STEP, type Steps } from '../../src/api/steps.ts'
 import { FEEDS, FILLED_AT, PATCH_FEED, closeAll, jsonOf, serve } from './served.ts'
 
@@ -187,7 +187,7 @@ test('a feed of another shape is narrowed as far as it can be', () => {
   )
   const index = indexOf(text)
   const narrow = (release: string | null, packageName: string | null) =>
-    filterPatchFeed(text, index, { ecosystem: null, release, packageName }).toString()
+    atOnce(filterPatchFeed(text, index, { ecosystem: null, release, packageName })).toString()
   expect(narrow('3.1', null)).toBe('{"alpine":[],"npm":[{"distroversion": 3.1}]}')
   expect(narrow(null, 'curl')).toBe('{"alpine":[],"npm":[]}')
 })
@@ -225,6 +225,35 @@ test.each([
     expect(count).toBeGreaterThanOrEqual(10_000 / STEP - 1)
   },
 )
+
+test.each([
+  ['tree', indexPatchFeed, '{"npm":[{"other":', '}]}'],
+  ['list of rows', (text: Buffer) => indexRows(text, 1e6), '[{"other":', '}]'],
+  ['feed of unknown shape', isTree, '{"other":', '}'],
+] as const)('what is no package is passed over in a %s in steps too', (_, index, start, end) => {
+  const text = Buffer.from(`${start}[${'1,'.repeat(1e6)}1]${end}`)
+  const steps: Steps<unknown> = index(text)
+  let count = 0
+  while (steps.next().done !== true) count++
+  expect(count).toBeGreaterThan(text.length / 100_000)
+})
+
+test.each([
+  ['tree', [`{"npm":[{"packages":[`, ']}]}'], '{"pkg":{"name":"a"}}'],
+  ['list of rows', ['[', ']'], '{"name":"a"}'],
+] as const)('a large %s is narrowed in steps', (shape, [start, end], entry) => {
+  const text = Buffer.from(start + Array(10_000).fill(entry).join(',') + end)
+  const filter = { ecosystem: null, release: null, packageName: 'a' }
+  const rows = shape === 'tree' ? null : atOnce(indexRows(text, 1e6))
+  if (rows === 'too many') throw new Error('the feed counts as too large')
+  const steps =
+    rows === null ? filterPatchFeed(text, indexOf(text), filter) : filterRows(text, rows, filter)
+  let count = 0
+  let step = steps.next()
+  for (; step.done !== true; step = steps.next()) count++
+  expect(step.value.equals(text)).toBe(true)
+  expect(count).toBeGreaterThanOrEqual(20_000 / STEP) // found and copied
+})
 
 const row = (ecosystem: string, release: string, name: string): object => ({
   ...{ Ecosystem: ecosystem, os_distro_major: release },
@@ -272,7 +301,7 @@ test('a name is found however it is written, and no other', () => {
   const text = Buffer.from(`{"npm":[{"packages":[${entries.join()},{},{"pkg":{}}]}]}`)
   const index = indexOf(text)
   const found = (packageName: string) =>
-    filterPatchFeed(text, index, { ecosystem: null, release: null, packageName }).toString()
+    atOnce(filterPatchFeed(text, index, { ecosystem: null, release: null, packageName })).toString()
   const feed = (...kept: (string | undefined)[]) => `{"npm":[{"packages":[${kept.join()}]}]}`
   expect(found('curl')).toBe(feed(entries[0], entries[1]))
   expect(found('12')).toBe(feed(entries[4]))

@@ -98,11 +98,18 @@ test('a record that could not be fetched is answered with that reason, and never
     const { status, body } = await ask(`/external/osv/${encodeURIComponent(one)}.json`)
     return `${status} ${(JSON.parse(body.toString()) as { message: string }).message}`
   }
+  // Which records are missing is looked up, without reading upstream's index again.
+  const path = '/external/osv/all.json'
+  const state = bench.store.readUpstreamState(path)
+  if (state === null) throw new Error('there is no state of the index')
+  bench.store.replaceUpstreamState(path, { ...state, body: Buffer.from('no gzip') })
+  up.look()
   expect(await told(up, 'ROOT-LOST')).toMatch(/^404 upstream lists this record.*answers 404/)
   expect(await told(up, 'ROOT-BAD')).toMatch(/^503 upstream lists this record.*not JSON/)
   expect(await told(up, 'ROOT-NONE')).toMatch(
     /^404 upstream's index of this snapshot .*does not list this id/,
   )
+  bench.store.replaceUpstreamState(path, state)
   expect(await told(up, 'a\nb')).toMatch(/^404 no record of this id can be mirrored: .*line break/)
   const feeds = await down('/external/patch_feed')
   expect(feeds.status).toBe(503)

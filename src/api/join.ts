@@ -1,0 +1,31 @@
+import { STEP, type Steps } from './steps.ts'
+
+/** A part of an answer: bytes of another text, or a sign between them. */
+export type Piece = Buffer | string
+
+/** Bytes that are copied between two pauses. */
+const COPIED = 1024 * 1024
+
+/** The pieces in one buffer; yields after every few pieces and every mebibyte. */
+export function* joinInSteps(pieces: readonly Piece[]): Steps<Buffer> {
+  let size = 0
+  for (const [place, piece] of pieces.entries()) {
+    size += typeof piece === 'string' ? Buffer.byteLength(piece) : piece.length
+    if (place % STEP === 0) yield
+  }
+  const whole = Buffer.allocUnsafe(size)
+  let at = 0
+  let pause = COPIED
+  for (const [place, piece] of pieces.entries()) {
+    if (typeof piece === 'string') at += whole.write(piece, at)
+    else
+      for (let from = 0; from < piece.length; from += COPIED) {
+        at += piece.copy(whole, at, from, Math.min(from + COPIED, piece.length))
+        if (at < pause) continue
+        pause = at + COPIED
+        yield
+      }
+    if (place % STEP === 0) yield
+  }
+  return whole
+}
