@@ -21,6 +21,7 @@ type Part =
   | 'json'
   | 'log'
   | 'main'
+  | 'media-type'
   | 'metrics'
   | 'offline'
   | 'passing'
@@ -50,6 +51,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   errors: [],
   'event-target': [],
   json: [],
+  'media-type': [],
   paths: [],
   'record-id': [],
   resources: [],
@@ -64,6 +66,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'config',
     'errors',
     'log',
+    'media-type',
     'offline',
     'paths',
     'record-id',
@@ -87,6 +90,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'errors',
     'event-target',
     'json',
+    'media-type',
     'offline',
     'paths',
     'patterns',

@@ -51,8 +51,7 @@ export function createAnswers({ tools, missing }: CatalogParts) {
       if (isNone(answer)) return sendNone(call, answer, own)
       const [link] = answer.links
       // With a body, the answer is a JSON string that holds a URL, and stays one.
-      if (link?.at.length === 0 && answer.body === null)
-        return call.sendDocument(link.digest, own.asOf)
+      if (link?.at.length === 0 && answer.body === null) return call.sendDocument(link, own.asOf)
       if (answer.links.length > 0) return sendLinked(call, answer, links, own)
       const coding = chooseCoding(call.wishes.acceptEncoding)
       const content = contentOfAnswer(answer) // for gzip too: its checksum tells damaged bytes from sound ones
@@ -84,7 +83,8 @@ export function createAnswers({ tools, missing }: CatalogParts) {
     const content = withLinks(
       text,
       answer.links,
-      ({ digest }) => base + signLink({ path: DOCUMENT_PATH + digest, expiresAt, asOf }),
+      ({ digest, type }) =>
+        base + signLink({ path: DOCUMENT_PATH + digest, expiresAt, asOf, type }),
     )
     const coding = chooseCoding(wishes.acceptEncoding)
     const body = coding === 'gzip' ? gzipSync(content, { level: 3 }) : content

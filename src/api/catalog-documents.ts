@@ -12,23 +12,30 @@ import { writable } from './writable.ts'
 /** Where documents lie on the mirror; a signed link opens one. */
 export const DOCUMENT_PATH = '/-/documents/'
 
+/** A document as an answer names it: its SHA-256, hex, and its media type there; absent: the one stored with it. */
+export interface NamedDocument {
+  readonly digest: string
+  readonly type?: string
+}
+
 /**
  * Sends a document: whole as stored gzip or inflated, or a part of it; one chunk is in memory at a time, however large it
- * is. Its media type is what the crawl found it to be.
+ * is. It has the same media type however it is sent.
  */
 export async function sendDocument(
   moment: Moment,
   call: RouteCall,
-  digest: string,
+  { digest, type }: NamedDocument,
   asOf?: string,
 ): Promise<void> {
   const { request, response, wishes } = call
-  const document = findDocument(moment, digest)
-  if (document === null) {
+  const stored = findDocument(moment, digest)
+  if (stored === null) {
     const message =
       'the mirror does not hold this document any more: ask for it again where the link came from'
     return call.refuse({ status: 404, error: 'not_found', message })
   }
+  const document = { ...stored, type: type ?? stored.type }
   const snapshot = moment.originOf('catalog')
   const origin = { ...snapshot, asOf: asOf ?? snapshot.asOf }
   const asked = request.method === 'GET' ? wishes.range : undefined

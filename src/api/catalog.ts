@@ -12,7 +12,7 @@ import { createLists } from './catalog-lists.ts'
 import { createMissing } from './catalog-missing.ts'
 import { DOCUMENT_PATH, sendDocument } from './catalog-documents.ts'
 import type { RouteTools } from './gate.ts'
-import { LINK_DATE } from './links.ts'
+import { readLinkTerms } from './links.ts'
 import type { ReadRequest, ReadRoute } from './reading/call.ts'
 import { type ReadingThread, createReadingThread, errorOf } from './reading/thread.ts'
 import type { PrivateRoute, RouteCall } from './routes.ts'
@@ -76,9 +76,9 @@ export function createCatalogRoutes(config: Config): (tools: RouteTools) => Priv
       path: `${DOCUMENT_PATH}{digest}`,
       guard: 'link',
       answer(call: RouteCall) {
-        const date = call.query.get(LINK_DATE) // signed with the link
-        const asOf = date === null ? undefined : new Date(Number(date)).toISOString()
-        return sendDocument(tools.moment, call, call.params['digest'] ?? '', asOf)
+        const { asOf, ...terms } = readLinkTerms(call.query)
+        const document = { digest: call.params['digest'] ?? '', ...terms }
+        return sendDocument(tools.moment, call, document, asOf)
       },
     }
     return [...routes, documents]

@@ -12,6 +12,8 @@ export interface LinkToSign {
   readonly expiresAt: number
   /** Upstream's date of the answer that has the link, unix milliseconds: that of what it opens. */
   readonly asOf?: number
+  /** Media type of what it opens, where the answer that has the link says it. */
+  readonly type?: string | undefined
 }
 
 /** What a link turned out to be. */
@@ -20,12 +22,13 @@ export type LinkVerdict =
   | { readonly state: 'expired'; readonly expiredAt: number }
   | { readonly state: 'forged' }
 
-/** The parameter of a link that has that date. */
-export const LINK_DATE = 'as-of'
+/** The parameters of a link that have that date, and the type: Base64url, as proxies rewrite escapes. */
+const LINK_DATE = 'as-of'
+const LINK_TYPE = 'type'
 
 /** Local URLs that open one document for a while, for whoever holds them, without a key. */
 export interface Links {
-  /** The signed request target: `path?expires=…&as-of=…&signature=…`, the date where there is one; put a base URL before it. */
+  /** The signed request target: `path?expires=…&as-of=…&type=…&signature=…`, date and type where there are any; put a base URL before it. */
   readonly signLink: (link: LinkToSign) => string
   /** When a link made now should end, unix seconds: at least 15 minutes on. */
   readonly expiry: () => number
@@ -35,28 +38,31 @@ export interface Links {
 
 /** Links signed with HMAC-SHA256; `secret` is the store's for `links`, `now` in unix milliseconds. */
 export function createLinks(secret: Buffer, now: () => number): Links {
-  const signatureOf = (path: string, times: string): string =>
+  const signatureOf = (path: string, terms: string): string =>
     createHmac('sha256', secret)
-      .update(`v1\n${times}\n${plainForm(path)}`)
+      .update(`v1\n${terms}\n${plainForm(path)}`)
       .digest('base64url')
   return {
-    signLink({ path, expiresAt, asOf }) {
+    signLink({ path, expiresAt, asOf, type }) {
       const isTime = (time: number): boolean => Number.isSafeInteger(time) && time >= 0
       if (!/^\/[!-"$->@-~]*$/.test(path) || !isTime(expiresAt) || !isTime(asOf ?? 0))
         throw new Error(`this cannot be signed as a link: ${path} ${expiresAt}`)
-      const times = `${expiresAt}${asOf === undefined ? '' : `&${LINK_DATE}=${asOf}`}`
-      return `${path}?expires=${times}&signature=${signatureOf(path, times)}`
+      const date = asOf === undefined ? '' : `&${LINK_DATE}=${asOf}`
+      const kind =
+        type === undefined ? '' : `&${LINK_TYPE}=${Buffer.from(type).toString('base64url')}`
+      const terms = `${expiresAt}${date}${kind}`
+      return `${path}?expires=${terms}&signature=${signatureOf(path, terms)}`
     },
     expiry: () => Math.ceil((now() / 1000 + LINK_SECONDS) / STEP_SECONDS) * STEP_SECONDS,
     verifyLink(target) {
       const given = readLink(target)
       if (given === null) return { state: 'forged' }
-      const expected = Buffer.from(signatureOf(given.path, given.times))
+      const expected = Buffer.from(signatureOf(given.path, given.terms))
       const signature = Buffer.from(given.signature)
       // First the signature: only what was signed here is worth the answer that it is too late.
       if (signature.length !== expected.length || !timingSafeEqual(signature, expected))
         return { state: 'forged' }
-      const expiredAt = Number.parseInt(given.times, 10)
+      const expiredAt = Number.parseInt(given.terms, 10)
       return now() / 1000 < expiredAt ? { state: 'good' } : { state: 'expired', expiredAt }
     },
   }
@@ -81,10 +87,21 @@ function isDecodable(path: string): boolean {
 
 /** The parts of a link, whose query is taken exactly as it was made; null for anything else. */
 function readLink(target: string) {
-  const form = /^([^?]*)\?expires=(\d{1,12}(?:&as-of=\d{1,15})?)&signature=([\w-]*)$/
-  const [, path, times, signature] = form.exec(target) ?? []
-  if (path === undefined || times === undefined || signature === undefined) return null
-  return isDecodable(path) ? { path, times, signature } : null
+  const form =
+    /^([^?]*)\?expires=(\d{1,12}(?:&as-of=\d{1,15})?(?:&type=[\w-]{1,300})?)&signature=([\w-]*)$/
+  const [, path, terms, signature] = form.exec(target) ?? []
+  if (path === undefined || terms === undefined || signature === undefined) return null
+  return isDecodable(path) ? { path, terms, signature } : null
+}
+
+/** Reads what a link says of the document that it opens; call for a good one only, which nobody else wrote. */
+export function readLinkTerms(query: URLSearchParams): { asOf?: string; type?: string } {
+  const date = query.get(LINK_DATE)
+  const type = query.get(LINK_TYPE)
+  return {
+    ...(date !== null && { asOf: new Date(Number(date)).toISOString() }),
+    ...(type !== null && { type: Buffer.from(type, 'base64url').toString() }),
+  }
 }
 
 /** 403 for a link that does not open, as an object store says it; null for one that does. */

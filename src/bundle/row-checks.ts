@@ -1,3 +1,4 @@
+import { isActive, isMediaType } from '../media-type.ts'
 import { type RowKind, type RowValues, ROW_KINDS } from '../store/carried-rows.ts'
 import { FACETS } from '../store/catalog-query.ts'
 import {
@@ -38,7 +39,12 @@ const mediaType = text(/^[\x20-\x7e]{1,200}$/, 'a media type')
 
 const step = union<string | number>(any, integer(0))
 const place = listOf(step, 1_000)
-const links = jsonText(listOf(shape({ at: place, digest }), 100_000), 2 ** 24)
+const servedType = text(
+  { test: (value) => isMediaType(value) && !isActive(value) },
+  'a media type that documents are served with',
+)
+const link = shape({ at: place, digest, type: orAbsent(servedType) })
+const links = jsonText(listOf(link, 100_000), 2 ** 24)
 const mentions = jsonText(listOf(stamp, 100_000), 2 ** 24)
 
 const next = { path: place, url: truth, link: orNull(any) }

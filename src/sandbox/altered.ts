@@ -10,6 +10,13 @@ export function altered(fault: Fault, answer: Answer): Answer {
   if (fault.kind === 'corrupt') {
     return { ...answer, body: () => [flip(Buffer.concat([...answer.body()]), fault)] }
   }
+  if (fault.kind === 'contentType') {
+    const { 'Content-Type': _type, ...headers } = answer.headers
+    return {
+      ...answer,
+      headers: { ...headers, ...(fault.type !== '' && { 'Content-Type': fault.type }) },
+    }
+  }
   return answer
 }
 

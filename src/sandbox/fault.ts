@@ -50,6 +50,8 @@ export type ContentFault =
   | { kind: 'corrupt'; offset?: number; length?: number }
   /** Any body. */
   | { kind: 'body'; body: Uint8Array | string; type?: string; headers?: Record<string, string> }
+  /** The same body under another Content-Type; under none when it is empty. */
+  | { kind: 'contentType'; type: string }
   /** `Content-Encoding: gzip` of `bytes` zero bytes. */
   | { kind: 'gzipBomb'; bytes: number }
 
@@ -114,6 +116,7 @@ const KINDS: Record<Fault['kind'], true> = {
   garbage: true,
   corrupt: true,
   body: true,
+  contentType: true,
   gzipBomb: true,
   wrongCrc: true,
   truncatedZip: true,

@@ -6,6 +6,8 @@ export interface CatalogLink {
   at: readonly (string | number)[]
   /** SHA-256 of the document, hex. */
   digest: string
+  /** The media type that it has for this answer; absent: the one that is stored with the document. */
+  type?: string
 }
 
 /** An answer that is held whole: an item, or what an artifact path says. */

@@ -12,8 +12,8 @@ export interface DocumentSink {
   write(bytes: Buffer): boolean
   /** Puts full chunks away. */
   flush(): void
-  /** Keeps what was written, unless it is held already. Returns its digest, hex, and its size. */
-  end(type: string, changed: number): { digest: string; size: number }
+  /** Keeps what was written, unless it is stored already. Returns its digest, hex, its size, and the media type that is stored with it. */
+  end(type: string, changed: number): { digest: string; size: number; type: string }
   /** Forgets what was written. */
   abort(): void
 }
@@ -40,7 +40,7 @@ export function createDocumentStoreWriter(db: Db) {
   return {
     ...reader,
     openDocument: (): DocumentSink =>
-      createSink(++sinks, chunks, (digest) => reader.readCatalogDocument(digest) !== null),
+      createSink(++sinks, chunks, (digest) => reader.readCatalogDocument(digest)?.type ?? null),
     /** Removes documents that no answer names any more; call where nothing is being fetched. Returns how many. */
     sweepDocuments(): number {
       const { changes } = sweep.run()
@@ -94,7 +94,7 @@ function packed(bytes: Buffer): Buffer {
 function createSink(
   sink: number,
   chunks: ReturnType<typeof prepareChunks>,
-  isHeld: (digest: string) => boolean,
+  typeOf: (digest: string) => string | null,
 ): DocumentSink {
   const hash: Hash = createHash('sha256')
   const room = createRoom()
@@ -117,17 +117,18 @@ function createSink(
     },
     end(type, changed) {
       const digest = hash.digest('hex')
-      const known = isHeld(digest)
+      const stored = typeOf(digest)
+      const kept = { digest, size, type: stored ?? type }
       if (number === 0) {
-        if (!known) chunks.insertWhole(packed(room.held()), digest, size, type, changed)
-        return { digest, size }
+        if (stored === null) chunks.insertWhole(packed(room.held()), digest, size, type, changed)
+        return kept
       }
-      if (!known) {
+      if (stored === null) {
         if (room.held().length > 0) keep(room.held())
         chunks.adopt(sink, digest, size, type, changed)
       }
       chunks.drop(sink)
-      return { digest, size }
+      return kept
     },
     abort() {
       if (number > 0) chunks.drop(sink)

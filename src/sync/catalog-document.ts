@@ -1,21 +1,39 @@
 import { MirrorError } from '../errors.ts'
 import type { DocumentKind } from '../resources.ts'
+import type { CatalogLink } from '../store/catalog-answers.ts'
 import type { DocumentSink } from '../store/catalog-sink.ts'
 import type { CatalogContext } from './catalog-context.ts'
 import type { Task } from './catalog-tasks.ts'
 import { type KindCheck, createKindCheck } from './document-kind.ts'
+import { type DocumentContent, servedType } from './document-type.ts'
 
-/** Keeps a document that is in memory. Returns its digest. */
+/** A stored document as an answer names it. */
+export type NamedDocument = Omit<CatalogLink, 'at'>
+
+/** Keeps a document that is in memory; `given` is the Content-Type it came with. Returns what names it. */
 export async function keepDocument(
   { store, config, now }: CatalogContext,
   body: Buffer,
-  type: string,
-): Promise<string> {
+  given: string,
+  content: DocumentContent,
+): Promise<NamedDocument> {
   return store.gathered(config.catalog.concurrency, () => {
     const sink = store.openDocument()
     if (sink.write(body)) sink.flush()
-    return sink.end(type, Math.floor(now() / 1000)).digest
+    return ended(sink, given, content, Math.floor(now() / 1000))
   })
+}
+
+/** Keeps what was written; the answer names a media type where it is not the one that is stored with the document. */
+function ended(
+  sink: DocumentSink,
+  given: string,
+  content: DocumentContent,
+  changed: number,
+): NamedDocument {
+  const { digest, type: stored } = sink.end(content.type, changed)
+  const type = servedType(given, content)
+  return type === stored ? { digest } : { digest, type }
 }
 
 /**
@@ -26,16 +44,16 @@ export async function takeDocument(
   context: CatalogContext,
   url: string,
   { document, path }: Task,
-): Promise<string> {
+): Promise<NamedDocument> {
   const { store, config, now } = context
   const incoming = createIncoming(context, document ?? 'text')
   try {
     await context.fetchDocument(url, incoming)
-    const { sink, check } = incoming.current()
+    const { sink, check, given } = incoming.current()
     const verdict = check.end()
     if ('refused' in verdict) throw new MirrorError('upstream_shape', `${path}: ${verdict.refused}`)
     const changed = Math.floor(now() / 1000)
-    const end = (): string => sink.end(verdict.type, changed).digest
+    const end = (): NamedDocument => ended(sink, given, verdict, changed)
     return await store.gathered(config.catalog.concurrency, end)
   } catch (error) {
     await incoming.abort()
@@ -44,16 +62,16 @@ export async function takeDocument(
 }
 
 function createIncoming({ store }: CatalogContext, kind: DocumentKind) {
-  let current: { sink: DocumentSink; check: KindCheck } | null = null
+  let current: { sink: DocumentSink; check: KindCheck; given: string } | null = null
   const abort = async (): Promise<void> => {
     const { sink } = current ?? {}
     if (sink !== undefined) await store.exclusive(() => sink.abort())
     current = null
   }
   return {
-    async begin() {
+    async begin(given: string) {
       await abort()
-      current = { sink: store.openDocument(), check: createKindCheck(kind) }
+      current = { sink: store.openDocument(), check: createKindCheck(kind), given }
     },
     write(bytes: Buffer): Promise<void> | undefined {
       if (current === null) return undefined

@@ -8,11 +8,12 @@ import { LeavingError } from '../upstream/redirects.ts'
 import { statusOf } from '../upstream/retries.ts'
 import { deflate } from '../zip/member.ts'
 import type { CatalogContext } from './catalog-context.ts'
-import { keepDocument, takeDocument } from './catalog-document.ts'
+import { type NamedDocument, keepDocument, takeDocument } from './catalog-document.ts'
 import { mentionsOf } from './catalog-refs.ts'
 import { withoutSecrets } from './catalog-secrets.ts'
 import { type Task, mustExist } from './catalog-tasks.ts'
 import { createKindCheck } from './document-kind.ts'
+import { type DocumentContent, servedType } from './document-type.ts'
 import { refuseCostly } from './json-cost.ts'
 
 /**
@@ -51,15 +52,22 @@ async function makeAnswer(
     return held?.status === 200 && held.sha256.equals(item.sha256) ? null : item
   }
   try {
-    return await artifactAnswer(context, task, answer.body)
+    return await artifactAnswer(context, task, answer)
   } catch (error) {
     // A pre-signed URL that expired meanwhile: the same path gives another.
     if (![401, 403, 410].includes(statusOf(error) ?? 0)) throw error
     const again = await ask(context, task, null, dated)
     if (typeof again !== 'object') throw error
     if ('elsewhere' in again) return documentElsewhere(context, task, again.elsewhere)
-    return artifactAnswer(context, task, again.body)
+    return artifactAnswer(context, task, again)
   }
+}
+
+/** What upstream answered with 200; `type` is its Content-Type, empty when there is none. */
+interface Given {
+  body: Buffer
+  etag: string | null
+  type: string
 }
 
 async function ask(
@@ -67,9 +75,7 @@ async function ask(
   task: Task,
   held: HeldAnswer | null,
   dated: (at: number) => void,
-): Promise<
-  { body: Buffer; etag: string | null } | { elsewhere: string } | 'unchanged' | 404 | 204
-> {
+): Promise<Given | { elsewhere: string } | 'unchanged' | 404 | 204> {
   const session = context.sessionOf(task.surface)
   const known =
     held?.status === 200 && held.etag !== null && task.document === null && !context.full
@@ -81,7 +87,7 @@ async function ask(
     })
     dated(answer.meta.date)
     if (answer.status === 304) return 'unchanged'
-    return { body: answer.body, etag: answer.meta.etag }
+    return { body: answer.body, etag: answer.meta.etag, type: answer.meta.contentType }
   } catch (error) {
     if (!(error instanceof MirrorError)) throw error
     if (error.code === 'upstream_not_found') return 404
@@ -101,9 +107,9 @@ async function documentElsewhere(
   task: Task,
   url: string,
 ): Promise<FetchedAnswer> {
-  const digest = await takeDocument(context, url, task)
-  const sha256 = Buffer.from(digest, 'hex')
-  return { ...blank(task), status: 200, sha256, links: [{ at: [], digest }] }
+  const document = await takeDocument(context, url, task)
+  const sha256 = Buffer.from(document.digest, 'hex')
+  return { ...blank(task), status: 200, sha256, links: [{ at: [], ...document }] }
 }
 
 function blank({
@@ -138,28 +144,40 @@ function jsonAnswer(task: Task, body: Buffer, links: readonly CatalogLink[]): Fe
 async function artifactAnswer(
   context: CatalogContext,
   task: Task,
-  body: Buffer,
+  given: Given,
 ): Promise<FetchedAnswer> {
+  const { body, type } = given
   const check = createKindCheck(task.document ?? 'text')
   check.write(body)
   const verdict = check.end()
   const json = isJson(body)
-  if ('type' in verdict && (task.document !== 'text' || !json)) {
-    const digest = await keepDocument(context, body, verdict.type)
-    const links = [{ at: [], digest }]
-    return { ...blank(task), status: 200, size: body.length, sha256: shaOf(body), links }
-  }
+  const content = 'refused' in verdict ? null : verdict
+  if (content !== null && (task.document !== 'text' || !json))
+    return inlineDocument(context, task, given, content)
   if (!json) {
     const why = 'refused' in verdict ? verdict.refused : 'it is not JSON'
     throw new MirrorError('upstream_shape', `${task.path}: ${why}`)
   }
   const urls = urlsOf(parse(task.path, body), [])
-  const digests = new Map<string, string>()
+  // JSON that names nothing is served as application/json; with a type of its own it is kept as a document, which has one.
+  if (urls.length === 0 && content !== null && servedType(type, content) !== content.type)
+    return inlineDocument(context, task, given, content)
+  const documents = new Map<string, NamedDocument>()
   for (const { url } of urls) {
-    if (!digests.has(url)) digests.set(url, await takeDocument(context, url, task))
+    if (!documents.has(url)) documents.set(url, await takeDocument(context, url, task))
   }
-  const links = urls.map(({ at, url }) => ({ at, digest: digests.get(url) ?? '' }))
+  const links = urls.map(({ at, url }) => ({ at, ...(documents.get(url) ?? { digest: '' }) }))
   return jsonAnswer(task, withoutUrls(body, links), links)
+}
+
+async function inlineDocument(
+  context: CatalogContext,
+  task: Task,
+  { body, type }: Given,
+  content: DocumentContent,
+): Promise<FetchedAnswer> {
+  const links = [{ at: [], ...(await keepDocument(context, body, type, content)) }]
+  return { ...blank(task), status: 200, size: body.length, sha256: shaOf(body), links }
 }
 
 /** The answer as it is kept: a pre-signed URL expires, so each gives way to the digest of what it named. */

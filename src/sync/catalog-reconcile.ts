@@ -1,7 +1,7 @@
 import { MirrorError, messageOf } from '../errors.ts'
 import { fillPath, matchPath } from '../paths.ts'
 import { RELEASES, RESOURCES, ownsResource } from '../resources.ts'
-import { type HeldAnswer, isNone } from '../store/catalog-answers.ts'
+import { type HeldAnswer, answerState, isNone } from '../store/catalog-answers.ts'
 import { statusOf } from '../upstream/retries.ts'
 import type { CatalogContext } from './catalog-context.ts'
 import { fetchAnswer } from './catalog-fetch.ts'
@@ -80,7 +80,8 @@ async function askAgain(
   try {
     const { answer, at } = await fetchAnswer(context, task, held)
     patience.had(task)
-    if (answer === null || isSame(answer, held)) found.confirmed.set(task.canonical, at)
+    const same = answer === null || answerState(answer) === store.readAnswerState(task.canonical)
+    if (same) found.confirmed.set(task.canonical, at)
     else if (isNone(answer)) found.contradicted.push(task.canonical)
     else {
       await store.exclusive(() => store.keepFetched(answer))
@@ -92,11 +93,6 @@ async function askAgain(
     if (statusOf(error) !== 202) patience.lacked(task, error) // 202: it is still being made, so the host answers
     found.failed.push(`${task.canonical}: ${messageOf(error)}`)
   }
-}
-
-/** Same bytes, same documents. */
-function isSame({ status, sha256 }: { status: number; sha256: Buffer }, held: HeldAnswer): boolean {
-  return status === held.status && sha256.equals(held.sha256)
 }
 
 async function publish(context: CatalogContext, found: Found): Promise<void> {

@@ -1,14 +1,16 @@
 import { createOutline, type Outline } from '../json/outline.ts'
 import type { DocumentKind } from '../resources.ts'
+import type { DocumentContent, DocumentFormat, DocumentForm } from './document-type.ts'
 
 /** Looks at a document as it comes and says at the end what it is. */
 export interface KindCheck {
   write(bytes: Buffer): void
-  /** Its media type, or the reason why it is not what it should be. */
-  end(): { type: string } | { refused: string }
+  /** What it is, its media type among it, or the reason why it is not what it should be. */
+  end(): DocumentContent | { refused: string }
 }
 
 const HEAD_BYTES = 1024
+const STYLE_SHEET = '<?xml-stylesheet'
 
 const NAMES: Record<DocumentKind, string> = {
   sbom: 'a CycloneDX or SPDX document',
@@ -21,43 +23,89 @@ const NAMES: Record<DocumentKind, string> = {
 export function createKindCheck(kind: DocumentKind): KindCheck {
   const outline = createOutline()
   const head: Buffer[] = []
+  const style = createSearch(STYLE_SHEET)
   let size = 0
   return {
     write(bytes) {
       if (size < HEAD_BYTES) head.push(Buffer.from(bytes.subarray(0, HEAD_BYTES)))
       size += bytes.length
       outline.write(bytes)
+      style.write(bytes)
     },
     end() {
       if (size === 0) return { refused: 'the document is empty' }
-      const start = Buffer.concat(head)
+      const first = Buffer.concat(head)
+      const start = first
         .toString('utf8')
         .replace(/^\ufeff/, '')
         .trimStart()
       if (/^<(!doctype\s+html|html|head|body)/i.test(start)) {
         return { refused: `it is a page of HTML, not ${NAMES[kind]}` }
       }
-      const type = judge(kind, start, outline.end())
-      return type === null ? { refused: `it is not ${NAMES[kind]}` } : { type }
+      const whole = outline.end()
+      const type = judge(kind, start, whole)
+      if (type === null) return { refused: `it is not ${NAMES[kind]}` }
+      const form = formOf(start, whole, first.includes(0))
+      return { type, form, format: formatOf(start, whole), styled: style.found() }
     },
+  }
+}
+
+/** Looks for a text in what comes in pieces, wherever they were cut. */
+function createSearch(text: string): { write(bytes: Buffer): void; found(): boolean } {
+  let last = Buffer.alloc(0)
+  let found = false
+  return {
+    write(bytes) {
+      found ||=
+        bytes.includes(text) || Buffer.concat([last, bytes.subarray(0, text.length)]).includes(text)
+      last = Buffer.from(
+        Buffer.concat([last, bytes.subarray(1 - text.length)]).subarray(1 - text.length),
+      )
+    },
+    found: () => found,
   }
 }
 
 function judge(kind: DocumentKind, start: string, outline: Outline): string | null {
   if (kind === 'text') return outline.sound ? 'application/json' : 'text/plain; charset=utf-8'
   // Beside a provenance stands the key that it was signed with.
-  if (kind === 'provenance' && start.startsWith('-----BEGIN ')) return 'application/x-pem-file'
+  if (kind === 'provenance' && start.startsWith(PEM)) return 'application/x-pem-file'
   if (kind === 'sbom') {
-    if (start.startsWith('SPDXVersion:')) return 'text/spdx; charset=utf-8'
-    if (/^<\?xml|^<bom\b/.test(start) && start.includes('cyclonedx.org')) {
-      return 'application/vnd.cyclonedx+xml'
-    }
+    if (start.startsWith(SPDX)) return 'text/spdx; charset=utf-8'
+    if (isCycloneDxXml(start)) return 'application/vnd.cyclonedx+xml'
   }
   if (!outline.sound) return null
   return (
     isAttested(outline) ??
     (kind === 'sbom' ? sbom(outline) : kind === 'vex' ? vex(outline) : gcb(outline))
   )
+}
+
+const PEM = '-----BEGIN '
+const SPDX = 'SPDXVersion:'
+
+function isCycloneDxXml(start: string): boolean {
+  return /^<\?xml|^<bom\b/.test(start) && start.includes('cyclonedx.org')
+}
+
+function formOf(start: string, { sound, values }: Outline, hasNul: boolean): DocumentForm {
+  if (sound) return values > 1 ? 'lines' : 'json'
+  if (start.startsWith(PEM)) return 'pem'
+  if (/^<(?:\?xml\b|!--|!doctype\b|[a-z_][\w:.-]*[\s/>])/i.test(start)) return 'xml'
+  return hasNul ? 'binary' : 'text'
+}
+
+/** The format of a document, whatever kind of document was asked for. */
+function formatOf(start: string, outline: Outline): DocumentFormat | null {
+  if (start.startsWith(SPDX)) return 'spdx'
+  if (isCycloneDxXml(start)) return 'cyclonedx'
+  if (!outline.sound) return null
+  if ((isAttested(outline) ?? gcb(outline)) !== null) return 'attestation'
+  const type = sbom(outline)
+  if (type !== null) return type.includes('spdx') ? 'spdx' : 'cyclonedx'
+  if (vex(outline) === null) return null
+  return outline.members.get('@context')?.includes('openvex') === true ? 'openvex' : 'csaf'
 }
 
 /** A statement, or an envelope or bundle around one; any kind of document can come in one. */

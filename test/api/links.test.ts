@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createLinks, linkProblem } from '../../src/api/links.ts'
+import { createLinks, linkProblem, readLinkTerms } from '../../src/api/links.ts'
 
 const NOW = Date.UTC(2026, 4, 1) + 30_500
 const PATH = '/-/artifacts/0a1b/sbom%20one.json'
@@ -60,6 +60,20 @@ describe('a signed link', () => {
   ])('with %s does not open', (_, changed) => {
     expect(changed).not.toBe(target)
     expect(verifyLink(changed)).toEqual({ state: 'forged' })
+  })
+
+  test('says the type of what it opens, and does not open with another one or none', () => {
+    const type = 'application/spdx+json; charset="utf-8"'
+    const made = signLink({ path: PATH, expiresAt: expiry(), asOf: NOW, type })
+    expect(verifyLink(made)).toEqual({ state: 'good' })
+    const query = (url: string): URLSearchParams => new URL(url, 'http://mirror').searchParams
+    expect(readLinkTerms(query(made))).toEqual({ asOf: new Date(NOW).toISOString(), type })
+    expect(readLinkTerms(query(target))).toEqual({})
+    const given = /&type=[\w-]+/.exec(made)?.[0] ?? ''
+    expect(given).not.toBe('')
+    for (const bent of ['', '&type=', `&type=${Buffer.from('text/html').toString('base64url')}`])
+      expect(verifyLink(made.replace(given, bent))).toEqual({ state: 'forged' })
+    expect(verifyLink(target.replace('&', `${given}&`))).toEqual({ state: 'forged' })
   })
 
   test('opens when a proxy has rewritten its escapes', () => {

@@ -93,6 +93,15 @@ describe('a bundle of somebody who is trusted and lies', () => {
       /is not a media type/,
       change('catalog-document', /"type":"/, '"type":"a\\r\\nb'),
     ],
+    ...['text/html', 'application/json\\r\\nx: y'].map((type): [string, RegExp, Forgery] => [
+      `has a link to a document of the type ${type}`,
+      /is not a media type that documents are served with/,
+      change(
+        'catalog-answer',
+        /"links":"\[.*?\]",/,
+        `"links":"[{\\"at\\":[],\\"digest\\":\\"${'0'.repeat(64)}\\",\\"type\\":\\"${type.replaceAll('\\', '\\\\')}\\"}]",`,
+      ),
+    ]),
     [
       'puts the index among the feeds',
       /no row that feeds has/,

@@ -14,11 +14,17 @@ export interface Difference {
 type Ask = (path: string) => Promise<Response>
 
 /**
- * Asks both for the same path and gives back how they differ, null when they agree. Bytes are compared for what names
- * no address; links, and redirects, by the bytes that they lead to; refusals by their status alone, for each speaks for itself.
+ * Asks both for the same path and gives back how they differ, null when they agree. Bytes and media types are compared for
+ * what names no address; links, and redirects, by the bytes and types that they lead to; refusals by their status alone, for
+ * each speaks for itself. `typed`: whether the service gives its documents a media type.
  */
-export async function itemDifference(made: CatalogBench, path: string): Promise<Difference | null> {
-  const [mirror, upstream] = await Promise.all([read(made.ask(path)), read(made.askUpstream(path))])
+export async function itemDifference(
+  made: CatalogBench,
+  path: string,
+  typed = true,
+): Promise<Difference | null> {
+  const asked = [made.ask(path), made.askUpstream(path)] as const
+  const [mirror, upstream] = await Promise.all(asked.map((answer) => read(answer, typed)))
   return isDeepStrictEqual(mirror, upstream) ? null : { path, mirror, upstream }
 }
 
@@ -99,14 +105,22 @@ function isEmpty(value: unknown): boolean {
   return isDeepStrictEqual(value, {})
 }
 
-async function read(asked: Promise<Response>): Promise<{ status: number; body: unknown }> {
+async function read(
+  asked: Promise<Response>,
+  typed: boolean,
+): Promise<{ status: number; body: unknown }> {
   const response = await asked
   const { status } = response
   const bytes = Buffer.from(await response.arrayBuffer())
   if (status !== 200) return { status, body: null }
   const value = parsed(bytes)
   const hasLinks = JSON.stringify(value ?? null).includes('http://127.0.0.1')
-  return { status, body: hasLinks ? await resolved(value) : digestOf(bytes) }
+  return { status, body: hasLinks ? await resolved(value, typed) : said(response, bytes, typed) }
+}
+
+/** A document by its bytes, and by its media type where that is compared. */
+function said({ headers }: Response, bytes: Buffer, typed: boolean): string {
+  return `${typed ? headers.get('content-type') : 'any type'} ${digestOf(bytes)}`
 }
 
 function parsed(bytes: Buffer): unknown {
@@ -117,19 +131,23 @@ function parsed(bytes: Buffer): unknown {
   }
 }
 
-async function resolved(value: unknown): Promise<unknown> {
+async function resolved(value: unknown, typed: boolean): Promise<unknown> {
   if (typeof value === 'string')
-    return value.startsWith('http://127.0.0.1') ? digestAt(value) : value
+    return value.startsWith('http://127.0.0.1') ? documentAt(value, typed) : value
   if (typeof value !== 'object' || value === null) return value
-  if (Array.isArray(value)) return Promise.all(value.map(resolved))
-  const entries = Object.entries(value).map(async ([name, inner]) => [name, await resolved(inner)])
+  if (Array.isArray(value)) return Promise.all(value.map((one) => resolved(one, typed)))
+  const entries = Object.entries(value).map(async ([name, inner]) => [
+    name,
+    await resolved(inner, typed),
+  ])
   return Object.fromEntries((await Promise.all(entries)) as [string, unknown][])
 }
 
 /** What a link leads to, without any credential. */
-async function digestAt(url: string): Promise<string> {
+async function documentAt(url: string, typed: boolean): Promise<string> {
   const response = await fetch(url)
-  return `${response.status} ${digestOf(Buffer.from(await response.arrayBuffer()))}`
+  const bytes = Buffer.from(await response.arrayBuffer())
+  return `${response.status} ${said(response, bytes, typed)}`
 }
 
 function digestOf(bytes: Buffer): string {

@@ -170,6 +170,19 @@ describe('on the wire', () => {
     expect(body.headers).toMatchObject({ 'content-type': 'text/json', a: 'b' })
   })
 
+  test('contentType: the same bytes and validators under another type, or none', async () => {
+    const sound = await exchange(sandbox.url + JSON_PATH)
+    for (const type of ['text/html', '']) {
+      const other = await under({ kind: 'contentType', type })
+      expect(other.headers['content-type']).toBe(type === '' ? undefined : type)
+      expect([other.body.equals(sound.body), other.headers.etag]).toEqual([
+        true,
+        sound.headers.etag,
+      ])
+      sandbox.faults.clear()
+    }
+  })
+
   test('corrupt: bytes are flipped under the same ETag', async () => {
     const whole = sandbox.feed.archive()
     const sound = await exchange(sandbox.url + ZIP_PATH)

@@ -33,7 +33,7 @@ describe('real documents', () => {
     for (const { kind, file } of REAL)
       expect([file, verdict(kind, readFileSync(file))]).toEqual([
         file,
-        { type: expect.any(String) as string },
+        expect.objectContaining({ type: expect.any(String) as string }),
       ])
   })
 
@@ -136,5 +136,5 @@ test.each([
   ['provenance', '-----BEGIN PUBLIC KEY-----\n', 'application/x-pem-file'],
   ['text', '--- a/x\n+++ b/x\n', 'text/plain; charset=utf-8'],
 ] as const)('%s: %j is accepted as %s', (kind, text, type) => {
-  expect(verdict(kind, Buffer.from(text), 3)).toEqual({ type })
+  expect(verdict(kind, Buffer.from(text), 3)).toMatchObject({ type })
 })

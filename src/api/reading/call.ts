@@ -1,6 +1,7 @@
 import type { Config } from '../../config/schema.ts'
 import type { SourceName } from '../../store/runs.ts'
 import type { AnswerExchange } from '../answer.ts'
+import type { NamedDocument } from '../catalog-documents.ts'
 import type { Problem } from '../problem.ts'
 import type { RouteCall } from '../routes.ts'
 import type { Wishes } from '../wishes.ts'
@@ -33,7 +34,7 @@ export type ReadReply =
       readonly body: Uint8Array | null
     }
   | { readonly problem: Problem }
-  | { readonly document: string; readonly asOf: string }
+  | { readonly document: NamedDocument; readonly asOf: string }
   | { readonly failed: ReadFailure }
 
 /** An error as it crosses threads: what a MirrorError or SQLite's own is known by. */
@@ -47,8 +48,8 @@ export interface ReadFailure {
 /** A request on its way to its answer, on the reading thread. */
 export type ReadCall = Pick<RouteCall, 'params' | 'query' | 'baseUrl' | 'refuse'> &
   AnswerExchange & {
-    /** Has the document of this digest sent, as upstream confirmed it at `asOf`. */
-    readonly sendDocument: (digest: string, asOf: string) => void
+    /** Has this document sent, as upstream confirmed it at `asOf`. */
+    readonly sendDocument: (document: NamedDocument, asOf: string) => void
   }
 
 /** A route whose answers are made on the reading thread. */

@@ -7,11 +7,7 @@ import type { Surface } from './surface.ts'
  * The host that pre-signed URLs lead to: an object store. The URL is the permission; a credential beside it is an
  * error, as real stores have it, so that a client that sends one to strangers cannot go unnoticed.
  */
-export function createArtifactHost(
-  presigner: Presigner,
-  documents: Documents,
-  untyped: boolean,
-): Surface {
+export function createArtifactHost(presigner: Presigner, documents: Documents): Surface {
   return {
     host: 'artifacts',
     owns: () => true,
@@ -25,9 +21,7 @@ export function createArtifactHost(
         if (found === 'missing') return refusal(404, 'NoSuchKey')
         if (found === 'forged') return refusal(403, 'SignatureDoesNotMatch')
         if (found === 'expired') return refusal(403, 'AccessDenied')
-        const document = documents.read(found)
-        const type = untyped ? 'application/octet-stream' : document.type
-        return negotiate(method, headers, { ...document, type }, policy)
+        return negotiate(method, headers, documents.read(found), policy)
       }
       return Promise.resolve(answer())
     },

@@ -6,6 +6,7 @@ import { patchFile } from './patch-file.ts'
 import { provenance, publicKey } from './provenance.ts'
 import { cycloneDx, spdx } from './sbom.ts'
 import type { ArtifactKind } from './shapes/artifact.ts'
+import type { ArtifactForm } from './shapes/shape.ts'
 import { cycloneDxVex, openVex } from './vex.ts'
 
 /** A document by its kind and number; `key` is the public key that provenances are signed with. */
@@ -25,6 +26,7 @@ export interface DocumentOptions {
   /** SBOMs with a number below this are of `largeBytes`. */
   largeSboms: number
   largeBytes: number
+  types: ArtifactForm['types']
 }
 
 const KEPT_BYTES = 64 << 20
@@ -39,7 +41,8 @@ export function createDocuments(options: DocumentOptions): Documents {
       const key = `${name.kind}-${name.number}`
       const found = kept.get(key)
       if (found !== undefined) return found
-      const made = representationOf(makeDocument(options, name))
+      const { bytes: content, type } = makeDocument(options, name)
+      const made = representationOf({ bytes: content, type: typeOf(type, options.types) })
       kept.set(key, made)
       bytes += made.size
       for (const [oldest, { size }] of kept) {
@@ -78,6 +81,22 @@ function makeDocument(options: DocumentOptions, { kind, number }: DocumentName):
   }
   if (kind === 'key') return { type: 'application/x-pem-file', bytes: publicKey(seed) }
   return { type: 'text/x-diff; charset=utf-8', bytes: patchFile(random) }
+}
+
+/** What another deployment says of the same documents. */
+const OTHER_TYPES: Partial<Record<string, string>> = {
+  'application/vnd.cyclonedx+json': 'application/vnd.cyclonedx+json; version=1.6',
+  'application/spdx+json': 'Application/SPDX+JSON; charset="utf-8"',
+  'application/vnd.dsse.envelope.v1+json': 'application/vnd.in-toto.provenance+dsse',
+  'application/x-pem-file': 'application/pem-certificate-chain',
+  'text/x-diff; charset=utf-8': 'text/x-patch',
+  [JSON_TYPE]: 'application/json; charset=utf-8',
+}
+
+/** The Content-Type that a deployment gives to what is of this type. */
+export function typeOf(type: string, types: ArtifactForm['types']): string {
+  if (types === 'none') return 'application/octet-stream'
+  return types === 'own' ? type : (OTHER_TYPES[type] ?? type)
 }
 
 function representationOf({ type, bytes }: Made): Representation {

@@ -75,7 +75,8 @@ export function createService(
   const { urlSeconds = 900, largeBytes = 20_000_000 } = options
   const presigner = createPresigner({ seed, seconds: urlSeconds, now }, () => addresses.artifactUrl)
   const deliverer = createDeliverer(options, right)
-  const documents = createDocuments({ seed, largeSboms: state.counts.largeSboms, largeBytes })
+  const { largeSboms } = state.counts
+  const documents = createDocuments({ seed, largeSboms, largeBytes, types: shape.artifacts.types })
   const parts: Parts = {
     state,
     credentials,
@@ -111,7 +112,7 @@ export function createService(
       return Promise.all(due.map(({ listed }) => deliverer.deliver(listed, tags, type)))
     },
   }
-  const artifacts = createArtifactHost(presigner, documents, shape.artifacts.untyped)
+  const artifacts = createArtifactHost(presigner, documents)
   const surfaces = { ...surfacesOf(parts), artifacts }
   return { service, addresses, surfaces, stop: () => announcing.stop() }
 }

@@ -3,6 +3,7 @@ import { type Call, type Reply, ServiceError } from '../call.ts'
 import type { OwnerKind } from '../holdings.ts'
 import type { Parts } from '../parts.ts'
 import { artifactReply, emptyReply, pendingReply, recordReply } from '../replies.ts'
+import { typeOf } from '../documents.ts'
 import { NEWEST } from '../generate-tickets.ts'
 import type { ArtifactKind } from '../shapes/artifact.ts'
 
@@ -34,7 +35,7 @@ export function artifactsOf(
 
 /** The document itself; patches, of which there may be several, as texts in an object. */
 function inlineReply(
-  { documents }: Parts,
+  { documents, shape }: Parts,
   kind: ArtifactKind,
   numbers: readonly number[],
 ): Representation {
@@ -45,5 +46,6 @@ function inlineReply(
     name: `${i + 1}.patch`,
     content: Buffer.concat(documents.read({ kind, number }).chunks()).toString(),
   }))
-  return recordReply({ patches }, NEWEST)
+  const reply = recordReply({ patches }, NEWEST)
+  return { ...reply, type: typeOf(reply.type, shape.artifacts.types) }
 }

@@ -62,8 +62,11 @@ export interface ArtifactForm {
   pending: number
   /** The status for an owner that has none of a kind. */
   none: 404 | 204
-  /** Whether documents are served as `application/octet-stream`. */
-  untyped: boolean
+  /**
+   * The Content-Type of documents: `own`; `none`: `application/octet-stream`; `other`: another one that says the same, with a
+   * parameter or by a vendor's name.
+   */
+  types: 'own' | 'none' | 'other'
 }
 
 /** The webhook settings under `/v3`. */
