@@ -16,7 +16,16 @@ const CACHE = join(
   process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'),
   'patchmirror-clients',
 )
+/**
+ * Longest time of one build, milliseconds; `PATCHMIRROR_CLIENTS_BUILD_UNTIL` (unix seconds) ends all builds of a run together.
+ * A client that is not built by then is skipped by name.
+ */
 const BUILD_MS = 2_100_000
+
+function buildMs(): number {
+  const until = Number(process.env['PATCHMIRROR_CLIENTS_BUILD_UNTIL'] ?? Infinity) * 1000
+  return Math.max(1, Math.min(BUILD_MS, until - Date.now()))
+}
 
 /** A command that was built, or why there is none. */
 export type Built = { readonly path: string } | { readonly missing: string }
@@ -33,13 +42,13 @@ export async function buildGo({ package: name, version }: GoCommand): Promise<Bu
   const draft = `${folder}.${process.pid}`
   mkdirSync(draft, { recursive: true })
   const env = { GOBIN: draft, GOFLAGS: '-p=1' }
-  const ran = await gently(go, ['install', `${name}@${version}`], { env, timeoutMs: BUILD_MS })
+  const ran = await gently(go, ['install', `${name}@${version}`], { env, timeoutMs: buildMs() })
   if (ran.code === 0) {
     mkdirSync(folder, { recursive: true })
     renameSync(join(draft, command), path)
   }
   rmSync(draft, { recursive: true, force: true })
-  return ran.code === 0 ? { path } : { missing: reasonOf(ran.err) }
+  return ran.code === 0 ? { path } : { missing: whyNot(ran, ran.err) }
 }
 
 /** Installs a Python package once, in an environment of its own; the path of one of its commands. Never throws. */
@@ -57,11 +66,11 @@ export async function installPython(
   tell(`installing ${name} ${version} into ${folder}`)
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder, { recursive: true })
-  const made = await gently(python, ['-m', 'venv', folder], { timeoutMs: BUILD_MS })
-  if (made.code !== 0) return { missing: reasonOf(made.err + made.out) }
+  const made = await gently(python, ['-m', 'venv', folder], { timeoutMs: buildMs() })
+  if (made.code !== 0) return { missing: whyNot(made, made.err + made.out) }
   const args = ['install', '--quiet', '--disable-pip-version-check', `${name}==${version}`]
-  const ran = await gently(join(folder, 'bin/pip'), args, { timeoutMs: BUILD_MS })
-  if (ran.code !== 0 || !existsSync(path)) return { missing: reasonOf(ran.err + ran.out) }
+  const ran = await gently(join(folder, 'bin/pip'), args, { timeoutMs: buildMs() })
+  if (ran.code !== 0 || !existsSync(path)) return { missing: whyNot(ran, ran.err + ran.out) }
   writeFileSync(done, '')
   return { path }
 }
@@ -89,10 +98,10 @@ export async function buildProgram({ name, modules, source }: GoProgram): Promis
     const require = Object.entries(modules).map(([module, version]) => `${module} ${version}`)
     writeFileSync(join(folder, 'go.mod'), `module ${name}\n\nrequire (\n${require.join('\n')}\n)\n`)
     writeFileSync(join(folder, 'main.go'), source)
-    const options = { cwd: folder, env: { GOFLAGS: '-p=1 -mod=mod' }, timeoutMs: BUILD_MS }
-    const { code, err } = await gently(go, ['build', '-o', `${path}.new`, '.'], options)
-    if (/^\.\/main\.go:/m.test(err)) throw new Error(`${name} is not sound: ${err}`)
-    if (code !== 0) return { missing: reasonOf(err) }
+    const options = { cwd: folder, env: { GOFLAGS: '-p=1 -mod=mod' }, timeoutMs: buildMs() }
+    const ran = await gently(go, ['build', '-o', `${path}.new`, '.'], options)
+    if (/^\.\/main\.go:/m.test(ran.err)) throw new Error(`${name} is not sound: ${ran.err}`)
+    if (ran.code !== 0) return { missing: whyNot(ran, ran.err) }
     renameSync(`${path}.new`, path)
     return { path }
   } finally {
@@ -133,6 +142,10 @@ function parse(json: string): { Dir?: string; Error?: string } {
   } catch {
     return {}
   }
+}
+
+function whyNot({ code }: { code: number }, text: string): string {
+  return code === -1 ? 'its build did not end in time' : reasonOf(text)
 }
 
 /** The last line that says something. */
