@@ -67,3 +67,16 @@ export function systemCode(error: unknown): string | undefined {
   if (typeof error !== 'object' || error === null || !('code' in error)) return undefined
   return typeof error.code === 'string' ? error.code : undefined
 }
+
+const UNREADABLE: Partial<Record<string, string>> = {
+  ENOENT: 'there is no such file: check the path',
+  ENOTDIR: 'a part of its path is no folder: check the path',
+  EISDIR: 'it is a folder: name a file',
+  EACCES: 'this user may not read it: change its owner or its mode',
+  EPERM: 'this user may not read it: change its owner or its mode',
+}
+
+/** Why a file that the operator named cannot be read, and what to do; the caller names the file. */
+export function whyUnreadable(error: unknown): string {
+  return UNREADABLE[systemCode(error) ?? ''] ?? messageOf(error)
+}

@@ -178,9 +178,10 @@ const LIBRARIES: Record<string, readonly string[]> = {
     'store/lock.ts', // a lock is a database of its own, empty and never migrated
   ],
   'cli-progress': ['commands/progress.ts'],
-  // The command line is built in five files: the frame, how verbs are added, bundles, those that ask the service, its events.
+  // The command line is built in six files: the start, the frame, how verbs are added, bundles, those that ask the service, its events.
   commander: [
     'commands/bundle-verbs.ts',
+    'commands/program.ts',
     'commands/service-verbs.ts',
     'commands/verbs.ts',
     'commands/webhook-verbs.ts',

@@ -7,7 +7,7 @@ import type { PinnedReads } from '../store/pinned.ts'
 import type { SourceName } from '../store/runs.ts'
 import type { Failures } from './failure.ts'
 import { type Handler, refuseMalformed } from './http.ts'
-import { OWN, type Paths } from './paths.ts'
+import { INSTANCE_HEADER, OWN, type Paths } from './paths.ts'
 import {
   type Problem,
   methodNotAllowed,
@@ -104,7 +104,11 @@ export function addPages(app: FastifyInstance, options: PageOptions): void {
   app.get('/', (_request, reply) =>
     page(reply, 200, { name: 'patchmirror', version, mirrored: paths.all, own: OWN }),
   )
-  app.get('/-/health', (_request, reply) => page(reply, 200, { status: 'ok' }))
+  app.get('/-/health', (_request, reply) => {
+    // By it, "patchmirror health" knows the mirror of its own data folder.
+    if (options.instance !== undefined) reply.header(INSTANCE_HEADER, options.instance)
+    return page(reply, 200, { status: 'ok' })
+  })
   app.get('/-/status', async (_request, reply) =>
     page(reply, 200, await withNow(status(), options)),
   )

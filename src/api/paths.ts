@@ -15,6 +15,9 @@ export const SYSTEM_MATRIX = '/external/globals/sys_matrix'
 export const CHANGES = '/-/changes'
 export const EVENTS = '/-/events'
 
+/** The header of the health page with the id of the daemon that answers. */
+export const INSTANCE_HEADER = 'X-Mirror-Instance'
+
 /** The mirror's own pages, apart from `/`. */
 export const OWN = ['/-/health', '/-/ready', '/-/status', '/-/metrics', CHANGES, EVENTS]
 const OWN_PAGES = '/-'

@@ -28,7 +28,7 @@ export async function verifyRows(bundle: Bundle): Promise<void> {
   } catch (error) {
     throw new MirrorError(
       'corrupt',
-      `no mirror would take this bundle: ${messageOf(error)}. Run "patchmirror sync --full", or "patchmirror verify --repair", and export again`,
+      `no mirror would take this bundle: ${messageOf(error)}. Replace what is stored and export again: "patchmirror sync --full" or "patchmirror verify --repair", or, where no upstream is set (upstream.apiRoot), import a full bundle`,
       { cause: error },
     )
   }

@@ -8,7 +8,7 @@ import {
   verify,
 } from 'node:crypto'
 import { closeSync, fsyncSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { MirrorError, messageOf, systemCode } from '../errors.ts'
+import { MirrorError, messageOf, systemCode, whyUnreadable } from '../errors.ts'
 
 /** The public half of a key that signs bundles. */
 export interface PublicKey {
@@ -69,8 +69,10 @@ function readKeyFile(path: string): string {
   try {
     return readFileSync(path, 'latin1')
   } catch (error) {
-    const why = systemCode(error) ?? messageOf(error)
-    throw new MirrorError('config', `the bundle key ${path} cannot be read (${why})`)
+    throw new MirrorError(
+      'config',
+      `the bundle key ${path} cannot be read: ${whyUnreadable(error)}`,
+    )
   }
 }
 

@@ -4,6 +4,7 @@ import { faultOfArchive } from '../archive/file.ts'
 import { MirrorError } from '../errors.ts'
 import { type CarriedReader, createCarriedReader } from '../store/carried.ts'
 import { type Db, derivedDir, openReader } from '../store/database.ts'
+import { whyUnread } from '../store/unread.ts'
 import type { ArchiveInfo } from '../store/osv.ts'
 import { type Reads, createReads } from '../store/pinned.ts'
 
@@ -25,7 +26,7 @@ const TRIES = 5
  */
 export async function holdMoment(dataDir: string, withArchive: boolean): Promise<Moment> {
   const db = openReader(dataDir)
-  if (db === null) throw new MirrorError('not_ready', `nothing is mirrored yet in ${dataDir}`)
+  if (db === null) throw whyUnread(dataDir, `nothing is mirrored yet in ${dataDir}`)
   try {
     for (let left = TRIES; ; left--) {
       db.exec('BEGIN')

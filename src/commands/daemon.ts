@@ -1,3 +1,4 @@
+import { INSTANCE_HEADER } from '../api/paths.ts'
 import type { Config } from '../config/schema.ts'
 import { createTransport } from '../upstream/transport.ts'
 
@@ -5,6 +6,8 @@ import { createTransport } from '../upstream/transport.ts'
 export interface DaemonAnswer {
   readonly status: number
   readonly text: string
+  /** The id of the daemon that answered, on its health page; null: something else answered, or another page. */
+  readonly instance: string | null
 }
 
 /** Where a daemon with these settings is reached from its own machine. */
@@ -27,7 +30,12 @@ export async function askDaemon(
     const answer = await transport.send({ ...request, url }, AbortSignal.timeout(timeoutMs))
     const chunks: Buffer[] = []
     for await (const chunk of answer.body) chunks.push(chunk)
-    return { status: answer.status, text: Buffer.concat(chunks).toString() }
+    const instance = answer.headers[INSTANCE_HEADER.toLowerCase()]
+    return {
+      status: answer.status,
+      text: Buffer.concat(chunks).toString(),
+      instance: typeof instance === 'string' ? instance : null,
+    }
   } finally {
     await transport.close()
   }

@@ -5,7 +5,7 @@ import { readSigningKey } from '../bundle/keys.ts'
 import { shownBytes } from '../bundle/room.ts'
 import { parseBytes } from '../config/bytes.ts'
 import type { Config } from '../config/schema.ts'
-import { MirrorError, messageOf } from '../errors.ts'
+import { MirrorError, whyUnreadable } from '../errors.ts'
 import { readSummary } from '../store/carried-summary.ts'
 import { VERSION } from '../version.ts'
 import { namedSources, refuseUnwritable } from './bundle-files.ts'
@@ -97,7 +97,7 @@ async function readNeed(path: string): Promise<Buffer> {
     await readSummary([need])
     return need
   } catch (error) {
-    throw new MirrorError('usage', `the need file ${path} cannot be read (${messageOf(error)})`)
+    throw new MirrorError('usage', `the need file ${path} cannot be read: ${whyUnreadable(error)}`)
   }
 }
 

@@ -7,7 +7,7 @@ import {
   webhookSecretFault,
 } from '../config/secrets.ts'
 import { secretFilePath } from '../config/webhooks.ts'
-import { MirrorError, messageOf } from '../errors.ts'
+import { MirrorError, whyUnreadable } from '../errors.ts'
 import { type KeptSecret, parseSecretFile, readSecretText } from '../webhooks/secret-file.ts'
 
 /** A secret by the name that inbox and log give it, and when it counts (unix milliseconds; null: always). */
@@ -41,7 +41,8 @@ export function readSecretLines(path: string, forSigning = false): HeldSecret[] 
   try {
     text = readFileSync(path, 'utf8')
   } catch (error) {
-    throw new MirrorError('usage', `--secret-file ${path}: ${messageOf(error)}`, { cause: error })
+    const message = `--secret-file ${path} cannot be read: ${whyUnreadable(error)}`
+    throw new MirrorError('usage', message, { cause: error })
   }
   const faultOf = forSigning ? signingFault : webhookSecretFault
   const lines = text

@@ -1,5 +1,5 @@
-import { MirrorError } from '../errors.ts'
 import { openReader } from '../store/database.ts'
+import { whyUnread } from '../store/unread.ts'
 import { acquireLock } from '../store/lock.ts'
 import { createReads } from '../store/pinned.ts'
 import { openWrites } from '../store/writes.ts'
@@ -42,8 +42,8 @@ export async function identityCommand(options: IdentityOptions): Promise<number>
 function readIdentity(dataDir: string): string {
   const db = openReader(dataDir)
   if (db === null)
-    throw new MirrorError(
-      'not_ready',
+    throw whyUnread(
+      dataDir,
       `there is no database in ${dataDir} yet, so this mirror has no identity: sync or import first`,
     )
   try {

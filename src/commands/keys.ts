@@ -1,5 +1,6 @@
 import { MirrorError } from '../errors.ts'
 import { guarded, openReader } from '../store/database.ts'
+import { isOlderFolder, whyUnread } from '../store/unread.ts'
 import { discardLocalKey } from '../store/local-key.ts'
 import { type LocalKey, createKeyReader } from '../store/keys.ts'
 import { type Writes, openWrites } from '../store/writes.ts'
@@ -77,7 +78,10 @@ export function listKeysCommand(options: GlobalOptions & { json?: boolean }): nu
 
 function readKeys(dataDir: string): LocalKey[] {
   const db = openReader(dataDir)
-  if (db === null) return []
+  if (db === null) {
+    if (isOlderFolder(dataDir)) throw whyUnread(dataDir, '')
+    return []
+  }
   try {
     return guarded(dataDir, () => createKeyReader(db).listKeys())
   } finally {

@@ -6,6 +6,7 @@ import { type CarriedReader, createCarriedReader } from '../store/carried.ts'
 import { combineDigests } from '../store/carried-rows.ts'
 import { type SummaryHeader, type SummarySource, writeSummary } from '../store/carried-summary.ts'
 import { openReader } from '../store/database.ts'
+import { whyUnread } from '../store/unread.ts'
 import { type Reads, createReads } from '../store/pinned.ts'
 import type { SourceName } from '../store/runs.ts'
 import { namedSources, refuseUnwritable } from './bundle-files.ts'
@@ -72,19 +73,17 @@ async function withHeld(
 ): Promise<void> {
   const { config } = settings(options, false, [])
   const db = openReader(config.data.dir)
+  const nothing = `nothing is held in ${config.data.dir}: what goes here is a full bundle ("patchmirror export FILE" above the gap)`
+  if (db === null) throw whyUnread(config.data.dir, nothing)
   try {
-    db?.exec('BEGIN')
-    const carried = db === null ? null : createCarriedReader(db)
-    const held = carried?.listHeld() ?? []
+    db.exec('BEGIN')
+    const carried = createCarriedReader(db)
+    const held = carried.listHeld()
     const sources = wantedOf(options.sources, held)
-    if (db === null || carried === null || sources.length === 0)
-      throw new MirrorError(
-        'not_ready',
-        `nothing is held in ${config.data.dir}: what goes here is a full bundle ("patchmirror export FILE" above the gap)`,
-      )
+    if (sources.length === 0) throw new MirrorError('not_ready', nothing)
     await work(carried, createReads(db), sources)
   } finally {
-    db?.close()
+    db.close()
   }
 }
 

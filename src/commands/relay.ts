@@ -1,4 +1,5 @@
 import { relayStatus } from '../api/status.ts'
+import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../errors.ts'
 import { writeSecret } from '../relay/sign.ts'
 import {
@@ -30,25 +31,52 @@ function ownKey(dataDir: string): Buffer {
 
 /** `patchmirror relay status`: how each target stands. Exit code 1 when one is disabled. */
 export function relayStatusCommand(options: GlobalOptions & { json?: boolean }): number {
-  const { data } = settings(options, false, []).config
+  const { data, relay } = settings(options, false, []).config
   const db = openInboxReader(data.dir)
   const targets = db === null ? [] : closing(db, () => createOutboxReads(db).listTargets())
-  if (options.json === true) printJson(targets.map(relayStatus))
+  const kindOf = ({ url }: RelayTarget): Kind => kindIn(relay, url)
+  if (options.json === true)
+    printJson(targets.map((target) => ({ ...relayStatus(target), kind: kindOf(target) })))
   else if (targets.length === 0)
     print(
       'nothing is passed on: relay.targets names whom to tell, from the next start of the daemon on',
     )
-  else print(table(HEAD, targets.map(row)))
+  else
+    print(
+      table(
+        HEAD,
+        targets.map((target) => row(target, kindOf(target))),
+      ),
+    )
   return targets.some(({ state }) => state === 'disabled') ? 1 : 0
 }
 
-const HEAD = ['id', 'target', 'state', 'since', 'waiting', 'given up', 'delivered', 'last failure']
+/** What a target is sent: signed events, or messages to a team workspace; null: no setting that can be read names it. */
+type Kind = 'standard' | 'chat' | null
 
-function row(target: RelayTarget): string[] {
+function kindIn(relay: Pick<Config['relay'], 'targets' | 'chatTargets'>, url: string): Kind {
+  if (relay.chatTargets.includes(url)) return 'chat'
+  return relay.targets.includes(url) ? 'standard' : null
+}
+
+const HEAD = [
+  'id',
+  'target',
+  'kind',
+  'state',
+  'since',
+  'waiting',
+  'given up',
+  'delivered',
+  'last failure',
+]
+
+function row(target: RelayTarget, kind: Kind): string[] {
   const { id, state, since, pending, givenUp, deliveredAt } = target
   return [
     String(id),
     relayStatus(target).target ?? '',
+    kind ?? '-',
     state,
     moment(since),
     String(pending),

@@ -1,5 +1,6 @@
 import { MirrorError } from '../errors.ts'
 import { openReader } from '../store/database.ts'
+import { whyUnread } from '../store/unread.ts'
 import { type Reads, createReads } from '../store/pinned.ts'
 import type { Run, RunFacts } from '../store/runs.ts'
 import { type GlobalOptions, print, printJson, settings } from './setup.ts'
@@ -15,7 +16,7 @@ export interface RunsOptions extends GlobalOptions {
 export function runsCommand(run: string | undefined, options: RunsOptions): number {
   const { config } = settings(options, false, [])
   const db = openReader(config.data.dir)
-  if (db === null) throw new MirrorError('not_ready', `nothing has run yet in ${config.data.dir}`)
+  if (db === null) throw whyUnread(config.data.dir, `nothing has run yet in ${config.data.dir}`)
   try {
     const reads = createReads(db)
     if (run === undefined)

@@ -6,8 +6,7 @@ import { checkProxies } from '../config/proxies.ts'
 import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../errors.ts'
 import { goOffline } from '../offline.ts'
-import { openReader } from '../store/database.ts'
-import { createLedgerReader } from '../store/bundle-ledger.ts'
+import { hasImported } from '../store/unread.ts'
 import { createReload } from './reload.ts'
 import { unsyncedHere } from './setup.ts'
 import { type GlobalOptions, settings } from './settings.ts'
@@ -72,19 +71,13 @@ function settingsOf(options: ServeOptions): ReturnType<typeof settings> {
 }
 
 function isBelowGap({ bundle, data }: Config): boolean {
-  if (bundle.inbox !== null) return true
-  const db = openReader(data.dir)
-  try {
-    return db !== null && createLedgerReader(db).readLastImport() !== null
-  } finally {
-    db?.close()
-  }
+  return bundle.inbox !== null || hasImported(data.dir)
 }
 
 /** The terminal that the daemon was started from may be closed: what is written to it from then on is lost, no more. */
 function outliveTerminal(): void {
   process.stdout.removeAllListeners('error').on('error', () => undefined)
-  process.stderr.on('error', () => undefined)
+  process.stderr.removeAllListeners('error').on('error', () => undefined)
 }
 
 function signalled(): Promise<NodeJS.Signals> {

@@ -5,6 +5,7 @@ import { servedSources, unsyncedSources } from '../sources.ts'
 import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../errors.ts'
 import { type Db, openInboxReader, openReader } from '../store/database.ts'
+import { whyUnread } from '../store/unread.ts'
 import { type RelayTarget, createOutboxReads } from '../store/outbox.ts'
 import { servingDaemon } from '../store/lock.ts'
 import { createReads } from '../store/pinned.ts'
@@ -27,8 +28,8 @@ export async function statusCommand(options: GlobalOptions & { json?: boolean })
   const asked = stranger ? null : answered
   const status = asked === null ? own : withOwnRuns(asked, own)
   if (status === null)
-    throw new MirrorError(
-      'not_ready',
+    throw whyUnread(
+      config.data.dir,
       `nothing is mirrored yet in ${config.data.dir}: ${firstStep(config)}`,
     )
   if (options.json === true) {

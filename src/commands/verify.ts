@@ -1,8 +1,8 @@
 import { renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { LoadedConfig } from '../config/load.ts'
-import { MirrorError } from '../errors.ts'
 import { databasePath, derivedDir, openReader } from '../store/database.ts'
+import { whyUnread } from '../store/unread.ts'
 import type { KeyBackup } from '../store/keys.ts'
 import { acquireLock } from '../store/lock.ts'
 import { createReads } from '../store/pinned.ts'
@@ -82,7 +82,7 @@ async function renewViews(
 async function examine(dataDir: string): Promise<Verdict> {
   try {
     const db = openReader(dataDir)
-    if (db === null) throw new MirrorError('not_ready', `nothing is mirrored yet in ${dataDir}`)
+    if (db === null) throw whyUnread(dataDir, `nothing is mirrored yet in ${dataDir}`)
     try {
       return await verifyStore(db, dataDir)
     } finally {

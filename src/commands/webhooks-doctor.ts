@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { MirrorError, messageOf } from '../errors.ts'
+import { MirrorError, whyUnreadable } from '../errors.ts'
 import { readCapture } from '../webhooks/capture.ts'
 import { type Diagnosis, diagnose } from '../webhooks/diagnosis.ts'
 import { readHeldSecrets, readSecretLines } from './held-secrets.ts'
@@ -31,6 +31,7 @@ export function doctorCommand(file: string, options: DoctorOptions): number {
     now: timeOf(options.at),
     dialect,
     toleranceSeconds,
+    canRegister: config.upstream.apiRoot !== null,
   })
   if (options.json === true) print(JSON.stringify(diagnosis, null, 2))
   else printDiagnosis(diagnosis, secrets.length)
@@ -66,7 +67,9 @@ function read(file: string): Buffer {
   try {
     bytes = readFileSync(file === '-' ? 0 : file)
   } catch (error) {
-    throw new MirrorError('usage', `${file}: ${messageOf(error)}`, { cause: error })
+    throw new MirrorError('usage', `the delivery ${file} cannot be read: ${whyUnreadable(error)}`, {
+      cause: error,
+    })
   }
   if (bytes.length <= MAX_BYTES) return bytes
   throw new MirrorError('usage', `${file}: larger than 64 MiB, that is no delivery`)

@@ -93,10 +93,13 @@ export function openInboxReader(dataDir: string): Db | null {
     : null
 }
 
-/** Opens the database read-only. Null when there is none yet, or no writer has brought it to this program's schema yet. */
-export function openReader(dataDir: string): Db | null {
-  if (!existsSync(databasePath(dataDir))) return null
-  return guarded(dataDir, () => openRead(databasePath(dataDir), MIGRATIONS, 16_384))
+/**
+ * Opens the database read-only. Null when there is none yet, or no writer has brought it to this program's schema yet; with
+ * `older` it is opened then too, and tables and columns may be missing.
+ */
+export function openReader(dataDir: string, { older = false } = {}): Db | null {
+  const path = databasePath(dataDir)
+  return existsSync(path) ? guarded(dataDir, () => openRead(path, MIGRATIONS, 16_384, older)) : null
 }
 
 /**
@@ -131,13 +134,18 @@ export function openViewsReader(path: string): Db {
   throw new MirrorError('corrupt', 'the views are of another version')
 }
 
-function openRead(path: string, steps: readonly string[], cacheKilobytes: number): Db | null {
+function openRead(
+  path: string,
+  steps: readonly string[],
+  cacheKilobytes: number,
+  older = false,
+): Db | null {
   const db = new Database(path, { readonly: true, timeout: 5_000 })
   try {
     db.pragma(`cache_size = -${cacheKilobytes}`)
     db.pragma('mmap_size = 0') // a mapped file that somebody truncates ends the process by SIGBUS
     checkVersion(db, steps)
-    if (userVersion(db) === steps.length) return db
+    if (older || userVersion(db) === steps.length) return db
     db.close()
     return null
   } catch (error) {

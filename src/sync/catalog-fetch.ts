@@ -15,6 +15,7 @@ import { type Task, mustExist } from './catalog-tasks.ts'
 import { createKindCheck } from './document-kind.ts'
 import { type DocumentContent, servedType } from './document-type.ts'
 import { refuseCostly } from './json-cost.ts'
+import { jsonTextOf } from '../json/text.ts'
 
 /**
  * Fetches what one path answers, and the documents that it names. Null: upstream has nothing new. Throws
@@ -213,7 +214,7 @@ function urlsOf(value: unknown, at: JsonPath): { at: JsonPath; url: string }[] {
 function isJson(body: Buffer): boolean {
   if (refuseCostly(body) !== null) return false
   try {
-    JSON.parse(body.toString('utf8'))
+    JSON.parse(jsonTextOf(body))
     return true
   } catch {
     return false
@@ -224,7 +225,7 @@ function parse(path: string, body: Buffer): unknown {
   const costly = refuseCostly(body)
   if (costly !== null) throw new MirrorError('upstream_shape', `${path}: ${costly}`)
   try {
-    return JSON.parse(body.toString('utf8'))
+    return JSON.parse(jsonTextOf(body))
   } catch (error) {
     const message = `${path}: not JSON (${messageOf(error).slice(0, 100)})`
     throw new MirrorError('upstream_shape', message, { cause: error })

@@ -8,6 +8,7 @@ import type { Crawl } from './catalog-crawl.ts'
 import { isNarrow } from './catalog-focus.ts'
 import type { ListedItem, Scope } from './catalog-scope.ts'
 import { NEVER_KNOWN, type Task, digestOf, taskOf } from './catalog-tasks.ts'
+import { jsonTextOf } from '../json/text.ts'
 
 const RELEASE = { name: 'releases', surface: 'catalog', secrets: false } as const
 
@@ -119,7 +120,7 @@ function readAnswer({ store }: CatalogContext, path: string): unknown {
   const answer = store.readFetchedBody(path) ?? store.readCatalogAnswer(path)
   if (answer?.status !== 200 || answer.body === null) return null
   try {
-    return JSON.parse(contentOf(answer.body, answer.size).toString('utf8'))
+    return JSON.parse(jsonTextOf(contentOf(answer.body, answer.size)))
   } catch {
     return null // damaged bytes name no versions; verify reports them
   }

@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { MirrorError, messageOf } from '../errors.ts'
 import { PATCH_FEED, SYSTEM_MATRIX } from '../upstream/feeds.ts'
 import { refuseCostly } from './json-cost.ts'
+import { jsonTextOf } from '../json/text.ts'
 
 /** Checks that a feed is what its path says, and counts what it lists, for the guard. Throws `upstream_shape`. */
 export function countEntries(path: string, bytes: Buffer): number {
@@ -17,7 +18,7 @@ function parse(path: string, bytes: Buffer): unknown {
   const costly = refuseCostly(bytes)
   if (costly !== null) throw shape(path, costly)
   try {
-    return JSON.parse(bytes.toString('utf8'))
+    return JSON.parse(jsonTextOf(bytes))
   } catch (error) {
     const start = JSON.stringify(bytes.toString('utf8', 0, 40))
     throw shape(path, `not JSON (${messageOf(error).slice(0, 80)}); it begins with ${start}`)

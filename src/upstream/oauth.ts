@@ -2,6 +2,7 @@ import { MirrorError, messageOf } from '../errors.ts'
 import { type Authorization, type CurrentSecret, createRecent, scrub } from './auth.ts'
 import { statusOf } from './retries.ts'
 import type { Session } from './session.ts'
+import { jsonTextOf } from '../json/text.ts'
 
 /** OAuth client credentials, and the section of the settings that they come from. */
 export interface ClientCredentials {
@@ -135,7 +136,7 @@ function parseToken(body: Buffer, asked: number, section: string): Token {
     )
   let answer: unknown
   try {
-    answer = JSON.parse(body.toString())
+    answer = JSON.parse(jsonTextOf(body))
   } catch {
     throw unusable('is not JSON')
   }

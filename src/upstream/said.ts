@@ -1,4 +1,5 @@
 import type { RawAnswer } from './transport.ts'
+import { jsonTextOf } from '../json/text.ts'
 
 const MAX_BYTES = 16_384
 const MAX_LENGTH = 300
@@ -16,7 +17,7 @@ export async function readSaid(body: RawAnswer['body']): Promise<string | null> 
       total += chunk.length
       if (total > MAX_BYTES) return null // leaving the loop ends the body
     }
-    return reasonOf(JSON.parse(Buffer.concat(chunks).toString()))
+    return reasonOf(JSON.parse(jsonTextOf(Buffer.concat(chunks))))
   } catch {
     return null // the status is what counts
   }

@@ -1,6 +1,7 @@
 import { MirrorError } from '../errors.ts'
 import { walkList } from './pages.ts'
 import type { Session } from './session.ts'
+import { jsonTextOf } from '../json/text.ts'
 
 /** The contract's maximum; and what a list for people may come to, which is kept in memory. */
 const PAGE_SIZE = 1000
@@ -50,7 +51,7 @@ export async function fetchJson(
 export function parseJson(path: string, body: Buffer): unknown {
   if (body.length === 0) return null
   try {
-    return JSON.parse(body.toString()) as unknown
+    return JSON.parse(jsonTextOf(body)) as unknown
   } catch (error) {
     throw new MirrorError('upstream_shape', `${path}: the answer is not JSON`, { cause: error })
   }

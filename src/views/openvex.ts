@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { instantOf } from '../store/instant.ts'
 import { packageId } from './purl.ts'
+import { jsonTextOf } from '../json/text.ts'
 
 /** A statement in the form of OpenVEX 0.2; fields that are not named here are kept. */
 export interface Statement {
@@ -42,7 +43,7 @@ export function readOpenVex(bytes: Buffer): OpenVex | null {
 
 function parse(bytes: Buffer): Fields {
   try {
-    return fieldsOf(JSON.parse(bytes.toString('utf8')))
+    return fieldsOf(JSON.parse(jsonTextOf(bytes)))
   } catch {
     return {}
   }

@@ -30,6 +30,8 @@ export interface Case {
   readonly now: number
   readonly toleranceSeconds: number
   readonly dialect: Dialect | 'any'
+  /** Whether there is an upstream, with which a secret can be registered. */
+  readonly canRegister: boolean
 }
 
 /**
@@ -51,7 +53,7 @@ export function diagnose(judged: Case): Diagnosis {
     ...encodingProblems(capture),
     ...timeProblems(ageSeconds, toleranceSeconds),
     ...(secrets.length === 0
-      ? [NO_SECRET]
+      ? [noSecret(judged)]
       : other.length > 0
         ? []
         : signatureProblems(capture, match)),
@@ -85,8 +87,10 @@ function otherwise({ dialect, secrets, now }: Case, refusal: Refusal, match: Mat
 
 const CANONICAL_TIME = /^(0|[1-9]\d{0,11})$/
 
-const NO_SECRET =
-  'the mirror holds no secret: "patchmirror webhooks register" makes one, webhooks.secrets takes one'
+function noSecret({ canRegister }: Case): string {
+  const registers = canRegister ? '"patchmirror webhooks register" makes one, ' : ''
+  return `the mirror holds no secret: ${registers}webhooks.secrets takes one`
+}
 
 const HEADERS = ['webhook-id', 'webhook-timestamp', 'webhook-signature'] as const
 

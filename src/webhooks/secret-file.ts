@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { plainSecret, webhookSecretFault } from '../config/secrets.ts'
-import { MirrorError, messageOf, systemCode } from '../errors.ts'
+import { MirrorError, messageOf, systemCode, whyUnreadable } from '../errors.ts'
 import { replacePrivateFile } from '../store/folder.ts'
 
 /** A secret as the file holds it. */
@@ -25,7 +25,7 @@ export function readSecretText(path: string): string | null {
     return readFileSync(path, 'utf8')
   } catch (error) {
     if (systemCode(error) === 'ENOENT') return null
-    throw fault(path, `cannot be read (${systemCode(error) ?? 'not a file name'})`)
+    throw fault(path, `cannot be read (${whyUnreadable(error)})`)
   }
 }
 
@@ -82,8 +82,8 @@ function isObject(value: unknown): value is Record<string, unknown> {
 function fault(path: string, what: string): MirrorError {
   return new MirrorError(
     'config',
-    `the webhook secrets in ${path}: the file ${what}. Mend or remove it, or name another one ` +
-      '(webhooks.secretFile); "patchmirror webhooks register" writes it.',
+    `the webhook secrets in ${path}: the file ${what}. Repair or remove it, or name another one ` +
+      '(webhooks.secretFile); "patchmirror webhooks register", at a mirror with an upstream, writes it.',
   )
 }
 

@@ -98,7 +98,7 @@ export async function startWebhooks(options: WebhooksOptions): Promise<Webhooks>
           ...(options.onClosed && { onClosed: options.onClosed }),
         })
       }
-      announce(log, listener?.url ?? mainUrl, endpoints, secrets.active().length)
+      announce(options, listener?.url ?? mainUrl, endpoints, secrets.active().length)
     },
     reload() {
       secrets.active()
@@ -131,14 +131,21 @@ function only(handle: Webhooks['handle']) {
   }
 }
 
-function announce(log: Logger, url: string, endpoints: readonly Endpoint[], secrets: number): void {
+function announce(
+  { log, config }: Pick<WebhooksOptions, 'log' | 'config'>,
+  url: string,
+  endpoints: readonly Endpoint[],
+  secrets: number,
+): void {
   const at = endpoints.map(({ path }) => url + path).join(', ')
   if (secrets > 0) log.info({ secrets }, `webhooks are received at ${at}`)
   else
     log.info(
       {},
       `webhooks: no secret is configured or valid now, so deliveries to ${at} are answered 503. ` +
-        'Set webhooks.secrets, or run "patchmirror webhooks register".',
+        (config.upstream.apiRoot === null
+          ? 'Set webhooks.secrets.'
+          : 'Set webhooks.secrets, or run "patchmirror webhooks register".'),
     )
 }
 

@@ -295,6 +295,19 @@ test.each([
   expect(jsonOf(reply)['message']).toContain(`no field for ${name} can be found`)
 })
 
+test('a feed that begins with a byte order mark is narrowed as any other', () => {
+  const filter = { ecosystem: null, release: null, packageName: 'curl' }
+  const tree = Buffer.from('\ufeff{"npm":[{"packages":[{"pkg":{"name":"curl"}},{}]}]}')
+  expect(atOnce(isTree(tree))).toBe(true)
+  expect(atOnce(filterPatchFeed(tree, indexOf(tree), filter)).toString()).toBe(
+    '{"npm":[{"packages":[{"pkg":{"name":"curl"}}]}]}',
+  )
+  const rows = Buffer.from('\ufeff[{"name":"curl"},{"name":"b"}]')
+  const index = atOnce(indexRows(rows, 10))
+  if (index === null || index === 'too many') throw new Error('the rows are not found')
+  expect(atOnce(filterRows(rows, index, filter)).toString()).toBe('\ufeff[{"name":"curl"}]')
+})
+
 test('a name is found however it is written, and no other', () => {
   const names = ['"curl"', '"c\\u0075rl"', '"curl2"', '"Curl"', '12', '""', '"a\\"b"']
   const entries = names.map((name) => `{"pkg":{"name":${name}}}`)

@@ -38,6 +38,27 @@ test('artifacts come as a bare string, behind a redirect to another host, or not
   expect(made.asked('/v1/tags/t/provenance')).toHaveLength(1)
 })
 
+test('lists, items and artifacts that begin with a byte order mark are read, and items served as they are', async () => {
+  const marked = (value: unknown) => ({
+    body: `\ufeff${JSON.stringify(value)}`,
+    headers: { 'content-type': 'application/json' },
+  })
+  const made = await plainBench({
+    '/v1/tags/': () => marked({ data: [{ id: 't' }], cursor: { after: null } }),
+    '/v1/tags/t': () => marked({ id: 't' }),
+    '/v1/tags/t/sbom': (url) => marked({ url: `${url.origin}/documents/sbom?sig=1` }),
+    '/v1/tags/t/vex': () => marked(VEX),
+    '/documents/sbom': () => marked(SBOM),
+  })
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete', code: null })
+  const textOf = async (path: string): Promise<string> =>
+    Buffer.from(await (await made.ask(path)).arrayBuffer()).toString()
+  expect(await textOf('/v1/tags/t')).toBe('\ufeff{"id":"t"}')
+  const { url } = JSON.parse((await textOf('/v1/tags/t/sbom')).slice(1)) as { url: string }
+  const document = Buffer.from(await (await fetch(url)).arrayBuffer()).toString()
+  expect(document).toBe(`\ufeff${JSON.stringify(SBOM)}`)
+})
+
 test('an artifact that is still being made is pending, never stored, and asked for again', async () => {
   const tag = { '/v1/tags/': listOf({ id: 't' }), '/v1/tags/t': () => ({ body: { id: 't' } }) }
   const made = await plainBench({

@@ -1,15 +1,17 @@
 import Database from 'better-sqlite3'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { CommanderError, createProgram } from '../../src/commands/program.ts'
 import { SANDBOX_KEYS } from '../../src/sandbox/service/credentials.ts'
 import { type Sandbox, createSandbox } from '../../src/sandbox/server.ts'
 import { databasePath } from '../../src/store/database.ts'
 import type { RunReport } from '../../src/sync/runner.ts'
 import { VERSION } from '../../src/version.ts'
-import { type Finished, run } from '../support/command.ts'
+import { type Finished, MAIN, run } from '../support/command.ts'
 import { listen } from '../support/origin.ts'
 import { QUICK } from '../support/mirror.ts'
 
@@ -26,14 +28,46 @@ afterEach(async () => {
   rmSync(dir, { recursive: true, force: true })
 })
 
-function patchmirror(...args: string[]): Promise<Finished> {
-  const env = {
+function envOf(): Record<string, string> {
+  return {
     ...QUICK,
     PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
     PATCHMIRROR_DATA_DIR: join(dir, 'data'),
     PATCHMIRROR_SERVER_PORT: '1', // nothing answers there, so status reads the folder
   }
-  return run(args, env, dir)
+}
+
+function patchmirror(...args: string[]): Promise<Finished> {
+  return run(args, envOf(), dir)
+}
+
+/** The commands that do something, by the words that call them. */
+function commandsOf(
+  { commands }: Program,
+  path: readonly string[],
+): { path: readonly string[]; needsArgument: boolean }[] {
+  return commands.flatMap((command) => {
+    const own = [...path, command.name()]
+    const needsArgument = command.registeredArguments.some(({ required }) => required)
+    return command.commands.length > 0 ? commandsOf(command, own) : [{ path: own, needsArgument }]
+  })
+}
+
+type Program = ReturnType<typeof createProgram>
+
+/** What is printed for a command line that is refused, as the program does it. */
+async function refusalOf(args: readonly string[]): Promise<string> {
+  const program = createProgram()
+  let told = ''
+  const quiet = (command: Program): void => {
+    command.configureOutput({ writeErr: (text) => void (told += text) })
+    for (const one of command.commands) quiet(one)
+  }
+  quiet(program)
+  await expect(program.parseAsync(['node', 'patchmirror', ...args])).rejects.toBeInstanceOf(
+    CommanderError,
+  )
+  return told
 }
 
 describe('the command line', () => {
@@ -82,6 +116,90 @@ describe('the command line', () => {
       const { code, err } = await patchmirror(...args)
       expect([code, err]).toEqual([2, expect.stringContaining(`Usage: patchmirror ${usage}`)])
     }
+  })
+
+  test('every command answers an unknown option, or an argument that is not there, with its usage', async () => {
+    const verbs = commandsOf(createProgram(), [])
+    expect(verbs.length).toBeGreaterThan(30)
+    for (const { path, needsArgument } of verbs) {
+      const usage = expect.stringContaining(`Usage: patchmirror ${path.join(' ')}`) as string
+      const wrong = [[...path, '--no-such-option'], ...(needsArgument ? [path] : [])]
+      for (const args of wrong) expect([args, await refusalOf(args)]).toEqual([args, usage])
+    }
+  })
+
+  test('a reader of the output or of the messages that is gone ends a command without a word', async () => {
+    await patchmirror('sync', 'feeds')
+    const env = { ...process.env, ...envOf() }
+    const node = `'${process.execPath}' '${MAIN}'`
+    const pipe = (script: string): string =>
+      spawnSync('bash', ['-c', script], { env, cwd: dir, encoding: 'utf8' }).stdout
+    expect(pipe(`{ ${node} runs 2>err; echo $? >code; } | true; cat err code`)).toBe('0\n')
+    expect(pipe(`{ ${node} runs 99 2>&1 >out; echo $? >code; } | true; cat out`)).toBe('')
+    expect(Number(readFileSync(join(dir, 'code'), 'utf8'))).toBeLessThan(3)
+  })
+
+  test('a file that is not there is named with what to do, whatever command reads it', async () => {
+    const secrets = ['--secret-file', 'none.txt']
+    for (const args of [
+      ['webhooks', 'doctor', 'none.txt'],
+      ['webhooks', 'doctor', '-', ...secrets],
+      ['export', 'x.bundle', '--unsigned', '--for', 'none.txt'],
+    ]) {
+      const { code, err } = await patchmirror(...args)
+      expect([args, code, err]).toEqual([
+        args,
+        2,
+        expect.stringMatching(/none\.txt cannot be read: there is no such file: check the path/),
+      ])
+      expect(err).not.toContain('ENOENT')
+    }
+  })
+
+  test('a data folder of an earlier version is named as such, not as one where nothing ran', async () => {
+    await patchmirror('sync', 'feeds')
+    const db = new Database(databasePath(join(dir, 'data')))
+    db.pragma('user_version = 1')
+    db.close()
+    for (const args of [
+      ['runs'],
+      ['status'],
+      ['verify'],
+      ['identity'],
+      ['keys', 'list'],
+      ['need', 'x'],
+    ]) {
+      const { code, err } = await patchmirror(...args)
+      expect([args, code, err]).toEqual([
+        args,
+        1,
+        expect.stringMatching(
+          /written by an earlier version .* start the daemon \("patchmirror serve"\)/,
+        ),
+      ])
+    }
+  })
+
+  test('health is told from a server that is no mirror, and from the mirror of another data folder', async () => {
+    await patchmirror('sync', 'feeds')
+    const headers: Record<string, string> = {}
+    const other = createServer((_request, response) =>
+      response.writeHead(200, headers).end('{"status":"ok"}'),
+    )
+    const PATCHMIRROR_SERVER_PORT = String(await listen(other))
+    const ask = (data: string) =>
+      run(['health'], { PATCHMIRROR_DATA_DIR: join(dir, data), PATCHMIRROR_SERVER_PORT }, dir)
+    expect(await ask('data')).toMatchObject({
+      code: 1,
+      out: expect.stringContaining('something that is no Patchmirror answers') as string,
+    })
+    headers['X-Mirror-Instance'] = '0'.repeat(16)
+    expect(await ask('data')).toMatchObject({
+      code: 1,
+      out: expect.stringContaining('the mirror of another data folder') as string,
+    })
+    expect(await ask('not-here')).toMatchObject({ code: 0 })
+    other.close()
   })
 
   test('without an upstream a sync says how to name one and exits 2', async () => {

@@ -62,6 +62,8 @@ test('a disabled target is told in the status, without its address to strangers,
   await expect.poll(relay).toMatchObject([disabled])
   const status = await world.patchmirror('relay', 'status')
   expect([status.code, status.out]).toEqual([1, expect.stringMatching(FAILED)])
+  expect(status.out).toMatch(/^id +target +kind +state/m)
+  expect(status.out).toMatch(/ standard +disabled /)
   expect(status.out).not.toContain('private')
   expect((await world.patchmirror('status')).out).toContain('relay target 1 is disabled')
   expect((await world.patchmirror('relay', 'enable', '9')).code).toBe(2)

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+/** The program's file. */
+export const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 /** Node keeps compiled code here, by its content: a process starts in half the time. */
 const COMPILED = join(tmpdir(), 'patchmirror-compiled')
 

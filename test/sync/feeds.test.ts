@@ -56,6 +56,20 @@ describe('the other feeds', () => {
     expect(contentsOf(made.dir)).toEqual(before)
   })
 
+  test('are stored as they are when they begin with a byte order mark', async () => {
+    const made = await synced()
+    for (const path of ALL) {
+      const body = Buffer.from(`\ufeff${await upstreamOf(made, path)}`)
+      made.sandbox.faults.set(path, {
+        kind: 'body',
+        body: body.toString(),
+        type: 'application/json',
+      })
+    }
+    expect(await made.run('feeds', { full: true })).toMatchObject({ state: 'complete' })
+    for (const path of ALL) expect(held(made, path)?.startsWith('\ufeff')).toBe(true)
+  })
+
   test('are replaced one by one as they change', async () => {
     const made = await synced()
     const before = made.store.readSnapshot('feeds')

@@ -5,6 +5,7 @@ import { type JsonPath, locate, valueAt } from '../../json/locate.ts'
 import { elementsOf } from '../../json/slices.ts'
 import type { Meta } from '../answers.ts'
 import { type KnownShape, type ListShape, learnList } from '../shape.ts'
+import { jsonTextOf } from '../../json/text.ts'
 
 /** A page of a list as it came: upstream's own bytes of each item. */
 export interface ReadPage {
@@ -64,7 +65,7 @@ function totalAt(value: unknown, path: JsonPath | null): number | null {
 
 function parse(path: string, body: Buffer): unknown {
   try {
-    return JSON.parse(body.toString('utf8'))
+    return JSON.parse(jsonTextOf(body))
   } catch (error) {
     throw new MirrorError('upstream_shape', `${path}: a page is not JSON`, { cause: error })
   }
