@@ -11,7 +11,7 @@ export function recordPath(id: string): string {
 /** Sandboxes that are closed when the file's tests are done. */
 export function sandboxes(): (options?: SandboxOptions) => Promise<Sandbox> {
   const open: Sandbox[] = []
-  afterAll(() => Promise.all(open.map((sandbox) => sandbox.close())))
+  afterAll(() => Promise.all(open.splice(0).map((sandbox) => sandbox.close())))
   return async (options = {}) => {
     const sandbox = await createSandbox({ records: 60, ...options })
     open.push(sandbox)
