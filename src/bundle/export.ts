@@ -119,7 +119,10 @@ function chosenSources({ carried }: Moment, { sources, dataDir }: ExportOptions)
     throw new MirrorError('not_ready', `of ${lacking} nothing is mirrored yet in ${dataDir}`)
   const chosen = held.filter((source) => sources?.includes(source) ?? true)
   if (chosen.length === 0)
-    throw new MirrorError('not_ready', `nothing is mirrored yet in ${dataDir}: sync first`)
+    throw new MirrorError(
+      'not_ready',
+      `nothing is mirrored yet in ${dataDir}: sync, or import a full bundle, first`,
+    )
   return chosen
 }
 

@@ -86,6 +86,22 @@ describe('/-/changes', () => {
     ])
   })
 
+  test('ends a page of long names sooner, and goes on with the next one', async () => {
+    const names = Array.from({ length: 70 }, (_, i) => `${i + 10}-${'x'.repeat(7_800)}`)
+    const served = await serve((store) => store.publishOsv({ a: '1' }))
+    const since = await serving(served)
+    served.store.publishOsv(
+      Object.fromEntries(['a', ...names].map((name) => [name, '1'])),
+      FILLED_AT + 1000,
+    )
+    await serving(served)
+    const first = pageOf(await served.get(`/-/changes?since=${since}`))
+    expect(first.changes.length).toBeLessThan(65)
+    const rest = pageOf(await served.get(`/-/changes?since=${since}&after=${first.next ?? ''}`))
+    expect([...first.changes, ...rest.changes].map(({ id }) => id)).toEqual(names)
+    expect(rest.next).toBeNull()
+  })
+
   test('takes the beginning of a snapshot, as the command status prints it, where only one begins so', async () => {
     const { served, ids } = await three()
     const [first = '', second = ''] = ids

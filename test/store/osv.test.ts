@@ -1,6 +1,9 @@
+import Database from 'better-sqlite3'
 import { crc32 as crc32Of } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
+import { databasePath } from '../../src/store/database.ts'
 import { contentOf } from '../../src/store/gzip.ts'
+import { listUntidy } from '../../src/store/untidy-ids.ts'
 import { NOW, record, writes } from './stores.ts'
 
 const SECONDS = NOW / 1000
@@ -99,6 +102,42 @@ describe('all records', () => {
     const sorted = [...new Set(ids)].sort((x, y) => Buffer.compare(Buffer.from(x), Buffer.from(y)))
     expect([...store.eachPair()].map(([id]) => id)).toEqual(sorted)
     expect([...store.eachContent()].map(([id]) => id)).toEqual(sorted)
+  })
+
+  test('of which few have a space or a percent sign in their ids are not gone through for these', () => {
+    const store = writes()
+    for (const id of ['plain', 'a b', '50%', ' at the start', 'at the end\u3000', 'x-y'])
+      store.insertRecord(record(id), 1)
+    expect(store.listUntidyIds(10).sort()).toEqual([
+      ' at the start',
+      '50%',
+      'a b',
+      'at the end\u3000',
+    ])
+    expect(store.listUntidyIds(2)).toHaveLength(2)
+    const db = new Database(databasePath(store.dir), { readonly: true })
+    const plan = db
+      .prepare<[number], { detail: string }>(`EXPLAIN QUERY PLAN ${listUntidy('osv_record')}`)
+      .all(1)
+    db.close()
+    expect(plan.map(({ detail }) => detail)).toEqual([expect.stringContaining('osv_untidy')])
+  })
+
+  test('around an id are counted against the part of the archive in which it would lie', () => {
+    const store = writes()
+    expect(store.isPartStored('a')).toBeNull()
+    for (const id of ['a', 'b', 'c']) store.insertRecord(record(id), 1)
+    const part = { bytes: 1, crc32c: 1, sha256: Buffer.alloc(32) }
+    store.replaceParts([
+      { ...part, first: '', members: 2 },
+      { ...part, first: 'c', members: 2 },
+    ])
+    expect(['a', 'bb', 'c', 'zz'].map((id) => store.isPartStored(id))).toEqual([
+      true,
+      true,
+      false,
+      false,
+    ])
   })
 
   test('are counted also when there are none', () => {

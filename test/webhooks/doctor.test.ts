@@ -315,3 +315,11 @@ describe.runIf(existsSync(VECTORS))('of the given vectors the doctor', () => {
     },
   )
 })
+
+test('a mirror without an upstream is not advised to register at one', () => {
+  const capture = readCapture(Buffer.from(JSON.stringify({ headers: {}, body: '' })))
+  const of = (canRegister: boolean): string =>
+    diagnose({ ...{ capture, secrets: [], now: NOW, toleranceSeconds: 300 }, dialect: 'any', canRegister }).problems.join() // prettier-ignore
+  expect(of(true)).toContain('"patchmirror webhooks register" makes one')
+  expect(of(false)).toContain('holds no secret: webhooks.secrets takes one')
+})
