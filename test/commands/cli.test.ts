@@ -11,10 +11,12 @@ import { type Sandbox, createSandbox } from '../../src/sandbox/server.ts'
 import { databasePath } from '../../src/store/database.ts'
 import type { RunReport } from '../../src/sync/runner.ts'
 import { VERSION } from '../../src/version.ts'
-import { type Finished, MAIN, run } from '../support/command.ts'
+import { type Finished, MAIN } from '../support/command.ts'
+import { commandHost } from '../support/hosted.ts'
 import { listen } from '../support/origin.ts'
 import { QUICK } from '../support/mirror.ts'
 
+const run = commandHost()
 let sandbox: Sandbox
 let dir: string
 

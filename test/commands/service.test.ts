@@ -11,9 +11,11 @@ import {
   SANDBOX_TOKEN,
 } from '../../src/sandbox/service/credentials.ts'
 import { type Sandbox, createSandbox } from '../../src/sandbox/server.ts'
-import { type Finished, run } from '../support/command.ts'
+import type { Finished } from '../support/command.ts'
+import { commandHost } from '../support/hosted.ts'
 import { QUICK } from '../support/mirror.ts'
 
+const run = commandHost()
 let sandbox: Sandbox
 let dir: string
 

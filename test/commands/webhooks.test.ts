@@ -18,7 +18,8 @@ import { openInbox } from '../../src/store/database.ts'
 import { createInbox } from '../../src/store/inbox.ts'
 import { acquireLock } from '../../src/store/lock.ts'
 import type { KeptSecret } from '../../src/webhooks/secret-file.ts'
-import { type Finished, run } from '../support/command.ts'
+import type { Finished } from '../support/command.ts'
+import { commandHost } from '../support/hosted.ts'
 import { QUICK } from '../support/mirror.ts'
 import { createOrigin } from '../support/origin.ts'
 import { hasOpenssl, makeTls } from '../support/tls.ts'
@@ -30,6 +31,7 @@ interface Heard {
   body: string
 }
 
+const run = commandHost()
 let sandbox: Sandbox
 let dir: string
 let endpoint: Server
@@ -484,8 +486,8 @@ describe('webhooks send and doctor', () => {
       [['send', '--url', 'ftp://x'], '--url takes'],
       [['send', '--url', url], 'holds no webhook secret'],
       [['send', '--url', url, '--dialect', 'hex'], 'standard, vendor'],
-      [['send', '--url', url, '--secret-file', 'no-such'], 'ENOENT'],
-      [['doctor', 'no-such'], 'ENOENT'],
+      [['send', '--url', url, '--secret-file', 'no-such'], 'there is no such file'],
+      [['doctor', 'no-such'], 'there is no such file'],
     ]
     for (const [args, message] of bad) {
       const { code, err } = await patchmirror(args)

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 /** The program's file. */
 export const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 /** Node keeps compiled code here, by its content: a process starts in half the time. */
-const COMPILED = join(tmpdir(), 'patchmirror-compiled')
+export const COMPILED = join(tmpdir(), 'patchmirror-compiled')
 
 export interface Finished {
   code: number | null
