@@ -1,7 +1,9 @@
 import fc from 'fast-check'
 import { expect, onTestFinished, test } from 'vitest'
 import { faultOfRecordId } from '../../src/record-id.ts'
+import { hasImported, isOlderFolder } from '../../src/store/unread.ts'
 import { createBench } from '../support/mirror.ts'
+import { tamper } from '../sync/benches.ts'
 import { ANY_CHARACTER } from '../support/texts.ts'
 import { below, carry, folder, serveFolder } from './gaps.ts'
 
@@ -118,9 +120,29 @@ test('a record that could not be fetched is answered with that reason, and never
   expect(await told(down, 'ROOT-BAD')).toMatch(
     /^404 this mirror does not have.*upstream may have it/,
   )
+  // An earlier version did not store which records are missing: after its update one more sync does, of the same index.
+  tamper(bench.dir, 'DELETE FROM osv_missing')
+  tamper(bench.dir, 'DELETE FROM upstream_state WHERE path = ?', path)
+  up.look()
+  expect(await told(up, 'ROOT-BAD')).toMatch(/^404 this mirror does not have.*upstream may have it/)
+  expect(await bench.run('osv')).toMatchObject({ state: 'partial' })
+  up.look()
+  expect(await told(up, 'ROOT-BAD')).toMatch(/^503 upstream lists this record.*not JSON/)
   faults.clear()
   feed.delete('all')
   expect(await bench.run('osv')).toMatchObject({ state: 'complete' })
   up.look()
   expect((await up('/external/osv/ROOT-BAD.json')).status).toBe(200)
+})
+
+test('that a mirror lives on imports is known from a database of an earlier version too', async () => {
+  const bench = await createBench({ sandbox: { records: 1, large: 0 } })
+  onTestFinished(() => bench.close())
+  await bench.run('osv')
+  const there = below()
+  expect([hasImported(there.dir), hasImported(bench.dir)]).toEqual([false, false])
+  await there.take((await carry(bench.dir, folder())).files)
+  expect([hasImported(there.dir), isOlderFolder(there.dir)]).toEqual([true, false])
+  tamper(there.dir, 'PRAGMA user_version = 10')
+  expect([hasImported(there.dir), isOlderFolder(there.dir)]).toEqual([true, true])
 })
