@@ -44,7 +44,9 @@ describe('a key', () => {
     expect(() => readPublicKey(otherPublic)).toThrow('Ed25519')
     expect(() => readSigningKey(locked)).toThrow('without a passphrase')
     expect(() => readSigningKey(write('none', 'nothing'))).toThrow('no PEM private key')
-    expect(() => readSigningKey(join(folder, 'gone'))).toThrow('ENOENT')
+    expect(() => readSigningKey(join(folder, 'gone'))).toThrow(
+      'there is no such file: check the path',
+    )
     expect(() => readPublicKey(plain)).toThrow('public half')
     expect(() => readPublicKey('ed25519:AAAA')).toThrow('32 bytes')
     expect(() => readPublicKey(write('no.pub', 'nothing'))).toThrow('no PEM public key')

@@ -224,7 +224,9 @@ describe('patchmirror', () => {
     writeFileSync(join(dir, 'webhook-secrets.json'), '{')
     const malformed = await run(['serve'], env, dir)
     expect(malformed.code).toBe(2)
-    expect(malformed.err).toContain('webhook-secrets.json: the file is not JSON. Mend or remove it')
+    expect(malformed.err).toContain(
+      'webhook-secrets.json: the file is not JSON. Repair or remove it',
+    )
   })
 
   test.each([['from the start'], ['under way']])(

@@ -144,7 +144,7 @@ test.each([
 test('a file that cannot be read is a clear error at start', () => {
   const folder = join(scratch(), 'secrets.json')
   mkdirSync(folder)
-  expect(() => open(folder)).toThrow('cannot be read (EISDIR)')
+  expect(() => open(folder)).toThrow('cannot be read (it is a folder: name a file)')
 })
 
 test('a file may hold public keys, with any form pinned, and secrets as a dashboard prints them', () => {
