@@ -1,0 +1,41 @@
+import { spawn } from 'node:child_process'
+
+/**
+ * `npm test`: the checks of code, format and types, then the tests. Two rows of checks run beside each other, for what needs
+ * the most takes as long as the others together. All of them are run, and each that fails is named; the tests run when
+ * none did, and not beside them, so that no two that need much memory meet.
+ */
+const ROWS = [['lint:code'], ['lint:format', 'types']] as const
+
+/** Runs a script of package.json, and writes what it said once it has ended. Resolves with whether it passed. */
+function check(name: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const child = spawn('npm', ['run', '--silent', name], { stdio: ['ignore', 'pipe', 'pipe'] })
+    const said: Buffer[] = []
+    child.stdout.on('data', (chunk: Buffer) => said.push(chunk))
+    child.stderr.on('data', (chunk: Buffer) => said.push(chunk))
+    child.once('error', (error) => said.push(Buffer.from(`${error.message}\n`)))
+    child.once('close', (code) => {
+      process.stdout.write(`npm run ${name}: ${code === 0 ? 'passed' : 'failed'}\n`)
+      if (code !== 0) process.stdout.write(Buffer.concat(said))
+      resolve(code === 0)
+    })
+  })
+}
+
+async function checkRow(names: readonly string[]): Promise<string[]> {
+  const failed: string[] = []
+  for (const name of names) if (!(await check(name))) failed.push(name)
+  return failed
+}
+
+const failed = (await Promise.all(ROWS.map(checkRow))).flat()
+if (failed.length > 0) {
+  process.stderr.write(`failed: ${failed.join(', ')}; the tests were not run\n`)
+  process.exitCode = 1
+} else {
+  const args = ['run', '--silent', 'test:fast', '--', ...process.argv.slice(2)]
+  const tests = spawn('npm', args, { stdio: 'inherit' })
+  tests.once('error', (error) => process.stderr.write(`${error.message}\n`))
+  tests.once('close', (code) => (process.exitCode = code ?? 1))
+}
