@@ -20,8 +20,8 @@ export default defineConfig({
     setupFiles: ['test/support/seed.ts'],
     env: { TMPDIR: suiteFolder() },
     pool: 'forks',
-    // Many tests wait for other processes and for timers: one more worker than the two processors that there are at least.
-    maxWorkers: 3,
+    // As many as there are processors at least; each grows to about 450 MB, and the daemons that it starts have 100 MB each.
+    maxWorkers: 2,
     // No test changes what others share, so files share processes: a fifth of the time.
     isolate: false,
     // Node runs the TypeScript itself, as it runs the program: nothing is transformed, and no copy of a source is kept. No
