@@ -4,13 +4,13 @@ import type { WebhooksReport } from './api/status.ts'
 import { type MirrorServer, type ServerOptions, createServer } from './api/server.ts'
 import type { Config } from './config/schema.ts'
 import { followConfig } from './config/secret-files.ts'
-import { type Crossing, startCrossing } from './crossing.ts'
+import { type RunningBundles, startBundles } from './crossing.ts'
 import { MirrorError } from './errors.ts'
 import type { EventTarget } from './event-target.ts'
 import { scheduledJobs } from './jobs.ts'
 import type { Logger } from './log.ts'
 import { createMetrics } from './metrics.ts'
-import { type Passing, startPassing } from './passing.ts'
+import { type RunningRelay, startRelay } from './passing.ts'
 import type { Announced } from './store/announced.ts'
 import { startLocalKey } from './store/local-key.ts'
 import { type Lock, acquireLock, announceAddress, announceInstance } from './store/lock.ts'
@@ -23,7 +23,7 @@ import type { RunReport } from './sync/runner.ts'
 import { type Schedule, startSchedule } from './sync/schedule.ts'
 import { type SyncThread, type SyncThreadDeps, startSyncThread } from './sync/thread.ts'
 import { type Refresher, type RefresherOptions, startRefresher } from './webhooks/refresher.ts'
-import { type Viewing, startViewing } from './viewing.ts'
+import { type RunningViews, startViews } from './viewing.ts'
 import { type Webhooks, startWebhooks } from './webhooks/webhooks.ts'
 
 /** What an agent is made from, and whom it tells of runs. */
@@ -57,11 +57,11 @@ export function createAgent(given: AgentOptions): Agent {
   let reads: PinnedReads | null = null
   let server: MirrorServer | null = null
   let schedule: Schedule | null = null
-  let passing: Passing | null = null
+  let passing: RunningRelay | null = null
   let webhooks: Webhooks | null = null
   let refresher: Refresher | null = null
-  let viewing: Viewing | null = null
-  let crossing: Crossing | null = null
+  let viewing: RunningViews | null = null
+  let crossing: RunningBundles | null = null
   let stopKeys = (): void => undefined
 
   const close = async (): Promise<void> => {
@@ -90,10 +90,10 @@ export function createAgent(given: AgentOptions): Agent {
     const onStored = (): void => [refresher, passing].forEach((one) => one?.arrived())
     webhooks = await startWebhooks({ config, log, now, ...metrics.webhooks, onStored })
     refresher = startRefresher(refresherOptions(options, webhooks, thread, reads))
-    passing = await startPassing(options)
+    passing = await startRelay(options)
     const onMade = (): void => server?.snapshotChanged()
-    viewing = startViewing({ ...passing.shown, config, log, reads, onMade })
-    crossing = startCrossing({ ...options, ...viewing.shown })
+    viewing = startViews({ ...passing.shown, config, log, reads, onMade })
+    crossing = startBundles({ ...options, ...viewing.shown })
     server = createServer({
       ...{ ...serverOptions(options, reads, () => schedule, viewing), instance },
       onArchiveLost: () => thread?.rebuildArchive(),
@@ -196,7 +196,7 @@ function serverOptions(
   { config, version, log, now = Date.now }: AgentOptions,
   reads: PinnedReads,
   schedule: () => Schedule | null,
-  viewing: Viewing,
+  viewing: RunningViews,
 ): ServerOptions {
   const catalog = createCatalogRoutes(config)
   const routes = (tools: RouteTools) => [...catalog(tools), ...viewing.routes(tools)]

@@ -1,11 +1,11 @@
 import type { ServerOptions } from './api/server.ts'
-import type { Settled } from './bundle/inbox.ts'
+import type { ImportResult } from './bundle/inbox.ts'
 import { type BoxesThread, startBoxesThread } from './bundle/thread.ts'
 import type { Config } from './config/schema.ts'
 import type { Logger } from './log.ts'
 
 /** What crosses the gap by itself is wired from. */
-export interface CrossingOptions {
+export interface BundlesOptions {
   readonly config: Config
   readonly version: string
   readonly log: Pick<Logger, 'info' | 'warn'>
@@ -14,14 +14,14 @@ export interface CrossingOptions {
 }
 
 /** Inbox and outbox, and what the server shows of them. */
-export interface Crossing {
+export interface RunningBundles {
   /** For the server's options. */
   readonly shown: Required<Pick<ServerOptions, 'onServed'>> & Pick<ServerOptions, 'boxes'>
   close(): Promise<void>
 }
 
 /** Fills the outbox whenever more is served, and empties the inbox, where the settings name them. */
-export function startCrossing({ config, version, log, onServed }: CrossingOptions): Crossing {
+export function startBundles({ config, version, log, onServed }: BundlesOptions): RunningBundles {
   const { bundle, data } = config
   const wanted = bundle.outbox !== null || bundle.inbox !== null
   const thread: BoxesThread | null = wanted
@@ -49,7 +49,7 @@ export function startCrossing({ config, version, log, onServed }: CrossingOption
   }
 }
 
-function tell(log: CrossingOptions['log'], { file, outcome, detail }: Settled): void {
+function tell(log: BundlesOptions['log'], { file, outcome, detail }: ImportResult): void {
   const fields = { file, outcome }
   if (outcome === 'refused') log.warn(fields, `inbox: ${file} is refused: ${detail}`)
   else log.info(fields, `inbox: ${file} is ${outcome}: ${detail}`)

@@ -5,7 +5,7 @@ import { createAgent } from './agent.ts'
 import { createProgress } from './commands/progress.ts'
 import { STOPPING } from './commands/settings.ts'
 import { isServed, print, readLocalKey } from './commands/setup.ts'
-import { describe, exitCodeOf } from './commands/sync.ts'
+import { describe, runsExitCode } from './commands/sync.ts'
 import { loadConfig } from './config/load.ts'
 import { MirrorError, exitCode, messageOf } from './errors.ts'
 import { createLog } from './log.ts'
@@ -73,7 +73,7 @@ async function demo({ osvZip, records, once }: DemoOptions): Promise<number> {
     const reports = await first.done
     display.finish()
     tell({ url, reports, sandbox, once, key: readLocalKey(config.data.dir) ?? '' })
-    if (once) return exitCodeOf(reports)
+    if (once) return runsExitCode(reports)
     print(
       `\nboth keep running: Ctrl-C ends them. Let the feed live: curl -X POST '${sandbox.url}/-/sandbox/change?n=5'`,
     )

@@ -45,7 +45,7 @@ const MAX_DEPTH = 6
 const MAX_TEXT = 500
 
 /** Every short text of an item, however deep: fields are named as upstream likes. */
-export function textsOf(item: unknown): string[] {
+export function textsWithin(item: unknown): string[] {
   const found: string[] = []
   const collect = (value: unknown, depth: number): void => {
     if (typeof value === 'string') {
@@ -58,7 +58,7 @@ export function textsOf(item: unknown): string[] {
 }
 
 /** What a name can be looked up by among an item's texts: each text, and the tag and the digest of a reference. */
-export function wordsOf(texts: readonly string[]): Set<string> {
+export function wordsIn(texts: readonly string[]): Set<string> {
   const words = new Set(texts)
   for (const { tag, digest } of texts.map(readReference)) {
     if (tag !== null) words.add(tag)

@@ -4,19 +4,19 @@ import type { Config } from './config/schema.ts'
 import { messageOf } from './errors.ts'
 import type { Logger } from './log.ts'
 import { type RelayThread, startRelayThread, wantsRelay } from './relay/thread.ts'
-import type { RelayTurn } from './relay/turns.ts'
+import type { RelayStateChange } from './relay/turns.ts'
 import { type Db, inboxPath, nameStorageError, openInboxReader } from './store/database.ts'
 import { type OutboxReads, type RelayTarget, createOutboxReads } from './store/outbox.ts'
 
 /** What the relay is started with. */
-export interface PassingOptions {
+export interface RelayStartOptions {
   readonly config: Config
   readonly version: string
   readonly log: Pick<Logger, 'warn' | 'info'>
 }
 
 /** The relay, and what the server shows of it. */
-export interface Passing {
+export interface RunningRelay {
   /** For the server's options. */
   shown: Pick<ServerOptions, 'webhookLog' | 'relayTargets' | 'onServed'>
   /** A delivery was stored: whoever follows the events is to be told of it. */
@@ -29,7 +29,7 @@ export interface Passing {
  * Passes on what is received and published, on a thread of its own. Where nobody would get anything yet, that one starts
  * with the first delivery: the secret of a first subscription comes while the daemon runs.
  */
-export async function startPassing(options: PassingOptions): Promise<Passing> {
+export async function startRelay(options: RelayStartOptions): Promise<RunningRelay> {
   const { config, log } = options
   const attempt = createAttempt(log, config.data.dir)
   const wanted = wantsRelay(config) || attempt(() => hasTargets(config.data.dir), Boolean)
@@ -58,7 +58,7 @@ export async function startPassing(options: PassingOptions): Promise<Passing> {
   }
 }
 
-function begin({ config, version, log }: PassingOptions): Promise<RelayThread> {
+function begin({ config, version, log }: RelayStartOptions): Promise<RelayThread> {
   const { relay, data } = config
   const upstream = { ...config.upstream, ...NO_CREDENTIAL }
   return startRelayThread({
@@ -70,7 +70,7 @@ function begin({ config, version, log }: PassingOptions): Promise<RelayThread> {
 }
 
 /** One line for a target that begins to fail, is disabled, or is back; its number is that of `relay status`. */
-function tellTurn(log: PassingOptions['log'], { id, state, reason }: RelayTurn): void {
+function tellTurn(log: RelayStartOptions['log'], { id, state, reason }: RelayStateChange): void {
   const fields = { target: id, state }
   if (state === 'ok') log.info(fields, `relay: target ${id} takes events again`)
   else if (state === 'failing')
@@ -108,7 +108,7 @@ type Attempt = <T>(work: () => T, otherwise: () => T) => T
 /** A page is asked for often: a fault is told this often at most, milliseconds. */
 const TELL_MS = 60_000
 
-function createAttempt(log: PassingOptions['log'], dataDir: string): Attempt {
+function createAttempt(log: RelayStartOptions['log'], dataDir: string): Attempt {
   let toldAt = -Infinity
   return (work, otherwise) => {
     try {
@@ -125,7 +125,7 @@ function createAttempt(log: PassingOptions['log'], dataDir: string): Attempt {
   }
 }
 
-type Shown = Pick<Passing['shown'], 'webhookLog' | 'relayTargets'>
+type Shown = Pick<RunningRelay['shown'], 'webhookLog' | 'relayTargets'>
 
 /** What the server shows. A damaged webhooks.db takes none of the mirror's pages with it: they go by what was seen last. */
 function shownOf(reads: OutboxReads, attempt: Attempt): Shown {

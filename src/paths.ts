@@ -32,7 +32,7 @@ export function canonicalPath(path: string): string | null {
 }
 
 /** What canonical paths of a template look like: a group for each of its values, in order. */
-export function formOf(template: string): RegExp {
+export function pathForm(template: string): RegExp {
   const source = template
     .replace(/\/+$/, '')
     .replace(/\{(\w+)\}|[.*+?^$()|[\]\\]/g, (part, name?: string) =>
@@ -43,7 +43,7 @@ export function formOf(template: string): RegExp {
 
 /** The values that make a template the given canonical path; null when it is another path. */
 export function matchPath(template: string, canonical: string): Record<string, string> | null {
-  const match = formOf(template).exec(canonical)
+  const match = pathForm(template).exec(canonical)
   if (match === null) return null
   const names = [...template.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name)
   return Object.fromEntries(

@@ -22,7 +22,7 @@ export type Names = Partial<Record<PatternKind, string | readonly string[]>>
 /** Whether any of the patterns names the item. Upper and lower case are the same. */
 export function matchesAny(patterns: readonly Pattern[], names: Names): boolean {
   return patterns.some(({ kind, name }) =>
-    [names[kind] ?? []].flat().some((own) => matches(name, own.toLowerCase())),
+    [names[kind] ?? []].flat().some((own) => matchesPattern(name, own.toLowerCase())),
   )
 }
 
@@ -30,7 +30,7 @@ export function matchesAny(patterns: readonly Pattern[], names: Names): boolean 
  * Whether a text fits a pattern in which `*` stands for any characters. Linear in the length of both, whatever the pattern:
  * no expression is built from what somebody wrote.
  */
-export function matches(pattern: string, text: string): boolean {
+export function matchesPattern(pattern: string, text: string): boolean {
   const pieces = pattern.split('*')
   const first = pieces[0] ?? ''
   if (pieces.length === 1) return text === first

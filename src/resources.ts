@@ -3,7 +3,7 @@
  * its items are named and which artifacts hang on them (service API, section 4). The crawl, the store and the local
  * routes follow from this table; another resource is another entry.
  */
-export type Surface = 'remediation' | 'catalog' | 'identity'
+export type ResourceSurface = 'remediation' | 'catalog' | 'identity'
 
 /** What a document must be to be believed. `text`: anything but a page of HTML. */
 export type DocumentKind = 'sbom' | 'vex' | 'provenance' | 'text'
@@ -34,9 +34,9 @@ export interface ArtifactPath {
 }
 
 /** One kind of thing. `{id}` in its paths is an item's own identifier. */
-export interface Resource {
+export interface CatalogResource {
   readonly name: string
-  readonly surface: Surface
+  readonly surface: ResourceSurface
   readonly list: ListPath | null
   /** Details of one item, or, without an `{id}`, a document of its own. */
   readonly item: string | null
@@ -68,7 +68,7 @@ const PLAIN = {
   reach: 'always',
   setting: null,
   secrets: false,
-} as const satisfies Omit<Resource, 'name'>
+} as const satisfies Omit<CatalogResource, 'name'>
 
 /** Whether a source mirrors a resource: the identity surface has a source, and a credential, of its own. */
 export function ownsResource(source: string, resource: string): boolean {
@@ -84,14 +84,14 @@ export function identityVersion(base: string | null): string | null {
 }
 
 /** A resource with its list under a version of its surface: the identity surface has several, the others one. */
-export function atVersion(resource: Resource, version: string | null): Resource {
+export function atVersion(resource: CatalogResource, version: string | null): CatalogResource {
   const { surface, list } = resource
   if (surface !== 'identity' || list === null || version === null) return resource
   return { ...resource, list: { ...list, path: list.path.replace(/^\/[^/]+/, `/${version}`) } }
 }
 
 /** Every mirrored resource, in the order in which they are walked. */
-export const RESOURCES: readonly Resource[] = [
+export const RESOURCES: readonly CatalogResource[] = [
   { ...PLAIN, name: 'account', item: '/v1/me', secrets: true },
   { ...PLAIN, name: 'organization', item: '/v1/orgs/', secrets: true },
   {

@@ -9,7 +9,7 @@ import type { PinnedReads } from './store/pinned.ts'
 import { createKeeper } from './views/keeper.ts'
 
 /** What the making and serving of views is wired from. */
-export interface ViewingOptions {
+export interface ViewsStartOptions {
   readonly config: Config
   readonly log: Pick<Logger, 'info' | 'warn'>
   readonly reads: Pick<PinnedReads, 'pinned'>
@@ -20,7 +20,7 @@ export interface ViewingOptions {
 }
 
 /** What scanners read: made beside the server, and what the server shows of it. */
-export interface Viewing {
+export interface RunningViews {
   /** For the server's options. */
   readonly shown: Required<Pick<ServerOptions, 'viewsMaker' | 'onServed'>>
   /** The private routes: the VEX repository. */
@@ -30,7 +30,7 @@ export interface Viewing {
 }
 
 /** Makes views whenever more is served than they show. */
-export function startViewing(options: ViewingOptions): Viewing {
+export function startViews(options: ViewsStartOptions): RunningViews {
   const { config, log, reads, onMade } = options
   const expectsCatalog = activeSources(config).includes('catalog')
   const keeper = createKeeper({ config, log, reads: reads.pinned, onMade })

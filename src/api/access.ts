@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Config } from '../config/schema.ts'
 import type { PinnedReads } from '../store/pinned.ts'
-import { type Trust, clientNetwork, isLoopback } from './addresses.ts'
+import { type TrustedProxies, clientNetwork, isLoopbackAddress } from './addresses.ts'
 import { type Attempts, createAttempts } from './attempts.ts'
 import { readCredential } from './credentials.ts'
 import { MAKE_KEY, missingKey, noKeyYet, tooManyFailures, wrongKey } from './denials.ts'
@@ -30,7 +30,7 @@ export interface AccessOptions {
   /** Of its keys only the hashes are kept. */
   readonly settings: AccessSettings
   /** What `trustProxy` amounts to. */
-  readonly trusted: Trust
+  readonly trusted: TrustedProxies
   /** The address that the server is bound to; null while it is not. */
   readonly listeningOn: () => string | null
   readonly log: ServerLog | null
@@ -109,7 +109,7 @@ function isOpenTo(request: IncomingMessage, options: AccessOptions): boolean {
 function whyClosed({ listeningOn, settings }: AccessOptions): string | null {
   const { publicUrl, trustProxy } = settings
   const address = listeningOn()
-  if (address === null || !isLoopback(address))
+  if (address === null || !isLoopbackAddress(address))
     return 'the mirror listens to more than this machine (server.host)'
   if (publicUrl !== null) return 'server.publicUrl says that others reach the mirror'
   if (trustProxy.length > 0) return 'server.trustProxy says that a proxy stands before the mirror'
@@ -121,11 +121,13 @@ function whyClosed({ listeningOn, settings }: AccessOptions): string | null {
  * that says so, and names this machine as its host. The name gives away a web page that has its own resolve to 127.0.0.1.
  */
 function isOwn({ headersDistinct, socket }: IncomingMessage, ownHost: string): boolean {
-  if (!isLoopback(socket.remoteAddress) || isForwarded(headersDistinct)) return false
+  if (!isLoopbackAddress(socket.remoteAddress) || isForwarded(headersDistinct)) return false
   const [asked = 'localhost', another] = headersDistinct['host'] ?? []
   if (another !== undefined || !isHost(asked)) return false
   const name = asked.replace(/:\d+$/, '').toLowerCase()
-  return /^(.+\.)?localhost$/.test(name) || isLoopback(name) || name === ownHost.toLowerCase()
+  return (
+    /^(.+\.)?localhost$/.test(name) || isLoopbackAddress(name) || name === ownHost.toLowerCase()
+  )
 }
 
 /** Logs a key that is used, once an hour: reads write nothing, so this is where its last use is to be found. */

@@ -9,7 +9,7 @@ export function plainAddress(address: string): string {
 }
 
 /** Whether an address is this machine talking to itself. */
-export function isLoopback(address: string | undefined): boolean {
+export function isLoopbackAddress(address: string | undefined): boolean {
   const plain = plainAddress(address ?? '')
   return plain === '::1' || (isIPv4(plain) && plain.startsWith('127.'))
 }
@@ -31,10 +31,10 @@ export function clientNetwork(address: string): string {
 }
 
 /** Whether an address belongs to one of the proxies that are trusted. */
-export type Trust = (address: string | undefined) => boolean
+export type TrustedProxies = (address: string | undefined) => boolean
 
 /** Trust in these addresses and networks (`10.0.0.7`, `fd00::/8`). Throws `config` for anything else. */
-export function createTrust(entries: readonly string[]): Trust {
+export function createTrust(entries: readonly string[]): TrustedProxies {
   const list = new BlockList()
   for (const entry of entries) addEntry(list, entry)
   return (address) => {

@@ -1,13 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { checkConditions, formatHttpDate } from './conditional.ts'
-import type { Heads, SharedHead } from './heads.ts'
+import type { Heads, ResponseHead } from './heads.ts'
 import type { Coding } from './negotiate.ts'
-import type { Origin } from './origin.ts'
+import type { SnapshotOrigin } from './origin.ts'
 import { type Outgoing, sendProblem } from './problem.ts'
-import type { Wishes } from './wishes.ts'
+import type { RequestHeaders } from './wishes.ts'
 
 /** A JSON answer in one coding, ready to send: bytes and header texts. */
-export interface Answer {
+export interface JsonResponse {
   readonly coding: Coding
   readonly body: Buffer
   readonly length: string
@@ -22,18 +22,23 @@ export interface Answer {
 export interface AnswerExchange {
   readonly request: Pick<IncomingMessage, 'method'>
   readonly response: Outgoing
-  readonly wishes: Wishes
+  readonly wishes: RequestHeaders
 }
 
 /** One request on its way to its answer. */
 export interface Exchange {
   readonly request: IncomingMessage
   readonly response: ServerResponse
-  readonly wishes: Wishes
+  readonly wishes: RequestHeaders
 }
 
 /** `tag`: 32 hex digits of the content's SHA-256. */
-export function createAnswer(coding: Coding, body: Buffer, tag: string, changed: number): Answer {
+export function createAnswer(
+  coding: Coding,
+  body: Buffer,
+  tag: string,
+  changed: number,
+): JsonResponse {
   return {
     coding,
     body,
@@ -47,8 +52,8 @@ export function createAnswer(coding: Coding, body: Buffer, tag: string, changed:
 /** Sends an answer: 200, 304 or 412. Head and body leave in a single write. `more`: further header fields, flat. */
 export function sendAnswer(
   { request, response, wishes }: AnswerExchange,
-  answer: Answer,
-  origin: Origin,
+  answer: JsonResponse,
+  origin: SnapshotOrigin,
   heads: Heads,
   more: readonly string[] = [],
 ): void {
@@ -68,7 +73,10 @@ export function sendAnswer(
 }
 
 /** The head of the same 200 as text, up to what only the connection knows. */
-export function answerText({ etag, lastModified, length }: Answer, shared: SharedHead): string {
+export function answerText(
+  { etag, lastModified, length }: JsonResponse,
+  shared: ResponseHead,
+): string {
   return `HTTP/1.1 200 OK\r\nETag: ${etag}\r\nLast-Modified: ${lastModified}\r\nContent-Length: ${length}\r\n${shared.text}`
 }
 
@@ -76,7 +84,7 @@ export function answerText({ etag, lastModified, length }: Answer, shared: Share
 export function sendFailed(
   request: AnswerExchange['request'],
   response: Outgoing,
-  origin: Origin,
+  origin: SnapshotOrigin,
 ): void {
   const message = 'the mirrored document is not the one that If-Match or If-Unmodified-Since names'
   sendProblem(request, response, { status: 412, error: 'precondition_failed', message, origin })

@@ -46,7 +46,7 @@ export function createArchiveFiles(
       return open
     release()
     try {
-      open = openArchive(folder, info)
+      open = openArchiveFile(folder, info)
     } catch (error) {
       onLost()
       throw error
@@ -67,7 +67,10 @@ export function createArchiveFiles(
 }
 
 /** Opens a file of which size and content are known, for one response after the other. Throws `storage`. */
-export function openArchive(folder: string, info: ArchiveInfo): OpenArchive & { release(): void } {
+export function openArchiveFile(
+  folder: string,
+  info: ArchiveInfo,
+): OpenArchive & { release(): void } {
   const descriptor = openFile(join(folder, info.file))
   const { size } = fstatSync(descriptor)
   if (size !== info.size) {
@@ -122,7 +125,7 @@ function release(chunk: Buffer): void {
   if (free.length < KEPT_CHUNKS) free.push(chunk)
 }
 
-async function readInTurn(
+async function readInOrder(
   descriptor: number,
   chunk: Buffer,
   length: number,
@@ -166,7 +169,7 @@ async function pump(descriptor: number, sender: Sender, start: number, end: numb
   for (let at = start; at <= end;) {
     const chunk = free.pop() ?? Buffer.allocUnsafeSlow(CHUNK)
     const length = Math.min(CHUNK, end - at + 1)
-    const bytesRead = await readInTurn(descriptor, chunk, length, at)
+    const bytesRead = await readInOrder(descriptor, chunk, length, at)
     if (response.destroyed) return release(chunk)
     if (bytesRead === 0) throw new MirrorError('storage', 'the archive ends before its end')
     at += bytesRead

@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http'
 import { isIPv6 } from 'node:net'
-import { type Trust, plainAddress } from './addresses.ts'
+import { type TrustedProxies, plainAddress } from './addresses.ts'
 import { type HeaderLists, isHost, readForwarding } from './forwarded.ts'
 
 /** What a request tells of the way it came. */
-export interface Arrival {
+export interface RequestSource {
   readonly headers: HeaderLists
   /** The address at the other end of the connection. */
   readonly peer: string | undefined
@@ -17,7 +17,7 @@ export interface Arrival {
 export interface BaseUrlOptions {
   /** `server.publicUrl`: settles the matter. */
   readonly publicUrl: string | null
-  readonly trusted: Trust
+  readonly trusted: TrustedProxies
 }
 
 /**
@@ -25,7 +25,7 @@ export interface BaseUrlOptions {
  * proxies say; else the Host header, the place that the client itself asked. Whatever is not plainly a host is passed
  * over, so that the answer never holds a character that it should not; at last the listening address itself is left.
  */
-export function baseUrl({ publicUrl, trusted }: BaseUrlOptions, arrival: Arrival): string {
+export function baseUrl({ publicUrl, trusted }: BaseUrlOptions, arrival: RequestSource): string {
   if (publicUrl !== null) return publicUrl.replace(/\/+$/, '')
   const forwarded = readForwarding(arrival.peer, arrival.headers, trusted)
   const host = forwarded.host ?? askedHost(arrival.headers) ?? ownHost(arrival.local)
@@ -37,13 +37,13 @@ function askedHost(headers: HeaderLists): string | null {
   return host !== undefined && another === undefined && isHost(host) ? host : null
 }
 
-function ownHost({ address, port }: Arrival['local']): string {
+function ownHost({ address, port }: RequestSource['local']): string {
   const plain = plainAddress(address)
   return `${isIPv6(plain) ? `[${plain}]` : plain}:${port}`
 }
 
 /** The arrival of a request on Node's own server. */
-export function arrivalOf({ headersDistinct, socket }: IncomingMessage): Arrival {
+export function arrivalOf({ headersDistinct, socket }: IncomingMessage): RequestSource {
   const { localAddress = '127.0.0.1', localPort = 80, remoteAddress } = socket
   return {
     headers: headersDistinct,

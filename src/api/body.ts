@@ -10,7 +10,7 @@ export interface BodyBounds {
 }
 
 /** A request's whole body, or why there is none. It is read as it comes, no further than its bounds. */
-export function readBody(
+export function readRequestBody(
   request: IncomingMessage,
   { bytes, timeoutMs }: BodyBounds,
 ): Promise<Buffer | BodyFault> {

@@ -2,13 +2,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ViewAsset, ViewRecord, Views } from '../store/views.ts'
 import { crc32c, googHash } from '../zip/crc32c.ts'
 import { type Exchange, sendAnswer } from './answer.ts'
-import { type OpenArchive, openArchive } from './archive.ts'
+import { type OpenArchive, openArchiveFile } from './archive.ts'
 import { BUCKET, type BucketPath, bucketPath, isBucket } from './bucket-paths.ts'
 import type { Failures } from './failure.ts'
 import type { Heads } from './heads.ts'
-import type { Moment } from './moment.ts'
+import type { ServedSnapshot } from './moment.ts'
 import { chooseCoding } from './negotiate.ts'
-import type { Origin } from './origin.ts'
+import type { SnapshotOrigin } from './origin.ts'
 import type { Paths } from './paths.ts'
 import { type Problem, methodNotAllowed, pathNotFound, sendProblem } from './problem.ts'
 import { decodePart, rawTarget, readablePath } from './target.ts'
@@ -19,12 +19,12 @@ import {
   viewRecordAnswer,
 } from './view-answers.ts'
 import type { ViewsInUse } from './views.ts'
-import { readWishes } from './wishes.ts'
+import { readRequestHeaders } from './wishes.ts'
 import { sendFile } from './zip.ts'
 
 /** What the bucket is answered from. */
 export interface BucketOptions {
-  readonly moment: Pick<Moment, 'knownOrigin' | 'reads' | 'archives'>
+  readonly moment: Pick<ServedSnapshot, 'knownOrigin' | 'reads' | 'archives'>
   readonly views: ViewsInUse
   readonly paths: Pick<Paths, 'closest'>
   readonly cacheControl: string
@@ -47,13 +47,13 @@ export function createBucket(options: BucketOptions): Bucket {
   return (request, response) => {
     const { path } = rawTarget(request.url ?? '')
     if (!isBucket(path)) return false
-    let origin: Origin | null = null
+    let origin: SnapshotOrigin | null = null
     const fail = (error: unknown): void => onError(error, request, response, { origin })
     try {
       const refusal = refuse(options, request, path)
       if (refusal !== null) sendProblem(request, response, refusal)
       else {
-        const exchange = { request, response, wishes: readWishes(request.rawHeaders) }
+        const exchange = { request, response, wishes: readRequestHeaders(request.rawHeaders) }
         void views.read((current) => {
           origin = originOf(current)
           return answer(options, { exchange, views: current, origin }, path)?.catch(fail)
@@ -84,7 +84,7 @@ const SWITCHED_OFF = 'this mirror has no views for scanners: views.bucket is off
 interface Turn {
   readonly exchange: Exchange
   readonly views: Views
-  readonly origin: Origin
+  readonly origin: SnapshotOrigin
 }
 
 function answer(options: BucketOptions, turn: Turn, path: string): Promise<void> | undefined {
@@ -153,7 +153,7 @@ function openForm(
       // The generation has another name for the same file, which may still be there.
     }
   }
-  return openArchive(views.folder, { file, size, sha256, crc32c, changed: views.info.changed })
+  return openArchiveFile(views.folder, { file, size, sha256, crc32c, changed: views.info.changed })
 }
 
 function missing(views: Views, place: BucketPath | null): Problem {

@@ -1,5 +1,5 @@
 import type { SourceName } from '../store/runs.ts'
-import type { Answer } from './answer.ts'
+import type { JsonResponse } from './answer.ts'
 import type { Coding } from './negotiate.ts'
 
 /**
@@ -18,16 +18,16 @@ const ADMIT_ONE_IN = 8
 interface Entry {
   readonly key: string
   readonly source: SourceName
-  gzip: Answer | undefined
-  identity: Answer | undefined
+  gzip: JsonResponse | undefined
+  identity: JsonResponse | undefined
   bytes: number
   asked: boolean
 }
 
 /** Answers by key and coding, ready to send. */
 export interface AnswerCache {
-  get(key: string, coding: Coding): Answer | undefined
-  put(key: string, source: SourceName, answer: Answer): void
+  get(key: string, coding: Coding): JsonResponse | undefined
+  put(key: string, source: SourceName, answer: JsonResponse): void
   /** Forgets what belongs to a source. */
   drop(source: SourceName): void
   /** Bytes held, overhead included. */
@@ -88,7 +88,7 @@ export function createAnswerCache(maxBytes: number): AnswerCache {
 }
 
 /** A small Buffer may be a piece of a larger one, which it would keep in memory: such a body is copied. */
-function own(answer: Answer): Answer {
+function own(answer: JsonResponse): JsonResponse {
   const { body } = answer
   if (body.buffer.byteLength === body.length) return answer
   const copy = Buffer.allocUnsafeSlow(body.length)

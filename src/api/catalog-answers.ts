@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
 import { locate } from '../json/locate.ts'
-import type { Resource } from '../resources.ts'
+import type { CatalogResource } from '../resources.ts'
 import { type CatalogAnswer, type CatalogLink, isNone } from '../store/catalog-answers.ts'
 import type { createOrderings } from '../store/catalog-query.ts'
 import { contentOf } from '../store/gzip.ts'
@@ -12,7 +12,7 @@ import type { Heads } from './heads.ts'
 import type { Links } from './links.ts'
 import type { Origins } from './moment.ts'
 import { chooseCoding } from './negotiate.ts'
-import { type Origin, originOfOne } from './origin.ts'
+import { type SnapshotOrigin, originOfOne } from './origin.ts'
 import { problemHeaders } from './problem.ts'
 import type { ReadCall } from './reading/call.ts'
 
@@ -40,7 +40,7 @@ export function createAnswers({ tools, missing }: CatalogParts) {
   const { moment, heads, links } = tools
   return {
     /** Answers a path of a resource (null: the package catalog) whose form is `template`. */
-    send(call: ReadCall, resource: Resource | null, template: string): void {
+    send(call: ReadCall, resource: CatalogResource | null, template: string): void {
       const origin = missing.origin(resource)
       if ('status' in origin) return call.refuse(origin)
       const path = requestedPath(template, call.params)
@@ -62,7 +62,7 @@ export function createAnswers({ tools, missing }: CatalogParts) {
   }
 
   /** Answers that there is none as upstream did: 404, or 204 without a word. */
-  function sendNone(call: ReadCall, { status }: CatalogAnswer, origin: Origin): void {
+  function sendNone(call: ReadCall, { status }: CatalogAnswer, origin: SnapshotOrigin): void {
     const problem = { status, error: 'not_found', message: NOTHING, origin }
     if (status !== 204) return call.refuse(problem)
     call.response.writeHead(204, problemHeaders(problem)).end()
@@ -73,7 +73,7 @@ export function createAnswers({ tools, missing }: CatalogParts) {
     call: ReadCall,
     answer: CatalogAnswer,
     { signLink, expiry }: Links,
-    origin: Origin,
+    origin: SnapshotOrigin,
   ): void {
     const { request, response, wishes } = call
     const expiresAt = expiry()

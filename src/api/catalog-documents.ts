@@ -2,9 +2,9 @@ import { MirrorError } from '../errors.ts'
 import { CHUNK_BYTES, type CatalogDocument, chunkContent } from '../store/catalog-documents.ts'
 import { type Exchange, sendFailed } from './answer.ts'
 import { checkConditions, formatHttpDate, rangeStillApplies } from './conditional.ts'
-import type { Moment } from './moment.ts'
+import type { ServedSnapshot } from './moment.ts'
 import { chooseCoding } from './negotiate.ts'
-import type { Origin } from './origin.ts'
+import type { SnapshotOrigin } from './origin.ts'
 import { parseRange } from './range.ts'
 import type { RouteCall } from './routes.ts'
 import { writable } from './writable.ts'
@@ -23,7 +23,7 @@ export interface NamedDocument {
  * is. It has the same media type however it is sent.
  */
 export async function sendDocument(
-  moment: Moment,
+  moment: ServedSnapshot,
   call: RouteCall,
   { digest, type }: NamedDocument,
   asOf?: string,
@@ -66,7 +66,7 @@ export async function sendDocument(
 }
 
 /** A link may have been made from a later commit than the one served from here. */
-function findDocument(moment: Moment, digest: string): CatalogDocument | null {
+function findDocument(moment: ServedSnapshot, digest: string): CatalogDocument | null {
   const document = moment.reads.readCatalogDocument(digest)
   if (document !== null) return document
   moment.refresh()
@@ -74,7 +74,7 @@ function findDocument(moment: Moment, digest: string): CatalogDocument | null {
 }
 
 async function sendPlain(
-  moment: Moment,
+  moment: ServedSnapshot,
   call: RouteCall,
   document: CatalogDocument,
   head: string[],
@@ -107,7 +107,7 @@ function partOf(
 
 /** Reads the next chunk only when the last one is on its way. */
 async function pump(
-  { reads }: Moment,
+  { reads }: ServedSnapshot,
   { response }: Exchange,
   { digest, size }: CatalogDocument,
   shape: (bytes: Buffer, number: number) => Buffer,
@@ -125,7 +125,11 @@ async function pump(
   response.end()
 }
 
-function headOf({ type, changed }: CatalogDocument, etag: string, origin: Origin): string[] {
+function headOf(
+  { type, changed }: CatalogDocument,
+  etag: string,
+  origin: SnapshotOrigin,
+): string[] {
   return [
     'Content-Type',
     type,

@@ -2,11 +2,11 @@ import { gzipSync } from 'node:zlib'
 
 import { type Frame, joinPage } from '../json/frame.ts'
 import { LAST_ID_PARAMS } from '../json/list-names.ts'
-import type { ListPath, Resource } from '../resources.ts'
+import type { ListPath, CatalogResource } from '../resources.ts'
 import type { OrderedEntry } from '../store/catalog-query.ts'
 import { createAnswer, sendAnswer } from './answer.ts'
 import { type CatalogParts, tagOf } from './catalog-answers.ts'
-import { createPlaces } from './catalog-places.ts'
+import { createListCursors } from './catalog-places.ts'
 import { createTallies } from './catalog-tallies.ts'
 import { requestedPath } from './catalog-missing.ts'
 import {
@@ -27,7 +27,7 @@ export function createLists({ tools, missing, strictParameters }: CatalogParts) 
   const { moment, heads } = tools
   const tallies = createTallies(moment.reads)
 
-  const send = (call: ReadCall, resource: Resource, declared: ListPath): void => {
+  const send = (call: ReadCall, resource: CatalogResource, declared: ListPath): void => {
     const origin = missing.origin(resource)
     if ('status' in origin) return call.refuse(origin)
     const { facets } = declared
@@ -47,7 +47,7 @@ export function createLists({ tools, missing, strictParameters }: CatalogParts) 
     // Upstream gives such a list whole: so does the mirror, unless less is asked for.
     const isPaged = frame.cursor !== null || frame.onward !== undefined
     const limit = asked ?? (isPaged ? DEFAULT_LIMIT : Math.max(1, list.entries))
-    const places = createPlaces(moment.reads, list, order, frame.cursor === null)
+    const places = createListCursors(moment.reads, list, order, frame.cursor === null)
     const from = places.read(readAfter(query, pagers))
     const count = tallies.countOf(origin.version, list, where)
     const ordering = order.field === null || where.length > 0 ? null : tools.orderings

@@ -3,21 +3,26 @@ import type { MirrorError } from '../errors.ts'
 import type { Frame } from '../json/frame.ts'
 import { type ListedRelease, listedRelease } from '../json/releases.ts'
 import { canonicalPath, fillPath } from '../paths.ts'
-import { IDENTITY_VERSIONS, type Resource, atVersion, identityVersion } from '../resources.ts'
+import {
+  IDENTITY_VERSIONS,
+  type CatalogResource,
+  atVersion,
+  identityVersion,
+} from '../resources.ts'
 import { activeSources } from '../sources.ts'
 import type { CatalogList } from '../store/catalog.ts'
 import type { SourceName } from '../store/runs.ts'
 import type { Origins } from './moment.ts'
-import type { Origin } from './origin.ts'
+import type { SnapshotOrigin } from './origin.ts'
 import { notReady } from './not-ready.ts'
 import type { Problem } from './problem.ts'
 
 /** What is said of a path that is not held. */
 export interface Missing {
   /** The origin of a resource's source; a problem when the settings leave it out. Throws `not_ready` before its first snapshot. */
-  origin(resource: Resource | null): Origin | Problem
+  origin(resource: CatalogResource | null): SnapshotOrigin | Problem
   /** No list names it, the scope leaves it out, or it is still to be fetched. Throws `not_ready` for the last. */
-  explain(resource: Resource | null, params: Params, path: string): Problem
+  explain(resource: CatalogResource | null, params: Params, path: string): Problem
 }
 
 type Params = Readonly<Record<string, string>>
@@ -30,9 +35,9 @@ type Params = Readonly<Record<string, string>>
 export function createMissing(config: Config, moment: Origins): Missing {
   const active = activeSources(config)
   /** What an import brought is held whatever the settings say: they are those of the mirror that it comes from. */
-  const isHeld = ({ list }: Resource): boolean =>
+  const isHeld = ({ list }: CatalogResource): boolean =>
     list !== null && moment.reads.readCatalogList(canonicalPath(list.path) ?? '') !== null
-  const switchedOff = (resource: Resource): Problem | null => {
+  const switchedOff = (resource: CatalogResource): Problem | null => {
     const { setting, name } = resource
     if (setting === null || isHeld(resource)) return null
     if (setting === 'catalog.mirrorApiKeys' && !config.catalog.mirrorApiKeys)
@@ -42,7 +47,7 @@ export function createMissing(config: Config, moment: Origins): Missing {
     return null
   }
   /** The list is mirrored at another version of its surface than it was asked for at. */
-  const elsewhere = (resource: Resource): Problem | null => {
+  const elsewhere = (resource: CatalogResource): Problem | null => {
     if (resource.surface !== 'identity' || isHeld(resource)) return null
     const own = identityVersion(config.identity.apiUrl)
     const others = [...(own === null ? [] : [own]), ...IDENTITY_VERSIONS]
@@ -88,7 +93,7 @@ export function createMissing(config: Config, moment: Origins): Missing {
   }
 }
 
-function sourceOf(resource: Resource | null): SourceName {
+function sourceOf(resource: CatalogResource | null): SourceName {
   return resource?.surface === 'identity' ? 'identity' : 'catalog'
 }
 

@@ -1,12 +1,12 @@
 import type { CatalogList } from '../store/catalog.ts'
-import type { OrderedEntry, Place } from '../store/catalog-query.ts'
+import type { OrderedEntry, ListPosition } from '../store/catalog-query.ts'
 import type { Reads } from '../store/pinned.ts'
 import { ANCHORS, type Anchor, readCursor, writeCursor } from './catalog-cursor.ts'
 import type { Ordering } from './catalog-wishes.ts'
 
 /** Where a page begins; with no place, at the start. */
 export interface Beginning {
-  place: Place | null
+  place: ListPosition | null
   /** Of the page before. */
   anchors: readonly Anchor[]
 }
@@ -15,7 +15,7 @@ export interface Beginning {
  * Finds places of a list in one order again by their cursors, wherever they are by now. `byId`: also by the id of the last
  * item seen, for a list that names no cursor.
  */
-export function createPlaces(
+export function createListCursors(
   reads: Pick<Reads, 'readOrderedEntry'>,
   list: CatalogList,
   order: Ordering,

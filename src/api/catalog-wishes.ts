@@ -1,7 +1,7 @@
 import { MirrorError } from '../errors.ts'
 import { plainName, resolveField } from '../json/field-names.ts'
 import type { Facet } from '../resources.ts'
-import type { Order, Where } from '../store/catalog-query.ts'
+import type { ListOrder, Where } from '../store/catalog-query.ts'
 import { onlyValue } from './query.ts'
 
 /** Items on a page, when the request does not say (service API, section 8). */
@@ -9,7 +9,7 @@ export const DEFAULT_LIMIT = 100
 const MAX_LIMIT = 1000
 
 /** An order, and how the request wrote it. */
-export type Ordering = Order & { text: string }
+export type Ordering = ListOrder & { text: string }
 
 /** `limit`, 1000 at most (service API, section 8); null when not given. Throws `bad_request`. */
 export function readLimit(query: URLSearchParams): number | null {

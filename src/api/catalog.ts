@@ -3,7 +3,7 @@ import {
   IDENTITY_VERSIONS,
   RELEASES,
   RESOURCES,
-  type Resource,
+  type CatalogResource,
   atVersion,
   identityVersion,
 } from '../resources.ts'
@@ -26,7 +26,7 @@ export function createReadRoutes(config: Config, tools: ReadTools): ReadRoute[] 
   const parts = { tools, missing: createMissing(config, tools.moment), strictParameters }
   const answers = createAnswers(parts)
   const lists = createLists(parts)
-  const routesOf = (resource: Resource): ReadRoute[] => {
+  const routesOf = (resource: CatalogResource): ReadRoute[] => {
     const { list, item, sublist, artifacts } = resource
     const source = resource.surface === 'identity' ? 'identity' : 'catalog'
     const itemRoute = (path: string, template: string): ReadRoute => {
@@ -51,7 +51,7 @@ export function createReadRoutes(config: Config, tools: ReadTools): ReadRoute[] 
 }
 
 /** The resources, those of the identity surface once for each of its versions. */
-function versioned({ identity }: Config): Resource[] {
+function versioned({ identity }: Config): CatalogResource[] {
   const own = identityVersion(identity.apiUrl)
   const versions = new Set([...IDENTITY_VERSIONS, ...(own === null ? [] : [own])])
   return RESOURCES.flatMap((resource) =>

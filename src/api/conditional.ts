@@ -1,4 +1,4 @@
-import type { Wishes } from './wishes.ts'
+import type { RequestHeaders } from './wishes.ts'
 
 /** What a condition is compared with. `changed` is Last-Modified in unix seconds. */
 export interface Validators {
@@ -7,10 +7,10 @@ export interface Validators {
 }
 
 /** `proceed` with the answer, `unchanged` is a 304, `failed` a 412. */
-export type Verdict = 'proceed' | 'unchanged' | 'failed'
+export type ConditionResult = 'proceed' | 'unchanged' | 'failed'
 
 /** Evaluates the conditions of a GET or HEAD in the order of RFC 9110, 13.2.2. */
-export function checkConditions(wishes: Wishes, held: Validators): Verdict {
+export function checkConditions(wishes: RequestHeaders, held: Validators): ConditionResult {
   const { ifMatch, ifUnmodifiedSince, ifNoneMatch, ifModifiedSince } = wishes
   if (ifMatch !== undefined) {
     if (!listsTag(ifMatch, held.etag, 'strong')) return 'failed'

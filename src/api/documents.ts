@@ -6,7 +6,7 @@ import { contentInPool } from '../store/gzip.ts'
 import type { Document } from '../store/documents.ts'
 import type { Reads } from '../store/pinned.ts'
 import type { SourceName } from '../store/runs.ts'
-import { type Answer, createAnswer } from './answer.ts'
+import { type JsonResponse, createAnswer } from './answer.ts'
 import type { AnswerCache } from './cache.ts'
 import type { Coding } from './negotiate.ts'
 import {
@@ -28,15 +28,15 @@ import {
 import { type Steps, inStretches } from './steps.ts'
 
 /** `absent`: upstream has no such path. `missing`: the mirror has not fetched it yet. */
-export type Found = Answer | Unheld
-type Unheld = 'absent' | 'missing'
+export type FeedAnswer = JsonResponse | MissingFeed
+type MissingFeed = 'absent' | 'missing'
 
 /** The whole documents of the pinned moment, as answers. */
-export interface Documents {
+export interface FeedDocuments {
   /** A whole document, as upstream gave it. */
-  read(path: string, coding: Coding): Found | Promise<Found>
+  read(path: string, coding: Coding): FeedAnswer | Promise<FeedAnswer>
   /** A document in the shape of the patch feed, narrowed. The first request of a document finds out where all lies in it. */
-  readFiltered(path: string, filter: PatchFilter, coding: Coding): Promise<Found>
+  readFiltered(path: string, filter: PatchFilter, coding: Coding): Promise<FeedAnswer>
   /** Forgets a source's documents. */
   drop(source: SourceName): void
 }
@@ -48,9 +48,9 @@ type FeedIndex =
   | { readonly shape: 'too many' }
   | { readonly shape: 'unknown' }
 
-interface Held {
+interface StoredFeed {
   readonly document: Document
-  readonly answers: Partial<Record<Coding, Answer | Promise<Answer> | undefined>>
+  readonly answers: Partial<Record<Coding, JsonResponse | Promise<JsonResponse> | undefined>>
   index: Promise<FeedIndex> | undefined
 }
 
@@ -58,19 +58,19 @@ interface Held {
  * The documents of the pinned moment. Each is read once and kept in the codings asked for: they are few, and asked
  * for by everybody. Filtered ones are many, so they live in the bounded cache.
  */
-export function createDocuments(reads: Reads, cache: AnswerCache): Documents {
-  const documents = new Map<string, Held>()
+export function createFeedDocuments(reads: Reads, cache: AnswerCache): FeedDocuments {
+  const documents = new Map<string, StoredFeed>()
 
-  const hold = (path: string): Held | null => {
+  const hold = (path: string): StoredFeed | null => {
     const known = documents.get(path)
     if (known !== undefined) return known
     const document = reads.readDocument(path)
     if (document === null) return null
-    const held: Held = { document, answers: {}, index: undefined }
+    const held: StoredFeed = { document, answers: {}, index: undefined }
     documents.set(path, held)
     return held
   }
-  const pick = <T>(path: string, make: (held: Held, body: Buffer) => T): T | Unheld => {
+  const pick = <T>(path: string, make: (held: StoredFeed, body: Buffer) => T): T | MissingFeed => {
     const held = hold(path)
     if (held === null) return 'missing'
     return held.document.body === null ? 'absent' : make(held, held.document.body)
@@ -96,11 +96,15 @@ export function createDocuments(reads: Reads, cache: AnswerCache): Documents {
   }
 }
 
-function wholeAnswer(held: Held, member: Buffer, coding: Coding): Answer | Promise<Answer> {
+function wholeAnswer(
+  held: StoredFeed,
+  member: Buffer,
+  coding: Coding,
+): JsonResponse | Promise<JsonResponse> {
   const { document, answers } = held
   const known = answers[coding]
   if (known !== undefined) return known
-  const answerOf = (body: Buffer): Answer =>
+  const answerOf = (body: Buffer): JsonResponse =>
     createAnswer(coding, body, document.sha256.toString('hex', 0, 16), document.changed)
   if (coding === 'gzip') return (answers[coding] = answerOf(member))
   const coming = contentInPool(member, document.size).then(answerOf)
@@ -115,11 +119,11 @@ function wholeAnswer(held: Held, member: Buffer, coding: Coding): Answer | Promi
 const compress = promisify<Buffer, { level: number }, Buffer>(gzip)
 
 async function filteredAnswer(
-  held: Held,
+  held: StoredFeed,
   member: Buffer,
   filter: PatchFilter,
   coding: Coding,
-): Promise<Answer> {
+): Promise<JsonResponse> {
   const { body: text } = await wholeAnswer(held, member, 'identity')
   held.index ??= inStretches(indexFeed(text))
   const index = await held.index

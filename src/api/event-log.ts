@@ -25,7 +25,7 @@ export interface EventLog {
 }
 
 /** Where a stream stands in its logs: the published snapshots, and what was received and passed on. */
-export interface Place {
+export interface LogPosition {
   readonly snapshots: number
   /** Null: the reader may not have them. */
   readonly webhooks: number | null
@@ -70,12 +70,12 @@ function asJson(body: Uint8Array): string {
 }
 
 /** A place as the `id` of an event. */
-export function writePlace({ snapshots, webhooks }: Place): string {
+export function writePlace({ snapshots, webhooks }: LogPosition): string {
   return webhooks === null ? String(snapshots) : `${snapshots}.${webhooks}`
 }
 
 /** Reads `Last-Event-ID`; null for anything else than `writePlace` writes. */
-export function readPlace(text: string): Place | null {
+export function readPlace(text: string): LogPosition | null {
   const [, snapshots, webhooks] = /^(\d{1,15})(?:\.(\d{1,15}))?$/.exec(text) ?? []
   if (snapshots === undefined) return null
   return {

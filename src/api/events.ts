@@ -5,7 +5,7 @@ import { isPrivateSource, readSource } from './changes.ts'
 import {
   type EventLog,
   type LoggedEvent,
-  type Place,
+  type LogPosition,
   formatEvent,
   isContinuous,
   readPlace,
@@ -39,7 +39,7 @@ interface Listener {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly only: SourceName | null
-  place: Place
+  place: LogPosition
   /** What had left by the last heartbeat, in bytes, while something waited; null: nothing waited. */
   stuckAt: number | null
 }
@@ -134,7 +134,7 @@ function refuse(request: IncomingMessage, response: ServerResponse, closed: bool
 }
 
 /** The end of the logs. */
-function now({ snapshots, webhooks }: EventsOptions, all: boolean): Place {
+function now({ snapshots, webhooks }: EventsOptions, all: boolean): LogPosition {
   return { snapshots: snapshots.last(), webhooks: all ? (webhooks?.last() ?? 0) : null }
 }
 
@@ -186,13 +186,13 @@ function pump(options: EventsOptions, listener: Listener): void {
   }
 }
 
-function next({ snapshots, webhooks }: EventsOptions, place: Place): LoggedEvent[] {
+function next({ snapshots, webhooks }: EventsOptions, place: LogPosition): LoggedEvent[] {
   const published = snapshots.last() > place.snapshots ? snapshots.list(place.snapshots, BATCH) : []
   if (published.length > 0 || webhooks === null || place.webhooks === null) return published
   return webhooks.last() > place.webhooks ? webhooks.list(place.webhooks, BATCH) : []
 }
 
-function behind(place: Place, { name, id }: LoggedEvent): Place {
+function behind(place: LogPosition, { name, id }: LoggedEvent): LogPosition {
   return name === 'snapshot' ? { ...place, snapshots: id } : { ...place, webhooks: id }
 }
 

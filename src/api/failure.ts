@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Origin } from './origin.ts'
-import { type ErrorForm, type Problem, problemOf, sendProblem } from './problem.ts'
+import type { SnapshotOrigin } from './origin.ts'
+import { type ProblemForm, type Problem, problemOf, sendProblem } from './problem.ts'
 
 /** What the API needs of a pino logger. */
 export interface ServerLog {
@@ -26,8 +26,8 @@ export interface Failures {
 
 /** What a problem takes over from the path that it is about. */
 export interface Manner {
-  readonly origin?: Origin | null
-  readonly form?: ErrorForm
+  readonly origin?: SnapshotOrigin | null
+  readonly form?: ProblemForm
 }
 
 /** The boundary where everything thrown while answering ends: one line in the log, a safe text to the client. */

@@ -1,17 +1,20 @@
 import type { ServerLog } from './failure.ts'
-import type { Moment } from './moment.ts'
+import type { ServedSnapshot } from './moment.ts'
 
 const POLL_MS = 500
 
 /** Keeps looking for new snapshots until it is stopped. */
-export interface Follower {
+export interface SnapshotWatcher {
   /** Moves the moment now; a fault of the store is logged and tried again at the next look. */
   readonly look: () => void
   readonly stop: () => void
 }
 
 /** Keeps the moment at the newest snapshots: another process may have committed, as `patchmirror sync` does. */
-export function followStore(moment: Pick<Moment, 'refresh'>, log: ServerLog | null): Follower {
+export function followStore(
+  moment: Pick<ServedSnapshot, 'refresh'>,
+  log: ServerLog | null,
+): SnapshotWatcher {
   let failing = false
   const look = (): void => {
     try {

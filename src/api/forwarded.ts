@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { type Trust, plainAddress } from './addresses.ts'
+import { type TrustedProxies, plainAddress } from './addresses.ts'
 
 /** Header fields by lower-case name, each with all its values, as Node's `headersDistinct`. */
 export type HeaderLists = Readonly<Partial<Record<string, readonly string[]>>>
@@ -61,7 +61,7 @@ export function isForwarded(headers: HeaderLists): boolean {
 export function readForwarding(
   peer: string | undefined,
   headers: HeaderLists,
-  trusted: Trust,
+  trusted: TrustedProxies,
 ): Forwarding {
   const nobody = { client: plainAddress(peer ?? ''), scheme: null, host: null, prefix: '' }
   if (!trusted(peer)) return nobody
@@ -128,7 +128,7 @@ function withoutPort(text: string): string {
 }
 
 /** Goes back along the addresses while they are trusted; `depth` is how many of them are. */
-function walk(peer: string, hops: readonly string[], trusted: Trust) {
+function walk(peer: string, hops: readonly string[], trusted: TrustedProxies) {
   let client = peer
   let depth = 0
   for (const hop of [...hops].reverse()) {

@@ -6,14 +6,14 @@ import { arrivalOf, baseUrl } from './base-url.ts'
 import type { Failures, ServerLog } from './failure.ts'
 import { type Heads, createHeads } from './heads.ts'
 import { type Links, createLinks } from './links.ts'
-import type { Moment } from './moment.ts'
+import type { ServedSnapshot } from './moment.ts'
 import type { Paths } from './paths.ts'
 import { type PrivatePaths, createPrivatePaths } from './private.ts'
 import { type PrivateRoute, createRouteTable } from './routes.ts'
 
 /** What private routes are made from. */
 export interface RouteTools {
-  readonly moment: Moment
+  readonly moment: ServedSnapshot
   /** For `sendAnswer`: head fields that keep shared caches away from private answers. */
   readonly heads: Heads
   /** Signs local URLs; `RouteCall.baseUrl()` goes before them. */
@@ -33,7 +33,7 @@ export interface GateOptions {
   readonly settings: Config['server']
   /** The address that the server is bound to; null while it is not. */
   readonly listeningOn: () => string | null
-  readonly moment: Moment
+  readonly moment: ServedSnapshot
   readonly paths: Paths
   readonly failures: Failures
   readonly routes: (tools: RouteTools) => readonly PrivateRoute[]

@@ -1,8 +1,8 @@
 import type { Coding } from './negotiate.ts'
-import type { Origin } from './origin.ts'
+import type { SnapshotOrigin } from './origin.ts'
 
 /** The header fields that all JSON answers of one origin and coding share. */
-export interface SharedHead {
+export interface ResponseHead {
   /** Names and values, one flat list: what a 304 repeats. */
   readonly validated: readonly string[]
   /** The same and what only goes with a body. */
@@ -12,8 +12,10 @@ export interface SharedHead {
 }
 
 /** Makes each shared head once: an origin is replaced whenever anything in it changes. */
-export function createHeads(cacheControl: string): (origin: Origin, coding: Coding) => SharedHead {
-  const made = new WeakMap<Origin, Readonly<Record<Coding, SharedHead>>>()
+export function createHeads(
+  cacheControl: string,
+): (origin: SnapshotOrigin, coding: Coding) => ResponseHead {
+  const made = new WeakMap<SnapshotOrigin, Readonly<Record<Coding, ResponseHead>>>()
   return (origin, coding) => {
     let heads = made.get(origin)
     if (heads === undefined) {
@@ -42,7 +44,11 @@ export function cacheFields(cacheControl: string): string[] {
   return [...nginx, 'Cache-Control', cacheControl]
 }
 
-function makeHead(origin: Origin, cacheControl: string, encoding: readonly string[]): SharedHead {
+function makeHead(
+  origin: SnapshotOrigin,
+  cacheControl: string,
+  encoding: readonly string[],
+): ResponseHead {
   const validated = [
     ...cacheFields(cacheControl),
     'Vary',

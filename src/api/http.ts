@@ -4,12 +4,12 @@ import type { Config } from '../config/schema.ts'
 import { isReserved } from '../connections.ts'
 import { systemCode } from '../errors.ts'
 import type { ServerLog } from './failure.ts'
-import { HEADERS_MS, type Lane } from './lane.ts'
-import { afterAnswers, inTurn, isAnswering } from './in-turn.ts'
+import { HEADERS_MS, type FastPath } from './lane.ts'
+import { afterAnswers, limitPipelining, isAnswering } from './in-turn.ts'
 import { sendProblem } from './problem.ts'
 import { withoutValues } from './query.ts'
 
-export type Handler = (request: IncomingMessage, response: ServerResponse) => void
+export type HttpHandler = (request: IncomingMessage, response: ServerResponse) => void
 
 /** Header bytes accepted in a request: clients behind proxies carry a lot that the mirror never looks at. */
 const MAX_HEADER_BYTES = 64 * 1024
@@ -28,14 +28,14 @@ const STALL_MS = 300_000
  * Node's own server, tuned: idle connections stay as long as the settings say, an `Expect` that nobody knows and an
  * `Upgrade` are ignored like any other header.
  */
-export function createHttp(handler: Handler, settings: Config['server']): Server {
+export function createHttp(handler: HttpHandler, settings: Config['server']): Server {
   const options = {
     keepAliveTimeout: settings.keepAliveSeconds * 1000,
     maxHeaderSize: MAX_HEADER_BYTES,
     highWaterMark: WAITING_BYTES,
     ...RECEIVING,
   }
-  const paced = inTurn(withOneHost(handler))
+  const paced = limitPipelining(withOneHost(handler))
   // A client may close its side when it has sent its request, and still wait for the answer (RFC 9112, section 9.6).
   const server = Object.assign(createServer(options, paced), { httpAllowHalfOpen: true })
   server.on('checkExpectation', paced)
@@ -44,7 +44,7 @@ export function createHttp(handler: Handler, settings: Config['server']): Server
 }
 
 /** 400 for a request with more than one `Host` (RFC 9112, section 3.2): which of them counts is anybody's guess. */
-function withOneHost(handler: Handler): Handler {
+function withOneHost(handler: HttpHandler): HttpHandler {
   return (request, response) => {
     if (hostsOf(request.rawHeaders) <= 1) return handler(request, response)
     const message = 'the request has more than one Host header'
@@ -65,7 +65,7 @@ function hostsOf(rawHeaders: readonly string[]): number {
 const HEALTH = '/-/health'
 
 /** The handler, but on a connection that is kept for the health page a 503 for everything else, and the end of it. */
-export function withReserve(handler: Handler): Handler {
+export function withReserve(handler: HttpHandler): HttpHandler {
   return (request, response) => {
     if (!isReserved(request.socket)) return handler(request, response)
     response.setHeader('Connection', 'close')
@@ -77,7 +77,11 @@ export function withReserve(handler: Handler): Handler {
 }
 
 /** The handler with a line in the log for each request, where the log wants that much; else the handler itself. */
-export function traced(handler: Handler, log: ServerLog | null, now: () => number): Handler {
+export function traced(
+  handler: HttpHandler,
+  log: ServerLog | null,
+  now: () => number,
+): HttpHandler {
   if (log?.isLevelEnabled('debug') !== true) return handler
   return (request, response) => {
     const { method, url } = request
@@ -138,7 +142,7 @@ const SWEEP_MS = 20
  */
 export async function drain(
   server: Server,
-  lane: Lane,
+  lane: FastPath,
   closed: Promise<unknown>,
   graceMs: number,
 ): Promise<void> {

@@ -41,7 +41,7 @@ export function isAnswering(socket: object): boolean {
  * whether or not the client takes the answers; here the next answer is made when the one before it has left, so that
  * a client that does not read costs one answer. A connection with too many requests waiting is cut off.
  */
-export function inTurn(handler: Handler): Handler {
+export function limitPipelining(handler: Handler): Handler {
   return (request, response) => {
     const { socket } = request
     let line = lines.get(socket)

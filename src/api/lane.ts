@@ -14,15 +14,15 @@ import { createHeaderMemory } from './plain-headers.ts'
  */
 
 /** A 200: its head up to what only the connection knows, and its body. */
-export interface LaneAnswer {
+export interface FastPathResponse {
   readonly head: string
   readonly body: Buffer
 }
 
 /** Where the lane finds its answers, and how long a connection may be idle. */
-export interface LaneOptions {
+export interface FastPathOptions {
   /** The answer for a record's target; undefined, or an error, hands the connection over. */
-  readonly find: (target: string, coding: Coding) => LaneAnswer | undefined
+  readonly find: (target: string, coding: Coding) => FastPathResponse | undefined
   readonly keepAliveSeconds: number
   /** False sends every connection to the HTTP server, as when each request is to be logged. */
   readonly enabled: boolean
@@ -34,7 +34,7 @@ export interface LaneOptions {
 export const HEADERS_MS = 10_000
 
 /** The lane in front of a server. */
-export interface Lane {
+export interface FastPath {
   /** Lets its connections finish what they send and closes them; new ones go straight to the HTTP server. */
   close(): void
   /** Closes what is left at once. */
@@ -44,10 +44,10 @@ export interface Lane {
 type Listener = (this: Server, socket: Socket) => void
 
 /** Puts the lane in front of a server's own handling of connections. */
-export function openFastLane(server: Server, options: LaneOptions): Lane {
+export function openFastPath(server: Server, options: FastPathOptions): FastPath {
   const slow = server.listeners('connection') as Listener[]
   const sockets = new Map<Socket, () => void>()
-  const atEndOfTurn = createTurn()
+  const atEndOfTurn = createRequestTurn()
   const state = { open: options.enabled }
   const handOver = (socket: Socket): void => {
     sockets.delete(socket)
@@ -76,14 +76,14 @@ export function openFastLane(server: Server, options: LaneOptions): Lane {
 /** Answers on one connection until something else than a plain request comes. Returns what sends a waiting answer. */
 function drive(
   socket: Socket,
-  options: LaneOptions,
+  options: FastPathOptions,
   atEndOfTurn: (send: () => void) => void,
   handOver: (socket: Socket) => void,
 ): () => void {
   const readCoding = createHeaderMemory()
   const tail = `Connection: keep-alive\r\nKeep-Alive: timeout=${options.keepAliveSeconds}\r\n\r\n`
 
-  const answerTo = (chunk: Buffer): LaneAnswer | undefined => {
+  const answerTo = (chunk: Buffer): FastPathResponse | undefined => {
     const text = chunk.toString('latin1')
     const line = text.indexOf('\r\n')
     if (!text.startsWith('GET /') || !text.startsWith(VERSION, line - VERSION.length))
@@ -96,7 +96,7 @@ function drive(
       return undefined // the longer way meets the same error, and knows how to report it
     }
   }
-  let waiting: LaneAnswer | null = null
+  let waiting: FastPathResponse | null = null
   let isFirst = true
   const send = (): void => {
     if (waiting === null) return
@@ -143,7 +143,7 @@ const VERSION = ' HTTP/1.1'
  * then sends it in one go. A client process on a busy machine is then woken once for many answers instead of for each:
  * measured, 10 to 30 % less time for an answer, kernel included.
  */
-function createTurn(): (send: () => void) => void {
+function createRequestTurn(): (send: () => void) => void {
   let due: (() => void)[] = []
   const sendAll = (): void => {
     const now = due

@@ -5,7 +5,7 @@ import { INDEX } from './paths.ts'
 import { STEP, type Steps, inStretches } from './steps.ts'
 
 /** What the index says there is: whether a record that cannot be found is one that should be there. */
-export interface Listing {
+export interface IndexLookup {
   /** Rejects when the served index cannot be read. Always false while the snapshot is not whole. */
   lists(id: string): Promise<boolean>
   /** Whether upstream's own index lists an id that a partial snapshot does not have; null: that is not known. */
@@ -19,7 +19,7 @@ export interface Listing {
  * read only where that is not so, once, beside the serving thread and in short stretches. What a partial snapshot does
  * not have is stored with it.
  */
-export function createListing(reads: Reads): Listing {
+export function createListing(reads: Reads): IndexLookup {
   let lost: Promise<ReadonlySet<string>> | null = null
   const lists = async (id: string): Promise<boolean> => {
     if (reads.readEntry(id) !== null || isSound(reads, id)) return false

@@ -1,24 +1,24 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Exchange, sendAnswer } from './answer.ts'
-import type { Found } from './documents.ts'
+import type { FeedAnswer } from './documents.ts'
 import type { Failures } from './failure.ts'
 import type { Heads } from './heads.ts'
-import type { Moment } from './moment.ts'
+import type { ServedSnapshot } from './moment.ts'
 import { chooseCoding } from './negotiate.ts'
 import { otherParameters, readPatchFilter } from './patch-filter.ts'
 import { ignoredField } from './query.ts'
 import { notReady } from './not-ready.ts'
-import type { Origin } from './origin.ts'
+import type { SnapshotOrigin } from './origin.ts'
 import { ARCHIVE, FILTERED, type Paths, RECORDS, recordId } from './paths.ts'
 import { methodNotAllowed, pathNotFound, sendProblem } from './problem.ts'
 import { findOtherRecord, findRecord, missingRecord, readRecordAnswer } from './records.ts'
-import { type Target, readTarget, readablePath } from './target.ts'
-import { readWishes } from './wishes.ts'
+import { type RequestTarget, readTarget, readablePath } from './target.ts'
+import { readRequestHeaders } from './wishes.ts'
 import { sendArchive } from './zip.ts'
 
 /** What the mirrored paths are answered from. */
 export interface MirrorOptions {
-  readonly moment: Moment
+  readonly moment: ServedSnapshot
   readonly paths: Paths
   readonly cacheControl: string
   readonly heads: Heads
@@ -45,7 +45,7 @@ export function createMirror(options: MirrorOptions): Mirror {
       return
     }
     try {
-      const exchange = { request, response, wishes: readWishes(request.rawHeaders) }
+      const exchange = { request, response, wishes: readRequestHeaders(request.rawHeaders) }
       const record = findRecord(moment, url, chooseCoding(exchange.wishes.acceptEncoding))
       if (record !== undefined) sendAnswer(exchange, record, moment.originOf('osv'), heads)
       else route(exchange, url)?.catch(fail)
@@ -71,14 +71,14 @@ function refuseMethod(options: MirrorOptions, request: IncomingMessage, response
 }
 
 /** The origin of what is mirrored at a target, decodable or not; null where nothing is, or nothing yet. */
-function originAt({ moment, paths }: MirrorOptions, url: string): Origin | null {
+function originAt({ moment, paths }: MirrorOptions, url: string): SnapshotOrigin | null {
   const path = readablePath(url)
   const source = paths.sourceOf(path) ?? (path.startsWith(RECORDS) ? 'osv' : undefined)
   return source === undefined ? null : moment.knownOrigin(source)
 }
 
 /** Answers a record by another form of its id; false when no record can be meant, or several. */
-function sendOther(moment: Moment, heads: Heads, exchange: Exchange, url: string): boolean {
+function sendOther(moment: ServedSnapshot, heads: Heads, exchange: Exchange, url: string): boolean {
   const coding = chooseCoding(exchange.wishes.acceptEncoding)
   const other = findOtherRecord(moment, url, coding)
   if (other === null) return false
@@ -86,7 +86,11 @@ function sendOther(moment: Moment, heads: Heads, exchange: Exchange, url: string
   return true
 }
 
-function answerArchive(moment: Moment, cacheControl: string, exchange: Exchange): Promise<void> {
+function answerArchive(
+  moment: ServedSnapshot,
+  cacheControl: string,
+  exchange: Exchange,
+): Promise<void> {
   const origin = moment.originOf('osv')
   const info = moment.reads.readArchive()
   if (info === null) throw notReady(moment.reads, 'osv', ARCHIVE)
@@ -121,7 +125,7 @@ function createRoutes({ moment, paths, cacheControl, heads }: MirrorOptions): Ro
     const coding = chooseCoding(exchange.wishes.acceptEncoding)
     const filter = FILTERED.has(path) && query !== '' ? readPatchFilter(query) : null
     const more = FILTERED.has(path) ? ignoredField(otherParameters(query)) : []
-    const send = (found: Found): void => sendFound(exchange, path, origin, found, more)
+    const send = (found: FeedAnswer): void => sendFound(exchange, path, origin, found, more)
     if (filter !== null) return moment.documents.readFiltered(path, filter, coding).then(send)
     const found = moment.documents.read(path, coding)
     if (found instanceof Promise) return found.then(send)
@@ -132,8 +136,8 @@ function createRoutes({ moment, paths, cacheControl, heads }: MirrorOptions): Ro
   const sendFound = (
     exchange: Exchange,
     path: string,
-    origin: Origin,
-    found: Found,
+    origin: SnapshotOrigin,
+    found: FeedAnswer,
     more: readonly string[],
   ): void => {
     const { request, response } = exchange
@@ -158,7 +162,7 @@ function createRoutes({ moment, paths, cacheControl, heads }: MirrorOptions): Ro
 }
 
 /** Null for a target that cannot be decoded. */
-function readable(url: string): Target | null {
+function readable(url: string): RequestTarget | null {
   try {
     return readTarget(url)
   } catch {

@@ -3,28 +3,28 @@ import type { PinnedReads, Reads } from '../store/pinned.ts'
 import { SOURCES, type SourceName } from '../store/runs.ts'
 import { type ArchiveFiles, createArchiveFiles } from './archive.ts'
 import { type AnswerCache, createAnswerCache } from './cache.ts'
-import { type Documents, createDocuments } from './documents.ts'
-import { type Listing, createListing } from './listing.ts'
+import { type FeedDocuments, createFeedDocuments } from './documents.ts'
+import { type IndexLookup, createListing } from './listing.ts'
 import { notReady } from './not-ready.ts'
-import { type Origin, readOrigin } from './origin.ts'
+import { type SnapshotOrigin, readOrigin } from './origin.ts'
 import { type OtherIds, createOtherIds } from './other-ids.ts'
 
 /** Reads of one moment, and the snapshots they belong to. */
-export type Origins = Pick<Moment, 'reads' | 'originOf' | 'knownOrigin'>
+export type Origins = Pick<ServedSnapshot, 'reads' | 'originOf' | 'knownOrigin'>
 
 /** What is served now: the pinned moment of the store, and everything kept ready from it. */
-export interface Moment {
+export interface ServedSnapshot {
   readonly reads: Reads
   readonly cache: AnswerCache
-  readonly documents: Documents
+  readonly documents: FeedDocuments
   readonly archives: ArchiveFiles
-  readonly listing: Listing
+  readonly listing: IndexLookup
   /** Other forms of the records' ids. */
   readonly otherIds: OtherIds
   /** Throws `not_ready` before the source's first snapshot. */
-  originOf(source: SourceName): Origin
+  originOf(source: SourceName): SnapshotOrigin
   /** The same, or null. */
-  knownOrigin(source: SourceName): Origin | null
+  knownOrigin(source: SourceName): SnapshotOrigin | null
   /** Moves to the newest snapshots if anything was committed. What changed is dropped, the rest stays warm. */
   refresh(): void
   /** Lets go of the archive; the store's connections belong to whoever opened them. */
@@ -40,19 +40,19 @@ export const SOURCE_NAMES: Readonly<Record<SourceName, string>> = {
 }
 
 /** `cacheBytes` bounds the answers kept ready; `onArchiveLost` is told when the derived archive is gone. */
-export function createMoment(
+export function createServedSnapshot(
   reads: PinnedReads,
   dataDir: string,
   cacheBytes: number,
   onArchiveLost?: () => void,
-): Moment {
+): ServedSnapshot {
   const cache = createAnswerCache(cacheBytes)
   const archives = createArchiveFiles(derivedDir(dataDir), onArchiveLost)
-  const documents = createDocuments(reads.pinned, cache)
+  const documents = createFeedDocuments(reads.pinned, cache)
   const listing = createListing(reads.pinned)
   const readOtherIds = (): OtherIds => createOtherIds(reads.pinned.listUntidyIds)
   let otherIds = readOtherIds()
-  const origins: Record<SourceName, Origin | null> = {
+  const origins: Record<SourceName, SnapshotOrigin | null> = {
     osv: null,
     feeds: null,
     catalog: null,

@@ -4,8 +4,8 @@ import { sendChanges } from './changes.ts'
 import { type EventLog, createSnapshotLog } from './event-log.ts'
 import { type Events, type EventsOptions, createEvents } from './events.ts'
 import type { Failures } from './failure.ts'
-import type { Moment } from './moment.ts'
-import { CHANGES, EVENTS } from './paths.ts'
+import type { ServedSnapshot } from './moment.ts'
+import { CHANGES, EVENTS_PATH } from './paths.ts'
 import { methodNotAllowed, sendProblem } from './problem.ts'
 import { rawTarget } from './target.ts'
 
@@ -13,8 +13,8 @@ import { rawTarget } from './target.ts'
 export type EventBounds = Pick<EventsOptions, 'heartbeatMs' | 'maxListeners'>
 
 /** What the two pages for followers are made from. */
-export interface NewsOptions {
-  readonly moment: Pick<Moment, 'reads'>
+export interface FollowerOptions {
+  readonly moment: Pick<ServedSnapshot, 'reads'>
   readonly access: Access
   readonly failures: Failures
   /** Events that were received and passed on; null: no webhooks here. */
@@ -25,13 +25,13 @@ export interface NewsOptions {
 }
 
 /** The pages for those who follow the mirror: `/-/changes` and `/-/events`. */
-export interface News extends Pick<Events, 'look' | 'close'> {
+export interface FollowerRoutes extends Pick<Events, 'look' | 'close'> {
   /** Answers a request for one of them; false when it is for another path. */
   answer(request: IncomingMessage, response: ServerResponse): boolean
 }
 
 /** Both tell the moment that is served, so whoever is told can read it. */
-export function createNews(options: NewsOptions): News {
+export function createFollowerRoutes(options: FollowerOptions): FollowerRoutes {
   const { moment, access, failures, webhooks, bounds, onServed } = options
   const { reads } = moment
   const snapshots = createSnapshotLog(reads)
@@ -47,13 +47,13 @@ export function createNews(options: NewsOptions): News {
     close: () => events.close(),
     answer(request, response) {
       const { path, query } = rawTarget(request.url ?? '')
-      if (path !== CHANGES && path !== EVENTS) return false
+      if (path !== CHANGES && path !== EVENTS_PATH) return false
       const { method = '' } = request
       try {
         const parameters = new URLSearchParams(query)
         if (method !== 'GET' && method !== 'HEAD')
           sendProblem(request, response, methodNotAllowed(method))
-        else if (path === EVENTS) events.open(request, response, parameters)
+        else if (path === EVENTS_PATH) events.open(request, response, parameters)
         else sendChanges({ reads, access }, request, response, parameters)
       } catch (error) {
         failures.answer(error, request, response)

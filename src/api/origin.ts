@@ -4,7 +4,7 @@ import type { Reads } from '../store/pinned.ts'
 import type { SourceName } from '../store/runs.ts'
 
 /** Where an answer comes from, as its X-Mirror headers say it. */
-export interface Origin {
+export interface SnapshotOrigin {
   /** Snapshot id, hex. */
   readonly snapshot: string
   /** Upstream's date of what is served, ISO 8601 UTC. */
@@ -14,7 +14,7 @@ export interface Origin {
 }
 
 /** Reads a source's origin from one moment of the store; null before its first snapshot. */
-export function readOrigin(reads: Reads, source: SourceName): Origin | null {
+export function readOrigin(reads: Reads, source: SourceName): SnapshotOrigin | null {
   const snapshot = reads.readSnapshot(source)
   if (snapshot === null) return null
   const { id, sequence, runId, publishedAt } = snapshot
@@ -34,10 +34,10 @@ type Confirmed = Pick<CatalogAnswer | CatalogList, 'path' | 'confirmedAt' | 'cha
  * which only those move, is a confirmation too, unless the last run that asked could not fetch it.
  */
 export function originOfOne(
-  origin: Origin,
+  origin: SnapshotOrigin,
   { path, confirmedAt, changed }: Confirmed,
   { always, reads }: { always: boolean; reads: Pick<Reads, 'isLacking'> },
-): Origin {
+): SnapshotOrigin {
   const whole = Date.parse(origin.asOf)
   const own = confirmedAt ?? Math.min(changed * 1000, whole)
   const asOf = always && whole > own && !reads.isLacking(path) ? whole : own

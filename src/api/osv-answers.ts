@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
-import type { Found, Page } from '../query/search.ts'
+import type { SearchResult, ResultPage } from '../query/search.ts'
 import type { Coding } from './negotiate.ts'
-import type { Origin } from './origin.ts'
+import type { SnapshotOrigin } from './origin.ts'
 import { derivedHead } from './view-answers.ts'
 
 const compress = promisify(gzip)
@@ -21,7 +21,7 @@ export interface OsvAnswer {
 }
 
 /** `{"vulns": […], "next_page_token": …}` with the records' own bytes, as protobuf's JSON leaves out what is empty. */
-export function vulnerabilityList({ found, next }: Page): OsvAnswer {
+export function vulnerabilityList({ found, next }: ResultPage): OsvAnswer {
   const parts: (Buffer | string)[] = []
   for (const { content } of found) parts.push(parts.length === 0 ? '"vulns":[' : ',', content)
   if (parts.length > 0) parts.push(']')
@@ -32,7 +32,7 @@ export function vulnerabilityList({ found, next }: Page): OsvAnswer {
 }
 
 /** `{"results": [{"vulns": [{"id", "modified"}], "next_page_token"}, …]}`, one result a query, in their order. */
-export function batchList(pages: readonly Page[]): OsvAnswer {
+export function batchList(pages: readonly ResultPage[]): OsvAnswer {
   const results = pages.map(({ found, next }) => ({
     ...(found.length > 0 && { vulns: found.map(brief) }),
     ...(next !== '' && { next_page_token: next }),
@@ -41,7 +41,7 @@ export function batchList(pages: readonly Page[]): OsvAnswer {
   return { body, prefixes: prefixesOf(pages.flatMap(({ found }) => found)) }
 }
 
-function brief({ id, modified }: Found): object {
+function brief({ id, modified }: SearchResult): object {
   const stamp = modified === null ? null : timestamp(modified)
   return stamp === null ? { id } : { id, modified: stamp }
 }
@@ -53,7 +53,7 @@ function timestamp(modified: string): string | null {
   return Number.isNaN(time) ? null : new Date(time).toISOString()
 }
 
-function prefixesOf(found: readonly Found[]): string[] {
+function prefixesOf(found: readonly SearchResult[]): string[] {
   return [...new Set(found.flatMap(({ prefixes }) => prefixes))].sort()
 }
 
@@ -62,7 +62,7 @@ export async function sendOsvAnswer(
   response: ServerResponse,
   { body, prefixes }: OsvAnswer,
   coding: Coding,
-  origin: Origin,
+  origin: SnapshotOrigin,
 ): Promise<void> {
   const packed = coding === 'gzip' && body.length >= WORTH_BYTES
   const bytes = packed ? await compress(body, { level: LEVEL }) : body

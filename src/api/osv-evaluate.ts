@@ -1,12 +1,12 @@
 import { MirrorError } from '../errors.ts'
-import type { QuerySource, Page } from '../query/search.ts'
+import type { QuerySource, ResultPage } from '../query/search.ts'
 import { search } from '../query/search.ts'
 import { objectOf, readQuestion } from '../query/question.ts'
 import { type OsvAnswer, batchList, vulnerabilityList } from './osv-answers.ts'
-import type { Turns } from './turns.ts'
+import type { FairQueue } from './turns.ts'
 
 /** The two operations that evaluate. */
-export type Operation = 'query' | 'querybatch'
+export type QueryOperation = 'query' | 'querybatch'
 
 /** How much one request may ask and be told. The numbers are osv.dev's, but for the bytes of a page. */
 export const QUERY_BOUNDS = {
@@ -24,7 +24,7 @@ export const QUERY_BOUNDS = {
 /** What an evaluation needs besides its request. */
 export interface Evaluation {
   readonly source: QuerySource
-  readonly turns: Turns
+  readonly turns: FairQueue
   readonly now: () => number
   /** Whether nobody waits for the answer any more. */
   readonly isGone: () => boolean
@@ -32,7 +32,7 @@ export interface Evaluation {
 
 /** Evaluates a request's body. Throws `bad_request`, and `aborted` once nobody waits. */
 export function evaluate(
-  operation: Operation,
+  operation: QueryOperation,
   body: Buffer,
   evaluation: Evaluation,
 ): Promise<OsvAnswer> {
@@ -56,7 +56,7 @@ async function evaluateBatch(request: unknown, evaluation: Evaluation): Promise<
   if (queries.length > most) throw new MirrorError('bad_request', 'Too many queries.')
   for (const [at, query] of queries.entries()) checkQuery(query, at)
   const page = pageWith(evaluation, evaluation.now() + batchMs)
-  const pages: Page[] = []
+  const pages: ResultPage[] = []
   let told = 0
   for (const [at, query] of queries.entries()) {
     if (at > 0) await evaluation.turns.next()
@@ -91,7 +91,7 @@ function atIndex(error: unknown, at: number): unknown {
 }
 
 function pageWith({ source, turns, now, isGone }: Evaluation, until: number) {
-  return (query: unknown, records: number): Promise<Page> =>
+  return (query: unknown, records: number): Promise<ResultPage> =>
     search(source, readQuestion(query), {
       records,
       bytes: QUERY_BOUNDS.bytes,

@@ -3,20 +3,20 @@ import { MirrorError } from '../errors.ts'
 import type { QuerySource } from '../query/search.ts'
 import type { Views } from '../store/views.ts'
 import { folderOf } from '../store/views-names.ts'
-import { type BodyFault, readBody } from './body.ts'
+import { type BodyFault, readRequestBody } from './body.ts'
 import type { Failures } from './failure.ts'
 import type { Heads } from './heads.ts'
 import { chooseCoding } from './negotiate.ts'
-import type { Origin } from './origin.ts'
+import type { SnapshotOrigin } from './origin.ts'
 import { sendOsvAnswer } from './osv-answers.ts'
-import { type Operation, evaluate } from './osv-evaluate.ts'
+import { type QueryOperation, evaluate } from './osv-evaluate.ts'
 import { QUERY_API } from './osv-paths.ts'
 import { type RecordViews, answerOsvRecord } from './osv-record.ts'
 import { sendStatus } from './osv-status.ts'
 import { readTarget } from './target.ts'
-import { type Turns, createTurns } from './turns.ts'
+import { type FairQueue, createFairQueue } from './turns.ts'
 import type { OriginViews } from './view-answers.ts'
-import { readWishes } from './wishes.ts'
+import { readRequestHeaders } from './wishes.ts'
 
 const RECORDS = `${QUERY_API}vulns/`
 const BODY = { bytes: 4 * 1024 * 1024, timeoutMs: 30_000 }
@@ -35,7 +35,7 @@ export interface OsvQueryOptions {
     /** Has damage taken care of; passes the value and the error on. */
     read<T>(use: (views: QueryViews) => T): T
   }
-  readonly originOf: (views: QueryViews) => Origin
+  readonly originOf: (views: QueryViews) => SnapshotOrigin
   /** False where the settings leave it out: every path is a 404 that says so. */
   readonly enabled: boolean
   readonly heads: Heads
@@ -51,7 +51,7 @@ export type OsvQuery = (request: IncomingMessage, response: ServerResponse) => v
 /** osv.dev's query API: `query`, `querybatch` and `vulns/{id}`. It takes no key. */
 export function createOsvQuery(options: OsvQueryOptions): OsvQuery {
   const { views, failures, heads, originOf, enabled } = options
-  const turns = createTurns()
+  const turns = createFairQueue()
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const { path } = readTarget(request.url ?? '')
     const operation = path.slice(QUERY_API.length)
@@ -82,19 +82,19 @@ const SWITCHED_OFF = 'This mirror answers no queries: views.query is off in its 
 
 async function answerQuery(
   { views, originOf, now, bodyTimeoutMs = BODY.timeoutMs }: OsvQueryOptions,
-  turns: Turns,
-  operation: Operation,
+  turns: FairQueue,
+  operation: QueryOperation,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
   views.current()
-  const body = await readBody(request, { bytes: BODY.bytes, timeoutMs: bodyTimeoutMs })
+  const body = await readRequestBody(request, { bytes: BODY.bytes, timeoutMs: bodyTimeoutMs })
   if (typeof body === 'string') return refuseBody(body, request, response)
   const isGone = (): boolean => response.destroyed
   const { generation, value } = await withOneGeneration(views, (source) =>
     evaluate(operation, body, { source, turns, now, isGone }),
   )
-  const coding = chooseCoding(readWishes(request.rawHeaders).acceptEncoding)
+  const coding = chooseCoding(readRequestHeaders(request.rawHeaders).acceptEncoding)
   await sendOsvAnswer(response, value, coding, originOf(generation))
 }
 

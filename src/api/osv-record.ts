@@ -3,10 +3,10 @@ import type { ViewRecord, Views } from '../store/views.ts'
 import { sendAnswer } from './answer.ts'
 import type { Heads } from './heads.ts'
 import { chooseCoding } from './negotiate.ts'
-import type { Origin } from './origin.ts'
+import type { SnapshotOrigin } from './origin.ts'
 import { sendStatus } from './osv-status.ts'
 import { findOtherViewRecord, viewRecordAnswer } from './view-answers.ts'
-import { readWishes } from './wishes.ts'
+import { readRequestHeaders } from './wishes.ts'
 
 /** Longest id that is looked up, as at osv.dev. */
 const MAX_ID = 100
@@ -26,7 +26,7 @@ export function answerOsvRecord(
   const record = read(id) ?? findOtherViewRecord(views, [id], read)?.record ?? null
   if (record === null)
     return sendStatus(request, response, { status: 404, message: 'Bug not found.', origin })
-  const wishes = readWishes(request.rawHeaders)
+  const wishes = readRequestHeaders(request.rawHeaders)
   const coding = chooseCoding(wishes.acceptEncoding)
   const answer = viewRecordAnswer(record, coding, views)
   sendAnswer({ request, response, wishes }, answer, origin, heads)
@@ -36,6 +36,6 @@ export function answerOsvRecord(
 export interface RecordCall {
   readonly request: IncomingMessage
   readonly response: ServerResponse
-  readonly origin: Origin
+  readonly origin: SnapshotOrigin
   readonly heads: Heads
 }

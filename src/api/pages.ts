@@ -6,7 +6,7 @@ import { servedSources } from '../sources.ts'
 import type { PinnedReads } from '../store/pinned.ts'
 import type { SourceName } from '../store/runs.ts'
 import type { Failures } from './failure.ts'
-import { type Handler, refuseMalformed } from './http.ts'
+import { type HttpHandler, refuseMalformed } from './http.ts'
 import { INSTANCE_HEADER, OWN, type Paths } from './paths.ts'
 import {
   type Problem,
@@ -64,7 +64,7 @@ export interface MetricsPage {
 }
 
 /** Fastify around a server of our making; every error it can meet has the form of ours. */
-export function createApp(failures: Failures, createHttpServer: (pages: Handler) => Server) {
+export function createApp(failures: Failures, createHttpServer: (pages: HttpHandler) => Server) {
   const app = Fastify({
     serverFactory: createHttpServer,
     clientErrorHandler: refuseMalformed,

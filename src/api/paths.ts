@@ -8,22 +8,22 @@ export const MIRRORED = '/external/'
 export const INDEX = '/external/osv/all.json'
 export const ARCHIVE = '/external/osv/all.zip'
 export const RECORD = '/external/osv/{id}.json'
-export const PATCH_FEED = '/external/patch_feed'
-export const SYSTEM_MATRIX = '/external/globals/sys_matrix'
+export const LOCAL_PATCH_FEED = '/external/patch_feed'
+export const LOCAL_SYSTEM_MATRIX = '/external/globals/sys_matrix'
 
 /** What changed since a snapshot, and the stream that tells of new ones. */
 export const CHANGES = '/-/changes'
-export const EVENTS = '/-/events'
+export const EVENTS_PATH = '/-/events'
 
 /** The header of the health page with the id of the daemon that answers. */
 export const INSTANCE_HEADER = 'X-Mirror-Instance'
 
 /** The mirror's own pages, apart from `/`. */
-export const OWN = ['/-/health', '/-/ready', '/-/status', '/-/metrics', CHANGES, EVENTS]
+export const OWN = ['/-/health', '/-/ready', '/-/status', '/-/metrics', CHANGES, EVENTS_PATH]
 const OWN_PAGES = '/-'
 
 /** Documents in the shape of the patch feed, which the three filters narrow; the second is its older form. */
-export const FILTERED: ReadonlySet<string> = new Set([PATCH_FEED, '/external/cve_feed'])
+export const FILTERED: ReadonlySet<string> = new Set([LOCAL_PATCH_FEED, '/external/cve_feed'])
 
 /** Where every record lies. */
 export const RECORDS = '/external/osv/'
@@ -56,8 +56,8 @@ export function createPaths(
   const sources = new Map<string, SourceName>([
     [INDEX, 'osv'],
     [ARCHIVE, 'osv'],
-    [PATCH_FEED, 'feeds'],
-    [SYSTEM_MATRIX, 'feeds'],
+    [LOCAL_PATCH_FEED, 'feeds'],
+    [LOCAL_SYSTEM_MATRIX, 'feeds'],
   ])
   for (const path of extraPaths) if (!sources.has(path)) sources.set(path, 'feeds')
   const fixed = [...sources.keys()]

@@ -2,17 +2,17 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Access } from './access.ts'
 import type { Failures } from './failure.ts'
 import { type Links, linkProblem } from './links.ts'
-import type { Moment } from './moment.ts'
+import type { ServedSnapshot } from './moment.ts'
 import type { Paths } from './paths.ts'
 import { type Problem, methodNotAllowed, pathNotFound, sendProblem } from './problem.ts'
 import type { RouteMatch, RouteTable } from './routes.ts'
 import { errorForm, isPrivate, isWrittenAt, refuseWriting, surfaceOf } from './surface.ts'
 import { decodePart, rawTarget } from './target.ts'
-import { readWishes } from './wishes.ts'
+import { readRequestHeaders } from './wishes.ts'
 
 /** What the private paths are answered from. */
 export interface PrivateOptions {
-  readonly moment: Pick<Moment, 'knownOrigin'>
+  readonly moment: Pick<ServedSnapshot, 'knownOrigin'>
   readonly routes: RouteTable
   readonly access: Access
   readonly links: Links
@@ -51,7 +51,7 @@ export function createPrivatePaths(options: PrivateOptions): PrivatePaths {
           .answer({
             request,
             response,
-            wishes: readWishes(request.rawHeaders),
+            wishes: readRequestHeaders(request.rawHeaders),
             params: found.params,
             query: new URLSearchParams(query),
             baseUrl: () => baseUrl(request),

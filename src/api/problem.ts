@@ -1,7 +1,7 @@
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http'
 import { MirrorError, httpStatus } from '../errors.ts'
 import { nameStorageError } from '../store/database.ts'
-import type { Origin } from './origin.ts'
+import type { SnapshotOrigin } from './origin.ts'
 
 /** Where an answer goes: Node's own response, or one that is carried to it from another thread. */
 export interface Outgoing {
@@ -18,11 +18,11 @@ export interface Problem {
   readonly fields?: Readonly<Record<string, string | number | readonly string[] | null>>
   readonly headers?: Readonly<Record<string, string>>
   /** Set when the path is a mirrored one. */
-  readonly origin?: Origin | null
+  readonly origin?: SnapshotOrigin | null
 }
 
 /** How a problem is written: the mirror's own way and that of most surfaces, or the identity surface's. */
-export type ErrorForm = 'message' | 'identity'
+export type ProblemForm = 'message' | 'identity'
 
 /**
  * The JSON body of a problem: `{"error", "message", …}`, or the identity surface's `{"error", "error_description",
@@ -30,7 +30,7 @@ export type ErrorForm = 'message' | 'identity'
  */
 export function problemBody(
   { status, error, message, fields }: Problem,
-  form: ErrorForm = 'message',
+  form: ProblemForm = 'message',
 ): object {
   return form === 'message'
     ? { error, message, ...fields }
@@ -51,7 +51,7 @@ export function sendProblem(
   request: Pick<IncomingMessage, 'method'>,
   response: Outgoing,
   problem: Problem,
-  form: ErrorForm = 'message',
+  form: ProblemForm = 'message',
 ): void {
   const body = JSON.stringify(problemBody(problem, form))
   response.writeHead(problem.status, {

@@ -1,5 +1,5 @@
 /** A part of a representation, both ends inclusive. */
-export interface Part {
+export interface RangePart {
   readonly start: number
   readonly end: number
 }
@@ -14,7 +14,7 @@ const MAX_LENGTH = 100
 export function parseRange(
   header: string | undefined,
   size: number,
-): Part | 'whole' | 'unsatisfiable' {
+): RangePart | 'whole' | 'unsatisfiable' {
   if (header === undefined || header.length > MAX_LENGTH) return 'whole'
   const match = /^\s*bytes\s*=\s*(?:(\d+)\s*-\s*(\d*)|-\s*(\d+))\s*$/i.exec(header)
   if (match === null) return 'whole'
@@ -26,7 +26,7 @@ export function parseRange(
   return start >= size ? 'unsatisfiable' : { start, end: Math.min(end, size - 1) }
 }
 
-function suffixOf(length: number, size: number): Part | 'unsatisfiable' {
+function suffixOf(length: number, size: number): RangePart | 'unsatisfiable' {
   if (length === 0 || size === 0) return 'unsatisfiable'
   return { start: Math.max(0, size - length), end: size - 1 }
 }

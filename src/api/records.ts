@@ -4,15 +4,15 @@ import { contentOf } from '../store/gzip.ts'
 import { faultOfRecordId } from '../record-id.ts'
 import type { ServedRecord } from '../store/osv.ts'
 import type { Reads } from '../store/pinned.ts'
-import { type Answer, createAnswer } from './answer.ts'
-import type { Moment } from './moment.ts'
+import { type JsonResponse, createAnswer } from './answer.ts'
+import type { ServedSnapshot } from './moment.ts'
 import type { Coding } from './negotiate.ts'
 import { RECORDS, recordId } from './paths.ts'
 import type { Problem } from './problem.ts'
 import { rawTarget, readTarget } from './target.ts'
 
 /** The answer for a record, null when upstream has none of that id. Throws `corrupt` when its bytes are not sound. */
-export function readRecordAnswer(reads: Reads, id: string, coding: Coding): Answer | null {
+export function readRecordAnswer(reads: Reads, id: string, coding: Coding): JsonResponse | null {
   const record = reads.readServed(id)
   if (record === null) return null
   const { tag, changed } = record
@@ -28,7 +28,11 @@ export function readRecordAnswer(reads: Reads, id: string, coding: Coding): Answ
  * Looks a record up by its request target as it came, in the cache first. Undefined when the target is not a record's,
  * or upstream has no such record: then the longer way says why. Throws as above.
  */
-export function findRecord(moment: Moment, target: string, coding: Coding): Answer | undefined {
+export function findRecord(
+  moment: ServedSnapshot,
+  target: string,
+  coding: Coding,
+): JsonResponse | undefined {
   if (!RECORD_TARGET.test(target)) return undefined // before the cache, whose other keys hold what no target may
   const known = moment.cache.get(target, coding)
   if (known !== undefined) return known
@@ -55,7 +59,7 @@ function decodedPath(target: string): string | null {
 
 /** A record that was asked for by another form of its id. */
 export interface OtherRecord {
-  readonly answer: Answer
+  readonly answer: JsonResponse
   /** `Content-Location`: where it is, as a flat list of header fields. */
   readonly more: readonly string[]
 }
@@ -65,7 +69,7 @@ export interface OtherRecord {
  * when there is none, or more than one. For targets that were looked up as they should be before.
  */
 export function findOtherRecord(
-  { reads, otherIds }: Pick<Moment, 'reads' | 'otherIds'>,
+  { reads, otherIds }: Pick<ServedSnapshot, 'reads' | 'otherIds'>,
   target: string,
   coding: Coding,
 ): OtherRecord | null {
@@ -98,7 +102,7 @@ function soundMember({ body, size, bodyCrc32 }: ServedRecord): Buffer {
  * Throws `corrupt` for one that the served index lists: then the database is damaged.
  */
 export async function missingRecord(
-  moment: Moment,
+  moment: ServedSnapshot,
   id: string,
   closest: string | null,
 ): Promise<Problem> {
@@ -130,7 +134,7 @@ function notFound(message: string, fields: Problem['fields']): Problem {
 const RUNS = 50
 
 /** Of a snapshot that is not whole: why the record is missing; null where upstream does not list it either. */
-function missingForReason({ reads, listing }: Moment, id: string): Problem | null {
+function missingForReason({ reads, listing }: ServedSnapshot, id: string): Problem | null {
   if (reads.readSnapshot('osv')?.whole !== false) return null
   const listed = listing.listsUpstream(id)
   if (listed === false) return null
@@ -149,7 +153,7 @@ function missingForReason({ reads, listing }: Moment, id: string): Problem | nul
 const ANSWERS_404 = 'upstream lists it but answers 404'
 
 /** What the last run that could not get a record says of it; null where none names it. */
-function reasonOf(reads: Moment['reads'], id: string): string | null {
+function reasonOf(reads: ServedSnapshot['reads'], id: string): string | null {
   for (const { source, facts } of reads.listRuns(RUNS)) {
     const lacking = source === 'osv' ? facts['lackingIds'] : undefined
     if (!Array.isArray(lacking)) continue

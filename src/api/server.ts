@@ -11,11 +11,11 @@ import { type ServerLog, createFailures } from './failure.ts'
 import { followStore } from './follow.ts'
 import { type RouteTools, createGate } from './gate.ts'
 import { type Heads, createHeads } from './heads.ts'
-import { type Handler, createHttp, drain, traced, withReserve } from './http.ts'
-import { type Lane, openFastLane } from './lane.ts'
+import { type HttpHandler, createHttp, drain, traced, withReserve } from './http.ts'
+import { type FastPath, openFastPath } from './lane.ts'
 import { type ServerAddress, addressOf, boundAddress, nameListenError } from './listen.ts'
-import { type Moment, createMoment } from './moment.ts'
-import { type EventBounds, type NewsOptions, createNews } from './news.ts'
+import { type ServedSnapshot, createServedSnapshot } from './moment.ts'
+import { type EventBounds, type FollowerOptions, createFollowerRoutes } from './news.ts'
 import { type MetricsPage, addPages, createApp } from './pages.ts'
 import { createPaths } from './paths.ts'
 import { createPublicSide } from './public.ts'
@@ -51,7 +51,7 @@ export interface ServerOptions {
   readonly relayTargets?: NonNullable<StatusOptions['relayTargets']>
   readonly eventBounds?: EventBounds
   /** Told how far the change log is served, whenever that moves. */
-  readonly onServed?: NewsOptions['onServed']
+  readonly onServed?: FollowerOptions['onServed']
   /** Makes the private routes; none when not given. */
   readonly routes?: (tools: RouteTools) => readonly PrivateRoute[]
   /** Looks at requests before the pages do, bodies unread: true when it answers. It takes no mirrored path. */
@@ -87,7 +87,7 @@ export function createServer(options: ServerOptions): MirrorServer {
   const { reads, dataDir, config, log, now, closeGraceMs = CLOSE_GRACE_MS } = options
   const { host, port, cacheBytes } = config.server
   const cacheControl = `public, max-age=${config.server.cacheMaxAgeSeconds}, must-revalidate`
-  const moment = createMoment(reads, dataDir, cacheBytes, options.onArchiveLost)
+  const moment = createServedSnapshot(reads, dataDir, cacheBytes, options.onArchiveLost)
   const isHeldFeed = (path: string): boolean => reads.pinned.holdsDocument(path)
   const paths = createPaths(config.feeds.extraPaths, config.views, isHeldFeed)
   const failures = createFailures(dataDir, log)
@@ -97,7 +97,7 @@ export function createServer(options: ServerOptions): MirrorServer {
   const state = { closing: false }
   const ends = createEnds()
   const app = createApp(failures, (pages) => {
-    const handler: Handler = (request, response) => {
+    const handler: HttpHandler = (request, response) => {
       if (state.closing) response.setHeader('Connection', 'close')
       if (request.url?.startsWith('/') === false) request.url = originForm(request.url)
       if (open.answer(request, response) || options.intercept?.(request, response) === true) return
@@ -112,14 +112,16 @@ export function createServer(options: ServerOptions): MirrorServer {
     routes: options.routes ?? (() => []),
     listeningOn: () => boundAddress(app.server.address()),
   })
-  const news = createNews(newsOptions(options, { moment, access: gate.access, failures }))
+  const news = createFollowerRoutes(
+    followerOptions(options, { moment, access: gate.access, failures }),
+  )
   const refresh = (): void => {
     for (const part of [moment, open]) part.refresh()
     news.look() // after them: whoever is told can read it
   }
   const follower = followStore({ refresh }, log)
   addPages(app, { ...options, paths, privatePaths: gate.paths })
-  const lane = openLane(app.server, options, moment, heads)
+  const lane = createFastPath(app.server, options, moment, heads)
   limitConnections(app.server, connectionOptions(options))
   return {
     async listen() {
@@ -157,7 +159,7 @@ function createEnds() {
 }
 
 /** Says once that a proxy in front is not believed, because no setting names it. */
-function warnOfProxy({ config, log }: ServerOptions, handler: Handler): Handler {
+function warnOfProxy({ config, log }: ServerOptions, handler: HttpHandler): HttpHandler {
   let told = config.server.trustProxy.length > 0
   return (request, response) => {
     const name = told ? undefined : FORWARDING.find((one) => request.headers[one] !== undefined)
@@ -178,10 +180,10 @@ const FORWARDING = [
   'x-forwarded-prefix',
 ] as const
 
-function newsOptions(
+function followerOptions(
   { webhookLog, eventBounds: bounds = {}, onServed = () => undefined }: ServerOptions,
-  parts: Pick<NewsOptions, 'moment' | 'access' | 'failures'>,
-): NewsOptions {
+  parts: Pick<FollowerOptions, 'moment' | 'access' | 'failures'>,
+): FollowerOptions {
   return { ...parts, webhooks: webhookLog ?? null, bounds, onServed }
 }
 
@@ -201,13 +203,13 @@ function connectionOptions({ config, log, metrics }: ServerOptions): ConnectionO
 }
 
 /** The fast lane answers records that are held; everything else goes to the server's own handling. */
-function openLane(
+function createFastPath(
   server: Server,
   { config, log }: ServerOptions,
-  moment: Moment,
+  moment: ServedSnapshot,
   heads: Heads,
-): Lane {
-  return openFastLane(server, {
+): FastPath {
+  return openFastPath(server, {
     find(target, coding) {
       const shared = heads(moment.originOf('osv'), coding)
       const answer = findRecord(moment, target, coding)

@@ -82,11 +82,11 @@ export interface WebhooksReport {
   readonly oldestPendingAt: string | null
   readonly lastReceivedAt: string | null
   readonly lastRefusedAt: string | null
-  readonly refresh: RefreshFigures
+  readonly refresh: RefreshReport
 }
 
 /** What events came to. */
-export interface RefreshFigures {
+export interface RefreshReport {
   /** Since the start. */
   readonly refreshes: number
   readonly failedRefreshes: number

@@ -1,4 +1,4 @@
-import { createTurns } from './turns.ts'
+import { createFairQueue } from './turns.ts'
 
 /** Work that can be interrupted wherever it yields. */
 export type Steps<T> = Generator<undefined, T, undefined>
@@ -9,7 +9,7 @@ export const STEP = 256
 /** How long the work has the serving thread at a time, milliseconds. */
 const STRETCH_MS = 8
 
-const turns = createTurns()
+const turns = createFairQueue()
 
 /** Does the work in stretches, one of all such work in a round of the event loop. */
 export async function inStretches<T>(steps: Steps<T>): Promise<T> {

@@ -1,17 +1,17 @@
-import { type ErrorForm, type Problem, methodNotAllowed } from './problem.ts'
+import { type ProblemForm, type Problem, methodNotAllowed } from './problem.ts'
 
 /**
  * The parts of the service that a path can belong to (service API, sections 1 and 4). On the mirror all of them
  * have one address; artifact links and the mirror's own pages belong to none.
  */
-export type SurfaceName = 'public' | 'remediation' | 'catalog' | 'settings' | 'identity'
+export type ApiSurface = 'public' | 'remediation' | 'catalog' | 'settings' | 'identity'
 
 interface Surface {
-  readonly name: SurfaceName
+  readonly name: ApiSurface
   readonly paths: RegExp
   /** Whether reading it takes a local key. */
   readonly private: boolean
-  readonly form: ErrorForm
+  readonly form: ProblemForm
 }
 
 /** In the order of asking: the first that matches. */
@@ -29,17 +29,17 @@ const SURFACES: readonly Surface[] = [
 ]
 
 /** The surface of a request path (no query); null for the mirror's own pages and everything unknown. */
-export function surfaceOf(path: string): SurfaceName | null {
+export function surfaceOf(path: string): ApiSurface | null {
   return SURFACES.find(({ paths }) => paths.test(path))?.name ?? null
 }
 
 /** Whether reading a surface takes a local key. */
-export function isPrivate(name: SurfaceName | null): boolean {
+export function isPrivate(name: ApiSurface | null): boolean {
   return SURFACES.some((surface) => surface.name === name && surface.private)
 }
 
 /** The form that a surface's errors have. */
-export function errorForm(name: SurfaceName | null): ErrorForm {
+export function errorForm(name: ApiSurface | null): ProblemForm {
   return SURFACES.find((surface) => surface.name === name)?.form ?? 'message'
 }
 

@@ -1,7 +1,7 @@
 import { MirrorError } from '../errors.ts'
 
 /** A request target in two halves: the path, and the query as it came (without `?`). */
-export interface Target {
+export interface RequestTarget {
   readonly path: string
   readonly query: string
 }
@@ -18,13 +18,13 @@ export function originForm(url: string): string {
  * Splits and decodes a target. Ids hold spaces, `%`, `/` and any script, so the path is decoded as a whole, and
  * dots and slashes keep their place. Throws `bad_request` for a path that is not percent-encoded UTF-8.
  */
-export function readTarget(url: string): Target {
+export function readTarget(url: string): RequestTarget {
   const { path, query } = rawTarget(url)
   return { path: decodePart(path), query }
 }
 
 /** The path of a target as it came, and its query, without decoding either. */
-export function rawTarget(url: string): Target {
+export function rawTarget(url: string): RequestTarget {
   const [before = ''] = url.split('#', 1)
   const mark = before.indexOf('?')
   return mark < 0

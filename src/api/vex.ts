@@ -3,10 +3,10 @@ import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../errors.ts'
 import { type VexGeneration, readVexGeneration } from '../store/vex-generation.ts'
 import { createAnswer, sendAnswer } from './answer.ts'
-import { openArchive } from './archive.ts'
+import { openArchiveFile } from './archive.ts'
 import type { RouteTools } from './gate.ts'
-import type { Moment } from './moment.ts'
-import type { Origin } from './origin.ts'
+import type { ServedSnapshot } from './moment.ts'
+import type { SnapshotOrigin } from './origin.ts'
 import type { PrivateRoute, RouteCall } from './routes.ts'
 import { type ViewsMaker, isDamage } from './views.ts'
 import { sendFile } from './zip.ts'
@@ -37,7 +37,11 @@ export function createVexRoutes(options: VexRoutesOptions): (tools: RouteTools) 
   const route = (
     tools: RouteTools,
     path: string,
-    send: (call: RouteCall, made: VexGeneration, origin: Origin) => Promise<void> | undefined,
+    send: (
+      call: RouteCall,
+      made: VexGeneration,
+      origin: SnapshotOrigin,
+    ) => Promise<void> | undefined,
   ): PrivateRoute => ({
     path,
     source: 'catalog',
@@ -54,7 +58,7 @@ export function createVexRoutes(options: VexRoutesOptions): (tools: RouteTools) 
       return undefined
     }),
     route(tools, VEX_ARCHIVE, (call, made, origin) => {
-      const file = openArchive(made.folder, made)
+      const file = openArchiveFile(made.folder, made)
       const { sha256, crc32c } = made
       const manner = { sha256, crc32c, type: 'application/zip', coding: null, more: [] }
       const sent = sendFile(call, file, { ...manner, origin, cacheControl })
@@ -67,7 +71,10 @@ export function createVexRoutes(options: VexRoutesOptions): (tools: RouteTools) 
  * The snapshot that a generation shows, as of the confirmation of its VEX that is the oldest: the newest known, as long as
  * the served snapshot is the same.
  */
-function originOf(moment: Pick<Moment, 'knownOrigin' | 'reads'>, made: VexGeneration): Origin {
+function originOf(
+  moment: Pick<ServedSnapshot, 'knownOrigin' | 'reads'>,
+  made: VexGeneration,
+): SnapshotOrigin {
   const now = moment.knownOrigin('catalog')
   const { snapshot, asOf, folder } = made
   if (now?.snapshot === snapshot) {

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import { gzipMember } from '../store/gzip.ts'
 import type { ViewRecord, Views } from '../store/views.ts'
-import { type Answer, createAnswer } from './answer.ts'
-import type { Moment } from './moment.ts'
+import { type JsonResponse, createAnswer } from './answer.ts'
+import type { ServedSnapshot } from './moment.ts'
 import type { Coding } from './negotiate.ts'
-import type { Origin } from './origin.ts'
+import type { SnapshotOrigin } from './origin.ts'
 import { type OtherIds, createOtherIds } from './other-ids.ts'
 
 /** A record of a view as an answer; its tag follows from its bytes alone. */
@@ -12,7 +12,7 @@ export function viewRecordAnswer(
   { content, crc32, deflated }: ViewRecord,
   coding: Coding,
   { info }: Pick<Views, 'info'>,
-): Answer {
+): JsonResponse {
   const tag = createHash('sha256').update(content).digest('hex').slice(0, 32)
   const body = coding === 'gzip' ? gzipMember(deflated, crc32, content.length) : content
   return createAnswer(coding, body, tag, info.changed)
@@ -26,9 +26,9 @@ export function derivedHead({ prefixes }: { readonly prefixes: readonly string[]
 }
 
 /** What a generation's answers say of where they come from: the moment's own words, as long as both show one snapshot. */
-export function createViewOrigins(moment: Pick<Moment, 'knownOrigin'>) {
-  let made: { readonly views: OriginViews; readonly origin: Origin } | null = null
-  return (views: OriginViews): Origin => {
+export function createViewOrigins(moment: Pick<ServedSnapshot, 'knownOrigin'>) {
+  let made: { readonly views: OriginViews; readonly origin: SnapshotOrigin } | null = null
+  return (views: OriginViews): SnapshotOrigin => {
     const now = moment.knownOrigin('osv')
     const { snapshot, asOf } = views.info
     if (now?.snapshot === snapshot) return now

@@ -1,5 +1,5 @@
 /** What a request asks for beyond its path: the header fields that change an answer. */
-export interface Wishes {
+export interface RequestHeaders {
   acceptEncoding: string | undefined
   ifMatch: string | undefined
   ifNoneMatch: string | undefined
@@ -9,7 +9,7 @@ export interface Wishes {
   range: string | undefined
 }
 
-const FIELDS: Readonly<Partial<Record<string, keyof Wishes>>> = {
+const FIELDS: Readonly<Partial<Record<string, keyof RequestHeaders>>> = {
   'accept-encoding': 'acceptEncoding',
   'if-match': 'ifMatch',
   'if-none-match': 'ifNoneMatch',
@@ -24,8 +24,8 @@ const LENGTHS = new Set(Object.keys(FIELDS).map((name) => name.length))
  * Reads the fields from a request's raw headers (name, value, name, value, …); a repeated field is joined
  * with a comma. Going through the raw list spares building an object of all headers for every request.
  */
-export function readWishes(rawHeaders: readonly string[]): Wishes {
-  const wishes: Wishes = {
+export function readRequestHeaders(rawHeaders: readonly string[]): RequestHeaders {
+  const wishes: RequestHeaders = {
     acceptEncoding: undefined,
     ifMatch: undefined,
     ifNoneMatch: undefined,

@@ -4,13 +4,13 @@ import type { OpenArchive } from './archive.ts'
 import { checkConditions, formatHttpDate, rangeStillApplies } from './conditional.ts'
 import { cacheFields } from './heads.ts'
 import type { Coding } from './negotiate.ts'
-import type { Origin } from './origin.ts'
+import type { SnapshotOrigin } from './origin.ts'
 import { sendProblem } from './problem.ts'
 import { parseRange } from './range.ts'
 
 /** How a file is sent. */
 export interface FileManner {
-  readonly origin: Origin
+  readonly origin: SnapshotOrigin
   readonly cacheControl: string
   readonly type: string
   /** Of the file's content, as it is without a coding. */
@@ -26,7 +26,7 @@ export interface FileManner {
 export function sendArchive(
   exchange: Exchange,
   archive: OpenArchive,
-  origin: Origin,
+  origin: SnapshotOrigin,
   cacheControl: string,
 ): Promise<void> {
   const { sha256, crc32c } = archive.info

@@ -2,7 +2,7 @@ import { closeSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { systemCode } from '../errors.ts'
 import type { OsvReader } from '../store/osv.ts'
-import type { HeldPart } from '../store/parts.ts'
+import type { StoredPart } from '../store/parts.ts'
 import { entriesEnd, eachName } from '../zip/writer.ts'
 import { type BuiltArchive, type Draft, createDraft, unlisted } from './draft.ts'
 import { readTail } from './file.ts'
@@ -59,7 +59,7 @@ function openPublished(path: string): number | null {
 }
 
 /** A part whose first record is gone has no beginning any more: what is left of it goes to the part before. */
-function spreadDirt(store: OsvReader, parts: HeldPart[]): HeldPart[] {
+function spreadDirt(store: OsvReader, parts: StoredPart[]): StoredPart[] {
   for (let i = parts.length - 1; i > 0; i--) {
     const [part, before] = [parts[i], parts[i - 1]]
     if (part?.dirty === true && before !== undefined && store.readEntry(part.first) === null)
@@ -76,7 +76,7 @@ interface Published {
 
 function patch(
   draft: Draft,
-  parts: readonly HeldPart[],
+  parts: readonly StoredPart[],
   { source, tail }: Published,
   expected: Expected,
 ): void {
@@ -105,8 +105,8 @@ function patch(
 }
 
 /** Neighbouring parts that are alike, dirty or not. */
-function runsOf(parts: readonly HeldPart[]): HeldPart[][] {
-  const runs: HeldPart[][] = []
+function runsOf(parts: readonly StoredPart[]): StoredPart[][] {
+  const runs: StoredPart[][] = []
   for (const part of parts) {
     const last = runs.at(-1)
     if (last?.[0]?.dirty === part.dirty) last.push(part)

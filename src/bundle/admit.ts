@@ -1,10 +1,10 @@
 import type { ImportedBundle, NumberedImport } from '../store/bundle-ledger.ts'
 import type { SourceName } from '../store/runs.ts'
 import type { Manifest, ManifestSource } from './manifest.ts'
-import { refusal } from './refusals.ts'
+import { bundleRefusal } from './refusals.ts'
 
 /** How a source of a bundle is held here. */
-export interface HeldSource {
+export interface StoredSource {
   /** Its state digest. */
   digest: string
   /** Upstream's date of it, unix milliseconds; null: nothing is held. */
@@ -15,7 +15,7 @@ export interface HeldSource {
   numbered: readonly NumberedImport[]
 }
 
-export type HeldSources = ReadonlyMap<SourceName, HeldSource>
+export type StoredSources = ReadonlyMap<SourceName, StoredSource>
 
 /** What is to be done with a bundle. */
 export interface Admission {
@@ -26,7 +26,7 @@ export interface Admission {
 }
 
 /** The sources of a manifest. */
-export function sourcesOf(manifest: Manifest): [SourceName, ManifestSource][] {
+export function manifestSources(manifest: Manifest): [SourceName, ManifestSource][] {
   return Object.entries(manifest.sources) as [SourceName, ManifestSource][] // its keys were checked
 }
 
@@ -34,15 +34,15 @@ export function sourcesOf(manifest: Manifest): [SourceName, ManifestSource][] {
  * Decides from the manifest and what is held, before anything is touched. Throws `bundle` for a bundle that is older, that
  * contradicts one that was imported, or that builds on what is not here, and says what to do.
  */
-export function admit(manifest: Manifest, held: HeldSources, allowRollback: boolean): Admission {
-  const given = sourcesOf(manifest)
+export function admit(manifest: Manifest, held: StoredSources, allowRollback: boolean): Admission {
+  const given = manifestSources(manifest)
   if (!allowRollback) refuseRestored(manifest, held)
   if (given.every(([name, { digest }]) => held.get(name)?.digest === digest))
     return { verdict: 'same', rollback: allowRollback && countsBack(manifest, held) }
   const faults = given.flatMap(([name, source]) => olderThan(manifest, name, source, held) ?? [])
   const [fault] = faults
   if (fault !== undefined && !allowRollback)
-    throw refusal({ kind: 'older' }, `${fault}. Only --allow-rollback would apply it`)
+    throw bundleRefusal({ kind: 'older' }, `${fault}. Only --allow-rollback would apply it`)
   refuseGap(manifest, held)
   return { verdict: 'apply', rollback: fault !== undefined }
 }
@@ -53,12 +53,12 @@ export function admit(manifest: Manifest, held: HeldSources, allowRollback: bool
  * it would never be missed. Such a bundle is recognized by what the ledger has under its number; one whose number was never
  * imported, by the order in which the source mirror made them.
  */
-function refuseRestored(manifest: Manifest, held: HeldSources): void {
-  for (const [name, { digest }] of sourcesOf(manifest)) {
+function refuseRestored(manifest: Manifest, held: StoredSources): void {
+  for (const [name, { digest }] of manifestSources(manifest)) {
     const here = held.get(name)
     const why = here === undefined ? null : whyRestored(manifest, digest, here)
     if (why === null) continue
-    throw refusal(
+    throw bundleRefusal(
       { kind: 'restored' },
       `the sequence of the source mirror went backwards (it was restored from a backup, or two mirrors export under one identity, as a copied data folder does): ${why}. ` +
         'Run "patchmirror identity --new" on the source mirror and export a full bundle; --allow-rollback takes this one as it is',
@@ -70,7 +70,7 @@ function refuseRestored(manifest: Manifest, held: HeldSources): void {
 function whyRestored(
   { mirror, sequence, createdAt }: Manifest,
   digest: string,
-  { imported: last, numbered }: HeldSource,
+  { imported: last, numbered }: StoredSource,
 ): string | null {
   if (last === null || last.mirror !== mirror || sequence > last.sequence) return null
   if (numbered.some((one) => one.digest === digest)) return null // it was imported before
@@ -82,8 +82,8 @@ function whyRestored(
 }
 
 /** Whether a bundle has a lower number than what was imported last from its mirror. */
-function countsBack({ mirror, sequence, sources }: Manifest, held: HeldSources): boolean {
-  return sourcesOf({ sources } as Manifest).some(([name, { digest }]) => {
+function countsBack({ mirror, sequence, sources }: Manifest, held: StoredSources): boolean {
+  return manifestSources({ sources } as Manifest).some(([name, { digest }]) => {
     const last = held.get(name)?.imported ?? null
     if (last === null || last.mirror !== mirror) return false
     return sequence < last.sequence || (sequence === last.sequence && last.sources[name] !== digest)
@@ -95,7 +95,7 @@ function olderThan(
   { mirror, sequence }: Manifest,
   name: SourceName,
   { digest, asOf }: ManifestSource,
-  held: HeldSources,
+  held: StoredSources,
 ): string | null {
   const here = held.get(name)
   if (here === undefined || here.digest === digest || here.asOf === null) return null
@@ -111,9 +111,9 @@ function olderThan(
   return `it is older than what is held: its ${name} is as of ${asOf}, and here it is as of ${is}`
 }
 
-function refuseGap({ kind, base, sources }: Manifest, held: HeldSources): void {
+function refuseGap({ kind, base, sources }: Manifest, held: StoredSources): void {
   if (kind === 'full' || base === null) return
-  for (const [name, { digest, bases }] of sourcesOf({ sources } as Manifest)) {
+  for (const [name, { digest, bases }] of manifestSources({ sources } as Manifest)) {
     const here = held.get(name)
     if (here === undefined || here.digest === digest || bases.includes(here.digest)) continue
     const last = here.imported
@@ -123,7 +123,7 @@ function refuseGap({ kind, base, sources }: Manifest, held: HeldSources): void {
       sequence === null
         ? ['a state that it was asked for', '']
         : [`bundle ${sequence}`, `bundle ${sequence} or a later one first, or `]
-    throw refusal(
+    throw bundleRefusal(
       { kind: 'base', sequence },
       `it only has what changed since ${since}, which is missing here (${is}; ${name} is in another state). ` +
         `Import ${first}a full one; or run "patchmirror need FILE" here and "patchmirror export OUT --for FILE" above the gap`,

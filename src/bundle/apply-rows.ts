@@ -85,7 +85,7 @@ async function applyKind<K extends RowKind>(
   const counts = { put: 0, removed: 0 }
   const total = bundle.manifest.counts[kind]?.put ?? null
   const full = bundle.manifest.kind === 'full'
-  const held = createHeld(full ? store.carried.eachRow(source, kind) : null)
+  const held = createStored(full ? store.carried.eachRow(source, kind) : null)
   const remove = (key: string): void => {
     writer.remove(key)
     counts.removed++
@@ -105,7 +105,7 @@ async function applyKind<K extends RowKind>(
 }
 
 /** The rows held, of which a full bundle is all that stays. A delta names what goes itself. */
-function createHeld(rows: Generator<CarriedRow> | null) {
+function createStored(rows: Generator<CarriedRow> | null) {
   let next = rows?.next()
   return {
     /** Reports the rows before a key (null: all that are left) as gone. The hash of the row with that key; null: none. */

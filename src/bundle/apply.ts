@@ -6,7 +6,7 @@ import { derivedDir, nameStorageError } from '../store/database.ts'
 import { acquireLock } from '../store/lock.ts'
 import type { SourceName } from '../store/runs.ts'
 import type { Writes } from '../store/writes.ts'
-import { type Admission, type HeldSources, admit, sourcesOf } from './admit.ts'
+import { type Admission, type StoredSources, admit, manifestSources } from './admit.ts'
 import { confirmRows } from './apply-rows.ts'
 import { applySource } from './apply-source.ts'
 import type { ImportOptions, ImportReport, SourceReport } from './import-types.ts'
@@ -41,7 +41,7 @@ async function admitAndApply(options: ImportOptions): Promise<ImportReport> {
   const { bundle, store, dryRun = false, allowRollback = false, progress = ignore } = options
   const { manifest } = bundle
   refuseOtherRows(manifest)
-  const held = readHeld(store, manifest)
+  const held = readStored(store, manifest)
   if (options.again === true && manifest.kind === 'delta')
     throw new MirrorError('usage', 'everything can be written anew from a full bundle alone')
   const admission = admit(manifest, held, allowRollback)
@@ -73,10 +73,10 @@ async function admitAndApply(options: ImportOptions): Promise<ImportReport> {
 
 const ignore: OnProgress = () => undefined
 
-function readHeld(store: Writes, manifest: Manifest): HeldSources {
+function readStored(store: Writes, manifest: Manifest): StoredSources {
   const { mirror, sequence } = manifest
   return new Map(
-    sourcesOf(manifest).map(([source]) => {
+    manifestSources(manifest).map(([source]) => {
       const snapshot = store.readSnapshot(source)
       const asOf = snapshot && Math.max(snapshot.asOf, store.readConfirmedAt(source) ?? 0)
       const digest = store.carried.digestOf(source)
@@ -95,7 +95,7 @@ async function makeRoom({ bundle, store, config, again }: ImportOptions): Promis
   const { manifest } = bundle
   let documents = 0
   let bytes = 0
-  for (const [source] of sourcesOf(manifest))
+  for (const [source] of manifestSources(manifest))
     for await (const { value } of eachMissing(bundle, store, source, again)) {
       documents++
       bytes += value.stored
@@ -115,13 +115,13 @@ async function makeRoom({ bundle, store, config, again }: ImportOptions): Promis
  */
 async function confirm(
   options: ImportOptions,
-  held: HeldSources,
+  held: StoredSources,
   { rollback }: Admission,
 ): Promise<boolean> {
   const { bundle, store } = options
   const { mirror, sequence } = bundle.manifest
   refuseOtherFacts(store, bundle.manifest)
-  const younger = sourcesOf(bundle.manifest)
+  const younger = manifestSources(bundle.manifest)
     .filter(([source, { asOf }]) => Date.parse(asOf) > (held.get(source)?.asOf ?? 0))
     .map(([source]) => source)
   const counts = [...held.values()].some(
@@ -142,7 +142,7 @@ async function confirm(
 async function publish(
   options: ImportOptions,
   { rollback }: Admission,
-  held: HeldSources,
+  held: StoredSources,
   staged: ReadonlyMap<SourceName, number>,
   runs: ImportRuns | null,
 ): Promise<SourceReport[]> {
@@ -155,7 +155,7 @@ async function publish(
   try {
     await store.transaction(async () => {
       const others = digestOthers(store, bundle.manifest)
-      for (const [source, { digest }] of sourcesOf(bundle.manifest)) {
+      for (const [source, { digest }] of manifestSources(bundle.manifest)) {
         const documents = staged.get(source) ?? null
         if (held.get(source)?.digest === digest && options.again !== true)
           await confirmRows(options, source)
@@ -179,7 +179,7 @@ async function publish(
 
 function recordImport({ store, bundle, file, now }: ImportOptions, rollback: boolean): void {
   const { mirror, sequence, kind, digest, createdAt } = bundle.manifest
-  const sources = sourcesOf(bundle.manifest)
+  const sources = manifestSources(bundle.manifest)
   const brought = sources.filter(([source, one]) => {
     // From a rollback on, the mirror's numbers count from there, also for what did not change.
     if (rollback) return true
@@ -216,7 +216,7 @@ function digestThen({ bundle, store }: ImportOptions): string {
   for (const source of store.carried.listHeld())
     if (bundle.manifest.sources[source] === undefined)
       digests[source] = store.carried.digestOf(source)
-  for (const [source, { digest }] of sourcesOf(bundle.manifest)) digests[source] = digest
+  for (const [source, { digest }] of manifestSources(bundle.manifest)) digests[source] = digest
   return combineDigests(digests)
 }
 

@@ -19,7 +19,7 @@ export function nameBoxFault(
 }
 
 /** A message that anybody may read: what lies in a folder is named, and not where that is. */
-export function withoutFolders(
+export function stripPaths(
   message: string,
   folders: Readonly<Partial<Record<'inbox' | 'outbox' | 'data', string>>>,
 ): string {

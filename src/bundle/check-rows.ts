@@ -3,7 +3,7 @@ import { type RowKind, ROW_KINDS } from '../store/carried-rows.ts'
 import type { SourceName } from '../store/runs.ts'
 import type { Directory } from '../zip/directory.ts'
 import { openSource } from '../zip/reader.ts'
-import { sourcesOf } from './admit.ts'
+import { manifestSources } from './admit.ts'
 import { ARCHIVE_LIMITS, archiveName } from './apply-osv.ts'
 import {
   type PutLine,
@@ -23,7 +23,7 @@ import type { Bundle } from './open.ts'
 export async function verifyRows(bundle: Bundle): Promise<void> {
   try {
     refuseOtherRows(bundle.manifest)
-    for (const [source] of sourcesOf(bundle.manifest))
+    for (const [source] of manifestSources(bundle.manifest))
       for (const kind of ROW_KINDS[source]) await verifyKind(bundle, source, kind)
   } catch (error) {
     throw new MirrorError(

@@ -8,13 +8,13 @@ function refuse(place: string, what: string): never {
 }
 
 /** Text of a form. */
-export function text(pattern: Pick<RegExp, 'test'>, what: string): Check<string> {
+export function textField(pattern: Pick<RegExp, 'test'>, what: string): Check<string> {
   return (value, place) =>
     typeof value === 'string' && pattern.test(value) ? value : refuse(place, `is not ${what}`)
 }
 
 /** A whole number that JavaScript holds exactly. */
-export function integer(min: number, max = Number.MAX_SAFE_INTEGER): Check<number> {
+export function integerField(min: number, max = Number.MAX_SAFE_INTEGER): Check<number> {
   return (value, place) =>
     typeof value === 'number' && Number.isSafeInteger(value) && value >= min && value <= max
       ? value
@@ -75,7 +75,7 @@ export function jsonText(check: Check<unknown>, max: number): Check<string> {
 }
 
 /** A list of up to `max`. */
-export function listOf<T>(check: Check<T>, max: number): Check<T[]> {
+export function listField<T>(check: Check<T>, max: number): Check<T[]> {
   return (value, place) => {
     if (!Array.isArray(value)) refuse(place, 'is not a list')
     if (value.length > max) refuse(place, `has ${value.length} entries, over the cap of ${max}`)

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import type { Writes } from '../store/writes.ts'
 import type { ToCheckpointer } from './checkpoint-worker.ts'
-import { besideModule } from './task.ts'
+import { workerFile } from './task.ts'
 
 /** Keeps the write-ahead log short while gigabytes are written. */
 export interface Checkpointer {
@@ -43,7 +43,7 @@ interface CopyingThread {
 }
 
 function startThread(store: Writes, dataDir: string): CopyingThread {
-  const file = besideModule('checkpoint-worker', import.meta.url)
+  const file = workerFile('checkpoint-worker', import.meta.url)
   const worker = new Worker(file, { workerData: { dataDir } })
   const tell = (message: ToCheckpointer): void => worker.postMessage(message)
   const ended = new Promise<void>((resolve) => {

@@ -3,7 +3,7 @@ import { crc32, inflateRawSync } from 'node:zlib'
 import { MirrorError, systemCode } from '../errors.ts'
 import type { ByteSource } from '../zip/reader.ts'
 import { type Layout, type Placed, hex } from './layout.ts'
-import type { DeflatedMember, Manifest, Member, StoredMember } from './manifest.ts'
+import type { DeflatedMember, Manifest, BundleMember, StoredMember } from './manifest.ts'
 import { readThrough, refuseOtherHeader } from './source.ts'
 
 /** The data members of an open bundle. */
@@ -20,7 +20,7 @@ export interface Contents {
 
 const MAX_READ = 512_000_000
 
-interface Found<M extends Member> {
+interface Found<M extends BundleMember> {
   member: M
   place: Placed
 }
@@ -32,7 +32,7 @@ export function createContents(
   { placed }: Layout,
 ): Contents {
   const byName = new Map(manifest.members.map(({ name }, i) => [name, i]))
-  const find = (name: string): Found<Member> => {
+  const find = (name: string): Found<BundleMember> => {
     const i = byName.get(name) ?? -1
     const member = manifest.members[i]
     const place = placed[i]
@@ -69,7 +69,7 @@ export function createContents(
 
 async function readWhole(
   source: ByteSource,
-  { member, place: { dataAt, end } }: Found<Member>,
+  { member, place: { dataAt, end } }: Found<BundleMember>,
 ): Promise<Buffer> {
   if (member.size > MAX_READ || end - dataAt > MAX_READ)
     throw new MirrorError('bundle', `${member.name} is too large to be read whole`)
@@ -118,7 +118,7 @@ function inflate(member: DeflatedMember, packed: Buffer): Buffer {
   }
 }
 
-function refuseOther(member: Member, size: number, crc: number, sha256: string): void {
+function refuseOther(member: BundleMember, size: number, crc: number, sha256: string): void {
   const fault =
     size !== member.size
       ? `has ${size} bytes instead of ${member.size}`

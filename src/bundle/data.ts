@@ -3,7 +3,7 @@ import { MirrorError } from '../errors.ts'
 import { deflatedOf } from '../store/gzip.ts'
 import { createZipWriter } from '../zip/writer.ts'
 import { memberOf } from './check.ts'
-import type { Moment } from './moment.ts'
+import type { ExportSnapshot } from './moment.ts'
 import type { Blob, RowsWritten } from './rows.ts'
 import type { BundleWriter } from './write.ts'
 
@@ -11,7 +11,10 @@ import type { BundleWriter } from './write.ts'
 const RECORD_BYTES = 1500
 
 /** Bytes that will follow the rows, as far as they are known before. */
-export function sizeOfData({ reads, archive }: Moment, { records, blobs }: RowsWritten): number {
+export function sizeOfData(
+  { reads, archive }: ExportSnapshot,
+  { records, blobs }: RowsWritten,
+): number {
   let bytes = (archive?.info.size ?? 0) + records.length * RECORD_BYTES
   for (const blob of blobs)
     bytes +=
@@ -23,7 +26,7 @@ export function sizeOfData({ reads, archive }: Moment, { records, blobs }: RowsW
 
 /** Writes the bytes that the rows call for: the archive, or one of the records that differ, and the documents. */
 export async function writeData(
-  moment: Moment,
+  moment: ExportSnapshot,
   { records, blobs }: RowsWritten,
   writer: BundleWriter,
   onBytes: (bytes: number) => void,
@@ -66,7 +69,7 @@ function* chunksOfFile(fd: number, size: number): Generator<Buffer> {
 }
 
 /** An archive of some records, as any archive of this program: their streams as they are stored. */
-function* archiveOf({ reads }: Moment, ids: readonly string[]): Generator<Buffer> {
+function* archiveOf({ reads }: ExportSnapshot, ids: readonly string[]): Generator<Buffer> {
   let ready: Buffer[] = []
   const writer = createZipWriter((chunk) => ready.push(Buffer.from(chunk)))
   for (const id of ids) {
@@ -82,7 +85,7 @@ function* archiveOf({ reads }: Moment, ids: readonly string[]): Generator<Buffer
 }
 
 function* chunksOf(
-  { reads }: Moment,
+  { reads }: ExportSnapshot,
   { name }: Extract<Blob, { kind: 'catalog-document' }>,
 ): Generator<Buffer> {
   for (let number = 0; ; number++) {

@@ -11,7 +11,7 @@ import { verifyOwn } from './check.ts'
 import { sizeOfData, writeData } from './data.ts'
 import type { SigningKey } from './keys.ts'
 import { FORMAT, type Manifest, type ManifestHead } from './manifest.ts'
-import { type Moment, holdMoment } from './moment.ts'
+import { type ExportSnapshot, pinExportSnapshot } from './moment.ts'
 import type { OnProgress } from './progress.ts'
 import { reserveFor, shownBytes } from './room.ts'
 import { type RowsWritten, writeRows } from './rows.ts'
@@ -60,7 +60,7 @@ export async function exportBundle(options: ExportOptions): Promise<ExportReport
   try {
     const full = options.since === null && options.need === null
     const withArchive = full && (options.sources?.includes('osv') ?? true)
-    const moment = await holdMoment(options.dataDir, withArchive)
+    const moment = await pinExportSnapshot(options.dataDir, withArchive)
     try {
       return await exportMoment(moment, options)
     } finally {
@@ -71,7 +71,7 @@ export async function exportBundle(options: ExportOptions): Promise<ExportReport
   }
 }
 
-async function exportMoment(moment: Moment, options: ExportOptions): Promise<ExportReport> {
+async function exportMoment(moment: ExportSnapshot, options: ExportOptions): Promise<ExportReport> {
   const sources = chosenSources(moment, options)
   const base = await chosenBase(moment, options, sources)
   const writer = createBundleWriter(options.path, options)
@@ -94,7 +94,7 @@ async function exportMoment(moment: Moment, options: ExportOptions): Promise<Exp
 }
 
 async function finish(
-  moment: Moment,
+  moment: ExportSnapshot,
   options: ExportOptions,
   sources: readonly SourceName[],
   base: Base | null,
@@ -112,7 +112,10 @@ async function finish(
   return { ...done, partial }
 }
 
-function chosenSources({ carried }: Moment, { sources, dataDir }: ExportOptions): SourceName[] {
+function chosenSources(
+  { carried }: ExportSnapshot,
+  { sources, dataDir }: ExportOptions,
+): SourceName[] {
   const held = carried.listHeld()
   const lacking = sources?.find((source) => !held.includes(source))
   if (lacking !== undefined)
@@ -127,7 +130,7 @@ function chosenSources({ carried }: Moment, { sources, dataDir }: ExportOptions)
 }
 
 async function chosenBase(
-  { reads }: Moment,
+  { reads }: ExportSnapshot,
   { since, need }: ExportOptions,
   sources: readonly SourceName[],
 ): Promise<Base | null> {
@@ -137,7 +140,7 @@ async function chosenBase(
 
 /** What is exported, as a summary's header has it. */
 function describe(
-  { reads, carried }: Moment,
+  { reads, carried }: ExportSnapshot,
   { now }: ExportOptions,
   chosen: readonly SourceName[],
 ): SummaryHeader {
@@ -159,7 +162,7 @@ function describe(
 const AHEAD_MS = 86_400_000
 
 /** The date of an export: now, but later than that of the last one, so that the dates of one mirror are in its order. */
-function dateAfter({ listExports }: Moment['reads'], now: number): number {
+function dateAfter({ listExports }: ExportSnapshot['reads'], now: number): number {
   const last = Math.max(0, ...listExports().map(({ exportedAt }) => exportedAt))
   return last < now || last > now + AHEAD_MS ? now : last + 1
 }
@@ -170,7 +173,7 @@ const LOOK_MS = 1_000
 
 /** Gives the moment its sequence and remembers what was in it, for later deltas. */
 async function record(
-  { carried }: Moment,
+  { carried }: ExportSnapshot,
   { dataDir, keep, spared, now }: ExportOptions,
   header: SummaryHeader,
 ): Promise<number> {
@@ -198,7 +201,7 @@ async function record(
 }
 
 function headOf(
-  { reads }: Moment,
+  { reads }: ExportSnapshot,
   { expireDays, program }: ExportOptions,
   { mirror, digest, sources: described, createdAt }: SummaryHeader,
   base: Base | null,

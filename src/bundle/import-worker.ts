@@ -7,7 +7,7 @@ import { openWrites } from '../store/writes.ts'
 import { applyBundle } from './apply.ts'
 import type { ImportReport } from './import-types.ts'
 import { openBundle } from './open.ts'
-import { type Refusal, refusalOf } from './refusals.ts'
+import { type RefusalReason, refusalOf } from './refusals.ts'
 import { answerTask } from './task.ts'
 import { trustOf } from './trust.ts'
 
@@ -25,7 +25,7 @@ export interface ImportTask {
 }
 
 /** What came of it: a report, or why a sound bundle does not go with what is held. */
-export type ImportOutcome = { report: ImportReport } | { refused: Refusal; message: string }
+export type ImportOutcome = { report: ImportReport } | { refused: RefusalReason; message: string }
 
 answerTask(async (data, progress): Promise<ImportOutcome> => {
   const {

@@ -1,5 +1,5 @@
 import { MirrorError } from '../errors.ts'
-import type { Arrival } from './inbox-files.ts'
+import type { InboxFile } from './inbox-files.ts'
 import { refusalOf } from './refusals.ts'
 
 /** What was decided of a bundle as its files were then. `why` null: it is done with, and could not be moved. */
@@ -15,12 +15,12 @@ export function createDecisions(now: () => number) {
   const stamps = new Map<string, string>()
   const decisions = new Map<string, Decision>()
   let imports = 0
-  const decide = ({ name, stamp }: Arrival, why: string | null): void => {
+  const decide = ({ name, stamp }: InboxFile, why: string | null): void => {
     if (why === 'gone') decisions.delete(name)
     else decisions.set(name, { stamp, why, imports, at: now() })
   }
   /** Files that have not changed since the last look, and of which nothing is decided that still holds. */
-  const isDue = (arrival: Arrival): boolean => {
+  const isDue = (arrival: InboxFile): boolean => {
     const { name, stamp } = arrival
     if (stamps.get(name) !== stamp) {
       stamps.set(name, stamp)
@@ -36,7 +36,7 @@ export function createDecisions(now: () => number) {
   }
   return {
     decide,
-    due: (arrivals: readonly Arrival[]) => arrivals.filter(isDue),
+    due: (arrivals: readonly InboxFile[]) => arrivals.filter(isDue),
     imported() {
       imports++
     },
@@ -48,7 +48,7 @@ export function createDecisions(now: () => number) {
         return [name]
       })
     },
-    forgetOthers(arrivals: readonly Arrival[]) {
+    forgetOthers(arrivals: readonly InboxFile[]) {
       const names = new Set(arrivals.map(({ name }) => name))
       for (const name of [...decisions.keys(), ...stamps.keys()]) {
         if (names.has(name)) continue
@@ -73,7 +73,7 @@ const WAITING_FOR = 'waiting for bundle'
 type Verdict = { outcome: 'superseded' | 'refused' } | { outcome: 'waiting'; why: string }
 
 /** What becomes of a bundle that could not be opened or applied. */
-export function judge(error: unknown): Verdict {
+export function decide(error: unknown): Verdict {
   const refusal = refusalOf(error)
   if (refusal?.kind === 'older') return { outcome: 'superseded' }
   if (refusal?.kind === 'incomplete') return { outcome: 'waiting', why: INCOMPLETE }

@@ -5,7 +5,7 @@ import { groupFiles } from './part-files.ts'
 import { PRIVATE_FILE, PRIVATE_FOLDER } from '../store/folder.ts'
 
 /** Files in the inbox that make up one bundle. */
-export interface Arrival {
+export interface InboxFile {
   /** Without the number of a part. */
   readonly name: string
   readonly files: readonly string[]
@@ -16,7 +16,7 @@ export interface Arrival {
 const BUNDLE = /^[^.].*\.zip(?:\.\d{3}|\.sha256)?$/
 
 /** What lies in the inbox, by name: files alone, no links and no pipes. Throws the system's error for a folder that cannot be read. */
-export function listArrivals(folder: string): Arrival[] {
+export function listArrivals(folder: string): InboxFile[] {
   const names = readdirSync(folder, { withFileTypes: true })
     .filter((entry) => entry.isFile() && BUNDLE.test(entry.name))
     .map(({ name }) => join(folder, name))
@@ -54,7 +54,7 @@ function stampOf(path: string): string {
 export function moveAside(
   folder: string,
   to: 'done' | 'refused',
-  { name, files }: Arrival,
+  { name, files }: InboxFile,
   note: string | null,
 ): boolean {
   try {

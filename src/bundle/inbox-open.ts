@@ -1,28 +1,28 @@
 import { MirrorError } from '../errors.ts'
-import type { Arrival } from './inbox-files.ts'
+import type { InboxFile } from './inbox-files.ts'
 import type { Manifest } from './manifest.ts'
-import { type Bundle, type Trust, openBundle } from './open.ts'
+import { type Bundle, type KeyTrust, openBundle } from './open.ts'
 import type { Tries } from './tries.ts'
 
 /** What of a bundle says when it is its turn. */
 export interface Head extends Pick<Manifest, 'mirror' | 'sequence' | 'kind'> {
-  arrival: Arrival
+  arrival: InboxFile
 }
 
 interface Opening {
-  readonly trust: Omit<Trust, 'allowUnsigned'>
+  readonly trust: Omit<KeyTrust, 'allowUnsigned'>
   readonly tries?: Tries
 }
 
 /** Works with arrivals one at a time; of what fails, `fail` is told. */
 export function createOpener(
   { trust, tries }: Opening,
-  fail: (arrival: Arrival, error: unknown) => void,
+  fail: (arrival: InboxFile, error: unknown) => void,
 ) {
-  const open = (arrival: Arrival): Promise<Bundle> =>
+  const open = (arrival: InboxFile): Promise<Bundle> =>
     openBundle(arrival.files, { ...trust, allowUnsigned: false })
   /** Null: it failed, or did so by ending the process again and again. */
-  const attempt = async <T>(arrival: Arrival, work: () => Promise<T>): Promise<T | null> => {
+  const attempt = async <T>(arrival: InboxFile, work: () => Promise<T>): Promise<T | null> => {
     const id = `${arrival.name} ${arrival.stamp}`
     try {
       if (tries?.begin(id) === false) throw new MirrorError('bundle', DEADLY)
@@ -33,7 +33,7 @@ export function createOpener(
     }
   }
   /** What bundles say of themselves. They are closed again: there may be more of them than files that can be open. */
-  const readHead = (arrival: Arrival): Promise<Head | null> =>
+  const readHead = (arrival: InboxFile): Promise<Head | null> =>
     attempt(arrival, async () => {
       const bundle = await open(arrival)
       await bundle.close()
@@ -43,7 +43,7 @@ export function createOpener(
   return {
     open,
     attempt,
-    async readHeads(arrivals: readonly Arrival[]): Promise<Head[]> {
+    async readHeads(arrivals: readonly InboxFile[]): Promise<Head[]> {
       const heads: Head[] = []
       for (const arrival of arrivals) {
         const head = await readHead(arrival)

@@ -1,30 +1,30 @@
 import { messageOf, systemCode } from '../errors.ts'
-import { withoutFolders } from './box-faults.ts'
+import { stripPaths } from './box-faults.ts'
 import type { ImportReport } from './import-types.ts'
-import { type Arrival, listArrivals, listSkipped, moveAside } from './inbox-files.ts'
-import type { Bundle, Trust } from './open.ts'
+import { type InboxFile, listArrivals, listSkipped, moveAside } from './inbox-files.ts'
+import type { Bundle, KeyTrust } from './open.ts'
 import type { Tries } from './tries.ts'
-import { createDecisions, judge } from './inbox-decisions.ts'
+import { createDecisions, decide } from './inbox-decisions.ts'
 import { type Head, createOpener } from './inbox-open.ts'
 
 /** What an inbox works with. */
 export interface InboxDeps {
   readonly folder: string
   /** Never allows unsigned bundles. */
-  readonly trust: Omit<Trust, 'allowUnsigned'>
+  readonly trust: Omit<KeyTrust, 'allowUnsigned'>
   /** Throws as `applyBundle`. */
   readonly apply: (bundle: Bundle, file: string) => Promise<ImportReport>
   readonly now: () => number
   /** Which bundles ended the process; null: that is not looked for. */
   readonly tries?: Tries
   /** Something became of a bundle: for the log. */
-  readonly onSettled: (settled: Settled) => void
+  readonly onSettled: (settled: ImportResult) => void
   /** Something is wrong that is not a bundle's: told once, until it is over. */
   readonly onTrouble?: (message: string) => void
 }
 
 /** What became of a bundle. `superseded`: what it brings is held already, its date too, or something newer is. */
-export interface Settled {
+export interface ImportResult {
   readonly file: string
   readonly outcome: 'imported' | 'superseded' | 'refused'
   readonly detail: string
@@ -55,7 +55,7 @@ export interface Inbox {
  * An inbox: what has arrived whole is imported in the order of its sequence and moved aside. Nothing is remembered but in
  * the folder and in the ledger: after a restart on a read-only medium everything is found to be held already.
  */
-export function createInbox(deps: InboxDeps): Inbox {
+export function createInboxImporter(deps: InboxDeps): Inbox {
   const { folder, now, onTrouble = () => undefined } = deps
   const decisions = createDecisions(now)
   const counts = { imported: 0, superseded: 0, refused: 0 }
@@ -63,19 +63,19 @@ export function createInbox(deps: InboxDeps): Inbox {
   let problem: string | null = null
   let skips: ReadonlySet<string> = new Set()
 
-  const settle = (arrival: Arrival, outcome: Settled['outcome'], detail: string): void => {
+  const settle = (arrival: InboxFile, outcome: ImportResult['outcome'], detail: string): void => {
     const at = new Date(now()).toISOString()
     counts[outcome]++
     if (outcome === 'imported') decisions.imported()
     if (outcome === 'refused')
-      lastRefused = { file: arrival.name, at, why: withoutFolders(detail, { inbox: folder }) }
+      lastRefused = { file: arrival.name, at, why: stripPaths(detail, { inbox: folder }) }
     const note = outcome === 'refused' ? `${at} ${detail}` : null
     const moved = moveAside(folder, outcome === 'refused' ? 'refused' : 'done', arrival, note)
     decisions.decide(arrival, moved ? 'gone' : null)
     deps.onSettled({ file: arrival.name, outcome, detail })
   }
-  const fail = (arrival: Arrival, error: unknown): void => {
-    const verdict = judge(error)
+  const fail = (arrival: InboxFile, error: unknown): void => {
+    const verdict = decide(error)
     if (verdict.outcome === 'waiting') decisions.decide(arrival, verdict.why)
     else settle(arrival, verdict.outcome, messageOf(error))
   }
@@ -92,7 +92,7 @@ export function createInbox(deps: InboxDeps): Inbox {
     })
   return {
     async look() {
-      let arrivals: Arrival[] = []
+      let arrivals: InboxFile[] = []
       try {
         arrivals = listArrivals(folder)
         skips = reportSkipped(listSkipped(folder), skips, onTrouble)

@@ -8,11 +8,11 @@ import {
   writeCentralHeader,
   writeLocalHeader,
 } from '../zip/headers.ts'
-import type { Member } from './manifest.ts'
+import type { BundleMember } from './manifest.ts'
 
 /** What the manifest and the signatures are called in the zip. */
 export const MANIFEST_NAME = 'manifest.json'
-export const STORED = 0
+export const STORED_METHOD = 0
 export const DEFLATED = 8
 
 /** The name of the signature by a key. */
@@ -26,17 +26,17 @@ export function signerOf(name: string): string | null {
 }
 
 /** A data member as its zip headers tell of it. */
-export function headerOf(member: Member): HeaderMember {
+export function zipHeaderOf(member: BundleMember): HeaderMember {
   const { name, size, crc32 } = member
   const packed = member.method === 'deflate' ? member.packed : size
-  const method = member.method === 'deflate' ? DEFLATED : STORED
+  const method = member.method === 'deflate' ? DEFLATED : STORED_METHOD
   return { name, method, crc32: Number.parseInt(crc32, 16), size, packed }
 }
 
 /** A member that is stored, as its headers tell of it. */
 export function storedHeader(name: string, bytes: Uint8Array): HeaderMember {
   return {
-    ...{ name, method: STORED, crc32: crc32(bytes) },
+    ...{ name, method: STORED_METHOD, crc32: crc32(bytes) },
     ...{ size: bytes.length, packed: bytes.length },
   }
 }

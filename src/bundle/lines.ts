@@ -10,7 +10,7 @@ import {
 import { isNone } from '../store/catalog-answers.ts'
 import { contentOf } from '../store/gzip.ts'
 import type { SourceName } from '../store/runs.ts'
-import { integer, listOf, orNull, shape } from './checked.ts'
+import { integerField, listField, orNull, shape } from './checked.ts'
 import type { Manifest } from './manifest.ts'
 import type { Bundle } from './open.ts'
 import { refuseForeign } from './row-owners.ts'
@@ -155,13 +155,13 @@ export function confirmedOf({
   extra,
 }: PutLine<'catalog-list' | 'catalog-answer'>): number | null {
   const { confirmed }: { confirmed?: unknown } = extra
-  return orNull(integer(0, 2 ** 50))(confirmed ?? null, `the date of ${at}`)
+  return orNull(integerField(0, 2 ** 50))(confirmed ?? null, `the date of ${at}`)
 }
 
 /** The lengths of a document's chunks. Throws `bundle` when they are not those of the whole. */
 export function chunksOf({ key: at, value, extra }: PutLine<'catalog-document'>): number[] {
   const given: unknown = (extra as { chunks?: unknown }).chunks
-  const chunks = listOf(integer(18, 2 ** 24), 2 ** 22)(given, `the chunks of ${at}`)
+  const chunks = listField(integerField(18, 2 ** 24), 2 ** 22)(given, `the chunks of ${at}`)
   if (chunks.reduce((sum, one) => sum + one, 0) === value.stored && value.blob === at) return chunks
   throw new MirrorError('bundle', `the chunks of document ${at} do not make up the whole`)
 }

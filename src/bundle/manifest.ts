@@ -1,7 +1,17 @@
 import { MirrorError } from '../errors.ts'
 import { combineDigests } from '../store/carried-rows.ts'
 import { type SourceName, SOURCES } from '../store/runs.ts'
-import { date, integer, listOf, oneOf, orNull, recordOf, shape, text, truth } from './checked.ts'
+import {
+  date,
+  integerField,
+  listField,
+  oneOf,
+  orNull,
+  recordOf,
+  shape,
+  textField,
+  truth,
+} from './checked.ts'
 import type { Check } from './checked.ts'
 
 /** The version of the format that this program writes and reads; docs/bundle-format.md. */
@@ -39,7 +49,7 @@ export interface DeflatedMember extends Omit<StoredMember, 'method'> {
 }
 
 /** A data member as the manifest describes it, in the order in which they lie. */
-export type Member = StoredMember | DeflatedMember
+export type BundleMember = StoredMember | DeflatedMember
 
 /** What a delta builds on: the exported state of the same mirror with this sequence. */
 export interface ManifestBase {
@@ -73,7 +83,7 @@ export interface ManifestHead {
 export interface Manifest extends ManifestHead {
   /** The ids of the keys that signed, in the order of their signatures. */
   keys: string[]
-  members: Member[]
+  members: BundleMember[]
 }
 
 /** Caps against hostile bundles. Bytes of the manifest, members, signatures, and bytes of one pack of rows. */
@@ -84,18 +94,18 @@ export const CAPS = {
   packBytes: 64 * 2 ** 20,
 } as const
 
-const sha256 = text(/^[\da-f]{64}$/, 'a SHA-256 in hex')
-const size = integer(0, 2 ** 50)
+const sha256 = textField(/^[\da-f]{64}$/, 'a SHA-256 in hex')
+const size = integerField(0, 2 ** 50)
 
 /** Names that a member can have. There is no other, so none that leads out of a folder. */
 const NAME =
   /^(?:osv\/(?:all|changed)\.zip|blobs\/[\da-f]{64}\.gz|rows\/[a-z]{1,16}\/[a-z-]{1,32}-\d{5,9}\.jsonl)$/
-const name = text(NAME, 'a name that a member of this format has')
+const name = textField(NAME, 'a name that a member of this format has')
 
 const common = {
   name,
   size,
-  crc32: text(/^[\da-f]{8}$/, 'a CRC-32 in hex'),
+  crc32: textField(/^[\da-f]{8}$/, 'a CRC-32 in hex'),
   sha256,
 }
 const stored = shape<StoredMember>({ ...common, method: oneOf('store') })
@@ -105,7 +115,7 @@ const deflated = shape<DeflatedMember>({
   packed: size,
   packedSha256: sha256,
 })
-const member: Check<Member> = (value, place) =>
+const member: Check<BundleMember> = (value, place) =>
   typeof value === 'object' && value !== null && 'packed' in value
     ? deflated(value, place)
     : stored(value, place)
@@ -114,39 +124,39 @@ const bySource = new RegExp(`^(?:${SOURCES.join('|')})$`)
 
 const manifest = shape<Manifest>({
   format: oneOf(FORMAT),
-  mirror: text(/^[\da-f]{16,64}$/, "a mirror's identity"),
-  sequence: integer(1),
+  mirror: textField(/^[\da-f]{16,64}$/, "a mirror's identity"),
+  sequence: integerField(1),
   kind: oneOf('full', 'delta'),
   createdAt: date,
   expiresAt: orNull(date),
-  program: text(/^[\x21-\x7e]{1,100}$/, 'the name of a program'),
+  program: textField(/^[\x21-\x7e]{1,100}$/, 'the name of a program'),
   digest: sha256,
   sources: recordOf(
     bySource,
     shape<ManifestSource>({
-      snapshot: text(/^[\da-f]{1,128}$/, 'the id of a snapshot'),
+      snapshot: textField(/^[\da-f]{1,128}$/, 'the id of a snapshot'),
       digest: sha256,
       asOf: date,
-      records: integer(0),
+      records: integerField(0),
       whole: truth,
-      bases: listOf(sha256, 1000),
+      bases: listField(sha256, 1000),
     }),
     SOURCES.length,
   ),
   base: orNull(
     shape<ManifestBase>({
-      sequence: orNull(integer(1)),
+      sequence: orNull(integerField(1)),
       digest: sha256,
       sources: recordOf(bySource, sha256, SOURCES.length),
     }),
   ),
   counts: recordOf(
     /^[a-z-]{1,32}$/,
-    shape<{ put: number; removed: number }>({ put: integer(0), removed: integer(0) }),
+    shape<{ put: number; removed: number }>({ put: integerField(0), removed: integerField(0) }),
     100,
   ),
-  keys: listOf(text(/^[\da-f]{16}$/, 'the id of a key'), CAPS.keys),
-  members: listOf(member, CAPS.members),
+  keys: listField(textField(/^[\da-f]{16}$/, 'the id of a key'), CAPS.keys),
+  members: listField(member, CAPS.members),
 })
 
 /**
@@ -215,7 +225,10 @@ function digestsOf(sources: Manifest['sources']): Partial<Record<SourceName, str
 }
 
 /** Rows are deflated and all else is stored as it lies; each belongs to a source that the bundle has. */
-function memberFault({ name, method, size }: Member, sources: readonly string[]): string | null {
+function memberFault(
+  { name, method, size }: BundleMember,
+  sources: readonly string[],
+): string | null {
   const [folder, second = ''] = name.split('/')
   if ((folder === 'rows') !== (method === 'deflate')) return `is not to be method ${method}`
   if (folder === 'rows' && size > CAPS.packBytes) return `has ${size} bytes, over the cap`

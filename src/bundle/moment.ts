@@ -9,7 +9,7 @@ import type { ArchiveInfo } from '../store/osv.ts'
 import { type Reads, createReads } from '../store/pinned.ts'
 
 /** One moment of the mirror, held while it is read: syncs go on meanwhile. */
-export interface Moment {
+export interface ExportSnapshot {
   readonly reads: Reads
   readonly carried: CarriedReader
   /** The archive that belongs to it, open: it may be swept away meanwhile. Null when there is none. */
@@ -24,7 +24,10 @@ const TRIES = 5
  * Holds a moment on a connection of its own. Throws `not_ready` when nothing is mirrored, `corrupt` when the archive is
  * lost or damaged.
  */
-export async function holdMoment(dataDir: string, withArchive: boolean): Promise<Moment> {
+export async function pinExportSnapshot(
+  dataDir: string,
+  withArchive: boolean,
+): Promise<ExportSnapshot> {
   const db = openReader(dataDir)
   if (db === null) throw whyUnread(dataDir, `nothing is mirrored yet in ${dataDir}`)
   try {
@@ -52,7 +55,7 @@ export async function holdMoment(dataDir: string, withArchive: boolean): Promise
   }
 }
 
-function moment(db: Db, reads: Reads, archive: Moment['archive']): Moment {
+function moment(db: Db, reads: Reads, archive: ExportSnapshot['archive']): ExportSnapshot {
   return {
     reads,
     carried: createCarriedReader(db),

@@ -2,16 +2,16 @@ import { MirrorError } from '../errors.ts'
 import type { ByteSource } from '../zip/reader.ts'
 import { type Contents, createContents } from './content.ts'
 import type { PublicKey } from './keys.ts'
-import { MANIFEST_NAME, headerOf, layOut, signatureName, storedHeader } from './layout.ts'
+import { MANIFEST_NAME, zipHeaderOf, layOut, signatureName, storedHeader } from './layout.ts'
 import { type Manifest, parseManifest } from './manifest.ts'
 import { findParts } from './part-files.ts'
 import { openParts } from './parts.ts'
 import { readAhead } from './window.ts'
-import { refusal, refusalOf } from './refusals.ts'
+import { bundleRefusal, refusalOf } from './refusals.ts'
 import { type Claims, readClaims, refuseOtherLayout } from './source.ts'
 
 /** Whose bundles are taken. */
-export interface Trust {
+export interface KeyTrust {
   readonly keys: readonly PublicKey[]
   /** Ids of keys that are not believed, whatever else is said. */
   readonly revoked: ReadonlySet<string>
@@ -33,12 +33,12 @@ export interface Bundle extends Contents {
  * Opens a bundle, given as one file, as its parts, or as one of its parts. Nothing of it is believed before a signature is.
  * Throws `bundle` or `archive` with the reason and what to do.
  */
-export async function openBundle(paths: readonly string[], trust: Trust): Promise<Bundle> {
+export async function openBundle(paths: readonly string[], trust: KeyTrust): Promise<Bundle> {
   return openFiles(findParts(paths), trust)
 }
 
 /** As `openBundle`, of exactly these files in this order, whatever their names. */
-export async function openFiles(paths: readonly string[], trust: Trust): Promise<Bundle> {
+export async function openFiles(paths: readonly string[], trust: KeyTrust): Promise<Bundle> {
   return open(paths, (claims) => {
     const key = judge(claims, trust)
     return { key, check: (manifest) => refuseOtherTime(manifest, trust) }
@@ -78,7 +78,7 @@ async function open(
     }
   }
   try {
-    const { manifest, key, layout } = await told(() => openSource(source, judged))
+    const { manifest, key, layout } = await told(() => openBundleSource(source, judged))
     const contents = createContents(source, manifest, layout)
     const { verify, read, stream } = contents
     return {
@@ -95,7 +95,7 @@ async function open(
 }
 
 /** As `openBundle`, of bytes wherever they lie. */
-export async function openSource(source: ByteSource, judged: (claims: Claims) => Judgement) {
+export async function openBundleSource(source: ByteSource, judged: (claims: Claims) => Judgement) {
   const claims = await readClaims(source)
   const { key, check } = judged(claims)
   const manifest = parseManifest(claims.manifest)
@@ -104,7 +104,7 @@ export async function openSource(source: ByteSource, judged: (claims: Claims) =>
   if (signed.map(([id]) => id).join() !== manifest.keys.join())
     throw new MirrorError('bundle', 'its signatures are not those that its manifest names')
   const layout = layOut([
-    ...manifest.members.map(headerOf),
+    ...manifest.members.map(zipHeaderOf),
     storedHeader(MANIFEST_NAME, claims.manifest),
     ...signed.map(([id, bytes]) => storedHeader(signatureName(id), bytes)),
   ])
@@ -113,7 +113,7 @@ export async function openSource(source: ByteSource, judged: (claims: Claims) =>
 }
 
 /** The id of the trusted key that signed, or null for an unsigned bundle that is allowed. Throws `bundle`. */
-function judge({ manifest, signatures }: Claims, trust: Trust): string | null {
+function judge({ manifest, signatures }: Claims, trust: KeyTrust): string | null {
   const { keys, revoked, allowUnsigned } = trust
   if (signatures.size === 0) {
     if (allowUnsigned) return null
@@ -153,7 +153,7 @@ function judge({ manifest, signatures }: Claims, trust: Trust): string | null {
 /** So much a clock may be behind that of whoever exported, or of its upstream, milliseconds. */
 const AHEAD_MS = 86_400_000
 
-function refuseOtherTime({ expiresAt, createdAt, sources }: Manifest, { now }: Trust): void {
+function refuseOtherTime({ expiresAt, createdAt, sources }: Manifest, { now }: KeyTrust): void {
   const time = now?.()
   if (time === undefined) return
   const here = `the clock here says ${new Date(time).toISOString()}`
@@ -179,5 +179,5 @@ function named(error: unknown, paths: readonly string[], fault: string | null): 
   const which = paths.length === 1 ? first : `${first} and the other ${paths.length - 1} parts`
   const text = `the bundle ${which} is refused: ${message}${fault === null ? '' : `. ${fault}`}`
   const why = refusalOf(error)
-  return why === null ? new MirrorError(code, text, { cause: error }) : refusal(why, text)
+  return why === null ? new MirrorError(code, text, { cause: error }) : bundleRefusal(why, text)
 }

@@ -1,4 +1,4 @@
-import type { Target } from './target.ts'
+import type { OutputFile } from './target.ts'
 
 /** Bytes on their way into a target, one behind the other. */
 export interface Output {
@@ -13,7 +13,7 @@ export interface Output {
 const CHUNK = 1 << 20
 
 /** Gathers what is written into chunks of 1 MiB; one is on its way to the disk while the next is filled. */
-export function createOutput(target: Target): Output {
+export function createOutput(target: OutputFile): Output {
   let chunk = Buffer.allocUnsafe(CHUNK)
   let spare = Buffer.allocUnsafe(CHUNK)
   let start = 0

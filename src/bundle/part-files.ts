@@ -1,7 +1,7 @@
 import { readFileSync, readdirSync, statSync } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
 import { MirrorError, messageOf, systemCode } from '../errors.ts'
-import { refusal } from './refusals.ts'
+import { bundleRefusal } from './refusals.ts'
 
 /** The name of the n-th part, from 1: FILE.001. */
 export function partName(path: string, n: number): string {
@@ -74,11 +74,11 @@ function checkedRow(base: string): string[] {
     throw new MirrorError('bundle', `there is no ${base}, and no part ${partName(base, 1)} either`)
   const promised = [...(listed?.keys() ?? [])].flatMap((name) => partNumber(name, own) ?? [])
   const last = Math.max(0, ...found, ...promised)
-  if (last < 1) throw refusal({ kind: 'incomplete' }, `${base} is missing: copy it beside its list of digests`) // prettier-ignore
+  if (last < 1) throw bundleRefusal({ kind: 'incomplete' }, `${base} is missing: copy it beside its list of digests`) // prettier-ignore
   const row = Array.from({ length: last }, (_, i) => partName(base, i + 1))
   const missing = row.filter((_, i) => !found.includes(i + 1)).map((path) => basename(path))
   if (missing.length > 0)
-    throw refusal(
+    throw bundleRefusal(
       { kind: 'incomplete' },
       `${missing.join(', ')} of ${last} parts ${missing.length === 1 ? 'is' : 'are'} missing in ${folder}: copy what is missing beside the others`,
     )

@@ -5,10 +5,10 @@ import { basename } from 'node:path'
 import { MirrorError, messageOf, systemCode } from '../errors.ts'
 import type { ByteSource } from '../zip/reader.ts'
 import { readSums } from './part-files.ts'
-import { refusal } from './refusals.ts'
+import { bundleRefusal } from './refusals.ts'
 
 /** A file, or the parts of one in order, read as one. Nothing is written, not even to join them. */
-export interface Parts extends ByteSource {
+export interface SplitParts extends ByteSource {
   readonly paths: readonly string[]
   /** Compares the parts with the list of digests beside them, and names one that differs; null: no list, or none does. */
   fault(): Promise<string | null>
@@ -24,7 +24,7 @@ interface Part {
 }
 
 /** Opens files as one. All parts but the last are equally long. Throws `bundle`. */
-export async function openParts(paths: readonly string[]): Promise<Parts> {
+export async function openParts(paths: readonly string[]): Promise<SplitParts> {
   const parts: Part[] = []
   const close = async (): Promise<void> => {
     for (const { file } of parts) await file.close()
@@ -85,9 +85,9 @@ function refuseUneven(parts: readonly Part[]): void {
   const whole = parts[0]?.size ?? 0
   for (const [i, { path, size }] of parts.entries()) {
     const isLast = i === parts.length - 1
-    if (size === 0) throw refusal({ kind: 'incomplete' }, `${path} is empty: copy it again`)
+    if (size === 0) throw bundleRefusal({ kind: 'incomplete' }, `${path} is empty: copy it again`)
     if (size < whole && !isLast)
-      throw refusal(
+      throw bundleRefusal(
         { kind: 'incomplete' },
         `${path} is cut short: it has ${size} bytes and the first part ${whole}. Copy it again`,
       )

@@ -1,7 +1,7 @@
 import { MirrorError } from '../errors.ts'
 import type { SourceName } from '../store/runs.ts'
 import type { Writes } from '../store/writes.ts'
-import { sourcesOf } from './admit.ts'
+import { manifestSources } from './admit.ts'
 import type { Manifest } from './manifest.ts'
 
 type Digests = ReadonlyMap<SourceName, string>
@@ -17,7 +17,7 @@ export function digestOthers({ carried }: Writes, { sources }: Manifest): Digest
  * and all others are as they were. A mixture of two states, or a bundle that is not what it says, ends here: throws `bundle`.
  */
 export function prove(store: Writes, manifest: Manifest, others: Digests): void {
-  for (const [source, { digest }] of sourcesOf(manifest)) {
+  for (const [source, { digest }] of manifestSources(manifest)) {
     const is = store.carried.digestOf(source)
     if (is === digest) continue
     throw new MirrorError(
@@ -40,7 +40,7 @@ export function prove(store: Writes, manifest: Manifest, others: Digests): void 
 
 /** Throws `bundle` where the manifest says of a source something else than its own row, which is held. */
 export function refuseOtherFacts({ carried }: Writes, manifest: Manifest): void {
-  for (const [source, said] of sourcesOf(manifest)) {
+  for (const [source, said] of manifestSources(manifest)) {
     const [row] = [...carried.eachRow(source, 'source')]
     if (row === undefined)
       throw new MirrorError('bundle', `it does not say which snapshot ${source} is`)

@@ -3,49 +3,52 @@ import { type RowKind, type RowValues, ROW_KINDS } from '../store/carried-rows.t
 import { FACETS } from '../store/catalog-query.ts'
 import {
   type Check,
-  integer,
+  integerField,
   jsonText,
-  listOf,
+  listField,
   oneOf,
   orAbsent,
   orNull,
   shape,
-  text,
+  textField,
   truth,
   union,
 } from './checked.ts'
 
 // eslint-disable-next-line no-control-regex -- what no key of upstream's has
 const CONTROL = /[\0-\x1f\x7f]/
-const plain: Check<string> = text(
+const plain: Check<string> = textField(
   { test: (value) => value !== '' && value.isWellFormed() && !CONTROL.test(value) },
   'a key',
 )
 /** Ids and stamps are upstream's, whatever they hold: what a sync takes above must not be stuck at the gap. */
-const id: Check<string> = text({ test: (value) => value !== '' && value.isWellFormed() }, 'an id')
-const stamp = text({ test: (value) => value.isWellFormed() }, 'text')
-const any = text({ test: (value) => value.isWellFormed() && !value.includes('\0') }, 'text')
-const digest = text(/^[\da-f]{64}$/, 'a SHA-256 in hex')
-const half = text(/^[\da-f]{32}$/, 'half a SHA-256 in hex')
-const hex = text(/^(?:[\da-f]{2}){0,64}$/, 'hex')
-const uint32 = integer(0, 0xffffffff)
-const size = integer(0, 2 ** 50)
+const id: Check<string> = textField(
+  { test: (value) => value !== '' && value.isWellFormed() },
+  'an id',
+)
+const stamp = textField({ test: (value) => value.isWellFormed() }, 'text')
+const any = textField({ test: (value) => value.isWellFormed() && !value.includes('\0') }, 'text')
+const digest = textField(/^[\da-f]{64}$/, 'a SHA-256 in hex')
+const half = textField(/^[\da-f]{32}$/, 'half a SHA-256 in hex')
+const hex = textField(/^(?:[\da-f]{2}){0,64}$/, 'hex')
+const uint32 = integerField(0, 0xffffffff)
+const size = integerField(0, 2 ** 50)
 /** Of what is held in memory as a whole. */
-const small = integer(0, 2 ** 28)
-const seconds = integer(0, 2 ** 40)
-const time = integer(0, 2 ** 50)
+const small = integerField(0, 2 ** 28)
+const seconds = integerField(0, 2 ** 40)
+const time = integerField(0, 2 ** 50)
 /** It becomes a header's value. */
-const mediaType = text(/^[\x20-\x7e]{1,200}$/, 'a media type')
+const mediaType = textField(/^[\x20-\x7e]{1,200}$/, 'a media type')
 
-const step = union<string | number>(any, integer(0))
-const place = listOf(step, 1_000)
-const servedType = text(
+const step = union<string | number>(any, integerField(0))
+const place = listField(step, 1_000)
+const servedType = textField(
   { test: (value) => isMediaType(value) && !isActive(value) },
   'a media type that documents are served with',
 )
 const link = shape({ at: place, digest, type: orAbsent(servedType) })
-const links = jsonText(listOf(link, 100_000), 2 ** 24)
-const mentions = jsonText(listOf(stamp, 100_000), 2 ** 24)
+const links = jsonText(listField(link, 100_000), 2 ** 24)
+const mentions = jsonText(listField(stamp, 100_000), 2 ** 24)
 
 const next = { path: place, url: truth, link: orNull(any) }
 /** The envelope is upstream's own. */
@@ -56,11 +59,11 @@ const skipped = shape({ page: small, count: small, why: stamp })
 const frame = jsonText(
   shape({
     ...{ envelope, items: place, cursor: orNull(place), url: truth, link: orNull(any) },
-    ...{ also: listOf(shape(next), 100), ending: oneOf('absent', 'null', 'empty') },
+    ...{ also: listField(shape(next), 100), ending: oneOf('absent', 'null', 'empty') },
     ...{ total: orNull(place), limit: orNull(place), shown: orNull(place), pages: orNull(place) },
-    ...{ more: listOf(place, 100), back: listOf(place, 100), learned: truth },
+    ...{ more: listField(place, 100), back: listField(place, 100), learned: truth },
     ...{ onward: orAbsent(onward), partial: orAbsent(stamp), cut: orAbsent(truth) },
-    ...{ skipped: orAbsent(listOf(skipped, 100)), estimated: orAbsent(truth) },
+    ...{ skipped: orAbsent(listField(skipped, 100)), estimated: orAbsent(truth) },
   }),
   2 ** 18,
 )
@@ -82,7 +85,7 @@ export const ROW_VALUES: { [K in RowKind]: Check<RowValues[K]> } = {
   'osv-tombstone': shape({ key: id, removedAt: time }),
   'catalog-list': shape({ key: plain, resource: plain, frame, entries: size, changed: seconds }),
   'catalog-entry': shape({
-    ...{ key: id, ordinal: size, sha: half, facets: listOf(orNull(stamp), FACETS) },
+    ...{ key: id, ordinal: size, sha: half, facets: listField(orNull(stamp), FACETS) },
   }),
   'catalog-answer': shape({
     ...{ key: plain, resource: plain, owner: id, ownerSha: hex, status: oneOf(200, 204, 404) },

@@ -1,5 +1,5 @@
 import { MirrorError } from '../errors.ts'
-import { canonicalPath, formOf, isAddressable } from '../paths.ts'
+import { canonicalPath, pathForm, isAddressable } from '../paths.ts'
 import { faultOfRecordId } from '../record-id.ts'
 import { RELEASES, RESOURCES, ownsResource } from '../resources.ts'
 import { splitEntryKey } from '../store/carried-catalog.ts'
@@ -23,12 +23,12 @@ interface Forms {
 }
 
 const FORMS = new Map<string, Forms>([
-  ['releases', { lists: [], answers: Object.values(RELEASES).map(formOf), owner: 'packages/' }],
+  ['releases', { lists: [], answers: Object.values(RELEASES).map(pathForm), owner: 'packages/' }],
   ...RESOURCES.map(({ name, surface, list, sublist, item, artifacts }): [string, Forms] => {
-    const lists = [list, sublist].flatMap((one) => (one === null ? [] : [formOf(one.path)]))
+    const lists = [list, sublist].flatMap((one) => (one === null ? [] : [pathForm(one.path)]))
     if (surface === 'identity') lists.push(VERSIONED) // under the version that it was mirrored at
     const items = item === null ? [] : [item]
-    const answers = [...items, ...artifacts.map(({ path }) => path)].map(formOf)
+    const answers = [...items, ...artifacts.map(({ path }) => path)].map(pathForm)
     return [name, { lists, answers, owner: `${name}/` }]
   }),
 ])

@@ -4,7 +4,7 @@ import { parseDirectory } from '../zip/directory.ts'
 import { type ByteSource, checkedLocation } from '../zip/reader.ts'
 import { type Layout, MANIFEST_NAME, localHeader, signerOf } from './layout.ts'
 import { CAPS } from './manifest.ts'
-import { refusal } from './refusals.ts'
+import { bundleRefusal } from './refusals.ts'
 
 /** What a bundle says before anything of it is believed. */
 export interface Claims {
@@ -52,7 +52,7 @@ function located<T>(tail: Buffer, size: number, work: () => T): T {
   } catch (error) {
     const why = whyDamaged(tail, size)
     if (why !== null) throw new MirrorError('bundle', why, { cause: error })
-    throw refusal({ kind: 'incomplete' }, messageOf(error))
+    throw bundleRefusal({ kind: 'incomplete' }, messageOf(error))
   }
 }
 

@@ -7,7 +7,7 @@ import { partName, partNumber, sidecarName } from './part-files.ts'
 import { PRIVATE_FILE } from '../store/folder.ts'
 
 /** A file, or the parts of one, being written under names that end in `.partial`. */
-export interface Target {
+export interface OutputFile {
   /** Writes all bytes at a position of the whole; positions behind the end lengthen it. */
   write(position: number, bytes: Uint8Array): Promise<void>
   /** Brings everything to the disk and closes it; returns the files under their names for now, in order. */
@@ -33,7 +33,7 @@ const DRAFT = '.partial'
  * Opens a file to write that appears under its name only when it is whole. Throws `usage` when there is one already and
  * `force` is not given, `storage` when it cannot be written.
  */
-export function createTarget(path: string, { split, force }: TargetOptions): Target {
+export function createTarget(path: string, { split, force }: TargetOptions): OutputFile {
   const there = namesTaken(path)
   if (there[0] !== undefined && !force)
     throw new MirrorError('usage', `${there[0]} exists already; --force replaces it`)

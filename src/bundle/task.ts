@@ -11,7 +11,7 @@ type FromTask =
 const TELL_MS = 100
 
 /** The file beside another module: `.ts` when run from source, `.js` when built. */
-export function besideModule(name: string, url: string): URL {
+export function workerFile(name: string, url: string): URL {
   return new URL(`./${name}${url.endsWith('.ts') ? '.ts' : '.js'}`, url)
 }
 

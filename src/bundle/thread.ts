@@ -1,8 +1,8 @@
 import { Worker } from 'node:worker_threads'
 import { messageOf } from '../errors.ts'
-import type { Settled } from './inbox.ts'
+import type { ImportResult } from './inbox.ts'
 import type { Shipped } from './outbox.ts'
-import { besideModule } from './task.ts'
+import { workerFile } from './task.ts'
 import type { BoxesStart, BoxesStatus, FromBoxes, ToBoxes } from './worker.ts'
 
 /** The thread of inbox and outbox as the rest of the program sees it. */
@@ -16,7 +16,7 @@ export interface BoxesThread {
 
 /** What the thread is started with, and whom it tells. */
 export interface BoxesThreadDeps extends BoxesStart {
-  readonly onSettled: (settled: Settled) => void
+  readonly onSettled: (settled: ImportResult) => void
   readonly onShipped: (shipped: Shipped) => void
   readonly onFault: (message: string) => void
 }
@@ -35,7 +35,7 @@ export function startBoxesThread(deps: BoxesThreadDeps): BoxesThread {
   let status: BoxesStatus = { outbox: null, inbox: null }
   const send = (message: ToBoxes): void => worker?.postMessage(message)
   const spawn = (): void => {
-    const started = new Worker(besideModule('worker', import.meta.url), {
+    const started = new Worker(workerFile('worker', import.meta.url), {
       workerData: start,
       resourceLimits: { maxYoungGenerationSizeMb: 6, maxOldGenerationSizeMb: 2000 },
     })

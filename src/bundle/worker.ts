@@ -4,11 +4,11 @@ import { MirrorError, messageOf } from '../errors.ts'
 import { makeFolder } from '../store/folder.ts'
 import { openWrites } from '../store/writes.ts'
 import { applyBundle } from './apply.ts'
-import { type Inbox, type InboxStatus, type Settled, createInbox } from './inbox.ts'
+import { type Inbox, type InboxStatus, type ImportResult, createInboxImporter } from './inbox.ts'
 import { readSigningKey } from './keys.ts'
 import { type Shipped, fillOutbox } from './outbox.ts'
 import { createTries } from './tries.ts'
-import { nameBoxFault, withoutFolders } from './box-faults.ts'
+import { nameBoxFault, stripPaths } from './box-faults.ts'
 import { trustOf } from './trust.ts'
 
 /** What the thread of inbox and outbox is started with. */
@@ -40,7 +40,7 @@ export type ToBoxes = { readonly published: true } | { readonly stop: true }
 export type FromBoxes =
   | { readonly type: 'ready' }
   | { readonly type: 'status'; readonly status: BoxesStatus }
-  | { readonly type: 'settled'; readonly settled: Settled }
+  | { readonly type: 'settled'; readonly settled: ImportResult }
   | { readonly type: 'shipped'; readonly shipped: Shipped }
   | { readonly type: 'fault'; readonly message: string }
 
@@ -96,7 +96,7 @@ function openInbox(
   } catch {
     // What is wrong with it is told by the first look.
   }
-  return createInbox({
+  return createInboxImporter({
     ...{ folder, trust: { keys, revoked, now: Date.now }, now: Date.now },
     tries: createTries(config.data.dir),
     async apply(bundle, file) {
@@ -137,7 +137,7 @@ function createOut(
     } catch (thrown) {
       const error = nameBoxFault(thrown, 'outbox', folder, config.data.dir)
       const problem = error instanceof MirrorError ? error.code : 'internal'
-      const reason = withoutFolders(messageOf(error), { outbox: folder, data: config.data.dir })
+      const reason = stripPaths(messageOf(error), { outbox: folder, data: config.data.dir })
       show({ outbox: { last, exporting: false, problem, reason } })
       send({
         type: 'fault',

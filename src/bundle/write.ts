@@ -5,8 +5,8 @@ import type { HeaderMember } from '../zip/headers.ts'
 import type { SigningKey } from './keys.ts'
 import {
   MANIFEST_NAME,
-  STORED,
-  headerOf,
+  STORED_METHOD,
+  zipHeaderOf,
   hex,
   layOut,
   localHeader,
@@ -14,7 +14,7 @@ import {
   signatureName,
   storedHeader,
 } from './layout.ts'
-import { CAPS, type Manifest, type ManifestHead, type Member } from './manifest.ts'
+import { CAPS, type Manifest, type ManifestHead, type BundleMember } from './manifest.ts'
 import { createOutput } from './output.ts'
 import { type TargetOptions, createTarget } from './target.ts'
 
@@ -49,7 +49,7 @@ export interface BundleWriter {
 export function createBundleWriter(path: string, options: TargetOptions): BundleWriter {
   const target = createTarget(path, options)
   const output = createOutput(target)
-  const members: Member[] = []
+  const members: BundleMember[] = []
 
   const addRaw = async (header: HeaderMember, bytes: Uint8Array): Promise<void> => {
     await output.append(localHeader(place(header, output.position())))
@@ -59,7 +59,9 @@ export function createBundleWriter(path: string, options: TargetOptions): Bundle
     async addStored(name, size, chunks) {
       const at = output.position()
       const headerFor = (bytes: number, crc: number): Buffer =>
-        localHeader(place({ name, method: STORED, crc32: crc, size: bytes, packed: bytes }, at))
+        localHeader(
+          place({ name, method: STORED_METHOD, crc32: crc, size: bytes, packed: bytes }, at),
+        )
       const draft = headerFor(size ?? 0, 0)
       await output.append(draft)
       const sum = await pour(output.append, chunks)
@@ -75,11 +77,11 @@ export function createBundleWriter(path: string, options: TargetOptions): Bundle
     },
     async addDeflated(name, bytes) {
       const packed = deflateRawSync(bytes)
-      const member: Member = {
+      const member: BundleMember = {
         ...{ name, method: 'deflate', size: bytes.length, crc32: hex(crc32(bytes)) },
         ...{ sha256: digest(bytes), packed: packed.length, packedSha256: digest(packed) },
       }
-      await addRaw(headerOf(member), packed)
+      await addRaw(zipHeaderOf(member), packed)
       members.push(member)
     },
     size: () => output.position(),
@@ -94,7 +96,7 @@ export function createBundleWriter(path: string, options: TargetOptions): Bundle
         added.push(header)
         await addRaw(header, signature)
       }
-      for (const piece of layOut([...members.map(headerOf), ...added]).tail())
+      for (const piece of layOut([...members.map(zipHeaderOf), ...added]).tail())
         await output.append(piece)
       await output.flush()
       const drafts = await target.settle()

@@ -1,11 +1,11 @@
 import { MirrorError } from '../errors.ts'
 import { type ApiKeysApi, apiKeysApi } from '../upstream/service-api.ts'
-import { type SecretOptions, handOver } from './secret.ts'
-import { type ServiceOptions, named, printItem, printItems, withSession } from './service.ts'
+import { type SecretOptions, writeSecret } from './secret.ts'
+import { type ServiceCommandOptions, named, printItem, printItems, withSession } from './service.ts'
 import { print } from './setup.ts'
 
 /** Options of `patchmirror api-keys create`. */
-export interface CreateKeyOptions extends SecretOptions {
+export interface CreateApiKeyOptions extends SecretOptions {
   role?: string
   type?: string
   expires?: string
@@ -14,14 +14,17 @@ export interface CreateKeyOptions extends SecretOptions {
 const LIST = 'api-keys list'
 const COLUMNS = ['id', 'name', 'role', 'type', 'active', 'expires_at', 'last_used_at']
 
-function withKeys<T>(options: ServiceOptions, work: (keys: ApiKeysApi) => Promise<T>): Promise<T> {
+function withKeys<T>(
+  options: ServiceCommandOptions,
+  work: (keys: ApiKeysApi) => Promise<T>,
+): Promise<T> {
   return withSession(options, 'remediation', (session, { upstream }) =>
     work(apiKeysApi(session, upstream.maxRecordBytes)),
   )
 }
 
 /** `patchmirror api-keys create NAME`: the key is shown, or written, once. */
-export function createKeyCommand(name: string, options: CreateKeyOptions): Promise<number> {
+export function createApiKeyCommand(name: string, options: CreateApiKeyOptions): Promise<number> {
   const { role, type, expires } = options
   const key = {
     name,
@@ -29,7 +32,7 @@ export function createKeyCommand(name: string, options: CreateKeyOptions): Promi
     ...(type === undefined ? {} : { type }),
     ...(expires === undefined ? {} : { expires_at: instant(expires) }),
   }
-  return withKeys(options, (keys) => handOver(() => keys.create(key), options))
+  return withKeys(options, (keys) => writeSecret(() => keys.create(key), options))
 }
 
 function instant(text: string): string {
@@ -39,13 +42,13 @@ function instant(text: string): string {
 }
 
 /** `patchmirror api-keys list`. */
-export async function listKeysCommand(options: ServiceOptions): Promise<number> {
+export async function listApiKeysCommand(options: ServiceCommandOptions): Promise<number> {
   printItems(await withKeys(options, (keys) => keys.list()), COLUMNS, options)
   return 0
 }
 
 /** `patchmirror api-keys show ID`. */
-export async function showKeyCommand(id: string, options: ServiceOptions): Promise<number> {
+export async function showKeyCommand(id: string, options: ServiceCommandOptions): Promise<number> {
   const what = `API key ${id}`
   printItem(
     await named(
@@ -59,7 +62,10 @@ export async function showKeyCommand(id: string, options: ServiceOptions): Promi
 }
 
 /** `patchmirror api-keys delete ID`. */
-export async function deleteKeyCommand(id: string, options: ServiceOptions): Promise<number> {
+export async function deleteKeyCommand(
+  id: string,
+  options: ServiceCommandOptions,
+): Promise<number> {
   const what = `API key ${id}`
   await named(
     what,

@@ -4,7 +4,7 @@ import type { Writes } from '../store/writes.ts'
 import { openWrites } from '../store/writes.ts'
 import { createProgress } from './progress.ts'
 import { type GlobalOptions, SERVICE_FILES, print, settings, withRunner } from './setup.ts'
-import { describe, exitCodeOf } from './sync.ts'
+import { describe, runsExitCode } from './sync.ts'
 
 /** `patchmirror approve RUN`: lets in exactly what that run refused. */
 export async function approveCommand(run: string, options: GlobalOptions): Promise<number> {
@@ -24,7 +24,7 @@ export async function approveCommand(run: string, options: GlobalOptions): Promi
   )
   display.finish()
   print(describe(report))
-  return exitCodeOf([report])
+  return runsExitCode([report])
 }
 
 /** `patchmirror reject RUN`: the refused version stays refused, also when upstream offers it again. */

@@ -11,7 +11,7 @@ import { MirrorError, whyUnreadable } from '../errors.ts'
 import { type KeptSecret, parseSecretFile, readSecretText } from '../webhooks/secret-file.ts'
 
 /** A secret by the name that inbox and log give it, and when it counts (unix milliseconds; null: always). */
-export type HeldSecret = Pick<KeptSecret, 'label' | 'secret' | 'notBefore' | 'notAfter'>
+export type StoredSecret = Pick<KeptSecret, 'label' | 'secret' | 'notBefore' | 'notAfter'>
 
 const ALWAYS = { notBefore: null, notAfter: null }
 
@@ -23,7 +23,7 @@ export function readKeptSecrets(config: Config): KeptSecret[] {
 }
 
 /** Every secret that this mirror holds, those of the settings first. Throws `config`. */
-export function readHeldSecrets(config: Config): HeldSecret[] {
+export function readStoredSecrets(config: Config): StoredSecret[] {
   const fixed = config.webhooks.secrets.map((secret, at) => ({
     ...ALWAYS,
     label: `settings-${at + 1}`,
@@ -36,7 +36,7 @@ export function readHeldSecrets(config: Config): HeldSecret[] {
  * Secrets and public keys from a file with one a line, named by their lines; with `forSigning` private keys (`whsk_…`) too,
  * but no public ones. Throws `usage`, and quotes none.
  */
-export function readSecretLines(path: string, forSigning = false): HeldSecret[] {
+export function readSecretLines(path: string, forSigning = false): StoredSecret[] {
   let text: string
   try {
     text = readFileSync(path, 'utf8')

@@ -3,7 +3,7 @@ import { openReader } from '../store/database.ts'
 import { createReads } from '../store/pinned.ts'
 
 /** The id of any tag of the service's that is mirrored here; null when there is none. */
-export function heldTag({ data }: Config): string | null {
+export function anyMirroredTag({ data }: Config): string | null {
   const db = openReader(data.dir)
   if (db === null) return null
   try {

@@ -6,7 +6,7 @@ import { type LocalKey, createKeyReader } from '../store/keys.ts'
 import { type Writes, openWrites } from '../store/writes.ts'
 import { createSecretFile } from './secret-file.ts'
 import { type GlobalOptions, print, printJson, settings } from './setup.ts'
-import { moment, table } from './table.ts'
+import { timeOf, table } from './table.ts'
 
 /** Options of `patchmirror keys create`. */
 export interface CreateKeyOptions extends GlobalOptions {
@@ -59,7 +59,7 @@ export async function revokeKeyCommand(id: string, options: GlobalOptions): Prom
   print(
     known.revokedAt === null
       ? `${titleOf(known)} is revoked`
-      : `${titleOf(known)} was revoked already, at ${moment(known.revokedAt)}`,
+      : `${titleOf(known)} was revoked already, at ${timeOf(known.revokedAt)}`,
   )
   return 0
 }
@@ -107,7 +107,7 @@ function titleOf({ id, name }: LocalKey): string {
 }
 
 function row({ id, name, prefix, createdAt, revokedAt }: LocalKey): string[] {
-  return [String(id), name === '' ? '-' : name, `${prefix}…`, moment(createdAt), moment(revokedAt)]
+  return [String(id), name === '' ? '-' : name, `${prefix}…`, timeOf(createdAt), timeOf(revokedAt)]
 }
 
 function shown({ createdAt, revokedAt, ...key }: LocalKey): object {

@@ -29,7 +29,7 @@ export async function needCommand(file: string, options: NeedOptions): Promise<n
   refuseUnwritable(file)
   if (options.force !== true && existsSync(file))
     throw new MirrorError('usage', `${file} exists already; --force replaces it`)
-  await withHeld(options, async (carried, reads, sources) => {
+  await withStored(options, async (carried, reads, sources) => {
     const header = headerOf(carried, reads, sources, options.brief === true)
     const draft = `${file}.partial`
     try {
@@ -53,7 +53,7 @@ export async function needCommand(file: string, options: NeedOptions): Promise<n
 
 /** `patchmirror digest`: one hash over all that is served, equal on both sides of a gap, and one for each source. */
 export async function digestCommand(options: NeedOptions): Promise<number> {
-  await withHeld(options, (carried, reads, sources) => {
+  await withStored(options, (carried, reads, sources) => {
     const { digest, sources: states } = headerOf(carried, reads, sources, true)
     if (options.json === true) {
       const digests = Object.entries(states).map(([source, one]) => [source, one.digest])
@@ -67,7 +67,7 @@ export async function digestCommand(options: NeedOptions): Promise<number> {
 }
 
 /** Calls `work` with one moment of the data folder, and the sources asked for that are held. */
-async function withHeld(
+async function withStored(
   options: NeedOptions,
   work: (carried: CarriedReader, reads: Reads, sources: SourceName[]) => void | Promise<void>,
 ): Promise<void> {

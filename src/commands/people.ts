@@ -1,9 +1,9 @@
 import { accountApi, fetchUsers } from '../upstream/service-api.ts'
-import { type ServiceOptions, printItem, printItems, withSession } from './service.ts'
+import { type ServiceCommandOptions, printItem, printItems, withSession } from './service.ts'
 import { print } from './setup.ts'
 
 /** `patchmirror whoami`: the account behind upstream's credential, and its organization. */
-export async function whoamiCommand(options: ServiceOptions): Promise<number> {
+export async function whoamiCommand(options: ServiceCommandOptions): Promise<number> {
   const found = await withSession(options, 'remediation', async (session, { upstream }) => {
     const api = accountApi(session, upstream.maxRecordBytes)
     return { account: await api.me(), organization: await api.organization() }
@@ -33,7 +33,7 @@ const COLUMNS = [
 ]
 
 /** `patchmirror users list`: the users of the organization, from the identity surface. */
-export async function listUsersCommand(options: ServiceOptions): Promise<number> {
+export async function listUsersCommand(options: ServiceCommandOptions): Promise<number> {
   const users = await withSession(options, 'identity', (session, { upstream }) =>
     fetchUsers(session, upstream.maxJsonBytes),
   )

@@ -11,10 +11,10 @@ import {
   openReader,
   openWriter,
 } from '../store/database.ts'
-import { type RelayTarget, createOutbox, createOutboxReads } from '../store/outbox.ts'
+import { type RelayTarget, createRelayOutbox, createOutboxReads } from '../store/outbox.ts'
 import { createSecretReader } from '../store/secret.ts'
 import { type GlobalOptions, print, printJson, settings } from './setup.ts'
-import { moment, table } from './table.ts'
+import { timeOf, table } from './table.ts'
 
 /** `patchmirror relay secret`: what whoever receives needs to verify what this mirror passes on. */
 export function relaySecretCommand(options: GlobalOptions): number {
@@ -78,10 +78,10 @@ function row(target: RelayTarget, kind: Kind): string[] {
     relayStatus(target).target ?? '',
     kind ?? '-',
     state,
-    moment(since),
+    timeOf(since),
     String(pending),
     String(givenUp),
-    moment(deliveredAt),
+    timeOf(deliveredAt),
     lastFailure(target),
   ]
 }
@@ -89,7 +89,7 @@ function row(target: RelayTarget, kind: Kind): string[] {
 /** The last failure with its time; beside a target that takes what it is sent, as something past. */
 function lastFailure({ state, reason, failedAt }: RelayTarget): string {
   if (reason === null) return ''
-  const when = failedAt === null ? '' : `${moment(failedAt)} `
+  const when = failedAt === null ? '' : `${timeOf(failedAt)} `
   return `${state === 'ok' ? 'earlier: ' : ''}${when}${reason}`
 }
 
@@ -102,7 +102,9 @@ export function enableTargetCommand(id: string, options: GlobalOptions): number 
   const db = known === null ? null : openInbox(dir)
   const found =
     db !== null &&
-    closing(db, () => guarded(dir, () => createOutbox(db).enableTarget(number), inboxPath(dir)))
+    closing(db, () =>
+      guarded(dir, () => createRelayOutbox(db).enableTarget(number), inboxPath(dir)),
+    )
   if (!found)
     throw new MirrorError('usage', `there is no target ${id}; "patchmirror relay status" shows all`)
   print(`target ${number} is enabled`)

@@ -4,7 +4,7 @@ import { whyUnread } from '../store/unread.ts'
 import { type Reads, createReads } from '../store/pinned.ts'
 import type { Run, RunFacts } from '../store/runs.ts'
 import { type GlobalOptions, print, printJson, settings } from './setup.ts'
-import { duration, moment, table } from './table.ts'
+import { duration, timeOf, table } from './table.ts'
 
 /** Options of `patchmirror runs`. */
 export interface RunsOptions extends GlobalOptions {
@@ -44,7 +44,7 @@ function printRuns(runs: readonly Run[], json: boolean): void {
     run.source,
     run.kind,
     run.state,
-    moment(run.startedAt),
+    timeOf(run.startedAt),
     run.endedAt === null ? '-' : duration((run.endedAt - run.startedAt) / 1000),
     run.message ?? '',
   ])
@@ -72,7 +72,7 @@ function printRun(reads: Reads, id: number, json: boolean): void {
 }
 
 function textOf(key: string, value: number | string | boolean | readonly string[] | null): string {
-  if (typeof value === 'number' && (key.endsWith('At') || key === 'asOf')) return moment(value)
+  if (typeof value === 'number' && (key.endsWith('At') || key === 'asOf')) return timeOf(value)
   return String(value ?? '-')
 }
 

@@ -3,7 +3,7 @@ import { plainSecret, webhookSecretFault } from '../config/secrets.ts'
 import { secretFilePath } from '../config/webhooks.ts'
 import { MirrorError, messageOf } from '../errors.ts'
 import { acquireLock } from '../store/lock.ts'
-import { idOf } from '../upstream/service-answer.ts'
+import { itemIdOf } from '../upstream/service-answer.ts'
 import type { Made } from '../upstream/service-api.ts'
 import { type KeptSecret, replaceSecretFile } from '../webhooks/secret-file.ts'
 import { readKeptSecrets } from './held-secrets.ts'
@@ -61,7 +61,7 @@ export interface Kept {
 export function keepSecret(keeper: SecretKeeper, made: Made): Kept {
   if (made.secret === null) return { label: '', secret: null, problem: NO_SECRET }
   const secret = plainSecret(made.secret)
-  const subscription = idOf(made.item)
+  const subscription = itemIdOf(made.item)
   try {
     const held = keeper.list()
     const label = labelFor(subscription, held)

@@ -1,11 +1,11 @@
 import { messageOf } from '../errors.ts'
 import type { Item, Made } from '../upstream/service-api.ts'
 import { type SecretFile, createSecretFile } from './secret-file.ts'
-import { type ServiceOptions, printItem } from './service.ts'
+import { type ServiceCommandOptions, printItem } from './service.ts'
 import { print } from './setup.ts'
 
 /** Options of commands that are told a secret once. */
-export interface SecretOptions extends ServiceOptions {
+export interface SecretOptions extends ServiceCommandOptions {
   out?: string
 }
 
@@ -14,7 +14,7 @@ export interface SecretOptions extends ServiceOptions {
  * standard output. The file is made before anything is created, so that a name that is taken costs nothing; if the
  * secret cannot be written, it is shown after all, for it cannot be had again. Gives the exit code.
  */
-export async function handOver(
+export async function writeSecret(
   create: () => Promise<Made>,
   options: SecretOptions,
 ): Promise<number> {

@@ -83,12 +83,12 @@ function addKeys(add: Add, json: Flag, out: Flag): void {
     .option(...out)
     .option(...json)
     .action(async (name: string, _, command: Command) => {
-      await finish((await load()).createKeyCommand(name, global(command)))
+      await finish((await load()).createApiKeyCommand(name, global(command)))
     })
   add('list', 'list the keys')
     .option(...json)
     .action(async (_, command: Command) => {
-      await finish((await load()).listKeysCommand(global(command)))
+      await finish((await load()).listApiKeysCommand(global(command)))
     })
   add('show <id>', 'all about one key but the key itself')
     .option(...json)

@@ -4,19 +4,19 @@ import { withoutSecrets } from '../sync/catalog-secrets.ts'
 import { statusOf } from '../upstream/retries.ts'
 import type { Item } from '../upstream/service-api.ts'
 import type { Session } from '../upstream/session.ts'
-import { type SurfaceName, createUpstream } from '../upstream/surfaces.ts'
+import { type UpstreamSurface, createUpstream } from '../upstream/surfaces.ts'
 import { VERSION } from '../version.ts'
 import { SERVICE_FILES, STOPPING } from './settings.ts'
 import { type GlobalOptions, print, settings, warn } from './setup.ts'
 import { table } from './table.ts'
 
 /** Options of every command that asks the service. */
-export interface ServiceOptions extends GlobalOptions {
+export interface ServiceCommandOptions extends GlobalOptions {
   json?: boolean
 }
 
 /** The files that the operations of a surface use; of any other surface, those of the service. */
-const FILES: Partial<Record<SurfaceName, readonly string[]>> = {
+const FILES: Partial<Record<UpstreamSurface, readonly string[]>> = {
   remediation: ['upstream'],
   settings: ['upstream', 'webhooks.secrets'],
   identity: ['upstream.caFile', 'identity'],
@@ -25,7 +25,7 @@ const FILES: Partial<Record<SurfaceName, readonly string[]>> = {
 /** Calls `work` with a session of one surface, stopped by a signal (`STOPPING`). Throws `config` for what is not set. */
 export async function withSession<T>(
   options: GlobalOptions,
-  surface: SurfaceName,
+  surface: UpstreamSurface,
   work: (session: Session, config: Config) => Promise<T>,
 ): Promise<T> {
   const { config } = settings(options, false, FILES[surface] ?? SERVICE_FILES)
@@ -73,7 +73,7 @@ export async function beyondContract<T>(what: string, work: Promise<T>): Promise
 export function printItems(
   items: readonly Item[],
   columns: readonly string[],
-  { json }: ServiceOptions,
+  { json }: ServiceCommandOptions,
 ): void {
   const shown = items.map((item) => masked(item, null))
   if (json === true) return print(JSON.stringify(shown, null, 2))
@@ -91,7 +91,7 @@ export function printItems(
 /** Prints one object, a field a line, or as JSON. What could be a secret is left out, and `secret` masked. */
 export function printItem(
   item: Item,
-  { json }: ServiceOptions,
+  { json }: ServiceCommandOptions,
   secret: string | null = null,
 ): void {
   const shown = masked(item, secret)

@@ -28,7 +28,7 @@ export {
  * Checks source names given on the command line; none means all that the settings ask for. Throws `usage`, and `config`
  * for a source that the settings leave out.
  */
-export function sourcesOf(names: readonly string[], config: Config): SourceName[] {
+export function parseSources(names: readonly string[], config: Config): SourceName[] {
   const unknown = names.filter((name) => !SOURCES.some((source) => source === name))
   if (unknown.length > 0) {
     const known = SOURCES.join(', ')

@@ -1,4 +1,4 @@
-import type { RefreshFigures, WebhooksReport } from '../api/status.ts'
+import type { RefreshReport, WebhooksReport } from '../api/status.ts'
 import type { Config } from '../config/schema.ts'
 import { endpointsOf } from '../config/webhooks.ts'
 import { MirrorError } from '../errors.ts'
@@ -9,9 +9,9 @@ import type { Reads } from '../store/pinned.ts'
 import { isValidAt } from '../webhooks/doctor.ts'
 import { WINDOW_MS } from '../webhooks/misses.ts'
 import { EVENTS, figuresFrom, heardFrom } from '../webhooks/refresh-report.ts'
-import { readHeldSecrets } from './held-secrets.ts'
+import { readStoredSecrets } from './held-secrets.ts'
 import { withInbox } from './inbox.ts'
-import { moment } from './table.ts'
+import { timeOf } from './table.ts'
 
 /**
  * How webhooks stand by what the data folder says, without a daemon; null when none was ever delivered. Of a damaged
@@ -49,7 +49,7 @@ export function readWebhooks(config: Config, reads: Reads): WebhooksReport | nul
 /** A file that cannot be read ends the start of the daemon, but not the report on everything else. */
 function countSecrets(config: Config, now: number): number {
   try {
-    return readHeldSecrets(config).filter((one) => isValidAt(one, now)).length
+    return readStoredSecrets(config).filter((one) => isValidAt(one, now)).length
   } catch {
     return config.webhooks.secrets.length
   }
@@ -66,7 +66,7 @@ export function describeWebhooks(report: WebhooksReport): string {
 
 /** `webhooks: 1 secret, 2 pending, 0 dead, 40 done, 3 ignored, last received 2026-11-21 …, last refused -` */
 function webhooksLine({ secrets, counts, lastReceivedAt, lastRefusedAt }: WebhooksReport): string {
-  const at = (time: string | null): string => (time === null ? '-' : moment(Date.parse(time)))
+  const at = (time: string | null): string => (time === null ? '-' : timeOf(Date.parse(time)))
   const rows =
     counts === null
       ? 'the inbox is not available'
@@ -78,7 +78,7 @@ function webhooksLine({ secrets, counts, lastReceivedAt, lastRefusedAt }: Webhoo
 }
 
 /** What events came to, and a warning where they seem to come no more. */
-function refreshLines({ refreshes, failedRefreshes, latency, misses }: RefreshFigures): string {
+function refreshLines({ refreshes, failedRefreshes, latency, misses }: RefreshReport): string {
   const visible = latency?.visible ?? null
   const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`
   const lines = [

@@ -16,7 +16,7 @@ import { firstStep } from './settings.ts'
 import { type GlobalOptions, print, settings } from './setup.ts'
 import { describeWebhooks, readWebhooks } from './status-webhooks.ts'
 import { describeViews } from './status-views.ts'
-import { duration, moment, table } from './table.ts'
+import { duration, timeOf, table } from './table.ts'
 
 /** `patchmirror status`: the daemon's own report when one runs, else the same from the data folder. */
 export async function statusCommand(options: GlobalOptions & { json?: boolean }): Promise<number> {
@@ -34,7 +34,7 @@ export async function statusCommand(options: GlobalOptions & { json?: boolean })
     )
   if (options.json === true) {
     print(JSON.stringify(status, null, 2))
-    return exitCodeOf(status, config)
+    return statusExitCode(status, config)
   }
   print(tableOf(status))
   for (const line of describeCompared(status)) print(line)
@@ -53,7 +53,7 @@ export async function statusCommand(options: GlobalOptions & { json?: boolean })
       : '',
   )
   for (const { id, state, since, pending } of status.relay.filter(({ state }) => state !== 'ok')) {
-    const when = since === null ? '' : ` since ${moment(Date.parse(since))}`
+    const when = since === null ? '' : ` since ${timeOf(Date.parse(since))}`
     print(`relay target ${id} is ${state}${when}, ${pending} waiting\n  patchmirror relay status`)
   }
   for (const { runId, reason } of openQuarantines(config)) {
@@ -62,7 +62,7 @@ export async function statusCommand(options: GlobalOptions & { json?: boolean })
     )
   }
   if (status.storage.state !== 'ok') print(`storage: ${status.storage.reason ?? 'failing'}`)
-  return exitCodeOf(status, config)
+  return statusExitCode(status, config)
 }
 
 type Source = Status['sources'][number]
@@ -71,7 +71,7 @@ type Source = Status['sources'][number]
  * The worst that holds: 1 when a source failed or the data folder cannot be written to, 4 when one is quarantined, 3 when
  * one is partial, stale (`maxAgeHours`) or not mirrored yet, else 0.
  */
-export function exitCodeOf(status: Status, config: Config): number {
+export function statusExitCode(status: Status, config: Config): number {
   const active = servedSources(config, (name) =>
     status.sources.some((source) => source.name === name && source.snapshot !== null),
   )
@@ -170,13 +170,13 @@ function describeCompared({ sources }: Status): string[] {
   return [
     at === null
       ? `osv: no reconcile of this mirror has compared the contents with upstream's yet`
-      : `osv: contents last compared with upstream's (reconcile) on ${moment(Date.parse(at))}`,
+      : `osv: contents last compared with upstream's (reconcile) on ${timeOf(Date.parse(at))}`,
   ]
 }
 
 function describeBundle({ sequence, kind, mirror, key, asOf, ...rest }: BundleStatus): string {
   const by = key === null ? 'UNSIGNED' : `signed by ${key}`
-  const when = moment(Date.parse(rest.importedAt))
+  const when = timeOf(Date.parse(rest.importedAt))
   const back = rest.rollback ? ', a rollback' : ''
   return `last import: bundle ${sequence} (${kind}) of mirror ${mirror}, ${by}, as of ${asOf}, on ${when}${back}`
 }
@@ -187,7 +187,7 @@ function describeBoxes({ boxes }: Status): string[] {
   const last = outbox?.last ?? null
   if (last !== null) {
     const { kind, sequence, at } = last
-    lines.push(`outbox: bundle ${sequence} (${kind}) on ${moment(Date.parse(at))}`)
+    lines.push(`outbox: bundle ${sequence} (${kind}) on ${timeOf(Date.parse(at))}`)
   }
   if (outbox !== null && outbox.problem !== null)
     lines.push(`outbox: the last export failed: ${outbox.reason ?? outbox.problem}`)
@@ -196,7 +196,7 @@ function describeBoxes({ boxes }: Status): string[] {
   lines.push(`inbox: ${imported} imported, ${superseded} superseded, ${refused} refused`)
   if (lastRefused !== null) {
     const { file, at, why } = lastRefused
-    lines.push(`inbox: ${file} was refused on ${moment(Date.parse(at))}: ${why}`)
+    lines.push(`inbox: ${file} was refused on ${timeOf(Date.parse(at))}: ${why}`)
   }
   if (problem !== null) lines.push(`inbox: it cannot be looked into: ${problem}`)
   return [...lines, ...waiting.map(({ file, why }) => `inbox: ${file}: ${why}`)]
@@ -208,9 +208,9 @@ function tableOf({ sources }: Status): string {
     source.state,
     String(source.records),
     source.snapshot?.slice(0, 12) ?? '-',
-    source.asOf === null ? '-' : moment(Date.parse(source.asOf)),
+    source.asOf === null ? '-' : timeOf(Date.parse(source.asOf)),
     source.ageSeconds === null ? '-' : duration(source.ageSeconds),
-    source.nextRunAt === null ? '-' : moment(Date.parse(source.nextRunAt)),
+    source.nextRunAt === null ? '-' : timeOf(Date.parse(source.nextRunAt)),
     source.lastRun?.message ?? '',
   ])
   const head = ['source', 'state', 'records', 'snapshot', 'as of', 'age', 'next run', 'last run']

@@ -1,10 +1,10 @@
 import { MirrorError } from '../errors.ts'
 import { type SubscriptionsApi, subscriptionsApi } from '../upstream/service-api.ts'
-import { type ServiceOptions, named, printItem, printItems, withSession } from './service.ts'
+import { type ServiceCommandOptions, named, printItem, printItems, withSession } from './service.ts'
 import { print } from './setup.ts'
 
 /** Options of `patchmirror subscriptions add`: ids of what to subscribe to. */
-export interface AddOptions extends ServiceOptions {
+export interface AddOptions extends ServiceCommandOptions {
   tag?: string[]
   image?: string[]
   package?: string[]
@@ -13,7 +13,7 @@ export interface AddOptions extends ServiceOptions {
 const LIST = 'subscriptions list'
 
 function withSubscriptions<T>(
-  options: ServiceOptions,
+  options: ServiceCommandOptions,
   work: (api: SubscriptionsApi, columns: string[]) => Promise<T>,
 ): Promise<T> {
   return withSession(options, 'remediation', (session, { upstream }) => {
@@ -40,7 +40,7 @@ export async function addSubscriptionsCommand(options: AddOptions): Promise<numb
 }
 
 /** `patchmirror subscriptions list`. */
-export function listSubscriptionsCommand(options: ServiceOptions): Promise<number> {
+export function listSubscriptionsCommand(options: ServiceCommandOptions): Promise<number> {
   return withSubscriptions(options, async (api, columns) => {
     printItems(await api.list(), columns, options)
     return 0
@@ -48,7 +48,10 @@ export function listSubscriptionsCommand(options: ServiceOptions): Promise<numbe
 }
 
 /** `patchmirror subscriptions show ID`. */
-export function showSubscriptionCommand(id: string, options: ServiceOptions): Promise<number> {
+export function showSubscriptionCommand(
+  id: string,
+  options: ServiceCommandOptions,
+): Promise<number> {
   return withSubscriptions(options, async (api) => {
     printItem(await named(`subscription ${id}`, LIST, api.show(id)), options)
     return 0
@@ -58,7 +61,7 @@ export function showSubscriptionCommand(id: string, options: ServiceOptions): Pr
 /** `patchmirror subscriptions remove ID…`: all at once, or none. */
 export function removeSubscriptionsCommand(
   ids: readonly string[],
-  options: ServiceOptions,
+  options: ServiceCommandOptions,
 ): Promise<number> {
   return withSubscriptions(options, async (api) => {
     await named(`subscription ${ids.join(' or ')}`, LIST, api.remove(ids))

@@ -9,7 +9,7 @@ import {
   printJson,
   settings,
   sourceFiles,
-  sourcesOf,
+  parseSources,
   unsyncedHere,
   warn,
   withRunner,
@@ -28,7 +28,7 @@ const EXIT: Record<RunOutcome, number> = { complete: 0, failed: 1, partial: 3, q
 const WORST: readonly RunOutcome[] = ['failed', 'quarantined', 'partial', 'complete']
 
 /** Exit code for several runs: that of the worst. */
-export function exitCodeOf(reports: readonly RunReport[]): number {
+export function runsExitCode(reports: readonly RunReport[]): number {
   const worst = WORST.find((state) => reports.some((report) => report.state === state))
   return EXIT[worst ?? 'complete']
 }
@@ -37,7 +37,7 @@ export function exitCodeOf(reports: readonly RunReport[]): number {
 export async function syncCommand(names: string[], options: SyncOptions): Promise<number> {
   const named = options.reconcile === true && names.length === 0 ? ['osv'] : names
   const loaded = settings(options, true, sourceFiles(named))
-  const sources = sourcesOf(named, loaded.config)
+  const sources = parseSources(named, loaded.config)
   if (
     options.reconcile === true &&
     sources.some((source) => source !== 'osv' && source !== 'catalog')
@@ -53,7 +53,7 @@ export async function syncCommand(names: string[], options: SyncOptions): Promis
   if (options.dryRun !== true) await untilServed(loaded.config, reports)
   if (options.json === true) printJson(reports)
   else for (const report of reports) print(describe(report))
-  return exitCodeOf(reports)
+  return runsExitCode(reports)
 }
 
 async function runAll(

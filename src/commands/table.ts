@@ -29,6 +29,6 @@ export function duration(seconds: number): string {
 }
 
 /** Unix milliseconds as UTC to the second: `2026-05-01 12:00:00Z`; `-` for null. */
-export function moment(at: number | null): string {
+export function timeOf(at: number | null): string {
   return at === null ? '-' : `${new Date(at).toISOString().slice(0, 19).replace('T', ' ')}Z`
 }

@@ -8,14 +8,14 @@ import { acquireLock } from '../store/lock.ts'
 import { createReads } from '../store/pinned.ts'
 import type { RunReport, RunRequest } from '../sync/runner.ts'
 import { NO_CATALOG } from '../sync/verify-catalog.ts'
-import { type Verdict, damagedSources, isSoundVerdict, verifyStore } from '../sync/verify.ts'
+import { type VerifyReport, damagedSources, isSoundVerdict, verifyStore } from '../sync/verify.ts'
 import { SWITCHES, activeSources } from '../sources.ts'
 import { checkViews } from '../views/check.ts'
 import { derivedVendors } from '../views/ecosystems.ts'
 import { performTask } from '../views/task.ts'
 import { createProgress } from './progress.ts'
 import { type GlobalOptions, print, printJson, settings, sourceFiles, withRunner } from './setup.ts'
-import { describe, exitCodeOf } from './sync.ts'
+import { describe, runsExitCode } from './sync.ts'
 
 /** Options of `patchmirror verify`. */
 export interface VerifyOptions extends GlobalOptions {
@@ -40,12 +40,12 @@ export async function verifyCommand(options: VerifyOptions): Promise<number> {
 }
 
 /** The files that fetching what is damaged again needs; a database that cannot be read is mirrored again as a whole. */
-function repairFiles(verdict: Verdict): readonly string[] {
+function repairFiles(verdict: VerifyReport): readonly string[] {
   const { catalog } = damagedSources(verdict)
   return sourceFiles(catalog || verdict.structure.length > 0 ? [] : ['osv', 'feeds'])
 }
 
-function adviceFor({ config }: LoadedConfig, verdict: Verdict): string {
+function adviceFor({ config }: LoadedConfig, verdict: VerifyReport): string {
   if (isSoundVerdict(verdict)) return 'run "patchmirror verify --repair" to make that anew'
   if (config.upstream.apiRoot !== null)
     return 'run "patchmirror verify --repair" to fetch what is damaged again'
@@ -55,9 +55,9 @@ function adviceFor({ config }: LoadedConfig, verdict: Verdict): string {
 }
 
 /** First what is held, then what is made of it. */
-async function repair(loaded: LoadedConfig, verdict: Verdict): Promise<number> {
+async function repair(loaded: LoadedConfig, verdict: VerifyReport): Promise<number> {
   const mendAll = (): Promise<number> =>
-    verdict.structure.length > 0 ? rebuild(loaded) : mend(loaded, verdict)
+    verdict.structure.length > 0 ? rebuild(loaded) : repairSource(loaded, verdict)
   const code = isSoundVerdict(verdict) ? 0 : await mendAll()
   await renewViews(loaded, checkViews(loaded.config.data.dir))
   return code
@@ -79,7 +79,7 @@ async function renewViews(
 }
 
 /** A database too damaged to be read at all is a finding too. */
-async function examine(dataDir: string): Promise<Verdict> {
+async function examine(dataDir: string): Promise<VerifyReport> {
   try {
     const db = openReader(dataDir)
     if (db === null) throw whyUnread(dataDir, `nothing is mirrored yet in ${dataDir}`)
@@ -97,7 +97,7 @@ async function examine(dataDir: string): Promise<Verdict> {
   }
 }
 
-function describeVerdict(verdict: Verdict): string {
+function describeVerdict(verdict: VerifyReport): string {
   const { catalog } = verdict
   const { entries, answers, documents } = catalog.checked
   if (isSoundVerdict(verdict)) {
@@ -121,7 +121,7 @@ function describeVerdict(verdict: Verdict): string {
 }
 
 /** Fetches the damaged parts again; all else stays as it is and keeps being served meanwhile. */
-async function mend(loaded: LoadedConfig, verdict: Verdict): Promise<number> {
+async function repairSource(loaded: LoadedConfig, verdict: VerifyReport): Promise<number> {
   const display = createProgress(false)
   const reports = await withRunner(loaded, display.show, async (runner, store) => {
     const common = { kind: 'repair', trigger: 'command', full: true } as const
@@ -144,7 +144,7 @@ async function mend(loaded: LoadedConfig, verdict: Verdict): Promise<number> {
   for (const report of reports) print(describe(report))
   const after = await examine(loaded.config.data.dir)
   print(describeVerdict(after))
-  return isSoundVerdict(after) ? 0 : Math.max(1, exitCodeOf(reports))
+  return isSoundVerdict(after) ? 0 : Math.max(1, runsExitCode(reports))
 }
 
 /** The keys that people hold, out of a database that is given up, if they can still be read. */
@@ -190,7 +190,7 @@ async function rebuild(loaded: LoadedConfig): Promise<number> {
         ? 'the local keys could not be read any more: make new ones with "patchmirror keys create"'
         : `kept: ${keys.keys.length} local keys, and the secret that signs links`,
     )
-    return exitCodeOf(reports)
+    return runsExitCode(reports)
   } finally {
     lock.release()
   }

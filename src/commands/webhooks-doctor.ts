@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { MirrorError, whyUnreadable } from '../errors.ts'
 import { readCapture } from '../webhooks/capture.ts'
 import { type Diagnosis, diagnose } from '../webhooks/diagnosis.ts'
-import { readHeldSecrets, readSecretLines } from './held-secrets.ts'
+import { readStoredSecrets, readSecretLines } from './held-secrets.ts'
 import { type GlobalOptions, print, settings } from './setup.ts'
 import { table, visible } from './table.ts'
 
@@ -23,7 +23,7 @@ const MAX_BYTES = 64 * 1024 * 1024
 export function doctorCommand(file: string, options: DoctorOptions): number {
   const { secretFile } = options
   const { config } = settings(options, false, secretFile === undefined ? ['webhooks.secrets'] : [])
-  const secrets = secretFile === undefined ? readHeldSecrets(config) : readSecretLines(secretFile)
+  const secrets = secretFile === undefined ? readStoredSecrets(config) : readSecretLines(secretFile)
   const { dialect, toleranceSeconds } = config.webhooks
   const diagnosis = diagnose({
     capture: readCapture(read(file)),

@@ -4,7 +4,7 @@ import { createInbox, createInboxReads } from '../store/inbox.ts'
 import type { InboxRow, InboxState } from '../store/inbox-types.ts'
 import { nameOf, shownRow, withInbox } from './inbox.ts'
 import { type GlobalOptions, isServed, print, settings } from './setup.ts'
-import { duration, moment, table, visible } from './table.ts'
+import { duration, timeOf, table, visible } from './table.ts'
 
 /** Options of `patchmirror webhooks inbox` and `dead-letters`. */
 export interface InboxOptions extends GlobalOptions {
@@ -36,7 +36,7 @@ export function deadLettersCommand(options: InboxOptions): number {
   else {
     const lines = rows.map((row) => [
       String(row.id),
-      moment(row.receivedAt),
+      timeOf(row.receivedAt),
       row.type ?? '-',
       nameOf(row.target),
       row.reason ?? '',
@@ -54,7 +54,7 @@ function cells(row: InboxRow): string[] {
   const { id, receivedAt, state, type, target, visibleAt, attempts } = row
   return [
     String(id),
-    moment(receivedAt),
+    timeOf(receivedAt),
     state,
     type ?? '-',
     nameOf(target),
@@ -66,7 +66,7 @@ function cells(row: InboxRow): string[] {
 
 function noteOf({ state, reason, dueAt, attempts, refreshedAt }: InboxRow): string {
   const waits = state === 'pending' && (attempts > 0 || refreshedAt !== null)
-  return [reason ?? '', waits ? `next try ${moment(dueAt)}` : ''].filter(Boolean).join('; ')
+  return [reason ?? '', waits ? `next try ${timeOf(dueAt)}` : ''].filter(Boolean).join('; ')
 }
 
 /** `patchmirror webhooks show ID`: all about one delivery; its body only when it is asked for, byte for byte. */

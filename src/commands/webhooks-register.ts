@@ -1,13 +1,13 @@
 import type { Config } from '../config/schema.ts'
 import { MirrorError, messageOf } from '../errors.ts'
-import { idOf, listOf, textOf } from '../upstream/service-answer.ts'
+import { itemIdOf, itemListOf, textOf } from '../upstream/service-answer.ts'
 import type { Item, Made, NewWebhook, WebhooksApi } from '../upstream/service-api.ts'
-import { heldTag } from './held-tag.ts'
+import { anyMirroredTag } from './held-tag.ts'
 import { type Kept, keepSecret, withSecretKeeper } from './secret-keeper.ts'
-import { type SecretOptions, handOver } from './secret.ts'
-import { type ServiceOptions, printItem } from './service.ts'
+import { type SecretOptions, writeSecret } from './secret.ts'
+import { type ServiceCommandOptions, printItem } from './service.ts'
 import { isServed, print } from './setup.ts'
-import { testDelivery, warn, withWebhooks } from './webhooks.ts'
+import { testDelivery, warnSecret, withWebhooks } from './webhooks.ts'
 
 /** Options of `patchmirror webhooks register`. */
 export interface RegisterOptions extends SecretOptions {
@@ -37,17 +37,17 @@ export function registerWebhookCommand(
       description: options.description ?? 'patchmirror',
       event_types: options.event ?? [usualType(config)],
     }
-    if (options.out !== undefined) return handOver(() => api.register(webhook), options)
+    if (options.out !== undefined) return writeSecret(() => api.register(webhook), options)
     return withSecretKeeper(config, async (keeper) => {
       const made = await api.register(webhook)
       const kept = keepSecret(keeper, made)
       const test = kept.problem === null ? await tryOut(api, made, config, options.testTag) : null
       report(made, kept, test, keeper.path, options)
       if (kept.problem !== null || hasFailed(test)) {
-        if (hasFailed(test)) warn(whetherServed(config))
+        if (hasFailed(test)) warnSecret(whetherServed(config))
         return 1
       }
-      return test?.delivered !== true && isWished(options) ? 1 : 0
+      return test?.delivered !== true && isRequested(options) ? 1 : 0
     })
   })
 }
@@ -65,7 +65,7 @@ function whetherServed({ data, server, webhooks }: Config): string {
     : `no daemon serves ${data.dir}: start it ("patchmirror serve"), then "patchmirror webhooks test ID"`
 }
 
-function isWished({ testTag }: RegisterOptions): boolean {
+function isRequested({ testTag }: RegisterOptions): boolean {
   return testTag !== undefined
 }
 
@@ -99,8 +99,8 @@ export async function tryOut(
   config: Config,
   given: string | undefined,
 ): Promise<TriedOut | null> {
-  const tagId = given ?? heldTag(config)
-  const id = idOf(item)
+  const tagId = given ?? anyMirroredTag(config)
+  const id = itemIdOf(item)
   if (tagId === null || id === null) return null
   try {
     const { item: result, state } = await testDelivery(api, id, tagId)
@@ -125,7 +125,7 @@ function report(
   kept: Kept,
   test: TriedOut | null,
   path: string,
-  options: ServiceOptions,
+  options: ServiceCommandOptions,
 ): void {
   if (kept.problem !== null && kept.secret !== null) lastResort(kept.secret, options)
   const { label } = kept
@@ -134,7 +134,7 @@ function report(
     test === null ? {} : { test: test.result ?? { status: 'failed', error_reason: test.problem } }
   const shown = { ...made.item, ...about, ...(options.json === true ? tested : {}) }
   printItem(shown, options, made.secret)
-  if (kept.problem !== null) warn(`the secret is not in ${path}: ${kept.problem}`)
+  if (kept.problem !== null) warnSecret(`the secret is not in ${path}: ${kept.problem}`)
   else tell(`the secret is in ${path}; a running mirror accepts it at once`)
   tellOfTest(test)
 }
@@ -146,12 +146,12 @@ export function tellOfTest(test: TriedOut | null): void {
   else if (test.delivered) tell('a test event was delivered; see "patchmirror webhooks inbox"')
   else {
     const next = 'see "patchmirror webhooks doctor --help" and docs/operations.md'
-    warn(`the test event was not delivered: ${test.problem ?? ''}; ${next}`)
+    warnSecret(`the test event was not delivered: ${test.problem ?? ''}; ${next}`)
   }
 }
 
 /** The secret comes before anything that may fail: it cannot be had again. */
-function lastResort(secret: string, { json }: ServiceOptions): void {
+function lastResort(secret: string, { json }: ServiceCommandOptions): void {
   if (json === true) process.stderr.write(`secret  ${secret}\n`)
   else print(`secret  ${secret}`)
 }
@@ -172,6 +172,6 @@ export function copyOf(old: Item, url: string | undefined, type: string): NewWeb
   return {
     url: endpointUrl(known),
     description: textOf(old, 'description') ?? 'patchmirror',
-    event_types: listOf(old, 'eventtypes') ?? [type],
+    event_types: itemListOf(old, 'eventtypes') ?? [type],
   }
 }

@@ -1,19 +1,19 @@
 import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../errors.ts'
 import { createInboxReads } from '../store/inbox.ts'
-import { idOf, textOf } from '../upstream/service-answer.ts'
+import { itemIdOf, textOf } from '../upstream/service-answer.ts'
 import type { Item, Made, WebhooksApi } from '../upstream/service-api.ts'
 import type { KeptSecret } from '../webhooks/secret-file.ts'
 import { withInbox } from './inbox.ts'
 import { type SecretKeeper, keepSecret, withSecretKeeper } from './secret-keeper.ts'
-import { type ServiceOptions, beyondContract, isBeyondContract } from './service.ts'
+import { type ServiceCommandOptions, beyondContract, isBeyondContract } from './service.ts'
 import { print } from './setup.ts'
-import { duration, moment } from './table.ts'
-import { LIST, type Removal, removeIfThere, todoOf, warn, withWebhooks } from './webhooks.ts'
+import { duration, timeOf } from './table.ts'
+import { LIST, type Removal, removeIfThere, todoOf, warnSecret, withWebhooks } from './webhooks.ts'
 import { type TriedOut, copyOf, tellOfTest, tryOut, usualType } from './webhooks-register.ts'
 
 /** Options of `patchmirror webhooks rotate`. */
-export interface RotateOptions extends ServiceOptions {
+export interface RotateOptions extends ServiceCommandOptions {
   url?: string
   testTag?: string
   finish?: boolean
@@ -50,7 +50,9 @@ async function rotate(
   const kept = keepSecret(keeper, made)
   if (kept.problem !== null) {
     if (kept.secret !== null) print(`secret  ${kept.secret}`)
-    warn(`the new secret is not in ${keeper.path}: ${kept.problem}. The old one stays in force`)
+    warnSecret(
+      `the new secret is not in ${keeper.path}: ${kept.problem}. The old one stays in force`,
+    )
     return 1
   }
   const test = await tryOut(api, made, config, options.testTag)
@@ -63,7 +65,7 @@ async function rotate(
 async function find(api: WebhooksApi, id: string): Promise<Item> {
   const what = 'list webhook subscriptions, so give --url, the address of the endpoint'
   const items = await beyondContract(what, api.list())
-  const old = items.find((item) => idOf(item) === id)
+  const old = items.find((item) => itemIdOf(item) === id)
   if (old !== undefined) return old
   throw unknown(id)
 }
@@ -94,7 +96,7 @@ function report(
   keeper: SecretKeeper,
   { json, url }: RotateOptions,
 ): void {
-  const id = idOf(made.item) ?? 'without an id'
+  const id = itemIdOf(made.item) ?? 'without an id'
   const finished = removal !== null
   const todo = removal === 'left' ? todoOf(old, [id]) : null
   const secretUntil =
@@ -102,14 +104,14 @@ function report(
   if (json === true) {
     const until = secretUntil === null ? null : new Date(secretUntil).toISOString()
     print(JSON.stringify({ old, new: id, finished, secretUntil: until, ...(todo !== null && { todo }) }, null, 2)) // prettier-ignore
-    return todo === null ? undefined : warn(todo)
+    return todo === null ? undefined : warnSecret(todo)
   }
   print(`webhook subscription ${id} takes the place of ${old}; its secret is in ${keeper.path}`)
   tellOfTest(test)
   if (finished) {
-    const until = secretUntil === null ? IN_SETTINGS : `is accepted until ${moment(secretUntil)}`
+    const until = secretUntil === null ? IN_SETTINGS : `is accepted until ${timeOf(secretUntil)}`
     print(`${old} is ${todo === null ? 'deleted' : 'still at the service'}; its secret ${until}`)
-    return todo === null ? undefined : warn(todo)
+    return todo === null ? undefined : warnSecret(todo)
   }
   const to = url === undefined ? '' : ` --url ${url}`
   print(
@@ -143,7 +145,7 @@ async function finish(
   const last = lastUse(config, own)
   if (last !== null && Date.now() - last < GRACE_MS) {
     const ago = duration((Date.now() - last) / 1000)
-    warn(
+    warnSecret(
       `the old secret was last used ${ago} ago; deliveries that are tried again with it are refused from now on`,
     )
   }
@@ -151,7 +153,7 @@ async function finish(
     print(JSON.stringify({ deleted: removal === 'deleted' ? [id] : [], secretRemoved: own.length > 0, ...(todo !== null && { todo }) })) // prettier-ignore
   else if (todo === null) print(`${id} is gone, and so is its secret`)
   else print(`${id} is still at the service; its secret is gone from here`)
-  if (todo !== null) warn(todo)
+  if (todo !== null) warnSecret(todo)
   return 0
 }
 
@@ -167,12 +169,12 @@ async function requireSuccessor(
     if (isBeyondContract(error)) return []
     throw error
   })
-  const old = items.find((item) => idOf(item) === id)
+  const old = items.find((item) => itemIdOf(item) === id)
   if (old === undefined) return
   const place = url ?? textOf(old, 'url') ?? ''
   const isHeld = (item: Item): boolean =>
     config.webhooks.secrets.length > 0 ||
-    others.some(({ subscription }) => subscription === idOf(item))
+    others.some(({ subscription }) => subscription === itemIdOf(item))
   if (items.some((item) => item !== old && textOf(item, 'url') === place && isHeld(item))) return
   throw new MirrorError(
     'usage',

@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import type { Config } from '../config/schema.ts'
 import { privateKeySeed, publicKeyBytes } from '../config/secrets.ts'
-import { DIALECTS } from '../config/webhooks.ts'
+import { SIGNATURE_DIALECTS } from '../config/webhooks.ts'
 import { MirrorError } from '../errors.ts'
 import { networkError } from '../upstream/answers.ts'
 import { type RawAnswer, createTransport } from '../upstream/transport.ts'
 import { isValidAt } from '../webhooks/doctor.ts'
 import { type SampleEvent, sampleEvent } from '../webhooks/sample.ts'
-import { type Dialect, type MatchedForm, signDelivery } from '../webhooks/verify.ts'
-import { type HeldSecret, readHeldSecrets, readSecretLines } from './held-secrets.ts'
+import { type SignatureDialect, type MatchedForm, signDelivery } from '../webhooks/verify.ts'
+import { type StoredSecret, readStoredSecrets, readSecretLines } from './held-secrets.ts'
 import { type GlobalOptions, print, settings } from './setup.ts'
 import { table, visible } from './table.ts'
 
@@ -136,15 +136,18 @@ function urlOf(text: string | undefined): URL {
   )
 }
 
-function dialectOf(text: string | undefined): Dialect {
-  const dialect = DIALECTS.find((one) => one === (text ?? 'standard'))
+function dialectOf(text: string | undefined): SignatureDialect {
+  const dialect = SIGNATURE_DIALECTS.find((one) => one === (text ?? 'standard'))
   if (dialect !== undefined) return dialect
-  throw new MirrorError('usage', `--dialect ${text ?? ''}: they are ${DIALECTS.join(', ')}`)
+  throw new MirrorError(
+    'usage',
+    `--dialect ${text ?? ''}: they are ${SIGNATURE_DIALECTS.join(', ')}`,
+  )
 }
 
 /** The secret to sign with: the newest that is held, or the first of the file. Public keys sign nothing. */
-function secretOf(config: Config, file: string | undefined): HeldSecret {
-  const all = file === undefined ? readHeldSecrets(config) : readSecretLines(file, true)
+function secretOf(config: Config, file: string | undefined): StoredSecret {
+  const all = file === undefined ? readStoredSecrets(config) : readSecretLines(file, true)
   const held = all.filter((one) => isValidAt(one, Date.now()))
   const able = held.filter(({ secret }) => publicKeyBytes(secret) === null)
   const newest = file === undefined ? able.at(-1) : able[0]

@@ -1,12 +1,12 @@
 import { MirrorError } from '../errors.ts'
 import type { Config } from '../config/schema.ts'
-import { idOf } from '../upstream/service-answer.ts'
+import { itemIdOf } from '../upstream/service-answer.ts'
 import { type Item, type Tested, type WebhooksApi, webhooksApi } from '../upstream/service-api.ts'
 import { readKeptSecrets } from './held-secrets.ts'
-import { heldTag } from './held-tag.ts'
+import { anyMirroredTag } from './held-tag.ts'
 import { withSecretKeeper } from './secret-keeper.ts'
 import {
-  type ServiceOptions,
+  type ServiceCommandOptions,
   beyondContract,
   isBeyondContract,
   named,
@@ -15,7 +15,7 @@ import {
   withSession,
 } from './service.ts'
 import { print } from './setup.ts'
-import { moment } from './table.ts'
+import { timeOf } from './table.ts'
 
 /** What the messages name as the place to look. */
 export const LIST = 'webhooks list'
@@ -23,7 +23,7 @@ const COLUMNS = ['id', 'url', 'event_types', 'description', 'created_at', 'held'
 
 /** Calls `work` with the service's webhook settings. */
 export function withWebhooks<T>(
-  options: ServiceOptions,
+  options: ServiceCommandOptions,
   work: (api: WebhooksApi, config: Config) => Promise<T>,
 ): Promise<T> {
   return withSession(options, 'settings', (session, config) => {
@@ -33,15 +33,15 @@ export function withWebhooks<T>(
 }
 
 /** `patchmirror webhooks list`: `held` says whether this mirror has the secret, and until when it counts. */
-export function listWebhooksCommand(options: ServiceOptions): Promise<number> {
+export function listWebhooksCommand(options: ServiceCommandOptions): Promise<number> {
   return withWebhooks(options, async (api, config) => {
     const kept = readKeptSecrets(config)
     const items = await beyondContract('list webhook subscriptions', api.list())
     const shown = items.map((item): Item => {
-      const own = kept.filter(({ subscription }) => subscription === idOf(item))
+      const own = kept.filter(({ subscription }) => subscription === itemIdOf(item))
       const [first] = own
       const until = first?.notAfter ?? null
-      const held = until === null ? 'yes' : `until ${moment(until)}`
+      const held = until === null ? 'yes' : `until ${timeOf(until)}`
       return { ...item, held: first === undefined ? 'no' : held }
     })
     printItems(shown, COLUMNS, options)
@@ -53,14 +53,14 @@ export function listWebhooksCommand(options: ServiceOptions): Promise<number> {
 export function testWebhookCommand(
   id: string,
   given: string | undefined,
-  options: ServiceOptions & { tag?: string },
+  options: ServiceCommandOptions & { tag?: string },
 ): Promise<number> {
   return withWebhooks(options, async (api, config) => {
-    const tagId = given ?? options.tag ?? heldTag(config)
+    const tagId = given ?? options.tag ?? anyMirroredTag(config)
     if (tagId === null) throw new MirrorError('usage', NO_TAG)
     const { item, state } = await testDelivery(api, id, tagId)
     printItem(item, options)
-    if (state === null) warn(NO_STATUS)
+    if (state === null) warnSecret(NO_STATUS)
     return state === null || state === 'failed' ? 1 : 0
   })
 }
@@ -78,7 +78,7 @@ export function testDelivery(api: WebhooksApi, id: string, tagId: string): Promi
 }
 
 /** `patchmirror webhooks delete ID`: the subscription, and its secret here, also when the service has it no more. */
-export function deleteWebhookCommand(id: string, options: ServiceOptions): Promise<number> {
+export function deleteWebhookCommand(id: string, options: ServiceCommandOptions): Promise<number> {
   const what = `webhook subscription ${id}`
   return withWebhooks(options, async (api, config) => {
     const isHeld = readKeptSecrets(config).some(({ subscription }) => subscription === id)
@@ -101,7 +101,7 @@ export function deleteWebhookCommand(id: string, options: ServiceOptions): Promi
     if (options.json === true)
       print(JSON.stringify({ deleted, secretRemoved: isHeld, ...(todo !== null && { todo }) }))
     else print(`${what} ${end}${secret}`)
-    if (todo !== null) warn(todo)
+    if (todo !== null) warnSecret(todo)
     return 0
   })
 }
@@ -135,11 +135,11 @@ export async function removeIfThere(api: WebhooksApi, id: string): Promise<Remov
       if (isBeyondContract(fault)) return null
       throw fault
     })
-    return items === null || items.some((item) => idOf(item) === id) ? 'left' : 'gone'
+    return items === null || items.some((item) => itemIdOf(item) === id) ? 'left' : 'gone'
   }
 }
 
 /** Tells of something that went wrong though the command went on. */
-export function warn(text: string): void {
+export function warnSecret(text: string): void {
   process.stderr.write(`patchmirror: warning: ${text}\n`)
 }

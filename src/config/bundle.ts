@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { systemCode } from '../errors.ts'
-import { type CheckContext, type Setting, type Verdict, text } from './kinds.ts'
+import { type CheckContext, type Setting, type Parsed, textSetting } from './kinds.ts'
 
 /** The 32 bytes of an Ed25519 public key in base64, behind the name of the algorithm. */
 const INLINE_KEY = /^ed25519:([A-Za-z\d+/]{43}=)$/
 
-function readPublicKey(value: string, { cwd }: CheckContext): Verdict<string> {
+function readPublicKey(value: string, { cwd }: CheckContext): Parsed<string> {
   const given = value.trim()
   if (INLINE_KEY.test(given)) return { value: given }
   if (given.startsWith('ed25519:'))
@@ -25,14 +25,14 @@ function readPublicKey(value: string, { cwd }: CheckContext): Verdict<string> {
 }
 
 /** A public key that bundles may be signed with: a PEM file, made absolute, or `ed25519:` and base64. */
-export function publicKey(): Setting<string> {
+export function publicKeySetting(): Setting<string> {
   const allowed = 'files with a PEM public key, or ed25519:BASE64'
-  return text(allowed, '/etc/patchmirror/bundle.pub.pem', readPublicKey)
+  return textSetting(allowed, '/etc/patchmirror/bundle.pub.pem', readPublicKey)
 }
 
 /** The id of a bundle key, as `patchmirror keygen` and `inspect` print it. */
 export function keyId(): Setting<string> {
-  return text('key ids of 16 hex digits', '9f86d081884c7d65', (value) =>
+  return textSetting('key ids of 16 hex digits', '9f86d081884c7d65', (value) =>
     /^[\da-f]{16}$/i.test(value.trim())
       ? { value: value.trim().toLowerCase() }
       : { fault: 'is not a key id' },

@@ -1,4 +1,4 @@
-import { type Setting, type Verdict, numberFromText, rangeFault } from './kinds.ts'
+import { type Setting, type Parsed, numberFromText, rangeFault } from './kinds.ts'
 
 const UNITS = new Map([
   ['B', 1],
@@ -24,7 +24,7 @@ export function parseBytes(size: string): number | null {
 export function bytes(limits: { min: string; max: string; example: string }): Setting<number> {
   const min = parseBytes(limits.min) ?? 0
   const max = parseBytes(limits.max) ?? 0
-  const check = (raw: unknown): Verdict<number> => {
+  const check = (raw: unknown): Parsed<number> => {
     const size = typeof raw === 'string' ? parseBytes(raw) : raw
     if (typeof size !== 'number' || !Number.isFinite(size)) return { fault: 'is not a size' }
     if (!Number.isInteger(size)) return { fault: 'is not a whole number of bytes' }

@@ -1,5 +1,5 @@
 import type { Checked } from './problems.ts'
-import { isLoopback } from './urls.ts'
+import { isLoopbackHost } from './urls.ts'
 
 /** The longest time between two starts of a cron expression, milliseconds; null when it is not known. */
 export type CronPeriod = (expression: string) => number | null
@@ -73,7 +73,7 @@ function proxyOfLoopback(checked: Checked): string[] {
   const { values } = checked
   const [proxy, root] = [values.get('upstream.proxy'), values.get('upstream.apiRoot')]
   if (typeof proxy !== 'string' || typeof root !== 'string') return []
-  if (!isLoopback(new URL(root).hostname)) return []
+  if (!isLoopbackHost(new URL(root).hostname)) return []
   return [
     `${place(checked, 'upstream.proxy')}: ${place(checked, 'upstream.apiRoot')} is on this machine itself, which is never ` +
       'asked through a proxy.',

@@ -1,5 +1,5 @@
 import type { Checked } from './problems.ts'
-import { isLoopback } from './urls.ts'
+import { isLoopbackHost } from './urls.ts'
 
 /** A section that holds a credential, and what the messages call the surface that it opens. */
 interface Surface {
@@ -82,7 +82,7 @@ function checkPlain(checked: Checked, section: string, key: string): string[] {
   const url = checked.values.get(key)
   if (typeof url !== 'string' || !url.startsWith('http:')) return []
   const allow = `${section}.allowPlainHttp`
-  if (checked.values.get(allow) === true || isLoopback(new URL(url).hostname)) return []
+  if (checked.values.get(allow) === true || isLoopbackHost(new URL(url).hostname)) return []
   return [
     `${place(checked, key)}: the credential would go to another machine over plain http, where anybody on the ` +
       `way can read it. Use https, or set ${allow}: true for a network that is trusted as a whole.`,

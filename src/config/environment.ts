@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { systemCode } from '../errors.ts'
-import type { Given, Layer, Unread } from './problems.ts'
+import type { GivenSettings, Layer, Unread } from './problems.ts'
 import { secretText } from './secret-files.ts'
 import { ENV_PREFIX, type NamedSetting, SETTINGS } from './settings.ts'
 import { suggestSetting } from './suggest.ts'
@@ -23,7 +23,7 @@ export function variable(env: Environment, name: string): string | undefined {
 
 /** Reads the settings given as PATCHMIRROR_… variables, and secrets from the files that …_FILE names. */
 export function readEnvironmentLayer(env: Environment, cwd: string): Layer {
-  const given: Given[] = []
+  const given: GivenSettings[] = []
   const unread: Unread[] = []
   const problems = Object.keys(env).flatMap((name) => unknownVariable(env, name))
   for (const setting of SETTINGS) {
@@ -40,7 +40,7 @@ function readSetting(
   env: Environment,
   cwd: string,
   setting: NamedSetting,
-): Given | Unread | string | null {
+): GivenSettings | Unread | string | null {
   const text = variable(env, setting.env)
   const path = setting.fileEnv === null ? undefined : variable(env, setting.fileEnv)
   if (setting.fileEnv !== null && path !== undefined)
@@ -53,7 +53,7 @@ function readSetting(
   return { setting, raw: setting.setting.fromText(text), origin, where: origin, ...hint }
 }
 
-function readSecretFile(setting: NamedSetting, name: string, path: string): Given | Unread {
+function readSecretFile(setting: NamedSetting, name: string, path: string): GivenSettings | Unread {
   const { key } = setting
   const origin = `secret file ${path} (env ${name})`
   try {

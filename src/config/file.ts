@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { LineCounter, type Pair, isAlias, isMap, isNode, isScalar, parseDocument } from 'yaml'
 import type { Document, YAMLError } from 'yaml'
 import { messageOf, systemCode } from '../errors.ts'
-import type { Given, Layer } from './problems.ts'
+import type { GivenSettings, Layer } from './problems.ts'
 import { SECTIONS, SETTINGS } from './settings.ts'
 import { suggestSection, suggestSetting } from './suggest.ts'
 
@@ -18,7 +18,7 @@ interface Reading {
   readonly origin: string
   readonly document: Document
   readonly lines: LineCounter
-  readonly given: Given[]
+  readonly given: GivenSettings[]
   readonly problems: string[]
 }
 

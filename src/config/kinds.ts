@@ -5,14 +5,14 @@ export interface CheckContext {
 }
 
 /** A checked value, or what is wrong with it: a phrase that follows the value, and never repeats it. */
-export type Verdict<T> = { readonly value: T } | { readonly fault: string }
+export type Parsed<T> = { readonly value: T } | { readonly fault: string }
 
 /** One setting: what it accepts and how to say so. `check` takes YAML's value and returns the program's. */
 export interface Setting<T> {
   readonly allowed: string
   readonly example: string
   readonly secret: boolean
-  readonly check: (raw: unknown, context: CheckContext) => Verdict<T>
+  readonly check: (raw: unknown, context: CheckContext) => Parsed<T>
   /** Turns an environment variable's text into what YAML would have given. */
   readonly fromText: (text: string) => unknown
 }
@@ -42,7 +42,7 @@ export function rangeFault(value: number, min: number, max: number): string | nu
 
 /** A number within a range, fractions allowed. */
 export function number({ min, max, example }: Range): Setting<number> {
-  const check = (raw: unknown): Verdict<number> => {
+  const check = (raw: unknown): Parsed<number> => {
     if (typeof raw === 'string' && typeof numberFromText(raw) === 'number')
       return { fault: 'is text, not a number: write it without quotes' }
     if (typeof raw !== 'number' || !Number.isFinite(raw)) return { fault: 'is not a number' }
@@ -54,9 +54,9 @@ export function number({ min, max, example }: Range): Setting<number> {
 }
 
 /** A whole number within a range. */
-export function integer(range: Range): Setting<number> {
+export function integerSetting(range: Range): Setting<number> {
   const base = number(range)
-  const check = (raw: unknown, context: CheckContext): Verdict<number> =>
+  const check = (raw: unknown, context: CheckContext): Parsed<number> =>
     typeof raw === 'number' && Number.isFinite(raw) && !Number.isInteger(raw)
       ? { fault: 'is not a whole number' }
       : base.check(raw, context)
@@ -81,7 +81,7 @@ export function flag(example: boolean): Setting<boolean> {
 
 /** One of a few words. */
 export function choice<const T extends string>(words: readonly T[], example: T): Setting<T> {
-  const check = (raw: unknown): Verdict<T> => {
+  const check = (raw: unknown): Parsed<T> => {
     const word = words.find((candidate) => candidate === raw)
     return word === undefined ? { fault: 'is not one of the words allowed' } : { value: word }
   }
@@ -89,12 +89,12 @@ export function choice<const T extends string>(words: readonly T[], example: T):
 }
 
 /** Text that `parse` accepts, changes or refuses. Empty text is always refused. */
-export function text(
+export function textSetting(
   allowed: string,
   example: string,
-  parse: (value: string, context: CheckContext) => Verdict<string>,
+  parse: (value: string, context: CheckContext) => Parsed<string>,
 ): Setting<string> {
-  const check = (raw: unknown, context: CheckContext): Verdict<string> => {
+  const check = (raw: unknown, context: CheckContext): Parsed<string> => {
     if (typeof raw !== 'string') return { fault: 'is not text' }
     return raw.trim() === '' ? { fault: 'is empty' } : parse(raw, context)
   }
@@ -103,7 +103,7 @@ export function text(
 
 /** A list of text values; in an environment variable or a file they are separated by commas or line ends. */
 export function list(item: Setting<string>): Setting<readonly string[]> {
-  const check = (raw: unknown, context: CheckContext): Verdict<readonly string[]> => {
+  const check = (raw: unknown, context: CheckContext): Parsed<readonly string[]> => {
     if (!Array.isArray(raw)) return { fault: 'is not a list' }
     const values: string[] = []
     for (const [index, entry] of raw.entries()) {

@@ -2,19 +2,22 @@ import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { resolve } from 'node:path'
 import { systemCode } from '../errors.ts'
-import { type CheckContext, type Setting, type Verdict, text } from './kinds.ts'
+import { type CheckContext, type Setting, type Parsed, textSetting } from './kinds.ts'
 
 /** Paths that are mirrored always; an extra feed may not take their place. */
 const BUILT_IN = ['/external/patch_feed', '/external/globals/sys_matrix', '/external/osv']
 
 /** A folder, made absolute. It need not exist. */
 export function directory(): Setting<string> {
-  return text('a folder; a relative one counts from the working directory', 'data', (path, at) =>
-    path.includes('\0') ? { fault: 'holds a NUL character' } : { value: resolve(at.cwd, path) },
+  return textSetting(
+    'a folder; a relative one counts from the working directory',
+    'data',
+    (path, at) =>
+      path.includes('\0') ? { fault: 'holds a NUL character' } : { value: resolve(at.cwd, path) },
   )
 }
 
-function readCertificate(path: string, { cwd }: CheckContext): Verdict<string> {
+function readCertificate(path: string, { cwd }: CheckContext): Parsed<string> {
   const file = resolve(cwd, path)
   try {
     const pem = readFileSync(file, 'latin1')
@@ -28,10 +31,10 @@ function readCertificate(path: string, { cwd }: CheckContext): Verdict<string> {
 
 /** A readable file of PEM certificates, made absolute. */
 export function certificateFile(): Setting<string> {
-  return text('a file of PEM certificates', '/etc/ssl/certs/company-ca.pem', readCertificate)
+  return textSetting('a file of PEM certificates', '/etc/ssl/certs/company-ca.pem', readCertificate)
 }
 
-function parseExternalPath(path: string): Verdict<string> {
+function parseExternalPath(path: string): Parsed<string> {
   if (!path.startsWith('/external/')) return { fault: 'does not start with /external/' }
   if (!/^(\/[\w~-][\w.~-]*)+$/.test(path))
     return { fault: 'is not a plain path (no query, "..", "//", "%" or slash at the end)' }
@@ -43,7 +46,7 @@ function parseExternalPath(path: string): Verdict<string> {
 
 /** The path of one more public feed to mirror as it is. */
 export function externalPath(): Setting<string> {
-  return text('paths that start with /external/', '/external/cve_feed', parseExternalPath)
+  return textSetting('paths that start with /external/', '/external/cve_feed', parseExternalPath)
 }
 
 /** The form of a cron expression, five or six fields; what they mean is not checked. */
@@ -55,7 +58,7 @@ export function looksLikeCron(expression: string): boolean {
 /** A cron expression, as far as the injected parser accepts it. */
 export function cronExpression(example: string): Setting<string> {
   const allowed = 'a cron expression: minute, hour, day, month, weekday (seconds may come first)'
-  return text(allowed, `"${example}"`, (value, { validateCron }) =>
+  return textSetting(allowed, `"${example}"`, (value, { validateCron }) =>
     validateCron(value) ? { value: value.trim() } : { fault: 'is not a cron expression' },
   )
 }
@@ -63,7 +66,7 @@ export function cronExpression(example: string): Setting<string> {
 /** An address or a host name to listen on. */
 export function hostName(): Setting<string> {
   const allowed = 'an IP address or a host name, without a port'
-  return text(allowed, '"0.0.0.0"', (host) =>
+  return textSetting(allowed, '"0.0.0.0"', (host) =>
     isIP(host) !== 0 || /^[a-z\d_]([a-z\d_-]*[a-z\d])?(\.[a-z\d]([a-z\d-]*[a-z\d])?)*$/i.test(host)
       ? { value: host }
       : { fault: 'is not an address or a host name' },
@@ -72,7 +75,7 @@ export function hostName(): Setting<string> {
 
 /** An address, or a network in CIDR form. */
 export function network(): Setting<string> {
-  return text('addresses or networks in CIDR form', '"10.0.0.0/8"', (value) => {
+  return textSetting('addresses or networks in CIDR form', '"10.0.0.0/8"', (value) => {
     const [, address = '', prefix] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(value.trim()) ?? []
     const bits = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1
     return bits >= 0 && Number(prefix ?? 0) <= bits

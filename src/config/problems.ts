@@ -5,7 +5,7 @@ import { maskUrl } from './urls.ts'
 const QUOTE_LENGTH = 100
 
 /** A value somebody gave for a setting, not yet checked. */
-export interface Given {
+export interface GivenSettings {
   readonly setting: NamedSetting
   readonly raw: unknown
   /** As `origins` shows it: `default`, `file <path>`, `env NAME` or `secret file <path> (env NAME)`. */
@@ -26,7 +26,7 @@ export interface Unread {
 
 /** What one source of settings holds, what is wrong with it and what is odd about it. */
 export interface Layer {
-  readonly given: readonly Given[]
+  readonly given: readonly GivenSettings[]
   readonly problems: readonly string[]
   /** Problems of the files that settings name. */
   readonly unread?: readonly Unread[]
@@ -45,14 +45,14 @@ export interface Checked {
   readonly files: ReadonlyMap<string, string>
 }
 
-function quote({ setting, raw }: Given): string {
+function quote({ setting, raw }: GivenSettings): string {
   if (setting.setting.secret) return 'the value'
   const shown = typeof raw === 'number' ? String(raw) : maskUrl(JSON.stringify(raw))
   return shown.length > QUOTE_LENGTH ? `${shown.slice(0, QUOTE_LENGTH)}…` : shown
 }
 
 /** The line for a refused value: key, place, value unless secret, fault, what is allowed, an example. */
-export function describeFault(given: Given, fault: string): string {
+export function describeFault(given: GivenSettings, fault: string): string {
   const { key, setting } = given.setting
   const wrong =
     given.raw === null

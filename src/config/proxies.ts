@@ -2,7 +2,7 @@ import { relayUrls } from './relay.ts'
 import { BlockList, isIP } from 'node:net'
 import { MirrorError } from '../errors.ts'
 import type { Config } from './schema.ts'
-import { isLoopback, maskUrl } from './urls.ts'
+import { isLoopbackHost, maskUrl } from './urls.ts'
 
 /** A forward proxy, and the setting or the environment variable that names it. */
 export interface Proxy {
@@ -74,7 +74,7 @@ function value(env: Environment, names: readonly string[]): { name: string; text
 
 function isOwnMachine(hostname: string): boolean {
   const host = hostname.toLowerCase().replace(/\.$/, '')
-  return isLoopback(host) || host === '0.0.0.0' || host === '[::]' || /^\[::ffff:7f/.test(host)
+  return isLoopbackHost(host) || host === '0.0.0.0' || host === '[::]' || /^\[::ffff:7f/.test(host)
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { Checked } from './problems.ts'
 import { decodedKey } from './secrets.ts'
-import { isLoopback } from './urls.ts'
+import { isLoopbackHost } from './urls.ts'
 
 /** Problems of the relay's settings that show only together. Neither a target nor the secret is quoted. */
 export function checkRelay({ values, refused, origins }: Checked): string[] {
@@ -27,7 +27,7 @@ export function checkRelay({ values, refused, origins }: Checked): string[] {
     ...urls.flatMap(([name, list]) =>
       list.flatMap((target, at) => {
         const { protocol, hostname } = new URL(target)
-        if (protocol === 'https:' || isLoopback(hostname)) return []
+        if (protocol === 'https:' || isLoopbackHost(hostname)) return []
         return [
           `${place(name)}: (entry ${at + 1}) is plain http to another machine, where anybody on the way reads ` +
             'what is passed on. Use https, or set relay.allowPlainHttp: true for a network that is trusted as a whole.',

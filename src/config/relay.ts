@@ -1,10 +1,10 @@
-import { type Setting, choice, text } from './kinds.ts'
+import { type Setting, choice, textSetting } from './kinds.ts'
 import { urlFault } from './urls.ts'
 
 /** A URL that events are passed on to. It may have a query: receivers like to keep a token there. */
 export function relayTarget(): Setting<string> {
   const allowed = 'http or https URLs without user name, password or fragment'
-  return text(allowed, 'https://ci.example.com/hooks/patchmirror', (value) => {
+  return textSetting(allowed, 'https://ci.example.com/hooks/patchmirror', (value) => {
     const url = value.trim()
     const fault = urlFault(url.replace(/\?.*$/s, ''))
     if (fault !== null) return { fault }
@@ -25,7 +25,7 @@ export const relayDialect = () => choice(RELAY_DIALECTS, 'both')
 /** What a message to a team workspace says, around the summary of the event. */
 export function chatTemplate(): Setting<string> {
   const allowed = 'text of at most 1000 characters with {summary} in it'
-  return text(allowed, '"Patchmirror: {summary}"', (value) => {
+  return textSetting(allowed, '"Patchmirror: {summary}"', (value) => {
     if (value.length > 1000) return { fault: 'is longer than 1000 characters' }
     return value.includes('{summary}') ? { value } : { fault: 'has no {summary}' }
   })

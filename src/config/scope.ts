@@ -1,10 +1,10 @@
 import { parsePattern } from '../patterns.ts'
-import { type Setting, text } from './kinds.ts'
+import { type Setting, textSetting } from './kinds.ts'
 
 /** A pattern that names images, packages or ecosystems: `image:library/*`. */
 export function scopePattern(): Setting<string> {
   const allowed = 'patterns image:NAME, package:NAME or ecosystem:NAME, where * is any characters'
-  return text(allowed, '"image:library/*"', (value) =>
+  return textSetting(allowed, '"image:library/*"', (value) =>
     parsePattern(value) === null
       ? { fault: 'does not say image:, package: or ecosystem: and then a name without spaces' }
       : { value: value.trim() },
@@ -13,7 +13,7 @@ export function scopePattern(): Setting<string> {
 
 /** An identifier of the service's: opaque, but one visible word. */
 export function identifier(): Setting<string> {
-  return text('an identifier: visible characters, no spaces', '8f14e45f', (value) =>
+  return textSetting('an identifier: visible characters, no spaces', '8f14e45f', (value) =>
     /^[^\s\p{C}]{1,500}$/u.test(value.trim())
       ? { value: value.trim() }
       : { fault: 'is not one word of visible characters' },
@@ -22,7 +22,7 @@ export function identifier(): Setting<string> {
 
 /** The word that a vendor puts into field names and event types. */
 export function vendorName(): Setting<string> {
-  return text('a word of small letters, digits and _', 'service', (value) =>
+  return textSetting('a word of small letters, digits and _', 'service', (value) =>
     /^[a-z][a-z\d_]{0,39}$/.test(value.trim())
       ? { value: value.trim() }
       : { fault: 'is not a word of small letters, digits and _' },
@@ -31,7 +31,7 @@ export function vendorName(): Setting<string> {
 
 /** A vendor as it stands before its ecosystems in OSV records: `Root` of `Root:Debian:12`. */
 export function ecosystemVendor(): Setting<string> {
-  return text('names of vendors as they stand before an ecosystem', '"Root"', (value) =>
+  return textSetting('names of vendors as they stand before an ecosystem', '"Root"', (value) =>
     /^[^:\p{C}]{1,200}$/u.test(value.trim())
       ? { value: value.trim() }
       : { fault: 'is not a name without colons, as Root of Root:Debian:12' },

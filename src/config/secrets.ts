@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import { type Setting, type Verdict, list, text } from './kinds.ts'
+import { type Setting, type Parsed, list, textSetting } from './kinds.ts'
 
 /** A credential for the service. Only its form can be checked here: one word that fits into a header. */
 export function credentialText(what: string, example: string): Setting<string> {
-  return text(`${what}: visible ASCII characters, no spaces`, example, (value) => {
+  return textSetting(`${what}: visible ASCII characters, no spaces`, example, (value) => {
     const word = value.trim()
     if (/^(bearer|basic)\s/i.test(word))
       return { fault: 'begins with Bearer or Basic: give what follows it' }
@@ -21,7 +21,7 @@ const COMMON =
 export function localKey(): Setting<string> {
   const allowed = 'keys of at least 16 visible ASCII characters that are hard to guess, no : or ,'
   const example = randomBytes(20).toString('base64url') // a fixed one would be copied, and be known to all
-  return text(allowed, `"${example}"`, (value): Verdict<string> => {
+  return textSetting(allowed, `"${example}"`, (value): Parsed<string> => {
     const key = value.trim()
     if (!/^[\x21-\x7e]+$/.test(key) || /[:,]/.test(key))
       return { fault: 'holds a space, a colon, a comma or a character outside ASCII' }
@@ -137,7 +137,7 @@ export function signingSecret(): Setting<string> {
 
 function secretText(allowed: string, faultOf: (secret: string) => string | null): Setting<string> {
   const example = SECRET_PREFIX + randomBytes(24).toString('base64')
-  return text(allowed, `"${example}"`, (value): Verdict<string> => {
+  return textSetting(allowed, `"${example}"`, (value): Parsed<string> => {
     const secret = plainSecret(value)
     const fault = faultOf(secret)
     return fault === null ? { value: secret } : { fault }

@@ -1,4 +1,4 @@
-import { type Setting, type Verdict, text } from './kinds.ts'
+import { type Setting, type Parsed, textSetting } from './kinds.ts'
 
 const MASK = '********'
 
@@ -11,11 +11,11 @@ export function urlFault(value: string): string | null {
 }
 
 /** Whether a URL's host is this machine itself. */
-export function isLoopback(hostname: string): boolean {
+export function isLoopbackHost(hostname: string): boolean {
   return /^(localhost|.+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)
 }
 
-function parseApiRoot(value: string): Verdict<string> {
+function parseApiRoot(value: string): Parsed<string> {
   const root = value.trim().replace(/\/+$/, '')
   const fault = urlFault(root)
   if (fault !== null) return { fault }
@@ -32,13 +32,13 @@ function parseApiRoot(value: string): Verdict<string> {
 /** The service's root, under which `/external/…` lives. Trailing slashes are dropped. */
 export function apiRoot(): Setting<string> {
   const allowed = 'an http or https URL without credentials, query, fragment, version or /external'
-  return text(allowed, 'https://api.example.com', parseApiRoot)
+  return textSetting(allowed, 'https://api.example.com', parseApiRoot)
 }
 
 /** The root of the public package catalog. */
 export function catalogUrl(): Setting<string> {
   const allowed = 'an http or https URL without credentials or query, up to before /packages'
-  return text(allowed, 'https://catalog.example.com', (value) =>
+  return textSetting(allowed, 'https://catalog.example.com', (value) =>
     parsePlain(value, (path) =>
       /\/packages(\/.*)?$/.test(path)
         ? 'includes /packages: the mirror adds the path, so give the root'
@@ -50,7 +50,7 @@ export function catalogUrl(): Setting<string> {
 /** The base of the identity surface, its version included. */
 export function identityUrl(): Setting<string> {
   const allowed = 'an http or https URL without credentials or query that ends in a version'
-  return text(allowed, 'https://identity.example.com/v1', (value) =>
+  return textSetting(allowed, 'https://identity.example.com/v1', (value) =>
     parsePlain(value, (path) =>
       /\/v\d+(-[a-z]+)?$/.test(path) ? null : 'does not end in a version, such as /v1',
     ),
@@ -60,7 +60,7 @@ export function identityUrl(): Setting<string> {
 /** The host of the token endpoint. */
 export function authUrl(): Setting<string> {
   const allowed = 'an http or https URL without credentials or query, up to before /oauth/token'
-  return text(allowed, 'https://auth.example.com', (value) =>
+  return textSetting(allowed, 'https://auth.example.com', (value) =>
     parsePlain(value, (path) =>
       /\/oauth(\/token)?$/.test(path)
         ? 'includes /oauth: the program adds /oauth/token, so give what comes before'
@@ -72,11 +72,13 @@ export function authUrl(): Setting<string> {
 /** The address under which clients know this mirror. */
 export function publicUrl(): Setting<string> {
   const allowed = 'an http or https URL without credentials or query'
-  return text(allowed, 'https://mirror.example.com', (value) => parsePlain(value, () => null))
+  return textSetting(allowed, 'https://mirror.example.com', (value) =>
+    parsePlain(value, () => null),
+  )
 }
 
 /** A URL with neither credentials nor query, slashes at its end dropped; `pathFault` looks at its path. */
-function parsePlain(value: string, pathFault: (path: string) => string | null): Verdict<string> {
+function parsePlain(value: string, pathFault: (path: string) => string | null): Parsed<string> {
   const base = value.trim().replace(/\/+$/, '')
   const fault = urlFault(base)
   if (fault !== null) return { fault }
@@ -86,7 +88,7 @@ function parsePlain(value: string, pathFault: (path: string) => string | null): 
   return wrong === null ? { value: base } : { fault: wrong }
 }
 
-function parseProxy(value: string): Verdict<string> {
+function parseProxy(value: string): Parsed<string> {
   const url = value.trim()
   const fault = urlFault(url)
   if (fault !== null) return { fault }
@@ -96,13 +98,13 @@ function parseProxy(value: string): Verdict<string> {
 /** A forward proxy, with or without `user:password@`. */
 export function proxyUrl(): Setting<string> {
   const allowed = 'the http or https URL of a forward proxy, without a path'
-  return text(allowed, 'http://user:password@proxy.example.com:3128', parseProxy)
+  return textSetting(allowed, 'http://user:password@proxy.example.com:3128', parseProxy)
 }
 
 /** Text that is safe inside the User-Agent header. */
 export function comment(): Setting<string> {
   const allowed = 'at most 200 printable ASCII characters without parentheses'
-  return text(allowed, 'security-team@example.com', (value) =>
+  return textSetting(allowed, 'security-team@example.com', (value) =>
     /^[\x20-\x27\x2a-\x7e]{1,200}$/.test(value)
       ? { value: value.trim() }
       : { fault: 'has characters a User-Agent comment cannot hold, or is too long' },

@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { systemCode } from '../errors.ts'
-import { type Setting, type Verdict, choice, text } from './kinds.ts'
+import { type Setting, type Parsed, choice, textSetting } from './kinds.ts'
 
 /** The forms a signature may have: what its key is made of, and how it is written (wire facts, webhook deliveries). */
-export const DIALECTS = ['standard', 'vendor', 'whole-base64', 'decoded-hex'] as const
+export const SIGNATURE_DIALECTS = ['standard', 'vendor', 'whole-base64', 'decoded-hex'] as const
 
 /** Every form, or the one that alone is taken. */
-export const dialectChoice = () => choice(['any', ...DIALECTS], 'any')
+export const dialectChoice = () => choice(['any', ...SIGNATURE_DIALECTS], 'any')
 
 const PLAIN_PATH = /^(\/[\w~-][\w.~-]*)+$|^(\/-)(\/[\w~-][\w.~-]*)+$/
 /** What the mirror serves itself; a webhook endpoint may take the place of none of it. */
@@ -22,7 +22,7 @@ function pathFault(path: string): string | null {
 
 /** The path of a webhook endpoint. */
 export function endpointPath(): Setting<string> {
-  return text('a path of its own on this server', '/-/webhooks', (value): Verdict<string> => {
+  return textSetting('a path of its own on this server', '/-/webhooks', (value): Parsed<string> => {
     const fault = pathFault(value.trim())
     return fault === null ? { value: value.trim() } : { fault }
   })
@@ -31,7 +31,7 @@ export function endpointPath(): Setting<string> {
 /** One more endpoint: its name, and its path. */
 export function namedEndpoint(): Setting<string> {
   const allowed = 'endpoints NAME=/path; the name is of letters, digits, _ and -'
-  return text(allowed, 'staging=/-/webhooks/staging', (value): Verdict<string> => {
+  return textSetting(allowed, 'staging=/-/webhooks/staging', (value): Parsed<string> => {
     const [, name, path = ''] = /^([A-Za-z\d_-]{1,64})=(.*)$/s.exec(value.trim()) ?? []
     if (name === undefined) return { fault: 'does not say NAME=/path' }
     if (name === 'default')
@@ -62,7 +62,7 @@ export function endpointsOf(settings: {
 /** A pattern of event types; `*` stands for any characters, `{vendor}` for upstream.vendor. */
 export function typePattern(): Setting<string> {
   const allowed = 'event types, where * is any characters and {vendor} is upstream.vendor'
-  return text(allowed, '"io.service.cr.image.created.v*"', (value) =>
+  return textSetting(allowed, '"io.service.cr.image.created.v*"', (value) =>
     /^([\w.:/*-]|\{vendor\}){1,200}$/.test(value.trim())
       ? { value: value.trim() }
       : { fault: 'is not an event type or a pattern of them' },
@@ -71,7 +71,7 @@ export function typePattern(): Setting<string> {
 
 /** A sender that may ask for permission (CloudEvents web hooks, section 4.1), as it calls itself. */
 export function senderOrigin(): Setting<string> {
-  return text('DNS names of senders, or *', 'events.example.com', (value) =>
+  return textSetting('DNS names of senders, or *', 'events.example.com', (value) =>
     /^(\*|[A-Za-z\d]([A-Za-z\d.-]{0,251}[A-Za-z\d])?)$/.test(value.trim())
       ? { value: value.trim() }
       : { fault: 'is not a DNS name' },
@@ -80,8 +80,10 @@ export function senderOrigin(): Setting<string> {
 
 /** A file name; a relative one counts from `data.dir`. */
 export function fileInData(): Setting<string> {
-  return text('a file; a relative one counts from data.dir', 'webhook-secrets.json', (value) =>
-    value.includes('\0') ? { fault: 'holds a NUL character' } : { value },
+  return textSetting(
+    'a file; a relative one counts from data.dir',
+    'webhook-secrets.json',
+    (value) => (value.includes('\0') ? { fault: 'holds a NUL character' } : { value }),
   )
 }
 
@@ -95,14 +97,18 @@ export function secretFilePath(config: {
 
 /** A readable file with a PEM private key, made absolute. */
 export function privateKeyFile(): Setting<string> {
-  return text('a file with a PEM private key', '/etc/ssl/private/mirror.key', (path, { cwd }) => {
-    const file = resolve(cwd, path)
-    try {
-      return /-----BEGIN ([A-Z]+ )*PRIVATE KEY-----/.test(readFileSync(file, 'latin1'))
-        ? { value: file }
-        : { fault: 'holds no PEM private key (no "BEGIN PRIVATE KEY" line)' }
-    } catch (error) {
-      return { fault: `cannot be read (${systemCode(error) ?? 'not a file name'})` }
-    }
-  })
+  return textSetting(
+    'a file with a PEM private key',
+    '/etc/ssl/private/mirror.key',
+    (path, { cwd }) => {
+      const file = resolve(cwd, path)
+      try {
+        return /-----BEGIN ([A-Z]+ )*PRIVATE KEY-----/.test(readFileSync(file, 'latin1'))
+          ? { value: file }
+          : { fault: 'holds no PEM private key (no "BEGIN PRIVATE KEY" line)' }
+      } catch (error) {
+        return { fault: `cannot be read (${systemCode(error) ?? 'not a file name'})` }
+      }
+    },
+  )
 }

@@ -2,7 +2,7 @@ import { type Frame, type NextPlace, replaceAt } from './frame.ts'
 import {
   MORE,
   NEXT,
-  type Place,
+  type EnvelopePlace,
   isEstimate,
   isPageUrl,
   isSamePath,
@@ -67,7 +67,7 @@ export function endingOf(page: unknown, cursor: JsonPath | null): Frame['ending'
 }
 
 /** `count` is the total for some services, and the number of items shown for others, which have a total beside it. */
-function findTotal(places: readonly Place[], count: number): JsonPath | null {
+function findTotal(places: readonly EnvelopePlace[], count: number): JsonPath | null {
   const found = places.find(
     ({ name, value }) => name === 'count' && typeof value === 'number' && value >= count,
   )
@@ -94,7 +94,11 @@ function formOf(page: unknown, path: JsonPath | null): NextPlace | null {
 }
 
 /** Other places that name the same next page, in a form of their own. */
-function alsoNamed(page: unknown, places: readonly Place[], cursor: JsonPath | null): NextPlace[] {
+function alsoNamed(
+  page: unknown,
+  places: readonly EnvelopePlace[],
+  cursor: JsonPath | null,
+): NextPlace[] {
   if (formOf(page, cursor) === null) return []
   const wanted = afterAt(page, cursor)
   return places.flatMap(({ path, name }) => {

@@ -1,7 +1,7 @@
 import { type JsonPath, valueAt } from './locate.ts'
 
 /** A value of a list's envelope, its name in small letters without punctuation (`hasmore` for `has_more`, `hasMore`). */
-export interface Place {
+export interface EnvelopePlace {
   path: JsonPath
   name: string
   value: unknown
@@ -52,22 +52,22 @@ export const LAST_ID_PARAMS: readonly string[] = [
 ]
 
 /** Every value of a page and of the objects in it, links in arrays (`[{"rel":"next","href":…}]`) by their relation; the items left out. */
-export function placesOf(page: unknown, items: JsonPath, above: JsonPath = []): Place[] {
+export function placesOf(page: unknown, items: JsonPath, above: JsonPath = []): EnvelopePlace[] {
   if (typeof page !== 'object' || page === null) return []
   if (Array.isArray(page)) return linksIn(page, above)
   return Object.entries(page).flatMap(([key, value]: [string, unknown]) => {
     const path = [...above, key]
     if (isSamePath(path, items)) return []
-    const own = { path, name: plainName(key), value }
+    const own = { path, name: plainMember(key), value }
     return path.length < DEPTH ? [own, ...placesOf(value, items, path)] : [own]
   })
 }
 
-function linksIn(list: readonly unknown[], above: JsonPath): Place[] {
+function linksIn(list: readonly unknown[], above: JsonPath): EnvelopePlace[] {
   return list.flatMap((value, at) => {
     const relation = valueAt(value, ['rel'])
     if (typeof relation !== 'string' || !isLink(value)) return []
-    return [{ path: [...above, at], name: plainName(relation), value }]
+    return [{ path: [...above, at], name: plainMember(relation), value }]
   })
 }
 
@@ -88,7 +88,7 @@ export function isPageUrl(text: string): boolean {
 }
 
 /** A name in small letters, without punctuation and digits. */
-export function plainName(name: string): string {
+export function plainMember(name: string): string {
   return name.toLowerCase().replace(/[^a-z]/g, '')
 }
 
@@ -98,7 +98,7 @@ export function isSamePath(one: JsonPath, other: JsonPath | null): boolean {
 }
 
 /** Whether a page calls its total an estimate (`"total_is_estimated": true`, `"total_relation": "gte"`). */
-export function isEstimate(places: readonly Place[]): boolean {
+export function isEstimate(places: readonly EnvelopePlace[]): boolean {
   return places.some(
     ({ name, value }) =>
       (/estimat|approx/.test(name) && value === true) ||

@@ -1,7 +1,7 @@
 import { type Ecosystem, findEcosystem, isMeant, normalName } from './ecosystems.ts'
 import { type Fields, eachObject, fieldsOf } from './fields.ts'
 import type { VersionOrder } from './order.ts'
-import { type Pace, type Steps, createPace } from './pace.ts'
+import { type Pace, type PacedSteps, createPace } from './pace.ts'
 import { isIncluded } from './ranges.ts'
 import { semverOrder } from './semver.ts'
 
@@ -46,7 +46,7 @@ export function askVersion(text: string): AskedVersion {
  * osv.dev. A version that the ecosystem's order cannot read is only looked for in the list. `vendor`: the prefix that was
  * taken off the record's ecosystems, whose order is the vendor's still. In steps, for a record may be long.
  */
-export function* concerns(record: OsvRecord, asked: Asked, vendor?: string): Steps<boolean> {
+export function* concerns(record: OsvRecord, asked: Asked, vendor?: string): PacedSteps<boolean> {
   if (typeof record.withdrawn === 'string' && record.withdrawn !== '') return false
   const pace = createPace()
   for (const affected of eachObject(record.affected)) {
@@ -77,7 +77,7 @@ function* isAffected(
   version: AskedVersion,
   order: VersionOrder | null,
   pace: Pace,
-): Steps<boolean> {
+): PacedSteps<boolean> {
   if (version.text === '') return true
   if (yield* isListed(affected['versions'], version, order, pace)) return true
   for (const range of eachObject(affected['ranges']))
@@ -91,7 +91,7 @@ function* isListed(
   version: AskedVersion,
   order: VersionOrder | null,
   pace: Pace,
-): Steps<boolean> {
+): PacedSteps<boolean> {
   if (!Array.isArray(versions)) return false
   if (versions.includes(version.text)) return true
   const key = order && version.keyOf(order)
@@ -109,7 +109,7 @@ function* isInside(
   version: AskedVersion,
   own: VersionOrder | null,
   pace: Pace,
-): Steps<boolean> {
+): PacedSteps<boolean> {
   if (pace.isOver()) yield
   const { type, events } = range
   const order = type === 'SEMVER' ? semverOrder : type === 'ECOSYSTEM' ? own : null

@@ -2,7 +2,7 @@
 const STRETCH = 1000
 
 /** Work in steps: each `next` does a stretch of it, and the last one tells what it came to. */
-export type Steps<Value> = Generator<undefined, Value, undefined>
+export type PacedSteps<Value> = Generator<undefined, Value, undefined>
 
 /** Counts what was looked at. */
 export interface Pace {

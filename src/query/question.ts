@@ -3,7 +3,7 @@ import { type Ecosystem, findEcosystem, normalName } from './ecosystems.ts'
 import { readPurl } from './purl.ts'
 
 /** A query, read and checked. */
-export interface Question {
+export interface Query {
   /** Null: of an ecosystem that no package here can belong to (an unknown type of purl), so nothing is found. */
   readonly ecosystem: Ecosystem | null
   /** As the ecosystem compares names. */
@@ -21,7 +21,7 @@ const MAX_TEXT = 1024
  * absent, unknown ones are passed over, names are taken in snake and in camel case, all as in protobuf's JSON. Throws
  * `bad_request` with osv.dev's own words; queries by commit are refused.
  */
-export function readQuestion(query: unknown): Question {
+export function readQuestion(query: unknown): Query {
   const fields = objectOf(query, 'a query')
   if (textOf(fields, 'commit') !== '')
     throw invalid(
@@ -53,7 +53,7 @@ function byPurl(
   name: string,
   ecosystem: string,
   version: string,
-): Omit<Question, 'pageToken'> {
+): Omit<Query, 'pageToken'> {
   const purl = readPurl(text)
   if (name !== '') throw invalid('name specified in a PURL query')
   if (ecosystem !== '') throw invalid('ecosystem specified in a PURL query')

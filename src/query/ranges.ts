@@ -1,6 +1,6 @@
 import { eachObject } from './fields.ts'
 import type { VersionOrder } from './order.ts'
-import type { Pace, Steps } from './pace.ts'
+import type { Pace, PacedSteps } from './pace.ts'
 
 /** In the order in which events of one version count: a version is affected that is introduced where another is fixed. */
 const KINDS = ['introduced', 'last_affected', 'fixed', 'limit'] as const
@@ -26,7 +26,7 @@ export function* isIncluded(
   key: unknown,
   order: VersionOrder,
   pace: Pace,
-): Steps<boolean> {
+): PacedSteps<boolean> {
   let last: Event | null = null
   let next: Event | null = null
   let isOpen = false

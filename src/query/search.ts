@@ -1,7 +1,7 @@
 import { jsonTextOf } from '../json/text.ts'
 import { type Asked, type OsvRecord, askVersion, concerns } from './affected.ts'
-import type { Steps } from './pace.ts'
-import type { Question } from './question.ts'
+import type { PacedSteps } from './pace.ts'
+import type { Query } from './question.ts'
 import { readToken, writeToken } from './token.ts'
 
 /** Where a search looks: one snapshot's index of packages and its records. */
@@ -24,7 +24,7 @@ export interface SourceRecord {
 }
 
 /** A record that concerns the package. */
-export interface Found extends SourceRecord {
+export interface SearchResult extends SourceRecord {
   readonly id: string
   /** As the record writes it; null when it has none. */
   readonly modified: string | null
@@ -41,8 +41,8 @@ export interface PageBounds {
 }
 
 /** A page of what was found. `next` is empty on the last one. */
-export interface Page {
-  readonly found: readonly Found[]
+export interface ResultPage {
+  readonly found: readonly SearchResult[]
   readonly next: string
 }
 
@@ -56,13 +56,13 @@ const STRETCH_BYTES = 256 * 1024
  */
 export async function search(
   source: QuerySource,
-  question: Question,
+  question: Query,
   bounds: PageBounds,
-): Promise<Page> {
+): Promise<ResultPage> {
   const { ecosystem, name, version } = question
   const mark = JSON.stringify([ecosystem?.name, name, version])
   const walk: Walk = { after: readToken(question.pageToken, mark), found: [], bytes: 0 }
-  const page = (whole: boolean): Page => ({
+  const page = (whole: boolean): ResultPage => ({
     found: walk.found,
     next: whole ? '' : writeToken(mark, walk.after),
   })
@@ -79,7 +79,7 @@ export async function search(
 interface Walk {
   /** The last id that was looked at. */
   after: string
-  readonly found: Found[]
+  readonly found: SearchResult[]
   bytes: number
 }
 
@@ -101,7 +101,7 @@ async function goOn(
     if (record === null) continue
     read += record.content.length
     const parsed = parse(record.content)
-    if (!(await inTurns(concerns(parsed, asked, record.prefixes[0]), bounds))) continue
+    if (!(await interleave(concerns(parsed, asked, record.prefixes[0]), bounds))) continue
     const modified = typeof parsed.modified === 'string' ? parsed.modified : null
     walk.bytes += record.content.length
     walk.found.push({ id, modified, ...record })
@@ -110,8 +110,8 @@ async function goOn(
 }
 
 /** Does work in steps with a pause behind each, none where one is enough. */
-async function inTurns<Value>(
-  work: Steps<Value>,
+async function interleave<Value>(
+  work: PacedSteps<Value>,
   { pause }: Pick<PageBounds, 'pause'>,
 ): Promise<Value> {
   for (;;) {

@@ -11,7 +11,7 @@ export const LONGEST_PAUSE_MS = Math.max(LONGEST_WISH_MS, ...PAUSES.map((pause) 
  * Whether a stored time has come, unix milliseconds. One that lies further ahead than what was waited for can be at most
  * was written before the clock was set back, and has come as well.
  */
-export function hasCome(at: number, now: number, longestMs: number): boolean {
+export function isDue(at: number, now: number, longestMs: number): boolean {
   return at <= now || at > now + longestMs
 }
 
@@ -26,7 +26,7 @@ export function pauseAfter(failures: number, random: number, wishMs: number | nu
 }
 
 /** What `Retry-After` asks for, in milliseconds from now; null when it says nothing that can be understood. */
-export function readWish(value: string | null, now: number): number | null {
+export function readRetryAfter(value: string | null, now: number): number | null {
   if (value === null) return null
   const text = value.trim()
   if (/^\d{1,10}$/.test(text)) return Number(text) * 1000

@@ -1,5 +1,5 @@
 import { type EventTarget, namesOf, targetsOf } from '../event-target.ts'
-import { createTypeFilter, readBody } from '../webhooks/event.ts'
+import { createTypeFilter, parseBody } from '../webhooks/event.ts'
 import { SNAPSHOT_TYPE } from './message.ts'
 
 /** Characters of a message at most: below what team workspaces take. */
@@ -29,7 +29,7 @@ function summaryOf(body: Uint8Array): string {
   if (named === null) return 'The service reported a change; it names no image.'
   const all = targetsOf(named)
   const fixes = all.length === 1 ? fixesIn(event, 0) : null
-  const lines = all.slice(0, MAX_IMAGES).map((target) => `${nameOf(target)}: ${newsOf(fixes)}`)
+  const lines = all.slice(0, MAX_IMAGES).map((target) => `${nameOf(target)}: ${changesOf(fixes)}`)
   const more = all.length - lines.length
   return [...lines, ...(more > 0 ? [`and ${more} more`] : [])].join('\n')
 }
@@ -38,7 +38,7 @@ type Json = Readonly<Record<string, unknown>>
 
 function read(body: Uint8Array): { event: Json; named: EventTarget | null } {
   const bytes = Buffer.from(body)
-  const { target: named } = readBody(bytes, createTypeFilter(['*'], ''))
+  const { target: named } = parseBody(bytes, createTypeFilter(['*'], ''))
   try {
     const value: unknown = JSON.parse(bytes.toString('utf8'))
     return { event: isObject(value) ? value : {}, named }
@@ -66,7 +66,7 @@ function nameOf(target: EventTarget): string {
   return plain(`${repository ?? 'an image'}${reference}`)
 }
 
-function newsOf(fixes: number | null): string {
+function changesOf(fixes: number | null): string {
   if (fixes === null) return 'a new remediated image is available'
   return fixes === 1 ? '1 new fix' : `${fixes} new fixes`
 }

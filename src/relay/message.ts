@@ -1,4 +1,4 @@
-import type { Announcement } from '../store/announcement.ts'
+import type { ChangeMessage } from '../store/announcement.ts'
 import type { LoggedSnapshot } from '../store/changes.ts'
 
 /** The type of the event that tells of a published snapshot. */
@@ -17,7 +17,7 @@ export interface Message {
 export function snapshotMessage(
   instance: string,
   row: Pick<LoggedSnapshot, 'id' | 'source' | 'publishedAt'>,
-  data: Announcement,
+  data: ChangeMessage,
 ): Message {
   const webhookId = `pm_${instance}_${row.id}`
   const event = {

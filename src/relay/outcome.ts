@@ -1,13 +1,13 @@
-import { pauseAfter, readWish } from './backoff.ts'
+import { pauseAfter, readRetryAfter } from './backoff.ts'
 
 /** What a target answered, or why it did not. */
-export type Answer =
+export type TargetResponse =
   | { readonly status: number; readonly retryAfter: string | null }
   /** No answer: one plain word or two for why. */
   | { readonly failure: string }
 
 /** What becomes of a delivery after an attempt, and of its target. Times are unix milliseconds. */
-export type Outcome =
+export type DeliveryOutcome =
   | { readonly kind: 'done' }
   /** The target said that it is gone for good: it gets nothing more. */
   | { readonly kind: 'disabled'; readonly reason: string }
@@ -36,15 +36,15 @@ const PASSING: ReadonlySet<number> = new Set([401, 403, 404, 405, 407, 408, 421,
  * The rule of delivery: 2xx is done, 410 disables the target, everything else, redirects included, is tried again with
  * growing pauses. A 4xx about what was sent holds up that one delivery alone.
  */
-export function judge(
-  answer: Answer,
+export function outcomeOf(
+  answer: TargetResponse,
   { attempts, targetFailures, now, random }: Attempted,
-): Outcome {
+): DeliveryOutcome {
   const status = 'status' in answer ? answer.status : null
   if (status !== null && status >= 200 && status < 300) return { kind: 'done' }
   const reason = 'failure' in answer ? answer.failure : describe(answer.status)
   if (status === 410) return { kind: 'disabled', reason }
-  const wish = 'retryAfter' in answer ? readWish(answer.retryAfter, now) : null
+  const wish = 'retryAfter' in answer ? readRetryAfter(answer.retryAfter, now) : null
   const dueAt = now + pauseAfter(attempts + 1, random, wish)
   const own = status !== null && status >= 400 && status < 500 && !PASSING.has(status)
   const targetDueAt = own ? null : now + pauseAfter(targetFailures + 1, random, wish)

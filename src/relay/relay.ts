@@ -1,11 +1,11 @@
 import { messageOf } from '../errors.ts'
 import { announce } from '../store/announcement.ts'
 import type { Reads } from '../store/pinned.ts'
-import type { DueDelivery, Outbox, RelayTarget, Settled } from '../store/outbox.ts'
-import { LONGEST_PAUSE_MS, hasCome } from './backoff.ts'
+import type { DueDelivery, RelayOutbox, RelayTarget, DeliveryResult } from '../store/outbox.ts'
+import { LONGEST_PAUSE_MS, isDue } from './backoff.ts'
 import { snapshotMessage } from './message.ts'
-import { type Answer, judge } from './outcome.ts'
-import { type RelayTurn, createTurns } from './turns.ts'
+import { type TargetResponse, outcomeOf } from './outcome.ts'
+import { type RelayStateChange, createStateChanges } from './turns.ts'
 
 /** What is passed on, and how. */
 export interface RelaySettings {
@@ -20,7 +20,7 @@ export interface RelaySettings {
 /** What the relay works with. */
 export interface RelayDeps {
   readonly settings: RelaySettings
-  readonly outbox: Outbox
+  readonly outbox: RelayOutbox
   /** mirror.db as it is now; null while there is none. */
   readonly reads: () => Pick<
     Reads,
@@ -29,7 +29,7 @@ export interface RelayDeps {
   /** How far the change log is served: who is told shall be able to read. */
   readonly served: () => number
   /** Sends a delivery to a URL; never rejects. */
-  readonly send: (url: string, delivery: DueDelivery) => Promise<Answer>
+  readonly send: (url: string, delivery: DueDelivery) => Promise<TargetResponse>
   /** Unix milliseconds. */
   readonly now: () => number
   /** In [0, 1). */
@@ -37,7 +37,7 @@ export interface RelayDeps {
   /** A fault of the store: told, and tried again. */
   readonly onFault: (message: string) => void
   /** A target begins to fail, is disabled, or is back. */
-  readonly onTurn: (turn: RelayTurn) => void
+  readonly onTurn: (turn: RelayStateChange) => void
 }
 
 /** Passes events on. */
@@ -67,12 +67,12 @@ const FAULT_PAUSE_MS = 5_000
 export function createRelay(deps: RelayDeps): Relay {
   const { settings, outbox, now, onFault } = deps
   const flying = new Map<string, Promise<void>>()
-  let settled: Settled[] = []
+  let settled: DeliveryResult[] = []
   let stopped = false
   let heldUntil = 0
   const prune = createPruning(deps)
   outbox.replaceTargets(settings.targets)
-  const tellTurns = createTurns(outbox, deps.onTurn)
+  const tellTurns = createStateChanges(outbox, deps.onTurn)
 
   const fault = (error: unknown): void => {
     heldUntil = now() + FAULT_PAUSE_MS
@@ -102,7 +102,7 @@ export function createRelay(deps: RelayDeps): Relay {
   const tick = (): void => {
     if (stopped) return
     flush()
-    if (!hasCome(heldUntil, now(), FAULT_PAUSE_MS)) return
+    if (!isDue(heldUntil, now(), FAULT_PAUSE_MS)) return
     try {
       prune()
       collect(deps)
@@ -137,7 +137,7 @@ function createPruning({ settings, outbox, now }: RelayDeps): () => void {
     const at = now()
     if (at - seenAt > DAY_MS) dueAt = at + GRACE_MS
     seenAt = at
-    if (!hasCome(dueAt, at, GRACE_MS)) return
+    if (!isDue(dueAt, at, GRACE_MS)) return
     outbox.prune(at - settings.maxDays * DAY_MS)
     dueAt = at + PRUNE_MS
   }
@@ -150,7 +150,7 @@ function listFree(
 ): [RelayTarget, DueDelivery][] {
   return outbox.listTargets().flatMap((target) => {
     const at = { now: now(), longestMs: LONGEST_PAUSE_MS }
-    if (target.state === 'disabled' || !hasCome(target.dueAt, at.now, at.longestMs)) return []
+    if (target.state === 'disabled' || !isDue(target.dueAt, at.now, at.longestMs)) return []
     const own = [...flying.keys()].filter((key) => key.startsWith(`${target.id} `)).length
     const free = (target.state === 'ok' ? settings.concurrency : 1) - own
     if (free <= 0) return []
@@ -168,11 +168,11 @@ function settle(
   { now, random }: RelayDeps,
   target: RelayTarget,
   { event, attempts }: DueDelivery,
-  answer: Answer,
-): Settled {
+  answer: TargetResponse,
+): DeliveryResult {
   const at = now()
   const seen = target.failures
-  const outcome = judge(answer, { attempts, targetFailures: seen, now: at, random: random() })
+  const outcome = outcomeOf(answer, { attempts, targetFailures: seen, now: at, random: random() })
   return { target: target.id, event, at, seen, latest: at + LONGEST_PAUSE_MS, ...outcome }
 }
 

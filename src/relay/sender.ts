@@ -2,7 +2,7 @@ import { systemCode } from '../errors.ts'
 import type { DueDelivery } from '../store/outbox.ts'
 import { type RawAnswer, type Transport, faultNotes } from '../upstream/transport.ts'
 import { chatBody } from './chat.ts'
-import type { Answer } from './outcome.ts'
+import type { TargetResponse } from './outcome.ts'
 import type { Sign } from './sign.ts'
 
 /** What a delivery is sent with. */
@@ -24,7 +24,7 @@ export interface SenderDeps {
  */
 export function createSender(deps: SenderDeps) {
   const { transport, timeoutMs } = deps
-  return async (url: string, delivery: DueDelivery): Promise<Answer> => {
+  return async (url: string, delivery: DueDelivery): Promise<TargetResponse> => {
     const deadline = AbortSignal.timeout(timeoutMs)
     try {
       const { headers, body } = requestFor(url, delivery, deps)

@@ -4,7 +4,7 @@ import { relayUrls } from '../config/relay.ts'
 import type { Config } from '../config/schema.ts'
 import { secretFilePath } from '../config/webhooks.ts'
 import { messageOf } from '../errors.ts'
-import type { RelayTurn } from './turns.ts'
+import type { RelayStateChange } from './turns.ts'
 import type { FromRelay, RelayStart, ToRelay } from './worker.ts'
 
 /** The relay's thread as the rest of the program sees it. */
@@ -20,7 +20,7 @@ export interface RelayThreadDeps extends RelayStart {
   /** A fault: nothing is lost by it, and it is tried again. */
   readonly onFault: (message: string) => void
   /** A target begins to fail, is disabled, or is back. */
-  readonly onTurn: (turn: RelayTurn) => void
+  readonly onTurn: (turn: RelayStateChange) => void
 }
 
 /** A thread that died is replaced after this long. */

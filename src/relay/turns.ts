@@ -1,15 +1,15 @@
 import type { OutboxReads, RelayTarget } from '../store/outbox.ts'
 
 /** A target has come to stand otherwise. It is known by its number: its URL may hold a token. */
-export type RelayTurn = Pick<RelayTarget, 'id' | 'state' | 'reason'>
+export type RelayStateChange = Pick<RelayTarget, 'id' | 'state' | 'reason'>
 
 /**
  * Tells when a target stands otherwise than it was last seen, once and not for each attempt. Call what this gives with the
  * targets of the attempts that were just written down; how targets stood before the start is no news.
  */
-export function createTurns(
+export function createStateChanges(
   outbox: Pick<OutboxReads, 'listTargets'>,
-  onTurn: (turn: RelayTurn) => void,
+  onTurn: (turn: RelayStateChange) => void,
 ): (ids: ReadonlySet<number>) => void {
   const seen = new Map(outbox.listTargets().map(({ id, state }) => [id, state]))
   return (ids) => {

@@ -3,13 +3,13 @@ import { relayUrls } from '../config/relay.ts'
 import type { Config } from '../config/schema.ts'
 import { type ErrorCode, MirrorError, messageOf } from '../errors.ts'
 import { type Db, openInbox, openReader } from '../store/database.ts'
-import { createOutbox } from '../store/outbox.ts'
+import { createRelayOutbox } from '../store/outbox.ts'
 import { createReads } from '../store/pinned.ts'
 import { createTransport } from '../upstream/transport.ts'
 import { createRelay } from './relay.ts'
 import { createSender } from './sender.ts'
 import { createSigner, writeSecret } from './sign.ts'
-import type { RelayTurn } from './turns.ts'
+import type { RelayStateChange } from './turns.ts'
 
 /** What the relay's thread is started with. */
 export interface RelayStart {
@@ -24,7 +24,7 @@ export type ToRelay =
 export type FromRelay =
   | { readonly type: 'ready' }
   | { readonly type: 'fault'; readonly message: string }
-  | { readonly type: 'turn'; readonly turn: RelayTurn }
+  | { readonly type: 'turn'; readonly turn: RelayStateChange }
   /** The data folder cannot be opened; the thread ends. */
   | { readonly type: 'refused'; readonly code: ErrorCode; readonly message: string }
 
@@ -58,7 +58,7 @@ function main(port: MessagePort): void {
   let served = 0
   const passing = createRelay({
     settings,
-    outbox: createOutbox(db),
+    outbox: createRelayOutbox(db),
     reads: () => reads,
     served: () => served,
     send: createSender({ ...deps, sign, chat, userAgent: `patchmirror/${version}` }),

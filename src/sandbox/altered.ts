@@ -1,9 +1,9 @@
 import type { Fault } from './fault.ts'
-import type { Answer } from './negotiate.ts'
+import type { NegotiatedAnswer } from './negotiate.ts'
 import { createRandom } from './random.ts'
 
 /** The answer with another body or range than it should have; Content-Length stays true. */
-export function altered(fault: Fault, answer: Answer): Answer {
+export function altered(fault: Fault, answer: NegotiatedAnswer): NegotiatedAnswer {
   if (fault.kind === 'wrongRange') return wrongRange(answer, fault.how ?? 'shifted')
   if (fault.kind === 'garbage') return withBody(answer, noise(fault.bytes ?? 4096))
   if (fault.kind === 'empty') return withBody(answer, Buffer.alloc(0))
@@ -20,7 +20,7 @@ export function altered(fault: Fault, answer: Answer): Answer {
   return answer
 }
 
-function withBody(answer: Answer, body: Buffer): Answer {
+function withBody(answer: NegotiatedAnswer, body: Buffer): NegotiatedAnswer {
   const { 'Content-Encoding': _coding, 'Content-Range': _range, ...headers } = answer.headers
   return { status: 200, headers, length: body.length, body: () => [body] }
 }
@@ -42,11 +42,14 @@ function flip(
   return bytes // a copy made for this answer
 }
 
-function wrongRange(answer: Answer, how: 'shifted' | 'bytes' | 'total'): Answer {
+function wrongRange(
+  answer: NegotiatedAnswer,
+  how: 'shifted' | 'bytes' | 'total',
+): NegotiatedAnswer {
   const match = /^bytes (\d+)-(\d+)\/(\d+)$/.exec(String(answer.headers['Content-Range']))
   if (answer.status !== 206 || match === null) return answer
   const [start, end, total] = match.slice(1).map(Number) as [number, number, number] // three groups
-  const range = (from: number, to: number, of: number): Answer => {
+  const range = (from: number, to: number, of: number): NegotiatedAnswer => {
     const headers = { ...answer.headers, 'Content-Range': `bytes ${from}-${to}/${of}` }
     return { ...answer, headers }
   }

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Fault } from './fault.ts'
 import type { FaultTiming } from './faults.ts'
 import { readBody } from './incoming.ts'
-import { type Answer, httpDate } from './negotiate.ts'
+import { type NegotiatedAnswer, httpDate } from './negotiate.ts'
 import { jsonAnswer, refusal } from './refusal.ts'
 import { FAULT_KINDS } from './fault.ts'
 import { HOSTILE_KINDS } from './hostile.ts'
@@ -44,7 +44,7 @@ function control(
   name: string,
   query: URLSearchParams,
   body: string,
-): Answer {
+): NegotiatedAnswer {
   const { feed, faults, requests, service } = context
   if (name === 'fault' && method === 'POST') return setFault(context, body)
   if (name === 'fault' && method === 'DELETE') {
@@ -119,7 +119,11 @@ function state({ source, service }: Context): object {
 }
 
 /** `{"fault":{"kind":"early","ms":5000},"times":1}`; DELETE takes all of them back and lets hidden tags be found. */
-function setDeliveryFault(service: Service | undefined, method: string, body: string): Answer {
+function setDeliveryFault(
+  service: Service | undefined,
+  method: string,
+  body: string,
+): NegotiatedAnswer {
   if (service === undefined) return refusal(404, 'the sandbox has no service')
   const { faults, reveal } = service.deliveries
   if (method === 'DELETE') {
@@ -142,7 +146,7 @@ interface FaultRequest extends FaultTiming {
 }
 
 /** `{"path":"/external/osv/*.json","fault":{"kind":"status","status":503},"times":2}`. */
-function setFault({ faults }: Context, body: string): Answer {
+function setFault({ faults }: Context, body: string): NegotiatedAnswer {
   const asked = parse(body)
   if (asked === null) return refusal(400, 'send JSON with "path" and "fault": {"kind": …}')
   if (!FAULT_KINDS.includes(asked.fault.kind)) {

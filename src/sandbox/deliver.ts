@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import type { Answer } from './negotiate.ts'
+import type { NegotiatedAnswer } from './negotiate.ts'
 import type { LoggedRequest } from './request-log.ts'
 
 /** Where an answer goes: the response, whether it has no body (HEAD), and the log line to fill in. */
@@ -10,7 +10,7 @@ export interface Outlet {
 }
 
 /** Sends an answer in one write when it is one piece, else chunk by chunk with back-pressure. */
-export async function deliver(outlet: Outlet, answer: Answer): Promise<void> {
+export async function deliver(outlet: Outlet, answer: NegotiatedAnswer): Promise<void> {
   sendHead(outlet, answer)
   if (outlet.head) {
     outlet.response.end()
@@ -28,7 +28,7 @@ export async function deliver(outlet: Outlet, answer: Answer): Promise<void> {
 }
 
 /** Status line and headers, with a true Content-Length unless the answer sets its own. */
-export function sendHead({ response, logged }: Outlet, answer: Answer): void {
+export function sendHead({ response, logged }: Outlet, answer: NegotiatedAnswer): void {
   logged.status = answer.status
   const { headers, status } = answer
   const bare = status === 304 || status === 204 || 'Transfer-Encoding' in headers

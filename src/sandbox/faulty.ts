@@ -1,7 +1,7 @@
 import { altered } from './altered.ts'
 import { type Outlet, deliver, sendHead, write } from './deliver.ts'
 import type { Fault } from './fault.ts'
-import type { Answer, Policy } from './negotiate.ts'
+import type { NegotiatedAnswer, Policy } from './negotiate.ts'
 import { replacement } from './replacement.ts'
 import { slice } from './representation.ts'
 
@@ -12,7 +12,7 @@ import { slice } from './representation.ts'
 export async function deliverFaulty(
   outlet: Outlet,
   fault: Fault,
-  answerWith: (policy: Policy) => Answer | Promise<Answer>,
+  answerWith: (policy: Policy) => NegotiatedAnswer | Promise<NegotiatedAnswer>,
   policy: Policy,
 ): Promise<void> {
   const replaced = replacement(fault)
@@ -31,7 +31,7 @@ export async function deliverFaulty(
 
 async function stall(
   outlet: Outlet,
-  answer: Answer,
+  answer: NegotiatedAnswer,
   fault: Fault & { kind: 'stall' },
 ): Promise<void> {
   if (fault.at !== 'body') {
@@ -48,7 +48,11 @@ async function stall(
 }
 
 /** Ten pieces a second, at least a byte each. */
-async function trickle(outlet: Outlet, answer: Answer, bytesPerSecond: number): Promise<void> {
+async function trickle(
+  outlet: Outlet,
+  answer: NegotiatedAnswer,
+  bytesPerSecond: number,
+): Promise<void> {
   if (outlet.head) return deliver(outlet, answer)
   const step = Math.max(1, Math.floor(bytesPerSecond / 10))
   const every = (1000 * step) / bytesPerSecond
@@ -64,7 +68,7 @@ async function trickle(outlet: Outlet, answer: Answer, bytesPerSecond: number): 
 /** Sends `bytes` of the body (no header when undefined) and ends the connection, with RST or FIN. */
 async function cut(
   outlet: Outlet,
-  answer: Answer,
+  answer: NegotiatedAnswer,
   bytes: number | undefined,
   how: 'reset' | 'end',
 ): Promise<void> {
@@ -79,7 +83,7 @@ async function cut(
   else response.socket?.destroySoon()
 }
 
-async function wrongLength(outlet: Outlet, answer: Answer, by: number): Promise<void> {
+async function wrongLength(outlet: Outlet, answer: NegotiatedAnswer, by: number): Promise<void> {
   const claimed = Math.max(0, answer.length + by)
   sendHead(outlet, { ...answer, headers: { ...answer.headers, 'Content-Length': claimed } })
   outlet.response.flushHeaders()
@@ -90,7 +94,7 @@ async function wrongLength(outlet: Outlet, answer: Answer, by: number): Promise<
 
 async function writePart(
   outlet: Outlet,
-  answer: Answer,
+  answer: NegotiatedAnswer,
   start: number,
   end: number,
 ): Promise<void> {

@@ -1,6 +1,6 @@
 import { type Random, createRandom } from './random.ts'
 import { type Subject, buildRecord } from './record.ts'
-import { type Target, TARGETS } from './vocabulary.ts'
+import { type Platform, TARGETS } from './vocabulary.ts'
 
 /** A record as generated: its id, the exact text of its `modified`, its exact bytes. */
 export interface Generated {
@@ -67,11 +67,11 @@ export function generateRecord(options: GenerateOptions, i: number): Generated {
   return { id: subject.id, modified, bytes: buildRecord(random, subject) }
 }
 
-function placeOf(seed: number, i: number): { vulnerability: string; target: Target } {
+function placeOf(seed: number, i: number): { vulnerability: string; target: Platform } {
   const number = Math.floor(i / PLACES)
   const random = createRandom(seed, -1 - number)
   const step = 5 * (i % PLACES) // 13 targets: three different ones
-  const target = TARGETS[(random.int(TARGETS.length) + step) % TARGETS.length] as Target // in range
+  const target = TARGETS[(random.int(TARGETS.length) + step) % TARGETS.length] as Platform // in range
   const year = 2014 + (number % 13)
   const cve = `CVE-${year}-${1000 + Math.floor(number / 13) * 7 + random.int(7)}`
   return { vulnerability: random.chance(0.12) ? ghsa(random, number) : cve, target }

@@ -2,7 +2,7 @@ import { createRandom, type Random } from './random.ts'
 import { type Representation, jsonRepresentation } from './representation.ts'
 import type { Shape } from './service/shapes/shape.ts'
 import { fieldName } from './service/shapes/record.ts'
-import { type Target, PACKAGES, TARGETS, patchedVersion } from './vocabulary.ts'
+import { type Platform, PACKAGES, TARGETS, patchedVersion } from './vocabulary.ts'
 
 /** The feeds beside the OSV records: patch feed, CVE feed, system matrix (wire facts, public feeds). */
 export interface World {
@@ -27,7 +27,7 @@ interface Fix {
 }
 
 interface Release {
-  target: Target
+  target: Platform
   packages: Map<string, Fix[]>
 }
 
@@ -73,7 +73,7 @@ export function createWorld(seed: number, lastModified: number, shape: Shape): W
   }
 }
 
-function createRelease(random: Random, target: Target): Release {
+function createRelease(random: Random, target: Platform): Release {
   const names = PACKAGES[target.feed].filter(() => random.chance(0.9)).sort()
   const release: Release = { target, packages: new Map(names.map((name) => [name, []])) }
   for (const fixes of release.packages.values()) {
@@ -84,7 +84,7 @@ function createRelease(random: Random, target: Target): Release {
   return release
 }
 
-function createFix(random: Random, target: Target, upstream: string, n: number): Fix {
+function createFix(random: Random, target: Platform, upstream: string, n: number): Fix {
   const cves = Array.from({ length: random.between(1, 4) }, () => ({
     id: `CVE-${random.between(2014, 2026)}-${random.between(1000, 49_999)}`,
     severity: random.pick(SEVERITIES),

@@ -6,7 +6,7 @@ import type { createFaults } from './faults.ts'
 import { deliverFaulty } from './faulty.ts'
 import type { Feed, FeedSource } from './feed.ts'
 import { logEntry, readIncoming } from './incoming.ts'
-import { type Answer, type Policy, finished, httpDate, negotiate } from './negotiate.ts'
+import { type NegotiatedAnswer, type Policy, finished, httpDate, negotiate } from './negotiate.ts'
 import { refusal } from './refusal.ts'
 import type { createRequestLog } from './request-log.ts'
 import { route } from './routes.ts'
@@ -52,7 +52,7 @@ export async function handle(
   const resource = 'kind' in found ? found.kind : undefined
   const hasRange = request.headers.range !== undefined
   const fault = context.faults.take({ method, path, resource, hasRange })
-  const answerWith = (policy: Policy): Answer => {
+  const answerWith = (policy: Policy): NegotiatedAnswer => {
     if (!('kind' in found)) return wordedError(context.shape.errors, found.status, found.message)
     const what = fault === undefined ? found.representation : distort(fault, found, context)
     return negotiate(method, request.headers, what, policy)
@@ -63,7 +63,7 @@ export async function handle(
   else await deliverFaulty(outlet, fault, answerWith, policy)
 }
 
-function notAllowed(): Answer {
+function notAllowed(): NegotiatedAnswer {
   const answer = refusal(405, 'only GET and HEAD')
   return { ...answer, headers: { ...answer.headers, Allow: 'GET, HEAD' } }
 }

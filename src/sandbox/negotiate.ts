@@ -5,7 +5,7 @@ import type { Representation } from './representation.ts'
 import { slice } from './representation.ts'
 
 /** A response before it is sent. `body` is not called for HEAD. */
-export interface Answer {
+export interface NegotiatedAnswer {
   status: number
   headers: Record<string, string | number>
   /** Body bytes; what Content-Length says. */
@@ -28,10 +28,13 @@ export function negotiate(
   asked: IncomingHttpHeaders,
   what: Representation,
   policy: Policy,
-): Answer {
+): NegotiatedAnswer {
   const zipped = mayZip(policy, asked) ? what.gzip?.() : undefined
   const etag = zipped === undefined ? what.etag : what.etag.replace(/"$/, '-gzip"')
-  const headers: Answer['headers'] = { ...what.headers, ...validatorsOf(policy, what, etag) }
+  const headers: NegotiatedAnswer['headers'] = {
+    ...what.headers,
+    ...validatorsOf(policy, what, etag),
+  }
   if (policy.gzip === 'asked' && what.gzip !== undefined) headers['Vary'] = 'Accept-Encoding'
   if (policy.ranges && what.ranges) headers['Accept-Ranges'] = 'bytes'
   if (isUnchanged(asked, etag, what.lastModified, policy)) {
@@ -51,9 +54,9 @@ function rangeAnswer(
   asked: IncomingHttpHeaders,
   what: Representation,
   etag: string,
-  headers: Answer['headers'],
+  headers: NegotiatedAnswer['headers'],
   policy: Policy,
-): Answer | undefined {
+): NegotiatedAnswer | undefined {
   const range = parseRange(asked.range, what.size)
   if (range === undefined) return undefined
   const condition = asked['if-range']
@@ -126,13 +129,17 @@ function validatorsOf(
 }
 
 /** An answer that was not negotiated, and any answer's length, as the policy has them. */
-export function finished(answer: Answer, policy: Policy, asked: IncomingHttpHeaders): Answer {
+export function finished(
+  answer: NegotiatedAnswer,
+  policy: Policy,
+  asked: IncomingHttpHeaders,
+): NegotiatedAnswer {
   const isWhole = answer.status !== 204 && answer.status !== 304 && answer.status !== 206
   const isPlain = !('Content-Encoding' in answer.headers) && !('ETag' in answer.headers)
   const isJson = /json/.test(String(answer.headers['Content-Type']))
   const zips = isWhole && isPlain && isJson && answer.length > 0 && mayZip(policy, asked)
   const body = zips ? gzipSync(Buffer.concat([...answer.body()])) : undefined
-  const shown: Answer =
+  const shown: NegotiatedAnswer =
     body === undefined || policy.gzip !== 'always'
       ? answer
       : {

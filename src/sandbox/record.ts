@@ -1,13 +1,13 @@
 import { prose, sentence } from './prose.ts'
 import type { Random } from './random.ts'
-import { type Target, PACKAGES, patchedName, patchedVersion } from './vocabulary.ts'
+import { type Platform, PACKAGES, patchedName, patchedVersion } from './vocabulary.ts'
 
 /** What a record is about; the rest of it follows from the random stream. */
 export interface Subject {
   id: string
   /** The CVE, GHSA or vendor id, upstream of the record. */
   vulnerability: string
-  target: Target
+  target: Platform
   modified: string
   published: string
   /** Whether it may be without its `schema_version`, which OSV requires of a record. */
@@ -71,7 +71,7 @@ function affected(random: Random, { target, size }: Subject): Json[] {
   return packages.map((pkg) => oneAffected(random, target, pkg, each))
 }
 
-function oneAffected(random: Random, target: Target, name: string, bytes: number): Json {
+function oneAffected(random: Random, target: Platform, name: string, bytes: number): Json {
   const upstream = `${random.int(12)}.${random.int(30)}.${random.int(20)}`
   const fixes = 1 + (random.chance(0.3) ? random.between(1, 3) : 0)
   const fixed = Array.from({ length: fixes }, (_, i) => patchedVersion(target, upstream, i + 1))

@@ -1,11 +1,11 @@
 import { constants, gzipSync } from 'node:zlib'
 import type { Fault } from './fault.ts'
-import type { Answer } from './negotiate.ts'
+import type { NegotiatedAnswer } from './negotiate.ts'
 import { refusal } from './refusal.ts'
 import { JSON_TYPE } from './representation.ts'
 
 /** Answers that have nothing to do with what was asked for. */
-export function replacement(fault: Fault): Answer | undefined {
+export function replacement(fault: Fault): NegotiatedAnswer | undefined {
   if (fault.kind === 'status') {
     const plain = refusal(fault.status, `sandbox fault: status ${fault.status}`)
     const body = fault.body === undefined ? undefined : Buffer.from(fault.body)
@@ -35,7 +35,7 @@ export function replacement(fault: Fault): Answer | undefined {
 }
 
 /** The head of an SBOM and then blanks, all of them one buffer: its size costs no memory. */
-function flood(bytes: number, declared: boolean): Answer {
+function flood(bytes: number, declared: boolean): NegotiatedAnswer {
   const head = Buffer.from('{"bomFormat":"CycloneDX","specVersion":"1.6","components":[')
   const blanks = Buffer.alloc(1 << 20, ' ')
   function* body(): Generator<Buffer> {
@@ -51,7 +51,7 @@ function flood(bytes: number, declared: boolean): Answer {
 const HTML =
   '<!doctype html><html><head><title>Sign in</title></head><body><h1>Sign in to continue</h1></body></html>\n'
 
-function page(status: number, type: string, body: Buffer): Answer {
+function page(status: number, type: string, body: Buffer): NegotiatedAnswer {
   return { status, headers: { 'Content-Type': type }, length: body.length, body: () => [body] }
 }
 

@@ -1,5 +1,5 @@
 /** One place a vulnerability is fixed in: how its ids, ecosystem, names and versions look (as observed). */
-export interface Target {
+export interface Platform {
   /** The id's part between `ROOT-` and the vulnerability. */
   idPart: string
   /** The feed filters' name of the ecosystem (service API, section 4). */
@@ -30,7 +30,7 @@ const language = (feed: 'pypi' | 'npm' | 'maven', ecosystem: string) => ({
  * What generated records are about: each distribution and language with its place in ids and
  * ecosystems.
  */
-export const TARGETS: readonly Target[] = [
+export const TARGETS: readonly Platform[] = [
   os('alpine', 'Alpine', '317', '3.17'),
   os('alpine', 'Alpine', '318', '3.18'),
   os('alpine', 'Alpine', '319', '3.19'),
@@ -49,7 +49,7 @@ export const TARGETS: readonly Target[] = [
 const words = (text: string): readonly string[] => text.split(' ')
 
 /** Upstream package names per kind of target. */
-export const PACKAGES: Readonly<Record<Target['feed'], readonly string[]>> = {
+export const PACKAGES: Readonly<Record<Platform['feed'], readonly string[]>> = {
   alpine: words(
     'curl openssl busybox zlib expat libxml2 sqlite nginx git bash apk-tools musl pcre2 nghttp2 libssh2 c-ares ' +
       'brotli xz bzip2 gnutls libarchive tiff freetype libpng openjpeg postgresql15 redis nodejs python3 perl ruby',
@@ -78,14 +78,14 @@ export const PACKAGES: Readonly<Record<Target['feed'], readonly string[]>> = {
 }
 
 /** The patched package's name beside the upstream one: `rootio-curl`, `@rootio/babel__core`, … */
-export function patchedName(feed: Target['feed'], name: string): string {
+export function patchedName(feed: Platform['feed'], name: string): string {
   if (feed === 'maven') return `io.root.${name}`
   if (feed === 'npm') return `@rootio/${name.replace(/^@/, '').replace('/', '__')}`
   return `rootio-${name}`
 }
 
 /** The n-th patched version on top of an upstream version, as the ecosystem writes it. */
-export function patchedVersion(target: Target, upstream: string, n: number): string {
+export function patchedVersion(target: Platform, upstream: string, n: number): string {
   switch (target.feed) {
     case 'alpine':
       return `${upstream}-r${String(n).padStart(5, '0').replace(/^0000/, '0007')}`

@@ -4,7 +4,7 @@ import {
   hasDigest,
   isNamed,
   namesOf,
-  textsOf,
+  textsWithin,
 } from '../event-target.ts'
 import { isNone } from './catalog-answers.ts'
 import type { Db } from './database.ts'
@@ -61,7 +61,7 @@ export function createAnnouncedReader(db: Db) {
       if (tag === null && digest === null) return { ...NOT_LISTED, listed: true }
       const named = holding
         .all(JSON.stringify(lookupsOf(names, target)))
-        .map((item) => ({ ...item, texts: textsOf(parse(item.body)) }))
+        .map((item) => ({ ...item, texts: textsWithin(parse(item.body)) }))
         .filter(({ texts }) => isNamed(texts, names))
       if (named.length === 0) return NOT_LISTED
       const exact = digest === null ? named : named.filter(({ texts }) => hasDigest(texts, digest))

@@ -3,10 +3,10 @@ import type { ChangeKind } from './notes.ts'
 import type { SourceName } from './runs.ts'
 
 /** A changed name as it is told: an OSV record by its `id`, anything else by its `path`. */
-export type ToldName = { change: ChangeKind } & ({ id: string } | { path: string })
+export type ChangedName = { change: ChangeKind } & ({ id: string } | { path: string })
 
 /** A published snapshot as followers are told of it. Times in ISO 8601 UTC. */
-export interface Announcement {
+export interface ChangeMessage {
   source: SourceName
   snapshot: string
   previous: string | null
@@ -19,7 +19,7 @@ export interface Announcement {
   /** False: everything may have changed, and nothing is named. */
   complete: boolean
   /** The first names; `more`: there are others, to be had from /-/changes?since=PREVIOUS. */
-  changes: ToldName[]
+  changes: ChangedName[]
   more: boolean
 }
 
@@ -30,7 +30,7 @@ export const ANNOUNCED_NAMES = 100
 export function announce(
   reads: Pick<ChangeReader, 'listNames'>,
   row: LoggedSnapshot,
-): Announcement {
+): ChangeMessage {
   const { id, source, snapshot, previous, sequence, publishedAt, asOf, records, complete } = row
   const { added, changed, removed } = row
   const counted = added !== null && changed !== null && removed !== null
@@ -48,6 +48,6 @@ export function announce(
 }
 
 /** A changed name with the member that says what it is. */
-export function tellName(source: SourceName, name: string, change: ChangeKind): ToldName {
+export function tellName(source: SourceName, name: string, change: ChangeKind): ChangedName {
   return source === 'osv' ? { id: name, change } : { path: name, change }
 }

@@ -2,7 +2,7 @@ import type { Db } from './database.ts'
 import type { RunTrigger } from './runs.ts'
 
 /** A tag that a published snapshot brought, or another digest of one; as upstream's own item names it. */
-export interface Arrival {
+export interface NewTag {
   runId: number
   /** When it was published, unix milliseconds. */
   at: number
@@ -17,13 +17,13 @@ const KEEP_MS = 30 * 86_400_000
 
 /** Reads of what arrived; usable on any connection. */
 export function createArrivalReader(db: Db) {
-  const since = db.prepare<[number, number], Arrival>(
+  const since = db.prepare<[number, number], NewTag>(
     `SELECT run_id AS runId, at, repository, tag, digest, trigger FROM catalog_arrival
      WHERE at >= ? ORDER BY at, id LIMIT ?`,
   )
   return {
     /** What arrived from a moment on (unix milliseconds, that one included), oldest first. Kept for 30 days. */
-    listArrivals: (from: number, limit = 10_000): Arrival[] => since.all(from, limit),
+    listArrivals: (from: number, limit = 10_000): NewTag[] => since.all(from, limit),
   }
 }
 
@@ -37,7 +37,7 @@ export function createArrivalWriter(db: Db) {
   return {
     ...createArrivalReader(db),
     /** Keeps what a run brought, and forgets what is too old. */
-    addArrivals(arrivals: readonly Omit<Arrival, 'trigger'>[], now: number): void {
+    addArrivals(arrivals: readonly Omit<NewTag, 'trigger'>[], now: number): void {
       for (const arrival of arrivals) add.run(arrival)
       prune.run(now - KEEP_MS)
     },

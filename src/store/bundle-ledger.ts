@@ -170,7 +170,7 @@ export function createLedgerWriter(db: Db) {
         Object.fromEntries(Object.entries(sources).map(([source, one]) => [source, one.digest])),
       )
       const known = reader.findExport(digest)
-      const newer = known === null ? [] : laterWith(reader, known)
+      const newer = known === null ? [] : newerExport(reader, known)
       if (known !== null && newer.length === 0) {
         keep.run(summary, exportedAt, known.sequence)
         return known.sequence
@@ -198,7 +198,7 @@ export function createLedgerWriter(db: Db) {
 }
 
 /** Later exports that had a source of this one: numbers go up, and a delta since one of them cannot have a lower one. */
-function laterWith(
+function newerExport(
   { listExports }: ReturnType<typeof createLedgerReader>,
   known: ExportedState,
 ): ExportedState[] {

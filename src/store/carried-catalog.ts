@@ -2,7 +2,7 @@ import type {
   AnswerValue,
   CatalogDocumentValue,
   EntryValue,
-  LackingValue,
+  MissingValue,
   ListValue,
   RowExtras,
 } from './carried-rows.ts'
@@ -35,7 +35,7 @@ export function createCatalogPages(db: Db) {
     'catalog-list': createListPages(db),
     'catalog-entry': createEntryPages(db),
     'catalog-answer': createAnswerPages(db),
-    'catalog-lacking': createLackingPages(db),
+    'catalog-lacking': createMissingPages(db),
     'catalog-document': createDocumentPages(db),
   }
 }
@@ -83,8 +83,8 @@ function createAnswerPages(db: Db): Pages<AnswerValue> {
   return (source, after, limit) => list.all(flag(source), after, limit)
 }
 
-function createLackingPages(db: Db): Pages<LackingValue> {
-  const list = db.prepare<[number, string, number], LackingValue>(
+function createMissingPages(db: Db): Pages<MissingValue> {
+  const list = db.prepare<[number, string, number], MissingValue>(
     `SELECT path AS key, resource FROM catalog_lacking WHERE ${OWN} AND path > ? ORDER BY path LIMIT ?`,
   )
   return (source, after, limit) => list.all(flag(source), after, limit)

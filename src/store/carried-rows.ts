@@ -102,7 +102,7 @@ export interface AnswerValue {
 }
 
 /** A path that could not be had. */
-export interface LackingValue {
+export interface MissingValue {
   key: string
   resource: string
 }
@@ -126,7 +126,7 @@ export interface RowValues {
   'catalog-list': ListValue
   'catalog-entry': EntryValue
   'catalog-answer': AnswerValue
-  'catalog-lacking': LackingValue
+  'catalog-lacking': MissingValue
   'catalog-document': CatalogDocumentValue
 }
 

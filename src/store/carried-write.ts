@@ -1,7 +1,7 @@
 import type {
   AnswerValue,
   EntryValue,
-  LackingValue,
+  MissingValue,
   ListValue,
   RecordValue,
   TombstoneValue,
@@ -128,7 +128,7 @@ function createAnswers(db: Db, notes: ChangeNotes) {
       const own = before === after ? (date.get(key) ?? null) : null
       put.run({ ...value, body, confirmed: later(own, confirmed) })
     },
-    putLacking: (value: LackingValue): void => {
+    putLacking: (value: MissingValue): void => {
       lack.run(value)
     },
     removeLacking: (path: string): void => {

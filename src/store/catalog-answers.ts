@@ -34,7 +34,7 @@ export interface CatalogAnswer {
 }
 
 /** What an answer is known by before it is fetched again. */
-export type HeldAnswer = Pick<
+export type StoredAnswer = Pick<
   CatalogAnswer,
   'path' | 'resource' | 'owner' | 'ownerSha' | 'etag' | 'status' | 'sha256' | 'confirmedAt'
 >
@@ -67,7 +67,7 @@ export function createCatalogAnswerReader(db: Db) {
   const state = db.prepare<[string], Pick<AnswerRow, 'status' | 'sha256' | 'links'>>(
     'SELECT status, sha256, links FROM catalog_answer WHERE path = ?',
   )
-  const held = db.prepare<[], HeldAnswer>(
+  const held = db.prepare<[], StoredAnswer>(
     `SELECT path, resource, owner, owner_sha AS ownerSha, etag, status, sha256,
        confirmed_at AS confirmedAt FROM catalog_answer`,
   )

@@ -1,6 +1,6 @@
 import {
   type CatalogAnswer,
-  type HeldAnswer,
+  type StoredAnswer,
   answerState,
   createCatalogAnswerReader,
 } from './catalog-answers.ts'
@@ -105,7 +105,11 @@ function createConfirmations(db: Db) {
   }
   return {
     /** The answer stays as it is, under the item that names it now; `at`: upstream's date, unix milliseconds. */
-    confirmAnswer: (path: string, by: Pick<HeldAnswer, 'owner' | 'ownerSha'>, at: number): void => {
+    confirmAnswer: (
+      path: string,
+      by: Pick<StoredAnswer, 'owner' | 'ownerSha'>,
+      at: number,
+    ): void => {
       sql.confirm.run(by.owner, by.ownerSha, at, path)
     },
     /** Notes that answers are as they are stored: path and upstream's date, unix milliseconds. */

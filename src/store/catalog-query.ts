@@ -11,14 +11,14 @@ export interface Where {
 }
 
 /** By a facet, by another field of the item (no quote, no backslash), or, with both null, in upstream's own order. */
-export interface Order {
+export interface ListOrder {
   facet: number | null
   field: string | null
   descending: boolean
 }
 
 /** A place in an ordered list: behind the entry with this value of the ordering field and this ordinal. */
-export interface Place {
+export interface ListPosition {
   value: string | number | null
   ordinal: number
 }
@@ -27,8 +27,8 @@ export interface Place {
 export interface EntryQuery {
   list: number
   where: readonly Where[]
-  order: Order
-  after: Place | null
+  order: ListOrder
+  after: ListPosition | null
   limit: number
   /** No row is read behind the one with which the bodies exceed this; no bound when not given. */
   maxBytes?: number
@@ -74,7 +74,7 @@ export function createCatalogQuery(db: Db) {
       return rows
     },
     /** An entry by its id, with its value in an order; null when there is none. */
-    readOrderedEntry(list: number, id: string, order: Order): OrderedEntry | null {
+    readOrderedEntry(list: number, id: string, order: ListOrder): OrderedEntry | null {
       const sql = `SELECT ${columnsOf(order)} FROM catalog_entry WHERE list = ? AND id = ?`
       return (prepared(sql).get(list, id) as OrderedEntry | undefined) ?? null
     },
@@ -114,7 +114,7 @@ export function createOrderings(db: Db) {
       for (const [key, table] of made) drop(key, table)
     },
     /** The table of an order; made if it is not there. */
-    orderingOf(version: string, list: number, order: Order): string {
+    orderingOf(version: string, list: number, order: ListOrder): string {
       const field = keyOf({ ...order, descending: false }) ?? 'NULL'
       const key = `${version} ${list} ${field}`
       const known = made.get(key)
@@ -150,7 +150,7 @@ function conditionsOf(list: number, where: readonly Where[]): Condition {
   return { text: parts.join(' AND '), values }
 }
 
-function columnsOf(order: Order): string {
+function columnsOf(order: ListOrder): string {
   return `ordinal, id, body, sha, ${keyOf(order) ?? 'NULL'} AS value`
 }
 
@@ -180,7 +180,7 @@ function selectOf(
 }
 
 /** Upstream's order when null; no value for an item that SQLite does not read, being nested deeper than it goes (1000). A field's name is checked where the request is read; here once more, for it is SQL. */
-function keyOf({ facet, field }: Order): string | null {
+function keyOf({ facet, field }: ListOrder): string | null {
   if (facet !== null) return column(facet)
   if (field === null) return null
   if (/["\\]/.test(field)) throw new Error(`not a field: ${field}`)

@@ -1,5 +1,5 @@
 import type { Db } from './database.ts'
-import type { ChangeKind, Noted } from './notes.ts'
+import type { ChangeKind, Change } from './notes.ts'
 import type { SourceName } from './runs.ts'
 
 /** A published snapshot in the change log. */
@@ -165,7 +165,7 @@ export function createChangeWriter(db: Db) {
   return {
     ...createChangeReader(db),
     /** Logs a snapshot that is being published, and what it changed. Of a source's first one no names are kept. */
-    logSnapshot(snapshot: SnapshotToLog, { complete, changes }: Noted): void {
+    logSnapshot(snapshot: SnapshotToLog, { complete, changes }: Change): void {
       const known = complete && snapshot.previous !== null
       const count = (kind: ChangeKind): number | null =>
         known ? changes.filter(([, one]) => one === kind).length : null

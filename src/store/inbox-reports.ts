@@ -11,7 +11,7 @@ export interface EventTimes {
 }
 
 /** An event that named something, and whether what it named was looked for to the end in vain. */
-export interface Announcement {
+export interface AnnouncedTag {
   readonly target: EventTarget
   /** Unix milliseconds. */
   readonly receivedAt: number
@@ -21,7 +21,7 @@ export interface Announcement {
 /** What polls are compared with; times in unix milliseconds. */
 export interface Heard {
   /** Newest first. */
-  readonly announcements: readonly Announcement[]
+  readonly announcements: readonly AnnouncedTag[]
   /** Of the oldest and the newest delivery that is remembered. */
   readonly firstAt: number | null
   readonly lastAt: number | null
@@ -30,7 +30,7 @@ export interface Heard {
 /** The most announcements that are compared. */
 const MAX_ANNOUNCEMENTS = 5_000
 
-type StoredAnnouncement = Omit<Announcement, 'target' | 'unconfirmed'> & {
+type StoredAnnouncement = Omit<AnnouncedTag, 'target' | 'unconfirmed'> & {
   target: string
   unconfirmed: number
 }

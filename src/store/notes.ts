@@ -2,7 +2,7 @@
 export type ChangeKind = 'added' | 'changed' | 'removed'
 
 /** What a transaction did, noted by the writers while they do it. */
-export interface Noted {
+export interface Change {
   /** False: everything may have changed, and `changes` is empty. */
   complete: boolean
   changes: [name: string, kind: ChangeKind][]
@@ -17,7 +17,7 @@ export interface ChangeNotes {
   /** Something was written whose names are too many to note. */
   everything(): void
   /** What was noted since the last `take` or `clear`; a name that is as it was before is left out. */
-  take(): Noted
+  take(): Change
   /** Forgets, as at the begin of a transaction: what an earlier one noted may have been rolled back. */
   clear(): void
 }
@@ -50,7 +50,7 @@ export function createChangeNotes(): ChangeNotes {
       else everything()
     },
     take() {
-      const changes = [...noted].flatMap(([name, { before, after }]): Noted['changes'] => {
+      const changes = [...noted].flatMap(([name, { before, after }]): Change['changes'] => {
         const kind = kindOf(before, after)
         return kind === null ? [] : [[name, kind]]
       })

@@ -5,7 +5,7 @@ export const MOVE_CURSOR =
   'INSERT OR REPLACE INTO relay_cursor (only, instance, log) VALUES (1, ?, ?)'
 
 /** Where the relay stands in the change log of a mirror.db, and from where on each target is told of it. */
-export function createPlaces(db: Db) {
+export function createRelayCursors(db: Db) {
   const cursor = db
     .prepare<[string], number>('SELECT log FROM relay_cursor WHERE instance = ?')
     .pluck()

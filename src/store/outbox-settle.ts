@@ -5,7 +5,7 @@ import type { Db } from './database.ts'
  * attempt was made, so that several under way at once count as one. `latest`: no pause ends later, so what does was
  * written before the clock was set back.
  */
-export type Settled = {
+export type DeliveryResult = {
   target: number
   event: number
   at: number
@@ -26,10 +26,10 @@ export function createSettling(db: Db) {
   const hasten = (target: number, at: number): void => {
     sql.hasten.run({ target, at })
   }
-  return { hasten, settle: (settled: Settled): void => settleOne(sql, settled) }
+  return { hasten, settle: (settled: DeliveryResult): void => settleOne(sql, settled) }
 }
 
-function settleOne(sql: ReturnType<typeof prepareSettling>, settled: Settled): void {
+function settleOne(sql: ReturnType<typeof prepareSettling>, settled: DeliveryResult): void {
   const { target, event, at } = settled
   if (settled.kind === 'done') {
     sql.done.run(target, event)

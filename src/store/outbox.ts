@@ -1,8 +1,8 @@
 import type { Db } from './database.ts'
-import { MOVE_CURSOR, createPlaces } from './outbox-places.ts'
-import { type Settled, createSettling } from './outbox-settle.ts'
+import { MOVE_CURSOR, createRelayCursors } from './outbox-places.ts'
+import { type DeliveryResult, createSettling } from './outbox-settle.ts'
 
-export type { Settled }
+export type { DeliveryResult }
 
 /** How a target stands: taking what it is sent, not at the moment, or gone for good. */
 export type TargetState = 'ok' | 'failing' | 'disabled'
@@ -86,7 +86,7 @@ export function createOutboxReads(db: Db) {
 export type OutboxReads = ReturnType<typeof createOutboxReads>
 
 /** Reads and writes of the relay. Each write is one transaction; nothing is safe before it returns. */
-export function createOutbox(db: Db) {
+export function createRelayOutbox(db: Db) {
   const sql = prepareWrites(db)
   const settling = createSettling(db)
   const reads = createOutboxReads(db)
@@ -102,7 +102,7 @@ export function createOutbox(db: Db) {
   }
   return {
     ...reads,
-    ...createPlaces(db),
+    ...createRelayCursors(db),
     /** Makes these the targets: one that is not among them is forgotten with all that waits for it. */
     replaceTargets: inOne((urls: readonly string[]): void => {
       for (const { id, url } of reads.listTargets())
@@ -138,7 +138,7 @@ export function createOutbox(db: Db) {
     listDue: ({ target, now, longestMs, limit }: DueQuery): DueDelivery[] =>
       sql.due.all(target, now, now + longestMs, limit),
     /** Writes what became of attempts. One whose target or event is gone is passed over. */
-    settle: inOne((settled: readonly Settled[]): void => {
+    settle: inOne((settled: readonly DeliveryResult[]): void => {
       for (const one of settled) settling.settle(one)
     }),
     /** Gives up what is older than `before`, and forgets it. */
@@ -173,7 +173,7 @@ function prepareWrites(db: Db) {
       `UPDATE relay_target SET state = iif(state = 'disabled', 'ok', state), failures = 0, due_at = 0,
          since = iif(state = 'disabled', NULL, since) WHERE id = ?`,
     ),
-    ...preparePassing(db),
+    ...prepareRelay(db),
     due: db.prepare<[number, number, number, number], DueDelivery>(
       `SELECT d.target, d.event, d.attempts, e.webhook_id AS webhookId, e.body
        FROM relay_delivery d JOIN relay_event e ON e.id = d.event
@@ -192,7 +192,7 @@ function prepareWrites(db: Db) {
 }
 
 /** Statements that take events in. */
-function preparePassing(db: Db) {
+function prepareRelay(db: Db) {
   return {
     ready: db
       .prepare<[number, number], number>(
@@ -217,4 +217,4 @@ function preparePassing(db: Db) {
   }
 }
 
-export type Outbox = ReturnType<typeof createOutbox>
+export type RelayOutbox = ReturnType<typeof createRelayOutbox>

@@ -12,7 +12,7 @@ export interface ArchivePart {
 }
 
 /** A part as the store knows it: `dirty` when a record of it was written since the archive was published. */
-export interface HeldPart extends ArchivePart {
+export interface StoredPart extends ArchivePart {
   dirty: boolean
 }
 
@@ -38,7 +38,7 @@ export function createPartReader(db: Db) {
       return members === null ? null : members === stored
     },
     /** All parts in the order in which they lie in the file; none for an archive of before there were parts. */
-    listParts: (): HeldPart[] =>
+    listParts: (): StoredPart[] =>
       list.all().map(([first, members, bytes, crc32c, sha256, dirty]) => {
         return { first, members, bytes, crc32c, sha256, dirty: dirty === 1 }
       }),

@@ -42,7 +42,7 @@ export type Reads = ReturnType<typeof createReads>
  * Opens one read-only connection whose work sees one moment each, and which holds none in between; null when there is no
  * database yet. For a thread beside the serving one.
  */
-export function openPassingReads(dataDir: string) {
+export function openShortReads(dataDir: string) {
   const db = openReader(dataDir)
   if (db === null) return null
   return guarded(dataDir, () => {

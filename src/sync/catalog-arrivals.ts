@@ -1,7 +1,7 @@
-import { textsOf } from '../event-target.ts'
+import { textsWithin } from '../event-target.ts'
 import { plainName, readText } from '../json/field-names.ts'
 import { canonicalPath } from '../paths.ts'
-import type { Arrival } from '../store/arrivals.ts'
+import type { NewTag } from '../store/arrivals.ts'
 import type { CatalogContext } from './catalog-context.ts'
 import type { Walks } from './catalog-crawl.ts'
 import { refsOf } from './catalog-refs.ts'
@@ -10,7 +10,7 @@ import { resourceNamed } from './catalog-tasks.ts'
 /** As many as one run keeps; it counts them all. */
 const MAX_ARRIVALS = 1000
 
-type Names = Pick<Arrival, 'repository' | 'tag' | 'digest'>
+type Names = Pick<NewTag, 'repository' | 'tag' | 'digest'>
 
 /**
  * Keeps which tags a run brings, new ones and those under another digest or name, so that polls can be held against what
@@ -58,7 +58,7 @@ function namesOfTag(item: Record<string, unknown>): Names {
   const repositories = REPOSITORY_FIELDS.flatMap((name) =>
     images.filter(({ field }) => plainName(field) === plainName(name)).map(({ value }) => value),
   )
-  const digest = textsOf(item).find((text) => /(^|@)\w+:[0-9a-f]{32,}$/.test(text))
+  const digest = textsWithin(item).find((text) => /(^|@)\w+:[0-9a-f]{32,}$/.test(text))
   return {
     repository: repositories[0] ?? null,
     tag: readText(item, TAG_FIELDS),

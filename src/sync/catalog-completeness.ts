@@ -5,7 +5,7 @@ import { isUsualSize } from '../upstream/walk/trail.ts'
 import type { Walk } from './catalog-stage.ts'
 
 /** Whether a list that came as one page may be a part: the service cuts its lists without a word, and its size is usual for that. */
-export function isDoubtful(walk: Walk, end: WalkEnd, frame: Frame): boolean {
+export function mayBePart(walk: Walk, end: WalkEnd, frame: Frame): boolean {
   return frame.onward?.silent === true && end.cut === null && isUsualSize(walk.met)
 }
 

@@ -1,4 +1,4 @@
-import type { Resource, Surface } from '../resources.ts'
+import type { CatalogResource, ResourceSurface } from '../resources.ts'
 import type { ArtifactSink } from '../upstream/artifacts.ts'
 import type { Session } from '../upstream/session.ts'
 import type { SyncContext } from './context.ts'
@@ -7,10 +7,10 @@ import type { Sessions } from './sessions.ts'
 /** What a crawl works with: a run's context, and the surfaces of the service. */
 export interface CatalogContext extends SyncContext {
   /** The session of a surface. Throws `config` for one that the settings do not name. */
-  sessionOf(surface: Surface): Session
-  has(surface: Surface): boolean
+  sessionOf(surface: ResourceSurface): Session
+  has(surface: ResourceSurface): boolean
   /** A resource's path below its surface's root. */
-  relative(resource: Pick<Resource, 'surface'>, path: string): string
+  relative(resource: Pick<CatalogResource, 'surface'>, path: string): string
   /** Fetches a document behind a pre-signed URL. Throws `upstream_*`. */
   fetchDocument(url: string, sink: ArtifactSink): Promise<void>
   /** Counts listed items for the progress display. */

@@ -8,15 +8,15 @@ import { type KindCheck, createKindCheck } from './document-kind.ts'
 import { type DocumentContent, servedType } from './document-type.ts'
 
 /** A stored document as an answer names it. */
-export type NamedDocument = Omit<CatalogLink, 'at'>
+export type LinkedDocument = Omit<CatalogLink, 'at'>
 
 /** Keeps a document that is in memory; `given` is the Content-Type it came with. Returns what names it. */
-export async function keepDocument(
+export async function storeDocument(
   { store, config, now }: CatalogContext,
   body: Buffer,
   given: string,
   content: DocumentContent,
-): Promise<NamedDocument> {
+): Promise<LinkedDocument> {
   return store.gathered(config.catalog.concurrency, () => {
     const sink = store.openDocument()
     if (sink.write(body)) sink.flush()
@@ -30,7 +30,7 @@ function ended(
   given: string,
   content: DocumentContent,
   changed: number,
-): NamedDocument {
+): LinkedDocument {
   const { digest, type: stored } = sink.end(content.type, changed)
   const type = servedType(given, content)
   return type === stored ? { digest } : { digest, type }
@@ -40,11 +40,11 @@ function ended(
  * Fetches a document, checks that it is what it claims to be, and keeps it by its digest; never more than a chunk of
  * it is in memory. Throws `upstream_*`; nothing is kept then.
  */
-export async function takeDocument(
+export async function streamDocument(
   context: CatalogContext,
   url: string,
   { document, path }: Task,
-): Promise<NamedDocument> {
+): Promise<LinkedDocument> {
   const { store, config, now } = context
   const incoming = createIncoming(context, document ?? 'text')
   try {
@@ -53,7 +53,7 @@ export async function takeDocument(
     const verdict = check.end()
     if ('refused' in verdict) throw new MirrorError('upstream_shape', `${path}: ${verdict.refused}`)
     const changed = Math.floor(now() / 1000)
-    const end = (): NamedDocument => ended(sink, given, verdict, changed)
+    const end = (): LinkedDocument => ended(sink, given, verdict, changed)
     return await store.gathered(config.catalog.concurrency, end)
   } catch (error) {
     await incoming.abort()

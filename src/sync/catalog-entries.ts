@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { MirrorError, messageOf } from '../errors.ts'
 import { readText } from '../json/field-names.ts'
 import type { Skipped } from '../json/frame.ts'
-import type { Resource } from '../resources.ts'
+import type { CatalogResource } from '../resources.ts'
 import type { StagedEntry } from '../store/catalog-staging.ts'
 import type { WalkedPage } from '../upstream/pages.ts'
 import type { FacetReader } from './catalog-facets.ts'
@@ -23,7 +23,7 @@ interface Taken {
 
 /** The items of a page as they are kept. Throws `upstream_shape` when none of them can be: it is no such list. */
 export function entriesOf(
-  resource: Resource,
+  resource: CatalogResource,
   facets: FacetReader,
   { items, number }: Pick<WalkedPage, 'items' | 'number'>,
   path: string,
@@ -48,7 +48,7 @@ export function entriesOf(
 
 /** An item as upstream's bytes of it, without secrets. */
 function readItem(
-  resource: Resource,
+  resource: CatalogResource,
   item: Buffer,
 ): Omit<StagedEntry, 'facets'> & { value: Record<string, unknown> } {
   if (item.length > MAX_ITEM_BYTES) {
@@ -58,7 +58,7 @@ function readItem(
   const body = resource.secrets ? withoutSecrets(item, resource.name) : item
   const value = parseItem(body)
   const sha = createHash('sha256').update(body).digest().subarray(0, 16)
-  const id = idOf(resource, value)
+  const id = entryIdOf(resource, value)
   if (id !== null && CONTROL.test(id))
     throw new MirrorError('upstream_shape', 'its id has a line break or another control character')
   return {
@@ -81,15 +81,15 @@ function parseItem(item: Buffer): Record<string, unknown> {
 }
 
 /** The identifier of an item given as JSON; null when it has none, or is no object. */
-export function idOfItem(resource: Resource, item: Buffer): string | null {
+export function idOfItem(resource: CatalogResource, item: Buffer): string | null {
   try {
-    return idOf(resource, parseItem(item))
+    return entryIdOf(resource, parseItem(item))
   } catch {
     return null // what is wrong with it is reported where it would be stored
   }
 }
 
 /** An item's own identifier; null when it has none. */
-export function idOf({ ids }: Resource, value: Record<string, unknown>): string | null {
+export function entryIdOf({ ids }: CatalogResource, value: Record<string, unknown>): string | null {
   return readText(value, ids)?.toWellFormed() ?? null // as the database keeps it
 }

@@ -1,6 +1,6 @@
 import { messageOf, MirrorError } from '../errors.ts'
 import { isAddressable } from '../paths.ts'
-import { type HeldAnswer, isNone } from '../store/catalog-answers.ts'
+import { type StoredAnswer, isNone } from '../store/catalog-answers.ts'
 import { statusOf } from '../upstream/retries.ts'
 import type { CatalogContext } from './catalog-context.ts'
 import type { Crawl, Focus } from './catalog-crawl.ts'
@@ -17,7 +17,7 @@ import { runPool } from './pool.ts'
 export async function fetchAll(
   context: CatalogContext,
   crawl: Crawl,
-  held: ReadonlyMap<string, HeldAnswer>,
+  held: ReadonlyMap<string, StoredAnswer>,
   tasks: readonly Task[],
 ): Promise<void> {
   const { source, store, config, facts } = context
@@ -43,7 +43,7 @@ export async function fetchAll(
   })
 }
 
-type Known = Pick<HeldAnswer, 'ownerSha' | 'status'> | null | undefined
+type Known = Pick<StoredAnswer, 'ownerSha' | 'status'> | null | undefined
 
 /**
  * Whether an answer is to be fetched: its owner changed, nothing tells whether it did, there was none a day ago, or there
@@ -70,7 +70,7 @@ function isDue(
 async function fetchOne(
   context: CatalogContext,
   crawl: Crawl,
-  held: HeldAnswer | null,
+  held: StoredAnswer | null,
   task: Task,
   patience: Patience,
 ): Promise<void> {

@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto'
 import { MirrorError, messageOf } from '../errors.ts'
 import { type JsonPath, locate } from '../json/locate.ts'
-import type { CatalogLink, HeldAnswer } from '../store/catalog-answers.ts'
+import type { CatalogLink, StoredAnswer } from '../store/catalog-answers.ts'
 import type { FetchedAnswer } from '../store/catalog-fetched.ts'
 import { packContent } from '../store/gzip.ts'
 import { LeavingError } from '../upstream/redirects.ts'
 import { statusOf } from '../upstream/retries.ts'
 import { deflate } from '../zip/member.ts'
 import type { CatalogContext } from './catalog-context.ts'
-import { type NamedDocument, keepDocument, takeDocument } from './catalog-document.ts'
+import { type LinkedDocument, storeDocument, streamDocument } from './catalog-document.ts'
 import { mentionsOf } from './catalog-refs.ts'
 import { withoutSecrets } from './catalog-secrets.ts'
 import { type Task, mustExist } from './catalog-tasks.ts'
@@ -24,7 +24,7 @@ import { jsonTextOf } from '../json/text.ts'
 export async function fetchAnswer(
   context: CatalogContext,
   task: Task,
-  held: HeldAnswer | null,
+  held: StoredAnswer | null,
 ): Promise<Confirmed> {
   let at = context.now()
   const answer = await makeAnswer(context, task, held, (date) => (at = date))
@@ -40,7 +40,7 @@ export interface Confirmed {
 async function makeAnswer(
   context: CatalogContext,
   task: Task,
-  held: HeldAnswer | null,
+  held: StoredAnswer | null,
   dated: (at: number) => void,
 ): Promise<FetchedAnswer | null> {
   const answer = await ask(context, task, held, dated)
@@ -74,7 +74,7 @@ interface Given {
 async function ask(
   context: CatalogContext,
   task: Task,
-  held: HeldAnswer | null,
+  held: StoredAnswer | null,
   dated: (at: number) => void,
 ): Promise<Given | { elsewhere: string } | 'unchanged' | 404 | 204> {
   const session = context.sessionOf(task.surface)
@@ -108,7 +108,7 @@ async function documentElsewhere(
   task: Task,
   url: string,
 ): Promise<FetchedAnswer> {
-  const document = await takeDocument(context, url, task)
+  const document = await streamDocument(context, url, task)
   const sha256 = Buffer.from(document.digest, 'hex')
   return { ...blank(task), status: 200, sha256, links: [{ at: [], ...document }] }
 }
@@ -163,9 +163,9 @@ async function artifactAnswer(
   // JSON that names nothing is served as application/json; with a type of its own it is kept as a document, which has one.
   if (urls.length === 0 && content !== null && servedType(type, content) !== content.type)
     return inlineDocument(context, task, given, content)
-  const documents = new Map<string, NamedDocument>()
+  const documents = new Map<string, LinkedDocument>()
   for (const { url } of urls) {
-    if (!documents.has(url)) documents.set(url, await takeDocument(context, url, task))
+    if (!documents.has(url)) documents.set(url, await streamDocument(context, url, task))
   }
   const links = urls.map(({ at, url }) => ({ at, ...(documents.get(url) ?? { digest: '' }) }))
   return jsonAnswer(task, withoutUrls(body, links), links)
@@ -177,7 +177,7 @@ async function inlineDocument(
   { body, type }: Given,
   content: DocumentContent,
 ): Promise<FetchedAnswer> {
-  const links = [{ at: [], ...(await keepDocument(context, body, type, content)) }]
+  const links = [{ at: [], ...(await storeDocument(context, body, type, content)) }]
   return { ...blank(task), status: 200, size: body.length, sha256: shaOf(body), links }
 }
 

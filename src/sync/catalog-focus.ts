@@ -3,8 +3,8 @@ import {
   isNamed,
   namesOf,
   plainRepository,
-  textsOf,
-  wordsOf,
+  textsWithin,
+  wordsIn,
 } from '../event-target.ts'
 import { canonicalPath } from '../paths.ts'
 import type { CatalogContext } from './catalog-context.ts'
@@ -52,8 +52,8 @@ function namedOwners({ targets }: CatalogContext, { tags }: Scope): Set<string> 
     for (const text of [one.tag, one.digest])
       if (text !== null) byText.set(text, [...(byText.get(text) ?? []), one])
   for (const { id, value } of tags) {
-    const texts = textsOf(value)
-    const candidates = [...wordsOf(texts)].flatMap((word) => byText.get(word) ?? [])
+    const texts = textsWithin(value)
+    const candidates = [...wordsIn(texts)].flatMap((word) => byText.get(word) ?? [])
     if (candidates.some((one) => isNamed(texts, one))) named.add(`tags/${id}`)
   }
   return named

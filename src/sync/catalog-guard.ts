@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { ownsResource } from '../resources.ts'
-import { type HeldAnswer, isNone } from '../store/catalog-answers.ts'
+import { type StoredAnswer, isNone } from '../store/catalog-answers.ts'
 import { packContent } from '../store/gzip.ts'
 import type { Quarantine } from '../store/quarantine.ts'
 import { deflate } from '../zip/member.ts'
@@ -17,7 +17,7 @@ import { refuseRemoval } from './guard.ts'
 export async function guardCatalog(
   context: CatalogContext,
   crawl: Crawl,
-  held: ReadonlyMap<string, HeldAnswer>,
+  held: ReadonlyMap<string, StoredAnswer>,
   approved: Quarantine | null,
 ): Promise<SyncResult | null> {
   const { config, store, source } = context
@@ -70,7 +70,7 @@ export async function guardCatalog(
 function lostArtifacts(
   { store }: CatalogContext,
   { wanted }: Crawl,
-  held: ReadonlyMap<string, HeldAnswer>,
+  held: ReadonlyMap<string, StoredAnswer>,
 ): { held: number; gone: string[] } {
   const gone: string[] = []
   let count = 0
@@ -109,7 +109,7 @@ function digestOfIds(ids: Iterable<string>): string {
 function ownersOf(
   { source }: CatalogContext,
   { wanted }: Crawl,
-  held: ReadonlyMap<string, HeldAnswer>,
+  held: ReadonlyMap<string, StoredAnswer>,
 ): { held: Set<string>; gone: string[] } {
   const kept = new Set([...wanted.values()].map(({ owner }) => owner))
   const all = new Set<string>()

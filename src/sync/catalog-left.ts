@@ -1,4 +1,4 @@
-import type { HeldAnswer } from '../store/catalog-answers.ts'
+import type { StoredAnswer } from '../store/catalog-answers.ts'
 import { ownsResource } from '../resources.ts'
 import type { CatalogContext } from './catalog-context.ts'
 import type { Crawl } from './catalog-crawl.ts'
@@ -8,10 +8,10 @@ import { isNarrow } from './catalog-focus.ts'
  * What a refresh left alone though it is not in hand: what earlier runs could not have, and what no run asked for yet, as
  * after a change of the settings. Nothing for any other run. As long as there is some, the snapshot is not whole.
  */
-export function leftOf(
+export function carriedOver(
   context: CatalogContext,
   { wanted, wantedLists, tried }: Crawl,
-  held: ReadonlyMap<string, HeldAnswer>,
+  held: ReadonlyMap<string, StoredAnswer>,
 ): Crawl['left'] {
   const { store, source } = context
   const lacking = new Map<string, string>()

@@ -3,12 +3,12 @@ import type { Frame } from '../json/frame.ts'
 import { frameOf, withNextOf } from '../json/frame-learn.ts'
 import { isSamePath } from '../json/list-names.ts'
 import { canonicalPath } from '../paths.ts'
-import type { Facet, Resource } from '../resources.ts'
+import type { Facet, CatalogResource } from '../resources.ts'
 import { type CatalogList, type CatalogPage, isCarried } from '../store/catalog.ts'
 import { nextLink } from '../upstream/walk/onward.ts'
 import { type WalkEnd, type WalkOptions, probeList, walkList } from '../upstream/pages.ts'
 import type { CatalogContext } from './catalog-context.ts'
-import { isDoubtful, isOverfull, judged, unlikeTotal } from './catalog-completeness.ts'
+import { mayBePart, isOverfull, judged, unlikeTotal } from './catalog-completeness.ts'
 import { idOfItem } from './catalog-entries.ts'
 import { type FacetReader, createFacetReader } from './catalog-facets.ts'
 import { LIMIT, type Walk, createSink, newWalk } from './catalog-stage.ts'
@@ -18,7 +18,7 @@ import { refuseCostly } from './json-cost.ts'
 export interface WalkedList {
   /** Canonical. */
   path: string
-  resource: Resource
+  resource: CatalogResource
   /** Number of the list as it is held; null: not held yet. */
   held: number | null
   /** Whether anything in it is not as it is held. */
@@ -35,7 +35,7 @@ export interface WalkedList {
  */
 export async function walkCatalogList(
   context: CatalogContext,
-  resource: Resource,
+  resource: CatalogResource,
   template: { path: string; facets: readonly Facet[] },
   path: string,
 ): Promise<WalkedList> {
@@ -47,13 +47,13 @@ export async function walkCatalogList(
   // Of a list whose field names were never learned, what its filters compare is to be read again.
   const pages = names === null ? [] : all.filter((page) => !isCarried(page))
   const facets = createFacetReader(template.facets, names ?? [])
-  const known = frameHeld(held)
+  const known = storedFrame(held)
   const walk = newWalk(known)
   const target = { resource, facets, path, canonical }
   try {
     let end = await walkTwice(context, target, walk, pages, known)
     let frame = await learnedFrame(context, target, walk, end, known)
-    if (isDoubtful(walk, end, frame) && known?.onward?.silent !== true) {
+    if (mayBePart(walk, end, frame) && known?.onward?.silent !== true) {
       end = await walkTwice(context, target, walk, [], frame)
       frame = await learnedFrame(context, target, walk, end, known)
     }
@@ -97,7 +97,7 @@ async function walkTwice(
 
 function walkOptions(
   context: CatalogContext,
-  resource: Resource,
+  resource: CatalogResource,
   pages: readonly CatalogPage[],
   known: Frame | null,
 ): WalkOptions {
@@ -160,13 +160,13 @@ async function carryOver(
   })
 }
 
-function frameHeld(held: CatalogList | null): Frame | null {
+function storedFrame(held: CatalogList | null): Frame | null {
   return held === null ? null : (JSON.parse(held.frame) as Frame)
 }
 
 /** Whether a list that is held is still to be looked at for how it names its next page: upstream failed when it was asked. */
 export function isUnlearned(held: CatalogList): boolean {
-  return held.entries > 1 && frameHeld(held)?.learned === false
+  return held.entries > 1 && storedFrame(held)?.learned === false
 }
 
 /**
@@ -175,7 +175,7 @@ export function isUnlearned(held: CatalogList): boolean {
  */
 async function probe(
   context: CatalogContext,
-  resource: Resource,
+  resource: CatalogResource,
   path: string,
   frame: Frame,
 ): Promise<Frame> {

@@ -1,7 +1,7 @@
 import { canonicalPath } from '../paths.ts'
 import type { CatalogContext } from './catalog-context.ts'
 import type { Walks } from './catalog-crawl.ts'
-import { idOf } from './catalog-entries.ts'
+import { entryIdOf } from './catalog-entries.ts'
 import { refsOf } from './catalog-refs.ts'
 import { resourceNamed } from './catalog-tasks.ts'
 
@@ -22,7 +22,7 @@ export function movedImages({ store }: CatalogContext, { walked }: Walks): Set<s
       const value = JSON.parse(body.toString('utf8')) as Record<string, unknown> // checked when it was staged
       const names =
         name === 'images'
-          ? [idOf(resource, value)]
+          ? [entryIdOf(resource, value)]
           : refsOf(value).flatMap((ref) => (ref.kind === 'image' ? [ref.value] : []))
       for (const one of names) if (one !== null) moved.add(one)
       if (names.length === 0 || names.includes(null)) return 'all'

@@ -1,6 +1,6 @@
 import { canonicalPath } from '../paths.ts'
 import { ownsResource } from '../resources.ts'
-import type { HeldAnswer } from '../store/catalog-answers.ts'
+import type { StoredAnswer } from '../store/catalog-answers.ts'
 import { recordArrivals } from './catalog-arrivals.ts'
 import type { CatalogContext } from './catalog-context.ts'
 import { digestOfCatalog } from './catalog-digest.ts'
@@ -14,7 +14,7 @@ import type { SyncResult } from './context.ts'
 export async function publishCatalog(
   context: CatalogContext,
   crawl: Crawl,
-  held: ReadonlyMap<string, HeldAnswer>,
+  held: ReadonlyMap<string, StoredAnswer>,
 ): Promise<SyncResult> {
   const { store, facts, dryRun, source } = context
   const gone = [...held.values()].filter((answer) => isGone(context, crawl, answer))
@@ -108,10 +108,10 @@ function confirm(context: CatalogContext, crawl: Crawl): void {
   const { store } = context
   store.confirmLists([...crawl.walks.walked.values()].map(({ path, asOf }) => [path, asOf]))
   for (const { canonical, at, ...by } of crawl.confirmed) store.confirmAnswer(canonical, by, at)
-  rememberLacking(context, crawl)
+  recordMissing(context, crawl)
 }
 
-function rememberLacking(
+function recordMissing(
   { store, source }: CatalogContext,
   { lacking, incomplete, wanted, left }: Crawl,
 ): void {
@@ -126,7 +126,7 @@ function rememberLacking(
 }
 
 /** An answer that nothing wants any more. While its owner's list cannot be had, nobody knows: it stays. */
-function isGone({ source }: CatalogContext, crawl: Crawl, { path, owner }: HeldAnswer): boolean {
+function isGone({ source }: CatalogContext, crawl: Crawl, { path, owner }: StoredAnswer): boolean {
   if (!ownsResource(source, owner.split('/', 1)[0] ?? '')) return false
   return !crawl.wanted.has(path)
 }

@@ -1,7 +1,7 @@
 import { MirrorError, messageOf } from '../errors.ts'
 import { fillPath, matchPath } from '../paths.ts'
 import { RELEASES, RESOURCES, ownsResource } from '../resources.ts'
-import { type HeldAnswer, answerState, isNone } from '../store/catalog-answers.ts'
+import { type StoredAnswer, answerState, isNone } from '../store/catalog-answers.ts'
 import { statusOf } from '../upstream/retries.ts'
 import type { CatalogContext } from './catalog-context.ts'
 import { fetchAnswer } from './catalog-fetch.ts'
@@ -73,7 +73,7 @@ interface Found {
 async function askAgain(
   context: CatalogContext,
   task: Task,
-  held: HeldAnswer,
+  held: StoredAnswer,
   { found, patience }: { found: Found; patience: Patience },
 ): Promise<void> {
   const { store, session } = context
@@ -111,9 +111,9 @@ async function publish(context: CatalogContext, found: Found): Promise<void> {
 }
 
 /** The answers whose time has come, the longest unconfirmed first. */
-function dueTasks(context: CatalogContext): [Task, HeldAnswer][] {
+function dueTasks(context: CatalogContext): [Task, StoredAnswer][] {
   const { store, source, full } = context
-  const due: [Task, HeldAnswer][] = []
+  const due: [Task, StoredAnswer][] = []
   for (const held of store.eachHeldAnswer()) {
     if (held.status !== 200 || held.ownerSha.length === 0 || !ownsResource(source, held.resource))
       continue
@@ -130,7 +130,7 @@ function dueTasks(context: CatalogContext): [Task, HeldAnswer][] {
 /** The task of a stored answer; null for one that cannot change, and for one that the settings leave out. */
 function taskFor(
   context: CatalogContext,
-  { path, owner, ownerSha, resource }: HeldAnswer,
+  { path, owner, ownerSha, resource }: StoredAnswer,
 ): Task | null {
   if (resource === 'releases') {
     if (!context.has('catalog')) return null

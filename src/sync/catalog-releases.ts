@@ -1,7 +1,7 @@
 import { type Release, archsIn, listedRelease, releasesIn } from '../json/releases.ts'
 import { canonicalPath, fillPath, matchPath } from '../paths.ts'
 import { type DocumentKind, RELEASES } from '../resources.ts'
-import type { HeldAnswer } from '../store/catalog-answers.ts'
+import type { StoredAnswer } from '../store/catalog-answers.ts'
 import { contentOf } from '../store/gzip.ts'
 import type { CatalogContext } from './catalog-context.ts'
 import type { Crawl } from './catalog-crawl.ts'
@@ -133,7 +133,7 @@ function readAnswer({ store }: CatalogContext, path: string): unknown {
 export function leftReleases(
   context: CatalogContext,
   { wanted }: Crawl,
-  held: ReadonlyMap<string, HeldAnswer>,
+  held: ReadonlyMap<string, StoredAnswer>,
 ): Task[] {
   if (!isNarrow(context)) return []
   const owners = new Set([...wanted.values()].map(({ owner }) => owner))

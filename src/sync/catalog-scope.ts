@@ -2,7 +2,7 @@ import type { Config } from '../config/schema.ts'
 import { readText } from '../json/field-names.ts'
 import { type Pattern, matchesAny, parsePattern } from '../patterns.ts'
 import { refsOf } from './catalog-refs.ts'
-import type { Kind } from './subscribed/names.ts'
+import type { SubscribedKind } from './subscribed/names.ts'
 import {
   NAME_FIELDS,
   REPO_FIELDS,
@@ -116,7 +116,7 @@ function createRule(
   const exclude = config.exclude.map(parsePattern).filter(isPattern)
   const keeps = subscribed !== null && subscribed.unresolved.size > 0
   return {
-    subscribed: (kind: Kind, id: string): boolean =>
+    subscribed: (kind: SubscribedKind, id: string): boolean =>
       subscribed?.ids[kind].has(id) === true || (keeps && isHeld(`${kind}s/${id}`)),
     holds: (wanted: boolean, names: Names): boolean =>
       (wanted || config.scope === 'all' || matchesAny(include, names)) &&

@@ -2,7 +2,7 @@ import { MirrorError } from '../errors.ts'
 import { type Frame, type Skipped, replaceAt } from '../json/frame.ts'
 import { endingOf, frameOf } from '../json/frame-learn.ts'
 import { valueAt } from '../json/locate.ts'
-import type { Resource } from '../resources.ts'
+import type { CatalogResource } from '../resources.ts'
 import type { CatalogPage } from '../store/catalog.ts'
 import type { StagedEntry } from '../store/catalog-staging.ts'
 import type { PageSink, WalkedPage } from '../upstream/pages.ts'
@@ -32,8 +32,8 @@ export function newWalk(frame: Frame | null): Walk {
 }
 
 /** A list to be walked. */
-export interface Target {
-  resource: Resource
+export interface StagedList {
+  resource: CatalogResource
   facets: FacetReader
   path: string
   canonical: string
@@ -42,7 +42,7 @@ export interface Target {
 /** Stages pages as they come; never into another source's transaction, which may be rolled back. */
 export function createSink(
   context: CatalogContext,
-  { resource, facets, path, canonical }: Target,
+  { resource, facets, path, canonical }: StagedList,
   pages: readonly CatalogPage[],
   walk: Walk,
   known: Frame | null,
@@ -89,7 +89,7 @@ export function createSink(
 const MAX_FRAME = 65_536
 
 /** The frame without key material. Throws `upstream_shape` for an envelope that is too large, or nested too deep. */
-function plainFrame(resource: Resource, path: string, frame: Frame): Frame {
+function plainFrame(resource: CatalogResource, path: string, frame: Frame): Frame {
   let text: string
   try {
     text = JSON.stringify(frame)

@@ -1,14 +1,19 @@
 import { createHash } from 'node:crypto'
 import { MirrorError } from '../errors.ts'
 import { canonicalPath, fillPath } from '../paths.ts'
-import { type DocumentKind, RESOURCES, type Resource, type Surface } from '../resources.ts'
+import {
+  type DocumentKind,
+  RESOURCES,
+  type CatalogResource,
+  type ResourceSurface,
+} from '../resources.ts'
 
 /** One path whose answer is mirrored. */
 export interface Task {
   /** As upstream is asked for it. */
   path: string
   canonical: string
-  surface: Surface
+  surface: ResourceSurface
   resource: string
   /** `resource/id` of the item that it belongs to. */
   owner: string
@@ -20,7 +25,7 @@ export interface Task {
 }
 
 /** The tasks of a resource's item: its details and its artifacts. */
-export function tasksOfItem(resource: Resource, id: string, ownerSha: Buffer): Task[] {
+export function tasksOfItem(resource: CatalogResource, id: string, ownerSha: Buffer): Task[] {
   const owner = `${resource.name}/${id}`
   const paths: [string, DocumentKind | null][] = resource.artifacts.map((artifact) => [
     artifact.path,
@@ -41,7 +46,7 @@ export function noneStamp(ownerSha: Buffer, now: number): Buffer {
 }
 
 /** The task of a document that stands alone (`/v1/me`): asked for at every run, with its validator. */
-export function taskAlone(resource: Resource, path: string): Task {
+export function taskAlone(resource: CatalogResource, path: string): Task {
   return taskOf(resource, path, `${resource.name}/`, NEVER_KNOWN, null)
 }
 
@@ -56,13 +61,13 @@ export function mustExist({ document, surface }: Task): boolean {
 }
 
 /** An artifact set that only the settings name: nothing tells when it changes, so it is asked for anew every day. */
-export function taskOfDay(resource: Resource, id: string, now: number): Task[] {
+export function taskOfDay(resource: CatalogResource, id: string, now: number): Task[] {
   return tasksOfItem(resource, id, digestOf([`day ${Math.floor(now / 86_400_000)}`, id]))
 }
 
 /** Makes a task. */
 export function taskOf(
-  resource: Pick<Resource, 'name' | 'surface' | 'secrets'>,
+  resource: Pick<CatalogResource, 'name' | 'surface' | 'secrets'>,
   path: string,
   owner: string,
   ownerSha: Buffer,
@@ -83,7 +88,7 @@ export function digestOf(texts: readonly string[]): Buffer {
 }
 
 /** The resource of a name. */
-export function resourceNamed(name: string): Resource {
+export function resourceNamed(name: string): CatalogResource {
   const found = RESOURCES.find((resource) => resource.name === name)
   if (found === undefined) throw new Error(`no resource ${name}`)
   return found

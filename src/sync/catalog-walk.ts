@@ -3,7 +3,7 @@ import { canonicalPath, fillPath, isAddressable } from '../paths.ts'
 import {
   type ListPath,
   RESOURCES,
-  type Resource,
+  type CatalogResource,
   atVersion,
   identityVersion,
 } from '../resources.ts'
@@ -19,7 +19,7 @@ import { unaddressable } from './catalog-tasks.ts'
 import { runPool } from './pool.ts'
 
 /** The resources that a source mirrors, as the settings have it. */
-export function resourcesOf({ config, source }: CatalogContext): Resource[] {
+export function resourcesOf({ config, source }: CatalogContext): CatalogResource[] {
   const on = {
     'catalog.mirrorApiKeys': config.catalog.mirrorApiKeys,
     'identity.mirrorUsers': config.identity.mirrorUsers,
@@ -41,7 +41,7 @@ export async function walkLists(context: CatalogContext, walks: Walks): Promise<
 }
 
 /** A refresh walks only the lists that an event can touch. */
-function walkedResources(context: CatalogContext): Resource[] {
+function walkedResources(context: CatalogContext): CatalogResource[] {
   const all = resourcesOf(context)
   return isNarrow(context) ? all.filter(({ name }) => REFRESHED.includes(name)) : all
 }
@@ -92,7 +92,7 @@ export function wantedLists(context: CatalogContext, scope: Scope): Set<string> 
 }
 
 interface Due {
-  resource: Resource
+  resource: CatalogResource
   list: ListPath
   path: string
 }
@@ -121,7 +121,7 @@ export function isFatal({ code }: MirrorError): boolean {
 export function* itemsOf(
   { store }: CatalogContext,
   { walked }: Walks,
-  resource: Resource,
+  resource: CatalogResource,
 ): Generator<ListedItem> {
   const path = canonicalPath(resource.list?.path ?? '') ?? ''
   const walk = walked.get(path)

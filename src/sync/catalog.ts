@@ -4,7 +4,7 @@ import type { Crawl, Walks } from './catalog-crawl.ts'
 import { fetchAll } from './catalog-fetch-all.ts'
 import { focusOf } from './catalog-focus.ts'
 import { guardCatalog } from './catalog-guard.ts'
-import { leftOf } from './catalog-left.ts'
+import { carriedOver } from './catalog-left.ts'
 import { publishCatalog } from './catalog-publish.ts'
 import { architectureTasks, leftReleases, releaseTasks, versionTasks } from './catalog-releases.ts'
 import { type Scope, scopeOf } from './catalog-scope.ts'
@@ -68,7 +68,7 @@ async function crawlAll(
   await fetchAll(context, crawl, held, versionTasks(context, crawl))
   await fetchAll(context, crawl, held, architectureTasks(context, crawl))
   await fetchAll(context, crawl, held, mentionTasks(context, crawl))
-  crawl.left = leftOf(context, crawl, held)
+  crawl.left = carriedOver(context, crawl, held)
   facts['listed'] = walks.walked.size
   if (walks.failed.size > 0) facts['listsFailed'] = [...walks.failed.keys()].slice(0, 20)
   const unusable = unusableFilters(crawl)

@@ -6,13 +6,13 @@ import type { SyncContext } from './context.ts'
 import { countEntries } from './feed-shape.ts'
 
 /** A document ready to be stored, with upstream's validators for it. */
-export interface Arrival {
+export interface PreparedDocument {
   document: Document
   state: UpstreamState
 }
 
 /** Null when the bytes are the ones held and upstream's validators too. */
-export function arrive(
+export function prepareDocument(
   context: SyncContext,
   path: string,
   held: Document | null,
@@ -21,7 +21,7 @@ export function arrive(
     gzip: Buffer | null
     meta: { etag: string | null; lastModified: string | null }
   },
-): Arrival | null {
+): PreparedDocument | null {
   const { body, gzip, meta } = answer
   const entries = countEntries(path, body)
   const sha256 = createHash('sha256').update(body).digest()
@@ -46,7 +46,7 @@ export function arrive(
 }
 
 /** What is kept of an extra feed that upstream does not have: enough to answer 404 with the reason. */
-export function absent({ now }: SyncContext, path: string): Arrival {
+export function absent({ now }: SyncContext, path: string): PreparedDocument {
   const changed = nextChanged(null, null, now())
   const sha256 = createHash('sha256').digest()
   const document = {

@@ -4,12 +4,12 @@ import { contentOf, sizeOf } from '../store/gzip.ts'
 import type { Quarantine } from '../store/quarantine.ts'
 import { PATCH_FEED, SYSTEM_MATRIX, fetchFeed } from '../upstream/feeds.ts'
 import type { SyncContext, SyncResult } from './context.ts'
-import { type Arrival, absent, arrive } from './feeds-arrival.ts'
+import { type PreparedDocument, absent, prepareDocument } from './feeds-arrival.ts'
 import { digestOfFeeds } from './feeds-digest.ts'
 import { refuseRemoval } from './guard.ts'
 
 interface Gathered {
-  arrivals: Arrival[]
+  arrivals: PreparedDocument[]
   /** Path → why it could not be had. */
   failed: Map<string, string>
   /** The codes of the same, in the order they came. */
@@ -107,7 +107,7 @@ async function gatherOne(context: SyncContext, path: string, gathered: Gathered)
   try {
     const answer = await fetchFeed(session, path, known, config.upstream.maxJsonBytes)
     if (answer.status === 206) throw new MirrorError('upstream_shape', `${path}: a part of it`)
-    const arrival = answer.status === 304 ? null : arrive(context, path, held, answer)
+    const arrival = answer.status === 304 ? null : prepareDocument(context, path, held, answer)
     gathered.asOf = Math.min(gathered.asOf, answer.meta.date)
     if (arrival === null) gathered.confirmed.push(path)
     else await admitOrRefuse(context, held, arrival, answer.meta.date, gathered)
@@ -128,7 +128,7 @@ async function gatherOne(context: SyncContext, path: string, gathered: Gathered)
 async function admitOrRefuse(
   context: SyncContext,
   held: Document | null,
-  arrival: Arrival,
+  arrival: PreparedDocument,
   asOf: number,
   gathered: Gathered,
 ): Promise<void> {
@@ -179,7 +179,7 @@ async function settleQuarantines(
 function admit(approved: Quarantine, context: SyncContext): Gathered {
   const held = context.store.readDocument(approved.path)
   const body = contentOf(approved.body, sizeOf(approved.body))
-  const arrival = arrive(context, approved.path, held, {
+  const arrival = prepareDocument(context, approved.path, held, {
     body,
     gzip: approved.body,
     meta: approved,

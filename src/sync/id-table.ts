@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto'
-import { type Slice, type Texts, createTexts, doubled } from './texts.ts'
+import { type TextSlice, type Texts, createTexts, doubled } from './texts.ts'
 
 /**
  * Ids and their stamps, hundreds of thousands of them, outside the JavaScript heap: one text buffer and a few
@@ -11,7 +11,7 @@ export interface IdTable {
   /** Adds an id, or gives a known one another stamp. False when it was known. Ids must be well-formed Unicode. */
   set(id: string, modified: string): boolean
   /** As `set`, from UTF-8 bytes. */
-  setBytes(id: Slice, modified: Slice): boolean
+  setBytes(id: TextSlice, modified: TextSlice): boolean
   /** The id's ordinal, 0 ≤ ordinal < size, in the order they came; undefined when it is not there. */
   get(id: string): number | undefined
   /** As `get`, from UTF-8 bytes. */
@@ -48,7 +48,7 @@ export function createIdTable(textBytes: number): IdTable {
     hashes = doubled(hashes)
     slots = rehashed(hashes, ids)
   }
-  const setBytes = (id: Slice, modified: Slice): boolean => {
+  const setBytes = (id: TextSlice, modified: TextSlice): boolean => {
     const { bytes, from, to } = id
     const hash = hashOf(bytes, from, to, seed)
     const known = slots[slotOf(bytes, from, to, hash)] ?? 0
@@ -89,7 +89,7 @@ export function createIdTable(textBytes: number): IdTable {
 }
 
 /** Turns a text into bytes in a buffer of its own, valid until the next one. */
-function createScratch(): (text: string) => Slice {
+function createScratch(): (text: string) => TextSlice {
   const slice = { bytes: Buffer.allocUnsafeSlow(512), from: 0, to: 0 }
   return (text) => {
     const most = text.length * 3

@@ -6,12 +6,12 @@ import { OSV_INDEX } from '../upstream/osv.ts'
 import type { SyncContext, SyncResult } from './context.ts'
 import { sweepArchives } from '../archive/build.ts'
 import { type OsvPlan, planOsv } from './osv-plan.ts'
-import { proveHeld } from './osv-proof.ts'
+import { proveStored } from './osv-proof.ts'
 import { type ListedIndex, keepDated, publishOsv } from './osv-publish.ts'
 import { recordChanged } from './osv-record.ts'
 
 /** What became of what was to be fetched. */
-export interface Settled {
+export interface FetchResult {
   /** Ids that could not be had, each with the reason. */
   lacking: Map<string, string>
   /** Ids that were had, but are to be asked for once more. */
@@ -23,7 +23,7 @@ export async function commit(
   context: SyncContext,
   listed: ListedIndex,
   plan: OsvPlan,
-  fill: () => Promise<Settled>,
+  fill: () => Promise<FetchResult>,
 ): Promise<SyncResult> {
   const { store, facts, config } = context
   const previous = store.readArchive()?.file
@@ -44,7 +44,7 @@ async function apply(
   context: SyncContext,
   listed: ListedIndex,
   plan: OsvPlan,
-  fill: () => Promise<Settled>,
+  fill: () => Promise<FetchResult>,
 ): Promise<{ commit: boolean; lacking: Map<string, string>; records: number }> {
   const { store, runId, now } = context
   const { lacking, doubted } = await fill()
@@ -106,7 +106,7 @@ function comparedBy({ kind, full, facts, store }: SyncContext): string {
   return `; compared by the stamps of the index, ${last}`
 }
 
-const NOTHING_OPEN: Settled = { lacking: new Map(), doubted: [] }
+const NOTHING_OPEN: FetchResult = { lacking: new Map(), doubted: [] }
 
 /** Same set as held: at most upstream's validators are new. */
 export async function confirm(context: SyncContext, listed: ListedIndex): Promise<SyncResult> {
@@ -162,7 +162,7 @@ export async function unchanged(
   asOf?: number,
 ): Promise<SyncResult> {
   const { store, facts, dryRun, now } = context
-  await proveHeld(context)
+  await proveStored(context)
   await keepDated(context)
   if (!dryRun && store.listOpenQuarantines().some(({ path }) => path === OSV_INDEX)) {
     await store.exclusive(() => store.supersedeQuarantines(OSV_INDEX, now()))

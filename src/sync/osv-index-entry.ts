@@ -1,4 +1,4 @@
-import type { Slice } from './texts.ts'
+import type { TextSlice } from './texts.ts'
 
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
@@ -11,8 +11,8 @@ const MODIFIED = Buffer.from('modified"')
 
 /** Where id and stamp of a plain entry lie. */
 export interface PlainEntry {
-  id: Slice
-  modified: Slice
+  id: TextSlice
+  modified: TextSlice
 }
 
 /**
@@ -21,22 +21,22 @@ export interface PlainEntry {
  */
 export function plainEntryEnd(bytes: Buffer, at: number, entry: PlainEntry): number {
   if (bytes[at] !== OPEN) return 0
-  let place = skipSpace(bytes, at + 1)
+  let place = skipBlanks(bytes, at + 1)
   const idFirst = begins(bytes, place, ID)
   place = member(bytes, place, idFirst ? ID : MODIFIED, idFirst ? entry.id : entry.modified)
   if (place === 0 || bytes[place] !== COMMA) return 0
-  place = skipSpace(bytes, place + 1)
+  place = skipBlanks(bytes, place + 1)
   place = member(bytes, place, idFirst ? MODIFIED : ID, idFirst ? entry.modified : entry.id)
   if (place === 0 || bytes[place] !== CLOSE || entry.id.from === entry.id.to) return 0
   return place + 1
 }
 
 /** Reads `"key": "text"` and the space behind it; 0 when it is not that, or the text has escapes or control characters. */
-function member(bytes: Buffer, at: number, key: Buffer, text: Slice): number {
+function member(bytes: Buffer, at: number, key: Buffer, text: TextSlice): number {
   if (!begins(bytes, at, key)) return 0
-  let place = skipSpace(bytes, at + 1 + key.length)
+  let place = skipBlanks(bytes, at + 1 + key.length)
   if (bytes[place] !== COLON) return 0
-  place = skipSpace(bytes, place + 1)
+  place = skipBlanks(bytes, place + 1)
   if (bytes[place] !== QUOTE) return 0
   text.bytes = bytes
   text.from = ++place
@@ -47,7 +47,7 @@ function member(bytes: Buffer, at: number, key: Buffer, text: Slice): number {
   }
   if (place === bytes.length) return 0
   text.to = place
-  return skipSpace(bytes, place + 1)
+  return skipBlanks(bytes, place + 1)
 }
 
 function begins(bytes: Buffer, at: number, key: Buffer): boolean {
@@ -57,7 +57,7 @@ function begins(bytes: Buffer, at: number, key: Buffer): boolean {
 }
 
 /** The first place from `at` on that holds none of JSON's white space. */
-export function skipSpace(bytes: Buffer, at: number): number {
+export function skipBlanks(bytes: Buffer, at: number): number {
   for (; at < bytes.length; at++) {
     const byte = bytes[at]
     if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) break

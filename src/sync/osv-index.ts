@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { MirrorError } from '../errors.ts'
 import { type IdTable, createIdTable } from './id-table.ts'
 import { faultOfRecordId, shownId } from '../record-id.ts'
-import { type PlainEntry, plainEntryEnd, skipSpace } from './osv-index-entry.ts'
+import { type PlainEntry, plainEntryEnd, skipBlanks } from './osv-index-entry.ts'
 
 /** The index as a set: each id with its stamp, the stamp compared byte for byte as an opaque text. */
 export interface OsvIndex {
@@ -156,20 +156,20 @@ function eachEntry(
   visit: (from: number, to: number) => void,
   take: (at: number) => number = () => 0,
 ): void {
-  let at = skipSpace(bytes, bytes.subarray(0, BOM.length).equals(BOM) ? BOM.length : 0)
+  let at = skipBlanks(bytes, bytes.subarray(0, BOM.length).equals(BOM) ? BOM.length : 0)
   if (bytes[at] !== LIST_OPEN) throw shape(beginning(bytes))
-  at = skipSpace(bytes, at + 1)
+  at = skipBlanks(bytes, at + 1)
   if (bytes[at] !== LIST_CLOSE) {
     for (;;) {
       const taken = take(at)
       const end = taken > 0 ? taken : entryEnd(bytes, at)
       if (taken === 0) visit(at, end)
-      at = skipSpace(bytes, end)
+      at = skipBlanks(bytes, end)
       if (bytes[at] !== COMMA) break
-      at = skipSpace(bytes, at + 1)
+      at = skipBlanks(bytes, at + 1)
     }
   }
-  if (bytes[at] !== LIST_CLOSE || skipSpace(bytes, at + 1) !== bytes.length) {
+  if (bytes[at] !== LIST_CLOSE || skipBlanks(bytes, at + 1) !== bytes.length) {
     throw shape(`it is not a well-formed array: byte ${at} of ${bytes.length}`)
   }
 }

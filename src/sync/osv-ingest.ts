@@ -1,7 +1,7 @@
 import { MirrorError } from '../errors.ts'
 import type { RecordEntry, RecordToStore } from '../store/osv.ts'
-import type { Entry } from '../zip/directory.ts'
-import type { Content, Refusal } from '../zip/member.ts'
+import type { ZipEntry } from '../zip/directory.ts'
+import type { Content, ZipFault } from '../zip/member.ts'
 import type { ArchiveReader } from '../zip/reader.ts'
 import type { SyncContext } from './context.ts'
 import { type OsvIndex, listedStamp } from './osv-index.ts'
@@ -63,7 +63,7 @@ export async function ingestArchive(
   const ingest: Ingest = { ...into, context, index, taken, result }
   const total = reader.directory.count
   let looked = 0
-  const want = (entry: Entry): boolean => {
+  const want = (entry: ZipEntry): boolean => {
     if (++looked % 2048 === 0) report(context, looked, total)
     return wants(ingest, entry)
   }
@@ -77,7 +77,7 @@ export async function ingestArchive(
   return result
 }
 
-function wants(ingest: Ingest, entry: Entry): boolean {
+function wants(ingest: Ingest, entry: ZipEntry): boolean {
   const { index, taken, result, context } = ingest
   const id = idOf(entry)
   const ordinal = id === null ? undefined : index.ids.get(id)
@@ -94,7 +94,7 @@ function wants(ingest: Ingest, entry: Entry): boolean {
   return held === null || differs(entry, held, index.ids.modifiedAt(ordinal), ingest.asOf, result)
 }
 
-function take(ingest: Ingest, entry: Entry, member: Content | Refusal): void {
+function take(ingest: Ingest, entry: ZipEntry, member: Content | ZipFault): void {
   const { index, result, context } = ingest
   const id = idOf(entry) ?? ''
   if (result.unresolved.has(id)) return // doubled within one read: neither is to be believed
@@ -141,7 +141,7 @@ function secretIn({ session }: SyncContext, content: Buffer, id: string): string
 
 /** Whether a held record must be read anew from the archive, and what that says about the feed. */
 function differs(
-  entry: Entry,
+  entry: ZipEntry,
   held: RecordEntry,
   listed: string,
   archiveAsOf: number | null,
@@ -162,7 +162,7 @@ function differs(
   return true
 }
 
-function idOf(entry: Entry): string | null {
+function idOf(entry: ZipEntry): string | null {
   return entry.name.endsWith(ENDING) ? entry.name.slice(0, -ENDING.length) : null
 }
 

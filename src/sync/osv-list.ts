@@ -22,11 +22,11 @@ export async function listOsv(context: SyncContext): Promise<ListedIndex | null>
   if (answer.status !== 304) throw new MirrorError('upstream_shape', `${OSV_INDEX}: a part of it`)
   const settled = snapshot?.whole === true && store.listDoubted().length === 0
   if (settled && context.kind !== 'reconcile') return null
-  return { ...heldIndex(context), asOf: answer.meta.date }
+  return { ...storedIndex(context), asOf: answer.meta.date }
 }
 
 /** Upstream's index as it was fetched last, from the store. */
-function heldIndex({ store }: SyncContext): Omit<ListedIndex, 'asOf'> {
+function storedIndex({ store }: SyncContext): Omit<ListedIndex, 'asOf'> {
   const state = store.readUpstreamState(OSV_INDEX)
   const document = store.readDocument(OSV_INDEX)
   const body = state?.body ?? document?.body ?? null

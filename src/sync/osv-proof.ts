@@ -5,7 +5,7 @@ import { OSV_INDEX } from '../upstream/osv.ts'
 import type { SyncContext } from './context.ts'
 import { rebuildLostArchive } from '../archive/build.ts'
 
-type Held = Pick<
+type StoredRecords = Pick<
   Reads,
   'readSnapshot' | 'listDocuments' | 'readArchive' | 'countRecords' | 'countBodies'
 >
@@ -14,8 +14,8 @@ type Held = Pick<
  * The proof of a run that changes nothing: what is held is still what was published, by count and by digest, and its
  * archive lies there (a lost one is rebuilt; a reconcile also reads it through, and mends it). Throws `proof` when something altered the database since.
  */
-export async function proveHeld({ store, config, dryRun, kind }: SyncContext): Promise<void> {
-  const fault = faultOfHeld(store)
+export async function proveStored({ store, config, dryRun, kind }: SyncContext): Promise<void> {
+  const fault = faultOfStored(store)
   if (fault !== null) {
     throw new MirrorError(
       'proof',
@@ -26,7 +26,7 @@ export async function proveHeld({ store, config, dryRun, kind }: SyncContext): P
 }
 
 /** Why index, records and archive held are not the published snapshot; null when they are, or none was published. */
-export function faultOfHeld(held: Held): string | null {
+export function faultOfStored(held: StoredRecords): string | null {
   const snapshot = held.readSnapshot('osv')
   const index = held.listDocuments('osv').find(({ path }) => path === OSV_INDEX)
   const archive = held.readArchive()

@@ -2,10 +2,10 @@ import { MirrorError } from '../errors.ts'
 import { OSV_ARCHIVE } from '../upstream/osv.ts'
 import type { SyncContext, SyncResult } from './context.ts'
 import { type UpstreamArchive, downloadArchive, openRemoteArchive } from './osv-archive.ts'
-import { type Settled, commit, confirm, isWhole, outcomeOf } from './osv-commit.ts'
+import { type FetchResult, commit, confirm, isWhole, outcomeOf } from './osv-commit.ts'
 import { type IngestResult, ingestArchive } from './osv-ingest.ts'
 import { type OsvPlan, isEmpty } from './osv-plan.ts'
-import { proveHeld } from './osv-proof.ts'
+import { proveStored } from './osv-proof.ts'
 import type { ListedIndex } from './osv-publish.ts'
 import { recordChanged } from './osv-record.ts'
 import { type SinglesResult, fetchSingles } from './osv-singles.ts'
@@ -27,7 +27,7 @@ export async function viaSingles(
     whole === isWhole(listed, settled.lacking)
   ) {
     // As at the last run: what was lacking still is, what was in doubt is not any more. No archive to build anew.
-    await proveHeld(context)
+    await proveStored(context)
     if (store.listDoubted().length > 0) {
       await store.exclusive(() => store.replaceDoubted(settled.lacking.keys()))
     }
@@ -142,7 +142,7 @@ export async function viaRanges(
 function rememberArchive(
   { store }: SyncContext,
   { etag, lastModified }: UpstreamArchive,
-  { lacking }: Settled,
+  { lacking }: FetchResult,
 ): void {
   if (lacking.size > 0) return
   const known = store.readUpstreamState(OSV_ARCHIVE)
@@ -155,7 +155,7 @@ async function settle(
   context: SyncContext,
   listed: ListedIndex,
   result: IngestResult,
-): Promise<Settled> {
+): Promise<FetchResult> {
   const { facts, config } = context
   const ids = [...result.unresolved.keys()]
   const asked = ids.slice(0, config.osv.maxSingleFetches)
@@ -170,7 +170,7 @@ async function settle(
   return settledBy(ids.slice(asked.length), singles)
 }
 
-function settledBy(unasked: readonly string[], singles: SinglesResult): Settled {
+function settledBy(unasked: readonly string[], singles: SinglesResult): FetchResult {
   const lacking = new Map(singles.failed)
   for (const id of singles.missing) lacking.set(id, 'upstream lists it but answers 404')
   for (const id of unasked) lacking.set(id, 'not asked for yet (osv.maxSingleFetches)')

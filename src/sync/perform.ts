@@ -3,7 +3,7 @@ import { nameStorageError } from '../store/database.ts'
 import { contentOf, sizeOf } from '../store/gzip.ts'
 import type { Run, RunFacts, SourceName } from '../store/runs.ts'
 import type { Cost } from '../upstream/session.ts'
-import type { SurfaceName } from '../upstream/surfaces.ts'
+import type { UpstreamSurface } from '../upstream/surfaces.ts'
 import { createCatalogContext } from './catalog-context.ts'
 import { reconcileCatalog } from './catalog-reconcile.ts'
 import { syncCatalog } from './catalog.ts'
@@ -77,7 +77,7 @@ function contextOf(
 }
 
 /** The surface that a source's run speaks to first. */
-const MAIN: Record<SourceName, SurfaceName> = {
+const MAIN: Record<SourceName, UpstreamSurface> = {
   osv: 'public',
   feeds: 'public',
   catalog: 'remediation',

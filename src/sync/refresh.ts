@@ -1,6 +1,6 @@
 import type { EventTarget } from '../event-target.ts'
 import type { SourceName } from '../store/runs.ts'
-import type { Outcome } from './requests.ts'
+import type { RequestOutcome } from './requests.ts'
 import type { RunReport, RunRequest } from './runner.ts'
 
 /**
@@ -23,7 +23,7 @@ const CONCERNED: readonly SourceName[] = ['feeds', 'osv', 'catalog']
 /** Makes the refresh over a way to ask for runs. Of the catalog only what an event can touch is looked at. */
 export function createRefresh(
   active: readonly SourceName[],
-  ask: (request: RunRequest) => Promise<Outcome>,
+  ask: (request: RunRequest) => Promise<RequestOutcome>,
 ): (targets: readonly EventTarget[]) => Promise<RefreshResult> {
   const sources = active.filter((source) => CONCERNED.includes(source))
   return async (targets) => {

@@ -3,14 +3,14 @@ import type { RunKind, SourceName } from '../store/runs.ts'
 import type { RunReport, RunRequest } from './runner.ts'
 
 /** How a request came out: the report of its run, or why there is none. */
-export type Outcome = { report: RunReport } | { failure: string }
+export type RequestOutcome = { report: RunReport } | { failure: string }
 
 /** Requests to the sync thread: one run of each source at a time, one more waiting. */
 export interface Requests {
   /** Asks for a run that begins from now on. `told`, if given, is called once, whatever happens. */
-  ask(request: RunRequest, told?: (outcome: Outcome) => void): void
+  ask(request: RunRequest, told?: (outcome: RequestOutcome) => void): void
   /** The run of a source has ended. */
-  ended(source: SourceName, outcome: Outcome): void
+  ended(source: SourceName, outcome: RequestOutcome): void
   /** Starts what waits, if it can. */
   startWaiting(): void
   /** The thread is gone. Whoever waits to be told is told; what has not begun is kept. */
@@ -19,7 +19,7 @@ export interface Requests {
 
 interface Slot {
   request: RunRequest
-  told: ((outcome: Outcome) => void)[]
+  told: ((outcome: RequestOutcome) => void)[]
 }
 
 /** Which sources run and which wait. A run that a dying thread took with it is not repeated: it may be what killed it. */

@@ -1,12 +1,12 @@
 import type { ArtifactSink } from '../upstream/artifacts.ts'
 import type { Cost, Session } from '../upstream/session.ts'
-import type { SurfaceName, Upstream } from '../upstream/surfaces.ts'
+import type { UpstreamSurface, Upstream } from '../upstream/surfaces.ts'
 
 /** One run's sessions with the surfaces of the service, opened when they are first asked for. */
 export interface Sessions {
   /** Throws `config` for a surface that the settings do not name. */
-  of(surface: SurfaceName): Session
-  has(surface: SurfaceName): boolean
+  of(surface: UpstreamSurface): Session
+  has(surface: UpstreamSurface): boolean
   /** Fetches a document behind a pre-signed URL. Throws `upstream_*`. */
   fetchDocument(url: string, sink: ArtifactSink): Promise<void>
   /** What all of them cost together. */
@@ -15,7 +15,7 @@ export interface Sessions {
 
 /** Opens the sessions of a run; `signal` ends them. */
 export function openSessions(upstream: Upstream, signal: AbortSignal): Sessions {
-  const sessions = new Map<SurfaceName, Session>()
+  const sessions = new Map<UpstreamSurface, Session>()
   const documents = { requests: 0, bytes: 0, retries: 0 }
   return {
     has: (surface) => upstream.has(surface),

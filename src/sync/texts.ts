@@ -1,5 +1,5 @@
 /** Bytes `from` to `to` (exclusive) of a buffer. */
-export interface Slice {
+export interface TextSlice {
   bytes: Buffer
   from: number
   to: number
@@ -8,9 +8,9 @@ export interface Slice {
 /** Texts one after the other in one buffer, by number. */
 export interface Texts {
   /** The number under which `at` gives the text back. */
-  add(text: Slice): number
+  add(text: TextSlice): number
   /** As `add`; a text equal to the one before shares its number. */
-  append(text: Slice): number
+  append(text: TextSlice): number
   at(number: number): string
   equals(number: number, bytes: Buffer, from: number, to: number): boolean
   count(): number
@@ -23,7 +23,7 @@ export function createTexts(bytes: number): Texts {
   let count = 0
   let used = 0
   const startOf = (number: number): number => (number === 0 ? 0 : (ends[number - 1] ?? 0))
-  const add = ({ bytes: from, from: start, to }: Slice): number => {
+  const add = ({ bytes: from, from: start, to }: TextSlice): number => {
     const length = to - start
     if (used + length > text.length) text = grown(text, used + length)
     for (let i = 0; i < length; i++) text[used + i] = from[start + i] ?? 0 // short: no call pays

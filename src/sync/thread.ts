@@ -6,7 +6,7 @@ import { activeSources } from '../sources.ts'
 import type { RunKind, RunTrigger, SourceName } from '../store/runs.ts'
 import type { Progress } from './context.ts'
 import { type RefreshResult, createRefresh } from './refresh.ts'
-import { type Outcome, type Requests, createRequests } from './requests.ts'
+import { type RequestOutcome, type Requests, createRequests } from './requests.ts'
 import type { RunReport, RunRequest } from './runner.ts'
 import type { FromWorker, ToWorker, WorkerStart } from './worker.ts'
 
@@ -93,7 +93,7 @@ export async function startSyncThread(deps: SyncThreadDeps): Promise<SyncThread>
       reviveSoon()
     }
   }
-  const ask = (request: RunRequest): Promise<Outcome> =>
+  const ask = (request: RunRequest): Promise<RequestOutcome> =>
     stopping
       ? Promise.resolve({ failure: STOPPED })
       : new Promise((resolve) => requests.ask(request, resolve))

@@ -8,11 +8,11 @@ import { OSV_INDEX } from '../upstream/osv.ts'
 import { digestOfFeeds } from './feeds-digest.ts'
 import { faultOfArchive } from '../archive/file.ts'
 import { listedStamp, parseIndex } from './osv-index.ts'
-import { faultOfHeld } from './osv-proof.ts'
+import { faultOfStored } from './osv-proof.ts'
 import { type CatalogVerdict, NO_CATALOG, verifyCatalog } from './verify-catalog.ts'
 
 /** What a verification found. Empty lists: everything held is what was verified when it came in. */
-export interface Verdict {
+export interface VerifyReport {
   /** SQLite's own complaints about the file's structure; these are not mended record by record. */
   structure: string[]
   /** Records whose bytes are not the ones that were stored. */
@@ -26,9 +26,9 @@ export interface Verdict {
 }
 
 /** Reads everything held once and checks it against the digests taken when it was stored. */
-export async function verifyStore(db: Db, dataDir: string): Promise<Verdict> {
+export async function verifyStore(db: Db, dataDir: string): Promise<VerifyReport> {
   const reads = createReads(db)
-  const verdict: Verdict = {
+  const verdict: VerifyReport = {
     structure: structureOf(db),
     damagedRecords: [],
     damagedDocuments: [],
@@ -51,14 +51,14 @@ export async function verifyStore(db: Db, dataDir: string): Promise<Verdict> {
 }
 
 /** Whether nothing at all was found wrong. */
-export function isSoundVerdict(verdict: Verdict): boolean {
+export function isSoundVerdict(verdict: VerifyReport): boolean {
   const { structure, damagedRecords, damagedDocuments, disagreements } = verdict
   const found = [structure, damagedRecords, damagedDocuments, disagreements]
   return found.every(({ length }) => length === 0) && !isCatalogDamaged(verdict)
 }
 
 /** Which sources have anything to be fetched again; the identity surface counts as catalog. */
-export function damagedSources(verdict: Verdict): {
+export function damagedSources(verdict: VerifyReport): {
   osv: boolean
   feeds: boolean
   catalog: boolean
@@ -82,7 +82,7 @@ function isOfCatalog(what: string): boolean {
   return what.startsWith('what is held of the ')
 }
 
-function isCatalogDamaged({ catalog, disagreements }: Verdict): boolean {
+function isCatalogDamaged({ catalog, disagreements }: VerifyReport): boolean {
   const { answers, lists, documents } = catalog
   if (answers.length + lists.length + documents.length > 0) return true
   return disagreements.some(isOfCatalog)
@@ -104,7 +104,11 @@ function isSound(body: Buffer | null, size: number, sha256: Buffer, crc?: number
   }
 }
 
-function checkDocuments(reads: Reads, held: ReadonlyMap<string, string>, verdict: Verdict): void {
+function checkDocuments(
+  reads: Reads,
+  held: ReadonlyMap<string, string>,
+  verdict: VerifyReport,
+): void {
   for (const { path, present } of [
     ...reads.listDocuments('feeds'),
     ...reads.listDocuments('osv'),
@@ -119,7 +123,11 @@ function checkDocuments(reads: Reads, held: ReadonlyMap<string, string>, verdict
   }
 }
 
-function compareIndex(bytes: Buffer, held: ReadonlyMap<string, string>, verdict: Verdict): void {
+function compareIndex(
+  bytes: Buffer,
+  held: ReadonlyMap<string, string>,
+  verdict: VerifyReport,
+): void {
   const index = parseIndex(bytes)
   const lost = [...index.ids.ids()].filter((id) => !held.has(id))
   const extra = [...held.keys()].filter((id) => index.ids.get(id) === undefined)
@@ -133,15 +141,15 @@ function compareIndex(bytes: Buffer, held: ReadonlyMap<string, string>, verdict:
   verdict.damagedRecords.push(...lost)
 }
 
-function checkSnapshots(reads: Reads, verdict: Verdict): void {
-  const fault = faultOfHeld(reads)
+function checkSnapshots(reads: Reads, verdict: VerifyReport): void {
+  const fault = faultOfStored(reads)
   if (fault !== null) verdict.disagreements.push(fault)
   const published = reads.readSnapshot('feeds')?.id
   if (published !== undefined && digestOfFeeds(reads.listDocuments('feeds')) !== published)
     verdict.disagreements.push(FEEDS_DISAGREE)
 }
 
-async function checkArchive(reads: Reads, dataDir: string, verdict: Verdict): Promise<void> {
+async function checkArchive(reads: Reads, dataDir: string, verdict: VerifyReport): Promise<void> {
   const info = reads.readArchive()
   if (info === null) return
   const fault = await faultOfArchive(join(derivedDir(dataDir), info.file), info, reads.listParts())

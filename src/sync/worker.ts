@@ -87,7 +87,7 @@ function main(port: NonNullable<typeof parentPort>): void {
       send({ type: 'checkpointed' })
     } else if (message.type === 'rebuild') {
       // While a run holds the lock, it is that run's to do; readers ask again.
-      rebuilding ??= mend(store, config.data.dir)
+      rebuilding ??= repair(store, config.data.dir)
         .then((ended) => (ended.type === 'failed' ? send(ended) : undefined))
         .finally(() => (rebuilding = null))
     } else {
@@ -95,7 +95,7 @@ function main(port: NonNullable<typeof parentPort>): void {
       running.add(turn)
     }
   })
-  void mend(store, config.data.dir).then(send)
+  void repair(store, config.data.dir).then(send)
 }
 
 /** A message to the other thread costs more than an item of many a list: so many milliseconds lie between two of a phase. */
@@ -128,7 +128,7 @@ function open(dataDir: string, send: (message: FromWorker) => void): Writes | nu
  * Ends in the log the runs that a killed process left open, and rebuilds a derived archive that is gone. Not while
  * another process syncs: what looks left over is then its own. What cannot be rebuilt is told; all else is served.
  */
-async function mend(store: Writes, dataDir: string): Promise<FromWorker> {
+async function repair(store: Writes, dataDir: string): Promise<FromWorker> {
   try {
     const lock = acquireLock(dataDir, 'sync')
     try {

@@ -55,14 +55,14 @@ function validator(value: string | null): string | null {
 }
 
 /** The part of a whole that a Content-Range names: bytes `start` to `end` of `total`, both included. */
-export interface Place {
+export interface RequestPlace {
   start: number
   end: number
   total: number
 }
 
 /** Reads a Content-Range; null when there is none, or one that is not sound or leaves the total open. */
-export function parseContentRange(value: string | null): Place | null {
+export function parseContentRange(value: string | null): RequestPlace | null {
   const match = /^bytes (\d+)-(\d+)\/(\d+)$/.exec(value ?? '')
   if (match === null) return null
   const [start, end, total] = match.slice(1).map(Number) as [number, number, number] // three groups
@@ -78,7 +78,7 @@ export function isPlain({ contentEncoding }: Meta): boolean {
  * Reads a body to its end, up to `maxBytes`, telling `count` of each piece. Throws `upstream_too_large` or
  * `upstream_unreachable`; `deadlineMs` is named when the deadline was the reason.
  */
-export async function readBody(
+export async function readAnswerBody(
   body: RawAnswer['body'],
   meta: Meta,
   reading: { path: string; maxBytes: number; deadlineMs: number; count: (bytes: number) => void },
@@ -106,7 +106,7 @@ export async function readBody(
 }
 
 /** Undoes the content encoding, within the same cap. */
-export function decode(raw: Buffer, meta: Meta, maxBytes: number, path: string): Buffer {
+export function decodeBody(raw: Buffer, meta: Meta, maxBytes: number, path: string): Buffer {
   if (isPlain(meta)) return raw
   if (meta.contentEncoding !== 'gzip') {
     throw new MirrorError(
@@ -151,7 +151,7 @@ function detail(error: unknown): string {
 }
 
 /** Reads and drops a body whose status has said it all. */
-export async function discard(body: RawAnswer['body']): Promise<void> {
+export async function discardBody(body: RawAnswer['body']): Promise<void> {
   try {
     await body.dump()
   } catch {

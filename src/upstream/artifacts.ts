@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import { MirrorError, systemCode } from '../errors.ts'
 import { isPrivateAddress } from './addresses.ts'
-import { discard, isPlain, metaOf, networkError } from './answers.ts'
+import { discardBody, isPlain, metaOf, networkError } from './answers.ts'
 import { withDeadline } from './deadline.ts'
 import { documentError } from './retries.ts'
 import type { Retrying } from './retrying.ts'
@@ -66,7 +66,7 @@ async function follow(
     const answer = await send(url, signal, options)
     const { status, headers } = answer
     if (status === 200) return { ...answer, host: url.host }
-    await discard(answer.body)
+    await discardBody(answer.body)
     const location = headers['location']
     if (status < 300 || status >= 400 || typeof location !== 'string')
       throw documentError(

@@ -3,7 +3,7 @@ import type { Config } from '../config/schema.ts'
 import type { Authorization } from './auth.ts'
 import type { ClockWatch } from './clock.ts'
 import type { Wire } from './exchange.ts'
-import type { Limiter } from './limiter.ts'
+import type { HostLimiter } from './limiter.ts'
 import type { Priority } from './quota.ts'
 import type { Delay } from './retrying.ts'
 import { type SecretSearch, createSecretSearch } from './secret-search.ts'
@@ -25,7 +25,7 @@ export interface ClientDeps {
   /** Null: no credential is sent. */
   authorization: Authorization | null
   /** Null: nothing is slowed. */
-  limiter: Limiter | null
+  limiter: HostLimiter | null
   version: string
   now: () => number
   clock?: ClockWatch

@@ -2,7 +2,13 @@ import { rename, rm } from 'node:fs/promises'
 import { MirrorError } from '../errors.ts'
 import { type Meta, isPlain, parseContentRange } from './answers.ts'
 import type { OpenAnswer, Session } from './session.ts'
-import { type Part, beginAnew, isSameVersion, readPart, sizeOf } from './part.ts'
+import {
+  type PartialDownload,
+  restartDownload,
+  isSameVersion,
+  readPart,
+  sizeOfPart,
+} from './part.ts'
 import { type DownloadOptions, append } from './transfer.ts'
 
 /**
@@ -16,7 +22,7 @@ export async function downloadFile(
   options: DownloadOptions,
 ): Promise<Meta> {
   const deadline = AbortSignal.timeout(options.config.archiveTimeoutMs)
-  let furthest = await sizeOf(`${options.target}.part`)
+  let furthest = await sizeOfPart(`${options.target}.part`)
   let reached = furthest
   let late = null as Error | null // set below, which the compiler does not follow
   return session.retrying(
@@ -47,7 +53,7 @@ async function attempt(
   const part = `${options.target}.part`
   const known = await readPart(`${part}.json`)
   const validator = known?.validator ?? null
-  const have = validator === null ? 0 : await sizeOf(part)
+  const have = validator === null ? 0 : await sizeOfPart(part)
   const headers: Record<string, string> = { accept: '*/*', 'accept-encoding': 'identity' }
   if (have > 0 && validator !== null) {
     headers['range'] = `bytes=${have}-`
@@ -61,7 +67,7 @@ async function attempt(
   const resumed = answer.status === 206
   try {
     const { from, total } = await place(answer, path, have, known, options)
-    if (!resumed) await beginAnew(part, answer.meta)
+    if (!resumed) await restartDownload(part, answer.meta)
     await append(session, answer, { path, part, from, total, options, deadline, onReached })
     await checkSize(path, part, total)
   } catch (error) {
@@ -78,7 +84,7 @@ async function place(
   { status, meta }: OpenAnswer,
   path: string,
   have: number,
-  known: Part | null,
+  known: PartialDownload | null,
   options: DownloadOptions,
 ): Promise<{ from: number; total: number | null }> {
   if (!isPlain(meta))
@@ -111,13 +117,13 @@ async function place(
 
 /** Throws unless the whole is there: an answer may hold less of it than was asked for. */
 async function checkSize(path: string, part: string, total: number | null): Promise<void> {
-  const size = await sizeOf(part)
+  const size = await sizeOfPart(part)
   if (total === null || size === total) return
   throw new MirrorError('upstream_unreachable', `${path}: ${size} of ${total} bytes arrived`)
 }
 
 /** Nothing is left to ask for: an earlier attempt had it all, and ended before it could say so. */
-function isComplete({ status, meta }: OpenAnswer, have: number, known: Part): boolean {
+function isComplete({ status, meta }: OpenAnswer, have: number, known: PartialDownload): boolean {
   return (
     status === 416 &&
     have > 0 &&

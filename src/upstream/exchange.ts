@@ -1,15 +1,15 @@
 import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../errors.ts'
-import { type Meta, discard, metaOf, networkError } from './answers.ts'
+import { type Meta, discardBody, metaOf, networkError } from './answers.ts'
 import type { ClockWatch } from './clock.ts'
 import type { Authorization } from './auth.ts'
 import type { Deadline } from './deadline.ts'
-import type { Limiter } from './limiter.ts'
+import type { HostLimiter } from './limiter.ts'
 import type { Priority } from './quota.ts'
 import { originOf } from './redirects.ts'
 import { parseRetryAfter, statusError } from './retries.ts'
 import type { Delay } from './retrying.ts'
-import { readSaid } from './said.ts'
+import { readErrorReason } from './said.ts'
 import type { SecretSearch } from './secret-search.ts'
 import {
   type RawAnswer,
@@ -32,7 +32,7 @@ export interface Wire {
   scrub: ((text: string) => string) | null
   /** Finds the credentials of all surfaces in what comes. */
   secrets: SecretSearch
-  limiter: Limiter | null
+  limiter: HostLimiter | null
   /** Null: dates are not looked at. */
   clock: ClockWatch | null
   userAgent: string
@@ -41,7 +41,7 @@ export interface Wire {
 }
 
 /** One run's requests: its signal, its place in the queue, what it cost, and the refusal that ended it. */
-export interface Run {
+export interface RunSignal {
   signal: AbortSignal
   priority: Priority
   cost: { requests: number; bytes: number; retries: number }
@@ -55,7 +55,7 @@ export interface Run {
  */
 export async function exchange(
   wire: Wire,
-  run: Run,
+  run: RunSignal,
   request: RawRequest,
   deadline: Deadline,
 ): Promise<RawAnswer> {
@@ -88,7 +88,7 @@ function isLongWait({ config, now }: Wire, { status, headers }: RawAnswer): bool
 
 async function withCredential(
   wire: Wire,
-  run: Run,
+  run: RunSignal,
   request: RawRequest,
   deadline: Deadline,
   authorization: Authorization,
@@ -102,12 +102,12 @@ async function withCredential(
   if (answer.status === 401) {
     const second = await authorization.renew(first, run.signal)
     if (second !== null) {
-      await discard(answer.body)
+      await discardBody(answer.body)
       answer = await send(wire, run, signed(second), deadline)
     }
   }
   if (answer.status !== 401 && answer.status !== 403) return answer
-  const said = await readSaid(answer.body)
+  const said = await readErrorReason(answer.body)
   throw refusal(wire, authorization, request, { ...answer, status: answer.status }, said)
 }
 
@@ -150,7 +150,7 @@ function refusal(
 
 async function send(
   { limiter, transport, userAgent, config, clock, now }: Wire,
-  { signal, priority, cost }: Run,
+  { signal, priority, cost }: RunSignal,
   request: RawRequest,
   deadline: Deadline,
 ): Promise<RawAnswer> {

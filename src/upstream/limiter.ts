@@ -1,19 +1,19 @@
-import { type Priority, type Told, learn, take, unknownQuota, waitFor } from './quota.ts'
+import { type Priority, type QuotaHeaders, learn, take, unknownQuota, waitFor } from './quota.ts'
 import { limitError, parseRetryAfter } from './retries.ts'
 
 /** Leave to send one request; told how it ended, once. */
-export interface Turn {
-  answered(told: Told): void
+export interface LimiterTurn {
+  answered(told: QuotaHeaders): void
   failed(): void
 }
 
 /** Spaces the requests to one host, whichever surface and run they belong to. */
-export interface Limiter {
+export interface HostLimiter {
   /**
    * Waits until a request may be sent. Throws `upstream_status` at once when that is longer away than the ceiling,
    * and the signal's reason when it is given.
    */
-  acquire(signal: AbortSignal, priority: Priority): Promise<Turn>
+  acquire(signal: AbortSignal, priority: Priority): Promise<LimiterTurn>
 }
 
 /** What a limiter works with. The clock and the delay are arguments, so that tests are exact. */
@@ -31,7 +31,7 @@ export interface LimiterDeps {
 }
 
 /** A rate limiter of one host. Without a tier it slows nothing until an answer tells of a limit (spec section 8). */
-export function createLimiter(deps: LimiterDeps): Limiter {
+export function createLimiter(deps: LimiterDeps): HostLimiter {
   const { host, maxWaitMs, now, delay } = deps
   const quota = unknownQuota()
   const pace = createPace(deps.perMinute)

@@ -1,5 +1,5 @@
 import { MirrorError } from '../errors.ts'
-import { type Meta, type Place, isPlain, parseContentRange } from './answers.ts'
+import { type Meta, type RequestPlace, isPlain, parseContentRange } from './answers.ts'
 import type { DocumentAnswer, Session } from './session.ts'
 
 /** Paths of the OSV feed under the API root (spec section 4, "Public feeds"). */
@@ -76,7 +76,7 @@ export async function fetchArchiveRange(
 
 type Range = { suffix: number } | { from: number; length: number }
 
-function matches(place: Place, range: Range): boolean {
+function matches(place: RequestPlace, range: Range): boolean {
   if ('suffix' in range) {
     return place.end === place.total - 1 && place.start === Math.max(0, place.total - range.suffix)
   }

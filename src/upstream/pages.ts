@@ -18,7 +18,7 @@ export interface WalkedPage extends ReadPage {
 }
 
 /** What is known of a page from an earlier walk. */
-export interface HeldPage {
+export interface StoredPage {
   cursor: string | null
   next: string | null
   etag: string | null
@@ -43,7 +43,7 @@ export interface WalkOptions extends Reading {
   maxBytes: number
   /** Caps on the whole list, and the settings that name them. */
   bounds: WalkBounds
-  held(number: number): HeldPage | null
+  held(number: number): StoredPage | null
   /** An item's own identifier, by its bytes; null when it has none. */
   idOf: (item: Buffer) => string | null
   /** How the list went on when it was walked before, and why it was not all of it. */
@@ -133,7 +133,7 @@ async function walkOnce(
   useHeld: boolean,
 ): Promise<WalkEnd> {
   const { known } = options
-  const ask = (target: string, held: HeldPage | null): Promise<Fetched> =>
+  const ask = (target: string, held: StoredPage | null): Promise<Fetched> =>
     fetchPage(session, path, options, target, held)
   const trail = createTrail({ root: session.root, path, ...options }, async (target) => {
     const { page, meta } = await ask(target, null)
@@ -145,8 +145,8 @@ async function walkOnce(
   let cursor: string | null = null
   for (let number = 0; ; number++) {
     guard.begin(number)
-    const earlier: HeldPage | null = useHeld ? options.held(number) : null
-    const held: HeldPage | null = earlier?.cursor === cursor ? earlier : null
+    const earlier: StoredPage | null = useHeld ? options.held(number) : null
+    const held: StoredPage | null = earlier?.cursor === cursor ? earlier : null
     const answer = await vanishing(cursor, () => ask(targetOf(path, options.limit, cursor), held))
     let step: Step
     let total: number | null = null
@@ -186,7 +186,7 @@ async function fetchPage(
   path: string,
   { maxBytes, refuse }: WalkOptions,
   target: string,
-  held: HeldPage | null,
+  held: StoredPage | null,
 ): Promise<Fetched> {
   const answer = await session.fetchDocument(target, { maxBytes, held, gzip: true })
   if (answer.status === 304) return { page: null, meta: answer.meta }

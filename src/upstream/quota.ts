@@ -69,13 +69,18 @@ function beginWindow(quota: Quota, resetAt: number): void {
 }
 
 /** What an answer says of the limit: its status and headers. */
-export interface Told {
+export interface QuotaHeaders {
   status: number
   headers: Record<string, string | string[] | undefined>
 }
 
 /** Takes over what an answer says (spec section 8). `retryAfterMs` is its Retry-After, when it has one. */
-export function learn(quota: Quota, told: Told, retryAfterMs: number | null, now: number): void {
+export function learn(
+  quota: Quota,
+  told: QuotaHeaders,
+  retryAfterMs: number | null,
+  now: number,
+): void {
   const limit = count(told.headers['x-ratelimit-limit'])
   const left = count(told.headers['x-ratelimit-remaining'])
   if (limit !== null && limit > 0) quota.limit ??= limit

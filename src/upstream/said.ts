@@ -8,7 +8,7 @@ const MAX_LENGTH = 300
  * What the body of a refusal says of the reason, in a line of at most 300 characters: a JSON body's description,
  * message or code. Null when it says nothing that is meant for people, or cannot be read.
  */
-export async function readSaid(body: RawAnswer['body']): Promise<string | null> {
+export async function readErrorReason(body: RawAnswer['body']): Promise<string | null> {
   const chunks: Buffer[] = []
   let total = 0
   try {

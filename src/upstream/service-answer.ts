@@ -49,7 +49,7 @@ function objectsIn(value: unknown, depth = 0): Item[] {
 }
 
 /** The id of an object as text; null when it has none. */
-export function idOf(item: Item): string | null {
+export function itemIdOf(item: Item): string | null {
   const names = Object.keys(item).filter((name) => isNamed(name, 'id'))
   const best = names.sort((a, b) => a.length - b.length)[0]
   const id = best === undefined ? null : item[best]
@@ -64,7 +64,7 @@ export function textOf(item: Item, name: string): string | null {
 }
 
 /** A field's list of texts; null when there is none. */
-export function listOf(item: Item, name: string): string[] | null {
+export function itemListOf(item: Item, name: string): string[] | null {
   const found = Object.keys(item).find((one) => isNamed(one, name))
   const value = found === undefined ? null : item[found]
   return Array.isArray(value) ? value.map(String) : null

@@ -1,11 +1,11 @@
 import { type ErrorCode, MirrorError, messageOf } from '../errors.ts'
-import { type Meta, decode, discard, readBody } from './answers.ts'
+import { type Meta, decodeBody, discardBody, readAnswerBody } from './answers.ts'
 import { type Deadline, withDeadline } from './deadline.ts'
-import { type Run, type Wire, checkedMeta, exchange } from './exchange.ts'
+import { type RunSignal, type Wire, checkedMeta, exchange } from './exchange.ts'
 import { redirected } from './redirects.ts'
 import { isUnsent, statusError } from './retries.ts'
 import { type Retrying, createRetrying } from './retrying.ts'
-import { readSaid } from './said.ts'
+import { readErrorReason } from './said.ts'
 import { type Method, type RawAnswer, type RawRequest, through } from './transport.ts'
 
 export type DocumentAnswer =
@@ -85,7 +85,7 @@ export interface Session {
 const MAX_REDIRECTS = 5
 
 /** A session with the surface at `root`, for one run. */
-export function createSession(wire: Wire, root: string, run: Run): Session {
+export function createSession(wire: Wire, root: string, run: RunSignal): Session {
   const { config, now } = wire
   const { cost, signal } = run
   const retrying = createRetrying(config, signal, wire.delay, cost)
@@ -103,8 +103,8 @@ export function createSession(wire: Wire, root: string, run: Run): Session {
     const attempt = async (deadline: Deadline): Promise<ApiAnswer> => {
       const { status, meta, body } = await follow(wire, run, post(root, asked), deadline)
       if (status >= 300) throw statusError(status, {}, path, now)
-      const raw = await readBody(body, meta, { ...asked, ...limits })
-      return { status, body: decode(raw, meta, maxBytes, path) }
+      const raw = await readAnswerBody(body, meta, { ...asked, ...limits })
+      return { status, body: decodeBody(raw, meta, maxBytes, path) }
     }
     try {
       return await again(() => withDeadline(limits.deadlineMs, signal, attempt))
@@ -143,26 +143,26 @@ export function createSession(wire: Wire, root: string, run: Run): Session {
 /** One attempt at a whole document. */
 async function fetchWhole(
   wire: Wire,
-  run: Run,
+  run: RunSignal,
   request: RawRequest,
-  reading: FetchOptions & Parameters<typeof readBody>[2],
+  reading: FetchOptions & Parameters<typeof readAnswerBody>[2],
   due: Deadline,
 ): Promise<DocumentAnswer> {
   const { path, maxBytes } = reading
   const { headers } = request
   const { status, meta, body } = await follow(wire, run, request, due)
   if (status === 304) {
-    await discard(body)
+    await discardBody(body)
     if (isConditional(headers)) return { status, meta }
     throw statusError(status, {}, path, wire.now)
   }
-  const raw = await readBody(body, meta, reading)
+  const raw = await readAnswerBody(body, meta, reading)
   if (!isWhole(status, headers)) {
     const wait = meta.retryAfter === null ? {} : { 'retry-after': meta.retryAfter }
     throw statusError(status, wait, path, wire.now)
   }
   const gzip = meta.contentEncoding === 'gzip' ? raw : null
-  const answer = { status, meta, body: decode(raw, meta, maxBytes, path), gzip }
+  const answer = { status, meta, body: decodeBody(raw, meta, maxBytes, path), gzip }
   wire.secrets.check(answer.body, path)
   if (gzip !== null) wire.secrets.check(gzip, path) // it is stored as it came, its header's texts included
   return answer
@@ -198,7 +198,7 @@ function post(root: string, { method, path, json }: ApiRequest): RawRequest {
 /** Sends a request and follows its redirects, all within one deadline. Throws on anything but 2xx, 304 and 416. */
 async function follow(
   wire: Wire,
-  run: Run,
+  run: RunSignal,
   first: RawRequest,
   deadline: Deadline,
 ): Promise<OpenAnswer> {
@@ -214,7 +214,7 @@ async function follow(
       const place = pathname + through(answer.proxy ?? null)
       throw statusError(status, headers, place, wire.now, await saidBy(wire, body))
     }
-    await discard(body)
+    await discardBody(body)
     // A 301 or 302 would turn a POST into a GET, and a change into nothing.
     if (request.method !== 'GET' && status !== 307 && status !== 308)
       throw statusError(status, {}, pathname, wire.now)
@@ -227,8 +227,8 @@ async function follow(
 
 /** The public feeds' servers have nothing to say to us; the API's refusals name the reason. */
 async function saidBy({ scrub, secrets }: Wire, body: RawAnswer['body']): Promise<string | null> {
-  if (scrub === null) return discard(body).then(() => null)
-  const said = await readSaid(body)
+  if (scrub === null) return discardBody(body).then(() => null)
+  const said = await readErrorReason(body)
   return said === null ? null : secrets.scrub(scrub(said))
 }
 

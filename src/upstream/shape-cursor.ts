@@ -2,7 +2,7 @@ import { MirrorError } from '../errors.ts'
 import {
   MORE,
   NEXT,
-  type Place,
+  type EnvelopePlace,
   TOTAL,
   isPageUrl,
   isSamePath,
@@ -11,7 +11,7 @@ import {
 } from '../json/list-names.ts'
 import { type JsonPath, valueAt } from '../json/locate.ts'
 
-export type Fields = Readonly<Record<string, unknown>>
+export type EnvelopeFields = Readonly<Record<string, unknown>>
 
 /** What a page names as the next one. */
 export interface Next {
@@ -23,7 +23,7 @@ export interface Next {
 }
 
 /** What a page says of those that follow. */
-export interface NextPage {
+export interface NextPageRule {
   next: Next | null
   cursorPath: JsonPath | null
   /** Whether there are more by the page's own word; null: it does not say. */
@@ -49,10 +49,10 @@ const PAGE_SIZE = new Set(['limit', 'pagesize', 'perpage', 'size', 'itemsperpage
  * two places disagree.
  */
 export function findCursor(
-  page: Fields,
+  page: EnvelopeFields,
   itemsPath: JsonPath,
   known: JsonPath | null = null,
-): NextPage {
+): NextPageRule {
   const places = placesOf(page, itemsPath)
   const flag = flagOf(places)
   const rows = RANKS.map((names) =>
@@ -73,7 +73,7 @@ export function findCursor(
 }
 
 /** Where a page tells how many items there are in all, if it does. */
-export function findTotal(page: Fields, itemsPath: JsonPath): JsonPath | null {
+export function findTotal(page: EnvelopeFields, itemsPath: JsonPath): JsonPath | null {
   const place = placesOf(page, itemsPath).find(
     ({ name, value }) => TOTAL.has(name) && Number.isSafeInteger(value),
   )
@@ -82,7 +82,7 @@ export function findTotal(page: Fields, itemsPath: JsonPath): JsonPath | null {
 
 /** How many pages the list has, and how many items a page of it, as far as the page tells. */
 export function findSizes(
-  page: Fields,
+  page: EnvelopeFields,
   itemsPath: JsonPath,
 ): { pages: number | null; pageSize: number | null } {
   const places = placesOf(page, itemsPath)
@@ -94,7 +94,7 @@ export function findSizes(
 }
 
 /** What flags say; null when there are none. */
-function flagOf(places: readonly Place[]): boolean | null {
+function flagOf(places: readonly EnvelopePlace[]): boolean | null {
   const flags = places.filter(({ name, value }) => MORE.has(name) && typeof value === 'boolean')
   const [flag] = flags
   if (flag !== undefined) return flags.every(({ value }) => value === true)
@@ -102,7 +102,7 @@ function flagOf(places: readonly Place[]): boolean | null {
 }
 
 /** `{"cursor": {"limit": 100}}` is how the service's own lists end: a place for a cursor, and none in it (wire facts). */
-function silence(page: Fields): boolean | null {
+function silence(page: EnvelopeFields): boolean | null {
   return isObject(page['cursor']) ? false : null
 }
 
@@ -129,7 +129,7 @@ function isCursor(value: unknown): boolean {
   return linkMember(value) !== null
 }
 
-function nextOf({ path, value }: Place): Next | null {
+function nextOf({ path, value }: EnvelopePlace): Next | null {
   const member = linkMember(value)
   const inner = member === null ? value : valueAt(value, [member])
   const text = typeof inner === 'number' ? String(inner) : inner
@@ -141,7 +141,7 @@ function nextOf({ path, value }: Place): Next | null {
 }
 
 /** Whether a JSON value is an object, and no array. */
-export function isObject(value: unknown): value is Fields {
+export function isObject(value: unknown): value is EnvelopeFields {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 

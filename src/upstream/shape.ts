@@ -1,7 +1,7 @@
-import { isEstimate, isLink, placesOf, plainName } from '../json/list-names.ts'
+import { isEstimate, isLink, placesOf, plainMember } from '../json/list-names.ts'
 import { type JsonPath, valueAt } from '../json/locate.ts'
 import {
-  type Fields,
+  type EnvelopeFields,
   type Next,
   findCursor,
   findSizes,
@@ -65,18 +65,18 @@ const BESIDE = new Set([
 const DEPTH = 3
 
 /** The array of the page that holds its items, up to three levels deep; for some services an empty list is null. */
-function findItems(page: Fields, known: JsonPath): Found {
+function findItems(page: EnvelopeFields, known: JsonPath): Found {
   const before = known.length === 0 ? undefined : valueAt(page, known)
   if (Array.isArray(before)) return { path: known, items: before }
   const all = arraysOf(page, [])
-  const own = all.filter(({ path }) => !path.some((name) => BESIDE.has(plainName(String(name)))))
+  const own = all.filter(({ path }) => !path.some((name) => BESIDE.has(plainMember(String(name)))))
   const found = theOne(own) ?? emptyList(page) ?? theOne(all)
   if (found !== null) return found
   const keys = Object.keys(page).slice(0, 8).join(', ')
   throw unclear(`holds no array; its keys are: ${keys === '' ? 'none' : keys}`)
 }
 
-function arraysOf(fields: Fields, above: JsonPath): Found[] {
+function arraysOf(fields: EnvelopeFields, above: JsonPath): Found[] {
   return Object.entries(fields).flatMap(([key, value]) => {
     const path = [...above, key]
     if (Array.isArray(value)) return value.some(isLink) && key.endsWith('inks') ? [] : [{ path, items: value }] // prettier-ignore
@@ -105,7 +105,7 @@ function theOne(arrays: readonly Found[]): Found | null {
 }
 
 /** `{"data": null}`: what some servers write for a list without items. */
-function emptyList(page: Fields): Found | null {
+function emptyList(page: EnvelopeFields): Found | null {
   const names = Object.entries(page).filter(
     ([key, value]) => value === null && CUSTOMARY.has(key.toLowerCase()),
   )

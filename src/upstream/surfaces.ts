@@ -5,7 +5,7 @@ import { type ArtifactOptions, type ArtifactSink, fetchArtifact } from './artifa
 import { type Authorization, basicKey, bearer } from './auth.ts'
 import { createClockWatch } from './clock.ts'
 import { type Client, type ClientDeps, agentName, createClient, realDelay } from './client.ts'
-import { type Limiter, createLimiter } from './limiter.ts'
+import { type HostLimiter, createLimiter } from './limiter.ts'
 import { clientCredentials } from './oauth.ts'
 import { type Delay, createRetrying } from './retrying.ts'
 import { type SecretSearch, createSecretSearch } from './secret-search.ts'
@@ -15,16 +15,16 @@ import { type Transport, createTransport } from './transport.ts'
  * The parts of the service, each with its root and its credential: the public feeds, `/v1` and `/v3` of the
  * remediation API, the package catalog, the identity API, and documents behind pre-signed URLs.
  */
-export type SurfaceName = 'public' | 'remediation' | 'settings' | 'catalog' | 'identity'
+export type UpstreamSurface = 'public' | 'remediation' | 'settings' | 'catalog' | 'identity'
 
 /** The whole service: one client for each surface, one transport for all, one limiter for each host. */
 export interface Upstream {
   /** The client of a surface. Throws `config` naming the setting that lacks, for the root or for the credential. */
-  client(surface: SurfaceName): Client
+  client(surface: UpstreamSurface): Client
   /** Whether the settings name the surface and the credential that it needs. */
-  has(surface: SurfaceName): boolean
+  has(surface: UpstreamSurface): boolean
   /** The limiter of a host, for requests that go elsewhere (pre-signed URLs). */
-  limiter(url: string): Limiter
+  limiter(url: string): HostLimiter
   /** Fetches a document behind a pre-signed URL into a sink, with retries; adds to `cost`. Throws `upstream_*`. */
   fetchDocument(url: string, signal: AbortSignal, cost: Counts, sink: ArtifactSink): Promise<void>
   /** Drops every connection; requests in flight end as unreachable. */
@@ -50,7 +50,7 @@ export function createUpstream(deps: UpstreamDeps): Upstream {
   const transport = createTransport(config.upstream)
   const closing = new AbortController()
   let documents: Transport | null = null
-  const limiterFor = (host: string): Limiter => {
+  const limiterFor = (host: string): HostLimiter => {
     const { apiUrl, tier } = config.identity
     const perMinute = apiUrl !== null && new URL(apiUrl).host === host ? TIERS[tier] : null
     const maxRetryAfterMs = config.upstream.retryAfterMaxSeconds * 1000
@@ -60,7 +60,7 @@ export function createUpstream(deps: UpstreamDeps): Upstream {
   const limiter = keep(limiterFor)
   // The service limits what asks with a credential; the public feeds on the same host neither wait for it nor use it up.
   const publicLimiter = keep(limiterFor)
-  const limiterOf = (url: string): Limiter => limiter(new URL(url).host)
+  const limiterOf = (url: string): HostLimiter => limiter(new URL(url).host)
   const clock = createClockWatch(warn)
   const base = { config: config.upstream, transport, version, now, delay, clock }
   const tokens: TokenClient = (authUrl, more) => {
@@ -73,7 +73,7 @@ export function createUpstream(deps: UpstreamDeps): Upstream {
   const secrets = createSecretSearch(() =>
     KINDS.flatMap((kind) => credential(kind)?.secrets() ?? []),
   )
-  const client = keep((surface: SurfaceName) => {
+  const client = keep((surface: UpstreamSurface) => {
     const { root, setting, title, kind, free } = describe(config, surface)
     if (root === null) throw notSet(setting, title)
     const authorization = kind === null ? null : credential(kind)
@@ -139,7 +139,7 @@ interface Surface {
   free: boolean
 }
 
-function describe({ upstream, identity, catalog }: Config, surface: SurfaceName): Surface {
+function describe({ upstream, identity, catalog }: Config, surface: UpstreamSurface): Surface {
   const { apiRoot, catalogUrl } = upstream
   const below = (path: string): string | null => (apiRoot === null ? null : apiRoot + path)
   const api = { setting: 'upstream.apiRoot', free: false }

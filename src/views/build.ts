@@ -49,21 +49,21 @@ const RULES = 4
 /** Makes a generation in `folder`; whoever calls gives it its name. Equal rows make equal files, however they came. */
 export async function buildViews(options: BuildOptions): Promise<BuildReport> {
   const { folder, before } = options
-  if (before !== null && takeOver(before, folder, formOf(options))) {
+  if (before !== null && takeOver(before, folder, folderForm(options))) {
     const made = await fill(options, before, null)
     if (made !== null) return made
   }
-  beginAnew(folder)
+  emptyFolder(folder)
   const made = await fill(options, null, null)
   if (made !== null) return made
   const chosen = await chooseFolders({ ...options, most: mostOf(options) })
-  beginAnew(folder)
+  emptyFolder(folder)
   const limited = await fill(options, null, chosen)
   if (limited === null) throw new Error('there are more ecosystems than were chosen')
   return limited
 }
 
-function beginAnew(folder: string): void {
+function emptyFolder(folder: string): void {
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder, PRIVATE_FOLDER)
 }
@@ -97,7 +97,7 @@ async function fill(
     const odd = views.countOdd()
     const { id, asOf } = snapshot
     const info = { snapshot: id, asOf, changed: options.changed, records, odd }
-    views.finish(info, chosen === null ? formOf(options) : LIMITED)
+    views.finish(info, chosen === null ? folderForm(options) : LIMITED)
     const made = { records, changed, odd, views: views.listViewIds().length }
     return { ...made, incremental: before !== null }
   } finally {
@@ -110,7 +110,7 @@ async function fill(
 const LIMITED = 'limited'
 
 /** The settings and rules that a generation depends on. */
-export function formOf({ vendors }: Pick<BuildOptions, 'vendors'>): string {
+export function folderForm({ vendors }: Pick<BuildOptions, 'vendors'>): string {
   return JSON.stringify([RULES, ...[...vendors].sort()])
 }
 

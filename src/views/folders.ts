@@ -5,7 +5,7 @@ import { isKnownEcosystem } from './ecosystems.ts'
 export const MOST_FOLDERS = 1000
 
 /** Chooses the folders of a bucket that would have too many. */
-export interface FolderChoice {
+export interface EcosystemLimit {
   /** A record names it. */
   add(name: string): void
   /** Those that there may be; null when all of them may. */
@@ -16,7 +16,7 @@ export interface FolderChoice {
  * The first `most` of all names, whatever their order: those that the OSV schema knows before others, then by name, so
  * that equal records give equal folders. Holds no more than twice as many at once.
  */
-export function createFolderChoice(most: number): FolderChoice {
+export function createFolderChoice(most: number): EcosystemLimit {
   let names = new Set<string>([NO_ECOSYSTEM]) // whatever lies in no other
   let cut = false
   const shorten = (): void => {

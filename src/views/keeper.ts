@@ -40,7 +40,7 @@ export interface ViewsState {
 }
 
 /** Makes views whenever there is something to show that they do not show yet. */
-export interface Keeper {
+export interface ViewsBuilder {
   /** Something may have been published. */
   look(): void
   /** Somebody waits for them: makes what is lacking at once. */
@@ -57,7 +57,7 @@ const RETRY_MS = 60_000
 const LOCKED_RETRY_MS = 2_000
 
 /** Keeps the views at what is served. One kind at a time; no thread while there is nothing to make. */
-export function createKeeper(options: KeeperOptions): Keeper {
+export function createKeeper(options: KeeperOptions): ViewsBuilder {
   const { config, onMade, settleMs = SETTLE_MS, retryMs = RETRY_MS, now = Date.now } = options
   const anew = new Set<ViewsKind>()
   const isSoon = createPace(retryMs, now)

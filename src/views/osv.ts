@@ -1,6 +1,6 @@
 import type { Reads } from '../store/pinned.ts'
 import { openViews } from '../store/views.ts'
-import { type BuildReport, buildViews, formOf } from './build.ts'
+import { type BuildReport, buildViews, folderForm } from './build.ts'
 import { changedAfter, generationName, makeGeneration } from './generation.ts'
 
 /** What the bucket's views are made from. */
@@ -24,7 +24,7 @@ export function osvViewsName(
   const archive = reads.readArchive()
   if (snapshot === null || archive === null) return null
   const { sha256, changed } = archive
-  return generationName('osv', [formOf({ vendors }), snapshot.id, sha256, String(changed)])
+  return generationName('osv', [folderForm({ vendors }), snapshot.id, sha256, String(changed)])
 }
 
 /** Makes the views of the OSV records; null when they are made already, or there is nothing yet. Throws as `makeGeneration`. */

@@ -133,7 +133,7 @@ function byLocation(packages: readonly Place[]): [string, Place][] {
   return [...places].sort(([one], [other]) => (one < other ? -1 : 1))
 }
 
-interface Held {
+interface StoredVex {
   readonly content: Buffer
   readonly read: OpenVex
 }
@@ -143,8 +143,8 @@ const KEPT = 8
 /** Reads documents, and keeps the last ones: neighbours in the index often follow from the same. */
 function createDocuments(reads: VexReader, documents: readonly VexDocument[]) {
   const known = new Map(documents.map((document) => [document.digest, document]))
-  const kept = new Map<string, Held>()
-  return (digest: string): Held => {
+  const kept = new Map<string, StoredVex>()
+  return (digest: string): StoredVex => {
     const before = kept.get(digest)
     if (before !== undefined) return before
     const document = known.get(digest)
@@ -160,7 +160,7 @@ function createDocuments(reads: VexReader, documents: readonly VexDocument[]) {
 
 /** A single document is upstream's own, byte for byte, unless it has the old form. */
 function contentFor(
-  read: (digest: string) => Held,
+  read: (digest: string) => StoredVex,
   id: string,
   digests: readonly string[],
 ): Buffer {

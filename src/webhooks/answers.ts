@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
 /** What a request at an endpoint came to, for counters: the answer in a word. */
-export type Outcome =
+export type ReceiptOutcome =
   | 'new'
   | 'duplicate'
   | 'ignored'
@@ -12,7 +12,7 @@ export type Outcome =
   | 'gone'
 
 /** An answer of the receiver. */
-export interface Answer {
+export interface WebhookResponse {
   readonly status: number
   readonly error?: string
   readonly message?: string
@@ -23,67 +23,67 @@ export interface Answer {
 const RETRY = { 'Retry-After': '30' }
 
 /** A new event: it is on disk. */
-export const ACCEPTED: Answer = { status: 202 }
+export const ACCEPTED: WebhookResponse = { status: 202 }
 /** A delivery that came before, or of a type that nobody wants. */
-export const KNOWN: Answer = { status: 200 }
+export const KNOWN: WebhookResponse = { status: 200 }
 
 /** One for every failure of authentication: whoever probes learns nothing from it. */
-export const UNAUTHORIZED: Answer = {
+export const UNAUTHORIZED: WebhookResponse = {
   status: 401,
   error: 'unauthorized',
   message: 'the delivery could not be authenticated',
   headers: { 'WWW-Authenticate': 'Webhook' },
 }
 /** There is nothing to verify with; never a 2xx. */
-export const NO_SECRET: Answer = {
+export const NO_SECRET: WebhookResponse = {
   status: 503,
   error: 'not_ready',
   message: 'webhooks are not set up here',
   headers: RETRY,
 }
 /** The inbox cannot be written at the moment. */
-export const UNAVAILABLE: Answer = {
+export const UNAVAILABLE: WebhookResponse = {
   status: 503,
   error: 'unavailable',
   message: 'deliveries cannot be stored at the moment',
   headers: RETRY,
 }
 /** Too many deliveries are pending already. */
-export const FULL: Answer = {
+export const FULL: WebhookResponse = {
   status: 503,
   error: 'unavailable',
   message: 'too many deliveries wait to be worked on',
   headers: RETRY,
 }
 /** The mirror is shutting down. */
-export const CLOSING: Answer = {
+export const CLOSING: WebhookResponse = {
   status: 503,
   error: 'unavailable',
   message: 'the mirror is shutting down',
   headers: RETRY,
 }
 /** Memory for bodies is spent, and this one took longest. */
-export const CROWDED: Answer = {
+export const CROWDED: WebhookResponse = {
   status: 503,
   error: 'unavailable',
   message: 'too many deliveries are on their way',
   headers: RETRY,
 }
 /** The body did not end in time. */
-export const TOO_SLOW: Answer = {
+export const TOO_SLOW: WebhookResponse = {
   status: 408,
   error: 'bad_request',
   message: 'the delivery did not come in time',
 }
 /** The body is compressed, and it is not this form of it that was signed. */
-export const ENCODED: Answer = {
+export const ENCODED: WebhookResponse = {
   status: 415,
   error: 'unsupported_encoding',
   message: 'deliveries are taken as they were signed, without Content-Encoding',
   headers: { 'Accept-Encoding': 'identity' },
 }
 /** Something else than POST and OPTIONS. */
-export const WRONG_METHOD: Answer = {
+export const WRONG_METHOD: WebhookResponse = {
   status: 405,
   error: 'method_not_allowed',
   message: 'deliveries come by POST',
@@ -91,14 +91,14 @@ export const WRONG_METHOD: Answer = {
 }
 
 /** One byte a chunk, or little more: reading that costs far more than any delivery is worth. */
-export const TOO_MANY_PIECES: Answer = {
+export const TOO_MANY_PIECES: WebhookResponse = {
   status: 413,
   error: 'too_large',
   message: 'the delivery comes in too many small pieces',
 }
 
 /** 413 for a delivery over the limit. */
-export function tooLarge(maxBytes: number): Answer {
+export function tooLarge(maxBytes: number): WebhookResponse {
   return {
     status: 413,
     error: 'too_large',
@@ -110,7 +110,7 @@ export function tooLarge(maxBytes: number): Answer {
 export function sendReply(
   request: IncomingMessage,
   response: ServerResponse,
-  { status, error, message, headers }: Answer,
+  { status, error, message, headers }: WebhookResponse,
 ): void {
   if (response.headersSent || response.destroyed) return
   const body = error === undefined ? '' : JSON.stringify({ error, message })

@@ -3,14 +3,14 @@ import { type Db, inboxPath, nameStorageError } from '../store/database.ts'
 import type { OperationName, Operations } from './operations.ts'
 
 /** A question to the inbox thread. */
-export interface Question {
+export interface RpcCall {
   readonly id: number
   readonly name: OperationName
   readonly args: readonly unknown[]
 }
 
 /** Its answer: a result, or why there is none. */
-export type Reply =
+export type RpcReply =
   | { readonly id: number; readonly result: unknown }
   | { readonly id: number; readonly code: ErrorCode; readonly message: string }
 
@@ -22,12 +22,12 @@ export type Reply =
 export function answerBatch(
   db: Db,
   operations: Operations,
-  questions: readonly Question[],
+  questions: readonly RpcCall[],
   dataDir: string,
-): Reply[] {
+): RpcReply[] {
   const refused =
     (error: unknown) =>
-    (id: number): Reply =>
+    (id: number): RpcReply =>
       refusalOf(id, error, dataDir)
   if (!questions.some(({ name }) => operations[name].writes))
     return questions.map((question) => attempt(operations, question, refused))
@@ -55,9 +55,9 @@ export function answerBatch(
 
 function attempt(
   operations: Operations,
-  { id, name, args }: Question,
-  refused: (error: unknown) => (id: number) => Reply,
-): Reply {
+  { id, name, args }: RpcCall,
+  refused: (error: unknown) => (id: number) => RpcReply,
+): RpcReply {
   // The thread's own interface has typed name and arguments together.
   const run = operations[name].run as (...args: readonly unknown[]) => unknown
   try {
@@ -67,7 +67,7 @@ function attempt(
   }
 }
 
-function refusalOf(id: number, thrown: unknown, dataDir: string): Reply {
+function refusalOf(id: number, thrown: unknown, dataDir: string): RpcReply {
   const error = nameStorageError(thrown, dataDir, inboxPath(dataDir))
   const code = error instanceof MirrorError ? error.code : 'internal'
   return { id, code, message: messageOf(error) }

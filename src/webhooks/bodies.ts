@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 
 /** What became of reading a body. */
-export type ReadBody =
+export type BodyResult =
   | { readonly body: Buffer }
   | { readonly failed: 'too_large' | 'too_many_pieces' | 'too_slow' | 'crowded' | 'gone' }
 
@@ -16,7 +16,7 @@ export interface BodyLimits {
 
 /** Reads bodies. No sender can shut out another: when memory is spent, what has taken longest makes room. */
 export interface Bodies {
-  read(request: IncomingMessage): Promise<ReadBody>
+  read(request: IncomingMessage): Promise<BodyResult>
   /** Counts bytes that stay in memory until `done` is called: a body that waits to be stored. */
   hold(bytes: number): () => void
 }
@@ -28,7 +28,7 @@ const FREE_PIECES = 2048
 const FULL_BYTES = 64
 
 interface Reading {
-  readonly give: (outcome: ReadBody) => void
+  readonly give: (outcome: BodyResult) => void
 }
 
 /** Readers share one budget. */
@@ -49,14 +49,14 @@ export function createBodies(limits: BodyLimits): Bodies {
       new Promise((resolve) => {
         const chunks: Buffer[] = []
         let size = 0
-        const give = (outcome: ReadBody): void => {
+        const give = (outcome: BodyResult): void => {
           clearTimeout(deadline)
           request.off('data', onData).off('end', onEnd).off('close', onClose).off('error', onClose)
           readings.delete(reading)
           total -= size
           pieces -= chunks.length
           if (!('body' in outcome))
-            discard(request, outcome.failed === 'too_many_pieces' ? CRUMBS_MS : LINGER_MS)
+            discardRequest(request, outcome.failed === 'too_many_pieces' ? CRUMBS_MS : LINGER_MS)
           resolve(outcome)
         }
         const reading = { give }
@@ -88,7 +88,7 @@ const LINGER_MS = 3_000
 const CRUMBS_MS = 100
 
 /** Lets the rest of a request go by; a connection that does not come to an end is cut off. */
-export function discard(request: IncomingMessage, lingerMs = LINGER_MS): void {
+export function discardRequest(request: IncomingMessage, lingerMs = LINGER_MS): void {
   request.on('error', () => undefined)
   if (request.complete || request.destroyed) return
   const cut = setTimeout(() => request.socket.destroy(), lingerMs).unref()

@@ -15,7 +15,7 @@ export const LONGEST_WAIT_MS = Math.max(LONGEST_PAUSE_MS * 1.25, ...LOOKS_MS)
 const TOO_LATE_MS = 6 * 3_600_000
 
 /** What is to be written of a row; what is not named stays as it is. */
-export interface Settled {
+export interface RefreshResult {
   readonly id: number
   readonly state: 'pending' | 'done' | 'dead'
   readonly refreshedAt?: number
@@ -26,7 +26,12 @@ export interface Settled {
 }
 
 /** A refresh failed that covered the row: it is tried again, later and later, and given up after about a day. */
-export function afterFailure(row: Waiting, why: string, now: number, random: number): Settled {
+export function afterFailure(
+  row: Waiting,
+  why: string,
+  now: number,
+  random: number,
+): RefreshResult {
   const attempts = row.attempts + 1
   const reason = `the refresh failed: ${why}`
   if (attempts < MAX_ATTEMPTS) {
@@ -51,7 +56,7 @@ export function pauseMs(attempts: number, random: number): number {
  * What readers see of what was announced. `partly`: the tag, but not all of its documents; `other digest`: the tag, but
  * not the announced version of it. Null: the event names nothing that could be looked for.
  */
-export type Sight = 'visible' | 'partly' | 'other digest' | 'absent' | null
+export type Visibility = 'visible' | 'partly' | 'other digest' | 'absent' | null
 
 /**
  * A refresh succeeded that covered the row: that is all there is to do for an event that names nothing. What is not
@@ -59,7 +64,7 @@ export type Sight = 'visible' | 'partly' | 'other digest' | 'absent' | null
  * documents is done, for not every tag has all of them; one that is not there is given up. When the clock was set back,
  * or ahead by more than some hours, the looks begin anew, so that none is missed.
  */
-export function afterRefresh(row: Waiting, sight: Sight, now: number): Settled {
+export function afterRefresh(row: Waiting, sight: Visibility, now: number): RefreshResult {
   const refreshedAt = row.refreshedAt ?? now
   const about = { id: row.id, refreshedAt }
   if (sight === null) return { ...about, state: 'done', reason: null }
@@ -76,7 +81,7 @@ export function afterRefresh(row: Waiting, sight: Sight, now: number): Settled {
   return { ...about, state: 'dead', reason: `upstream never listed it: ${reason}` }
 }
 
-const LACKING: Record<Exclude<Sight, 'visible' | null>, string> = {
+const LACKING: Record<Exclude<Visibility, 'visible' | null>, string> = {
   partly: 'the tag is there, some of its documents are not',
   'other digest': 'the tag is listed with another digest than announced',
   absent: 'the tag is not listed',

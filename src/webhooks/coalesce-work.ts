@@ -1,13 +1,18 @@
 import { messageOf } from '../errors.ts'
 import { targetKey } from './coalesce-batch.ts'
-import { type Settled, type Sight, afterFailure, afterRefresh } from './coalesce-verdict.ts'
+import {
+  type RefreshResult,
+  type Visibility,
+  afterFailure,
+  afterRefresh,
+} from './coalesce-verdict.ts'
 import { type EventTarget, type Waiting, targetsOf } from './waiting.ts'
 
 /** The inbox as the coalescer uses it; each call is answered by another thread and may reject. */
 export interface WaitingRows {
   /** Pending rows that are due and have ids above `after`, in the order of arrival. */
   readonly pending: (now: number, limit: number, after: number) => Promise<readonly Waiting[]>
-  readonly settle: (settled: readonly Settled[]) => Promise<void>
+  readonly settle: (settled: readonly RefreshResult[]) => Promise<void>
   /** Unix milliseconds; null: nothing is pending. */
   readonly nextDueAt: () => Promise<number | null>
 }
@@ -24,7 +29,7 @@ export interface WaveDeps {
   /** Fetches what events name, and what changed besides; without targets only the latter. */
   readonly refresh: (targets: readonly EventTarget[]) => Promise<RefreshOutcome>
   /** What readers see of what was announced, now. */
-  readonly look: (target: EventTarget) => Sight
+  readonly look: (target: EventTarget) => Visibility
   readonly now: () => number
   /** In [0, 1). */
   readonly random: () => number
@@ -85,14 +90,14 @@ export async function settleBatch(
 
 /** What was seen of a target, or why that cannot be told. */
 interface Found {
-  readonly sight: Sight
+  readonly sight: Visibility
   readonly failure: string | null
 }
 
-const WORST: readonly Sight[] = ['absent', 'other digest', 'partly', 'visible', null]
+const WORST: readonly Visibility[] = ['absent', 'other digest', 'partly', 'visible', null]
 
 /** What is seen of a delivery that names several targets is what is seen of the worst of them. */
-function worstOf(sights: readonly Sight[]): Sight {
+function worstOf(sights: readonly Visibility[]): Visibility {
   return WORST.find((sight) => sights.includes(sight)) ?? null
 }
 

@@ -1,12 +1,12 @@
 import { publicKeyBytes } from '../config/secrets.ts'
 import type { Capture } from './capture.ts'
-import type { Refusal } from './headers.ts'
-import { type Dialect, createSigningSecret, createVerifier } from './verify.ts'
+import type { HeaderRefusal } from './headers.ts'
+import { type SignatureDialect, createSigningSecret, createVerifier } from './verify.ts'
 import {
   type LabelledSecret,
-  type Match,
+  type SecretMatch,
   findMatch,
-  headerOf,
+  captureHeader,
   isValidAt,
   signaturesOf,
 } from './doctor.ts'
@@ -18,7 +18,7 @@ export interface Diagnosis {
   /** What is wrong, worst first, each with what to do. */
   readonly problems: readonly string[]
   /** How the signature comes about; null: with none of the secrets in any form. */
-  readonly match: Match | null
+  readonly match: SecretMatch | null
   /** Seconds by which the delivery's time lies behind the clock that judges; null: it says no time. */
   readonly ageSeconds: number | null
 }
@@ -29,7 +29,7 @@ export interface Case {
   readonly secrets: readonly LabelledSecret[]
   readonly now: number
   readonly toleranceSeconds: number
-  readonly dialect: Dialect | 'any'
+  readonly dialect: SignatureDialect | 'any'
   /** Whether there is an upstream, with which a secret can be registered. */
   readonly canRegister: boolean
 }
@@ -41,7 +41,7 @@ export interface Case {
 export function diagnose(judged: Case): Diagnosis {
   const { capture, secrets, now, toleranceSeconds } = judged
   const match = findMatch({ capture, secrets })
-  const timestamp = headerOf(capture, 'webhook-timestamp')
+  const timestamp = captureHeader(capture, 'webhook-timestamp')
   const isTime = CANONICAL_TIME.test(timestamp)
   const ageSeconds = isTime ? Math.floor(now / 1000) - Number(timestamp) : null
   const refusal = verify(judged)
@@ -64,7 +64,7 @@ export function diagnose(judged: Case): Diagnosis {
 }
 
 /** The receiver's own verdict: null, or why it refuses. */
-function verify({ capture, secrets, now, toleranceSeconds, dialect }: Case): Refusal | null {
+function verify({ capture, secrets, now, toleranceSeconds, dialect }: Case): HeaderRefusal | null {
   const signing = secrets
     .filter((one) => isValidAt(one, now))
     .map(({ label, secret }) => createSigningSecret(label, secret))
@@ -74,7 +74,11 @@ function verify({ capture, secrets, now, toleranceSeconds, dialect }: Case): Ref
 }
 
 /** What no single check above explains. */
-function otherwise({ dialect, secrets, now }: Case, refusal: Refusal, match: Match | null): string {
+function otherwise(
+  { dialect, secrets, now }: Case,
+  refusal: HeaderRefusal,
+  match: SecretMatch | null,
+): string {
   const used = secrets.find(({ label }) => label === match?.secret)
   if (used !== undefined && !isValidAt(used, now))
     return `the secret ${used.label} does not count at that time (notBefore, notAfter in webhooks.secretFile)`
@@ -100,7 +104,7 @@ function headerProblems(capture: Capture): string[] {
   return HEADERS.flatMap((name) => {
     const count = capture.headers.filter(([one]) => one.toLowerCase() === name).length
     if (count > 1) return [`${name} is there ${count} times: a proxy or the sender doubles it`]
-    if (count === 1) return formProblems(name, headerOf(capture, name))
+    if (count === 1) return formProblems(name, captureHeader(capture, name))
     const twin = capture.headers.find(([one]) => one.toLowerCase().endsWith(name.slice(7)))
     const hint = twin === undefined ? '' : `; ${JSON.stringify(twin[0])} is not read`
     return [`${name} is missing: a proxy drops it, or the sender does not sign${hint}`]
@@ -109,7 +113,7 @@ function headerProblems(capture: Capture): string[] {
 
 /** The receiver answers 415 to what it would have to unpack before its signature could fit. */
 function encodingProblems(capture: Capture): string[] {
-  const encoding = headerOf(capture, 'content-encoding')
+  const encoding = captureHeader(capture, 'content-encoding')
   if (encoding === '' || encoding.toLowerCase() === 'identity') return []
   return [
     `content-encoding is ${JSON.stringify(encoding)}: deliveries come uncompressed, or are signed as they are sent`,
@@ -137,7 +141,7 @@ function versionsOf(value: string): string[] {
 
 /** What is held cannot judge what was sent: secrets are for `v1` signatures, public keys for `v1a`. */
 function versionProblems({ capture, secrets }: Case): string[] {
-  const versions = versionsOf(headerOf(capture, 'webhook-signature'))
+  const versions = versionsOf(captureHeader(capture, 'webhook-signature'))
   const [hmac, asymmetric] = [versions.includes('v1'), versions.includes('v1a')]
   const keys = secrets.filter(({ secret }) => publicKeyBytes(secret) !== null).length
   if (asymmetric && !hmac && secrets.length > 0 && keys === 0)
@@ -170,16 +174,16 @@ function timeProblems(age: number | null, tolerance: number): string[] {
   return [`${limit}: the clock of this machine is behind, or the sender's ahead`]
 }
 
-function signatureProblems(capture: Capture, match: Match | null): string[] {
+function signatureProblems(capture: Capture, match: SecretMatch | null): string[] {
   if (match?.usual === true) return []
   if (match !== null) return unusual(match)
-  if (headerOf(capture, 'webhook-signature').trim() === '') return []
+  if (captureHeader(capture, 'webhook-signature').trim() === '') return []
   if (signaturesOf(capture).length === 0)
     return [
       'no part of webhook-signature is 32 bytes in base64 or hex, or 64 in base64: it was cut or changed',
     ]
   // Without what was signed beside the body nothing can be said of secrets.
-  if (SIGNED.some((name) => headerOf(capture, name) === '')) return []
+  if (SIGNED.some((name) => captureHeader(capture, name) === '')) return []
   return [
     'no secret that is held gives this signature, in any form that is known: it is another ' +
       "subscription's secret, or the body was changed in a way that cannot be guessed. Compare " +
@@ -187,7 +191,7 @@ function signatureProblems(capture: Capture, match: Match | null): string[] {
   ]
 }
 
-function unusual({ key, encoding, content, body, offsetSeconds }: Match): string[] {
+function unusual({ key, encoding, content, body, offsetSeconds }: SecretMatch): string[] {
   const found: string[] = []
   if (body !== 'as captured') {
     found.push(

@@ -11,7 +11,7 @@ export function isValidAt({ notBefore, notAfter }: LabelledSecret, time: number)
 }
 
 /** How a captured signature comes about: every part that had to be guessed says so. */
-export interface Match {
+export interface SecretMatch {
   readonly secret: string
   readonly key: string
   readonly encoding: string
@@ -24,7 +24,7 @@ export interface Match {
 }
 
 /** What was looked for, and with what. */
-export interface Question {
+export interface DoctorQuestion {
   readonly capture: Capture
   readonly secrets: readonly LabelledSecret[]
 }
@@ -37,9 +37,9 @@ interface Attempt {
 }
 
 /** The first way, from the likely to the odd, in which one of the secrets gives one of the signatures. */
-export function findMatch({ capture, secrets }: Question): Match | null {
-  const id = headerOf(capture, 'webhook-id')
-  const timestamp = headerOf(capture, 'webhook-timestamp')
+export function findMatch({ capture, secrets }: DoctorQuestion): SecretMatch | null {
+  const id = captureHeader(capture, 'webhook-id')
+  const timestamp = captureHeader(capture, 'webhook-timestamp')
   const signatures = signaturesOf(capture)
   const keys = secrets.flatMap(({ label, secret }) =>
     keyForms(secret).map((form) => ({ label, form })),
@@ -53,7 +53,7 @@ export function findMatch({ capture, secrets }: Question): Match | null {
   return null
 }
 
-function matchOf(attempt: Attempt, label: string, form: KeyForm, signature: Written): Match {
+function matchOf(attempt: Attempt, label: string, form: KeyForm, signature: Written): SecretMatch {
   const asIs = attempt.name === USUAL && attempt.body === 'as captured' && attempt.offset === 0
   return {
     secret: label,
@@ -72,13 +72,13 @@ function signedContent(id: string, timestamp: string, body: Buffer): Buffer {
 }
 
 /** The first value of a header; '' when it is not there. */
-export function headerOf({ headers }: Capture, wanted: string): string {
+export function captureHeader({ headers }: Capture, wanted: string): string {
   return headers.find(([name]) => name.toLowerCase() === wanted)?.[1] ?? ''
 }
 
 /** Every signature in the header that is 32 or 64 bytes in some form, with or without a version before it. */
 export function signaturesOf(capture: Capture): Written[] {
-  return headerOf(capture, 'webhook-signature')
+  return captureHeader(capture, 'webhook-signature')
     .split(/\s+/)
     .flatMap((part) => readSignature(part.replace(/^(v\d+a?[,=]|sha256=)/, '')) ?? [])
 }

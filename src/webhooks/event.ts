@@ -1,9 +1,9 @@
-import { matches } from '../patterns.ts'
+import { matchesPattern } from '../patterns.ts'
 import type { EventTarget } from '../store/inbox-types.ts'
 import { imagesIn } from './images.ts'
 
 /** What a verified body says, whatever its form; with nothing that is understood it still says: look. */
-export interface ReadBody {
+export interface ParsedBody {
   /** The type of the (first) event; null: it states none. */
   readonly type: string | null
   /** What its events name; null: nothing that can be used. */
@@ -27,7 +27,7 @@ type Json = Readonly<Record<string, unknown>>
  * Reads a verified body: an event in JSON of any envelope, or several, in a list or one a line (wire facts, webhook
  * deliveries). What cannot be read as one has no type and no target, and is as good a reason to look.
  */
-export function readBody(body: Buffer, isWanted: TypeFilter): ReadBody {
+export function parseBody(body: Buffer, isWanted: TypeFilter): ParsedBody {
   const events = eventsIn(parse(body)).slice(0, MAX_EVENTS)
   const wanted = events.filter((event) => isWantedEvent(event, isWanted))
   const read = events.length === 0 || wanted.length > 0 ? wanted : events
@@ -104,7 +104,8 @@ export function createTypeFilter(patterns: readonly string[], vendor: string): T
   const own = patterns.map((pattern) => pattern.replaceAll('{vendor}', vendor))
   const heads = new Set(own.map(headOf))
   return (type, isCloudEvent = true) =>
-    own.some((pattern) => matches(pattern, type)) || !(isCloudEvent || heads.has(headOf(type)))
+    own.some((pattern) => matchesPattern(pattern, type)) ||
+    !(isCloudEvent || heads.has(headOf(type)))
 }
 
 function headOf(type: string): string {

@@ -1,11 +1,14 @@
-import type { Answer } from './answers.ts'
+import type { WebhookResponse } from './answers.ts'
 import { valuesOf } from './headers.ts'
 
 /**
  * The answer to OPTIONS (CloudEvents web hooks 1.0, section 4): a sender whose name is allow-listed is told that it may
  * send. What it asks to be called back at is never looked at.
  */
-export function handshake(rawHeaders: readonly string[], allowed: readonly string[]): Answer {
+export function handshake(
+  rawHeaders: readonly string[],
+  allowed: readonly string[],
+): WebhookResponse {
   const headers = { Allow: 'POST, OPTIONS' }
   const origins = valuesOf(rawHeaders, 'webhook-request-origin')
   const [origin = ''] = origins

@@ -1,5 +1,5 @@
 /** Why a delivery was not let in, for log and metrics alone: whoever sent it learns none of it. */
-export type Refusal =
+export type HeaderRefusal =
   | 'header_missing' // one of the three headers is not there
   | 'header_repeated' // one of them is there twice, or could be: there are more lines than Node keeps
   | 'header_id' // the id is not of the form that is accepted
@@ -43,7 +43,7 @@ const VERSION = /^v\d+[a-z]*$/
  * Reads the headers from the list as it came over the wire (`IncomingMessage.rawHeaders`), where none is joined with or
  * hidden behind another. No dot is accepted in an id: the signed text is joined by dots.
  */
-export function readHeaders(rawHeaders: readonly string[]): DeliveryHeaders | Refusal {
+export function readHeaders(rawHeaders: readonly string[]): DeliveryHeaders | HeaderRefusal {
   if (rawHeaders.length > 2 * MAX_LINES) return 'header_repeated'
   const found = ['webhook-id', 'webhook-timestamp', 'webhook-signature'].map((name) =>
     valuesOf(rawHeaders, name),

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 import type { NewDelivery } from '../store/inbox-types.ts'
 import {
-  type Answer,
-  type Outcome,
+  type WebhookResponse,
+  type ReceiptOutcome,
   CLOSING,
   CROWDED,
   ENCODED,
@@ -13,22 +13,22 @@ import {
   WRONG_METHOD,
   tooLarge,
 } from './answers.ts'
-import type { ReadBody } from './bodies.ts'
-import { type TypeFilter, readBody } from './event.ts'
+import type { BodyResult } from './bodies.ts'
+import { type TypeFilter, parseBody } from './event.ts'
 import { handshake } from './handshake.ts'
 import { valuesOf } from './headers.ts'
 
 /** What a request came to: its answer, the outcome for the counters, and why. */
 export interface Result {
-  readonly answer: Answer
-  readonly outcome: Outcome
+  readonly answer: WebhookResponse
+  readonly outcome: ReceiptOutcome
   readonly reason: string
   /** More for the log, in our own words. */
   readonly detail?: string
 }
 
 /** Puts a result together; `reason` is one of few words, and empty where there is nothing to explain. */
-export const result = (answer: Answer, outcome: Outcome, reason = ''): Result => ({
+export const result = (answer: WebhookResponse, outcome: ReceiptOutcome, reason = ''): Result => ({
   answer,
   outcome,
   reason,
@@ -67,7 +67,7 @@ export function unauthentic(rawHeaders: readonly string[], reason: string): Resu
     : result(UNAUTHORIZED, 'unauthorized', reason)
 }
 
-type Failed = Extract<ReadBody, { failed: string }>['failed']
+type Failed = Extract<BodyResult, { failed: string }>['failed']
 
 /** The result for a body that could not be read. */
 export function unread(failed: Failed, maxBytes: number): Result {
@@ -82,7 +82,7 @@ type Judged = Pick<NewDelivery, 'state' | 'type' | 'target' | 'reason'>
 
 /** What a verified body means for the mirror: whatever its form, it is a reason to look. */
 export function judgeBody(body: Buffer, { isWanted }: Rules): Judged {
-  const { type, target, wanted } = readBody(body, isWanted)
+  const { type, target, wanted } = parseBody(body, isWanted)
   return wanted
     ? { state: 'pending', type, target, reason: null }
     : { state: 'ignored', type, target, reason: 'no pattern of webhooks.types fits its type' }

@@ -1,6 +1,6 @@
 import { namesOf, plainRepository } from '../event-target.ts'
-import type { Arrival } from '../store/arrivals.ts'
-import type { Announcement } from '../store/inbox-reports.ts'
+import type { NewTag } from '../store/arrivals.ts'
+import type { AnnouncedTag } from '../store/inbox-reports.ts'
 
 /** What polls and events found of the same changes, over a window. */
 export interface Misses {
@@ -19,9 +19,9 @@ export interface Misses {
 /** What is compared. Times in unix milliseconds. */
 export interface Compared {
   /** Of the window, oldest first. */
-  readonly arrivals: readonly Arrival[]
+  readonly arrivals: readonly NewTag[]
   /** Of the window and a day before it: an event often comes before its tag is listed. */
-  readonly announcements: readonly Announcement[]
+  readonly announcements: readonly AnnouncedTag[]
   readonly lastEventAt: number | null
   /** Since when events could come at all, as far as that is known; null: they cannot, no secret is configured. */
   readonly expectedSince: number | null
@@ -52,14 +52,14 @@ export function compareMisses(compared: Compared): Misses {
   }
 }
 
-type Names = Pick<Announcement, 'receivedAt'> & {
+type Names = Pick<AnnouncedTag, 'receivedAt'> & {
   repository: string | null
   digest: string | null
 }
 type Known = ReadonlyMap<string, readonly Names[]>
 
 /** Announcements by tag, or by digest where they name no tag. */
-function namesIn(announcements: readonly Announcement[]): Known {
+function namesIn(announcements: readonly AnnouncedTag[]): Known {
   const known = new Map<string, Names[]>()
   for (const { target, receivedAt } of announcements) {
     const { repository, tag, digest } = namesOf(target)
@@ -76,7 +76,7 @@ function namesIn(announcements: readonly Announcement[]): Known {
  * What one side does not say contradicts nothing. An event may name the digest of one platform where the list has that of
  * all, so another digest only counts as another change when the two are an hour apart.
  */
-function isAnnounced({ repository, tag, digest, at }: Arrival, known: Known): boolean {
+function isAnnounced({ repository, tag, digest, at }: NewTag, known: Known): boolean {
   const own = repository === null ? null : plainRepository(repository)
   const agree = (a: string | null, b: string | null): boolean => a === null || b === null || a === b
   const found = [tag, digest].flatMap((key) => (key === null ? [] : (known.get(key) ?? [])))
@@ -87,7 +87,7 @@ function isAnnounced({ repository, tag, digest, at }: Arrival, known: Known): bo
   )
 }
 
-function warningOf(missed: readonly Arrival[], lastEventAt: number | null): string | null {
+function warningOf(missed: readonly NewTag[], lastEventAt: number | null): string | null {
   const since = missed.filter(({ at }) => lastEventAt === null || at > lastEventAt)
   if (since.length < SUSPICIOUS) return null
   return (

@@ -3,16 +3,16 @@ import { createInboxReports } from '../store/inbox-reports.ts'
 import { createInbox } from '../store/inbox.ts'
 
 /** One thing that the inbox thread can be asked to do: synchronous, and inside the transaction of its turn if it writes. */
-export interface Operation<Args extends unknown[], Result> {
+export interface InboxOperation<Args extends unknown[], Result> {
   readonly writes: boolean
   readonly run: (...args: Args) => Result
 }
 
-const reading = <A extends unknown[], R>(run: (...args: A) => R): Operation<A, R> => ({
+const reading = <A extends unknown[], R>(run: (...args: A) => R): InboxOperation<A, R> => ({
   writes: false,
   run,
 })
-const writing = <A extends unknown[], R>(run: (...args: A) => R): Operation<A, R> => ({
+const writing = <A extends unknown[], R>(run: (...args: A) => R): InboxOperation<A, R> => ({
   writes: true,
   run,
 })

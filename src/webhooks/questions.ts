@@ -1,5 +1,5 @@
 import { MirrorError } from '../errors.ts'
-import type { Reply } from './batches.ts'
+import type { RpcReply } from './batches.ts'
 import type { ArgumentsOf, OperationName, ResultOf } from './operations.ts'
 import type { ToInbox } from './worker.ts'
 
@@ -26,7 +26,7 @@ export function createQuestions() {
       waiting.set(id, { resolve: (result) => resolve(result as ResultOf<Name>), reject })
       send({ id, name, args })
     })
-  const settle = (reply: Reply): void => {
+  const settle = (reply: RpcReply): void => {
     const asked = waiting.get(reply.id)
     waiting.delete(reply.id)
     if ('code' in reply) asked?.reject(new MirrorError(reply.code, reply.message))

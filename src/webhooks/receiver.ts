@@ -3,8 +3,8 @@ import type { Endpoint } from '../config/webhooks.ts'
 import { messageOf } from '../errors.ts'
 import type { Logger } from '../log.ts'
 import {
-  type Answer,
-  type Outcome,
+  type WebhookResponse,
+  type ReceiptOutcome,
   ACCEPTED,
   CLOSING,
   FULL,
@@ -12,7 +12,7 @@ import {
   UNAVAILABLE,
   sendReply,
 } from './answers.ts'
-import { type Bodies, createBodies, discard } from './bodies.ts'
+import { type Bodies, createBodies, discardRequest } from './bodies.ts'
 import {
   type Result,
   type Rules,
@@ -35,7 +35,7 @@ export interface ReceiverOptions extends Rules {
   readonly now: () => number
   readonly log: Pick<Logger, 'debug' | 'warn'> | null
   /** Tells what became of each request; `reason` is one of few words. */
-  readonly onOutcome?: (outcome: Outcome, reason: string) => void
+  readonly onOutcome?: (outcome: ReceiptOutcome, reason: string) => void
   /** A row was stored that waits for a refresh. */
   readonly onStored?: () => void
   /** Time for a body, milliseconds; ten seconds when not given. */
@@ -56,7 +56,7 @@ const LARGEST_AT_ONCE = 64
 
 const internal = result(UNAVAILABLE, 'unavailable', 'internal')
 
-const TEXTS: Readonly<Record<Outcome, string>> = {
+const TEXTS: Readonly<Record<ReceiptOutcome, string>> = {
   new: 'a webhook was received',
   duplicate: 'a webhook was received again',
   ignored: 'a webhook of another type was ignored',
@@ -77,7 +77,10 @@ export function createReceiver(options: ReceiverOptions): Receiver {
   const bodies = createBodies({ maxBytes, deadlineMs, maxTotal: LARGEST_AT_ONCE * maxBytes })
   const tell = createSparingLog(options.log, options.now)
   const state = { closing: false }
-  const finish = (endpoint: string, { answer, outcome, reason, detail }: Result): Answer => {
+  const finish = (
+    endpoint: string,
+    { answer, outcome, reason, detail }: Result,
+  ): WebhookResponse => {
     options.onOutcome?.(outcome, reason)
     const fields = { endpoint, status: answer.status, ...(detail !== undefined && { detail }) }
     if (reason !== '') tell(reason, fields, TEXTS[outcome])
@@ -90,7 +93,7 @@ export function createReceiver(options: ReceiverOptions): Receiver {
       const early = judgeHead(request, options, state.closing)
       if (early !== null && early.reason === 'too_large') {
         sendReply(request, response, finish(endpoint, early))
-        discard(request)
+        discardRequest(request)
         return true
       }
       // A body is read in any case: an answer before its end can be lost with the connection.

@@ -1,5 +1,5 @@
 import { messageOf } from '../errors.ts'
-import type { Arrival } from '../store/arrivals.ts'
+import type { NewTag } from '../store/arrivals.ts'
 import type { EventTimes, Heard } from '../store/inbox-reports.ts'
 import type { Logger } from '../log.ts'
 import type { CoalescerState } from './coalescer.ts'
@@ -25,7 +25,7 @@ export interface ReportOptions {
   readonly log: Logger
   readonly now: () => number
   readonly inbox: Pick<InboxThread, 'call'>
-  readonly listArrivals: (from: number) => readonly Arrival[]
+  readonly listArrivals: (from: number) => readonly NewTag[]
   readonly isOn: () => boolean
   readonly state: () => CoalescerState
 }
@@ -101,7 +101,7 @@ export function heardFrom(now: number): number {
 export interface FiguresOptions {
   readonly times: readonly EventTimes[]
   readonly heard: Heard
-  readonly arrivals: readonly Arrival[]
+  readonly arrivals: readonly NewTag[]
   readonly isOn: boolean
   readonly startedAt: number
   readonly now: number

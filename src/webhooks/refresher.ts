@@ -3,13 +3,13 @@ import type { Config } from '../config/schema.ts'
 import type { EventTarget } from '../event-target.ts'
 import type { Logger } from '../log.ts'
 import type { Announced } from '../store/announced.ts'
-import type { Arrival } from '../store/arrivals.ts'
+import type { NewTag } from '../store/arrivals.ts'
 import type { Settlement } from '../store/inbox-types.ts'
 import { LONGEST_WAIT_MS } from './coalesce-verdict.ts'
 import { type Coalescer, createCoalescer } from './coalescer.ts'
 import type { RefreshOutcome } from './coalesce-work.ts'
 import { type RefreshReport, createReports } from './refresh-report.ts'
-import { sightOf } from './sight.ts'
+import { visibilityOf } from './sight.ts'
 import type { InboxThread } from './thread.ts'
 
 /** What the refresher is made from; how to refresh and what can be seen is told from outside. */
@@ -23,7 +23,7 @@ export interface RefresherOptions {
   /** As readers see it. Null: no catalog is mirrored, so nothing that is announced can be seen. */
   readonly find: ((target: EventTarget) => Announced) | null
   /** From a moment on, unix milliseconds. */
-  readonly listArrivals: (from: number) => readonly Arrival[]
+  readonly listArrivals: (from: number) => readonly NewTag[]
   /** Whether there is a secret, so that events can come. */
   readonly isOn: () => boolean
 }
@@ -67,7 +67,7 @@ function depsOf({ config, log, now, inbox, refresh, find }: RefresherOptions) {
       settle: (settled: readonly Settlement[]) => inbox.settle(settled),
       nextDueAt: () => inbox.call('nextDueAt'),
     },
-    look: (target: EventTarget) => (find === null ? null : sightOf(target, find)),
+    look: (target: EventTarget) => (find === null ? null : visibilityOf(target, find)),
     after: (ms: number, call: () => void) => {
       const timer = setTimeout(call, ms)
       return () => clearTimeout(timer)

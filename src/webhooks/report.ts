@@ -1,6 +1,6 @@
 import type { Endpoint } from '../config/webhooks.ts'
 import type { InboxCounts } from '../store/inbox-types.ts'
-import type { Outcome } from './answers.ts'
+import type { ReceiptOutcome } from './answers.ts'
 import type { Secrets } from './secrets.ts'
 import type { InboxThread } from './thread.ts'
 
@@ -51,7 +51,7 @@ function createLast(now: () => number) {
   let received: number | null = null
   let refused: number | null = null
   return {
-    note: (outcome: Outcome, reason: string): void => {
+    note: (outcome: ReceiptOutcome, reason: string): void => {
       if (['new', 'duplicate', 'ignored'].includes(outcome)) received = now()
       else if (reason === 'method')
         return // somebody looked at the address; nothing was delivered

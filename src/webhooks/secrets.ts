@@ -3,7 +3,7 @@ import { decodedKey, publicKeyBytes } from '../config/secrets.ts'
 import type { Logger } from '../log.ts'
 import { MirrorError, messageOf } from '../errors.ts'
 import { type KeptSecret, parseSecretFile, readSecretText } from './secret-file.ts'
-import { type Dialect, type SigningSecret, createSigningSecret } from './verify.ts'
+import { type SignatureDialect, type SigningSecret, createSigningSecret } from './verify.ts'
 
 /** Where secrets come from. */
 export interface SecretsOptions {
@@ -11,7 +11,7 @@ export interface SecretsOptions {
   readonly settings: () => readonly string[]
   /** The file that `webhooks register` writes; it need not exist. */
   readonly file: string
-  readonly dialect: Dialect | 'any'
+  readonly dialect: SignatureDialect | 'any'
   /** Unix milliseconds. */
   readonly now: () => number
   readonly log: Pick<Logger, 'info' | 'warn' | 'error'> | null
@@ -89,9 +89,9 @@ function fixedSecrets(settings: () => readonly string[]): () => readonly Prepare
   }
 }
 
-const DECODED: ReadonlySet<string> = new Set<Dialect>(['standard', 'decoded-hex'])
+const DECODED: ReadonlySet<string> = new Set<SignatureDialect>(['standard', 'decoded-hex'])
 
-function prepare(text: string, file: string, dialect: Dialect | 'any'): Prepared[] {
+function prepare(text: string, file: string, dialect: SignatureDialect | 'any'): Prepared[] {
   return parseSecretFile(text, file).map(({ label, secret, notBefore, notAfter }: KeptSecret) => {
     if (DECODED.has(dialect) && decodedKey(secret) === null && publicKeyBytes(secret) === null)
       throw new MirrorError(

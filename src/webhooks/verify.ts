@@ -8,21 +8,21 @@ import {
   verify,
 } from 'node:crypto'
 import { Webhook } from 'standardwebhooks'
-import { DIALECTS } from '../config/webhooks.ts'
+import { SIGNATURE_DIALECTS } from '../config/webhooks.ts'
 import { decodedKey, plainSecret, privateKeySeed, publicKeyBytes } from '../config/secrets.ts'
 import {
   type DeliveryHeaders,
-  type Refusal,
+  type HeaderRefusal,
   type Signature,
   clockFault,
   readHeaders,
 } from './headers.ts'
 
 /** A form of signature: what the key is made of, and how the signature is written. */
-export type Dialect = (typeof DIALECTS)[number]
+export type SignatureDialect = (typeof SIGNATURE_DIALECTS)[number]
 
 /** What a delivery fitted: a form of HMAC, or Ed25519 (`v1a`). */
-export type MatchedForm = Dialect | 'ed25519'
+export type MatchedForm = SignatureDialect | 'ed25519'
 
 /** What is signed: the id, the time and the body as it lies, joined by dots. */
 export interface SignedContent {
@@ -99,7 +99,9 @@ function createDigest(key: Buffer): (content: SignedContent) => Buffer {
   }
 }
 
-const FORMS: Readonly<Record<Dialect, { key: 'decoded' | 'whole'; form: 'base64' | 'hex' }>> = {
+const FORMS: Readonly<
+  Record<SignatureDialect, { key: 'decoded' | 'whole'; form: 'base64' | 'hex' }>
+> = {
   standard: { key: 'decoded', form: 'base64' },
   vendor: { key: 'whole', form: 'hex' },
   'whole-base64': { key: 'whole', form: 'base64' },
@@ -111,7 +113,7 @@ const FORMS: Readonly<Record<Dialect, { key: 'decoded' | 'whole'; form: 'base64'
  * private key (`whsk_…`) signs with Ed25519 whatever the dialect; a public one signs nothing.
  */
 export function signDelivery(
-  options: SignedContent & { readonly secret: string; readonly dialect: Dialect },
+  options: SignedContent & { readonly secret: string; readonly dialect: SignatureDialect },
 ): string | null {
   const secret = plainSecret(options.secret)
   if (privateKeySeed(secret) !== null) return signAsymmetric(options, secret)
@@ -121,7 +123,7 @@ export function signDelivery(
 }
 
 /** Which secret and which form a signature fits. */
-export interface Match {
+export interface SignatureMatch {
   readonly label: string
   readonly dialect: MatchedForm
 }
@@ -134,11 +136,11 @@ export function matchSignatures(
   headers: DeliveryHeaders,
   body: Buffer,
   secrets: readonly SigningSecret[],
-  dialects: readonly Dialect[] = DIALECTS,
-): Match | null {
+  dialects: readonly SignatureDialect[] = SIGNATURE_DIALECTS,
+): SignatureMatch | null {
   const content = { id: headers.id, timestamp: headers.timestamp, body }
   const signatures = headers.signatures()
-  let match: Match | null = null
+  let match: SignatureMatch | null = null
   for (const secret of secrets) {
     const dialect =
       secret.verifies === null
@@ -153,11 +155,11 @@ function matchHmac(
   content: SignedContent,
   signatures: readonly Signature[],
   secret: SigningSecret,
-  dialects: readonly Dialect[],
-): Dialect | null {
+  dialects: readonly SignatureDialect[],
+): SignatureDialect | null {
   if (signatures.length === 0) return null
   const digests = { decoded: needed('decoded', dialects, secret, content), whole: needed('whole', dialects, secret, content) } // prettier-ignore
-  let match: Dialect | null = null
+  let match: SignatureDialect | null = null
   for (const dialect of dialects) {
     const { key, form } = FORMS[dialect]
     const digest = digests[key]
@@ -179,7 +181,7 @@ function matchEd25519(
 
 function needed(
   key: 'decoded' | 'whole',
-  dialects: readonly Dialect[],
+  dialects: readonly SignatureDialect[],
   secret: SigningSecret,
   content: SignedContent,
 ): Buffer | null {
@@ -192,23 +194,23 @@ function needed(
 export interface VerifierOptions {
   /** Those that are valid at this moment. */
   readonly secrets: () => readonly SigningSecret[]
-  readonly dialect: Dialect | 'any'
+  readonly dialect: SignatureDialect | 'any'
   readonly toleranceSeconds: number
   /** Unix milliseconds. */
   readonly now: () => number
 }
 
 /** The verdict on a delivery. */
-export type Verdict =
-  | ({ readonly ok: true; readonly id: string; readonly timestamp: number } & Match)
-  | { readonly ok: false; readonly reason: Refusal }
+export type SignatureResult =
+  | ({ readonly ok: true; readonly id: string; readonly timestamp: number } & SignatureMatch)
+  | { readonly ok: false; readonly reason: HeaderRefusal }
 
 /** Judges a delivery by its headers as they came and its body as it lies; nothing is parsed. */
-export type Verifier = (rawHeaders: readonly string[], body: Buffer) => Verdict
+export type Verifier = (rawHeaders: readonly string[], body: Buffer) => SignatureResult
 
 /** Verification by Standard Webhooks and the vendor's own form (service API, section 6; wire facts). */
 export function createVerifier(options: VerifierOptions): Verifier {
-  const dialects = options.dialect === 'any' ? DIALECTS : [options.dialect]
+  const dialects = options.dialect === 'any' ? SIGNATURE_DIALECTS : [options.dialect]
   return (rawHeaders, body) => {
     const headers = readHeaders(rawHeaders)
     if (typeof headers === 'string') return { ok: false, reason: headers }

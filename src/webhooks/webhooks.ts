@@ -4,7 +4,7 @@ import { type Endpoint, endpointsOf, secretFilePath } from '../config/webhooks.t
 import type { ConnectionOptions } from '../connections.ts'
 import { messageOf } from '../errors.ts'
 import type { Logger } from '../log.ts'
-import type { Outcome } from './answers.ts'
+import type { ReceiptOutcome } from './answers.ts'
 import { createTypeFilter } from './event.ts'
 import { type Listener, startListener } from './listener.ts'
 import { createReceiver } from './receiver.ts'
@@ -19,7 +19,7 @@ export interface WebhooksOptions {
   readonly log: Logger
   /** Unix milliseconds. */
   readonly now: () => number
-  readonly onOutcome?: (outcome: Outcome, reason: string) => void
+  readonly onOutcome?: (outcome: ReceiptOutcome, reason: string) => void
   /** Counts connections of the own listener that were closed or refused for want of places. */
   readonly onClosed?: ConnectionOptions['onClosed']
   /** A row was stored that waits for a refresh. */

@@ -1,7 +1,7 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { type ErrorCode, MirrorError, messageOf } from '../errors.ts'
 import { type Db, INBOX_LOG_BYTES, openInbox } from '../store/database.ts'
-import { type Question, type Reply, answerBatch } from './batches.ts'
+import { type RpcCall, type RpcReply, answerBatch } from './batches.ts'
 import { createOperations } from './operations.ts'
 
 /** What the inbox thread is started with. */
@@ -9,10 +9,10 @@ export interface InboxStart {
   readonly dataDir: string
 }
 
-export type ToInbox = Question | { readonly stop: true }
+export type ToInbox = RpcCall | { readonly stop: true }
 
 export type FromInbox =
-  | { readonly replies: readonly Reply[] }
+  | { readonly replies: readonly RpcReply[] }
   | { readonly ready: true }
   /** The database cannot be opened; the thread ends. */
   | { readonly refused: { readonly code: ErrorCode; readonly message: string } }
@@ -30,7 +30,7 @@ function main(port: MessagePort): void {
   const db = open(dataDir, send)
   if (db === null) return port.close()
   const operations = createOperations(db)
-  let waiting: Question[] = []
+  let waiting: RpcCall[] = []
   let idle: NodeJS.Timeout | null = null
   const checkpoint = (): void => {
     idle = null

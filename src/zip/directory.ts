@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { MirrorError } from '../errors.ts'
 
 /** One member as the central directory describes it. Sizes and offsets in bytes. */
-export interface Entry {
+export interface ZipEntry {
   name: string
   /** The name is not empty, its exact bytes are valid UTF-8, it is relative, and free of `..`, NUL and backslashes. */
   safeName: boolean
@@ -26,7 +26,7 @@ export interface DirectoryLocation {
 export interface Directory {
   readonly count: number
   /** The i-th entry in the order of the local headers, 0 ≤ i < count. */
-  entry(i: number): Entry
+  entry(i: number): ZipEntry
   /** First byte after the i-th member's region: the next local header or the central directory. */
   regionEnd(i: number): number
 }
@@ -133,7 +133,7 @@ function orderByOffset(offsets: Float64Array): Uint32Array | null {
   return Uint32Array.from(offsets.keys()).sort((a, b) => (offsets[a] ?? 0) - (offsets[b] ?? 0))
 }
 
-function readEntry(bytes: Buffer, at: number, offset: number): Entry {
+function readEntry(bytes: Buffer, at: number, offset: number): ZipEntry {
   const name = nameAt(bytes, at)
   return {
     name,

@@ -1,6 +1,6 @@
 import { crc32, deflateRawSync, inflateRawSync } from 'node:zlib'
 import { messageOf, systemCode } from '../errors.ts'
-import type { Entry } from './directory.ts'
+import type { ZipEntry } from './directory.ts'
 
 /** A member's content and the raw deflate stream that holds it; both views, valid until the next member is read. */
 export interface Content {
@@ -9,7 +9,7 @@ export interface Content {
 }
 
 /** Why one member cannot be used. The archive's other members still can. */
-export interface Refusal {
+export interface ZipFault {
   refused: string
 }
 
@@ -23,7 +23,7 @@ const DEFLATED = 8
  * local header and ends before the next member's or the central directory. Never inflates more than the declared size,
  * and refuses a declared size over `maxSize` unread.
  */
-export function readMember(entry: Entry, region: Buffer, maxSize: number): Content | Refusal {
+export function readMember(entry: ZipEntry, region: Buffer, maxSize: number): Content | ZipFault {
   const fault = faultOf(entry, region, maxSize)
   if (fault !== null) return { refused: fault }
   const start = LOCAL + region.readUInt16LE(26) + region.readUInt16LE(28)
@@ -44,7 +44,7 @@ export function deflate(content: Uint8Array): Buffer {
   return deflateRawSync(content, { level: 6 })
 }
 
-function faultOf(entry: Entry, region: Buffer, maxSize: number): string | null {
+function faultOf(entry: ZipEntry, region: Buffer, maxSize: number): string | null {
   if (!entry.safeName) return 'its name is not a safe relative path'
   if (entry.flags & ENCRYPTED) return 'it is encrypted'
   if (entry.method !== STORED && entry.method !== DEFLATED)

@@ -4,11 +4,11 @@ import {
   type Directory,
   type DirectoryLocation,
   END_SPAN,
-  type Entry,
+  type ZipEntry,
   locateDirectory,
   parseDirectory,
 } from './directory.ts'
-import { type Content, type Refusal, readMember } from './member.ts'
+import { type Content, type ZipFault, readMember } from './member.ts'
 
 /** What a reader accepts before it has read anything: caps against hostile archives. */
 export interface ReaderLimits {
@@ -35,8 +35,8 @@ export interface ArchiveReader {
    * The event loop gets a turn between reads.
    */
   readMembers(
-    want: (entry: Entry) => boolean,
-    visit: (entry: Entry, member: Content | Refusal) => void,
+    want: (entry: ZipEntry) => boolean,
+    visit: (entry: ZipEntry, member: Content | ZipFault) => void,
   ): Promise<void>
 }
 
@@ -129,11 +129,15 @@ interface Run {
   from: number
   bytes: number
   /** Each with the end of its region: no member may reach into the next one. */
-  members: { entry: Entry; end: number }[]
+  members: { entry: ZipEntry; end: number }[]
 }
 
 /** Groups wanted members into reads of at most a window; a member larger than that gets a read of its own. */
-function* plan(directory: Directory, want: (entry: Entry) => boolean, gap: number): Generator<Run> {
+function* plan(
+  directory: Directory,
+  want: (entry: ZipEntry) => boolean,
+  gap: number,
+): Generator<Run> {
   let run: Run | null = null
   for (let i = 0; i < directory.count; i++) {
     const entry = directory.entry(i)

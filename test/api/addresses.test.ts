@@ -1,5 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { clientNetwork, createTrust, isLoopback, plainAddress } from '../../src/api/addresses.ts'
+import {
+  clientNetwork,
+  createTrust,
+  isLoopbackAddress,
+  plainAddress,
+} from '../../src/api/addresses.ts'
 
 test.each([
   ['::ffff:10.0.0.7', '10.0.0.7'],
@@ -25,7 +30,7 @@ test.each([
   ['', false],
   [undefined, false],
 ])('%s is this machine talking to itself: %s', (address, expected) => {
-  expect(isLoopback(address)).toBe(expected)
+  expect(isLoopbackAddress(address)).toBe(expected)
 })
 
 test.each([

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { createTrust } from '../../src/api/addresses.ts'
-import { type Arrival, baseUrl } from '../../src/api/base-url.ts'
+import { type RequestSource, baseUrl } from '../../src/api/base-url.ts'
 import { isForwarded, isHost, readForwarding } from '../../src/api/forwarded.ts'
 
 const PROXY = '10.0.0.1'
@@ -8,10 +8,15 @@ const trusted = createTrust(['10.0.0.0/8'])
 
 type Headers = Record<string, string | string[]>
 
-function arrival(headers: Headers, peer = PROXY): Arrival {
+function arrival(headers: Headers, peer = PROXY): RequestSource {
   const lists = Object.entries(headers).map(([name, value]) => [name, [value].flat()])
   const local = { address: '127.0.0.1', port: 8080 }
-  return { headers: Object.fromEntries(lists) as Arrival['headers'], peer, local, scheme: 'http' }
+  return {
+    headers: Object.fromEntries(lists) as RequestSource['headers'],
+    peer,
+    local,
+    scheme: 'http',
+  }
 }
 
 function urlFor(headers: Headers, peer = PROXY): string {

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type Answer, createAnswer } from '../../src/api/answer.ts'
+import { type JsonResponse, createAnswer } from '../../src/api/answer.ts'
 import { createAnswerCache } from '../../src/api/cache.ts'
 
-const answer = (bytes: number, coding: 'gzip' | 'identity' = 'gzip'): Answer =>
+const answer = (bytes: number, coding: 'gzip' | 'identity' = 'gzip'): JsonResponse =>
   createAnswer(coding, Buffer.alloc(bytes), 'a'.repeat(32), 0)
 
 test('an answer is found again in its coding only', () => {

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from 'vitest'
 import { checkConditions, parseHttpDate, rangeStillApplies } from '../../src/api/conditional.ts'
 import { chooseCoding } from '../../src/api/negotiate.ts'
-import { readWishes } from '../../src/api/wishes.ts'
+import { readRequestHeaders } from '../../src/api/wishes.ts'
 import { FEEDS, closeAll, serve } from './served.ts'
 
 afterEach(closeAll)
@@ -109,7 +109,14 @@ test('HTTP dates are read in their three forms, whatever the time zone', () => {
 })
 
 test('repeated header fields count as one list', () => {
-  const wishes = readWishes(['Accept', '*/*', 'IF-NONE-MATCH', '"a"', 'if-none-match', '"b"'])
+  const wishes = readRequestHeaders([
+    'Accept',
+    '*/*',
+    'IF-NONE-MATCH',
+    '"a"',
+    'if-none-match',
+    '"b"',
+  ])
   expect(wishes.ifNoneMatch).toBe('"a", "b"')
   expect(checkConditions(wishes, { etag: '"b"', changed: 0 })).toBe('unchanged')
 })

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
-import { openArchive } from '../../src/api/archive.ts'
+import { openArchiveFile } from '../../src/api/archive.ts'
 
 const SIZE = 200_000
 /** As `api/archive.ts` has them: so many may stop, and this long is stopped. */
@@ -43,7 +43,7 @@ function archive(): (count: number) => Promise<Reader[]> {
   const dir = mkdtempSync(join(tmpdir(), 'patchmirror-stopped-'))
   writeFileSync(join(dir, 'all.zip'), Buffer.alloc(SIZE))
   const info = { file: 'all.zip', size: SIZE, sha256: Buffer.alloc(32), crc32c: 0 }
-  const opened = openArchive(dir, info as unknown as Parameters<typeof openArchive>[1])
+  const opened = openArchiveFile(dir, info as unknown as Parameters<typeof openArchiveFile>[1])
   const all: Reader[] = []
   const sent: Promise<void>[] = []
   onTestFinished(async () => {

@@ -1,9 +1,9 @@
 import { setImmediate as nextRound } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { createTurns } from '../../src/api/turns.ts'
+import { createFairQueue } from '../../src/api/turns.ts'
 
 test('turns come one in each round of the event loop, to whoever asked first', async () => {
-  const turns = createTurns()
+  const turns = createFairQueue()
   const told: string[] = []
   const work = async (name: string, times: number): Promise<void> => {
     for (let i = 0; i < times; i++) {
@@ -24,7 +24,7 @@ test('turns come one in each round of the event loop, to whoever asked first', a
 })
 
 test('who comes when nobody waits is served too', async () => {
-  const turns = createTurns()
+  const turns = createFairQueue()
   await turns.next()
   await nextRound()
   await turns.next()

@@ -9,8 +9,8 @@ import {
 } from 'node:fs'
 import { basename, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { nameBoxFault, withoutFolders } from '../../src/bundle/box-faults.ts'
-import { createInbox } from '../../src/bundle/inbox.ts'
+import { nameBoxFault, stripPaths } from '../../src/bundle/box-faults.ts'
+import { createInboxImporter } from '../../src/bundle/inbox.ts'
 import { inspectBundle, openBundle } from '../../src/bundle/open.ts'
 import { fillOutbox } from '../../src/bundle/outbox.ts'
 import { type OutboxFile, keptFiles, listOutbox } from '../../src/bundle/outbox-files.ts'
@@ -104,7 +104,7 @@ describe('the outbox', () => {
     expect(error).toMatchObject({ code: 'storage' })
     const text = error instanceof Error ? error.message : ''
     expect(text).toContain(`the outbox ${box} cannot be read or written (ENOTDIR`)
-    expect(withoutFolders(text, { outbox: box, data: bench.dir })).not.toContain(box)
+    expect(stripPaths(text, { outbox: box, data: bench.dir })).not.toContain(box)
     const full = Object.assign(new Error('full'), { code: 'SQLITE_FULL' })
     expect(nameBoxFault(full, 'outbox', box, bench.dir)).toMatchObject({ code: 'storage' })
     await bench.close()
@@ -252,7 +252,7 @@ describe('the inbox', () => {
     await writeBundle(join(box, 'full.zip'), [signer()], undefined, { expiresAt: null })
     let now = Date.now()
     let tries = 0
-    const inbox = createInbox({
+    const inbox = createInboxImporter({
       ...{ folder: box, now: () => now, onSettled: () => undefined },
       trust: { keys: [signer()], revoked: new Set(), now: null },
       apply() {
@@ -329,7 +329,7 @@ describe('the inbox', () => {
     writeFileSync(join(box, 'junk.zip'), readFileSync(join(box, 'whole')).subarray(0, 100))
     let now = Date.now()
     const troubles: string[] = []
-    const inbox = createInbox({
+    const inbox = createInboxImporter({
       ...{ folder: box, now: () => now, onSettled: () => undefined },
       trust: { keys: [signer()], revoked: new Set(), now: null },
       apply: () => Promise.reject(new Error('there is nothing to apply')),

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { type PublicKey, type SigningKey, readSigningKey } from '../../src/bundle/keys.ts'
 import { FORMAT, type ManifestHead } from '../../src/bundle/manifest.ts'
-import { type Trust, openBundle } from '../../src/bundle/open.ts'
+import { type KeyTrust, openBundle } from '../../src/bundle/open.ts'
 import { createBundleWriter } from '../../src/bundle/write.ts'
 
 /** A folder that is removed with all others of the suite. */
@@ -82,13 +82,13 @@ export async function writeBundle(
 }
 
 /** Trust in some keys, at a time when the bundles of these tests are good. */
-export function trust(keys: readonly PublicKey[], more: Partial<Trust> = {}): Trust {
+export function trust(keys: readonly PublicKey[], more: Partial<KeyTrust> = {}): KeyTrust {
   const now = (): number => LATER
   return { keys, revoked: new Set(), allowUnsigned: false, now, ...more }
 }
 
 /** Opens and verifies; null when all is well, else why it is refused. */
-export async function refusal(paths: readonly string[], whom: Trust): Promise<string | null> {
+export async function refusal(paths: readonly string[], whom: KeyTrust): Promise<string | null> {
   try {
     const bundle = await openBundle(paths, whom)
     try {

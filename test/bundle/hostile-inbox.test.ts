@@ -11,7 +11,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { createInbox } from '../../src/bundle/inbox.ts'
+import { createInboxImporter } from '../../src/bundle/inbox.ts'
 import { listArrivals } from '../../src/bundle/inbox-files.ts'
 import type { ImportReport } from '../../src/bundle/import-types.ts'
 import { openBundle } from '../../src/bundle/open.ts'
@@ -27,7 +27,7 @@ const whom = trust([key])
 function inboxOf(folder: string, tries?: Tries) {
   const imported: string[] = []
   const open: number[] = []
-  const inbox = createInbox({
+  const inbox = createInboxImporter({
     ...{ folder, trust: { keys: [key], revoked: new Set(), now: () => LATER }, now: () => LATER },
     apply(bundle, file) {
       imported.push(file)

@@ -3,8 +3,8 @@ import { closeSync, openSync, readFileSync, writeFileSync, writeSync } from 'nod
 import { join } from 'node:path'
 import { deflateRawSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { headerOf, layOut, localHeader, storedHeader } from '../../src/bundle/layout.ts'
-import type { Member } from '../../src/bundle/manifest.ts'
+import { zipHeaderOf, layOut, localHeader, storedHeader } from '../../src/bundle/layout.ts'
+import type { BundleMember } from '../../src/bundle/manifest.ts'
 import { openBundle } from '../../src/bundle/open.ts'
 import {
   LATER,
@@ -190,12 +190,12 @@ describe('a member that is not what the format has', () => {
 /** Writes an unsigned bundle whose only pack claims another size than it has. */
 function rewriteUnsigned(path: string, name: string, packed: Buffer, size: number): void {
   const sha256 = createHash('sha256').update(packed).digest('hex')
-  const member: Member = {
+  const member: BundleMember = {
     ...{ name, method: 'deflate' as const, size, crc32: '00000000', sha256 },
     ...{ packed: packed.length, packedSha256: sha256 },
   }
   const manifest = Buffer.from(JSON.stringify({ ...head(), keys: [], members: [member] }))
-  const layout = layOut([headerOf(member), storedHeader('manifest.json', manifest)])
+  const layout = layOut([zipHeaderOf(member), storedHeader('manifest.json', manifest)])
   const [first, second] = layout.placed
   if (first === undefined || second === undefined) throw new Error('two members')
   const pieces = [localHeader(first), packed, localHeader(second), manifest, ...layout.tail()]

@@ -1,11 +1,11 @@
 import { applyBundle } from '../../src/bundle/apply.ts'
-import { type Inbox, type Settled, createInbox } from '../../src/bundle/inbox.ts'
+import { type Inbox, type ImportResult, createInboxImporter } from '../../src/bundle/inbox.ts'
 import { type Below, signer } from './gaps.ts'
 
 /** An inbox whose looks the test makes. */
 export interface Watched {
   inbox: Inbox
-  settled: Settled[]
+  settled: ImportResult[]
   troubles: string[]
   /** Twice: what has not moved between two looks has arrived. */
   readonly look: () => Promise<void>
@@ -13,9 +13,9 @@ export interface Watched {
 
 /** Watches a folder for a mirror below the gap. */
 export function watch(box: string, { config, store }: Below): Watched {
-  const settled: Settled[] = []
+  const settled: ImportResult[] = []
   const troubles: string[] = []
-  const inbox = createInbox({
+  const inbox = createInboxImporter({
     ...{ folder: box, now: Date.now },
     trust: { keys: [signer()], revoked: new Set(), now: Date.now },
     apply: (bundle, file) =>

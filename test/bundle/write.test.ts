@@ -3,7 +3,7 @@ import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { layOut, localHeader, storedHeader } from '../../src/bundle/layout.ts'
-import { openBundle, openSource } from '../../src/bundle/open.ts'
+import { openBundle, openBundleSource } from '../../src/bundle/open.ts'
 import { createBundleWriter } from '../../src/bundle/write.ts'
 import { locateDirectory } from '../../src/zip/directory.ts'
 import type { HeaderMember } from '../../src/zip/headers.ts'
@@ -141,7 +141,7 @@ describe('the zip', () => {
     }
     const headers = [...[member, after].map(stored), storedHeader('manifest.json', manifest)]
     const source = sparse(headers, manifest)
-    const { layout } = await openSource(source, () => ({ key: null, check: () => undefined }))
+    const { layout } = await openBundleSource(source, () => ({ key: null, check: () => undefined }))
     expect(layout.placed.map(({ fields }) => fields.localBytes - 30 - fields.nameLength)).toEqual([
       20, 0, 0,
     ])

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
-import type { ListForm, Place } from '../../src/sandbox/service/shapes/shape.ts'
+import type { ListForm, MemberPath } from '../../src/sandbox/service/shapes/shape.ts'
 import { readPage, valueAt, walkList } from '../support/walk.ts'
 import type { CatalogBench } from './benches.ts'
 
@@ -92,7 +92,7 @@ function leftOf(body: unknown, { items, next, previous, limit, total }: ListForm
   return own.reduce((left, place) => (place === undefined ? left : without(left, place)), body)
 }
 
-function without(value: unknown, [name, ...rest]: Place): unknown {
+function without(value: unknown, [name, ...rest]: MemberPath): unknown {
   if (name === undefined || typeof value !== 'object' || value === null) return value
   const entries = Object.entries(value).flatMap(([key, inner]: [string, unknown]) => {
     const left: unknown = key === name ? (rest.length === 0 ? {} : without(inner, rest)) : inner

@@ -3,7 +3,7 @@ import { createCatalogRoutes } from '../../src/api/catalog.ts'
 import type { ReadRequest } from '../../src/api/reading/call.ts'
 import { createReadingThread } from '../../src/api/reading/thread.ts'
 import { createServer } from '../../src/api/server.ts'
-import { readWishes } from '../../src/api/wishes.ts'
+import { readRequestHeaders } from '../../src/api/wishes.ts'
 import { type PinnedReads, openPinnedReads } from '../../src/store/pinned.ts'
 import { TEST_KEY, bearer } from '../support/keys.ts'
 import { type CatalogBench, catalogBench } from './benches.ts'
@@ -84,7 +84,7 @@ describe('the serving thread', () => {
 describe('the reading thread', () => {
   const request: ReadRequest = {
     ...{ path: '/v1/patches', method: 'GET', params: {}, query: '', baseUrl: 'http://x', now: 0 },
-    wishes: readWishes([]),
+    wishes: readRequestHeaders([]),
   }
 
   test('begins nothing that nobody waits for, and refuses what is too much to wait', async () => {

@@ -3,7 +3,7 @@ import { expect } from 'vitest'
 import { SANDBOX_KEYS } from '../../src/sandbox/service/credentials.ts'
 import { EVENT_TYPE } from '../../src/sandbox/service/routes/webhooks.ts'
 import type { Shape } from '../../src/sandbox/service/shapes/shape.ts'
-import { createTypeFilter, readBody } from '../../src/webhooks/event.ts'
+import { createTypeFilter, parseBody } from '../../src/webhooks/event.ts'
 import { createSigningSecret, createVerifier } from '../../src/webhooks/verify.ts'
 import { TEST_KEY } from '../support/keys.ts'
 import { walkList } from '../support/walk.ts'
@@ -165,7 +165,7 @@ export const RULES: readonly Rule[] = [
         now: Date.now,
       })
       expect(verify(headers, body)).toMatchObject({ ok: true })
-      const { wanted, target } = readBody(body, createTypeFilter([EVENT_TYPE], 'service'))
+      const { wanted, target } = parseBody(body, createTypeFilter([EVENT_TYPE], 'service'))
       const { name, digest } = sandbox.service.read('tags', tag)
       expect({ wanted, tag: target?.tag, digest: target?.digest }).toEqual({
         wanted: true,

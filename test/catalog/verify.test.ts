@@ -1,13 +1,13 @@
 import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
 import { databasePath, openReader } from '../../src/store/database.ts'
-import { type Verdict, isSoundVerdict, verifyStore } from '../../src/sync/verify.ts'
+import { type VerifyReport, isSoundVerdict, verifyStore } from '../../src/sync/verify.ts'
 import { type CatalogBench, catalogBench } from './benches.ts'
 import { compare } from './compare.ts'
 
 const SERVICE = { images: 2, tags: 6, packages: 4, tickets: 30, avrs: 2, subscriptions: 2 }
 
-async function verify({ dir }: CatalogBench): Promise<Verdict> {
+async function verify({ dir }: CatalogBench): Promise<VerifyReport> {
   const db = openReader(dir)
   if (db === null) throw new Error('no database')
   try {

@@ -1,7 +1,7 @@
 import { tmpdir } from 'node:os'
 import { expect, test } from 'vitest'
 import type { SourceState, SourceStatus, Status } from '../../src/api/status.ts'
-import { exitCodeOf } from '../../src/commands/status.ts'
+import { statusExitCode } from '../../src/commands/status.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { SourceName } from '../../src/store/runs.ts'
 
@@ -43,16 +43,16 @@ test.each<[number, SourceState[], number?]>([
   [4, ['complete', 'quarantined'], 27 * HOUR],
   [1, ['failed', 'complete'], 27 * HOUR],
 ])('status exits %i for %j (age %s)', (code, states, age) => {
-  expect(exitCodeOf(statusOf(states, age), config)).toBe(code)
+  expect(statusExitCode(statusOf(states, age), config)).toBe(code)
 })
 
 test.each(['full', 'failing'] as const)('status exits 1 when the data folder is %s', (state) => {
   const storage = { state, reason: 'why', freeBytes: 0 }
-  expect(exitCodeOf({ ...statusOf(['quarantined', 'partial']), storage }, config)).toBe(1)
+  expect(statusExitCode({ ...statusOf(['quarantined', 'partial']), storage }, config)).toBe(1)
 })
 
 test('a source that the settings do not ask for counts for nothing', () => {
   const status = statusOf(['complete', 'complete'])
   const sources = [...status.sources, source('catalog', 'never')]
-  expect(exitCodeOf({ ...status, sources }, config)).toBe(0)
+  expect(statusExitCode({ ...status, sources }, config)).toBe(0)
 })

@@ -1,6 +1,11 @@
 import { expect, test } from 'vitest'
 import { readQuestion } from '../../src/query/question.ts'
-import { type Page, type PageBounds, type QuerySource, search } from '../../src/query/search.ts'
+import {
+  type ResultPage,
+  type PageBounds,
+  type QuerySource,
+  search,
+} from '../../src/query/search.ts'
 
 /** A source of npm records by id; the ecosystems and names that it is asked for are not looked at. */
 function sourceOf(records: Readonly<Record<string, object | string>>): QuerySource {
@@ -34,7 +39,7 @@ function bounds(more: Partial<PageBounds> = {}): PageBounds {
 const ask = (pageToken = '', version = '1.0.0') =>
   readQuestion({ package: { ecosystem: 'npm', name: 'p' }, version, page_token: pageToken })
 
-const ids = ({ found }: Page): string[] => found.map(({ id }) => id)
+const ids = ({ found }: ResultPage): string[] => found.map(({ id }) => id)
 
 /** Ids R000, R001, … each of which is fixed in 2.0.0, but every third in 1.0.0. */
 function many(count: number): Record<string, object> {

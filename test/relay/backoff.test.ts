@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { pauseAfter, readWish } from '../../src/relay/backoff.ts'
-import { judge } from '../../src/relay/outcome.ts'
+import { pauseAfter, readRetryAfter } from '../../src/relay/backoff.ts'
+import { outcomeOf } from '../../src/relay/outcome.ts'
 
 const NOW = Date.UTC(2026, 4, 1)
 
@@ -37,10 +37,10 @@ test.each([
   ['soon', null],
   ['', null],
   ['99999999999999', null],
-])('Retry-After: %s', (text, ms) => expect(readWish(text, NOW)).toBe(ms))
+])('Retry-After: %s', (text, ms) => expect(readRetryAfter(text, NOW)).toBe(ms))
 
 const answered = (status: number, retryAfter: string | null = null) =>
-  judge({ status, retryAfter }, { attempts: 1, targetFailures: 0, now: NOW, random: 0.5 })
+  outcomeOf({ status, retryAfter }, { attempts: 1, targetFailures: 0, now: NOW, random: 0.5 })
 
 test('2xx alone is done, and 410 alone is the end', () => {
   for (const status of [200, 201, 202, 204, 299]) expect(answered(status)).toEqual({ kind: 'done' })

@@ -3,7 +3,7 @@ import { createSender } from '../../src/relay/sender.ts'
 import { createSigner } from '../../src/relay/sign.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { openInbox, openReader } from '../../src/store/database.ts'
-import { createOutbox } from '../../src/store/outbox.ts'
+import { createRelayOutbox } from '../../src/store/outbox.ts'
 import { createReads } from '../../src/store/pinned.ts'
 import { createTransport } from '../../src/upstream/transport.ts'
 
@@ -17,7 +17,7 @@ const transport = createTransport(config.upstream)
 const deps = { transport, timeoutMs: 5000, userAgent: 'test', now: Date.now }
 const relay = createRelay({
   settings: { ...config.relay, targets: [url], concurrency: 2 },
-  outbox: createOutbox(openInbox(dir)),
+  outbox: createRelayOutbox(openInbox(dir)),
   reads: () => createReads(mirror),
   served: () => Number.POSITIVE_INFINITY,
   send: createSender({

@@ -4,10 +4,10 @@ import { pino } from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import { createLog } from '../../src/log.ts'
-import { startPassing } from '../../src/passing.ts'
+import { startRelay } from '../../src/passing.ts'
 import { openInbox } from '../../src/store/database.ts'
 import { INBOX_MIGRATIONS } from '../../src/store/inbox-schema.ts'
-import { createOutbox } from '../../src/store/outbox.ts'
+import { createRelayOutbox } from '../../src/store/outbox.ts'
 import { openWrites } from '../../src/store/writes.ts'
 import { createInbox } from '../../src/store/inbox.ts'
 import { scratch } from '../store/stores.ts'
@@ -19,11 +19,11 @@ test('a daemon without targets forgets those that it had, with what waits for th
   openWrites(dir).close()
   const db = openInbox(dir)
   onTestFinished(() => void db.close())
-  const outbox = createOutbox(db)
+  const outbox = createRelayOutbox(db)
   outbox.replaceTargets(['http://127.0.0.1:9/hook'])
   const { config } = loadConfig({ env: { PATCHMIRROR_DATA_DIR: dir }, cwd: dir })
   const log = createLog({ level: 'error', format: 'json' })
-  const passing = await startPassing({ config, version: 'test', log })
+  const passing = await startRelay({ config, version: 'test', log })
   await expect.poll(() => outbox.listTargets()).toEqual([])
   await passing.close()
 })
@@ -38,7 +38,7 @@ test('the log tells that a target is disabled by its number, never by its URL', 
   const { config } = loadConfig({ env, cwd: dir })
   const lines: string[] = []
   const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) })
-  const passing = await startPassing({ config, version: 'test', log })
+  const passing = await startRelay({ config, version: 'test', log })
   const inbox = createInbox(db)
   inbox.receive({ ...delivery({ webhookId: 'msg_1' }), type: 'io.service.cr.image.created.v1' })
   inbox.settle([{ id: 1, state: 'done' }])
@@ -60,7 +60,7 @@ test('targets that an earlier version knew go on where they stood', () => {
   old.close()
   const db = openInbox(dir)
   onTestFinished(() => void db.close())
-  const outbox = createOutbox(db)
+  const outbox = createRelayOutbox(db)
   expect([outbox.readCursor('one'), outbox.hasNewTargets()]).toEqual([7, false])
   const message = { webhookId: 'pm_8', body: Buffer.from('{}'), deliver: true, log: 8 }
   outbox.passOnSnapshots([message], 'one', 8, 1)

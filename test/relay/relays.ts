@@ -10,7 +10,7 @@ import { createSigner } from '../../src/relay/sign.ts'
 import type { EventTarget } from '../../src/event-target.ts'
 import { openInbox, openReader } from '../../src/store/database.ts'
 import { createInbox } from '../../src/store/inbox.ts'
-import { type Outbox, createOutbox } from '../../src/store/outbox.ts'
+import { type RelayOutbox, createRelayOutbox } from '../../src/store/outbox.ts'
 import { createReads } from '../../src/store/pinned.ts'
 import { openWrites } from '../../src/store/writes.ts'
 import { createTransport } from '../../src/upstream/transport.ts'
@@ -107,7 +107,7 @@ export interface Delivered {
 export interface RelayBench {
   dir: string
   relay: Relay
-  outbox: Outbox
+  outbox: RelayOutbox
   faults: string[]
   /** What was told of targets: their number and state. */
   turns: string[]
@@ -137,7 +137,7 @@ export function bench(
   const [inboxDb, outboxDb, mirror] = [openInbox(dir), openInbox(dir), openReader(dir)]
   if (mirror === null) throw new Error('there is no database')
   const inbox = createInbox(inboxDb)
-  const outbox = createOutbox(outboxDb)
+  const outbox = createRelayOutbox(outboxDb)
   const { config } = loadConfig({ env: {}, cwd: dir })
   const transport = createTransport(config.upstream)
   const faults: string[] = []

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { createPlaces } from '../../src/api/catalog-places.ts'
+import { createListCursors } from '../../src/api/catalog-places.ts'
 import type { Ordering } from '../../src/api/catalog-wishes.ts'
 import type { StagedEntry } from '../../src/store/catalog-staging.ts'
 import type { Writes } from '../../src/store/writes.ts'
@@ -62,7 +62,7 @@ function page(
 ): Walked {
   const list = store.readCatalogList(PATH)
   if (list === null) throw new Error('no list')
-  const places = createPlaces(store, list, order, false)
+  const places = createListCursors(store, list, order, false)
   const from = places.read(after)
   const where = colours.length === 0 ? [] : [{ facet: 0, values: colours }]
   const rows = store.listCatalogEntries({

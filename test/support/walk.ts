@@ -1,4 +1,4 @@
-import type { ListForm, Place, Shape } from '../../src/sandbox/service/shapes/shape.ts'
+import type { ListForm, MemberPath, Shape } from '../../src/sandbox/service/shapes/shape.ts'
 
 /** A page as a client of a shape reads it. */
 export interface WalkedPage {
@@ -85,7 +85,7 @@ function withParameter(path: string, name: string, value: string): string {
 }
 
 /** The value at a place of a JSON value. */
-export function valueAt(value: unknown, place: Place): unknown {
+export function valueAt(value: unknown, place: MemberPath): unknown {
   return place.reduce<unknown>(
     (inner, name) => (inner as Record<string, unknown> | null | undefined)?.[name],
     value,

@@ -10,7 +10,7 @@ import { contentOf } from '../../src/store/gzip.ts'
 import type { Reads } from '../../src/store/pinned.ts'
 import type { Fault } from '../../src/sandbox/fault.ts'
 import type { RunReport, RunRequest } from '../../src/sync/runner.ts'
-import { type Verdict, verifyStore } from '../../src/sync/verify.ts'
+import { type VerifyReport, verifyStore } from '../../src/sync/verify.ts'
 import { type Bench, type BenchOptions, createBench, differences } from '../support/mirror.ts'
 
 export const INDEX = '/external/osv/all.json'
@@ -103,7 +103,7 @@ export function tamper(dir: string, sql: string, ...values: unknown[]): void {
   db.close()
 }
 
-export async function verify(dir: string): Promise<Verdict> {
+export async function verify(dir: string): Promise<VerifyReport> {
   const db = openReader(dir)
   if (db === null) throw new Error('there is no database')
   try {

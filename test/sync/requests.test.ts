@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { RunRequest } from '../../src/sync/request.ts'
-import { type Outcome, createRequests } from '../../src/sync/requests.ts'
+import { type RequestOutcome, createRequests } from '../../src/sync/requests.ts'
 import { targetOf } from './refreshes.ts'
 
 const REFRESH: RunRequest = { source: 'catalog', kind: 'refresh', trigger: 'webhook' }
@@ -8,7 +8,7 @@ const SYNC: RunRequest = { source: 'catalog', kind: 'sync', trigger: 'schedule' 
 
 function queue() {
   const started: RunRequest[] = []
-  const told: Outcome[] = []
+  const told: RequestOutcome[] = []
   const state = { alive: true }
   const requests = createRequests(
     (request) => void started.push(request),

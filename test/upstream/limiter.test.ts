@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type Limiter, createLimiter } from '../../src/upstream/limiter.ts'
+import { type HostLimiter, createLimiter } from '../../src/upstream/limiter.ts'
 import type { Priority } from '../../src/upstream/quota.ts'
 import { refusal } from './sessions.ts'
 
@@ -7,7 +7,7 @@ const START = Date.UTC(2026, 4, 1)
 const forever = new AbortController().signal
 
 interface Bench {
-  limiter: Limiter
+  limiter: HostLimiter
   /** Sends one request that is answered at once; gives the milliseconds that it had to wait. */
   send(headers?: Record<string, string>, status?: number, priority?: Priority): Promise<number>
   /** Milliseconds since the start. */

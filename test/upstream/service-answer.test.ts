@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import {
   deliveryStateIn,
-  idOf,
+  itemIdOf,
   itemIn,
-  listOf,
+  itemListOf,
   secretIn,
   textOf,
 } from '../../src/upstream/service-answer.ts'
@@ -32,8 +32,8 @@ describe('a webhook subscription is found', () => {
   ])('%s', (_, answer, item) => {
     const found = itemIn('/v3', answer, 'webhook')
     expect(found).toEqual(item)
-    expect(idOf(found)).toBe(item === camel ? '7' : ID)
-    expect([textOf(found, 'url'), listOf(found, 'eventtypes')]).toEqual([URL, ['a']])
+    expect(itemIdOf(found)).toBe(item === camel ? '7' : ID)
+    expect([textOf(found, 'url'), itemListOf(found, 'eventtypes')]).toEqual([URL, ['a']])
   })
 
   test.each([null, [], 'text', 7, [plain]])('but not in %j', (answer) => {

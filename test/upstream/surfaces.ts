@@ -2,7 +2,7 @@ import { tmpdir } from 'node:os'
 import { onTestFinished } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import type { Session } from '../../src/upstream/session.ts'
-import { type SurfaceName, type Upstream, createUpstream } from '../../src/upstream/surfaces.ts'
+import { type UpstreamSurface, type Upstream, createUpstream } from '../../src/upstream/surfaces.ts'
 import { QUICK } from '../support/mirror.ts'
 
 /** The whole service by settings named as in PATCHMIRROR_…, with what passes of time in the caller's hand. */
@@ -23,7 +23,7 @@ export function upstreamOf(
 }
 
 /** A session with one surface, for one run. */
-export function session(upstream: Upstream, surface: SurfaceName = 'remediation'): Session {
+export function session(upstream: Upstream, surface: UpstreamSurface = 'remediation'): Session {
   return upstream.client(surface).open(new AbortController().signal)
 }
 

@@ -1,12 +1,12 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { type Db, openInbox } from '../../src/store/database.ts'
 import { createInbox } from '../../src/store/inbox.ts'
-import { type Reply, answerBatch } from '../../src/webhooks/batches.ts'
+import { type RpcReply, answerBatch } from '../../src/webhooks/batches.ts'
 import { createOperations } from '../../src/webhooks/operations.ts'
 import { delivery, scratch } from './inboxes.ts'
 
 /** Receives these in one turn, over the connection that the thread would have. */
-function receive(db: Db, dir: string, bodies: readonly string[]): Reply[] {
+function receive(db: Db, dir: string, bodies: readonly string[]): RpcReply[] {
   const questions = bodies.map((body, id) => ({
     id,
     name: 'receive' as const,

@@ -1,5 +1,5 @@
 import { type Coalescer, createCoalescer } from '../../src/webhooks/coalescer.ts'
-import type { Settled, Sight } from '../../src/webhooks/coalesce-verdict.ts'
+import type { RefreshResult, Visibility } from '../../src/webhooks/coalesce-verdict.ts'
 import type { RefreshOutcome, WaitingRows } from '../../src/webhooks/coalesce-work.ts'
 import type { EventTarget, Waiting } from '../../src/webhooks/waiting.ts'
 
@@ -65,7 +65,7 @@ export function createRows(clock: Clock) {
       answer(() => pending().reduce<number | null>((at, row) => least(at, row.dueAt), null)),
     settle: (settled) => answer(() => settled.forEach(write)),
   }
-  const write = ({ id, ...fields }: Settled): void => {
+  const write = ({ id, ...fields }: RefreshResult): void => {
     const at = rows.findIndex((row) => row.id === id)
     const row = rows[at]
     if (row !== undefined) rows[at] = { ...row, ...fields }
@@ -103,7 +103,7 @@ export interface Asked {
 export type Answer = (asked: Asked) => { ms: number; failure: string | null } | null
 
 /** An inbox, a service and a coalescer between them, on one clock. */
-export function createWorld(answer: Answer, look: (target: EventTarget) => Sight) {
+export function createWorld(answer: Answer, look: (target: EventTarget) => Visibility) {
   const clock = createClock()
   const held = createRows(clock)
   const asked: Asked[] = []

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { createTypeFilter, readBody } from '../../src/webhooks/event.ts'
+import { createTypeFilter, parseBody } from '../../src/webhooks/event.ts'
 import { EVENT } from './signing.ts'
 
 const WANTED = createTypeFilter(['io.{vendor}.cr.image.created.v*'], 'service')
-const readText = (body: string | Buffer) => readBody(Buffer.from(body), WANTED)
+const readText = (body: string | Buffer) => parseBody(Buffer.from(body), WANTED)
 const read = (event: unknown) => readText(JSON.stringify(event))
 const withData = (data: unknown) => read({ ...EVENT, data })
 

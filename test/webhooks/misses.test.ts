@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import type { Arrival } from '../../src/store/arrivals.ts'
-import type { Announcement } from '../../src/store/inbox-reports.ts'
+import type { NewTag } from '../../src/store/arrivals.ts'
+import type { AnnouncedTag } from '../../src/store/inbox-reports.ts'
 import { type Compared, WINDOW_MS, compareMisses } from '../../src/webhooks/misses.ts'
 
 const NOW = 1_800_000_000_000
 const HOUR = 3_600_000
 
-const arrival = (tag: string, hoursAgo: number, more: Partial<Arrival> = {}): Arrival => ({
+const arrival = (tag: string, hoursAgo: number, more: Partial<NewTag> = {}): NewTag => ({
   runId: 1,
   at: NOW - hoursAgo * HOUR,
   repository: 'library/python',
@@ -19,7 +19,7 @@ const arrival = (tag: string, hoursAgo: number, more: Partial<Arrival> = {}): Ar
 const announced = (
   tag: string | null,
   hoursAgo: number,
-  more: Partial<Announcement['target']> = {},
+  more: Partial<AnnouncedTag['target']> = {},
 ) => {
   const nothing = { repository: null, digest: null, arch: null, subject: null }
   const target = { ...nothing, repository: 'cr.example.com/library/python', tag, ...more }

@@ -1,7 +1,7 @@
 import { type IncomingHttpHeaders, createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'
-import type { Outcome } from '../../src/webhooks/answers.ts'
+import type { ReceiptOutcome } from '../../src/webhooks/answers.ts'
 import { createTypeFilter } from '../../src/webhooks/event.ts'
 import { type ReceiverOptions, createReceiver } from '../../src/webhooks/receiver.ts'
 import type { InboxThread } from '../../src/webhooks/thread.ts'
@@ -51,7 +51,7 @@ export function deliveryOf(signing: Signing = {}, headers: Record<string, string
 export interface Receiving {
   port: number
   inbox: InboxThread
-  outcomes: [Outcome, string][]
+  outcomes: [ReceiptOutcome, string][]
   /** Lines logged at warn level. */
   told: { fields: Record<string, unknown>; message: string }[]
   clock: { now: number }
@@ -68,7 +68,7 @@ export async function receiving(
 ): Promise<Receiving> {
   const inbox = await startInbox(scratch(), bounds)
   const clock = { now: NOW }
-  const outcomes: [Outcome, string][] = []
+  const outcomes: [ReceiptOutcome, string][] = []
   const told: Receiving['told'] = []
   let stored = 0
   const secrets = [SECRET, RAW_SECRET].map((secret, at) =>

@@ -1,5 +1,5 @@
 import { createHmac, generateKeyPairSync, sign } from 'node:crypto'
-import { type DIALECTS } from '../../src/config/webhooks.ts'
+import { type SIGNATURE_DIALECTS } from '../../src/config/webhooks.ts'
 import { NOW } from './inboxes.ts'
 
 /** A secret of Standard Webhooks' form, and one that is no base64. */
@@ -48,7 +48,7 @@ export interface Signing {
   timestamp?: number
   body?: string | Buffer
   secret?: string
-  dialect?: (typeof DIALECTS)[number]
+  dialect?: (typeof SIGNATURE_DIALECTS)[number]
 }
 
 /** The three headers of a delivery, signed by Node's own HMAC: nothing of the program's is in it. */

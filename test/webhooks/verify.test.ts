@@ -3,10 +3,10 @@ import { existsSync, readFileSync } from 'node:fs'
 import { inspect } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { webhookSecretFault } from '../../src/config/secrets.ts'
-import { DIALECTS } from '../../src/config/webhooks.ts'
+import { SIGNATURE_DIALECTS } from '../../src/config/webhooks.ts'
 import {
-  type Dialect,
-  type Verdict,
+  type SignatureDialect,
+  type SignatureResult,
   createSigningSecret,
   createVerifier,
   signDelivery,
@@ -21,11 +21,17 @@ interface Asked {
   body: string | Buffer
   secrets?: string[]
   now?: number
-  dialect?: Dialect | 'any'
+  dialect?: SignatureDialect | 'any'
 }
 
 /** The verdict of a verifier over these secrets; one that is refused at start is not there. */
-function judge({ headers, body, secrets = [SECRET], now = NOW, dialect = 'any' }: Asked): Verdict {
+function judge({
+  headers,
+  body,
+  secrets = [SECRET],
+  now = NOW,
+  dialect = 'any',
+}: Asked): SignatureResult {
   const usable = secrets.filter((secret) => webhookSecretFault(secret) === null)
   const active = usable.map((secret, at) => createSigningSecret(`settings-${at + 1}`, secret))
   const options = { secrets: () => active, dialect, toleranceSeconds: 300, now: () => now }
@@ -84,11 +90,11 @@ describe('known answers', () => {
 })
 
 describe('a signature', () => {
-  test.each(DIALECTS)('of the form %s fits, is named, and can be pinned', (dialect) => {
+  test.each(SIGNATURE_DIALECTS)('of the form %s fits, is named, and can be pinned', (dialect) => {
     const headers = raw(signed({ dialect, body: BODY }))
     expect(judge({ headers, body: BODY })).toMatchObject({ ok: true, dialect })
     expect(judge({ headers, body: BODY, dialect })).toMatchObject({ ok: true })
-    for (const other of DIALECTS.filter((one) => one !== dialect))
+    for (const other of SIGNATURE_DIALECTS.filter((one) => one !== dialect))
       expect(judge({ headers, body: BODY, dialect: other })).toEqual({
         ok: false,
         reason: 'signature',
@@ -119,7 +125,7 @@ describe('a signature', () => {
 
   test.each([0, 1, 16_383, 16_384, 16_385, 262_144])('covers a body of %i bytes', (size) => {
     const body = 'é'.repeat(size / 2).padEnd(size, 'x')
-    for (const dialect of DIALECTS)
+    for (const dialect of SIGNATURE_DIALECTS)
       expect(judge({ headers: raw(signed({ body, dialect })), body })).toMatchObject({ dialect })
     expect(judge({ headers: raw(signed({ body })), body: `${body} ` }).ok).toBe(false)
   })
@@ -225,14 +231,14 @@ describe('a public key', () => {
 
   test('verifies v1a signatures, with any dialect pinned, beside secrets and other signatures', () => {
     const fits = { ok: true, dialect: 'ed25519', label: 'settings-1' }
-    for (const dialect of ['any', ...DIALECTS] as const)
+    for (const dialect of ['any', ...SIGNATURE_DIALECTS] as const)
       expect(judge({ headers: raw(given), body: BODY, secrets: [whpk], dialect })).toMatchObject(fits) // prettier-ignore
     const list = `v1a,AAAA ${signed({ body: BODY })['webhook-signature'] ?? ''} v2,x ${given['webhook-signature'] ?? ''}`
     const headers = raw({ ...given, 'webhook-signature': list })
     expect(judge({ headers, body: BODY, secrets: [whpk] })).toMatchObject(fits)
     const both = judge({ headers: raw(given), body: BODY, secrets: [SECRET, whpk] })
     expect(both).toMatchObject({ ok: true, label: 'settings-2' })
-    for (const dialect of DIALECTS)
+    for (const dialect of SIGNATURE_DIALECTS)
       expect(signDelivery({ id: 'evt_1', timestamp: NOW / 1000, body: Buffer.from(BODY), secret: whsk, dialect })).toBe(given['webhook-signature']) // prettier-ignore
   })
 
@@ -257,11 +263,11 @@ describe('a public key', () => {
         for (const version of ['v1', 'v1a']) {
           const mac = createHmac('sha256', key).update(content).digest(form)
           const headers = raw({ ...given, 'webhook-signature': `${version},${mac}` })
-          for (const dialect of ['any', ...DIALECTS] as const)
+          for (const dialect of ['any', ...SIGNATURE_DIALECTS] as const)
             expect(judge({ headers, body: BODY, secrets: [whpk], dialect })).toEqual(refused)
         }
     expect(createSigningSecret('one', whpk)).toMatchObject({ decoded: null, whole: null })
-    for (const dialect of DIALECTS)
+    for (const dialect of SIGNATURE_DIALECTS)
       expect(signDelivery({ id: 'a', timestamp: 1, body: Buffer.from(BODY), secret: whpk, dialect })).toBeNull() // prettier-ignore
   })
 

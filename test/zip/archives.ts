@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import { onTestFinished } from 'vitest'
 import { MirrorError } from '../../src/errors.ts'
-import { END_SPAN, type Entry, parseDirectory } from '../../src/zip/directory.ts'
+import { END_SPAN, type ZipEntry, parseDirectory } from '../../src/zip/directory.ts'
 import { deflate } from '../../src/zip/member.ts'
 import {
   type ArchiveReader,
@@ -68,7 +68,7 @@ export function openBytes(
 
 /** What became of one member: its content, or why it was refused. */
 export interface Outcome {
-  entry: Entry
+  entry: ZipEntry
   content: Buffer | null
   refused: string | null
 }
@@ -76,7 +76,7 @@ export interface Outcome {
 /** Reads members (all by default) and copies what the visitor is shown. */
 export async function readAll(
   reader: ArchiveReader,
-  want: (entry: Entry) => boolean = () => true,
+  want: (entry: ZipEntry) => boolean = () => true,
 ): Promise<Outcome[]> {
   const outcomes: Outcome[] = []
   await reader.readMembers(want, (entry, member) => {

@@ -4,7 +4,7 @@ import type { AnswerExchange } from '../answer.ts'
 import type { NamedDocument } from '../catalog-documents.ts'
 import type { Problem } from '../problem.ts'
 import type { RouteCall } from '../routes.ts'
-import type { Wishes } from '../wishes.ts'
+import type { RequestHeaders } from '../wishes.ts'
 
 /** What the thread is started with. */
 export interface ReadingData {
@@ -20,7 +20,7 @@ export interface ReadRequest {
   readonly params: Readonly<Record<string, string>>
   /** As it came, without the question mark. */
   readonly query: string
-  readonly wishes: Wishes
+  readonly wishes: RequestHeaders
   readonly baseUrl: string
   /** The serving side's clock, unix milliseconds. */
   readonly now: number

@@ -1,21 +1,21 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { MirrorError, messageOf, systemCode } from '../../errors.ts'
-import { openPassingReads } from '../../store/pinned.ts'
+import { openShortReads } from '../../store/pinned.ts'
 import type { SourceName } from '../../store/runs.ts'
 import { createReadRoutes } from '../catalog.ts'
 import { createHeads } from '../heads.ts'
 import { createLinks } from '../links.ts'
 import { type Origins, SOURCE_NAMES } from '../moment.ts'
-import { type Origin, readOrigin } from '../origin.ts'
+import { type SnapshotOrigin, readOrigin } from '../origin.ts'
 import { notReady } from '../not-ready.ts'
 import type { ReadCall, ReadReply, ReadRequest, ReadingData } from './call.ts'
 
-type PassingReads = NonNullable<ReturnType<typeof openPassingReads>>
+type ShortReads = NonNullable<ReturnType<typeof openShortReads>>
 
-function createOrigins({ reads, commits }: PassingReads): Origins {
-  const known = new Map<SourceName, Origin | null>()
+function createOrigins({ reads, commits }: ShortReads): Origins {
+  const known = new Map<SourceName, SnapshotOrigin | null>()
   let seen = -1
-  const knownOrigin = (source: SourceName): Origin | null => {
+  const knownOrigin = (source: SourceName): SnapshotOrigin | null => {
     if (commits() !== seen) known.clear()
     seen = commits()
     const origin = known.get(source) ?? readOrigin(reads, source)
@@ -34,7 +34,7 @@ function createOrigins({ reads, commits }: PassingReads): Origins {
 }
 
 /** Answers requests one after the other, each from one moment of the store. */
-export function createReading({ config, cacheControl }: ReadingData, passing: PassingReads) {
+export function createReading({ config, cacheControl }: ReadingData, passing: ShortReads) {
   const clock = { now: 0 }
   const links = createLinks(passing.reads.readSecret('links'), () => clock.now)
   const moment = createOrigins(passing)
@@ -89,7 +89,7 @@ function main(port: NonNullable<typeof parentPort>): void {
   const data = workerData as ReadingData
   const state: { answer: ((request: ReadRequest) => ReadReply) | null } = { answer: null }
   const open = (): ((request: ReadRequest) => ReadReply) => {
-    const passing = openPassingReads(data.config.data.dir)
+    const passing = openShortReads(data.config.data.dir)
     if (passing === null)
       throw new MirrorError('not_ready', 'there is no database yet: the mirror is starting')
     return createReading(data, passing)

@@ -1,4 +1,4 @@
-import { type Answer, type Policy, negotiate } from '../negotiate.ts'
+import { type NegotiatedAnswer, type Policy, negotiate } from '../negotiate.ts'
 import type { Documents } from './documents.ts'
 import type { Presigner } from './presign.ts'
 import type { Surface } from './surface.ts'
@@ -13,7 +13,7 @@ export function createArtifactHost(presigner: Presigner, documents: Documents): 
     owns: () => true,
     kindOf: () => 'document',
     answer: ({ method, path, query, headers }, policy: Policy) => {
-      const answer = (): Answer => {
+      const answer = (): NegotiatedAnswer => {
         if (method !== 'GET' && method !== 'HEAD') return refusal(405, 'MethodNotAllowed')
         if (headers.authorization !== undefined) return refusal(400, 'InvalidArgument')
         if (path === '/loop') return { ...refusal(302, 'Redirect'), headers: { Location: '/loop' } }
@@ -37,7 +37,7 @@ const MESSAGES = {
   AccessDenied: 'Request has expired',
 } as const
 
-function refusal(status: number, code: keyof typeof MESSAGES): Answer {
+function refusal(status: number, code: keyof typeof MESSAGES): NegotiatedAnswer {
   const head = '<?xml version="1.0" encoding="UTF-8"?>\n'
   const text = `${head}<Error><Code>${code}</Code><Message>${MESSAGES[code]}</Message></Error>`
   const body = Buffer.from(text)

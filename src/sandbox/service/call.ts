@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Fault } from '../fault.ts'
-import type { Answer } from '../negotiate.ts'
+import type { NegotiatedAnswer } from '../negotiate.ts'
 import type { Representation } from '../representation.ts'
 
 /** A request that reached a surface, body read, with the fault that it meets, if any. */
@@ -33,7 +33,7 @@ export interface Call {
 }
 
 /** A representation to negotiate, or an answer that is already what it should be. */
-export type Reply = Representation | Answer
+export type Reply = Representation | NegotiatedAnswer
 
 /** An error that the surface words in its own form. */
 export class ServiceError extends Error {

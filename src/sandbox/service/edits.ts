@@ -3,7 +3,7 @@ import { ServiceError } from './call.ts'
 import type { Collection, Entry } from './collection.ts'
 import { imageOfTag, generateTag } from './generate-images.ts'
 import { generatePackage } from './generate-packages.ts'
-import { type Target, subscriptionTo } from './generate-people.ts'
+import { type SubscribedItem, subscriptionTo } from './generate-people.ts'
 import { generateTicket } from './generate-tickets.ts'
 import { type OwnerKind, packageHolding, tagHolding } from './holdings.ts'
 import type { ArtifactKind } from './shapes/artifact.ts'
@@ -131,7 +131,7 @@ function addTag(state: State, imageId: string | undefined, time: number): string
 function targetOf(
   state: State,
   to: { tag: string } | { package: string } | { image: string },
-): Target {
+): SubscribedItem {
   if ('tag' in to) return { tag: known(state.tags, to.tag) }
   if ('package' in to) return { package: known(state.packages, to.package) }
   return { image: known(state.images, to.image) }

@@ -84,11 +84,12 @@ export function generateApiKeys(options: ServiceOptions): Entry<ApiKey>[] {
 }
 
 /** What a subscription is to. */
-export type Target = { tag: Entry<Tag> } | { package: Entry<Package> } | { image: Entry<Image> }
+export type SubscribedItem =
+  { tag: Entry<Tag> } | { package: Entry<Package> } | { image: Entry<Image> }
 
 /** A subscription made at a time, unix milliseconds. */
 export function subscriptionTo(
-  target: Target,
+  target: SubscribedItem,
   id: string,
   organization: string,
   time: number,
@@ -99,7 +100,7 @@ export function subscriptionTo(
   return { id, lastModified: time, listed, detail: {} }
 }
 
-function aboutOf(target: Target): Partial<Subscription> {
+function aboutOf(target: SubscribedItem): Partial<Subscription> {
   if ('tag' in target) {
     const { id, name, image } = target.tag.listed
     return { service_registry_tag_id: id, tag: { id, name, image } }

@@ -3,7 +3,7 @@ import { type Outlet, deliver } from '../deliver.ts'
 import { deliverFaulty } from '../faulty.ts'
 import type { Context } from '../handler.ts'
 import { logEntry, readBody, readIncoming } from '../incoming.ts'
-import { type Answer, type Policy, finished, httpDate } from '../negotiate.ts'
+import { type NegotiatedAnswer, type Policy, finished, httpDate } from '../negotiate.ts'
 import type { ServiceRequest } from './call.ts'
 import { cursorAsked } from './shapes/list.ts'
 import type { Surface } from './surface.ts'
@@ -31,7 +31,7 @@ export async function handleSurface(
     hasCursor: cursorAsked(shape.lists, query) !== '',
   })
   const asked: ServiceRequest = { method, path, query, headers, body, fault }
-  const answerWith = (under: Policy): Promise<Answer> => surface.answer(asked, under)
+  const answerWith = (under: Policy): Promise<NegotiatedAnswer> => surface.answer(asked, under)
   const outlet: Outlet = { response, head: method === 'HEAD', logged }
   if (fault === undefined)
     await deliver(outlet, finished(await answerWith(policy), policy, headers))

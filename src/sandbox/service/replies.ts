@@ -1,4 +1,4 @@
-import type { Answer } from '../negotiate.ts'
+import type { NegotiatedAnswer } from '../negotiate.ts'
 import { jsonAnswer } from '../refusal.ts'
 import { type Representation, jsonRepresentation } from '../representation.ts'
 import type { Call } from './call.ts'
@@ -52,7 +52,7 @@ export function artifactReply(
   { request }: Call,
   form: ArtifactForm,
   { kind, urls, keyUrl }: ArtifactUrls,
-): Answer {
+): NegotiatedAnswer {
   const { fault } = request
   const forged = fault?.kind === 'artifactUrl' ? fault.url : undefined
   const named = { kind, urls: urls.map((url) => forged ?? url), keyUrl: forged ?? keyUrl ?? '' }
@@ -63,12 +63,12 @@ export function artifactReply(
 }
 
 /** 202: the artifact is in the making. */
-export function pendingReply(): Answer {
+export function pendingReply(): NegotiatedAnswer {
   const answer = jsonAnswer(202, { status: 'pending' })
   return { ...answer, headers: { ...answer.headers, 'Retry-After': 1 } }
 }
 
 /** 204, nothing to say. */
-export function emptyReply(): Answer {
+export function emptyReply(): NegotiatedAnswer {
   return { status: 204, headers: {}, length: 0, body: () => [] }
 }

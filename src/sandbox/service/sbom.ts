@@ -1,6 +1,6 @@
 import { seconds } from '../generate.ts'
 import type { Random } from '../random.ts'
-import { type Target, PACKAGES, TARGETS } from '../vocabulary.ts'
+import { type Platform, PACKAGES, TARGETS } from '../vocabulary.ts'
 import { purlOf } from './generate-packages.ts'
 import { NEWEST } from './generate-tickets.ts'
 import { digestFor } from './ids.ts'
@@ -74,7 +74,7 @@ function partsOf(random: Random, count: number): Part[] {
   return Array.from({ length: count }, () => partOf(random, target))
 }
 
-function partOf(random: Random, { feed }: Target): Part {
+function partOf(random: Random, { feed }: Platform): Part {
   const name = random.pick(PACKAGES[feed])
   const version = `${random.between(1, 9)}.${random.int(40)}.${random.int(20)}`
   const sha256 = digestFor(random).slice('sha256:'.length)

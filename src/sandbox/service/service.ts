@@ -24,7 +24,7 @@ import { wordedError } from './shapes/error.ts'
 import { type Shape, shapeOf } from './shapes/shape.ts'
 import { createState } from './state.ts'
 import { type Surface, createSurface } from './surface.ts'
-import type { Answer } from '../negotiate.ts'
+import type { NegotiatedAnswer } from '../negotiate.ts'
 
 /** The service beside its public feeds, for a test to look at and to change. */
 export interface Service extends ServiceEdits {
@@ -171,7 +171,7 @@ function audiencesOf({ url, identityUrl, authUrl }: Addresses): Audiences {
   }
 }
 
-function messageOf({ errors }: Shape, { status, message }: ServiceError): Answer {
+function messageOf({ errors }: Shape, { status, message }: ServiceError): NegotiatedAnswer {
   return wordedError(errors, status, message)
 }
 
@@ -185,7 +185,7 @@ const CODES: Readonly<Record<number, string>> = {
 }
 
 /** The identity surface's form (service API, section 7). */
-function identityError({ status, message, code }: ServiceError): Answer {
+function identityError({ status, message, code }: ServiceError): NegotiatedAnswer {
   const error = code ?? CODES[status] ?? 'server_error'
   return jsonAnswer(status, { error, error_description: message, status_code: status })
 }

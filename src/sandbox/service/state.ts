@@ -8,7 +8,7 @@ import {
   type Avr,
   type Organization,
   type Subscription,
-  type Target,
+  type SubscribedItem,
   type User,
   generateApiKeys,
   generateAvr,
@@ -111,7 +111,8 @@ function subscribe({ origin, counts, organization, tags, packages, subscriptions
   for (let i = 0; i < counts.subscriptions; i++) {
     const tag = allTags[i >> 1]
     const found = allPackages[i >> 1]
-    const preferred: Target | undefined = i % 2 === 0 ? tag && { tag } : found && { package: found }
+    const preferred: SubscribedItem | undefined =
+      i % 2 === 0 ? tag && { tag } : found && { package: found }
     if (preferred === undefined) continue
     const id = idFor(origin, 'subscription', i)
     subscriptions.put(subscriptionTo(preferred, id, organization.id, NEWEST))

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { ResourceKind } from '../fault.ts'
-import { type Answer, type Policy, negotiate } from '../negotiate.ts'
+import { type NegotiatedAnswer, type Policy, negotiate } from '../negotiate.ts'
 import type { LoggedRequest } from '../request-log.ts'
 import { type Caller, type ServiceRequest, ServiceError } from './call.ts'
 import { type Match, type Route, createRouter } from './router.ts'
@@ -12,7 +12,7 @@ export interface Surface {
   owns(path: string): boolean
   kindOf(method: string, path: string): ResourceKind | undefined
   /** Never rejects for what a request did wrong: that is an answer in the surface's error form. */
-  answer(request: ServiceRequest, policy: Policy): Promise<Answer>
+  answer(request: ServiceRequest, policy: Policy): Promise<NegotiatedAnswer>
 }
 
 /** What makes one surface differ from another. */
@@ -23,13 +23,13 @@ export interface SurfaceRules {
   /** Throws a ServiceError for a credential that is not good enough. */
   admit: (headers: IncomingHttpHeaders, path: string) => Caller
   limiter: (path: string) => Record<string, string>
-  wordError: (error: ServiceError) => Answer
+  wordError: (error: ServiceError) => NegotiatedAnswer
 }
 
 /** A surface: limit, then credential, then route; a wrong credential cannot learn which paths exist. */
 export function createSurface(rules: SurfaceRules): Surface {
   const find = createRouter(rules.routes)
-  const serve = async (request: ServiceRequest, policy: Policy): Promise<Answer> => {
+  const serve = async (request: ServiceRequest, policy: Policy): Promise<NegotiatedAnswer> => {
     const caller = rules.admit(request.headers, request.path)
     const { route, params } = allowed(find(request.method, request.path), request)
     const reply = await route.serve({ request, params, caller })

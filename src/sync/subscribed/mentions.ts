@@ -1,13 +1,13 @@
 import { wordsOf } from '../../json/field-names.ts'
 import { kindOf } from '../catalog-refs.ts'
-import type { Kind } from './names.ts'
+import type { SubscribedKind } from './names.ts'
 
 /** A value of a subscription that may name what it is to. */
 export interface Mention {
   field: string
   value: string
   /** What it can name. */
-  kinds: readonly Kind[]
+  kinds: readonly SubscribedKind[]
   /** Whether it can be an id, a name, or both. */
   isId: boolean
   isName: boolean
@@ -24,7 +24,7 @@ export const OWN_ID = 5
 const NUMBER = /^\d{1,20}$/
 const MAX_TEXT = 500
 const MAX_DEPTH = 6
-const ALL: readonly Kind[] = ['tag', 'image', 'package']
+const ALL: readonly SubscribedKind[] = ['tag', 'image', 'package']
 
 /** Fields of other parties, dates and states: what they hold names no target. */
 const FOREIGN =
@@ -45,7 +45,7 @@ const DISCRIMINATOR = /^(type|kind|category|class|resource|target|entity|object|
  * says of what kind it is, a name under such a field, anything else under one, a value under any other field, its own id.
  */
 export function mentionsIn(subscription: Readonly<Record<string, unknown>>): Mention[] {
-  const said = new Set<Kind>()
+  const said = new Set<SubscribedKind>()
   const found: Mention[] = []
   const visit = (value: unknown, at: Place): void => {
     if (at.depth > MAX_DEPTH) return
@@ -71,7 +71,7 @@ export function mentionsIn(subscription: Readonly<Record<string, unknown>>): Men
 interface Place {
   field: string
   words: readonly string[]
-  kind: Kind | null
+  kind: SubscribedKind | null
   depth: number
   isForeign: boolean
   isListed: boolean
@@ -103,13 +103,18 @@ function mentionOf(value: string, { field, words, kind, depth, isListed }: Place
   }
 }
 
-function rankOf(kind: Kind | null, isId: boolean, isName: boolean, isNumber: boolean): number {
+function rankOf(
+  kind: SubscribedKind | null,
+  isId: boolean,
+  isName: boolean,
+  isNumber: boolean,
+): number {
   if (kind !== null) return isId ? 0 : isName ? 1 : 2
   return isId || !isNumber ? 3 : 4
 }
 
 /** The kind that a text of a field such as `resource_type` says; null when it says none, and may be a name itself. */
-function discriminated(text: string): Kind | null {
+function discriminated(text: string): SubscribedKind | null {
   if (!/^[a-z][a-z _-]{0,39}$/i.test(text)) return null
   const kind = wordsOf(text).length > 3 ? null : kindOf(text)
   return kind === 'avr' ? null : kind

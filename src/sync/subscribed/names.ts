@@ -1,10 +1,10 @@
 import { namesOf } from '../../event-target.ts'
 
 /** What a subscription can be to. */
-export type Kind = 'image' | 'tag' | 'package'
+export type SubscribedKind = 'image' | 'tag' | 'package'
 
 /** Keys that a text is looked up by, of each kind; an id is compared as it is, a name without case. */
-export type Keys = Record<Kind, readonly string[]>
+export type Keys = Record<SubscribedKind, readonly string[]>
 
 /** The key of an id, which is compared as it is. */
 export function idKey(id: string): string {

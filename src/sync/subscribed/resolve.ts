@@ -1,9 +1,9 @@
-import { textsOf } from '../../event-target.ts'
+import { textsWithin } from '../../event-target.ts'
 import { readText, wordsOf } from '../../json/field-names.ts'
 import { ECOSYSTEMS } from '../../resources.ts'
 import { kindOf, refsOf } from '../catalog-refs.ts'
 import { type Mention, OWN_ID, mentionsIn } from './mentions.ts'
-import { type Keys, type Kind, ecosystemIn, idKey, nameKeys, tagKeys } from './names.ts'
+import { type Keys, type SubscribedKind, ecosystemIn, idKey, nameKeys, tagKeys } from './names.ts'
 
 /** Fields that have the name of an image's repository. */
 export const REPO_FIELDS = [
@@ -24,7 +24,7 @@ const TAG_FIELDS = ['name', 'tag', 'tag_name', 'image_tag']
 /** What the account subscribes to, of what is listed. */
 export interface Subscribed {
   /** Ids of the items that subscriptions name. */
-  ids: Record<Kind, ReadonlySet<string>>
+  ids: Record<SubscribedKind, ReadonlySet<string>>
   /** Subscriptions there are. */
   count: number
   /** Those that name nothing listed: id → why. */
@@ -37,7 +37,7 @@ interface Item {
   value: Record<string, unknown>
 }
 
-type Lists = Record<Kind, Iterable<Item>>
+type Lists = Record<SubscribedKind, Iterable<Item>>
 
 /**
  * Finds what each subscription is to, by whatever field names it: an id or a name, alone or within a reference or a
@@ -68,7 +68,7 @@ function readSubscription(value: Readonly<Record<string, unknown>>): {
 } {
   // prettier-ignore
   const mentions = mentionsIn(value).map((one) => ({ ...one, keys: keysOf(one) }))
-  const texts = textsOf(value)
+  const texts = textsWithin(value)
   const said = [...texts, ...texts.map(ecosystemIn)].map((text) => text?.toLowerCase() ?? '')
   return { mentions, ecosystems: new Set(said.filter((text) => ECOSYSTEMS.includes(text))) }
 }
@@ -78,18 +78,18 @@ function keysOf({ value, kinds, isId, isName }: Mention): string[] {
   if (!isName && !/[:/@]/.test(value)) return ids
   const names = nameKeys(value)
   // A tag is within an image, and a reference names both: whichever of them is listed.
-  const family = new Set<Kind>(
+  const family = new Set<SubscribedKind>(
     kinds.flatMap((kind) => (kind === 'package' ? [kind] : ['tag', 'image'])),
   )
   return [...ids, ...[...family].flatMap((kind) => prefixed(kind, names))]
 }
 
-function prefixed(kind: Kind, keys: Keys): string[] {
+function prefixed(kind: SubscribedKind, keys: Keys): string[] {
   return keys[kind].map((key) => `${kind} ${key}`)
 }
 
 interface Hit {
-  kind: Kind
+  kind: SubscribedKind
   id: string
   /** Of a package; null: it does not say. */
   ecosystem: string | null
@@ -129,7 +129,7 @@ function whyUnresolved(missed: readonly Mention[]): string {
 /** The listed items by those of their keys that are wanted. */
 function indexOf(lists: Lists, wanted: ReadonlySet<string>): Map<string, Hit[]> {
   const index = new Map<string, Hit[]>()
-  const add = (kind: Kind, { id, value }: Item, names: readonly string[]): void => {
+  const add = (kind: SubscribedKind, { id, value }: Item, names: readonly string[]): void => {
     const keys = [idKey(id), ...otherIds(kind, value).map(idKey), ...names]
     const found = [...new Set(keys)].map((key) => `${kind} ${key}`).filter((key) => wanted.has(key))
     if (found.length === 0) return
@@ -139,7 +139,7 @@ function indexOf(lists: Lists, wanted: ReadonlySet<string>): Map<string, Hit[]> 
   for (const item of lists.image) add('image', item, textsIn(item, REPO_FIELDS).flatMap((text) => nameKeys(text).image)) // prettier-ignore
   for (const item of lists.tag) add('tag', item, namesOfTag(item))
   for (const item of lists.package) {
-    const purls = textsOf(item.value).filter((text) => /^pkg:/i.test(text))
+    const purls = textsWithin(item.value).filter((text) => /^pkg:/i.test(text))
     add('package', item, [...textsIn(item, NAME_FIELDS), ...purls].flatMap((text) => nameKeys(text).package)) // prettier-ignore
   }
   return index
@@ -149,11 +149,11 @@ function namesOfTag({ value }: Item): string[] {
   const name = readText(value, TAG_FIELDS)
   const images = refsOf(value).filter(({ kind }) => kind === 'image')
   const own = name === null ? [] : images.flatMap((image) => tagKeys(image.value, name))
-  return [...textsOf(value).flatMap((text) => nameKeys(text).tag), ...own]
+  return [...textsWithin(value).flatMap((text) => nameKeys(text).tag), ...own]
 }
 
 /** Further ids of an item that are no numbers: its UUID, its slug. Not those of other things that it names. */
-function otherIds(kind: Kind, value: Readonly<Record<string, unknown>>): string[] {
+function otherIds(kind: SubscribedKind, value: Readonly<Record<string, unknown>>): string[] {
   return Object.entries(value).flatMap(([name, id]) => {
     const isId = /^(id|uuid|guid|slug|key)$/.test(wordsOf(name).at(-1) ?? '')
     if (!isId || typeof id !== 'string' || /^\d*$/.test(id)) return []

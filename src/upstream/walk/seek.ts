@@ -1,4 +1,4 @@
-import { LAST_ID_PARAMS, plainName } from '../../json/list-names.ts'
+import { LAST_ID_PARAMS, plainMember } from '../../json/list-names.ts'
 import { statusOf } from '../retries.ts'
 import { keyOfCursor, nextLink, targetOf } from './onward.ts'
 import type { ReadPage } from './page.ts'
@@ -7,7 +7,7 @@ import type { ReadPage } from './page.ts'
 export type Ask = (target: string) => Promise<ReadPage | null>
 
 /** A way to ask for the page behind another. */
-export interface Attempt {
+export interface NextPageAttempt {
   param: string
   value: string
   byId: boolean
@@ -16,8 +16,8 @@ export interface Attempt {
 }
 
 /** An attempt that worked; `ends`: there is nothing behind the page. */
-export interface Found {
-  attempt: Attempt
+export interface FoundPage {
+  attempt: NextPageAttempt
   ends: boolean
 }
 
@@ -33,12 +33,12 @@ export function createSeeker(
     const last = items.at(-1)
     return last === undefined ? null : idOf(last)
   }
-  const answerTo = (attempt: Attempt): Promise<ReadPage | null> => {
+  const answerTo = (attempt: NextPageAttempt): Promise<ReadPage | null> => {
     const key = keyOfCursor(path, limit, attempt.param, attempt.value)
     return askMildly(ask, targetOf(path, limit, key))
   }
   /** Whether the parameter is understood: behind the first item stands the second one. */
-  const isUnderstood = async (attempt: Attempt, { items }: ReadPage): Promise<boolean> => {
+  const isUnderstood = async (attempt: NextPageAttempt, { items }: ReadPage): Promise<boolean> => {
     const [one, other] = items
     const value = one === undefined || !attempt.byId ? '1' : idOf(one)
     if (other === undefined || value === null || attempt.at !== undefined) return false
@@ -48,14 +48,18 @@ export function createSeeker(
   return {
     lastId,
     /** What to ask with for what may follow a page: unknown texts of its envelope, its last id, how many there were. */
-    attempts(page: ReadPage, collected: number): Attempt[] {
+    attempts(page: ReadPage, collected: number): NextPageAttempt[] {
       const id = lastId(page)
       const ids =
         id === null ? [] : LAST_ID_PARAMS.map((param) => ({ param, value: id, byId: true }))
-      return [...textsOf(page), ...ids, { param: OFFSET, value: String(collected), byId: false }]
+      return [
+        ...textsOfPage(page),
+        ...ids,
+        { param: OFFSET, value: String(collected), byId: false },
+      ]
     },
     /** The first attempt that is answered by what the page does not have, or by nothing where the list ends. */
-    async first(attempts: readonly Attempt[], page: ReadPage): Promise<Found | null> {
+    async first(attempts: readonly NextPageAttempt[], page: ReadPage): Promise<FoundPage | null> {
       const known = new Set(page.items.map((item) => item.toString('latin1')))
       for (const attempt of attempts) {
         const answer = await answerTo(attempt)
@@ -87,11 +91,11 @@ export function paramsOf(field: string): string[] {
 }
 
 /** Texts of the envelope's top that no rule knows: one of them may be the cursor. Not those of the answer itself. */
-export function textsOf({ value, shape }: ReadPage): Attempt[] {
+export function textsOfPage({ value, shape }: ReadPage): NextPageAttempt[] {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return []
   const fit = Object.entries(value).flatMap(([name, text]: [string, unknown]) => {
     const isText = typeof text === 'string' && text !== '' && text.length <= 1024
-    if (!isText || OWN.test(plainName(name)) || name === shape.itemsPath[0]) return []
+    if (!isText || OWN.test(plainMember(name)) || name === shape.itemsPath[0]) return []
     return [{ param: 'after', value: text, byId: false, at: name }]
   })
   return fit.slice(0, 3)

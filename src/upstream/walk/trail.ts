@@ -3,7 +3,14 @@ import type { JsonPath } from '../../json/locate.ts'
 import type { Next } from '../shape-cursor.ts'
 import { type PageKey, keyOfCursor, keyOfUrl, nextLink, targetOf } from './onward.ts'
 import type { KnownList, ReadPage } from './page.ts'
-import { type Ask, type Attempt, OFFSET, createSeeker, paramsOf, textsOf } from './seek.ts'
+import {
+  type Ask,
+  type NextPageAttempt,
+  OFFSET,
+  createSeeker,
+  paramsOf,
+  textsOfPage,
+} from './seek.ts'
 
 /** Where a walk goes from a page. */
 export interface Step {
@@ -59,7 +66,10 @@ export function createTrail(options: TrailOptions, ask: Ask) {
   const seeker = createSeeker(options, ask)
   const go = (param: string | null, value: string): Step =>
     goTo(options, way, keyOfCursor(path, limit, param ?? 'after', value))
-  const seek = async (page: ReadPage, attempts: readonly Attempt[]): Promise<Step | null> => {
+  const seek = async (
+    page: ReadPage,
+    attempts: readonly NextPageAttempt[],
+  ): Promise<Step | null> => {
     const found = await seeker.first(attempts, page)
     if (found === null) return null
     const { param, value, byId, at } = found.attempt
@@ -80,7 +90,7 @@ export function createTrail(options: TrailOptions, ask: Ask) {
       return (await seek(page, attempts)) ?? { next: null, cut: reasonOf(page) }
     }
     const isNew = !known.looked && !way.named && shape.more === null && total === null
-    return (isNew && items.length > 0 ? await seek(page, textsOf(page)) : null) ?? END
+    return (isNew && items.length > 0 ? await seek(page, textsOfPage(page)) : null) ?? END
   }
   return {
     onward: (): Onward => onward,

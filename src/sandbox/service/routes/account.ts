@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { seconds } from '../../generate.ts'
-import type { Answer } from '../../negotiate.ts'
+import type { NegotiatedAnswer } from '../../negotiate.ts'
 import { jsonAnswer } from '../../refusal.ts'
 import {
   type Call,
@@ -60,7 +60,7 @@ function account({ state }: Parts, { role }: Caller): object {
 }
 
 /** The only answer that holds the key itself. */
-function createKey(parts: Parts, { request, caller }: Call): Answer {
+function createKey(parts: Parts, { request, caller }: Call): NegotiatedAnswer {
   const { state, credentials, shape, now } = parts
   mayWrite(caller)
   const { name, role, expires } = readKeyRequest(request)

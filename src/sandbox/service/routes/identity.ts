@@ -1,4 +1,4 @@
-import type { Answer } from '../../negotiate.ts'
+import type { NegotiatedAnswer } from '../../negotiate.ts'
 import { jsonAnswer } from '../../refusal.ts'
 import { type Call, ServiceError, bodyObject } from '../call.ts'
 import type { Parts } from '../parts.ts'
@@ -19,7 +19,7 @@ export function identityRoutes(parts: Parts): Route[] {
 export const TOKEN_PATH = '/oauth/token'
 
 /** OAuth 2.0 client credentials, as a JSON body (service API, section 5). */
-function issueToken({ credentials }: Parts, { request }: Call): Answer {
+function issueToken({ credentials }: Parts, { request }: Call): NegotiatedAnswer {
   if (!/^application\/json\b/i.test(request.headers['content-type'] ?? '')) {
     throw new ServiceError(400, 'send the parameters as application/json', 'invalid_request')
   }

@@ -1,4 +1,4 @@
-import type { Answer } from '../../negotiate.ts'
+import type { NegotiatedAnswer } from '../../negotiate.ts'
 import type { Representation } from '../../representation.ts'
 import { type Call, missing } from '../call.ts'
 import type { Collection, Entry } from '../collection.ts'
@@ -42,7 +42,7 @@ export function itemRow<F extends object>(
 export function action(
   method: 'POST' | 'DELETE',
   path: string,
-  serve: (call: Call) => Answer | Promise<Answer>,
+  serve: (call: Call) => NegotiatedAnswer | Promise<NegotiatedAnswer>,
 ): Route {
   return { method, path, kind: 'action', serve }
 }

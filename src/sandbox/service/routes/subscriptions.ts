@@ -1,7 +1,7 @@
-import type { Answer } from '../../negotiate.ts'
+import type { NegotiatedAnswer } from '../../negotiate.ts'
 import { jsonAnswer } from '../../refusal.ts'
 import { type Call, ServiceError, bodyObject, missing } from '../call.ts'
-import { type Target, subscriptionTo } from '../generate-people.ts'
+import { type SubscribedItem, subscriptionTo } from '../generate-people.ts'
 import type { Parts } from '../parts.ts'
 import { emptyReply } from '../replies.ts'
 import type { Route } from '../router.ts'
@@ -27,7 +27,7 @@ export function subscriptionRoutes(parts: Parts): Route[] {
 }
 
 /** All or nothing: one unknown id refuses the whole. Subscribing twice gives the same subscription. */
-function subscribe({ state, shape, now }: Parts, { request, caller }: Call): Answer {
+function subscribe({ state, shape, now }: Parts, { request, caller }: Call): NegotiatedAnswer {
   mayWrite(caller)
   const targets = idsOf(bodyObject(request)).map(({ name, id }) => targetOf(state, name, id))
   const time = Math.floor(now() / 1000) * 1000
@@ -37,7 +37,7 @@ function subscribe({ state, shape, now }: Parts, { request, caller }: Call): Ans
   return jsonAnswer(201, key === undefined ? listed : { [key]: listed })
 }
 
-function unsubscribe({ state }: Parts, { request, caller }: Call): Answer {
+function unsubscribe({ state }: Parts, { request, caller }: Call): NegotiatedAnswer {
   mayWrite(caller)
   const ids = idsOf(bodyObject(request)).map(({ id }) => id)
   const unknown = ids.find((id) => state.subscriptions.get(id) === undefined)
@@ -57,7 +57,7 @@ function idsOf(body: Record<string, unknown>): { name: string; id: string }[] {
 }
 
 /** One id may be both a tag's and a package's; the array's name decides. */
-function targetOf(state: State, name: string, id: string): Target {
+function targetOf(state: State, name: string, id: string): SubscribedItem {
   if (name.startsWith('package')) {
     const found = state.packages.get(id)
     if (found !== undefined) return { package: found }
@@ -74,7 +74,7 @@ function targetOf(state: State, name: string, id: string): Target {
   throw missing('tag or package', id)
 }
 
-function existing(state: State, target: Target) {
+function existing(state: State, target: SubscribedItem) {
   return state.subscriptions.all().find(({ listed }) => {
     if ('tag' in target) return listed.service_registry_tag_id === target.tag.id
     if ('package' in target) return listed.package_id === target.package.id
@@ -82,7 +82,7 @@ function existing(state: State, target: Target) {
   })
 }
 
-function add(state: State, target: Target, time: number) {
+function add(state: State, target: SubscribedItem, time: number) {
   const { subscriptions, organization } = state
   return subscriptions.put(
     subscriptionTo(target, state.newId('subscription'), organization.id, time),

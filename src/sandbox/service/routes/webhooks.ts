@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { seconds } from '../../generate.ts'
-import type { Answer } from '../../negotiate.ts'
+import type { NegotiatedAnswer } from '../../negotiate.ts'
 import { jsonAnswer } from '../../refusal.ts'
 import { type Call, type ServiceRequest, ServiceError, bodyObject, missing } from '../call.ts'
 import type { Parts } from '../parts.ts'
@@ -51,7 +51,7 @@ function wrapped({ shape }: Parts, noun: 'webhook' | 'delivery', record: object)
 }
 
 /** The only answer that holds the secret. */
-function register(parts: Parts, { request, caller }: Call): Answer {
+function register(parts: Parts, { request, caller }: Call): NegotiatedAnswer {
   const { state, deliverer, options, shape, now } = parts
   mayWrite(caller)
   const time = Math.floor(now() / 1000) * 1000
@@ -70,7 +70,7 @@ function register(parts: Parts, { request, caller }: Call): Answer {
   return jsonAnswer(201, wrapped(parts, 'webhook', { ...listed, [shape.settings.secret]: secret }))
 }
 
-async function test(parts: Parts, { request }: Call, webhook: Webhook): Promise<Answer> {
+async function test(parts: Parts, { request }: Call, webhook: Webhook): Promise<NegotiatedAnswer> {
   const { state, deliverer, options } = parts
   const { service_registry_tag_id: tagId } = bodyObject(request)
   if (typeof tagId !== 'string' && typeof tagId !== 'number')

@@ -1,10 +1,10 @@
 import { STATUS_CODES } from 'node:http'
-import type { Answer } from '../../negotiate.ts'
+import type { NegotiatedAnswer } from '../../negotiate.ts'
 import { jsonAnswer, refusal } from '../../refusal.ts'
 import type { ErrorForm } from './forms.ts'
 
 /** An error of the remediation surface in the form of a shape (wire facts, error bodies). */
-export function wordedError(form: ErrorForm, status: number, message: string): Answer {
+export function wordedError(form: ErrorForm, status: number, message: string): NegotiatedAnswer {
   const title = STATUS_CODES[status] ?? 'Error'
   if (form === 'message') return refusal(status, message)
   if (form === 'nested') {
@@ -22,7 +22,7 @@ export function wordedError(form: ErrorForm, status: number, message: string): A
   return textAnswer(status, page, 'text/html')
 }
 
-function textAnswer(status: number, text: string, type: string): Answer {
+function textAnswer(status: number, text: string, type: string): NegotiatedAnswer {
   const body = Buffer.from(text)
   return { status, headers: { 'Content-Type': type }, length: body.length, body: () => [body] }
 }

@@ -1,16 +1,21 @@
 /** Keys from the top of a JSON value down to a place in it; `[]` is the value itself. */
-export type Place = readonly string[]
+export type MemberPath = readonly string[]
 
 /** How a page names the next one. `parameter` carries the cursor back; `/patches` takes `after` beside it. */
 export type NextPage =
   /** A cursor in the page; `varied` leaves it out of an only page and makes it null on the last of several. */
-  | { form: 'cursor'; at: Place; end: 'absent' | 'null' | 'empty' | 'varied'; parameter: string }
+  | {
+      form: 'cursor'
+      at: MemberPath
+      end: 'absent' | 'null' | 'empty' | 'varied'
+      parameter: string
+    }
   /** The next page's URL in the page. */
-  | ({ form: 'url'; at: Place; end: 'absent' | 'null' | 'empty' } & NextUrl)
+  | ({ form: 'url'; at: MemberPath; end: 'absent' | 'null' | 'empty' } & NextUrl)
   /** The next page's URL in the header `Link: <…>; rel="next"`. */
   | ({ form: 'link' } & NextUrl)
   /** A flag in the page; the cursor is the last item's id. */
-  | { form: 'lastId'; at: Place; parameter: string }
+  | { form: 'lastId'; at: MemberPath; parameter: string }
 
 /** A URL as a page gives it out. */
 export interface NextUrl {
@@ -23,12 +28,12 @@ export interface NextUrl {
 
 /** The envelope of a list. */
 export interface ListForm {
-  items: Place
+  items: MemberPath
   next: NextPage
   /** The cursor of the page before. */
-  previous?: Place
-  limit?: Place
-  total?: Place
+  previous?: MemberPath
+  limit?: MemberPath
+  total?: MemberPath
   /** Whether the total is rounded up to the next ten, and said to be an estimate beside it (`total_is_estimated`). */
   estimated?: boolean
   /** A page has no more items than this, whatever `limit` asks for. */

@@ -1,5 +1,5 @@
 import type { ServiceRequest } from '../call.ts'
-import type { ListForm, NextUrl, Place } from './forms.ts'
+import type { ListForm, NextUrl, MemberPath } from './forms.ts'
 
 /** A page of worded items; the cursors are undefined where there is nothing to point at. */
 export interface ShownPage {
@@ -67,7 +67,7 @@ function nextUrl(
   return style === 'path' ? path : `http://${request.headers.host ?? ''}${path}`
 }
 
-function put(body: Record<string, unknown>, at: Place | undefined, value: unknown): void {
+function put(body: Record<string, unknown>, at: MemberPath | undefined, value: unknown): void {
   const last = at?.at(-1)
   if (at === undefined || last === undefined || value === undefined) return
   let inner = body
