@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 import type { Command } from 'commander'
-import { CommanderError, createProgram } from './commands/program.ts'
-import { usageOf } from './commands/verbs.ts'
-import { MirrorError, exitCode, messageOf } from './errors.ts'
+import { CommanderError, createProgram } from './cli/program.ts'
+import { usageOf } from './cli/verbs.ts'
+import { MirrorError, exitCode, messageOf } from './core/errors.ts'
 
 // Whatever a command creates is for its own user alone: databases, archives, bundles, downloads, locks.
 process.umask(0o077)

@@ -5,201 +5,125 @@ import { type Import, type Source, findCycle, importsOf, readSources } from './s
 const SOURCES = readSources()
 const OWN = SOURCES.flatMap(({ imports }) => imports).filter(({ kind }) => kind === 'own')
 
-/** A folder of src/, or a file that lies in src/ itself, by its name. */
+/** A room of src/, or a file that lies in src/ itself, by its name. */
 type Part =
-  | 'agent'
   | 'api'
   | 'archive'
   | 'bundle'
-  | 'commands'
+  | 'cli'
   | 'config'
-  | 'crossing'
+  | 'core'
+  | 'daemon'
   | 'demo'
-  | 'errors'
-  | 'event-target'
-  | 'jobs'
+  | 'domain'
   | 'json'
-  | 'log'
   | 'main'
-  | 'media-type'
-  | 'metrics'
-  | 'offline'
-  | 'passing'
-  | 'paths'
-  | 'connections'
-  | 'patterns'
   | 'query'
-  | 'record-id'
   | 'relay'
-  | 'resources'
   | 'sandbox'
-  | 'sources'
   | 'store'
   | 'sync'
+  | 'threads'
   | 'upstream'
-  | 'version'
-  | 'viewing'
   | 'views'
   | 'webhooks'
   | 'zip'
 
 /**
- * What each part may import besides itself: whole parts, or single files of one. Types of config/schema are
- * everybody's. Data flows one way, upstream → sync → store → api, and imports follow it.
+ * What each room may import besides itself: whole rooms, or single files of one. Every room may import types of
+ * config/schema. Data flows one way, upstream → sync → store → api, and imports follow it.
  */
 const MAY_IMPORT: Record<Part, readonly string[]> = {
-  errors: [],
-  'event-target': [],
-  json: [],
-  'media-type': [],
-  paths: [],
-  'record-id': [],
-  resources: [],
-  sources: ['store/runs.ts'],
-  version: [],
-  connections: [],
-  patterns: [],
-  zip: ['errors'],
-  archive: ['errors', 'store', 'zip'],
-  bundle: [
-    'archive',
-    'config',
-    'errors',
-    'log',
-    'media-type',
-    'offline',
-    'paths',
-    'record-id',
-    'resources',
-    'sources',
-    'store',
-    'version',
-    'zip',
-  ],
-  views: ['config', 'errors', 'json', 'log', 'query', 'store', 'zip'],
-  query: ['errors', 'json'],
-  webhooks: ['config', 'connections', 'errors', 'event-target', 'log', 'patterns', 'store'],
-  store: ['errors', 'event-target', 'record-id'],
-  upstream: ['config/proxies.ts', 'config/secret-files.ts', 'errors', 'json'],
-  config: ['errors', 'patterns'],
-  log: ['errors'],
-  metrics: [],
-  offline: ['errors'],
-  sync: [
-    'archive',
-    'errors',
-    'event-target',
-    'json',
-    'media-type',
-    'offline',
-    'paths',
-    'patterns',
-    'record-id',
-    'resources',
-    'sources',
-    'store',
-    'upstream',
-    'zip',
-  ],
+  core: [],
+  domain: ['core'],
+  json: ['core'],
+  zip: ['core'],
+  threads: ['core', 'domain'],
+  config: ['core', 'domain'],
+  upstream: ['config/proxies.ts', 'config/secret-files.ts', 'core', 'domain', 'json'],
+  store: ['core', 'domain'],
+  archive: ['core', 'store', 'zip'],
+  query: ['core', 'json'],
+  sync: ['archive', 'core', 'domain', 'json', 'store', 'threads', 'upstream', 'zip'],
+  api: ['core', 'domain', 'json', 'query', 'store', 'threads', 'zip/crc32c.ts'],
+  webhooks: ['config', 'core', 'domain', 'store', 'threads'],
   relay: [
     'config',
-    'errors',
-    'event-target',
+    'core',
+    'domain',
     'store',
-    'upstream/transport.ts',
-    'webhooks/event.ts',
-    'webhooks/verify.ts',
+    'threads',
+    'upstream/http/transport.ts',
+    'webhooks/receive/event.ts',
+    'webhooks/receive/signature.ts',
   ],
-  jobs: ['config', 'sources', 'store', 'sync'],
-  passing: ['api', 'errors', 'config', 'log', 'relay', 'store'],
-  crossing: ['api', 'bundle', 'config', 'log'],
-  viewing: ['api', 'config', 'log', 'sources', 'store', 'views'],
-  api: [
-    'connections',
-    'errors',
-    'json',
-    'paths',
-    'query',
-    'record-id',
-    'resources',
-    'sources',
-    'store',
-    'zip/crc32c.ts',
-  ],
-  agent: [
+  bundle: ['archive', 'config', 'core', 'domain', 'store', 'threads', 'zip'],
+  views: ['config', 'core', 'domain', 'json', 'query', 'store', 'threads', 'zip'],
+  daemon: [
     'api',
     'bundle',
     'config',
-    'crossing',
-    'errors',
-    'event-target',
-    'jobs',
-    'log',
-    'metrics',
-    'passing',
-    'sources',
+    'core',
+    'domain',
+    'relay',
     'store',
     'sync',
     'upstream',
-    'version',
-    'viewing',
+    'views',
     'webhooks',
-    'zip',
   ],
-  commands: [
-    'agent',
+  cli: [
     'api',
     'archive',
     'bundle',
     'config',
-    'errors',
-    'log',
-    'offline',
+    'core',
+    'daemon',
+    'domain',
     'relay',
-    'sources',
     'store',
     'sync',
+    'threads',
     'upstream',
-    'version',
     'views',
     'webhooks',
     'zip',
   ],
-  main: ['commands', 'errors', 'version'],
+  main: ['cli', 'core'],
   sandbox: ['zip'],
-  demo: ['agent', 'commands', 'config', 'errors', 'log', 'sandbox', 'sources', 'sync', 'version'],
+  demo: ['cli', 'config', 'core', 'daemon', 'domain', 'sandbox', 'sync'],
 }
 
-/** Each library, and the one file that knows it; more than one only with a reason. */
+/** Each library, and the one file that imports it; more than one only with a reason. */
 const LIBRARIES: Record<string, readonly string[]> = {
-  '@renovatebot/pep440': ['query/pep440.ts'],
+  '@renovatebot/pep440': ['query/orders/pep440.ts'],
   'better-sqlite3': [
-    'store/database.ts',
-    'store/lock.ts', // a lock is a database of its own, empty and never migrated
+    'store/database/lock.ts', // a lock is a database of its own, empty and never migrated
+    'store/database/open.ts',
   ],
-  'cli-progress': ['commands/progress.ts'],
-  // The command line is built in six files: the start, the frame, how verbs are added, bundles, those that ask the service, its events.
+  'cli-progress': ['cli/progress.ts'],
+  // The command line is built in five files: the frame, how verbs are added, bundles, those that ask the service, its events.
   commander: [
-    'commands/bundle-verbs.ts',
-    'commands/program.ts',
-    'commands/service-verbs.ts',
-    'commands/verbs.ts',
-    'commands/webhook-verbs.ts',
+    'cli/bundle-verbs.ts',
+    'cli/program.ts',
+    'cli/service-verbs.ts',
+    'cli/verbs.ts',
+    'cli/webhook-verbs.ts',
     'main.ts',
   ],
   'fastest-levenshtein': [
-    'api/closest.ts',
+    'api/http/paths.ts',
     'config/suggest.ts', // neither of the two may import the other, and a file around one call would say nothing
   ],
-  fastify: ['api/pages.ts'],
+  fastify: ['api/status/routes.ts'],
   'node-cron': ['sync/schedule.ts'],
-  'packageurl-js': ['query/purl.ts'],
-  pino: ['log.ts'],
-  'pino-pretty': ['log.ts'],
-  'prom-client': ['metrics.ts'],
-  semver: ['query/semver.ts'],
-  standardwebhooks: ['webhooks/verify.ts'],
-  undici: ['upstream/transport.ts'],
+  'packageurl-js': ['query/query.ts'],
+  pino: ['core/log.ts'],
+  'pino-pretty': ['core/log.ts'],
+  'prom-client': ['daemon/metrics.ts'],
+  semver: ['query/orders/semver.ts'],
+  standardwebhooks: ['webhooks/receive/signature.ts'],
+  undici: ['upstream/http/transport.ts'],
   yaml: ['config/file.ts'],
 }
 
@@ -305,6 +229,12 @@ describe('a source file', () => {
   test('has at most 250 lines', () => {
     const long = SOURCES.filter(({ text }) => text.split('\n').length - 1 > 250)
     expect(long.map(({ path, text }) => `${path}: ${text.split('\n').length - 1}`)).toEqual([])
+  })
+
+  test('lies in a room of at most 16 files', () => {
+    const rooms = Map.groupBy(SOURCES, ({ path }) => path.slice(0, path.lastIndexOf('/') + 1))
+    const crowded = [...rooms].filter(([, files]) => files.length > 16)
+    expect(crowded.map(([room, files]) => `${room}: ${files.length}`)).toEqual([])
   })
 
   test('leaves nothing for later and prints nothing by itself', () => {

@@ -1,5 +1,5 @@
 import { type AddressInfo, isIPv6 } from 'node:net'
-import { MirrorError, messageOf, systemCode } from '../errors.ts'
+import { MirrorError, messageOf, systemCode } from '../core/errors.ts'
 
 /** Where the server can be reached. */
 export interface ServerAddress {

@@ -1,10 +1,10 @@
 import { readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { MirrorError } from '../errors.ts'
-import { derivedDir } from '../store/database.ts'
-import type { OsvReader } from '../store/osv.ts'
-import { faultOfArchive } from './file.ts'
-import { type BuiltArchive, createDraft, dropUnfinished } from './draft.ts'
+import { MirrorError } from '../core/errors.ts'
+import { derivedDir } from '../store/database/open.ts'
+import type { OsvReader } from '../store/osv/reads.ts'
+import { faultOfArchive } from './check.ts'
+import { type BuiltArchive, createDraft, dropUnfinished } from './writer.ts'
 
 /**
  * Writes `all.zip` from the stored streams, members in id order: the same records give the same bytes on any

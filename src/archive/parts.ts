@@ -1,5 +1,5 @@
 import { type Hash, createHash } from 'node:crypto'
-import type { ArchivePart } from '../store/parts.ts'
+import type { ArchivePart } from '../store/osv/archive-parts.ts'
 import { combineCrc32c, crc32c } from '../zip/crc32c.ts'
 
 /** Checksums of some of an archive's bytes. */

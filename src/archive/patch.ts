@@ -1,11 +1,11 @@
 import { closeSync, openSync } from 'node:fs'
 import { join } from 'node:path'
-import { systemCode } from '../errors.ts'
-import type { OsvReader } from '../store/osv.ts'
-import type { StoredPart } from '../store/parts.ts'
+import { systemCode } from '../core/errors.ts'
+import type { OsvReader } from '../store/osv/reads.ts'
+import type { StoredPart } from '../store/osv/archive-parts.ts'
 import { entriesEnd, eachName } from '../zip/writer.ts'
-import { type BuiltArchive, type Draft, createDraft, unlisted } from './draft.ts'
-import { readTail } from './file.ts'
+import { type BuiltArchive, type Draft, createDraft, unlisted } from './writer.ts'
+import { readTail } from './check.ts'
 import { bytesOfParts } from './parts.ts'
 
 /** An archive near 4 GiB may need Zip64 offsets, which are not patched. */

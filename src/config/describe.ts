@@ -1,7 +1,7 @@
 import type { LoadedConfig } from './load.ts'
-import { maskSecret } from './secrets.ts'
+import { maskSecret } from './kinds/keys.ts'
 import { SETTINGS } from './settings.ts'
-import { maskUrl } from './urls.ts'
+import { maskUrl } from './kinds/urls.ts'
 
 /** A setting as it may be shown: a secret's value is `********`, a value that is not set is null. */
 export interface ShownSetting {

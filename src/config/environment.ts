@@ -1,8 +1,8 @@
 import { resolve } from 'node:path'
-import { systemCode } from '../errors.ts'
+import { systemCode } from '../core/errors.ts'
 import type { GivenSettings, Layer, Unread } from './problems.ts'
 import { secretText } from './secret-files.ts'
-import { ENV_PREFIX, type NamedSetting, SETTINGS } from './settings.ts'
+import { type NamedSetting, ENV_PREFIX, SETTINGS } from './settings.ts'
 import { suggestSetting } from './suggest.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>

@@ -1,7 +1,16 @@
 import { readFileSync } from 'node:fs'
-import { LineCounter, type Pair, isAlias, isMap, isNode, isScalar, parseDocument } from 'yaml'
-import type { Document, YAMLError } from 'yaml'
-import { messageOf, systemCode } from '../errors.ts'
+import {
+  type Pair,
+  type Document,
+  type YAMLError,
+  LineCounter,
+  isAlias,
+  isMap,
+  isNode,
+  isScalar,
+  parseDocument,
+} from 'yaml'
+import { messageOf, systemCode } from '../core/errors.ts'
 import type { GivenSettings, Layer } from './problems.ts'
 import { SECTIONS, SETTINGS } from './settings.ts'
 import { suggestSection, suggestSetting } from './suggest.ts'

@@ -1,6 +1,6 @@
-import { MirrorError } from '../errors.ts'
+import { MirrorError } from '../core/errors.ts'
 import type { NamedSetting } from './settings.ts'
-import { maskUrl } from './urls.ts'
+import { maskUrl } from './kinds/urls.ts'
 
 const QUOTE_LENGTH = 100
 

@@ -1,8 +1,7 @@
-import { relayUrls } from './relay.ts'
+import { relayUrls, isLoopbackHost, maskUrl } from './kinds/urls.ts'
 import { BlockList, isIP } from 'node:net'
-import { MirrorError } from '../errors.ts'
+import { MirrorError } from '../core/errors.ts'
 import type { Config } from './schema.ts'
-import { isLoopbackHost, maskUrl } from './urls.ts'
 
 /** A forward proxy, and the setting or the environment variable that names it. */
 export interface Proxy {

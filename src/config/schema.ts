@@ -1,5 +1,12 @@
-import { keyId, publicKeySetting } from './bundle.ts'
-import { bytes } from './bytes.ts'
+import {
+  keyId,
+  publicKeySetting,
+  credentialText,
+  localKey,
+  signingSecret,
+  webhookSecrets,
+} from './kinds/keys.ts'
+import { bytes } from './kinds/bytes.ts'
 import {
   type ValueOf,
   choice,
@@ -9,7 +16,7 @@ import {
   nullable,
   number,
   secret,
-} from './kinds.ts'
+} from './kinds/base.ts'
 import {
   certificateFile,
   cronExpression,
@@ -17,11 +24,23 @@ import {
   externalPath,
   hostName,
   network,
-} from './places.ts'
-import { chatTemplate, relayDialect, relayTarget } from './relay.ts'
-import { ecosystemVendor, identifier, scopePattern, vendorName } from './scope.ts'
-import { credentialText, localKey, signingSecret, webhookSecrets } from './secrets.ts'
-import { apiRoot, authUrl, catalogUrl, comment, identityUrl, proxyUrl, publicUrl } from './urls.ts'
+  ecosystemVendor,
+  identifier,
+  scopePattern,
+  vendorName,
+} from './kinds/names.ts'
+import {
+  chatTemplate,
+  relayDialect,
+  relayTarget,
+  apiRoot,
+  authUrl,
+  catalogUrl,
+  comment,
+  identityUrl,
+  proxyUrl,
+  publicUrl,
+} from './kinds/urls.ts'
 import {
   dialectChoice,
   endpointPath,
@@ -30,7 +49,7 @@ import {
   privateKeyFile,
   senderOrigin,
   typePattern,
-} from './webhooks.ts'
+} from './kinds/webhooks.ts'
 
 /** The longest wait a Node timer can hold: 2^31 - 1 milliseconds, 24.8 days. */
 const MAX_MS = 2_147_483_647

@@ -1,5 +1,5 @@
 import { readFileSync, statSync } from 'node:fs'
-import { systemCode } from '../errors.ts'
+import { systemCode } from '../core/errors.ts'
 import type { Config } from './schema.ts'
 import { SETTINGS } from './settings.ts'
 

@@ -1,4 +1,4 @@
-import type { Setting } from './kinds.ts'
+import type { Setting } from './kinds/base.ts'
 import { SCHEMA } from './schema.ts'
 
 /** A setting with its names: `upstream.apiRoot` in messages, PATCHMIRROR_UPSTREAM_API_ROOT outside. */

@@ -1,4 +1,4 @@
-import { type JsonPath, valueAt } from './locate.ts'
+import { type JsonPath, valueAt } from './slices.ts'
 
 /** A value of a list's envelope, its name in small letters without punctuation (`hasmore` for `has_more`, `hasMore`). */
 export interface EnvelopePlace {

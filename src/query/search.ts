@@ -1,8 +1,9 @@
-import { jsonTextOf } from '../json/text.ts'
+import { jsonTextOf } from '../json/objects.ts'
 import { type Asked, type OsvRecord, askVersion, concerns } from './affected.ts'
-import type { PacedSteps } from './pace.ts'
-import type { Query } from './question.ts'
-import { readToken, writeToken } from './token.ts'
+import type { PacedSteps } from './steps.ts'
+import type { Query } from './query.ts'
+import { createHash } from 'node:crypto'
+import { MirrorError } from '../core/errors.ts'
 
 /** Where a search looks: one snapshot's index of packages and its records. */
 export interface QuerySource {
@@ -129,4 +130,29 @@ function parse(content: Buffer): OsvRecord {
   } catch {
     return {}
   }
+}
+
+const MARK_BYTES = 6
+
+/**
+ * The token of the next page: which question it goes on with, and the last id that was looked at. Ids are looked at in
+ * their order, so the token stays good when the mirror has moved on to another snapshot: what was new behind the place is
+ * told, what stands before it is not told again.
+ */
+export function writeToken(mark: string, lastId: string): string {
+  return Buffer.concat([markBytes(mark), Buffer.from(lastId)]).toString('base64url')
+}
+
+/** The id behind which to go on; '' without a token. Throws `bad_request` for one of another question, or of nobody. */
+export function readToken(token: string, mark: string): string {
+  if (token === '') return ''
+  const bytes = Buffer.from(token, 'base64url')
+  const sound = bytes.toString('base64url') === token && bytes.length > MARK_BYTES
+  if (sound && bytes.subarray(0, MARK_BYTES).equals(markBytes(mark)))
+    return bytes.toString('utf8', MARK_BYTES)
+  throw new MirrorError('bad_request', 'Invalid page token.')
+}
+
+function markBytes(mark: string): Buffer {
+  return createHash('sha256').update(mark).digest().subarray(0, MARK_BYTES)
 }

@@ -1,5 +1,5 @@
-import { type EventTarget, namesOf, targetsOf } from '../event-target.ts'
-import { createTypeFilter, parseBody } from '../webhooks/event.ts'
+import { type EventTarget, namesOf, targetsOf } from '../domain/image-reference.ts'
+import { createTypeFilter, parseBody } from '../webhooks/receive/event.ts'
 import { SNAPSHOT_TYPE } from './message.ts'
 
 /** Characters of a message at most: below what team workspaces take. */

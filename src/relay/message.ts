@@ -1,5 +1,5 @@
-import type { ChangeMessage } from '../store/announcement.ts'
-import type { LoggedSnapshot } from '../store/changes.ts'
+import type { ChangeMessage } from '../store/changes/message.ts'
+import type { LoggedSnapshot } from '../store/changes/log.ts'
 
 /** The type of the event that tells of a published snapshot. */
 export const SNAPSHOT_TYPE = 'io.patchmirror.snapshot.published.v1'

@@ -1,11 +1,15 @@
-import { messageOf } from '../errors.ts'
-import { announce } from '../store/announcement.ts'
-import type { Reads } from '../store/pinned.ts'
-import type { DueDelivery, RelayOutbox, RelayTarget, DeliveryResult } from '../store/outbox.ts'
-import { LONGEST_PAUSE_MS, isDue } from './backoff.ts'
+import { messageOf } from '../core/errors.ts'
+import { announce } from '../store/changes/message.ts'
+import type { Reads } from '../store/reads.ts'
+import type {
+  DueDelivery,
+  RelayOutbox,
+  RelayTarget,
+  DeliveryResult,
+  OutboxReads,
+} from '../store/webhooks/outbox.ts'
+import { type TargetResponse, LONGEST_PAUSE_MS, isDue, outcomeOf } from './delivery-rule.ts'
 import { snapshotMessage } from './message.ts'
-import { type TargetResponse, outcomeOf } from './outcome.ts'
-import { type RelayStateChange, createStateChanges } from './turns.ts'
 
 /** What is passed on, and how. */
 export interface RelaySettings {
@@ -213,5 +217,26 @@ function collectSnapshots(
     })
     outbox.passOnSnapshots(messages, instance, end, now())
     from = end
+  }
+}
+
+/** A target has come to stand otherwise. It is known by its number: its URL may hold a token. */
+export type RelayStateChange = Pick<RelayTarget, 'id' | 'state' | 'reason'>
+
+/**
+ * Tells when a target stands otherwise than it was last seen, once and not for each attempt. Call what this gives with the
+ * targets of the attempts that were just written down; how targets stood before the start is no news.
+ */
+export function createStateChanges(
+  outbox: Pick<OutboxReads, 'listTargets'>,
+  onTurn: (turn: RelayStateChange) => void,
+): (ids: ReadonlySet<number>) => void {
+  const seen = new Map(outbox.listTargets().map(({ id, state }) => [id, state]))
+  return (ids) => {
+    for (const { id, state, reason } of outbox.listTargets()) {
+      if (!ids.has(id) || seen.get(id) === state) continue
+      seen.set(id, state)
+      onTurn({ id, state, reason })
+    }
   }
 }

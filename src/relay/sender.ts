@@ -1,9 +1,10 @@
-import { systemCode } from '../errors.ts'
-import type { DueDelivery } from '../store/outbox.ts'
-import { type RawAnswer, type Transport, faultNotes } from '../upstream/transport.ts'
+import { systemCode } from '../core/errors.ts'
+import type { DueDelivery } from '../store/webhooks/outbox.ts'
+import { type RawAnswer, type Transport, faultNotes } from '../upstream/http/transport.ts'
 import { chatBody } from './chat.ts'
-import type { TargetResponse } from './outcome.ts'
-import type { Sign } from './sign.ts'
+import type { TargetResponse } from './delivery-rule.ts'
+import type { RELAY_DIALECTS } from '../config/kinds/urls.ts'
+import { signDelivery } from '../webhooks/receive/signature.ts'
 
 /** What a delivery is sent with. */
 export interface SenderDeps {
@@ -83,4 +84,29 @@ async function passOver(body: RawAnswer['body']): Promise<void> {
 function codeOf(error: unknown): string {
   const cause = error instanceof Error ? error.cause : undefined
   return systemCode(error) ?? systemCode(cause) ?? 'the connection failed'
+}
+
+/** Signs a message: its id, the time of the attempt in unix seconds, its bytes. */
+export type Sign = (webhookId: string, timestamp: number, body: Buffer) => string
+
+/**
+ * Signatures of the body's very bytes, for upstream's are passed on as they came: as Standard Webhooks has them (`v1,` and
+ * base64), as the vendor's receiver has them (`v1,` and hex, keyed with the whole secret), or both in one header, of which a
+ * receiver takes the one that it knows. Throws for a secret that is not base64 where that is needed; the settings refuse it.
+ */
+export function createSigner(secret: string, dialect: (typeof RELAY_DIALECTS)[number]): Sign {
+  const dialects = dialect === 'both' ? (['standard', 'vendor'] as const) : [dialect]
+  return (id, timestamp, body) =>
+    dialects
+      .map((one) => {
+        const signature = signDelivery({ id, timestamp, body, secret, dialect: one })
+        if (signature === null) throw new Error('the secret of the relay is not base64')
+        return signature
+      })
+      .join(' ')
+}
+
+/** The secret as it is told to whoever receives, from the mirror's own key. */
+export function writeSecret(key: Buffer): string {
+  return `whsec_${key.toString('base64')}`
 }

@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
-import { relayUrls } from '../config/relay.ts'
+import { relayUrls } from '../config/kinds/urls.ts'
 import type { Config } from '../config/schema.ts'
-import { secretFilePath } from '../config/webhooks.ts'
-import { messageOf } from '../errors.ts'
-import type { RelayStateChange } from './turns.ts'
-import type { FromRelay, RelayStart, ToRelay } from './worker.ts'
+import { secretFilePath } from '../config/kinds/webhooks.ts'
+import { messageOf } from '../core/errors.ts'
+import type { RelayStateChange } from './relay.ts'
+import type { FromRelay, RelayStart, ToRelay } from './relay.worker.ts'
 
 /** The relay's thread as the rest of the program sees it. */
 export interface RelayThread {
@@ -28,7 +28,10 @@ const RESTART_MS = 5_000
 
 /** The worker file beside this one: `.ts` when run from source, `.js` when built. */
 function workerUrl(): URL {
-  return new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url)
+  return new URL(
+    import.meta.url.endsWith('.ts') ? './relay.worker.ts' : './relay.worker.js',
+    import.meta.url,
+  )
 }
 
 /** Starts the relay. Resolves when it runs, or has said why it cannot; that is tried again. Never rejects. */

@@ -1,17 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Fault } from './fault.ts'
-import type { FaultTiming } from './faults.ts'
+import { type Fault, FAULT_KINDS } from './faults/fault.ts'
+import type { FaultTiming } from './faults/schedule.ts'
 import { readBody } from './incoming.ts'
-import { type NegotiatedAnswer, httpDate } from './negotiate.ts'
-import { jsonAnswer, refusal } from './refusal.ts'
-import { FAULT_KINDS } from './fault.ts'
-import { HOSTILE_KINDS } from './hostile.ts'
+import { type NegotiatedAnswer, httpDate, jsonAnswer, refusal } from './http/negotiate.ts'
+import { HOSTILE_KINDS } from './faults/hostile-zip.ts'
 import type { Context } from './handler.ts'
 import {
-  DELIVERY_FAULTS,
   type DeliveryFault,
   type DeliveryTiming,
-} from './service/delivery-faults.ts'
+  DELIVERY_FAULTS,
+} from './service/events/delivery-faults.ts'
 import type { Service } from './service/service.ts'
 
 const PREFIX = '/-/sandbox/'

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import type { NegotiatedAnswer } from './negotiate.ts'
+import type { NegotiatedAnswer } from './http/negotiate.ts'
 import type { LoggedRequest } from './request-log.ts'
 
 /** Where an answer goes: the response, whether it has no body (HEAD), and the log line to fill in. */

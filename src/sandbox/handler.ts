@@ -1,16 +1,22 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { handleControl, isControl } from './control.ts'
 import { type Outlet, deliver } from './deliver.ts'
-import { distort } from './distort.ts'
-import type { createFaults } from './faults.ts'
-import { deliverFaulty } from './faulty.ts'
-import type { Feed, FeedSource } from './feed.ts'
+import { distort } from './faults/corrupt-resource.ts'
+import type { createFaults } from './faults/schedule.ts'
+import { deliverFaulty } from './faults/apply.ts'
+import type { Feed, FeedSource } from './feed/feed.ts'
 import { logEntry, readIncoming } from './incoming.ts'
-import { type NegotiatedAnswer, type Policy, finished, httpDate, negotiate } from './negotiate.ts'
-import { refusal } from './refusal.ts'
+import {
+  type NegotiatedAnswer,
+  type Policy,
+  finished,
+  httpDate,
+  negotiate,
+  refusal,
+} from './http/negotiate.ts'
 import type { createRequestLog } from './request-log.ts'
-import { route } from './routes.ts'
-import { handleSurface } from './service/handle.ts'
+import { route } from './feed/routes.ts'
+import { handleSurface } from './service/call.ts'
 import type { ServiceParts } from './service/service.ts'
 import { wordedError } from './service/shapes/error.ts'
 import type { Shape } from './service/shapes/shape.ts'

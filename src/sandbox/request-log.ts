@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { type PathPattern, matches } from './pattern.ts'
+import { type PathPattern, matches } from './faults/schedule.ts'
 
 /** One request as it came and what was made of it. */
 export interface LoggedRequest {

@@ -1,11 +1,11 @@
-import { type Faults, createFaults } from './faults.ts'
-import { type Feed, createFeed } from './feed.ts'
+import { type Faults, createFaults } from './faults/schedule.ts'
+import { type Feed, createFeed } from './feed/feed.ts'
 import { type Context, handle } from './handler.ts'
 import { type Listeners, createListeners } from './listeners.ts'
-import type { Policy } from './negotiate.ts'
+import type { Policy } from './http/negotiate.ts'
 import { type RequestLog, createRequestLog } from './request-log.ts'
-import { handleSurface } from './service/handle.ts'
-import type { ServiceOptions } from './service/options.ts'
+import { handleSurface } from './service/call.ts'
+import type { ServiceOptions } from './service/types.ts'
 import {
   type Addresses,
   type Service,

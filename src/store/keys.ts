@@ -1,5 +1,5 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
-import type { Db } from './database.ts'
+import type { Db } from './database/open.ts'
 import { createSecretReader } from './secret.ts'
 
 /**

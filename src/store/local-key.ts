@@ -1,8 +1,8 @@
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { messageOf, systemCode } from '../errors.ts'
-import { guarded, openWriter } from './database.ts'
-import { replacePrivateFile } from './folder.ts'
+import { messageOf, systemCode } from '../core/errors.ts'
+import { guarded, openWriter } from './database/open.ts'
+import { replacePrivateFile } from '../core/files.ts'
 import { createKeyWriter, isSameKey } from './keys.ts'
 
 /** The name that the first key has in `keys list`, and its file in the data folder. */

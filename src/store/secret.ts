@@ -1,5 +1,5 @@
 import { hkdfSync } from 'node:crypto'
-import type { Db } from './database.ts'
+import type { Db } from './database/open.ts'
 
 /**
  * What a key is derived for: the hashes of the local keys, the signatures of local links, the mirror's own name, and

@@ -1,6 +1,6 @@
-import type { EventTarget } from '../event-target.ts'
-import type { SourceName } from '../store/runs.ts'
-import type { RequestOutcome } from './requests.ts'
+import type { EventTarget } from '../domain/image-reference.ts'
+import type { SourceName } from '../domain/sources.ts'
+import type { RequestOutcome } from './run-queue.ts'
 import type { RunReport, RunRequest } from './runner.ts'
 
 /**

@@ -1,13 +1,13 @@
 import { join } from 'node:path'
-import { MirrorError } from '../errors.ts'
-import { nameStorageError } from '../store/database.ts'
-import { makeFolder } from '../store/folder.ts'
-import { acquireLock } from '../store/lock.ts'
-import type { Run, RunKind } from '../store/runs.ts'
-import { perform } from './perform.ts'
-import type { RunRequest, RunnerDeps } from './request.ts'
+import { MirrorError } from '../core/errors.ts'
+import { nameStorageError } from '../store/database/open.ts'
+import { makeFolder } from '../core/files.ts'
+import { acquireLock } from '../store/database/lock.ts'
+import type { Run, RunKind } from '../store/runs/runs.ts'
+import { perform } from './run.ts'
+import type { RunRequest, RunnerDeps } from './context.ts'
 
-export type { RunRequest, RunnerDeps } from './request.ts'
+export type { RunRequest, RunnerDeps } from './context.ts'
 
 /** The run as its row tells it; `id` 0 for a dry run, which leaves no row. */
 export type RunReport = Run

@@ -1,5 +1,5 @@
 import type { ArtifactSink } from '../upstream/artifacts.ts'
-import type { Cost, Session } from '../upstream/session.ts'
+import type { Cost, Session } from '../upstream/http/session.ts'
 import type { UpstreamSurface, Upstream } from '../upstream/surfaces.ts'
 
 /** One run's sessions with the surfaces of the service, opened when they are first asked for. */

@@ -1,14 +1,15 @@
 import { Worker } from 'node:worker_threads'
 import type { Config } from '../config/schema.ts'
-import { MirrorError, messageOf } from '../errors.ts'
-import type { EventTarget } from '../event-target.ts'
-import { activeSources } from '../sources.ts'
-import type { RunKind, RunTrigger, SourceName } from '../store/runs.ts'
+import { MirrorError, messageOf } from '../core/errors.ts'
+import type { EventTarget } from '../domain/image-reference.ts'
+import type { SourceName } from '../domain/sources.ts'
+import { activeSources } from '../domain/sources.ts'
+import type { RunKind, RunTrigger } from '../store/runs/runs.ts'
 import type { Progress } from './context.ts'
 import { type RefreshResult, createRefresh } from './refresh.ts'
-import { type RequestOutcome, type Requests, createRequests } from './requests.ts'
+import { type RequestOutcome, type Requests, createRequests } from './run-queue.ts'
 import type { RunReport, RunRequest } from './runner.ts'
-import type { FromWorker, ToWorker, WorkerStart } from './worker.ts'
+import type { FromWorker, ToWorker, WorkerStart } from './sync.worker.ts'
 
 /** The sync thread as the rest of the program sees it. */
 export interface SyncThread {
@@ -48,7 +49,10 @@ export interface SyncThreadDeps {
 
 /** The worker file beside this one: `.ts` when run from source, `.js` when built. */
 function workerUrl(): URL {
-  return new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url)
+  return new URL(
+    import.meta.url.endsWith('.ts') ? './sync.worker.ts' : './sync.worker.js',
+    import.meta.url,
+  )
 }
 
 /** A thread that died is replaced after this long: long enough not to spin, short enough not to be missed. */

@@ -1,14 +1,13 @@
 import { isIP } from 'node:net'
 import { Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
-import { MirrorError, systemCode } from '../errors.ts'
-import { isPrivateAddress } from './addresses.ts'
-import { discardBody, isPlain, metaOf, networkError } from './answers.ts'
-import { withDeadline } from './deadline.ts'
-import { documentError } from './retries.ts'
-import type { Retrying } from './retrying.ts'
+import { MirrorError, systemCode } from '../core/errors.ts'
+import { isPrivateAddress } from './http/destinations.ts'
+import { discardBody, isPlain, metaOf, networkError } from './http/response.ts'
+import { type Retrying, withDeadline } from './http/retry.ts'
+import { documentError } from './http/errors.ts'
 import type { SecretSearch } from './secret-search.ts'
-import { type RawAnswer, type Transport, through } from './transport.ts'
+import { type RawAnswer, type Transport, through } from './http/transport.ts'
 
 /** How documents behind pre-signed URLs are fetched. */
 export interface ArtifactOptions {

@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from '../config/schema.ts'
-import type { Authorization } from './auth.ts'
-import type { ClockWatch } from './clock.ts'
-import type { Wire } from './exchange.ts'
-import type { HostLimiter } from './limiter.ts'
-import type { Priority } from './quota.ts'
-import type { Delay } from './retrying.ts'
+import type { Authorization } from './http/credentials.ts'
+import type { ClockWatch } from './clock-check.ts'
+import type { Wire } from './http/request.ts'
+import type { HostLimiter } from './http/limiter.ts'
+import type { Priority } from './http/quota.ts'
+import type { Delay } from './http/retry.ts'
 import { type SecretSearch, createSecretSearch } from './secret-search.ts'
-import { type Session, createSession } from './session.ts'
-import type { Transport } from './transport.ts'
+import { type Session, createSession } from './http/session.ts'
+import type { Transport } from './http/transport.ts'
 
 /** The way to one surface of the service. */
 export interface Client {

@@ -1,4 +1,4 @@
-import type { DocumentAnswer, Session } from './session.ts'
+import type { DocumentAnswer, Session } from './http/session.ts'
 
 /** Public feeds besides OSV that every deployment has (spec section 4, "Public feeds"). */
 export const PATCH_FEED = '/external/patch_feed'

@@ -1,8 +1,8 @@
-import { MirrorError, messageOf } from '../errors.ts'
-import { type Authorization, type CurrentSecret, createRecent, scrub } from './auth.ts'
-import { statusOf } from './retries.ts'
-import type { Session } from './session.ts'
-import { jsonTextOf } from '../json/text.ts'
+import { MirrorError, messageOf } from '../core/errors.ts'
+import { type Authorization, type CurrentSecret, createRecent, scrub } from './http/credentials.ts'
+import { statusOf } from './http/errors.ts'
+import type { Session } from './http/session.ts'
+import { jsonTextOf } from '../json/objects.ts'
 
 /** OAuth client credentials, and the section of the settings that they come from. */
 export interface ClientCredentials {

@@ -1,6 +1,6 @@
-import { MirrorError } from '../errors.ts'
-import { type Meta, type RequestPlace, isPlain, parseContentRange } from './answers.ts'
-import type { DocumentAnswer, Session } from './session.ts'
+import { MirrorError } from '../core/errors.ts'
+import { type Meta, type RequestPlace, isPlain, parseContentRange } from './http/response.ts'
+import type { DocumentAnswer, Session } from './http/session.ts'
 
 /** Paths of the OSV feed under the API root (spec section 4, "Public feeds"). */
 export const OSV_INDEX = '/external/osv/all.json'

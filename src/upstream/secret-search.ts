@@ -1,4 +1,4 @@
-import { MirrorError } from '../errors.ts'
+import { MirrorError } from '../core/errors.ts'
 
 /** Looks for the credentials in use in what upstream sends, so that none of them is stored. */
 export interface SecretSearch {

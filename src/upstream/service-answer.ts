@@ -1,4 +1,4 @@
-import { MirrorError } from '../errors.ts'
+import { MirrorError } from '../core/errors.ts'
 
 /** An object as the service gave it; which fields it has is the service's matter. */
 export type Item = Readonly<Record<string, unknown>>

@@ -1,4 +1,4 @@
-import { MirrorError } from '../errors.ts'
+import { MirrorError } from '../core/errors.ts'
 import {
   type DeliveryState,
   type Item,
@@ -8,8 +8,8 @@ import {
   secretIn,
 } from './service-answer.ts'
 import { fetchJson, fetchList, parseJson } from './service-list.ts'
-import type { Session } from './session.ts'
-import type { Method } from './transport.ts'
+import type { Session } from './http/session.ts'
+import type { Method } from './http/transport.ts'
 
 export type { Item, Made }
 

@@ -1,7 +1,7 @@
-import { MirrorError } from '../errors.ts'
-import { walkList } from './pages.ts'
-import type { Session } from './session.ts'
-import { jsonTextOf } from '../json/text.ts'
+import { MirrorError } from '../core/errors.ts'
+import { walkList } from './lists/walk.ts'
+import type { Session } from './http/session.ts'
+import { jsonTextOf } from '../json/objects.ts'
 
 /** The contract's maximum; and what a list for people may come to, which is kept in memory. */
 const PAGE_SIZE = 1000

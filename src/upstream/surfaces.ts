@@ -1,15 +1,15 @@
 import type { Config } from '../config/schema.ts'
 import { followSecret } from '../config/secret-files.ts'
-import { MirrorError } from '../errors.ts'
+import { MirrorError } from '../core/errors.ts'
 import { type ArtifactOptions, type ArtifactSink, fetchArtifact } from './artifacts.ts'
-import { type Authorization, basicKey, bearer } from './auth.ts'
-import { createClockWatch } from './clock.ts'
+import { type Authorization, basicKey, bearer } from './http/credentials.ts'
+import { createClockWatch } from './clock-check.ts'
 import { type Client, type ClientDeps, agentName, createClient, realDelay } from './client.ts'
-import { type HostLimiter, createLimiter } from './limiter.ts'
+import { type HostLimiter, createLimiter } from './http/limiter.ts'
 import { clientCredentials } from './oauth.ts'
-import { type Delay, createRetrying } from './retrying.ts'
+import { type Delay, createRetrying } from './http/retry.ts'
 import { type SecretSearch, createSecretSearch } from './secret-search.ts'
-import { type Transport, createTransport } from './transport.ts'
+import { type Transport, createTransport } from './http/transport.ts'
 
 /**
  * The parts of the service, each with its root and its credential: the public feeds, `/v1` and `/v3` of the

@@ -1,9 +1,14 @@
-import { messageOf } from '../errors.ts'
-import { openViewsReader } from '../store/database.ts'
-import { readVexGeneration } from '../store/vex-generation.ts'
-import { type ViewsKind, generationDir, readCurrentViews, viewsPath } from '../store/views-place.ts'
-import { createViewsWriter } from '../store/views-write.ts'
-import { WHOLE } from './build.ts'
+import { messageOf } from '../core/errors.ts'
+import { openViewsReader } from '../store/database/open.ts'
+import {
+  type ViewsKind,
+  readVexGeneration,
+  generationDir,
+  readCurrentViews,
+  viewsPath,
+} from '../store/views/generations.ts'
+import { createViewsWriter } from '../store/views/writes.ts'
+import { WHOLE } from './osv/build.ts'
 import { isSoundFile } from './files.ts'
 
 /** Reads the views in use to their end: what is wrong with each kind, in one line; empty when nothing is, or there are none. */

@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto'
 import { closeSync, lstatSync, openSync, readFileSync, readSync, rmSync, rmdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { MirrorError, systemCode } from '../errors.ts'
-import { makeFolder } from '../store/folder.ts'
-import type { Views } from '../store/views.ts'
-import { replaceFile } from './replace.ts'
+import { MirrorError, systemCode } from '../core/errors.ts'
+import { makeFolder, replaceFile } from '../core/files.ts'
+import type { Views } from '../store/views/reads.ts'
 
 /** Where osv-scanner up to 2.4 and osv-scalibr look for their databases, below one folder. */
 const LAYOUTS = ['osv-scanner', 'osv-scalibr'] as const

@@ -11,9 +11,9 @@ import {
 } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
-import { systemCode } from '../errors.ts'
+import { systemCode } from '../core/errors.ts'
 import { crc32c } from '../zip/crc32c.ts'
-import { PRIVATE_FILE } from '../store/folder.ts'
+import { PRIVATE_FILE } from '../core/files.ts'
 
 /** A file of a generation: its name begins with the first 32 digits of its digest. */
 export interface MadeFile {

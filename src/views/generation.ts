@@ -2,16 +2,16 @@ import { createHash } from 'node:crypto'
 import { readdirSync, renameSync, rmSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { syncAll } from './files.ts'
-import { makeFolder } from '../store/folder.ts'
-import { acquireLock } from '../store/lock.ts'
+import { makeFolder } from '../core/files.ts'
+import { acquireLock } from '../store/database/lock.ts'
 import {
-  GENERATION,
   type ViewsKind,
+  GENERATION,
   generationDir,
   readCurrentViews,
   replaceCurrentViews,
   viewsDir,
-} from '../store/views-place.ts'
+} from '../store/views/generations.ts'
 
 /** The name of the generation that is made of these texts: equal texts, equal generation. */
 export function generationName(kind: ViewsKind, madeOf: readonly string[]): string {

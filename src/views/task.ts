@@ -1,11 +1,11 @@
 import { setImmediate } from 'node:timers/promises'
-import { type Db, openReader } from '../store/database.ts'
-import { createReads } from '../store/pinned.ts'
-import { createVexReader } from '../store/vex.ts'
-import type { ViewsKind } from '../store/views-place.ts'
-import type { BuildReport } from './build.ts'
-import { makeOsvViews } from './osv.ts'
-import { type VexReport, makeVexRepository } from './vex.ts'
+import { type Db, openReader } from '../store/database/open.ts'
+import { createReads } from '../store/reads.ts'
+import { createVexReader } from '../store/views/vex.ts'
+import type { ViewsKind } from '../store/views/generations.ts'
+import type { BuildReport } from './osv/build.ts'
+import { makeOsvViews } from './osv/views.ts'
+import { type VexReport, makeVexRepository } from './vex/repository.ts'
 
 /** What is to be made. */
 export interface ViewsTask {

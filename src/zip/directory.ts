@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { MirrorError } from '../errors.ts'
+import { MirrorError } from '../core/errors.ts'
 
 /** One member as the central directory describes it. Sizes and offsets in bytes. */
 export interface ZipEntry {

@@ -1,5 +1,5 @@
 import { crc32, deflateRawSync, inflateRawSync } from 'node:zlib'
-import { messageOf, systemCode } from '../errors.ts'
+import { messageOf, systemCode } from '../core/errors.ts'
 import type { ZipEntry } from './directory.ts'
 
 /** A member's content and the raw deflate stream that holds it; both views, valid until the next member is read. */

@@ -1,10 +1,10 @@
 import { type FileHandle, open } from 'node:fs/promises'
-import { MirrorError } from '../errors.ts'
+import { MirrorError } from '../core/errors.ts'
 import {
   type Directory,
   type DirectoryLocation,
-  END_SPAN,
   type ZipEntry,
+  END_SPAN,
   locateDirectory,
   parseDirectory,
 } from './directory.ts'

@@ -3,12 +3,12 @@ import { type IncomingHttpHeaders, request } from 'node:http'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { ServerLog } from '../../src/api/failure.ts'
+import type { ServerLog } from '../../src/api/http/problems.ts'
 import { type MirrorServer, type ServerOptions, createServer } from '../../src/api/server.ts'
 import { loadConfig } from '../../src/config/load.ts'
-import { openPinnedReads } from '../../src/store/pinned.ts'
+import { openPinnedReads } from '../../src/store/reads.ts'
 import { TEST_KEY, bearer } from '../support/keys.ts'
-import { FILLED_AT, type FilledStore, openFilledStore } from '../support/filled-store.ts'
+import { type FilledStore, FILLED_AT, openFilledStore } from '../support/filled-store.ts'
 
 /** An answer as it came, not decoded. */
 export interface Reply {

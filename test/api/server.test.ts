@@ -1,11 +1,10 @@
 import { connect } from 'node:net'
 import { once } from 'node:events'
-import { Agent, get as httpGet, type IncomingMessage } from 'node:http'
+import { type IncomingMessage, Agent, get as httpGet } from 'node:http'
 import { randomBytes } from 'node:crypto'
 import { afterEach, expect, test } from 'vitest'
-import { FEEDS, type Served, closeAll, jsonOf, serve } from './served.ts'
-import { BUCKET_PATHS } from '../../src/api/bucket-paths.ts'
-import { QUERY_PATHS } from '../../src/api/osv-paths.ts'
+import { type Served, FEEDS, closeAll, jsonOf, serve } from './served.ts'
+import { BUCKET_PATHS, QUERY_PATHS } from '../../src/api/http/paths.ts'
 
 afterEach(closeAll)
 

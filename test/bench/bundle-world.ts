@@ -1,9 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
-import { openWriter } from '../../src/store/database.ts'
-import { createChangeNotes } from '../../src/store/notes.ts'
-import { createRunWriter } from '../../src/store/runs.ts'
-import { createSnapshotWriter } from '../../src/store/snapshots.ts'
+import { openWriter } from '../../src/store/database/open.ts'
+import { createChangeNotes } from '../../src/store/changes/tracker.ts'
+import { createRunWriter } from '../../src/store/runs/runs.ts'
+import { createSnapshotWriter } from '../../src/store/runs/snapshots.ts'
 
 const CHUNK = 1_048_576
 const CHUNKS = 20

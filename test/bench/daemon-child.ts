@@ -1,8 +1,9 @@
-/** The daemon as it is built, told by its parent when to run: measures itself as the system sees it. */
-import type * as Agent from '../../src/agent.ts'
+import type * as Agent from '../../src/daemon/agent.ts'
 import type * as Load from '../../src/config/load.ts'
-import type * as Log from '../../src/log.ts'
+import type * as Log from '../../src/core/log.ts'
 import { peakMemory } from './peak.ts'
+
+/** The daemon as it is built, told by its parent when to run: measures itself as the system sees it. */
 
 const built = (file: string): Promise<unknown> => import(`${process.cwd()}/dist/${file}`)
 const { createAgent } = (await built('agent.js')) as typeof Agent

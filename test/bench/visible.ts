@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Status } from '../../src/api/status.ts'
+import type { Status } from '../../src/api/status/report.ts'
 import { SANDBOX_KEYS } from '../../src/sandbox/service/credentials.ts'
 import { catalogSettings } from './catalog/sync.ts'
 import { startDaemon } from './daemon.ts'

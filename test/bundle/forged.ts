@@ -1,9 +1,9 @@
 import { join } from 'node:path'
-import type { Manifest, ManifestHead } from '../../src/bundle/manifest.ts'
-import { inspectBundle } from '../../src/bundle/open.ts'
-import { createBundleWriter } from '../../src/bundle/write.ts'
-import { digestOf } from './bundles.ts'
-import { signer } from './gaps.ts'
+import type { Manifest, ManifestHead } from '../../src/bundle/format/manifest.ts'
+import { inspectBundle } from '../../src/bundle/import/open.ts'
+import { createBundleWriter } from '../../src/bundle/export/writer.ts'
+import { digestOf } from './fixtures.ts'
+import { signer } from './air-gap.ts'
 
 let made = 0
 

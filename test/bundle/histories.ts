@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import type { Manifest } from '../../src/bundle/manifest.ts'
+import type { Manifest } from '../../src/bundle/format/manifest.ts'
 import { type Bench, createBench } from '../support/mirror.ts'
-import { type Below, carry, openBelow } from './gaps.ts'
+import { type Below, carry, openBelow } from './air-gap.ts'
 
 /** What can happen on either side of the gap, and on the way. */
 export type Step =

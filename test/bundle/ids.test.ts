@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import { expect, onTestFinished, test } from 'vitest'
-import { faultOfRecordId } from '../../src/record-id.ts'
-import { hasImported, isOlderFolder } from '../../src/store/unread.ts'
+import { faultOfRecordId } from '../../src/domain/record-id.ts'
+import { hasImported, isOlderFolder } from '../../src/store/database/older-folder.ts'
 import { createBench } from '../support/mirror.ts'
-import { tamper } from '../sync/benches.ts'
+import { tamper } from '../sync/fixtures.ts'
 import { ANY_CHARACTER } from '../support/texts.ts'
-import { below, carry, folder, serveFolder } from './gaps.ts'
+import { below, carry, folder, serveFolder } from './air-gap.ts'
 
 /** Ids as a feed may have them: usual ones, and such as are special somewhere on the way. */
 const PIECES = [

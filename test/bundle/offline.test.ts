@@ -4,18 +4,18 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, describe, expect, onTestFinished, test } from 'vitest'
-import { createAgent } from '../../src/agent.ts'
-import { importCommand } from '../../src/commands/import.ts'
-import { digestCommand, needCommand } from '../../src/commands/need.ts'
-import { serveCommand } from '../../src/commands/serve.ts'
-import { readPublicKey } from '../../src/bundle/keys.ts'
-import { createLog } from '../../src/log.ts'
-import { goOffline } from '../../src/offline.ts'
-import { openWrites } from '../../src/store/writes.ts'
+import { createAgent } from '../../src/daemon/agent.ts'
+import { importCommand } from '../../src/cli/bundle/import.ts'
+import { digestCommand, needCommand } from '../../src/cli/bundle/need.ts'
+import { serveCommand } from '../../src/cli/mirror/serve.ts'
+import { readPublicKey } from '../../src/bundle/format/keys.ts'
+import { createLog } from '../../src/core/log.ts'
+import { goOffline } from '../../src/core/offline.ts'
+import { openWrites } from '../../src/store/writer.ts'
 import { createOrigin } from '../support/origin.ts'
 import { type Import, readSources } from '../support/sources.ts'
 import { createBench } from '../support/mirror.ts'
-import { below, carry, folder, signer } from './gaps.ts'
+import { below, carry, folder, signer } from './air-gap.ts'
 import { localKey } from '../support/keys.ts'
 
 const ending: (() => unknown)[] = []
@@ -60,16 +60,18 @@ function loadedBy(file: string): Set<string> {
 }
 
 describe('the import', () => {
-  test.each(['commands/import.ts', 'commands/need.ts', 'bundle/apply.ts'])(
+  test.each(['cli/bundle/import.ts', 'cli/bundle/need.ts', 'bundle/import/apply.ts'])(
     '%s has no network code behind it',
     (file) => {
       const loaded = [...loadedBy(file)]
-      expect(loaded).toContain('store/database.ts')
+      expect(loaded).toContain('store/database/open.ts')
       const network = loaded.filter((path) =>
         /^(upstream|api|relay|webhooks)\/|^undici$/.test(path),
       )
       expect(network).toEqual([])
-      const nodes = SOURCES.filter(({ path }) => loaded.includes(path) && path !== 'offline.ts')
+      const nodes = SOURCES.filter(
+        ({ path }) => loaded.includes(path) && path !== 'core/offline.ts',
+      )
         .filter(({ path }) => !path.startsWith('config/')) // which asks node:net what an address is
         .flatMap(({ imports }) => imports.filter(({ kind }) => kind === 'node'))
         .map(({ to }) => to)

@@ -1,9 +1,9 @@
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openReader } from '../../src/store/database.ts'
-import { createReads } from '../../src/store/pinned.ts'
-import { makeOsvViews } from '../../src/views/osv.ts'
+import { openReader } from '../../src/store/database/open.ts'
+import { createReads } from '../../src/store/reads.ts'
+import { makeOsvViews } from '../../src/views/osv/views.ts'
 import { type Served, serve } from '../api/served.ts'
 import { openFilledStore } from '../support/filled-store.ts'
 

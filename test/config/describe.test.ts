@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { describeConfig, formatConfig } from '../../src/config/describe.ts'
 import { SETTINGS, explainKeys } from '../../src/config/settings.ts'
-import { maskUrl } from '../../src/config/urls.ts'
+import { maskUrl } from '../../src/config/kinds/urls.ts'
 import { load, loadYaml } from './loading.ts'
 
 const secretYaml = 'upstream: { proxy: "http://mirror:hunter2@proxy.example.com:3128" }'

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { SANDBOX_KEYS } from '../../src/sandbox/service/credentials.ts'
-import { catalogEnv } from '../catalog/benches.ts'
+import { catalogEnv } from '../support/catalog/mirror.ts'
 import { run } from '../support/command.ts'
 import { type World, openWorld } from '../support/daemons.ts'
 import { TEST_KEY, bearer, localKey } from '../support/keys.ts'

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { openInbox } from '../../src/store/database.ts'
-import { createInboxReads } from '../../src/store/inbox.ts'
+import { openInbox } from '../../src/store/database/open.ts'
+import { createInboxReads } from '../../src/store/webhooks/inbox.ts'
 import {
   type Receiving,
   PATIENT,

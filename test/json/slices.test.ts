@@ -1,7 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type JsonPath, locate, valueAt } from '../../src/json/locate.ts'
-import { elementsOf, membersOf, sliceText } from '../../src/json/slices.ts'
+import {
+  type JsonPath,
+  locate,
+  valueAt,
+  elementsOf,
+  membersOf,
+  sliceText,
+} from '../../src/json/slices.ts'
 import { type Written, compact, textOf, written } from './texts.ts'
 
 /** Every place of a value, of repeated names only the last, as a parser sees it. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { expectWhole, killAndResume, world } from '../sync/catalog-killing.ts'
+import { expectWhole, killAndResume, world } from '../sync/catalog/killing.ts'
 import { killAt } from '../sync/killing.ts'
 
 test.each([1, 2, 5, 17, 40, 61])(

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { test } from 'vitest'
-import { histories, liveThrough } from '../sync/histories.ts'
+import { histories, liveThrough } from '../sync/osv/histories.ts'
 
 test('after any long history, faults included, the mirror is upstream’s equal', async () => {
   const property = fc.asyncProperty(histories(40), async (history) => {

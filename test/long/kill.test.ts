@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { createBench, differences } from '../support/mirror.ts'
-import { ARCHIVE, disagreements, verify } from '../sync/benches.ts'
+import { ARCHIVE, disagreements, verify } from '../sync/fixtures.ts'
 import { findingsAfterKill, killAt, leftovers } from '../sync/killing.ts'
 
 /** Where to kill: the phase, how often it may be said before, and how the run must go so that it comes there. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { asAdmin } from '../sandbox/service/asking.ts'
-import { sandboxes } from '../sandbox/sandboxes.ts'
+import { sandboxes } from '../sandbox/fixtures.ts'
 
 const open = sandboxes()
 

@@ -9,8 +9,8 @@ import {
   synced,
   webhooksOf,
 } from '../e2e/receiving.ts'
-import { coalesceAtRandom } from '../webhooks/coalesce-random.ts'
-import { receiving } from '../webhooks/receivers.ts'
+import { coalesceAtRandom } from '../webhooks/refresh/coalesce-random.ts'
+import { receiving } from '../webhooks/receive/receivers.ts'
 
 test('ten thousand events cause at most two refreshes, and all are settled', async () => {
   const world = await open()

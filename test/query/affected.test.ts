@@ -7,7 +7,7 @@ import {
   askVersion,
   concerns as judge,
 } from '../../src/query/affected.ts'
-import { findEcosystem, isMeant } from '../../src/query/ecosystems.ts'
+import { findEcosystem, isMeant } from '../../src/query/orders/ecosystems.ts'
 
 /** To its end, whatever steps it takes. */
 function concerns(record: OsvRecord, asked: Asked, vendor?: string): boolean {

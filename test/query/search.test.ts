@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { readQuestion } from '../../src/query/question.ts'
+import { readQuestion } from '../../src/query/query.ts'
 import {
   type ResultPage,
   type PageBounds,

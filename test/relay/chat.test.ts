@@ -3,9 +3,9 @@ import { Webhook } from 'standardwebhooks'
 import { describe, expect, test } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import { chatBody } from '../../src/relay/chat.ts'
-import { createSigner } from '../../src/relay/sign.ts'
+import { createSigner } from '../../src/relay/sender.ts'
 import { EVENT } from '../webhooks/signing.ts'
-import { SECRET, bench, target } from './relays.ts'
+import { SECRET, bench, target } from './targets.ts'
 
 const textOf = (event: unknown, template = '{summary}'): string => {
   const body = typeof event === 'string' ? event : JSON.stringify(event)

@@ -1,11 +1,10 @@
 import { createRelay } from '../../src/relay/relay.ts'
-import { createSender } from '../../src/relay/sender.ts'
-import { createSigner } from '../../src/relay/sign.ts'
+import { createSender, createSigner } from '../../src/relay/sender.ts'
 import { loadConfig } from '../../src/config/load.ts'
-import { openInbox, openReader } from '../../src/store/database.ts'
-import { createRelayOutbox } from '../../src/store/outbox.ts'
-import { createReads } from '../../src/store/pinned.ts'
-import { createTransport } from '../../src/upstream/transport.ts'
+import { openInbox, openReader } from '../../src/store/database/open.ts'
+import { createRelayOutbox } from '../../src/store/webhooks/outbox.ts'
+import { createReads } from '../../src/store/reads.ts'
+import { createTransport } from '../../src/upstream/http/transport.ts'
 
 /** A relay in a process of its own, to be killed: `child.ts <data folder> <target> <secret>`. */
 const [, , dir = '', url = '', secret = ''] = process.argv

@@ -2,8 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { expect, onTestFinished, test } from 'vitest'
-import { NOW } from '../store/stores.ts'
-import { SECRET, bench, target } from './relays.ts'
+import { NOW } from '../store/fixtures.ts'
+import { SECRET, bench, target } from './targets.ts'
 
 const CHILD = fileURLToPath(new URL('./child.ts', import.meta.url))
 

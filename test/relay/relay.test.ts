@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { NOW } from '../store/stores.ts'
-import { type Target, bench, target } from './relays.ts'
+import { NOW } from '../store/fixtures.ts'
+import { type Target, bench, target } from './targets.ts'
 
 const MINUTE = 60_000
 const DAY = 86_400_000

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { SANDBOX_TOKEN } from '../../src/sandbox/service/credentials.ts'
 import { exchange } from './exchange.ts'
-import { JSON_PATH, sandboxes } from './sandboxes.ts'
+import { JSON_PATH, sandboxes } from './fixtures.ts'
 
 const open = sandboxes()
 const NODE = 'node_modules/.bin/node'

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { Sandbox } from '../../src/sandbox/server.ts'
 import { exchange } from './exchange.ts'
-import { ZIP_PATH, sandboxes } from './sandboxes.ts'
+import { ZIP_PATH, sandboxes } from './fixtures.ts'
 
 const open = sandboxes()
 

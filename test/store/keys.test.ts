@@ -1,10 +1,10 @@
 import Database from 'better-sqlite3'
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { databasePath } from '../../src/store/database.ts'
+import { databasePath } from '../../src/store/database/open.ts'
 import { hashKey } from '../../src/store/keys.ts'
-import { MIGRATIONS } from '../../src/store/schema.ts'
-import { NOW, reads, scratch, writes } from './stores.ts'
+import { MIGRATIONS } from '../../src/store/database/migrations/mirror.ts'
+import { NOW, reads, scratch, writes } from './fixtures.ts'
 
 describe('a local key', () => {
   test('is told once, and nothing that is kept contains it', () => {

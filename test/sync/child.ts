@@ -1,8 +1,9 @@
 import { writeSync } from 'node:fs'
 import { loadConfig } from '../../src/config/load.ts'
-import { MirrorError, systemCode } from '../../src/errors.ts'
-import { openWrites } from '../../src/store/writes.ts'
-import type { RunKind, SourceName } from '../../src/store/runs.ts'
+import { MirrorError, systemCode } from '../../src/core/errors.ts'
+import type { SourceName } from '../../src/domain/sources.ts'
+import type { RunKind } from '../../src/store/runs/runs.ts'
+import { openWrites } from '../../src/store/writer.ts'
 import { createRunner } from '../../src/sync/runner.ts'
 import { createUpstream } from '../../src/upstream/surfaces.ts'
 

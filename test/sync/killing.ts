@@ -4,10 +4,10 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { openPinnedReads } from '../../src/store/pinned.ts'
-import { type Sandbox } from '../../src/sandbox/server.ts'
+import { openPinnedReads } from '../../src/store/reads.ts'
+import type { Sandbox } from '../../src/sandbox/server.ts'
 import { QUICK } from '../support/mirror.ts'
-import { disagreements, verify } from './benches.ts'
+import { disagreements, verify } from './fixtures.ts'
 
 const CHILD = fileURLToPath(new URL('./child.ts', import.meta.url))
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { SOURCES } from '../../src/store/runs.ts'
+import { SOURCES } from '../../src/domain/sources.ts'
 import { createOrigin } from '../support/origin.ts'
-import { bench } from './catalog-benches.ts'
+import { bench } from './catalog/fixtures.ts'
 
 /** All surfaces of the service at one address, with a credential for each. */
 function everythingAt(url: string): Record<string, string> {

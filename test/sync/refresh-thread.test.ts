@@ -2,8 +2,8 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import type { RunReport } from '../../src/sync/runner.ts'
 import { type SyncThread, startSyncThread } from '../../src/sync/thread.ts'
 import type { Bench } from '../support/mirror.ts'
-import { INDEX, PATCH_FEED, bench as feedBench } from './benches.ts'
-import { asked, bench } from './catalog-benches.ts'
+import { INDEX, PATCH_FEED, bench as feedBench } from './fixtures.ts'
+import { asked, bench } from './catalog/fixtures.ts'
 import { WIDE, announced, targetOf } from './refreshes.ts'
 
 async function withThread(made: Bench): Promise<{ thread: SyncThread; ended: RunReport[] }> {

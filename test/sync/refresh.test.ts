@@ -1,10 +1,10 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { buildStatus } from '../../src/api/status.ts'
-import { openPinnedReads } from '../../src/store/pinned.ts'
-import { DAY, contentsOf, createClock } from './benches.ts'
-import { SMALL, asked, bench, differences, lackingOf, mirrored } from './catalog-benches.ts'
+import { buildStatus } from '../../src/api/status/report.ts'
+import { openPinnedReads } from '../../src/store/reads.ts'
+import { DAY, contentsOf, createClock } from './fixtures.ts'
+import { SMALL, asked, bench, differences, lackingOf, mirrored } from './catalog/fixtures.ts'
 import { WIDE, announced, expectNothingLeft, guarded, refresh, targetOf } from './refreshes.ts'
-import { catalogBench } from '../catalog/benches.ts'
+import { catalogBench } from '../support/catalog/mirror.ts'
 
 const NOT_TOUCHED = /^\/v1\/(patches|packages|subscriptions|me|orgs|api_keys|avrs)|^\/packages/
 

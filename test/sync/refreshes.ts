@@ -1,10 +1,10 @@
 import { expect } from 'vitest'
-import type { EventTarget } from '../../src/event-target.ts'
-import type { ServiceOptions } from '../../src/sandbox/service/options.ts'
+import type { EventTarget } from '../../src/domain/image-reference.ts'
+import type { ServiceOptions } from '../../src/sandbox/service/types.ts'
 import type { Service } from '../../src/sandbox/service/service.ts'
 import type { RunReport } from '../../src/sync/runner.ts'
-import type { CatalogBench } from '../catalog/benches.ts'
-import { SMALL, mirrored } from './catalog-benches.ts'
+import type { CatalogBench } from '../support/catalog/mirror.ts'
+import { SMALL, mirrored } from './catalog/fixtures.ts'
 
 /** A service with enough images that a refresh of one of them can be told from a sync. */
 export const WIDE: ServiceOptions = { ...SMALL, images: 5, tags: 20 }

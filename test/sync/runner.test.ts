@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { openPinnedReads } from '../../src/store/pinned.ts'
+import { openPinnedReads } from '../../src/store/reads.ts'
 import { differences } from '../support/mirror.ts'
 import {
   ARCHIVE,
@@ -12,7 +12,7 @@ import {
   createClock,
   synced,
   tamper,
-} from './benches.ts'
+} from './fixtures.ts'
 
 describe('every run leaves a row', () => {
   test('that tells its kind, its trigger, its cost and upstream’s date', async () => {

@@ -13,10 +13,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
-import { MirrorError } from '../../src/errors.ts'
-import { openWriter } from '../../src/store/database.ts'
-import { openPinnedReads } from '../../src/store/pinned.ts'
-import { openWrites } from '../../src/store/writes.ts'
+import { MirrorError } from '../../src/core/errors.ts'
+import { openWriter } from '../../src/store/database/open.ts'
+import { openPinnedReads } from '../../src/store/reads.ts'
+import { openWrites } from '../../src/store/writer.ts'
 import { type Bench, differences } from '../support/mirror.ts'
 import {
   bench,
@@ -26,7 +26,7 @@ import {
   expectSound,
   synced,
   tamper,
-} from './benches.ts'
+} from './fixtures.ts'
 import { runChild } from './killing.ts'
 
 const mounts: string[] = []

@@ -3,7 +3,7 @@ import type { Progress } from '../../src/sync/context.ts'
 import type { RunReport } from '../../src/sync/runner.ts'
 import { type SyncThread, startSyncThread } from '../../src/sync/thread.ts'
 import { type Bench, differences } from '../support/mirror.ts'
-import { ARCHIVE, INDEX, bench } from './benches.ts'
+import { ARCHIVE, INDEX, bench } from './fixtures.ts'
 
 async function withThread(made: Bench): Promise<{
   thread: SyncThread

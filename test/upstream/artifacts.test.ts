@@ -1,10 +1,10 @@
 import { Readable } from 'node:stream'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { isPrivateAddress } from '../../src/upstream/addresses.ts'
+import { isPrivateAddress } from '../../src/upstream/http/destinations.ts'
 import { fetchArtifact } from '../../src/upstream/artifacts.ts'
 import { createSecretSearch } from '../../src/upstream/secret-search.ts'
-import type { RawAnswer, Transport } from '../../src/upstream/transport.ts'
+import type { RawAnswer, Transport } from '../../src/upstream/http/transport.ts'
 
 /** A host on the public internet, which a test cannot have: each URL leads on to the next, the last one is a document. */
 function chain(locations: string[]): { transport: Transport; asked: string[] } {

@@ -4,7 +4,7 @@ import { PATCH_FEED, fetchFeed } from '../../src/upstream/feeds.ts'
 import { OSV_INDEX, fetchIndex, fetchRecord, recordPath } from '../../src/upstream/osv.ts'
 import { createUpstream } from '../../src/upstream/surfaces.ts'
 import { createOrigin } from '../support/origin.ts'
-import { MAX, connect, refusal, sandbox } from './sessions.ts'
+import { MAX, connect, refusal, sandbox } from './http/sessions.ts'
 
 describe('a document', () => {
   test('comes byte for byte, as gzip or not, with its validators and its date', async () => {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { SANDBOX_CLIENT } from '../../src/sandbox/service/credentials.ts'
 import { type Answer, createOrigin } from '../support/origin.ts'
-import { refusal, sandbox } from './sessions.ts'
-import { get, session, upstreamOf } from './surfaces.ts'
+import { refusal, sandbox } from './http/sessions.ts'
+import { get, session, upstreamOf } from './fixtures.ts'
 
 const named = (service: { url: string; identityUrl: string; authUrl: string }) => ({
   UPSTREAM_API_ROOT: service.url,

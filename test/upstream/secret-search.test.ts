@@ -2,8 +2,8 @@ import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { createSecretSearch } from '../../src/upstream/secret-search.ts'
 import { createOrigin } from '../support/origin.ts'
-import { MAX, refusal } from './sessions.ts'
-import { get, session, upstreamOf } from './surfaces.ts'
+import { MAX, refusal } from './http/sessions.ts'
+import { get, session, upstreamOf } from './fixtures.ts'
 
 const KEY = 'pm_9f/Zs7+Qe"x~aB3'
 const basic = (text: string): string => Buffer.from(text).toString('base64')

@@ -16,7 +16,7 @@ import AdmZip from 'adm-zip'
 import { afterEach, expect, test } from 'vitest'
 import { exportDb } from '../../src/views/export-db.ts'
 import { FILLED_AT } from '../support/filled-store.ts'
-import { type ViewsBench, closeBenches, filesIn, openBench, record } from './views.ts'
+import { type ViewsBench, closeBenches, filesIn, openBench, record } from './fixtures.ts'
 
 const folders: string[] = []
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { onTestFinished } from 'vitest'
-import { type Agent, createAgent } from '../../src/agent.ts'
+import { type Agent, createAgent } from '../../src/daemon/agent.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { SECRET } from './signing.ts'
 

@@ -1,10 +1,11 @@
-/** Receives webhooks, and ends as by a power cut between the commit and the answer: `killed-child.ts <data folder>`. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { createReceiver } from '../../src/webhooks/receiver.ts'
-import { startInboxThread } from '../../src/webhooks/thread.ts'
-import { createSigningSecret, createVerifier } from '../../src/webhooks/verify.ts'
+import { createReceiver } from '../../src/webhooks/receive/receiver.ts'
+import { startInboxThread } from '../../src/webhooks/inbox/thread.ts'
+import { createSigningSecret, createVerifier } from '../../src/webhooks/receive/signature.ts'
 import { SECRET } from './signing.ts'
+
+/** Receives webhooks, and ends as by a power cut between the commit and the answer: `killed-child.ts <data folder>`. */
 
 const [, , dataDir = ''] = process.argv
 const onFailed = (message: string): void => void process.stderr.write(message)

@@ -1,6 +1,6 @@
 import { createHmac, generateKeyPairSync, sign } from 'node:crypto'
-import { type SIGNATURE_DIALECTS } from '../../src/config/webhooks.ts'
-import { NOW } from './inboxes.ts'
+import type { SIGNATURE_DIALECTS } from '../../src/config/kinds/webhooks.ts'
+import { NOW } from './inbox/inboxes.ts'
 
 /** A secret of Standard Webhooks' form, and one that is no base64. */
 export const SECRET = 'whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8='

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import { onTestFinished } from 'vitest'
-import { MirrorError } from '../../src/errors.ts'
-import { END_SPAN, type ZipEntry, parseDirectory } from '../../src/zip/directory.ts'
+import { MirrorError } from '../../src/core/errors.ts'
+import { type ZipEntry, END_SPAN, parseDirectory } from '../../src/zip/directory.ts'
 import { deflate } from '../../src/zip/member.ts'
 import {
   type ArchiveReader,

@@ -1,8 +1,8 @@
 import { deflateRawSync } from 'node:zlib'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { MirrorError } from '../../src/errors.ts'
-import { soundMember, writeRawZip } from '../../src/sandbox/raw-zip.ts'
+import { MirrorError } from '../../src/core/errors.ts'
+import { soundMember, writeRawZip } from '../../src/sandbox/faults/raw-zip.ts'
 import { type NamedContent, contents, openBytes, pack, readAll } from './archives.ts'
 
 const MEMBERS: NamedContent[] = [

@@ -1,6 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { HOSTILE_KINDS, type HostileKind, hostileZip } from '../../src/sandbox/hostile.ts'
-import { soundMember } from '../../src/sandbox/raw-zip.ts'
+import {
+  type HostileKind,
+  HOSTILE_KINDS,
+  hostileZip,
+} from '../../src/sandbox/faults/hostile-zip.ts'
+import { soundMember } from '../../src/sandbox/faults/raw-zip.ts'
 import { type Outcome, archiveRefusal, openBytes, readAll } from './archives.ts'
 
 /** The archive is refused as a whole, for this reason. */

@@ -3,12 +3,12 @@ import { join } from 'node:path'
 import { crc32, inflateRawSync } from 'node:zlib'
 import AdmZip from 'adm-zip'
 import { describe, expect, test } from 'vitest'
-import { MirrorError } from '../../src/errors.ts'
-import { type RawMember, soundMember, writeRawZip } from '../../src/sandbox/raw-zip.ts'
+import { MirrorError } from '../../src/core/errors.ts'
+import { type RawMember, soundMember, writeRawZip } from '../../src/sandbox/faults/raw-zip.ts'
 import { createArchiveReader, openArchive } from '../../src/zip/reader.ts'
 import {
-  LIMITS,
   type NamedContent,
+  LIMITS,
   archiveRefusal,
   contents,
   openBytes,

@@ -10,8 +10,8 @@ import { deflate } from '../../src/zip/member.ts'
 import { openArchive } from '../../src/zip/reader.ts'
 import { createZipWriter } from '../../src/zip/writer.ts'
 import {
-  LIMITS,
   type NamedContent,
+  LIMITS,
   archiveRefusal,
   contents,
   openBytes,

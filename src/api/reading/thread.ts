@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads'
-import { type ErrorCode, MirrorError } from '../../errors.ts'
-import type { ReadFailure, ReadReply, ReadRequest, ReadingData } from './call.ts'
+import { type ErrorCode, MirrorError } from '../../core/errors.ts'
+import type { ReadFailure, ReadReply, ReadRequest, ReadingData } from './request.ts'
 
 /** A thread that answers what would keep the serving thread for long. */
 export interface ReadingThread {
@@ -24,7 +24,10 @@ interface Waiting {
 
 /** The worker file beside this one: `.ts` when run from source, `.js` when built. */
 function workerUrl(): URL {
-  return new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url)
+  return new URL(
+    import.meta.url.endsWith('.ts') ? './reading.worker.ts' : './reading.worker.js',
+    import.meta.url,
+  )
 }
 
 /**

@@ -1,5 +1,5 @@
 import { type ServiceRequest, ServiceError } from './call.ts'
-import type { Entry } from './collection.ts'
+import type { Entry } from './data/collection.ts'
 import { cursorAsked } from './shapes/list.ts'
 import type { ListForm } from './shapes/shape.ts'
 

@@ -1,9 +1,7 @@
-import type { NegotiatedAnswer } from '../negotiate.ts'
-import { jsonAnswer } from '../refusal.ts'
-import { type Representation, jsonRepresentation } from '../representation.ts'
+import { type NegotiatedAnswer, jsonAnswer } from '../http/negotiate.ts'
+import { type Representation, jsonRepresentation } from '../feed/representation.ts'
 import type { Call } from './call.ts'
-import type { Entry } from './collection.ts'
-import { jsonBytes } from './json.ts'
+import type { Entry } from './data/collection.ts'
 import { type Order, takePage } from './paging.ts'
 import { type ArtifactUrls, artifactBody } from './shapes/artifact.ts'
 import { enveloped } from './shapes/list.ts'
@@ -71,4 +69,16 @@ export function pendingReply(): NegotiatedAnswer {
 /** 204, nothing to say. */
 export function emptyReply(): NegotiatedAnswer {
   return { status: 204, headers: {}, length: 0, body: () => [] }
+}
+
+const json = JSON as unknown as { rawJSON: (text: string) => object } // not in the ES2024 types
+
+/** A number written exactly so in the JSON: beyond 2^53, or `9.0`, which no JavaScript number would give. */
+export function exactly(text: string): object {
+  return json.rawJSON(text)
+}
+
+/** A value as the bytes of its JSON. */
+export function jsonBytes(value: unknown): Buffer {
+  return Buffer.from(JSON.stringify(value))
 }

@@ -1,5 +1,5 @@
-import type { ResourceKind } from '../fault.ts'
-import { decode } from '../routes.ts'
+import type { ResourceKind } from '../faults/fault.ts'
+import { decode } from '../feed/routes.ts'
 import type { Call, Reply } from './call.ts'
 
 /** One row of the contract's endpoint tables (service API, section 4). */

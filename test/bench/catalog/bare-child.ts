@@ -1,5 +1,5 @@
 import Database from 'better-sqlite3'
-import { type EntryQuery, createCatalogQuery } from '../../../src/store/catalog-query.ts'
+import { type EntryQuery, createCatalogQuery } from '../../../src/store/catalog/list-query.ts'
 
 /** One page to read from the database file itself. */
 export type Reading = EntryQuery

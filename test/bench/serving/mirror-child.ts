@@ -1,6 +1,6 @@
 import { createServer } from '../../../src/api/server.ts'
 import { loadConfig } from '../../../src/config/load.ts'
-import { openPinnedReads } from '../../../src/store/pinned.ts'
+import { openPinnedReads } from '../../../src/store/reads.ts'
 import { answerCpu, portOf } from './child.ts'
 
 /** The mirror's server over a data folder: `mirror-child.ts DIR CACHE_BYTES`. */

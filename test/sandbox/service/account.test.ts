@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { Sandbox } from '../../../src/sandbox/server.ts'
 import { SANDBOX_KEYS, SANDBOX_TOKEN } from '../../../src/sandbox/service/credentials.ts'
-import { sandboxes } from '../sandboxes.ts'
+import { sandboxes } from '../fixtures.ts'
 import { asAdmin, ask, basic, bearer } from './asking.ts'
 
 const open = sandboxes()

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { Sandbox } from '../../../src/sandbox/server.ts'
 import { SANDBOX_KEYS } from '../../../src/sandbox/service/credentials.ts'
-import { sandboxes } from '../sandboxes.ts'
+import { sandboxes } from '../fixtures.ts'
 import { type Json, ask, basic } from './asking.ts'
 
 const open = sandboxes()

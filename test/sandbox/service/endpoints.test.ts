@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { Sandbox } from '../../../src/sandbox/server.ts'
-import { sandboxes } from '../sandboxes.ts'
+import { sandboxes } from '../fixtures.ts'
 import { type Json, asAdmin, ask, walk } from './asking.ts'
 
 const open = sandboxes()

@@ -1,10 +1,10 @@
 import { request } from 'node:http'
 import { beforeEach, describe, expect, test } from 'vitest'
-import type { Fault } from '../../../src/sandbox/fault.ts'
+import type { Fault } from '../../../src/sandbox/faults/fault.ts'
 import type { Sandbox } from '../../../src/sandbox/server.ts'
 import { SANDBOX_TOKEN } from '../../../src/sandbox/service/credentials.ts'
 import { exchange } from '../exchange.ts'
-import { sandboxes } from '../sandboxes.ts'
+import { sandboxes } from '../fixtures.ts'
 import { type Json, asAdmin, ask, bearer } from './asking.ts'
 
 const open = sandboxes()

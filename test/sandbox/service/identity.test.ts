@@ -5,7 +5,7 @@ import {
   SANDBOX_KEYS,
   SANDBOX_TOKEN,
 } from '../../../src/sandbox/service/credentials.ts'
-import { sandboxes } from '../sandboxes.ts'
+import { sandboxes } from '../fixtures.ts'
 import { type Asked, type Json, ask, basic, bearer } from './asking.ts'
 
 const open = sandboxes()

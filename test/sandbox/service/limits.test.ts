@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { SANDBOX_TOKEN } from '../../../src/sandbox/service/credentials.ts'
-import { sandboxes } from '../sandboxes.ts'
+import { sandboxes } from '../fixtures.ts'
 import { type Asked, asAdmin, ask, bearer } from './asking.ts'
 
 const open = sandboxes()

@@ -11,7 +11,7 @@ import {
   shaped,
 } from '../../../src/sandbox/service/shapes/shape.ts'
 import { formOf, valueAt, walkList } from '../../support/walk.ts'
-import { sandboxes } from '../sandboxes.ts'
+import { sandboxes } from '../fixtures.ts'
 import { type Json, asAdmin, ask, basic, bearer } from './asking.ts'
 
 const open = sandboxes()

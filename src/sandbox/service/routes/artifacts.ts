@@ -1,11 +1,21 @@
-import type { Representation } from '../../representation.ts'
-import { type Call, type Reply, ServiceError } from '../call.ts'
-import type { OwnerKind } from '../holdings.ts'
-import type { Parts } from '../parts.ts'
-import { artifactReply, emptyReply, pendingReply, recordReply } from '../replies.ts'
-import { typeOf } from '../documents.ts'
-import { NEWEST } from '../generate-tickets.ts'
+import type { Representation } from '../../feed/representation.ts'
+import { type Call, type Reply, ServiceError, missing } from '../call.ts'
+import { type OwnerKind, typeOf } from '../data/documents.ts'
+import type { Parts } from '../types.ts'
+import {
+  artifactReply,
+  emptyReply,
+  pendingReply,
+  recordReply,
+  itemReply,
+  listReply,
+} from '../replies.ts'
+import { NEWEST } from '../data/tickets.ts'
 import type { ArtifactKind } from '../shapes/artifact.ts'
+import type { NegotiatedAnswer } from '../../http/negotiate.ts'
+import type { Collection, Entry } from '../data/collection.ts'
+import type { Route } from '../router.ts'
+import type { Shape } from '../shapes/shape.ts'
 
 /** The answer that names an owner's documents of one kind, or is one; 404 or 204 when it never had any. */
 export function artifactsOf(
@@ -48,4 +58,56 @@ function inlineReply(
   }))
   const reply = recordReply({ patches }, NEWEST)
   return { ...reply, type: typeOf(reply.type, shape.artifacts.types) }
+}
+
+/** A row that reads. */
+export function get(path: string, kind: Route['kind'], serve: Route['serve']): Route {
+  return { method: 'GET', path, kind, serve }
+}
+
+/** The list of a whole collection. */
+export function listRow<F extends object>(
+  path: string,
+  collection: Collection<F>,
+  shape: Shape,
+): Route {
+  const serve = (call: Call): Representation =>
+    listReply(call, shape, {
+      noun: collection.noun,
+      entries: collection.all(),
+      lastModified: collection.lastModified(),
+    })
+  return get(path, 'list', serve)
+}
+
+/** One thing of a collection, by the path's parameter. */
+export function itemRow<F extends object>(
+  path: string,
+  collection: Collection<F>,
+  what: string,
+  shape: Shape,
+): Route {
+  return get(path, 'item', (call) =>
+    itemReply(shape, collection.noun, asked(call, collection, what)),
+  )
+}
+
+/** A row that changes something. */
+export function action(
+  method: 'POST' | 'DELETE',
+  path: string,
+  serve: (call: Call) => NegotiatedAnswer | Promise<NegotiatedAnswer>,
+): Route {
+  return { method, path, kind: 'action', serve }
+}
+
+/** What the path's first parameter names; 404 when the collection has no such thing. */
+export function asked<F extends object>(
+  { params: [id = ''] }: Call,
+  collection: Collection<F>,
+  what: string,
+): Entry<F> {
+  const entry = collection.get(id)
+  if (entry === undefined) throw missing(what, id)
+  return entry
 }

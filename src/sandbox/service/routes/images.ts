@@ -1,11 +1,10 @@
 import { type Call, missing } from '../call.ts'
-import type { OwnerKind } from '../holdings.ts'
-import type { Parts } from '../parts.ts'
+import type { OwnerKind } from '../data/documents.ts'
+import type { Parts } from '../types.ts'
 import { listReply } from '../replies.ts'
 import type { Route } from '../router.ts'
 import type { ArtifactKind } from '../shapes/artifact.ts'
-import { artifactsOf } from './artifacts.ts'
-import { asked, get, itemRow, listRow } from './rows.ts'
+import { artifactsOf, asked, get, itemRow, listRow } from './artifacts.ts'
 
 /** Image catalog, tags and their artifacts, AVR artifacts (service API, section 4). */
 export function imageRoutes(parts: Parts): Route[] {

@@ -1,13 +1,12 @@
-import type { Representation } from '../../representation.ts'
+import type { Representation } from '../../feed/representation.ts'
 import { type Call, type Reply, ServiceError, missing } from '../call.ts'
-import type { PackageDetail } from '../generate-packages.ts'
-import type { Parts } from '../parts.ts'
+import type { PackageDetail } from '../data/packages.ts'
+import type { Parts } from '../types.ts'
 import type { Route } from '../router.ts'
 import { recordReply } from '../replies.ts'
 import type { ArtifactKind } from '../shapes/artifact.ts'
 import { worded } from '../shapes/record.ts'
-import { artifactsOf } from './artifacts.ts'
-import { asked, get, itemRow, listRow } from './rows.ts'
+import { artifactsOf, asked, get, itemRow, listRow } from './artifacts.ts'
 
 /** Packages and their artifacts (service API, section 4). */
 export function packageRoutes(parts: Parts): Route[] {

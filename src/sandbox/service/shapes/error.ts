@@ -1,6 +1,5 @@
 import { STATUS_CODES } from 'node:http'
-import type { NegotiatedAnswer } from '../../negotiate.ts'
-import { jsonAnswer, refusal } from '../../refusal.ts'
+import { type NegotiatedAnswer, jsonAnswer, refusal } from '../../http/negotiate.ts'
 import type { ErrorForm } from './forms.ts'
 
 /** An error of the remediation surface in the form of a shape (wire facts, error bodies). */

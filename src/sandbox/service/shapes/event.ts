@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { seconds } from '../../generate.ts'
-import type { Tag } from '../generate-images.ts'
+import { seconds } from '../../feed/generate.ts'
+import type { Tag } from '../data/images.ts'
 import type { EventForm } from './forms.ts'
 
 /** What a delivery carries beside its signature. */

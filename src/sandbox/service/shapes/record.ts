@@ -1,4 +1,4 @@
-import { type RecordForm } from './forms.ts'
+import type { RecordForm } from './forms.ts'
 
 const json = JSON as unknown as { isRawJSON: (value: unknown) => boolean } // not in the ES2024 types
 

@@ -1,0 +1,152 @@
+import type { IncomingMessage } from 'node:http'
+import type { Config } from '../../config/schema.ts'
+import type { PinnedReads } from '../../store/reads.ts'
+import { type TrustedProxies, clientNetwork, isLoopbackAddress } from '../http/client-address.ts'
+import { type Attempts, createAttempts } from './throttle.ts'
+import {
+  readCredential,
+  MAKE_KEY,
+  missingKey,
+  noKeyYet,
+  tooManyFailures,
+  wrongKey,
+} from './credentials.ts'
+import type { ServerLog, Problem } from '../http/problems.ts'
+import { isForwarded, isHost, readForwarding } from '../http/forwarded.ts'
+import { type FoundKey, createKeyring } from './keyring.ts'
+
+/** Who may read the private paths. */
+export interface Access {
+  /** Null: let in. Else what to answer. Throws when the store cannot be read. */
+  judge(request: IncomingMessage): Problem | null
+  /** Logs who may read the private paths; for the start, once the address is known. */
+  readonly announce: () => void
+}
+
+/** The settings that access is decided by. */
+export type AccessSettings = Pick<
+  Config['server'],
+  'host' | 'keys' | 'openLoopback' | 'publicUrl' | 'trustProxy'
+>
+
+/** What access is decided by. */
+export interface AccessOptions {
+  readonly reads: Pick<PinnedReads, 'live' | 'commits'>
+  /** Of its keys only the hashes are kept. */
+  readonly settings: AccessSettings
+  /** What `trustProxy` amounts to. */
+  readonly trusted: TrustedProxies
+  /** The address that the server is bound to; null while it is not. */
+  readonly listeningOn: () => string | null
+  readonly log: ServerLog | null
+  /** Unix milliseconds. */
+  readonly now: () => number
+}
+
+/** Wrong keys that one client may send in a minute before it is told to wait. */
+const FAILURES = { failures: 10, windowMs: 60_000, clients: 10_000 }
+/** A key that is in use is told to the log this often. */
+const TELL_MS = 3_600_000
+
+/**
+ * Keys are accepted as the service accepts them (credentials.ts). An address is no credential: a proxy on this machine, or
+ * a web page that a browser on it shows, comes from a loopback address too. Only `server.openLoopback` lets requests in
+ * without a key, and only those that nothing speaks against being this machine's own. Wrong keys are counted by client,
+ * an IPv6 one by its /64; a right key passes at all times, whatever others send from the same address: keys are too long
+ * to be guessed, and a lock-out would only serve an attacker. Throws `config` for settings that cannot be.
+ */
+export function createAccess(options: AccessOptions): Access {
+  const { reads, settings, log, now, trusted } = options
+  const keyring = createKeyring(() => settings.keys, reads)
+  const attempts = createAttempts(FAILURES, now)
+  const tell = createTeller(log, now)
+  const clientOf = ({ headersDistinct, socket }: IncomingMessage): string =>
+    readForwarding(socket.remoteAddress, headersDistinct, trusted).client
+  return {
+    judge(request) {
+      if (isOpenTo(request, options)) return null
+      const credential = readCredential(request.headersDistinct['authorization'])
+      if (credential.kind === 'none') return keyring.inUse() ? missingKey() : noKeyYet()
+      const found = credential.kind === 'key' ? keyring.find(credential.key) : null
+      if (found === null) {
+        const why = credential.kind === 'unusable' ? credential.why : null
+        return countFailure(attempts, clientOf(request), why, log)
+      }
+      tell(found, request, clientOf)
+      return null
+    },
+    announce() {
+      const closed = whyClosed(options)
+      if (!settings.openLoopback) log?.info({}, `${PRIVATE} take a key (${keyring.count()} valid)`)
+      else if (closed === null)
+        log?.warn(
+          {},
+          `server.openLoopback: ${PRIVATE} answer every program and every proxy on this machine without a key`,
+        )
+      else
+        log?.warn({}, `server.openLoopback has no effect, because ${closed}: ${PRIVATE} take a key`)
+      if (!keyring.inUse()) log?.warn({}, `there is no key yet: ${PRIVATE} answer 401. ${MAKE_KEY}`)
+    },
+  }
+}
+
+const PRIVATE = 'the private paths (/v1, /v3, /packages/ecosystems and the like)'
+
+function countFailure(
+  attempts: Attempts,
+  address: string,
+  why: string | null,
+  log: ServerLog | null,
+): Problem {
+  const client = clientNetwork(address)
+  const { wait, first } = attempts.fail(client)
+  if (first) log?.warn({ client, seconds: wait }, `too many wrong keys from ${client}`)
+  return wait > 0 ? tooManyFailures(FAILURES.failures, wait) : wrongKey(why)
+}
+
+/** Whether `server.openLoopback` lets this request in without a key. */
+function isOpenTo(request: IncomingMessage, options: AccessOptions): boolean {
+  const { settings } = options
+  return settings.openLoopback && whyClosed(options) === null && isOwn(request, settings.host)
+}
+
+/** Why `server.openLoopback` opens nothing; null when it does. */
+function whyClosed({ listeningOn, settings }: AccessOptions): string | null {
+  const { publicUrl, trustProxy } = settings
+  const address = listeningOn()
+  if (address === null || !isLoopbackAddress(address))
+    return 'the mirror listens to more than this machine (server.host)'
+  if (publicUrl !== null) return 'server.publicUrl says that others reach the mirror'
+  if (trustProxy.length > 0) return 'server.trustProxy says that a proxy stands before the mirror'
+  return null
+}
+
+/**
+ * Whether nothing speaks against a request being this machine's own: it comes from a loopback address, through no proxy
+ * that says so, and names this machine as its host. The name gives away a web page that has its own resolve to 127.0.0.1.
+ */
+function isOwn({ headersDistinct, socket }: IncomingMessage, ownHost: string): boolean {
+  if (!isLoopbackAddress(socket.remoteAddress) || isForwarded(headersDistinct)) return false
+  const [asked = 'localhost', another] = headersDistinct['host'] ?? []
+  if (another !== undefined || !isHost(asked)) return false
+  const name = asked.replace(/:\d+$/, '').toLowerCase()
+  return (
+    /^(.+\.)?localhost$/.test(name) || isLoopbackAddress(name) || name === ownHost.toLowerCase()
+  )
+}
+
+/** Logs a key that is used, once an hour: reads write nothing, so this is where its last use is to be found. */
+function createTeller(log: ServerLog | null, now: () => number) {
+  const told = new Map<string, number>()
+  return (
+    { title }: FoundKey,
+    request: IncomingMessage,
+    clientOf: (r: IncomingMessage) => string,
+  ) => {
+    const at = now()
+    if (Math.abs(at - (told.get(title) ?? -Infinity)) < TELL_MS) return
+    told.set(title, at)
+    const client = clientOf(request)
+    log?.info({ client }, `${title} is in use, by ${client}`)
+  }
+}

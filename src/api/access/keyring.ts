@@ -1,0 +1,84 @@
+import { timingSafeEqual } from 'node:crypto'
+import { MirrorError } from '../../core/errors.ts'
+import { hashKey } from '../../store/keys.ts'
+import type { PinnedReads } from '../../store/reads.ts'
+
+/** A valid key, named as the log may name it. */
+export interface FoundKey {
+  /** Such as `key 3 (build server)`, or `entry 2 of server.keys`. */
+  readonly title: string
+}
+
+/** The keys that open the private paths: those of the settings, and those made by `patchmirror keys create`. */
+export interface Keyring {
+  /** The key that this is; null when it is none, or was revoked. A commit of another process counts at once. */
+  find(key: string): FoundKey | null
+  /** Whether keys are in use; also when all of them are revoked, for revoking the last must not open the door. */
+  inUse(): boolean
+  /** How many are valid. */
+  count(): number
+}
+
+interface Entry extends FoundKey {
+  readonly hash: Buffer
+}
+
+/** What may be a key in both ways of sending one: visible ASCII, no colon, which would end the Basic user name. */
+const SENDABLE = /^[!-9;-~]+$/
+
+/**
+ * Keeps hashes of the settings' keys, made again when the settings have other keys. Throws `config` for one that could not be
+ * sent, without repeating it.
+ */
+export function createKeyring(
+  settingKeys: () => readonly string[],
+  { live, commits }: Pick<PinnedReads, 'live' | 'commits'>,
+): Keyring {
+  const secret = live.readSecret('keys')
+  const fixed = hashed(settingKeys, secret)
+  fixed()
+  let stored: { readonly entries: readonly Entry[]; readonly had: boolean } | null = null
+  let seen = -1
+  const read = () => {
+    const current = commits()
+    if (stored !== null && current === seen) return stored
+    const entries = live.listKeyHashes().map(({ id, name, hash }) => {
+      return { title: name === '' ? `key ${id}` : `key ${id} (${name})`, hash }
+    })
+    stored = { entries, had: live.hadKeys() }
+    seen = current
+    return stored
+  }
+  return {
+    find(key) {
+      const hash = hashKey(key, secret)
+      let found: FoundKey | null = null
+      // All are compared, and what is compared are hashes: the time taken tells nothing of any key.
+      for (const entry of [...fixed(), ...read().entries])
+        if (timingSafeEqual(entry.hash, hash)) found = entry
+      return found
+    },
+    inUse: () => fixed().length > 0 || read().had,
+    count: () => fixed().length + read().entries.length,
+  }
+}
+
+/** The entries of the settings' keys; they are hashed once for each list. */
+function hashed(keys: () => readonly string[], secret: Buffer): () => readonly Entry[] {
+  let seen: readonly string[] | null = null
+  let entries: readonly Entry[] = []
+  return () => {
+    const current = keys()
+    if (current === seen) return entries
+    entries = current.map((key, at) => settingEntry(key, at + 1, secret))
+    seen = current
+    return entries
+  }
+}
+
+function settingEntry(key: string, position: number, secret: Buffer): Entry {
+  const title = `entry ${position} of server.keys`
+  if (SENDABLE.test(key)) return { title, hash: hashKey(key, secret) }
+  const message = `${title} holds a space, a colon or another character that no key may have: "patchmirror keys create" makes a sound one`
+  throw new MirrorError('config', message)
+}

@@ -1,0 +1,181 @@
+import type { Config } from '../../config/schema.ts'
+import type { PinnedReads } from '../../store/reads.ts'
+import { type Access, createAccess } from './access.ts'
+import { createTrust } from '../http/client-address.ts'
+import { arrivalOf, baseUrl } from '../http/forwarded.ts'
+import {
+  type Failures,
+  type ServerLog,
+  type Problem,
+  methodNotAllowed,
+  pathNotFound,
+  sendProblem,
+} from '../http/problems.ts'
+import { type Heads, createHeads } from '../http/response.ts'
+import { type Links, createLinks, linkProblem } from './signed-links.ts'
+import type { ServedSnapshot } from '../snapshot/served.ts'
+import type { Paths } from '../http/paths.ts'
+import {
+  type PrivateRoute,
+  type RouteMatch,
+  type RouteTable,
+  createRouteTable,
+} from './route-table.ts'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { errorForm, isPrivate, isWrittenAt, refuseWriting, surfaceOf } from './surface.ts'
+import { decodePart, rawTarget } from '../http/request-target.ts'
+import { readRequestHeaders } from '../http/request-headers.ts'
+
+/** What private routes are made from. */
+export interface RouteTools {
+  readonly moment: ServedSnapshot
+  /** For `sendAnswer`: head fields that keep shared caches away from private answers. */
+  readonly heads: Heads
+  /** Signs local URLs; `RouteCall.baseUrl()` goes before them. */
+  readonly links: Links
+  /** Unix milliseconds. */
+  readonly now: () => number
+  /** `Cache-Control` of private answers. */
+  readonly cacheControl: string
+  /** Has something closed together with the server. */
+  readonly atEnd: (close: () => Promise<void>) => void
+}
+
+/** What the gate is made from. */
+export interface GateOptions {
+  readonly reads: PinnedReads
+  /** Its keys are hashed at once, and not kept. */
+  readonly settings: Config['server']
+  /** The address that the server is bound to; null while it is not. */
+  readonly listeningOn: () => string | null
+  readonly moment: ServedSnapshot
+  readonly paths: Paths
+  readonly failures: Failures
+  readonly routes: (tools: RouteTools) => readonly PrivateRoute[]
+  readonly log: ServerLog | null
+  readonly now: () => number
+  readonly atEnd: RouteTools['atEnd']
+}
+
+/** The private side of the API. */
+export interface Gate {
+  /** Who may read; for pages that show more to those who may. */
+  readonly access: Access
+  readonly answer: PrivatePaths
+  /** The private paths, as they are declared. */
+  readonly paths: readonly string[]
+  /** Tells the log who may read them; once the server listens. */
+  readonly announce: () => void
+}
+
+/** Puts routes, keys and links together. Throws `config` for keys or proxies that cannot be. */
+export function createGate(options: GateOptions): Gate {
+  const { reads, settings, listeningOn, moment, paths, failures, log, now, atEnd } = options
+  const { publicUrl, cacheMaxAgeSeconds } = settings
+  const trusted = createTrust(settings.trustProxy)
+  const access = createAccess({ settings, reads, trusted, listeningOn, log, now })
+  const links = createLinks(reads.live.readSecret('links'), now)
+  const cacheControl = `private, max-age=${cacheMaxAgeSeconds}, must-revalidate`
+  const heads = createHeads(cacheControl)
+  const tools = { moment, heads, links, now, cacheControl, atEnd }
+  const routes = createRouteTable(options.routes(tools))
+  const answer = createPrivatePaths({
+    moment,
+    routes,
+    access,
+    links,
+    failures,
+    paths,
+    baseUrl: (request) => baseUrl({ publicUrl, trusted }, arrivalOf(request)),
+  })
+  return { access, answer, paths: routes.paths, announce: access.announce }
+}
+
+/** What the private paths are answered from. */
+export interface PrivateOptions {
+  readonly moment: Pick<ServedSnapshot, 'knownOrigin'>
+  readonly routes: RouteTable
+  readonly access: Access
+  readonly links: Links
+  readonly failures: Failures
+  readonly paths: Paths
+  readonly baseUrl: (request: IncomingMessage) => string
+}
+
+/** Answers a request if it is for a private path; false when it is not. */
+export type PrivatePaths = (request: IncomingMessage, response: ServerResponse) => boolean
+
+/**
+ * The door before everything that takes a key: no route behind it is reached in another way. In this order: what writes
+ * is refused (that is the same for everybody), the key or the link is judged, then the path is looked at. So
+ * whoever has no key learns nothing of what is there.
+ */
+export function createPrivatePaths(options: PrivateOptions): PrivatePaths {
+  const { moment, routes, failures, baseUrl } = options
+  return (request, response) => {
+    const { path, query } = rawTarget(request.url ?? '')
+    const match = find(routes, path)
+    const surface = surfaceOf(match?.route.path ?? path)
+    if (match === null && !isPrivate(surface)) return false
+    const form = errorForm(surface)
+    const source = match?.route.source
+    const origin = source === undefined ? null : moment.knownOrigin(source)
+    const refuse = (problem: Problem): void =>
+      sendProblem(request, response, { origin, ...problem }, form)
+    const fail = (error: unknown): void =>
+      failures.answer(error, request, response, { form, origin })
+    try {
+      const found = open(options, request, path, match)
+      if ('status' in found) refuse(found)
+      else
+        found.route
+          .answer({
+            request,
+            response,
+            wishes: readRequestHeaders(request.rawHeaders),
+            params: found.params,
+            query: new URLSearchParams(query),
+            baseUrl: () => baseUrl(request),
+            refuse,
+          })
+          ?.catch(fail)
+    } catch (error) {
+      fail(error)
+    }
+    return true
+  }
+}
+
+function find(routes: RouteTable, path: string): RouteMatch | null {
+  try {
+    return routes.match(path)
+  } catch {
+    return null // not decodable: said below, to whom the path may be discussed with
+  }
+}
+
+function open(
+  { access, links, paths, routes }: PrivateOptions,
+  request: IncomingMessage,
+  path: string,
+  match: RouteMatch | null,
+): RouteMatch | Problem {
+  const { method = '', url = '' } = request
+  const reads = method === 'GET' || method === 'HEAD'
+  const linked = match?.route.guard === 'link'
+  if (!reads && (match !== null || isWrittenAt(path)))
+    return linked ? methodNotAllowed(method) : refuseWriting(method, path)
+  const denied = linked ? linkProblem(links.verifyLink(url)) : access.judge(request)
+  if (denied !== null) return { ...denied, origin: null }
+  if (match !== null) return match
+  const asked = decodePart(path)
+  return isWrittenAt(path)
+    ? nothingToRead(asked)
+    : pathNotFound(asked, paths.closest(asked, routes.paths))
+}
+
+/** 404 for a path at which the service only takes orders. */
+function nothingToRead(path: string): Problem {
+  const message = 'there is nothing to read at this path: the service itself only takes orders here'
+  return { ...pathNotFound(path, null), message }
+}

@@ -1,0 +1,138 @@
+import { createHash } from 'node:crypto'
+import { gzipSync } from 'node:zlib'
+import { locate } from '../../json/slices.ts'
+import type { CatalogResource } from '../../domain/resources.ts'
+import { type CatalogAnswer, type CatalogLink, isNone } from '../../store/catalog/answers.ts'
+import type { createOrderings } from '../../store/catalog/list-query.ts'
+import { contentOf } from '../../store/database/gzip.ts'
+import { type Heads, createAnswer, sendAnswer } from '../http/response.ts'
+import { DOCUMENT_PATH } from './documents.ts'
+import { type Missing, requestedPath } from './not-found.ts'
+import type { Links } from '../access/signed-links.ts'
+import type { Origins } from '../snapshot/served.ts'
+import { chooseCoding } from '../http/request-headers.ts'
+import { type SnapshotOrigin, originOfOne } from '../http/origin.ts'
+import { problemHeaders } from '../http/problems.ts'
+import type { ReadCall } from '../reading/request.ts'
+
+/** What answers are made from, on whichever thread. */
+export interface ReadTools {
+  readonly moment: Origins
+  readonly heads: Heads
+  readonly links: Links
+  /** Orders by fields that have no index; null: they are sorted for each page. */
+  readonly orderings: Orderings | null
+}
+
+type Orderings = ReturnType<typeof createOrderings>
+
+/** What the answers of the catalog are made from. */
+export interface CatalogParts {
+  readonly tools: ReadTools
+  readonly missing: Missing
+  /** Whether a list refuses a query parameter that it does not have. */
+  readonly strictParameters: boolean
+}
+
+/** Items and artifact answers, as upstream gave them. */
+export function createAnswers({ tools, missing }: CatalogParts) {
+  const { moment, heads, links } = tools
+  return {
+    /** Answers a path of a resource (null: the package catalog) whose form is `template`. */
+    send(call: ReadCall, resource: CatalogResource | null, template: string): void {
+      const origin = missing.origin(resource)
+      if ('status' in origin) return call.refuse(origin)
+      const path = requestedPath(template, call.params)
+      const answer = moment.reads.readCatalogAnswer(path)
+      if (answer === null) return call.refuse(missing.explain(resource, call.params, path))
+      const always = answer.ownerSha.length === 0 // it stands alone, as `/v1/me`
+      const own = originOfOne(origin, answer, { always, reads: moment.reads })
+      if (isNone(answer)) return sendNone(call, answer, own)
+      const [link] = answer.links
+      // With a body, the answer is a JSON string that holds a URL, and stays one.
+      if (link?.at.length === 0 && answer.body === null) return call.sendDocument(link, own.asOf)
+      if (answer.links.length > 0) return sendLinked(call, answer, links, own)
+      const coding = chooseCoding(call.wishes.acceptEncoding)
+      const content = contentOfAnswer(answer) // for gzip too: its checksum tells damaged bytes from sound ones
+      const bytes = coding === 'gzip' && answer.body !== null ? answer.body : content
+      const tag = answer.sha256.toString('hex', 0, 16)
+      sendAnswer(call, createAnswer(coding, bytes, tag, answer.changed), own, heads)
+    },
+  }
+
+  /** Answers that there is none as upstream did: 404, or 204 without a word. */
+  function sendNone(call: ReadCall, { status }: CatalogAnswer, origin: SnapshotOrigin): void {
+    const problem = { status, error: 'not_found', message: NOTHING, origin }
+    if (status !== 204) return call.refuse(problem)
+    call.response.writeHead(204, problemHeaders(problem)).end()
+  }
+
+  /** An artifact answer with fresh links of the mirror's own: good for a while, so never to be kept or revalidated. */
+  function sendLinked(
+    call: ReadCall,
+    answer: CatalogAnswer,
+    { signLink, expiry }: Links,
+    origin: SnapshotOrigin,
+  ): void {
+    const { request, response, wishes } = call
+    const expiresAt = expiry()
+    const asOf = Date.parse(origin.asOf)
+    const base = call.baseUrl()
+    const text = contentOfAnswer(answer)
+    const content = withLinks(
+      text,
+      answer.links,
+      ({ digest, type }) =>
+        base + signLink({ path: DOCUMENT_PATH + digest, expiresAt, asOf, type }),
+    )
+    const coding = chooseCoding(wishes.acceptEncoding)
+    const body = coding === 'gzip' ? gzipSync(content, { level: 3 }) : content
+    response.writeHead(200, {
+      'Content-Type': 'application/json',
+      'Content-Length': body.length,
+      'Cache-Control': 'no-store',
+      Vary: 'Accept-Encoding, Authorization',
+      'X-Mirror-Snapshot': origin.snapshot,
+      'X-Mirror-As-Of': origin.asOf,
+      ...(coding === 'gzip' && { 'Content-Encoding': 'gzip' }),
+    })
+    if (request.method === 'HEAD') response.end()
+    else response.end(body)
+  }
+}
+
+const NOTHING = 'the service has nothing under this path: it answered 404 when the mirror asked'
+
+/** Throws for stored bytes that are not sound, with what to do about it, for the log. */
+function contentOfAnswer({ body, size, path }: CatalogAnswer): Buffer {
+  try {
+    return contentOf(body ?? Buffer.alloc(0), size)
+  } catch (error) {
+    const advice = 'are damaged: run "patchmirror verify --repair"'
+    throw new Error(`the stored bytes of ${path} ${advice}`, { cause: error })
+  }
+}
+
+/** The same JSON with other texts where links stand. */
+function withLinks(
+  text: Buffer,
+  links: readonly CatalogLink[],
+  urlOf: (link: CatalogLink) => string,
+): Buffer {
+  const places = links.flatMap((link) => {
+    const slice = locate(text, link.at)
+    return slice === null ? [] : [{ ...slice, url: urlOf(link) }]
+  })
+  const parts: Buffer[] = []
+  let from = 0
+  for (const { start, end, url } of places.sort((one, other) => one.start - other.start)) {
+    parts.push(text.subarray(from, start), Buffer.from(JSON.stringify(url)))
+    from = end
+  }
+  return Buffer.concat([...parts, text.subarray(from)])
+}
+
+/** 32 hex digits of a content's digest, for its ETag. */
+export function tagOf(content: Buffer): string {
+  return createHash('sha256').update(content).digest('hex').slice(0, 32)
+}

@@ -1,0 +1,160 @@
+import { MirrorError } from '../../core/errors.ts'
+import { type CatalogDocument, CHUNK_BYTES, chunkContent } from '../../store/catalog/documents.ts'
+import { type Exchange, sendFailed } from '../http/response.ts'
+import {
+  checkConditions,
+  formatHttpDate,
+  rangeStillApplies,
+  parseRange,
+} from '../http/conditions.ts'
+import type { ServedSnapshot } from '../snapshot/served.ts'
+import { chooseCoding } from '../http/request-headers.ts'
+import type { SnapshotOrigin } from '../http/origin.ts'
+import type { RouteCall } from '../access/route-table.ts'
+import { writable } from '../http/streams.ts'
+
+/** Where documents lie on the mirror; a signed link opens one. */
+export const DOCUMENT_PATH = '/-/documents/'
+
+/** A document as an answer names it: its SHA-256, hex, and its media type there; absent: the one stored with it. */
+export interface NamedDocument {
+  readonly digest: string
+  readonly type?: string
+}
+
+/**
+ * Sends a document: whole as stored gzip or inflated, or a part of it; one chunk is in memory at a time, however large it
+ * is. It has the same media type however it is sent.
+ */
+export async function sendDocument(
+  moment: ServedSnapshot,
+  call: RouteCall,
+  { digest, type }: NamedDocument,
+  asOf?: string,
+): Promise<void> {
+  const { request, response, wishes } = call
+  const stored = findDocument(moment, digest)
+  if (stored === null) {
+    const message =
+      'the mirror does not hold this document any more: ask for it again where the link came from'
+    return call.refuse({ status: 404, error: 'not_found', message })
+  }
+  const document = { ...stored, type: type ?? stored.type }
+  const snapshot = moment.originOf('catalog')
+  const origin = { ...snapshot, asOf: asOf ?? snapshot.asOf }
+  const asked = request.method === 'GET' ? wishes.range : undefined
+  const coding = asked === undefined ? chooseCoding(wishes.acceptEncoding) : 'identity'
+  const tag = digest.slice(0, 32)
+  const held = { etag: coding === 'gzip' ? `"${tag}-gzip"` : `"${tag}"`, changed: document.changed }
+  const verdict = checkConditions(wishes, held)
+  if (verdict === 'failed') return sendFailed(request, response, origin)
+  const head = headOf(document, held.etag, origin)
+  if (verdict === 'unchanged') {
+    response.writeHead(304, head).end()
+    return
+  }
+  if (coding === 'gzip') {
+    head.push('Content-Encoding', 'gzip', 'Content-Length', String(document.stored))
+    response.writeHead(200, head)
+    if (request.method === 'HEAD') response.end()
+    else await pump(moment, call, document, (bytes) => bytes)
+    return
+  }
+  return sendPlain(
+    moment,
+    call,
+    document,
+    head,
+    rangeStillApplies(wishes.ifRange, held) ? asked : undefined,
+  )
+}
+
+/** A link may have been made from a later commit than the one served from here. */
+function findDocument(moment: ServedSnapshot, digest: string): CatalogDocument | null {
+  const document = moment.reads.readCatalogDocument(digest)
+  if (document !== null) return document
+  moment.refresh()
+  return moment.reads.readCatalogDocument(digest)
+}
+
+async function sendPlain(
+  moment: ServedSnapshot,
+  call: RouteCall,
+  document: CatalogDocument,
+  head: string[],
+  asked: string | undefined,
+): Promise<void> {
+  const { request, response } = call
+  const { size } = document
+  const range = parseRange(asked, size)
+  if (range === 'unsatisfiable') {
+    const headers = { 'Content-Range': `bytes */${size}`, 'Accept-Ranges': 'bytes' }
+    const message = `the document has ${size} bytes`
+    return call.refuse({ status: 416, error: 'range_not_satisfiable', message, headers })
+  }
+  const part = range === 'whole' ? { start: 0, end: size - 1 } : range
+  head.push('Content-Length', String(part.end - part.start + 1))
+  if (range !== 'whole') head.push('Content-Range', `bytes ${part.start}-${part.end}/${size}`)
+  response.writeHead(range === 'whole' ? 200 : 206, head)
+  if (request.method === 'HEAD') response.end()
+  else await pump(moment, call, document, (bytes, number) => partOf(bytes, number, part), part)
+}
+
+function partOf(
+  bytes: Buffer,
+  number: number,
+  { start, end }: { start: number; end: number },
+): Buffer {
+  const base = number * CHUNK_BYTES
+  return chunkContent(bytes).subarray(Math.max(0, start - base), Math.max(0, end - base + 1))
+}
+
+/** Reads the next chunk only when the last one is on its way. */
+async function pump(
+  { reads }: ServedSnapshot,
+  { response }: Exchange,
+  { digest, size }: CatalogDocument,
+  shape: (bytes: Buffer, number: number) => Buffer,
+  part = { start: 0, end: Math.max(0, size - 1) },
+): Promise<void> {
+  const last = Math.floor(part.end / CHUNK_BYTES)
+  for (let number = Math.floor(part.start / CHUNK_BYTES); number <= last; number++) {
+    const bytes = reads.readChunk(digest, number)
+    // A sync may have dropped it since the answer began; the length that was promised tells the client.
+    if (bytes === null)
+      throw new MirrorError('storage', `a chunk of document ${digest} is not there`)
+    if (response.destroyed) return
+    if (!response.write(shape(bytes, number))) await writable(response)
+  }
+  response.end()
+}
+
+function headOf(
+  { type, changed }: CatalogDocument,
+  etag: string,
+  origin: SnapshotOrigin,
+): string[] {
+  return [
+    'Content-Type',
+    type,
+    'ETag',
+    etag,
+    'Last-Modified',
+    formatHttpDate(changed),
+    'Cache-Control',
+    'private, max-age=0, must-revalidate',
+    'Vary',
+    'Accept-Encoding',
+    'Accept-Ranges',
+    'bytes',
+    'X-Content-Type-Options',
+    'nosniff',
+    // A document may be XML, which a browser runs scripts of: not with this mirror's origin, nor with anything to reach.
+    'Content-Security-Policy',
+    "sandbox; default-src 'none'",
+    'X-Mirror-Snapshot',
+    origin.snapshot,
+    'X-Mirror-As-Of',
+    origin.asOf,
+  ]
+}

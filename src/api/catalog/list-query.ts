@@ -1,0 +1,131 @@
+import { MirrorError } from '../../core/errors.ts'
+import { plainName, resolveField } from '../../json/field-names.ts'
+import type { Facet } from '../../domain/resources.ts'
+import type { ListOrder, Where } from '../../store/catalog/list-query.ts'
+import { onlyValue } from '../http/request-target.ts'
+
+/** Items on a page, when the request does not say (service API, section 8). */
+export const DEFAULT_LIMIT = 100
+const MAX_LIMIT = 1000
+
+/** An order, and how the request wrote it. */
+export type Ordering = ListOrder & { text: string }
+
+/** `limit`, 1000 at most (service API, section 8); null when not given. Throws `bad_request`. */
+export function readLimit(query: URLSearchParams): number | null {
+  const text = onlyValue(query, 'limit')
+  if (text === null) return null
+  const limit = /^\d{1,9}$/.test(text) ? Number(text) : 0
+  if (limit >= 1 && limit <= MAX_LIMIT) return limit
+  throw new MirrorError(
+    'bad_request',
+    `limit must be a whole number from 1 to ${MAX_LIMIT}, not ${shown(text)}`,
+  )
+}
+
+/** The filters of a list. Throws `bad_request` for a value outside the contract's vocabulary. */
+export function readWhere(query: URLSearchParams, facets: readonly Facet[]): Where[] {
+  return facets.flatMap(({ param, values, many = false }, facet) => {
+    const text = param === null ? null : onlyValue(query, param)
+    if (param === null || text === null) return []
+    const given = many ? text.split(',').map((value) => value.trim()) : [text]
+    const wanted = [...new Set(given.filter((value) => value !== ''))]
+    const unknown = wanted.filter((value) => values !== undefined && !values.includes(value))
+    if (unknown.length > 0) {
+      const known = (values ?? []).join(', ')
+      throw new MirrorError(
+        'bad_request',
+        `${param}: unknown ${shown(unknown.join(', '))}; it is one of: ${known}`,
+      )
+    }
+    return wanted.length === 0 ? [] : [{ facet, values: wanted }]
+  })
+}
+
+const ORDER = /^([\p{L}_][\p{L}\p{N}_-]{0,63}):(asc|desc)$/u
+
+/**
+ * `order=<field>:<asc|desc>`; upstream's own order when not given. `fields` lists the names that items of the list have.
+ * Throws `bad_request` for another form, `not_supported` for a field that no item has.
+ */
+export function readOrder(
+  query: URLSearchParams,
+  facets: readonly Facet[],
+  fields: () => readonly string[],
+): Ordering {
+  const text = onlyValue(query, 'order')
+  if (text === null) return { facet: null, field: null, descending: false, text: '' }
+  const [, field, direction] = ORDER.exec(text) ?? []
+  if (field === undefined) {
+    const message = `order must be <field>:asc or <field>:desc, for example created_at:desc, not ${shown(text)}`
+    throw new MirrorError('bad_request', message)
+  }
+  const facet = facets.findIndex((one) => plainName(one.field) === plainName(field))
+  const descending = direction === 'desc'
+  if (facet >= 0) return { facet, field: null, descending, text }
+  const [name] = resolveField(field, fields().filter(isOrderable))
+  if (name === undefined) throw unknownField('order', field)
+  return { facet: null, field: name, descending, text }
+}
+
+/** Names that can stand in a JSON path of SQLite. */
+function isOrderable(name: string): boolean {
+  return !/["\\\p{Cc}]/u.test(name)
+}
+
+/** The refusal of a parameter for whose field the mirror has no value: only upstream can answer it. */
+export function unknownField(param: string, field: string): MirrorError {
+  const message =
+    `${param}: no item of this list has a field ${shown(field)}, or several could be meant, so the mirror cannot ` +
+    'answer this: leave the parameter out, or ask the service itself'
+  return new MirrorError('not_supported', message)
+}
+
+/** Parameters that every list takes. */
+const COMMON = ['limit', 'after', 'order']
+
+/** A list's query with each parameter under its own name, and the names of those that the list does not have. */
+export interface ListQuery {
+  readonly known: URLSearchParams
+  readonly unknown: readonly string[]
+}
+
+/**
+ * Reads a list's query; a parameter may be spelled like the fields are (`cveId` for `cve_id`). `pagers`: further parameters
+ * by which clients of this list go on.
+ */
+export function readListQuery(
+  query: URLSearchParams,
+  facets: readonly Facet[],
+  pagers: readonly string[] = [],
+): ListQuery {
+  const names = [
+    ...COMMON,
+    ...pagers,
+    ...facets.flatMap(({ param }) => (param === null ? [] : [param])),
+  ]
+  const known = new URLSearchParams()
+  const unknown = new Set<string>()
+  for (const [given, value] of query) {
+    const name = names.find((one) => plainName(one) === plainName(given))
+    if (name === undefined) unknown.add(given)
+    else known.append(name, value)
+  }
+  return { known, unknown: [...unknown] }
+}
+
+/** The refusal of parameters that a list does not have. */
+export function unknownParameters(
+  unknown: readonly string[],
+  facets: readonly Facet[],
+): MirrorError {
+  const params = facets.flatMap(({ param }) => (param === null ? [] : [param]))
+  const message =
+    `unknown query parameter ${unknown.slice(0, 5).map(shown).join(', ')}: this list takes ` +
+    `${[...COMMON, ...params].join(', ')}; leave it out, or set server.strictParameters to false to have it ignored`
+  return new MirrorError('bad_request', message)
+}
+
+function shown(text: string): string {
+  return JSON.stringify(text.slice(0, 80))
+}

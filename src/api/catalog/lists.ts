@@ -1,0 +1,179 @@
+import { gzipSync } from 'node:zlib'
+import { type Frame, joinPage } from '../../json/envelope.ts'
+import { LAST_ID_PARAMS } from '../../json/list-names.ts'
+import type { ListPath, CatalogResource, Facet } from '../../domain/resources.ts'
+import type { OrderedEntry, Where } from '../../store/catalog/list-query.ts'
+import { createAnswer, sendAnswer } from '../http/response.ts'
+import { type CatalogParts, tagOf } from './answers.ts'
+import { createListCursors } from './list-cursor.ts'
+import { requestedPath } from './not-found.ts'
+import {
+  DEFAULT_LIMIT,
+  readLimit,
+  readListQuery,
+  readOrder,
+  readWhere,
+  unknownParameters,
+  unknownField,
+} from './list-query.ts'
+import { chooseCoding } from '../http/request-headers.ts'
+import { originOfOne } from '../http/origin.ts'
+import { ignoredField, onlyValue } from '../http/request-target.ts'
+import type { ReadCall } from '../reading/request.ts'
+import type { CatalogList } from '../../store/catalog/lists.ts'
+import type { Reads } from '../../store/reads.ts'
+
+/** Lists, page by page, in upstream's own envelope; filtered and ordered by SQL. */
+export function createLists({ tools, missing, strictParameters }: CatalogParts) {
+  const { moment, heads } = tools
+  const tallies = createTallies(moment.reads)
+
+  const send = (call: ReadCall, resource: CatalogResource, declared: ListPath): void => {
+    const origin = missing.origin(resource)
+    if ('status' in origin) return call.refuse(origin)
+    const { facets } = declared
+    const path = requestedPath(declared.path, call.params)
+    const list = moment.reads.readCatalogList(path)
+    const frame = list === null ? null : (JSON.parse(list.frame) as Frame)
+    const pagers = frame === null ? [] : pagersOf(frame)
+    const { known: query, unknown } = readListQuery(call.query, facets, pagers)
+    if (unknown.length > 0 && strictParameters) throw unknownParameters(unknown, facets)
+    const asked = readLimit(query)
+    const where = readWhere(query, facets)
+    if (list === null || frame === null)
+      return call.refuse(missing.explain(resource, call.params, path))
+    const order = readOrder(query, facets, () => tallies.fieldsOf(origin.version, list))
+    tallies.checkFilters(list, facets, where)
+    tallies.checkOrder(list, facets, order.facet)
+    // Upstream gives such a list whole: so does the mirror, unless less is asked for.
+    const isPaged = frame.cursor !== null || frame.onward !== undefined
+    const limit = asked ?? (isPaged ? DEFAULT_LIMIT : Math.max(1, list.entries))
+    const places = createListCursors(moment.reads, list, order, frame.cursor === null)
+    const from = places.read(readAfter(query, pagers))
+    const count = tallies.countOf(origin.version, list, where)
+    const ordering = order.field === null || where.length > 0 ? null : tools.orderings
+    const rows =
+      count === 0
+        ? []
+        : moment.reads.listCatalogEntries({
+            ...{ list: list.id, where, order, after: from.place, limit: limit + 1, matches: count },
+            maxBytes: MAX_PAGE_BYTES,
+            ...(ordering !== null && {
+              ordering: ordering.orderingOf(origin.version, list.id, order),
+            }),
+          })
+    const shown = rows.slice(0, limit).slice(0, fitting(rows))
+    const next =
+      rows.length > shown.length ? nextOf(call, query, path, places.write(shown, from)) : null
+    // The numbers of a list that is not whole are upstream's; of what a filter leaves it says none.
+    const isUpstreams = frame.partial !== undefined || frame.estimated === true
+    const total = isUpstreams && where.length === 0 ? null : count
+    const items = shown.map(({ body }) => body)
+    const page = joinPage(frame, { next, total, limit }, items)
+    const coding = chooseCoding(call.wishes.acceptEncoding)
+    const bytes = coding === 'gzip' ? gzipSync(page, { level: 3 }) : page
+    const links = next === null || !isLinked(frame) ? [] : ['Link', `<${next.url}>; rel="next"`]
+    const tag = tagOf(links.length === 0 ? page : Buffer.concat([page, Buffer.from(links.join())]))
+    const answer = createAnswer(coding, bytes, tag, list.changed)
+    const always = declared === resource.list // the lists of items are walked when their item changes
+    const own = originOfOne(origin, list, { always, reads: moment.reads })
+    sendAnswer(call, answer, own, heads, [...ignoredField(unknown), ...links])
+  }
+  return { send }
+}
+
+/** A page is in memory as a whole: with larger items it has fewer of them. */
+const MAX_PAGE_BYTES = 32 * 2 ** 20
+
+/** How many of the rows make a page that is not too large; the first always. */
+function fitting(rows: readonly OrderedEntry[]): number {
+  let bytes = 0
+  const end = rows.findIndex(({ body }) => (bytes += body.length) > MAX_PAGE_BYTES)
+  return end < 0 ? rows.length : Math.max(1, end)
+}
+
+/** Whether the next page is named by a Link header: as upstream does, or because its envelope has no place for a cursor. */
+function isLinked({ cursor, onward }: Frame): boolean {
+  return cursor === null || onward?.header === true
+}
+
+/**
+ * Parameters that say what the page begins behind: `after`, and that by which upstream takes a cursor. Where upstream's
+ * envelope has no cursor, a client may go by the id of the last item, under the names that services have for that.
+ */
+function pagersOf({ cursor, onward }: Frame): string[] {
+  const own = onward?.param ?? null
+  return [...new Set([...(cursor === null ? LAST_ID_PARAMS : ['after']), ...(own === null ? [] : [own])])] // prettier-ignore
+}
+
+function readAfter(query: URLSearchParams, names: readonly string[]): string | null {
+  return names.map((name) => onlyValue(query, name)).find((value) => value !== null) ?? null
+}
+
+/** The way to the next page: a cursor, and, where upstream gives URLs, one of the mirror's own. */
+function nextOf(
+  call: ReadCall,
+  query: URLSearchParams,
+  path: string,
+  cursor: string,
+): { cursor: string; url: string } {
+  const next = new URLSearchParams(query)
+  for (const name of LAST_ID_PARAMS) next.delete(name)
+  next.set('after', cursor)
+  return { cursor, url: `${call.baseUrl()}${path}?${next.toString()}` }
+}
+
+/** What is remembered at most: counts of different filters, and fields of different lists. */
+const KEPT = 1000
+
+type Source = Pick<
+  Reads,
+  'countCatalogEntries' | 'hasCatalogFacet' | 'readFieldNames' | 'findFieldNames'
+>
+
+/** What takes a look at a whole list, remembered until the next snapshot (`version`). */
+export function createTallies(reads: Source) {
+  const tallies = new Map<string, unknown>()
+  let talliedFor = ''
+  const remembered = <Value>(version: string, key: string, tally: () => Value): Value => {
+    if (version !== talliedFor || tallies.size >= KEPT) tallies.clear()
+    talliedFor = version
+    if (tallies.has(key)) return tallies.get(key) as Value // what this key was set to
+    const made = tally()
+    tallies.set(key, made)
+    return made
+  }
+  return {
+    /** How many entries of a list the filters leave. */
+    countOf(version: string, list: CatalogList, where: readonly Where[]): number {
+      if (where.length === 0) return list.entries
+      return remembered(version, `count ${list.id} ${JSON.stringify(where)}`, () =>
+        reads.countCatalogEntries(list.id, where),
+      )
+    },
+    /** The names of the fields that items of a list have. */
+    fieldsOf(version: string, list: CatalogList): readonly string[] {
+      return (
+        reads.readFieldNames(list.id) ??
+        remembered(version, `fields ${list.id}`, () => reads.findFieldNames(list.id))
+      )
+    },
+    /**
+     * Throws `not_supported` for a filter whose answer would be empty whatever upstream has: no item has its field, or
+     * none has a value that it can be asked for.
+     */
+    checkFilters(list: CatalogList, facets: readonly Facet[], where: readonly Where[]): void {
+      if (list.entries === 0) return
+      for (const { facet } of where) {
+        const { param, field, values } = facets[facet] ?? {}
+        if (reads.hasCatalogFacet(list.id, facet, values)) continue
+        throw unknownField(param ?? '', field ?? '')
+      }
+    },
+    /** Throws `not_supported` for an order by a facet that no item has. */
+    checkOrder(list: CatalogList, facets: readonly Facet[], facet: number | null): void {
+      if (facet === null || list.entries === 0 || reads.hasCatalogFacet(list.id, facet)) return
+      throw unknownField('order', facets[facet]?.field ?? '')
+    },
+  }
+}

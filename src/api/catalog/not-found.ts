@@ -1,0 +1,183 @@
+import type { Config } from '../../config/schema.ts'
+import type { MirrorError } from '../../core/errors.ts'
+import { canonicalPath, fillPath } from '../../domain/path-templates.ts'
+import {
+  type CatalogResource,
+  IDENTITY_VERSIONS,
+  atVersion,
+  identityVersion,
+} from '../../domain/resources.ts'
+import type { SourceName } from '../../domain/sources.ts'
+import { activeSources } from '../../domain/sources.ts'
+import type { Frame } from '../../json/envelope.ts'
+import { type ListedRelease, listedRelease } from '../../json/releases.ts'
+import type { CatalogList } from '../../store/catalog/lists.ts'
+import type { SnapshotOrigin } from '../http/origin.ts'
+import type { Problem } from '../http/problems.ts'
+import { notReady } from '../snapshot/not-ready.ts'
+import type { Origins } from '../snapshot/served.ts'
+
+/** What is said of a path that is not held. */
+export interface Missing {
+  /** The origin of a resource's source; a problem when the settings leave it out. Throws `not_ready` before its first snapshot. */
+  origin(resource: CatalogResource | null): SnapshotOrigin | Problem
+  /** No list names it, the scope leaves it out, or it is still to be fetched. Throws `not_ready` for the last. */
+  explain(resource: CatalogResource | null, params: Params, path: string): Problem
+}
+
+type Params = Readonly<Record<string, string>>
+
+/**
+ * The ways in which something can be missing, told apart: 404 `not_mirrored` for what nothing that was synced names, a 404
+ * that names the setting for what this mirror leaves out, 503 for what is on its way. That the service has nothing is said
+ * only by its own answer (catalog-answers.ts).
+ */
+export function createMissing(config: Config, moment: Origins): Missing {
+  const active = activeSources(config)
+  /** What an import brought is held whatever the settings say: they are those of the mirror that it comes from. */
+  const isHeld = ({ list }: CatalogResource): boolean =>
+    list !== null && moment.reads.readCatalogList(canonicalPath(list.path) ?? '') !== null
+  const switchedOff = (resource: CatalogResource): Problem | null => {
+    const { setting, name } = resource
+    if (setting === null || isHeld(resource)) return null
+    if (setting === 'catalog.mirrorApiKeys' && !config.catalog.mirrorApiKeys)
+      return leftOut(`${name} are personal data and not mirrored`, setting)
+    if (setting === 'identity.mirrorUsers' && !config.identity.mirrorUsers)
+      return leftOut(`${name} are personal data and not mirrored`, setting)
+    return null
+  }
+  /** The list is mirrored at another version of its surface than it was asked for at. */
+  const elsewhere = (resource: CatalogResource): Problem | null => {
+    if (resource.surface !== 'identity' || isHeld(resource)) return null
+    const own = identityVersion(config.identity.apiUrl)
+    const others = [...(own === null ? [] : [own]), ...IDENTITY_VERSIONS]
+      .map((version) => atVersion(resource, version))
+      .filter((one) => one.list?.path !== resource.list?.path)
+    const held = others.find(isHeld)
+    const planned = own === null || !config.identity.mirrorUsers ? undefined : others[0]
+    const isOwn = atVersion(resource, own).list?.path === resource.list?.path
+    const other = held ?? (isOwn ? undefined : planned)
+    if (other === undefined || (isOwn && own !== null)) return null
+    return leftOut(`${resource.name} are mirrored at ${other.list?.path ?? ''} alone`, 'identity.apiUrl') // prettier-ignore
+  }
+  return {
+    origin(resource) {
+      const other = resource === null ? null : elsewhere(resource)
+      if (other !== null) return other
+      const off = resource === null ? null : switchedOff(resource)
+      if (off !== null) return off
+      const source = sourceOf(resource)
+      const known = moment.knownOrigin(source)
+      if (known !== null || active.includes(source)) return moment.originOf(source)
+      if (config.upstream.apiRoot === null)
+        return leftOut(`no bundle that was imported has the ${source}`, 'upstream.apiKey above the gap') // prettier-ignore
+      const setting =
+        source === 'identity' ? 'identity.apiUrl and identity.apiKey' : 'upstream.apiKey'
+      return leftOut(`this mirror has no credential for the ${source}`, setting)
+    },
+    explain(resource, params, path) {
+      const { reads } = moment
+      const coming = (): MirrorError => notReady(reads, sourceOf(resource), path)
+      if (reads.isLacking(path)) throw coming()
+      if (resource === null) return explainRelease(config, moment, params, path)
+      if (resource.list === null) return resource.item === null ? unnamed() : notListed('answers')
+      const list = reads.readCatalogList(canonicalPath(resource.list.path) ?? '')
+      if (list === null) throw coming()
+      const { id, repo } = params
+      const found = repo === undefined ? (id ?? '') : reads.findHolding(list.id, [repo])
+      if (found === null || reads.readCatalogEntry(list.id, found) === null)
+        return notListed(`list of ${resource.name}`, list)
+      if (resource.reach === 'always') throw coming()
+      return leftOrComing(moment, `${resource.name}/${found}`, path)
+    },
+  }
+}
+
+function sourceOf(resource: CatalogResource | null): SourceName {
+  return resource?.surface === 'identity' ? 'identity' : 'catalog'
+}
+
+/** Of the package catalog, as far as the list of packages tells what there is. */
+function explainRelease(config: Config, moment: Origins, params: Params, path: string): Problem {
+  if (config.upstream.apiRoot !== null && config.upstream.catalogUrl === null)
+    return leftOut('the package catalog is not mirrored', 'upstream.catalogUrl')
+  const { reads } = moment
+  const list = reads.readCatalogList('/v1/packages')
+  if (list === null) throw notReady(reads, 'catalog', path)
+  const { ecosystem, name, version, arch } = params
+  const found = findReleases(
+    reads,
+    list.id,
+    (one) => one.ecosystem === ecosystem && one.name === name,
+  )
+  if (found.length === 0) return notListed('list of packages', list)
+  const exact = found.find(
+    ({ release }) =>
+      (version === undefined || release.version === version) &&
+      (arch === undefined || release.archs.includes(arch)),
+  )
+  if (exact !== undefined) return leftOrComing(moment, `packages/${exact.id}`, path)
+  // The name is there, that version or architecture of it is not.
+  const isMirrored = found.some(({ id }) => reads.hasAnswers(`packages/${id}`))
+  return isMirrored ? notListed('versions and architectures of the package', list) : outOfScope()
+}
+
+/** The listed packages that a test accepts. Reads the whole list. */
+function findReleases(
+  reads: Origins['reads'],
+  list: number,
+  accepts: (release: ListedRelease) => boolean,
+): { id: string; release: ListedRelease }[] {
+  const found: { id: string; release: ListedRelease }[] = []
+  for (const { id, body } of reads.eachCatalogEntry(list)) {
+    const release = listedRelease(JSON.parse(body.toString('utf8')) as Record<string, unknown>)
+    if (release !== null && accepts(release)) found.push({ id, release })
+  }
+  return found
+}
+
+/** Its item is listed: either the scope leaves it out, or its turn has not come. Throws `not_ready` for the latter. */
+function leftOrComing(moment: Origins, owner: string, path: string): Problem {
+  if (moment.reads.hasAnswers(owner)) throw notReady(moment.reads, 'catalog', path)
+  return outOfScope()
+}
+
+/** An artifact set has no list: whether the service has this one, the mirror cannot know. */
+function unnamed(): Problem {
+  const why =
+    'nothing that this mirror stores names this artifact set; whether the service has it is not known here'
+  return leftOut(why, 'catalog.avrIds')
+}
+
+/**
+ * Nothing that was synced names it. Whether the service has it by now, only the service can say: what it made since the
+ * last sync is in no list of the mirror's, and of a list that is not complete the rest is not known.
+ */
+function notListed(what: string, list: Pick<CatalogList, 'frame'> | null = null): Problem {
+  const { partial } = list === null ? {} : (JSON.parse(list.frame) as Frame)
+  const named =
+    partial === undefined
+      ? `the service's ${what}, as of the last sync (X-Mirror-As-Of), did not name it`
+      : `what is stored of the service's ${what} does not name it, and that is not known to be complete (${partial})`
+  const message = `this is not mirrored: ${named}; what the service has made since comes with the next sync`
+  return { status: 404, error: 'not_mirrored', message }
+}
+
+/** A list names the item; the mirror did not ask for what this path of it answers. */
+function outOfScope(): Problem {
+  return leftOut(
+    'the service lists what this path belongs to, but that is not in this mirror’s scope and was not asked for',
+    'catalog.scope, catalog.include or catalog.exclude',
+  )
+}
+
+function leftOut(why: string, setting: string): Problem {
+  const message = `${why}; to mirror it, set ${setting}`
+  return { status: 404, error: 'not_in_scope', message, fields: { setting } }
+}
+
+/** The canonical path of a route's template with a request's values. */
+export function requestedPath(template: string, params: Params): string {
+  const path = fillPath(template, params)
+  return canonicalPath(path) ?? path
+}

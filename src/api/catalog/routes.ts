@@ -1,0 +1,107 @@
+import type { Config } from '../../config/schema.ts'
+import {
+  type CatalogResource,
+  IDENTITY_VERSIONS,
+  RELEASES,
+  RESOURCES,
+  atVersion,
+  identityVersion,
+} from '../../domain/resources.ts'
+import { type ReadTools, createAnswers } from './answers.ts'
+import { createLists } from './lists.ts'
+import { createMissing } from './not-found.ts'
+import { DOCUMENT_PATH, sendDocument } from './documents.ts'
+import type { RouteTools } from '../access/private-routes.ts'
+import { readLinkTerms } from '../access/signed-links.ts'
+import type { ReadRequest, ReadRoute } from '../reading/request.ts'
+import { type ReadingThread, createReadingThread, errorOf } from '../reading/thread.ts'
+import type { PrivateRoute, RouteCall } from '../access/route-table.ts'
+
+/**
+ * What is behind a credential, from the same declarations that the crawl follows: lists, items, artifacts, the package
+ * catalog. Its answers are made on the reading thread: how long one takes depends on the data.
+ */
+export function createReadRoutes(config: Config, tools: ReadTools): ReadRoute[] {
+  const { strictParameters } = config.server
+  const parts = { tools, missing: createMissing(config, tools.moment), strictParameters }
+  const answers = createAnswers(parts)
+  const lists = createLists(parts)
+  const routesOf = (resource: CatalogResource): ReadRoute[] => {
+    const { list, item, sublist, artifacts } = resource
+    const source = resource.surface === 'identity' ? 'identity' : 'catalog'
+    const itemRoute = (path: string, template: string): ReadRoute => {
+      return { path, source: 'catalog', answer: (call) => answers.send(call, resource, template) }
+    }
+    return [
+      ...[list, sublist].flatMap((one): ReadRoute[] =>
+        one === null
+          ? []
+          : [{ path: one.path, source, answer: (call) => lists.send(call, resource, one) }],
+      ),
+      ...(item === null ? [] : [itemRoute(item, item)]),
+      ...artifacts.flatMap(({ path, aliases }) =>
+        [path, ...aliases].map((form) => itemRoute(form, path)),
+      ),
+    ]
+  }
+  const releases = Object.values(RELEASES).map((path): ReadRoute => {
+    return { path, source: 'catalog', answer: (call) => answers.send(call, null, path) }
+  })
+  return [...versioned(config).flatMap(routesOf), ...releases]
+}
+
+/** The resources, those of the identity surface once for each of its versions. */
+function versioned({ identity }: Config): CatalogResource[] {
+  const own = identityVersion(identity.apiUrl)
+  const versions = new Set([...IDENTITY_VERSIONS, ...(own === null ? [] : [own])])
+  return RESOURCES.flatMap((resource) =>
+    resource.surface === 'identity'
+      ? [...versions].map((version) => atVersion(resource, version))
+      : [resource],
+  )
+}
+
+/** The local routes of the catalog, and of the documents that signed links lead to. */
+export function createCatalogRoutes(config: Config): (tools: RouteTools) => PrivateRoute[] {
+  return (tools) => {
+    const thread = createReadingThread({ config, cacheControl: tools.cacheControl })
+    tools.atEnd(() => thread.close())
+    const routes = createReadRoutes(config, { ...tools, orderings: null }).map(
+      ({ path, source }): PrivateRoute => ({
+        ...{ path: path.replace('{repo}', '{repo+}').replace('{name}', '{name+}'), source },
+        answer: (call) => pass(thread, tools, path, call),
+      }),
+    )
+    const documents: PrivateRoute = {
+      path: `${DOCUMENT_PATH}{digest}`,
+      guard: 'link',
+      answer(call: RouteCall) {
+        const { asOf, ...terms } = readLinkTerms(call.query)
+        const document = { digest: call.params['digest'] ?? '', ...terms }
+        return sendDocument(tools.moment, call, document, asOf)
+      },
+    }
+    return [...routes, documents]
+  }
+}
+
+/** Has a request answered by the reading thread, and sends what it says. */
+async function pass(
+  thread: ReadingThread,
+  { moment, now }: RouteTools,
+  path: string,
+  call: RouteCall,
+): Promise<void> {
+  const { request, response, wishes, params, query } = call
+  const asked: ReadRequest = {
+    ...{ path, method: request.method ?? '', params, wishes },
+    ...{ query: query.toString(), baseUrl: call.baseUrl(), now: now() },
+  }
+  const reply = await thread.ask(asked, () => response.destroyed)
+  if (reply === null) return
+  if ('failed' in reply) throw errorOf(reply.failed)
+  if ('problem' in reply) return call.refuse(reply.problem)
+  if ('document' in reply) return sendDocument(moment, call, reply.document, reply.asOf)
+  response.writeHead(reply.status, [...reply.headers])
+  response.end(reply.body)
+}

@@ -1,0 +1,164 @@
+import { crc32 } from 'node:zlib'
+import { MirrorError } from '../../core/errors.ts'
+import { contentOf } from '../../store/database/gzip.ts'
+import { faultOfRecordId } from '../../domain/record-id.ts'
+import type { ServedRecord } from '../../store/osv/reads.ts'
+import type { Reads } from '../../store/reads.ts'
+import { type JsonResponse, createAnswer } from '../http/response.ts'
+import type { ServedSnapshot } from '../snapshot/served.ts'
+import type { Coding } from '../http/request-headers.ts'
+import { RECORDS, recordId } from '../http/paths.ts'
+import type { Problem } from '../http/problems.ts'
+import { rawTarget, readTarget } from '../http/request-target.ts'
+
+/** The answer for a record, null when upstream has none of that id. Throws `corrupt` when its bytes are not sound. */
+export function readRecordAnswer(reads: Reads, id: string, coding: Coding): JsonResponse | null {
+  const record = reads.readServed(id)
+  if (record === null) return null
+  const { tag, changed } = record
+  const member = soundMember(record)
+  // What goes out as it lies is checked too; a member of an earlier version has no checksum but the one of its content.
+  const checked = coding === 'gzip' && record.bodyCrc32 !== null
+  const content = checked ? null : contentOf(member, record.size)
+  const body = coding === 'gzip' || content === null ? member : content
+  return createAnswer(coding, body, tag, changed)
+}
+
+/**
+ * Looks a record up by its request target as it came, in the cache first. Undefined when the target is not a record's,
+ * or upstream has no such record: then the longer way says why. Throws as above.
+ */
+export function findRecord(
+  moment: ServedSnapshot,
+  target: string,
+  coding: Coding,
+): JsonResponse | undefined {
+  if (!RECORD_TARGET.test(target)) return undefined // before the cache, whose other keys hold what no target may
+  const known = moment.cache.get(target, coding)
+  if (known !== undefined) return known
+  const path = decodedPath(target)
+  const id = path === null ? null : recordId(path)
+  if (id === null) return undefined
+  const answer = readRecordAnswer(moment.reads, id, coding)
+  if (answer === null) return undefined
+  moment.cache.put(target, 'osv', answer)
+  return answer
+}
+
+/** Visible ASCII without a query: what may be a key of the cache. The same target always means the same record. */
+const RECORD_TARGET = /^\/external\/osv\/[!-"$->@-~]+$/
+
+/** The decoded path of a target; null for one that cannot be decoded. */
+function decodedPath(target: string): string | null {
+  try {
+    return readTarget(target).path
+  } catch {
+    return null
+  }
+}
+
+/** A record that was asked for by another form of its id. */
+export interface OtherRecord {
+  readonly answer: JsonResponse
+  /** `Content-Location`: where it is, as a flat list of header fields. */
+  readonly more: readonly string[]
+}
+
+/**
+ * The one record that a target may mean which names none: its id trimmed, or put into the path without being encoded. Null
+ * when there is none, or more than one. For targets that were looked up as they should be before.
+ */
+export function findOtherRecord(
+  { reads, otherIds }: Pick<ServedSnapshot, 'reads' | 'otherIds'>,
+  target: string,
+  coding: Coding,
+): OtherRecord | null {
+  const asked = [target, rawTarget(target).path, decodedPath(target) ?? ''].flatMap(
+    (path) => recordId(path) ?? [],
+  )
+  const ids = [...new Set([...asked, ...otherIds.find(asked)])]
+  const held = ids.filter((id) => reads.readEntry(id) !== null)
+  const [id] = held
+  const answer = id === undefined || held.length > 1 ? null : readRecordAnswer(reads, id, coding)
+  if (answer === null || id === undefined) return null
+  return { answer, more: ['Content-Location', `${RECORDS}${encodeURIComponent(id)}.json`] }
+}
+
+/** Checks what costs little: the member's own checksum, its frame, and the size it says it holds. */
+function soundMember({ body, size, bodyCrc32 }: ServedRecord): Buffer {
+  const sound =
+    body !== null &&
+    body.length > 18 &&
+    body.readUInt16BE(0) === 0x1f8b &&
+    body.readUInt32LE(body.length - 4) === size >>> 0 &&
+    (bodyCrc32 === null || crc32(body) === bodyCrc32)
+  if (sound) return body
+  throw new Error('the stored bytes of this record are damaged: "patchmirror verify --repair"')
+}
+
+/**
+ * What is said of a record that is not stored: 404 where upstream has none, with the time when the mirror learned of a removal, or
+ * a document whose path looks like it; 404 or 503 with the reason for one that upstream lists and the mirror could not get.
+ * Throws `corrupt` for one that the served index lists: then the database is damaged.
+ */
+export async function missingRecord(
+  moment: ServedSnapshot,
+  id: string,
+  closest: string | null,
+): Promise<Problem> {
+  const fault = faultOfRecordId(id)
+  const named = closest === null ? { id } : { id, closest }
+  if (fault !== null) return notFound(`no record of this id can be mirrored: ${fault}`, named)
+  if (await moment.listing.lists(id))
+    throw new MirrorError(
+      'corrupt',
+      `the index lists ${JSON.stringify(id)}, its record is not found`,
+    )
+  const known = missingForReason(moment, id)
+  if (known !== null) return known
+  const tombstone = moment.reads.readTombstone(id)
+  if (tombstone === null) return notFound(UNLISTED, named)
+  const removedAt = new Date(tombstone.removedAt).toISOString()
+  const message = `this record was removed: upstream's index stopped listing it, seen on ${removedAt}`
+  return notFound(message, { id, removedAt })
+}
+
+const UNLISTED =
+  "upstream's index of this snapshot (X-Mirror-As-Of) does not list this id; a record published since comes with the next sync"
+
+function notFound(message: string, fields: Problem['fields']): Problem {
+  return { status: 404, error: 'not_found', message, ...(fields && { fields }) }
+}
+
+/** Runs that are looked through for the reason why a record could not be fetched. */
+const RUNS = 50
+
+/** Of a snapshot that is not whole: why the record is missing; null where upstream does not list it either. */
+function missingForReason({ reads, listing }: ServedSnapshot, id: string): Problem | null {
+  if (reads.readSnapshot('osv')?.whole !== false) return null
+  const listed = listing.listsUpstream(id)
+  if (listed === false) return null
+  if (listed === null)
+    return notFound(
+      'this mirror does not have this record, and which records are missing from its partial snapshot is not stored here: upstream may have it',
+      { id },
+    )
+  const why = reasonOf(reads, id)
+  const message = `upstream lists this record, and the mirror could not store it: ${why ?? '"patchmirror runs" names the run that tried'}`
+  if (why?.startsWith(ANSWERS_404) === true) return notFound(message, { id })
+  return { status: 503, error: 'not_ready', message, fields: { id } }
+}
+
+/** How a run says that a listed record is a 404 upstream. */
+const ANSWERS_404 = 'upstream lists it but answers 404'
+
+/** What the last run that could not get a record says of it; null where none names it. */
+function reasonOf(reads: ServedSnapshot['reads'], id: string): string | null {
+  for (const { source, facts } of reads.listRuns(RUNS)) {
+    const lacking = source === 'osv' ? facts['lackingIds'] : undefined
+    if (!Array.isArray(lacking)) continue
+    const found = (lacking as string[]).find((line) => line.startsWith(`${id}: `))
+    return found?.slice(id.length + 2) ?? null
+  }
+  return null
+}

@@ -1,0 +1,172 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type Exchange, type Heads, sendAnswer } from '../http/response.ts'
+import type { FeedAnswer } from '../snapshot/documents.ts'
+import { type Failures, methodNotAllowed, pathNotFound, sendProblem } from '../http/problems.ts'
+import type { ServedSnapshot } from '../snapshot/served.ts'
+import { chooseCoding, readRequestHeaders } from '../http/request-headers.ts'
+import { otherParameters, readPatchFilter } from '../snapshot/patch-filter.ts'
+import {
+  type RequestTarget,
+  ignoredField,
+  readTarget,
+  readablePath,
+} from '../http/request-target.ts'
+import { notReady } from '../snapshot/not-ready.ts'
+import type { SnapshotOrigin } from '../http/origin.ts'
+import { type Paths, ARCHIVE, FILTERED, RECORDS, recordId } from '../http/paths.ts'
+import { findOtherRecord, findRecord, missingRecord, readRecordAnswer } from './osv.ts'
+import { sendArchive } from '../http/zip.ts'
+
+/** What the mirrored paths are answered from. */
+export interface MirrorOptions {
+  readonly moment: ServedSnapshot
+  readonly paths: Paths
+  readonly cacheControl: string
+  readonly heads: Heads
+  /** Answers a request whose handling threw, and logs what deserves it. */
+  readonly onError: Failures['answer']
+}
+
+/** Answers every request under /external/. */
+export type Mirror = (request: IncomingMessage, response: ServerResponse) => void
+
+/**
+ * Upstream's documents on Node's own request and response, ahead of Fastify's router and reply: a record in the cache
+ * costs one map look-up and one write. Everything else takes the longer way below.
+ */
+export function createMirror(options: MirrorOptions): Mirror {
+  const { moment, heads, onError } = options
+  const route = createRoutes(options)
+  return (request, response) => {
+    const { method = '', url = '' } = request
+    const fail = (error: unknown): void =>
+      onError(error, request, response, { origin: originAt(options, url) })
+    if (method !== 'GET' && method !== 'HEAD') {
+      refuseMethod(options, request, response)
+      return
+    }
+    try {
+      const exchange = { request, response, wishes: readRequestHeaders(request.rawHeaders) }
+      const record = findRecord(moment, url, chooseCoding(exchange.wishes.acceptEncoding))
+      if (record !== undefined) sendAnswer(exchange, record, moment.originOf('osv'), heads)
+      else route(exchange, url)?.catch(fail)
+    } catch (error) {
+      fail(error)
+    }
+  }
+}
+
+/** 405 where something is mirrored, 404 where nothing is, 400 where that cannot be known. */
+function refuseMethod(options: MirrorOptions, request: IncomingMessage, response: ServerResponse) {
+  const { paths, onError } = options
+  const { method = '', url = '' } = request
+  const origin = originAt(options, url)
+  try {
+    const { path } = readTarget(url)
+    const known = paths.sourceOf(path) !== undefined || recordId(path) !== null
+    const problem = known ? methodNotAllowed(method) : pathNotFound(path, paths.closest(path))
+    sendProblem(request, response, { ...problem, origin: known ? origin : null })
+  } catch (error) {
+    onError(error, request, response, { origin })
+  }
+}
+
+/** The origin of what is mirrored at a target, decodable or not; null where nothing is, or nothing yet. */
+function originAt({ moment, paths }: MirrorOptions, url: string): SnapshotOrigin | null {
+  const path = readablePath(url)
+  const source = paths.sourceOf(path) ?? (path.startsWith(RECORDS) ? 'osv' : undefined)
+  return source === undefined ? null : moment.knownOrigin(source)
+}
+
+/** Answers a record by another form of its id; false when no record can be meant, or several. */
+function sendOther(moment: ServedSnapshot, heads: Heads, exchange: Exchange, url: string): boolean {
+  const coding = chooseCoding(exchange.wishes.acceptEncoding)
+  const other = findOtherRecord(moment, url, coding)
+  if (other === null) return false
+  sendAnswer(exchange, other.answer, moment.originOf('osv'), heads, other.more)
+  return true
+}
+
+function answerArchive(
+  moment: ServedSnapshot,
+  cacheControl: string,
+  exchange: Exchange,
+): Promise<void> {
+  const origin = moment.originOf('osv')
+  const info = moment.reads.readArchive()
+  if (info === null) throw notReady(moment.reads, 'osv', ARCHIVE)
+  return sendArchive(exchange, moment.archives.current(info), origin, cacheControl)
+}
+
+type Route = (exchange: Exchange, url: string) => Promise<void> | undefined
+
+function createRoutes({ moment, paths, cacheControl, heads }: MirrorOptions): Route {
+  const answerOther = (exchange: Exchange, url: string): boolean =>
+    sendOther(moment, heads, exchange, url)
+
+  const answerRecord = async (
+    exchange: Exchange,
+    id: string,
+    path: string,
+    url: string,
+  ): Promise<void> => {
+    const { request, response, wishes } = exchange
+    const origin = moment.originOf('osv')
+    const answer = readRecordAnswer(moment.reads, id, chooseCoding(wishes.acceptEncoding))
+    if (answer !== null) return sendAnswer(exchange, answer, origin, heads)
+    const problem = await missingRecord(moment, id, paths.sameButForm(path))
+    // Of an id that is known, as one that was removed, there is more to say than that another looks like it.
+    const unknown = problem.status === 404 && problem.fields?.['removedAt'] === undefined
+    if (unknown && answerOther(exchange, url)) return
+    sendProblem(request, response, { ...problem, origin })
+  }
+
+  const answerDocument = (exchange: Exchange, path: string, query: string) => {
+    const origin = moment.originOf(paths.sourceOf(path) ?? 'feeds')
+    const coding = chooseCoding(exchange.wishes.acceptEncoding)
+    const filter = FILTERED.has(path) && query !== '' ? readPatchFilter(query) : null
+    const more = FILTERED.has(path) ? ignoredField(otherParameters(query)) : []
+    const send = (found: FeedAnswer): void => sendFound(exchange, path, origin, found, more)
+    if (filter !== null) return moment.documents.readFiltered(path, filter, coding).then(send)
+    const found = moment.documents.read(path, coding)
+    if (found instanceof Promise) return found.then(send)
+    send(found)
+    return undefined
+  }
+
+  const sendFound = (
+    exchange: Exchange,
+    path: string,
+    origin: SnapshotOrigin,
+    found: FeedAnswer,
+    more: readonly string[],
+  ): void => {
+    const { request, response } = exchange
+    if (found === 'missing') throw notReady(moment.reads, paths.sourceOf(path) ?? 'feeds', path)
+    if (found !== 'absent') return sendAnswer(exchange, found, origin, heads, more)
+    const message = `upstream has no ${path}: it answered 404 when the mirror asked`
+    sendProblem(request, response, { status: 404, error: 'not_found', message, origin })
+  }
+
+  return (exchange, url) => {
+    const target = readable(url)
+    if (target === null && answerOther(exchange, url)) return undefined
+    const { path, query } = target ?? readTarget(url)
+    if (path === ARCHIVE) return answerArchive(moment, cacheControl, exchange)
+    if (paths.sourceOf(path) !== undefined) return answerDocument(exchange, path, query)
+    const id = recordId(path)
+    if (id !== null) return answerRecord(exchange, id, path, url)
+    if (!answerOther(exchange, url))
+      sendProblem(exchange.request, exchange.response, pathNotFound(path, paths.closest(path)))
+    return undefined
+  }
+}
+
+/** Null for a target that cannot be decoded. */
+function readable(url: string): RequestTarget | null {
+  try {
+    return readTarget(url)
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,97 @@
+import type { SourceName } from '../../domain/sources.ts'
+import type { ChangeReader } from '../../store/changes/log.ts'
+import { announce } from '../../store/changes/message.ts'
+import type { OutboxReads } from '../../store/webhooks/outbox.ts'
+
+/** An event of a stream, ready to be written. */
+export interface LoggedEvent {
+  /** Place in its log. */
+  id: number
+  name: 'snapshot' | 'webhook'
+  /** Null: of no source. */
+  source: SourceName | null
+  /** JSON; null: nothing to tell, only a place that is passed. */
+  data: (() => string) | null
+}
+
+/** A log that a stream is fed from. Ids count up by one, so that a place tells whether something behind it was forgotten. */
+export interface EventLog {
+  /** The newest event's id; 0 while there is none. */
+  last(): number
+  /** Events that are still there after a place. */
+  count(after: number): number
+  /** The next of them, in order. */
+  list(after: number, limit: number): LoggedEvent[]
+}
+
+/** Where a stream stands in its logs: the published snapshots, and what was received and passed on. */
+export interface LogPosition {
+  readonly snapshots: number
+  /** Null: the reader may not have them. */
+  readonly webhooks: number | null
+}
+
+/** The published snapshots, from the change log. */
+export function createSnapshotLog(reads: ChangeReader): EventLog {
+  return {
+    last: reads.lastLogged,
+    count: reads.countLogged,
+    list: (after, limit) =>
+      reads.listLogged(after, limit).map((row) => {
+        const { id, source } = row
+        return { id, name: 'snapshot', source, data: () => JSON.stringify(announce(reads, row)) }
+      }),
+  }
+}
+
+/** Events that were received and passed on. Snapshots were passed on too, and are told from their own log. */
+export function createWebhookLog(reads: OutboxReads): EventLog {
+  return {
+    last: reads.lastEvent,
+    count: reads.countEvents,
+    list: (after, limit) =>
+      reads.listEvents(after, limit).map(({ id, kind, webhookId, createdAt, body }) => {
+        const head = JSON.stringify({ webhookId, at: new Date(createdAt).toISOString() })
+        const data = () => `${head.slice(0, -1)},"event":${asJson(body)}}`
+        return { id, name: 'webhook', source: null, data: kind === 'webhook' ? data : null }
+      }),
+  }
+}
+
+/** Upstream's own text where it is JSON, without a byte order mark before it; anything else as a JSON string. */
+function asJson(body: Uint8Array): string {
+  const text = new TextDecoder().decode(body)
+  try {
+    JSON.parse(text)
+    return text
+  } catch {
+    return JSON.stringify(text)
+  }
+}
+
+/** A place as the `id` of an event. */
+export function writePlace({ snapshots, webhooks }: LogPosition): string {
+  return webhooks === null ? String(snapshots) : `${snapshots}.${webhooks}`
+}
+
+/** Reads `Last-Event-ID`; null for anything else than `writePlace` writes. */
+export function readPlace(text: string): LogPosition | null {
+  const [, snapshots, webhooks] = /^(\d{1,15})(?:\.(\d{1,15}))?$/.exec(text) ?? []
+  if (snapshots === undefined) return null
+  return {
+    snapshots: Number(snapshots),
+    webhooks: webhooks === undefined ? null : Number(webhooks),
+  }
+}
+
+/** Whether everything behind a place is still there. A place ahead of the log is another database's. */
+export function isContinuous(log: EventLog, after: number): boolean {
+  const last = log.last()
+  return after <= last && log.count(after) === last - after
+}
+
+/** An event in the form of a stream. Any line end would end the field, so each line is one of its own. */
+export function formatEvent(name: string, id: string, data: string): string {
+  const lines = data.split(/\r\n|\r|\n/).map((line) => `data: ${line}\n`)
+  return `event: ${name}\nid: ${id}\n${lines.join('')}\n`
+}

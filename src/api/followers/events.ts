@@ -1,0 +1,223 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { SourceName } from '../../domain/sources.ts'
+import type { Access } from '../access/access.ts'
+import { sendProblem } from '../http/problems.ts'
+import { isPrivateSource, readSource } from './changes.ts'
+import {
+  type EventLog,
+  formatEvent,
+  isContinuous,
+  type LoggedEvent,
+  type LogPosition,
+  readPlace,
+  writePlace,
+} from './event-log.ts'
+
+/** What the stream of events is fed from, and its bounds. */
+export interface EventsOptions {
+  readonly snapshots: EventLog
+  /** Received and passed on; null: no webhooks here. */
+  readonly webhooks: EventLog | null
+  readonly access: Pick<Access, 'judge'>
+  /** Between two signs of life; 15 seconds when not given. */
+  readonly heartbeatMs?: number
+  /** Readers at the same time; 100 when not given. */
+  readonly maxListeners?: number
+}
+
+/** The readers of `/-/events`. */
+export interface Events {
+  /** Answers with a stream, or refuses. Throws `bad_request`. */
+  open(request: IncomingMessage, response: ServerResponse, query: URLSearchParams): void
+  /** Sends what is new; cheap when nothing is. */
+  look(): void
+  /** Ends every stream, and takes no more. */
+  close(): void
+}
+
+interface Listener {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly only: SourceName | null
+  place: LogPosition
+  /** What had left by the last heartbeat, in bytes, while something waited; null: nothing waited. */
+  stuckAt: number | null
+}
+
+const HEARTBEAT_MS = 15_000
+const MAX_LISTENERS = 100
+/** With more than this waiting for a reader, it gets no more until that has left. */
+const WAITING_BYTES = 64 * 1024
+const BATCH = 50
+
+const HEAD = {
+  'Content-Type': 'text/event-stream',
+  'Cache-Control': 'no-store',
+  'X-Accel-Buffering': 'no',
+}
+
+/**
+ * Server-sent events. Nothing is kept in memory for a reader: its place in the logs is, and it is given more when what it
+ * has been given has left. One that takes nothing from one heartbeat to the next is cut off; its place is in the id
+ * of the last event it got, and it may come back with it.
+ */
+export function createEvents(options: EventsOptions): Events {
+  const { heartbeatMs = HEARTBEAT_MS, maxListeners = MAX_LISTENERS } = options
+  const listeners = new Set<Listener>()
+  let closed = false
+  const beat = setInterval(() => {
+    for (const listener of listeners) guarded(listener, () => keepAlive(options, listener))
+  }, heartbeatMs).unref()
+  return {
+    open(request, response, query) {
+      const only = readSource(query)
+      const denied = options.access.judge(request)
+      // Without any credential the public part is open; with a wrong one the reader would wait for nothing.
+      const wantsKey = request.headers.authorization !== undefined
+      if (denied !== null && (wantsKey || (only !== null && isPrivateSource(only))))
+        return sendProblem(request, response, denied)
+      const mayDisplace = denied === null && request.method !== 'HEAD'
+      if (closed || !hasPlace(listeners, maxListeners, mayDisplace))
+        return refuse(request, response, closed)
+      response.writeHead(200, HEAD)
+      if (request.method === 'HEAD') {
+        response.end()
+        return
+      }
+      const place = now(options, denied === null)
+      const listener: Listener = { request, response, only, place, stuckAt: null }
+      listeners.add(listener)
+      response.on('close', () => listeners.delete(listener))
+      response.on('drain', () => guarded(listener, () => pump(options, listener)))
+      begin(options, listener)
+      pump(options, listener)
+    },
+    look() {
+      for (const listener of listeners) pump(options, listener)
+    },
+    close() {
+      closed = true
+      clearInterval(beat)
+      for (const { response } of listeners) response.end()
+    },
+  }
+}
+
+/** A store that cannot be read ends the stream: its reader comes back with its place. */
+function guarded({ response }: Listener, work: () => void): void {
+  try {
+    work()
+  } catch {
+    response.destroy() // the next look for snapshots meets the same fault, and tells the log
+  }
+}
+
+/** Whether one more fits; a reader with a key takes the place of the oldest without, so strangers lock out none. */
+function hasPlace(listeners: Set<Listener>, limit: number, mayDisplace: boolean): boolean {
+  if (listeners.size < limit) return true
+  if (!mayDisplace) return false
+  for (const listener of listeners) {
+    if (listener.place.webhooks !== null) continue
+    listeners.delete(listener)
+    listener.response.destroy()
+    return true
+  }
+  return false
+}
+
+function refuse(request: IncomingMessage, response: ServerResponse, closed: boolean): void {
+  const message = closed
+    ? 'the mirror is shutting down'
+    : 'too many readers follow the events already; /-/changes tells the same when asked'
+  const headers = { 'Retry-After': '30' }
+  sendProblem(request, response, { status: 503, error: 'busy', message, headers })
+}
+
+/** The end of the logs. */
+function now({ snapshots, webhooks }: EventsOptions, all: boolean): LogPosition {
+  return { snapshots: snapshots.last(), webhooks: all ? (webhooks?.last() ?? 0) : null }
+}
+
+/** Takes up where the reader stopped. What was forgotten since is told by a `reset`. */
+function begin({ snapshots, webhooks }: EventsOptions, listener: Listener): void {
+  const { request, response, place } = listener
+  response.write('retry: 5000\n')
+  const said = request.headers['last-event-id']
+  if (typeof said !== 'string' || said === '') {
+    response.write(`id: ${writePlace(place)}\n\n`)
+    return
+  }
+  const asked = readPlace(said)
+  const sound =
+    asked !== null &&
+    isContinuous(snapshots, asked.snapshots) &&
+    (place.webhooks === null ||
+      asked.webhooks === null ||
+      (webhooks === null ? asked.webhooks === 0 : isContinuous(webhooks, asked.webhooks)))
+  if (sound) {
+    const from = place.webhooks === null ? null : (asked.webhooks ?? place.webhooks)
+    listener.place = { snapshots: asked.snapshots, webhooks: from }
+    return
+  }
+  const reason = 'what lies between is not known here any more: read everything anew'
+  response.write(formatEvent('reset', writePlace(place), JSON.stringify({ reason })))
+}
+
+/** Gives a reader what is new, as long as it takes it. */
+function pump(options: EventsOptions, listener: Listener): void {
+  const { response } = listener
+  for (;;) {
+    if (response.writableEnded || response.destroyed) return
+    if (response.writableLength > WAITING_BYTES) return
+    const batch = next(options, listener.place)
+    if (batch.length === 0) return
+    const wanted = batch.filter((event) => isWanted(listener, event))
+    // A key may have been revoked since: what it opened is closed with it.
+    if (listener.place.webhooks !== null && wanted.some(isPrivate) && !mayRead(options, listener)) {
+      response.end()
+      return
+    }
+    for (const event of batch) {
+      listener.place = behind(listener.place, event)
+      if (event.data === null || !wanted.includes(event)) continue
+      response.write(formatEvent(event.name, writePlace(listener.place), event.data()))
+      if (response.writableLength > WAITING_BYTES) return
+    }
+  }
+}
+
+function next({ snapshots, webhooks }: EventsOptions, place: LogPosition): LoggedEvent[] {
+  const published = snapshots.last() > place.snapshots ? snapshots.list(place.snapshots, BATCH) : []
+  if (published.length > 0 || webhooks === null || place.webhooks === null) return published
+  return webhooks.last() > place.webhooks ? webhooks.list(place.webhooks, BATCH) : []
+}
+
+function behind(place: LogPosition, { name, id }: LoggedEvent): LogPosition {
+  return name === 'snapshot' ? { ...place, snapshots: id } : { ...place, webhooks: id }
+}
+
+function isPrivate({ source }: LoggedEvent): boolean {
+  return source === null || isPrivateSource(source)
+}
+
+function isWanted({ place, only }: Listener, event: LoggedEvent): boolean {
+  if (event.data === null || (only !== null && event.source !== only)) return false
+  return place.webhooks !== null || !isPrivate(event)
+}
+
+function mayRead({ access }: EventsOptions, { request }: Listener): boolean {
+  return access.judge(request) === null
+}
+
+function keepAlive(options: EventsOptions, listener: Listener): void {
+  const { response, request } = listener
+  const left = request.socket.bytesWritten - request.socket.writableLength
+  const waits = response.writableLength > 0
+  if (waits && listener.stuckAt === left) {
+    response.destroy()
+    return
+  }
+  listener.stuckAt = waits ? left : null
+  if (listener.place.webhooks !== null && !mayRead(options, listener)) response.end()
+  else if (!waits) response.write(':\n\n')
+}

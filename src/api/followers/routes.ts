@@ -1,0 +1,63 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Access } from '../access/access.ts'
+import { sendChanges } from './changes.ts'
+import { type EventLog, createSnapshotLog } from './event-log.ts'
+import { type Events, type EventsOptions, createEvents } from './events.ts'
+import { type Failures, methodNotAllowed, sendProblem } from '../http/problems.ts'
+import type { ServedSnapshot } from '../snapshot/served.ts'
+import { CHANGES, EVENTS_PATH } from '../http/paths.ts'
+import { rawTarget } from '../http/request-target.ts'
+
+/** Bounds of the stream of events; the defaults when not given. */
+export type EventBounds = Pick<EventsOptions, 'heartbeatMs' | 'maxListeners'>
+
+/** What the two pages for followers are made from. */
+export interface FollowerOptions {
+  readonly moment: Pick<ServedSnapshot, 'reads'>
+  readonly access: Access
+  readonly failures: Failures
+  /** Events that were received and passed on; null: no webhooks here. */
+  readonly webhooks: EventLog | null
+  readonly bounds: EventBounds
+  /** Told how far the change log is served, at the first look and whenever that moves. */
+  readonly onServed: (log: number) => void
+}
+
+/** The pages for those who follow the mirror: `/-/changes` and `/-/events`. */
+export interface FollowerRoutes extends Pick<Events, 'look' | 'close'> {
+  /** Answers a request for one of them; false when it is for another path. */
+  answer(request: IncomingMessage, response: ServerResponse): boolean
+}
+
+/** Both tell the moment that is served, so whoever is told can read it. */
+export function createFollowerRoutes(options: FollowerOptions): FollowerRoutes {
+  const { moment, access, failures, webhooks, bounds, onServed } = options
+  const { reads } = moment
+  const snapshots = createSnapshotLog(reads)
+  const events = createEvents({ ...bounds, snapshots, webhooks, access })
+  let served = -1
+  return {
+    look() {
+      events.look()
+      const last = snapshots.last()
+      if (last !== served) onServed(last)
+      served = last
+    },
+    close: () => events.close(),
+    answer(request, response) {
+      const { path, query } = rawTarget(request.url ?? '')
+      if (path !== CHANGES && path !== EVENTS_PATH) return false
+      const { method = '' } = request
+      try {
+        const parameters = new URLSearchParams(query)
+        if (method !== 'GET' && method !== 'HEAD')
+          sendProblem(request, response, methodNotAllowed(method))
+        else if (path === EVENTS_PATH) events.open(request, response, parameters)
+        else sendChanges({ reads, access }, request, response, parameters)
+      } catch (error) {
+        failures.answer(error, request, response)
+      }
+      return true
+    },
+  }
+}

@@ -1,0 +1,96 @@
+import type { RequestHeaders } from './request-headers.ts'
+
+/** What a condition is compared with. `changed` is Last-Modified in unix seconds. */
+export interface Validators {
+  readonly etag: string
+  readonly changed: number
+}
+
+/** `proceed` with the answer, `unchanged` is a 304, `failed` a 412. */
+export type ConditionResult = 'proceed' | 'unchanged' | 'failed'
+
+/** Evaluates the conditions of a GET or HEAD in the order of RFC 9110, 13.2.2. */
+export function checkConditions(wishes: RequestHeaders, held: Validators): ConditionResult {
+  const { ifMatch, ifUnmodifiedSince, ifNoneMatch, ifModifiedSince } = wishes
+  if (ifMatch !== undefined) {
+    if (!listsTag(ifMatch, held.etag, 'strong')) return 'failed'
+  } else if (ifUnmodifiedSince !== undefined) {
+    const date = parseHttpDate(ifUnmodifiedSince)
+    if (date !== null && held.changed > date) return 'failed'
+  }
+  if (ifNoneMatch !== undefined) {
+    return listsTag(ifNoneMatch, held.etag, 'weak') ? 'unchanged' : 'proceed'
+  }
+  if (ifModifiedSince === undefined) return 'proceed'
+  const date = parseHttpDate(ifModifiedSince)
+  return date !== null && held.changed <= date ? 'unchanged' : 'proceed'
+}
+
+/**
+ * True when the part asked for may be sent: no If-Range, or one that names exactly what is held. A date counts
+ * as strong here: Last-Modified moves forward by at least a second at every change.
+ */
+export function rangeStillApplies(ifRange: string | undefined, held: Validators): boolean {
+  if (ifRange === undefined) return true
+  const value = ifRange.trim()
+  if (value.startsWith('"')) return value === held.etag
+  return parseHttpDate(value) === held.changed
+}
+
+/** Whether a list of entity tags, or `*`, names this one. A weak tag only matches in a weak comparison. */
+function listsTag(list: string, etag: string, comparison: 'weak' | 'strong'): boolean {
+  if (list.trim() === '*') return true
+  for (const [, weak, tag] of list.matchAll(/(W\/)?("[^"]*")/g)) {
+    if (tag === etag && (comparison === 'weak' || weak === undefined)) return true
+  }
+  return false
+}
+
+const GMT_DATE = /^[A-Z][a-z]+, \d{2}[ -][A-Z][a-z]{2}[ -]\d{2,4} \d{2}:\d{2}:\d{2} GMT$/
+const ASCTIME = /^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d{2}:\d{2}:\d{2} \d{4}$/
+
+/** Unix seconds of an HTTP date in any of its three forms (RFC 9110, 5.6.7), null for anything else. */
+export function parseHttpDate(text: string): number | null {
+  const value = text.trim()
+  const form = GMT_DATE.test(value) ? value : ASCTIME.test(value) ? `${value} GMT` : null
+  const milliseconds = form === null ? Number.NaN : Date.parse(form)
+  return Number.isNaN(milliseconds) ? null : milliseconds / 1000
+}
+
+/** IMF-fixdate of unix seconds. */
+export function formatHttpDate(seconds: number): string {
+  return new Date(seconds * 1000).toUTCString()
+}
+
+/** A part of a representation, both ends inclusive. */
+export interface RangePart {
+  readonly start: number
+  readonly end: number
+}
+
+/** A longer header is no range that a client means: read as none, so that no pattern ever runs over more. */
+const MAX_LENGTH = 100
+
+/**
+ * Reads a `Range` header for a representation of `size` bytes (RFC 9110, 14.2). `whole`: none, several parts, or not
+ * readable; a server may then send everything. `unsatisfiable`: a sound range that lies outside.
+ */
+export function parseRange(
+  header: string | undefined,
+  size: number,
+): RangePart | 'whole' | 'unsatisfiable' {
+  if (header === undefined || header.length > MAX_LENGTH) return 'whole'
+  const match = /^\s*bytes\s*=\s*(?:(\d+)\s*-\s*(\d*)|-\s*(\d+))\s*$/i.exec(header)
+  if (match === null) return 'whole'
+  const [, first, last, suffix] = match
+  if (suffix !== undefined) return suffixOf(Number(suffix), size)
+  const start = Number(first)
+  const end = last === undefined || last === '' ? Number.POSITIVE_INFINITY : Number(last)
+  if (end < start) return 'whole'
+  return start >= size ? 'unsatisfiable' : { start, end: Math.min(end, size - 1) }
+}
+
+function suffixOf(length: number, size: number): RangePart | 'unsatisfiable' {
+  if (length === 0 || size === 0) return 'unsatisfiable'
+  return { start: Math.max(0, size - length), end: size - 1 }
+}

@@ -1,0 +1,160 @@
+import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http'
+import type { Duplex } from 'node:stream'
+import type { Config } from '../../config/schema.ts'
+import { isReserved } from '../../core/connections.ts'
+import { systemCode } from '../../core/errors.ts'
+import { type ServerLog, sendProblem } from './problems.ts'
+import { type FastPath, HEADERS_MS } from './fast-path.ts'
+import { afterAnswers, limitPipelining, isAnswering } from './pipelining.ts'
+import { withoutValues } from './request-target.ts'
+
+export type HttpHandler = (request: IncomingMessage, response: ServerResponse) => void
+
+/** Header bytes accepted in a request: clients behind proxies carry a lot that the mirror never looks at. */
+const MAX_HEADER_BYTES = 64 * 1024
+/** Bytes that may wait for a slow reader before whoever sends them has to. */
+const WAITING_BYTES = 32 * 1024
+/** A head, and a whole request, come within these times, milliseconds; it is looked every two seconds. */
+const RECEIVING = {
+  headersTimeout: HEADERS_MS,
+  requestTimeout: 60_000,
+  connectionsCheckingInterval: 2_000,
+}
+/** A connection on which nothing moves for this long, with an answer under way, is cut off. */
+const STALL_MS = 300_000
+
+/**
+ * Node's own server, tuned: idle connections stay as long as the settings say, an `Expect` that nobody knows and an
+ * `Upgrade` are ignored like any other header.
+ */
+export function createHttp(handler: HttpHandler, settings: Config['server']): Server {
+  const options = {
+    keepAliveTimeout: settings.keepAliveSeconds * 1000,
+    maxHeaderSize: MAX_HEADER_BYTES,
+    highWaterMark: WAITING_BYTES,
+    ...RECEIVING,
+  }
+  const paced = limitPipelining(withOneHost(handler))
+  // A client may close its side when it has sent its request, and still wait for the answer (RFC 9112, section 9.6).
+  const server = Object.assign(createServer(options, paced), { httpAllowHalfOpen: true })
+  server.on('checkExpectation', paced)
+  server.timeout = STALL_MS
+  return server
+}
+
+/** 400 for a request with more than one `Host` (RFC 9112, section 3.2): which of them counts is anybody's guess. */
+function withOneHost(handler: HttpHandler): HttpHandler {
+  return (request, response) => {
+    if (hostsOf(request.rawHeaders) <= 1) return handler(request, response)
+    const message = 'the request has more than one Host header'
+    response.setHeader('Connection', 'close')
+    sendProblem(request, response, { status: 400, error: 'bad_request', message })
+  }
+}
+
+function hostsOf(rawHeaders: readonly string[]): number {
+  let count = 0
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]
+    if (name?.length === 4 && name.toLowerCase() === 'host') count++
+  }
+  return count
+}
+
+const HEALTH = '/-/health'
+
+/** The handler, but on a connection that is kept for the health page a 503 for everything else, and the end of it. */
+export function withReserve(handler: HttpHandler): HttpHandler {
+  return (request, response) => {
+    if (!isReserved(request.socket)) return handler(request, response)
+    response.setHeader('Connection', 'close')
+    if (request.url === HEALTH) return handler(request, response)
+    const message = 'all connections of this mirror are in use (server.maxConnections)'
+    const headers = { 'Retry-After': '5' }
+    sendProblem(request, response, { status: 503, error: 'busy', message, headers })
+  }
+}
+
+/** The handler with a line in the log for each request, where the log wants that much; else the handler itself. */
+export function traced(
+  handler: HttpHandler,
+  log: ServerLog | null,
+  now: () => number,
+): HttpHandler {
+  if (log?.isLevelEnabled('debug') !== true) return handler
+  return (request, response) => {
+    const { method, url } = request
+    const started = now()
+    response.on('close', () => {
+      const { statusCode, writableFinished } = response
+      const fields = {
+        method,
+        url: withoutValues(url ?? ''),
+        statusCode,
+        finished: writableFinished,
+        ms: now() - started,
+      }
+      log.debug(fields, 'request')
+    })
+    handler(request, response)
+  }
+}
+
+const REFUSALS: Readonly<Partial<Record<string, readonly [string, string]>>> = {
+  HPE_HEADER_OVERFLOW: ['431 Request Header Fields Too Large', 'the request headers are too large'],
+  ERR_HTTP_REQUEST_TIMEOUT: ['408 Request Timeout', 'the request did not come in time'],
+}
+
+/**
+ * Answers what is not HTTP, in the mirror's own form, behind the answers to what came before on the connection, and closes
+ * it. While answers are under way nothing may be read, so what comes late then is not the client's fault.
+ */
+export function refuseMalformed(error: Error, socket: Duplex): void {
+  if (!socket.writable || systemCode(error) === 'ECONNRESET') {
+    socket.destroy()
+    return
+  }
+  if (systemCode(error) === 'ERR_HTTP_REQUEST_TIMEOUT' && isAnswering(socket)) return
+  afterAnswers(socket, () => endMalformed(error, socket))
+}
+
+function endMalformed(error: Error, socket: Duplex): void {
+  if (!socket.writable) return
+  const known = REFUSALS[systemCode(error) ?? '']
+  const [status, message] = known ?? ['400 Bad Request', 'this is not a sound HTTP request']
+  const body = JSON.stringify({ error: 'bad_request', message })
+  const head = [
+    `HTTP/1.1 ${status}`,
+    'Content-Type: application/json',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'Cache-Control: no-store',
+    'Connection: close',
+  ]
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
+}
+
+const SWEEP_MS = 20
+
+/**
+ * Waits for `closed` while connections fall idle one by one, and cuts off what still runs after `graceMs`. Node only
+ * closes the ones that are idle at the moment it is asked.
+ */
+export async function drain(
+  server: Server,
+  lane: FastPath,
+  closed: Promise<unknown>,
+  graceMs: number,
+): Promise<void> {
+  lane.close()
+  const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS)
+  const cut = setTimeout(() => {
+    lane.cut()
+    server.closeAllConnections()
+  }, graceMs)
+  try {
+    await closed
+  } finally {
+    clearInterval(sweep)
+    clearTimeout(cut)
+  }
+}

@@ -1,0 +1,218 @@
+import { distance } from 'fastest-levenshtein'
+import type { SourceName } from '../../domain/sources.ts'
+import { decodePart } from './request-target.ts'
+
+/** Upstream's paths, served unchanged (service API, section 4, public feeds). */
+export const MIRRORED = '/external/'
+export const INDEX = '/external/osv/all.json'
+export const ARCHIVE = '/external/osv/all.zip'
+export const RECORD = '/external/osv/{id}.json'
+export const LOCAL_PATCH_FEED = '/external/patch_feed'
+export const LOCAL_SYSTEM_MATRIX = '/external/globals/sys_matrix'
+
+/** What changed since a snapshot, and the stream that tells of new ones. */
+export const CHANGES = '/-/changes'
+export const EVENTS_PATH = '/-/events'
+
+/** The header of the health page with the id of the daemon that answers. */
+export const INSTANCE_HEADER = 'X-Mirror-Instance'
+
+/** The mirror's own pages, apart from `/`. */
+export const OWN = ['/-/health', '/-/ready', '/-/status', '/-/metrics', CHANGES, EVENTS_PATH]
+const OWN_PAGES = '/-'
+
+/** Documents in the shape of the patch feed, which the three filters narrow; the second is its older form. */
+export const FILTERED: ReadonlySet<string> = new Set([LOCAL_PATCH_FEED, '/external/cve_feed'])
+
+/** Where every record lies. */
+export const RECORDS = '/external/osv/'
+const SUFFIX = '.json'
+
+/** What the mirror has under /external/, and which source each path belongs to. */
+export interface Paths {
+  /** Every mirrored path, `{id}` standing for a record's. */
+  readonly all: readonly string[]
+  /** The source of a document path or of the archive; undefined for anything else. */
+  sourceOf(path: string): SourceName | undefined
+  /** The path in other letters or slashes, if there is one. */
+  sameButForm(path: string): string | null
+  /**
+   * The path of a mirrored document, of an own page, among `more` or among `hooks` (where webhooks come in) that looks
+   * most like this one.
+   */
+  closest(path: string, more?: readonly string[], hooks?: readonly string[]): string | null
+}
+
+/**
+ * The paths of this mirror: upstream's own, the configured extra feeds, those of osv.dev's bucket and its query API, and
+ * feeds that are held though no setting names them, as an import brings them.
+ */
+export function createPaths(
+  extraPaths: readonly string[],
+  { bucket: hasBucket = false, query = false } = {},
+  isHeldFeed: (path: string) => boolean = () => false,
+): Paths {
+  const sources = new Map<string, SourceName>([
+    [INDEX, 'osv'],
+    [ARCHIVE, 'osv'],
+    [LOCAL_PATCH_FEED, 'feeds'],
+    [LOCAL_SYSTEM_MATRIX, 'feeds'],
+  ])
+  for (const path of extraPaths) if (!sources.has(path)) sources.set(path, 'feeds')
+  const fixed = [...sources.keys()]
+  const bucket = hasBucket ? BUCKET_PATHS : []
+  const all = [...fixed, RECORD, ...bucket, ...(query ? QUERY_PATHS : [])]
+  return {
+    all,
+    sourceOf: (path) =>
+      sources.get(path) ?? (isFeed(path) && isHeldFeed(path) ? 'feeds' : undefined),
+    sameButForm: (path) => fixed.find((known) => sameButForm(known, path)) ?? null,
+    closest(path, more = [], hooks = []) {
+      const own = [...OWN, ...hooks]
+      if (path === OWN_PAGES || path.startsWith(`${OWN_PAGES}/`)) return closestPath(path, own)
+      if (path.startsWith(BUCKET))
+        // whatever ends like a record's is taken for one
+        return closestPath(
+          path,
+          bucket.filter((one) => !one.endsWith(SUFFIX)),
+        )
+      if (!path.startsWith(MIRRORED))
+        return closestPath(path, [...fixed, ...more, ...own, ...bucket])
+      const fixedPath = closestPath(path, fixed)
+      // A record's path without its end, or with another.
+      return fixedPath ?? (/^\/external\/osv\/[^/]+$/.test(path) ? RECORD : null)
+    },
+  }
+}
+
+function isFeed(path: string): boolean {
+  return path.startsWith(MIRRORED) && !path.startsWith(RECORDS)
+}
+
+/** The id in a record's path, null for another path. `all` is the index: upstream has no record under that name. */
+export function recordId(path: string): string | null {
+  if (!path.startsWith(RECORDS) || !path.endsWith(SUFFIX) || path === INDEX) return null
+  return path.length < RECORDS.length + SUFFIX.length
+    ? null
+    : path.slice(RECORDS.length, -SUFFIX.length)
+}
+
+/** Letters by which a path may miss another and still be taken for it. */
+export const TYPO = 3
+
+/**
+ * The path among `paths` that looks most like the one asked for, null when none is within `limit` letters: a path that is
+ * no slip of the pen is no help. Case, doubled slashes and what stands for a parameter (`{id}`) do not count.
+ */
+export function closestPath(asked: string, paths: readonly string[], limit = TYPO): string | null {
+  const wanted = plain(asked)
+  let best: string | null = null
+  let least = limit
+  for (const path of paths) {
+    const steps = distance(wanted, plain(filledIn(path, asked)))
+    if (steps > least || (steps === least && best !== null)) continue
+    best = path
+    least = steps
+  }
+  return best
+}
+
+/** A path whose parameters are those of the path asked for, where it has as many segments. */
+function filledIn(path: string, asked: string): string {
+  if (!path.includes('{')) return path
+  const given = asked.slice(0, COMPARED).split('/')
+  const segments = path.split('/')
+  if (segments.length !== given.length) return path
+  return segments.map((one, at) => (one.startsWith('{') ? (given[at] ?? one) : one)).join('/')
+}
+
+const COMPARED = 256
+
+/** Cut to a length that keeps the comparison cheap whatever is asked for. */
+function plain(path: string): string {
+  return path.slice(0, COMPARED).toLowerCase().replace(/\/+/g, '/')
+}
+
+/** True when two paths differ only in case or slashes. */
+export function sameButForm(one: string, other: string): boolean {
+  return plain(one).replace(/\/$/, '') === plain(other).replace(/\/$/, '')
+}
+
+/** Everything below is osv.dev's query API. */
+export const QUERY_API = '/osv/v1/'
+
+/** Its paths, as they are shown. */
+export const QUERY_PATHS: readonly string[] = ['query', 'querybatch', 'vulns/{id}'].map(
+  (path) => QUERY_API + path,
+)
+
+/** The layout of osv.dev's bucket. */
+export const BUCKET = '/osv/'
+
+/** Its paths, as they are shown: of all ecosystems, and of each. */
+export const BUCKET_PATHS: readonly string[] = [
+  '/osv/ecosystems.txt',
+  '/osv/modified_id.csv',
+  '/osv/all.zip',
+  '/osv/{ecosystem}/all.zip',
+  '/osv/{ecosystem}/modified_id.csv',
+  '/osv/{ecosystem}/{id}.json',
+]
+
+const WHOLE: ReadonlySet<string> = new Set(['ecosystems.txt', 'modified_id.csv', 'all.zip'])
+const OF_EACH: ReadonlySet<string> = new Set(['all.zip', 'modified_id.csv'])
+const RECORD_ENDING = '.json'
+
+/** What a path of the bucket means. */
+export type BucketPath =
+  | { readonly kind: 'asset'; readonly view: string | null; readonly name: string }
+  | {
+      readonly kind: 'record'
+      readonly view: string
+      /** Null when the path cannot be decoded: then only `raw` may be an id. */
+      readonly id: string | null
+      /** As it came, not decoded. */
+      readonly raw: string
+    }
+
+/** Whether a path (percent-encoded) is one of the bucket's. */
+export function isBucket(path: string): boolean {
+  return path.startsWith(BUCKET) || path === BUCKET.slice(0, -1)
+}
+
+/**
+ * Reads a path of the bucket (percent-encoded); null when nothing ever lies there. Ecosystems and ids may hold anything,
+ * slashes too; the first slash that is written as one ends the ecosystem. Throws `bad_request` for an ecosystem that cannot
+ * be decoded.
+ */
+export function bucketPath(path: string): BucketPath | null {
+  const rest = path.slice(BUCKET.length)
+  const slash = rest.indexOf('/')
+  if (slash < 0) {
+    const name = decodePart(rest)
+    return WHOLE.has(name) ? { kind: 'asset', view: null, name } : null
+  }
+  const view = decodePart(rest.slice(0, slash))
+  const written = rest.slice(slash + 1)
+  const name = decoded(written)
+  if (view === '') return null
+  if (name !== null && OF_EACH.has(name)) return { kind: 'asset', view, name }
+  const id = name === null ? null : idOf(name)
+  const raw = idOf(written)
+  return id === null && (name !== null || raw === null)
+    ? null
+    : { kind: 'record', view, id, raw: raw ?? '' }
+}
+
+function decoded(text: string): string | null {
+  try {
+    return decodePart(text)
+  } catch {
+    return null
+  }
+}
+
+function idOf(name: string): string | null {
+  const isRecord = name.endsWith(RECORD_ENDING) && name.length > RECORD_ENDING.length
+  return isRecord ? name.slice(0, -RECORD_ENDING.length) : null
+}

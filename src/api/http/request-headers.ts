@@ -1,0 +1,105 @@
+/** What a request asks for beyond its path: the header fields that change an answer. */
+export interface RequestHeaders {
+  acceptEncoding: string | undefined
+  ifMatch: string | undefined
+  ifNoneMatch: string | undefined
+  ifModifiedSince: string | undefined
+  ifUnmodifiedSince: string | undefined
+  ifRange: string | undefined
+  range: string | undefined
+}
+
+const FIELDS: Readonly<Partial<Record<string, keyof RequestHeaders>>> = {
+  'accept-encoding': 'acceptEncoding',
+  'if-match': 'ifMatch',
+  'if-none-match': 'ifNoneMatch',
+  'if-modified-since': 'ifModifiedSince',
+  'if-unmodified-since': 'ifUnmodifiedSince',
+  'if-range': 'ifRange',
+  range: 'range',
+}
+const LENGTHS = new Set(Object.keys(FIELDS).map((name) => name.length))
+
+/**
+ * Reads the fields from a request's raw headers (name, value, name, value, …); a repeated field is joined
+ * with a comma. Going through the raw list spares building an object of all headers for every request.
+ */
+export function readRequestHeaders(rawHeaders: readonly string[]): RequestHeaders {
+  const wishes: RequestHeaders = {
+    acceptEncoding: undefined,
+    ifMatch: undefined,
+    ifNoneMatch: undefined,
+    ifModifiedSince: undefined,
+    ifUnmodifiedSince: undefined,
+    ifRange: undefined,
+    range: undefined,
+  }
+  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] ?? ''
+    if (!LENGTHS.has(name.length)) continue
+    const field = FIELDS[name.toLowerCase()]
+    if (field === undefined) continue
+    const before = wishes[field]
+    const value = rawHeaders[at + 1] ?? ''
+    wishes[field] = before === undefined ? value : `${before}, ${value}`
+  }
+  return wishes
+}
+
+/** The two codings an answer exists in. */
+export type Coding = 'gzip' | 'identity'
+
+const REMEMBERED = 256
+/** A longer value is decided anew each time: what is remembered stays small. */
+const REMEMBERED_LENGTH = 256
+const chosen = new Map<string, Coding>()
+
+/**
+ * The coding for an `Accept-Encoding` value (RFC 9110, 12.5.3): gzip wherever it is welcome, unless
+ * identity is preferred by its q-value. A client that refuses both gets identity: an answer serves it better
+ * than a 406. Clients send few different values, so the verdicts are remembered.
+ */
+export function chooseCoding(header: string | undefined): Coding {
+  if (header === undefined) return 'identity'
+  const known = chosen.get(header)
+  if (known !== undefined) return known
+  const coding = decide(readWeights(header))
+  if (chosen.size < REMEMBERED && header.length <= REMEMBERED_LENGTH) chosen.set(header, coding)
+  return coding
+}
+
+interface Weights {
+  gzip: number | undefined
+  identity: number | undefined
+  any: number | undefined
+}
+
+function readWeights(header: string): Weights {
+  const weights: Weights = { gzip: undefined, identity: undefined, any: undefined }
+  for (const item of header.split(',')) {
+    const [name = '', ...parameters] = item.split(';')
+    const weight = weightOf(parameters)
+    const coding = name.trim().toLowerCase()
+    if (coding === 'gzip' || coding === 'x-gzip') weights.gzip ??= weight
+    else if (coding === 'identity') weights.identity ??= weight
+    else if (coding === '*') weights.any ??= weight
+  }
+  return weights
+}
+
+/** 1 without a q parameter, 0 for one that cannot be read: then the coding is better left alone. */
+function weightOf(parameters: readonly string[]): number {
+  for (const parameter of parameters) {
+    const [name = '', value = ''] = parameter.split('=')
+    if (name.trim().toLowerCase() !== 'q') continue
+    return /^\s*(0(\.\d*)?|1(\.0*)?)\s*$/.test(value) ? Number(value) : 0
+  }
+  return 1
+}
+
+function decide({ gzip, identity, any }: Weights): Coding {
+  const wanted = gzip ?? any ?? 0
+  if (wanted > 0) return identity !== undefined && identity > wanted ? 'identity' : 'gzip'
+  const gzipRefused = gzip === 0 || any === 0
+  return identity === 0 && !gzipRefused ? 'gzip' : 'identity'
+}

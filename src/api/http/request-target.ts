@@ -1,0 +1,96 @@
+import { MirrorError } from '../../core/errors.ts'
+
+/** A request target in two halves: the path, and the query as it came (without `?`). */
+export interface RequestTarget {
+  readonly path: string
+  readonly query: string
+}
+
+/** Origin form of a target: proxies and HTTP/1.0 clients may send a whole URL. */
+export function originForm(url: string): string {
+  const match = /^https?:\/\/[^/?#]*(.*)$/is.exec(url)
+  if (match === null) return url
+  const rest = match[1] ?? ''
+  return rest.startsWith('/') ? rest : `/${rest}`
+}
+
+/**
+ * Splits and decodes a target. Ids hold spaces, `%`, `/` and any script, so the path is decoded as a whole, and
+ * dots and slashes keep their place. Throws `bad_request` for a path that is not percent-encoded UTF-8.
+ */
+export function readTarget(url: string): RequestTarget {
+  const { path, query } = rawTarget(url)
+  return { path: decodePart(path), query }
+}
+
+/** The path of a target as it came, and its query, without decoding either. */
+export function rawTarget(url: string): RequestTarget {
+  const [before = ''] = url.split('#', 1)
+  const mark = before.indexOf('?')
+  return mark < 0
+    ? { path: before, query: '' }
+    : { path: before.slice(0, mark), query: before.slice(mark + 1) }
+}
+
+/** The path of a target, decoded where it can be: for what is said about a request, not for what is looked up. */
+export function readablePath(url: string): string {
+  const { path } = rawTarget(url)
+  try {
+    return decodeURIComponent(path)
+  } catch {
+    return path
+  }
+}
+
+/** Decodes a path, or a segment of one. Throws `bad_request` for what is not percent-encoded UTF-8. */
+export function decodePart(path: string): string {
+  try {
+    return decodeURIComponent(path)
+  } catch (error) {
+    const message = 'the path is not valid percent-encoded UTF-8'
+    throw new MirrorError('bad_request', message, { cause: error })
+  }
+}
+
+/**
+ * The value of a query parameter; null when it is not given, or empty. Throws `bad_request` when it is given twice:
+ * whichever were taken, the client might have meant the other.
+ */
+export function onlyValue(query: URLSearchParams, name: string): string | null {
+  const [value, ...more] = query.getAll(name)
+  if (more.length > 0) {
+    const message = `the query parameter ${name} is given ${more.length + 1} times: give it once`
+    throw new MirrorError('bad_request', message)
+  }
+  return value === undefined || value === '' ? null : value
+}
+
+/** Parameters whose values say nothing but how much of a list was asked for. */
+const HARMLESS: ReadonlySet<string> = new Set(['limit', 'order', 'after'])
+/** What a name looks like that somebody thought of; anything else may be a secret that lost its name. */
+const NAME = /^[a-z][\w.-]{0,31}$/i
+const HIDDEN = '********'
+
+/**
+ * A request target as it may be logged: the path, and of the query the names. A value may be a token, or the signature
+ * of a link that opens.
+ */
+export function withoutValues(target: string): string {
+  const [, path = '', query] = /^([^?#]*)(?:\?([^#]*))?/.exec(target) ?? []
+  return query === undefined ? path : `${path}?${query.split('&').map(shown).join('&')}`
+}
+
+function shown(parameter: string): string {
+  const [, name = '', value] = /^([^=]*)=(.*)$/s.exec(parameter) ?? []
+  if (value === undefined || !NAME.test(name)) return HIDDEN
+  return HARMLESS.has(name) ? parameter : `${name}=${HIDDEN}`
+}
+
+/** The header field that names the query parameters which had no effect on the answer; nothing when there are none. */
+export function ignoredField(unknown: readonly string[]): string[] {
+  if (unknown.length === 0) return []
+  const names = unknown
+    .slice(0, 20)
+    .map((name) => encodeURIComponent(name.toWellFormed().slice(0, 80)))
+  return ['X-Mirror-Ignored-Parameters', names.join(', ')]
+}

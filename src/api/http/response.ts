@@ -1,0 +1,157 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { checkConditions, formatHttpDate } from './conditions.ts'
+import type { Coding, RequestHeaders } from './request-headers.ts'
+import type { SnapshotOrigin } from './origin.ts'
+import { type Outgoing, sendProblem } from './problems.ts'
+
+/** A JSON answer in one coding, ready to send: bytes and header texts. */
+export interface JsonResponse {
+  readonly coding: Coding
+  readonly body: Buffer
+  readonly length: string
+  /** Strong, derived from the content, another one for each coding. */
+  readonly etag: string
+  readonly lastModified: string
+  /** The same in unix seconds. */
+  readonly changed: number
+}
+
+/** A request and where its answer goes. */
+export interface AnswerExchange {
+  readonly request: Pick<IncomingMessage, 'method'>
+  readonly response: Outgoing
+  readonly wishes: RequestHeaders
+}
+
+/** One request on its way to its answer. */
+export interface Exchange {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly wishes: RequestHeaders
+}
+
+/** `tag`: 32 hex digits of the content's SHA-256. */
+export function createAnswer(
+  coding: Coding,
+  body: Buffer,
+  tag: string,
+  changed: number,
+): JsonResponse {
+  return {
+    coding,
+    body,
+    length: String(body.length),
+    etag: coding === 'gzip' ? `"${tag}-gzip"` : `"${tag}"`,
+    lastModified: formatHttpDate(changed),
+    changed,
+  }
+}
+
+/** Sends an answer: 200, 304 or 412. Head and body leave in a single write. `more`: further header fields, flat. */
+export function sendAnswer(
+  { request, response, wishes }: AnswerExchange,
+  answer: JsonResponse,
+  origin: SnapshotOrigin,
+  heads: Heads,
+  more: readonly string[] = [],
+): void {
+  const verdict = checkConditions(wishes, answer)
+  if (verdict === 'failed') return sendFailed(request, response, origin)
+  const { etag, lastModified, length } = answer
+  const { validated, full } = heads(origin, answer.coding)
+  if (verdict === 'unchanged') {
+    const own = ['ETag', etag, 'Last-Modified', lastModified]
+    response.writeHead(304, [...own, ...validated, ...more]).end()
+    return
+  }
+  const own = ['ETag', etag, 'Last-Modified', lastModified, 'Content-Length', length]
+  response.writeHead(200, [...own, ...full, ...more])
+  if (request.method === 'HEAD') response.end()
+  else response.end(answer.body)
+}
+
+/** The head of the same 200 as text, up to what only the connection knows. */
+export function answerText(
+  { etag, lastModified, length }: JsonResponse,
+  shared: ResponseHead,
+): string {
+  return `HTTP/1.1 200 OK\r\nETag: ${etag}\r\nLast-Modified: ${lastModified}\r\nContent-Length: ${length}\r\n${shared.text}`
+}
+
+/** 412: what the client made its condition is no longer so. */
+export function sendFailed(
+  request: AnswerExchange['request'],
+  response: Outgoing,
+  origin: SnapshotOrigin,
+): void {
+  const message = 'the mirrored document is not the one that If-Match or If-Unmodified-Since names'
+  sendProblem(request, response, { status: 412, error: 'precondition_failed', message, origin })
+}
+
+/** The header fields that all JSON answers of one origin and coding share. */
+export interface ResponseHead {
+  /** Names and values, one flat list: what a 304 repeats. */
+  readonly validated: readonly string[]
+  /** The same and what only goes with a body. */
+  readonly full: readonly string[]
+  /** `full` as it goes over the wire. */
+  readonly text: string
+}
+
+/** Makes each shared head once: an origin is replaced whenever anything in it changes. */
+export function createHeads(
+  cacheControl: string,
+): (origin: SnapshotOrigin, coding: Coding) => ResponseHead {
+  const made = new WeakMap<SnapshotOrigin, Readonly<Record<Coding, ResponseHead>>>()
+  return (origin, coding) => {
+    let heads = made.get(origin)
+    if (heads === undefined) {
+      const identity = makeHead(origin, cacheControl, [])
+      const gzip = makeHead(origin, cacheControl, ['Content-Encoding', 'gzip'])
+      heads = { identity, gzip }
+      made.set(origin, heads)
+    }
+    return heads[coding]
+  }
+}
+
+export type Heads = ReturnType<typeof createHeads>
+
+/** The Cache-Control of public answers that a shared cache must ask about each time. */
+const ASK_ALWAYS = 'public, max-age=0, must-revalidate'
+
+/**
+ * Header fields that say how long caches may keep an answer. nginx stores nothing with `max-age=0`, and then drops conditions and ranges
+ * on the way, so that each is answered with everything. By its own field it stores the answer as one that is out of date
+ * already (`@1` is a second of 1970): it asks each time, and makes 304 and 206 by itself. Before Cache-Control, as nginx up to
+ * 1.23 goes by the first.
+ */
+export function cacheFields(cacheControl: string): string[] {
+  const nginx = cacheControl === ASK_ALWAYS ? ['X-Accel-Expires', '@1'] : []
+  return [...nginx, 'Cache-Control', cacheControl]
+}
+
+function makeHead(
+  origin: SnapshotOrigin,
+  cacheControl: string,
+  encoding: readonly string[],
+): ResponseHead {
+  const validated = [
+    ...cacheFields(cacheControl),
+    'Vary',
+    'Accept-Encoding',
+    'X-Mirror-Snapshot',
+    origin.snapshot,
+    'X-Mirror-As-Of',
+    origin.asOf,
+  ]
+  const full = [...validated, 'Content-Type', 'application/json', ...encoding]
+  return { validated, full, text: headText(full) }
+}
+
+/** `Name: value` lines of a flat list. */
+export function headText(fields: readonly string[]): string {
+  let text = ''
+  for (let at = 0; at + 1 < fields.length; at += 2) text += `${fields[at]}: ${fields[at + 1]}\r\n`
+  return text
+}

@@ -1,0 +1,181 @@
+import { closeSync, fstatSync, openSync, read } from 'node:fs'
+import { join } from 'node:path'
+import type { ServerResponse } from 'node:http'
+import { promisify } from 'node:util'
+import { MirrorError, messageOf, systemCode } from '../../core/errors.ts'
+import type { ArchiveInfo } from '../../store/osv/reads.ts'
+import { writable } from './streams.ts'
+
+const readAt = promisify(read)
+
+/** Bytes one reader may hold; what keeps thousands of slow readers affordable. */
+const CHUNK = 32 * 1024
+
+/** An open archive of one snapshot. It stays readable until the last `release`, whatever happens to its name. */
+export interface OpenArchive {
+  readonly info: ArchiveInfo
+  /** Sends bytes `start` to `end`, both inclusive, and ends the response; rejects when the file cannot be read. */
+  send(response: ServerResponse, start: number, end: number): Promise<void>
+}
+
+/** The archive files of the data folder, one open at a time. */
+export interface ArchiveFiles {
+  /** The archive to serve now; opens it when it is not. Throws `storage` when its file is not what it should be. */
+  current(info: ArchiveInfo): OpenArchive
+  /** Opens it ahead of the first request; a failure is left to that request to report. */
+  prepare(info: ArchiveInfo): void
+  /** Lets go of the current one; requests in flight finish reading it. */
+  release(): void
+}
+
+/**
+ * Keeps one descriptor per snapshot in use, so that a download never mixes two archives. `onLost` is told when the file is
+ * gone or not as long as it was: it can be made again.
+ */
+export function createArchiveFiles(
+  folder: string,
+  onLost: () => void = () => undefined,
+): ArchiveFiles {
+  let open: (OpenArchive & { release(): void }) | null = null
+  const release = (): void => {
+    open?.release()
+    open = null
+  }
+  const current = (info: ArchiveInfo): OpenArchive => {
+    if (open !== null && open.info.file === info.file && open.info.sha256 === info.sha256)
+      return open
+    release()
+    try {
+      open = openArchiveFile(folder, info)
+    } catch (error) {
+      onLost()
+      throw error
+    }
+    return open
+  }
+  return {
+    current,
+    prepare(info) {
+      try {
+        current(info)
+      } catch {
+        // The next request for the archive tries again, and its error is logged.
+      }
+    },
+    release,
+  }
+}
+
+/** Opens a file of which size and content are known, for one response after the other. Throws `storage`. */
+export function openArchiveFile(
+  folder: string,
+  info: ArchiveInfo,
+): OpenArchive & { release(): void } {
+  const descriptor = openFile(join(folder, info.file))
+  const { size } = fstatSync(descriptor)
+  if (size !== info.size) {
+    closeSync(descriptor)
+    throw new MirrorError('storage', `${info.file} has ${size} bytes, not ${info.size}`)
+  }
+  let users = 1
+  const leave = (): void => {
+    users--
+    if (users === 0) closeSync(descriptor)
+  }
+  return {
+    info,
+    release: leave,
+    async send(response, start, end) {
+      const sender = { response, movedAt: performance.now() }
+      users++
+      try {
+        makeRoom()
+        senders.add(sender)
+        await pump(descriptor, sender, start, end)
+      } finally {
+        senders.delete(sender)
+        leave()
+      }
+    },
+  }
+}
+
+function openFile(path: string): number {
+  try {
+    return openSync(path, 'r')
+  } catch (error) {
+    const why =
+      systemCode(error) === 'ENOENT'
+        ? `the derived archive ${path} is missing: it is made again, to the byte`
+        : `the derived archive ${path} cannot be opened (${messageOf(error)})`
+    throw new MirrorError('storage', why, { cause: error })
+  }
+}
+
+/** Chunks that may be read at once, of all readers: others have their turn in between, however many read an archive. */
+const READS = 8
+/** Chunks that are kept for the next use; all others are given back to the system. */
+const KEPT_CHUNKS = 32
+
+const free: Buffer[] = []
+const turns: { left: number; readonly waiting: (() => void)[] } = { left: READS, waiting: [] }
+
+/** Keeps a chunk whose bytes have left. */
+function release(chunk: Buffer): void {
+  if (free.length < KEPT_CHUNKS) free.push(chunk)
+}
+
+async function readInOrder(
+  descriptor: number,
+  chunk: Buffer,
+  length: number,
+  at: number,
+): Promise<number> {
+  if (turns.left > 0) turns.left--
+  else await new Promise<void>((resolve) => turns.waiting.push(resolve))
+  try {
+    return (await readAt(descriptor, chunk, 0, length, at)).bytesRead
+  } finally {
+    const next = turns.waiting.shift()
+    if (next === undefined) turns.left++
+    else next()
+  }
+}
+
+interface Sender {
+  readonly response: ServerResponse
+  /** When it last took something, milliseconds of the monotonic clock. */
+  movedAt: number
+}
+
+/** Readers that may stop reading at the same time: each costs a chunk. With more, the one that stopped first is cut off. */
+const MOST_STOPPED = 128
+/** A reader that takes nothing for this long has stopped, milliseconds. */
+const STOPPED_MS = 5_000
+const senders = new Set<Sender>()
+
+/** Cuts off the reader that stopped first, where too many have. */
+function makeRoom(): void {
+  if (senders.size <= MOST_STOPPED) return
+  const since = performance.now() - STOPPED_MS
+  const stopped = [...senders].filter(({ movedAt }) => movedAt < since)
+  const [first] = stopped.sort((one, other) => one.movedAt - other.movedAt)
+  if (first !== undefined && stopped.length > MOST_STOPPED) first.response.destroy()
+}
+
+/** Reads the next chunk only when the last one is on its way. */
+async function pump(descriptor: number, sender: Sender, start: number, end: number): Promise<void> {
+  const { response } = sender
+  for (let at = start; at <= end;) {
+    const chunk = free.pop() ?? Buffer.allocUnsafeSlow(CHUNK)
+    const length = Math.min(CHUNK, end - at + 1)
+    const bytesRead = await readInOrder(descriptor, chunk, length, at)
+    if (response.destroyed) return release(chunk)
+    if (bytesRead === 0) throw new MirrorError('storage', 'the archive ends before its end')
+    at += bytesRead
+    const goesOn = response.write(chunk.subarray(0, bytesRead), () => release(chunk))
+    if (!goesOn) await writable(response)
+    sender.movedAt = performance.now()
+  }
+  response.end()
+}

@@ -1,0 +1,56 @@
+import type { ServerResponse, IncomingMessage } from 'node:http'
+
+/** A client that takes nothing of an answer for this long is cut off, milliseconds; it may come back with a range. */
+const STALLED_MS = 120_000
+
+/** Resolves when the response takes more, or is gone; ends one that takes nothing for two minutes. */
+export function writable(response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const go = (): void => {
+      clearTimeout(stalled)
+      response.off('drain', go).off('close', go)
+      resolve()
+    }
+    const stalled = setTimeout(() => response.destroy(), STALLED_MS)
+    if (response.destroyed) go()
+    else response.on('drain', go).on('close', go)
+  })
+}
+
+/** Why a request's body was not taken. */
+export type BodyFault = 'too_large' | 'late' | 'encoded' | 'gone'
+
+/** What a body may be. */
+export interface BodyBounds {
+  readonly bytes: number
+  readonly timeoutMs: number
+}
+
+/** A request's whole body, or why there is none. It is read as it comes, no further than its bounds. */
+export function readRequestBody(
+  request: IncomingMessage,
+  { bytes, timeoutMs }: BodyBounds,
+): Promise<Buffer | BodyFault> {
+  const coding = request.headers['content-encoding']
+  if (coding !== undefined && coding.toLowerCase() !== 'identity') return Promise.resolve('encoded')
+  if (Number(request.headers['content-length'] ?? 0) > bytes) return Promise.resolve('too_large')
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = []
+    let held = 0
+    const end = (outcome: Buffer | BodyFault): void => {
+      clearTimeout(timer)
+      request.off('data', take).off('end', whole).off('error', gone).off('close', gone)
+      request.on('error', () => undefined)
+      resolve(outcome)
+    }
+    const take = (chunk: Buffer): void => {
+      held += chunk.length
+      if (held > bytes) end('too_large')
+      else chunks.push(chunk)
+    }
+    const whole = (): void => end(Buffer.concat(chunks))
+    const gone = (): void => end('gone')
+    const timer = setTimeout(() => end('late'), timeoutMs)
+    request.on('data', take).once('end', whole).once('error', gone).once('close', gone)
+  })
+}

@@ -1,0 +1,50 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Config } from '../config/schema.ts'
+import { createBucket } from './scanners/bucket.ts'
+import type { Failures, ServerLog } from './http/problems.ts'
+import { type MirrorOptions, createMirror } from './feeds/routes.ts'
+import { QUERY_API, MIRRORED } from './http/paths.ts'
+import { createOsvQuery } from './scanners/query-routes.ts'
+import { type ViewsMaker, createViewOrigins, createViewsInUse } from './scanners/generation.ts'
+
+/** What the server was given that the public paths depend on. */
+export interface PublicSettings {
+  readonly config: Pick<Config, 'views'>
+  readonly dataDir: string
+  readonly log: ServerLog | null
+  readonly viewsMaker?: ViewsMaker
+  readonly now: () => number
+}
+
+/** Everything that is read without a key: upstream's feeds, and what is made of them for scanners. */
+export interface PublicSide {
+  /** Answers a request for one of its paths; false when it is for another. */
+  answer(request: IncomingMessage, response: ServerResponse): boolean
+  /** Takes the newest views; after the moment was moved. */
+  refresh(): void
+  close(): void
+}
+
+/** Puts the mirror of the feeds, the bucket and its query API together. */
+export function createPublicSide(
+  parts: MirrorOptions & { readonly failures: Failures },
+  settings: PublicSettings,
+): PublicSide {
+  const { dataDir, config, log, viewsMaker, now } = settings
+  const mirror = createMirror(parts)
+  const views = createViewsInUse(dataDir, viewsMaker ?? null, log)
+  const bucket = createBucket({ ...parts, views, enabled: config.views.bucket })
+  const originOf = createViewOrigins(parts.moment)
+  const query = createOsvQuery({ ...parts, views, originOf, now, enabled: config.views.query })
+  return {
+    answer(request, response) {
+      const { url = '' } = request
+      if (url.startsWith(MIRRORED)) mirror(request, response)
+      else if (url.startsWith(QUERY_API)) query(request, response)
+      else return bucket(request, response)
+      return true
+    },
+    refresh: () => views.refresh(),
+    close: () => views.close(),
+  }
+}

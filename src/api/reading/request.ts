@@ -1,0 +1,60 @@
+import type { Config } from '../../config/schema.ts'
+import type { SourceName } from '../../domain/sources.ts'
+import type { RouteCall } from '../access/route-table.ts'
+import type { NamedDocument } from '../catalog/documents.ts'
+import type { Problem } from '../http/problems.ts'
+import type { RequestHeaders } from '../http/request-headers.ts'
+import type { AnswerExchange } from '../http/response.ts'
+
+/** What the thread is started with. */
+export interface ReadingData {
+  readonly config: Config
+  readonly cacheControl: string
+}
+
+/** A request that is answered beside the serving thread: its route, and all that its answer depends on. */
+export interface ReadRequest {
+  /** As the route was declared. */
+  readonly path: string
+  readonly method: string
+  readonly params: Readonly<Record<string, string>>
+  /** As it came, without the question mark. */
+  readonly query: string
+  readonly wishes: RequestHeaders
+  readonly baseUrl: string
+  /** The serving side's clock, unix milliseconds. */
+  readonly now: number
+}
+
+/** What became of it. A document is sent by the serving thread, chunk by chunk. */
+export type ReadReply =
+  | {
+      readonly status: number
+      readonly headers: readonly string[]
+      readonly body: Uint8Array | null
+    }
+  | { readonly problem: Problem }
+  | { readonly document: NamedDocument; readonly asOf: string }
+  | { readonly failed: ReadFailure }
+
+/** An error as it crosses threads: what a MirrorError or SQLite's own is known by. */
+export interface ReadFailure {
+  readonly code: string | null
+  readonly named: boolean
+  readonly message: string
+  readonly stack: string
+}
+
+/** A request on its way to its answer, on the reading thread. */
+export type ReadCall = Pick<RouteCall, 'params' | 'query' | 'baseUrl' | 'refuse'> &
+  AnswerExchange & {
+    /** Has this document sent, as upstream confirmed it at `asOf`. */
+    readonly sendDocument: (document: NamedDocument, asOf: string) => void
+  }
+
+/** A route whose answers are made on the reading thread. */
+export interface ReadRoute {
+  readonly path: string
+  readonly source: SourceName
+  readonly answer: (call: ReadCall) => void
+}

@@ -1,0 +1,173 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ViewAsset, ViewRecord, Views } from '../../store/views/reads.ts'
+import { crc32c, googHash } from '../../zip/crc32c.ts'
+import { type Exchange, type Heads, sendAnswer } from '../http/response.ts'
+import { type OpenArchive, openArchiveFile } from '../http/send-file.ts'
+import { type BucketPath, type Paths, BUCKET, bucketPath, isBucket } from '../http/paths.ts'
+import {
+  type Failures,
+  type Problem,
+  methodNotAllowed,
+  pathNotFound,
+  sendProblem,
+} from '../http/problems.ts'
+import type { ServedSnapshot } from '../snapshot/served.ts'
+import { chooseCoding, readRequestHeaders } from '../http/request-headers.ts'
+import type { SnapshotOrigin } from '../http/origin.ts'
+import { decodePart, rawTarget, readablePath } from '../http/request-target.ts'
+import {
+  type ViewsInUse,
+  createViewOrigins,
+  derivedHead,
+  findOtherViewRecord,
+  viewRecordAnswer,
+} from './generation.ts'
+import { sendFile } from '../http/zip.ts'
+
+/** What the bucket is answered from. */
+export interface BucketOptions {
+  readonly moment: Pick<ServedSnapshot, 'knownOrigin' | 'reads' | 'archives'>
+  readonly views: ViewsInUse
+  readonly paths: Pick<Paths, 'closest'>
+  readonly cacheControl: string
+  readonly heads: Heads
+  readonly onError: Failures['answer']
+  /** False where the settings leave it out: every path is a 404 that says so. */
+  readonly enabled: boolean
+}
+
+/** Answers a request for a path under /osv/; false when it is for another. */
+export type Bucket = (request: IncomingMessage, response: ServerResponse) => boolean
+
+/**
+ * The layout of osv.dev's public bucket: an archive, a list of stamps and the records of each ecosystem, all of one
+ * generation of views. Public, as upstream's feed is.
+ */
+export function createBucket(options: BucketOptions): Bucket {
+  const { views, onError } = options
+  const originOf = createViewOrigins(options.moment)
+  return (request, response) => {
+    const { path } = rawTarget(request.url ?? '')
+    if (!isBucket(path)) return false
+    let origin: SnapshotOrigin | null = null
+    const fail = (error: unknown): void => onError(error, request, response, { origin })
+    try {
+      const refusal = refuse(options, request, path)
+      if (refusal !== null) sendProblem(request, response, refusal)
+      else {
+        const exchange = { request, response, wishes: readRequestHeaders(request.rawHeaders) }
+        void views.read((current) => {
+          origin = originOf(current)
+          return answer(options, { exchange, views: current, origin }, path)?.catch(fail)
+        })
+      }
+    } catch (error) {
+      fail(error)
+    }
+    return true
+  }
+}
+
+/** What is refused before anything is looked up; null when nothing is. */
+function refuse(
+  { enabled, paths }: BucketOptions,
+  request: IncomingMessage,
+  path: string,
+): Problem | null {
+  const { method = '' } = request
+  const shown = readablePath(path)
+  if (!enabled) return { ...pathNotFound(shown, null), message: SWITCHED_OFF }
+  if (bucketPath(path) === null) return pathNotFound(shown, paths.closest(shown))
+  return method === 'GET' || method === 'HEAD' ? null : methodNotAllowed(method)
+}
+
+const SWITCHED_OFF = 'this mirror has no views for scanners: views.bucket is off in its settings'
+
+interface Turn {
+  readonly exchange: Exchange
+  readonly views: Views
+  readonly origin: SnapshotOrigin
+}
+
+function answer(options: BucketOptions, turn: Turn, path: string): Promise<void> | undefined {
+  const place = bucketPath(path)
+  const { exchange, views, origin } = turn
+  if (place?.kind === 'asset') {
+    const name = place.view === null ? place.name : `${place.view}/${place.name}`
+    const asset = views.readAsset(name)
+    if (asset !== null) return sendAsset(options, turn, asset)
+  } else if (place !== null) {
+    const found = findRecord(views, place)
+    if (found !== null) {
+      const { record, location } = found
+      const coding = chooseCoding(exchange.wishes.acceptEncoding)
+      const hash = googHash(crc32c(record.content))
+      const more = ['x-goog-hash', hash, ...derivedHead(record), ...location]
+      sendAnswer(exchange, viewRecordAnswer(record, coding, views), origin, options.heads, more)
+      return undefined
+    }
+    if (place.id === null) decodePart(path) // says why
+  }
+  const problem = missing(views, place)
+  sendProblem(exchange.request, exchange.response, { ...problem, origin })
+  return undefined
+}
+
+/** By its id, else by another form of that; then `Content-Location` says where it is. */
+function findRecord(
+  views: Views,
+  { view, id, raw }: Extract<BucketPath, { kind: 'record' }>,
+): { readonly record: ViewRecord; readonly location: readonly string[] } | null {
+  const record = id === null ? null : views.readViewRecord(view, id)
+  if (record !== null) return { record, location: [] }
+  const asked = id === null ? [raw] : [id, raw]
+  const read = (other: string): ViewRecord | null => views.readViewRecord(view, other)
+  const found = findOtherViewRecord(views, asked, read)
+  if (found === null) return null
+  const path = `${BUCKET}${encodeURIComponent(view)}/${encodeURIComponent(found.id)}.json`
+  return { record: found.record, location: ['Content-Location', path] }
+}
+
+function sendAsset(options: BucketOptions, turn: Turn, asset: ViewAsset): Promise<void> {
+  const { exchange, origin, views } = turn
+  const { sha256, crc32c, type, gzip } = asset
+  const { cacheControl } = options
+  const coding = gzip === null ? null : chooseCoding(exchange.wishes.acceptEncoding)
+  const form = gzip !== null && coding === 'gzip' ? gzip : asset
+  const file = openForm(options, views, asset, form)
+  const more = derivedHead(asset)
+  const manner = { origin, cacheControl, type, sha256, crc32c, coding, more }
+  return sendFile(exchange, file, manner).finally(() => file.release())
+}
+
+/** The archive of everything is the mirror's own, as long as that is the one of this generation and can be read. */
+function openForm(
+  { moment }: BucketOptions,
+  views: Views,
+  { sha256, crc32c }: ViewAsset,
+  { file, size }: { readonly file: string; readonly size: number },
+): OpenArchive & { release(): void } {
+  const published = moment.reads.readArchive()
+  if (published?.sha256 === sha256 && published.changed === views.info.changed) {
+    try {
+      return { ...moment.archives.current(published), release: () => undefined }
+    } catch {
+      // The generation has another name for the same file, which may still be there.
+    }
+  }
+  return openArchiveFile(views.folder, { file, size, sha256, crc32c, changed: views.info.changed })
+}
+
+function missing(views: Views, place: BucketPath | null): Problem {
+  const { view = null } = place ?? {}
+  const id = place?.kind === 'record' ? place.id : null
+  if (view !== null && views.hasView(view) && id !== null) {
+    const message = `no record of this id lies in ${view}`
+    return { status: 404, error: 'not_found', message, fields: { ecosystem: view, id } }
+  }
+  const closest = view === null ? null : views.findView(view)
+  const message =
+    closest === null ? 'no record names this ecosystem' : `the ecosystem is written ${closest}`
+  const fields = { ecosystem: view?.slice(0, 512) ?? null, closest }
+  return { status: 404, error: 'not_found', message, fields }
+}

@@ -1,0 +1,188 @@
+import { statSync } from 'node:fs'
+import { MirrorError, messageOf, systemCode } from '../../core/errors.ts'
+import { type Views, type ViewRecord, openViews } from '../../store/views/reads.ts'
+import {
+  type ViewsKind,
+  generationDir,
+  readCurrentViews,
+  viewsPath,
+} from '../../store/views/generations.ts'
+import type { ServerLog } from '../http/problems.ts'
+import { createHash } from 'node:crypto'
+import { gzipMember } from '../../store/database/gzip.ts'
+import { type JsonResponse, createAnswer } from '../http/response.ts'
+import type { ServedSnapshot } from '../snapshot/served.ts'
+import type { Coding } from '../http/request-headers.ts'
+import type { SnapshotOrigin } from '../http/origin.ts'
+import { type OtherIds, createOtherIds } from '../snapshot/other-ids.ts'
+
+/** Whoever makes generations, as the serving side needs it. */
+export interface ViewsMaker {
+  /** Somebody waits for the first generation. */
+  wanted(): void
+  /** The generation in use cannot be read: it is to be made anew. */
+  damaged(kind: ViewsKind): void
+  /** How they stand; nothing in it is secret. */
+  report(): readonly ViewsStatus[]
+}
+
+/** How views stand; times in ISO 8601 UTC. */
+export interface ViewsStatus {
+  readonly kind: ViewsKind
+  readonly state: 'current' | 'behind' | 'none'
+  readonly snapshot: string | null
+  readonly madeAt: string | null
+  readonly making: boolean
+  readonly failing: boolean
+  /** Records with something odd about them; null where none are counted. */
+  readonly odd: number | null
+}
+
+/** The generation of views in use. */
+export interface ViewsInUse {
+  /** Throws `not_ready` before the first. Ask anew for each request: it is closed when the next one is there. */
+  current(): Views
+  /**
+   * Does something with the generation in use, and has it made anew when its bytes prove damaged; the error is passed
+   * on. For reads that are over when `use` returns.
+   */
+  read<T>(use: (views: Views) => T): T
+  /** Takes the newest generation, if another one is there. Never throws. */
+  refresh(): void
+  close(): void
+}
+
+/** Keeps the newest generation of the data folder open. */
+export function createViewsInUse(
+  dataDir: string,
+  maker: ViewsMaker | null,
+  log: Pick<ServerLog, 'warn'> | null,
+): ViewsInUse {
+  let open: { readonly views: Views; readonly mark: string } | null = null
+  let refused = ''
+  let told = ''
+  const refresh = (): void => {
+    try {
+      const name = readCurrentViews(dataDir, 'osv')?.name
+      const mark = name === undefined ? '' : markOf(dataDir, name)
+      if (name === undefined || mark === open?.mark || mark === refused) return
+      refused = mark
+      const views = openViews(generationDir(dataDir, name))
+      refused = ''
+      told = ''
+      open?.views.close()
+      open = { views, mark }
+    } catch (error) {
+      const why = messageOf(error)
+      if (why !== told) log?.warn({}, `the views cannot be read and are made anew: ${why}`)
+      told = why // looked at twice a second
+      maker?.damaged('osv')
+    }
+  }
+  const current = (): Views => {
+    if (open === null) refresh()
+    if (open !== null) return open.views
+    maker?.wanted()
+    throw new MirrorError('not_ready', NOT_READY)
+  }
+  refresh()
+  return {
+    current,
+    read(use) {
+      const views = current()
+      try {
+        return use(views)
+      } catch (error) {
+        if (isDamage(error)) maker?.damaged('osv')
+        throw error
+      }
+    },
+    refresh,
+    close() {
+      open?.views.close()
+      open = null
+    },
+  }
+}
+
+const NOT_READY = 'the views for scanners are being made: ask again in a moment'
+
+/** Another text for another generation, and for one that was made anew under the same name. */
+function markOf(dataDir: string, name: string): string {
+  const file = statSync(viewsPath(generationDir(dataDir, name)), { throwIfNoEntry: false })
+  return `${name} ${file?.ino} ${file?.mtimeMs}`
+}
+
+/** Whether an error says that files of a generation are not what they were. */
+export function isDamage(error: unknown): boolean {
+  const code = systemCode(error) ?? ''
+  if (error instanceof MirrorError) return error.code === 'corrupt' || error.code === 'storage'
+  return code === 'ENOENT' || code === 'SQLITE_NOTADB' || code.startsWith('SQLITE_CORRUPT')
+}
+
+/** A record of a view as an answer; its tag follows from its bytes alone. */
+export function viewRecordAnswer(
+  { content, crc32, deflated }: ViewRecord,
+  coding: Coding,
+  { info }: Pick<Views, 'info'>,
+): JsonResponse {
+  const tag = createHash('sha256').update(content).digest('hex').slice(0, 32)
+  const body = coding === 'gzip' ? gzipMember(deflated, crc32, content.length) : content
+  return createAnswer(coding, body, tag, info.changed)
+}
+
+/** Says that it is not upstream's bytes, and whose prefixes were taken off. */
+export function derivedHead({ prefixes }: { readonly prefixes: readonly string[] }): string[] {
+  return prefixes.length === 0
+    ? []
+    : ['X-Mirror-Derived', prefixes.map(encodeURIComponent).join(', ')]
+}
+
+/** What a generation's answers say of where they come from: the moment's own words, as long as both show one snapshot. */
+export function createViewOrigins(moment: Pick<ServedSnapshot, 'knownOrigin'>) {
+  let made: { readonly views: OriginViews; readonly origin: SnapshotOrigin } | null = null
+  return (views: OriginViews): SnapshotOrigin => {
+    const now = moment.knownOrigin('osv')
+    const { snapshot, asOf } = views.info
+    if (now?.snapshot === snapshot) return now
+    if (made?.views !== views) {
+      const origin = { snapshot, asOf: new Date(asOf).toISOString(), version: views.folder }
+      made = { views, origin }
+    }
+    return made.origin
+  }
+}
+
+/** What of a generation tells its origin. */
+export type OriginViews = Pick<Views, 'info' | 'folder'>
+
+/** A record of a view, and the id by which it is there. */
+export interface FoundRecord {
+  readonly id: string
+  readonly record: ViewRecord
+}
+
+/**
+ * The one record that is meant by another form of its id (other-ids.ts); null when there is none, or more than one. `read`
+ * reads a record by its id.
+ */
+export function findOtherViewRecord(
+  views: OtherViews,
+  asked: readonly string[],
+  read: (id: string) => ViewRecord | null,
+): FoundRecord | null {
+  let forms = otherIds.get(views)
+  if (forms === undefined) otherIds.set(views, (forms = createOtherIds(views.listUntidyIds)))
+  const ids = [...new Set([...asked, ...forms.find(asked)])]
+  const found = ids.flatMap((id) => {
+    const record = read(id)
+    return record === null ? [] : [{ id, record }]
+  })
+  return found.length === 1 ? (found[0] ?? null) : null
+}
+
+/** What of a generation other forms of ids are made from. */
+export type OtherViews = Pick<Views, 'listUntidyIds'>
+
+/** Of each generation, as long as it is in use. */
+const otherIds = new WeakMap<OtherViews, OtherIds>()

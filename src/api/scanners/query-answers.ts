@@ -1,0 +1,113 @@
+import type { ServerResponse, IncomingMessage } from 'node:http'
+import { promisify } from 'node:util'
+import { gzip } from 'node:zlib'
+import type { SearchResult, ResultPage } from '../../query/search.ts'
+import type { Coding } from '../http/request-headers.ts'
+import type { SnapshotOrigin } from '../http/origin.ts'
+import { derivedHead } from './generation.ts'
+import type { Problem } from '../http/problems.ts'
+
+const compress = promisify(gzip)
+
+/** Answers below this size gain nothing by being compressed. */
+const WORTH_BYTES = 1024
+/** These answers are made for one client: speed counts, not the last tenth. */
+const LEVEL = 1
+
+/** An answer of the query API. */
+export interface OsvAnswer {
+  readonly body: Buffer
+  /** Vendor prefixes that were taken off records in it. */
+  readonly prefixes: readonly string[]
+}
+
+/** `{"vulns": […], "next_page_token": …}` with the records' own bytes, as protobuf's JSON leaves out what is empty. */
+export function vulnerabilityList({ found, next }: ResultPage): OsvAnswer {
+  const parts: (Buffer | string)[] = []
+  for (const { content } of found) parts.push(parts.length === 0 ? '"vulns":[' : ',', content)
+  if (parts.length > 0) parts.push(']')
+  if (next !== '')
+    parts.push(`${parts.length > 0 ? ',' : ''}"next_page_token":${JSON.stringify(next)}`)
+  const body = Buffer.concat(['{', ...parts, '}'].map((part) => Buffer.from(part)))
+  return { body, prefixes: prefixesOf(found) }
+}
+
+/** `{"results": [{"vulns": [{"id", "modified"}], "next_page_token"}, …]}`, one result a query, in their order. */
+export function batchList(pages: readonly ResultPage[]): OsvAnswer {
+  const results = pages.map(({ found, next }) => ({
+    ...(found.length > 0 && { vulns: found.map(brief) }),
+    ...(next !== '' && { next_page_token: next }),
+  }))
+  const body = Buffer.from(JSON.stringify(results.length === 0 ? {} : { results }))
+  return { body, prefixes: prefixesOf(pages.flatMap(({ found }) => found)) }
+}
+
+function brief({ id, modified }: SearchResult): object {
+  const stamp = modified === null ? null : timestamp(modified)
+  return stamp === null ? { id } : { id, modified: stamp }
+}
+
+/** A stamp as protobuf reads it, for one that it does not read fails the whole batch; null when it tells no time. */
+function timestamp(modified: string): string | null {
+  if (/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z$/.test(modified)) return modified
+  const time = Date.parse(modified)
+  return Number.isNaN(time) ? null : new Date(time).toISOString()
+}
+
+function prefixesOf(found: readonly SearchResult[]): string[] {
+  return [...new Set(found.flatMap(({ prefixes }) => prefixes))].sort()
+}
+
+/** Sends an answer to a POST: never cached, compressed where that is wished and worth it. */
+export async function sendOsvAnswer(
+  response: ServerResponse,
+  { body, prefixes }: OsvAnswer,
+  coding: Coding,
+  origin: SnapshotOrigin,
+): Promise<void> {
+  const packed = coding === 'gzip' && body.length >= WORTH_BYTES
+  const bytes = packed ? await compress(body, { level: LEVEL }) : body
+  if (response.destroyed) return
+  const head = [
+    ...['Content-Type', 'application/json', 'Content-Length', String(bytes.length)],
+    ...['Cache-Control', 'no-store', 'Vary', 'Accept-Encoding'],
+    ...['X-Mirror-Snapshot', origin.snapshot, 'X-Mirror-As-Of', origin.asOf],
+    ...derivedHead({ prefixes }),
+    ...(packed ? ['Content-Encoding', 'gzip'] : []),
+  ]
+  response.writeHead(200, head).end(bytes)
+}
+
+/** Codes of gRPC, which the errors of osv.dev's API carry, by HTTP status (google.rpc.Code). */
+const CODES: Readonly<Record<number, number>> = {
+  400: 3, // INVALID_ARGUMENT
+  404: 5, // NOT_FOUND
+  405: 12, // UNIMPLEMENTED
+  408: 4, // DEADLINE_EXCEEDED
+  413: 8, // RESOURCE_EXHAUSTED
+  415: 3,
+  503: 14, // UNAVAILABLE
+}
+const INTERNAL = 13
+
+/** Statuses after which the rest of a request's body is not read: the connection ends with the answer. */
+const UNREAD: ReadonlySet<number> = new Set([405, 408, 413, 415])
+
+/** Sends an error as osv.dev's gateway does: `{"code", "message"}`. A HEAD gets its headers. */
+export function sendStatus(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { status, message, headers, origin }: Omit<Problem, 'error'>,
+): void {
+  const body = JSON.stringify({ code: CODES[status] ?? INTERNAL, message })
+  response.writeHead(status, {
+    'Content-Type': 'application/json',
+    'Content-Length': Buffer.byteLength(body),
+    'Cache-Control': 'no-store',
+    ...(UNREAD.has(status) && { Connection: 'close' }),
+    ...headers,
+    ...(origin && { 'X-Mirror-Snapshot': origin.snapshot, 'X-Mirror-As-Of': origin.asOf }),
+  })
+  if (request.method === 'HEAD') response.end()
+  else response.end(body)
+}

@@ -1,0 +1,112 @@
+import { MirrorError } from '../../core/errors.ts'
+import { type QuerySource, type ResultPage, search } from '../../query/search.ts'
+import { objectOf, readQuestion } from '../../query/query.ts'
+import { type OsvAnswer, batchList, vulnerabilityList } from './query-answers.ts'
+import type { FairQueue } from '../../core/fair-queue.ts'
+
+/** The two operations that evaluate. */
+export type QueryOperation = 'query' | 'querybatch'
+
+/** How much one request may ask and be told. The numbers are osv.dev's, but for the bytes of a page. */
+export const QUERY_BOUNDS = {
+  /** Queries in a batch. */
+  queries: 1000,
+  /** Records in one page, and in each page of a batch that has told more than `many` in all. */
+  records: 1000,
+  recordsAfter: 5,
+  many: 3000,
+  bytes: 16 * 1024 * 1024,
+  queryMs: 20_000,
+  batchMs: 35_000,
+} as const
+
+/** What an evaluation needs besides its request. */
+export interface Evaluation {
+  readonly source: QuerySource
+  readonly turns: FairQueue
+  readonly now: () => number
+  /** Whether nobody waits for the answer any more. */
+  readonly isGone: () => boolean
+}
+
+/** Evaluates a request's body. Throws `bad_request`, and `aborted` once nobody waits. */
+export function evaluate(
+  operation: QueryOperation,
+  body: Buffer,
+  evaluation: Evaluation,
+): Promise<OsvAnswer> {
+  const request = readJson(body)
+  return operation === 'query'
+    ? evaluateOne(request, evaluation)
+    : evaluateBatch(request, evaluation)
+}
+
+async function evaluateOne(request: unknown, evaluation: Evaluation): Promise<OsvAnswer> {
+  const { queryMs, records } = QUERY_BOUNDS
+  const page = pageWith(evaluation, evaluation.now() + queryMs)
+  return vulnerabilityList(await page(request, records))
+}
+
+async function evaluateBatch(request: unknown, evaluation: Evaluation): Promise<OsvAnswer> {
+  const { queries: most, batchMs, records, recordsAfter, many } = QUERY_BOUNDS
+  const { queries = [] } = objectOf(request, 'the request')
+  if (!Array.isArray(queries))
+    throw new MirrorError('bad_request', 'Invalid JSON payload received: queries must be a list.')
+  if (queries.length > most) throw new MirrorError('bad_request', 'Too many queries.')
+  for (const [at, query] of queries.entries()) checkQuery(query, at)
+  const page = pageWith(evaluation, evaluation.now() + batchMs)
+  const pages: ResultPage[] = []
+  let told = 0
+  for (const [at, query] of queries.entries()) {
+    if (at > 0) await evaluation.turns.next()
+    const found = await naming(at, () => page(query, told > many ? recordsAfter : records))
+    told += found.found.length
+    pages.push(found)
+  }
+  return batchList(pages)
+}
+
+/** Refuses a batch for a query that makes no sense before any work is done for the others. */
+function checkQuery(query: unknown, at: number): void {
+  try {
+    readQuestion(query)
+  } catch (error) {
+    throw atIndex(error, at)
+  }
+}
+
+async function naming<Value>(at: number, work: () => Promise<Value>): Promise<Value> {
+  try {
+    return await work()
+  } catch (error) {
+    throw atIndex(error, at)
+  }
+}
+
+function atIndex(error: unknown, at: number): unknown {
+  if (!(error instanceof MirrorError) || error.code !== 'bad_request') return error
+  const message = `${error.message.replace(/\.$/, '')} at index: ${at}.`
+  return new MirrorError('bad_request', message, { cause: error })
+}
+
+function pageWith({ source, turns, now, isGone }: Evaluation, until: number) {
+  return (query: unknown, records: number): Promise<ResultPage> =>
+    search(source, readQuestion(query), {
+      records,
+      bytes: QUERY_BOUNDS.bytes,
+      isLate: () => now() > until,
+      async pause() {
+        await turns.next()
+        if (isGone()) throw new MirrorError('aborted', 'the client has left')
+      },
+    })
+}
+
+function readJson(body: Buffer): unknown {
+  if (body.length === 0) return {}
+  try {
+    return JSON.parse(body.toString()) as unknown
+  } catch (cause) {
+    throw new MirrorError('bad_request', 'Invalid JSON payload received.', { cause })
+  }
+}

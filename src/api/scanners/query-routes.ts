@@ -1,0 +1,178 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { MirrorError } from '../../core/errors.ts'
+import type { QuerySource } from '../../query/search.ts'
+import type { Views, ViewRecord } from '../../store/views/reads.ts'
+import { folderOf } from '../../store/views/generations.ts'
+import { type BodyFault, readRequestBody } from '../http/streams.ts'
+import type { Failures } from '../http/problems.ts'
+import { type Heads, sendAnswer } from '../http/response.ts'
+import { chooseCoding, readRequestHeaders } from '../http/request-headers.ts'
+import type { SnapshotOrigin } from '../http/origin.ts'
+import { sendOsvAnswer, sendStatus } from './query-answers.ts'
+import { type QueryOperation, evaluate } from './query-evaluate.ts'
+import { QUERY_API } from '../http/paths.ts'
+import { readTarget } from '../http/request-target.ts'
+import { type FairQueue, createFairQueue } from '../../core/fair-queue.ts'
+import { type OriginViews, findOtherViewRecord, viewRecordAnswer } from './generation.ts'
+
+const RECORDS = `${QUERY_API}vulns/`
+const BODY = { bytes: 4 * 1024 * 1024, timeoutMs: 30_000 }
+
+/** What of a generation of views is asked. */
+export type QueryViews = RecordViews &
+  OriginViews &
+  Pick<Views, 'listCandidates' | 'readViewRecord'>
+
+/** What the query API answers from. */
+export interface OsvQueryOptions {
+  /** The generation in use: a search goes on anew with the next one when its own was closed. */
+  readonly views: {
+    /** Throws `not_ready` before the first. */
+    current(): QueryViews
+    /** Has damage taken care of; passes the value and the error on. */
+    read<T>(use: (views: QueryViews) => T): T
+  }
+  readonly originOf: (views: QueryViews) => SnapshotOrigin
+  /** False where the settings leave it out: every path is a 404 that says so. */
+  readonly enabled: boolean
+  readonly heads: Heads
+  readonly failures: Failures
+  readonly now: () => number
+  /** Of bodies; 30 seconds when not given. */
+  readonly bodyTimeoutMs?: number
+}
+
+/** Answers requests whose path begins with `QUERY_API`. */
+export type OsvQuery = (request: IncomingMessage, response: ServerResponse) => void
+
+/** osv.dev's query API: `query`, `querybatch` and `vulns/{id}`. It takes no key. */
+export function createOsvQuery(options: OsvQueryOptions): OsvQuery {
+  const { views, failures, heads, originOf, enabled } = options
+  const turns = createFairQueue()
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const { path } = readTarget(request.url ?? '')
+    const operation = path.slice(QUERY_API.length)
+    if (!enabled) return sendStatus(request, response, { status: 404, message: SWITCHED_OFF })
+    if (path.startsWith(RECORDS) && path.length > RECORDS.length) {
+      if (request.method !== 'GET' && request.method !== 'HEAD')
+        return refuseMethod(request, response, 'GET, HEAD')
+      return views.read((current) => {
+        const call = { request, response, origin: originOf(current), heads }
+        answerOsvRecord(current, path.slice(RECORDS.length), call)
+      })
+    }
+    if (operation !== 'query' && operation !== 'querybatch')
+      return sendStatus(request, response, { status: 404, message: `There is no ${path} here.` })
+    if (request.method !== 'POST') return refuseMethod(request, response, 'POST')
+    await answerQuery(options, turns, operation, request, response)
+  }
+  return (request, response) => {
+    answer(request, response).catch((error: unknown) => {
+      const left = error instanceof MirrorError && error.code === 'aborted'
+      if (response.headersSent || left) response.destroy()
+      else sendStatus(request, response, failures.problem(error, request))
+    })
+  }
+}
+
+const SWITCHED_OFF = 'This mirror answers no queries: views.query is off in its settings.'
+
+async function answerQuery(
+  { views, originOf, now, bodyTimeoutMs = BODY.timeoutMs }: OsvQueryOptions,
+  turns: FairQueue,
+  operation: QueryOperation,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  views.current()
+  const body = await readRequestBody(request, { bytes: BODY.bytes, timeoutMs: bodyTimeoutMs })
+  if (typeof body === 'string') return refuseBody(body, request, response)
+  const isGone = (): boolean => response.destroyed
+  const { generation, value } = await withOneGeneration(views, (source) =>
+    evaluate(operation, body, { source, turns, now, isGone }),
+  )
+  const coding = chooseCoding(readRequestHeaders(request.rawHeaders).acceptEncoding)
+  await sendOsvAnswer(response, value, coding, originOf(generation))
+}
+
+/**
+ * Does the work with one generation of views from its beginning to its end. When the generation gave way to another
+ * meanwhile and could not be read any more, all is done anew with that one.
+ */
+async function withOneGeneration<Value>(
+  views: OsvQueryOptions['views'],
+  work: (source: QuerySource) => Promise<Value>,
+): Promise<{ generation: QueryViews; value: Value }> {
+  for (;;) {
+    const generation = views.current()
+    try {
+      return { generation, value: await work(sourceOf(generation)) }
+    } catch (error) {
+      const asked = error instanceof MirrorError && ['bad_request', 'aborted'].includes(error.code)
+      if (asked || views.current() === generation) return views.read(() => rethrow(error))
+    }
+  }
+}
+
+function rethrow(error: unknown): never {
+  throw error
+}
+
+function sourceOf(views: QueryViews): QuerySource {
+  return {
+    listCandidates: views.listCandidates,
+    readRecord: (ecosystem, id) => views.readViewRecord(folderOf(ecosystem), id),
+  }
+}
+
+function refuseMethod(request: IncomingMessage, response: ServerResponse, allow: string): void {
+  const message = `${request.method ?? ''} is not allowed here.`
+  sendStatus(request, response, { status: 405, message, headers: { Allow: allow } })
+}
+
+const FAULTS: Readonly<Record<Exclude<BodyFault, 'gone'>, readonly [number, string]>> = {
+  too_large: [413, `The request is larger than ${BODY.bytes / 1024 ** 2} MiB.`],
+  late: [408, 'The request did not come in time.'],
+  encoded: [415, 'The request has a Content-Encoding: send it as it is.'],
+}
+
+function refuseBody(fault: BodyFault, request: IncomingMessage, response: ServerResponse): void {
+  if (fault === 'gone') {
+    response.destroy()
+    return
+  }
+  const [status, message] = FAULTS[fault]
+  sendStatus(request, response, { status, message })
+}
+
+/** Longest id that is looked up, as at osv.dev. */
+const MAX_ID = 100
+
+/** What of a generation of views is asked. */
+export type RecordViews = Pick<Views, 'info' | 'listUntidyIds' | 'readUpstreamRecord'>
+
+/** `vulns/{id}`: upstream's bytes of one record, with validators. `id` is decoded. */
+export function answerOsvRecord(
+  views: RecordViews,
+  id: string,
+  { request, response, origin, heads }: RecordCall,
+): void {
+  if (id.length > MAX_ID)
+    return sendStatus(request, response, { status: 400, message: 'ID too long', origin })
+  const read = (one: string): ViewRecord | null => views.readUpstreamRecord(one)
+  const record = read(id) ?? findOtherViewRecord(views, [id], read)?.record ?? null
+  if (record === null)
+    return sendStatus(request, response, { status: 404, message: 'Bug not found.', origin })
+  const wishes = readRequestHeaders(request.rawHeaders)
+  const coding = chooseCoding(wishes.acceptEncoding)
+  const answer = viewRecordAnswer(record, coding, views)
+  sendAnswer({ request, response, wishes }, answer, origin, heads)
+}
+
+/** The request that a record is the answer to. */
+export interface RecordCall {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly origin: SnapshotOrigin
+  readonly heads: Heads
+}

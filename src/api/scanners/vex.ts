@@ -1,0 +1,128 @@
+import { createHash } from 'node:crypto'
+import type { Config } from '../../config/schema.ts'
+import { MirrorError } from '../../core/errors.ts'
+import { type VexGeneration, readVexGeneration } from '../../store/views/generations.ts'
+import { createAnswer, sendAnswer } from '../http/response.ts'
+import { openArchiveFile } from '../http/send-file.ts'
+import type { RouteTools } from '../access/private-routes.ts'
+import type { ServedSnapshot } from '../snapshot/served.ts'
+import type { SnapshotOrigin } from '../http/origin.ts'
+import type { PrivateRoute, RouteCall } from '../access/route-table.ts'
+import { type ViewsMaker, isDamage } from './generation.ts'
+import { sendFile } from '../http/zip.ts'
+
+/** Where a client of VEX repositories begins (VEX Repository Specification, 2.2). */
+export const VEX_MANIFEST = '/.well-known/vex-repository.json'
+/** Its archive; the ending tells clients how to unpack it. */
+export const VEX_ARCHIVE = '/vex/v0.1/vex-data.zip'
+
+/** How often clients should ask, as Go writes durations. */
+const UPDATE_INTERVAL = '1h'
+
+/** What the VEX repository is answered from. */
+export interface VexRoutesOptions {
+  readonly config: Pick<Config, 'views' | 'data' | 'server'>
+  /** Whether a catalog is to be mirrored; without one, there may still be one that was imported. */
+  readonly expectsCatalog: boolean
+  readonly maker: Pick<ViewsMaker, 'wanted' | 'damaged'>
+}
+
+/**
+ * The VEX repository of the mirrored OpenVEX documents, for Trivy. It is made of the catalog, so it takes what opens
+ * that: a local key.
+ */
+export function createVexRoutes(options: VexRoutesOptions): (tools: RouteTools) => PrivateRoute[] {
+  const { config } = options
+  const cacheControl = `private, max-age=${config.server.cacheMaxAgeSeconds}, must-revalidate`
+  const route = (
+    tools: RouteTools,
+    path: string,
+    send: (
+      call: RouteCall,
+      made: VexGeneration,
+      origin: SnapshotOrigin,
+    ) => Promise<void> | undefined,
+  ): PrivateRoute => ({
+    path,
+    source: 'catalog',
+    answer(call) {
+      const made = read(options, tools, call)
+      return made === null ? undefined : send(call, made, originOf(tools.moment, made))
+    },
+  })
+  return (tools) => [
+    route(tools, VEX_MANIFEST, (call, made, origin) => {
+      const body = Buffer.from(JSON.stringify(manifestOf(call.baseUrl(), made), null, 1))
+      const tag = createHash('sha256').update(body).digest('hex').slice(0, 32)
+      sendAnswer(call, createAnswer('identity', body, tag, made.changed), origin, tools.heads)
+      return undefined
+    }),
+    route(tools, VEX_ARCHIVE, (call, made, origin) => {
+      const file = openArchiveFile(made.folder, made)
+      const { sha256, crc32c } = made
+      const manner = { sha256, crc32c, type: 'application/zip', coding: null, more: [] }
+      const sent = sendFile(call, file, { ...manner, origin, cacheControl })
+      return sent.finally(() => file.release())
+    }),
+  ]
+}
+
+/**
+ * The snapshot that a generation shows, as of the confirmation of its VEX that is the oldest: the newest known, as long as
+ * the served snapshot is the same.
+ */
+function originOf(
+  moment: Pick<ServedSnapshot, 'knownOrigin' | 'reads'>,
+  made: VexGeneration,
+): SnapshotOrigin {
+  const now = moment.knownOrigin('catalog')
+  const { snapshot, asOf, folder } = made
+  if (now?.snapshot === snapshot) {
+    const whole = Date.parse(now.asOf)
+    const oldest = Math.min(whole, moment.reads.readVexConfirmedAt() ?? whole)
+    return { ...now, asOf: new Date(oldest).toISOString() }
+  }
+  return { snapshot, asOf: new Date(asOf).toISOString(), version: folder }
+}
+
+/** The repository in use; null when the request was refused. Throws `not_ready` before the first. */
+function read(
+  { config, expectsCatalog, maker }: VexRoutesOptions,
+  { moment }: RouteTools,
+  call: RouteCall,
+): VexGeneration | null {
+  const hasCatalog = expectsCatalog || moment.knownOrigin('catalog') !== null
+  const lacking = !config.views.vex
+    ? 'this mirror offers no VEX repository: views.vex is off in its settings'
+    : hasCatalog
+      ? null
+      : 'there is no VEX here: the documents come with the catalog, by a credential (upstream.apiKey) or in a bundle'
+  if (lacking !== null) {
+    call.refuse({ status: 404, error: 'not_found', message: lacking })
+    return null
+  }
+  try {
+    const made = readVexGeneration(config.data.dir)
+    if (made !== null) return made
+  } catch (error) {
+    if (isDamage(error)) maker.damaged('vex')
+    throw error
+  }
+  maker.wanted()
+  throw new MirrorError('not_ready', 'the VEX repository is being made: ask again in a moment')
+}
+
+/** The manifest (VEX Repository Specification, 2; `versions` is a list, as Trivy and VEX Hub have it). */
+function manifestOf(baseUrl: string, { documents, packages }: VexGeneration): object {
+  return {
+    name: 'patchmirror',
+    description: `OpenVEX documents mirrored by Patchmirror: ${documents} documents on ${packages} packages`,
+    versions: [
+      {
+        spec_version: '0.1',
+        locations: [{ url: `${baseUrl}${VEX_ARCHIVE}` }],
+        update_interval: UPDATE_INTERVAL,
+      },
+    ],
+  }
+}

@@ -1,0 +1,186 @@
+import { createHash } from 'node:crypto'
+import { promisify } from 'node:util'
+import { gzip } from 'node:zlib'
+import { MirrorError } from '../../core/errors.ts'
+import type { SourceName } from '../../domain/sources.ts'
+import { contentInPool } from '../../store/database/gzip.ts'
+import type { Document } from '../../store/feeds/documents.ts'
+import type { Reads } from '../../store/reads.ts'
+import type { Coding } from '../http/request-headers.ts'
+import type { AnswerCache } from '../http/response-cache.ts'
+import { type JsonResponse, createAnswer } from '../http/response.ts'
+import {
+  FILTER_NAMES,
+  MAX_PARTS,
+  type PatchFilter,
+  type PatchIndex,
+  filterPatchFeed,
+  indexPatchFeed,
+} from './patch-filter.ts'
+import {
+  type FilterName,
+  type RowIndex,
+  filterRows,
+  indexRows,
+  isTree,
+  unfiltered,
+} from './patch-rows.ts'
+import { type Steps, inStretches } from './steps.ts'
+
+/** `absent`: upstream has no such path. `missing`: the mirror has not fetched it yet. */
+export type FeedAnswer = JsonResponse | MissingFeed
+type MissingFeed = 'absent' | 'missing'
+
+/** The whole documents of the pinned moment, as answers. */
+export interface FeedDocuments {
+  /** A whole document, as upstream gave it. */
+  read(path: string, coding: Coding): FeedAnswer | Promise<FeedAnswer>
+  /** A document in the shape of the patch feed, narrowed. The first request of a document finds out where all lies in it. */
+  readFiltered(path: string, filter: PatchFilter, coding: Coding): Promise<FeedAnswer>
+  /** Forgets a source's documents. */
+  drop(source: SourceName): void
+}
+
+/** Where everything lies in the feed, by its shape. `unknown`: of no shape that can be narrowed. */
+type FeedIndex =
+  | { readonly shape: 'tree'; readonly index: PatchIndex }
+  | { readonly shape: 'rows'; readonly index: RowIndex }
+  | { readonly shape: 'too many' }
+  | { readonly shape: 'unknown' }
+
+interface StoredFeed {
+  readonly document: Document
+  readonly answers: Partial<Record<Coding, JsonResponse | Promise<JsonResponse> | undefined>>
+  index: Promise<FeedIndex> | undefined
+}
+
+/**
+ * The documents of the pinned moment. Each is read once and kept in the codings asked for: they are few, and asked
+ * for by everybody. Filtered ones are many, so they live in the bounded cache.
+ */
+export function createFeedDocuments(reads: Reads, cache: AnswerCache): FeedDocuments {
+  const documents = new Map<string, StoredFeed>()
+
+  const hold = (path: string): StoredFeed | null => {
+    const known = documents.get(path)
+    if (known !== undefined) return known
+    const document = reads.readDocument(path)
+    if (document === null) return null
+    const held: StoredFeed = { document, answers: {}, index: undefined }
+    documents.set(path, held)
+    return held
+  }
+  const pick = <T>(path: string, make: (held: StoredFeed, body: Buffer) => T): T | MissingFeed => {
+    const held = hold(path)
+    if (held === null) return 'missing'
+    return held.document.body === null ? 'absent' : make(held, held.document.body)
+  }
+
+  return {
+    read: (path, coding) => pick(path, (held, body) => wholeAnswer(held, body, coding)),
+    readFiltered: async (path, filter, coding) =>
+      pick(path, async (held, body) => {
+        // A request target never holds a space, so these keys cannot meet those of the records.
+        const key = `${path} ${JSON.stringify(Object.values(filter))}`
+        const known = cache.get(key, coding)
+        if (known !== undefined) return known
+        const answer = await filteredAnswer(held, body, filter, coding)
+        // Another snapshot may be served by now, whose answers these are not.
+        if (documents.get(path) === held) cache.put(key, held.document.source, answer)
+        return answer
+      }),
+    drop(source) {
+      for (const [path, { document }] of documents)
+        if (document.source === source) documents.delete(path)
+    },
+  }
+}
+
+function wholeAnswer(
+  held: StoredFeed,
+  member: Buffer,
+  coding: Coding,
+): JsonResponse | Promise<JsonResponse> {
+  const { document, answers } = held
+  const known = answers[coding]
+  if (known !== undefined) return known
+  const answerOf = (body: Buffer): JsonResponse =>
+    createAnswer(coding, body, document.sha256.toString('hex', 0, 16), document.changed)
+  if (coding === 'gzip') return (answers[coding] = answerOf(member))
+  const coming = contentInPool(member, document.size).then(answerOf)
+  answers[coding] = coming
+  coming.then(
+    (answer) => (answers[coding] = answer),
+    () => (answers[coding] = undefined),
+  )
+  return coming
+}
+
+const compress = promisify<Buffer, { level: number }, Buffer>(gzip)
+
+async function filteredAnswer(
+  held: StoredFeed,
+  member: Buffer,
+  filter: PatchFilter,
+  coding: Coding,
+): Promise<JsonResponse> {
+  const { body: text } = await wholeAnswer(held, member, 'identity')
+  held.index ??= inStretches(indexFeed(text))
+  const index = await held.index
+  const { content, tag } = await inStretches(narrowed(text, index, filter, held.document.path))
+  const body = coding === 'gzip' ? await compress(content, { level: 3 }) : content
+  return createAnswer(coding, body, tag, held.document.changed)
+}
+
+function* indexFeed(text: Buffer): Steps<FeedIndex> {
+  if (yield* isTree(text)) {
+    const index = yield* indexPatchFeed(text)
+    return index === null ? { shape: 'too many' } : { shape: 'tree', index }
+  }
+  const index = yield* indexRows(text, MAX_PARTS)
+  if (index === 'too many') return { shape: 'too many' }
+  return index === null ? { shape: 'unknown' } : { shape: 'rows', index }
+}
+
+/** What a filter leaves of the feed, and the tag of its bytes. */
+function* narrowed(
+  text: Buffer,
+  feed: FeedIndex,
+  filter: PatchFilter,
+  path: string,
+): Steps<{ content: Buffer; tag: string }> {
+  const content = yield* kept(text, feed, filter, path)
+  const sum = createHash('sha256')
+  for (let at = 0; at < content.length; at += HASHED) {
+    sum.update(content.subarray(at, at + HASHED))
+    yield
+  }
+  return { content, tag: sum.digest('hex').slice(0, 32) }
+}
+
+/** Bytes that are hashed between two pauses. */
+const HASHED = 1024 * 1024
+
+function* kept(text: Buffer, feed: FeedIndex, filter: PatchFilter, path: string): Steps<Buffer> {
+  if (feed.shape === 'too many') throw tooLargeToFilter(path)
+  if (feed.shape === 'tree') return yield* filterPatchFeed(text, feed.index, filter)
+  const asked = Object.entries(FILTER_NAMES).flatMap(([kind, name]) =>
+    filter[kind as FilterName] === null ? [] : [name],
+  )
+  if (feed.shape === 'unknown') throw notFilterable(path, asked)
+  const lost = unfiltered(feed.index, filter).map((kind) => FILTER_NAMES[kind])
+  if (lost.length > 0) throw notFilterable(path, lost)
+  return yield* filterRows(text, feed.index, filter)
+}
+
+function notFilterable(path: string, names: readonly string[]): MirrorError {
+  const message =
+    `${path} has another shape here, in which no field for ${names.join(', ')} can be found: ` +
+    'ask for it without that filter'
+  return new MirrorError('not_supported', message)
+}
+
+function tooLargeToFilter(path: string): MirrorError {
+  const message = `${path} has too many entries to be filtered here: ask for it without filters`
+  return new MirrorError('upstream_too_large', message)
+}

@@ -1,0 +1,71 @@
+import { contentInPool } from '../../store/database/gzip.ts'
+import type { Reads } from '../../store/reads.ts'
+import { elementsInSteps, membersOf, sliceText } from '../../json/slices.ts'
+import { INDEX } from '../http/paths.ts'
+import { type Steps, STEP, inStretches } from './steps.ts'
+
+/** What the index says there is: whether a record that cannot be found is one that should be there. */
+export interface IndexLookup {
+  /** Rejects when the served index cannot be read. Always false while the snapshot is not whole. */
+  lists(id: string): Promise<boolean>
+  /** Whether upstream's own index lists an id that a partial snapshot does not have; null: that is not known. */
+  listsUpstream(id: string): boolean | null
+  /** Forgets what was read: another moment is served. */
+  drop(): void
+}
+
+/**
+ * While the store has as many records around an id as the archive has there, what is not stored is not listed: the index is
+ * read only where that is not so, once, beside the serving thread and in short stretches. What a partial snapshot does
+ * not have is stored with it.
+ */
+export function createListing(reads: Reads): IndexLookup {
+  let lost: Promise<ReadonlySet<string>> | null = null
+  const lists = async (id: string): Promise<boolean> => {
+    if (reads.readEntry(id) !== null || isSound(reads, id)) return false
+    const mine = (lost ??= readLost(reads))
+    const ids = await mine
+    return lost === mine ? ids.has(id) : lists(id) // another moment is served by now
+  }
+  return {
+    lists,
+    listsUpstream: (id) => (reads.holdsUpstreamBody(INDEX) ? reads.isMissing(id) : null),
+    drop() {
+      lost = null
+    },
+  }
+}
+
+/** Whether there is nothing to look for: records of a whole snapshot that lie around this id are all stored. */
+function isSound(reads: Reads, id: string): boolean {
+  const snapshot = reads.readSnapshot('osv')
+  if (snapshot?.whole !== true) return true
+  return reads.isPartStored(id) ?? reads.countRecords() === snapshot.records
+}
+
+async function readLost(reads: Reads): Promise<ReadonlySet<string>> {
+  const index = reads.readDocument(INDEX)
+  if (index === null || index.body === null) return new Set()
+  const text = await contentInPool(index.body, index.size)
+  return inStretches(lostIn(reads, text))
+}
+
+function* lostIn(reads: Reads, text: Buffer): Steps<ReadonlySet<string>> {
+  const lost = new Set<string>()
+  let count = 0
+  for (const entry of elementsInSteps(text, 0)) {
+    if (++count % STEP === 0) yield
+    if (entry === undefined) continue
+    const id = idOf(text, entry.start)
+    if (id !== null && reads.readEntry(id) === null) lost.add(id)
+  }
+  return lost
+}
+
+/** The id of an entry of the index; of members that repeat the name the last counts, as for a parser. */
+function idOf(text: Buffer, at: number): string | null {
+  let id: unknown = null
+  for (const { name, value } of membersOf(text, at))
+    if (name === 'id') id = JSON.parse(sliceText(text, value))
+  return typeof id === 'string' ? id : null
+}

@@ -1,0 +1,37 @@
+import { MirrorError } from '../../core/errors.ts'
+import type { SourceName } from '../../domain/sources.ts'
+import type { Reads } from '../../store/reads.ts'
+
+/** What is read to say why something is not there. */
+export type RunReads = Pick<Reads, 'readLatestRun' | 'readLatestWholeRun' | 'readLastImport'>
+
+/** The error for something of a source that is mirrored, but is not there yet, with the reason that its last run gave. */
+export function notReady(reads: RunReads, source: SourceName, what: string): MirrorError {
+  return new MirrorError('not_ready', `${what} is not mirrored yet: ${whyMissing(reads, source)}`)
+}
+
+const MAX_MESSAGE = 400
+
+/** Why nothing, or not everything, of a source is mirrored: one clause, from its last runs. */
+function whyMissing(reads: RunReads, source: SourceName): string {
+  const latest = reads.readLatestRun(source)
+  const ended = reads.readLatestWholeRun(source)
+  const isRunning = latest !== null && latest.endedAt === null
+  if (ended === null && !isRunning && reads.readLastImport() !== null)
+    return `no bundle that was imported has ${source}; "patchmirror export FILE --sources ${source}" on the source mirror makes one that brings it`
+  if (ended === null) return isRunning ? 'the first sync has not ended' : neverRun(source)
+  const at = ended.endedAt === null ? '' : ` at ${new Date(ended.endedAt).toISOString()}`
+  const message = ended.message ?? ''
+  const cut = message.length > MAX_MESSAGE ? `${message.slice(0, MAX_MESSAGE)}…` : message
+  const said = cut === '' ? '' : `: ${cut}`
+  const next = isRunning ? '; another one is running' : ''
+  return `the last sync (${ended.state}${at}) did not have it${said}${next}`
+}
+
+/** Names both ways in: whether this mirror has an upstream is not known from its data. */
+function neverRun(source: SourceName): string {
+  return (
+    `no sync and no import of ${source} has run yet; a disconnected mirror gets it from a full bundle: ` +
+    `"patchmirror export FILE --sources ${source}" on the source mirror, "patchmirror import FILE" here`
+  )
+}

@@ -1,0 +1,135 @@
+import { SOURCES, type SourceName } from '../../domain/sources.ts'
+import { derivedDir } from '../../store/database/open.ts'
+import type { PinnedReads, Reads } from '../../store/reads.ts'
+import { type SnapshotOrigin, readOrigin } from '../http/origin.ts'
+import type { ServerLog } from '../http/problems.ts'
+import { type AnswerCache, createAnswerCache } from '../http/response-cache.ts'
+import { type ArchiveFiles, createArchiveFiles } from '../http/send-file.ts'
+import { type FeedDocuments, createFeedDocuments } from './documents.ts'
+import { type IndexLookup, createListing } from './index-lookup.ts'
+import { notReady } from './not-ready.ts'
+import { type OtherIds, createOtherIds } from './other-ids.ts'
+
+/** Reads of one moment, and the snapshots they belong to. */
+export type Origins = Pick<ServedSnapshot, 'reads' | 'originOf' | 'knownOrigin'>
+
+/** What is served now: the pinned moment of the store, and everything kept ready from it. */
+export interface ServedSnapshot {
+  readonly reads: Reads
+  readonly cache: AnswerCache
+  readonly documents: FeedDocuments
+  readonly archives: ArchiveFiles
+  readonly listing: IndexLookup
+  /** Other forms of the records' ids. */
+  readonly otherIds: OtherIds
+  /** Throws `not_ready` before the source's first snapshot. */
+  originOf(source: SourceName): SnapshotOrigin
+  /** The same, or null. */
+  knownOrigin(source: SourceName): SnapshotOrigin | null
+  /** Moves to the newest snapshots if anything was committed. What changed is dropped, the rest stays warm. */
+  refresh(): void
+  /** Lets go of the archive; the store's connections belong to whoever opened them. */
+  close(): void
+}
+
+/** What each source is called in a message. */
+export const SOURCE_NAMES: Readonly<Record<SourceName, string>> = {
+  osv: 'the OSV feed',
+  feeds: 'the patch feed',
+  catalog: 'the catalog',
+  identity: 'the identity surface',
+}
+
+/** `cacheBytes` bounds the answers kept ready; `onArchiveLost` is told when the derived archive is gone. */
+export function createServedSnapshot(
+  reads: PinnedReads,
+  dataDir: string,
+  cacheBytes: number,
+  onArchiveLost?: () => void,
+): ServedSnapshot {
+  const cache = createAnswerCache(cacheBytes)
+  const archives = createArchiveFiles(derivedDir(dataDir), onArchiveLost)
+  const documents = createFeedDocuments(reads.pinned, cache)
+  const listing = createListing(reads.pinned)
+  const readOtherIds = (): OtherIds => createOtherIds(reads.pinned.listUntidyIds)
+  let otherIds = readOtherIds()
+  const origins: Record<SourceName, SnapshotOrigin | null> = {
+    osv: null,
+    feeds: null,
+    catalog: null,
+    identity: null,
+  }
+
+  const load = (): void => {
+    for (const source of SOURCES) {
+      const before = origins[source]?.version
+      origins[source] = readOrigin(reads.pinned, source)
+      if (origins[source]?.version === before) continue
+      cache.drop(source)
+      documents.drop(source)
+      if (source !== 'osv') continue
+      otherIds = readOtherIds()
+      reopen()
+    }
+  }
+  /** At once, while the file is surely there: a later snapshot's publication deletes it. */
+  const reopen = (): void => {
+    archives.release()
+    const info = reads.pinned.readArchive()
+    if (info !== null) archives.prepare(info)
+  }
+  load()
+
+  return {
+    reads: reads.pinned,
+    cache,
+    documents,
+    archives,
+    listing,
+    get otherIds() {
+      return otherIds
+    },
+    originOf(source) {
+      const origin = origins[source]
+      if (origin === null) throw notReady(reads.pinned, source, SOURCE_NAMES[source])
+      return origin
+    },
+    knownOrigin: (source) => origins[source],
+    refresh() {
+      if (!reads.refresh()) return
+      listing.drop()
+      load()
+    },
+    close: () => archives.release(),
+  }
+}
+
+const POLL_MS = 500
+
+/** Keeps looking for new snapshots until it is stopped. */
+export interface SnapshotWatcher {
+  /** Moves the moment now; a fault of the store is logged and tried again at the next look. */
+  readonly look: () => void
+  readonly stop: () => void
+}
+
+/** Keeps the moment at the newest snapshots: another process may have committed, as `patchmirror sync` does. */
+export function followStore(
+  moment: Pick<ServedSnapshot, 'refresh'>,
+  log: ServerLog | null,
+): SnapshotWatcher {
+  let failing = false
+  const look = (): void => {
+    try {
+      moment.refresh()
+      if (failing) log?.info({}, 'the database can be read again')
+      failing = false
+    } catch (error) {
+      if (!failing)
+        log?.error({ err: error }, 'cannot look for new snapshots; the old ones serve on')
+      failing = true
+    }
+  }
+  const timer = setInterval(look, POLL_MS).unref()
+  return { look, stop: () => clearInterval(timer) }
+}

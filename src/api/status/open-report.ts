@@ -1,0 +1,50 @@
+import type { SourceName } from '../../domain/sources.ts'
+import type { RunSummary, SourceStatus, Status } from './report.ts'
+
+/** Sources whose paths, ids and contents are for those who have a key. */
+const PRIVATE: ReadonlySet<SourceName> = new Set(['catalog', 'identity'])
+
+/**
+ * The report as anybody may have it. What upstream said, and what names a private path, is not in it: those are for the
+ * command line (`patchmirror status`, `patchmirror runs`).
+ */
+export function openStatus(status: Status): Status {
+  const relay = status.relay.map((one) => ({ ...one, target: null, reason: null }))
+  return { ...status, sources: status.sources.map(openSource), relay }
+}
+
+function openSource(source: SourceStatus): SourceStatus {
+  if (!PRIVATE.has(source.name)) return source
+  const partialLists = source.partialLists.map(({ path, reason }) => {
+    return { path: withoutNames(path), reason: withoutNames(reason) }
+  })
+  const { lastRun } = source
+  return { ...source, partialLists, lastRun: lastRun && openRun(lastRun) }
+}
+
+/** A run with its state, its code and its numbers. */
+function openRun(run: RunSummary): RunSummary {
+  const facts = Object.entries(run.facts).filter(([, value]) => typeof value === 'number')
+  return { ...run, message: openMessage(run), facts: Object.fromEntries(facts) }
+}
+
+/** A clause of a message that counts, in words that are all the mirror's own. */
+const COUNTS = /^(?:dry run: )?(?:nothing changed|\d+ [a-z]+[a-z\d, ]*)$/
+
+/** The clauses at the front of a message that only count: whatever follows may repeat what upstream said. */
+function openMessage({ id, message }: RunSummary): string | null {
+  if (message === null) return null
+  const clauses = message.split('; ')
+  const end = clauses.findIndex((clause) => !COUNTS.test(clause))
+  if (end < 0) return message
+  const rest = `"patchmirror runs ${id}", on the machine of the mirror, shows the whole message`
+  return [...clauses.slice(0, end), rest].join('; ')
+}
+
+/** A path of a private source below its collection. */
+const PRIVATE_PATH = /(\/(?:v\d+(?:-[a-z]+)?\/\w+|packages\/ecosystems))\/[^\s:;,]+/g
+
+/** The mirror's own words on a list, without the private paths and the pieces of upstream's JSON that they name. */
+function withoutNames(text: string): string {
+  return text.replace(PRIVATE_PATH, '$1/…').replace(/".*"/s, '"…"')
+}

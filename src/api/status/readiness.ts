@@ -1,0 +1,30 @@
+import type { Config } from '../../config/schema.ts'
+import type { SourceName } from '../../domain/sources.ts'
+import type { StorageState } from '../../store/disk-state.ts'
+import type { Status } from './report.ts'
+
+/** The verdict for load balancers, with the reason for each source. */
+export interface Readiness {
+  ready: boolean
+  sources: { name: SourceName; ready: boolean; reason: string }[]
+  storage: { ready: boolean } & StorageState
+}
+
+/** Ready: every source is served, by upstream's date no older than its `maxAgeHours`, and the data folder is writable. */
+export function judgeReadiness(
+  { sources, storage }: Pick<Status, 'sources' | 'storage'>,
+  config: { readonly [Name in SourceName]: Pick<Config[Name], 'maxAgeHours'> },
+  active: readonly SourceName[],
+): Readiness {
+  const own = sources.filter(({ name }) => active.includes(name))
+  const judged = own.map(({ name, asOf, ageSeconds }) => {
+    const { maxAgeHours } = config[name]
+    if (asOf === null || ageSeconds === null)
+      return { name, ready: false, reason: 'nothing mirrored yet' }
+    const ready = ageSeconds <= maxAgeHours * 3600
+    const limit = `${ready ? 'within' : 'older than'} ${name}.maxAgeHours (${maxAgeHours})`
+    return { name, ready, reason: `as of ${asOf}, ${limit}` }
+  })
+  const room = { ready: storage.state === 'ok', ...storage }
+  return { ready: room.ready && judged.every(({ ready }) => ready), sources: judged, storage: room }
+}

@@ -1,0 +1,222 @@
+import { ownsResource } from '../../domain/resources.ts'
+import { type SourceName, SOURCES } from '../../domain/sources.ts'
+import type { StorageState } from '../../store/disk-state.ts'
+import type { Reads } from '../../store/reads.ts'
+import type { Run, RunState } from '../../store/runs/runs.ts'
+import type { RelayTarget, TargetState } from '../../store/webhooks/outbox.ts'
+import type { ViewsStatus } from '../scanners/generation.ts'
+import { type BoxesStatus, type BundleStatus, bundleStatus } from './bundles.ts'
+
+/** How a source stands: its latest run while that runs, else how its last run ended. */
+export type SourceState = RunState | 'never'
+
+/** A run as the report shows it; times in ISO 8601 UTC. */
+export type RunSummary = Pick<Run, 'id' | 'kind' | 'state' | 'code' | 'message' | 'facts'> & {
+  startedAt: string
+  endedAt: string | null
+}
+
+/** One source in the report; times in ISO 8601 UTC. */
+export interface SourceStatus extends PartialLists {
+  name: SourceName
+  state: SourceState
+  /** Snapshot id, hex; null before the first. */
+  snapshot: string | null
+  records: number
+  /** The snapshot that readers get now; null where nothing is served. */
+  served: string | null
+  /** When the contents of all OSV records were last compared with upstream's (reconcile); null: never, or another source. */
+  comparedAt: string | null
+  /** Upstream's date of what is served. */
+  asOf: string | null
+  ageSeconds: number | null
+  lastRun: RunSummary | null
+  nextRunAt: string | null
+}
+
+/** A target of the relay in the report; times in ISO 8601 UTC. */
+export interface RelayStatus {
+  id: number
+  /** Scheme and host alone: the rest of a URL may be a token. Null for those without a key. */
+  target: string | null
+  state: TargetState
+  /** Since when it fails, or is disabled. */
+  since: string | null
+  /** Of the last failure, which may be long over; null for those without a key. */
+  reason: string | null
+  failedAt: string | null
+  deliveredAt: string | null
+  pending: number
+  givenUp: number
+}
+
+/** The report on the whole mirror. */
+export interface Status {
+  version: string
+  /** Id of the running daemon, another one after each start; null when the report does not come from one. */
+  instance: string | null
+  /** Null when the report does not come from a running server. */
+  uptimeSeconds: number | null
+  sources: SourceStatus[]
+  /** Whether the data folder can be written to. */
+  storage: StorageState
+  /** Targets of the relay; empty when nothing is passed on. */
+  relay: RelayStatus[]
+  /** The bundle that was imported last; null: none ever was. */
+  bundle: BundleStatus | null
+  /** How webhooks stand, where a daemon receives them. */
+  webhooks?: WebhooksReport
+  /** What scanners read, where a daemon makes it. */
+  views?: readonly ViewsStatus[]
+  /** Outbox and inbox, where a daemon has any. */
+  boxes?: BoxesStatus
+}
+
+/** What the report on webhooks holds; times in ISO 8601 UTC. */
+export interface WebhooksReport {
+  readonly state: 'on' | 'off'
+  readonly endpoints: readonly { readonly name: string; readonly path: string }[]
+  /** How many are valid now. */
+  readonly secrets: number
+  /** Rows of the inbox by state; null while it is not available. */
+  readonly counts: Readonly<Record<'pending' | 'done' | 'ignored' | 'dead', number>> | null
+  readonly oldestPendingAt: string | null
+  readonly lastReceivedAt: string | null
+  readonly lastRefusedAt: string | null
+  readonly refresh: RefreshReport
+}
+
+/** What events came to. */
+export interface RefreshReport {
+  /** Since the start. */
+  readonly refreshes: number
+  readonly failedRefreshes: number
+  readonly failuresInRow: number
+  readonly refreshingSince: string | null
+  /** From being received, milliseconds; null while the inbox is not available. */
+  readonly latency: {
+    readonly events: number
+    readonly stored: Quantiles | null
+    readonly refreshed: Quantiles | null
+    readonly visible: Quantiles | null
+  } | null
+  /** What polls and events found of the same changes, within a week. */
+  readonly misses: {
+    readonly arrivals: number
+    readonly unannounced: number
+    readonly missRate: number | null
+    readonly unconfirmed: number
+    readonly warning: string | null
+  } | null
+}
+
+type Quantiles = Readonly<Record<'median' | 'p99', number>>
+
+/** What the report is made from. */
+export interface StatusOptions {
+  readonly reads: Reads
+  readonly version: string
+  /** Sources that the mirror answers for (`servedSources`). */
+  readonly active: readonly SourceName[]
+  /** Unix milliseconds, as `now` and `nextRunAt`; null without a server. */
+  readonly startedAt: number | null
+  readonly now: () => number
+  readonly nextRunAt: (source: SourceName) => number | null
+  /** Id of the snapshot of a source that is served now. */
+  readonly servedId?: (source: SourceName) => string | null
+  /** Id of the running daemon. */
+  readonly instance?: string
+  /** How the data folder stands; not looked at when not given. */
+  readonly storage?: () => StorageState
+  /** Targets of the relay; none when not given. */
+  readonly relayTargets?: () => readonly RelayTarget[]
+}
+
+/** The state of the mirror, from the run log and the snapshots; the same for HTTP and for the command line. */
+export function buildStatus(options: StatusOptions): Status {
+  const { version, startedAt, now } = options
+  return {
+    version,
+    instance: options.instance ?? null,
+    uptimeSeconds: startedAt === null ? null : Math.max(0, Math.floor((now() - startedAt) / 1000)),
+    sources: SOURCES.filter((source) => isShown(source, options)).map((source) =>
+      sourceStatus(source, options),
+    ),
+    storage: options.storage?.() ?? { state: 'ok', reason: null, freeBytes: null },
+    relay: (options.relayTargets?.() ?? []).map(relayStatus),
+    bundle: bundleStatus(options.reads.readLastImport()),
+  }
+}
+
+/** A target as it may be shown. */
+export function relayStatus(target: RelayTarget): RelayStatus {
+  const { id, url, state, since, reason, failedAt, deliveredAt, pending, givenUp } = target
+  return {
+    ...{ id, target: new URL(url).origin, state, reason, pending, givenUp },
+    since: isoOrNull(since),
+    failedAt: isoOrNull(failedAt),
+    deliveredAt: isoOrNull(deliveredAt),
+  }
+}
+
+/** Sources that the settings ask for, and what is held of others. */
+function isShown(source: SourceName, { active, reads }: StatusOptions): boolean {
+  return active.includes(source) || reads.readSnapshot(source) !== null
+}
+
+function sourceStatus(
+  name: SourceName,
+  { reads, now, nextRunAt, servedId }: StatusOptions,
+): SourceStatus {
+  const latest = reads.readLatestRun(name)
+  const snapshot = reads.readSnapshot(name)
+  const asOf = snapshot === null ? null : Math.max(snapshot.asOf, reads.readConfirmedAt(name) ?? 0)
+  return {
+    name,
+    state: stateOf(latest, [reads.readLatestEndedRun(name), reads.readLatestWholeRun(name)]),
+    snapshot: snapshot?.id ?? null,
+    served: servedId?.(name) ?? null,
+    comparedAt: isoOrNull(name === 'osv' ? reads.readLastReconcile('osv') : null),
+    records: snapshot?.records ?? 0,
+    asOf: isoOrNull(asOf),
+    ageSeconds: asOf === null ? null : Math.max(0, Math.floor((now() - asOf) / 1000)),
+    ...partialListsOf(name, reads),
+    lastRun: latest === null ? null : summaryOf(latest),
+    nextRunAt: isoOrNull(nextRunAt(name)),
+  }
+}
+
+const WORST: readonly RunState[] = ['failed', 'quarantined', 'partial', 'complete']
+
+/** A refresh looks at a part only, so that it ended well does not hide how the last run ended that looked at all. */
+function stateOf(latest: Run | null, ended: readonly (Run | null)[]): SourceState {
+  if (latest?.state === 'running') return 'running'
+  return WORST.find((state) => ended.some((run) => run?.state === state)) ?? 'never'
+}
+
+function summaryOf({ id, kind, state, startedAt, endedAt, code, message, facts }: Run): RunSummary {
+  const started = new Date(startedAt).toISOString()
+  return { id, kind, state, startedAt: started, endedAt: isoOrNull(endedAt), code, message, facts }
+}
+
+function isoOrNull(milliseconds: number | null): string | null {
+  return milliseconds === null ? null : new Date(milliseconds).toISOString()
+}
+
+/** Lists of a source that are served and not known to be complete. */
+export interface PartialLists {
+  /** The first twenty by path. */
+  partialLists: readonly { readonly path: string; readonly reason: string }[]
+  partialListCount: number
+}
+
+/** Returns a source's lists that are not known to be complete. */
+export function partialListsOf(
+  name: SourceName,
+  reads: Pick<Reads, 'listPartialLists'>,
+): PartialLists {
+  if (name !== 'catalog' && name !== 'identity') return { partialLists: [], partialListCount: 0 }
+  const own = reads.listPartialLists().filter(({ resource }) => ownsResource(name, resource))
+  const partialLists = own.slice(0, 20).map(({ path, reason }) => ({ path, reason }))
+  return { partialLists, partialListCount: own.length }
+}

@@ -1,0 +1,98 @@
+import { createHash } from 'node:crypto'
+import { fstatSync, readSync } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
+import { messageOf, systemCode } from '../core/errors.ts'
+import type { ArchiveInfo } from '../store/osv/reads.ts'
+import type { ArchivePart } from '../store/osv/archive-parts.ts'
+import { bytesOfParts, createSummer, digestOfParts } from './parts.ts'
+
+const CHUNK = 1 << 20
+
+type Recorded = Pick<ArchiveInfo, 'size' | 'sha256'>
+
+/**
+ * Reads a derived archive to its end and tells what is wrong with it, or null: every part must have its recorded
+ * SHA-256, and parts and tail together the archive's digest. An archive without parts has one digest over all.
+ */
+export async function faultOfArchive(
+  path: string,
+  info: Recorded,
+  parts: readonly ArchivePart[],
+): Promise<string | null> {
+  try {
+    const file = await open(path, 'r')
+    try {
+      if ((await file.stat()).size !== info.size) return 'is not as long as it was'
+      return await (parts.length > 0 ? faultOfParts(file, info, parts) : faultOfWhole(file, info))
+    } finally {
+      await file.close()
+    }
+  } catch (error) {
+    return systemCode(error) === 'ENOENT'
+      ? 'is missing; it is made again by the daemon, the next run or "patchmirror verify --repair"'
+      : `cannot be read: ${messageOf(error)}`
+  }
+}
+
+async function faultOfParts(
+  file: FileHandle,
+  { size, sha256 }: Recorded,
+  parts: readonly ArchivePart[],
+): Promise<string | null> {
+  const summer = createSummer({ crc: false })
+  const buffer = Buffer.allocUnsafe(CHUNK)
+  const pass = async (from: number, bytes: number): Promise<void> => {
+    for (let at = from; at < from + bytes;) {
+      const { bytesRead } = await file.read(buffer, 0, Math.min(CHUNK, from + bytes - at), at)
+      if (bytesRead === 0) throw new Error(`it ends at byte ${at}`)
+      summer.update(buffer.subarray(0, bytesRead))
+      at += bytesRead
+    }
+  }
+  let at = 0
+  for (const { first, bytes, sha256: recorded } of parts) {
+    await pass(at, bytes)
+    at += bytes
+    if (!summer.take().sha256.equals(recorded)) return `is damaged from record "${first}" on`
+  }
+  await pass(at, size - at)
+  return digestOfParts(parts, summer.take()) === sha256 ? null : 'is damaged in its directory'
+}
+
+async function faultOfWhole(file: FileHandle, { sha256 }: Recorded): Promise<string | null> {
+  const digest = createHash('sha256')
+  for await (const chunk of file.createReadStream({ autoClose: false }))
+    digest.update(chunk as Buffer)
+  return digest.digest('hex') === sha256 ? null : 'is damaged'
+}
+
+/** Reads bytes of an open file in chunks as large as `buffer`, valid during the call. Throws where the file ends early. */
+export function readRange(
+  fd: number,
+  from: number,
+  bytes: number,
+  buffer: Buffer,
+  use: (chunk: Buffer) => void,
+): void {
+  for (let left = bytes; left > 0;) {
+    const read = readSync(fd, buffer, 0, Math.min(left, buffer.length), from + bytes - left)
+    if (read === 0) throw new Error(`the archive ends ${left} bytes too early`)
+    use(buffer.subarray(0, read))
+    left -= read
+  }
+}
+
+/** The bytes behind an archive's parts: central directory and end records. Null when they are not what was published. */
+export function readTail(fd: number, info: Recorded, parts: readonly ArchivePart[]): Buffer | null {
+  const start = bytesOfParts(parts)
+  if (parts.length === 0 || fstatSync(fd).size !== info.size || start > info.size) return null
+  const tail = Buffer.allocUnsafe(info.size - start)
+  const piece = Buffer.allocUnsafe(CHUNK)
+  let filled = 0
+  readRange(fd, start, tail.length, piece, (chunk) => {
+    filled += chunk.copy(tail, filled)
+  })
+  const summer = createSummer({ crc: false })
+  summer.update(tail)
+  return digestOfParts(parts, summer.take()) === info.sha256 ? tail : null
+}

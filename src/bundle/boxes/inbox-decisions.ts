@@ -1,0 +1,89 @@
+import { MirrorError } from '../../core/errors.ts'
+import type { InboxFile } from './inbox-files.ts'
+import { refusalOf } from '../format/refusal.ts'
+
+/** What was decided of a bundle as its files were then. `why` null: it is done with, and could not be moved. */
+interface Decision {
+  stamp: string
+  why: string | null
+  imports: number
+  at: number
+}
+
+/** Which bundles are to be looked at, and which wait for what. */
+export function createDecisions(now: () => number) {
+  const stamps = new Map<string, string>()
+  const decisions = new Map<string, Decision>()
+  let imports = 0
+  const decide = ({ name, stamp }: InboxFile, why: string | null): void => {
+    if (why === 'gone') decisions.delete(name)
+    else decisions.set(name, { stamp, why, imports, at: now() })
+  }
+  /** Files that have not changed since the last look, and of which nothing is decided that still holds. */
+  const isDue = (arrival: InboxFile): boolean => {
+    const { name, stamp } = arrival
+    if (stamps.get(name) !== stamp) {
+      stamps.set(name, stamp)
+      decide(arrival, ARRIVING)
+      return false
+    }
+    const decision = decisions.get(name)
+    if (decision === undefined) return true
+    const { why, imports: then, at } = decision
+    if (why === null || why === INCOMPLETE || why === OVERDUE) return false
+    if (why.startsWith(FAILED)) return now() - at >= RETRY_MS
+    return !why.startsWith(WAITING_FOR) || then !== imports
+  }
+  return {
+    decide,
+    due: (arrivals: readonly InboxFile[]) => arrivals.filter(isDue),
+    imported() {
+      imports++
+    },
+    /** Those that have lain half-copied for a day; each is told once, and said to be so from then on. */
+    overdue(): string[] {
+      return [...decisions].flatMap(([name, decision]) => {
+        if (decision.why !== INCOMPLETE || now() - decision.at < OVERDUE_MS) return []
+        decisions.set(name, { ...decision, why: OVERDUE })
+        return [name]
+      })
+    },
+    forgetOthers(arrivals: readonly InboxFile[]) {
+      const names = new Set(arrivals.map(({ name }) => name))
+      for (const name of [...decisions.keys(), ...stamps.keys()]) {
+        if (names.has(name)) continue
+        decisions.delete(name)
+        stamps.delete(name)
+      }
+    },
+    waiting: () =>
+      [...decisions].flatMap(([file, { why }]) => (why === null ? [] : [{ file, why }])),
+  }
+}
+
+const ARRIVING = 'still arriving'
+const FAILED = 'failed: '
+/** After a trouble of the mirror's own, such as a full disk: each try reads the whole bundle. */
+const RETRY_MS = 5 * 60_000
+const INCOMPLETE = 'incomplete: the rest has not arrived'
+const OVERDUE = 'incomplete for over a day: send the rest, or remove it'
+const OVERDUE_MS = 86_400_000
+const WAITING_FOR = 'waiting for bundle'
+
+type Verdict = { outcome: 'superseded' | 'refused' } | { outcome: 'waiting'; why: string }
+
+/** What becomes of a bundle that could not be opened or applied. */
+export function decide(error: unknown): Verdict {
+  const refusal = refusalOf(error)
+  if (refusal?.kind === 'older') return { outcome: 'superseded' }
+  if (refusal?.kind === 'incomplete') return { outcome: 'waiting', why: INCOMPLETE }
+  if (refusal?.kind === 'base') {
+    const which = refusal.sequence === null ? ' of its need file' : ` ${refusal.sequence}`
+    return { outcome: 'waiting', why: WAITING_FOR + which }
+  }
+  // The mirror's own troubles pass, and are no fault of the bundle.
+  const isFault = error instanceof MirrorError && ['bundle', 'archive'].includes(error.code)
+  if (isFault) return { outcome: 'refused' }
+  const code = error instanceof MirrorError ? error.code : 'internal'
+  return { outcome: 'waiting', why: code === 'locked' ? 'a sync is running' : FAILED + code }
+}

@@ -1,0 +1,118 @@
+import { lstatSync, mkdirSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { systemCode, MirrorError, messageOf } from '../../core/errors.ts'
+import { groupFiles } from '../format/split-names.ts'
+import { PRIVATE_FILE, PRIVATE_FOLDER } from '../../core/files.ts'
+import { nameStorageError } from '../../store/database/open.ts'
+
+/** Files in the inbox that make up one bundle. */
+export interface InboxFile {
+  /** Without the number of a part. */
+  readonly name: string
+  readonly files: readonly string[]
+  /** Changes while anything of it is still being written. */
+  readonly stamp: string
+}
+
+const BUNDLE = /^[^.].*\.zip(?:\.\d{3}|\.sha256)?$/
+
+/** What lies in the inbox, by name: files alone, no links and no pipes. Throws the system's error for a folder that cannot be read. */
+export function listArrivals(folder: string): InboxFile[] {
+  const names = readdirSync(folder, { withFileTypes: true })
+    .filter((entry) => entry.isFile() && BUNDLE.test(entry.name))
+    .map(({ name }) => join(folder, name))
+    .sort()
+  return groupFiles(names).map((files) => {
+    const name = basename(files[0] ?? '').replace(/\.(?:\d{3}|sha256)$/, '')
+    return { name, files, stamp: files.map(stampOf).join(' ') }
+  })
+}
+
+/** What lies in the inbox and is left alone, by name: links, pipes, folders. Throws as `listArrivals`. */
+export function listSkipped(folder: string): string[] {
+  return readdirSync(folder, { withFileTypes: true })
+    .filter((entry) => !entry.isFile() && !entry.name.startsWith('.') && !OWN.has(entry.name))
+    .map(({ name }) => name)
+}
+
+/** Folders that an inbox makes itself. */
+const OWN: ReadonlySet<string> = new Set(['done', 'refused'])
+
+/** The file may go while it is looked at, or be beyond looking: then it has another stamp, and the others theirs. */
+function stampOf(path: string): string {
+  try {
+    const { size, mtimeMs, ino } = lstatSync(path)
+    return `${size}:${mtimeMs}:${ino}`
+  } catch (error) {
+    return systemCode(error) ?? 'gone'
+  }
+}
+
+/**
+ * Moves a bundle's files into a folder of the inbox, with a note for what was refused; never over what lies there, and never
+ * where a link leads. Returns false where that is not possible, as on a medium that is read-only.
+ */
+export function moveAside(
+  folder: string,
+  to: 'done' | 'refused',
+  { name, files }: InboxFile,
+  note: string | null,
+): boolean {
+  try {
+    const aside = join(folder, to)
+    if (!isThere(aside)) mkdirSync(aside, PRIVATE_FOLDER)
+    if (!lstatSync(aside).isDirectory()) return false
+    const names = [
+      ...files.map((file) => basename(file)),
+      ...(note === null ? [] : [`${name}.txt`]),
+    ]
+    const prefix = freePrefix(aside, names)
+    if (note !== null)
+      writeFileSync(join(aside, `${prefix}${name}.txt`), `${note}\n`, {
+        ...{ flag: 'wx', mode: PRIVATE_FILE },
+      })
+    for (const file of files) renameSync(file, join(aside, prefix + basename(file)))
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** What to put before names so that none is taken: nothing, `2-`, `3-` and so on. */
+function freePrefix(folder: string, names: readonly string[]): string {
+  for (let n = 1; ; n++) {
+    const prefix = n === 1 ? '' : `${n}-`
+    if (!names.some((name) => isThere(join(folder, prefix + name)))) return prefix
+  }
+}
+
+function isThere(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false }) !== undefined
+}
+
+/** A `storage` error that names the box for the file system's own, the data folder for SQLite's; anything else unchanged. */
+export function nameBoxFault(
+  error: unknown,
+  box: 'inbox' | 'outbox',
+  folder: string,
+  dataDir: string,
+): unknown {
+  const code = systemCode(error)
+  if (error instanceof MirrorError || code === undefined) return error
+  if (code.startsWith('SQLITE_') || !/^E[A-Z]+$/.test(code)) return nameStorageError(error, dataDir)
+  return new MirrorError(
+    'storage',
+    `the ${box} ${folder} cannot be read or written (${messageOf(error)})`,
+    { cause: error },
+  )
+}
+
+/** A message that anybody may read: what lies in a folder is named, and not where that is. */
+export function stripPaths(
+  message: string,
+  folders: Readonly<Partial<Record<'inbox' | 'outbox' | 'data', string>>>,
+): string {
+  return Object.entries(folders)
+    .sort(([, one], [, other]) => other.length - one.length)
+    .reduce((text, [name, path]) => text.replaceAll(path, `[${name}]`), message)
+}

@@ -1,0 +1,172 @@
+import { renameSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Config } from '../../config/schema.ts'
+import { MirrorError } from '../../core/errors.ts'
+import { makeFolder } from '../../core/files.ts'
+import { SOURCES, type SourceName } from '../../domain/sources.ts'
+import { openReader } from '../../store/database/open.ts'
+import { type Reads, createReads } from '../../store/reads.ts'
+import { exportBundle } from '../export/export.ts'
+import type { SigningKey } from '../format/keys.ts'
+import type { Manifest } from '../format/manifest.ts'
+import { inspectBundle } from '../import/open.ts'
+import { type OutboxFile, dateInName, listOutbox, outboxName, pruneOutbox } from './outbox-files.ts'
+
+/** What an outbox works with. */
+export interface OutboxDeps {
+  readonly settings: Pick<Config['bundle'], 'keep' | 'fullDays' | 'dateHours' | 'expireDays'>
+  readonly folder: string
+  readonly dataDir: string
+  readonly keys: readonly SigningKey[]
+  readonly program: string
+  readonly now: () => number
+}
+
+/** A bundle that lies in the outbox. */
+export interface Shipped {
+  readonly sequence: number
+  readonly kind: 'full' | 'delta'
+  readonly file: string
+  readonly bytes: number
+  /** Sources that were not whole. */
+  readonly partial: readonly string[]
+}
+
+/** A name that nobody takes for a bundle: it is given its own when it is whole. */
+const DRAFT = '.patchmirror-export.zip'
+
+/**
+ * Puts what is published into the outbox: a full bundle when the last one is `fullDays` old, else what changed since it.
+ * Returns null when what is published lies there already, with a date within `dateHours`, or nothing is. Throws as
+ * `exportBundle`, the system's errors for its folder, and `bundle` for a mirror that was restored from a backup.
+ */
+export async function fillOutbox(deps: OutboxDeps): Promise<Shipped | null> {
+  const { folder, dataDir, settings } = deps
+  const state = readState(dataDir)
+  if (state === null) return null
+  const { mirror, remembered } = state
+  makeFolder(folder)
+  const files = listOutbox(folder, mirror)
+  refuseRestored(files, state)
+  const full = files.findLast(({ kind }) => kind === 'full')
+  const isOld = full === undefined || !remembered.has(full.sequence) || (await ageOf(deps, full))
+  // Where all are to be full ones, that alone is no reason for one more.
+  if ((!isOld || settings.fullDays === 0) && (await isThere(deps, files, state))) return null
+  const path = join(folder, DRAFT)
+  const report = await exportBundle({
+    ...deps,
+    ...{ path, sources: null, since: isOld ? null : String(full.sequence), need: null },
+    ...{ split: null, force: true, expireDays: settings.expireDays, keep: settings.keep },
+    spared: files.filter(({ kind }) => kind === 'full').map(({ sequence }) => sequence),
+    onProgress: () => undefined,
+  })
+  const { sequence, kind, createdAt } = report.manifest
+  const isKnown = files.some((one) => one.sequence === sequence && one.kind === kind)
+  const dated = isKnown ? dateInName(Date.parse(createdAt)) : ''
+  const file = outboxName(mirror, { sequence, kind, dated })
+  renameSync(path, join(folder, file))
+  pruneOutbox(folder, mirror, settings.keep)
+  return { sequence, kind, file, bytes: report.bytes, partial: report.partial }
+}
+
+/** What is exported then would be taken for older than what lies there, here and below the gap. */
+function refuseRestored(files: readonly OutboxFile[], { mirror, last }: State): void {
+  const newest = files.at(-1)
+  if (newest === undefined || newest.sequence <= last) return
+  throw new MirrorError(
+    'bundle',
+    `${newest.name} is of this mirror (${mirror}), which knows of no export after ${last}: the mirror was restored from a ` +
+      'backup. Run "patchmirror identity --new", and what is exported counts again',
+  )
+}
+
+/** Whether the full bundle is too old to build on, or cannot be read any more. */
+async function ageOf(
+  { folder, settings, now }: OutboxDeps,
+  { name, sequence }: OutboxFile,
+): Promise<boolean> {
+  const manifest = await readManifest(join(folder, name))
+  if (manifest === null) return true
+  const until = Date.parse(manifest.createdAt) + settings.fullDays * 86_400_000
+  return manifest.kind !== 'full' || manifest.sequence !== sequence || until <= now()
+}
+
+/** Whether the newest in the outbox is what is published, and says so of a time that is not long ago. */
+async function isThere(
+  { folder, settings }: OutboxDeps,
+  files: readonly OutboxFile[],
+  { current, asOf }: State,
+): Promise<boolean> {
+  if (current === null || files.at(-1)?.sequence !== current) return false
+  const told: Partial<Record<SourceName, number>> = {}
+  for (const { name, sequence } of files) {
+    if (sequence !== current) continue
+    const manifest = await readManifest(join(folder, name))
+    for (const source of SOURCES) {
+      const date = Date.parse(manifest?.sources[source]?.asOf ?? '')
+      if (date > (told[source] ?? 0)) told[source] = date
+    }
+  }
+  return SOURCES.every(
+    (source) => (asOf[source] ?? 0) - (told[source] ?? 0) < settings.dateHours * 3_600_000,
+  )
+}
+
+/** Null: it cannot be read any more. */
+async function readManifest(path: string): Promise<Manifest | null> {
+  try {
+    const bundle = await inspectBundle([path])
+    await bundle.close()
+    return bundle.manifest
+  } catch (error) {
+    if (error instanceof MirrorError) return null
+    throw error
+  }
+}
+
+interface State {
+  mirror: string
+  /** The sequence of the exported state whose snapshots are those published now; null: not exported yet. */
+  current: number | null
+  /** The sequence of its last export; 0: none. */
+  last: number
+  /** Upstream's date of each source that is published, unix milliseconds. */
+  asOf: Partial<Record<SourceName, number>>
+  /** Sequences that a delta can build on. */
+  remembered: ReadonlySet<number>
+}
+
+function readState(dataDir: string): State | null {
+  const db = openReader(dataDir)
+  if (db === null) return null
+  try {
+    const reads = createReads(db)
+    if (SOURCES.every((source) => reads.readSnapshot(source) === null)) return null
+    const exports = reads.listExports()
+    const last = exports.at(-1)
+    const remembered = exports.filter(({ kept }) => kept).map(({ sequence }) => sequence)
+    const current = last !== undefined && isPublished(reads, last.sources) ? last.sequence : null
+    const mirror = reads.readIdentity()
+    const known = { last: last?.sequence ?? 0, asOf: datesOf(reads) }
+    return { mirror, current, ...known, remembered: new Set(remembered) }
+  } finally {
+    db.close()
+  }
+}
+
+function datesOf(reads: Reads): State['asOf'] {
+  const dates: State['asOf'] = {}
+  for (const source of SOURCES) {
+    const snapshot = reads.readSnapshot(source)
+    if (snapshot !== null)
+      dates[source] = Math.max(snapshot.asOf, reads.readConfirmedAt(source) ?? 0)
+  }
+  return dates
+}
+
+function isPublished(
+  reads: Reads,
+  exported: Partial<Record<string, { snapshot: string; asOf: number }>>,
+): boolean {
+  return SOURCES.every((source) => reads.readSnapshot(source)?.id === exported[source]?.snapshot)
+}

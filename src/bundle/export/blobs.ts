@@ -1,0 +1,109 @@
+import { readSync } from 'node:fs'
+import { MirrorError } from '../../core/errors.ts'
+import { deflatedOf } from '../../store/database/gzip.ts'
+import { createZipWriter } from '../../zip/writer.ts'
+import { memberOf } from './self-check.ts'
+import type { ExportSnapshot } from './snapshot.ts'
+import type { Blob, RowsWritten } from './rows.ts'
+import type { BundleWriter } from './writer.ts'
+
+/** About what a record takes in an archive. */
+const RECORD_BYTES = 1500
+
+/** Bytes that will follow the rows, as far as they are known before. */
+export function sizeOfData(
+  { reads, archive }: ExportSnapshot,
+  { records, blobs }: RowsWritten,
+): number {
+  let bytes = (archive?.info.size ?? 0) + records.length * RECORD_BYTES
+  for (const blob of blobs)
+    bytes +=
+      blob.kind === 'catalog-document'
+        ? blob.stored
+        : (reads.readDocument(blob.path)?.body?.length ?? 0)
+  return bytes
+}
+
+/** Writes the bytes that the rows call for: the archive, or one of the records that differ, and the documents. */
+export async function writeData(
+  moment: ExportSnapshot,
+  { records, blobs }: RowsWritten,
+  writer: BundleWriter,
+  onBytes: (bytes: number) => void,
+): Promise<void> {
+  const start = writer.size()
+  function* told(chunks: Iterable<Buffer>): Generator<Buffer> {
+    let done = writer.size() - start
+    for (const chunk of chunks) {
+      yield chunk
+      onBytes((done += chunk.length))
+    }
+  }
+  const { archive } = moment
+  if (archive !== null) {
+    const { fd, info } = archive
+    await writer.addStored('osv/all.zip', info.size, told(chunksOfFile(fd, info.size)))
+  }
+  if (records.length > 0)
+    await writer.addStored('osv/changed.zip', null, told(archiveOf(moment, records)))
+  for (const blob of blobs) {
+    const name = memberOf(blob)
+    if (blob.kind === 'document') {
+      const body = moment.reads.readDocument(blob.path)?.body ?? lost(blob.path)
+      await writer.addStored(name, body.length, told([body]))
+    } else await writer.addStored(name, blob.stored, told(chunksOf(moment, blob)))
+  }
+}
+
+const CHUNK = 1 << 20
+
+/** A file's bytes in chunks, valid until the next. */
+function* chunksOfFile(fd: number, size: number): Generator<Buffer> {
+  const buffer = Buffer.allocUnsafe(CHUNK)
+  for (let at = 0; at < size;) {
+    const read = readSync(fd, buffer, 0, Math.min(CHUNK, size - at), at)
+    if (read === 0) return // the writer counts
+    yield buffer.subarray(0, read)
+    at += read
+  }
+}
+
+/** An archive of some records, as any archive of this program: their streams as they are stored. */
+function* archiveOf({ reads }: ExportSnapshot, ids: readonly string[]): Generator<Buffer> {
+  let ready: Buffer[] = []
+  const writer = createZipWriter((chunk) => ready.push(Buffer.from(chunk)))
+  for (const id of ids) {
+    const [row] = [...reads.eachContent(id, `${id}\0`)]
+    if (row === undefined) lost(id)
+    const [, crc32, size, body] = row
+    writer.add({ name: `${id}.json`, crc32, size, deflated: deflatedOf(body) })
+    yield* ready
+    ready = []
+  }
+  writer.finish()
+  yield* ready
+}
+
+function* chunksOf(
+  { reads }: ExportSnapshot,
+  { name }: Extract<Blob, { kind: 'catalog-document' }>,
+): Generator<Buffer> {
+  for (let number = 0; ; number++) {
+    const bytes = reads.readChunk(name, number)
+    if (bytes === null) return // the writer counts
+    yield bytes
+    letGo(bytes)
+  }
+}
+
+/** Gives a chunk's memory back at once: left to the collector, some sixty chunks lie about before it looks. */
+function letGo({ buffer, byteLength }: Buffer): void {
+  if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) buffer.transfer(0)
+}
+
+function lost(what: string): never {
+  throw new MirrorError(
+    'corrupt',
+    `the bytes of ${what} are lost: run "patchmirror verify --repair"`,
+  )
+}

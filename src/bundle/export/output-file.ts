@@ -1,0 +1,162 @@
+import { createHash } from 'node:crypto'
+import { existsSync, readdirSync } from 'node:fs'
+import { type FileHandle, open, rename, rm, writeFile } from 'node:fs/promises'
+import { basename, dirname, join, resolve } from 'node:path'
+import { MirrorError, messageOf, systemCode } from '../../core/errors.ts'
+import { partName, partNumber, sidecarName } from '../format/split-names.ts'
+import { PRIVATE_FILE } from '../../core/files.ts'
+
+/** A file, or the parts of one, being written under names that end in `.partial`. */
+export interface OutputFile {
+  /** Writes all bytes at a position of the whole; positions behind the end lengthen it. */
+  write(position: number, bytes: Uint8Array): Promise<void>
+  /** Brings everything to the disk and closes it; returns the files under their names for now, in order. */
+  settle(): Promise<string[]>
+  /** Gives the files their names, in place of those of before. Returns what is there now, the list of digests last. */
+  publish(): Promise<string[]>
+  /** Removes what was written. */
+  discard(): Promise<void>
+}
+
+/** How a file is to be written. */
+export interface TargetOptions {
+  /** Bytes of a part; null for one file. */
+  readonly split: number | null
+  /** Whether a file of this name may be replaced. */
+  readonly force: boolean
+}
+
+const MAX_PARTS = 999
+const DRAFT = '.partial'
+
+/**
+ * Opens a file to write that appears under its name only when it is whole. Throws `usage` when there is one already and
+ * `force` is not given, `storage` when it cannot be written.
+ */
+export function createTarget(path: string, { split, force }: TargetOptions): OutputFile {
+  const there = namesTaken(path)
+  if (there[0] !== undefined && !force)
+    throw new MirrorError('usage', `${there[0]} exists already; --force replaces it`)
+  const files: FileHandle[] = []
+  const final = (i: number): string => (split === null ? path : partName(path, i + 1))
+  const drafts = (): string[] => files.map((_, i) => final(i) + DRAFT)
+
+  const fileAt = async (i: number): Promise<FileHandle> => {
+    while (files.length <= i) {
+      if (files.length >= MAX_PARTS)
+        throw new MirrorError('usage', `over ${MAX_PARTS} parts: give a larger --split`)
+      const draft = final(files.length) + DRAFT
+      await rm(draft, { force: true }) // of a run that was killed
+      files.push(await open(draft, 'wx', PRIVATE_FILE))
+    }
+    const file = files[i]
+    if (file === undefined) throw new RangeError(`no part ${i}`)
+    return file
+  }
+
+  return {
+    async write(position, bytes) {
+      await named(path, async () => {
+        for (let from = 0; from < bytes.length;) {
+          const at = position + from
+          const i = split === null ? 0 : Math.floor(at / split)
+          const room = split === null ? bytes.length : split - (at % split)
+          const piece = bytes.subarray(from, from + room)
+          await writeAll(await fileAt(i), piece, split === null ? at : at % split)
+          from += piece.length
+        }
+      })
+    },
+    settle: () =>
+      named(path, async () => {
+        for (const file of files) {
+          await file.sync()
+          await file.close()
+        }
+        return drafts()
+      }),
+    publish: () =>
+      named(path, async () => {
+        const sums = split === null ? null : await digestsOf(drafts(), final)
+        if (!force && namesTaken(path).length > 0)
+          throw new MirrorError('usage', `${path} was made by another meanwhile`)
+        const names = files.map((_, i) => final(i))
+        await replace(path, names)
+        if (sums !== null)
+          await writeFile(sidecarName(path), sums, { flush: true, mode: PRIVATE_FILE })
+        await syncFolder(dirname(resolve(path)))
+        return sums === null ? names : [...names, sidecarName(path)]
+      }),
+    async discard() {
+      for (const file of files) await file.close().catch(() => undefined)
+      for (const draft of drafts()) await rm(draft, { force: true })
+    },
+  }
+}
+
+/** Gives drafts their names, and removes what of an older bundle by this name is left then. */
+async function replace(path: string, names: readonly string[]): Promise<void> {
+  await rm(sidecarName(path), { force: true }) // it is not of what comes now
+  const old = namesTaken(path)
+  for (const name of names) await rename(name + DRAFT, name)
+  const own = new Set(names.map((name) => resolve(name)))
+  for (const name of old) if (!own.has(name)) await rm(name, { force: true })
+}
+
+/** What of a bundle by this name is there already: the file, parts, the list of digests. */
+function namesTaken(path: string): string[] {
+  const folder = dirname(resolve(path))
+  const base = basename(path)
+  const listed = existsSync(folder) ? readdirSync(folder) : []
+  const own = listed.filter((name) => partNumber(name, base) !== null)
+  const names = [base, ...own.sort(), sidecarName(base)].map((name) => join(folder, name))
+  return names.filter((name) => existsSync(name))
+}
+
+async function writeAll(file: FileHandle, bytes: Uint8Array, position: number): Promise<void> {
+  for (let done = 0; done < bytes.length;) {
+    const left = bytes.length - done
+    const { bytesWritten } = await file.write(bytes, done, left, position + done)
+    done += bytesWritten
+  }
+}
+
+/** A list as `sha256sum` writes it and `sha256sum -c` checks it. */
+async function digestsOf(drafts: readonly string[], final: (i: number) => string): Promise<string> {
+  const lines: string[] = []
+  for (const [i, draft] of drafts.entries())
+    lines.push(`${await digestOfFile(draft)}  ${basename(final(i))}\n`)
+  return lines.join('')
+}
+
+/** SHA-256 of a file, hex. */
+export async function digestOfFile(path: string): Promise<string> {
+  const hash = createHash('sha256')
+  const file = await open(path, 'r')
+  for await (const chunk of file.createReadStream({ highWaterMark: 1 << 20 }))
+    hash.update(chunk as Buffer)
+  return hash.digest('hex')
+}
+
+/** So that the names outlast a power cut; some file systems of media cannot, and need not. */
+async function syncFolder(path: string): Promise<void> {
+  try {
+    const folder = await open(path, 'r')
+    await folder.sync().finally(() => folder.close())
+  } catch {
+    return
+  }
+}
+
+async function named<T>(path: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof MirrorError || systemCode(error) === undefined) throw error
+    const full = ['ENOSPC', 'EDQUOT', 'EFBIG'].includes(systemCode(error) ?? '')
+    const what = full
+      ? 'there is no room for it (a FAT medium takes files up to 4 GB: --split)'
+      : messageOf(error)
+    throw new MirrorError('storage', `${path} cannot be written: ${what}`, { cause: error })
+  }
+}

@@ -1,0 +1,139 @@
+import { MirrorError } from '../../core/errors.ts'
+
+/** Takes a value out of foreign JSON, or throws `bundle` with its place. */
+export type Check<T> = (value: unknown, place: string) => T
+
+function refuse(place: string, what: string): never {
+  throw new MirrorError('bundle', `${place} ${what}`)
+}
+
+/** Text of a form. */
+export function textField(pattern: Pick<RegExp, 'test'>, what: string): Check<string> {
+  return (value, place) =>
+    typeof value === 'string' && pattern.test(value) ? value : refuse(place, `is not ${what}`)
+}
+
+/** A whole number that JavaScript holds exactly. */
+export function integerField(min: number, max = Number.MAX_SAFE_INTEGER): Check<number> {
+  return (value, place) =>
+    typeof value === 'number' && Number.isSafeInteger(value) && value >= min && value <= max
+      ? value
+      : refuse(place, `is not a whole number from ${min} to ${max}`)
+}
+
+/** A moment as `Date.toISOString` writes it, in UTC. */
+export const date: Check<string> = (value, place) => {
+  if (typeof value === 'string' && value.length === 24) {
+    const time = Date.parse(value)
+    if (!Number.isNaN(time) && new Date(time).toISOString() === value) return value
+  }
+  return refuse(place, 'is not a date such as 2026-11-21T09:00:00.000Z')
+}
+
+/** True or false. */
+export const truth: Check<boolean> = (value, place) =>
+  typeof value === 'boolean' ? value : refuse(place, 'is neither true nor false')
+
+/** One of a few words or numbers. */
+export function oneOf<const T extends string | number>(...allowed: readonly T[]): Check<T> {
+  return (value, place) =>
+    allowed.find((one) => one === value) ?? refuse(place, `is not one of ${allowed.join(', ')}`)
+}
+
+/** The value, or null. */
+export function orNull<T>(check: Check<T>): Check<T | null> {
+  return (value, place) => (value === null ? null : check(value, place))
+}
+
+/** What one check or the other takes. */
+export function union<T>(one: Check<T>, other: Check<T>): Check<T> {
+  return (value, place) => {
+    try {
+      return one(value, place)
+    } catch {
+      return other(value, place)
+    }
+  }
+}
+
+/**
+ * Text of up to `max` characters that is JSON as this program writes it, of a shape: two readers of it cannot take it for
+ * different things.
+ */
+export function jsonText(check: Check<unknown>, max: number): Check<string> {
+  return (value, place) => {
+    if (typeof value !== 'string' || value.length > max) refuse(place, 'is not JSON of its kind')
+    let json: unknown
+    try {
+      json = JSON.parse(value)
+    } catch {
+      refuse(place, 'is not JSON')
+    }
+    check(json, place)
+    return JSON.stringify(json) === value ? value : refuse(place, 'is not JSON as it is stored')
+  }
+}
+
+/** A list of up to `max`. */
+export function listField<T>(check: Check<T>, max: number): Check<T[]> {
+  return (value, place) => {
+    if (!Array.isArray(value)) refuse(place, 'is not a list')
+    if (value.length > max) refuse(place, `has ${value.length} entries, over the cap of ${max}`)
+    return value.map((one: unknown, i) => check(one, `${place}[${i}]`))
+  }
+}
+
+function entriesOf(value: unknown, place: string): [string, unknown][] {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    refuse(place, 'is not an object')
+  return Object.entries(value)
+}
+
+/** An object whose keys are of a form, up to `max` of them. The outcome has no prototype. */
+export function recordOf<T>(
+  key: RegExp,
+  check: Check<T>,
+  max: number,
+): Check<Partial<Record<string, T>>> {
+  return (value, place) => {
+    const entries = entriesOf(value, place)
+    if (entries.length > max) refuse(place, `has ${entries.length} keys, over the cap of ${max}`)
+    const outcome = Object.create(null) as Partial<Record<string, T>>
+    for (const [name, one] of entries) {
+      if (!key.test(name)) refuse(place, `has a key that it cannot have: ${shown(name)}`)
+      outcome[name] = check(one, `${place}.${name}`)
+    }
+    return outcome
+  }
+}
+
+/** The same check for a field that an object may do without, as those have that an earlier version wrote. */
+export function orAbsent<T>(check: Check<T>): Check<T | undefined> {
+  const optional: Check<T | undefined> = (value, place) => check(value, place)
+  OPTIONAL.add(optional)
+  return optional
+}
+
+const OPTIONAL = new WeakSet<object>()
+
+/** An object with exactly these keys. */
+export function shape<T extends object>(checks: { [K in keyof T]-?: Check<T[K]> }): Check<T> {
+  const names = Object.keys(checks) as (keyof T & string)[]
+  return (value, place) => {
+    const given = new Map(entriesOf(value, place))
+    const foreign = [...given.keys()].find((name) => !Object.hasOwn(checks, name))
+    if (foreign !== undefined)
+      refuse(place, `has a field that it cannot have: ${shown(foreign)}. A newer program's?`)
+    const outcome: Partial<T> = {}
+    for (const name of names) {
+      if (!given.has(name) && OPTIONAL.has(checks[name])) continue
+      if (!given.has(name)) refuse(place, `lacks ${name}`)
+      outcome[name] = checks[name](given.get(name), `${place}.${name}`)
+    }
+    return outcome as T
+  }
+}
+
+function shown(name: string): string {
+  return JSON.stringify(name.length > 60 ? `${name.slice(0, 60)}…` : name)
+}

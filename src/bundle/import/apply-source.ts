@@ -1,0 +1,167 @@
+import { hash } from 'node:crypto'
+import { join } from 'node:path'
+import { buildArchive } from '../../archive/build.ts'
+import { faultOfArchive } from '../../archive/check.ts'
+import { patchArchive } from '../../archive/patch.ts'
+import type { BuiltArchive } from '../../archive/writer.ts'
+import { MirrorError } from '../../core/errors.ts'
+import type { OnProgress } from '../../domain/progress.ts'
+import type { SourceName } from '../../domain/sources.ts'
+import { gzipMember } from '../../store/database/gzip.ts'
+import { derivedDir } from '../../store/database/open.ts'
+import type { RecordValue, SourceValue } from '../../store/replication/rows.ts'
+import type { Writes } from '../../store/writer.ts'
+import { openSource } from '../../zip/reader.ts'
+import type { Manifest } from '../format/manifest.ts'
+import { applyRows } from './apply-rows.ts'
+import { atOnce, eachMissing, storeDocument } from './documents.ts'
+import type { Bundle } from './open.ts'
+import type { ImportOptions, RowCounts, SourceReport } from './types.ts'
+
+/** What an archive in a bundle may have: a record is a few kilobytes. */
+export const ARCHIVE_LIMITS = { maxMemberBytes: 2 ** 29 }
+const ENDING = '.json'
+
+/** The member of a bundle that holds its records. */
+export function archiveName({ kind }: Pick<Manifest, 'kind'>): string {
+  return kind === 'full' ? 'osv/all.zip' : 'osv/changed.zip'
+}
+
+/** Stores the records whose rows wait in `store.incoming`, with the bytes that the bundle has. Throws `bundle` when one lacks. */
+export async function applyRecords(
+  bundle: Bundle,
+  store: Writes,
+  progress: OnProgress,
+): Promise<void> {
+  const { incoming } = store
+  const total = incoming.count()
+  if (total === 0) return
+  const name = archiveName(bundle.manifest)
+  const archive = await openSource(bundle.source(name), ARCHIVE_LIMITS)
+  let wanted: RecordValue | null = null
+  let done = 0
+  await archive.readMembers(
+    (entry) => {
+      if (!entry.name.endsWith(ENDING)) return false
+      wanted = incoming.read(entry.name.slice(0, -ENDING.length))
+      return wanted !== null
+    },
+    (entry, member) => {
+      const id = entry.name.slice(0, -ENDING.length)
+      const value = wanted?.key === id ? wanted : incoming.read(id)
+      if (value === null) return
+      if ('refused' in member)
+        throw new MirrorError('bundle', `record ${id} in ${name}: ${member.refused}`)
+      putRecord(store, value, member)
+      incoming.drop(id)
+      if (++done % 1000 === 0 || done === total)
+        progress({ phase: 'records', unit: 'records', done, total })
+    },
+  )
+  const first = incoming.first()
+  if (first !== null) throw new MirrorError('bundle', `${name} lacks the record ${first}`)
+}
+
+function putRecord(
+  store: Writes,
+  { key, modified, crc32, size, sha256, changed, asOf }: RecordValue,
+  { content, deflated }: { content: Buffer; deflated: Buffer },
+): void {
+  if (content.length !== size || hash('sha256', content, 'hex') !== sha256)
+    throw new MirrorError('bundle', `record ${key} does not have the bytes that its row names`)
+  const body = gzipMember(deflated, crc32, size)
+  const digest = Buffer.from(sha256, 'hex')
+  store.putRecord({ id: key, modified, crc32, size, sha256: digest, body, asOf }, changed)
+}
+
+type Carried = NonNullable<SourceValue['archive']>
+
+const EVERY = { get: () => true, find: () => true }
+
+/**
+ * Makes the archive of what the open transaction holds and publishes it under the carried date. Throws `bundle` when it is
+ * not the exporter's to the byte: then the records are not either.
+ */
+export async function applyArchive(
+  store: Writes,
+  dir: string,
+  carried: Carried,
+  touched: boolean,
+): Promise<void> {
+  const held = store.readArchive()
+  if (!touched && held?.sha256 === carried.sha256) {
+    store.replaceArchive({ ...held, changed: carried.changed })
+    return
+  }
+  const patched = await patchArchive(store, dir, EVERY)
+  // The published file may be damaged: what is stored decides.
+  const usable = patched !== null && (await isCarried(dir, patched, carried))
+  const built = usable ? patched : await buildArchive(store, dir, EVERY.get)
+  if (!usable && !(await isCarried(dir, built, carried)))
+    throw new MirrorError(
+      'bundle',
+      'the records do not make up the archive that the bundle promises: nothing was changed. Import a full bundle',
+    )
+  const { file, size, crc32c, sha256 } = built
+  const divided = sha256 === carried.sha256
+  if (built.patched) store.renewParts(built.written)
+  else store.replaceParts(divided ? built.written : [])
+  store.replaceArchive({ file, size, crc32c, sha256: carried.sha256, changed: carried.changed })
+}
+
+/** An archive of an earlier version's has a digest over all its bytes, and the same bytes. */
+async function isCarried(dir: string, built: BuiltArchive, carried: Carried): Promise<boolean> {
+  if (built.size !== carried.size || built.crc32c !== carried.crc32c) return false
+  if (built.sha256 === carried.sha256) return true
+  return (await faultOfArchive(join(dir, built.file), carried, [])) === null
+}
+
+/**
+ * Makes a source what the bundle says, within the transaction that is open: rows, records, documents, archive, snapshot.
+ * `staged`: how many documents were staged for it; null: none were, as in a dry run.
+ */
+export async function applySource(
+  options: ImportOptions,
+  source: SourceName,
+  runId: number,
+  staged: number | null,
+): Promise<SourceReport> {
+  const { bundle, store, config, now, dryRun = false, progress = () => undefined } = options
+  const before = store.readSnapshot(source)?.id ?? null
+  const { again = false } = options
+  const { counts, value } = await applyRows({ bundle, store, source, runId, again, progress })
+  const touched = store.incoming.count() + (counts['osv-record']?.removed ?? 0) > 0
+  if (source === 'osv') await applyRecords(bundle, store, progress)
+  const documents = await applyDocuments(options, source, dryRun)
+  const put = staged ?? documents.put
+  if (put + documents.removed > 0) counts['catalog-document'] = { ...documents, put }
+  const row = value ?? [...store.carried.eachRow(source, 'source')][0]?.value ?? null
+  if (row === null) throw new MirrorError('bundle', `it does not say which snapshot ${source} is`)
+  progress({ phase: 'archive', unit: 'records', done: 0, total: null })
+  if (source === 'osv') {
+    if (row.archive === null) throw new MirrorError('bundle', 'it does not describe the archive')
+    await applyArchive(store, derivedDir(config.data.dir), row.archive, touched)
+  }
+  store.forgetUpstream(source, now())
+  const { snapshot: id, asOf, records, whole } = row
+  store.replaceSnapshot({ source, id, runId, publishedAt: now(), asOf, records, whole })
+  store.forgetChanges(source, now() - config.data.changeDays * 86_400_000)
+  const confirmed = bundle.manifest.sources[source]?.asOf ?? ''
+  return { source, before, after: id, asOf: confirmed, records, changed: counts }
+}
+
+/** Documents that are held with other bytes are replaced here, where no reader sees it half done; what is not named goes. */
+async function applyDocuments(
+  { bundle, store, again = false }: ImportOptions,
+  source: SourceName,
+  dryRun: boolean,
+): Promise<RowCounts> {
+  if (source !== 'catalog' && source !== 'identity') return { put: 0, removed: 0 }
+  const missing = []
+  for await (const document of eachMissing(bundle, store, source, again)) missing.push(document)
+  for (const document of missing) {
+    if (dryRun) store.putDocument(document.value)
+    else await storeDocument(bundle, store, document, atOnce)
+  }
+  return { put: missing.length, removed: store.sweepDocuments() }
+}

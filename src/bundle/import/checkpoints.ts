@@ -1,0 +1,68 @@
+import { Worker } from 'node:worker_threads'
+import type { Writes } from '../../store/writer.ts'
+import type { ToCheckpointer } from './checkpoints.worker.ts'
+import { workerFile } from '../../threads/task.ts'
+
+/** Keeps the write-ahead log short while gigabytes are written. */
+export interface Checkpointer {
+  /** Tells what was committed, in bytes; waits where the log would get much longer than `every`. */
+  written(bytes: number): Promise<void>
+  /** Ends it; commits copy the log by themselves again. */
+  close(): Promise<void>
+}
+
+/**
+ * Copies the log into the database in a thread of its own, each time that so many bytes were committed: the next are
+ * written meanwhile, where a commit that copies would wait for the disk. The database is safe at every moment, as with
+ * any checkpoint. The thread starts when there is that much; should it end, commits copy by themselves.
+ */
+export function createCheckpointer(store: Writes, dataDir: string, every: number): Checkpointer {
+  let thread: CopyingThread | null = null
+  let copying: Promise<void> | null = null
+  let waiting = 0
+  return {
+    async written(bytes) {
+      waiting += bytes
+      if (waiting < every) return
+      waiting = 0
+      await copying
+      thread ??= startThread(store, dataDir)
+      copying = thread.copy()
+    },
+    async close() {
+      await copying
+      await thread?.stop()
+    },
+  }
+}
+
+interface CopyingThread {
+  /** Resolves when it is done, or the thread has ended. */
+  copy(): Promise<void>
+  stop(): Promise<void>
+}
+
+function startThread(store: Writes, dataDir: string): CopyingThread {
+  const file = workerFile('checkpoints.worker', import.meta.url)
+  const worker = new Worker(file, { workerData: { dataDir } })
+  const tell = (message: ToCheckpointer): void => worker.postMessage(message)
+  const ended = new Promise<void>((resolve) => {
+    worker.once('exit', () => {
+      store.copyLogs(true)
+      resolve()
+    })
+  })
+  worker.on('error', () => undefined) // its exit follows
+  store.copyLogs(false)
+  return {
+    copy() {
+      const copied = new Promise<void>((resolve) => worker.once('message', () => resolve()))
+      tell('copy')
+      return Promise.race([ended, copied])
+    },
+    stop() {
+      tell('stop')
+      return ended
+    },
+  }
+}

@@ -1,0 +1,149 @@
+import { MirrorError, messageOf } from '../../core/errors.ts'
+import { END_SPAN, parseDirectory } from '../../zip/directory.ts'
+import { type ByteSource, checkedLocation } from '../../zip/reader.ts'
+import { type Layout, MANIFEST_NAME, localHeader, signerOf } from '../format/layout.ts'
+import { CAPS } from '../format/manifest.ts'
+import { bundleRefusal } from '../format/refusal.ts'
+
+/** What a bundle says before anything of it is believed. */
+export interface Claims {
+  manifest: Buffer
+  /** By the id of the key that is said to have made them, in the order in which they lie. */
+  signatures: Map<string, Buffer>
+}
+
+const CHUNK = 1 << 20
+const SIGNATURE_BYTES = 64
+
+/** Finds manifest and signatures by the zip's directory. Throws `archive` or `bundle`. */
+export async function readClaims(source: ByteSource): Promise<Claims> {
+  const span = Math.min(source.size, END_SPAN)
+  const limits = { maxMemberBytes: CAPS.manifestBytes, maxDirectoryBytes: CAPS.manifestBytes }
+  const tail = Buffer.from(await source.read(source.size - span, span))
+  const location = located(tail, source.size, () => checkedLocation(tail, source.size, limits))
+  const directory = parseDirectory(
+    Buffer.from(await source.read(location.offset, location.size)),
+    location,
+  )
+  const signatures = new Map<string, Buffer>()
+  for (let i = directory.count - 1; i >= 0; i--) {
+    const { name, offset, size, compressedSize, method } = directory.entry(i)
+    const signer = signerOf(name)
+    if (name !== MANIFEST_NAME && signer === null) break
+    const most = signer === null ? CAPS.manifestBytes : SIGNATURE_BYTES
+    if (method !== 0 || size !== compressedSize || size > most)
+      throw new MirrorError('bundle', `its ${name} is not stored as it has to be`)
+    const bytes = Buffer.from(await source.read(offset + 30 + name.length, size))
+    if (signer === null) return { manifest: bytes, signatures: reversed(signatures) }
+    signatures.set(signer, bytes)
+    if (signatures.size > CAPS.keys) break
+  }
+  throw new MirrorError(
+    'bundle',
+    'it is a zip, but no bundle: there is no manifest.json at its end',
+  )
+}
+
+/** Without an end it is no bundle, or not all of one is there yet; with one that is wrong it never will be. */
+function located<T>(tail: Buffer, size: number, work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    const why = whyDamaged(tail, size)
+    if (why !== null) throw new MirrorError('bundle', why, { cause: error })
+    throw bundleRefusal({ kind: 'incomplete' }, messageOf(error))
+  }
+}
+
+const END_RECORD = Buffer.from('PK\x05\x06', 'latin1')
+const CENTRAL_RECORD = Buffer.from('PK\x01\x02', 'latin1')
+const END_BYTES = 22
+const CENTRAL_BYTES = 46
+
+/** Why a file without a sound end is damaged, and not cut short; null when it may be cut short. */
+function whyDamaged(tail: Buffer, size: number): string | null {
+  const end = tail.lastIndexOf(END_RECORD)
+  if (end >= 0 && end + END_BYTES <= tail.length) {
+    const behind = tail.length - end - END_BYTES
+    const at = size - tail.length + end
+    const isItsOwn = tail.readUInt32LE(end + 12) + tail.readUInt32LE(end + 16) === at
+    if (behind > 0 && isItsOwn) return `it has ${behind} bytes behind its end: copy it again`
+    if (behind === 0)
+      return 'its zip directory does not end where it should: bytes were added or lost'
+  }
+  // The last entry of the directory is a signature's: whatever is behind it is the end.
+  const last = tail.lastIndexOf(CENTRAL_RECORD)
+  if (last < 0 || last + CENTRAL_BYTES > tail.length) return null
+  const name = tail.toString(
+    'latin1',
+    last + CENTRAL_BYTES,
+    last + CENTRAL_BYTES + tail.readUInt16LE(last + 28),
+  )
+  const left = tail.length - last - CENTRAL_BYTES - name.length - tail.readUInt16LE(last + 30)
+  const isEnd = signerOf(name) !== null && left >= END_BYTES && tail[tail.length - left] !== 0
+  return isEnd &&
+    tail.toString('latin1', tail.length - left, tail.length - left + 4) !== 'PK\x06\x06'
+    ? 'the record at its end is damaged: copy it again'
+    : null
+}
+
+function reversed(map: Map<string, Buffer>): Map<string, Buffer> {
+  return new Map([...map].reverse())
+}
+
+/**
+ * Compares size, directory, end records and the headers of the last `checked` members with what a writer makes of the
+ * same members. Throws `bundle`: something was added, taken away, moved or changed.
+ */
+export async function refuseOtherLayout(
+  source: ByteSource,
+  layout: Layout,
+  checked: number,
+): Promise<void> {
+  if (source.size !== layout.size)
+    throw new MirrorError(
+      'bundle',
+      `it has ${source.size} bytes and its manifest makes ${layout.size}: something was added or taken away`,
+    )
+  let at = layout.directoryAt
+  for (const piece of layout.tail()) {
+    if (!piece.equals(await source.read(at, piece.length)))
+      throw new MirrorError('bundle', 'its zip directory is not what its manifest says')
+    at += piece.length
+  }
+  for (const placed of layout.placed.slice(-checked)) await refuseOtherHeader(source, placed)
+}
+
+/** Throws `bundle` when a member's local header is not the one that a writer makes. */
+export async function refuseOtherHeader(
+  source: ByteSource,
+  placed: Layout['placed'][number],
+): Promise<void> {
+  const { offset, localBytes, name } = placed.fields
+  if (!localHeader(placed).equals(await source.read(offset, localBytes)))
+    throw new MirrorError('bundle', `the header of ${name} is not what its manifest says`)
+}
+
+/** Reads in chunks of 1 MiB, the next on its way while `use` has one. Chunks are valid during the call. */
+export async function readThrough(
+  source: ByteSource,
+  from: number,
+  to: number,
+  use: (chunk: Buffer) => void | Promise<void>,
+): Promise<void> {
+  const length = Math.min(CHUNK, to - from)
+  const buffers = [Buffer.allocUnsafe(length), Buffer.allocUnsafe(to - from > CHUNK ? CHUNK : 0)]
+  const read = (at: number, i: number): Promise<Buffer> | null => {
+    if (at >= to) return null
+    const next = source.read(at, Math.min(CHUNK, to - at), buffers[i % 2])
+    next.catch(() => undefined) // it is awaited below
+    return next
+  }
+  let next = read(from, 0)
+  for (let i = 0, at = from; next !== null; i++) {
+    const chunk = await next
+    at += chunk.length
+    next = read(at, i + 1)
+    await use(chunk)
+  }
+}

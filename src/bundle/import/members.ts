@@ -1,0 +1,133 @@
+import { createHash } from 'node:crypto'
+import { crc32, inflateRawSync } from 'node:zlib'
+import { MirrorError, systemCode } from '../../core/errors.ts'
+import type { ByteSource } from '../../zip/reader.ts'
+import { type Layout, type Placed, hex } from '../format/layout.ts'
+import type { DeflatedMember, Manifest, BundleMember, StoredMember } from '../format/manifest.ts'
+import { readThrough, refuseOtherHeader } from './envelope.ts'
+
+/** The data members of an open bundle. */
+export interface Contents {
+  /** Reads every member to its end against the manifest. `progress` gets the bytes so far. Throws `bundle`. */
+  readonly verify: (progress?: (done: number, total: number) => void) => Promise<void>
+  /** A whole member, inflated and verified. For packs of rows; throws `bundle` over the cap or when there is none. */
+  readonly read: (name: string) => Promise<Buffer>
+  /** A stored member in pieces, valid during the call; throws `bundle` at its end when it was not what it should be. */
+  readonly stream: (name: string, use: (chunk: Buffer) => void | Promise<void>) => Promise<void>
+  /** A stored member where it lies. What is read of it is not verified here. Throws `bundle` when there is none. */
+  readonly source: (name: string) => ByteSource
+}
+
+const MAX_READ = 512_000_000
+
+interface Found<M extends BundleMember> {
+  member: M
+  place: Placed
+}
+
+/** The members of a bundle whose layout is known to be that of its manifest. */
+export function createContents(
+  source: ByteSource,
+  manifest: Manifest,
+  { placed }: Layout,
+): Contents {
+  const byName = new Map(manifest.members.map(({ name }, i) => [name, i]))
+  const find = (name: string): Found<BundleMember> => {
+    const i = byName.get(name) ?? -1
+    const member = manifest.members[i]
+    const place = placed[i]
+    if (member !== undefined && place !== undefined) return { member, place }
+    throw new MirrorError('bundle', `it lacks ${name}`)
+  }
+  const findStored = (name: string): Found<StoredMember> => {
+    const { member, place } = find(name)
+    if (member.method === 'store') return { member, place }
+    throw new MirrorError('bundle', `${name} is not stored as it lies`)
+  }
+  return {
+    async verify(progress = () => undefined) {
+      for (const { name } of manifest.members) {
+        const { member, place } = find(name)
+        await refuseOtherHeader(source, place)
+        let done = place.dataAt
+        if (member.method === 'deflate') await readWhole(source, { member, place })
+        else
+          await pass(source, { member, place }, (chunk) => {
+            progress((done += chunk.length), source.size)
+          })
+      }
+      progress(source.size, source.size)
+    },
+    read: async (name) => readWhole(source, find(name)),
+    stream: async (name, use) => pass(source, findStored(name), use),
+    source(name) {
+      const { member, place } = findStored(name)
+      return within(source, member, place.dataAt)
+    },
+  }
+}
+
+async function readWhole(
+  source: ByteSource,
+  { member, place: { dataAt, end } }: Found<BundleMember>,
+): Promise<Buffer> {
+  if (member.size > MAX_READ || end - dataAt > MAX_READ)
+    throw new MirrorError('bundle', `${member.name} is too large to be read whole`)
+  const bytes = await source.read(dataAt, end - dataAt)
+  const content = member.method === 'deflate' ? inflate(member, bytes) : bytes
+  refuseOther(member, content.length, crc32(content), digestOf(content))
+  return content
+}
+
+async function pass(
+  source: ByteSource,
+  { member, place: { dataAt, end } }: Found<StoredMember>,
+  use: (chunk: Buffer) => void | Promise<void>,
+): Promise<void> {
+  const hash = createHash('sha256')
+  let crc = 0
+  await readThrough(source, dataAt, end, (chunk) => {
+    hash.update(chunk)
+    crc = crc32(chunk, crc)
+    return use(chunk)
+  })
+  refuseOther(member, end - dataAt, crc, hash.digest('hex'))
+}
+
+/** A stretch of a source as a source of its own. */
+function within(source: ByteSource, { name, size }: StoredMember, start: number): ByteSource {
+  return {
+    size,
+    async read(position, length, into) {
+      if (position < 0 || position + length > size)
+        throw new MirrorError('archive', `${name} ends before byte ${position + length}`)
+      return source.read(start + position, length, into)
+    },
+  }
+}
+
+function inflate(member: DeflatedMember, packed: Buffer): Buffer {
+  if (digestOf(packed) !== member.packedSha256)
+    throw new MirrorError('bundle', `${member.name} is damaged`)
+  try {
+    return inflateRawSync(packed, { maxOutputLength: Math.max(1, member.size) })
+  } catch (error) {
+    const bomb = systemCode(error) === 'ERR_BUFFER_TOO_LARGE'
+    const what = bomb ? `inflates to more than its ${member.size} bytes` : 'does not inflate'
+    throw new MirrorError('bundle', `${member.name} ${what}`, { cause: error })
+  }
+}
+
+function refuseOther(member: BundleMember, size: number, crc: number, sha256: string): void {
+  const fault =
+    size !== member.size
+      ? `has ${size} bytes instead of ${member.size}`
+      : sha256 !== member.sha256 || hex(crc) !== member.crc32
+        ? 'is damaged: its bytes are not those that were signed'
+        : null
+  if (fault !== null) throw new MirrorError('bundle', `${member.name} ${fault}`)
+}
+
+function digestOf(bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex')
+}

@@ -1,0 +1,178 @@
+import { MirrorError } from '../../core/errors.ts'
+import type { ByteSource } from '../../zip/reader.ts'
+import type { KeyTrust } from '../format/keys.ts'
+import {
+  layOut,
+  MANIFEST_NAME,
+  signatureName,
+  storedHeader,
+  zipHeaderOf,
+} from '../format/layout.ts'
+import { type Manifest, parseManifest } from '../format/manifest.ts'
+import { bundleRefusal, refusalOf } from '../format/refusal.ts'
+import { findParts } from '../format/split-names.ts'
+import { type Claims, readClaims, refuseOtherLayout } from './envelope.ts'
+import { type Contents, createContents } from './members.ts'
+import { openParts, readAhead } from './split-reader.ts'
+
+/** An open bundle. Its structure is sound; its members are verified by `verify`, and again as they are read. */
+export interface Bundle extends Contents {
+  readonly manifest: Manifest
+  /** The id of the trusted key that signed; null: unsigned, and that was allowed. */
+  readonly key: string | null
+  readonly bytes: number
+  close(): Promise<void>
+}
+
+/**
+ * Opens a bundle, given as one file, as its parts, or as one of its parts. Nothing of it is believed before a signature is.
+ * Throws `bundle` or `archive` with the reason and what to do.
+ */
+export async function openBundle(paths: readonly string[], trust: KeyTrust): Promise<Bundle> {
+  return openFiles(findParts(paths), trust)
+}
+
+/** As `openBundle`, of exactly these files in this order, whatever their names. */
+export async function openFiles(paths: readonly string[], trust: KeyTrust): Promise<Bundle> {
+  return open(paths, (claims) => {
+    const key = judge(claims, trust)
+    return { key, check: (manifest) => refuseOtherTime(manifest, trust) }
+  })
+}
+
+/** A bundle that nobody vouches for, to look at: `signatures` has what is said to be one. */
+export async function inspectBundle(
+  paths: readonly string[],
+): Promise<Bundle & { readonly claims: Claims }> {
+  const seen: Claims[] = []
+  const bundle = await open(findParts(paths), (claims) => {
+    seen.push(claims)
+    return { key: null, check: () => undefined }
+  })
+  const [claims = { manifest: Buffer.alloc(0), signatures: new Map<string, Buffer>() }] = seen
+  return { ...bundle, claims }
+}
+
+interface Judgement {
+  key: string | null
+  check: (manifest: Manifest) => void
+}
+
+async function open(
+  found: readonly string[],
+  judged: (claims: Claims) => Judgement,
+): Promise<Bundle> {
+  const parts = await openParts(found)
+  const source = readAhead(parts)
+  // What is wrong with the whole may be wrong with one part of it, which then can be copied again.
+  const told = async <T>(work: () => Promise<T>): Promise<T> => {
+    try {
+      return await work()
+    } catch (error) {
+      throw named(error, found, await parts.fault().catch(() => null))
+    }
+  }
+  try {
+    const { manifest, key, layout } = await told(() => openBundleSource(source, judged))
+    const contents = createContents(source, manifest, layout)
+    const { verify, read, stream } = contents
+    return {
+      ...{ manifest, key, bytes: parts.size, source: contents.source },
+      verify: (progress) => told(() => verify(progress)),
+      read: (name) => told(() => read(name)),
+      stream: (name, use) => stream(name, use),
+      close: () => parts.close(),
+    }
+  } catch (error) {
+    await parts.close()
+    throw error
+  }
+}
+
+/** As `openBundle`, of bytes wherever they lie. */
+export async function openBundleSource(source: ByteSource, judged: (claims: Claims) => Judgement) {
+  const claims = await readClaims(source)
+  const { key, check } = judged(claims)
+  const manifest = parseManifest(claims.manifest)
+  check(manifest)
+  const signed = [...claims.signatures]
+  if (signed.map(([id]) => id).join() !== manifest.keys.join())
+    throw new MirrorError('bundle', 'its signatures are not those that its manifest names')
+  const layout = layOut([
+    ...manifest.members.map(zipHeaderOf),
+    storedHeader(MANIFEST_NAME, claims.manifest),
+    ...signed.map(([id, bytes]) => storedHeader(signatureName(id), bytes)),
+  ])
+  await refuseOtherLayout(source, layout, signed.length + 1)
+  return { manifest, key, layout }
+}
+
+/** The id of the trusted key that signed, or null for an unsigned bundle that is allowed. Throws `bundle`. */
+function judge({ manifest, signatures }: Claims, trust: KeyTrust): string | null {
+  const { keys, revoked, allowUnsigned } = trust
+  if (signatures.size === 0) {
+    if (allowUnsigned) return null
+    throw new MirrorError(
+      'bundle',
+      'it is not signed: anybody could have made it. Only --allow-unsigned would take it',
+    )
+  }
+  const by = [...signatures.keys()].join(', ')
+  const known = keys.filter(({ id }) => signatures.has(id))
+  const believed = known.filter(({ id }) => !revoked.has(id))
+  if (believed.length === 0) {
+    const gone = [...signatures.keys()].filter((id) => revoked.has(id))
+    if (gone.length > 0)
+      throw new MirrorError(
+        'bundle',
+        `it is signed by a key that is revoked here: ${gone.join(', ')}`,
+      )
+    throw new MirrorError(
+      'bundle',
+      `it is signed by ${by}, which bundle.trustedKeys does not have` +
+        (keys.length === 0 ? ' (it has no key at all)' : ''),
+    )
+  }
+  const bad = believed.find(({ id, verifies }) => {
+    const signature = signatures.get(id)
+    return signature === undefined || !verifies(manifest, signature)
+  })
+  if (bad !== undefined)
+    throw new MirrorError(
+      'bundle',
+      `the signature by ${bad.id} does not fit: it was changed after signing`,
+    )
+  return believed[0]?.id ?? null
+}
+
+/** So much a clock may be behind that of whoever exported, or of its upstream, milliseconds. */
+const AHEAD_MS = 86_400_000
+
+function refuseOtherTime({ expiresAt, createdAt, sources }: Manifest, { now }: KeyTrust): void {
+  const time = now?.()
+  if (time === undefined) return
+  const here = `the clock here says ${new Date(time).toISOString()}`
+  const dates = [createdAt, ...Object.values(sources).map(({ asOf }) => asOf)]
+  // All that is exported later would be older than it, and refused.
+  const future = dates.find((date) => Date.parse(date) > time + AHEAD_MS)
+  if (future !== undefined)
+    throw new MirrorError(
+      'bundle',
+      `it is of the future: ${future} (${here}). Set the clocks right`,
+    )
+  if (expiresAt === null || time < Date.parse(expiresAt)) return
+  throw new MirrorError(
+    'bundle',
+    `it expired at ${expiresAt} (made at ${createdAt}; ${here}): export a new one`,
+  )
+}
+
+function named(error: unknown, paths: readonly string[], fault: string | null): unknown {
+  if (!(error instanceof MirrorError) || !['archive', 'bundle'].includes(error.code)) return error
+  const { code, message } = error
+  const [first = ''] = paths
+  const which = paths.length === 1 ? first : `${first} and the other ${paths.length - 1} parts`
+  const text = `the bundle ${which} is refused: ${message}${fault === null ? '' : `. ${fault}`}`
+  const why = refusalOf(error)
+  return why === null ? new MirrorError(code, text, { cause: error }) : bundleRefusal(why, text)
+}

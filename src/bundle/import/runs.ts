@@ -1,0 +1,84 @@
+import { MirrorError, messageOf } from '../../core/errors.ts'
+import type { SourceName } from '../../domain/sources.ts'
+import type { RowKind } from '../../store/replication/rows.ts'
+import type { RunFacts } from '../../store/runs/runs.ts'
+import type { ImportOptions, RowCounts } from './types.ts'
+
+/** The rows of an import in the run log, one for each source. */
+export interface ImportRuns {
+  idOf(source: SourceName): number
+  /** Ends them well; within the transaction that publishes, so that a run says what was committed and nothing else. */
+  end(
+    message: string | null,
+    changed: Partial<Record<SourceName, Counted>>,
+    rollback: boolean,
+  ): void
+  /** Ends them when nothing was committed. */
+  fail(error: unknown): Promise<void>
+}
+
+type Counted = Partial<Record<RowKind, RowCounts>>
+
+/** Begins a run for each source of an import. */
+export async function startRuns(
+  { store, bundle, trigger, now, config, file }: ImportOptions,
+  sources: readonly SourceName[],
+): Promise<ImportRuns> {
+  const { mirror, sequence, kind } = bundle.manifest
+  const facts: RunFacts = { mirror, sequence, bundle: kind, key: bundle.key, file }
+  const ids = await store.exclusive(
+    () =>
+      new Map(
+        sources.map((source) => {
+          const started = { source, kind: 'import', trigger, startedAt: now() } as const
+          return [source, store.startRun(started)]
+        }),
+      ),
+  )
+  return {
+    idOf: (source) => ids.get(source) ?? 0,
+    end(message, changed, rollback) {
+      const back = rollback ? `ROLLBACK to bundle ${sequence}: ` : ''
+      for (const [source, id] of ids) {
+        const given = bundle.manifest.sources[source]
+        const told = `${back}${message ?? describe(changed[source])}`
+        store.endRun(id, {
+          state: given?.whole === false ? 'partial' : 'complete',
+          asOf: Date.parse(given?.asOf ?? ''),
+          snapshot: given?.snapshot ?? null,
+          code: null,
+          message: given?.whole === false ? `${told}; not whole above the gap either` : told,
+          facts: { ...facts, ...factsOf(changed[source]), ...(rollback && { rollback }) },
+          endedAt: now(),
+        })
+        store.pruneRuns(source, config.data.keepRuns)
+      }
+    },
+    async fail(error) {
+      const code = error instanceof MirrorError ? error.code : 'internal'
+      const ended = { asOf: null, code, message: messageOf(error), facts, endedAt: now() }
+      await store.exclusive(() => {
+        for (const [source, id] of ids) {
+          const snapshot = store.readSnapshot(source)?.id ?? null
+          store.endRun(id, { ...ended, state: 'failed', snapshot })
+        }
+      })
+    },
+  }
+}
+
+function describe(changed: Counted | undefined): string {
+  if (changed === undefined) return 'nothing changed'
+  const { put, removed } = totalOf(changed)
+  return `${put} rows put, ${removed} removed`
+}
+
+function factsOf(changed: Counted | undefined): RunFacts {
+  return changed === undefined ? {} : { ...totalOf(changed) }
+}
+
+function totalOf(changed: Counted): RowCounts {
+  const all = Object.values(changed)
+  const sum = (key: keyof RowCounts): number => all.reduce((total, one) => total + one[key], 0)
+  return { put: sum('put'), removed: sum('removed') }
+}

@@ -1,0 +1,32 @@
+import { accessSync, constants, statSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { MirrorError, systemCode } from '../../core/errors.ts'
+import { type SourceName, SOURCES } from '../../domain/sources.ts'
+
+/** Source names as `--sources` gives them, separated by commas, in the order of `SOURCES`. Throws `usage`. */
+export function namedSources(text: string): SourceName[] {
+  const names = text
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '')
+  const known = SOURCES.join(', ')
+  if (names.length === 0)
+    throw new MirrorError('usage', `--sources names no source; the sources are: ${known}`)
+  const unknown = names.find((name) => !SOURCES.some((source) => source === name))
+  if (unknown === undefined) return SOURCES.filter((source) => names.includes(source))
+  throw new MirrorError('usage', `unknown source ${unknown}; the sources are: ${known}`)
+}
+
+/** Throws `usage` for a place where no file can be written, before any work is done for it. */
+export function refuseUnwritable(path: string): void {
+  const folder = dirname(resolve(path))
+  try {
+    accessSync(folder, constants.W_OK)
+    if (!statSync(folder).isDirectory()) throw Object.assign(new Error(), { code: 'ENOTDIR' })
+  } catch (error) {
+    const why = systemCode(error) ?? 'not a file name'
+    throw new MirrorError('usage', `${path} cannot be written: its folder ${folder} (${why})`)
+  }
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true)
+    throw new MirrorError('usage', `${path} is a folder: give the name of a file in it`)
+}

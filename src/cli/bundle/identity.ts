@@ -1,0 +1,54 @@
+import { openReader } from '../../store/database/open.ts'
+import { whyUnread } from '../../store/database/older-folder.ts'
+import { acquireLock } from '../../store/database/lock.ts'
+import { createReads } from '../../store/reads.ts'
+import { openWrites } from '../../store/writer.ts'
+import { type GlobalOptions, print, settings } from '../context.ts'
+
+/** Options of `patchmirror identity`. */
+export interface IdentityOptions extends GlobalOptions {
+  /** Give this mirror another one: after it was restored from a backup, or copied. */
+  new?: boolean
+}
+
+/**
+ * `patchmirror identity [--new]`: who this mirror is in the bundles that it exports. With another identity those below no
+ * longer go by its sequence, which went backwards with a backup, but by upstream's dates.
+ */
+export async function identityCommand(options: IdentityOptions): Promise<number> {
+  const { dir } = settings(options, false, []).config.data
+  const before = readIdentity(dir)
+  if (options.new !== true) {
+    print(before)
+    return 0
+  }
+  const lock = acquireLock(dir, 'export')
+  try {
+    const store = openWrites(dir)
+    try {
+      print(await store.exclusive(() => store.renewIdentity()))
+    } finally {
+      store.close()
+    }
+  } finally {
+    lock.release()
+  }
+  process.stderr.write(
+    `patchmirror: this mirror was ${before}. Export a full bundle next; an outbox gets one by itself\n`,
+  )
+  return 0
+}
+
+function readIdentity(dataDir: string): string {
+  const db = openReader(dataDir)
+  if (db === null)
+    throw whyUnread(
+      dataDir,
+      `there is no database in ${dataDir} yet, so this mirror has no identity: sync or import first`,
+    )
+  try {
+    return createReads(db).readIdentity()
+  } finally {
+    db.close()
+  }
+}

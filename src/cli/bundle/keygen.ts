@@ -1,0 +1,12 @@
+import { createKeyFiles } from '../../bundle/format/keys.ts'
+import { type GlobalOptions, print } from '../runner.ts'
+
+/** `patchmirror keygen FILE`: a key pair for bundles. It needs no settings and touches no data folder. */
+export function keygenCommand(file: string, _options: GlobalOptions): number {
+  const { id, line } = createKeyFiles(file)
+  print(`key ${id} is made`)
+  print(`  ${file}      signs: keep it above the gap and secret (bundle.signingKeys)`)
+  print(`  ${file}.pub  verifies: carry it below the gap (bundle.trustedKeys), or this line:`)
+  print(line)
+  return 0
+}

@@ -1,0 +1,123 @@
+import { createWriteStream, existsSync, renameSync, rmSync } from 'node:fs'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { MirrorError, messageOf } from '../../core/errors.ts'
+import { PRIVATE_FILE } from '../../core/files.ts'
+import type { SourceName } from '../../domain/sources.ts'
+import { whyUnread } from '../../store/database/older-folder.ts'
+import { openReader } from '../../store/database/open.ts'
+import { type Reads, createReads } from '../../store/reads.ts'
+import { type CarriedReader, createCarriedReader } from '../../store/replication/reader.ts'
+import { combineDigests } from '../../store/replication/rows.ts'
+import {
+  type SummaryHeader,
+  type SummarySource,
+  writeSummary,
+} from '../../store/replication/summary.ts'
+import { type GlobalOptions, print, settings } from '../context.ts'
+import { namedSources, refuseUnwritable } from './files.ts'
+
+/** Options of `patchmirror need` and `patchmirror digest`. */
+export interface NeedOptions extends GlobalOptions {
+  /** Only which state is held: enough where the exporting mirror still knows it. */
+  brief?: boolean
+  /** Names, separated by commas. */
+  sources?: string
+  /** Replace a file of this name. */
+  force?: boolean
+  json?: boolean
+}
+
+/** `patchmirror need FILE`: what this mirror has, for `patchmirror export --for FILE` above the gap. */
+export async function needCommand(file: string, options: NeedOptions): Promise<number> {
+  refuseUnwritable(file)
+  if (options.force !== true && existsSync(file))
+    throw new MirrorError('usage', `${file} exists already; --force replaces it`)
+  await withStored(options, async (carried, reads, sources) => {
+    const header = headerOf(carried, reads, sources, options.brief === true)
+    const draft = `${file}.partial`
+    try {
+      rmSync(draft, { force: true }) // of a run that was killed
+      // Never through a link that lies there: it would write wherever that leads.
+      const stream = createWriteStream(draft, { flags: 'wx', mode: PRIVATE_FILE })
+      await pipeline(Readable.from(writeSummary(carried, header)), stream)
+      renameSync(draft, file)
+    } catch (error) {
+      rmSync(draft, { force: true })
+      throw new MirrorError('storage', `${file} cannot be written: ${messageOf(error)}`, {
+        cause: error,
+      })
+    }
+    print(`${file} says what is held here: ${sources.join(', ')}`)
+    const only = options.sources === undefined ? '' : ` --sources ${sources.join(',')}`
+    print(`carry it up and run: patchmirror export OUT --for ${file}${only}`)
+  })
+  return 0
+}
+
+/** `patchmirror digest`: one hash over all that is served, equal on both sides of a gap, and one for each source. */
+export async function digestCommand(options: NeedOptions): Promise<number> {
+  await withStored(options, (carried, reads, sources) => {
+    const { digest, sources: states } = headerOf(carried, reads, sources, true)
+    if (options.json === true) {
+      const digests = Object.entries(states).map(([source, one]) => [source, one.digest])
+      print(JSON.stringify({ digest, sources: Object.fromEntries(digests) as unknown }, null, 2))
+      return
+    }
+    print(digest)
+    for (const [source, one] of Object.entries(states)) print(`  ${source}  ${one.digest}`)
+  })
+  return 0
+}
+
+/** Calls `work` with one moment of the data folder, and the sources asked for that are held. */
+async function withStored(
+  options: NeedOptions,
+  work: (carried: CarriedReader, reads: Reads, sources: SourceName[]) => void | Promise<void>,
+): Promise<void> {
+  const { config } = settings(options, false, [])
+  const db = openReader(config.data.dir)
+  const nothing = `nothing is held in ${config.data.dir}: what goes here is a full bundle ("patchmirror export FILE" above the gap)`
+  if (db === null) throw whyUnread(config.data.dir, nothing)
+  try {
+    db.exec('BEGIN')
+    const carried = createCarriedReader(db)
+    const held = carried.listHeld()
+    const sources = wantedOf(options.sources, held)
+    if (sources.length === 0) throw new MirrorError('not_ready', nothing)
+    await work(carried, createReads(db), sources)
+  } finally {
+    db.close()
+  }
+}
+
+function wantedOf(names: string | undefined, held: readonly SourceName[]): SourceName[] {
+  if (names === undefined) return [...held]
+  const asked = namedSources(names)
+  return held.filter((source) => asked.includes(source))
+}
+
+function headerOf(
+  carried: CarriedReader,
+  reads: Reads,
+  sources: readonly SourceName[],
+  brief: boolean,
+): SummaryHeader {
+  const states: Partial<Record<SourceName, SummarySource>> = {}
+  const digests: Partial<Record<SourceName, string>> = {}
+  for (const source of sources) {
+    const snapshot = reads.readSnapshot(source)
+    if (snapshot === null) continue
+    const { id, records } = snapshot
+    const asOf = Math.max(snapshot.asOf, reads.readConfirmedAt(source) ?? 0)
+    const digest = carried.digestOf(source)
+    digests[source] = digest
+    states[source] = { digest, snapshot: id, asOf, records }
+  }
+  const last = reads.readLastImport()
+  return {
+    ...{ format: 1, kind: 'patchmirror-summary', mirror: reads.readIdentity(), brief },
+    ...{ digest: combineDigests(digests), sources: states, createdAt: Date.now() },
+    imported: last === null ? null : { mirror: last.mirror, sequence: last.sequence },
+  }
+}

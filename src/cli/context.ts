@@ -1,0 +1,80 @@
+import { type LoadedConfig, loadConfig } from '../config/load.ts'
+import { checkProxies } from '../config/proxies.ts'
+import { isLocked } from '../store/database/lock.ts'
+import { cronPeriod, isCronExpression } from '../sync/schedule.ts'
+
+/** Options that every command takes. */
+export interface GlobalOptions {
+  config?: string
+}
+
+/** Writes a line to standard output. */
+export function print(text: string): void {
+  process.stdout.write(`${text}\n`)
+}
+
+/** Writes a value as JSON, every time in it (unix milliseconds, by the name of its field) as ISO 8601. */
+export function printJson(value: unknown): void {
+  print(JSON.stringify(value, isoTime, 2))
+}
+
+function isoTime(name: string, value: unknown): unknown {
+  const isTime = typeof value === 'number' && /^asOf$|(At|Until|Before|After)$/.test(name)
+  return isTime && value > 1e11 ? new Date(value).toISOString() : value
+}
+
+/** Signals that end a command which is not the daemon, in good order: a closed terminal is one of them. */
+export const STOPPING: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP']
+
+/** Tells of something that the command goes on in spite of, on standard error. */
+export function warn(text: string): void {
+  process.stderr.write(`patchmirror: warning: ${text}\n`)
+}
+
+/** What talks to the service needs of the files that settings name. */
+export const SERVICE_FILES = ['upstream', 'identity'] as const
+
+/** What of them a sync of these sources needs; none named: all. The public feeds are asked for without a credential. */
+export function sourceFiles(sources: readonly string[]): readonly string[] {
+  if (sources.length === 0) return SERVICE_FILES
+  const credentials = { catalog: 'upstream', identity: 'identity' } as const
+  const used = (['catalog', 'identity'] as const).filter((source) => sources.includes(source))
+  return ['upstream.caFile', ...used.map((source) => credentials[source])]
+}
+
+/**
+ * Settings for a command; `upstream` true when it talks to the service. `files`: the settings, or sections, whose files it
+ * uses; another that is missing or broken does not stop it. Not given: all. Warnings go to standard error.
+ */
+export function settings(
+  options: GlobalOptions,
+  upstream: boolean,
+  files?: readonly string[],
+): LoadedConfig {
+  const loaded = loadConfig({
+    ...(options.config === undefined ? {} : { file: options.config }),
+    env: process.env,
+    cwd: process.cwd(),
+    requireUpstream: upstream,
+    ...(files && {
+      needsFile: (key) => files.some((used) => key === used || key.startsWith(`${used}.`)),
+    }),
+    validateCron: isCronExpression,
+    cronPeriod,
+  })
+  if (upstream) checkProxies(loaded.config, process.env)
+  for (const warning of loaded.warnings) warn(warning)
+  return loaded
+}
+
+/** Whether a daemon holds this data folder just now. */
+export function isServed(dataDir: string): boolean {
+  return isLocked(dataDir, 'serve')
+}
+
+/** How a mirror gets its first data: by a sync where it has an upstream, else by a bundle. */
+export function firstStep({ upstream }: LoadedConfig['config']): string {
+  return upstream.apiRoot === null
+    ? 'import a bundle ("patchmirror import FILE"), or set upstream.apiRoot and sync'
+    : 'run "patchmirror sync"'
+}

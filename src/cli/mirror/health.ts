@@ -1,0 +1,42 @@
+import { existsSync } from 'node:fs'
+import type { Config } from '../../config/schema.ts'
+import { messageOf } from '../../core/errors.ts'
+import { databasePath } from '../../store/database/open.ts'
+import { isLocked, servingDaemon } from '../../store/database/lock.ts'
+import { askDaemon, daemonUrl } from '../daemon-client.ts'
+import { type GlobalOptions, print, settings } from '../runner.ts'
+
+const TIMEOUT_MS = 5_000
+
+/**
+ * `patchmirror health [--ready]`: asks the daemon of these settings; 0 when it says yes, and is the mirror of this data
+ * folder as far as the folder tells. For container health checks.
+ */
+export async function healthCommand(options: GlobalOptions & { ready?: boolean }): Promise<number> {
+  const { config } = settings(options, false, [])
+  try {
+    const health = await askDaemon(config, '/-/health', TIMEOUT_MS)
+    const stranger = strangerIn(config, health.instance)
+    if (stranger !== null) {
+      print(`${stranger} on ${daemonUrl(config.server)} (server.host, server.port)`)
+      return 1
+    }
+    const { status, text } =
+      options.ready === true ? await askDaemon(config, '/-/ready', TIMEOUT_MS) : health
+    print(text)
+    return status >= 200 && status < 300 ? 0 : 1
+  } catch (error) {
+    print(`no daemon answers on ${daemonUrl(config.server)}: ${messageOf(error)}`)
+    return 1
+  }
+}
+
+/** Who answers instead of the mirror of this data folder; null when it may be that. */
+function strangerIn({ data }: Config, instance: string | null): string | null {
+  if (instance === null) return 'something that is no Patchmirror answers'
+  // A folder that is not here, as on another machine, tells nothing.
+  if (!existsSync(databasePath(data.dir))) return null
+  const serving = servingDaemon(data.dir)
+  const isOther = serving === null ? !isLocked(data.dir, 'serve') : serving.instance !== instance
+  return isOther ? `the mirror of another data folder than ${data.dir} (data.dir) answers` : null
+}

@@ -1,0 +1,117 @@
+import { MirrorError } from '../../core/errors.ts'
+import { guarded, openReader } from '../../store/database/open.ts'
+import { isOlderFolder, whyUnread } from '../../store/database/older-folder.ts'
+import { discardLocalKey } from '../../store/local-key.ts'
+import { type LocalKey, createKeyReader } from '../../store/keys.ts'
+import { type Writes, openWrites } from '../../store/writer.ts'
+import { createSecretFile } from '../secret-file.ts'
+import { type GlobalOptions, print, printJson, settings } from '../runner.ts'
+import { timeOf, table } from '../output.ts'
+
+/** Options of `patchmirror keys create`. */
+export interface CreateKeyOptions extends GlobalOptions {
+  name?: string
+  out?: string
+}
+
+const LONGEST_NAME = 80
+
+/** `patchmirror keys create`: makes a key and tells it once, on standard output or into a new file. */
+export async function createKeyCommand(options: CreateKeyOptions): Promise<number> {
+  const name = (options.name ?? '').trim()
+  if (name.length > LONGEST_NAME || /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(name))
+    throw new MirrorError('usage', `--name takes up to ${LONGEST_NAME} visible characters`)
+  const file = options.out === undefined ? null : createSecretFile(options.out)
+  try {
+    const made = await write(options, (store) => {
+      const { id, key } = store.createKey(name, Date.now())
+      try {
+        file?.write(key)
+      } catch (error) {
+        store.revokeKey(id, Date.now()) // nobody has it
+        throw error
+      }
+      return { id, key }
+    })
+    if (file === null) print(made.key)
+    const where = file === null ? 'It is not shown again' : `It is in ${options.out ?? ''}`
+    process.stderr.write(`key ${made.id} is made. ${where}; a running mirror takes it at once\n`)
+    return 0
+  } catch (error) {
+    file?.discard()
+    throw error
+  }
+}
+
+/** `patchmirror keys revoke ID`: the key opens nothing from now on, also on a running mirror. */
+export async function revokeKeyCommand(id: string, options: GlobalOptions): Promise<number> {
+  const number = /^\d{1,15}$/.test(id) ? Number(id) : 0
+  const known = await write(options, (store, dataDir) => {
+    const key = store.listKeys().find((one) => one.id === number)
+    if (key === undefined) return undefined
+    const hash = store.listKeyHashes().find((one) => one.id === number)?.hash
+    store.revokeKey(number, Date.now())
+    if (hash !== undefined) discardLocalKey(dataDir, hash, store.readSecret('keys'))
+    return key
+  })
+  if (known === undefined)
+    throw new MirrorError('usage', `there is no key ${id}; "patchmirror keys list" shows all`)
+  print(
+    known.revokedAt === null
+      ? `${titleOf(known)} is revoked`
+      : `${titleOf(known)} was revoked already, at ${timeOf(known.revokedAt)}`,
+  )
+  return 0
+}
+
+/** `patchmirror keys list`: every key ever made, without what would open anything. */
+export function listKeysCommand(options: GlobalOptions & { json?: boolean }): number {
+  const keys = readKeys(settings(options, false, []).config.data.dir)
+  if (options.json === true) printJson(keys.map(shown))
+  else if (keys.length === 0)
+    print(
+      'no key was made yet: the first "patchmirror serve" makes one, and "patchmirror keys create" makes more',
+    )
+  else print(table(['id', 'name', 'key', 'created', 'revoked'], keys.map(row)))
+  return 0
+}
+
+function readKeys(dataDir: string): LocalKey[] {
+  const db = openReader(dataDir)
+  if (db === null) {
+    if (isOlderFolder(dataDir)) throw whyUnread(dataDir, '')
+    return []
+  }
+  try {
+    return guarded(dataDir, () => createKeyReader(db).listKeys())
+  } finally {
+    db.close()
+  }
+}
+
+async function write<T>(
+  options: GlobalOptions,
+  work: (store: Writes, dataDir: string) => T,
+): Promise<T> {
+  const { dir } = settings(options, false, []).config.data
+  const store = openWrites(dir)
+  try {
+    return await store.exclusive(() => guarded(dir, () => work(store, dir)))
+  } finally {
+    store.close()
+  }
+}
+
+function titleOf({ id, name }: LocalKey): string {
+  return name === '' ? `key ${id}` : `key ${id} (${name})`
+}
+
+function row({ id, name, prefix, createdAt, revokedAt }: LocalKey): string[] {
+  return [String(id), name === '' ? '-' : name, `${prefix}…`, timeOf(createdAt), timeOf(revokedAt)]
+}
+
+function shown({ createdAt, revokedAt, ...key }: LocalKey): object {
+  const iso = (at: number | null): string | null =>
+    at === null ? null : new Date(at).toISOString()
+  return { ...key, createdAt: iso(createdAt), revokedAt: iso(revokedAt) }
+}

@@ -1,0 +1,58 @@
+import { MirrorError } from '../../core/errors.ts'
+import type { Quarantine } from '../../store/runs/quarantine.ts'
+import { type Writes, openWrites } from '../../store/writer.ts'
+import { createProgress } from '../progress.ts'
+import { type GlobalOptions, SERVICE_FILES, print, settings, withRunner } from '../runner.ts'
+import { describe, runsExitCode } from './sync.ts'
+
+/** `patchmirror approve RUN`: lets in exactly what that run refused. */
+export async function approveCommand(run: string, options: GlobalOptions): Promise<number> {
+  const display = createProgress(false)
+  const report = await withRunner(
+    settings(options, true, SERVICE_FILES),
+    display.show,
+    async (runner, store) => {
+      const approved = openQuarantine(store, run, true)
+      const { source } = approved
+      const done = await runner.run({ source, kind: 'approve', trigger: 'command', approved })
+      if (done.state !== 'failed') {
+        await store.exclusive(() => store.decideQuarantine(approved.runId, 'approved', Date.now()))
+      }
+      return done
+    },
+  )
+  display.finish()
+  print(describe(report))
+  return runsExitCode([report])
+}
+
+/** `patchmirror reject RUN`: the refused version stays refused, also when upstream offers it again. */
+export async function rejectCommand(run: string, options: GlobalOptions): Promise<number> {
+  const { config } = settings(options, false, [])
+  const store = openWrites(config.data.dir)
+  try {
+    const { runId, reason } = openQuarantine(store, run, false)
+    await store.exclusive(() => store.decideQuarantine(runId, 'rejected', Date.now()))
+    print(`run ${runId} rejected (${reason}); the snapshot before it keeps serving`)
+    return 0
+  } finally {
+    store.close()
+  }
+}
+
+/** The quarantine to decide about. `undo`: one that was rejected may be decided anew. */
+function openQuarantine(store: Writes, text: string, undo: boolean): Quarantine {
+  const runId = Number(text)
+  if (!Number.isSafeInteger(runId) || runId < 1) {
+    throw new MirrorError(
+      'usage',
+      `${text} is not a run number; "patchmirror status" names quarantined runs`,
+    )
+  }
+  // A run that met what an earlier one had refused names that one.
+  const earlier = Number(store.readRun(runId)?.facts['quarantine'] ?? runId)
+  const found = store.readQuarantine(runId) ?? store.readQuarantine(earlier)
+  if (found === null) throw new MirrorError('usage', `run ${runId} has nothing in quarantine`)
+  if (found.decision === null || (undo && found.decision === 'rejected')) return found
+  throw new MirrorError('usage', `what run ${runId} refused is settled already: ${found.decision}`)
+}

@@ -1,0 +1,124 @@
+import { relayStatus } from '../../api/status/report.ts'
+import type { Config } from '../../config/schema.ts'
+import { MirrorError } from '../../core/errors.ts'
+import { writeSecret } from '../../relay/sender.ts'
+import {
+  type Db,
+  guarded,
+  inboxPath,
+  openInbox,
+  openInboxReader,
+  openReader,
+  openWriter,
+} from '../../store/database/open.ts'
+import {
+  type RelayTarget,
+  createRelayOutbox,
+  createOutboxReads,
+} from '../../store/webhooks/outbox.ts'
+import { createSecretReader } from '../../store/secret.ts'
+import { type GlobalOptions, print, printJson, settings } from '../runner.ts'
+import { timeOf, table } from '../output.ts'
+
+/** `patchmirror relay secret`: what whoever receives needs to verify what this mirror passes on. */
+export function relaySecretCommand(options: GlobalOptions): number {
+  const { relay, data } = settings(options, false, ['relay.secret']).config
+  // Before the first sync or import too: the secret is made with the database.
+  print(relay.secret ?? writeSecret(ownKey(data.dir)))
+  return 0
+}
+
+function ownKey(dataDir: string): Buffer {
+  const db = openReader(dataDir) ?? openWriter(dataDir)
+  return closing(db, () => createSecretReader(db).readSecret('relay'))
+}
+
+/** `patchmirror relay status`: how each target stands. Exit code 1 when one is disabled. */
+export function relayStatusCommand(options: GlobalOptions & { json?: boolean }): number {
+  const { data, relay } = settings(options, false, []).config
+  const db = openInboxReader(data.dir)
+  const targets = db === null ? [] : closing(db, () => createOutboxReads(db).listTargets())
+  const kindOf = ({ url }: RelayTarget): Kind => kindIn(relay, url)
+  if (options.json === true)
+    printJson(targets.map((target) => ({ ...relayStatus(target), kind: kindOf(target) })))
+  else if (targets.length === 0)
+    print(
+      'nothing is passed on: relay.targets names whom to tell, from the next start of the daemon on',
+    )
+  else
+    print(
+      table(
+        HEAD,
+        targets.map((target) => row(target, kindOf(target))),
+      ),
+    )
+  return targets.some(({ state }) => state === 'disabled') ? 1 : 0
+}
+
+/** What a target is sent: signed events, or messages to a team workspace; null: no setting that can be read names it. */
+type Kind = 'standard' | 'chat' | null
+
+function kindIn(relay: Pick<Config['relay'], 'targets' | 'chatTargets'>, url: string): Kind {
+  if (relay.chatTargets.includes(url)) return 'chat'
+  return relay.targets.includes(url) ? 'standard' : null
+}
+
+const HEAD = [
+  'id',
+  'target',
+  'kind',
+  'state',
+  'since',
+  'waiting',
+  'given up',
+  'delivered',
+  'last failure',
+]
+
+function row(target: RelayTarget, kind: Kind): string[] {
+  const { id, state, since, pending, givenUp, deliveredAt } = target
+  return [
+    String(id),
+    relayStatus(target).target ?? '',
+    kind ?? '-',
+    state,
+    timeOf(since),
+    String(pending),
+    String(givenUp),
+    timeOf(deliveredAt),
+    lastFailure(target),
+  ]
+}
+
+/** The last failure with its time; beside a target that takes what it is sent, as something past. */
+function lastFailure({ state, reason, failedAt }: RelayTarget): string {
+  if (reason === null) return ''
+  const when = failedAt === null ? '' : `${timeOf(failedAt)} `
+  return `${state === 'ok' ? 'earlier: ' : ''}${when}${reason}`
+}
+
+/** `patchmirror relay enable ID`: a disabled target is sent what comes from now on; a failing one is tried at once. */
+export function enableTargetCommand(id: string, options: GlobalOptions): number {
+  const { dir } = settings(options, false, []).config.data
+  const number = /^\d{1,15}$/.test(id) ? Number(id) : 0
+  const known = openInboxReader(dir)
+  known?.close()
+  const db = known === null ? null : openInbox(dir)
+  const found =
+    db !== null &&
+    closing(db, () =>
+      guarded(dir, () => createRelayOutbox(db).enableTarget(number), inboxPath(dir)),
+    )
+  if (!found)
+    throw new MirrorError('usage', `there is no target ${id}; "patchmirror relay status" shows all`)
+  print(`target ${number} is enabled`)
+  return 0
+}
+
+function closing<T>(db: Db, work: () => T): T {
+  try {
+    return work()
+  } finally {
+    db.close()
+  }
+}

@@ -1,0 +1,92 @@
+import { MirrorError } from '../../core/errors.ts'
+import { openReader } from '../../store/database/open.ts'
+import { whyUnread } from '../../store/database/older-folder.ts'
+import { type Reads, createReads } from '../../store/reads.ts'
+import type { Run, RunFacts } from '../../store/runs/runs.ts'
+import { type GlobalOptions, print, printJson, settings } from '../runner.ts'
+import { duration, timeOf, table } from '../output.ts'
+
+/** Options of `patchmirror runs`. */
+export interface RunsOptions extends GlobalOptions {
+  json?: boolean
+  limit?: string
+}
+
+/** `patchmirror runs [RUN]`: the run log, or all that one run has to tell. */
+export function runsCommand(run: string | undefined, options: RunsOptions): number {
+  const { config } = settings(options, false, [])
+  const db = openReader(config.data.dir)
+  if (db === null) throw whyUnread(config.data.dir, `nothing has run yet in ${config.data.dir}`)
+  try {
+    const reads = createReads(db)
+    if (run === undefined)
+      printRuns(reads.listRuns(countOf(options.limit ?? '20')), options.json === true)
+    else printRun(reads, countOf(run), options.json === true)
+    return 0
+  } finally {
+    db.close()
+  }
+}
+
+function countOf(text: string): number {
+  const count = Number(text)
+  if (Number.isSafeInteger(count) && count > 0) return count
+  throw new MirrorError(
+    'usage',
+    `${text} is not a number above 0; "patchmirror runs" lists the runs`,
+  )
+}
+
+function printRuns(runs: readonly Run[], json: boolean): void {
+  if (json) return printJson(runs)
+  const rows = runs.map((run) => [
+    String(run.id),
+    run.source,
+    run.kind,
+    run.state,
+    timeOf(run.startedAt),
+    run.endedAt === null ? '-' : duration((run.endedAt - run.startedAt) / 1000),
+    run.message ?? '',
+  ])
+  print(table(['run', 'source', 'kind', 'state', 'started', 'took', 'what happened'], rows))
+}
+
+function printRun(reads: Reads, id: number, json: boolean): void {
+  const run = reads.readRun(id)
+  if (run === null)
+    throw new MirrorError('usage', `there is no run ${id}; "patchmirror runs" lists them`)
+  if (json) return printJson(run)
+  const { facts, ...rest } = run
+  const told = Object.entries({ ...rest, ...facts })
+  const lines = told.flatMap(([key, value]) =>
+    Array.isArray(value) ? [] : [[key, textOf(key, value)]],
+  )
+  print(table(['run', String(id)], lines.slice(1)))
+  for (const [key, value] of told)
+    if (Array.isArray(value) && value.length > 0) print(listOf(key, value, facts))
+  const quarantine = reads.readQuarantine(id)
+  if (quarantine === null) return
+  const decision =
+    quarantine.decision ?? `open: patchmirror approve ${id} | patchmirror reject ${id}`
+  print(`\nquarantine of ${quarantine.path}\n  ${quarantine.reason}\n  ${decision}`)
+}
+
+function textOf(key: string, value: number | string | boolean | readonly string[] | null): string {
+  if (typeof value === 'number' && (key.endsWith('At') || key === 'asOf')) return timeOf(value)
+  return String(value ?? '-')
+}
+
+/** Which fact counts all of what another one shows the first of. */
+const COUNTS: Readonly<Partial<Record<string, string>>> = {
+  lackingIds: 'lacking',
+  removedIds: 'removed',
+  plannedRemovedIds: 'plannedRemoved',
+  contradictions: 'contradicted',
+  unusable: 'unusableEntries',
+}
+
+function listOf(key: string, shown: readonly string[], facts: RunFacts): string {
+  const all = Number(facts[COUNTS[key] ?? ''] ?? shown.length)
+  const more = all > shown.length ? [`  … and ${all - shown.length} more`] : []
+  return ['', key, ...shown.map((line) => `  ${line}`), ...more].join('\n')
+}

@@ -1,0 +1,98 @@
+import type { RefreshReport, WebhooksReport } from '../../api/status/report.ts'
+import type { Config } from '../../config/schema.ts'
+import { endpointsOf } from '../../config/kinds/webhooks.ts'
+import { MirrorError } from '../../core/errors.ts'
+import type { Db } from '../../store/database/open.ts'
+import { createInboxReports } from '../../store/webhooks/inbox-reports.ts'
+import { createInboxReads } from '../../store/webhooks/inbox.ts'
+import type { Reads } from '../../store/reads.ts'
+import { isValidAt } from '../../webhooks/doctor/match.ts'
+import { WINDOW_MS } from '../../webhooks/refresh/missed-events.ts'
+import { EVENTS, figuresFrom, heardFrom } from '../../webhooks/refresh/report.ts'
+import { readStoredSecrets } from '../webhooks/secrets.ts'
+import { withInbox } from '../webhooks/inbox-rows.ts'
+import { timeOf } from '../output.ts'
+
+/**
+ * How webhooks stand by what the data folder says, without a daemon; null when none was ever delivered. Of a damaged
+ * inbox nothing is known.
+ */
+export function readWebhooks(config: Config, reads: Reads): WebhooksReport | null {
+  const now = Date.now()
+  const secrets = countSecrets(config, now)
+  const isOn = secrets > 0
+  const arrivals = reads.listArrivals(now - WINDOW_MS)
+  const none = { refreshes: 0, failedRefreshes: 0, failuresInRow: 0, refreshingSince: null }
+  const head = {
+    state: isOn ? ('on' as const) : ('off' as const),
+    endpoints: endpointsOf(config.webhooks),
+    secrets,
+    lastRefusedAt: null,
+  }
+  const read = (db: Db): WebhooksReport => {
+    const reports = createInboxReports(db)
+    const [times, heard] = [reports.eventTimes(EVENTS), reports.heardSince(heardFrom(now))]
+    const { oldestPendingAt, ...counts } = createInboxReads(db).counts()
+    const figures = figuresFrom({ times, heard, arrivals, isOn, startedAt: now, now })
+    const at = { oldestPendingAt: iso(oldestPendingAt), lastReceivedAt: iso(heard.lastAt) }
+    return { ...head, counts, ...at, refresh: { ...none, ...figures } }
+  }
+  try {
+    return withInbox(config, null, read)
+  } catch (error) {
+    if (!(error instanceof MirrorError)) throw error
+    const unknown = { counts: null, oldestPendingAt: null, lastReceivedAt: null }
+    return { ...head, ...unknown, refresh: { ...none, latency: null, misses: null } }
+  }
+}
+
+/** A file that cannot be read ends the start of the daemon, but not the report on everything else. */
+function countSecrets(config: Config, now: number): number {
+  try {
+    return readStoredSecrets(config).filter((one) => isValidAt(one, now)).length
+  } catch {
+    return config.webhooks.secrets.length
+  }
+}
+
+function iso(at: number | null): string | null {
+  return at === null ? null : new Date(at).toISOString()
+}
+
+/** A line on webhooks, and what they came to. */
+export function describeWebhooks(report: WebhooksReport): string {
+  return webhooksLine(report) + refreshLines(report.refresh)
+}
+
+/** `webhooks: 1 secret, 2 pending, 0 dead, 40 done, 3 ignored, last received 2026-11-21 …, last refused -` */
+function webhooksLine({ secrets, counts, lastReceivedAt, lastRefusedAt }: WebhooksReport): string {
+  const at = (time: string | null): string => (time === null ? '-' : timeOf(Date.parse(time)))
+  const rows =
+    counts === null
+      ? 'the inbox is not available'
+      : (['pending', 'dead', 'done', 'ignored'] as const)
+          .map((state) => `${counts[state]} ${state}`)
+          .join(', ')
+  const times = `last received ${at(lastReceivedAt)}, last refused ${at(lastRefusedAt)}`
+  return `webhooks: ${secrets} ${secrets === 1 ? 'secret' : 'secrets'}, ${rows}, ${times}`
+}
+
+/** What events came to, and a warning where they seem to come no more. */
+function refreshLines({ refreshes, failedRefreshes, latency, misses }: RefreshReport): string {
+  const visible = latency?.visible ?? null
+  const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`
+  const lines = [
+    `refreshes: ${refreshes}, ${failedRefreshes} failed` +
+      (visible === null
+        ? ''
+        : `; received to visible: median ${seconds(visible.median)}, p99 ${seconds(visible.p99)}`),
+    ...(misses === null
+      ? []
+      : [
+          `in a week: ${misses.arrivals} new tags compared with events (15 minutes after each), ` +
+            `${misses.unannounced} not announced; ${misses.unconfirmed} announced and never listed`,
+        ]),
+    ...(misses?.warning ? [`WARNING: ${misses.warning}`] : []),
+  ]
+  return lines.map((line) => `\n  ${line}`).join('')
+}

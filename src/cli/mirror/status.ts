@@ -1,0 +1,230 @@
+import type { BundleStatus } from '../../api/status/bundles.ts'
+import { judgeReadiness } from '../../api/status/readiness.ts'
+import { type Status, buildStatus } from '../../api/status/report.ts'
+import { servedSources, unsyncedSources } from '../../domain/sources.ts'
+import type { Config } from '../../config/schema.ts'
+import { MirrorError } from '../../core/errors.ts'
+import { type Db, openInboxReader, openReader } from '../../store/database/open.ts'
+import { whyUnread } from '../../store/database/older-folder.ts'
+import { type RelayTarget, createOutboxReads } from '../../store/webhooks/outbox.ts'
+import { servingDaemon } from '../../store/database/lock.ts'
+import { createReads } from '../../store/reads.ts'
+import { probeStorage } from '../../store/disk-state.ts'
+import { VERSION } from '../../core/version.ts'
+import { askDaemon, daemonUrl } from '../daemon-client.ts'
+import { firstStep } from '../context.ts'
+import { type GlobalOptions, print, settings } from '../runner.ts'
+import { describeWebhooks, readWebhooks } from './status-webhooks.ts'
+import { duration, timeOf, table } from '../output.ts'
+import type { ViewsStatus } from '../../api/scanners/generation.ts'
+
+/** `patchmirror status`: the daemon's own report when one runs, else the same from the data folder. */
+export async function statusCommand(options: GlobalOptions & { json?: boolean }): Promise<number> {
+  const { config } = settings(options, false)
+  const answered = await statusOfDaemon(config)
+  const own = readOwnStatus(config)
+  const serving = answered === null ? null : (servingDaemon(config.data.dir)?.instance ?? null)
+  const stranger = answered !== null && (serving === null || answered.instance !== serving)
+  const asked = stranger ? null : answered
+  const status = asked === null ? own : withOwnRuns(asked, own)
+  if (status === null)
+    throw whyUnread(
+      config.data.dir,
+      `nothing is mirrored yet in ${config.data.dir}: ${firstStep(config)}`,
+    )
+  if (options.json === true) {
+    print(JSON.stringify(status, null, 2))
+    return statusExitCode(status, config)
+  }
+  print(tableOf(status))
+  for (const line of describeCompared(status)) print(line)
+  const isIdle = ({ snapshot, nextRunAt }: Source): boolean =>
+    snapshot !== null && nextRunAt === null
+  const idle = status.sources.filter(isIdle).map(({ name }) => name)
+  for (const line of unsyncedSources(config, (name) => idle.includes(name))) print(line)
+  if (status.bundle !== null) print(`\n${describeBundle(status.bundle)}`)
+  for (const line of describeBoxes(status)) print(line)
+  for (const line of (status.views ?? []).map(describeViews)) print(line)
+  if (status.webhooks?.state === 'on') print(`\n${describeWebhooks(status.webhooks)}`)
+  const who = stranger ? 'the mirror of another data folder answers' : 'no daemon answers'
+  print(
+    asked === null
+      ? `\n${who} on ${daemonUrl(config.server)}; this is what the data folder says`
+      : '',
+  )
+  for (const { id, state, since, pending } of status.relay.filter(({ state }) => state !== 'ok')) {
+    const when = since === null ? '' : ` since ${timeOf(Date.parse(since))}`
+    print(`relay target ${id} is ${state}${when}, ${pending} waiting\n  patchmirror relay status`)
+  }
+  for (const { runId, reason } of openQuarantines(config)) {
+    print(
+      `run ${runId} is quarantined: ${reason}\n  patchmirror runs ${runId} | approve ${runId} | reject ${runId}`,
+    )
+  }
+  if (status.storage.state !== 'ok') print(`storage: ${status.storage.reason ?? 'failing'}`)
+  return statusExitCode(status, config)
+}
+
+type Source = Status['sources'][number]
+
+/**
+ * The worst that holds: 1 when a source failed or the data folder cannot be written to, 4 when one is quarantined, 3 when
+ * one is partial, stale (`maxAgeHours`) or not mirrored yet, else 0.
+ */
+export function statusExitCode(status: Status, config: Config): number {
+  const active = servedSources(config, (name) =>
+    status.sources.some((source) => source.name === name && source.snapshot !== null),
+  )
+  const own = status.sources.filter(({ name }) => active.includes(name))
+  const has = (state: Source['state']): boolean => own.some((source) => source.state === state)
+  if (has('failed') || status.storage.state !== 'ok') return 1
+  if (has('quarantined')) return 4
+  const isOld = judgeReadiness(status, config, active).sources.some(({ ready }) => !ready)
+  return has('partial') || isOld ? 3 : 0
+}
+
+/** The daemon's report, with the messages of runs as the data folder has them: the daemon tells everybody, so it leaves some out. */
+function withOwnRuns(asked: Status, own: Status | null): Status {
+  const sources = asked.sources.map((source) => {
+    const same = own?.sources.find(({ name }) => name === source.name)
+    if (same === undefined || same.lastRun?.id !== source.lastRun?.id) return source
+    const { lastRun, partialLists } = same
+    return { ...source, lastRun, partialLists }
+  })
+  return { ...asked, sources }
+}
+
+/** Null when nothing answers, or something that is not this program. */
+async function statusOfDaemon(config: Config): Promise<Status | null> {
+  try {
+    const { status, text } = await askDaemon(config, '/-/status', 2_000)
+    const value: unknown = status === 200 ? JSON.parse(text) : null
+    const ours =
+      typeof value === 'object' && value !== null && 'version' in value && 'sources' in value
+    // What an earlier version tells nothing of.
+    const none = {
+      relay: [],
+      bundle: null,
+      storage: { state: 'ok', reason: null, freeBytes: null },
+    }
+    return ours ? { ...none, ...(value as Status) } : null
+  } catch {
+    return null
+  }
+}
+
+/** What the data folder says; null when there is none. */
+function readOwnStatus(config: Config): Status | null {
+  const { data } = config
+  const db = openReader(data.dir)
+  if (db === null) return null
+  try {
+    const reads = createReads(db)
+    const webhooks = readWebhooks(config, reads)
+    const status = buildStatus({
+      reads,
+      active: servedSources(config, (source) => reads.readSnapshot(source) !== null),
+      version: VERSION,
+      startedAt: null,
+      now: Date.now,
+      nextRunAt: () => null,
+      storage: () => probeStorage(data.dir, false),
+      relayTargets: () => readTargets(data.dir),
+    })
+    return webhooks === null ? status : { ...status, webhooks }
+  } finally {
+    db.close()
+  }
+}
+
+/** None when the file is damaged: that ends no report on everything else. */
+function readTargets(dataDir: string): RelayTarget[] {
+  let db: Db | null = null
+  try {
+    db = openInboxReader(dataDir)
+    if (db === null) return []
+    return createOutboxReads(db).listTargets()
+  } catch (error) {
+    if (error instanceof MirrorError) return []
+    throw error
+  } finally {
+    db?.close()
+  }
+}
+
+function openQuarantines({ data }: Config): { runId: number; reason: string }[] {
+  const db = openReader(data.dir)
+  if (db === null) return []
+  try {
+    return createReads(db).listOpenQuarantines()
+  } finally {
+    db.close()
+  }
+}
+
+/** A sync goes by the stamps of the index: when more than these was compared is another date. */
+function describeCompared({ sources }: Status): string[] {
+  const osv = sources.find(({ name, snapshot }) => name === 'osv' && snapshot !== null)
+  if (osv === undefined) return []
+  const at = osv.comparedAt ?? null // an earlier version does not tell
+  return [
+    at === null
+      ? `osv: no reconcile of this mirror has compared the contents with upstream's yet`
+      : `osv: contents last compared with upstream's (reconcile) on ${timeOf(Date.parse(at))}`,
+  ]
+}
+
+function describeBundle({ sequence, kind, mirror, key, asOf, ...rest }: BundleStatus): string {
+  const by = key === null ? 'UNSIGNED' : `signed by ${key}`
+  const when = timeOf(Date.parse(rest.importedAt))
+  const back = rest.rollback ? ', a rollback' : ''
+  return `last import: bundle ${sequence} (${kind}) of mirror ${mirror}, ${by}, as of ${asOf}, on ${when}${back}`
+}
+
+function describeBoxes({ boxes }: Status): string[] {
+  const lines: string[] = []
+  const { outbox, inbox } = boxes ?? { outbox: null, inbox: null }
+  const last = outbox?.last ?? null
+  if (last !== null) {
+    const { kind, sequence, at } = last
+    lines.push(`outbox: bundle ${sequence} (${kind}) on ${timeOf(Date.parse(at))}`)
+  }
+  if (outbox !== null && outbox.problem !== null)
+    lines.push(`outbox: the last export failed: ${outbox.reason ?? outbox.problem}`)
+  if (inbox === null) return lines
+  const { waiting, imported, superseded, refused, lastRefused, problem } = inbox
+  lines.push(`inbox: ${imported} imported, ${superseded} superseded, ${refused} refused`)
+  if (lastRefused !== null) {
+    const { file, at, why } = lastRefused
+    lines.push(`inbox: ${file} was refused on ${timeOf(Date.parse(at))}: ${why}`)
+  }
+  if (problem !== null) lines.push(`inbox: it cannot be looked into: ${problem}`)
+  return [...lines, ...waiting.map(({ file, why }) => `inbox: ${file}: ${why}`)]
+}
+
+function tableOf({ sources }: Status): string {
+  const rows = sources.map((source) => [
+    source.name,
+    source.state,
+    String(source.records),
+    source.snapshot?.slice(0, 12) ?? '-',
+    source.asOf === null ? '-' : timeOf(Date.parse(source.asOf)),
+    source.ageSeconds === null ? '-' : duration(source.ageSeconds),
+    source.nextRunAt === null ? '-' : timeOf(Date.parse(source.nextRunAt)),
+    source.lastRun?.message ?? '',
+  ])
+  const head = ['source', 'state', 'records', 'snapshot', 'as of', 'age', 'next run', 'last run']
+  return table(head, rows)
+}
+
+/** A line on one kind of views, as `patchmirror status` prints it. */
+export function describeViews({ kind, state, madeAt, making, failing, odd }: ViewsStatus): string {
+  const parts = [
+    state,
+    ...(madeAt === null ? [] : [`made on ${timeOf(Date.parse(madeAt))}`]),
+    ...(making ? ['being made'] : []),
+    ...(failing ? ['the last try failed: the log says why'] : []),
+    ...(odd ? [`${odd} odd ${odd === 1 ? 'record' : 'records'}`] : []),
+  ]
+  return `views of ${kind}: ${parts.join(', ')}`
+}

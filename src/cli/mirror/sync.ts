@@ -1,0 +1,91 @@
+import { MirrorError } from '../../core/errors.ts'
+import type { SourceName } from '../../domain/sources.ts'
+import type { RunOutcome } from '../../store/runs/runs.ts'
+import type { RunReport, RunRequest, Runner } from '../../sync/runner.ts'
+import { visible } from '../output.ts'
+import { createProgress } from '../progress.ts'
+import {
+  type GlobalOptions,
+  parseSources,
+  print,
+  printJson,
+  settings,
+  sourceFiles,
+  unsyncedHere,
+  warn,
+  withRunner,
+} from '../runner.ts'
+import { untilServed } from './follow.ts'
+
+/** Options of `patchmirror sync`. */
+export interface SyncOptions extends GlobalOptions {
+  full?: boolean
+  reconcile?: boolean
+  dryRun?: boolean
+  json?: boolean
+}
+
+const EXIT: Record<RunOutcome, number> = { complete: 0, failed: 1, partial: 3, quarantined: 4 }
+const WORST: readonly RunOutcome[] = ['failed', 'quarantined', 'partial', 'complete']
+
+/** Exit code for several runs: that of the worst. */
+export function runsExitCode(reports: readonly RunReport[]): number {
+  const worst = WORST.find((state) => reports.some((report) => report.state === state))
+  return EXIT[worst ?? 'complete']
+}
+
+/** `patchmirror sync`: one run of each source named, now, in this process. */
+export async function syncCommand(names: string[], options: SyncOptions): Promise<number> {
+  const named = options.reconcile === true && names.length === 0 ? ['osv'] : names
+  const loaded = settings(options, true, sourceFiles(named))
+  const sources = parseSources(named, loaded.config)
+  if (
+    options.reconcile === true &&
+    sources.some((source) => source !== 'osv' && source !== 'catalog')
+  ) {
+    throw new MirrorError('usage', '--reconcile is for osv and catalog alone')
+  }
+  const display = createProgress(options.json === true)
+  const reports = await withRunner(loaded, display.show, (runner) =>
+    runAll(runner, sources, options),
+  )
+  display.finish()
+  if (names.length === 0) for (const text of unsyncedHere(loaded.config)) warn(text)
+  if (options.dryRun !== true) await untilServed(loaded.config, reports)
+  if (options.json === true) printJson(reports)
+  else for (const report of reports) print(describe(report))
+  return runsExitCode(reports)
+}
+
+async function runAll(
+  runner: Runner,
+  sources: readonly SourceName[],
+  options: SyncOptions,
+): Promise<RunReport[]> {
+  const reports: RunReport[] = []
+  for (const source of sources) {
+    const request: RunRequest = {
+      source,
+      kind: options.reconcile === true ? 'reconcile' : 'sync',
+      trigger: 'command',
+      full: options.full === true,
+      dryRun: options.dryRun === true,
+    }
+    reports.push(await runner.run(request))
+  }
+  return reports
+}
+
+/** A run in one line, with what to do next where something is to be done. */
+export function describe(report: RunReport): string {
+  const { id, source, state, message, code, facts } = report
+  const number = id === 0 ? 'dry run' : `run ${id}`
+  const cost = `${Number(facts['requests'] ?? 0)} requests, ${Number(facts['bytes'] ?? 0)} bytes`
+  const line = `${source}: ${state} (${number}, ${cost}): ${visible(message ?? code ?? '')}`
+  if (state === 'partial' && id > 0) return `${line}\n  see why: patchmirror runs ${id}`
+  if (state !== 'quarantined' || id === 0) return line
+  const run = Number(facts['quarantine'] ?? id)
+  const next = `${line}\n  see it: patchmirror runs ${run}\n  let it in: patchmirror approve ${run}`
+  const rejected = message?.includes('rejected before') === true
+  return rejected ? next : `${next}\n  refuse it: patchmirror reject ${run}`
+}

@@ -1,0 +1,209 @@
+import { renameSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import type { LoadedConfig } from '../../config/load.ts'
+import { databasePath, derivedDir, openReader } from '../../store/database/open.ts'
+import { whyUnread } from '../../store/database/older-folder.ts'
+import type { KeyBackup } from '../../store/keys.ts'
+import { acquireLock } from '../../store/database/lock.ts'
+import { createReads } from '../../store/reads.ts'
+import type { RunReport, RunRequest } from '../../sync/runner.ts'
+import { NO_CATALOG } from '../../sync/verify/catalog.ts'
+import {
+  type VerifyReport,
+  damagedSources,
+  isSoundVerdict,
+  verifyStore,
+} from '../../sync/verify/verify.ts'
+import { SWITCHES, activeSources } from '../../domain/sources.ts'
+import { checkViews } from '../../views/check.ts'
+import { derivedVendors } from '../../views/osv/ecosystems.ts'
+import { performTask } from '../../views/task.ts'
+import { createProgress } from '../progress.ts'
+import {
+  type GlobalOptions,
+  print,
+  printJson,
+  settings,
+  sourceFiles,
+  withRunner,
+} from '../runner.ts'
+import { describe, runsExitCode } from './sync.ts'
+
+/** Options of `patchmirror verify`. */
+export interface VerifyOptions extends GlobalOptions {
+  repair?: boolean
+  json?: boolean
+}
+
+/** `patchmirror verify [--repair]`: 0 when all is sound or was mended, 1 when not. */
+export async function verifyCommand(options: VerifyOptions): Promise<number> {
+  const loaded = settings(options, false, [])
+  const verdict = await examine(loaded.config.data.dir)
+  const views = checkViews(loaded.config.data.dir)
+  if (options.json === true) printJson({ ...verdict, views })
+  else for (const line of [describeVerdict(verdict), ...views.map(describeView)]) print(line)
+  const isSound = isSoundVerdict(verdict)
+  // What is made of what is held can be made anew without asking anybody.
+  if (options.repair === true)
+    return repair(isSound ? loaded : settings(options, true, repairFiles(verdict)), verdict)
+  if (isSound && views.length === 0) return 0
+  if (options.json !== true) print(adviceFor(loaded, verdict))
+  return 1
+}
+
+/** The files that fetching what is damaged again needs; a database that cannot be read is mirrored again as a whole. */
+function repairFiles(verdict: VerifyReport): readonly string[] {
+  const { catalog } = damagedSources(verdict)
+  return sourceFiles(catalog || verdict.structure.length > 0 ? [] : ['osv', 'feeds'])
+}
+
+function adviceFor({ config }: LoadedConfig, verdict: VerifyReport): string {
+  if (isSoundVerdict(verdict)) return 'run "patchmirror verify --repair" to make that anew'
+  if (config.upstream.apiRoot !== null)
+    return 'run "patchmirror verify --repair" to fetch what is damaged again'
+  return verdict.structure.length === 0
+    ? 'there is no upstream here: "patchmirror import --again FILE" writes everything of a full bundle anew'
+    : `there is no upstream here: stop the daemon, move ${databasePath(config.data.dir)}* away, and import a full bundle`
+}
+
+/** First what is held, then what is made of it. */
+async function repair(loaded: LoadedConfig, verdict: VerifyReport): Promise<number> {
+  const mendAll = (): Promise<number> =>
+    verdict.structure.length > 0 ? rebuild(loaded) : repairSource(loaded, verdict)
+  const code = isSoundVerdict(verdict) ? 0 : await mendAll()
+  await renewViews(loaded, checkViews(loaded.config.data.dir))
+  return code
+}
+
+const describeView = ({ kind, fault }: { kind: string; fault: string }): string =>
+  `what scanners read (${kind}): ${fault}`
+
+/** Made of what is held, so nothing is fetched for it. */
+async function renewViews(
+  { config }: LoadedConfig,
+  views: ReturnType<typeof checkViews>,
+): Promise<void> {
+  const vendors = derivedVendors(config.views)
+  for (const { kind } of views) {
+    await performTask({ dataDir: config.data.dir, kind, vendors, anew: true })
+    print(`what scanners read (${kind}): made anew`)
+  }
+}
+
+/** A database too damaged to be read at all is a finding too. */
+async function examine(dataDir: string): Promise<VerifyReport> {
+  try {
+    const db = openReader(dataDir)
+    if (db === null) throw whyUnread(dataDir, `nothing is mirrored yet in ${dataDir}`)
+    try {
+      return await verifyStore(db, dataDir)
+    } finally {
+      db.close()
+    }
+  } catch (error) {
+    const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : null
+    if (code !== 'corrupt' && !String(code).startsWith('SQLITE_CORRUPT')) throw error
+    const structure = [error instanceof Error ? error.message : String(error)]
+    const none = { damagedRecords: [], damagedDocuments: [], disagreements: [], records: 0 }
+    return { structure, ...none, catalog: NO_CATALOG }
+  }
+}
+
+function describeVerdict(verdict: VerifyReport): string {
+  const { catalog } = verdict
+  const { entries, answers, documents } = catalog.checked
+  if (isSoundVerdict(verdict)) {
+    const feeds = `${verdict.records} records, the index, the feeds and the archive`
+    return answers + entries === 0
+      ? `${feeds} are sound`
+      : `${feeds}, ${entries} listed items, ${answers} answers and ${documents} documents of the catalog are sound`
+  }
+  const lines = [
+    ...verdict.structure.map((line) => `database: ${line}`),
+    ...verdict.damagedRecords.slice(0, 20).map((id) => `record ${id}: damaged or lost`),
+    ...(verdict.damagedRecords.length > 20
+      ? [`… and ${verdict.damagedRecords.length - 20} more`]
+      : []),
+    ...verdict.damagedDocuments.map((path) => `${path}: damaged`),
+    ...[...catalog.answers, ...catalog.lists].slice(0, 20).map((path) => `${path}: damaged`),
+    ...catalog.documents.slice(0, 20).map((digest) => `document ${digest}: damaged or lost`),
+    ...verdict.disagreements,
+  ]
+  return lines.join('\n')
+}
+
+/** Fetches the damaged parts again; all else stays as it is and keeps being served meanwhile. */
+async function repairSource(loaded: LoadedConfig, verdict: VerifyReport): Promise<number> {
+  const display = createProgress(false)
+  const reports = await withRunner(loaded, display.show, async (runner, store) => {
+    const common = { kind: 'repair', trigger: 'command', full: true } as const
+    const osv: RunRequest = { ...common, source: 'osv', distrust: verdict.damagedRecords }
+    const feeds: RunRequest = { ...common, source: 'feeds' }
+    const { feeds: feedsDamaged, osv: osvDamaged, catalog } = damagedSources(verdict)
+    const done: RunReport[] = []
+    if (osvDamaged) done.push(await runner.run(osv))
+    if (feedsDamaged) done.push(await runner.run(feeds))
+    if (!catalog) return done
+    await store.exclusive(() => store.doubtCatalog(verdict.catalog))
+    const sources = activeSources(loaded.config)
+    for (const source of ['catalog', 'identity'] as const)
+      if (sources.includes(source)) done.push(await runner.run({ ...common, source, full: false }))
+    if (!sources.includes('catalog'))
+      print(`what is damaged of the catalog was not fetched again: ${SWITCHES.catalog}`)
+    return done
+  })
+  display.finish()
+  for (const report of reports) print(describe(report))
+  const after = await examine(loaded.config.data.dir)
+  print(describeVerdict(after))
+  return isSoundVerdict(after) ? 0 : Math.max(1, runsExitCode(reports))
+}
+
+/** The keys that people hold, out of a database that is given up, if they can still be read. */
+function salvageKeys(dataDir: string): KeyBackup | null {
+  try {
+    const db = openReader(dataDir)
+    if (db === null) return null
+    try {
+      return createReads(db).readKeyBackup()
+    } finally {
+      db.close()
+    }
+  } catch {
+    return null // damaged there too: the caller says what that means
+  }
+}
+
+/** A database whose structure is damaged is moved aside, kept, and mirrored anew. */
+async function rebuild(loaded: LoadedConfig): Promise<number> {
+  const { dir } = loaded.config.data
+  const lock = acquireLock(dir, 'serve')
+  try {
+    const path = databasePath(dir)
+    const keys = salvageKeys(dir)
+    const aside = `${path}.damaged-${new Date().toISOString().replace(/[:.]/g, '-')}`
+    renameSync(path, aside)
+    for (const suffix of ['-wal', '-shm']) rmSync(path + suffix, { force: true })
+    rmSync(join(derivedDir(dir)), { recursive: true, force: true })
+    print(`the damaged database is kept as ${aside}; mirroring anew`)
+    const display = createProgress(false)
+    const reports = await withRunner(loaded, display.show, async (runner, store) => {
+      if (keys !== null) await store.exclusive(() => store.restoreKeys(keys))
+      const common = { kind: 'repair', trigger: 'command' } as const
+      const done = []
+      for (const source of activeSources(loaded.config))
+        done.push(await runner.run({ ...common, source }))
+      return done
+    })
+    display.finish()
+    for (const report of reports) print(describe(report))
+    print(
+      keys === null
+        ? 'the local keys could not be read any more: make new ones with "patchmirror keys create"'
+        : `kept: ${keys.keys.length} local keys, and the secret that signs links`,
+    )
+    return runsExitCode(reports)
+  } finally {
+    lock.release()
+  }
+}

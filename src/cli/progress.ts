@@ -1,0 +1,117 @@
+import { type SingleBar, MultiBar } from 'cli-progress'
+import type { BundleProgress } from '../domain/progress.ts'
+import type { Progress } from '../sync/context.ts'
+
+/** Shows how far runs are. `finish` ends the display before anything else is printed. */
+export interface ProgressDisplay<P = Progress> {
+  show: (progress: P) => void
+  finish: () => void
+}
+
+const PHASES: Record<Progress['phase'], string> = {
+  index: 'index',
+  archive: 'downloading the archive',
+  ranges: 'comparing by ranges',
+  records: 'fetching records',
+  ingest: 'storing records',
+  publish: 'publishing',
+  feeds: 'fetching feeds',
+  lists: 'walking lists',
+  items: 'fetching items and artifacts',
+}
+
+const BUNDLE_PHASES: Record<BundleProgress['phase'], string> = {
+  summary: 'comparing',
+  write: 'writing',
+  check: 'checking what was written',
+  verify: 'verifying',
+  stage: 'storing documents',
+  rows: 'rows',
+  records: 'storing records',
+  archive: 'making the archive',
+  prove: 'proving',
+}
+
+/** Bars on a terminal, plain lines elsewhere, nothing when `quiet`. Always on standard error. */
+export function createProgress(quiet: boolean): ProgressDisplay {
+  return createDisplay(quiet, ({ source, phase }) => `${source}: ${PHASES[phase]}`)
+}
+
+/** The same for an export or an import of a bundle. */
+export function createBundleProgress(quiet: boolean): ProgressDisplay<BundleProgress> {
+  return createDisplay(
+    quiet,
+    ({ phase }: BundleProgress) => `bundle: ${BUNDLE_PHASES[phase]}`,
+    isQuick,
+  )
+}
+
+/** What is over before a line about it is read. */
+function isQuick({ unit, total }: Countable): boolean {
+  return (total ?? 0) < (unit === 'bytes' ? 5_000_000 : 5_000)
+}
+
+type Countable = Pick<Progress, 'done' | 'total'> & { unit: string }
+
+function createDisplay<P extends Countable>(
+  quiet: boolean,
+  label: (progress: P) => string,
+  isTrifle: (progress: P) => boolean = () => false,
+): ProgressDisplay<P> {
+  if (quiet) return { show: () => undefined, finish: () => undefined }
+  return process.stderr.isTTY ? createBars(label) : createLines(label, isTrifle)
+}
+
+function createBars<P extends Countable>(label: (progress: P) => string): ProgressDisplay<P> {
+  const multi = new MultiBar({
+    stream: process.stderr,
+    hideCursor: true,
+    clearOnComplete: false,
+    autopadding: true,
+    format: '{bar} {percentage}%  {label}  {amount}',
+    barCompleteChar: '█',
+    barIncompleteChar: '░',
+  })
+  const bars = new Map<string, SingleBar>()
+  return {
+    show(progress) {
+      const { done, total } = progress
+      if (total === null || total === 0) return
+      const name = label(progress).padEnd(34)
+      const bar = bars.get(name) ?? multi.create(total, 0, { label: name, amount: '' })
+      bars.set(name, bar)
+      bar.setTotal(total)
+      bar.update(done, { label: name, amount: amount(progress) })
+    },
+    finish: () => multi.stop(),
+  }
+}
+
+/** A line when a phase begins, at each further quarter and at its end: readable in a log. */
+function createLines<P extends Countable>(
+  label: (progress: P) => string,
+  isTrifle: (progress: P) => boolean,
+): ProgressDisplay<P> {
+  const quarters = new Map<string, number>()
+  return {
+    show(progress) {
+      const { done, total } = progress
+      if (total === null || isTrifle(progress)) return
+      const name = label(progress)
+      const quarter = total === 0 ? 4 : Math.floor((4 * done) / total)
+      if (quarters.get(name) === quarter) return
+      quarters.set(name, quarter)
+      process.stderr.write(`${name}: ${amount(progress)}\n`)
+    },
+    finish: () => quarters.clear(),
+  }
+}
+
+function amount({ unit, done, total }: Countable): string {
+  if (unit === 'bytes') return `${megabytes(done)} of ${megabytes(total ?? done)}`
+  return `${done} of ${total ?? '?'} ${unit}`
+}
+
+function megabytes(bytes: number): string {
+  return `${(bytes / 1e6).toFixed(1)} MB`
+}

@@ -1,0 +1,88 @@
+import type { LoadedConfig } from '../config/load.ts'
+import type { Config } from '../config/schema.ts'
+import { MirrorError } from '../core/errors.ts'
+import { VERSION } from '../core/version.ts'
+import {
+  SOURCES,
+  SWITCHES,
+  type SourceName,
+  activeSources,
+  unsyncedSources,
+} from '../domain/sources.ts'
+import { openReader } from '../store/database/open.ts'
+import { createReads } from '../store/reads.ts'
+import { type Writes, openWrites } from '../store/writer.ts'
+import type { Progress } from '../sync/context.ts'
+import { type Runner, createRunner } from '../sync/runner.ts'
+import { createUpstream } from '../upstream/surfaces.ts'
+import { STOPPING, warn } from './context.ts'
+
+export { readLocalKey } from '../store/local-key.ts'
+export {
+  type GlobalOptions,
+  SERVICE_FILES,
+  isServed,
+  print,
+  printJson,
+  settings,
+  sourceFiles,
+  warn,
+} from './context.ts'
+
+/**
+ * Checks source names given on the command line; none means all that the settings ask for. Throws `usage`, and `config`
+ * for a source that the settings leave out.
+ */
+export function parseSources(names: readonly string[], config: Config): SourceName[] {
+  const unknown = names.filter((name) => !SOURCES.some((source) => source === name))
+  if (unknown.length > 0) {
+    const known = SOURCES.join(', ')
+    throw new MirrorError(
+      'usage',
+      `unknown source ${unknown.join(', ')}; the sources are: ${known}`,
+    )
+  }
+  const active = activeSources(config)
+  if (names.length === 0) return active
+  const named = SOURCES.filter((source) => names.includes(source))
+  const off = named.find((source) => !active.includes(source))
+  if (off === undefined) return named
+  const why = off === 'catalog' || off === 'identity' ? `: ${SWITCHES[off]}` : ''
+  throw new MirrorError('config', `the source ${off} is switched off${why}`)
+}
+
+/** What the data folder holds and these settings do not sync, a sentence each; none where nothing is held. */
+export function unsyncedHere(config: Config): string[] {
+  const db = openReader(config.data.dir)
+  if (db === null) return []
+  try {
+    const reads = createReads(db)
+    return unsyncedSources(config, (source) => reads.readSnapshot(source) !== null)
+  } finally {
+    db.close()
+  }
+}
+
+/**
+ * Calls `work` with a runner of this process, stopped by a signal (`STOPPING`): a run in flight then ends with nothing
+ * committed, and its row says so.
+ */
+export async function withRunner<T>(
+  { config }: LoadedConfig,
+  onProgress: (progress: Progress) => void,
+  work: (runner: Runner, store: Writes) => Promise<T>,
+): Promise<T> {
+  const stop = new AbortController()
+  const abort = (): void => stop.abort()
+  for (const signal of STOPPING) process.once(signal, abort)
+  const store = openWrites(config.data.dir)
+  const upstream = createUpstream({ config, version: VERSION, now: Date.now, warn })
+  try {
+    const deps = { config, store, upstream, now: Date.now, signal: stop.signal, onProgress }
+    return await work(createRunner(deps), store)
+  } finally {
+    for (const signal of STOPPING) process.off(signal, abort)
+    await upstream.close()
+    store.close()
+  }
+}

@@ -1,0 +1,44 @@
+import { closeSync, fsyncSync, openSync, rmSync, writeFileSync } from 'node:fs'
+import { MirrorError, messageOf, systemCode } from '../core/errors.ts'
+
+/** A new file that only its owner may read, for a secret that is shown once. */
+export interface SecretFile {
+  /** Writes the secret as a line and closes the file; throws when it is not surely on disk. */
+  write(secret: string): void
+  /** Takes the file away again. */
+  discard(): void
+}
+
+/**
+ * Makes the file before the secret is, so that none is lost for want of a place. One that is there already is left
+ * alone, also when it is a link. Throws `usage`.
+ */
+export function createSecretFile(path: string): SecretFile {
+  const file = open(path)
+  let isOpen = true
+  const close = (): void => {
+    if (isOpen) closeSync(file)
+    isOpen = false
+  }
+  return {
+    write(secret) {
+      writeFileSync(file, `${secret}\n`)
+      fsyncSync(file)
+      close()
+    },
+    discard() {
+      close()
+      rmSync(path, { force: true })
+    },
+  }
+}
+
+function open(path: string): number {
+  try {
+    return openSync(path, 'wx', 0o600)
+  } catch (error) {
+    const taken = systemCode(error) === 'EEXIST'
+    const why = taken ? 'it exists already, and is not overwritten' : messageOf(error)
+    throw new MirrorError('usage', `--out ${path}: ${why}. Nothing was created.`, { cause: error })
+  }
+}

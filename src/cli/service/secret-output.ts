@@ -1,0 +1,72 @@
+import { messageOf } from '../../core/errors.ts'
+import type { Item, Made } from '../../upstream/service-api.ts'
+import { type SecretFile, createSecretFile } from '../secret-file.ts'
+import { type ServiceCommandOptions, printItem } from './session.ts'
+import { print } from '../runner.ts'
+
+/** Options of commands that are told a secret once. */
+export interface SecretOptions extends ServiceCommandOptions {
+  out?: string
+}
+
+/**
+ * Calls `create` and hands over the secret in its answer: into the new file `--out`, readable by its owner only, else to
+ * standard output. The file is made before anything is created, so that a name that is taken costs nothing; if the
+ * secret cannot be written, it is shown after all, for it cannot be had again. Gives the exit code.
+ */
+export async function writeSecret(
+  create: () => Promise<Made>,
+  options: SecretOptions,
+): Promise<number> {
+  const { out } = options
+  const file = out === undefined ? null : createSecretFile(out)
+  let made: Made
+  try {
+    made = await create()
+  } catch (error) {
+    file?.discard()
+    throw error
+  }
+  const { item, secret } = made
+  if (secret === null) {
+    file?.discard()
+    printItem(item, options)
+    warn('it was created, but no secret was found in the answer: look for it in the platform')
+    return 1
+  }
+  return file === null ? show(item, secret, options) : keep(file, item, secret, options)
+}
+
+function keep(file: SecretFile, item: Item, secret: string, options: SecretOptions): number {
+  const path = options.out ?? ''
+  try {
+    file.write(secret)
+  } catch (error) {
+    show(item, secret, options)
+    file.discard() // half a secret is none
+    warn(`${path} could not be written (${messageOf(error)}), so the secret is shown above`)
+    return 1
+  }
+  printItem(item, options, secret)
+  process.stderr.write(`the secret is in ${path}, which only its owner can read\n`)
+  return 0
+}
+
+/** The secret comes first: whatever fails afterwards, it has been shown. */
+function show(item: Item, secret: string, options: SecretOptions): number {
+  if (options.json === true) {
+    const isThere = Object.values(item).includes(secret)
+    print(JSON.stringify(isThere ? item : { ...item, secret }, null, 2))
+  } else {
+    print(`secret  ${secret}`)
+    printItem(item, options, secret)
+  }
+  warn(
+    'the secret is shown this once and cannot be had again; keep it where only its user can read it',
+  )
+  return 0
+}
+
+function warn(text: string): void {
+  process.stderr.write(`patchmirror: warning: ${text}\n`)
+}

@@ -1,0 +1,117 @@
+import { MirrorError, messageOf } from '../../core/errors.ts'
+import type { Config } from '../../config/schema.ts'
+import { withoutSecrets } from '../../sync/catalog/lists/items.ts'
+import { statusOf } from '../../upstream/http/errors.ts'
+import type { Item } from '../../upstream/service-api.ts'
+import type { Session } from '../../upstream/http/session.ts'
+import { type UpstreamSurface, createUpstream } from '../../upstream/surfaces.ts'
+import { VERSION } from '../../core/version.ts'
+import { SERVICE_FILES, STOPPING } from '../context.ts'
+import { type GlobalOptions, print, settings, warn } from '../runner.ts'
+import { table } from '../output.ts'
+
+/** Options of every command that asks the service. */
+export interface ServiceCommandOptions extends GlobalOptions {
+  json?: boolean
+}
+
+/** The files that the operations of a surface use; of any other surface, those of the service. */
+const FILES: Partial<Record<UpstreamSurface, readonly string[]>> = {
+  remediation: ['upstream'],
+  settings: ['upstream', 'webhooks.secrets'],
+  identity: ['upstream.caFile', 'identity'],
+}
+
+/** Calls `work` with a session of one surface, stopped by a signal (`STOPPING`). Throws `config` for what is not set. */
+export async function withSession<T>(
+  options: GlobalOptions,
+  surface: UpstreamSurface,
+  work: (session: Session, config: Config) => Promise<T>,
+): Promise<T> {
+  const { config } = settings(options, false, FILES[surface] ?? SERVICE_FILES)
+  const stop = new AbortController()
+  const abort = (): void => stop.abort(new MirrorError('aborted', 'stopped by a signal'))
+  for (const signal of STOPPING) process.once(signal, abort)
+  const upstream = createUpstream({ config, version: VERSION, now: Date.now, warn })
+  try {
+    return await work(upstream.client(surface).open(stop.signal, 'ops'), config)
+  } finally {
+    for (const signal of STOPPING) process.off(signal, abort)
+    await upstream.close()
+  }
+}
+
+/** Says what is not there, and where to look, in place of a bare 404. */
+export async function named<T>(what: string, list: string, work: Promise<T>): Promise<T> {
+  try {
+    return await work
+  } catch (error) {
+    const code = error instanceof MirrorError ? error.code : null
+    if (code !== 'upstream_not_found') throw error
+    const message = `the service has no ${what}; "patchmirror ${list}" shows what it has (${messageOf(error)})`
+    throw new MirrorError('upstream_not_found', message, { cause: error })
+  }
+}
+
+/** Whether the service refused because it does not have what was asked for at all. */
+export function isBeyondContract(error: unknown): boolean {
+  return [404, 405, 501].includes(statusOf(error) ?? 0)
+}
+
+/** Says that the operation is not part of the contract where a deployment does not have it (404, 405, 501). */
+export async function beyondContract<T>(what: string, work: Promise<T>): Promise<T> {
+  try {
+    return await work
+  } catch (error) {
+    if (!isBeyondContract(error)) throw error
+    const message = `this deployment cannot ${what}: the contract does not promise it (${messageOf(error)})`
+    throw new MirrorError('upstream_status', message, { cause: error })
+  }
+}
+
+/** Prints objects as a table of the columns that they have, or as JSON. What could be a secret is left out. */
+export function printItems(
+  items: readonly Item[],
+  columns: readonly string[],
+  { json }: ServiceCommandOptions,
+): void {
+  const shown = items.map((item) => masked(item, null))
+  if (json === true) return print(JSON.stringify(shown, null, 2))
+  if (shown.length === 0) return print('none')
+  const present = columns.filter((name) => shown.some((item) => item[name] !== undefined))
+  const own = present.length > 0 ? present : Object.keys(shown[0] ?? {}).slice(0, 6)
+  print(
+    table(
+      own,
+      shown.map((item) => own.map((name) => cell(item[name]))),
+    ),
+  )
+}
+
+/** Prints one object, a field a line, or as JSON. What could be a secret is left out, and `secret` masked. */
+export function printItem(
+  item: Item,
+  { json }: ServiceCommandOptions,
+  secret: string | null = null,
+): void {
+  const shown = masked(item, secret)
+  if (json === true) return print(JSON.stringify(shown, null, 2))
+  const rows = Object.entries(shown).map(([name, value]) => [name, cell(value)])
+  print(table(['field', 'value'], rows))
+}
+
+const MASK = '********'
+
+/** An object without what could be a secret: by its field's name, by its form, and the one that is known, at any depth. */
+function masked(item: Item, secret: string | null): Item {
+  const cut = withoutSecrets(Buffer.from(JSON.stringify(item)), 'the answer').toString('utf8')
+  return JSON.parse(cut, (_, value: unknown) =>
+    secret !== null && typeof value === 'string' ? value.replaceAll(secret, MASK) : value,
+  ) as Item
+}
+
+/** A value in one line. */
+function cell(value: unknown): string {
+  if (value === null || value === undefined) return '-'
+  return typeof value === 'string' ? value : JSON.stringify(value)
+}

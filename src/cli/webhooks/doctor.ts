@@ -1,0 +1,76 @@
+import { readFileSync } from 'node:fs'
+import { MirrorError, whyUnreadable } from '../../core/errors.ts'
+import { readCapture } from '../../webhooks/doctor/capture.ts'
+import { type Diagnosis, diagnose } from '../../webhooks/doctor/diagnosis.ts'
+import { readStoredSecrets, readSecretLines } from './secrets.ts'
+import { type GlobalOptions, print, settings } from '../runner.ts'
+import { table, visible } from '../output.ts'
+
+/** Options of `patchmirror webhooks doctor`. */
+export interface DoctorOptions extends GlobalOptions {
+  secretFile?: string
+  at?: string
+  json?: boolean
+}
+
+/** Much more than any delivery that is accepted. */
+const MAX_BYTES = 64 * 1024 * 1024
+
+/**
+ * `patchmirror webhooks doctor FILE`: why a captured delivery was refused. 0 when this mirror takes it, else 1. Neither
+ * secret nor signature nor body is printed.
+ */
+export function doctorCommand(file: string, options: DoctorOptions): number {
+  const { secretFile } = options
+  const { config } = settings(options, false, secretFile === undefined ? ['webhooks.secrets'] : [])
+  const secrets = secretFile === undefined ? readStoredSecrets(config) : readSecretLines(secretFile)
+  const { dialect, toleranceSeconds } = config.webhooks
+  const diagnosis = diagnose({
+    capture: readCapture(read(file)),
+    secrets,
+    now: timeOf(options.at),
+    dialect,
+    toleranceSeconds,
+    canRegister: config.upstream.apiRoot !== null,
+  })
+  if (options.json === true) print(JSON.stringify(diagnosis, null, 2))
+  else printDiagnosis(diagnosis, secrets.length)
+  return diagnosis.verdict === 'accepted' ? 0 : 1
+}
+
+function printDiagnosis({ verdict, problems, match, ageSeconds }: Diagnosis, held: number): void {
+  const age = ageSeconds === null ? '-' : `${ageSeconds} s`
+  const rows = [
+    ['verdict', verdict],
+    ['secrets tried', String(held)],
+    ['age', age],
+    ['secret', match?.secret ?? '-'],
+    ['key', match?.key ?? '-'],
+    ['signature', match?.encoding ?? '-'],
+    ['signed', match === null ? '-' : `${match.content}, the body ${match.body}`],
+    ['time signed', match === null ? '-' : `${match.offsetSeconds} s from the header`],
+  ]
+  print(table(['what', 'found'], rows))
+  for (const problem of problems) print(`\n- ${visible(problem)}`)
+}
+
+function timeOf(text: string | undefined): number {
+  if (text === undefined) return Date.now()
+  const time = /^\d{1,12}$/.test(text) ? Number(text) * 1000 : Date.parse(text)
+  if (!Number.isNaN(time)) return time
+  const example = '2026-11-21T09:00:00Z or unix seconds'
+  throw new MirrorError('usage', `--at ${text}: not a time such as ${example}`)
+}
+
+function read(file: string): Buffer {
+  let bytes: Buffer
+  try {
+    bytes = readFileSync(file === '-' ? 0 : file)
+  } catch (error) {
+    throw new MirrorError('usage', `the delivery ${file} cannot be read: ${whyUnreadable(error)}`, {
+      cause: error,
+    })
+  }
+  if (bytes.length <= MAX_BYTES) return bytes
+  throw new MirrorError('usage', `${file}: larger than 64 MiB, that is no delivery`)
+}

@@ -1,0 +1,47 @@
+import { existsSync } from 'node:fs'
+import type { Config } from '../../config/schema.ts'
+import { type Db, guarded, inboxPath, openInbox } from '../../store/database/open.ts'
+import type { EventTarget, InboxRow } from '../../store/webhooks/inbox.ts'
+import { visible } from '../output.ts'
+
+/**
+ * Calls `work` with the database of deliveries, which a running daemon may have open as well; gives `none` when nothing was
+ * ever delivered. Throws `storage`, `corrupt` or `schema`.
+ */
+export function withInbox<T>({ data: { dir } }: Config, none: T, work: (db: Db) => T): T {
+  if (!existsSync(inboxPath(dir))) return none
+  const db = openInbox(dir)
+  try {
+    return guarded(dir, () => work(db), inboxPath(dir))
+  } finally {
+    db.close()
+  }
+}
+
+/** What an event names, in one line: `library/python:3.12@sha256:0123456789ab…`. */
+export function nameOf(target: EventTarget | null): string {
+  if (target === null) return '-'
+  const { repository, tag, digest, subject, others = [] } = target
+  const more = others.length === 0 ? '' : ` and ${others.length} more`
+  if (tag === null && digest === null) return visible(`${repository ?? subject ?? '-'}${more}`)
+  const short = digest === null ? '' : `@${digest.slice(0, 19)}…`
+  return visible(`${repository ?? '?'}${tag === null ? '' : `:${tag}`}${short}${more}`)
+}
+
+/** A row as it may be shown: all but its body. Times in ISO 8601 UTC. */
+export function shownRow({ body, ...row }: InboxRow): object {
+  const { receivedAt, storedAt, refreshedAt, visibleAt, dueAt, size, ...rest } = row
+  return {
+    ...rest,
+    receivedAt: iso(receivedAt),
+    storedAt: iso(storedAt),
+    refreshedAt: iso(refreshedAt),
+    visibleAt: iso(visibleAt),
+    dueAt: row.state === 'pending' ? iso(dueAt) : null,
+    bytes: Math.max(size, body.length),
+  }
+}
+
+function iso(at: number | null): string | null {
+  return at === null ? null : new Date(at).toISOString()
+}

@@ -1,0 +1,210 @@
+import { createHash } from 'node:crypto'
+import { MirrorError } from '../../core/errors.ts'
+import {
+  type InboxRow,
+  type InboxState,
+  createInbox,
+  createInboxReads,
+} from '../../store/webhooks/inbox.ts'
+import { nameOf, shownRow, withInbox } from './inbox-rows.ts'
+import { type GlobalOptions, isServed, print, settings } from '../runner.ts'
+import { duration, timeOf, table, visible } from '../output.ts'
+
+/** Options of `patchmirror webhooks inbox` and `dead-letters`. */
+export interface InboxOptions extends GlobalOptions {
+  state?: string
+  limit?: string
+  json?: boolean
+}
+
+const STATES: readonly InboxState[] = ['pending', 'done', 'ignored', 'dead']
+
+/** `patchmirror webhooks inbox`: the newest deliveries, of one state or of all. */
+export function inboxCommand(options: InboxOptions): number {
+  const state = stateOf(options.state)
+  const rows = listRows(state, options)
+  if (options.json === true) print(JSON.stringify(rows.map(shownRow), null, 2))
+  else if (rows.length === 0) print(`no deliveries${state === null ? ' yet' : ` are ${state}`}`)
+  else print(table(HEAD, rows.map(cells)))
+  return 0
+}
+
+/** `patchmirror webhooks dead-letters`: what was given up, and why. */
+export function deadLettersCommand(options: InboxOptions): number {
+  const rows = listRows('dead', options)
+  if (options.json === true) {
+    print(JSON.stringify(rows.map(shownRow), null, 2))
+    return 0
+  }
+  if (rows.length === 0) print('no dead letters')
+  else {
+    const lines = rows.map((row) => [
+      String(row.id),
+      timeOf(row.receivedAt),
+      row.type ?? '-',
+      nameOf(row.target),
+      row.reason ?? '',
+    ])
+    print(table(['id', 'received', 'type', 'names', 'why'], lines))
+    print('\nagain: patchmirror webhooks replay ID, or replay --failed for all')
+    print('seen: patchmirror webhooks dismiss ID, or dismiss --all')
+  }
+  return 0
+}
+
+const HEAD = ['id', 'received', 'state', 'type', 'names', 'visible after', 'tries', 'note']
+
+function cells(row: InboxRow): string[] {
+  const { id, receivedAt, state, type, target, visibleAt, attempts } = row
+  return [
+    String(id),
+    timeOf(receivedAt),
+    state,
+    type ?? '-',
+    nameOf(target),
+    visibleAt === null ? '-' : duration((visibleAt - receivedAt) / 1000),
+    String(attempts),
+    noteOf(row),
+  ]
+}
+
+function noteOf({ state, reason, dueAt, attempts, refreshedAt }: InboxRow): string {
+  const waits = state === 'pending' && (attempts > 0 || refreshedAt !== null)
+  return [reason ?? '', waits ? `next try ${timeOf(dueAt)}` : ''].filter(Boolean).join('; ')
+}
+
+/** `patchmirror webhooks show ID`: all about one delivery; its body only when it is asked for, byte for byte. */
+export function showDeliveryCommand(
+  id: string,
+  options: GlobalOptions & { json?: boolean; body?: boolean },
+): number {
+  const { config } = settings(options, false, [])
+  const row = withInbox(config, null, (db) => createInboxReads(db).readRow(numberOf(id)))
+  if (row === null) throw unknown(id)
+  if (options.body === true) {
+    process.stdout.write(process.stdout.isTTY ? printable(row.body) : row.body)
+    return 0
+  }
+  const bodySha256 = createHash('sha256').update(row.body).digest('hex')
+  const shown = { ...shownRow(row), bodySha256 }
+  if (options.json === true) {
+    print(JSON.stringify(shown, null, 2))
+    return 0
+  }
+  const flat = { ...shown, target: nameOf(row.target), ...timingsOf(row) }
+  const rows = Object.entries(flat).map(([name, value]) => [name, textOf(value)])
+  print(table(['field', 'value'], rows))
+  if (row.body.length > 0)
+    print(`\nits body, as it came: patchmirror webhooks show ${row.id} --body`)
+  return 0
+}
+
+function timingsOf({ receivedAt, storedAt, refreshedAt, visibleAt }: InboxRow): object {
+  const after = (at: number | null): string | null => (at === null ? null : `${at - receivedAt} ms`)
+  return {
+    storedAfter: after(storedAt),
+    refreshedAfter: after(refreshedAt),
+    visibleAfter: after(visibleAt),
+  }
+}
+
+/** `patchmirror webhooks replay ID… | --failed`: makes deliveries pending again; a running daemon takes them up by itself. */
+export function replayCommand(
+  ids: readonly string[],
+  options: GlobalOptions & { failed?: boolean; json?: boolean },
+): number {
+  if (ids.length > 0 === (options.failed === true))
+    throw new MirrorError('usage', 'give the ids of deliveries, or --failed for all dead letters')
+  const { config } = settings(options, false, [])
+  const numbers = ids.map(numberOf)
+  const replayed = withInbox(config, null, (db) => {
+    const inbox = createInbox(db)
+    const replay = db.transaction(() => {
+      if (options.failed === true) return inbox.replayDead(Date.now())
+      for (const id of numbers) refuse(id, inbox.readRow(id))
+      return numbers.filter((id) => inbox.replay(id, Date.now())).length
+    })
+    return replay.immediate()
+  })
+  if (replayed === null && options.failed !== true) throw unknown(ids[0] ?? '')
+  const count = replayed ?? 0
+  if (options.json === true) print(JSON.stringify({ replayed: count }))
+  else {
+    const when = isServed(config.data.dir)
+      ? 'the running mirror refreshes within a second'
+      : 'the next "patchmirror serve" refreshes'
+    print(
+      count === 0
+        ? 'nothing to replay'
+        : `${count} ${count === 1 ? 'delivery is' : 'deliveries are'} pending again: ${when}`,
+    )
+  }
+  return 0
+}
+
+/** `patchmirror webhooks dismiss ID… | --all`: takes dead letters off the list; they are remembered until they are pruned. */
+export function dismissCommand(
+  ids: readonly string[],
+  options: GlobalOptions & { all?: boolean; json?: boolean },
+): number {
+  if (ids.length > 0 === (options.all === true))
+    throw new MirrorError('usage', 'give the ids of dead letters, or --all for all of them')
+  const { config } = settings(options, false, [])
+  const numbers = ids.map(numberOf)
+  const dismissed = withInbox(config, null, (db) => {
+    const inbox = createInbox(db)
+    const dismiss = db.transaction(() => {
+      if (options.all === true) return inbox.dismiss(null)
+      for (const id of numbers) refuseLiving(id, inbox.readRow(id))
+      return numbers.filter((id) => inbox.dismiss(id) > 0).length
+    })
+    return dismiss.immediate()
+  })
+  if (dismissed === null && options.all !== true) throw unknown(ids[0] ?? '')
+  const count = dismissed ?? 0
+  if (options.json === true) print(JSON.stringify({ dismissed: count }))
+  else print(count === 0 ? 'no dead letters' : `${count} dismissed`)
+  return 0
+}
+
+function refuseLiving(id: number, row: InboxRow | null): void {
+  if (row === null) throw unknown(String(id))
+  if (row.state !== 'dead')
+    throw new MirrorError('usage', `delivery ${id} is no dead letter, it is ${row.state}`)
+}
+
+function refuse(id: number, row: InboxRow | null): void {
+  if (row === null) throw unknown(String(id))
+}
+
+function listRows(state: InboxState | null, options: InboxOptions): InboxRow[] {
+  const { config } = settings(options, false, [])
+  const limit = numberOf(options.limit ?? '20')
+  return withInbox(config, [], (db) => createInboxReads(db).listRows(state, limit))
+}
+
+function stateOf(text: string | undefined): InboxState | null {
+  const state = STATES.find((one) => one === text)
+  if (text === undefined || state !== undefined) return state ?? null
+  throw new MirrorError('usage', `${text} is no state; they are: ${STATES.join(', ')}`)
+}
+
+function numberOf(text: string): number {
+  if (/^[1-9]\d{0,14}$/.test(text)) return Number(text)
+  throw new MirrorError('usage', `${text} is not a number above 0`)
+}
+
+function unknown(id: string): MirrorError {
+  const text = `there is no delivery ${id}; "patchmirror webhooks inbox" lists the newest`
+  return new MirrorError('usage', text)
+}
+
+function textOf(value: unknown): string {
+  if (value === null || value === undefined) return '-'
+  return visible(typeof value === 'string' ? value : JSON.stringify(value))
+}
+
+/** Line ends stay, whatever else moves a terminal's cursor does not. */
+function printable(body: Buffer): string {
+  return `${body.toString('utf8').replace(/[^\P{C}\n]/gu, ' ')}\n`
+}

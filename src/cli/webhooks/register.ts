@@ -1,0 +1,176 @@
+import type { Config } from '../../config/schema.ts'
+import { MirrorError, messageOf } from '../../core/errors.ts'
+import { itemIdOf, itemListOf, textOf } from '../../upstream/service-answer.ts'
+import type { Item, Made, NewWebhook, WebhooksApi } from '../../upstream/service-api.ts'
+import { anyMirroredTag, testDelivery, warnSecret, withWebhooks } from './subscriptions.ts'
+import { type Kept, keepSecret, withSecretKeeper } from './secrets.ts'
+import { type SecretOptions, writeSecret } from '../service/secret-output.ts'
+import { type ServiceCommandOptions, printItem } from '../service/session.ts'
+import { isServed, print } from '../runner.ts'
+
+/** Options of `patchmirror webhooks register`. */
+export interface RegisterOptions extends SecretOptions {
+  url?: string
+  description?: string
+  event?: string[]
+  testTag?: string
+}
+
+/**
+ * `patchmirror webhooks register --url URL`: the secret goes into the file that the receiver reads, or with `--out` into
+ * one of its own for a receiver elsewhere. A test follows when a tag is known. 1 when secret or wished-for test failed.
+ */
+export function registerWebhookCommand(
+  given: string | undefined,
+  options: RegisterOptions,
+): Promise<number> {
+  const url = endpointUrl(given ?? options.url)
+  if (options.out !== undefined && options.testTag !== undefined)
+    throw new MirrorError(
+      'usage',
+      '--out is for a receiver elsewhere: test it when it has the secret',
+    )
+  return withWebhooks(options, async (api, config) => {
+    const webhook = {
+      url,
+      description: options.description ?? 'patchmirror',
+      event_types: options.event ?? [usualType(config)],
+    }
+    if (options.out !== undefined) return writeSecret(() => api.register(webhook), options)
+    return withSecretKeeper(config, async (keeper) => {
+      const made = await api.register(webhook)
+      const kept = keepSecret(keeper, made)
+      const test = kept.problem === null ? await tryOut(api, made, config, options.testTag) : null
+      report(made, kept, test, keeper.path, options)
+      if (kept.problem !== null || hasFailed(test)) {
+        if (hasFailed(test)) warnSecret(whetherServed(config))
+        return 1
+      }
+      return test?.delivered !== true && isRequested(options) ? 1 : 0
+    })
+  })
+}
+
+/** Whether a test was sent and is over, undelivered; one that the service still tries is neither. */
+function hasFailed(test: TriedOut | null): boolean {
+  return test !== null && !test.delivered && !test.pending
+}
+
+/** Whether there is anything here that a delivery could have reached. */
+function whetherServed({ data, server, webhooks }: Config): string {
+  const port = webhooks.port ?? server.port
+  return isServed(data.dir)
+    ? `a daemon serves ${data.dir} and takes webhooks on port ${port}: check that the URL leads there from the service`
+    : `no daemon serves ${data.dir}: start it ("patchmirror serve"), then "patchmirror webhooks test ID"`
+}
+
+function isRequested({ testTag }: RegisterOptions): boolean {
+  return testTag !== undefined
+}
+
+/** The event that announces a new image (service API, section 6). */
+export function usualType({ upstream }: Config): string {
+  return `io.${upstream.vendor}.cr.image.created.v1`
+}
+
+/** The address of an endpoint. Throws `usage`. */
+export function endpointUrl(text: string | undefined): string {
+  if (text === undefined)
+    throw new MirrorError('usage', 'say where events are to be sent: --url https://…/-/webhooks')
+  if (/^https?:\/\/[^/]/i.test(text) && URL.canParse(text)) return text
+  throw new MirrorError('usage', `${text} is not the URL of an endpoint`)
+}
+
+/** How a test came out. */
+export interface TriedOut {
+  readonly delivered: boolean
+  /** The service is still trying. */
+  readonly pending: boolean
+  readonly result: Item | null
+  /** Why it was not delivered; null when it was. */
+  readonly problem: string | null
+}
+
+/** Has a test sent about the tag given, else about one that the mirror holds; null when there is none. Never throws. */
+export async function tryOut(
+  api: WebhooksApi,
+  { item }: Made,
+  config: Config,
+  given: string | undefined,
+): Promise<TriedOut | null> {
+  const tagId = given ?? anyMirroredTag(config)
+  const id = itemIdOf(item)
+  if (tagId === null || id === null) return null
+  try {
+    const { item: result, state } = await testDelivery(api, id, tagId)
+    const delivered = state === 'delivered'
+    const reason = textOf(result, 'errorreason')
+    const pending = state === 'pending'
+    return { delivered, pending, result, problem: delivered ? null : (reason || UNSAID[state ?? 'unknown']) } // prettier-ignore
+  } catch (error) {
+    return { delivered: false, pending: false, result: null, problem: messageOf(error) }
+  }
+}
+
+const UNSAID = {
+  pending: 'the service is still trying',
+  failed: 'the service does not say why',
+  unknown:
+    'the answer has no status (delivered, pending or failed), so what became of it is not known',
+}
+
+function report(
+  made: Made,
+  kept: Kept,
+  test: TriedOut | null,
+  path: string,
+  options: ServiceCommandOptions,
+): void {
+  if (kept.problem !== null && kept.secret !== null) lastResort(kept.secret, options)
+  const { label } = kept
+  const about = kept.problem === null ? { secretFile: path, secretLabel: label } : {}
+  const tested =
+    test === null ? {} : { test: test.result ?? { status: 'failed', error_reason: test.problem } }
+  const shown = { ...made.item, ...about, ...(options.json === true ? tested : {}) }
+  printItem(shown, options, made.secret)
+  if (kept.problem !== null) warnSecret(`the secret is not in ${path}: ${kept.problem}`)
+  else tell(`the secret is in ${path}; a running mirror accepts it at once`)
+  tellOfTest(test)
+}
+
+/** Says how a test came out. */
+export function tellOfTest(test: TriedOut | null): void {
+  if (test === null)
+    tell('no test was sent: no tag is known yet (--test-tag ID; /v1/tags/ lists them)')
+  else if (test.delivered) tell('a test event was delivered; see "patchmirror webhooks inbox"')
+  else {
+    const next = 'see "patchmirror webhooks doctor --help" and docs/operations.md'
+    warnSecret(`the test event was not delivered: ${test.problem ?? ''}; ${next}`)
+  }
+}
+
+/** The secret comes before anything that may fail: it cannot be had again. */
+function lastResort(secret: string, { json }: ServiceCommandOptions): void {
+  if (json === true) process.stderr.write(`secret  ${secret}\n`)
+  else print(`secret  ${secret}`)
+}
+
+/** Tells something beside the output. */
+export function tell(text: string): void {
+  process.stderr.write(`${text}\n`)
+}
+
+/** What a new subscription takes over from the one that it replaces. Throws `usage` where that cannot be told. */
+export function copyOf(old: Item, url: string | undefined, type: string): NewWebhook {
+  const known = url ?? textOf(old, 'url')
+  if (known === null)
+    throw new MirrorError(
+      'usage',
+      'the service does not say where it sends to: give --url and try again',
+    )
+  return {
+    url: endpointUrl(known),
+    description: textOf(old, 'description') ?? 'patchmirror',
+    event_types: itemListOf(old, 'eventtypes') ?? [type],
+  }
+}

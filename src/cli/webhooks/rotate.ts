@@ -1,0 +1,200 @@
+import type { Config } from '../../config/schema.ts'
+import { MirrorError } from '../../core/errors.ts'
+import { createInboxReads } from '../../store/webhooks/inbox.ts'
+import { itemIdOf, textOf } from '../../upstream/service-answer.ts'
+import type { Item, Made, WebhooksApi } from '../../upstream/service-api.ts'
+import type { KeptSecret } from '../../webhooks/receive/secret-file.ts'
+import { withInbox } from './inbox-rows.ts'
+import { type SecretKeeper, keepSecret, withSecretKeeper } from './secrets.ts'
+import { type ServiceCommandOptions, beyondContract, isBeyondContract } from '../service/session.ts'
+import { print } from '../runner.ts'
+import { duration, timeOf } from '../output.ts'
+import {
+  type Removal,
+  LIST,
+  removeIfThere,
+  todoOf,
+  warnSecret,
+  withWebhooks,
+} from './subscriptions.ts'
+import { type TriedOut, copyOf, tellOfTest, tryOut, usualType } from './register.ts'
+
+/** Options of `patchmirror webhooks rotate`. */
+export interface RotateOptions extends ServiceCommandOptions {
+  url?: string
+  testTag?: string
+  finish?: boolean
+}
+
+/** Published schedules of retries last 75 hours: so long a delivery signed with the old secret may still come. */
+const GRACE_MS = 4 * 86_400_000
+
+/**
+ * `patchmirror webhooks rotate ID`: a new subscription and secret beside the old ones, both accepted. Once a test came
+ * through, the old subscription is deleted and its secret expires after four days; without that, `--finish` does both at
+ * once, when the inbox shows events under the new one. 1 when it has to be finished by hand.
+ */
+export function rotateWebhookCommand(id: string, options: RotateOptions): Promise<number> {
+  return withWebhooks(options, (api, config) =>
+    withSecretKeeper(config, (keeper) =>
+      options.finish === true
+        ? finish(api, config, keeper, id, options)
+        : rotate(api, config, keeper, id, options),
+    ),
+  )
+}
+
+async function rotate(
+  api: WebhooksApi,
+  config: Config,
+  keeper: SecretKeeper,
+  id: string,
+  options: RotateOptions,
+): Promise<number> {
+  // With an address given there is nothing to look up, which not every deployment can do.
+  const old = options.url === undefined ? await find(api, id) : {}
+  const made = await api.register(copyOf(old, options.url, usualType(config)))
+  const kept = keepSecret(keeper, made)
+  if (kept.problem !== null) {
+    if (kept.secret !== null) print(`secret  ${kept.secret}`)
+    warnSecret(
+      `the new secret is not in ${keeper.path}: ${kept.problem}. The old one stays in force`,
+    )
+    return 1
+  }
+  const test = await tryOut(api, made, config, options.testTag)
+  const passed = test?.delivered === true
+  const removal = passed ? await retire(api, keeper, id, Date.now() + GRACE_MS) : null
+  report(id, made, { test, removal }, keeper, options)
+  return passed ? 0 : 1
+}
+
+async function find(api: WebhooksApi, id: string): Promise<Item> {
+  const what = 'list webhook subscriptions, so give --url, the address of the endpoint'
+  const items = await beyondContract(what, api.list())
+  const old = items.find((item) => itemIdOf(item) === id)
+  if (old !== undefined) return old
+  throw unknown(id)
+}
+
+function unknown(id: string): MirrorError {
+  const text = `the service has no webhook subscription ${id}; "patchmirror ${LIST}" shows what it has`
+  return new MirrorError('upstream_not_found', text)
+}
+
+/** Deletes the old subscription; its secret is good until `until`, for what is on its way. */
+async function retire(
+  api: WebhooksApi,
+  keeper: SecretKeeper,
+  id: string,
+  until: number,
+): Promise<Removal> {
+  const removal = await removeIfThere(api, id)
+  keeper.replace(
+    keeper.list().map((one) => (one.subscription === id ? { ...one, notAfter: until } : one)),
+  )
+  return removal
+}
+
+function report(
+  old: string,
+  made: Made,
+  { test, removal }: { readonly test: TriedOut | null; readonly removal: Removal | null },
+  keeper: SecretKeeper,
+  { json, url }: RotateOptions,
+): void {
+  const id = itemIdOf(made.item) ?? 'without an id'
+  const finished = removal !== null
+  const todo = removal === 'left' ? todoOf(old, [id]) : null
+  const secretUntil =
+    keeper.list().find(({ subscription }) => subscription === old)?.notAfter ?? null
+  if (json === true) {
+    const until = secretUntil === null ? null : new Date(secretUntil).toISOString()
+    print(JSON.stringify({ old, new: id, finished, secretUntil: until, ...(todo !== null && { todo }) }, null, 2)) // prettier-ignore
+    return todo === null ? undefined : warnSecret(todo)
+  }
+  print(`webhook subscription ${id} takes the place of ${old}; its secret is in ${keeper.path}`)
+  tellOfTest(test)
+  if (finished) {
+    const until = secretUntil === null ? IN_SETTINGS : `is accepted until ${timeOf(secretUntil)}`
+    print(`${old} is ${todo === null ? 'deleted' : 'still at the service'}; its secret ${until}`)
+    return todo === null ? undefined : warnSecret(todo)
+  }
+  const to = url === undefined ? '' : ` --url ${url}`
+  print(
+    `both are in force. When "patchmirror webhooks inbox --json" shows events under the new secret:\n` +
+      `  patchmirror webhooks rotate ${old}${to} --finish\nor, to go back:\n  patchmirror webhooks delete ${id}`,
+  )
+}
+
+const IN_SETTINGS = 'is not in the file: take it out of webhooks.secrets in four days'
+
+async function finish(
+  api: WebhooksApi,
+  config: Config,
+  keeper: SecretKeeper,
+  id: string,
+  options: RotateOptions,
+): Promise<number> {
+  const others = keeper.list().filter(({ subscription }) => subscription !== id)
+  const own = keeper.list().filter(({ subscription }) => subscription === id)
+  if (others.length === 0 && config.webhooks.secrets.length === 0)
+    throw new MirrorError(
+      'usage',
+      `there is no other secret: "patchmirror webhooks rotate ${id}" comes first`,
+    )
+  await requireSuccessor(api, config, others, id, options)
+  const removal = await removeIfThere(api, id)
+  if (removal === 'gone' && own.length === 0) throw unknown(id)
+  const staying = others.flatMap(({ subscription }) => subscription ?? [])
+  const todo = removal === 'left' ? todoOf(id, staying) : null
+  keeper.replace(others)
+  const last = lastUse(config, own)
+  if (last !== null && Date.now() - last < GRACE_MS) {
+    const ago = duration((Date.now() - last) / 1000)
+    warnSecret(
+      `the old secret was last used ${ago} ago; deliveries that are tried again with it are refused from now on`,
+    )
+  }
+  if (options.json === true)
+    print(JSON.stringify({ deleted: removal === 'deleted' ? [id] : [], secretRemoved: own.length > 0, ...(todo !== null && { todo }) })) // prettier-ignore
+  else if (todo === null) print(`${id} is gone, and so is its secret`)
+  else print(`${id} is still at the service; its secret is gone from here`)
+  if (todo !== null) warnSecret(todo)
+  return 0
+}
+
+/** Refuses to end a subscription that no other took the place of. Where the service tells no list, that is not known. */
+async function requireSuccessor(
+  api: WebhooksApi,
+  config: Config,
+  others: readonly KeptSecret[],
+  id: string,
+  { url }: RotateOptions,
+): Promise<void> {
+  const items = await api.list().catch((error: unknown) => {
+    if (isBeyondContract(error)) return []
+    throw error
+  })
+  const old = items.find((item) => itemIdOf(item) === id)
+  if (old === undefined) return
+  const place = url ?? textOf(old, 'url') ?? ''
+  const isHeld = (item: Item): boolean =>
+    config.webhooks.secrets.length > 0 ||
+    others.some(({ subscription }) => subscription === itemIdOf(item))
+  if (items.some((item) => item !== old && textOf(item, 'url') === place && isHeld(item))) return
+  throw new MirrorError(
+    'usage',
+    `no other subscription sends to ${place} with a secret that is held here: "patchmirror webhooks rotate ${id}" comes ` +
+      `first, with the same --url if it moves; "patchmirror webhooks delete ${id}" ends it for good`,
+  )
+}
+
+/** When a delivery came last that one of the secrets had signed, unix milliseconds. */
+function lastUse(config: Config, secrets: readonly KeptSecret[]): number | null {
+  const labels = new Set(secrets.map(({ label }) => label))
+  return withInbox(config, null, (db) => {
+    const rows = createInboxReads(db).listRows(null, 1000)
+    return rows.find(({ secret }) => labels.has(secret))?.receivedAt ?? null
+  })
+}

@@ -1,0 +1,152 @@
+import { readFileSync } from 'node:fs'
+import type { Config } from '../../config/schema.ts'
+import {
+  plainSecret,
+  privateKeySeed,
+  publicKeyBytes,
+  webhookSecretFault,
+} from '../../config/kinds/keys.ts'
+import { secretFilePath } from '../../config/kinds/webhooks.ts'
+import { MirrorError, whyUnreadable, messageOf } from '../../core/errors.ts'
+import {
+  type KeptSecret,
+  parseSecretFile,
+  readSecretText,
+  replaceSecretFile,
+} from '../../webhooks/receive/secret-file.ts'
+import { acquireLock } from '../../store/database/lock.ts'
+import { itemIdOf } from '../../upstream/service-answer.ts'
+import type { Made } from '../../upstream/service-api.ts'
+
+/** A secret by the name that inbox and log give it, and when it counts (unix milliseconds; null: always). */
+export type StoredSecret = Pick<KeptSecret, 'label' | 'secret' | 'notBefore' | 'notAfter'>
+
+const ALWAYS = { notBefore: null, notAfter: null }
+
+/** What the secret file holds, expired ones too; empty when there is none. Throws `config`. */
+export function readKeptSecrets(config: Config): KeptSecret[] {
+  const path = secretFilePath(config)
+  const text = readSecretText(path)
+  return text === null ? [] : parseSecretFile(text, path)
+}
+
+/** Every secret that this mirror holds, those of the settings first. Throws `config`. */
+export function readStoredSecrets(config: Config): StoredSecret[] {
+  const fixed = config.webhooks.secrets.map((secret, at) => ({
+    ...ALWAYS,
+    label: `settings-${at + 1}`,
+    secret,
+  }))
+  return [...fixed, ...readKeptSecrets(config)]
+}
+
+/**
+ * Secrets and public keys from a file with one a line, named by their lines; with `forSigning` private keys (`whsk_…`) too,
+ * but no public ones. Throws `usage`, and quotes none.
+ */
+export function readSecretLines(path: string, forSigning = false): StoredSecret[] {
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (error) {
+    const message = `--secret-file ${path} cannot be read: ${whyUnreadable(error)}`
+    throw new MirrorError('usage', message, { cause: error })
+  }
+  const faultOf = forSigning ? signingFault : webhookSecretFault
+  const lines = text
+    .replace(/^\uFEFF/, '')
+    .split(/\r?\n/)
+    .map((line, at) => ({ ...ALWAYS, label: `line ${at + 1}`, secret: plainSecret(line) }))
+  const held = lines.filter(({ secret }) => secret !== '')
+  const bad = held.find(({ secret }) => faultOf(secret) !== null)
+  if (held.length > 0 && bad === undefined) return held
+  const why = bad === undefined ? 'holds no secret' : `${bad.label} ${faultOf(bad.secret) ?? ''}`
+  throw new MirrorError('usage', `--secret-file ${path}: ${why}; it takes one secret a line`)
+}
+
+/** What is wrong with a secret to sign with; null when it will do. */
+function signingFault(secret: string): string | null {
+  if (privateKeySeed(secret) !== null) return null
+  if (publicKeyBytes(secret) !== null) return CANNOT_SIGN
+  return webhookSecretFault(secret)
+}
+
+const CANNOT_SIGN =
+  'is a public key (whpk_), which cannot sign: the sender has the private one (whsk_)'
+
+/** The secret file in the hands of one command; a running receiver takes every change by itself. */
+export interface SecretKeeper {
+  readonly path: string
+  /** All that is not expired. */
+  readonly list: () => KeptSecret[]
+  /** Replaces the whole file, without what has expired. Throws `storage`. */
+  readonly replace: (secrets: readonly KeptSecret[]) => void
+}
+
+/**
+ * Calls `work` with the secret file, which no other command changes meanwhile. That it can be written is tried first, so
+ * that no secret is made that could not be kept. Throws `storage`, `config` and `locked`, all before `work`.
+ */
+export async function withSecretKeeper<T>(
+  config: Config,
+  work: (keeper: SecretKeeper) => Promise<T>,
+): Promise<T> {
+  const path = secretFilePath(config)
+  const lock = acquireLock(config.data.dir, 'secrets')
+  try {
+    const list = (): KeptSecret[] => {
+      const now = Date.now()
+      return readKeptSecrets(config).filter(({ notAfter }) => notAfter === null || notAfter >= now)
+    }
+    const replace = (secrets: readonly KeptSecret[]): void => replaceSecretFile(path, secrets)
+    prove(() => replace(list()))
+    return await work({ path, list, replace })
+  } finally {
+    lock.release()
+  }
+}
+
+function prove(write: () => void): void {
+  try {
+    write()
+  } catch (error) {
+    if (!(error instanceof MirrorError) || error.code !== 'storage') throw error
+    const text = `${error.message}. Nothing was asked of the service: set webhooks.secretFile to a file in a folder that this user may write`
+    throw new MirrorError('storage', text, { cause: error })
+  }
+}
+
+/** What came of keeping a new subscription's secret; `problem` null: it is in the file, under the label. */
+export interface Kept {
+  readonly label: string
+  readonly secret: string | null
+  readonly problem: string | null
+}
+
+/** Puts the secret of a subscription just made into the file. Never throws: the secret cannot be had again. */
+export function keepSecret(keeper: SecretKeeper, made: Made): Kept {
+  if (made.secret === null) return { label: '', secret: null, problem: NO_SECRET }
+  const secret = plainSecret(made.secret)
+  const subscription = itemIdOf(made.item)
+  try {
+    const held = keeper.list()
+    const label = labelFor(subscription, held)
+    const fault = webhookSecretFault(secret)
+    if (fault !== null) return { label, secret, problem: `it cannot be kept, for it ${fault}` }
+    keeper.replace([...held, { label, secret, subscription, notBefore: null, notAfter: null }])
+    return { label, secret, problem: null }
+  } catch (error) {
+    return { label: '', secret, problem: messageOf(error) }
+  }
+}
+
+const NO_SECRET = 'no secret was found in the answer of the service'
+
+function labelFor(subscription: string | null, held: readonly KeptSecret[]): string {
+  const isFree = (label: string): boolean => held.every((one) => one.label !== label)
+  if (subscription !== null && /^[\w.-]{1,64}$/.test(subscription) && isFree(subscription))
+    return subscription
+  let number = held.length + 1
+  while (!isFree(`registered-${number}`)) number++
+  return `registered-${number}`
+}

@@ -1,0 +1,163 @@
+import { MirrorError } from '../../core/errors.ts'
+import type { Config } from '../../config/schema.ts'
+import { itemIdOf } from '../../upstream/service-answer.ts'
+import {
+  type Item,
+  type Tested,
+  type WebhooksApi,
+  webhooksApi,
+} from '../../upstream/service-api.ts'
+import { readKeptSecrets, withSecretKeeper } from './secrets.ts'
+import {
+  type ServiceCommandOptions,
+  beyondContract,
+  isBeyondContract,
+  named,
+  printItem,
+  printItems,
+  withSession,
+} from '../service/session.ts'
+import { print } from '../runner.ts'
+import { timeOf } from '../output.ts'
+import { openReader } from '../../store/database/open.ts'
+import { createReads } from '../../store/reads.ts'
+
+/** What the messages name as the place to look. */
+export const LIST = 'webhooks list'
+const COLUMNS = ['id', 'url', 'event_types', 'description', 'created_at', 'held']
+
+/** Calls `work` with the service's webhook settings. */
+export function withWebhooks<T>(
+  options: ServiceCommandOptions,
+  work: (api: WebhooksApi, config: Config) => Promise<T>,
+): Promise<T> {
+  return withSession(options, 'settings', (session, config) => {
+    const { maxRecordBytes, vendor } = config.upstream
+    return work(webhooksApi(session, maxRecordBytes, vendor), config)
+  })
+}
+
+/** `patchmirror webhooks list`: `held` says whether this mirror has the secret, and until when it counts. */
+export function listWebhooksCommand(options: ServiceCommandOptions): Promise<number> {
+  return withWebhooks(options, async (api, config) => {
+    const kept = readKeptSecrets(config)
+    const items = await beyondContract('list webhook subscriptions', api.list())
+    const shown = items.map((item): Item => {
+      const own = kept.filter(({ subscription }) => subscription === itemIdOf(item))
+      const [first] = own
+      const until = first?.notAfter ?? null
+      const held = until === null ? 'yes' : `until ${timeOf(until)}`
+      return { ...item, held: first === undefined ? 'no' : held }
+    })
+    printItems(shown, COLUMNS, options)
+    return 0
+  })
+}
+
+/** `patchmirror webhooks test ID [TAG]`: a real delivery, without TAG about one that is mirrored. 1 when it failed. */
+export function testWebhookCommand(
+  id: string,
+  given: string | undefined,
+  options: ServiceCommandOptions & { tag?: string },
+): Promise<number> {
+  return withWebhooks(options, async (api, config) => {
+    const tagId = given ?? options.tag ?? anyMirroredTag(config)
+    if (tagId === null) throw new MirrorError('usage', NO_TAG)
+    const { item, state } = await testDelivery(api, id, tagId)
+    printItem(item, options)
+    if (state === null) warnSecret(NO_STATUS)
+    return state === null || state === 'failed' ? 1 : 0
+  })
+}
+
+const NO_STATUS =
+  'the answer of the service has no status (delivered, pending or failed), so what became of the test is not known: ' +
+  'see "patchmirror webhooks inbox"'
+const NO_TAG =
+  'no tag is mirrored here yet: give the id of one that the service has (--tag ID); /v1/tags/ lists them'
+
+/** Has the service send a real event about a tag. Throws `upstream_not_found` with what is not there. */
+export function testDelivery(api: WebhooksApi, id: string, tagId: string): Promise<Tested> {
+  const what = `webhook subscription ${id}, or no tag ${tagId} (ids of tags are in /v1/tags/)`
+  return named(what, LIST, api.test(id, tagId))
+}
+
+/** `patchmirror webhooks delete ID`: the subscription, and its secret here, also when the service has it no more. */
+export function deleteWebhookCommand(id: string, options: ServiceCommandOptions): Promise<number> {
+  const what = `webhook subscription ${id}`
+  return withWebhooks(options, async (api, config) => {
+    const isHeld = readKeptSecrets(config).some(({ subscription }) => subscription === id)
+    const removed = isHeld
+      ? await withSecretKeeper(config, async (keeper) => {
+          const there = await removeIfThere(api, id)
+          keeper.replace(keeper.list().filter(({ subscription }) => subscription !== id))
+          return there
+        })
+      : await removeIfThere(api, id)
+    if (removed === 'gone' && !isHeld)
+      throw new MirrorError(
+        'upstream_not_found',
+        `the service has no ${what}; "patchmirror ${LIST}" shows what it has`,
+      )
+    const todo = removed === 'left' ? todoOf(id, othersOf(config, id)) : null
+    const end = removed === 'deleted' ? 'is deleted' : removed === 'gone' ? 'was gone from the service already' : 'is still at the service' // prettier-ignore
+    const secret = isHeld ? ', and its secret is gone from here' : ''
+    const deleted = removed === 'deleted' ? [id] : []
+    if (options.json === true)
+      print(JSON.stringify({ deleted, secretRemoved: isHeld, ...(todo !== null && { todo }) }))
+    else print(`${what} ${end}${secret}`)
+    if (todo !== null) warnSecret(todo)
+    return 0
+  })
+}
+
+/** Subscriptions besides this one whose secrets are held here. */
+function othersOf(config: Config, id: string): string[] {
+  const held = readKeptSecrets(config).flatMap(({ subscription }) => subscription ?? [])
+  return held.filter((one) => one !== id)
+}
+
+/** What is left to do by hand where the service has no DELETE. `staying`: the subscriptions that go on. */
+export function todoOf(id: string, staying: readonly string[]): string {
+  const others = staying.length === 0 ? 'No other subscription has a secret here' : `${staying.join(', ')} stays in force` // prettier-ignore
+  return (
+    `to do: the service cannot delete webhook subscriptions over its API, so ${id} still sends. Remove ${id} in the ` +
+    `platform, or ask its operator. ${others}.`
+  )
+}
+
+/** What became of a subscription that was to be removed; `left`: the service has no DELETE, and it is still there. */
+export type Removal = 'deleted' | 'gone' | 'left'
+
+/** Deletes a subscription. A 404 may be about the operation: then the list tells, and where there is none it is `left`. */
+export async function removeIfThere(api: WebhooksApi, id: string): Promise<Removal> {
+  try {
+    await api.remove(id)
+    return 'deleted'
+  } catch (error) {
+    if (!isBeyondContract(error)) throw error
+    const items = await api.list().catch((fault: unknown) => {
+      if (isBeyondContract(fault)) return null
+      throw fault
+    })
+    return items === null || items.some((item) => itemIdOf(item) === id) ? 'left' : 'gone'
+  }
+}
+
+/** Tells of something that went wrong though the command went on. */
+export function warnSecret(text: string): void {
+  process.stderr.write(`patchmirror: warning: ${text}\n`)
+}
+
+/** The id of any tag of the service's that is mirrored here; null when there is none. */
+export function anyMirroredTag({ data }: Config): string | null {
+  const db = openReader(data.dir)
+  if (db === null) return null
+  try {
+    const reads = createReads(db)
+    const list = reads.readCatalogList('/v1/tags')
+    return list === null ? null : reads.findHolding(list.id, [])
+  } finally {
+    db.close()
+  }
+}

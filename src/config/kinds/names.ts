@@ -1,0 +1,123 @@
+import { readFileSync } from 'node:fs'
+import { isIP } from 'node:net'
+import { resolve } from 'node:path'
+import { systemCode } from '../../core/errors.ts'
+import { type CheckContext, type Setting, type Parsed, textSetting } from './base.ts'
+import { parsePattern } from '../../domain/patterns.ts'
+
+/** Paths that are mirrored always; an extra feed may not take their place. */
+const BUILT_IN = ['/external/patch_feed', '/external/globals/sys_matrix', '/external/osv']
+
+/** A folder, made absolute. It need not exist. */
+export function directory(): Setting<string> {
+  return textSetting(
+    'a folder; a relative one counts from the working directory',
+    'data',
+    (path, at) =>
+      path.includes('\0') ? { fault: 'holds a NUL character' } : { value: resolve(at.cwd, path) },
+  )
+}
+
+function readCertificate(path: string, { cwd }: CheckContext): Parsed<string> {
+  const file = resolve(cwd, path)
+  try {
+    const pem = readFileSync(file, 'latin1')
+    return /-----BEGIN (TRUSTED |X509 )?CERTIFICATE-----/.test(pem)
+      ? { value: file }
+      : { fault: 'holds no PEM certificate (no "BEGIN CERTIFICATE" line)' }
+  } catch (error) {
+    return { fault: `cannot be read (${systemCode(error) ?? 'not a file name'})` }
+  }
+}
+
+/** A readable file of PEM certificates, made absolute. */
+export function certificateFile(): Setting<string> {
+  return textSetting('a file of PEM certificates', '/etc/ssl/certs/company-ca.pem', readCertificate)
+}
+
+function parseExternalPath(path: string): Parsed<string> {
+  if (!path.startsWith('/external/')) return { fault: 'does not start with /external/' }
+  if (!/^(\/[\w~-][\w.~-]*)+$/.test(path))
+    return { fault: 'is not a plain path (no query, "..", "//", "%" or slash at the end)' }
+  const taken = BUILT_IN.find((own) => path === own || path.startsWith(`${own}/`))
+  return taken === undefined
+    ? { value: path }
+    : { fault: `collides with ${taken}, which is mirrored always` }
+}
+
+/** The path of one more public feed to mirror as it is. */
+export function externalPath(): Setting<string> {
+  return textSetting('paths that start with /external/', '/external/cve_feed', parseExternalPath)
+}
+
+/** The form of a cron expression, five or six fields; what they mean is not checked. */
+export function looksLikeCron(expression: string): boolean {
+  const fields = expression.trim().split(/\s+/)
+  return [5, 6].includes(fields.length) && fields.every((field) => /^[\w*,/?#-]+$/.test(field))
+}
+
+/** A cron expression, as far as the injected parser accepts it. */
+export function cronExpression(example: string): Setting<string> {
+  const allowed = 'a cron expression: minute, hour, day, month, weekday (seconds may come first)'
+  return textSetting(allowed, `"${example}"`, (value, { validateCron }) =>
+    validateCron(value) ? { value: value.trim() } : { fault: 'is not a cron expression' },
+  )
+}
+
+/** An address or a host name to listen on. */
+export function hostName(): Setting<string> {
+  const allowed = 'an IP address or a host name, without a port'
+  return textSetting(allowed, '"0.0.0.0"', (host) =>
+    isIP(host) !== 0 || /^[a-z\d_]([a-z\d_-]*[a-z\d])?(\.[a-z\d]([a-z\d-]*[a-z\d])?)*$/i.test(host)
+      ? { value: host }
+      : { fault: 'is not an address or a host name' },
+  )
+}
+
+/** An address, or a network in CIDR form. */
+export function network(): Setting<string> {
+  return textSetting('addresses or networks in CIDR form', '"10.0.0.0/8"', (value) => {
+    const [, address = '', prefix] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(value.trim()) ?? []
+    const bits = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1
+    return bits >= 0 && Number(prefix ?? 0) <= bits
+      ? { value: value.trim() }
+      : { fault: 'is not an address or a network' }
+  })
+}
+
+/** A pattern that names images, packages or ecosystems: `image:library/*`. */
+export function scopePattern(): Setting<string> {
+  const allowed = 'patterns image:NAME, package:NAME or ecosystem:NAME, where * is any characters'
+  return textSetting(allowed, '"image:library/*"', (value) =>
+    parsePattern(value) === null
+      ? { fault: 'does not say image:, package: or ecosystem: and then a name without spaces' }
+      : { value: value.trim() },
+  )
+}
+
+/** An identifier of the service's: opaque, but one visible word. */
+export function identifier(): Setting<string> {
+  return textSetting('an identifier: visible characters, no spaces', '8f14e45f', (value) =>
+    /^[^\s\p{C}]{1,500}$/u.test(value.trim())
+      ? { value: value.trim() }
+      : { fault: 'is not one word of visible characters' },
+  )
+}
+
+/** The word that a vendor puts into field names and event types. */
+export function vendorName(): Setting<string> {
+  return textSetting('a word of small letters, digits and _', 'service', (value) =>
+    /^[a-z][a-z\d_]{0,39}$/.test(value.trim())
+      ? { value: value.trim() }
+      : { fault: 'is not a word of small letters, digits and _' },
+  )
+}
+
+/** A vendor as it stands before its ecosystems in OSV records: `Root` of `Root:Debian:12`. */
+export function ecosystemVendor(): Setting<string> {
+  return textSetting('names of vendors as they stand before an ecosystem', '"Root"', (value) =>
+    /^[^:\p{C}]{1,200}$/u.test(value.trim())
+      ? { value: value.trim() }
+      : { fault: 'is not a name without colons, as Root of Root:Debian:12' },
+  )
+}

@@ -1,0 +1,159 @@
+import { type Setting, type Parsed, textSetting, choice } from './base.ts'
+
+const MASK = '********'
+
+/** What is wrong with a text that should be an http or https URL without query and fragment; null: nothing. */
+export function urlFault(value: string): string | null {
+  if (/[\s\\]/.test(value)) return 'holds white space or a backslash, which no URL may'
+  if (!URL.canParse(value)) return 'is not a URL'
+  if (!/^https?:\/\/[^/]/i.test(value)) return 'is not an http:// or https:// URL'
+  return /[?#]/.test(value) ? 'has a query or a fragment' : null
+}
+
+/** Whether a URL's host is this machine itself. */
+export function isLoopbackHost(hostname: string): boolean {
+  return /^(localhost|.+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)
+}
+
+function parseApiRoot(value: string): Parsed<string> {
+  const root = value.trim().replace(/\/+$/, '')
+  const fault = urlFault(root)
+  if (fault !== null) return { fault }
+  const { username, password } = new URL(root)
+  if (username !== '' || password !== '')
+    return { fault: 'holds a user name or password: the public feeds need none' }
+  if (/\/v\d+$/.test(root))
+    return { fault: 'ends in a version: the public feeds have none, so give the root without it' }
+  if (/\/external(\/(osv|globals|patch_feed|cve_feed)\b.*)?$/.test(root))
+    return { fault: 'includes /external: the mirror adds the path of each feed, so give the root' }
+  return { value: root }
+}
+
+/** The service's root, under which `/external/…` lives. Trailing slashes are dropped. */
+export function apiRoot(): Setting<string> {
+  const allowed = 'an http or https URL without credentials, query, fragment, version or /external'
+  return textSetting(allowed, 'https://api.example.com', parseApiRoot)
+}
+
+/** The root of the public package catalog. */
+export function catalogUrl(): Setting<string> {
+  const allowed = 'an http or https URL without credentials or query, up to before /packages'
+  return textSetting(allowed, 'https://catalog.example.com', (value) =>
+    parsePlain(value, (path) =>
+      /\/packages(\/.*)?$/.test(path)
+        ? 'includes /packages: the mirror adds the path, so give the root'
+        : null,
+    ),
+  )
+}
+
+/** The base of the identity surface, its version included. */
+export function identityUrl(): Setting<string> {
+  const allowed = 'an http or https URL without credentials or query that ends in a version'
+  return textSetting(allowed, 'https://identity.example.com/v1', (value) =>
+    parsePlain(value, (path) =>
+      /\/v\d+(-[a-z]+)?$/.test(path) ? null : 'does not end in a version, such as /v1',
+    ),
+  )
+}
+
+/** The host of the token endpoint. */
+export function authUrl(): Setting<string> {
+  const allowed = 'an http or https URL without credentials or query, up to before /oauth/token'
+  return textSetting(allowed, 'https://auth.example.com', (value) =>
+    parsePlain(value, (path) =>
+      /\/oauth(\/token)?$/.test(path)
+        ? 'includes /oauth: the program adds /oauth/token, so give what comes before'
+        : null,
+    ),
+  )
+}
+
+/** The address under which clients know this mirror. */
+export function publicUrl(): Setting<string> {
+  const allowed = 'an http or https URL without credentials or query'
+  return textSetting(allowed, 'https://mirror.example.com', (value) =>
+    parsePlain(value, () => null),
+  )
+}
+
+/** A URL with neither credentials nor query, slashes at its end dropped; `pathFault` looks at its path. */
+function parsePlain(value: string, pathFault: (path: string) => string | null): Parsed<string> {
+  const base = value.trim().replace(/\/+$/, '')
+  const fault = urlFault(base)
+  if (fault !== null) return { fault }
+  const { username, password, pathname } = new URL(base)
+  if (username !== '' || password !== '') return { fault: 'holds a user name or password' }
+  const wrong = pathFault(pathname)
+  return wrong === null ? { value: base } : { fault: wrong }
+}
+
+function parseProxy(value: string): Parsed<string> {
+  const url = value.trim()
+  const fault = urlFault(url)
+  if (fault !== null) return { fault }
+  return new URL(url).pathname === '/' ? { value: url } : { fault: 'has a path' }
+}
+
+/** A forward proxy, with or without `user:password@`. */
+export function proxyUrl(): Setting<string> {
+  const allowed = 'the http or https URL of a forward proxy, without a path'
+  return textSetting(allowed, 'http://user:password@proxy.example.com:3128', parseProxy)
+}
+
+/** Text that is safe inside the User-Agent header. */
+export function comment(): Setting<string> {
+  const allowed = 'at most 200 printable ASCII characters without parentheses'
+  return textSetting(allowed, 'security-team@example.com', (value) =>
+    /^[\x20-\x27\x2a-\x7e]{1,200}$/.test(value)
+      ? { value: value.trim() }
+      : { fault: 'has characters a User-Agent comment cannot hold, or is too long' },
+  )
+}
+
+/** The same text with any `user:password@` of a URL hidden; a text that only looks like a URL is masked too. */
+export function maskUrl(value: string): string {
+  const url = URL.canParse(value) ? new URL(value) : null
+  if (url !== null && url.username === '' && url.password === '') return value
+  return value.replace(/\/\/([^\s/:@]*)(:?)\S*@/g, (_match, user: string, colon: string) =>
+    colon === '' ? `//${MASK}@` : `//${user}:${MASK}@`,
+  )
+}
+
+/** A URL that events are passed on to. It may have a query: receivers like to keep a token there. */
+export function relayTarget(): Setting<string> {
+  const allowed = 'http or https URLs without user name, password or fragment'
+  return textSetting(allowed, 'https://ci.example.com/hooks/patchmirror', (value) => {
+    const url = value.trim()
+    const fault = urlFault(url.replace(/\?.*$/s, ''))
+    if (fault !== null) return { fault }
+    if (url.includes('#')) return { fault: 'has a fragment' }
+    const { username, password } = new URL(url)
+    return username === '' && password === ''
+      ? { value: url }
+      : { fault: 'holds a user name or password: a token belongs into its path or query' }
+  })
+}
+
+/** The forms of signatures that the relay sends; `both` in one header. */
+export const RELAY_DIALECTS = ['standard', 'vendor', 'both'] as const
+
+/** Which of them. */
+export const relayDialect = () => choice(RELAY_DIALECTS, 'both')
+
+/** What a message to a team workspace says, around the summary of the event. */
+export function chatTemplate(): Setting<string> {
+  const allowed = 'text of at most 1000 characters with {summary} in it'
+  return textSetting(allowed, '"Patchmirror: {summary}"', (value) => {
+    if (value.length > 1000) return { fault: 'is longer than 1000 characters' }
+    return value.includes('{summary}') ? { value } : { fault: 'has no {summary}' }
+  })
+}
+
+/** Every URL that the relay sends to, of both kinds. */
+export function relayUrls(relay: {
+  readonly targets: readonly string[]
+  readonly chatTargets: readonly string[]
+}): string[] {
+  return [...relay.targets, ...relay.chatTargets]
+}

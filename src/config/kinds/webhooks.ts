@@ -1,0 +1,114 @@
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { systemCode } from '../../core/errors.ts'
+import { type Setting, type Parsed, choice, textSetting } from './base.ts'
+
+/** The forms a signature may have: what its key is made of, and how it is written (wire facts, webhook deliveries). */
+export const SIGNATURE_DIALECTS = ['standard', 'vendor', 'whole-base64', 'decoded-hex'] as const
+
+/** Every form, or the one that alone is taken. */
+export const dialectChoice = () => choice(['any', ...SIGNATURE_DIALECTS], 'any')
+
+const PLAIN_PATH = /^(\/[\w~-][\w.~-]*)+$|^(\/-)(\/[\w~-][\w.~-]*)+$/
+/** What the mirror serves itself; a webhook endpoint may take the place of none of it. */
+const TAKEN = /^\/(external|v\d+|packages)(\/|$)/
+const OWN = /^\/-\/(health|ready|status|metrics|changes|events)(\/|$)/
+
+function pathFault(path: string): string | null {
+  if (!PLAIN_PATH.test(path))
+    return 'is not a plain path (it begins with /, without query, "..", "//", "%" or slash at the end)'
+  return TAKEN.test(path) || OWN.test(path) ? 'is a path that the mirror itself answers' : null
+}
+
+/** The path of a webhook endpoint. */
+export function endpointPath(): Setting<string> {
+  return textSetting('a path of its own on this server', '/-/webhooks', (value): Parsed<string> => {
+    const fault = pathFault(value.trim())
+    return fault === null ? { value: value.trim() } : { fault }
+  })
+}
+
+/** One more endpoint: its name, and its path. */
+export function namedEndpoint(): Setting<string> {
+  const allowed = 'endpoints NAME=/path; the name is of letters, digits, _ and -'
+  return textSetting(allowed, 'staging=/-/webhooks/staging', (value): Parsed<string> => {
+    const [, name, path = ''] = /^([A-Za-z\d_-]{1,64})=(.*)$/s.exec(value.trim()) ?? []
+    if (name === undefined) return { fault: 'does not say NAME=/path' }
+    if (name === 'default')
+      return { fault: 'is called default, as the endpoint of webhooks.path is' }
+    const fault = pathFault(path)
+    return fault === null ? { value: `${name}=${path}` } : { fault }
+  })
+}
+
+/** A webhook endpoint: deliveries are remembered for each by itself. */
+export interface Endpoint {
+  readonly name: string
+  readonly path: string
+}
+
+/** All endpoints of the settings: `webhooks.path` under the name `default`, then `webhooks.endpoints`. */
+export function endpointsOf(settings: {
+  readonly path: string
+  readonly endpoints: readonly string[]
+}): Endpoint[] {
+  const more = settings.endpoints.map((text) => {
+    const [name = '', path = ''] = text.split('=')
+    return { name, path }
+  })
+  return [{ name: 'default', path: settings.path }, ...more]
+}
+
+/** A pattern of event types; `*` stands for any characters, `{vendor}` for upstream.vendor. */
+export function typePattern(): Setting<string> {
+  const allowed = 'event types, where * is any characters and {vendor} is upstream.vendor'
+  return textSetting(allowed, '"io.service.cr.image.created.v*"', (value) =>
+    /^([\w.:/*-]|\{vendor\}){1,200}$/.test(value.trim())
+      ? { value: value.trim() }
+      : { fault: 'is not an event type or a pattern of them' },
+  )
+}
+
+/** A sender that may ask for permission (CloudEvents web hooks, section 4.1), as it calls itself. */
+export function senderOrigin(): Setting<string> {
+  return textSetting('DNS names of senders, or *', 'events.example.com', (value) =>
+    /^(\*|[A-Za-z\d]([A-Za-z\d.-]{0,251}[A-Za-z\d])?)$/.test(value.trim())
+      ? { value: value.trim() }
+      : { fault: 'is not a DNS name' },
+  )
+}
+
+/** A file name; a relative one counts from `data.dir`. */
+export function fileInData(): Setting<string> {
+  return textSetting(
+    'a file; a relative one counts from data.dir',
+    'webhook-secrets.json',
+    (value) => (value.includes('\0') ? { fault: 'holds a NUL character' } : { value }),
+  )
+}
+
+/** Where the secrets lie that `patchmirror webhooks register` keeps; absolute. */
+export function secretFilePath(config: {
+  readonly data: { readonly dir: string }
+  readonly webhooks: { readonly secretFile: string }
+}): string {
+  return resolve(config.data.dir, config.webhooks.secretFile)
+}
+
+/** A readable file with a PEM private key, made absolute. */
+export function privateKeyFile(): Setting<string> {
+  return textSetting(
+    'a file with a PEM private key',
+    '/etc/ssl/private/mirror.key',
+    (path, { cwd }) => {
+      const file = resolve(cwd, path)
+      try {
+        return /-----BEGIN ([A-Z]+ )*PRIVATE KEY-----/.test(readFileSync(file, 'latin1'))
+          ? { value: file }
+          : { fault: 'holds no PEM private key (no "BEGIN PRIVATE KEY" line)' }
+      } catch (error) {
+        return { fault: `cannot be read (${systemCode(error) ?? 'not a file name'})` }
+      }
+    },
+  )
+}

@@ -1,0 +1,69 @@
+import { realpathSync } from 'node:fs'
+import { sep } from 'node:path'
+import type { Checked } from '../problems.ts'
+
+/** Problems of the settings of bundles that show only together: a box without the keys that it needs. */
+export function checkBundles(checked: Checked): string[] {
+  const { values, refused, origins } = checked
+  const needs = (box: string, keys: string, why: string): string[] => {
+    if (refused.has(box) || refused.has(keys) || typeof values.get(box) !== 'string') return []
+    const given = values.get(keys)
+    if (Array.isArray(given) && given.length > 0) return []
+    return [`${box} (${origins.get(box) ?? 'not set'}): ${why}. Give ${keys}, or null here.`]
+  }
+  return [
+    ...needs(
+      'bundle.outbox',
+      'bundle.signingKeys',
+      'there is no key to sign with ("patchmirror keygen FILE" makes one)',
+    ),
+    ...needs(
+      'bundle.inbox',
+      'bundle.trustedKeys',
+      'no key is trusted, so every bundle would be refused',
+    ),
+    ...checkFolders(checked),
+  ]
+}
+
+/** A mirror that takes what it puts out, or whose data are moved about as bundles are, harms itself. */
+function checkFolders({ values, refused, origins }: Checked): string[] {
+  const folderOf = (key: string): string | null => {
+    const value = values.get(key)
+    return typeof value === 'string' && !refused.has(key) ? realOf(value) : null
+  }
+  const inbox = folderOf('bundle.inbox')
+  const outbox = folderOf('bundle.outbox')
+  const data = folderOf('data.dir')
+  const place = (key: string): string => `${key} (${origins.get(key) ?? 'not set'})`
+  const problems: string[] = []
+  if (inbox !== null && inbox === outbox)
+    problems.push(
+      `${place('bundle.inbox')}: ${inbox} is ${place('bundle.outbox')} too: this mirror would take its own bundles. Give two folders.`,
+    )
+  for (const [key, box] of [
+    ['bundle.inbox', inbox],
+    ['bundle.outbox', outbox],
+  ] as const) {
+    if (box === null || data === null || !(isWithin(box, data) || isWithin(data, box))) continue
+    problems.push(
+      `${place(key)}: ${box} and ${place('data.dir')}, which is ${data}, lie in one another. Give a folder apart from the mirror's own data.`,
+    )
+  }
+  return problems
+}
+
+/** Where a folder really is; as it is named while there is none. */
+function realOf(path: string): string {
+  try {
+    return realpathSync(path)
+  } catch {
+    return path
+  }
+}
+
+/** Whether a folder is another or lies in it; both absolute. */
+function isWithin(inner: string, outer: string): boolean {
+  const end = outer.endsWith(sep) ? outer : outer + sep
+  return inner === outer || inner.startsWith(end)
+}

@@ -1,0 +1,82 @@
+import { checkBundles } from './bundles.ts'
+import { checkCredentials } from './credentials.ts'
+import type { Checked } from '../problems.ts'
+import { SETTINGS } from '../settings.ts'
+import { checkWebhooks } from './webhooks.ts'
+import { decodedKey } from '../kinds/keys.ts'
+import { isLoopbackHost } from '../kinds/urls.ts'
+
+/** Problems that show only when settings are seen together. A key already refused is left alone. */
+export function checkTogether(checked: Checked, requireUpstream: boolean): string[] {
+  return [
+    ...checkPresence(checked),
+    ...checkOrder(checked, 'upstream.retryMinMs', 'upstream.retryMaxMs'),
+    ...checkCredentials(checked),
+    ...checkOrder(checked, 'webhooks.debounceMs', 'webhooks.debounceMaxMs'),
+    ...checkWebhooks(checked),
+    ...checkRelay(checked),
+    ...checkBundles(checked),
+    ...(requireUpstream ? checkUpstream(checked) : []),
+  ]
+}
+
+/** Only an edited or cut-off default.yaml can leave a setting without any value. */
+function checkPresence({ values, refused }: Checked): string[] {
+  return SETTINGS.filter(({ key }) => !values.has(key) && !refused.has(key)).map(
+    ({ key }) => `${key}: missing from the shipped defaults; restore config/default.yaml`,
+  )
+}
+
+function checkOrder({ values, origins, refused }: Checked, low: string, high: string): string[] {
+  const [min, max] = [values.get(low), values.get(high)]
+  if (refused.has(low) || refused.has(high)) return []
+  if (typeof min !== 'number' || typeof max !== 'number' || min <= max) return []
+  const place = (key: string): string => `${key} (${origins.get(key) ?? 'not set'})`
+  return [`${place(low)}: ${min} is above ${place(high)}, which is ${max}. Allowed: at most that.`]
+}
+
+function checkUpstream({ values, refused }: Checked): string[] {
+  const key = 'upstream.apiRoot'
+  if (refused.has(key) || typeof values.get(key) === 'string') return []
+  return [
+    `${key}: not set, and there is no default. Give the root URL of the service in the file ` +
+      '(upstream: { apiRoot: https://api.example.com }) or as ' +
+      'PATCHMIRROR_UPSTREAM_API_ROOT=https://api.example.com. Where no network leads, "patchmirror import FILE" takes ' +
+      'bundles instead, and "patchmirror import --again FILE" (a full one) repairs what is damaged.',
+  ]
+}
+
+/** Problems of the relay's settings that show only together. Neither a target nor the secret is quoted. */
+export function checkRelay({ values, refused, origins }: Checked): string[] {
+  const problems: string[] = []
+  const secret = values.get('relay.secret')
+  const place = (name: string): string =>
+    `relay.${name} (${origins.get(`relay.${name}`) ?? 'not set'})`
+  const isVendor = values.get('relay.dialect') === 'vendor'
+  if (typeof secret === 'string' && !isVendor && decodedKey(secret) === null)
+    problems.push(
+      `${place('secret')}: is not whsec_ and base64, as Standard Webhooks wants it. ` +
+        'Give one that is, or null: the mirror then makes its own; or set relay.dialect: vendor.',
+    )
+  const names = ['targets', 'chatTargets'].filter((name) => !refused.has(`relay.${name}`))
+  const urls = names.map((name) => [name, values.get(`relay.${name}`) as string[]] as const)
+  const [targets = [], chat = []] = urls.map(([, list]) => list)
+  if (targets.some((url) => chat.includes(url)))
+    problems.push(
+      `${place('chatTargets')}: a URL is in relay.targets, too. A target is one or the other.`,
+    )
+  if (values.get('relay.allowPlainHttp') === true) return problems
+  return [
+    ...problems,
+    ...urls.flatMap(([name, list]) =>
+      list.flatMap((target, at) => {
+        const { protocol, hostname } = new URL(target)
+        if (protocol === 'https:' || isLoopbackHost(hostname)) return []
+        return [
+          `${place(name)}: (entry ${at + 1}) is plain http to another machine, where anybody on the way reads ` +
+            'what is passed on. Use https, or set relay.allowPlainHttp: true for a network that is trusted as a whole.',
+        ]
+      }),
+    ),
+  ]
+}

@@ -1,0 +1,81 @@
+import type { Checked } from '../problems.ts'
+import { isLoopbackHost } from '../kinds/urls.ts'
+
+/** The longest time between two starts of a cron expression, milliseconds; null when it is not known. */
+export type CronPeriod = (expression: string) => number | null
+
+/** Settings that are sound by themselves and come to nothing, or to the contrary, together. */
+export function findContradictions(checked: Checked, periodOf: CronPeriod | undefined): string[] {
+  return [
+    ...scopeWithoutCredential(checked),
+    ...(periodOf === undefined ? [] : ages(checked, periodOf)),
+    ...derivedWithoutBucket(checked),
+    ...proxyOfLoopback(checked),
+  ]
+}
+
+/** `osv.maxAgeHours (env PATCHMIRROR_OSV_MAX_AGE_HOURS)` */
+function place({ origins }: Checked, key: string): string {
+  return `${key} (${origins.get(key) ?? 'not set'})`
+}
+
+function isGiven({ origins }: Checked, key: string): boolean {
+  return (origins.get(key) ?? 'default') !== 'default'
+}
+
+function scopeWithoutCredential(checked: Checked): string[] {
+  const { values } = checked
+  const keys = ['scope', 'include', 'exclude', 'avrIds', 'mirrorApiKeys', 'schedule']
+  const given = keys.map((name) => `catalog.${name}`).find((key) => isGiven(checked, key))
+  const has = (name: string): boolean => (values.get(`upstream.${name}`) ?? null) !== null
+  if (given === undefined || !has('apiRoot')) return []
+  if (['apiKey', 'token', 'clientId'].some(has)) return []
+  return [
+    `${place(checked, given)}: upstream has no credential, so the catalog is not mirrored at all. Set upstream.apiKey, ` +
+      'upstream.token or upstream.clientId, or remove the line.',
+  ]
+}
+
+function ages(checked: Checked, periodOf: CronPeriod): string[] {
+  const { values } = checked
+  return ['osv', 'feeds', 'catalog', 'identity'].flatMap((section) => {
+    const [hours, schedule] = [
+      values.get(`${section}.maxAgeHours`),
+      values.get(`${section}.schedule`),
+    ]
+    if (typeof hours !== 'number' || typeof schedule !== 'string') return []
+    const [age, plan] = [`${section}.maxAgeHours`, `${section}.schedule`]
+    const period = isGiven(checked, age) || isGiven(checked, plan) ? periodOf(schedule) : null
+    if (period === null || period <= hours * 3_600_000) return []
+    return [
+      `${place(checked, age)}: ${hours} hours are shorter than the ${round(period / 3_600_000)} hours between two runs of ` +
+        `${place(checked, plan)}, so the source is stale before the next one. Raise it, or run more often.`,
+    ]
+  })
+}
+
+function round(hours: number): number {
+  return Math.round(hours * 100) / 100
+}
+
+function derivedWithoutBucket(checked: Checked): string[] {
+  const { values } = checked
+  const key = 'views.derived'
+  if (values.get(key) !== true || values.get('views.bucket') !== false || !isGiven(checked, key))
+    return []
+  return [
+    `${place(checked, key)}: derived ecosystems are a part of the bucket, and ${place(checked, 'views.bucket')} switches ` +
+      'that off. Set views.bucket: true, or remove the line.',
+  ]
+}
+
+function proxyOfLoopback(checked: Checked): string[] {
+  const { values } = checked
+  const [proxy, root] = [values.get('upstream.proxy'), values.get('upstream.apiRoot')]
+  if (typeof proxy !== 'string' || typeof root !== 'string') return []
+  if (!isLoopbackHost(new URL(root).hostname)) return []
+  return [
+    `${place(checked, 'upstream.proxy')}: ${place(checked, 'upstream.apiRoot')} is on this machine itself, which is never ` +
+      'asked through a proxy.',
+  ]
+}

@@ -1,0 +1,110 @@
+import type { Checked } from '../problems.ts'
+import { decodedKey, publicKeyBytes } from '../kinds/keys.ts'
+import { endpointsOf } from '../kinds/webhooks.ts'
+
+/** Problems of the webhook settings that show only together. No secret is quoted. */
+export function checkWebhooks(checked: Checked): string[] {
+  return [
+    ...checkListener(checked),
+    ...checkEndpoints(checked),
+    ...checkMemory(checked),
+    ...checkDialect(checked),
+  ]
+}
+
+/** `webhooks.certFile (env PATCHMIRROR_WEBHOOKS_CERT_FILE)` */
+function place({ origins }: Checked, name: string): string {
+  const key = `webhooks.${name}`
+  return `${key} (${origins.get(key) ?? 'not set'})`
+}
+
+function isSet({ values }: Checked, name: string): boolean {
+  const value = values.get(`webhooks.${name}`)
+  return value !== null && value !== undefined
+}
+
+/** Certificate and key belong together, and like the host they belong to a port of their own. */
+function checkListener(checked: Checked): string[] {
+  const { values, refused } = checked
+  if (['host', 'port', 'certFile', 'keyFile'].some((name) => refused.has(`webhooks.${name}`)))
+    return []
+  const [cert, key] = [isSet(checked, 'certFile'), isSet(checked, 'keyFile')]
+  const problems: string[] = []
+  if (cert !== key) {
+    const [given, lacking] = cert ? ['certFile', 'keyFile'] : ['keyFile', 'certFile']
+    problems.push(
+      `webhooks.${lacking}: not set, though ${place(checked, given)} is. TLS needs both files.`,
+    )
+  }
+  if (isSet(checked, 'port')) return [...problems, ...checkPort(values)]
+  const useless = ['host', 'certFile', 'keyFile'].find((name) => isSet(checked, name))
+  if (useless !== undefined) {
+    problems.push(
+      `webhooks.port: not set, though ${place(checked, useless)} is. It belongs to a listener of its own: ` +
+        'give the port, or remove the line.',
+    )
+  }
+  return problems
+}
+
+function checkPort(values: Checked['values']): string[] {
+  const [port, main] = [values.get('webhooks.port'), values.get('server.port')]
+  const host = values.get('webhooks.host') ?? values.get('server.host')
+  if (port === 0 || port !== main || host !== values.get('server.host')) return []
+  return [
+    `webhooks.port: ${String(port)} is server.port. Give another one, or null to receive on the main listener.`,
+  ]
+}
+
+function checkEndpoints({ values, refused }: Checked): string[] {
+  const [path, endpoints] = [values.get('webhooks.path'), values.get('webhooks.endpoints')]
+  if (refused.has('webhooks.path') || refused.has('webhooks.endpoints')) return []
+  if (typeof path !== 'string' || !Array.isArray(endpoints)) return []
+  const all = endpointsOf({ path, endpoints: endpoints as string[] })
+  const twice = all.flatMap((one, at) => {
+    const other = all.slice(0, at).find(({ name, path }) => name === one.name || path === one.path)
+    return other === undefined ? [] : [`${other.name}=${other.path} and ${one.name}=${one.path}`]
+  })
+  return twice.map(
+    (both) => `webhooks.endpoints: ${both} have the same name or the same path. Give each its own.`,
+  )
+}
+
+/** A delivery is accepted until its time is `toleranceSeconds` behind, and may be that much ahead when it comes first. */
+function checkMemory({ values, refused }: Checked): string[] {
+  const [keep, tolerance] = [
+    values.get('webhooks.keepDays'),
+    values.get('webhooks.toleranceSeconds'),
+  ]
+  if (refused.has('webhooks.keepDays') || refused.has('webhooks.toleranceSeconds')) return []
+  if (typeof keep !== 'number' || typeof tolerance !== 'number') return []
+  if (keep * 86_400 >= 2 * tolerance) return []
+  return [
+    `webhooks.keepDays: ${keep} is less than twice webhooks.toleranceSeconds (${tolerance}), so a delivery would be ` +
+      `forgotten while it is still accepted. Allowed: at least ${inDays(2 * tolerance)}.`,
+  ]
+}
+
+/** `0.0139 (1200 seconds)`: rounded up, so that it is allowed itself. */
+function inDays(seconds: number): string {
+  return `${Math.ceil((seconds / 86_400) * 10_000) / 10_000} (${seconds} seconds)`
+}
+
+const DECODED: ReadonlySet<unknown> = new Set(['standard', 'decoded-hex'])
+
+/** A pinned form whose key is decoded needs secrets that can be. */
+function checkDialect(checked: Checked): string[] {
+  const [dialect, secrets] = [
+    checked.values.get('webhooks.dialect'),
+    checked.values.get('webhooks.secrets'),
+  ]
+  if (!DECODED.has(dialect) || !Array.isArray(secrets)) return []
+  return (secrets as string[]).flatMap((secret, at) =>
+    decodedKey(secret) !== null || publicKeyBytes(secret) !== null
+      ? []
+      : [
+          `${place(checked, 'secrets')}: (entry ${at + 1}) is not base64, and webhooks.dialect is ${String(dialect)}. ` +
+            'Give the secret as the service told it, or set webhooks.dialect: any.',
+        ],
+  )
+}

@@ -1,0 +1,48 @@
+import { writeSync } from 'node:fs'
+import { type Logger, pino } from 'pino'
+import pretty from 'pino-pretty'
+import type { Config } from '../config/schema.ts'
+import { systemCode } from './errors.ts'
+
+export type { Logger }
+
+/** Paths that never reach the log, whatever object carries them. */
+const REDACT = ['*.authorization', '*.proxy', '*.headers.authorization', 'config.upstream.proxy']
+
+/** The program's log, on standard error: JSON lines, or readable ones on a terminal (`log.format`). */
+export function createLog(config: Config['log']): Logger {
+  const options = { level: config.level, redact: { paths: REDACT, censor: '********' } }
+  const readable = config.format === 'pretty' || (config.format === 'auto' && process.stderr.isTTY)
+  if (!readable) return pino(options, { write: (line) => writeLine(line) })
+  const format = pretty.prettyFactory({
+    colorize: process.stderr.isTTY,
+    ignore: 'pid,hostname',
+    translateTime: 'SYS:HH:MM:ss',
+  })
+  return pino(options, { write: (line) => writeLine(format(line)) })
+}
+
+/** How often a full pipe is tried again, and the pause between two tries: its reader has a second. */
+const TRIES = 100
+const PAUSE_MS = 10
+
+/**
+ * Writes a line to standard error. A log that nobody can read any more (the terminal is closed, the reader of the pipe
+ * has ended, the disk is full) loses the line, and never ends the program: the next line is tried again.
+ */
+export function writeLine(line: string, fd = 2): void {
+  let rest = Buffer.from(line)
+  for (let tries = 0; rest.length > 0 && tries < TRIES;) {
+    try {
+      rest = rest.subarray(writeSync(fd, rest))
+    } catch (error) {
+      if (systemCode(error) !== 'EAGAIN') return
+      tries++
+      pause(PAUSE_MS)
+    }
+  }
+}
+
+function pause(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
+}

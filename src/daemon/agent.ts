@@ -1,0 +1,241 @@
+import type { RouteTools } from '../api/access/private-routes.ts'
+import { createCatalogRoutes } from '../api/catalog/routes.ts'
+import { type MirrorServer, type ServerOptions, createServer } from '../api/server.ts'
+import type { Config } from '../config/schema.ts'
+import { followConfig } from '../config/secret-files.ts'
+import { MirrorError } from '../core/errors.ts'
+import type { Logger } from '../core/log.ts'
+import type { EventTarget } from '../domain/image-reference.ts'
+import type { SourceName } from '../domain/sources.ts'
+import { activeSources } from '../domain/sources.ts'
+import type { Announced } from '../store/catalog/tags.ts'
+import {
+  type Lock,
+  acquireLock,
+  announceAddress,
+  announceInstance,
+} from '../store/database/lock.ts'
+import { type StorageState, awaitRoom, probeStorage } from '../store/disk-state.ts'
+import { startLocalKey } from '../store/local-key.ts'
+import { type PinnedReads, openPinnedReads } from '../store/reads.ts'
+import type { RunKind } from '../store/runs/runs.ts'
+import type { Progress } from '../sync/context.ts'
+import type { RunReport } from '../sync/runner.ts'
+import { type Schedule, startSchedule } from '../sync/schedule.ts'
+import { type SyncThread, type SyncThreadDeps, startSyncThread } from '../sync/thread.ts'
+import {
+  type Refresher,
+  type RefresherOptions,
+  startRefresher,
+} from '../webhooks/refresh/refresher.ts'
+import { type Webhooks, startWebhooks } from '../webhooks/webhooks.ts'
+import { type RunningBundles, startBundles } from './bundles.ts'
+import { createMetrics } from './metrics.ts'
+import { type RunningRelay, startRelay } from './relay.ts'
+import { scheduledJobs } from './schedule.ts'
+import { type RunningViews, startViews } from './views.ts'
+import { webhookParts } from './webhooks.ts'
+
+/** What an agent is made from, and whom it tells of runs. */
+export interface AgentOptions {
+  config: Config
+  version: string
+  log: Logger
+  now?: () => number
+  /** Nothing is asked of anybody: no schedules, and what tries to connect nevertheless fails. */
+  offline?: boolean
+  onProgress?: (progress: Progress) => void
+  onEnded?: (report: RunReport) => void
+}
+
+/** The running program: started once, closed once. */
+export interface Agent {
+  /** Opens the data folder, serves, and starts the schedule. Throws `locked`, `schema`, `storage`, `corrupt`. */
+  start(): Promise<{ url: string; port: number }>
+  requestSync(source: SourceName, kind: RunKind): void
+  /** Reads again what can be while it runs: secrets of webhooks and certificates; the log says what changed. */
+  reload(): void
+  /** Stops accepting requests, lets those in flight finish, ends the run in flight, releases the folder. */
+  close(): Promise<void>
+}
+
+/** The whole program behind `patchmirror serve`, wired. Everything meets here and nowhere else. */
+export function createAgent(given: AgentOptions): Agent {
+  const options = running(given)
+  let lock: Lock | null = null
+  let thread: SyncThread | null = null
+  let reads: PinnedReads | null = null
+  let server: MirrorServer | null = null
+  let schedule: Schedule | null = null
+  let passing: RunningRelay | null = null
+  let webhooks: Webhooks | null = null
+  let refresher: Refresher | null = null
+  let viewing: RunningViews | null = null
+  let crossing: RunningBundles | null = null
+  let stopKeys = (): void => undefined
+
+  const close = async (): Promise<void> => {
+    webhooks?.refuse()
+    stopKeys()
+    await schedule?.stop()
+    refresher?.stop()
+    await thread?.stop()
+    await Promise.all([viewing?.close(), crossing?.close()])
+    await server?.close()
+    await passing?.close()
+    await webhooks?.close()
+    reads?.close()
+    lock?.release()
+  }
+
+  const start: Agent['start'] = async () => {
+    const { config, log, now = Date.now } = options
+    lock = acquireLock(config.data.dir, 'serve')
+    const instance = announceInstance(config.data.dir)
+    thread = await startSyncThread(threadDeps(options, () => ({ server, reads, thread })))
+    reads = openPinnedReads(config.data.dir)
+    if (reads === null) throw new MirrorError('internal', 'the database is not there')
+    if (config.server.keys.length === 0) stopKeys = startLocalKey(config.data.dir, now, log)
+    const metrics = createMetrics()
+    const onStored = (): void => [refresher, passing].forEach((one) => one?.arrived())
+    webhooks = await startWebhooks({ config, log, now, ...metrics.webhooks, onStored })
+    refresher = startRefresher(refresherOptions(options, webhooks, thread, reads))
+    passing = await startRelay(options)
+    const onMade = (): void => server?.snapshotChanged()
+    viewing = startViews({ ...passing.shown, config, log, reads, onMade })
+    crossing = startBundles({ ...options, ...viewing.shown })
+    server = createServer({
+      ...{ ...serverOptions(options, reads, () => schedule, viewing), instance },
+      onArchiveLost: () => thread?.rebuildArchive(),
+      ...{ ...webhookParts(webhooks, refresher), metrics },
+      ...{ ...passing.shown, ...viewing.shown, ...crossing.shown },
+    })
+    const address = announceAddress(config.data.dir, instance, await server.listen())
+    await webhooks.listen(address.url)
+    schedule = startSchedule(scheduledJobs(config, reads, thread), { ...config.sync, now })
+    return address
+  }
+
+  return {
+    start: () => startOrClose(start, close),
+    requestSync: (source, kind) => thread?.requestSync(source, kind, 'command'),
+    reload: () => webhooks?.reload(),
+    close,
+  }
+}
+
+async function startOrClose<T>(start: () => Promise<T>, close: () => Promise<void>): Promise<T> {
+  try {
+    return await start()
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+/** The options in use: secrets follow their files, and what is offline has no upstream. */
+function running(given: AgentOptions): AgentOptions {
+  const config = followConfig(given.config, (text) => given.log.warn({}, text))
+  return given.offline === true ? withoutUpstream({ ...given, config }) : { ...given, config }
+}
+
+/** Without a root there is nothing to ask, and what cannot be asked needs no credential. */
+function withoutUpstream(options: AgentOptions): AgentOptions {
+  const { upstream } = options.config
+  const nothing = { apiRoot: null, catalogUrl: null, apiKey: null, token: null, clientId: null }
+  const secrets = { clientSecret: null, authUrl: null, proxy: null }
+  const config = { ...options.config, upstream: { ...upstream, ...nothing, ...secrets } }
+  return { ...options, config }
+}
+
+interface Parts {
+  server: MirrorServer | null
+  reads: PinnedReads | null
+  thread: SyncThread | null
+}
+
+/** Pause before a first sync that failed is tried again, milliseconds. */
+const FIRST_RETRY_MS = 60_000
+
+/** What happens on the serving side when the sync thread has something to say. */
+function threadDeps(options: AgentOptions, parts: () => Parts): SyncThreadDeps {
+  const { config, version, log, offline = false } = options
+  const retry = (source: SourceName): void => parts().thread?.requestSync(source, 'sync', 'start')
+  const retryWithRoom = awaitRoom(config.data.dir, retry)
+  return {
+    offline,
+    // The thread that talks to upstream has no business with the keys of the serving side.
+    config: {
+      ...config,
+      server: { ...config.server, keys: [] },
+      relay: { ...config.relay, secret: null, targets: [] },
+      webhooks: { ...config.webhooks, secrets: [] },
+    },
+    version,
+    onEnded(report) {
+      parts().server?.snapshotChanged()
+      parts().thread?.checkpoint() // the reader has moved on, so the log can be copied
+      logRun(log, report)
+      // With nothing to serve yet, the next hour is too far away.
+      if (
+        report.state === 'failed' &&
+        report.snapshot === null &&
+        config.upstream.apiRoot !== null
+      ) {
+        setTimeout(() => retry(report.source), FIRST_RETRY_MS).unref()
+      }
+      if (report.code === 'storage') retryWithRoom(report.source)
+      options.onEnded?.(report)
+    },
+    onCheckpoint() {
+      parts().reads?.repin()
+      parts().server?.snapshotChanged() // in the same turn: another process may have committed just now
+    },
+    onFailed(request, message) {
+      log.error({ request }, message)
+      // Not even its row could be written.
+      const isFull = probeStorage(config.data.dir, true).state !== 'ok'
+      if (request !== null && isFull) retryWithRoom(request.source)
+    },
+    onProgress: (progress) => options.onProgress?.(progress),
+    onWarning: (message) => log.warn({}, message),
+  }
+}
+
+function serverOptions(
+  { config, version, log, now = Date.now }: AgentOptions,
+  reads: PinnedReads,
+  schedule: () => Schedule | null,
+  viewing: RunningViews,
+): ServerOptions {
+  const catalog = createCatalogRoutes(config)
+  const routes = (tools: RouteTools) => [...catalog(tools), ...viewing.routes(tools)]
+  const nextRunAt = (source: SourceName): number | null => schedule()?.nextRunAt(source) ?? null
+  const dataDir = config.data.dir
+  const storage = (): StorageState => probeStorage(dataDir, true)
+  return { reads, dataDir, config, version, startedAt: now(), now, log, nextRunAt, routes, storage }
+}
+
+function refresherOptions(
+  { config, log, now = Date.now }: AgentOptions,
+  { inbox, isOn }: Webhooks,
+  thread: SyncThread,
+  { pinned, live }: PinnedReads,
+): RefresherOptions {
+  const hasCatalog = activeSources(config).includes('catalog')
+  const { listArrivals } = live
+  // As readers see it: the pin is moved before the thread tells that a refresh has ended.
+  const find = (target: EventTarget): Announced => pinned.findAnnounced(target)
+  const refresh = (targets: readonly EventTarget[]) => thread.refresh(targets)
+  return { config, log, now, inbox, isOn, refresh, find: hasCatalog ? find : null, listArrivals }
+}
+
+function logRun(log: Logger, report: RunReport): void {
+  const { id, source, kind, state, message, code, facts } = report
+  const fields = { run: id, source, kind, state, code, facts }
+  const text = `${source} ${kind}: ${state}: ${message ?? ''}`
+  const warns = facts['filtersUnusable'] !== undefined
+  if (state === 'complete' && !warns) log.info(fields, text)
+  else if (state === 'failed') log.error(fields, text)
+  else log.warn(fields, text)
+}

@@ -1,0 +1,163 @@
+import { createWebhookLog } from '../api/followers/event-log.ts'
+import type { ServerOptions } from '../api/server.ts'
+import type { Config } from '../config/schema.ts'
+import { messageOf } from '../core/errors.ts'
+import type { Logger } from '../core/log.ts'
+import { type RelayThread, startRelayThread, wantsRelay } from '../relay/thread.ts'
+import type { RelayStateChange } from '../relay/relay.ts'
+import { type Db, inboxPath, nameStorageError, openInboxReader } from '../store/database/open.ts'
+import { type OutboxReads, type RelayTarget, createOutboxReads } from '../store/webhooks/outbox.ts'
+
+/** What the relay is started with. */
+export interface RelayStartOptions {
+  readonly config: Config
+  readonly version: string
+  readonly log: Pick<Logger, 'warn' | 'info'>
+}
+
+/** The relay, and what the server shows of it. */
+export interface RunningRelay {
+  /** For the server's options. */
+  shown: Pick<ServerOptions, 'webhookLog' | 'relayTargets' | 'onServed'>
+  /** A delivery was stored: whoever follows the events is to be told of it. */
+  arrived(): void
+  /** Ends it; after the server. */
+  close(): Promise<void>
+}
+
+/**
+ * Passes on what is received and published, on a thread of its own. Where nobody would get anything yet, that one starts
+ * with the first delivery: the secret of a first subscription comes while the daemon runs.
+ */
+export async function startRelay(options: RelayStartOptions): Promise<RunningRelay> {
+  const { config, log } = options
+  const attempt = createAttempt(log, config.data.dir)
+  const wanted = wantsRelay(config) || attempt(() => hasTargets(config.data.dir), Boolean)
+  let thread: Promise<RelayThread> | null = wanted ? begin(options) : null
+  let served = 0
+  await thread
+  const opened = attempt<ReturnType<typeof open>>(
+    () => open(config.data.dir),
+    () => null,
+  )
+  const onServed = (upTo: number): void => {
+    served = upTo
+    void thread?.then((begun) => begun.served(upTo))
+  }
+  return {
+    shown: { ...(opened && shownOf(opened.reads, attempt)), onServed },
+    arrived() {
+      if (thread !== null) return
+      thread = begin(options)
+      onServed(served)
+    },
+    async close() {
+      await (await thread)?.close()
+      opened?.db.close()
+    },
+  }
+}
+
+function begin({ config, version, log }: RelayStartOptions): Promise<RelayThread> {
+  const { relay, data } = config
+  const upstream = { ...config.upstream, ...NO_CREDENTIAL }
+  return startRelayThread({
+    config: { relay, upstream, data },
+    version,
+    onFault: (message) => log.warn({}, `relay: ${message}; it is tried again`),
+    onTurn: (turn) => tellTurn(log, turn),
+  })
+}
+
+/** One line for a target that begins to fail, is disabled, or is back; its number is that of `relay status`. */
+function tellTurn(log: RelayStartOptions['log'], { id, state, reason }: RelayStateChange): void {
+  const fields = { target: id, state }
+  if (state === 'ok') log.info(fields, `relay: target ${id} takes events again`)
+  else if (state === 'failing')
+    log.warn({ ...fields, reason }, `relay: target ${id} fails; it is tried again, later and later`)
+  else {
+    const todo = `"patchmirror relay enable ${id}" takes it back`
+    log.warn(
+      { ...fields, reason },
+      `relay: target ${id} is disabled and gets nothing more; ${todo}`,
+    )
+  }
+}
+
+/** Whether somebody was told before: targets that have left the settings are to be forgotten, with what waits for them. */
+function hasTargets(dataDir: string): boolean {
+  const opened = open(dataDir)
+  const targets = opened?.reads.listTargets() ?? []
+  opened?.db.close()
+  return targets.length > 0
+}
+
+function open(dataDir: string): { db: Db; reads: OutboxReads } | null {
+  const db = openInboxReader(dataDir)
+  try {
+    return db && { db, reads: createOutboxReads(db) }
+  } catch (error) {
+    db?.close()
+    throw error
+  }
+}
+
+/** Gives what `work` gives; when that throws, gives the other. */
+type Attempt = <T>(work: () => T, otherwise: () => T) => T
+
+/** A page is asked for often: a fault is told this often at most, milliseconds. */
+const TELL_MS = 60_000
+
+function createAttempt(log: RelayStartOptions['log'], dataDir: string): Attempt {
+  let toldAt = -Infinity
+  return (work, otherwise) => {
+    try {
+      return work()
+    } catch (error) {
+      const at = Date.now()
+      if (Math.abs(at - toldAt) >= TELL_MS) {
+        toldAt = at
+        const why = messageOf(nameStorageError(error, dataDir, inboxPath(dataDir)))
+        log.warn({}, `what is passed on cannot be shown: ${why}`)
+      }
+      return otherwise()
+    }
+  }
+}
+
+type Shown = Pick<RunningRelay['shown'], 'webhookLog' | 'relayTargets'>
+
+/** What the server shows. A damaged webhooks.db takes none of the mirror's pages with it: they go by what was seen last. */
+function shownOf(reads: OutboxReads, attempt: Attempt): Shown {
+  const log = createWebhookLog(reads)
+  let last = 0
+  let targets: readonly RelayTarget[] = []
+  return {
+    relayTargets: () =>
+      (targets = attempt(
+        () => reads.listTargets(),
+        () => targets,
+      )),
+    webhookLog: {
+      last: () =>
+        (last = attempt(
+          () => log.last(),
+          () => last,
+        )),
+      // Fewer than there can be: whoever comes back with a place starts anew.
+      count: (after) =>
+        attempt(
+          () => log.count(after),
+          () => -1,
+        ),
+      list: (after, limit) =>
+        attempt(
+          () => log.list(after, limit),
+          () => [],
+        ),
+    },
+  }
+}
+
+/** What targets are told nothing of. */
+const NO_CREDENTIAL = { apiKey: null, token: null, clientId: null, clientSecret: null }

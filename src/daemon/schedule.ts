@@ -1,0 +1,45 @@
+import type { Config } from '../config/schema.ts'
+import type { SourceName } from '../domain/sources.ts'
+import { activeSources } from '../domain/sources.ts'
+import type { PinnedReads } from '../store/reads.ts'
+import type { Job } from '../sync/schedule.ts'
+import type { SyncThread } from '../sync/thread.ts'
+
+/** A job, and when its work was last done well; null: never. Unix milliseconds. */
+export type DueJob = Job & { lastSuccess: number | null }
+
+/** What the schedule runs: a poll for each source that the settings ask for, and the reconcile. Nothing without any source. */
+export function scheduledJobs(config: Config, { live }: PinnedReads, thread: SyncThread): DueJob[] {
+  const expressions: Record<SourceName, string> = {
+    osv: config.osv.schedule,
+    feeds: config.feeds.schedule,
+    catalog: config.catalog.schedule,
+    identity: config.identity.schedule,
+  }
+  const polls = activeSources(config).map((source): DueJob => {
+    const last = live.readLatestWholeRun(source)
+    return {
+      name: source,
+      expression: expressions[source],
+      lastSuccess: last?.state === 'complete' ? last.endedAt : null,
+      run: () => thread.requestSync(source, 'sync', 'schedule'),
+    }
+  })
+  const reconcile: DueJob = {
+    name: 'osv reconcile',
+    expression: config.osv.reconcileSchedule,
+    // Before the first snapshot there is nothing to reconcile: the first sync reads the whole archive.
+    lastSuccess:
+      live.readLastReconcile('osv') ?? live.readSnapshot('osv')?.publishedAt ?? Date.now(),
+    run: () => thread.requestSync('osv', 'reconcile', 'schedule'),
+  }
+  const again: DueJob = {
+    name: 'catalog reconcile',
+    expression: config.catalog.reconcileSchedule,
+    // Nothing is missed while the program is down: what is due stays due.
+    lastSuccess: Date.now(),
+    run: () => thread.requestSync('catalog', 'reconcile', 'schedule'),
+  }
+  const hasCatalog = activeSources(config).includes('catalog')
+  return polls.length === 0 ? [] : [...polls, reconcile, ...(hasCatalog ? [again] : [])]
+}

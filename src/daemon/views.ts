@@ -1,0 +1,46 @@
+import type { RouteTools } from '../api/access/private-routes.ts'
+import type { PrivateRoute } from '../api/access/route-table.ts'
+import type { ServerOptions } from '../api/server.ts'
+import { createVexRoutes } from '../api/scanners/vex.ts'
+import type { Config } from '../config/schema.ts'
+import type { Logger } from '../core/log.ts'
+import { activeSources } from '../domain/sources.ts'
+import type { PinnedReads } from '../store/reads.ts'
+import { createKeeper } from '../views/builder.ts'
+
+/** What the making and serving of views is wired from. */
+export interface ViewsStartOptions {
+  readonly config: Config
+  readonly log: Pick<Logger, 'info' | 'warn'>
+  readonly reads: Pick<PinnedReads, 'pinned'>
+  /** Another generation can be served. */
+  readonly onMade: () => void
+  /** Told as well how far the change log is served. */
+  readonly onServed?: NonNullable<ServerOptions['onServed']>
+}
+
+/** What scanners read: made beside the server, and what the server shows of it. */
+export interface RunningViews {
+  /** For the server's options. */
+  readonly shown: Required<Pick<ServerOptions, 'viewsMaker' | 'onServed'>>
+  /** The private routes: the VEX repository. */
+  readonly routes: (tools: RouteTools) => readonly PrivateRoute[]
+  /** Ends what is under way; before the server. */
+  close(): Promise<void>
+}
+
+/** Makes views whenever more is served than they show. */
+export function startViews(options: ViewsStartOptions): RunningViews {
+  const { config, log, reads, onMade } = options
+  const expectsCatalog = activeSources(config).includes('catalog')
+  const keeper = createKeeper({ config, log, reads: reads.pinned, onMade })
+  const onServed = (upTo: number): void => {
+    options.onServed?.(upTo)
+    keeper.look()
+  }
+  return {
+    shown: { viewsMaker: keeper, onServed },
+    routes: createVexRoutes({ config, expectsCatalog, maker: keeper }),
+    close: () => keeper.close(),
+  }
+}

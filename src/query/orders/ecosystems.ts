@@ -1,0 +1,121 @@
+import { apkOrder } from './apk.ts'
+import { composerOrder } from './composer.ts'
+import { dpkgOrder } from './dpkg.ts'
+import { gemOrder } from './gem.ts'
+import { mavenOrder } from './maven.ts'
+import { nugetOrder } from './nuget.ts'
+import { numbersOrder } from './numbers.ts'
+import type { VersionOrder } from './order.ts'
+import { pypiOrder } from './pep440.ts'
+import { rpmOrder } from './rpm.ts'
+import { pubOrder, semverOrder, vendorOrder } from './semver.ts'
+
+/**
+ * The ecosystems of the OSV schema and the order of their versions, as osv.dev's `_ecosystems.py` has them. Null: none is
+ * known, so a version is affected when the record lists it, and by ranges of type SEMVER.
+ */
+const ORDERS = new Map<string, VersionOrder | null>(
+  Object.entries({
+    AlmaLinux: rpmOrder,
+    Alpaquita: apkOrder,
+    Alpine: apkOrder,
+    Android: null,
+    'Azure Linux': rpmOrder,
+    'BellSoft Hardened Containers': apkOrder,
+    Bioconductor: numbersOrder,
+    Bitnami: semverOrder,
+    CRAN: numbersOrder,
+    Chainguard: apkOrder,
+    CleanStart: apkOrder,
+    ConanCenter: null,
+    Debian: dpkgOrder,
+    'Docker Hardened Images': semverOrder,
+    Echo: dpkgOrder,
+    FreeBSD: null,
+    GHC: numbersOrder,
+    GIT: null,
+    'GitHub Actions': null,
+    Go: semverOrder,
+    Hackage: numbersOrder,
+    Hex: semverOrder,
+    Homebrew: null,
+    Julia: semverOrder,
+    Kubernetes: null,
+    Linux: null,
+    Mageia: rpmOrder,
+    Maven: mavenOrder,
+    MinimOS: apkOrder,
+    NuGet: nugetOrder,
+    'OSS-Fuzz': null,
+    Packagist: composerOrder,
+    'Photon OS': null,
+    Pub: pubOrder,
+    PyPI: pypiOrder,
+    'Red Hat': rpmOrder,
+    'Rocky Linux': rpmOrder,
+    RubyGems: gemOrder,
+    SUSE: rpmOrder,
+    SwiftURL: semverOrder,
+    Ubuntu: dpkgOrder,
+    VSCode: semverOrder,
+    Wolfi: apkOrder,
+    WordPress: null,
+    'crates.io': semverOrder,
+    npm: semverOrder,
+    openEuler: rpmOrder,
+    openSUSE: rpmOrder,
+    opam: dpkgOrder,
+    vcpkg: null,
+  }),
+)
+
+/**
+ * Vendors that the schema names, whose ecosystems are `Vendor:Base:…`: the order of their patches where the base's is
+ * SemVer's. Others are taken by the same form, ordered as their base.
+ */
+const VENDORS = new Map(['Root', 'TuxCare'].map((name) => [name, vendorOrder(name.toLowerCase())]))
+
+/** An ecosystem as records and queries name it, such as `Debian:12`, `Root:Alpine:3.18` or `npm`. */
+export interface Ecosystem {
+  readonly name: string
+  /** Null for a vendor's own that names no base. */
+  readonly base: string | null
+  readonly order: VersionOrder | null
+}
+
+/** Null for an ecosystem that the OSV schema does not define, and that is no vendor's of one it defines. */
+export function findEcosystem(name: string): Ecosystem | null {
+  const [first = '', second = ''] = name.split(':')
+  const order = ORDERS.get(first)
+  if (order !== undefined) return { name, base: first, order }
+  const based = ORDERS.get(second)
+  const patched = VENDORS.get(first)
+  if (based === undefined) return patched === undefined ? null : { name, base: null, order: null }
+  return { name, base: second, order: based === semverOrder ? (patched ?? based) : based }
+}
+
+/**
+ * Whether a package of a record's ecosystem is meant by a query for another: the very same, the same without its release
+ * (`Debian` asks for all of `Debian:…`), and Ubuntu's without `:Pro` and `:LTS`, as osv.dev has it. A vendor's is meant by
+ * its vendor, and by its vendor and base.
+ */
+export function isMeant(recorded: string, asked: string): boolean {
+  if (recorded === asked) return true
+  if (recorded.includes('Ubuntu:')) {
+    const release = recorded.replaceAll(':LTS', '')
+    if (release === asked.replaceAll(':LTS', '')) return true
+    if (release.replaceAll(':Pro', '') === asked) return true
+  }
+  return recorded.startsWith(`${asked}:`) && isWhole(asked)
+}
+
+/** Names without a release: `Debian`, `Root`, `Root:Debian`; not `Ubuntu:22.04`, which is another one than its LTS's. */
+function isWhole(name: string): boolean {
+  const [first = '', second, ...more] = name.split(':')
+  return second === undefined || (!ORDERS.has(first) && ORDERS.has(second) && more.length === 0)
+}
+
+/** A package's name as it is compared: PyPI's without case, and with `-` for any run of `-`, `_` and `.` (PEP 503). */
+export function normalName(base: string | null, name: string): string {
+  return base === 'PyPI' ? name.replace(/[-_.]+/g, '-').toLowerCase() : name
+}

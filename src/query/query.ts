@@ -1,0 +1,217 @@
+import { MirrorError } from '../core/errors.ts'
+import { type Ecosystem, findEcosystem, normalName } from './orders/ecosystems.ts'
+import { PackageURL } from 'packageurl-js'
+
+/** A query, read and checked. */
+export interface Query {
+  /** Null: of an ecosystem that no package here can belong to (an unknown type of purl), so nothing is found. */
+  readonly ecosystem: Ecosystem | null
+  /** As the ecosystem compares names. */
+  readonly name: string
+  /** Empty: whatever concerns the package in any version. */
+  readonly version: string
+  readonly pageToken: string
+}
+
+/** Longest text in a query: no package, version or token comes near. */
+const MAX_TEXT = 1024
+
+/**
+ * Reads one query of osv.dev's API: a version and a package, by name and ecosystem or by purl. Fields with null count as
+ * absent, unknown ones are passed over, names are taken in snake and in camel case, all as in protobuf's JSON. Throws
+ * `bad_request` with osv.dev's own words; queries by commit are refused.
+ */
+export function readQuestion(query: unknown): Query {
+  const fields = objectOf(query, 'a query')
+  if (textOf(fields, 'commit') !== '')
+    throw invalid(
+      'Queries by commit are not supported by this mirror: query by package and version instead.',
+    )
+  const version = textOf(fields, 'version')
+  const pageToken = textOf(fields, 'page_token') || textOf(fields, 'pageToken')
+  const wanted = fields['package']
+  if (wanted === undefined || wanted === null) throw invalid('Invalid query.')
+  const { purl, name, ecosystem } = readPackage(objectOf(wanted, 'package'))
+  if (purl !== '') return { ...byPurl(purl, name, ecosystem, version), pageToken }
+  if (name === '') throw invalid('Invalid query.')
+  if (ecosystem === '') throw invalid('Ecosystem not specified')
+  const known = findEcosystem(ecosystem)
+  if (known === null) throw invalid('Invalid ecosystem.')
+  return { ecosystem: known, name: normalName(known.base, name), version, pageToken }
+}
+
+function readPackage(fields: Readonly<Record<string, unknown>>) {
+  return {
+    purl: textOf(fields, 'purl'),
+    name: textOf(fields, 'name'),
+    ecosystem: textOf(fields, 'ecosystem'),
+  }
+}
+
+function byPurl(
+  text: string,
+  name: string,
+  ecosystem: string,
+  version: string,
+): Omit<Query, 'pageToken'> {
+  const purl = readPurl(text)
+  if (name !== '') throw invalid('name specified in a PURL query')
+  if (ecosystem !== '') throw invalid('ecosystem specified in a PURL query')
+  if (purl === null) return { ecosystem: null, name: '', version }
+  if (purl.version !== '' && version !== '')
+    throw invalid('version specified in params and PURL query')
+  const known = findEcosystem(purl.ecosystem)
+  const compared = normalName(known?.base ?? null, purl.name)
+  return { ecosystem: known, name: compared, version: purl.version || version }
+}
+
+/** The object that a value of JSON should be; throws `bad_request` for anything else. */
+export function objectOf(value: unknown, what: string): Readonly<Record<string, unknown>> {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value))
+    return value as Record<string, unknown>
+  throw invalid(`Invalid JSON payload received: ${what} must be an object.`)
+}
+
+function textOf(fields: Readonly<Record<string, unknown>>, name: string): string {
+  const value = fields[name]
+  if (value === undefined || value === null) return ''
+  if (typeof value !== 'string')
+    throw invalid(`Invalid JSON payload received: ${name} must be a string.`)
+  if (value.length > MAX_TEXT) throw invalid(`Invalid query: ${name} is too long.`)
+  return value
+}
+
+function invalid(message: string): MirrorError {
+  return new MirrorError('bad_request', message)
+}
+
+/** What a package URL says, in OSV's words. `version` is empty when it names none. */
+export interface PurlPackage {
+  readonly ecosystem: string
+  readonly name: string
+  readonly version: string
+}
+
+/** Ecosystems by purl type and namespace, as osv.dev maps them (`purl_helpers.py`): where the namespace is the maker's. */
+const MAKERS = new Map(
+  Object.entries({
+    'apk/alpaquita': 'Alpaquita',
+    'apk/alpine': 'Alpine',
+    'apk/bellsoft-hardened-containers': 'BellSoft Hardened Containers',
+    'apk/chainguard': 'Chainguard',
+    'apk/minimos': 'MinimOS',
+    'apk/wolfi': 'Wolfi',
+    'deb/debian': 'Debian',
+    'deb/echo': 'Echo',
+    'deb/ubuntu': 'Ubuntu',
+    'rpm/almalinux': 'AlmaLinux',
+    'rpm/azure-linux': 'Azure Linux',
+    'rpm/mageia': 'Mageia',
+    'rpm/openeuler': 'openEuler',
+    'rpm/opensuse': 'openSUSE',
+    'rpm/redhat': 'Red Hat',
+    'rpm/rocky-linux': 'Rocky Linux',
+    'rpm/suse': 'SUSE',
+  }),
+)
+
+/** Ecosystems by type alone, and what joins a namespace and a name there; null: a namespace is not known there. */
+const TYPES = new Map<string, readonly [ecosystem: string, joint: string | null]>(
+  Object.entries({
+    bitnami: ['Bitnami', null],
+    cargo: ['crates.io', null],
+    composer: ['Packagist', '/'],
+    conan: ['ConanCenter', null],
+    cran: ['CRAN', null],
+    gem: ['RubyGems', null],
+    generic: ['OSS-Fuzz', null],
+    golang: ['Go', '/'],
+    hackage: ['Hackage', null],
+    hex: ['Hex', '/'],
+    julia: ['Julia', null],
+    maven: ['Maven', ':'],
+    npm: ['npm', '/'],
+    nuget: ['NuGet', null],
+    opam: ['opam', null],
+    pub: ['Pub', null],
+    pypi: ['PyPI', null],
+    swift: ['SwiftURL', '/'],
+  }),
+)
+
+/**
+ * Reads a package URL, by the library of the purl project itself. Qualifiers (`arch`, `distro`) are passed over, as osv.dev
+ * does. Null for a package of no ecosystem here; throws `bad_request` for what is no package URL.
+ */
+export function readPurl(text: string): PurlPackage | null {
+  const { type, namespace, name, version = '', subpath } = parse(text)
+  const maker = MAKERS.get(`${type}/${namespace ?? ''}`)
+  if (maker !== undefined) return { ecosystem: maker, name, version }
+  const [ecosystem, joint] = TYPES.get(type) ?? []
+  if (ecosystem === undefined) return null
+  if (namespace === undefined) return { ecosystem, name, version }
+  if (joint === null || joint === undefined) return null
+  const below = type === 'golang' && subpath !== undefined ? `/${subpath}` : ''
+  return { ecosystem, name: namespace + joint + name + below, version }
+}
+
+function parse(text: string): PackageURL {
+  try {
+    return PackageURL.fromString(text)
+  } catch (cause) {
+    const reason = cause instanceof Error ? `: ${cause.message}` : ''
+    throw new MirrorError('bad_request', `Invalid Package URL${reason}`, { cause })
+  }
+}
+
+/** The ecosystem and the name that a package URL says; null for what is none, and for a package of no ecosystem here. */
+export function purlNames(text: string): Pick<PurlPackage, 'ecosystem' | 'name'> | null {
+  try {
+    return readPurl(text)
+  } catch {
+    return null
+  }
+}
+
+/**
+ * The package URL of a package, without version and qualifiers, as the OSV schema has it. `ecosystem` without a release. Null
+ * for an ecosystem without a type of package URL, and for a name that none can be written of.
+ */
+export function writePurl(ecosystem: string, name: string): string | null {
+  const kind = KINDS.get(ecosystem)
+  if (kind === undefined || name === '') return null
+  const { type, maker, joint } = kind
+  const cut = joint === null ? -1 : name.lastIndexOf(joint)
+  const namespace = cut < 0 ? maker : name.slice(0, cut)
+  try {
+    return new PackageURL(
+      type,
+      namespace,
+      name.slice(cut + 1),
+      undefined,
+      undefined,
+      undefined,
+    ).toString()
+  } catch {
+    return null
+  }
+}
+
+interface PurlKind {
+  readonly type: string
+  /** The namespace of all its packages. */
+  readonly maker: string | undefined
+  /** What joins a namespace and a name in OSV's names. */
+  readonly joint: string | null
+}
+
+const KINDS: ReadonlyMap<string, PurlKind> = new Map([
+  ...[...TYPES].map(([type, [ecosystem, joint]]): [string, PurlKind] => [
+    ecosystem,
+    { type, maker: undefined, joint },
+  ]),
+  ...[...MAKERS].map(([path, ecosystem]): [string, PurlKind] => {
+    const [type = '', maker] = path.split('/')
+    return [ecosystem, { type, maker, joint: null }]
+  }),
+])

@@ -1,0 +1,102 @@
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
+import { relayUrls } from '../config/kinds/urls.ts'
+import type { Config } from '../config/schema.ts'
+import { type ErrorCode, MirrorError, messageOf } from '../core/errors.ts'
+import { type Db, openInbox, openReader } from '../store/database/open.ts'
+import { createRelayOutbox } from '../store/webhooks/outbox.ts'
+import { createReads } from '../store/reads.ts'
+import { createTransport } from '../upstream/http/transport.ts'
+import { type RelayStateChange, createRelay } from './relay.ts'
+import { createSender, createSigner, writeSecret } from './sender.ts'
+
+/** What the relay's thread is started with. */
+export interface RelayStart {
+  readonly config: Pick<Config, 'relay' | 'upstream' | 'data'>
+  readonly version: string
+}
+
+export type ToRelay =
+  /** The change log is served up to here. */
+  { readonly served: number } | { readonly stop: true }
+
+export type FromRelay =
+  | { readonly type: 'ready' }
+  | { readonly type: 'fault'; readonly message: string }
+  | { readonly type: 'turn'; readonly turn: RelayStateChange }
+  /** The data folder cannot be opened; the thread ends. */
+  | { readonly type: 'refused'; readonly code: ErrorCode; readonly message: string }
+
+/** Between two looks for what is new or due. */
+const LOOK_MS = 500
+
+/** The relay's thread: what it writes and whom it waits for is no business of the thread that answers requests. */
+function main(port: MessagePort): void {
+  const { config, version } = workerData as RelayStart
+  const send = (message: FromRelay): void => port.postMessage(message)
+  const opened = open(config, send)
+  if (opened === null) return port.close()
+  const { outbox: db, mirror } = opened
+  const { relay, upstream } = config
+  const settings = { ...relay, targets: relayUrls(relay) }
+  const reads = createReads(mirror)
+  const transport = createTransport({
+    ...upstream,
+    proxy: null, // upstream's way out; targets go by HTTPS_PROXY and NO_PROXY
+    // Connections are counted by host, places by target: several targets may be at one host.
+    concurrency: settings.concurrency * Math.max(1, settings.targets.length),
+    connectTimeoutMs: Math.min(upstream.connectTimeoutMs, settings.timeoutMs),
+    requestTimeoutMs: settings.timeoutMs,
+  })
+  const deps = { transport, timeoutMs: settings.timeoutMs, now: Date.now }
+  const sign = createSigner(
+    settings.secret ?? writeSecret(reads.readSecret('relay')),
+    settings.dialect,
+  )
+  const chat = { urls: new Set(relay.chatTargets), template: relay.chatTemplate }
+  let served = 0
+  const passing = createRelay({
+    settings,
+    outbox: createRelayOutbox(db),
+    reads: () => reads,
+    served: () => served,
+    send: createSender({ ...deps, sign, chat, userAgent: `patchmirror/${version}` }),
+    now: Date.now,
+    random: Math.random,
+    onFault: (message) => send({ type: 'fault', message }),
+    onTurn: (turn) => send({ type: 'turn', turn }),
+  })
+  const look = setInterval(() => passing.tick(), LOOK_MS)
+  port.on('message', (message: ToRelay) => {
+    if ('served' in message) {
+      served = message.served
+      passing.tick()
+      return
+    }
+    clearInterval(look)
+    passing.stop()
+    void transport.close().finally(() => {
+      db.close()
+      mirror.close()
+      port.close()
+    })
+  })
+  send({ type: 'ready' })
+  passing.tick()
+}
+
+function open(
+  { data }: RelayStart['config'],
+  send: (message: FromRelay) => void,
+): { outbox: Db; mirror: Db } | null {
+  try {
+    const mirror = openReader(data.dir)
+    if (mirror === null) throw new MirrorError('not_ready', 'the database is not there yet')
+    return { outbox: openInbox(data.dir), mirror }
+  } catch (error) {
+    const code = error instanceof MirrorError ? error.code : 'internal'
+    send({ type: 'refused', code, message: messageOf(error) })
+    return null
+  }
+}
+
+if (parentPort !== null) main(parentPort)

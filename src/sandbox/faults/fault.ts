@@ -1,0 +1,138 @@
+import type { HostileKind } from './hostile-zip.ts'
+
+/** A way to fail. Byte counts are of the body as sent; what a kind needs and lacks has a default. */
+export type Fault =
+  | TransportFault
+  | ContentFault
+  | ArchiveFault
+  | IndexFault
+  | RecordFault
+  | ListFault
+  | ArtifactFault
+
+/**
+ * What a path leads to: the public feeds' kinds, then those of the other surfaces (an `artifact` is an
+ * answer that names documents, a `document` is one of them, an `action` changes something).
+ */
+export type ResourceKind =
+  'index' | 'archive' | 'record' | 'feed' | 'list' | 'item' | 'artifact' | 'document' | 'action'
+
+/** Failures of the answer as a whole or on its way. */
+export type TransportFault =
+  /** Any status, for example 429 with `Retry-After`; the body is JSON unless given. */
+  | { kind: 'status'; status: number; headers?: Record<string, string>; body?: string }
+  /** Nothing comes, before the headers or after `bytes` (0) body bytes; goes on after `ms`, else when the fault is cleared. */
+  | { kind: 'stall'; at?: 'headers' | 'body'; bytes?: number; ms?: number; until?: AbortSignal }
+  /** The body trickles. */
+  | { kind: 'slow'; bytesPerSecond: number }
+  /** TCP reset once `bytes` body bytes have left the process (fewer may arrive); before any header when absent. */
+  | { kind: 'reset'; bytes?: number }
+  /** The connection is closed in order after `bytes` (half) of the body that Content-Length promised. */
+  | { kind: 'truncate'; bytes?: number }
+  /** Content-Length is wrong by this many bytes, up or down; then the connection is closed. */
+  | { kind: 'wrongLength'; by: number }
+  /** To another address; default status 302. */
+  | { kind: 'redirect'; location: string; status?: 301 | 302 | 303 | 307 | 308 }
+  /** For requests with a Range only: a Content-Range one byte off, other bytes than asked, another total. */
+  | { kind: 'wrongRange'; how?: 'shifted' | 'bytes' | 'total' }
+  /** For requests with a Range only: 200 and the whole body. */
+  | { kind: 'ignoreRange' }
+
+/** Answers of status 200 whose body is not what it should be. */
+export type ContentFault =
+  /** A proxy's page. */
+  | { kind: 'html' }
+  /** Zero bytes. */
+  | { kind: 'empty' }
+  /** Pseudo-random bytes under the right type; default 4096. */
+  | { kind: 'garbage'; bytes?: number }
+  /** Flips `length` (16) bytes at `offset` (the middle; negative counts from the end), validators untouched. */
+  | { kind: 'corrupt'; offset?: number; length?: number }
+  /** Any body. */
+  | { kind: 'body'; body: Uint8Array | string; type?: string; headers?: Record<string, string> }
+  /** The same body under another Content-Type; under none when it is empty. */
+  | { kind: 'contentType'; type: string }
+  /** `Content-Encoding: gzip` of `bytes` zero bytes. */
+  | { kind: 'gzipBomb'; bytes: number }
+
+/** For all.zip only. */
+export type ArchiveFault =
+  /** The n-th member's (0) CRC-32 is wrong in both its headers. */
+  | { kind: 'wrongCrc'; member?: number }
+  /** Cut to a fraction (0.5), with a Content-Length that agrees. */
+  | { kind: 'truncatedZip'; keep?: number }
+  /** The feed's own members and then something hostile. */
+  | { kind: 'archive'; archive: HostileKind }
+
+/** For all.json only. */
+export type IndexFault =
+  /** Lists only the first fraction (0.5) of the ids. */
+  | { kind: 'shrinkIndex'; keep?: number }
+  /** Lists ids (3) that have neither record nor member. */
+  | { kind: 'ghostIds'; count?: number }
+  /** Lists some ids (3) twice, the second time with another stamp. */
+  | { kind: 'duplicateIds'; count?: number }
+  /** An object around the array. */
+  | { kind: 'notArray' }
+
+/** For `{id}.json` only. */
+export type RecordFault =
+  /** Newer than index and archive say: other content, `modified` forward. */
+  | { kind: 'newerRecords' }
+  /** Older than the index says: other content, `modified` back by days. */
+  | { kind: 'staleRecords' }
+
+/** For lists of the private surfaces only. */
+export type ListFault =
+  /** Each page after the first names its own cursor as the next: it repeats for ever. */
+  | { kind: 'repeatPage' }
+  /** There is always a new next cursor; the pages are `empty` (default) or the first one again. */
+  | { kind: 'endlessCursor'; items?: 'empty' | 'repeated' }
+  /** For requests with a cursor only: it is refused, with status 410 unless given. */
+  | { kind: 'lostPage'; status?: 400 | 404 | 410 }
+
+/** For artifacts: the answer that names a document, and the document itself. */
+export type ArtifactFault =
+  /** Every URL of the answer is this one, of whatever scheme. */
+  | { kind: 'artifactUrl'; url: string }
+  /**
+   * A document that begins like a CycloneDX SBOM and never gets anywhere, 2 GiB unless given; sent from one
+   * small buffer. Without `declared` (true) there is no Content-Length.
+   */
+  | { kind: 'hugeDocument'; bytes?: number; declared?: boolean }
+
+const KINDS: Record<Fault['kind'], true> = {
+  status: true,
+  stall: true,
+  slow: true,
+  reset: true,
+  truncate: true,
+  wrongLength: true,
+  redirect: true,
+  wrongRange: true,
+  ignoreRange: true,
+  html: true,
+  empty: true,
+  garbage: true,
+  corrupt: true,
+  body: true,
+  contentType: true,
+  gzipBomb: true,
+  wrongCrc: true,
+  truncatedZip: true,
+  archive: true,
+  shrinkIndex: true,
+  ghostIds: true,
+  duplicateIds: true,
+  notArray: true,
+  newerRecords: true,
+  staleRecords: true,
+  repeatPage: true,
+  endlessCursor: true,
+  lostPage: true,
+  artifactUrl: true,
+  hugeDocument: true,
+}
+
+/** All kinds of fault, to check a kind that came as text. */
+export const FAULT_KINDS = Object.keys(KINDS) as readonly Fault['kind'][]

@@ -1,0 +1,112 @@
+import { seconds, generateRecord } from './generate.ts'
+import { sentence } from './text-generator.ts'
+import type { Random } from './random.ts'
+import type { Parts } from './edits.ts'
+import { store } from './representation.ts'
+
+type Json = Record<string, unknown>
+
+/** A record's bytes and stamp after a change. */
+export interface Changed {
+  bytes: Buffer
+  modified: string
+}
+
+/** What happens to a record's `modified`: forward to the clock, back by days, or nothing. */
+export type Stamp = 'forward' | 'backward' | 'same'
+
+/**
+ * Changes a record's content (a new fix, another severity, more text) and its stamp, keeping its
+ * indentation. `withdraw` adds `withdrawn`. Null when the bytes are not a JSON object.
+ */
+export function mutate(
+  random: Random,
+  record: { bytes: Buffer; modified: string },
+  how: { stamp: Stamp; now: number; withdraw?: boolean },
+): Changed | null {
+  const text = record.bytes.toString()
+  const doc = parseObject(text)
+  if (doc === null) return null
+  const modified = nextStamp(random, record.modified, how.stamp, how.now)
+  if (how.stamp !== 'same') doc['modified'] = modified
+  if (how.withdraw === true) doc['withdrawn'] = seconds(how.now)
+  else changeContent(random, doc)
+  const indent = text.startsWith('{\n    ') ? 4 : text.startsWith('{\n') ? 2 : 0
+  return { bytes: Buffer.from(JSON.stringify(doc, null, indent)), modified }
+}
+
+/** The stamp after a change; always another text than before unless it is to stay the same. */
+export function nextStamp(random: Random, old: string, stamp: Stamp, now: number): string {
+  if (stamp === 'same') return old
+  const time = Date.parse(old)
+  const from = Number.isNaN(time) ? 0 : time
+  if (stamp === 'backward') return seconds(from - random.between(1, 30) * 86_400_000)
+  return seconds(Math.max(now, from + 1000))
+}
+
+function changeContent(random: Random, doc: Json): void {
+  const events = firstEvents(doc)
+  if (events !== null && random.chance(0.7)) {
+    const versions = events.map((event) => event['fixed']).filter((v) => typeof v === 'string')
+    events.push({ fixed: nextVersion(versions.at(-1) ?? '1.0.0') })
+    return
+  }
+  const before = typeof doc['details'] === 'string' ? doc['details'] : ''
+  doc['details'] = `${before} ${sentence(random)}`.trimStart()
+}
+
+function firstEvents(doc: Json): Json[] | null {
+  const affected = asList(doc['affected'])[0]
+  const range = asList(affected?.['ranges'])[0]
+  const events = range?.['events']
+  return Array.isArray(events) ? (events as Json[]) : null
+}
+
+function asList(value: unknown): Json[] {
+  return Array.isArray(value) ? (value as Json[]) : []
+}
+
+/** The last number in a version, one higher: `8.1-r00071` → `8.1-r00072`. */
+function nextVersion(version: string): string {
+  const [, head = version, digits = '0'] = /^(.*?)(\d+)\D*$/.exec(version) ?? []
+  return head + String(Number(digits) + 1).padStart(digits.length, '0')
+}
+
+function parseObject(text: string): Json | null {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as Json)
+      : null
+  } catch {
+    return null
+  }
+}
+
+/** Generates records one after the other, never an id that is already there. */
+export function createSupply({ options, records, clock, publisher }: Parts): {
+  generate: () => Promise<void>
+  next: (at: number) => string
+} {
+  let i = 0
+  const take = (lastModified: number, at?: number): string => {
+    for (;;) {
+      const odd = options.records >= 50
+      const stamp = at === undefined ? {} : { at }
+      const { id, modified, bytes } = generateRecord({ ...options, odd, ...stamp }, i++)
+      if (records.has(id)) continue
+      records.set(id, store(id, modified, bytes, lastModified))
+      return id
+    }
+  }
+  return {
+    next: (at) => take(at, options.now()),
+    async generate() {
+      while (records.size < options.records) {
+        take(clock.current())
+        if (records.size % 1000 === 0) await new Promise((resolve) => setImmediate(resolve))
+      }
+      publisher.publish([])
+    },
+  }
+}

@@ -1,0 +1,170 @@
+import { type Representation, JSON_TYPE, etagOf } from '../../feed/representation.ts'
+import { gzipSync } from 'node:zlib'
+import { NEWEST } from './tickets.ts'
+import { randomFor } from './collection.ts'
+import { patchFile } from './patch-file.ts'
+import { provenance, publicKey } from './provenance.ts'
+import { cycloneDx, spdx } from './sbom.ts'
+import type { ArtifactKind } from '../shapes/artifact.ts'
+import type { ArtifactForm } from '../shapes/shape.ts'
+import { cycloneDxVex, openVex } from './vex.ts'
+
+/** A document by its kind and number; `key` is the public key that provenances are signed with. */
+export interface DocumentName {
+  kind: ArtifactKind | 'key'
+  number: number
+}
+
+/** The documents of a seed, made when they are asked for and kept while there is room. */
+export interface Documents {
+  read(name: DocumentName): Representation
+}
+
+/** What documents follow from. */
+export interface DocumentOptions {
+  seed: number
+  /** SBOMs with a number below this are of `largeBytes`. */
+  largeSboms: number
+  largeBytes: number
+  types: ArtifactForm['types']
+}
+
+const KEPT_BYTES = 64 << 20
+const GZIP_UP_TO = 1 << 20
+
+/** Numbers of one kind are different documents; the same seed and number give the same bytes. */
+export function createDocuments(options: DocumentOptions): Documents {
+  const kept = new Map<string, Representation>()
+  let bytes = 0
+  return {
+    read(name) {
+      const key = `${name.kind}-${name.number}`
+      const found = kept.get(key)
+      if (found !== undefined) return found
+      const { bytes: content, type } = makeDocument(options, name)
+      const made = representationOf({ bytes: content, type: typeOf(type, options.types) })
+      kept.set(key, made)
+      bytes += made.size
+      for (const [oldest, { size }] of kept) {
+        if (bytes <= KEPT_BYTES || oldest === key) break
+        kept.delete(oldest)
+        bytes -= size
+      }
+      return made
+    },
+  }
+}
+
+interface Made {
+  type: string
+  bytes: Buffer
+}
+
+/** About one SBOM in ten is SPDX, one VEX in three CycloneDX. */
+function makeDocument(options: DocumentOptions, { kind, number }: DocumentName): Made {
+  const { seed, largeSboms, largeBytes } = options
+  const random = randomFor(seed, 'document', number)
+  if (kind === 'sbom') {
+    const large = number < largeSboms
+    const size = large ? largeBytes : Math.round(5000 * 40 ** (random.next() ** 2))
+    if (number % 10 === 4) return { type: 'application/spdx+json', bytes: spdx(random, size) }
+    const version = number % 2 === 0 ? '1.5' : '1.6'
+    const type = 'application/vnd.cyclonedx+json'
+    return { type, bytes: cycloneDx(random, size, version) }
+  }
+  if (kind === 'vex' && number % 3 === 1) {
+    return { type: 'application/vnd.cyclonedx+json', bytes: cycloneDxVex(random) }
+  }
+  if (kind === 'vex') return { type: JSON_TYPE, bytes: openVex(random) }
+  if (kind === 'provenance') {
+    return { type: 'application/vnd.dsse.envelope.v1+json', bytes: provenance(seed, random) }
+  }
+  if (kind === 'key') return { type: 'application/x-pem-file', bytes: publicKey(seed) }
+  return { type: 'text/x-diff; charset=utf-8', bytes: patchFile(random) }
+}
+
+/** What another deployment says of the same documents. */
+const OTHER_TYPES: Partial<Record<string, string>> = {
+  'application/vnd.cyclonedx+json': 'application/vnd.cyclonedx+json; version=1.6',
+  'application/spdx+json': 'Application/SPDX+JSON; charset="utf-8"',
+  'application/vnd.dsse.envelope.v1+json': 'application/vnd.in-toto.provenance+dsse',
+  'application/x-pem-file': 'application/pem-certificate-chain',
+  'text/x-diff; charset=utf-8': 'text/x-patch',
+  [JSON_TYPE]: 'application/json; charset=utf-8',
+}
+
+/** The Content-Type that a deployment gives to what is of this type. */
+export function typeOf(type: string, types: ArtifactForm['types']): string {
+  if (types === 'none') return 'application/octet-stream'
+  return types === 'own' ? type : (OTHER_TYPES[type] ?? type)
+}
+
+function representationOf({ type, bytes }: Made): Representation {
+  const plain = {
+    type,
+    size: bytes.length,
+    etag: etagOf([bytes]),
+    lastModified: NEWEST,
+    ranges: true,
+    chunks: () => [bytes],
+  }
+  if (bytes.length > GZIP_UP_TO) return plain
+  let zipped: Buffer | undefined
+  return { ...plain, gzip: () => (zipped ??= gzipSync(bytes)) }
+}
+
+/** What documents may hang on. */
+export type OwnerKind = 'tag' | 'package' | 'avr'
+
+/** The numbers of an owner's documents, per kind; a kind that is not there was never made. */
+export type Holding = Partial<Record<ArtifactKind, readonly number[]>>
+
+/** Which documents hang on what. Numbers count per kind of document; several owners may share one. */
+export interface Holdings {
+  of(kind: OwnerKind, id: string): Holding
+  put(kind: OwnerKind, id: string, holding: Holding): void
+  /** Gives an owner new documents of one kind, as many as it had; what it shared stays with the others. */
+  rotate(kind: OwnerKind, id: string, artifact: ArtifactKind): void
+}
+
+const AVRS = 10_000_000
+const PACKAGES = 20_000_000
+const ROTATED = 30_000_000
+const PATCHES_EACH = 4
+
+/** No documents yet. */
+export function createHoldings(): Holdings {
+  const held = new Map<string, Holding>()
+  const keyOf = (kind: OwnerKind, id: string): string => `${kind}/${id}`
+  let next = ROTATED
+  return {
+    of: (kind, id) => held.get(keyOf(kind, id)) ?? {},
+    put: (kind, id, holding) => void held.set(keyOf(kind, id), holding),
+    rotate(kind, id, artifact) {
+      const before = held.get(keyOf(kind, id)) ?? {}
+      const made = (before[artifact] ?? [0]).map(() => next++)
+      held.set(keyOf(kind, id), { ...before, [artifact]: made })
+    },
+  }
+}
+
+/** The i-th tag's documents: every fourth SBOM and every fifth VEX is that of the tag before. */
+export function tagHolding(i: number, remediated: boolean): Holding {
+  if (!remediated) return {}
+  return {
+    sbom: [i % 4 === 3 ? i - 1 : i],
+    vex: [i % 5 === 4 ? i - 1 : i],
+    provenance: [i],
+  }
+}
+
+/** The i-th AVR's documents. */
+export function avrHolding(i: number): Holding {
+  return { sbom: [AVRS + i], vex: [AVRS + i], provenance: [AVRS + i] }
+}
+
+/** The i-th package's documents: none to three patches, one provenance. */
+export function packageHolding(i: number): Holding {
+  const patches = Array.from({ length: i % PATCHES_EACH }, (_, n) => i * PATCHES_EACH + n)
+  return { patches, provenance: [PACKAGES + i] }
+}

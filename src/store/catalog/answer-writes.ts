@@ -1,0 +1,154 @@
+import {
+  type CatalogAnswer,
+  type StoredAnswer,
+  answerState,
+  createCatalogAnswerReader,
+} from './answers.ts'
+import type { Db } from '../database/open.ts'
+import { nextChanged } from '../feeds/documents.ts'
+import type { ChangeNotes } from '../changes/tracker.ts'
+
+/** An answer in hand, not published yet. */
+export type FetchedAnswer = Omit<CatalogAnswer, 'changed'>
+
+/**
+ * Writes of the catalog's answers. All but `keepFetched` belong inside the transaction that publishes; what changes is
+ * noted for the change log.
+ */
+export function createCatalogAnswerWriter(db: Db, notes: ChangeNotes) {
+  const sql = prepareAnswerWrites(db)
+  const reader = createCatalogAnswerReader(db)
+  const publish = (row: FetchedRow, now: number): void => {
+    const before = reader.readCatalogAnswer(row.path)
+    const same =
+      before !== null &&
+      before.status === row.status &&
+      before.sha256.equals(row.sha256) &&
+      JSON.stringify(before.links) === row.links
+    const changed = same ? before.changed : nextChanged(before?.changed ?? null, null, now)
+    notes.note(row.path, answerState(before), answerState(row))
+    sql.answer.run({ ...row, changed })
+  }
+  return {
+    ...reader,
+    ...createConfirmations(db),
+    /** Keeps an answer for the publication; survives the process. */
+    keepFetched: (answer: FetchedAnswer): void => {
+      const { links, mentions } = answer
+      sql.keep.run({ ...answer, links: JSON.stringify(links), mentions: JSON.stringify(mentions) })
+    },
+    ...createInHand(sql),
+    /** Publishes what is in hand of the resources owned, for the paths that are wanted; forgets the rest of theirs. */
+    publishFetched(
+      owned: (resource: string) => boolean,
+      wanted: (path: string) => boolean,
+      now: number,
+    ): number {
+      let count = 0
+      for (const { path, resource } of sql.fetchedPaths.all()) {
+        if (!owned(resource)) continue
+        const row = wanted(path) ? sql.fetchedRow.get(path) : undefined
+        if (row !== undefined) {
+          publish(row, now)
+          count++
+        }
+        sql.dropFetched.run(path)
+      }
+      return count
+    },
+    /** Publishes what is in hand of these paths alone. */
+    publishPaths(paths: readonly string[], now: number): void {
+      for (const path of paths) {
+        const row = sql.fetchedRow.get(path)
+        if (row !== undefined) publish(row, now)
+        sql.dropFetched.run(path)
+      }
+    },
+    /** Remembers which paths of the resources owned could not be had: path → resource. */
+    replaceLacking(owned: (resource: string) => boolean, paths: ReadonlyMap<string, string>): void {
+      for (const { path, resource } of reader.listLacking()) if (owned(resource)) sql.had.run(path)
+      for (const [path, resource] of paths) sql.lacks.run(path, resource)
+    },
+    removeAnswer: (path: string): void => {
+      notes.note(path, reader.readAnswerState(path), null)
+      sql.removeAnswer.run(path)
+    },
+  }
+}
+
+/** What is in hand, not published yet. */
+function createInHand(sql: ReturnType<typeof prepareAnswerWrites>) {
+  return {
+    /** What is in hand of a path: its status, and the digest of its owner when it was fetched. Null: nothing. */
+    readFetched: (path: string): Pick<FetchedAnswer, 'status' | 'ownerSha'> | null =>
+      sql.fetched.get(path) ?? null,
+    /** The answer that waits for the publication, with its bytes; null: none. */
+    readFetchedBody: (path: string): Pick<FetchedAnswer, 'status' | 'body' | 'size'> | null =>
+      sql.fetchedRow.get(path) ?? null,
+    /** Paths in hand. */
+    eachFetchedPath: (): IterableIterator<string> => sql.fetchedNames.iterate(),
+    /** Forgets answers in hand: they are asked for anew. */
+    dropFetched: (paths: readonly string[]): void => {
+      for (const path of paths) sql.dropFetched.run(path)
+    },
+  }
+}
+
+/** Writes of when answers were confirmed, and under which item: nothing that is served changes but their age. */
+function createConfirmations(db: Db) {
+  const sql = {
+    confirm: db.prepare(
+      'UPDATE catalog_answer SET owner = ?, owner_sha = ?, confirmed_at = ? WHERE path = ?',
+    ),
+    confirmAt: db.prepare('UPDATE catalog_answer SET confirmed_at = ? WHERE path = ?'),
+    askAgain: db.prepare("UPDATE catalog_answer SET owner_sha = x'00' WHERE path = ?"),
+  }
+  return {
+    /** The answer stays as it is, under the item that names it now; `at`: upstream's date, unix milliseconds. */
+    confirmAnswer: (
+      path: string,
+      by: Pick<StoredAnswer, 'owner' | 'ownerSha'>,
+      at: number,
+    ): void => {
+      sql.confirm.run(by.owner, by.ownerSha, at, path)
+    },
+    /** Notes that answers are as they are stored: path and upstream's date, unix milliseconds. */
+    confirmAnswers: (answers: readonly (readonly [path: string, at: number])[]): void => {
+      for (const [path, at] of answers) sql.confirmAt.run(at, path)
+    },
+    /** Has answers asked for by the next sync, whatever the lists say. */
+    askAgain: (paths: readonly string[]): void => {
+      for (const path of paths) sql.askAgain.run(path)
+    },
+  }
+}
+
+type FetchedRow = Omit<FetchedAnswer, 'links' | 'mentions'> & { links: string; mentions: string }
+
+function prepareAnswerWrites(db: Db) {
+  const columns =
+    'path, resource, owner, owner_sha, status, body, size, sha256, etag, links, mentions, confirmed_at'
+  const named =
+    '@path, @resource, @owner, @ownerSha, @status, @body, @size, @sha256, @etag, @links, @mentions, @confirmedAt'
+  return {
+    answer: db.prepare(
+      `INSERT OR REPLACE INTO catalog_answer (${columns}, changed) VALUES (${named}, @changed)`,
+    ),
+    keep: db.prepare(`INSERT OR REPLACE INTO catalog_fetched (${columns}) VALUES (${named})`),
+    fetched: db.prepare<[string], Pick<FetchedAnswer, 'status' | 'ownerSha'>>(
+      'SELECT status, owner_sha AS ownerSha FROM catalog_fetched WHERE path = ?',
+    ),
+    fetchedNames: db.prepare<[], string>('SELECT path FROM catalog_fetched').pluck(),
+    fetchedPaths: db.prepare<[], { path: string; resource: string }>(
+      'SELECT path, resource FROM catalog_fetched',
+    ),
+    fetchedRow: db.prepare<[string], FetchedRow>(
+      `SELECT path, resource, owner, owner_sha AS ownerSha, status, body, size, sha256, etag, links,
+         mentions, confirmed_at AS confirmedAt FROM catalog_fetched WHERE path = ?`,
+    ),
+    dropFetched: db.prepare('DELETE FROM catalog_fetched WHERE path = ?'),
+    had: db.prepare('DELETE FROM catalog_lacking WHERE path = ?'),
+    lacks: db.prepare('INSERT OR REPLACE INTO catalog_lacking VALUES (?, ?)'),
+    removeAnswer: db.prepare('DELETE FROM catalog_answer WHERE path = ?'),
+  }
+}

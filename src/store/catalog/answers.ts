@@ -1,0 +1,140 @@
+import type { Db } from '../database/open.ts'
+
+/** A document that an answer names: where in the answer its URL stands, and its digest. */
+export interface CatalogLink {
+  /** Members and indexes from the answer's top to the URL; empty when the answer is the document itself. */
+  at: readonly (string | number)[]
+  /** SHA-256 of the document, hex. */
+  digest: string
+  /** The media type that it has for this answer; absent: the one that is stored with the document. */
+  type?: string
+}
+
+/** An answer that is held whole: an item, or what an artifact path says. */
+export interface CatalogAnswer {
+  path: string
+  resource: string
+  /** `resource/id` of the item it belongs to; goes when that goes. */
+  owner: string
+  /** Digest of the owner as it was listed when this was fetched. */
+  ownerSha: Buffer
+  /** 200, or what upstream answered when it had none: 404 or 204. */
+  status: number
+  /** A gzip member; null when upstream has none. */
+  body: Buffer | null
+  size: number
+  sha256: Buffer
+  changed: number
+  etag: string | null
+  links: readonly CatalogLink[]
+  /** Ids of artifact sets (AVRs) that it names. */
+  mentions: readonly string[]
+  /** Upstream's date when it last gave or confirmed it, unix milliseconds; null: not known. */
+  confirmedAt: number | null
+}
+
+/** What an answer is known by before it is fetched again. */
+export type StoredAnswer = Pick<
+  CatalogAnswer,
+  'path' | 'resource' | 'owner' | 'ownerSha' | 'etag' | 'status' | 'sha256' | 'confirmedAt'
+>
+
+/** Whether upstream answered that it has none. */
+export function isNone(answer: Pick<CatalogAnswer, 'status'> | null | undefined): boolean {
+  return answer?.status === 404 || answer?.status === 204
+}
+
+type AnswerRow = Omit<CatalogAnswer, 'links' | 'mentions'> & { links: string; mentions: string }
+
+/** Columns of an answer, in the order of its table. */
+const ANSWER =
+  'path, resource, owner, owner_sha AS ownerSha, status, body, size, sha256, changed, etag, links, mentions, confirmed_at AS confirmedAt'
+
+function toAnswer(row: AnswerRow | undefined): CatalogAnswer | null {
+  if (row === undefined) return null
+  const links = JSON.parse(row.links) as CatalogLink[]
+  return { ...row, links, mentions: JSON.parse(row.mentions) as string[] }
+}
+
+/** Of every resource that has artifacts, the path of the VEX ends like this (service API, section 4). An index has it so. */
+export const IS_VEX = "status = 200 AND substr(path, -4) = '/vex'"
+
+/** Reads of the catalog's answers; usable on any connection. */
+export function createCatalogAnswerReader(db: Db) {
+  const answer = db.prepare<[string], AnswerRow>(
+    `SELECT ${ANSWER} FROM catalog_answer WHERE path = ?`,
+  )
+  const state = db.prepare<[string], Pick<AnswerRow, 'status' | 'sha256' | 'links'>>(
+    'SELECT status, sha256, links FROM catalog_answer WHERE path = ?',
+  )
+  const held = db.prepare<[], StoredAnswer>(
+    `SELECT path, resource, owner, owner_sha AS ownerSha, etag, status, sha256,
+       confirmed_at AS confirmedAt FROM catalog_answer`,
+  )
+  const ofOwner = db
+    .prepare<[string], number>('SELECT 1 FROM catalog_answer WHERE owner = ? LIMIT 1')
+    .pluck()
+  const lacks = db.prepare<[string], number>('SELECT 1 FROM catalog_lacking WHERE path = ?').pluck()
+  const lacking = db.prepare<[], { path: string; resource: string }>(
+    'SELECT path, resource FROM catalog_lacking ORDER BY path',
+  )
+  const oldestVex = db
+    .prepare<[], number | null>(
+      `SELECT min(coalesce(confirmed_at, changed * 1000)) FROM catalog_answer WHERE ${IS_VEX}`,
+    )
+    .pluck()
+  const mentions = db
+    .prepare<[], [string, string]>(
+      `SELECT mentioned.value, a.owner FROM catalog_answer a, json_each(a.mentions) AS mentioned
+         WHERE a.path NOT IN (SELECT path FROM catalog_fetched)
+       UNION
+       SELECT mentioned.value, f.owner FROM catalog_fetched f, json_each(f.mentions) AS mentioned`,
+    )
+    .raw()
+  const digests = db
+    .prepare<[], [string, string, string]>(
+      `SELECT path, iif(status = 204, 'none ', 'answer ') || hex(sha256) || ' ' || links, resource
+         FROM catalog_answer
+       UNION ALL SELECT path, 'list ' || frame, resource FROM catalog_list ORDER BY 1, 2`,
+    )
+    .raw()
+  const counts = db
+    .prepare<[], [number, number, number]>(
+      `SELECT (SELECT count(*) FROM catalog_entry), (SELECT count(*) FROM catalog_answer WHERE status = 200),
+         (SELECT count(*) FROM catalog_document)`,
+    )
+    .raw()
+  return {
+    readCatalogAnswer: (path: string): CatalogAnswer | null => toAnswer(answer.get(path)),
+    /** What `answerState` says of an answer, which may be beyond reading otherwise. */
+    readAnswerState: (path: string): string | null => answerState(state.get(path) ?? null),
+    /** Whether anything of an item is held. */
+    hasAnswers: (owner: string): boolean => ofOwner.get(owner) === 1,
+    /** Whether the last run wanted this path and could not have it. */
+    isLacking: (path: string): boolean => lacks.get(path) === 1,
+    listLacking: (): { path: string; resource: string }[] => lacking.all(),
+    /** What is held of every answer, without the bytes. */
+    eachHeldAnswer: () => held.iterate(),
+    /** The oldest of upstream's confirmations of the answers about VEX, unix milliseconds; null: there are none. */
+    readVexConfirmedAt: (): number | null => oldestVex.get() ?? null,
+    /** `[id, owner]` of every artifact set that an answer names, published or only in hand. */
+    listMentions: (): [string, string][] => mentions.all(),
+    /** `[path, text, resource]` of every answer and list: with the entries' digests, all that the catalog serves. */
+    eachCatalogDigest: () => digests.iterate(),
+    /** Entries of lists, answers and documents held. */
+    countCatalog(): { entries: number; answers: number; documents: number } {
+      const [all, answers, documents] = counts.get() ?? [0, 0, 0]
+      return { entries: all, answers, documents }
+    },
+  }
+}
+
+/** What is served for an answer, as a text that tells states apart; null when that is nothing: upstream has none either. */
+export function answerState(
+  answer:
+    (Pick<CatalogAnswer, 'status' | 'sha256'> & { links: CatalogAnswer['links'] | string }) | null,
+): string | null {
+  if (answer === null || answer.status !== 200) return null
+  const { links, sha256 } = answer
+  return `${sha256.toString('base64')} ${typeof links === 'string' ? links : JSON.stringify(links)}`
+}

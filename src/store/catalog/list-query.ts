@@ -1,0 +1,219 @@
+import type { CatalogEntry } from './lists.ts'
+import type { Db } from '../database/open.ts'
+
+/** How many fields of an item a list can be narrowed by. */
+export const FACETS = 8
+
+/** A field's number (0 to FACETS - 1, as the resource declares it) and the values it may have. */
+export interface Where {
+  facet: number
+  values: readonly string[]
+}
+
+/** By a facet, by another field of the item (no quote, no backslash), or, with both null, in upstream's own order. */
+export interface ListOrder {
+  facet: number | null
+  field: string | null
+  descending: boolean
+}
+
+/** A place in an ordered list: behind the entry with this value of the ordering field and this ordinal. */
+export interface ListPosition {
+  value: string | number | null
+  ordinal: number
+}
+
+/** Which entries of a list, in which order. */
+export interface EntryQuery {
+  list: number
+  where: readonly Where[]
+  order: ListOrder
+  after: ListPosition | null
+  limit: number
+  /** No row is read behind the one with which the bodies exceed this; no bound when not given. */
+  maxBytes?: number
+  /** At most so many rows match: with few, sorting them is cheaper than to go through the list in its order. */
+  matches?: number
+  /** The list's order by this field, as `createOrderings` made it. */
+  ordering?: string
+}
+
+/** An entry and the value of the field it was ordered by. */
+export type OrderedEntry = CatalogEntry & { value: string | number | null }
+
+/**
+ * Filtered, ordered pages of a list by SQL. Statements are kept by their text, of which there are few: one for each
+ * set of filters, order and direction.
+ */
+export function createCatalogQuery(db: Db) {
+  const statements = new Map<string, ReturnType<typeof db.prepare<unknown[], unknown>>>()
+  const prepared = (sql: string): ReturnType<typeof db.prepare<unknown[], unknown>> => {
+    const known = statements.get(sql)
+    if (known !== undefined) return known
+    const made = db.prepare(sql)
+    if (statements.size >= 500) statements.clear()
+    statements.set(sql, made)
+    return made
+  }
+  /** Appends the rows of a segment; false when the query has what it may have. */
+  const listSome = (query: EntryQuery, segment: Condition, rows: OrderedEntry[]): boolean => {
+    const { sql, values } = selectOf(query, segment, query.limit - rows.length)
+    let bytes = rows.reduce((sum, { body }) => sum + body.length, 0)
+    for (const row of prepared(sql).iterate(...values)) {
+      const entry = row as OrderedEntry // the columns named in the statement
+      rows.push(entry)
+      bytes += entry.body.length
+      if (bytes > (query.maxBytes ?? Number.POSITIVE_INFINITY)) return false
+    }
+    return rows.length < query.limit
+  }
+  return {
+    listCatalogEntries(query: EntryQuery): OrderedEntry[] {
+      const rows: OrderedEntry[] = []
+      for (const segment of segmentsOf(query)) if (!listSome(query, segment, rows)) break
+      return rows
+    },
+    /** An entry by its id, with its value in an order; null when there is none. */
+    readOrderedEntry(list: number, id: string, order: ListOrder): OrderedEntry | null {
+      const sql = `SELECT ${columnsOf(order)} FROM catalog_entry WHERE list = ? AND id = ?`
+      return (prepared(sql).get(list, id) as OrderedEntry | undefined) ?? null
+    },
+    /** Whether any item of a list has a value for a facet; given some, whether any has one of these. */
+    hasCatalogFacet(list: number, facet: number, values?: readonly string[]): boolean {
+      const key = column(facet)
+      const marks = values?.map(() => '?').join(', ')
+      const test = marks === undefined ? `${key} IS NOT NULL` : `${key} IN (${marks})`
+      const sql = `SELECT 1 FROM catalog_entry WHERE list = ? AND ${test} LIMIT 1`
+      return prepared(sql).get(list, ...(values ?? [])) !== undefined
+    },
+    countCatalogEntries(list: number, where: readonly Where[]): number {
+      const { text, values } = conditionsOf(list, where)
+      const sql = `SELECT count(*) AS count FROM catalog_entry WHERE ${text}`
+      return (prepared(sql).get(...values) as { count: number }).count
+    },
+  }
+}
+
+/** Orders kept at once; each takes about 40 bytes an entry of the disk. */
+const KEPT_ORDERINGS = 8
+
+/**
+ * Makes orders of lists by fields that have no index, in temporary tables: sorting a list takes long, and is done once
+ * for all of its pages. An order is of one state of its list (`version`).
+ */
+export function createOrderings(db: Db) {
+  const made = new Map<string, string>()
+  let count = 0
+  const drop = (key: string, table: string): void => {
+    db.exec(`DROP TABLE IF EXISTS temp.${table}`)
+    made.delete(key)
+  }
+  return {
+    /** Drops all of them, as after a transaction that was rolled back and may have taken some of them along. */
+    forget(): void {
+      for (const [key, table] of made) drop(key, table)
+    },
+    /** The table of an order; made if it is not there. */
+    orderingOf(version: string, list: number, order: ListOrder): string {
+      const field = keyOf({ ...order, descending: false }) ?? 'NULL'
+      const key = `${version} ${list} ${field}`
+      const known = made.get(key)
+      if (known !== undefined) return known
+      for (const [old, table] of made)
+        if (made.size >= KEPT_ORDERINGS || !old.startsWith(`${version} `)) drop(old, table)
+      const table = `ordering_${++count}`
+      db.exec(`CREATE TABLE temp.${table} (value, place INTEGER)`)
+      db.prepare(
+        `INSERT INTO temp.${table} SELECT ${field}, ordinal FROM catalog_entry WHERE list = ?`,
+      ).run(list)
+      db.exec(`CREATE INDEX temp.${table}_up ON ${table} (value, place);
+        CREATE INDEX temp.${table}_down ON ${table} (value DESC, place)`)
+      made.set(key, table)
+      return table
+    },
+  }
+}
+
+interface Condition {
+  text: string
+  values: unknown[]
+}
+
+function conditionsOf(list: number, where: readonly Where[]): Condition {
+  const parts = ['list = ?']
+  const values: unknown[] = [list]
+  for (const { facet, values: wanted } of where) {
+    const marks = wanted.map(() => '?').join(', ')
+    parts.push(wanted.length === 1 ? `${column(facet)} = ?` : `${column(facet)} IN (${marks})`)
+    values.push(...wanted)
+  }
+  return { text: parts.join(' AND '), values }
+}
+
+function columnsOf(order: ListOrder): string {
+  return `ordinal, id, body, sha, ${keyOf(order) ?? 'NULL'} AS value`
+}
+
+/** Matches of filters that are sorted rather than looked for along the order. */
+const FEW = 5000
+
+function selectOf(
+  { list, where, order, matches, ordering }: EntryQuery,
+  segment: Condition,
+  limit: number,
+): { sql: string; values: unknown[] } {
+  const { text, values } = conditionsOf(list, where)
+  const way = order.descending ? 'DESC' : 'ASC'
+  if (ordering !== undefined) {
+    const sql = `SELECT e.ordinal, e.id, e.body, e.sha, o.value FROM temp.${ordering} o
+      CROSS JOIN catalog_entry e ON e.list = ? AND e.ordinal = o.place
+      WHERE ${segment.text} ORDER BY o.value ${way}, o.place LIMIT ?`
+    return { sql, values: [list, ...segment.values, limit] }
+  }
+  const key = keyOf(order)
+  // With a + before it, no index is used for the order.
+  const few = where.length > 0 && matches !== undefined && matches <= FEW ? '+' : ''
+  const by = key === null ? 'ordinal' : `${few}value ${way}, ordinal`
+  const sql = `SELECT ${columnsOf(order)} FROM catalog_entry
+    WHERE ${text} AND ${segment.text} ORDER BY ${by} LIMIT ?`
+  return { sql, values: [...values, ...segment.values, limit] }
+}
+
+/** Upstream's order when null; no value for an item that SQLite does not read, being nested deeper than it goes (1000). A field's name is checked where the request is read; here once more, for it is SQL. */
+function keyOf({ facet, field }: ListOrder): string | null {
+  if (facet !== null) return column(facet)
+  if (field === null) return null
+  if (/["\\]/.test(field)) throw new Error(`not a field: ${field}`)
+  const json = `(CAST(body AS TEXT), '$."${field.replaceAll("'", "''")}"')`
+  // Numbers as the cursor can say them: JavaScript's, which a larger integer would not survive.
+  const number = `CAST(json_extract${json} AS REAL)`
+  return `iif(json_valid(CAST(body AS TEXT)), iif(json_type${json} = 'integer', ${number}, json_extract${json}), NULL)`
+}
+
+/**
+ * What lies behind a place, in parts that are read one after the other, each a single range of the index: entries
+ * without the field come first in ascending order, last in descending order.
+ */
+function segmentsOf({ order, after, ordering }: EntryQuery): Condition[] {
+  const key = ordering === undefined ? keyOf(order) : 'o.value'
+  const ordinal = ordering === undefined ? 'ordinal' : 'o.place'
+  const from = after?.ordinal ?? -1
+  if (key === null) return [{ text: 'ordinal > ?', values: [from] }]
+  const without: Condition = { text: `${key} IS NULL AND ${ordinal} > ?`, values: [-1] }
+  const having: Condition = { text: `${key} IS NOT NULL`, values: [] }
+  const value = after?.value ?? null
+  if (after === null) return order.descending ? [having, without] : [without, having]
+  if (value === null) {
+    const rest = { ...without, values: [from] }
+    return order.descending ? [rest] : [rest, having]
+  }
+  const sign = order.descending ? '<' : '>'
+  const text = `${key} ${sign}= ? AND (${key} ${sign} ? OR ${ordinal} > ?)`
+  const rest = { text, values: [value, value, from] }
+  return order.descending ? [rest, without] : [rest]
+}
+
+/** A facet's column; its number comes from a declaration, never from a request. */
+function column(facet: number): string {
+  return `facet${facet + 1}`
+}

@@ -1,0 +1,198 @@
+import { createCatalogListReader, CARRIED } from './lists.ts'
+import { createCatalogStaging, FACET_COLUMNS, PAGE_STRIDE } from './list-staging.ts'
+import type { Db } from '../database/open.ts'
+import { nextChanged } from '../feeds/documents.ts'
+import type { ChangeNotes } from '../changes/tracker.ts'
+
+/** Writes of the catalog's lists, inside the transaction that publishes; what changes is noted for the change log. */
+export function createCatalogListWriter(db: Db, notes: ChangeNotes) {
+  const catalogStaging = createCatalogStaging(db) // before the statements that read its tables
+  const sql = prepareListWrites(db)
+  const reader = createCatalogListReader(db)
+  return {
+    ...reader,
+    ...createCatalogMoves(db),
+    ...createCatalogGone(db),
+    catalogStaging,
+    /** `[id, sha, body]` of every item of a walk, kept pages included, in order. */
+    eachWalked: (listId: number | null, path: string) =>
+      sql.walked.iterate(listId ?? -1, path, path),
+    /** Makes a walk the list's content: only pages that came anew are written. Returns the number of entries. */
+    replaceCatalogList(
+      path: string,
+      resource: string,
+      frame: string,
+      fields: readonly string[],
+      now: number,
+    ): number {
+      const held = reader.readCatalogList(path)
+      const changed = nextChanged(held?.changed ?? null, null, now)
+      notes.note(path, held === null ? null : String(held.changed), String(changed))
+      const id = held?.id ?? Number(sql.list.run(path, resource, frame, changed).lastInsertRowid)
+      sql.dropEntries.run(id, path)
+      sql.dropPages.run(id)
+      sql.entries.run(id, path)
+      sql.pages.run(id, path)
+      sql.doubtPages.run(id)
+      sql.updateList.run(frame, resource, JSON.stringify(fields), id, changed, id)
+      return Number(sql.count.get(id))
+    },
+    /** Reads the facets of a list's items again, by `read`; those that are as they were are not written. */
+    rereadFacets(path: string, read: (body: Buffer) => readonly (string | null)[]): void {
+      const list = reader.readCatalogList(path)
+      if (list === null) return
+      let ordinal = -1
+      for (;;) {
+        const rows = sql.facetRows.all(list.id, ordinal, REREAD)
+        for (const [rowid, at, body, ...held] of rows) {
+          ordinal = at
+          const facets = read(body)
+          const values = held.map((_, facet) => facets[facet] ?? null)
+          if (values.some((value, facet) => value !== held[facet]))
+            sql.setFacets.run(...values, rowid)
+        }
+        if (rows.length < REREAD) return
+      }
+    },
+    /** Notes when lists were walked: path and upstream's date, unix milliseconds. */
+    confirmLists: (lists: readonly (readonly [path: string, at: number])[]): void => {
+      for (const [path, at] of lists) sql.confirm.run(at, path)
+    },
+    removeCatalogList(path: string): void {
+      const held = reader.readCatalogList(path)
+      if (held === null) return
+      notes.note(path, String(held.changed), null)
+      sql.clearEntries.run(held.id)
+      sql.dropPages.run(held.id)
+      sql.removeList.run(held.id)
+    },
+  }
+}
+
+/** Items read at a time, each with its body. */
+const REREAD = 500
+
+type FacetRow = [rowid: number, ordinal: number, body: Buffer, ...facets: (string | null)[]]
+
+function prepareListWrites(db: Db) {
+  return {
+    walked: db
+      .prepare<[number, string, string], [string, Buffer, Buffer]>(
+        `SELECT id, sha, body FROM (
+           SELECT e.ordinal, e.id, e.sha, e.body FROM catalog_entry e WHERE e.list = ? AND e.ordinal / 1000000 IN
+             (SELECT number FROM staged_page WHERE path = ? AND kept = 1)
+           UNION ALL SELECT ordinal, id, sha, body FROM staged_entry WHERE path = ?) ORDER BY ordinal`,
+      )
+      .raw(),
+    list: db.prepare(
+      'INSERT INTO catalog_list (path, resource, frame, entries, changed) VALUES (?, ?, ?, 0, ?)',
+    ),
+    updateList: db.prepare(
+      `UPDATE catalog_list SET frame = ?, resource = ?, fields = ?,
+         entries = (SELECT count(*) FROM catalog_entry WHERE list = ?), changed = ? WHERE id = ?`,
+    ),
+    count: db.prepare<[number], number>('SELECT entries FROM catalog_list WHERE id = ?').pluck(),
+    dropEntries: db.prepare(
+      `DELETE FROM catalog_entry WHERE list = ? AND ordinal / 1000000 NOT IN
+         (SELECT number FROM staged_page WHERE path = ? AND kept = 1)`,
+    ),
+    dropPages: db.prepare('DELETE FROM catalog_page WHERE list = ?'),
+    entries: db.prepare(
+      `INSERT OR IGNORE INTO catalog_entry (list, ordinal, id, sha, body, ${FACET_COLUMNS})
+       SELECT ?, ordinal, id, sha, body, ${FACET_COLUMNS} FROM staged_entry WHERE path = ? ORDER BY ordinal`,
+    ),
+    pages: db.prepare(
+      `INSERT INTO catalog_page (list, number, cursor, next, etag, last_modified, sha256, entries)
+       SELECT ?, number, cursor, next, etag, lastModified, sha256, entries FROM staged_page WHERE path = ?`,
+    ),
+    // An item that moves while the list is walked is met on two pages and kept from one. The other page lacks it, so it
+    // is not taken for unchanged when the first one loses the item: nothing that is known of it is to match again.
+    doubtPages: db.prepare(
+      `UPDATE catalog_page SET etag = NULL, last_modified = NULL, sha256 = x''
+       WHERE list = ? AND entries <> (
+         SELECT count(*) FROM catalog_entry e WHERE e.list = catalog_page.list
+           AND e.ordinal >= catalog_page.number * 1000000 AND e.ordinal < (catalog_page.number + 1) * 1000000)`,
+    ),
+    facetRows: db
+      .prepare<[number, number, number], FacetRow>(
+        `SELECT rowid, ordinal, body, ${FACET_COLUMNS} FROM catalog_entry
+         WHERE list = ? AND ordinal > ? ORDER BY ordinal LIMIT ?`,
+      )
+      .raw(),
+    setFacets: db.prepare(
+      `UPDATE catalog_entry SET ${FACET_COLUMNS.replaceAll(/facet\d+/g, '$& = ?')} WHERE rowid = ?`,
+    ),
+    confirm: db.prepare('UPDATE catalog_list SET confirmed_at = ? WHERE path = ?'),
+    clearEntries: db.prepare('DELETE FROM catalog_entry WHERE list = ?'),
+    removeList: db.prepare('DELETE FROM catalog_list WHERE id = ?'),
+  }
+}
+
+/** Items of a walk (?) that a list (?) does not hold as they are now. */
+const NEW = `FROM staged_entry s WHERE s.path = ? AND NOT EXISTS
+  (SELECT 1 FROM catalog_entry e WHERE e.list = ? AND e.id = s.id AND e.sha = s.sha)`
+
+/** What a walk found otherwise than it is held. Only for the connection that walks: what is walked is staged there. */
+export function createCatalogMoves(db: Db) {
+  const ids = db.prepare<[string, number], string>(`SELECT s.id ${NEW}`).pluck()
+  const pairs = db
+    .prepare<[number, string, number], [Buffer, Buffer | null]>(
+      `SELECT s.body, (SELECT e.body FROM catalog_entry e WHERE e.list = ? AND e.id = s.id) ${NEW} ORDER BY s.ordinal`,
+    )
+    .raw()
+  const bodies = db
+    .prepare<[string, number, number, string, string], Buffer>(
+      `SELECT s.body ${NEW}
+       UNION ALL
+       SELECT e.body FROM catalog_entry e WHERE e.list = ?
+         AND e.ordinal / 1000000 NOT IN (SELECT number FROM staged_page WHERE path = ? AND kept = 1)
+         AND NOT EXISTS (SELECT 1 FROM staged_entry s WHERE s.path = ? AND s.id = e.id AND s.sha = e.sha)`,
+    )
+    .pluck()
+  return {
+    /** Bodies of the items that are new or changed, and of those as they are held, or were. */
+    eachMoved: (listId: number, path: string) => bodies.iterate(path, listId, listId, path, path),
+    /** Ids of the items that are new or changed. */
+    eachMovedId: (listId: number, path: string) => ids.iterate(path, listId),
+    /** Bodies of the items that are new or changed, each with the one that is held under its id. */
+    eachMovedPair: (listId: number, path: string) => pairs.iterate(listId, path, listId),
+  }
+}
+
+/** Entries of a list (?) that a walk (?, ?) did not meet. */
+const GONE = `WHERE e.list = ?
+  AND e.ordinal / 1000000 NOT IN (SELECT number FROM staged_page WHERE path = ? AND kept = 1)
+  AND NOT EXISTS (SELECT 1 FROM staged_entry s WHERE s.path = ? AND s.id = e.id)`
+
+/** What a walk did not meet. Only for the connection that walks. */
+export function createCatalogGone(db: Db) {
+  const sql = {
+    gone: db
+      .prepare<[number, string, string], number>(`SELECT count(*) FROM catalog_entry e ${GONE}`)
+      .pluck(),
+    goneIds: db
+      .prepare<[number, string, string], string>(
+        `SELECT e.id FROM catalog_entry e ${GONE} ORDER BY e.id`,
+      )
+      .pluck(),
+    carry: db.prepare(
+      `INSERT INTO staged_entry SELECT ?, ? + row_number() OVER (ORDER BY e.ordinal) - 1, e.id, e.sha, e.body,
+         ${FACET_COLUMNS} FROM catalog_entry e ${GONE}`,
+    ),
+    carriedPage: db.prepare(
+      `INSERT INTO staged_page (path, number, cursor, next, etag, lastModified, sha256, entries, kept)
+       VALUES (?, ?, ?, NULL, NULL, NULL, x'', ?, 0)`,
+    ),
+  }
+  return {
+    /** How many entries that are held the walk did not meet. */
+    countGone: (listId: number, path: string): number => sql.gone.get(listId, path, path) ?? 0,
+    /** Their ids, in order. */
+    eachGone: (listId: number, path: string) => sql.goneIds.iterate(listId, path, path),
+    /** Stages what a list holds and a walk did not meet as a further page of the walk, of this number. */
+    carryEntries(listId: number, path: string, number: number): void {
+      const count = sql.carry.run(path, number * PAGE_STRIDE, listId, path, path).changes
+      if (count > 0) sql.carriedPage.run(path, number, CARRIED, count)
+    },
+  }
+}

@@ -1,0 +1,126 @@
+import type { Db } from '../database/open.ts'
+
+/** A paged list as it is held: its frame (upstream's envelope without the items) and where things lie in it. */
+export interface CatalogList {
+  id: number
+  /** Canonical path. */
+  path: string
+  resource: string
+  /** JSON of a `Frame` (api and sync know its shape; the store does not). */
+  frame: string
+  entries: number
+  /** Last-Modified, unix seconds; only ever moves forward. */
+  changed: number
+  /** Upstream's date when it was last walked, unix milliseconds; null: not known. */
+  confirmedAt: number | null
+}
+
+/** One page of upstream's as it was walked, and what makes asking for it again cheap. */
+export interface CatalogPage {
+  number: number
+  /** The cursor that asked for it; null for the first. */
+  cursor: string | null
+  next: string | null
+  etag: string | null
+  lastModified: string | null
+  sha256: Buffer
+  entries: number
+}
+
+/** The cursor of a page that no walk read: it has the items that stay because the list is not known to be whole. */
+export const CARRIED = ''
+
+/** Whether a page is the one of the items that stay. */
+export function isCarried({ cursor }: Pick<CatalogPage, 'cursor'>): boolean {
+  return cursor === CARRIED
+}
+
+/** An item in a list: upstream's own bytes of it. */
+export interface CatalogEntry {
+  ordinal: number
+  id: string
+  body: Buffer
+  /** Of the body, its first 16 bytes. */
+  sha: Buffer
+}
+
+/** A list that is not known to be whole. */
+export interface PartialList {
+  /** Canonical. */
+  path: string
+  resource: string
+  reason: string
+}
+
+const LIST = 'id, path, resource, frame, entries, changed, confirmed_at AS confirmedAt'
+
+/** Reads of the catalog's lists; usable on any connection. */
+export function createCatalogListReader(db: Db) {
+  const list = db.prepare<[string], CatalogList>(`SELECT ${LIST} FROM catalog_list WHERE path = ?`)
+  const lists = db.prepare<[], CatalogList>(`SELECT ${LIST} FROM catalog_list ORDER BY path`)
+  const pages = db.prepare<[number], CatalogPage>(
+    `SELECT number, cursor, next, etag, last_modified AS lastModified, sha256, entries
+     FROM catalog_page WHERE list = ? ORDER BY number`,
+  )
+  const entry = db.prepare<[number, string], CatalogEntry>(
+    'SELECT ordinal, id, body, sha FROM catalog_entry WHERE list = ? AND id = ?',
+  )
+  const entries = db.prepare<[number], CatalogEntry>(
+    'SELECT ordinal, id, body, sha FROM catalog_entry WHERE list = ? ORDER BY ordinal',
+  )
+  const holding = db
+    .prepare<{ list: number; texts: string }, string>(
+      `SELECT e.id FROM catalog_entry e WHERE e.list = @list AND NOT EXISTS (
+         SELECT 1 FROM json_each(@texts) AS wanted WHERE wanted.value NOT IN (
+           SELECT field.value FROM json_each(CAST(e.body AS TEXT)) AS field WHERE field.type = 'text'))
+       ORDER BY e.ordinal LIMIT 1`,
+    )
+    .pluck()
+  const entryDigests = db
+    .prepare<[], [string, Buffer, string]>(
+      `SELECT l.path, e.sha, l.resource FROM catalog_list l JOIN catalog_entry e ON e.list = l.id
+       ORDER BY l.path, e.ordinal`,
+    )
+    .raw()
+  const partial = db.prepare<[], PartialList>(
+    `SELECT path, resource, json_extract(frame, '$.partial') AS reason FROM catalog_list
+     WHERE json_extract(frame, '$.partial') IS NOT NULL ORDER BY path`,
+  )
+  return {
+    /** Lists that are not known to be whole. */
+    listPartialLists: (): PartialList[] => partial.all(),
+    readCatalogList: (path: string): CatalogList | null => list.get(path) ?? null,
+    listCatalogLists: (): CatalogList[] => lists.all(),
+    listCatalogPages: (listId: number): CatalogPage[] => pages.all(listId),
+    ...createFieldNameReader(db),
+    readCatalogEntry: (listId: number, id: string): CatalogEntry | null =>
+      entry.get(listId, id) ?? null,
+    eachCatalogEntry: (listId: number) => entries.iterate(listId),
+    /** The id of a list's first item that has each of these texts as the value of a field; null when none does. */
+    findHolding: (listId: number, texts: readonly string[]): string | null =>
+      holding.get({ list: listId, texts: JSON.stringify(texts) }) ?? null,
+    /** `[list path, sha, resource]` of every entry, in order. */
+    eachEntryDigest: () => entryDigests.iterate(),
+  }
+}
+
+function createFieldNameReader(db: Db) {
+  const fields = db
+    .prepare<[number], string | null>('SELECT fields FROM catalog_list WHERE id = ?')
+    .pluck()
+  const keys = db
+    .prepare<[number], string>(
+      `SELECT DISTINCT field.key FROM catalog_entry e, json_each(iif(json_valid(CAST(e.body AS TEXT)),
+         CAST(e.body AS TEXT), '{}')) AS field WHERE e.list = ? LIMIT 2000`,
+    )
+    .pluck()
+  return {
+    /** Names of the fields that items of a list have, as a walk learned them; null when none did. */
+    readFieldNames(listId: number): string[] | null {
+      const text = fields.get(listId) ?? null
+      return text === null ? null : (JSON.parse(text) as string[])
+    },
+    /** The same from the items themselves. Reads the whole list. */
+    findFieldNames: (listId: number): string[] => keys.all(listId),
+  }
+}

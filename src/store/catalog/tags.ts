@@ -1,0 +1,146 @@
+import {
+  type EventTarget,
+  type TargetNames,
+  hasDigest,
+  isNamed,
+  namesOf,
+  textsWithin,
+} from '../../domain/image-reference.ts'
+import { isNone } from './answers.ts'
+import type { Db } from '../database/open.ts'
+import type { RunTrigger } from '../runs/runs.ts'
+
+/** How far what an event announced can be read now. */
+export interface Announced {
+  /** Whether the list of tags has it. True also when the event names nothing. */
+  listed: boolean
+  /** Whether it is listed with the digest announced; null when the event names none, or the item shows none. */
+  digestMatches: boolean | null
+  /**
+   * `complete`: all of its answers are held. `none yet`: upstream has none (404, 204) of some of its artifacts, which may
+   * still come. `lacking`: some could not be had, or are those of the item as it was before. `out of scope`: its artifacts
+   * are not mirrored. Null when it is not listed.
+   */
+  artifacts: 'complete' | 'none yet' | 'lacking' | 'out of scope' | null
+}
+
+interface Candidate {
+  id: string
+  sha: Buffer
+  body: Buffer
+}
+
+const NOT_LISTED: Announced = { listed: false, digestMatches: null, artifacts: null }
+
+/** Looks for what events announce among the listed tags, by index; usable on any connection. */
+export function createAnnouncedReader(db: Db) {
+  const holding = db.prepare<[string], Candidate>(
+    `SELECT e.id, e.sha, e.body FROM catalog_entry e
+     WHERE e.rowid IN (SELECT entry FROM catalog_text WHERE text IN (SELECT value FROM json_each(?)))
+     ORDER BY e.ordinal`,
+  )
+  const answers = db.prepare<[string], { path: string; status: number; ownerSha: Buffer }>(
+    'SELECT path, status, owner_sha AS ownerSha FROM catalog_answer WHERE owner = ?',
+  )
+  const lacks = db
+    .prepare<[string], number>(
+      "SELECT 1 FROM catalog_lacking WHERE resource = 'tags' AND instr(path || '/', ?) > 0 LIMIT 1",
+    )
+    .pluck()
+  const artifactsOf = ({ id, sha }: Candidate): NonNullable<Announced['artifacts']> => {
+    const held = answers.all(`tags/${id}`)
+    const stale = held.some(({ status, ownerSha }) => status === 200 && !ownerSha.equals(sha))
+    if (stale || lacks.get(`/${encodeURIComponent(id)}/`) === 1) return 'lacking'
+    if (held.length === 0) return 'out of scope'
+    return held.some(isNone) ? 'none yet' : 'complete'
+  }
+  return {
+    /** Whether what an event announced can be read now, and how much of it. */
+    findAnnounced(target: EventTarget): Announced {
+      const names = namesOf(target)
+      const { tag, digest } = names
+      if (tag === null && digest === null) return { ...NOT_LISTED, listed: true }
+      const named = holding
+        .all(JSON.stringify(lookupsOf(names, target)))
+        .map((item) => ({ ...item, texts: textsWithin(parse(item.body)) }))
+        .filter(({ texts }) => isNamed(texts, names))
+      if (named.length === 0) return NOT_LISTED
+      const exact = digest === null ? named : named.filter(({ texts }) => hasDigest(texts, digest))
+      const states = (exact.length > 0 ? exact : named).map(artifactsOf)
+      const artifacts = WORST.find((state) => states.includes(state)) ?? null
+      return { listed: true, digestMatches: matches(digest, exact, named), artifacts }
+    },
+  }
+}
+
+const WORST = ['lacking', 'out of scope', 'none yet', 'complete'] as const
+
+type Named = readonly { texts: readonly string[] }[]
+
+/** An item that shows no digest at all neither confirms nor contradicts one. */
+function matches(digest: string | null, exact: Named, named: Named): boolean | null {
+  if (digest === null) return null
+  if (exact.length > 0) return true
+  const shown = named.some(({ texts }) =>
+    texts.some((text) => /(^|@)\w+:[0-9a-f]{32,}$/.test(text)),
+  )
+  return shown ? false : null
+}
+
+/** The texts by which an item may name it: parts alone, and whole references. */
+function lookupsOf({ repository, tag, digest }: TargetNames, target: EventTarget): string[] {
+  const isText = (text: string | null): text is string => text !== null
+  const repositories = [...new Set([repository, target.repository])].filter(isText)
+  const tagged = tag === null ? [] : repositories.map((name) => `${name}:${tag}`)
+  const references = [target.subject, ...tagged].filter(isText)
+  const exact =
+    digest === null ? [] : [...references, ...repositories].map((name) => `${name}@${digest}`)
+  return [tag, digest, ...references, ...exact].filter(isText)
+}
+
+function parse(body: Buffer): unknown {
+  return JSON.parse(body.toString('utf8')) as unknown // checked when it was staged
+}
+
+/** A tag that a published snapshot brought, or another digest of one; as upstream's own item names it. */
+export interface NewTag {
+  runId: number
+  /** When it was published, unix milliseconds. */
+  at: number
+  repository: string | null
+  tag: string | null
+  digest: string | null
+  /** Of the run that found it: `webhook` for a refresh that an event caused, `schedule` for a poll. */
+  trigger: RunTrigger
+}
+
+const KEEP_MS = 30 * 86_400_000
+
+/** Reads of what arrived; usable on any connection. */
+export function createArrivalReader(db: Db) {
+  const since = db.prepare<[number, number], NewTag>(
+    `SELECT run_id AS runId, at, repository, tag, digest, trigger FROM catalog_arrival
+     WHERE at >= ? ORDER BY at, id LIMIT ?`,
+  )
+  return {
+    /** What arrived from a moment on (unix milliseconds, that one included), oldest first. Kept for 30 days. */
+    listArrivals: (from: number, limit = 10_000): NewTag[] => since.all(from, limit),
+  }
+}
+
+/** Writes of what arrived. Both belong inside the transaction that publishes it. */
+export function createArrivalWriter(db: Db) {
+  const add = db.prepare(
+    `INSERT INTO catalog_arrival (run_id, at, repository, tag, digest, trigger)
+     SELECT id, @at, @repository, @tag, @digest, trigger FROM run WHERE id = @runId`,
+  )
+  const prune = db.prepare('DELETE FROM catalog_arrival WHERE at < ?')
+  return {
+    ...createArrivalReader(db),
+    /** Keeps what a run brought, and forgets what is too old. */
+    addArrivals(arrivals: readonly Omit<NewTag, 'trigger'>[], now: number): void {
+      for (const arrival of arrivals) add.run(arrival)
+      prune.run(now - KEEP_MS)
+    },
+  }
+}

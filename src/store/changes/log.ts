@@ -1,0 +1,220 @@
+import type { SourceName } from '../../domain/sources.ts'
+import type { Db } from '../database/open.ts'
+import type { Change, ChangeKind } from './tracker.ts'
+
+/** A published snapshot in the change log. */
+export interface LoggedSnapshot {
+  /** Counts up over all sources; never given twice. */
+  id: number
+  source: SourceName
+  /** Snapshot id, hex, and the one before it; null: there was none. */
+  snapshot: string
+  previous: string | null
+  sequence: number
+  /** Unix milliseconds, as `asOf`. */
+  publishedAt: number
+  asOf: number
+  records: number
+  /** How many names were added, changed and removed; null: not known, see `complete`. */
+  added: number | null
+  changed: number | null
+  removed: number | null
+  /** False: everything may have changed, no names were kept. */
+  complete: boolean
+}
+
+/** A snapshot as it goes into the log. */
+export type SnapshotToLog = Omit<
+  LoggedSnapshot,
+  'id' | 'added' | 'changed' | 'removed' | 'complete'
+>
+
+/** A name that differs between two snapshots: an OSV id, or a path. */
+export interface ChangedName {
+  name: string
+  change: ChangeKind
+  /** The snapshot that last touched it. */
+  snapshot: string
+}
+
+/** The stretch of the log between two snapshots of a source: rows after `after` (exclusive), up to `until`. */
+export interface LogSpan {
+  source: SourceName
+  after: number
+  until: number
+}
+
+type Row = Omit<LoggedSnapshot, 'complete'> & { complete: number }
+
+const COLUMNS = `id, source, snapshot, previous, sequence, published_at AS publishedAt, as_of AS asOf, records,
+  added, changed, removed, complete`
+
+const KINDS: readonly ChangeKind[] = ['added', 'changed', 'removed']
+
+/** Reads of the change log; usable on any connection. */
+export function createChangeReader(db: Db) {
+  const sql = prepareReads(db)
+  return {
+    /** Where the log begins that leads on from a snapshot: one place for each source that has or had it. */
+    findInLog(snapshot: string): Omit<LogSpan, 'until'>[] {
+      const places = new Map<SourceName, number>()
+      for (const { source, id } of sql.before.all(snapshot)) places.set(source, id - 1)
+      for (const { source, id } of sql.at.all(snapshot)) places.set(source, id)
+      return [...places].map(([source, after]) => ({ source, after }))
+    },
+    /** The one snapshot in the log whose id begins so; null when there is none, or several. */
+    findSnapshot(prefix: string): string | null {
+      const found = sql.begun.all({ prefix, end: `${prefix}g` }) // the letter after the last hex digit
+      return found.length === 1 ? (found[0] ?? null) : null
+    },
+    readLogged: (id: number): LoggedSnapshot | null => mapRow(sql.byId.get(id)),
+    readLatestLogged: (source: SourceName): LoggedSnapshot | null => mapRow(sql.latest.get(source)),
+    /** The first row of a source after a place; null at the end. */
+    readNextLogged: (source: SourceName, after: number): LoggedSnapshot | null =>
+      mapRow(sql.next.get(source, after)),
+    /** Rows of all sources after a place, in order. */
+    listLogged: (after: number, limit: number): LoggedSnapshot[] =>
+      sql.list.all(after, limit).flatMap((row) => mapRow(row) ?? []),
+    /** The newest row's id; 0 while there is none. */
+    lastLogged: (): number => sql.last.get() ?? 0,
+    /** Rows that are still there after a place. */
+    countLogged: (after: number): number => sql.count.get(after) ?? 0,
+    /** The names that one row changed, in order. */
+    listNames: (id: number, limit: number): Omit<ChangedName, 'snapshot'>[] =>
+      sql.names.all(id, limit).map(([name, kind]) => ({ name, change: KINDS[kind] ?? 'changed' })),
+    /** Names that a span holds, one that several rows touched counted each time; null when a row of it kept no names. */
+    countNames({ source, after, until }: LogSpan): number | null {
+      const [names, gaps] = sql.sum.get(source, after, until) ?? [0, 0]
+      return (gaps ?? 0) > 0 ? null : (names ?? 0)
+    },
+    /** What differs between the two ends of a span, in order of names after `from`; costs what the span holds. */
+    listChanged({ source, after, until }: LogSpan, from: string, limit: number): ChangedName[] {
+      const rows = sql.folded.all({ source, after, until, from, limit })
+      return rows.map(({ name, first, last, snapshot }) => {
+        return { name, change: foldKinds(first, last), snapshot }
+      })
+    },
+  }
+}
+
+function foldKinds(first: number, last: number): ChangeKind {
+  if (KINDS[first] === 'added') return 'added'
+  return KINDS[last] === 'removed' ? 'removed' : 'changed'
+}
+
+function mapRow(row: Row | undefined): LoggedSnapshot | null {
+  return row === undefined ? null : { ...row, complete: row.complete === 1 }
+}
+
+function prepareReads(db: Db) {
+  type Place = Pick<LoggedSnapshot, 'source' | 'id'>
+  const row = (rest: string) => `SELECT ${COLUMNS} FROM change_log ${rest}`
+  return {
+    at: db.prepare<[string], Place>(
+      'SELECT source, max(id) AS id FROM change_log WHERE snapshot = ? GROUP BY source',
+    ),
+    before: db.prepare<[string], Place>(
+      'SELECT source, max(id) AS id FROM change_log WHERE previous = ? GROUP BY source',
+    ),
+    begun: db
+      .prepare<{ prefix: string; end: string }, string>(
+        `SELECT snapshot FROM change_log WHERE snapshot >= @prefix AND snapshot < @end
+         UNION SELECT previous FROM change_log WHERE previous >= @prefix AND previous < @end LIMIT 2`,
+      )
+      .pluck(),
+    byId: db.prepare<[number], Row>(row('WHERE id = ?')),
+    latest: db.prepare<[string], Row>(row('WHERE source = ? ORDER BY id DESC LIMIT 1')),
+    next: db.prepare<[string, number], Row>(row('WHERE source = ? AND id > ? ORDER BY id LIMIT 1')),
+    list: db.prepare<[number, number], Row>(row('WHERE id > ? ORDER BY id LIMIT ?')),
+    last: db.prepare<[], number | null>('SELECT max(id) FROM change_log').pluck(),
+    count: db.prepare<[number], number>('SELECT count(*) FROM change_log WHERE id > ?').pluck(),
+    names: db
+      .prepare<[number, number], [string, number]>(
+        'SELECT name, kind FROM change_name WHERE log = ? ORDER BY name LIMIT ?',
+      )
+      .raw(),
+    sum: db
+      .prepare<[string, number, number], [number | null, number | null]>(
+        `SELECT sum(added + changed + removed), sum(1 - complete) FROM change_log
+         WHERE source = ? AND id > ? AND id <= ?`,
+      )
+      .raw(),
+    folded: db.prepare<
+      LogSpan & { from: string; limit: number },
+      { name: string; first: number; last: number; snapshot: string }
+    >(
+      // The kind of the first and of the last row that touched a name, carried in the lowest bits.
+      `SELECT name, first % 4 AS first, last % 4 AS last,
+         (SELECT snapshot FROM change_log WHERE id = last / 4) AS snapshot
+       FROM (SELECT name, min(log * 4 + kind) AS first, max(log * 4 + kind) AS last FROM change_name
+             WHERE name > @from AND log IN
+               (SELECT id FROM change_log WHERE source = @source AND id > @after AND id <= @until)
+             GROUP BY name)
+       WHERE NOT (first % 4 = 0 AND last % 4 = 2) ORDER BY name LIMIT @limit`,
+    ),
+  }
+}
+
+/** The log of a source holds at most so many snapshots, and so many names together. */
+const MAX_ROWS = 5_000
+const MAX_NAMES = 200_000
+
+/** Writes of the change log; each belongs inside a transaction of the caller's. */
+export function createChangeWriter(db: Db) {
+  const sql = prepareWrites(db)
+  return {
+    ...createChangeReader(db),
+    /** Logs a snapshot that is being published, and what it changed. Of a source's first one no names are kept. */
+    logSnapshot(snapshot: SnapshotToLog, { complete, changes }: Change): void {
+      const known = complete && snapshot.previous !== null
+      const count = (kind: ChangeKind): number | null =>
+        known ? changes.filter(([, one]) => one === kind).length : null
+      const counts = {
+        added: count('added'),
+        changed: count('changed'),
+        removed: count('removed'),
+        complete: known ? 1 : 0,
+      }
+      const log = sql.log.run({ ...snapshot, ...counts }).lastInsertRowid
+      if (!known) return
+      for (const [name, kind] of changes) sql.name.run(log, name, KINDS.indexOf(kind))
+    },
+    /**
+     * Drops a source's oldest rows: those published before `before` (unix milliseconds), and what is beyond the
+     * bounds. Its newest row always stays.
+     */
+    forgetChanges(source: SourceName, before: number): void {
+      const upTo = sql.oldest.get({ source, before, rows: MAX_ROWS, names: MAX_NAMES }) ?? null
+      if (upTo === null) return
+      sql.dropNames.run(source, upTo)
+      sql.drop.run(source, upTo)
+    },
+  }
+}
+
+function prepareWrites(db: Db) {
+  return {
+    log: db.prepare(
+      `INSERT INTO change_log
+         (source, snapshot, previous, sequence, published_at, as_of, records, added, changed, removed, complete)
+       VALUES (@source, @snapshot, @previous, @sequence, @publishedAt, @asOf, @records,
+         @added, @changed, @removed, @complete)`,
+    ),
+    name: db.prepare('INSERT INTO change_name (log, name, kind) VALUES (?, ?, ?)'),
+    oldest: db
+      .prepare<{ source: string; before: number; rows: number; names: number }, number | null>(
+        `SELECT max(id) FROM (
+           SELECT id, published_at, row_number() OVER newest AS place,
+             sum(coalesce(added + changed + removed, 0)) OVER newest AS names
+           FROM change_log WHERE source = @source WINDOW newest AS (ORDER BY id DESC))
+         WHERE place > 1 AND (published_at < @before OR place > @rows OR names > @names)`,
+      )
+      .pluck(),
+    dropNames: db.prepare(
+      'DELETE FROM change_name WHERE log IN (SELECT id FROM change_log WHERE source = ? AND id <= ?)',
+    ),
+    drop: db.prepare('DELETE FROM change_log WHERE source = ? AND id <= ?'),
+  }
+}
+
+export type ChangeReader = ReturnType<typeof createChangeReader>

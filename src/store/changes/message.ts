@@ -1,0 +1,53 @@
+import type { SourceName } from '../../domain/sources.ts'
+import type { ChangeReader, LoggedSnapshot } from './log.ts'
+import type { ChangeKind } from './tracker.ts'
+
+/** A changed name as it is told: an OSV record by its `id`, anything else by its `path`. */
+export type ChangedName = { change: ChangeKind } & ({ id: string } | { path: string })
+
+/** A published snapshot as followers are told of it. Times in ISO 8601 UTC. */
+export interface ChangeMessage {
+  source: SourceName
+  snapshot: string
+  previous: string | null
+  sequence: number
+  publishedAt: string
+  asOf: string
+  records: number
+  /** How many were added, changed and removed; null when `complete` is false. */
+  counts: { added: number; changed: number; removed: number } | null
+  /** False: everything may have changed, and nothing is named. */
+  complete: boolean
+  /** The first names; `more`: there are others, to be had from /-/changes?since=PREVIOUS. */
+  changes: ChangedName[]
+  more: boolean
+}
+
+/** Names in one announcement: it is a message, not a transfer. */
+export const ANNOUNCED_NAMES = 100
+
+/** What followers are told of a row of the change log. */
+export function announce(
+  reads: Pick<ChangeReader, 'listNames'>,
+  row: LoggedSnapshot,
+): ChangeMessage {
+  const { id, source, snapshot, previous, sequence, publishedAt, asOf, records, complete } = row
+  const { added, changed, removed } = row
+  const counted = added !== null && changed !== null && removed !== null
+  const names = reads.listNames(id, ANNOUNCED_NAMES)
+  return {
+    ...{ source, snapshot, previous, sequence },
+    publishedAt: new Date(publishedAt).toISOString(),
+    asOf: new Date(asOf).toISOString(),
+    records,
+    counts: counted ? { added, changed, removed } : null,
+    complete,
+    changes: names.map(({ name, change }) => tellName(source, name, change)),
+    more: counted && added + changed + removed > names.length,
+  }
+}
+
+/** A changed name with the member that says what it is. */
+export function tellName(source: SourceName, name: string, change: ChangeKind): ChangedName {
+  return source === 'osv' ? { id: name, change } : { path: name, change }
+}

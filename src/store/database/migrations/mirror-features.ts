@@ -1,0 +1,107 @@
+import { IS_UNTIDY } from '../untidy-ids.ts'
+
+/** What events announce and what runs bring, in mirror.db: a step of its history, in `schema.ts`. */
+export const ANNOUNCED_TABLES = `
+  CREATE TABLE catalog_text (     -- every short text of a listed tag: what an event names is found without a scan
+    text TEXT NOT NULL,
+    entry INTEGER NOT NULL,       -- rowid of the catalog_entry
+    PRIMARY KEY (text, entry)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX catalog_text_entry ON catalog_text (entry);
+  CREATE TRIGGER catalog_text_added AFTER INSERT ON catalog_entry
+    WHEN (SELECT resource FROM catalog_list WHERE id = NEW.list) = 'tags'
+  BEGIN
+    INSERT OR IGNORE INTO catalog_text SELECT field.value, NEW.rowid
+      FROM json_tree(iif(json_valid(CAST(NEW.body AS TEXT)), CAST(NEW.body AS TEXT), 'null')) AS field
+      WHERE field.type = 'text' AND length(field.value) <= 500;
+  END;
+  CREATE TRIGGER catalog_text_removed AFTER DELETE ON catalog_entry
+    WHEN (SELECT resource FROM catalog_list WHERE id = OLD.list) = 'tags'
+  BEGIN
+    DELETE FROM catalog_text WHERE entry = OLD.rowid;
+  END;
+  INSERT OR IGNORE INTO catalog_text SELECT field.value, e.rowid
+    FROM catalog_list l JOIN catalog_entry e ON e.list = l.id,
+      json_tree(iif(json_valid(CAST(e.body AS TEXT)), CAST(e.body AS TEXT), 'null')) AS field
+    WHERE l.resource = 'tags' AND field.type = 'text' AND length(field.value) <= 500;
+
+  CREATE TABLE catalog_arrival (  -- tags that a published snapshot brought, or another digest of them
+    id INTEGER PRIMARY KEY,
+    run_id INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    repository TEXT,              -- as upstream's item says it, as tag and digest; null: it does not
+    tag TEXT,
+    digest TEXT,
+    trigger TEXT NOT NULL         -- of the run
+  ) STRICT;
+  CREATE INDEX catalog_arrival_at ON catalog_arrival (at);
+`
+
+/** What carries a mirror across a gap, in mirror.db: a step of its history, in `schema.ts`. */
+export const BUNDLE_TABLES = `
+  CREATE TABLE mirror_identity (  -- who signs for what is exported here; one row
+    only INTEGER PRIMARY KEY CHECK (only = 1),
+    id TEXT NOT NULL              -- 32 hex digits
+  ) STRICT;
+  INSERT INTO mirror_identity VALUES (1, lower(hex(random_bytes(16))));
+  CREATE TABLE bundle_export (    -- every state that was exported, so that later deltas can build on it
+    sequence INTEGER PRIMARY KEY AUTOINCREMENT, -- never given twice, and never goes back
+    digest TEXT NOT NULL,         -- of the sources exported, hex
+    sources TEXT NOT NULL,        -- JSON: source -> its digest, snapshot and as-of
+    exported_at INTEGER NOT NULL, -- unix milliseconds, as every *_at and as_of
+    summary BLOB                  -- gzipped: key and hash of every row; null: forgotten
+  ) STRICT;
+  CREATE INDEX bundle_export_digest ON bundle_export (digest);
+  CREATE TABLE bundle_import (    -- every bundle that was applied
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    mirror TEXT NOT NULL,         -- identity of the mirror that made it
+    sequence INTEGER NOT NULL,
+    kind TEXT NOT NULL,           -- full | delta
+    digest TEXT NOT NULL,
+    sources TEXT NOT NULL,        -- JSON: source -> digest
+    key_id TEXT,                  -- of the trusted key that signed it; null: unsigned
+    created_at INTEGER NOT NULL,
+    as_of INTEGER NOT NULL,       -- the earliest of its sources
+    imported_at INTEGER NOT NULL,
+    rollback INTEGER NOT NULL,    -- 1: it was older than what was held, and was told to be applied nevertheless
+    file TEXT NOT NULL
+  ) STRICT;
+`
+
+/** The change log, in mirror.db: a step of its history, in `schema.ts`. */
+export const CHANGE_TABLES = `
+  CREATE TABLE change_log (       -- every published snapshot of every source, and what it changed
+    id INTEGER PRIMARY KEY AUTOINCREMENT, -- never given twice: readers name it as the place where they stopped
+    source TEXT NOT NULL,
+    snapshot TEXT NOT NULL,
+    previous TEXT,                -- the source's snapshot before it; null: none
+    sequence INTEGER NOT NULL,
+    published_at INTEGER NOT NULL,
+    as_of INTEGER NOT NULL,
+    records INTEGER NOT NULL,
+    added INTEGER,                -- names in change_name; null: not counted
+    changed INTEGER,
+    removed INTEGER,
+    complete INTEGER NOT NULL     -- 0: everything may have changed, no names are kept
+  ) STRICT;
+  CREATE INDEX change_log_source ON change_log (source, id);
+  CREATE INDEX change_log_snapshot ON change_log (snapshot);
+  CREATE INDEX change_log_previous ON change_log (previous);
+  CREATE TABLE change_name (
+    log INTEGER NOT NULL,
+    name TEXT NOT NULL,           -- an OSV id, or a path
+    kind INTEGER NOT NULL,        -- 0 added, 1 changed, 2 removed
+    PRIMARY KEY (log, name)
+  ) STRICT, WITHOUT ROWID;
+  INSERT INTO change_log (source, snapshot, sequence, published_at, as_of, records, complete)
+    SELECT source, id, sequence, published_at, as_of, records, 0 FROM snapshot ORDER BY published_at;
+`
+
+/** The schema step for what an answer about an id that is not stored looks up. */
+export const MISSING_TABLES = `
+  -- Ids that upstream's index lists and a partial snapshot does not have; committed with the snapshot.
+  CREATE TABLE osv_missing (id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+  -- Which ids a partial snapshot of an earlier version lacks was not stored: the next sync fetches the index and stores it.
+  DELETE FROM upstream_state WHERE path = '/external/osv/all.json' AND body IS NOT NULL;
+  CREATE INDEX osv_untidy ON osv_record (id) WHERE ${IS_UNTIDY};
+  `

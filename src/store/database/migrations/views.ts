@@ -1,0 +1,66 @@
+import { IS_UNTIDY } from '../untidy-ids.ts'
+
+/**
+ * The database of one generation of views (views.db): what lies where in its archives, and which packages each record
+ * names. It is written once, as a whole, and only read from then on; another program version makes another generation.
+ */
+export const VIEWS_TABLES: readonly string[] = [
+  `
+  CREATE TABLE generation (
+    only INTEGER PRIMARY KEY CHECK (only = 1),
+    snapshot TEXT NOT NULL,       -- the OSV snapshot that it shows
+    as_of INTEGER NOT NULL,       -- upstream's date of that, unix milliseconds
+    changed INTEGER NOT NULL,     -- Last-Modified of everything in it, unix seconds
+    records INTEGER NOT NULL,
+    odd INTEGER NOT NULL,         -- how many records are
+    form TEXT NOT NULL            -- the settings and the version of the rules by which it was made
+  ) STRICT;
+  CREATE TABLE view (             -- an ecosystem's folder, as osv.dev's bucket has them
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    records INTEGER NOT NULL,
+    prefixes TEXT NOT NULL        -- JSON: the vendor prefixes that were taken off in it; [] for upstream's bytes alone
+  ) STRICT;
+  CREATE INDEX view_in_any_case ON view (name COLLATE NOCASE);
+  CREATE TABLE record (
+    id TEXT PRIMARY KEY,
+    sha256 BLOB NOT NULL,         -- of upstream's bytes
+    stamp TEXT NOT NULL,          -- as the index says it
+    instant TEXT NOT NULL,        -- when it was modified: UTC with nine decimals, so that text order is time order
+    prefixes TEXT NOT NULL,       -- JSON: the vendor prefixes that its derived form lacks
+    odd INTEGER NOT NULL          -- 1: something that it names cannot be an ecosystem or a package, or it is no record
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX untidy ON record (id) WHERE ${IS_UNTIDY};
+  CREATE TABLE member (           -- a record in a view, and where its stream lies in that view's archive
+    view INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    derived INTEGER NOT NULL,     -- 1: vendor prefixes are taken off; 0: upstream's bytes
+    crc32 INTEGER NOT NULL,       -- of the content
+    size INTEGER NOT NULL,        -- of the content
+    length INTEGER NOT NULL,      -- of the deflate stream
+    place INTEGER NOT NULL,       -- where the stream begins; negative only while the generation is made
+    PRIMARY KEY (view, id)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX member_by_id ON member (id);
+  CREATE TABLE affected (         -- packages by the name that a query asks for (views-names.ts)
+    view INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    id TEXT NOT NULL,
+    PRIMARY KEY (view, name, id)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX affected_by_id ON affected (id);
+  CREATE TABLE asset (            -- what is served as a file, by its path under /osv/
+    path TEXT PRIMARY KEY,
+    view INTEGER,                 -- null: of all ecosystems
+    type TEXT NOT NULL,           -- media type
+    file TEXT NOT NULL,           -- name in the generation's folder, made of the digest
+    size INTEGER NOT NULL,
+    sha256 TEXT NOT NULL,         -- hex
+    crc32c INTEGER NOT NULL,
+    gzip_file TEXT,               -- the same content as gzip; null where it is only served as it is
+    gzip_size INTEGER,
+    prefixes TEXT NOT NULL        -- JSON, as those of a view
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX asset_by_view ON asset (view);
+  `,
+]

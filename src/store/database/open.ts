@@ -1,0 +1,239 @@
+import { randomBytes } from 'node:crypto'
+import { closeSync, existsSync, openSync } from 'node:fs'
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import { MirrorError, messageOf, systemCode } from '../../core/errors.ts'
+import { PRIVATE_FILE, makeFolder, tightenFolder } from '../../core/files.ts'
+import { INBOX_MIGRATIONS } from './migrations/webhooks.ts'
+import { MIGRATIONS } from './migrations/mirror.ts'
+import { VIEWS_TABLES } from './migrations/views.ts'
+
+export type Db = Database.Database
+
+/** The database file of a data folder. */
+export function databasePath(dataDir: string): string {
+  return join(dataDir, 'mirror.db')
+}
+
+/** The database file of what webhooks bring and of what is passed on. */
+export function inboxPath(dataDir: string): string {
+  return join(dataDir, 'webhooks.db')
+}
+
+/** Folder of the archives that are rebuilt from the database; safe to delete while nothing runs. */
+export function derivedDir(dataDir: string): string {
+  return join(dataDir, 'derived')
+}
+
+/**
+ * Opens the database for writing, creating and migrating it as needed. WAL, so that readers never wait;
+ * `synchronous=NORMAL`: a power cut may lose the last commit, never tear one, and a sync is repeatable.
+ * Throws `schema` for a database of a newer program, `corrupt` for a damaged one, `storage` for an unusable folder.
+ */
+export function openWriter(dataDir: string): Db {
+  return guarded(dataDir, () => {
+    makeFolder(derivedDir(dataDir))
+    tightenFolder(dataDir)
+    if (!existsSync(databasePath(dataDir))) makeFile(databasePath(dataDir))
+    const db = new Database(databasePath(dataDir), { timeout: 10_000 })
+    try {
+      db.pragma('journal_mode = WAL')
+      db.pragma('synchronous = NORMAL')
+      db.pragma('cache_size = -8192')
+      db.pragma('journal_size_limit = 67108864')
+      db.pragma('temp_store = FILE')
+      db.function('random_bytes', (length) => randomBytes(Number(length)))
+      migrate(db, MIGRATIONS)
+      return db
+    } catch (error) {
+      db.close()
+      throw error
+    }
+  })
+}
+
+/** How long the write-ahead log of the inbox gets before a commit copies it itself; mostly an idle moment comes first. */
+export const INBOX_LOG_BYTES = 16 * 2 ** 20
+const PAGE_BYTES = 4096
+
+/**
+ * Opens webhooks.db for writing, creating and migrating it as needed. `synchronous=FULL`: what is committed is on the
+ * disk, for a sender that was told so does not send again. Several processes may have it open. Throws as `openWriter`.
+ */
+export function openInbox(dataDir: string): Db {
+  const path = inboxPath(dataDir)
+  return guarded(
+    dataDir,
+    () => {
+      makeFolder(dataDir)
+      if (!existsSync(path)) makeFile(path)
+      const db = new Database(path, { timeout: 5_000 })
+      try {
+        db.pragma('journal_mode = WAL')
+        db.pragma('synchronous = FULL')
+        db.pragma('cache_size = -4096')
+        db.pragma(`wal_autocheckpoint = ${INBOX_LOG_BYTES / PAGE_BYTES}`)
+        db.pragma('journal_size_limit = 67108864')
+        migrate(db, INBOX_MIGRATIONS)
+        return db
+      } catch (error) {
+        db.close()
+        throw error
+      }
+    },
+    path,
+  )
+}
+
+/** Opens webhooks.db read-only; null when there is none yet, or it is of an earlier version still. */
+export function openInboxReader(dataDir: string): Db | null {
+  const path = inboxPath(dataDir)
+  return existsSync(path)
+    ? guarded(dataDir, () => openRead(path, INBOX_MIGRATIONS, 2048), path)
+    : null
+}
+
+/**
+ * Opens the database read-only. Null when there is none yet, or no writer has brought it to this program's schema yet; with
+ * `older` it is opened then too, and tables and columns may be missing.
+ */
+export function openReader(dataDir: string, { older = false } = {}): Db | null {
+  const path = databasePath(dataDir)
+  return existsSync(path) ? guarded(dataDir, () => openRead(path, MIGRATIONS, 16_384, older)) : null
+}
+
+/**
+ * Opens the database of views in the making. No journal: what is not finished is thrown away, and whoever finishes it
+ * brings it to the disk.
+ */
+export function openViewsWriter(path: string): Db {
+  makeFile(path)
+  const db = new Database(path)
+  try {
+    db.pragma('journal_mode = OFF')
+    db.pragma('synchronous = OFF')
+    db.pragma('cache_size = -16384')
+    db.pragma('temp_store = FILE')
+    migrate(db, VIEWS_TABLES)
+    return db
+  } catch (error) {
+    db.close()
+    throw error
+  }
+}
+
+/** Opens the finished database of views. Throws `corrupt` when it is not there, damaged, or of another version. */
+export function openViewsReader(path: string): Db {
+  try {
+    const db = openRead(path, VIEWS_TABLES, 8192)
+    if (db !== null) return db
+  } catch (error) {
+    const why = messageOf(error)
+    throw new MirrorError('corrupt', `the views cannot be read: ${why}`, { cause: error })
+  }
+  throw new MirrorError('corrupt', 'the views are of another version')
+}
+
+function openRead(
+  path: string,
+  steps: readonly string[],
+  cacheKilobytes: number,
+  older = false,
+): Db | null {
+  const db = new Database(path, { readonly: true, timeout: 5_000 })
+  try {
+    db.pragma(`cache_size = -${cacheKilobytes}`)
+    db.pragma('mmap_size = 0') // a mapped file that somebody truncates ends the process by SIGBUS
+    checkVersion(db, steps)
+    if (older || userVersion(db) === steps.length) return db
+    db.close()
+    return null
+  } catch (error) {
+    db.close()
+    throw error
+  }
+}
+
+/** Creates a file for its owner alone, unless it is there. SQLite's files beside a database take over its mode. */
+export function makeFile(path: string): void {
+  closeSync(openSync(path, 'a', PRIVATE_FILE))
+}
+
+function migrate(db: Db, steps: readonly string[]): void {
+  checkVersion(db, steps)
+  const step = db.transaction(() => {
+    const version = userVersion(db) // read under the lock: another process may migrate at the same time
+    if (version >= steps.length) return
+    db.exec(steps[version] ?? '')
+    db.pragma(`user_version = ${version + 1}`)
+  })
+  while (userVersion(db) < steps.length) step.immediate()
+}
+
+function userVersion(db: Db): number {
+  return Number(db.pragma('user_version', { simple: true }))
+}
+
+function checkVersion(db: Db, { length: known }: readonly string[]): void {
+  const version = userVersion(db)
+  if (version <= known) return
+  throw new MirrorError(
+    'schema',
+    `the database has schema ${version}, this program knows up to ${known}: ` +
+      'it was written by a newer Patchmirror. Start that version, or use another data folder (data.dir).',
+  )
+}
+
+/** Runs `work` and names SQLite's and the system's storage faults in the program's own terms. */
+export function guarded<T>(dataDir: string, work: () => T, path = databasePath(dataDir)): T {
+  try {
+    return work()
+  } catch (error) {
+    throw nameStorageError(error, dataDir, path)
+  }
+}
+
+const MEND: readonly [string, string] = [
+  'Run "patchmirror verify --repair": it keeps what is sound and fetches the rest again.',
+  'Stop the program and move the file away: deliveries that were not refreshed for yet are then found by the schedules.',
+]
+
+/** A `corrupt` or `storage` error for SQLite's and the file system's own; anything else unchanged. */
+export function nameStorageError(
+  error: unknown,
+  dataDir: string,
+  path = databasePath(dataDir),
+): unknown {
+  const code = systemCode(error)
+  if (code === undefined || error instanceof MirrorError) return error
+  if (code === 'SQLITE_NOTADB' || code.startsWith('SQLITE_CORRUPT')) {
+    return new MirrorError(
+      'corrupt',
+      `${path} is damaged (${messageOf(error)}). ${MEND[path === databasePath(dataDir) ? 0 : 1]}`,
+      { cause: error },
+    )
+  }
+  const fault =
+    STORAGE_FAULTS[code] ?? (code.startsWith('SQLITE_IOERR') ? 'cannot be read or written' : null)
+  if (fault === null) return error
+  return new MirrorError('storage', `the data folder ${dataDir} ${fault} (${messageOf(error)})`, {
+    cause: error,
+  })
+}
+
+const STORAGE_FAULTS: Partial<Record<string, string>> = {
+  SQLITE_FULL: 'is full: free some space, the next run goes on from here',
+  ENOSPC: 'is full: free some space, the next run goes on from here',
+  EDQUOT: 'is over its quota',
+  SQLITE_READONLY: 'is not writable',
+  SQLITE_READONLY_DIRECTORY: 'is not writable',
+  SQLITE_READONLY_DBMOVED: 'was moved or deleted while in use',
+  SQLITE_CANTOPEN: 'cannot be opened: it must be a folder that this user may write',
+  SQLITE_BUSY: 'is busy: another process writes to it; try again when it has finished',
+  EACCES: 'is not accessible to this user',
+  EPERM: 'is not accessible to this user',
+  EROFS: 'is on a read-only file system',
+  ENOTDIR: 'is not a folder',
+  EEXIST: 'is not a folder',
+  ENOENT: 'cannot be created, or is not there any more',
+}

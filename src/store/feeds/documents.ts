@@ -1,0 +1,115 @@
+import type { SourceName } from '../../domain/sources.ts'
+import type { ChangeNotes } from '../changes/tracker.ts'
+import type { Db } from '../database/open.ts'
+
+/** A whole JSON document served at one path: the index, the patch feed, the system matrix, an extra feed. */
+export interface Document {
+  path: string
+  source: SourceName
+  /** A gzip member of upstream's bytes; null when upstream answered 404. */
+  body: Buffer | null
+  /** Bytes of the content. */
+  size: number
+  sha256: Buffer
+  /** Last-Modified, unix seconds; only ever moves forward. */
+  changed: number
+  /** Packages or records inside. */
+  entries: number
+}
+
+/** Upstream's validators for what is held, and its own bytes where the mirror serves different ones. */
+export interface UpstreamState {
+  etag: string | null
+  lastModified: string | null
+  body: Buffer | null
+}
+
+/** Reads of whole documents and of upstream's validators for them; usable on any connection. */
+export function createDocumentReader(db: Db) {
+  const read = db.prepare<[string], Document>(
+    'SELECT path, source, body, size, sha256, changed, entries FROM document WHERE path = ?',
+  )
+  const list = db.prepare<[string], Omit<Document, 'body'> & { present: number }>(
+    'SELECT path, source, present, size, sha256, changed, entries FROM document WHERE source = ? ORDER BY path',
+  )
+  const state = db.prepare<[string], UpstreamState>(
+    'SELECT etag, last_modified AS lastModified, body FROM upstream_state WHERE path = ?',
+  )
+  // By its type, so that the body is not read.
+  const kept = db
+    .prepare<[string], number>("SELECT typeof(body) = 'blob' FROM upstream_state WHERE path = ?")
+    .pluck()
+  const holds = db.prepare<[string], number>('SELECT 1 FROM document WHERE path = ?').pluck()
+  return {
+    readDocument: (path: string): Document | null => read.get(path) ?? null,
+    /** Whether there is a row for a path, also one that says that upstream has nothing there. */
+    holdsDocument: (path: string): boolean => holds.get(path) === 1,
+    /** All documents of a source by path, without their bodies. */
+    listDocuments: (source: SourceName) =>
+      list.all(source).map(({ present, ...row }) => ({ ...row, present: present === 1 })),
+    readUpstreamState: (path: string): UpstreamState | null => state.get(path) ?? null,
+    /** Whether upstream's own bytes of a document are stored beside the ones that are served. */
+    holdsUpstreamBody: (path: string): boolean => kept.get(path) === 1,
+  }
+}
+
+/**
+ * Writes of whole documents, to be called inside a transaction of the caller's. What becomes of a feed is noted for the
+ * change log; the OSV index is not, for its records are.
+ */
+export function createDocumentWriter(db: Db, notes: ChangeNotes) {
+  const write = db.prepare(
+    `INSERT INTO document (path, source, present, body, size, sha256, changed, entries)
+     VALUES (@path, @source, @body IS NOT NULL, @body, @size, @sha256, @changed, @entries)
+     ON CONFLICT (path) DO UPDATE SET source = @source, present = @body IS NOT NULL, body = @body, size = @size,
+       sha256 = @sha256, changed = @changed, entries = @entries`,
+  )
+  const remove = db.prepare('DELETE FROM document WHERE path = ?')
+  const writeState = db.prepare(
+    `INSERT INTO upstream_state (path, etag, last_modified, body) VALUES (@path, @etag, @lastModified, @body)
+     ON CONFLICT (path) DO UPDATE SET etag = @etag, last_modified = @lastModified, body = @body`,
+  )
+  const before = db.prepare<[string], Pick<Document, 'source' | 'sha256'> & { present: number }>(
+    'SELECT source, sha256, present FROM document WHERE path = ?',
+  )
+  const noteFeed = (path: string, next: Pick<Document, 'source' | 'sha256' | 'body'> | null) => {
+    const held = before.get(path)
+    if ((next ?? held)?.source !== 'feeds') return
+    const was = held?.present === 1 ? held.sha256.toString('hex') : null
+    const is = next === null || next.body === null ? null : next.sha256.toString('hex')
+    notes.note(path, was, is)
+  }
+  const removeState = db.prepare('DELETE FROM upstream_state WHERE path = ?')
+  return {
+    ...createDocumentReader(db),
+    replaceDocument: (document: Document): void => {
+      noteFeed(document.path, document)
+      write.run(document)
+    },
+    /** Forgets a document and its validators, as when a path leaves the settings. */
+    removeDocument: (path: string): void => {
+      noteFeed(path, null)
+      remove.run(path)
+      removeState.run(path)
+    },
+    replaceUpstreamState: (path: string, state: UpstreamState): void => {
+      writeState.run({ path, ...state })
+    },
+  }
+}
+
+/**
+ * The Last-Modified of a new version, unix seconds: upstream's own date when that moves forward and is not
+ * in the future, else as little forward as possible; in any case not before `least`. Importers compare it with what they
+ * saw last, so it must move at every change, removals included.
+ */
+export function nextChanged(
+  previous: number | null,
+  upstream: number | null,
+  now: number,
+  least: number | null = null,
+): number {
+  const nowSeconds = Math.floor(now / 1000)
+  const candidate = Math.max(Math.min(upstream ?? nowSeconds, nowSeconds), least ?? 0)
+  return previous === null ? candidate : Math.max(candidate, previous + 1)
+}

@@ -1,0 +1,76 @@
+import type { Db } from '../database/open.ts'
+
+/** A run of neighbouring members of the published archive, as it lies in the file. */
+export interface ArchivePart {
+  /** The first id that may lie in it; empty for the archive's first part, whatever its first member is. */
+  first: string
+  members: number
+  /** Bytes of its local headers and streams. */
+  bytes: number
+  crc32c: number
+  sha256: Buffer
+}
+
+/** A part as the store knows it: `dirty` when a record of it was written since the archive was published. */
+export interface StoredPart extends ArchivePart {
+  dirty: boolean
+}
+
+/** Reads of the archive's parts; usable on any connection. */
+export function createPartReader(db: Db) {
+  const list = db
+    .prepare<[], [string, number, number, number, Buffer, number]>(
+      'SELECT first, members, bytes, crc32c, sha256, dirty FROM osv_part ORDER BY first',
+    )
+    .raw()
+  const around = db
+    .prepare<[string], [number, number]>(
+      // Records from the part's first id up to the next part's: a few dozen.
+      `SELECT p.members, (SELECT count(*) FROM osv_record r WHERE r.id >= p.first AND
+         r.id < ifnull((SELECT min(n.first) FROM osv_part n WHERE n.first > p.first), x'ff'))
+       FROM osv_part p WHERE p.first <= ? ORDER BY p.first DESC LIMIT 1`,
+    )
+    .raw()
+  return {
+    /** Whether all records of the part are stored that an id would lie in; null where the archive has no parts. */
+    isPartStored(id: string): boolean | null {
+      const [members, stored] = around.get(id) ?? [null, null]
+      return members === null ? null : members === stored
+    },
+    /** All parts in the order in which they lie in the file; none for an archive of before there were parts. */
+    listParts: (): StoredPart[] =>
+      list.all().map(([first, members, bytes, crc32c, sha256, dirty]) => {
+        return { first, members, bytes, crc32c, sha256, dirty: dirty === 1 }
+      }),
+  }
+}
+
+/** Writes of the archive's parts. Call inside a transaction of the caller's. */
+export function createPartWriter(db: Db) {
+  const touch = db.prepare(
+    'UPDATE osv_part SET dirty = 1 WHERE first = (SELECT max(first) FROM osv_part WHERE first <= ?)',
+  )
+  const clear = db.prepare('DELETE FROM osv_part')
+  const drop = db.prepare('DELETE FROM osv_part WHERE dirty = 1')
+  const put = db.prepare(
+    `INSERT OR REPLACE INTO osv_part (first, members, bytes, crc32c, sha256, dirty)
+     VALUES (@first, @members, @bytes, @crc32c, @sha256, 0)`,
+  )
+  return {
+    ...createPartReader(db),
+    /** Marks the part that an id belongs to: the published file does not hold what the store holds any more. */
+    touchPart: (id: string): void => {
+      touch.run(id)
+    },
+    /** The archive was made anew as a whole. */
+    replaceParts(parts: readonly ArchivePart[]): void {
+      clear.run()
+      for (const part of parts) put.run(part)
+    },
+    /** The dirty parts were made anew; the others lie in the new file as they did in the old one. */
+    renewParts(parts: readonly ArchivePart[]): void {
+      drop.run()
+      for (const part of parts) put.run(part)
+    },
+  }
+}

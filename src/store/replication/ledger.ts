@@ -1,0 +1,211 @@
+import { randomBytes } from 'node:crypto'
+import type { SourceName } from '../../domain/sources.ts'
+import type { Db } from '../database/open.ts'
+import { combineDigests } from './rows.ts'
+
+/** An exported state's source: what identifies it. `asOf` in unix milliseconds. */
+export interface ExportedSource {
+  digest: string
+  snapshot: string
+  asOf: number
+}
+
+/** A state that was exported. */
+export interface ExportedState {
+  sequence: number
+  /** Of its sources together, hex. */
+  digest: string
+  sources: Partial<Record<SourceName, ExportedSource>>
+  exportedAt: number
+  /** Whether its summary is kept: then a delta can build on it. */
+  kept: boolean
+}
+
+/** What was imported of a source under one number of a mirror. */
+export interface NumberedImport {
+  /** The state digest that it brought. */
+  digest: string
+  /** Not from before the last rollback: from then on the mirror's numbers may count again. */
+  current: boolean
+}
+
+/** A bundle that was applied. */
+export interface ImportedBundle {
+  mirror: string
+  sequence: number
+  kind: 'full' | 'delta'
+  digest: string
+  /** What it brought, by source. */
+  sources: Partial<Record<SourceName, string>>
+  /** The trusted key that signed it; null: unsigned. */
+  keyId: string | null
+  /** Unix milliseconds, as `asOf` (the earliest of its sources) and `importedAt`. */
+  createdAt: number
+  asOf: number
+  importedAt: number
+  /** It was older than what was held. */
+  rollback: boolean
+  file: string
+}
+
+type ExportRow = Omit<ExportedState, 'sources' | 'kept'> & { sources: string; kept: number }
+type ImportRow = Omit<ImportedBundle, 'sources' | 'rollback'> & {
+  sources: string
+  rollback: number
+}
+
+const EXPORT = 'sequence, digest, sources, exported_at AS exportedAt, summary IS NOT NULL AS kept'
+const IMPORT = `mirror, sequence, kind, digest, sources, key_id AS keyId, created_at AS createdAt, as_of AS asOf,
+  imported_at AS importedAt, rollback, file`
+
+/** Reads of what was exported and imported; usable on any connection. */
+export function createLedgerReader(db: Db) {
+  const identity = db.prepare<[], string>('SELECT id FROM mirror_identity').pluck()
+  const exported = db.prepare<[string], ExportRow>(
+    `SELECT ${EXPORT} FROM bundle_export WHERE digest = ? ORDER BY sequence DESC LIMIT 1`,
+  )
+  const bySequence = db.prepare<[number], ExportRow>(
+    `SELECT ${EXPORT} FROM bundle_export WHERE sequence = ?`,
+  )
+  const exports = db.prepare<[number], ExportRow>(
+    `SELECT ${EXPORT} FROM bundle_export WHERE sequence >= ? ORDER BY sequence`,
+  )
+  const summary = db
+    .prepare<[number], Buffer | null>('SELECT summary FROM bundle_export WHERE sequence = ?')
+    .pluck()
+  const last = db.prepare<[], ImportRow>(
+    `SELECT ${IMPORT} FROM bundle_import ORDER BY id DESC LIMIT 1`,
+  )
+  const lastOf = db.prepare<[string], ImportRow>(
+    `SELECT ${IMPORT} FROM bundle_import WHERE json_extract(sources, '$.' || ?) IS NOT NULL
+     ORDER BY id DESC LIMIT 1`,
+  )
+  const numbered = db.prepare<
+    { mirror: string; sequence: number; source: string },
+    { digest: string; current: number }
+  >(
+    `SELECT json_extract(sources, '$.' || @source) AS digest, id >= coalesce((
+       SELECT max(id) FROM bundle_import WHERE rollback = 1 AND mirror = @mirror
+         AND json_extract(sources, '$.' || @source) IS NOT NULL), 0) AS current
+     FROM bundle_import
+     WHERE mirror = @mirror AND sequence = @sequence AND json_extract(sources, '$.' || @source) IS NOT NULL`,
+  )
+  const imports = db.prepare<[number], ImportRow>(
+    `SELECT ${IMPORT} FROM bundle_import ORDER BY id DESC LIMIT ?`,
+  )
+  return {
+    /** Who this mirror is to those who import what it exports: 32 hex digits. */
+    readIdentity(): string {
+      const id = identity.get()
+      if (id === undefined) throw new Error('the database has lost its identity')
+      return id
+    },
+    /** The newest export of exactly this state (a digest over its sources); null: never exported. */
+    findExport: (digest: string): ExportedState | null => mapExport(exported.get(digest)),
+    readExport: (sequence: number): ExportedState | null => mapExport(bySequence.get(sequence)),
+    /** Exported states from a sequence on, oldest first. */
+    listExports: (from = 1): ExportedState[] =>
+      exports.all(from).flatMap((row) => mapExport(row) ?? []),
+    /** The gzipped summary of an exported state (`readSummary`); null: forgotten, or there is none. */
+    readExportSummary: (sequence: number): Buffer | null => summary.get(sequence) ?? null,
+    /** The bundle that was applied last. */
+    readLastImport: (): ImportedBundle | null => mapImport(last.get()),
+    /** The last one that had this source. */
+    readLastImportOf: (source: SourceName): ImportedBundle | null => mapImport(lastOf.get(source)),
+    /** What was imported of a source from a mirror under one number, each time that it was. */
+    listNumbered: (mirror: string, sequence: number, source: SourceName): NumberedImport[] =>
+      numbered
+        .all({ mirror, sequence, source })
+        .map(({ digest, current }) => ({ digest, current: current === 1 })),
+    /** Newest first. */
+    listImports: (limit: number): ImportedBundle[] =>
+      imports.all(limit).flatMap((row) => mapImport(row) ?? []),
+  }
+}
+
+function mapExport(row: ExportRow | undefined): ExportedState | null {
+  if (row === undefined) return null
+  const sources = JSON.parse(row.sources) as ExportedState['sources']
+  return { ...row, sources, kept: row.kept === 1 }
+}
+
+function mapImport(row: ImportRow | undefined): ImportedBundle | null {
+  if (row === undefined) return null
+  const sources = JSON.parse(row.sources) as ImportedBundle['sources']
+  return { ...row, sources, rollback: row.rollback === 1 }
+}
+
+/** Writes of what was exported and imported. Call inside a transaction of the caller's. */
+export function createLedgerWriter(db: Db) {
+  const reader = createLedgerReader(db)
+  const add = db.prepare(
+    'INSERT INTO bundle_export (digest, sources, exported_at, summary) VALUES (?, ?, ?, ?)',
+  )
+  const keep = db.prepare(
+    'UPDATE bundle_export SET summary = ?, exported_at = ? WHERE sequence = ?',
+  )
+  const forget = db.prepare(
+    `UPDATE bundle_export SET summary = NULL WHERE summary IS NOT NULL AND sequence NOT IN (
+       SELECT value FROM json_each(@spared)) AND sequence NOT IN (
+       SELECT sequence FROM bundle_export WHERE summary IS NOT NULL ORDER BY sequence DESC LIMIT @keep)`,
+  )
+  const rename = db.prepare('UPDATE mirror_identity SET id = ?')
+  const record = db.prepare(
+    `INSERT INTO bundle_import
+       (mirror, sequence, kind, digest, sources, key_id, created_at, as_of, imported_at, rollback, file)
+     VALUES (@mirror, @sequence, @kind, @digest, @sources, @keyId, @createdAt, @asOf, @importedAt, @rollback, @file)`,
+  )
+  return {
+    ...reader,
+    /**
+     * The sequence of a state that is being exported: a new one, or that of the last export when the state and the sources
+     * are still the same. Its summary is kept.
+     */
+    recordExport(
+      sources: Partial<Readonly<Record<SourceName, ExportedSource>>>,
+      exportedAt: number,
+      summary: Buffer,
+    ): number {
+      const digest = combineDigests(
+        Object.fromEntries(Object.entries(sources).map(([source, one]) => [source, one.digest])),
+      )
+      const known = reader.findExport(digest)
+      const newer = known === null ? [] : newerExport(reader, known)
+      if (known !== null && newer.length === 0) {
+        keep.run(summary, exportedAt, known.sequence)
+        return known.sequence
+      }
+      return Number(add.run(digest, JSON.stringify(sources), exportedAt, summary).lastInsertRowid)
+    },
+    /** Forgets the summaries of all but the newest exports and those named: deltas cannot build on the others any more. */
+    forgetSummaries(newest: number, spared: readonly number[] = []): void {
+      forget.run({ keep: newest, spared: JSON.stringify(spared) })
+    },
+    /** Makes this mirror another one to those who import: its bundles are compared with what it exported before by date. */
+    renewIdentity(): string {
+      const id = randomBytes(16).toString('hex')
+      rename.run(id)
+      return id
+    },
+    recordImport(bundle: ImportedBundle): void {
+      record.run({
+        ...bundle,
+        sources: JSON.stringify(bundle.sources),
+        rollback: bundle.rollback ? 1 : 0,
+      })
+    },
+  }
+}
+
+/** Later exports that had a source of this one: numbers go up, and a delta since one of them cannot have a lower one. */
+function newerExport(
+  { listExports }: ReturnType<typeof createLedgerReader>,
+  known: ExportedState,
+): ExportedState[] {
+  return listExports(known.sequence + 1).filter(({ sources }) =>
+    Object.keys(known.sources).some((name) => sources[name as SourceName] !== undefined),
+  )
+}
+
+export type LedgerReader = ReturnType<typeof createLedgerReader>
+export type LedgerWriter = ReturnType<typeof createLedgerWriter>

@@ -1,0 +1,177 @@
+import { Readable } from 'node:stream'
+import { createGunzip, createGzip } from 'node:zlib'
+import { MirrorError, messageOf } from '../../core/errors.ts'
+import { SOURCES, type SourceName } from '../../domain/sources.ts'
+import type { CarriedReader } from './reader.ts'
+import { ROW_KINDS, type SummaryRow, compareRows } from './rows.ts'
+
+/** What a summary tells of one source. Times in unix milliseconds. */
+export interface SummarySource {
+  digest: string
+  snapshot: string
+  /** Upstream's date of what is held. */
+  asOf: number
+  records: number
+}
+
+/** The first line of a summary. */
+export interface SummaryHeader {
+  format: 1
+  kind: 'patchmirror-summary'
+  /** Identity of the mirror that wrote it. */
+  mirror: string
+  /** Of all its sources together. */
+  digest: string
+  sources: Partial<Record<SourceName, SummarySource>>
+  /** Without rows: it says only which state is meant. */
+  brief: boolean
+  createdAt: number
+  /** The bundle that was imported last: whose, and which; null: none, or not asked. */
+  imported: { mirror: string; sequence: number } | null
+}
+
+const PIECE = 65_536
+/** A line has a path or an id; a header little more. Anything longer is no summary. */
+const MAX_LINE = 1 << 20
+
+/** Writes a summary, gzipped, in chunks: the header, and unless it is brief a line for each row of its sources. */
+export function writeSummary(reader: CarriedReader, header: SummaryHeader): AsyncIterable<Buffer> {
+  const gzip = createGzip({ level: 6 })
+  return Readable.from(summaryText(reader, header)).pipe(gzip)
+}
+
+function* summaryText(reader: CarriedReader, header: SummaryHeader): Generator<string> {
+  let text = `${JSON.stringify(header)}\n`
+  if (!header.brief)
+    for (const source of SOURCES.filter((one) => header.sources[one] !== undefined))
+      for (const kind of ROW_KINDS[source])
+        for (const { key, hash } of reader.eachRow(source, kind)) {
+          text += `${source} ${kind} ${hash} ${quoteKey(key)}\n`
+          if (text.length < PIECE) continue
+          yield text
+          text = ''
+        }
+  yield text
+}
+
+/** An open summary: its header, and its rows in order, to be read once. */
+export interface Summary {
+  header: SummaryHeader
+  rows: AsyncGenerator<SummaryRow>
+}
+
+/**
+ * Reads a summary as it streams in; memory does not follow its size. Throws `bundle` for what is none, and where its
+ * rows are out of order.
+ */
+export async function readSummary(
+  chunks: Iterable<Buffer> | AsyncIterable<Buffer>,
+): Promise<Summary> {
+  const lines = eachLine(chunks)
+  const first = await lines.next()
+  const header = parseHeader(first.done === true ? '' : first.value)
+  return { header, rows: parseRows(lines) }
+}
+
+async function* parseRows(lines: AsyncGenerator<string>): AsyncGenerator<SummaryRow> {
+  let before: SummaryRow | null = null
+  for await (const line of lines) {
+    const row = parseRow(line)
+    if (before !== null && compareRows(before, row) >= 0) throw bad('its rows are out of order')
+    before = row
+    yield row
+  }
+}
+
+async function* eachLine(chunks: Iterable<Buffer> | AsyncIterable<Buffer>): AsyncGenerator<string> {
+  const source = Readable.from(chunks)
+  const gunzip = createGunzip()
+  source.once('error', (error) => gunzip.destroy(error))
+  let rest = ''
+  try {
+    for await (const chunk of source.pipe(gunzip).setEncoding('utf8')) {
+      const lines = (rest + String(chunk)).split('\n')
+      rest = lines.pop() ?? ''
+      if (rest.length > MAX_LINE) throw bad('it has a line without an end')
+      yield* lines
+    }
+  } catch (error) {
+    if (error instanceof MirrorError) throw error
+    throw bad(messageOf(error), error)
+  }
+  if (rest !== '') throw bad('it is cut short')
+}
+
+const ROW = /^(\w+) ([\w-]+) ([\da-f]{32}) (.+)$/s
+
+function parseRow(line: string): SummaryRow {
+  const [, name = '', kindName = '', hash = '', quoted = ''] = ROW.exec(line) ?? []
+  const source = SOURCES.find((one) => one === name)
+  const kind = source && ROW_KINDS[source].find((one) => one === kindName)
+  const key = unquoteKey(quoted)
+  if (source === undefined || kind === undefined || key === null)
+    throw bad('it has a line that is no row')
+  return { source, kind, key, hash }
+}
+
+/** Keys are paths and ids, one a line as they are; one with a control character, or a quote in front, as JSON. */
+function quoteKey(key: string): string {
+  return /^"|\p{Cc}/u.test(key) ? JSON.stringify(key) : key
+}
+
+function unquoteKey(text: string): string | null {
+  if (!text.startsWith('"')) return text === '' ? null : text
+  try {
+    const key: unknown = JSON.parse(text)
+    return typeof key === 'string' ? key : null
+  } catch {
+    return null
+  }
+}
+
+function parseHeader(line: string): SummaryHeader {
+  const header = parseJson(line)
+  if (header?.['kind'] !== 'patchmirror-summary') throw bad('its first line is not that of one')
+  const { format } = header
+  if (format !== 1)
+    throw bad(`it has format ${String(format)}, and this program knows 1: use a newer one`)
+  if (!isHeader(header)) throw bad('its first line lacks something')
+  return header
+}
+
+function parseJson(line: string): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(line)
+    return typeof value === 'object' ? (value as Record<string, unknown> | null) : null
+  } catch {
+    return null
+  }
+}
+
+const isDigest = (value: unknown): boolean =>
+  typeof value === 'string' && /^[\da-f]{64}$/.test(value)
+
+function isHeader(value: object): value is SummaryHeader {
+  const { mirror, digest, sources, brief, createdAt }: Partial<Record<string, unknown>> = {
+    ...value,
+  }
+  const named = typeof mirror === 'string' && isDigest(digest) && typeof createdAt === 'number'
+  if (!named || typeof brief !== 'boolean' || typeof sources !== 'object') return false
+  return Object.entries(sources ?? {}).every(([name, one]) => isSource(name, one))
+}
+
+function isSource(name: string, value: unknown): boolean {
+  if (typeof value !== 'object' || !SOURCES.some((source) => source === name)) return false
+  const { digest, snapshot, asOf, records }: Partial<Record<string, unknown>> = { ...value }
+  return (
+    isDigest(digest) &&
+    typeof snapshot === 'string' &&
+    typeof asOf === 'number' &&
+    typeof records === 'number'
+  )
+}
+
+function bad(why: string, cause?: unknown): MirrorError {
+  const text = `this is no file that "patchmirror need" wrote, or it is damaged: ${why}`
+  return new MirrorError('bundle', text, { cause })
+}

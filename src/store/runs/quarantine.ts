@@ -1,0 +1,77 @@
+import type { SourceName } from '../../domain/sources.ts'
+import type { Db } from '../database/open.ts'
+
+/** A document that a guard refused, kept so that one command can let it in. */
+export interface Quarantine {
+  runId: number
+  source: SourceName
+  path: string
+  reason: string
+  sha256: Buffer
+  /** The refused document, a gzip member. */
+  body: Buffer
+  etag: string | null
+  lastModified: string | null
+  /** Upstream's date when it gave the document, unix milliseconds. */
+  asOf: number
+  decision: 'approved' | 'rejected' | 'superseded' | null
+}
+
+const COLUMNS =
+  'run_id AS runId, source, path, reason, sha256, body, etag, last_modified AS lastModified, as_of AS asOf, decision'
+
+/** Reads of quarantined documents; usable on any connection. */
+export function createQuarantineReader(db: Db) {
+  const byRun = db.prepare<[number], Quarantine>(
+    `SELECT ${COLUMNS} FROM quarantine WHERE run_id = ?`,
+  )
+  const same = db.prepare<[string, Buffer], Quarantine>(
+    `SELECT ${COLUMNS} FROM quarantine WHERE path = ? AND sha256 = ?
+     AND (decision IS NULL OR decision = 'rejected') ORDER BY run_id DESC LIMIT 1`,
+  )
+  const open = db.prepare<[], { runId: number; source: SourceName; path: string; reason: string }>(
+    'SELECT run_id AS runId, source, path, reason FROM quarantine WHERE decision IS NULL ORDER BY run_id',
+  )
+  return {
+    readQuarantine: (runId: number): Quarantine | null => byRun.get(runId) ?? null,
+    /** The open or rejected quarantine that holds exactly this content, so that it is not kept twice. */
+    findQuarantine: (path: string, sha256: Buffer): Quarantine | null =>
+      same.get(path, sha256) ?? null,
+    listOpenQuarantines: () => open.all(),
+  }
+}
+
+/** Writes of quarantined documents and of what was decided about them. */
+export function createQuarantineWriter(db: Db) {
+  const insert = db.prepare(
+    `INSERT INTO quarantine (run_id, source, path, reason, sha256, body, etag, last_modified, as_of)
+     VALUES (@runId, @source, @path, @reason, @sha256, @body, @etag, @lastModified, @asOf)`,
+  )
+  const decide = db.prepare(
+    `UPDATE quarantine SET decision = ?, decided_at = ?
+     WHERE run_id = ? AND (decision IS NULL OR decision <> 'approved')`,
+  )
+  const supersede = db.prepare(
+    `UPDATE quarantine SET decision = 'superseded', decided_at = ? WHERE path = ? AND decision IS NULL`,
+  )
+  const forget = db.prepare(
+    `DELETE FROM quarantine WHERE decision IS NOT NULL AND decision <> 'rejected' AND decided_at < ?`,
+  )
+  return {
+    ...createQuarantineReader(db),
+    keepQuarantine: (quarantine: Omit<Quarantine, 'decision'>): void => {
+      supersede.run(quarantine.asOf, quarantine.path) // the newest refused version is the one to decide about
+      insert.run(quarantine)
+    },
+    /** False when the quarantine does not exist or was decided before; publishing supersedes it, approving names it. */
+    decideQuarantine: (runId: number, decision: 'approved' | 'rejected', now: number): boolean =>
+      decide.run(decision, now, runId).changes > 0,
+    /** Closes open quarantines of a document once a sound version of it has been published. */
+    supersedeQuarantines: (path: string, now: number): void => {
+      supersede.run(now, path)
+    },
+    forgetQuarantines: (before: number): void => {
+      forget.run(before)
+    },
+  }
+}

@@ -1,0 +1,151 @@
+import type { SourceName } from '../../domain/sources.ts'
+import type { Db } from '../database/open.ts'
+
+/** `refresh`: of the catalog, only the lists that an event can touch and what moved in them. */
+export type RunKind = 'sync' | 'refresh' | 'reconcile' | 'approve' | 'repair' | 'import'
+export type RunTrigger = 'schedule' | 'start' | 'command' | 'webhook' | 'inbox'
+/** How a run can end. `complete` only with a full proof. */
+export type RunOutcome = 'complete' | 'partial' | 'quarantined' | 'failed'
+export type RunState = RunOutcome | 'running'
+
+/** What a run found, counted; any JSON. Keys are documented in docs/operations.md. */
+export type RunFacts = Record<string, number | string | boolean | null | readonly string[]>
+
+/** A row of the run log. */
+export interface Run {
+  id: number
+  source: SourceName
+  kind: RunKind
+  trigger: RunTrigger
+  pid: number
+  /** Unix milliseconds, as every `…At` and `asOf`. */
+  startedAt: number
+  endedAt: number | null
+  state: RunState
+  asOf: number | null
+  snapshot: string | null
+  code: string | null
+  message: string | null
+  facts: RunFacts
+}
+
+export type RunStart = Pick<Run, 'source' | 'kind' | 'trigger' | 'startedAt'>
+export type RunEnd = Pick<Run, 'asOf' | 'snapshot' | 'code' | 'message' | 'facts'> & {
+  state: RunOutcome
+  endedAt: number
+}
+
+interface Row {
+  id: number
+  source: SourceName
+  kind: RunKind
+  trigger: RunTrigger
+  pid: number
+  started_at: number
+  ended_at: number | null
+  state: RunState
+  as_of: number | null
+  snapshot: string | null
+  code: string | null
+  message: string | null
+  facts: string
+}
+
+function fromRow(row: Row): Run {
+  const { started_at, ended_at, as_of, facts, ...rest } = row
+  return {
+    ...rest,
+    startedAt: started_at,
+    endedAt: ended_at,
+    asOf: as_of,
+    facts: JSON.parse(facts) as RunFacts,
+  }
+}
+
+/** SQL: a run that looks at a part of its source, and says nothing of the whole. */
+const IN_PART = "(kind = 'refresh' OR (kind = 'reconcile' AND source <> 'osv'))"
+
+/** Reads of the run log; usable on any connection. */
+export function createRunReader(db: Db) {
+  const byId = db.prepare<[number], Row>('SELECT * FROM run WHERE id = ?')
+  const latest = db.prepare<[string], Row>(
+    'SELECT * FROM run WHERE source = ? ORDER BY id DESC LIMIT 1',
+  )
+  const ended = db.prepare<[string], Row>(
+    'SELECT * FROM run WHERE source = ? AND ended_at IS NOT NULL ORDER BY id DESC LIMIT 1',
+  )
+  const whole = db.prepare<[string], Row>(
+    `SELECT * FROM run WHERE source = ? AND ended_at IS NOT NULL AND NOT ${IN_PART} ORDER BY id DESC LIMIT 1`,
+  )
+  const confirmed = db
+    .prepare<{ source: string }, number | null>(
+      `SELECT max(as_of) FROM run WHERE source = @source AND id >= coalesce(
+         (SELECT max(id) FROM run WHERE source = @source AND kind = 'import' AND as_of IS NOT NULL), 0)`,
+    )
+    .pluck()
+  const reconciled = db
+    .prepare<[string], number | null>(
+      "SELECT max(ended_at) FROM run WHERE source = ? AND kind = 'reconcile' AND state = 'complete'",
+    )
+    .pluck()
+  const list = db.prepare<[number], Row>('SELECT * FROM run ORDER BY id DESC LIMIT ?')
+  return {
+    readRun: (id: number) => mapRow(byId.get(id)),
+    readLatestRun: (source: SourceName) => mapRow(latest.get(source)),
+    readLatestEndedRun: (source: SourceName) => mapRow(ended.get(source)),
+    /** How the last run ended that looked at everything: no refresh, and no reconcile of the catalog. */
+    readLatestWholeRun: (source: SourceName) => mapRow(whole.get(source)),
+    /**
+     * Upstream's clock at the last run that found the held snapshot to be upstream's own; null: never. What was said before
+     * an import is not of what the import brought.
+     */
+    readConfirmedAt: (source: SourceName) => confirmed.get({ source }) ?? null,
+    /** When a reconcile last ended well, unix milliseconds. */
+    readLastReconcile: (source: SourceName) => reconciled.get(source) ?? null,
+    /** Newest first. */
+    listRuns: (limit: number) => list.all(limit).map(fromRow),
+  }
+}
+
+function mapRow(row: Row | undefined): Run | null {
+  return row === undefined ? null : fromRow(row)
+}
+
+/** Writes of the run log. Every run leaves a row; a row without an end is running, or its process died. */
+export function createRunWriter(db: Db) {
+  const insert = db.prepare(
+    `INSERT INTO run (source, kind, trigger, pid, started_at, state, facts)
+     VALUES (@source, @kind, @trigger, @pid, @startedAt, 'running', '{}')`,
+  )
+  const end = db.prepare(
+    `UPDATE run SET ended_at = @endedAt, state = @state, as_of = @asOf, snapshot = @snapshot,
+       code = @code, message = @message, facts = @facts WHERE id = @id`,
+  )
+  const orphans = db.prepare(
+    `UPDATE run SET ended_at = ?, state = 'failed', code = 'aborted',
+       message = 'the process ended before the run did; nothing was committed' WHERE ended_at IS NULL`,
+  )
+  const prune = db.prepare(
+    `DELETE FROM run WHERE source = @source AND ${IN_PART} = @part
+       AND id NOT IN (SELECT run_id FROM quarantine WHERE decision IS NULL)
+       AND id < (SELECT min(id) FROM (SELECT id FROM run WHERE source = @source AND ${IN_PART} = @part
+         ORDER BY id DESC LIMIT @keep))`,
+  )
+  return {
+    ...createRunReader(db),
+    startRun: (run: RunStart): number =>
+      Number(insert.run({ ...run, pid: process.pid }).lastInsertRowid),
+    endRun: (id: number, result: RunEnd): void => {
+      end.run({ ...result, id, facts: JSON.stringify(result.facts) })
+    },
+    /** Call only while holding the sync lock: then every open row is an orphan. Returns how many there were. */
+    closeOrphanRuns: (now: number): number => orphans.run(now).changes,
+    /** Those that look at a part are kept apart: however many events come, the runs that tell how old everything is stay. */
+    pruneRuns: (source: SourceName, keep: number): void => {
+      for (const part of [0, 1]) prune.run({ source, keep, part })
+    },
+  }
+}
+
+export type RunReader = ReturnType<typeof createRunReader>
+export type RunWriter = ReturnType<typeof createRunWriter>

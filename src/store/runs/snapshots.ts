@@ -1,0 +1,75 @@
+import type { SourceName } from '../../domain/sources.ts'
+import { createChangeWriter } from '../changes/log.ts'
+import type { ChangeNotes } from '../changes/tracker.ts'
+import type { Db } from '../database/open.ts'
+
+/** The state of one source that readers see, published in one transaction. */
+export interface Snapshot {
+  source: SourceName
+  /** Digest of everything it serves, hex; equal id means equal bytes on every path, on any mirror. */
+  id: string
+  /** Counts up from 1 on this mirror. */
+  sequence: number
+  runId: number
+  /** Unix milliseconds. */
+  publishedAt: number
+  /** Upstream's date of what it holds, unix milliseconds; later runs may confirm it anew. */
+  asOf: number
+  records: number
+  whole: boolean
+}
+
+interface Row {
+  source: SourceName
+  id: string
+  sequence: number
+  runId: number
+  publishedAt: number
+  asOf: number
+  records: number
+  whole: number
+}
+
+/** Reads of what is published; usable on any connection. */
+export function createSnapshotReader(db: Db) {
+  const read = db.prepare<[string], Row>(
+    `SELECT source, id, sequence, run_id AS runId, published_at AS publishedAt, as_of AS asOf, records, whole
+     FROM snapshot WHERE source = ?`,
+  )
+  return {
+    readSnapshot(source: SourceName): Snapshot | null {
+      const row = read.get(source)
+      return row === undefined ? null : { ...row, whole: row.whole === 1 }
+    },
+  }
+}
+
+/**
+ * Publishes; the sequence counts up only when the snapshot's id changes. Then the change log gets a row with it, of what
+ * was noted since the transaction began.
+ */
+export function createSnapshotWriter(db: Db, notes: ChangeNotes) {
+  const write = db.prepare(
+    `INSERT INTO snapshot (source, id, sequence, run_id, published_at, as_of, records, whole)
+     VALUES (@source, @id, 1, @runId, @publishedAt, @asOf, @records, @whole)
+     ON CONFLICT (source) DO UPDATE SET id = @id, sequence = sequence + (id <> @id), run_id = @runId,
+       published_at = @publishedAt, as_of = @asOf, records = @records, whole = @whole`,
+  )
+  const reader = createSnapshotReader(db)
+  const changes = createChangeWriter(db)
+  return {
+    ...reader,
+    ...changes,
+    replaceSnapshot(snapshot: Omit<Snapshot, 'sequence'>): void {
+      const { source, id, publishedAt, asOf, records, whole } = snapshot
+      const before = reader.readSnapshot(source)
+      write.run({ ...snapshot, whole: whole ? 1 : 0 })
+      const noted = notes.take()
+      if (before?.id === id) return
+      const sequence = (before?.sequence ?? 0) + 1
+      const previous = before?.id ?? null
+      const logged = { source, snapshot: id, previous, sequence, publishedAt, asOf, records }
+      changes.logSnapshot(logged, noted)
+    },
+  }
+}

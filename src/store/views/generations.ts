@@ -1,0 +1,142 @@
+import { existsSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { systemCode, MirrorError } from '../../core/errors.ts'
+import { derivedDir } from '../database/open.ts'
+import { PRIVATE_FILE } from '../../core/files.ts'
+
+/** What is made for scanners out of what is mirrored: of the OSV records, and of the VEX documents. */
+export type ViewsKind = 'osv' | 'vex'
+
+/** Folder of all generations of views; safe to delete while nothing runs. */
+export function viewsDir(dataDir: string): string {
+  return join(derivedDir(dataDir), 'views')
+}
+
+/** The folder of a generation. */
+export function generationDir(dataDir: string, name: string): string {
+  return join(viewsDir(dataDir), name)
+}
+
+/** The database of an OSV generation. */
+export function viewsPath(folder: string): string {
+  return join(folder, 'views.db')
+}
+
+/** The generation that is served. */
+export interface CurrentViews {
+  readonly name: string
+  /** The snapshot that it was last found to show. */
+  readonly snapshot: string
+  /** Upstream's date of that snapshot, unix milliseconds; null when an earlier version wrote none. */
+  readonly asOf: number | null
+  /** Unix milliseconds, since when. */
+  readonly since: number
+}
+
+/** The generation that is served; null before the first, and when it was cleaned away. Throws the system's error for an unreadable folder. */
+export function readCurrentViews(dataDir: string, kind: ViewsKind): CurrentViews | null {
+  const pointer = pointerPath(dataDir, kind)
+  try {
+    const [name = '', snapshot = '', date = ''] = readFileSync(pointer, 'utf8').split('\n')
+    if (!GENERATION.test(name) || !existsSync(generationDir(dataDir, name))) return null
+    const asOf = /^\d+$/.test(date) ? Number(date) : null
+    return { name, snapshot, asOf, since: statSync(pointer).mtimeMs }
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return null
+    throw error
+  }
+}
+
+/** From now on this generation is served. The file is replaced as a whole. */
+export function replaceCurrentViews(
+  dataDir: string,
+  kind: ViewsKind,
+  { name, snapshot, asOf }: { readonly [Key in 'name' | 'snapshot']: string } & { asOf: number },
+): void {
+  const path = pointerPath(dataDir, kind)
+  const temporary = `${path}.${process.pid}`
+  try {
+    writeFileSync(temporary, `${name}\n${snapshot}\n${asOf}\n`, { flush: true, mode: PRIVATE_FILE })
+    renameSync(temporary, path)
+  } catch (error) {
+    rmSync(temporary, { force: true })
+    throw error
+  }
+}
+
+/** The names that generations have: their kind, and what they are made of as 32 hex digits. */
+export const GENERATION = /^(osv|vex)-[\da-f]{32}$/
+
+function pointerPath(dataDir: string, kind: ViewsKind): string {
+  return join(viewsDir(dataDir), `current-${kind}`)
+}
+
+/** Records that name no ecosystem lie in this folder of osv.dev's bucket. */
+export const NO_ECOSYSTEM = '[EMPTY]'
+
+/** Records with a range of commits lie in this folder as well, whatever package they name. */
+export const COMMITS = 'GIT'
+
+/** The folder of an ecosystem in osv.dev's bucket: what stands before the first colon (`Debian` of `Debian:12`). */
+export function folderOf(ecosystem: string): string {
+  const colon = ecosystem.indexOf(':')
+  return colon < 0 ? ecosystem : ecosystem.slice(0, colon)
+}
+
+/**
+ * The name by which a package of an ecosystem is looked up. PyPI's names are one whatever their case and separators are
+ * (PEP 503), a vendor's (`Root:PyPI`) too; all others are taken as they are written.
+ */
+export function packageKey(ecosystem: string, name: string): string {
+  const python = ecosystem === 'PyPI' || ecosystem.endsWith(':PyPI')
+  return python ? name.toLowerCase().replace(/[-_.]+/g, '-') : name
+}
+
+/** What a generation's folder says of its VEX repository. */
+export interface VexInfo {
+  /** Name of the archive in the folder. */
+  readonly file: string
+  readonly size: number
+  /** Hex. */
+  readonly sha256: string
+  readonly crc32c: number
+  /** Last-Modified, unix seconds. */
+  readonly changed: number
+  readonly documents: number
+  readonly packages: number
+}
+
+/** The VEX repository of a generation: its archive, and the catalog's snapshot that it shows. */
+export interface VexGeneration extends VexInfo {
+  /** Folder of the generation. */
+  readonly folder: string
+  readonly snapshot: string
+  /** Upstream's date of the VEX in that snapshot, unix milliseconds. */
+  readonly asOf: number
+}
+
+/** The file in a generation's folder that says what is in it; written last. */
+export const VEX_FILE = 'repository.json'
+
+/**
+ * The VEX repository in use; null before the first, and while it does not say which snapshot it shows (an earlier version
+ * made it). Throws `corrupt` for one that is damaged.
+ */
+export function readVexGeneration(dataDir: string): VexGeneration | null {
+  const current = readCurrentViews(dataDir, 'vex')
+  if (current === null || current.asOf === null) return null
+  const { name, snapshot, asOf } = current
+  const folder = generationDir(dataDir, name)
+  const info = readVexInfo(folder)
+  return info === null ? null : { ...info, folder, snapshot, asOf }
+}
+
+/** What is in a generation's folder; null when it is not there. Throws `corrupt`. */
+export function readVexInfo(folder: string): VexInfo | null {
+  try {
+    return JSON.parse(readFileSync(join(folder, VEX_FILE), 'utf8')) as VexInfo
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return null
+    throw new MirrorError('corrupt', 'the VEX repository cannot be read', { cause: error })
+  }
+}

@@ -1,0 +1,231 @@
+import { closeSync, openSync, readSync } from 'node:fs'
+import { join } from 'node:path'
+import { crc32, inflateRawSync } from 'node:zlib'
+import { MirrorError } from '../../core/errors.ts'
+import { type Db, openViewsReader } from '../database/open.ts'
+import { folderOf, packageKey, viewsPath } from './generations.ts'
+import { listUntidy } from '../database/untidy-ids.ts'
+
+/** Which snapshot a generation shows. */
+export interface GenerationInfo {
+  readonly snapshot: string
+  /** Unix milliseconds, upstream's date. */
+  readonly asOf: number
+  /** Last-Modified of everything in it, unix seconds. */
+  readonly changed: number
+  readonly records: number
+  /** Records with something odd about them, which lie where what is sound about them says. */
+  readonly odd: number
+}
+
+/** An ecosystem's folder. */
+export interface ViewInfo {
+  readonly name: string
+  readonly records: number
+  /** Vendor prefixes that were taken off in it; none: upstream's bytes alone. */
+  readonly prefixes: readonly string[]
+}
+
+/** A file of the bucket. */
+export interface ViewAsset {
+  /** Name in the generation's folder. */
+  readonly file: string
+  readonly type: string
+  readonly size: number
+  /** Hex. */
+  readonly sha256: string
+  readonly crc32c: number
+  /** The same content as gzip; null where it is served as it is to everybody. */
+  readonly gzip: { readonly file: string; readonly size: number } | null
+  readonly prefixes: readonly string[]
+}
+
+/** A record as one view shows it. */
+export interface ViewRecord {
+  readonly content: Buffer
+  /** CRC-32 of the content. */
+  readonly crc32: number
+  /** Its raw deflate stream, as it lies in the view's archive. */
+  readonly deflated: Buffer
+  /** Vendor prefixes that were taken off; none: upstream's bytes. */
+  readonly prefixes: readonly string[]
+}
+
+/** A record that may concern a package: which form of it the ecosystem's view shows is told by `derived`. */
+export interface Candidate {
+  readonly id: string
+  readonly derived: boolean
+}
+
+type Place = [
+  file: string,
+  offset: number,
+  length: number,
+  size: number,
+  crc32: number,
+  prefixes: string,
+]
+
+/** One generation of views, open for reading. All reads are synchronous. */
+export type Views = ReturnType<typeof openViews>
+
+/**
+ * Opens the generation in `folder`. Throws `corrupt` or `storage` when it cannot be read: then it is to be built anew.
+ * What a record's bytes should be is checked at each read.
+ */
+export function openViews(folder: string) {
+  const db = openViewsReader(viewsPath(folder))
+  const files = createFiles(folder)
+  try {
+    return {
+      folder,
+      ...createInfoReader(db),
+      ...createMemberReader(db, files),
+      ...createCandidateReader(db),
+      close(): void {
+        db.close()
+        files.close()
+      },
+    }
+  } catch (error) {
+    db.close()
+    throw error
+  }
+}
+
+function createInfoReader(db: Db) {
+  const generation = db.prepare<[], GenerationInfo>(
+    'SELECT snapshot, as_of AS asOf, changed, records, odd FROM generation',
+  )
+  const views = db.prepare<[], { name: string; records: number; prefixes: string }>(
+    'SELECT name, records, prefixes FROM view ORDER BY name',
+  )
+  const isView = db.prepare<[string], number>('SELECT 1 FROM view WHERE name = ?').pluck()
+  const inAnyCase = db
+    .prepare<[string], string>(
+      'SELECT name FROM view WHERE name = ? COLLATE NOCASE ORDER BY name LIMIT 1',
+    )
+    .pluck()
+  const untidy = db.prepare<[number], string>(listUntidy('record')).pluck()
+  const asset = db.prepare<[string], AssetRow>(`SELECT ${ASSET} FROM asset WHERE path = ?`)
+  const info = generation.get()
+  if (info === undefined) throw new MirrorError('corrupt', 'the views are not whole')
+  return {
+    info,
+    /** All ecosystems, in the order of their names. */
+    listViews: (): ViewInfo[] =>
+      views.all().map((row) => ({ ...row, prefixes: toPrefixes(row.prefixes) })),
+    /** Whether there is an ecosystem of this very name. */
+    hasView: (name: string): boolean => isView.get(name) !== undefined,
+    /** Ids that hold a space or a percent sign, or have white space at an end; at most `limit`. */
+    listUntidyIds: (limit: number): string[] => untidy.all(limit),
+    /** An ecosystem of this name in any case of ASCII letters; null when there is none. */
+    findView: (name: string): string | null => inAnyCase.get(name) ?? null,
+    /** The file at a path under /osv/, such as `Debian/all.zip`; null when there is none. */
+    readAsset: (path: string): ViewAsset | null => toAsset(asset.get(path)),
+  }
+}
+
+interface AssetRow extends Omit<ViewAsset, 'gzip' | 'prefixes'> {
+  gzipFile: string | null
+  gzipSize: number
+  prefixes: string
+}
+
+const ASSET =
+  'file, type, size, sha256, crc32c, gzip_file AS gzipFile, gzip_size AS gzipSize, prefixes'
+
+function toAsset(row: AssetRow | undefined): ViewAsset | null {
+  if (row === undefined) return null
+  const { gzipFile, gzipSize, prefixes, ...asset } = row
+  const gzip = gzipFile === null ? null : { file: gzipFile, size: gzipSize }
+  return { ...asset, gzip, prefixes: toPrefixes(prefixes) }
+}
+
+function toPrefixes(json: string): readonly string[] {
+  return json === '[]' ? NONE : (JSON.parse(json) as string[])
+}
+
+const NONE: readonly string[] = []
+
+const PLACE = `SELECT a.file, m.place, m.length, m.size, m.crc32, iif(m.derived, r.prefixes, '[]')
+  FROM member m JOIN view v ON v.id = m.view JOIN asset a ON a.path = v.name || '/all.zip'
+  JOIN record r ON r.id = m.id`
+
+function createMemberReader(db: Db, files: Files) {
+  const inView = db.prepare<[string, string], Place>(`${PLACE} WHERE v.name = ? AND m.id = ?`).raw()
+  const upstreams = db
+    .prepare<[string], Place>(`${PLACE} WHERE m.id = ? AND m.derived = 0 LIMIT 1`)
+    .raw()
+  const read = (place: Place | undefined): ViewRecord | null => {
+    if (place === undefined) return null
+    const [file, offset, length, size, crc, prefixes] = place
+    const deflated = files.read(file, offset, length)
+    const content = inflate(deflated, size)
+    if (content === null || crc32(content) !== crc)
+      throw new MirrorError('corrupt', `${file} is damaged: the views are to be built anew`)
+    return { content, crc32: crc, deflated, prefixes: toPrefixes(prefixes) }
+  }
+  return {
+    /** A record as an ecosystem's view shows it; null when it is not in it. Throws `corrupt` for damaged bytes. */
+    readViewRecord: (view: string, id: string): ViewRecord | null => read(inView.get(view, id)),
+    /** A record in upstream's bytes, whatever ecosystems it names; null when there is none. Throws as above. */
+    readUpstreamRecord: (id: string): ViewRecord | null => read(upstreams.get(id)),
+  }
+}
+
+function inflate(deflated: Buffer, size: number): Buffer | null {
+  try {
+    const content = inflateRawSync(deflated, { chunkSize: size + 64, maxOutputLength: size + 64 })
+    return content.length === size ? content : null
+  } catch {
+    return null
+  }
+}
+
+function createCandidateReader(db: Db) {
+  const candidates = db
+    .prepare<[string, string, string, number], [string, number]>(
+      `SELECT a.id, m.derived FROM view v JOIN affected a ON a.view = v.id
+       JOIN member m ON m.view = a.view AND m.id = a.id
+       WHERE v.name = ? AND a.name = ? AND a.id > ? ORDER BY a.id LIMIT ?`,
+    )
+    .raw()
+  return {
+    /**
+     * Records that name a package, in id order behind `after` (''), at most `limit`. The ecosystem may have a suffix
+     * (`Debian:12`): it is not looked at here, nor are versions. Names are compared as `packageKey` says.
+     */
+    listCandidates(ecosystem: string, name: string, after: string, limit: number): Candidate[] {
+      const folder = folderOf(ecosystem)
+      const rows = candidates.all(folder, packageKey(ecosystem, name), after, limit)
+      return rows.map(([id, derived]) => ({ id, derived: derived === 1 }))
+    },
+  }
+}
+
+type Files = ReturnType<typeof createFiles>
+
+/** Reads pieces of the generation's files; each is opened once, when it is first asked for. */
+function createFiles(folder: string) {
+  const open = new Map<string, number>()
+  const descriptor = (file: string): number => {
+    const known = open.get(file)
+    if (known !== undefined) return known
+    const opened = openSync(join(folder, file), 'r')
+    open.set(file, opened)
+    return opened
+  }
+  return {
+    read(file: string, offset: number, length: number): Buffer {
+      const bytes = Buffer.allocUnsafe(length)
+      const read = readSync(descriptor(file), bytes, 0, length, offset)
+      if (read < length) throw new MirrorError('corrupt', `${file} is cut short`)
+      return bytes
+    },
+    close(): void {
+      for (const fd of open.values()) closeSync(fd)
+      open.clear()
+    },
+  }
+}

@@ -1,0 +1,217 @@
+import type { Db } from '../database/open.ts'
+import type { EventTarget } from '../../domain/image-reference.ts'
+
+type StoredRow = Omit<InboxRow, 'target'> & { target: string | null }
+
+const HEAD = `id, endpoint, webhook_id AS webhookId, state, type, dialect, secret, target, received_at AS receivedAt,
+  stored_at AS storedAt, refreshed_at AS refreshedAt, visible_at AS visibleAt, attempts, due_at AS dueAt, reason, size, replays`
+const LISTED = `${HEAD}, x'' AS body`
+
+/** Dead letters of earlier versions, which refused what they could not read. Nothing else is dead without a try. */
+const UNREAD = "state = 'dead' AND type IS NULL AND attempts = 0 AND refreshed_at IS NULL"
+
+/** A delivery that is known already stays as it is, but for one that could not be read: its retry takes its place. */
+const RECEIVE = `
+  INSERT INTO inbox (endpoint, webhook_id, state, type, dialect, secret, target, received_at, stored_at, attempts, due_at,
+    reason, size, body)
+  VALUES (@endpoint, @webhookId, @state, @type, @dialect, @secret, @target, @receivedAt, @storedAt, 0, @receivedAt,
+    @reason, @size, @body)
+  ON CONFLICT (endpoint, webhook_id) DO UPDATE SET state = excluded.state, type = excluded.type,
+    dialect = excluded.dialect, secret = excluded.secret, target = excluded.target, received_at = excluded.received_at,
+    stored_at = excluded.stored_at, attempts = 0, due_at = excluded.due_at, reason = excluded.reason,
+    size = excluded.size, body = excluded.body
+  WHERE ${UNREAD} AND excluded.state <> 'dead'`
+
+const SETTLE = `
+  UPDATE inbox SET state = @state, refreshed_at = @refreshedAt, visible_at = @visibleAt, attempts = @attempts,
+    due_at = @dueAt, reason = @reason
+  WHERE id = @id`
+
+/** The reason of dead letters that somebody has looked at. */
+export const DISMISSED = 'dismissed'
+
+/** Rows that one call of `prune` removes at most: whoever waits for a commit waits for milliseconds. */
+const PRUNED_AT_ONCE = 500
+
+/** Reads of the inbox, on any connection to webhooks.db. */
+export function createInboxReads(db: Db) {
+  const pending = db.prepare<[number, number, number, number], StoredRow>(
+    `SELECT ${LISTED} FROM inbox WHERE state = 'pending' AND id > ? AND (due_at <= ? OR due_at > ?)
+     ORDER BY id LIMIT ?`,
+  )
+  const nextDue = db
+    .prepare<[], number | null>("SELECT min(due_at) FROM inbox WHERE state = 'pending'")
+    .pluck()
+  const one = db.prepare<[number], StoredRow>(`SELECT ${HEAD}, body FROM inbox WHERE id = ?`)
+  const newest = db.prepare<{ state: string | null; limit: number }, StoredRow>(
+    `SELECT ${LISTED} FROM inbox WHERE @state IS NULL OR state = @state ORDER BY id DESC LIMIT @limit`,
+  )
+  const tallies = db.prepare<[], { state: InboxState; rows: number }>('SELECT * FROM inbox_tally')
+  const oldest = db
+    .prepare<[], number>(
+      `SELECT received_at FROM inbox WHERE state = 'pending' ORDER BY id LIMIT 1`,
+    )
+    .pluck()
+  return {
+    /**
+     * Rows that are due and have ids above `after`, oldest first, without their bodies. A row more than `longestMs`
+     * ahead, which only a clock that was set back can have left, is due too.
+     */
+    listPending: (now: number, limit: number, after = 0, longestMs = Infinity): InboxRow[] =>
+      pending.all(after, now, now + longestMs, limit).map(rowOf),
+    /** When the next pending row is due, unix milliseconds; null: none is pending. */
+    nextDueAt: (): number | null => nextDue.get() ?? null,
+    /** A row with its body; null when there is none. */
+    readRow: (id: number): InboxRow | null => {
+      const row = one.get(id)
+      return row === undefined ? null : rowOf(row)
+    },
+    /** The newest rows, of one state or of all, without their bodies. */
+    listRows: (state: InboxState | null, limit: number): InboxRow[] =>
+      newest.all({ state, limit }).map(rowOf),
+    counts: (): InboxCounts => {
+      const rows = Object.fromEntries(tallies.all().map(({ state, rows }) => [state, rows]))
+      const { pending = 0, dead = 0, done = 0, ignored = 0 } = rows
+      return { pending, dead, done, ignored, oldestPendingAt: oldest.get() ?? null }
+    },
+    /** A number that changes when another connection has written, and never by this one's own writes. */
+    dataVersion: (): number => Number(db.pragma('data_version', { simple: true })),
+  }
+}
+
+/** Reads and writes of the inbox. No write is safe before the transaction around it is committed. */
+export function createInbox(db: Db) {
+  const reads = createInboxReads(db)
+  const insert = db.prepare(RECEIVE)
+  const pendingRows = db
+    .prepare<[], number>("SELECT rows FROM inbox_tally WHERE state = 'pending'")
+    .pluck()
+  const known = db.prepare<Pick<NewDelivery, 'endpoint' | 'webhookId'>>(
+    `SELECT 1 FROM inbox WHERE endpoint = @endpoint AND webhook_id = @webhookId AND NOT (${UNREAD})`,
+  )
+  const update = db.prepare(SETTLE)
+  const requeue = db.prepare(
+    `UPDATE inbox SET state = 'pending', attempts = 0, due_at = @now, reason = NULL, refreshed_at = NULL, visible_at = NULL,
+       replays = replays + 1
+     WHERE id = @id AND state <> 'pending'`,
+  )
+  const requeueDead = db.prepare(
+    `UPDATE inbox SET state = 'pending', attempts = 0, due_at = ?, reason = NULL, refreshed_at = NULL, visible_at = NULL,
+       replays = replays + 1
+     WHERE state = 'dead'`,
+  )
+  const dismiss = db.prepare<{ id: number | null }>(
+    `UPDATE inbox SET state = 'ignored', reason = '${DISMISSED}' WHERE state = 'dead' AND (@id IS NULL OR id = @id)`,
+  )
+  const prune = db.prepare(
+    `DELETE FROM inbox WHERE id IN
+       (SELECT id FROM inbox WHERE state <> 'pending' AND received_at < ? LIMIT ${PRUNED_AT_ONCE})`,
+  )
+  return {
+    ...reads,
+    /**
+     * Remembers a delivery; `duplicate` when one of this endpoint and id is there already, else `full` when `maxPending`
+     * rows are pending.
+     */
+    receive: (delivery: NewDelivery, maxPending = Infinity): Received => {
+      if ((pendingRows.get() ?? 0) >= maxPending) {
+        const { endpoint, webhookId } = delivery
+        return known.get({ endpoint, webhookId }) === undefined ? 'full' : 'duplicate'
+      }
+      const target = delivery.target === null ? null : JSON.stringify(delivery.target)
+      const size = delivery.body.byteLength
+      return insert.run({ ...delivery, target, size }).changes > 0 ? 'new' : 'duplicate'
+    },
+    /** Says what became of rows. One that is gone is passed over. */
+    settle: (settlements: readonly Settlement[]): void => {
+      for (const settlement of settlements) {
+        const row = reads.readRow(settlement.id)
+        if (row === null) continue
+        const { id, refreshedAt, visibleAt, attempts, dueAt, reason } = { ...row, ...settlement }
+        update.run({
+          ...{ id, state: settlement.state },
+          ...{ refreshedAt, visibleAt, attempts, dueAt, reason },
+        })
+      }
+    },
+    /** Makes a row pending anew, as if it had just come. False when there is none, or it is pending. */
+    replay: (id: number, now: number): boolean => requeue.run({ id, now }).changes === 1,
+    /** Makes all dead letters pending again; how many. */
+    replayDead: (now: number): number => requeueDead.run(now).changes,
+    /** Makes a dead letter one that is ignored, or all of them (`null`); how many. It is forgotten with the others. */
+    dismiss: (id: number | null): number => dismiss.run({ id }).changes,
+    /** Forgets rows received before a time that are not pending: some hundred at a time, so until it says 0. */
+    prune: (before: number): number => prune.run(before).changes,
+  }
+}
+
+function rowOf(row: StoredRow): InboxRow {
+  const target = row.target === null ? null : (JSON.parse(row.target) as EventTarget)
+  return { ...row, target }
+}
+
+export type { EventTarget }
+
+/** How a delivery stands: to be refreshed for, refreshed for, of no interest, or given up. */
+export type InboxState = 'pending' | 'done' | 'ignored' | 'dead'
+
+/** A delivery whose signature was verified, to be stored. Times are unix milliseconds, here and below. */
+export interface NewDelivery {
+  /** Name of the endpoint. Together with `webhookId` it tells deliveries apart. */
+  readonly endpoint: string
+  readonly webhookId: string
+  readonly state: InboxState
+  /** The event's type, as it says it; null: it says none. */
+  readonly type: string | null
+  /** The form of signature that matched; never the key. */
+  readonly dialect: string
+  /** The label of the secret that matched; never the secret. */
+  readonly secret: string
+  readonly target: EventTarget | null
+  readonly receivedAt: number
+  readonly storedAt: number
+  /** Why it is ignored or dead, one plain line. */
+  readonly reason: string | null
+  readonly body: Uint8Array
+}
+
+/** `full`: it would be one too many that are pending, and nothing is stored. */
+export type Received = 'new' | 'duplicate' | 'full'
+
+/** A row of the inbox. */
+export interface InboxRow extends Omit<NewDelivery, 'body'> {
+  /** In order of arrival; never given twice. */
+  readonly id: number
+  readonly refreshedAt: number | null
+  readonly visibleAt: number | null
+  /** Failures so far. */
+  readonly attempts: number
+  /** Not before this time, while pending. */
+  readonly dueAt: number
+  /** As received; empty where rows are listed. */
+  readonly body: Buffer
+  /** Bytes of the body. */
+  readonly size: number
+  /** How often it was made pending anew by hand. */
+  readonly replays: number
+}
+
+/** What became of a row. A field that is not given stays as it is. */
+export interface Settlement {
+  readonly id: number
+  readonly state: InboxState
+  readonly refreshedAt?: number | null
+  readonly visibleAt?: number | null
+  readonly attempts?: number
+  readonly dueAt?: number
+  readonly reason?: string | null
+}
+
+/** How many rows there are in each state, and when the oldest pending one came. */
+export interface InboxCounts {
+  readonly pending: number
+  readonly dead: number
+  readonly done: number
+  readonly ignored: number
+  readonly oldestPendingAt: number | null
+}

@@ -1,0 +1,105 @@
+import type { Db } from '../database/open.ts'
+
+/**
+ * What became of an attempt, to be written. Times are unix milliseconds. `seen`: the target's failures in a row when the
+ * attempt was made, so that several under way at once count as one. `latest`: no pause ends later, so what does was
+ * written before the clock was set back.
+ */
+export type DeliveryResult = {
+  target: number
+  event: number
+  at: number
+  seen: number
+  latest: number
+} & (
+  | { kind: 'done' }
+  | { kind: 'disabled'; reason: string }
+  | { kind: 'retry'; reason: string; dueAt: number; targetDueAt: number | null }
+)
+
+/** What was put off for hours while a target was down comes so soon after it is back. */
+const SOON_MS = 60_000
+
+/** Writes what became of attempts. One whose target or event is gone is passed over. */
+export function createSettling(db: Db) {
+  const sql = prepareSettling(db)
+  const hasten = (target: number, at: number): void => {
+    sql.hasten.run({ target, at })
+  }
+  return { hasten, settle: (settled: DeliveryResult): void => settleOne(sql, settled) }
+}
+
+function settleOne(sql: ReturnType<typeof prepareSettling>, settled: DeliveryResult): void {
+  const { target, event, at } = settled
+  if (settled.kind === 'done') {
+    sql.done.run(target, event)
+    if (sql.state.get(target) === 'failing') sql.hasten.run({ target, at: at + SOON_MS })
+    sql.succeeded.run(at, target)
+  } else if (settled.kind === 'disabled') {
+    sql.disable.run({ at, reason: settled.reason, target })
+    sql.dropDeliveries.run(target)
+  } else {
+    const { reason, dueAt, targetDueAt, seen, latest } = settled
+    sql.postpone.run(dueAt, target, event)
+    if (targetDueAt === null) sql.refused.run({ at, reason, target })
+    else sql.failed.run({ at, reason, dueAt: targetDueAt, target, seen, latest })
+  }
+}
+
+function prepareSettling(db: Db) {
+  return {
+    dropDeliveries: db.prepare('DELETE FROM relay_delivery WHERE target = ?'),
+    done: db.prepare('DELETE FROM relay_delivery WHERE target = ? AND event = ?'),
+    state: db.prepare<[number], string>('SELECT state FROM relay_target WHERE id = ?').pluck(),
+    hasten: db.prepare(
+      'UPDATE relay_delivery SET due_at = @at WHERE target = @target AND due_at > @at',
+    ),
+    succeeded: db.prepare(
+      `UPDATE relay_target SET state = iif(state = 'disabled', state, 'ok'), failures = 0, due_at = 0,
+         since = iif(state = 'disabled', since, NULL), delivered_at = ? WHERE id = ?`,
+    ),
+    disable: db.prepare(
+      `UPDATE relay_target SET state = 'disabled', since = @at, reason = @reason, failed_at = @at WHERE id = @target`,
+    ),
+    postpone: db.prepare(
+      'UPDATE relay_delivery SET attempts = attempts + 1, due_at = ? WHERE target = ? AND event = ?',
+    ),
+    refused: db.prepare(
+      'UPDATE relay_target SET reason = @reason, failed_at = @at WHERE id = @target',
+    ),
+    failed: db.prepare(
+      `UPDATE relay_target SET state = 'failing', since = coalesce(since, @at), failures = max(failures, @seen + 1),
+         due_at = max(iif(due_at > @latest, 0, due_at), @dueAt), reason = @reason, failed_at = @at
+       WHERE id = @target AND state <> 'disabled'`,
+    ),
+  }
+}
+
+/** Remembers of a mirror.db, by its instance, how far its change log was passed on. */
+export const MOVE_CURSOR =
+  'INSERT OR REPLACE INTO relay_cursor (only, instance, log) VALUES (1, ?, ?)'
+
+/** Where the relay stands in the change log of a mirror.db, and from where on each target is told of it. */
+export function createRelayCursors(db: Db) {
+  const cursor = db
+    .prepare<[string], number>('SELECT log FROM relay_cursor WHERE instance = ?')
+    .pluck()
+  const isNew = db.prepare<[], number>('SELECT 1 FROM relay_target WHERE log IS NULL').pluck()
+  const place = db.prepare('UPDATE relay_target SET log = ? WHERE log IS NULL')
+  const placeAll = db.prepare('UPDATE relay_target SET log = ?')
+  const moveCursor = db.prepare(MOVE_CURSOR)
+  const skip = db.transaction((instance: string, log: number): void => {
+    placeAll.run(log)
+    moveCursor.run(instance, log)
+  })
+  return {
+    /** How far the change log of this mirror.db was passed on; null: never. */
+    readCursor: (instance: string): number | null => cursor.get(instance) ?? null,
+    /** Whether there is a target that `placeTargets` has not seen. */
+    hasNewTargets: (): boolean => isNew.get() !== undefined,
+    /** The log ends here: targets that are new are told of nothing before. */
+    placeTargets: (log: number): void => void place.run(log),
+    /** Nothing of the log up to here is passed on any more, whatever was remembered of it. */
+    skipTo: (instance: string, log: number): void => skip.immediate(instance, log),
+  }
+}

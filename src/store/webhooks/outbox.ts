@@ -1,0 +1,224 @@
+import type { Db } from '../database/open.ts'
+import {
+  type DeliveryResult,
+  MOVE_CURSOR,
+  createRelayCursors,
+  createSettling,
+} from './outbox-results.ts'
+
+export type { DeliveryResult }
+
+/** How a target stands: taking what it is sent, not at the moment, or gone for good. */
+export type TargetState = 'ok' | 'failing' | 'disabled'
+
+/** A target of the relay. Times are unix milliseconds. */
+export interface RelayTarget {
+  id: number
+  /** May hold a token: for its owner alone. */
+  url: string
+  state: TargetState
+  /** Since when it fails, or is disabled. */
+  since: number | null
+  /** In a row. */
+  failures: number
+  /** Nothing is sent before this time. */
+  dueAt: number
+  /** Of the last failure, one plain line. */
+  reason: string | null
+  /** When that was; null: there was none, or it was before this was written down. */
+  failedAt: number | null
+  deliveredAt: number | null
+  /** Deliveries that it never took, as long as they were tried. */
+  givenUp: number
+  /** Deliveries that wait. */
+  pending: number
+}
+
+/** A delivery that is due. */
+export interface DueDelivery {
+  target: number
+  event: number
+  attempts: number
+  webhookId: string
+  body: Buffer
+}
+
+/** What is asked for: also what lies more than `longestMs` ahead, which only a clock that was set back can have left. */
+export interface DueQuery {
+  target: number
+  now: number
+  longestMs: number
+  limit: number
+}
+
+/** An event in the order in which it was passed on. */
+export interface RelayEvent {
+  id: number
+  kind: 'webhook' | 'snapshot'
+  webhookId: string
+  createdAt: number
+  body: Buffer
+}
+
+const TARGET = `id, url, state, since, failures, due_at AS dueAt, reason, failed_at AS failedAt, delivered_at AS deliveredAt,
+  given_up AS givenUp, (SELECT count(*) FROM relay_delivery WHERE target = relay_target.id) AS pending`
+
+/** Reads of the relay, on any connection to webhooks.db. */
+export function createOutboxReads(db: Db) {
+  const targets = db.prepare<[], RelayTarget>(`SELECT ${TARGET} FROM relay_target ORDER BY id`)
+  const last = db
+    .prepare<[], number | null>(
+      `SELECT coalesce(max(id), (SELECT seq FROM sqlite_sequence WHERE name = 'relay_event')) FROM relay_event`,
+    )
+    .pluck()
+  const count = db
+    .prepare<[number], number>('SELECT count(*) FROM relay_event WHERE id > ?')
+    .pluck()
+  const list = db.prepare<[number, number], RelayEvent>(
+    `SELECT id, kind, webhook_id AS webhookId, created_at AS createdAt, body FROM relay_event
+     WHERE id > ? ORDER BY id LIMIT ?`,
+  )
+  return {
+    listTargets: (): RelayTarget[] => targets.all(),
+    /** The newest event's id, also when it is pruned; 0 while there was none. */
+    lastEvent: (): number => last.get() ?? 0,
+    countEvents: (after: number): number => count.get(after) ?? 0,
+    listEvents: (after: number, limit: number): RelayEvent[] => list.all(after, limit),
+  }
+}
+
+export type OutboxReads = ReturnType<typeof createOutboxReads>
+
+/** Reads and writes of the relay. Each write is one transaction; nothing is safe before it returns. */
+export function createRelayOutbox(db: Db) {
+  const sql = prepareWrites(db)
+  const settling = createSettling(db)
+  const reads = createOutboxReads(db)
+  const addEvent = (kind: RelayEvent['kind'], message: NewMessage, now: number): boolean => {
+    if (sql.known.get(message.webhookId) !== undefined) return false
+    const event = sql.event.run({ ...message, kind, now }).lastInsertRowid
+    if (message.deliver) sql.deliver.run({ event, now, log: message.log ?? null })
+    return true
+  }
+  const inOne = <T extends unknown[], R>(work: (...values: T) => R): ((...values: T) => R) => {
+    const transaction = db.transaction(work)
+    return (...values) => transaction.immediate(...values)
+  }
+  return {
+    ...reads,
+    ...createRelayCursors(db),
+    /** Makes these the targets: one that is not among them is forgotten with all that waits for it. */
+    replaceTargets: inOne((urls: readonly string[]): void => {
+      for (const { id, url } of reads.listTargets())
+        if (!urls.includes(url)) {
+          sql.dropDeliveries.run(id)
+          sql.dropTarget.run(id)
+        }
+      for (const url of urls) sql.target.run(url)
+    }),
+    /** A disabled target is sent what comes from now on; a failing one is tried at once. False when there is none. */
+    enableTarget: inOne((id: number): boolean => {
+      settling.hasten(id, 0)
+      return sql.enable.run(id).changes > 0
+    }),
+    /** Up to `limit` deliveries of the inbox that were not passed on yet; those alone that are done when `visible`. */
+    listReady: (visible: boolean, limit: number): number[] => sql.ready.all(visible ? 1 : 0, limit),
+    /** Passes deliveries of the inbox on, each once; the same event at two endpoints is one. */
+    passOn: inOne((ids: readonly number[], deliver: boolean, now: number): void => {
+      for (const id of ids) {
+        const row = sql.received.get(id)
+        if (row !== undefined) addEvent('webhook', { ...row, deliver }, now)
+        sql.passed.run(id)
+      }
+    }),
+    /** Passes messages on, and remembers how far the log has been read, together. */
+    passOnSnapshots: inOne(
+      (messages: readonly NewMessage[], instance: string, log: number, now: number): void => {
+        for (const message of messages) addEvent('snapshot', message, now)
+        sql.moveCursor.run(instance, log)
+      },
+    ),
+    /** Deliveries of a target that are due: first what was not tried yet, so that one it chokes on holds up no others. */
+    listDue: ({ target, now, longestMs, limit }: DueQuery): DueDelivery[] =>
+      sql.due.all(target, now, now + longestMs, limit),
+    /** Writes what became of attempts. One whose target or event is gone is passed over. */
+    settle: inOne((settled: readonly DeliveryResult[]): void => {
+      for (const one of settled) settling.settle(one)
+    }),
+    /** Gives up what is older than `before`, and forgets it. */
+    prune: inOne((before: number): void => {
+      const upTo = sql.oldest.get(before) ?? null
+      if (upTo === null) return
+      sql.countGivenUp.run({ upTo })
+      sql.giveUp.run(upTo)
+      sql.forget.run(upTo)
+    }),
+  }
+}
+
+/** A message to pass on; `deliver` false: only to those who follow the events. */
+export interface NewMessage {
+  webhookId: string
+  body: Buffer
+  deliver: boolean
+  /** Where it stands in the change log: targets that came later are not told. */
+  log?: number
+}
+
+function prepareWrites(db: Db) {
+  return {
+    target: db.prepare(
+      `INSERT INTO relay_target (url, state, failures, due_at, given_up) VALUES (?, 'ok', 0, 0, 0)
+       ON CONFLICT (url) DO NOTHING`,
+    ),
+    dropTarget: db.prepare('DELETE FROM relay_target WHERE id = ?'),
+    dropDeliveries: db.prepare('DELETE FROM relay_delivery WHERE target = ?'),
+    enable: db.prepare(
+      `UPDATE relay_target SET state = iif(state = 'disabled', 'ok', state), failures = 0, due_at = 0,
+         since = iif(state = 'disabled', NULL, since) WHERE id = ?`,
+    ),
+    ...prepareRelay(db),
+    due: db.prepare<[number, number, number, number], DueDelivery>(
+      `SELECT d.target, d.event, d.attempts, e.webhook_id AS webhookId, e.body
+       FROM relay_delivery d JOIN relay_event e ON e.id = d.event
+       WHERE d.target = ? AND (d.due_at <= ? OR d.due_at > ?) ORDER BY d.due_at, d.event LIMIT ?`,
+    ),
+    oldest: db
+      .prepare<[number], number | null>('SELECT max(id) FROM relay_event WHERE created_at < ?')
+      .pluck(),
+    countGivenUp: db.prepare(
+      `UPDATE relay_target SET given_up = given_up +
+         (SELECT count(*) FROM relay_delivery WHERE target = relay_target.id AND event <= @upTo)`,
+    ),
+    giveUp: db.prepare('DELETE FROM relay_delivery WHERE event <= ?'),
+    forget: db.prepare('DELETE FROM relay_event WHERE id <= ?'),
+  }
+}
+
+/** Statements that take events in. */
+function prepareRelay(db: Db) {
+  return {
+    ready: db
+      .prepare<[number, number], number>(
+        `SELECT inbox FROM relay_ready JOIN inbox ON inbox.id = relay_ready.inbox
+         WHERE inbox.state = 'done' OR ? = 0 ORDER BY inbox LIMIT ?`,
+      )
+      .pluck(),
+    received: db.prepare<[number], Pick<RelayEvent, 'webhookId' | 'body'>>(
+      'SELECT webhook_id AS webhookId, body FROM inbox WHERE id = ?',
+    ),
+    passed: db.prepare('DELETE FROM relay_ready WHERE inbox = ?'),
+    known: db.prepare<[string], number>('SELECT 1 FROM relay_event WHERE webhook_id = ?').pluck(),
+    event: db.prepare(
+      'INSERT INTO relay_event (kind, webhook_id, created_at, body) VALUES (@kind, @webhookId, @now, @body)',
+    ),
+    deliver: db.prepare(
+      `INSERT INTO relay_delivery (target, event, attempts, due_at)
+       SELECT id, @event, 0, @now FROM relay_target
+       WHERE state <> 'disabled' AND (@log IS NULL OR log < @log)`,
+    ),
+    moveCursor: db.prepare(MOVE_CURSOR),
+  }
+}
+
+export type RelayOutbox = ReturnType<typeof createRelayOutbox>

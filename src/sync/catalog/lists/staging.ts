@@ -1,0 +1,130 @@
+import { MirrorError } from '../../../core/errors.ts'
+import { type Frame, type Skipped, replaceAt } from '../../../json/envelope.ts'
+import { endingOf, frameOf } from '../../../json/envelope-learn.ts'
+import { valueAt } from '../../../json/slices.ts'
+import type { CatalogResource } from '../../../domain/resources.ts'
+import type { CatalogPage } from '../../../store/catalog/lists.ts'
+import type { StagedEntry } from '../../../store/catalog/list-staging.ts'
+import type { PageSink, WalkedPage } from '../../../upstream/lists/walk.ts'
+import type { CatalogContext } from '../context.ts'
+import { entriesOf, withoutSecrets } from './items.ts'
+import type { FacetReader } from './facets.ts'
+
+/** Items asked for at once. */
+export const LIMIT = 1000
+
+/** How far a walk is. */
+export interface Walk {
+  frame: Frame | null
+  count: number
+  kept: number
+  /** Items on its pages. */
+  met: number
+  seen: Set<string>
+  /** Items that could not be taken, by page. */
+  skipped: Skipped[]
+}
+
+/** A walk that has not begun. */
+export function newWalk(frame: Frame | null): Walk {
+  return { frame, count: 0, kept: 0, met: 0, seen: new Set(), skipped: [] }
+}
+
+/** A list to be walked. */
+export interface StagedList {
+  resource: CatalogResource
+  facets: FacetReader
+  path: string
+  canonical: string
+}
+
+/** Stages pages as they come; never into another source's transaction, which may be rolled back. */
+export function createSink(
+  context: CatalogContext,
+  { resource, facets, path, canonical }: StagedList,
+  pages: readonly CatalogPage[],
+  walk: Walk,
+  known: Frame | null,
+): PageSink {
+  const { store } = context
+  const staging = store.catalogStaging
+  return {
+    begin() {
+      walk.seen.clear()
+      walk.count = 0
+      walk.kept = 0
+      walk.met = 0
+      walk.skipped = []
+      return store.exclusive(() => staging.dropWalk(canonical))
+    },
+    kept(number) {
+      const page = pages[number]
+      if (page === undefined)
+        throw new MirrorError('internal', `${path}: page ${number} is not held`)
+      walk.count++
+      walk.kept++
+      walk.met += page.entries
+      walk.skipped.push(...(known?.skipped ?? []).filter((one) => one.page === number))
+      return store.exclusive(() => staging.keepPage(canonical, page))
+    },
+    page(page) {
+      if (page.number === 0)
+        walk.frame = plainFrame(resource, path, frameOf(page.value, page.shape, LIMIT))
+      if (page.next === null && walk.frame !== null && page.number > 0)
+        walk.frame = lastOf(walk.frame, page)
+      const { entries, refused } = entriesOf(resource, facets, page, path)
+      if (refused !== null) walk.skipped.push(refused)
+      walk.met += refuseRepetition(path, page, entries, walk.seen)
+      walk.count++
+      context.counted(entries.length)
+      return store.exclusive(() =>
+        staging.stagePage(canonical, { ...page, entries: entries.length }, entries),
+      )
+    },
+  }
+}
+
+/** Every request for the list parses its envelope and writes it anew, so it must be as small as envelopes are. */
+const MAX_FRAME = 65_536
+
+/** The frame without key material. Throws `upstream_shape` for an envelope that is too large, or nested too deep. */
+function plainFrame(resource: CatalogResource, path: string, frame: Frame): Frame {
+  let text: string
+  try {
+    text = JSON.stringify(frame)
+  } catch (error) {
+    throw new MirrorError('upstream_shape', `${path}: its envelope is nested too deep`, {
+      cause: error,
+    })
+  }
+  if (text.length > MAX_FRAME) {
+    const message = `${path}: its envelope, without the items, is larger than ${MAX_FRAME} bytes`
+    throw new MirrorError('upstream_shape', message)
+  }
+  if (!resource.secrets) return frame
+  const envelope = withoutSecrets(Buffer.from(JSON.stringify(frame.envelope)), path)
+  return { ...frame, envelope: JSON.parse(envelope.toString('utf8')) as unknown }
+}
+
+/** What the last page shows of the frame: how the cursor's place ends, and the flags that say whether there is more. */
+function lastOf(frame: Frame, { value }: WalkedPage): Frame {
+  let { envelope } = frame
+  for (const path of frame.more) envelope = replaceAt(envelope, path, valueAt(value, path))
+  return { ...frame, envelope, ending: endingOf(value, frame.cursor) }
+}
+
+/** A cursor that never ends brings the same items again and again under new names. Returns how many are new. */
+function refuseRepetition(
+  path: string,
+  page: WalkedPage,
+  entries: readonly StagedEntry[],
+  seen: Set<string>,
+): number {
+  const before = seen.size
+  for (const { id } of entries) seen.add(id)
+  if (entries.length > 0 && seen.size === before && page.number > 0) {
+    const message = `${path}: page ${page.number + 1} brings nothing but what earlier pages had`
+    throw new MirrorError('upstream_shape', message)
+  }
+  return seen.size - before
+}

@@ -1,0 +1,139 @@
+import { MirrorError, messageOf } from '../../../core/errors.ts'
+import { canonicalPath, fillPath, isAddressable } from '../../../domain/path-templates.ts'
+import {
+  type ListPath,
+  type CatalogResource,
+  RESOURCES,
+  atVersion,
+  identityVersion,
+} from '../../../domain/resources.ts'
+import type { CatalogList } from '../../../store/catalog/lists.ts'
+import type { CatalogContext } from '../context.ts'
+import type { Walks } from '../crawl.ts'
+import { isTimeOf } from '../answers/due.ts'
+import { isUnlearned, walkCatalogList } from './walk-list.ts'
+import { REFRESHED, isNarrow, namedRepositories, movedImages } from '../scope/refresh-scope.ts'
+import type { ListedItem, Scope } from '../scope/scope.ts'
+import { unaddressable } from '../answers/plan.ts'
+import { runPool } from '../../../core/pool.ts'
+
+/** The resources that a source mirrors, as the settings have it. */
+export function resourcesOf({ config, source }: CatalogContext): CatalogResource[] {
+  const on = {
+    'catalog.mirrorApiKeys': config.catalog.mirrorApiKeys,
+    'identity.mirrorUsers': config.identity.mirrorUsers,
+  }
+  const own = RESOURCES.filter(({ surface, setting }) => {
+    const isOwn = source === 'identity' ? surface === 'identity' : surface !== 'identity'
+    return isOwn && (setting === null || on[setting])
+  })
+  return own.map((resource) => atVersion(resource, identityVersion(config.identity.apiUrl)))
+}
+
+/** Walks the lists that stand at fixed paths. A list that cannot be had is told; the others go on. Throws when none can. */
+export async function walkLists(context: CatalogContext, walks: Walks): Promise<void> {
+  const lists = walkedResources(context).flatMap((resource) =>
+    resource.list === null ? [] : [{ resource, list: resource.list, path: resource.list.path }],
+  )
+  await walkAll(context, walks, lists)
+  if (walks.walked.size === 0 && walks.error !== null) throw walks.error // upstream as a whole is in trouble
+}
+
+/** A refresh walks only the lists that an event can touch. */
+function walkedResources(context: CatalogContext): CatalogResource[] {
+  const all = resourcesOf(context)
+  return isNarrow(context) ? all.filter(({ name }) => REFRESHED.includes(name)) : all
+}
+
+/**
+ * Walks the lists that hang on items (`/images/{repo}/tags`), of those in scope, where anything listed of them changed, an
+ * event names them, or their last walk is long ago.
+ */
+export async function walkSublists(
+  context: CatalogContext,
+  walks: Walks,
+  scope: Scope,
+): Promise<void> {
+  const { full, store, targets } = context
+  const images = resourcesOf(context).find(({ name }) => name === 'images')
+  const list = images?.sublist ?? null
+  if (images === undefined || list === null) return
+  const moved = movedImages(context, walks)
+  const isNamed = namedRepositories(targets)
+  const due = new Map<string, Due>() // images may share a repository: its list is walked once
+  for (const { id, repo } of scope.images) {
+    if (repo === null) continue
+    const path = fillPath(list.path, { repo })
+    const canonical = canonicalPath(path) ?? path
+    const touched = full || moved === 'all' || moved.has(id) || moved.has(repo) || isNamed(repo)
+    const held = store.readCatalogList(canonical)
+    const settled = isNarrow(context) || (held !== null && !isDoubtful(context, canonical, held))
+    if (touched || !settled) due.set(canonical, { resource: images, list, path })
+  }
+  await walkAll(context, walks, [...due.values()])
+}
+
+/** Whether a list is to be walked though nothing of its item changed: it was not whole, or its confirmation is long ago. */
+function isDoubtful(context: CatalogContext, path: string, held: CatalogList): boolean {
+  return context.store.isLacking(path) || isUnlearned(held) || isTimeOf(context, held)
+}
+
+/** The canonical paths of the lists that the scope wants. */
+export function wantedLists(context: CatalogContext, scope: Scope): Set<string> {
+  const wanted = new Set<string>()
+  for (const { list, sublist } of resourcesOf(context)) {
+    if (list !== null) wanted.add(canonicalPath(list.path) ?? list.path)
+    if (sublist === null) continue
+    for (const { repo } of scope.images)
+      if (repo !== null) wanted.add(canonicalPath(fillPath(sublist.path, { repo })) ?? '')
+  }
+  return wanted
+}
+
+interface Due {
+  resource: CatalogResource
+  list: ListPath
+  path: string
+}
+
+async function walkAll(context: CatalogContext, walks: Walks, due: readonly Due[]): Promise<void> {
+  await runPool(due, context.config.catalog.concurrency, async ({ resource, list, path }) => {
+    try {
+      if (!isAddressable(path)) throw unaddressable(path)
+      const walk = await walkCatalogList(context, resource, list, path)
+      walks.walked.set(walk.path, walk)
+    } catch (error) {
+      context.session.signal.throwIfAborted()
+      if (!(error instanceof MirrorError) || isFatal(error)) throw error
+      walks.failed.set(canonicalPath(path) ?? path, messageOf(error))
+      walks.error = error
+    }
+  })
+}
+
+/** What is true of every request of the run: the credential, the disk, a setting. */
+export function isFatal({ code }: MirrorError): boolean {
+  return ['upstream_auth', 'storage', 'corrupt', 'config', 'internal', 'aborted'].includes(code)
+}
+
+/** The items of a walked list; of one that could not be had, as it is held. */
+export function* itemsOf(
+  { store }: CatalogContext,
+  { walked }: Walks,
+  resource: CatalogResource,
+): Generator<ListedItem> {
+  const path = canonicalPath(resource.list?.path ?? '') ?? ''
+  const walk = walked.get(path)
+  if (walk !== undefined) {
+    for (const [id, sha, body] of store.eachWalked(walk.held, path)) yield toItem(id, sha, body)
+    return
+  }
+  const held = store.readCatalogList(path)
+  if (held === null) return
+  for (const { id, sha, body } of store.eachCatalogEntry(held.id)) yield toItem(id, sha, body)
+}
+
+function toItem(id: string, sha: Buffer, body: Buffer): ListedItem {
+  const value = JSON.parse(body.toString('utf8')) as Record<string, unknown> // checked when it was staged
+  return { id, sha, value }
+}

@@ -1,0 +1,111 @@
+import { namesOf } from '../../../domain/image-reference.ts'
+
+/** What a subscription can be to. */
+export type SubscribedKind = 'image' | 'tag' | 'package'
+
+/** Keys that a text is looked up by, of each kind; an id is compared as it is, a name without case. */
+export type Keys = Record<SubscribedKind, readonly string[]>
+
+/** The key of an id, which is compared as it is. */
+export function idKey(id: string): string {
+  return `=${id}`
+}
+
+const DIGEST = /^\w+:[0-9a-f]{32,}$/i
+const MAX_TEXT = 500
+
+/**
+ * The names in a text: an image reference (`registry/repo:tag@sha256:…`, with or without each part and a scheme), a
+ * package URL, a package with its version or ecosystem, or a plain name.
+ */
+export function nameKeys(given: string): Keys {
+  const text = given.trim()
+  if (text === '' || text.length > MAX_TEXT) return { image: [], tag: [], package: [] }
+  if (/^pkg:/i.test(text)) return purlKeys(text)
+  if (DIGEST.test(text)) return lower({ image: [], tag: [text], package: [] })
+  return lower({ ...referenceKeys(text), package: packageKeys(text) })
+}
+
+/** The keys of a tag by its repository and its name. */
+export function tagKeys(repository: string, tag: string): readonly string[] {
+  return lower({ image: [], tag: repositories(repository).map((one) => `${one}:${tag}`), package: [] }).tag // prettier-ignore
+}
+
+function referenceKeys(text: string): Pick<Keys, 'image' | 'tag'> {
+  const subject = text.replace(/^[a-z][a-z\d+.-]*:\/\//i, '')
+  const parts = { repository: null, tag: null, digest: null, arch: null, subject }
+  const { repository, tag, digest } = namesOf(parts)
+  if (repository === null) return { image: [text], tag: [] }
+  const image = [text, ...repositories(repository)]
+  const tagged = tag === null ? [] : repositories(repository).map((one) => `${one}:${tag}`)
+  return { image, tag: digest === null ? tagged : [digest, ...tagged] }
+}
+
+/** A repository, and without the folder that registries put official images in. */
+function repositories(repository: string): string[] {
+  return [repository, repository.replace(/^library\//, '')]
+}
+
+const ECOSYSTEM = /^(?:alpine|debian|ubuntu|pypi|npm|maven)[:/](?=.)/i
+
+/** `name`, `name@version`, `name==version`, each with or without `ecosystem:` before it. */
+function packageKeys(text: string): string[] {
+  const plain = text.replace(ECOSYSTEM, '')
+  const unversioned = [text, plain].map((one) => one.replace(/(?<=.)(@|==)[^@/\s]+$/, ''))
+  return [text, plain, ...unversioned]
+}
+
+/** The parts of a package URL; null when the text is none. Qualifiers and the subpath name no other package. */
+function readPurl(
+  text: string,
+): { type: string; path: string[]; version: string | null; query: URLSearchParams } | null {
+  // prettier-ignore
+  const match = /^pkg:\/*([a-z][\w.+-]*)\/([^?#]+?)(?:@([^@?#/]+))?(?:\?([^#]*))?(?:#.*)?$/i.exec(text) // prettier-ignore
+  if (match === null) return null
+  const [, type = '', path = '', version = null, query = ''] = match
+  const parts = path.split('/').filter((part) => part !== '')
+  return {
+    type: type.toLowerCase(),
+    path: parts.map(decoded),
+    version: version === null ? null : decoded(version),
+    query: new URLSearchParams(query),
+  }
+}
+
+function purlKeys(text: string): Keys {
+  const purl = readPurl(text)
+  if (purl === null) return { image: [], tag: [], package: [] }
+  const { type, path, version, query } = purl
+  const name = path.join('/')
+  if (/^(oci|docker|container)$/.test(type)) {
+    const isDigest = version !== null && version.includes(':') // no tag has a colon
+    const tag = query.get('tag') ?? (isDigest ? null : version)
+    const reference = `${query.get('repository_url') ?? name}${tag === null ? '' : `:${tag}`}`
+    const keys = referenceKeys(reference)
+    return lower({ ...keys, tag: isDigest ? [version, ...keys.tag] : keys.tag, package: [] })
+  }
+  const forms = [name, path.join(':'), ...(type === 'deb' || type === 'apk' ? path.slice(-1) : [])]
+  const whole = `pkg:${type}/${name}`
+  const versioned = version === null ? [] : [`${whole}@${version}`]
+  return lower({ image: [], tag: [], package: [...versioned, whole, ...forms] })
+}
+
+/** The ecosystem that a text names by its form: a package URL's, or what stands before the name. */
+export function ecosystemIn(text: string): string | null {
+  const purl = /^pkg:/i.test(text) ? readPurl(text) : null
+  if (purl !== null) return /^(deb|apk)$/.test(purl.type) ? (purl.path[0] ?? null) : purl.type
+  return ECOSYSTEM.test(text) ? (/^\w+/.exec(text)?.[0].toLowerCase() ?? null) : null
+}
+
+function lower(keys: Keys): Keys {
+  const plain = (all: readonly string[]): string[] => [...new Set(all.map((one) => one.toLowerCase()))] // prettier-ignore
+  return { image: plain(keys.image), tag: plain(keys.tag), package: plain(keys.package) }
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return part
+  }
+}

@@ -1,0 +1,170 @@
+import { textsWithin } from '../../../domain/image-reference.ts'
+import { readText, wordsOf } from '../../../json/field-names.ts'
+import { ECOSYSTEMS } from '../../../domain/resources.ts'
+import { kindOf, refsOf } from './references.ts'
+import { type Mention, OWN_ID, mentionsIn } from './mentions.ts'
+import { type Keys, type SubscribedKind, ecosystemIn, idKey, nameKeys, tagKeys } from './names.ts'
+
+/** Fields that have the name of an image's repository. */
+export const REPO_FIELDS = [
+  'repository',
+  'repo',
+  'image_repo',
+  'image_repository',
+  'repo_name',
+  'repository_name',
+  'name',
+  'image_name',
+]
+
+/** Fields that have the name of a package, or of its source. */
+export const NAME_FIELDS = ['name', 'src_name', 'package_src_name', 'package_name']
+const TAG_FIELDS = ['name', 'tag', 'tag_name', 'image_tag']
+
+/** What the account subscribes to, of what is listed. */
+export interface Subscribed {
+  /** Ids of the items that subscriptions name. */
+  ids: Record<SubscribedKind, ReadonlySet<string>>
+  /** Subscriptions there are. */
+  count: number
+  /** Those that name nothing listed: id → why. */
+  unresolved: ReadonlyMap<string, string>
+}
+
+/** An item as it is listed. */
+interface Item {
+  id: string
+  value: Record<string, unknown>
+}
+
+type Lists = Record<SubscribedKind, Iterable<Item>>
+
+/**
+ * Finds what each subscription is to, by whatever field names it: an id or a name, alone or within a reference or a
+ * package URL. The field that says it most plainly decides; of values that could be several kinds all are taken.
+ */
+export function resolveSubscriptions(subscriptions: Iterable<Item>, lists: Lists): Subscribed {
+  const all = [...subscriptions].map(({ id, value }) => ({ id, ...readSubscription(value) }))
+  const wanted = new Set(all.flatMap(({ mentions }) => mentions.flatMap(({ keys }) => keys)))
+  const index = wanted.size === 0 ? new Map<string, Hit[]>() : indexOf(lists, wanted)
+  const ids = { image: new Set<string>(), tag: new Set<string>(), package: new Set<string>() }
+  const unresolved = new Map<string, string>()
+  for (const { id, mentions, ecosystems } of all) {
+    const { hits, missed } = settle(mentions, index, ecosystems)
+    for (const hit of hits) ids[hit.kind].add(hit.id)
+    const others = mentions.filter(({ rank }) => rank < OWN_ID)
+    const why =
+      hits.length === 0 ? whyUnresolved(others) : missed.length === 0 ? null : whyUnresolved(missed)
+    if (why !== null) unresolved.set(id, why)
+  }
+  return { ids, count: all.length, unresolved }
+}
+
+type Keyed = Mention & { keys: readonly string[] }
+
+function readSubscription(value: Readonly<Record<string, unknown>>): {
+  mentions: Keyed[]
+  ecosystems: ReadonlySet<string>
+} {
+  // prettier-ignore
+  const mentions = mentionsIn(value).map((one) => ({ ...one, keys: keysOf(one) }))
+  const texts = textsWithin(value)
+  const said = [...texts, ...texts.map(ecosystemIn)].map((text) => text?.toLowerCase() ?? '')
+  return { mentions, ecosystems: new Set(said.filter((text) => ECOSYSTEMS.includes(text))) }
+}
+
+function keysOf({ value, kinds, isId, isName }: Mention): string[] {
+  const ids = isId ? kinds.map((kind) => `${kind} ${idKey(value)}`) : []
+  if (!isName && !/[:/@]/.test(value)) return ids
+  const names = nameKeys(value)
+  // A tag is within an image, and a reference names both: whichever of them is listed.
+  const family = new Set<SubscribedKind>(
+    kinds.flatMap((kind) => (kind === 'package' ? [kind] : ['tag', 'image'])),
+  )
+  return [...ids, ...[...family].flatMap((kind) => prefixed(kind, names))]
+}
+
+function prefixed(kind: SubscribedKind, keys: Keys): string[] {
+  return keys[kind].map((key) => `${kind} ${key}`)
+}
+
+interface Hit {
+  kind: SubscribedKind
+  id: string
+  /** Of a package; null: it does not say. */
+  ecosystem: string | null
+}
+
+/** What the values of the plainest fields that name anything name; `missed`: ids of a list of ids that name nothing. */
+function settle(
+  mentions: readonly Keyed[],
+  index: ReadonlyMap<string, readonly Hit[]>,
+  ecosystems: ReadonlySet<string>,
+): { hits: Hit[]; missed: Keyed[] } {
+  const isMeant = ({ ecosystem }: Hit): boolean =>
+    ecosystem === null || ecosystems.size === 0 || ecosystems.has(ecosystem)
+  const hitsOf = ({ keys }: Keyed): Hit[] =>
+    keys.flatMap((key) => {
+      const hits = index.get(key) ?? []
+      return key.includes(' =') ? hits : hits.filter(isMeant)
+    })
+  for (const rank of new Set(mentions.map((one) => one.rank))) {
+    const own = mentions.filter((one) => one.rank === rank)
+    const hits = own.flatMap(hitsOf)
+    if (hits.length === 0) continue
+    return { hits, missed: own.filter((one) => one.isListed && hitsOf(one).length === 0) }
+  }
+  return { hits: [], missed: [] }
+}
+
+/** Why a subscription is not understood, or not in full, by the values that name nothing. */
+function whyUnresolved(missed: readonly Mention[]): string {
+  if (missed.length === 0) return 'it has no field that could name an image, a tag or a package'
+  const tried = missed
+    .slice(0, 3)
+    .map(({ field, value }) => `${field} ${JSON.stringify(value.slice(0, 80))}`)
+  return `it names nothing that the lists of images, tags and packages have (${tried.join(', ')})`
+}
+
+/** The listed items by those of their keys that are wanted. */
+function indexOf(lists: Lists, wanted: ReadonlySet<string>): Map<string, Hit[]> {
+  const index = new Map<string, Hit[]>()
+  const add = (kind: SubscribedKind, { id, value }: Item, names: readonly string[]): void => {
+    const keys = [idKey(id), ...otherIds(kind, value).map(idKey), ...names]
+    const found = [...new Set(keys)].map((key) => `${kind} ${key}`).filter((key) => wanted.has(key))
+    if (found.length === 0) return
+    const ecosystem = kind === 'package' ? ecosystemOf(value) : null
+    for (const key of found) index.set(key, [...(index.get(key) ?? []), { kind, id, ecosystem }])
+  }
+  for (const item of lists.image) add('image', item, textsIn(item, REPO_FIELDS).flatMap((text) => nameKeys(text).image)) // prettier-ignore
+  for (const item of lists.tag) add('tag', item, namesOfTag(item))
+  for (const item of lists.package) {
+    const purls = textsWithin(item.value).filter((text) => /^pkg:/i.test(text))
+    add('package', item, [...textsIn(item, NAME_FIELDS), ...purls].flatMap((text) => nameKeys(text).package)) // prettier-ignore
+  }
+  return index
+}
+
+function namesOfTag({ value }: Item): string[] {
+  const name = readText(value, TAG_FIELDS)
+  const images = refsOf(value).filter(({ kind }) => kind === 'image')
+  const own = name === null ? [] : images.flatMap((image) => tagKeys(image.value, name))
+  return [...textsWithin(value).flatMap((text) => nameKeys(text).tag), ...own]
+}
+
+/** Further ids of an item that are no numbers: its UUID, its slug. Not those of other things that it names. */
+function otherIds(kind: SubscribedKind, value: Readonly<Record<string, unknown>>): string[] {
+  return Object.entries(value).flatMap(([name, id]) => {
+    const isId = /^(id|uuid|guid|slug|key)$/.test(wordsOf(name).at(-1) ?? '')
+    if (!isId || typeof id !== 'string' || /^\d*$/.test(id)) return []
+    return wordsOf(name).length === 1 || kindOf(name) === kind ? [id] : []
+  })
+}
+
+function ecosystemOf(value: Readonly<Record<string, unknown>>): string | null {
+  return readText(value, ['ecosystem', 'package_ecosystem'])?.toLowerCase() ?? null
+}
+
+function textsIn({ value }: Item, fields: readonly string[]): string[] {
+  return fields.map((field) => readText(value, [field])).filter((text) => text !== null)
+}

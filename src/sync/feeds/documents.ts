@@ -1,0 +1,184 @@
+import { isUtf8 } from 'node:buffer'
+import { MirrorError, messageOf } from '../../core/errors.ts'
+import { PATCH_FEED, SYSTEM_MATRIX } from '../../upstream/feeds.ts'
+import { refuseCostly } from '../../json/limits.ts'
+import { jsonTextOf } from '../../json/objects.ts'
+import { createHash } from 'node:crypto'
+import { type Document, type UpstreamState, nextChanged } from '../../store/feeds/documents.ts'
+import { documentMember } from '../../store/database/gzip.ts'
+import { deflate } from '../../zip/member.ts'
+import type { SyncContext } from '../context.ts'
+
+/** Checks that a feed is what its path says, and counts what it lists, for the guard. Throws `upstream_shape`. */
+export function countEntries(path: string, bytes: Buffer): number {
+  const value = parse(path, bytes)
+  if (path === PATCH_FEED) return countPackages(path, value)
+  if (path === SYSTEM_MATRIX) return countSystems(path, value)
+  return Array.isArray(value) ? value.length : countLeaves(value)
+}
+
+function parse(path: string, bytes: Buffer): unknown {
+  if (bytes.length === 0) throw shape(path, 'the answer is empty')
+  if (!isUtf8(bytes)) throw shape(path, 'it is not UTF-8')
+  const costly = refuseCostly(bytes)
+  if (costly !== null) throw shape(path, costly)
+  try {
+    return JSON.parse(jsonTextOf(bytes))
+  } catch (error) {
+    const start = JSON.stringify(bytes.toString('utf8', 0, 40))
+    throw shape(path, `not JSON (${messageOf(error).slice(0, 80)}); it begins with ${start}`)
+  }
+}
+
+const ECOSYSTEMS = ['alpine', 'debian', 'ubuntu', 'pypi', 'npm', 'maven']
+
+/**
+ * `{"alpine": [{"distroversion", "packages": [{"pkg": {…}}]}]}`, the Alpine secdb shape (wire facts); or rows in one list, at
+ * the top or within two objects (`{"data": [{…}]}`): the contract shows no shape.
+ */
+function countPackages(path: string, value: unknown): number {
+  if (isRecord(value) && isTree(value)) return countTree(path, value)
+  const inner = isRecord(value) ? Object.values(value).filter(isRecord) : []
+  const trees = inner.filter((one) => Object.keys(one).length > 0 && isTree(one))
+  if (trees.length === 1) return countTree(path, trees[0])
+  const lists = Array.isArray(value) ? [value as unknown[]] : rowLists(path, value, 0)
+  const [rows] = lists
+  if (rows === undefined || rows.length === 0 || lists.length > 1)
+    throw shape(path, 'it is neither a tree of ecosystems nor one list of rows')
+  if (!rows.every(isRecord)) throw shape(path, 'its list holds something else than rows')
+  if (isRecord(value) && isPaged(value))
+    throw shape(path, 'it is one page of several, and the patch feed is fetched as one document')
+  return rows.length
+}
+
+function isTree(value: Readonly<Record<string, unknown>>): boolean {
+  const names = Object.keys(value)
+  return names.length === 0 || names.some((name) => ECOSYSTEMS.includes(name.toLowerCase()))
+}
+
+/** Lists of objects within an object. An answer that speaks of errors is none. */
+function rowLists(path: string, value: unknown, depth: number): unknown[][] {
+  return members(path, value).flatMap(([name, one]) => {
+    if (/^(errors?|error_description|detail|details)$/i.test(name))
+      throw shape(path, `it has ${name}`)
+    if (Array.isArray(one)) return isRecord(one[0]) ? [one as unknown[]] : []
+    return isRecord(one) && depth === 0 ? rowLists(path, one, depth + 1) : []
+  })
+}
+
+/** Whether an answer says that more follows. */
+function isPaged(value: Readonly<Record<string, unknown>>, depth = 0): boolean {
+  return Object.entries(value).some(([name, one]) => {
+    if (/^has_?more$/i.test(name)) return one === true
+    if (/^(next|after|next_?(cursor|page|token|url))$/i.test(name))
+      return (typeof one === 'string' && one !== '') || typeof one === 'number'
+    return isRecord(one) && depth < 2 && isPaged(one, depth + 1)
+  })
+}
+
+function countTree(path: string, value: unknown): number {
+  let packages = 0
+  for (const [ecosystem, releases] of members(path, value)) {
+    if (!Array.isArray(releases)) throw shape(path, `${ecosystem} is not a list`)
+    for (const release of releases as unknown[]) {
+      const listed = isRecord(release) ? release['packages'] : undefined
+      if (!Array.isArray(listed)) throw shape(path, `an entry of ${ecosystem} has no packages`)
+      packages += listed.length
+    }
+  }
+  return packages
+}
+
+/** `{"ecosystems": {"alpine": [{…}]}, "package_ecosystems": […], "platforms": […]}` (wire facts). */
+function countSystems(path: string, value: unknown): number {
+  const ecosystems = Object.fromEntries(members(path, value))['ecosystems']
+  if (!isRecord(ecosystems)) throw shape(path, 'it has no ecosystems')
+  return countLeaves(ecosystems)
+}
+
+function countLeaves(value: unknown): number {
+  if (!isRecord(value)) return 1
+  let count = 0
+  for (const member of Object.values(value)) count += Array.isArray(member) ? member.length : 1
+  return count
+}
+
+function members(path: string, value: unknown): [string, unknown][] {
+  if (!isRecord(value)) throw shape(path, 'it is not a JSON object')
+  return Object.entries(value)
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function shape(path: string, why: string): MirrorError {
+  return new MirrorError('upstream_shape', `${path}: ${why}`)
+}
+
+/** A document ready to be stored, with upstream's validators for it. */
+export interface PreparedDocument {
+  document: Document
+  state: UpstreamState
+}
+
+/** Null when the bytes are the ones held and upstream's validators too. */
+export function prepareDocument(
+  context: SyncContext,
+  path: string,
+  held: Document | null,
+  answer: {
+    body: Buffer
+    gzip: Buffer | null
+    meta: { etag: string | null; lastModified: string | null }
+  },
+): PreparedDocument | null {
+  const { body, gzip, meta } = answer
+  const entries = countEntries(path, body)
+  const sha256 = createHash('sha256').update(body).digest()
+  const state = { etag: meta.etag, lastModified: meta.lastModified, body: null }
+  if (held !== null && held.body !== null && held.sha256.equals(sha256)) {
+    const known = context.store.readUpstreamState(path)
+    const same = known?.etag === state.etag && known.lastModified === state.lastModified
+    const repaired = {
+      ...held,
+      body: documentMember(body, gzip, deflate),
+      size: body.length,
+      entries,
+    }
+    return same && context.kind !== 'repair' ? null : { document: repaired, state }
+  }
+  const upstream = Date.parse(meta.lastModified ?? '')
+  const seconds = Number.isNaN(upstream) ? null : Math.floor(upstream / 1000)
+  const changed = nextChanged(held?.changed ?? null, seconds, context.now())
+  const packed = documentMember(body, gzip, deflate)
+  const document = { path, source: 'feeds', body: packed, size: body.length } as const
+  return { document: { ...document, sha256, changed, entries }, state }
+}
+
+/** What is kept of an extra feed that upstream does not have: enough to answer 404 with the reason. */
+export function absent({ now }: SyncContext, path: string): PreparedDocument {
+  const changed = nextChanged(null, null, now())
+  const sha256 = createHash('sha256').digest()
+  const document = {
+    path,
+    source: 'feeds',
+    body: null,
+    size: 0,
+    sha256,
+    changed,
+    entries: 0,
+  } as const
+  return { document, state: { etag: null, lastModified: null, body: null } }
+}
+
+/** The snapshot id of the other feeds: a digest over paths and contents, hex. The documents come in path order. */
+export function digestOfFeeds(
+  documents: readonly (Pick<Document, 'path' | 'sha256'> & { present: boolean })[],
+): string {
+  const digest = createHash('sha256')
+  for (const { path, sha256, present } of documents) {
+    digest.update(`${path}\0${present ? sha256.toString('hex') : 'absent'}\n`)
+  }
+  return digest.digest('hex')
+}

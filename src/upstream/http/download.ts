@@ -1,0 +1,174 @@
+import { rename, rm, readFile, stat, writeFile } from 'node:fs/promises'
+import { MirrorError } from '../../core/errors.ts'
+import { type Meta, isPlain, parseContentRange } from './response.ts'
+import type { OpenAnswer, Session } from './session.ts'
+import { type DownloadOptions, append } from './transfer.ts'
+
+/**
+ * Downloads a file of any size to disk. An interrupted download goes on where it stopped (Range + If-Range with a strong
+ * validator), within this run or in a later one, and begins anew when the file changed upstream. Size cap, low-speed
+ * limit and deadline hold for the whole. Returns what the finished file's answer said.
+ */
+export async function downloadFile(
+  session: Session,
+  path: string,
+  options: DownloadOptions,
+): Promise<Meta> {
+  const deadline = AbortSignal.timeout(options.config.archiveTimeoutMs)
+  let furthest = await sizeOfPart(`${options.target}.part`)
+  let reached = furthest
+  let late = null as Error | null // set below, which the compiler does not follow
+  return session.retrying(
+    async () => {
+      if (deadline.aborted && late !== null) throw late // no further attempt can be in time
+      const meta = await attempt(session, path, options, deadline, (place) => (reached = place))
+      await rename(`${options.target}.part`, options.target)
+      await rm(`${options.target}.part.json`, { force: true })
+      return meta
+    },
+    (error) => {
+      late = error instanceof Error ? error : null
+      // Only what no attempt reached before is progress: else a file that cannot be resumed would be begun for ever.
+      const forward = reached > furthest && !deadline.aborted
+      furthest = Math.max(furthest, reached)
+      return forward
+    },
+  )
+}
+
+async function attempt(
+  session: Session,
+  path: string,
+  options: DownloadOptions,
+  deadline: AbortSignal,
+  onReached: (place: number) => void,
+): Promise<Meta> {
+  const part = `${options.target}.part`
+  const known = await readPart(`${part}.json`)
+  const validator = known?.validator ?? null
+  const have = validator === null ? 0 : await sizeOfPart(part)
+  const headers: Record<string, string> = { accept: '*/*', 'accept-encoding': 'identity' }
+  if (have > 0 && validator !== null) {
+    headers['range'] = `bytes=${have}-`
+    headers['if-range'] = validator
+  }
+  const answer = await session.openBody(path, headers, deadline)
+  if (known !== null && isComplete(answer, have, known)) {
+    answer.body.destroy()
+    return { ...answer.meta, etag: known.etag, lastModified: known.lastModified }
+  }
+  const resumed = answer.status === 206
+  try {
+    const { from, total } = await place(answer, path, have, known, options)
+    if (!resumed) await restartDownload(part, answer.meta)
+    await append(session, answer, { path, part, from, total, options, deadline, onReached })
+    await checkSize(path, part, total)
+  } catch (error) {
+    answer.body.destroy()
+    throw error
+  }
+  return resumed && known !== null
+    ? { ...answer.meta, etag: known.etag, lastModified: known.lastModified }
+    : answer.meta
+}
+
+/** Where the answer's bytes belong and how long the whole is (null: unknown), once it is sure that they are wanted. */
+async function place(
+  { status, meta }: OpenAnswer,
+  path: string,
+  have: number,
+  known: PartialDownload | null,
+  options: DownloadOptions,
+): Promise<{ from: number; total: number | null }> {
+  if (!isPlain(meta))
+    throw new MirrorError(
+      'upstream_shape',
+      `${path}: content encoding ${String(meta.contentEncoding)}`,
+    )
+  const range = status === 206 ? parseContentRange(meta.contentRange) : null
+  const goesOn = range !== null && have > 0 && range.start === have && isSameVersion(known, meta)
+  if (status !== 200 && !goesOn) {
+    // The server's idea of the file is not ours: what is there is worth nothing, begin anew.
+    await rm(`${options.target}.part`, { force: true })
+    throw new MirrorError(
+      'upstream_unreachable',
+      `${path}: the download cannot go on, it begins anew`,
+    )
+  }
+  const total = range?.total ?? meta.length
+  const cap = options.config.maxArchiveBytes
+  if (total !== null && total > cap) {
+    throw new MirrorError(
+      'upstream_too_large',
+      `${path}: ${total} bytes, the cap (upstream.maxArchiveBytes) is ${cap}`,
+    )
+  }
+  const from = range?.start ?? 0
+  if (total !== null) await options.checkRoom(total - from)
+  return { from, total }
+}
+
+/** Throws unless the whole is there: an answer may hold less of it than was asked for. */
+async function checkSize(path: string, part: string, total: number | null): Promise<void> {
+  const size = await sizeOfPart(part)
+  if (total === null || size === total) return
+  throw new MirrorError('upstream_unreachable', `${path}: ${size} of ${total} bytes arrived`)
+}
+
+/** Nothing is left to ask for: an earlier attempt had it all, and ended before it could say so. */
+function isComplete({ status, meta }: OpenAnswer, have: number, known: PartialDownload): boolean {
+  return (
+    status === 416 &&
+    have > 0 &&
+    meta.contentRange === `bytes */${have}` &&
+    isSameVersion(known, meta)
+  )
+}
+
+/** What is known of the file that an unfinished download is a part of; lies beside it. */
+export interface PartialDownload {
+  validator: string | null
+  etag: string | null
+  lastModified: string | null
+}
+
+/** A server that ignores If-Range would join two versions: what the answer says of itself counts too. */
+export function isSameVersion(known: PartialDownload | null, meta: Meta): boolean {
+  if (known === null) return false
+  if (known.etag !== null && meta.etag !== null) return known.etag === meta.etag
+  return (
+    known.lastModified === null ||
+    meta.lastModified === null ||
+    known.lastModified === meta.lastModified
+  )
+}
+
+/** The old bytes go before the new validator comes: a crash in between must not join the two. */
+export async function restartDownload(part: string, meta: Meta): Promise<void> {
+  await rm(part, { force: true })
+  await writeFile(`${part}.json`, JSON.stringify(describe(meta)), { mode: 0o600 })
+}
+
+/** Only a strong validator may join two halves of a file (RFC 9110, If-Range). */
+function describe({ etag, lastModified }: Meta): PartialDownload {
+  const strong = etag !== null && !etag.startsWith('W/') ? etag : null
+  return { validator: strong ?? (etag === null ? lastModified : null), etag, lastModified }
+}
+
+/** Reads what lies beside an unfinished download; null when there is nothing usable. */
+export async function readPart(path: string): Promise<PartialDownload | null> {
+  try {
+    return JSON.parse(await readFile(path, 'utf8')) as PartialDownload
+  } catch {
+    return null // absent or cut short by a crash: the download begins anew
+  }
+}
+
+/** A file's size in bytes; 0 when there is none. */
+export async function sizeOfPart(path: string): Promise<number> {
+  try {
+    return (await stat(path)).size
+  } catch {
+    return 0
+  }
+}

@@ -1,0 +1,169 @@
+import type { Config } from '../../config/schema.ts'
+import { MirrorError } from '../../core/errors.ts'
+import { type Meta, discardBody, metaOf, networkError } from './response.ts'
+import type { ClockWatch } from '../clock-check.ts'
+import type { Authorization } from './credentials.ts'
+import type { Deadline, Delay } from './retry.ts'
+import type { HostLimiter } from './limiter.ts'
+import type { Priority } from './quota.ts'
+import { originOf } from './destinations.ts'
+import { parseRetryAfter, statusError, readErrorReason } from './errors.ts'
+import type { SecretSearch } from '../secret-search.ts'
+import {
+  type RawAnswer,
+  type RawRequest,
+  type Transport,
+  proxyStatus,
+  through,
+} from './transport.ts'
+
+/** One surface of the service, and all that its requests have in common. */
+export interface Wire {
+  config: Config['upstream']
+  transport: Transport
+  /** What messages call it: `remediation surface`. */
+  title: string
+  /** The setting that names its root, for messages. */
+  setting: string
+  authorization: Authorization | null
+  /** Takes secrets out of what answers say; null where requests carry none. */
+  scrub: ((text: string) => string) | null
+  /** Finds the credentials of all surfaces in what comes. */
+  secrets: SecretSearch
+  limiter: HostLimiter | null
+  /** Null: dates are not looked at. */
+  clock: ClockWatch | null
+  userAgent: string
+  now: () => number
+  delay: Delay
+}
+
+/** One run's requests: its signal, its place in the queue, what it cost, and the refusal that ended it. */
+export interface RunSignal {
+  signal: AbortSignal
+  priority: Priority
+  cost: { requests: number; bytes: number; retries: number }
+  refused: MirrorError | null
+}
+
+/**
+ * Sends one request when the limiter gives leave and with the credential, if there is one. `deadline` begins when the
+ * first of its attempts is sent, and ends with the run too. Throws `upstream_unreachable`, and `upstream_auth` for a refused credential; once
+ * a credential, ours or the proxy's, was refused, it does so for the rest of the run without asking again.
+ */
+export async function exchange(
+  wire: Wire,
+  run: RunSignal,
+  request: RawRequest,
+  deadline: Deadline,
+): Promise<RawAnswer> {
+  const { authorization } = wire
+  if (authorization === null) return send(wire, run, request, deadline)
+  if (run.refused !== null) throw run.refused
+  try {
+    const answer = await withCredential(wire, run, request, deadline, authorization)
+    if (isLongWait(wire, answer)) {
+      const { status, headers } = answer
+      run.refused = statusError(status, headers, request.url.pathname, wire.now)
+    }
+    return answer
+  } catch (error) {
+    if (error instanceof MirrorError && isRefusal(error)) run.refused ??= error
+    throw error
+  }
+}
+
+/** Whether asking on would be refused likewise, and may lock the account: a credential of ours, or that of the proxy. */
+function isRefusal({ code, cause }: MirrorError): boolean {
+  return code === 'upstream_auth' || proxyStatus(cause) === 407
+}
+
+/** Whether the service wants to be left alone for longer than is waited for: the run is over, for all its requests. */
+function isLongWait({ config, now }: Wire, { status, headers }: RawAnswer): boolean {
+  if (status !== 429) return false
+  return (parseRetryAfter(headers['retry-after'], now) ?? 0) > config.retryAfterMaxSeconds * 1000
+}
+
+async function withCredential(
+  wire: Wire,
+  run: RunSignal,
+  request: RawRequest,
+  deadline: Deadline,
+  authorization: Authorization,
+): Promise<RawAnswer> {
+  const signed = (header: string): RawRequest => ({
+    ...request,
+    headers: { ...request.headers, authorization: header },
+  })
+  const first = await authorization.header(run.signal)
+  let answer = await send(wire, run, signed(first), deadline)
+  if (answer.status === 401) {
+    const second = await authorization.renew(first, run.signal)
+    if (second !== null) {
+      await discardBody(answer.body)
+      answer = await send(wire, run, signed(second), deadline)
+    }
+  }
+  if (answer.status !== 401 && answer.status !== 403) return answer
+  const said = await readErrorReason(answer.body)
+  throw refusal(wire, authorization, request, { ...answer, status: answer.status }, said)
+}
+
+/** What an answer says of itself. Throws `upstream_secret` when a header that is stored holds a credential. */
+export function checkedMeta(
+  { now, secrets }: Wire,
+  { method, url }: RawRequest,
+  answer: RawAnswer,
+): Meta {
+  const meta = metaOf(answer, now)
+  try {
+    // What answers a change is stored nowhere, and may be there to return a credential.
+    if (method === 'GET') secrets.check(JSON.stringify(meta), url.pathname)
+  } catch (error) {
+    answer.body.destroy()
+    throw error
+  }
+  return meta
+}
+
+/** Names the credential, the surface and what to look at: whoever reads it did not see the request. */
+function refusal(
+  { title, secrets }: Wire,
+  authorization: Authorization,
+  { method, url }: RawRequest,
+  { status, proxy = null }: Pick<RawAnswer, 'proxy'> & { status: 401 | 403 },
+  said: string | null,
+): MirrorError {
+  const { name } = authorization
+  const place = `the ${title} at ${originOf(url)} (${method} ${url.pathname})${through(proxy)}`
+  const reason = said === null ? '' : ` It said: ${secrets.scrub(authorization.scrub(said))}.`
+  const message =
+    status === 401
+      ? `${name} was refused by ${place}: 401.${reason} Check that it is complete, meant for this service, ` +
+        'neither expired nor deleted; "patchmirror config" shows where it was read from.'
+      : `${name} is not allowed this by ${place}: 403.${reason} Check the role and the organization of the ` +
+        'account that it belongs to.'
+  return new MirrorError('upstream_auth', message)
+}
+
+async function send(
+  { limiter, transport, userAgent, config, clock, now }: Wire,
+  { signal, priority, cost }: RunSignal,
+  request: RawRequest,
+  deadline: Deadline,
+): Promise<RawAnswer> {
+  const turn = (await limiter?.acquire(signal, priority)) ?? null
+  cost.requests++
+  const headers = { 'user-agent': userAgent, ...request.headers }
+  try {
+    const sentAt = now()
+    const answer = await transport.send({ ...request, headers }, deadline())
+    clock?.observe(answer.headers, sentAt, now())
+    turn?.answered(answer)
+    return answer
+  } catch (error) {
+    turn?.failed()
+    const { url } = request
+    throw networkError(error, `${originOf(url)}${url.pathname}`, config.requestTimeoutMs)
+  }
+}

@@ -1,0 +1,76 @@
+import type { Config } from '../../config/schema.ts'
+import { isTransient, retryAfterMs } from './errors.ts'
+
+/** Waits, unless the signal ends it: an argument, so that tests of pauses are exact. */
+export type Delay = (ms: number, signal: AbortSignal) => Promise<void>
+
+/** Calls `attempt` until it succeeds or the rule says no more. `madeProgress` counts the attempts anew. */
+export type Retrying = <T>(
+  attempt: () => Promise<T>,
+  madeProgress?: (error: unknown) => boolean,
+) => Promise<T>
+
+/** The retry rule: `retries` attempts after the first, counted anew after progress; the pause grows, the signal ends it. */
+export function createRetrying(
+  config: Config['upstream'],
+  signal: AbortSignal,
+  delay: Delay,
+  cost: { retries: number },
+  mayRepeat: (error: unknown) => boolean = isTransient,
+): Retrying {
+  return async (attempt, madeProgress = () => false) => {
+    for (let failures = 0; ;) {
+      try {
+        return await attempt()
+      } catch (error) {
+        signal.throwIfAborted()
+        if (!isTransient(error) || !mayRepeat(error)) throw error
+        failures = madeProgress(error) ? 1 : failures + 1
+        if (failures > config.retries) throw error
+        const wait = pause(config, failures, error)
+        cost.retries++
+        await delay(wait, signal)
+      }
+    }
+  }
+}
+
+function pause(config: Config['upstream'], failures: number, error: unknown): number {
+  const ceiling = Math.min(config.retryMaxMs, config.retryMinMs * 2 ** (failures - 1))
+  const jittered = ceiling / 2 + Math.random() * (ceiling / 2)
+  const asked = retryAfterMs(error)
+  if (asked === null) return jittered
+  if (asked <= config.retryAfterMaxSeconds * 1000) return asked + Math.random() * config.retryMinMs
+  throw error
+}
+
+/** Begins a deadline when it is first asked for. */
+export type Deadline = () => AbortSignal
+
+/**
+ * Does `work` within a deadline, which begins when it is first asked for: its signal aborts with a `TimeoutError` after
+ * `ms`, and with the run's reason when the run ends. Unlike those of `AbortSignal.timeout` and `AbortSignal.any` it is gone
+ * with its request: those stay until their time is up, which for a crawl is tens of thousands.
+ */
+export async function withDeadline<T>(
+  ms: number,
+  run: AbortSignal,
+  work: (deadline: Deadline) => Promise<T>,
+): Promise<T> {
+  const controller = new AbortController()
+  const end = (): void => controller.abort(run.reason)
+  const late = (): void => controller.abort(new DOMException('the time is up', 'TimeoutError'))
+  let timer: NodeJS.Timeout | undefined
+  const begin = (): AbortSignal => {
+    timer ??= setTimeout(late, ms).unref()
+    return controller.signal
+  }
+  if (run.aborted) end()
+  else run.addEventListener('abort', end, { once: true })
+  try {
+    return await work(begin)
+  } finally {
+    clearTimeout(timer)
+    run.removeEventListener('abort', end)
+  }
+}

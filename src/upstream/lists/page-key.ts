@@ -1,0 +1,68 @@
+import { originOf } from '../http/destinations.ts'
+
+/**
+ * Where the next page of a list is asked for, as a text that can be stored: a plain cursor, the value for `after`; or,
+ * behind the mark, a whole target below the surface's root.
+ */
+export type PageKey = string
+
+const MARK = '>'
+const SIZES = ['limit', 'page_size', 'pagesize', 'per_page', 'perpage', 'size', 'max_results']
+
+/** The request target of a page; null asks for the first one. */
+export function targetOf(path: string, limit: number, key: PageKey | null): string {
+  if (key === null) return `${path}?limit=${limit}`
+  return key.startsWith(MARK) ? key.slice(1) : withValue(path, limit, 'after', key)
+}
+
+/** The key of the page behind a cursor. */
+export function keyOfCursor(path: string, limit: number, param: string, value: string): PageKey {
+  if (param === 'after' && !value.startsWith(MARK)) return value
+  return MARK + withValue(path, limit, param, value)
+}
+
+function withValue(path: string, limit: number, param: string, value: string): string {
+  return `${path}?limit=${limit}&${param}=${encodeURIComponent(value.toWellFormed())}`
+}
+
+/**
+ * The key of the page that a URL names. It leads to the surface it came from, whatever scheme a proxy made it name, and
+ * keeps the page size asked for where it does not say one. `refused`: why it is not followed.
+ */
+export function keyOfUrl(
+  root: string,
+  { path, limit, asked }: { path: string; limit: number; asked: string },
+  text: string,
+): { key: PageKey } | { refused: string } {
+  const from = new URL(root + asked)
+  const url = URL.parse(text, from.href)
+  if (url === null || !/^https?:$/.test(url.protocol)) return { refused: 'by what is no http URL' }
+  if (url.host !== from.host)
+    return { refused: `at another host, ${originOf(url)}, and only ${originOf(from)} is asked` }
+  const base = new URL(root).pathname.replace(/\/$/, '')
+  const own = base + path
+  // A proxy may serve the surface below a prefix that the service behind it does not know of.
+  const below = url.pathname.startsWith(`${base}/`) ? url.pathname.slice(base.length) : null
+  const place = below ?? (isEnd(own, url.pathname) ? path : null)
+  if (place === null) return { refused: `outside ${originOf(from)}${base}` }
+  const sized = [...url.searchParams.keys()].some((name) => SIZES.includes(name.toLowerCase()))
+  const search = url.search === '' ? '?' : url.search
+  const size = sized ? '' : `${search === '?' ? '' : '&'}limit=${limit}`
+  return { key: `${MARK}${place}${search}${size}` }
+}
+
+function isEnd(path: string, end: string): boolean {
+  const plain = (text: string): string => text.replace(/\/$/, '')
+  return end.length > 1 && plain(path).endsWith(plain(end))
+}
+
+/** The URL that a Link header gives the relation `next`; null when it gives none (RFC 8288, section 3). */
+export function nextLink(header: string | null): string | null {
+  for (const [, url = '', params = ''] of (header ?? '').matchAll(LINK)) {
+    const [, quoted, bare] = /;\s*rel\s*=\s*(?:"([^"]*)"|([^\s;,"]+))/i.exec(params) ?? []
+    if ((quoted ?? bare ?? '').toLowerCase().split(/\s+/).includes('next')) return url
+  }
+  return null
+}
+
+const LINK = /<([^>]*)>((?:\s*;\s*[^\s=;,"]+(?:\s*=\s*(?:"[^"]*"|[^\s;,"]*))?)*)/g

@@ -1,0 +1,181 @@
+import type { Onward } from '../../json/envelope.ts'
+import type { JsonPath } from '../../json/slices.ts'
+import type { Next } from './cursor.ts'
+import { type PageKey, keyOfCursor, keyOfUrl, nextLink, targetOf } from './page-key.ts'
+import type { KnownList, ReadPage } from './page.ts'
+import {
+  type Ask,
+  type NextPageAttempt,
+  OFFSET,
+  createSeeker,
+  paramsOf,
+  textsOfPage,
+} from './next-page.ts'
+
+/** Where a walk goes from a page. */
+export interface Step {
+  next: PageKey | null
+  /** Why the list may go on although there is no next page to ask for; null: it is the last one. */
+  cut: string | null
+  /** A member of the envelope turned out to hold the cursor: the list is to be read again by it. */
+  cursorPath?: JsonPath
+}
+
+/** How a list is asked for, and what is known of it. */
+export interface TrailOptions {
+  /** Of the surface, without a slash at the end. */
+  root: string
+  path: string
+  limit: number
+  known: KnownList
+  /** An item's own identifier, by its bytes; null when it has none. */
+  idOf: (item: Buffer) => string | null
+}
+
+/** What a list that is cut to a page by the service itself is likely to be cut to (100: service API, section 8). */
+const DEFAULT_SIZE = 100
+/** Further sizes of pages, where a list is known to be cut without a word. */
+const USUAL_SIZES = new Set([10, 20, 25, 30, 50, 100, 200, 250, 500, 1000])
+
+/** Whether a list of so many items may be one that was cut to a page. */
+export function isUsualSize(count: number): boolean {
+  return USUAL_SIZES.has(count)
+}
+
+/** How far a walk is. */
+interface Way {
+  onward: Onward
+  /** The target that was asked for last. */
+  asked: string
+  before: { page: ReadPage; next: Next | null } | null
+  collected: number
+  pages: number
+  /** Whether an earlier page of this walk named the next one: then the last one is known by not doing so. */
+  named: boolean
+}
+
+const PLAIN: Onward = { param: null, byId: false, header: false, silent: false }
+const END: Step = { next: null, cut: null }
+
+/** Follows one list from page to page: by what each page says, else by what is found out by asking. */
+export function createTrail(options: TrailOptions, ask: Ask) {
+  const { path, limit, known } = options
+  const onward: Onward = { ...PLAIN, ...known.onward }
+  const asked = targetOf(path, limit, null)
+  const way: Way = { onward, asked, before: null, collected: 0, pages: 0, named: false }
+  const seeker = createSeeker(options, ask)
+  const go = (param: string | null, value: string): Step =>
+    goTo(options, way, keyOfCursor(path, limit, param ?? 'after', value))
+  const seek = async (
+    page: ReadPage,
+    attempts: readonly NextPageAttempt[],
+  ): Promise<Step | null> => {
+    const found = await seeker.first(attempts, page)
+    if (found === null) return null
+    const { param, value, byId, at } = found.attempt
+    if (at === undefined) Object.assign(onward, { param: param === 'after' ? null : param, byId })
+    if (found.ends) return END
+    return at === undefined ? go(param, value) : { ...go(param, value), cursorPath: [at] }
+  }
+  /** For a page that names no next one: what is known of the list, else what asking brings. */
+  const lookOn = async (page: ReadPage): Promise<Step> => {
+    const { shape, items, total } = page
+    if (shape.more !== false && items.length > 0) {
+      const value = onward.param === OFFSET ? String(way.collected) : seeker.lastId(page)
+      if ((onward.byId || onward.param === OFFSET) && value !== null) return go(onward.param, value)
+    }
+    if (mayGoOn(options, way, page)) {
+      if (shape.more === null && (await seeker.namesNext())) return END
+      const attempts = seeker.attempts(page, way.collected)
+      return (await seek(page, attempts)) ?? { next: null, cut: reasonOf(page) }
+    }
+    const isNew = !known.looked && !way.named && shape.more === null && total === null
+    return (isNew && items.length > 0 ? await seek(page, textsOfPage(page)) : null) ?? END
+  }
+  return {
+    onward: (): Onward => onward,
+    /** A page is as it is held, and so is what follows it. */
+    kept({ next }: Step): void {
+      way.pages++
+      way.named ||= next !== null
+      way.before = null
+      if (next !== null) goTo(options, way, next)
+    },
+    async after(page: ReadPage): Promise<Step> {
+      const { next } = page.shape
+      const link = nextLink(page.link)
+      way.pages++
+      way.collected += page.items.length
+      way.before = { page, next }
+      onward.header ||= link !== null
+      way.named ||= link !== null || next !== null
+      if (link !== null) return follow(options, way, link)
+      if (next === null) return lookOn(page)
+      return isUrl(options, next) ? follow(options, way, next.text) : go(onward.param, next.text)
+    },
+    /**
+     * The cursor behind which a page came that is the same as the one before: upstream does not know the parameter.
+     * Null when it is another page, or a further parameter was found out before.
+     */
+    instead(page: ReadPage): Next | null {
+      const { before } = way
+      if (before === null || onward.param !== null || before.next?.isUrl !== false) return null
+      return isSame(page, before.page) ? before.next : null
+    },
+    /** Finds the parameter that a cursor goes by; null when there is none that works. */
+    learn: (cursor: Next): Promise<Onward | null> => learnParam(way, seeker, cursor),
+  }
+}
+
+async function learnParam(
+  { before, onward }: Way,
+  seeker: ReturnType<typeof createSeeker>,
+  { text, field }: Next,
+): Promise<Onward | null> {
+  if (before === null) return null
+  const attempts = paramsOf(field).map((param) => ({ param, value: text, byId: false }))
+  const found = await seeker.first(attempts, before.page)
+  onward.param = found?.attempt.param ?? 'after'
+  return found === null ? null : onward
+}
+
+function goTo({ path, limit }: TrailOptions, way: Way, key: PageKey): Step {
+  way.asked = targetOf(path, limit, key)
+  return { next: key, cut: null }
+}
+
+function follow(options: TrailOptions, way: Way, text: string): Step {
+  const to = keyOfUrl(options.root, { ...options, asked: way.asked }, text)
+  if ('key' in to) return goTo(options, way, to.key)
+  return { next: null, cut: `it names the next page ${to.refused}` }
+}
+
+/** Whether what names the next page is its URL, by its form, its name, or because it begins as the list's own path. */
+function isUrl({ root, path }: TrailOptions, next: Next): boolean {
+  const own = new URL(root).pathname.replace(/\/$/, '') + path
+  return next.isUrl || /url|link|href/i.test(next.field) || next.text.startsWith(own)
+}
+
+/** Whether a page that names no further one may have one. */
+function mayGoOn({ limit }: TrailOptions, way: Way, { items, shape, total }: ReadPage): boolean {
+  if (shape.more === true) return true
+  if (shape.more === false || way.named || items.length === 0) return false
+  if (shape.pages !== null && way.pages < shape.pages) return true
+  if (total !== null) return way.collected < total
+  const full = [limit, DEFAULT_SIZE, shape.pageSize].includes(items.length)
+  return full || (way.onward.silent && isUsualSize(items.length))
+}
+
+function isSame(one: ReadPage, other: ReadPage): boolean {
+  const [first] = other.items
+  return first !== undefined && one.items[0]?.equals(first) === true
+}
+
+function reasonOf({ shape, items, total }: ReadPage): string {
+  const way =
+    'no way to ask for it was found: neither a cursor, a URL or a Link header that names it, nor by the last id'
+  if (shape.more === true) return `it says that there is more, and ${way}`
+  if (total !== null)
+    return `upstream counts ${total} items and its last page names no next one; ${way}`
+  return `its last page is full (${items.length} items) and does not say whether there is more; ${way}`
+}

@@ -1,0 +1,231 @@
+import type { Config } from '../config/schema.ts'
+import type { Logger } from '../core/log.ts'
+import type { Reads } from '../store/reads.ts'
+import { openViews } from '../store/views/reads.ts'
+import { type ViewsKind, generationDir, readCurrentViews } from '../store/views/generations.ts'
+import { derivedVendors } from './osv/ecosystems.ts'
+import { osvViewsName } from './osv/views.ts'
+import type { ViewsOutcome } from './views.worker.ts'
+import { Worker } from 'node:worker_threads'
+import { messageOf } from '../core/errors.ts'
+import type { ViewsTask } from './task.ts'
+
+/** What a keeper is made from. */
+export interface KeeperOptions {
+  readonly config: Pick<Config, 'views' | 'data'>
+  readonly log: Pick<Logger, 'info' | 'warn'>
+  /** What is served now. */
+  readonly reads: Pick<Reads, 'readSnapshot' | 'readArchive'>
+  /** Another generation can be served. */
+  readonly onMade: () => void
+  /** Snapshots that follow each other closely are made into one generation: waits so long, milliseconds. */
+  readonly settleMs?: number
+  /** Pause before what failed is tried again, and between two times that all is made anew, milliseconds. */
+  readonly retryMs?: number
+  readonly now?: () => number
+}
+
+/** How the views stand, for the status. */
+export interface ViewsState {
+  readonly kind: ViewsKind
+  /** `current`: they show what is served; `behind`: an earlier snapshot; `none`: there are none yet. */
+  readonly state: 'current' | 'behind' | 'none'
+  /** The snapshot that they show; null where there are none. */
+  readonly snapshot: string | null
+  /** ISO 8601 UTC. */
+  readonly madeAt: string | null
+  readonly making: boolean
+  /** They could not be made the last time; the log says why. */
+  readonly failing: boolean
+  /** Records with something odd about them, such as a name that can be no ecosystem's; null where none are counted. */
+  readonly odd: number | null
+}
+
+/** Makes views whenever there is something to show that they do not show yet. */
+export interface ViewsBuilder {
+  /** Something may have been published. */
+  look(): void
+  /** Somebody waits for them: makes what is lacking at once. */
+  wanted(): void
+  /** They cannot be read: makes them anew. */
+  damaged(kind: ViewsKind): void
+  report(): ViewsState[]
+  /** Ends what is under way. */
+  close(): Promise<void>
+}
+
+const SETTLE_MS = 2_000
+const RETRY_MS = 60_000
+const LOCKED_RETRY_MS = 2_000
+
+/** Keeps the views at what is served. One kind at a time; no thread while there is nothing to make. */
+export function createKeeper(options: KeeperOptions): ViewsBuilder {
+  const { config, onMade, settleMs = SETTLE_MS, retryMs = RETRY_MS, now = Date.now } = options
+  const anew = new Set<ViewsKind>()
+  const isSoon = createPace(retryMs, now)
+  const errors = new Map<ViewsKind, string>()
+  const oddOf = createOddCount(config.data.dir)
+  let running: { readonly task: RunningTask; readonly kind: ViewsKind } | null = null
+  let timer: NodeJS.Timeout | null = null
+  let closed = false
+  const after = (ms: number): void => {
+    if (closed || running !== null) return
+    if (timer !== null) clearTimeout(timer)
+    timer = setTimeout(begin, ms).unref()
+  }
+  const next = (): ViewsKind | undefined => {
+    const lacking = kindsOf(options).filter((kind) => anew.has(kind) || lacks(options, kind))
+    return lacking.find((kind) => !errors.has(kind)) ?? lacking[0] // what failed comes last
+  }
+  const begin = (): void => {
+    timer = null
+    const kind = next()
+    if (kind === undefined || closed) return
+    const vendors = derivedVendors(config.views)
+    const task = startTask({ dataDir: config.data.dir, kind, vendors, anew: anew.delete(kind) })
+    running = { task, kind }
+    void task.outcome.then((outcome) => ended(kind, outcome))
+  }
+  const ended = (kind: ViewsKind, outcome: ViewsOutcome): void => {
+    running = null
+    if (closed) return
+    tell(options, kind, outcome, errors.get(kind))
+    if ('made' in outcome) errors.delete(kind)
+    else errors.set(kind, outcome.failed)
+    if ('made' in outcome) onMade()
+    const waiting = next()
+    const pause = 'locked' in outcome && outcome.locked ? LOCKED_RETRY_MS : retryMs
+    if (waiting !== undefined) after(errors.has(waiting) ? pause : 0)
+  }
+  return {
+    look() {
+      if (timer === null && next() !== undefined) after(settleMs)
+    },
+    wanted: () => after(0),
+    damaged(kind) {
+      if (anew.has(kind)) return
+      anew.add(kind)
+      after(isSoon() ? retryMs : 0)
+    },
+    report: () =>
+      kindsOf(options).map((kind) => ({
+        ...stateOf(options, kind),
+        ...{ making: running?.kind === kind, failing: errors.has(kind), odd: oddOf(kind) },
+      })),
+    async close() {
+      closed = true
+      if (timer !== null) clearTimeout(timer)
+      await running?.task.stop()
+    },
+  }
+}
+
+/** How many records of the generation in use are odd; read once for each. Null when there is none that can be read. */
+function createOddCount(dataDir: string): (kind: ViewsKind) => number | null {
+  let counted: { readonly name: string; readonly odd: number } | null = null
+  return (kind) => {
+    const name = kind === 'osv' ? readCurrentViews(dataDir, kind)?.name : undefined
+    if (name === undefined) return null
+    if (counted?.name === name) return counted.odd
+    try {
+      const views = openViews(generationDir(dataDir, name))
+      counted = { name, odd: views.info.odd }
+      views.close()
+      return counted.odd
+    } catch {
+      return null // whoever serves it has it made anew
+    }
+  }
+}
+
+/** What looks like damage may be another trouble, which making views anew does not end: whether the last time is near. */
+function createPace(ms: number, now: () => number): () => boolean {
+  let last = -Infinity
+  return () => {
+    const since = Math.abs(now() - last)
+    last = now()
+    return since < ms
+  }
+}
+
+/** One line for what was made, and for the first failure of its kind. */
+function tell(
+  { log }: KeeperOptions,
+  kind: ViewsKind,
+  outcome: ViewsOutcome,
+  before: string | undefined,
+): void {
+  if ('made' in outcome) {
+    if (outcome.made !== null) log.info({ kind, ...outcome.made }, `views: ${NAMES[kind]} is made`)
+  } else if (!outcome.locked && outcome.failed !== before)
+    log.warn({ kind }, `views: ${NAMES[kind]} cannot be made: ${outcome.failed}; it is tried again`)
+}
+
+const NAMES: Record<ViewsKind, string> = { osv: 'the bucket', vex: 'the VEX repository' }
+
+function stateOf(
+  options: KeeperOptions,
+  kind: ViewsKind,
+): Omit<ViewsState, 'making' | 'failing' | 'odd'> {
+  const current = readCurrentViews(options.config.data.dir, kind)
+  if (current === null) return { kind, state: 'none', snapshot: null, madeAt: null }
+  const state = lacks(options, kind) ? 'behind' : 'current'
+  const madeAt = new Date(current.since).toISOString()
+  return { kind, state, snapshot: current.snapshot, madeAt }
+}
+
+/** What the settings ask for, of what is held. */
+function kindsOf({ config, reads }: KeeperOptions): ViewsKind[] {
+  const { bucket, query, vex } = config.views
+  const hasCatalog = reads.readSnapshot('catalog') !== null // synced, or imported below a gap
+  return [
+    ...(bucket || query ? (['osv'] as const) : []),
+    ...(vex && hasCatalog ? (['vex'] as const) : []),
+  ]
+}
+
+/** Whether the views show less than what is served; false when there is nothing to show. */
+function lacks({ config, reads }: KeeperOptions, kind: ViewsKind): boolean {
+  const current = readCurrentViews(config.data.dir, kind)
+  if (kind === 'osv') {
+    const name = osvViewsName(reads, derivedVendors(config.views))
+    return name !== null && current?.name !== name
+  }
+  const snapshot = reads.readSnapshot('catalog')
+  return snapshot !== null && (current?.snapshot !== snapshot.id || current.asOf === null)
+}
+
+/** A task on its way. */
+export interface RunningTask {
+  readonly outcome: Promise<ViewsOutcome>
+  /** Ends the thread at once: what it was making is removed by the next one. */
+  stop(): Promise<void>
+}
+
+/** The worker file beside this one: `.ts` when run from source, `.js` when built. */
+function workerUrl(): URL {
+  return new URL(
+    import.meta.url.endsWith('.ts') ? './views.worker.ts' : './views.worker.js',
+    import.meta.url,
+  )
+}
+
+/** Makes views in a thread of its own, which ends with the task: nothing stays while there is nothing to make. */
+export function startTask(task: ViewsTask): RunningTask {
+  const worker = new Worker(workerUrl(), {
+    workerData: task,
+    resourceLimits: { maxYoungGenerationSizeMb: 6, maxOldGenerationSizeMb: 1000 },
+  })
+  const outcome = new Promise<ViewsOutcome>((resolve) => {
+    const fail = (failed: string): void => resolve({ failed, locked: false })
+    worker.once('message', resolve)
+    worker.once('error', (error) => fail(messageOf(error)))
+    worker.once('exit', () => fail('its thread ended before it was done'))
+  })
+  return {
+    outcome,
+    async stop() {
+      await worker.terminate()
+    },
+  }
+}

@@ -1,0 +1,44 @@
+import { findEcosystem, normalName } from '../../query/orders/ecosystems.ts'
+import { eachObject, fieldsOf } from '../../json/objects.ts'
+import { purlNames, writePurl } from '../../query/query.ts'
+import { confirmedEvents } from '../../query/affected.ts'
+import { semverOrder } from '../../query/orders/semver.ts'
+import { folderOf } from '../../store/views/generations.ts'
+import type { Change, Stripped } from './ecosystems.ts'
+
+/**
+ * What becomes of an affected package in a derived record: its ecosystems without the vendor's prefix; a package URL that
+ * names it there (Dependency-Track passes over packages without one), as the OSV schema has it: without version and
+ * qualifiers; and of a range whose upper bound its ecosystem cannot read, only what another bound confirms, for some
+ * scanners take such a bound for none. `ecosystem` is the recorded one, '' for none. Null: nothing.
+ */
+export function changeOf(
+  affected: unknown,
+  ecosystem: string,
+  stripped: Stripped | null,
+): Change | null {
+  const { package: named, ranges } = fieldsOf(affected)
+  const base = stripped?.base ?? folderOf(ecosystem)
+  const purl = purlFor(base, fieldsOf(named))
+  if (stripped !== null)
+    return { ecosystems: stripped.ecosystems, purl, events: eventsOf(ranges, ecosystem) }
+  return purl === null ? null : { ecosystems: [ecosystem], purl, events: [] }
+}
+
+/** Null where the record has one that names this package already, and where there is none for the ecosystem. */
+function purlFor(base: string, { name, purl }: Readonly<Record<string, unknown>>): string | null {
+  if (typeof name !== 'string') return null
+  const said = typeof purl === 'string' ? purlNames(purl) : null
+  const known = said?.ecosystem === base && normalName(base, said.name) === normalName(base, name)
+  return known ? null : writePurl(base, name)
+}
+
+function eventsOf(ranges: unknown, ecosystem: string): Change['events'] {
+  const own = findEcosystem(ecosystem)?.order ?? null
+  const list: unknown[] = Array.isArray(ranges) ? ranges : []
+  return list.map((range) => {
+    const { type, events } = fieldsOf(range)
+    const order = type === 'SEMVER' ? semverOrder : type === 'ECOSYSTEM' ? own : null
+    return order === null ? null : confirmedEvents([...eachObject(events)], order)
+  })
+}

@@ -1,0 +1,193 @@
+import { cpSync, existsSync, mkdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { derivedDir, openViewsWriter } from '../../store/database/open.ts'
+import type { ArchiveInfo, OsvReader } from '../../store/osv/reads.ts'
+import { viewsPath } from '../../store/views/generations.ts'
+import { type ViewsWriter, createViewsWriter } from '../../store/views/writes.ts'
+import { type Spool, writeViewArchive, createSpool } from './archive.ts'
+import { createPieces, isSoundFile, linkFile } from '../files.ts'
+import { stampLines, writeText } from './stamps.ts'
+import { MOST_FOLDERS } from './ecosystem-limit.ts'
+import { type RecordReads, chooseFolders, updateRecords } from './records.ts'
+import { PRIVATE_FOLDER } from '../../core/files.ts'
+
+/** What a generation of the bucket is made from, all of one moment of the store. */
+export interface BuildOptions {
+  readonly dataDir: string
+  readonly reads: RecordReads & OsvReader
+  readonly archive: ArchiveInfo
+  /** Last-Modified of everything in it, unix seconds. */
+  readonly changed: number
+  readonly snapshot: { readonly id: string; readonly asOf: number }
+  /** Where to make it: a folder that is not there yet. */
+  readonly folder: string
+  /** The generation to go on from, when there is one. */
+  readonly before: string | null
+  /** Vendors whose prefixes are taken off in derived views; none: there are no derived views. */
+  readonly vendors: readonly string[]
+  /** Ecosystems that there may be; `MOST_FOLDERS` when not given. */
+  readonly mostFolders?: number
+  readonly pause: () => Promise<void>
+}
+
+/** What a build did. */
+export interface BuildReport {
+  readonly records: number
+  /** Records that were new, changed or gone since the generation before. */
+  readonly changed: number
+  readonly views: number
+  /** Records with something odd about them, and those that name more ecosystems than there may be. */
+  readonly odd: number
+  /** False when there was nothing to go on from, or it was damaged. */
+  readonly incremental: boolean
+}
+
+/** Another number when the same rows make other views: then no generation goes on from an earlier one. */
+const RULES = 4
+
+/** Makes a generation in `folder`; whoever calls gives it its name. Equal rows make equal files, however they came. */
+export async function buildViews(options: BuildOptions): Promise<BuildReport> {
+  const { folder, before } = options
+  if (before !== null && takeOver(before, folder, folderForm(options))) {
+    const made = await fill(options, before, null)
+    if (made !== null) return made
+  }
+  emptyFolder(folder)
+  const made = await fill(options, null, null)
+  if (made !== null) return made
+  const chosen = await chooseFolders({ ...options, most: mostOf(options) })
+  emptyFolder(folder)
+  const limited = await fill(options, null, chosen)
+  if (limited === null) throw new Error('there are more ecosystems than were chosen')
+  return limited
+}
+
+function emptyFolder(folder: string): void {
+  rmSync(folder, { recursive: true, force: true })
+  mkdirSync(folder, PRIVATE_FOLDER)
+}
+
+function mostOf({ mostFolders = MOST_FOLDERS }: BuildOptions): number {
+  return mostFolders
+}
+
+/**
+ * Brings a folder to what is stored; `before` is the generation whose database lies in it. Null when there are more
+ * folders than there may be. A generation of chosen folders is none to go on from: another record may change the choice.
+ */
+async function fill(
+  options: BuildOptions,
+  before: string | null,
+  chosen: ReadonlySet<string> | null,
+): Promise<BuildReport | null> {
+  const { folder, snapshot } = options
+  const db = openViewsWriter(viewsPath(folder))
+  const spool = createSpool(join(folder, 'unfinished.spool'))
+  try {
+    const views = createViewsWriter(db)
+    views.begin()
+    const most = mostOf(options)
+    const report = await updateRecords({ ...options, views, spool, chosen, most })
+    if (report === null) return null
+    await writeViews(options, views, spool, report.touched, before)
+    await writeWhole(options, views)
+    linkKept(views, folder, before)
+    const { records, changed } = report
+    const odd = views.countOdd()
+    const { id, asOf } = snapshot
+    const info = { snapshot: id, asOf, changed: options.changed, records, odd }
+    views.finish(info, chosen === null ? folderForm(options) : LIMITED)
+    const made = { records, changed, odd, views: views.listViewIds().length }
+    return { ...made, incremental: before !== null }
+  } finally {
+    spool.close()
+    db.close()
+  }
+}
+
+/** The form of a generation that lacks ecosystems. */
+const LIMITED = 'limited'
+
+/** The settings and rules that a generation depends on. */
+export function folderForm({ vendors }: Pick<BuildOptions, 'vendors'>): string {
+  return JSON.stringify([RULES, ...[...vendors].sort()])
+}
+
+/**
+ * Copies the database of the generation before, if that is whole: every one of its files has the digest that its name
+ * says. Nothing is built on a damaged one.
+ */
+function takeOver(before: string, folder: string, form: string): boolean {
+  try {
+    mkdirSync(folder, PRIVATE_FOLDER)
+    cpSync(viewsPath(before), viewsPath(folder))
+    const db = openViewsWriter(viewsPath(folder))
+    try {
+      const views = createViewsWriter(db)
+      if (views.readForm() !== form || !views.isSound()) return false
+      return views.listFiles().every((file) => file === WHOLE || isSoundFile(before, file))
+    } finally {
+      db.close()
+    }
+  } catch {
+    return false
+  }
+}
+
+async function writeViews(
+  { folder, reads, pause }: BuildOptions,
+  views: ViewsWriter,
+  spool: Spool,
+  touched: ReadonlySet<number>,
+  before: string | null,
+): Promise<void> {
+  const names = new Map(views.listViewIds().map(({ id, name }) => [id, name]))
+  for (const view of touched) {
+    const held = before === null ? null : views.readArchiveFile(view)
+    const prefixes = views.countView(view)
+    if (prefixes === null) continue
+    const name = names.get(view) ?? ''
+    const pieces = held === null || before === null ? null : createPieces(join(before, held))
+    try {
+      const parts = { folder, views, view, before: pieces, spool, reads, pause }
+      const archive = await writeViewArchive(parts)
+      const zip = { ...archive, type: ZIP, gzip: null, prefixes }
+      views.putAsset({ ...zip, path: `${name}/all.zip`, view })
+      const list = await writeText(folder, stampLines(views.eachStamp(view)))
+      views.putAsset({ ...list, type: CSV, prefixes, path: `${name}/modified_id.csv`, view })
+    } finally {
+      pieces?.close()
+    }
+  }
+}
+
+/** The published archive under its name in the bucket: another name for the mirror's own file. */
+export const WHOLE = 'all.zip'
+const ZIP = 'application/zip'
+const CSV = 'text/csv; charset=utf-8'
+const TEXT = 'text/plain; charset=utf-8'
+
+/** What is of all ecosystems together: the archive as it is published, the list of stamps, the names. */
+async function writeWhole(options: BuildOptions, views: ViewsWriter): Promise<void> {
+  const { folder, dataDir, archive } = options
+  const all = views.listViewIds()
+  const prefixes = [...new Set(all.flatMap((view) => view.prefixes))].sort()
+  const { file, size, sha256, crc32c } = archive
+  linkFile(join(derivedDir(dataDir), file), join(folder, WHOLE))
+  const whole = { file: WHOLE, size, sha256, crc32c, type: ZIP, gzip: null, prefixes: [] }
+  views.putAsset({ ...whole, path: WHOLE, view: null })
+  const list = await writeText(folder, stampLines(views.eachStamp(null)))
+  views.putAsset({ ...list, type: CSV, prefixes, path: 'modified_id.csv', view: null })
+  const names = await writeText(
+    folder,
+    all.map((view) => `${view.name}\n`),
+  )
+  views.putAsset({ ...names, type: TEXT, prefixes, path: 'ecosystems.txt', view: null })
+}
+
+/** The files that stayed as they were lie in both generations. */
+function linkKept(views: ViewsWriter, folder: string, before: string | null): void {
+  if (before === null) return
+  for (const file of views.listFiles())
+    if (!existsSync(join(folder, file))) linkFile(join(before, file), join(folder, file))
+}

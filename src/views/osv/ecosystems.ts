@@ -1,0 +1,225 @@
+import { type Slice, elementsOf, membersOf } from '../../json/slices.ts'
+import type { Config } from '../../config/schema.ts'
+
+/** What becomes of one affected package. */
+export interface Change {
+  /** It stands once for each of these, in their order; at least one. */
+  readonly ecosystems: readonly string[]
+  /** Its package URL; null: as it is. */
+  readonly purl: string | null
+  /** The events of its ranges, by the range's place; null, or none: as they are. */
+  readonly events: readonly (readonly object[] | null)[]
+}
+
+/**
+ * The record's text with other affected packages: `changes` has what becomes of each, or null, by its place. Nothing but these
+ * values is changed, every other byte is as it was. Where they cannot be found in the text (it takes a strange one), the
+ * whole record is written again from `record`, which is the text parsed.
+ */
+export function changeAffected(
+  text: Buffer,
+  record: object,
+  changes: readonly (Change | null)[],
+): Buffer {
+  const places = placesOf(text)
+  const parts: Buffer[] = []
+  let at = 0
+  for (const [i, change] of changes.entries()) {
+    if (change === null) continue
+    const place = places[i]
+    if (place === undefined || place === null || place.element.start < at)
+      return writeAgain(record, changes)
+    parts.push(text.subarray(at, place.element.start), changeElement(text, place, change))
+    at = place.element.end
+  }
+  parts.push(text.subarray(at))
+  return Buffer.concat(parts)
+}
+
+interface Place {
+  readonly element: Slice
+  readonly ecosystem: Slice
+  readonly purl: Slice | null
+  /** The lists of events, by the place of their range; null for a range without one. */
+  readonly events: readonly (Slice | null)[]
+}
+
+/** Where things stand in each affected package; null for one without an ecosystem. Of repeated names the last counts. */
+function placesOf(text: Buffer): (Place | null)[] {
+  try {
+    const affected = lastMember(text, 0, 'affected')
+    if (affected === null) return []
+    return [...elementsOf(text, affected.start)].map((element) => placeOf(text, element))
+  } catch {
+    return []
+  }
+}
+
+function placeOf(text: Buffer, element: Slice): Place | null {
+  const named = lastMember(text, element.start, 'package')
+  const ecosystem = named === null ? null : lastMember(text, named.start, 'ecosystem')
+  if (named === null || ecosystem === null) return null
+  const ranges = lastMember(text, element.start, 'ranges')
+  const events = ranges === null ? [] : [...elementsOf(text, ranges.start)]
+  return {
+    ...{ element, ecosystem, purl: lastMember(text, named.start, 'purl') },
+    events: events.map((range) => lastMember(text, range.start, 'events')),
+  }
+}
+
+function lastMember(text: Buffer, at: number, wanted: string): Slice | null {
+  let found: Slice | null = null
+  for (const { name, value } of membersOf(text, at)) if (name === wanted) found = value
+  return found
+}
+
+interface Edit extends Slice {
+  readonly to: string
+}
+
+function changeElement(text: Buffer, place: Place, { ecosystems, purl, events }: Change): Buffer {
+  const common: Edit[] = []
+  for (const [i, list] of events.entries()) {
+    const slice = place.events[i] ?? null
+    if (list !== null && slice !== null) common.push({ ...slice, to: JSON.stringify(list) })
+  }
+  if (purl !== null && place.purl !== null) common.push({ ...place.purl, to: JSON.stringify(purl) })
+  const added = purl !== null && place.purl === null ? `,"purl":${JSON.stringify(purl)}` : ''
+  const forms = ecosystems.map((ecosystem) => {
+    const own: Edit = { ...place.ecosystem, to: JSON.stringify(ecosystem) + added }
+    return applied(text, place.element, [...common, own])
+  })
+  return Buffer.from(forms.join())
+}
+
+function applied(text: Buffer, { start, end }: Slice, edits: Edit[]): string {
+  let out = ''
+  let at = start
+  for (const edit of edits.sort((one, other) => one.start - other.start)) {
+    out += text.toString('utf8', at, edit.start) + edit.to
+    at = edit.end
+  }
+  return out + text.toString('utf8', at, end)
+}
+
+interface AnyAffected {
+  readonly package: object
+  readonly ranges?: readonly object[]
+}
+
+function writeAgain(record: object, changes: readonly (Change | null)[]): Buffer {
+  const { affected } = record as { affected: AnyAffected[] }
+  const changed = affected.flatMap((one, i): object[] => {
+    const change = changes[i] ?? null
+    if (change === null) return [one]
+    const { ecosystems, purl, events } = change
+    return ecosystems.map((ecosystem) => ({
+      ...one,
+      package: { ...one.package, ecosystem, ...(purl !== null && { purl }) },
+      ...(events.length > 0 && {
+        ranges: one.ranges?.map((range, j) => rangeWith(range, events[j])),
+      }),
+    }))
+  })
+  return Buffer.from(JSON.stringify({ ...record, affected: changed }))
+}
+
+function rangeWith(range: object, events: readonly object[] | null | undefined): object {
+  return events === null || events === undefined ? range : { ...range, events }
+}
+
+/**
+ * Ecosystems that scanners know by themselves (OSV schema, `affected[].package.ecosystem`). A vendor's own, such as
+ * `Root`, is none of them.
+ */
+const BASES: ReadonlySet<string> = new Set([
+  ...['AlmaLinux', 'Alpaquita', 'Alpine', 'Android', 'Azure Linux', 'BellSoft Hardened Containers'],
+  ...['Bioconductor', 'Bitnami', 'Chainguard', 'CleanStart', 'ConanCenter', 'CRAN', 'crates.io'],
+  ...['Debian', 'Echo', 'GHC', 'GitHub Actions', 'Go', 'Hackage', 'Hex', 'Homebrew', 'Julia'],
+  ...['Kubernetes', 'Linux', 'Mageia', 'Maven', 'MinimOS', 'npm', 'NuGet', 'opam', 'openEuler'],
+  ...['openSUSE', 'OSS-Fuzz', 'Packagist', 'Photon OS', 'Pub', 'PyPI', 'Red Hat', 'Rocky Linux'],
+  ...['RubyGems', 'SUSE', 'SwiftURL', 'Ubuntu', 'VSCode', 'Wolfi'],
+])
+
+/** Vendors whose ecosystems the OSV schema has. */
+const VENDORS: ReadonlySet<string> = new Set(['Root', 'TuxCare'])
+
+/** Whether a folder's name is an ecosystem's, or a vendor's, of the OSV schema. */
+export function isKnownEcosystem(name: string): boolean {
+  return BASES.has(name) || VENDORS.has(name)
+}
+
+/** The vendors whose prefixes the settings have taken off; none where there are no derived views. */
+export function derivedVendors({
+  derived,
+  vendors,
+}: Pick<Config['views'], 'derived' | 'vendors'>): readonly string[] {
+  return derived ? vendors : []
+}
+
+/** An ecosystem without its vendor's prefix. */
+export interface Stripped {
+  readonly prefix: string
+  /** The ecosystem that the prefix stood before, such as `Debian`. */
+  readonly base: string
+  /** As scanners ask for it: several where they ask in several ways. At least one. */
+  readonly ecosystems: readonly [string, ...string[]]
+}
+
+/**
+ * Takes a vendor's prefix off: `Root:Debian:12` is `Debian:12` and `Root:npm` is `npm`. Null when there is none: what
+ * stands before the first colon is a prefix only when `vendors` has it and an ecosystem of the OSV schema follows.
+ */
+export function stripPrefix(ecosystem: string, vendors: ReadonlySet<string>): Stripped | null {
+  const colon = ecosystem.indexOf(':')
+  const prefix = ecosystem.slice(0, Math.max(0, colon))
+  if (!vendors.has(prefix) || BASES.has(prefix)) return null
+  const [base = '', ...release] = ecosystem.slice(colon + 1).split(':')
+  if (!BASES.has(base)) return null
+  const suffix = release.join(':')
+  if (suffix === '') return { prefix, base, ecosystems: [base] }
+  const [first, ...more] = spellRelease(base, suffix)
+  return { prefix, base, ecosystems: [`${base}:${first}`, ...more.map((one) => `${base}:${one}`)] }
+}
+
+/**
+ * A release as osv-scanner and osv-scalibr derive it from a scanned system, for they compare the text: Alpine's with a `v`
+ * and two numbers (`v3.18`), Debian's and Ubuntu's by number where a code name stands, all others as they are. An LTS release
+ * of Ubuntu in two ways: a scanned file system asks for `22.04`, an SBOM for `22.04:LTS`.
+ */
+function spellRelease(base: string, suffix: string): [string, ...string[]] {
+  if (base === 'Alpine') return [suffix.replace(/^(\d+\.\d+)(\.\d+)*$/, 'v$1')]
+  if (base === 'Debian') return [DEBIAN.get(suffix) ?? suffix.replace(/^(\d+)(\.\d+)+$/, '$1')]
+  if (base !== 'Ubuntu') return [suffix]
+  const plain = suffix.replace(/:LTS$/, '')
+  const release = UBUNTU_LTS.get(plain) ?? plain.replace(/^(\d+\.\d+)(\.\d+)+$/, '$1')
+  // `Pro:…`, `FIPS:…` and the like name other packages than the plain release has: they stay what they are.
+  if (!/^\d+\.\d+$/.test(release)) return [suffix]
+  return isLongTerm(release) ? [release, `${release}:LTS`] : [release]
+}
+
+/** Ubuntu's LTS releases: those of April in even years. */
+function isLongTerm(release: string): boolean {
+  const [, year = ''] = /^(\d+)\.04$/.exec(release) ?? []
+  return year !== '' && Number(year) % 2 === 0
+}
+
+const DEBIAN: ReadonlyMap<string, string> = new Map([
+  ['jessie', '8'],
+  ['stretch', '9'],
+  ['buster', '10'],
+  ['bullseye', '11'],
+  ['bookworm', '12'],
+  ['trixie', '13'],
+  ['forky', '14'],
+])
+
+const UBUNTU_LTS: ReadonlyMap<string, string> = new Map([
+  ['trusty', '14.04'],
+  ['xenial', '16.04'],
+  ['bionic', '18.04'],
+  ['focal', '20.04'],
+  ['jammy', '22.04'],
+  ['noble', '24.04'],
+  ['resolute', '26.04'],
+])

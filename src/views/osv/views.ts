@@ -1,0 +1,62 @@
+import type { Reads } from '../../store/reads.ts'
+import { openViews } from '../../store/views/reads.ts'
+import { type BuildReport, buildViews, folderForm } from './build.ts'
+import { changedAfter, generationName, makeGeneration } from '../generation.ts'
+
+/** What the bucket's views are made from. */
+export interface OsvViewsOptions {
+  readonly dataDir: string
+  /** Reads of one moment. */
+  readonly reads: Reads
+  /** Vendors whose prefixes are taken off in derived views; none: there are no derived views. */
+  readonly vendors: readonly string[]
+  readonly anew?: boolean
+  /** Called now and then; may throw to end the work. */
+  readonly pause: () => Promise<void>
+}
+
+/** The name of the generation that shows what `reads` hold; null before the first OSV snapshot. */
+export function osvViewsName(
+  reads: Pick<Reads, 'readSnapshot' | 'readArchive'>,
+  vendors: readonly string[],
+): string | null {
+  const snapshot = reads.readSnapshot('osv')
+  const archive = reads.readArchive()
+  if (snapshot === null || archive === null) return null
+  const { sha256, changed } = archive
+  return generationName('osv', [folderForm({ vendors }), snapshot.id, sha256, String(changed)])
+}
+
+/** Makes the views of the OSV records; null when they are made already, or there is nothing yet. Throws as `makeGeneration`. */
+export async function makeOsvViews(options: OsvViewsOptions): Promise<BuildReport | null> {
+  const { dataDir, reads, vendors, anew = false, pause } = options
+  const name = osvViewsName(reads, vendors)
+  const snapshot = reads.readSnapshot('osv')
+  const archive = reads.readArchive()
+  if (name === null || snapshot === null || archive === null) return null
+  const make = (folder: string, before: string | null) => {
+    const changed = changedAfter(before, name, archive.changed, changedIn)
+    return buildViews({
+      dataDir,
+      reads,
+      archive,
+      changed,
+      snapshot,
+      folder,
+      before,
+      vendors,
+      pause,
+    })
+  }
+  const { id, asOf } = snapshot
+  return makeGeneration({ dataDir, kind: 'osv', name, snapshot: id, asOf, anew, make })
+}
+
+function changedIn(folder: string): number {
+  const views = openViews(folder)
+  try {
+    return views.info.changed
+  } finally {
+    views.close()
+  }
+}

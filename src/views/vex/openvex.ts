@@ -1,0 +1,165 @@
+import { createHash } from 'node:crypto'
+import { instantOf } from '../../core/time.ts'
+import { jsonTextOf } from '../../json/objects.ts'
+
+/** A statement in the form of OpenVEX 0.2; fields that are not named here are kept. */
+export interface Statement {
+  readonly timestamp?: unknown
+  readonly products?: unknown
+  readonly [field: string]: unknown
+}
+
+/** What a VEX repository needs of an OpenVEX document. */
+export interface OpenVex {
+  readonly author: string
+  /** When the document was made, as it says. */
+  readonly timestamp: unknown
+  /** False for the form of before 0.2, which Trivy does not read. */
+  readonly current: boolean
+  readonly statements: readonly Statement[]
+  /** Every package that a statement is about, without versions. */
+  readonly packages: ReadonlySet<string>
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+/** Reads an OpenVEX document; null for anything else. */
+export function readOpenVex(bytes: Buffer): OpenVex | null {
+  const document = parse(bytes)
+  const context = document['@context']
+  if (typeof context !== 'string' || !context.includes('openvex')) return null
+  const given = listOf(document['statements']).map(fieldsOf)
+  const statements = given.map(modernise)
+  const { author, timestamp } = document
+  return {
+    author: typeof author === 'string' ? author : '',
+    timestamp,
+    current: given.every((one, i) => one === statements[i]),
+    statements,
+    packages: new Set(statements.flatMap(packagesOf)),
+  }
+}
+
+function parse(bytes: Buffer): Fields {
+  try {
+    return fieldsOf(JSON.parse(jsonTextOf(bytes)))
+  } catch {
+    return {}
+  }
+}
+
+function fieldsOf(value: unknown): Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? (value as Fields)
+    : {}
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : []
+}
+
+/** The packages that a statement names as products, by `@id` and by identifier. */
+export function packagesOf({ products }: Statement): string[] {
+  const names = listOf(products).flatMap((product) => {
+    const { '@id': id, identifiers } = fieldsOf(product)
+    return [id, fieldsOf(identifiers)['purl']]
+  })
+  return names.flatMap((name) => (typeof name === 'string' ? (packageId(name) ?? []) : []))
+}
+
+/** Before 0.2, vulnerabilities and products were texts, and subcomponents a matter of the statement. */
+function modernise(statement: Fields): Statement {
+  const { vulnerability, products, subcomponents } = statement
+  const isOld =
+    typeof vulnerability === 'string' || listOf(products).some((one) => typeof one === 'string')
+  if (!isOld) return statement
+  const toObject = (one: unknown): unknown => (typeof one === 'string' ? { '@id': one } : one)
+  const parts = listOf(subcomponents).map(toObject)
+  const own = parts.length === 0 ? {} : { subcomponents: parts }
+  const { subcomponents: _, ...rest } = statement
+  return {
+    ...rest,
+    vulnerability: typeof vulnerability === 'string' ? { name: vulnerability } : vulnerability,
+    products: listOf(products).map((one) => ({ ...fieldsOf(toObject(one)), ...own })),
+  }
+}
+
+/**
+ * One document of what several say about a package (null: about all theirs), for a VEX repository has one for each.
+ * Statements stand in the order of their time, so that the newest counts, those of equal time in the order of the
+ * documents; what is said twice in the same words stands once, where it was said last. Equal documents give equal bytes.
+ */
+export function mergeOpenVex(documents: readonly OpenVex[], about: string | null): Buffer {
+  const said = documents.flatMap(({ statements, timestamp }) =>
+    statements
+      .filter((one) => about === null || packagesOf(one).includes(about))
+      .map((one) => ('timestamp' in one || timestamp === undefined ? one : { ...one, timestamp })),
+  )
+  const timed = said.map((statement, i) => {
+    return { text: JSON.stringify(statement), at: instantOf(statement.timestamp), i }
+  })
+  timed.sort((one, other) => compare(one.at, other.at) || one.i - other.i)
+  const texts = new Set<string>()
+  for (const { text } of timed.toReversed()) texts.add(text)
+  const statements = [...texts].reverse()
+  const times = documents.map(({ timestamp }) => timestamp).filter((one) => instantOf(one) !== '')
+  const timestamp = times.sort((one, other) => compare(instantOf(one), instantOf(other))).at(-1)
+  const digest = createHash('sha256').update(statements.join('\n')).digest('hex')
+  const head = {
+    '@context': 'https://openvex.dev/ns/v0.2.0',
+    '@id': `urn:sha256:${digest}`,
+    author: [...new Set(documents.map(({ author }) => author))].sort().join(', '),
+    role: 'Statements of several documents, put together by a mirror',
+    timestamp: timestamp ?? '1970-01-01T00:00:00Z',
+    version: 1,
+  }
+  return Buffer.from(`${JSON.stringify(head).slice(0, -1)},"statements":[${statements.join()}]}`)
+}
+
+function compare(one: string, other: string): number {
+  return one < other ? -1 : one > other ? 1 : 0
+}
+
+const NAMESPACE_LOWER: ReadonlySet<string> = new Set([
+  ...['alpm', 'apk', 'bitbucket', 'composer', 'deb', 'github', 'golang', 'npm', 'rpm', 'qpkg'],
+])
+const NAME_LOWER: ReadonlySet<string> = new Set([
+  ...['alpm', 'apk', 'bitbucket', 'bitnami', 'composer', 'deb', 'github', 'golang', 'npm'],
+])
+
+/**
+ * A package URL without version, qualifiers and subpath, spelt as packageurl-go does, which is how Trivy looks a package
+ * up in a VEX repository. Null for what is no package URL.
+ */
+export function packageId(purl: string): string | null {
+  const match = /^pkg:\/*([a-z][\w.+-]*)\/([^?#]*)/i.exec(purl.trim())
+  const type = match?.[1]?.toLowerCase()
+  if (type === undefined) return null
+  const path = match?.[2] ?? ''
+  const at = path.lastIndexOf('@')
+  const unversioned = at > path.lastIndexOf('/') ? path.slice(0, at) : path
+  const segments = unversioned.split('/').filter((segment) => segment !== '')
+  const name = segments.pop()
+  if (name === undefined) return null
+  try {
+    const parents = segments.map(decodeURIComponent)
+    const namespace = NAMESPACE_LOWER.has(type) ? parents.map((one) => one.toLowerCase()) : parents
+    const spelt = [...namespace, spellName(type, decodeURIComponent(name))].map(escape)
+    return `pkg:${type}/${spelt.join('/')}`
+  } catch {
+    return null // not percent-encoded UTF-8
+  }
+}
+
+function spellName(type: string, name: string): string {
+  if (type === 'pypi') return name.toLowerCase().replaceAll('_', '-')
+  return NAME_LOWER.has(type) ? name.toLowerCase() : name
+}
+
+/** All but letters, digits and `-_.~` is encoded. */
+function escape(text: string): string {
+  return encodeURIComponent(text).replace(
+    /[!'()*]/g,
+    (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`,
+  )
+}

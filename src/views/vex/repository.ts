@@ -1,0 +1,184 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { crc32 } from 'node:zlib'
+import type { VexDocument, VexReader } from '../../store/views/vex.ts'
+import {
+  type VexGeneration,
+  type VexInfo,
+  VEX_FILE,
+  readVexInfo,
+} from '../../store/views/generations.ts'
+import { deflate } from '../../zip/member.ts'
+import { createZipWriter } from '../../zip/writer.ts'
+import { createFileDraft } from '../files.ts'
+import { changedAfter, generationName, makeGeneration } from '../generation.ts'
+import { type OpenVex, mergeOpenVex, readOpenVex } from './openvex.ts'
+import { PRIVATE_FILE, PRIVATE_FOLDER } from '../../core/files.ts'
+
+/** What a VEX repository is made from. */
+export interface VexOptions {
+  readonly dataDir: string
+  readonly reads: VexReader
+  /** The catalog's snapshot that `reads` hold; `asOf`: of the VEX in it, unix milliseconds. */
+  readonly snapshot: { readonly id: string; readonly asOf: number }
+  readonly anew?: boolean
+  readonly pause: () => Promise<void>
+}
+
+/** What was made. */
+export type VexReport = Pick<VexGeneration, 'documents' | 'packages'>
+
+/** A document over this is not read: no VEX that anybody writes. */
+const MAX_BYTES = 64 * 2 ** 20
+/** Another number when the same documents make another repository. */
+const RULES = '1'
+
+/** The name of the generation that shows these documents. */
+export function vexName(documents: readonly VexDocument[]): string {
+  return generationName('vex', [RULES, ...documents.map((one) => `${one.digest} ${one.changed}`)])
+}
+
+/**
+ * Makes the VEX repository (VEX Repository Specification 0.1) of all mirrored OpenVEX documents; null when that is served
+ * already. Throws as `makeGeneration`.
+ */
+export function makeVexRepository(options: VexOptions): Promise<VexReport | null> {
+  const { dataDir, reads, snapshot, anew = false } = options
+  const documents = reads.listVexDocuments().filter(({ size }) => size <= MAX_BYTES)
+  const name = vexName(documents)
+  const make = (folder: string, before: string | null) =>
+    writeRepository(options, documents, {
+      folder,
+      // A document that goes takes its date along.
+      changed: changedAfter(before, name, newestOf(documents), changedIn),
+    })
+  const { id, asOf } = snapshot
+  return makeGeneration({ dataDir, kind: 'vex', name, snapshot: id, asOf, anew, make })
+}
+
+const changedIn = (folder: string): number | null => readVexInfo(folder)?.changed ?? null
+
+function newestOf(documents: readonly VexDocument[]): number {
+  return documents.reduce((latest, one) => Math.max(latest, one.changed), 0)
+}
+
+async function writeRepository(
+  options: VexOptions,
+  documents: readonly VexDocument[],
+  { folder, changed }: { readonly folder: string; readonly changed: number },
+): Promise<VexReport> {
+  mkdirSync(folder, PRIVATE_FOLDER)
+  const about = await packagesOf(options, documents)
+  const file = createFileDraft(folder, '.zip')
+  try {
+    const zip = createZipWriter((chunk) => file.write(chunk))
+    const add = (name: string, content: Buffer): void =>
+      void zip.add({
+        name,
+        crc32: crc32(content),
+        size: content.length,
+        deflated: deflate(content),
+      })
+    const updated = newestOf(documents) // not `changed`: equal documents give equal bytes
+    const packages = [...about].map(([id, digests]) => ({ id, ...placeOf(id, digests), digests }))
+    const index = packages.map(({ id, location }) => ({ id, location, format: 'openvex' }))
+    add(
+      'index.json',
+      toJson({ updated_at: new Date(updated * 1000).toISOString(), packages: index }),
+    )
+    const read = createDocuments(options.reads, documents)
+    for (const [location, { id, digests }] of byLocation(packages)) {
+      add(location, contentFor(read, id, digests))
+      await options.pause()
+    }
+    zip.finish()
+    const counts = { documents: documents.length, packages: about.size }
+    const made: VexInfo = { ...file.finish(), changed, ...counts }
+    writeFileSync(join(folder, VEX_FILE), JSON.stringify(made), { mode: PRIVATE_FILE })
+    return { documents: made.documents, packages: made.packages }
+  } finally {
+    file.close()
+  }
+}
+
+/** Which documents say something about each package, both in order. What is no OpenVEX is passed over. */
+async function packagesOf({ reads, pause }: VexOptions, documents: readonly VexDocument[]) {
+  const about = new Map<string, string[]>()
+  for (const document of documents) {
+    const content = reads.readVexContent(document)
+    const read = content === null ? null : readOpenVex(content)
+    for (const id of read?.packages ?? []) {
+      const digests = about.get(id) ?? []
+      digests.push(document.digest)
+      about.set(id, digests)
+    }
+    await pause()
+  }
+  return new Map([...about].sort(([one], [other]) => (one < other ? -1 : 1)))
+}
+
+interface Place {
+  readonly id: string
+  readonly location: string
+  readonly digests: readonly string[]
+}
+
+/** A document that is alone about its packages lies there once; several are put together for each package. */
+function placeOf(id: string, digests: readonly string[]): { location: string } {
+  const [only = ''] = digests
+  if (digests.length === 1) return { location: `documents/${only}.json` }
+  const segments = id.slice('pkg:'.length).split('/')
+  // A name of dots alone would lead out of its folder when somebody unpacks this.
+  const safe = segments.map((one) => (/^\.+$/.test(one) ? one.replaceAll('.', '%2E') : one))
+  return { location: `pkg/${safe.join('/')}/vex.json` }
+}
+
+function byLocation(packages: readonly Place[]): [string, Place][] {
+  const places = new Map(packages.map((place) => [place.location, place]))
+  return [...places].sort(([one], [other]) => (one < other ? -1 : 1))
+}
+
+interface StoredVex {
+  readonly content: Buffer
+  readonly read: OpenVex
+}
+
+const KEPT = 8
+
+/** Reads documents, and keeps the last ones: neighbours in the index often follow from the same. */
+function createDocuments(reads: VexReader, documents: readonly VexDocument[]) {
+  const known = new Map(documents.map((document) => [document.digest, document]))
+  const kept = new Map<string, StoredVex>()
+  return (digest: string): StoredVex => {
+    const before = kept.get(digest)
+    if (before !== undefined) return before
+    const document = known.get(digest)
+    const content = document === undefined ? null : reads.readVexContent(document)
+    const read = content === null ? null : readOpenVex(content)
+    if (content === null || read === null) throw new Error(`document ${digest} is lost`)
+    kept.set(digest, { content, read })
+    const [oldest] = kept.keys()
+    if (kept.size > KEPT && oldest !== undefined) kept.delete(oldest)
+    return { content, read }
+  }
+}
+
+/** A single document is upstream's own, byte for byte, unless it has the old form. */
+function contentFor(
+  read: (digest: string) => StoredVex,
+  id: string,
+  digests: readonly string[],
+): Buffer {
+  const held = digests.map(read)
+  const [first] = held
+  if (held.length === 1 && first !== undefined)
+    return first.read.current ? first.content : mergeOpenVex([first.read], null)
+  return mergeOpenVex(
+    held.map((one) => one.read),
+    id,
+  )
+}
+
+function toJson(value: object): Buffer {
+  return Buffer.from(`${JSON.stringify(value, null, 1)}\n`)
+}

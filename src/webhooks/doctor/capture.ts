@@ -1,0 +1,118 @@
+import { MirrorError } from '../../core/errors.ts'
+
+/** A captured request: header names as written, in order, and the body's bytes. */
+export interface Capture {
+  readonly headers: readonly (readonly [name: string, value: string])[]
+  readonly body: Buffer
+  /** What may have happened to it on the way into the file, a line each. */
+  readonly doubts: readonly string[]
+}
+
+/**
+ * Reads a captured delivery: the text of an HTTP request (with its request line or without), or JSON with `headers` (an
+ * object, or a list of pairs) and `body` (text), `bodyBase64`, or the parsed body. Throws `usage`.
+ */
+export function readCapture(file: Buffer): Capture {
+  return /^\s*\{/.test(file.subarray(0, 64).toString('latin1')) ? fromJson(file) : fromHttp(file)
+}
+
+function fromJson(file: Buffer): Capture {
+  const value = parseObject(file.toString('utf8'))
+  const headers = headersOf(value['headers'] ?? value['rawHeaders'])
+  const { body, bodyBase64 } = value
+  if (typeof bodyBase64 === 'string') {
+    return { headers, body: Buffer.from(bodyBase64, 'base64'), doubts: [] }
+  }
+  if (typeof body === 'string') return { headers, body: Buffer.from(body), doubts: [] }
+  if (body === undefined || body === null) throw unusable('it has no "body"')
+  const doubt = 'the capture holds the body parsed, not as it came: its bytes are a guess'
+  return { headers, body: Buffer.from(JSON.stringify(body)), doubts: [doubt] }
+}
+
+function parseObject(text: string): Record<string, unknown> {
+  try {
+    return JSON.parse(text) as Record<string, unknown> // it begins with {
+  } catch (error) {
+    throw unusable('it begins with { but is not JSON', error)
+  }
+}
+
+function headersOf(value: unknown): [string, string][] {
+  if (typeof value !== 'object' || value === null) throw unusable('it has no "headers"')
+  const flat = Array.isArray(value) && value.every((one) => typeof one === 'string')
+  const pairs: [unknown, unknown][] = flat
+    ? value.flatMap((name, i) => (i % 2 === 0 ? [[name, value[i + 1]] as [unknown, unknown]] : []))
+    : Array.isArray(value)
+      ? value.map((pair: unknown) => (Array.isArray(pair) ? [pair[0], pair[1]] : [null, null]))
+      : Object.entries(value)
+  return pairs.flatMap(([name, given]) => {
+    const values: unknown[] = Array.isArray(given) ? given : [given]
+    return values.map((one): [string, string] => {
+      const isPlain = typeof one === 'string' || typeof one === 'number'
+      if (typeof name !== 'string' || !isPlain)
+        throw unusable('its headers are not names and values')
+      return [name, String(one)]
+    })
+  })
+}
+
+const HEADER = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*?)[ \t]*$/
+
+function fromHttp(file: Buffer): Capture {
+  const [end, gap] = endOfHead(file)
+  const lines = file.subarray(0, end).toString('latin1').split(/\r?\n/)
+  const head = HEADER.test(lines[0] ?? '') ? lines : lines.slice(1)
+  const headers = head
+    .filter((line) => line !== '')
+    .map((line): [string, string] => {
+      const [, name, value] = HEADER.exec(line.replace(/^> /, '')) ?? []
+      if (name === undefined || value === undefined) {
+        throw unusable('a line before the first empty one is not "Name: value"')
+      }
+      return [name, value]
+    })
+  return checked(headers, file.subarray(end + gap))
+}
+
+/** Where the head ends, and the length of the empty line after it. */
+function endOfHead(file: Buffer): [number, number] {
+  const ends = ['\r\n\r\n', '\n\n'].map((gap) => [file.indexOf(gap), gap.length] as const)
+  const [first] = ends.filter(([at]) => at >= 0).sort(([a], [b]) => a - b)
+  if (first === undefined) throw unusable('no empty line stands between headers and body')
+  return [first[0], first[1]]
+}
+
+function checked(headers: [string, string][], body: Buffer): Capture {
+  const find = (wanted: string): string | undefined =>
+    headers.find(([name]) => name.toLowerCase() === wanted)?.[1]
+  if (/\bchunked\b/i.test(find('transfer-encoding') ?? '')) {
+    const joined = joinChunks(body)
+    const doubt = 'the body is said to be in chunks, but does not look so; it is taken as it lies'
+    return { headers, body: joined ?? body, doubts: joined === null ? [doubt] : [] }
+  }
+  const length = find('content-length')
+  if (length === undefined || Number(length) === body.length) return { headers, body, doubts: [] }
+  const doubt = `Content-Length is ${length}, but the captured body has ${body.length} bytes`
+  return { headers, body, doubts: [doubt] }
+}
+
+function joinChunks(body: Buffer): Buffer | null {
+  const parts: Buffer[] = []
+  let at = 0
+  for (;;) {
+    const line = body.indexOf('\r\n', at)
+    const size = line < 0 ? null : /^[\da-f]{1,8}/i.exec(body.subarray(at, line).toString('latin1'))
+    if (size === null) return null
+    const length = parseInt(size[0], 16)
+    if (length === 0) return Buffer.concat(parts)
+    parts.push(body.subarray(line + 2, line + 2 + length))
+    at = line + 2 + length + 2
+  }
+}
+
+function unusable(why: string, cause?: unknown): MirrorError {
+  const text =
+    `the file is no captured request: ${why}. It takes the text of an HTTP request ` +
+    '(headers, an empty line, the body), or JSON with "headers" and "body" or "bodyBase64"'
+  return new MirrorError('usage', text, { cause })
+}

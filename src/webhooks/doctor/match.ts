@@ -1,0 +1,119 @@
+import type { Capture } from './capture.ts'
+import type { KeptSecret } from '../receive/secret-file.ts'
+import { type KeyForm, type Written, bodyForms, keyForms, readSignature } from './forms.ts'
+
+/** A secret that the mirror holds, by its label, and when it counts. */
+export type LabelledSecret = Pick<KeptSecret, 'label' | 'secret' | 'notBefore' | 'notAfter'>
+
+/** Whether a secret counts at a time (unix milliseconds). */
+export function isValidAt({ notBefore, notAfter }: LabelledSecret, time: number): boolean {
+  return (notBefore === null || notBefore <= time) && (notAfter === null || time <= notAfter)
+}
+
+/** How a captured signature comes about: every part that had to be guessed says so. */
+export interface SecretMatch {
+  readonly secret: string
+  readonly key: string
+  readonly encoding: string
+  readonly content: string
+  readonly body: string
+  /** Seconds between the time that was signed and the one in the header. */
+  readonly offsetSeconds: number
+  /** The mirror takes it as it is, its time apart. */
+  readonly usual: boolean
+}
+
+/** What was looked for, and with what. */
+export interface DoctorQuestion {
+  readonly capture: Capture
+  readonly secrets: readonly LabelledSecret[]
+}
+
+interface Attempt {
+  readonly content: Buffer
+  readonly name: string
+  readonly body: string
+  readonly offset: number
+}
+
+/** The first way, from the likely to the odd, in which one of the secrets gives one of the signatures. */
+export function findMatch({ capture, secrets }: DoctorQuestion): SecretMatch | null {
+  const id = captureHeader(capture, 'webhook-id')
+  const timestamp = captureHeader(capture, 'webhook-timestamp')
+  const signatures = signaturesOf(capture)
+  const keys = secrets.flatMap(({ label, secret }) =>
+    keyForms(secret).map((form) => ({ label, form })),
+  )
+  for (const attempt of attempts(id, timestamp, capture.body)) {
+    for (const { label, form } of keys) {
+      const signature = signatures.find((one) => form.fits(attempt.content, one))
+      if (signature !== undefined) return matchOf(attempt, label, form, signature)
+    }
+  }
+  return null
+}
+
+function matchOf(attempt: Attempt, label: string, form: KeyForm, signature: Written): SecretMatch {
+  const asIs = attempt.name === USUAL && attempt.body === 'as captured' && attempt.offset === 0
+  return {
+    secret: label,
+    key: form.name,
+    encoding: signature.encoding,
+    content: attempt.name,
+    body: attempt.body,
+    offsetSeconds: attempt.offset,
+    usual: asIs && form.usual && signature.usual,
+  }
+}
+
+/** What is signed: the bytes of id, time and body with dots between (Standard Webhooks). */
+function signedContent(id: string, timestamp: string, body: Buffer): Buffer {
+  return Buffer.concat([Buffer.from(`${id}.${timestamp}.`), body])
+}
+
+/** The first value of a header; '' when it is not there. */
+export function captureHeader({ headers }: Capture, wanted: string): string {
+  return headers.find(([name]) => name.toLowerCase() === wanted)?.[1] ?? ''
+}
+
+/** Every signature in the header that is 32 or 64 bytes in some form, with or without a version before it. */
+export function signaturesOf(capture: Capture): Written[] {
+  return captureHeader(capture, 'webhook-signature')
+    .split(/\s+/)
+    .flatMap((part) => readSignature(part.replace(/^(v\d+a?[,=]|sha256=)/, '')) ?? [])
+}
+
+const USUAL = 'id.timestamp.body'
+
+/** What may have been signed: the right thing, then the body in other forms, other contents, and other times. */
+function* attempts(id: string, timestamp: string, body: Buffer): Generator<Attempt> {
+  const forms = bodyForms(body)
+  for (const form of forms) {
+    const content = signedContent(id, timestamp, form.body)
+    yield { content, name: USUAL, body: form.name, offset: 0 }
+  }
+  for (const form of forms) {
+    const time = Buffer.from(`${timestamp}.`)
+    yield { content: form.body, name: 'the body alone', body: form.name, offset: 0 }
+    const timed = Buffer.concat([time, form.body])
+    yield { content: timed, name: 'timestamp.body', body: form.name, offset: 0 }
+  }
+  if (!/^\d{1,12}$/.test(timestamp)) return
+  for (const offset of offsets()) {
+    const shifted = String(Number(timestamp) + offset)
+    const content = signedContent(id, shifted, body)
+    yield { content, name: USUAL, body: 'as captured', offset }
+  }
+}
+
+/** Offsets in seconds: a quarter of an hour to each side, then whole time zones. */
+function* offsets(): Generator<number> {
+  for (let seconds = 1; seconds <= 900; seconds++) {
+    yield seconds
+    yield -seconds
+  }
+  for (let quarters = 2; quarters <= 14 * 4; quarters++) {
+    yield quarters * 900
+    yield -quarters * 900
+  }
+}

@@ -1,0 +1,94 @@
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
+import { type ErrorCode, MirrorError, messageOf } from '../../core/errors.ts'
+import { type Db, INBOX_LOG_BYTES, openInbox } from '../../store/database/open.ts'
+import { type RpcCall, type RpcReply, answerBatch, createOperations } from './operations.ts'
+
+/** What the inbox thread is started with. */
+export interface InboxStart {
+  readonly dataDir: string
+}
+
+export type ToInbox = RpcCall | { readonly stop: true }
+
+export type FromInbox =
+  | { readonly replies: readonly RpcReply[] }
+  | { readonly ready: true }
+  /** The database cannot be opened; the thread ends. */
+  | { readonly refused: { readonly code: ErrorCode; readonly message: string } }
+
+/** Quiet for this long, the write-ahead log is copied into the database: nobody waits for a commit then. */
+const IDLE_MS = 1_000
+
+/**
+ * The inbox thread: the daemon's only writer of webhooks.db. Questions that arrive within one turn of its event loop are
+ * worked on together, so that a burst costs one fsync a turn.
+ */
+function main(port: MessagePort): void {
+  const { dataDir } = workerData as InboxStart
+  const send = (message: FromInbox): void => port.postMessage(message)
+  const db = open(dataDir, send)
+  if (db === null) return port.close()
+  const operations = createOperations(db)
+  let waiting: RpcCall[] = []
+  let idle: NodeJS.Timeout | null = null
+  const checkpoint = (): void => {
+    idle = null
+    try {
+      db.pragma('wal_checkpoint(PASSIVE)')
+    } catch {
+      // A full disk says so at the next commit, to whoever waits for it.
+    }
+  }
+  const answer = (): void => {
+    const questions = waiting
+    waiting = []
+    if (questions.length === 0) return
+    send({ replies: answerBatch(db, operations, questions, dataDir) })
+    if (idle === null) idle = setTimeout(checkpoint, IDLE_MS)
+    else idle.refresh()
+  }
+  port.on('message', (message: ToInbox) => {
+    if ('stop' in message) {
+      answer()
+      if (idle !== null) clearTimeout(idle)
+      db.close()
+      port.close()
+    } else if (waiting.push(message) === 1) setImmediate(answer)
+  })
+  send({ ready: true })
+  growLog(db)
+}
+
+function open(dataDir: string, send: (message: FromInbox) => void): Db | null {
+  try {
+    return openInbox(dataDir)
+  } catch (error) {
+    const code = error instanceof MirrorError ? error.code : 'internal'
+    send({ refused: { code, message: messageOf(error) } })
+    return null
+  }
+}
+
+const PIECES = 128
+
+/**
+ * Makes the write-ahead log as long as it will be used, once. A commit that has to lengthen a file waits for the file
+ * system's own journal, and in it for whatever a sync is writing; one that writes over what is there does not. The log is
+ * used from its beginning again after each copy into the database.
+ */
+function growLog(db: Db): void {
+  try {
+    // In pieces: one value of that size would be held in memory.
+    db.exec(
+      `BEGIN; CREATE TABLE filler (bytes BLOB);
+       WITH RECURSIVE piece (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM piece WHERE n < ${PIECES})
+         INSERT INTO filler SELECT zeroblob(${Math.ceil(INBOX_LOG_BYTES / PIECES)}) FROM piece;
+       DROP TABLE filler; COMMIT`,
+    )
+    db.pragma('wal_checkpoint(RESTART)')
+  } catch {
+    if (db.inTransaction) db.exec('ROLLBACK') // slower commits, nothing worse; a full disk says so at the first of them
+  }
+}
+
+if (parentPort !== null) main(parentPort)

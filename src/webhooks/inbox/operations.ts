@@ -1,0 +1,122 @@
+import { type Db, inboxPath, nameStorageError } from '../../store/database/open.ts'
+import { createInboxReports } from '../../store/webhooks/inbox-reports.ts'
+import { createInbox } from '../../store/webhooks/inbox.ts'
+import { type ErrorCode, MirrorError, messageOf } from '../../core/errors.ts'
+
+/** One thing that the inbox thread can be asked to do: synchronous, and inside the transaction of its turn if it writes. */
+export interface InboxOperation<Args extends unknown[], Result> {
+  readonly writes: boolean
+  readonly run: (...args: Args) => Result
+}
+
+const reading = <A extends unknown[], R>(run: (...args: A) => R): InboxOperation<A, R> => ({
+  writes: false,
+  run,
+})
+const writing = <A extends unknown[], R>(run: (...args: A) => R): InboxOperation<A, R> => ({
+  writes: true,
+  run,
+})
+
+/**
+ * Everything that the inbox thread does, by name: another line here is another thing that `thread.call` can ask for, with
+ * the types of its arguments and of its result. Both must survive a structured clone.
+ */
+export function createOperations(db: Db) {
+  const inbox = createInbox(db)
+  const reports = createInboxReports(db)
+  let version = inbox.dataVersion()
+  return {
+    receive: writing(inbox.receive),
+    settle: writing(inbox.settle),
+    prune: writing(inbox.prune),
+    pending: reading(inbox.listPending),
+    read: reading(inbox.readRow),
+    nextDueAt: reading(inbox.nextDueAt),
+    counts: reading(inbox.counts),
+    eventTimes: reading(reports.eventTimes),
+    heardSince: reading(reports.heardSince),
+    /** Whether another connection has written since this was asked last. */
+    changed: reading((): boolean => {
+      const before = version
+      version = inbox.dataVersion()
+      return version !== before
+    }),
+  }
+}
+
+export type Operations = ReturnType<typeof createOperations>
+export type OperationName = keyof Operations
+export type ArgumentsOf<Name extends OperationName> = Parameters<Operations[Name]['run']>
+export type ResultOf<Name extends OperationName> = ReturnType<Operations[Name]['run']>
+
+/** A question to the inbox thread. */
+export interface RpcCall {
+  readonly id: number
+  readonly name: OperationName
+  readonly args: readonly unknown[]
+}
+
+/** Its answer: a result, or why there is none. */
+export type RpcReply =
+  | { readonly id: number; readonly result: unknown }
+  | { readonly id: number; readonly code: ErrorCode; readonly message: string }
+
+/**
+ * Answers all questions of a turn. Those that write share one transaction, and no answer is given before its COMMIT: a
+ * single fsync makes a hundred deliveries safe. One that fails is undone alone; when the transaction itself cannot be
+ * kept (a full disk), every question that wrote gets the error, and nothing of it is stored.
+ */
+export function answerBatch(
+  db: Db,
+  operations: Operations,
+  questions: readonly RpcCall[],
+  dataDir: string,
+): RpcReply[] {
+  const refused =
+    (error: unknown) =>
+    (id: number): RpcReply =>
+      refusalOf(id, error, dataDir)
+  if (!questions.some(({ name }) => operations[name].writes))
+    return questions.map((question) => attempt(operations, question, refused))
+  try {
+    db.exec('BEGIN IMMEDIATE')
+    const replies = questions.map((question) => {
+      if (!operations[question.name].writes) return attempt(operations, question, refused)
+      db.exec('SAVEPOINT one')
+      const reply = attempt(operations, question, (error) => {
+        // SQLite itself gives up the whole transaction when the disk is full or fails.
+        if (!db.inTransaction) throw error
+        db.exec('ROLLBACK TO one')
+        return refused(error)
+      })
+      db.exec('RELEASE one')
+      return reply
+    })
+    db.exec('COMMIT')
+    return replies
+  } catch (error) {
+    if (db.inTransaction) db.exec('ROLLBACK')
+    return questions.map(({ id }) => refused(error)(id))
+  }
+}
+
+function attempt(
+  operations: Operations,
+  { id, name, args }: RpcCall,
+  refused: (error: unknown) => (id: number) => RpcReply,
+): RpcReply {
+  // The thread's own interface has typed name and arguments together.
+  const run = operations[name].run as (...args: readonly unknown[]) => unknown
+  try {
+    return { id, result: run(...args) }
+  } catch (error) {
+    return refused(error)(id)
+  }
+}
+
+function refusalOf(id: number, thrown: unknown, dataDir: string): RpcReply {
+  const error = nameStorageError(thrown, dataDir, inboxPath(dataDir))
+  const code = error instanceof MirrorError ? error.code : 'internal'
+  return { id, code, message: messageOf(error) }
+}

@@ -1,0 +1,123 @@
+import { type Stats, statSync } from 'node:fs'
+import { decodedKey, publicKeyBytes } from '../../config/kinds/keys.ts'
+import type { Logger } from '../../core/log.ts'
+import { MirrorError, messageOf } from '../../core/errors.ts'
+import { type KeptSecret, parseSecretFile, readSecretText } from './secret-file.ts'
+import { type SignatureDialect, type SigningSecret, createSigningSecret } from './signature.ts'
+
+/** Where secrets come from. */
+export interface SecretsOptions {
+  /** `webhooks.secrets`; they are called settings-1, settings-2 and so on. */
+  readonly settings: () => readonly string[]
+  /** The file that `webhooks register` writes; it need not exist. */
+  readonly file: string
+  readonly dialect: SignatureDialect | 'any'
+  /** Unix milliseconds. */
+  readonly now: () => number
+  readonly log: Pick<Logger, 'info' | 'warn' | 'error'> | null
+}
+
+/** The secrets in force. */
+export interface Secrets {
+  /** Those whose dates hold at this moment, the file read anew when it has changed. */
+  readonly active: () => readonly SigningSecret[]
+}
+
+interface Prepared {
+  readonly signing: SigningSecret
+  readonly notBefore: number | null
+  readonly notAfter: number | null
+}
+
+/** However quick a file is rewritten, its content is compared this often, milliseconds. */
+const LOOK_MS = 1_000
+
+/**
+ * Reads the secrets. Throws `config` for a file that cannot be read or is malformed; once it was read, one that became so
+ * is logged, and what it said before stays in force.
+ */
+export function createSecrets(options: SecretsOptions): Secrets {
+  const { file, now, log, dialect } = options
+  const fixed = fixedSecrets(options.settings)
+  fixed()
+  let text = readSecretText(file)
+  let kept = text === null ? [] : prepare(text, file, dialect)
+  let seen = { mark: markOf(file), at: now() }
+  if (text !== null) warnOfReaders(file, log)
+
+  const look = (): void => {
+    const mark = markOf(file)
+    const at = now()
+    if (mark === seen.mark && Math.abs(at - seen.at) < LOOK_MS) return
+    seen = { mark, at }
+    try {
+      const current = readSecretText(file)
+      if (current === text) return
+      text = current // told once, also when it is refused
+      kept = current === null ? [] : prepare(current, file, dialect)
+      log?.info({ file, secrets: kept.map(({ signing }) => signing.label) }, 'read the webhook secrets anew') // prettier-ignore
+      if (current !== null) warnOfReaders(file, log)
+    } catch (error) {
+      log?.error({ file }, `${messageOf(error)} The secrets read before stay in force.`)
+    }
+  }
+  return {
+    active() {
+      look()
+      const time = now()
+      return [...fixed(), ...kept]
+        .filter(({ notBefore }) => notBefore === null || notBefore <= time)
+        .filter(({ notAfter }) => notAfter === null || time <= notAfter)
+        .map(({ signing }) => signing)
+    },
+  }
+}
+
+/** Those of the settings, prepared once for each list. */
+function fixedSecrets(settings: () => readonly string[]): () => readonly Prepared[] {
+  let seen: readonly string[] | null = null
+  let prepared: readonly Prepared[] = []
+  return () => {
+    const current = settings()
+    if (current === seen) return prepared
+    prepared = current.map((secret, at) => ({
+      ...{ signing: createSigningSecret(`settings-${at + 1}`, secret) },
+      ...{ notBefore: null, notAfter: null },
+    }))
+    seen = current
+    return prepared
+  }
+}
+
+const DECODED: ReadonlySet<string> = new Set<SignatureDialect>(['standard', 'decoded-hex'])
+
+function prepare(text: string, file: string, dialect: SignatureDialect | 'any'): Prepared[] {
+  return parseSecretFile(text, file).map(({ label, secret, notBefore, notAfter }: KeptSecret) => {
+    if (DECODED.has(dialect) && decodedKey(secret) === null && publicKeyBytes(secret) === null)
+      throw new MirrorError(
+        'config',
+        `the webhook secrets in ${file}: ${label} is not base64, and webhooks.dialect is ${dialect}.`,
+      )
+    return { signing: createSigningSecret(label, secret), notBefore, notAfter }
+  })
+}
+
+/** Changes when the file does, but for changes within the clock's own step; empty when there is none. */
+function markOf(file: string): string {
+  const found = statOf(file)
+  return found === null ? '' : [found.ino, found.size, found.mtimeMs, found.ctimeMs].join(' ')
+}
+
+function statOf(file: string): Stats | null {
+  try {
+    return statSync(file, { throwIfNoEntry: false }) ?? null
+  } catch {
+    return null // the reading says why
+  }
+}
+
+function warnOfReaders(file: string, log: SecretsOptions['log']): void {
+  const mode = statOf(file)?.mode ?? 0
+  if ((mode & 0o077) !== 0 && process.platform !== 'win32')
+    log?.warn({ file }, `others may read the webhook secrets: chmod 600 ${file}`)
+}

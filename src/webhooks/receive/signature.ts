@@ -1,0 +1,225 @@
+import { isUtf8 } from 'node:buffer'
+import {
+  createHmac,
+  createPrivateKey,
+  createPublicKey,
+  sign,
+  timingSafeEqual,
+  verify,
+} from 'node:crypto'
+import { Webhook } from 'standardwebhooks'
+import { SIGNATURE_DIALECTS } from '../../config/kinds/webhooks.ts'
+import { decodedKey, plainSecret, privateKeySeed, publicKeyBytes } from '../../config/kinds/keys.ts'
+import {
+  type DeliveryHeaders,
+  type HeaderRefusal,
+  type Signature,
+  clockFault,
+  readHeaders,
+} from './headers.ts'
+
+/** A form of signature: what the key is made of, and how the signature is written. */
+export type SignatureDialect = (typeof SIGNATURE_DIALECTS)[number]
+
+/** What a delivery fitted: a form of HMAC, or Ed25519 (`v1a`). */
+export type MatchedForm = SignatureDialect | 'ed25519'
+
+/** What is signed: the id, the time and the body as it lies, joined by dots. */
+export interface SignedContent {
+  readonly id: string
+  /** Unix seconds. */
+  readonly timestamp: number
+  readonly body: Buffer
+}
+
+/** A secret or public key that can judge, without showing itself: its keys live in closures, out of reach of any dump. */
+export interface SigningSecret {
+  /** For people and for the inbox; never a part of the secret. */
+  readonly label: string
+  /** The digest by the key decoded from base64; null when the secret is no base64, or no secret. */
+  readonly decoded: ((content: SignedContent) => Buffer) | null
+  /** The digest by the whole secret as the key; null for a public key, whose text everybody may know. */
+  readonly whole: ((content: SignedContent) => Buffer) | null
+  /** Whether an Ed25519 signature (64 bytes) fits the public key; null for a secret. */
+  readonly verifies: ((content: SignedContent, signature: Buffer) => boolean) | null
+}
+
+/** Prepares a secret or a public key. It must have been found sound before (`webhookSecretFault`). */
+export function createSigningSecret(label: string, given: string): SigningSecret {
+  const secret = plainSecret(given)
+  const publicKey = publicKeyBytes(secret)
+  if (publicKey !== null) {
+    const check = createEd25519Check(publicKey)
+    const verifies: SigningSecret['verifies'] = (content, given) => check(bytesOf(content), given)
+    return { label, decoded: null, whole: null, verifies }
+  }
+  const key = decodedKey(secret)
+  const whole = createDigest(Buffer.from(secret))
+  return { label, decoded: key && createDigest(key), whole, verifies: null }
+}
+
+/** Checks `v1a` signatures (Standard Webhooks, asymmetric scheme): Ed25519 over id, time and body, joined by dots. */
+export function createEd25519Check(key: Buffer): (content: Buffer, signature: Buffer) => boolean {
+  const jwk = { kty: 'OKP', crv: 'Ed25519', x: key.toString('base64url') }
+  const publicKey = createPublicKey({ key: jwk, format: 'jwk' })
+  return (content, signature) => verify(null, content, publicKey, signature)
+}
+
+/** RFC 8410, section 7: what stands before the 32 bytes of a private Ed25519 key in PKCS #8. */
+const PKCS8_HEAD = Buffer.from('302e020100300506032b657004220420', 'hex')
+
+/** The `v1a` signature of a delivery by a private key (`whsk_…`); null when the secret is none. */
+function signAsymmetric(content: SignedContent, secret: string): string | null {
+  const seed = privateKeySeed(secret)
+  if (seed === null) return null
+  const der = Buffer.concat([PKCS8_HEAD, seed])
+  const key = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' })
+  return `v1a,${sign(null, bytesOf(content), key).toString('base64')}`
+}
+
+function bytesOf({ id, timestamp, body }: SignedContent): Buffer {
+  return Buffer.concat([Buffer.from(`${id}.${timestamp}.`), body])
+}
+
+/** Above this the library, which is written in JavaScript, would hold up everybody else for milliseconds. */
+const LIBRARY_BYTES = 16 * 1024
+
+/**
+ * HMAC-SHA256 by `standardwebhooks`. It takes bodies as text, so what is not UTF-8 would be signed as something else; that,
+ * and what is large, goes to Node's own. Its `verify` is not used: it reads times and base64 leniently, knows neither hex
+ * nor another clock, and parses.
+ */
+function createDigest(key: Buffer): (content: SignedContent) => Buffer {
+  const library = new Webhook(key, { format: 'raw' })
+  return ({ id, timestamp, body }) => {
+    if (body.length > LIBRARY_BYTES || !isUtf8(body))
+      return createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest()
+    const signed = library.sign(id, new Date(timestamp * 1000), body)
+    return Buffer.from(signed.slice('v1,'.length), 'base64')
+  }
+}
+
+const FORMS: Readonly<
+  Record<SignatureDialect, { key: 'decoded' | 'whole'; form: 'base64' | 'hex' }>
+> = {
+  standard: { key: 'decoded', form: 'base64' },
+  vendor: { key: 'whole', form: 'hex' },
+  'whole-base64': { key: 'whole', form: 'base64' },
+  'decoded-hex': { key: 'decoded', form: 'hex' },
+}
+
+/**
+ * The value of `webhook-signature` for a delivery; null when the dialect needs a key that the secret does not hold. A
+ * private key (`whsk_…`) signs with Ed25519 whatever the dialect; a public one signs nothing.
+ */
+export function signDelivery(
+  options: SignedContent & { readonly secret: string; readonly dialect: SignatureDialect },
+): string | null {
+  const secret = plainSecret(options.secret)
+  if (privateKeySeed(secret) !== null) return signAsymmetric(options, secret)
+  const { key, form } = FORMS[options.dialect]
+  const digest = createSigningSecret('', secret)[key]
+  return digest && `v1,${digest(options).toString(form)}`
+}
+
+/** Which secret and which form a signature fits. */
+export interface SignatureMatch {
+  readonly label: string
+  readonly dialect: MatchedForm
+}
+
+/**
+ * The first secret and form that one of the signatures fits, or null. Digests are compared in constant time, all with all,
+ * whatever fits first. A public key is tried on `v1a` signatures alone, whatever the dialects. The time is not looked at.
+ */
+export function matchSignatures(
+  headers: DeliveryHeaders,
+  body: Buffer,
+  secrets: readonly SigningSecret[],
+  dialects: readonly SignatureDialect[] = SIGNATURE_DIALECTS,
+): SignatureMatch | null {
+  const content = { id: headers.id, timestamp: headers.timestamp, body }
+  const signatures = headers.signatures()
+  let match: SignatureMatch | null = null
+  for (const secret of secrets) {
+    const dialect =
+      secret.verifies === null
+        ? matchHmac(content, signatures, secret, dialects)
+        : matchEd25519(content, headers.asymmetric(), secret.verifies)
+    if (dialect !== null) match ??= { label: secret.label, dialect }
+  }
+  return match
+}
+
+function matchHmac(
+  content: SignedContent,
+  signatures: readonly Signature[],
+  secret: SigningSecret,
+  dialects: readonly SignatureDialect[],
+): SignatureDialect | null {
+  if (signatures.length === 0) return null
+  const digests = { decoded: needed('decoded', dialects, secret, content), whole: needed('whole', dialects, secret, content) } // prettier-ignore
+  let match: SignatureDialect | null = null
+  for (const dialect of dialects) {
+    const { key, form } = FORMS[dialect]
+    const digest = digests[key]
+    for (const signature of signatures) {
+      const fits = digest !== null && timingSafeEqual(digest, signature.digest)
+      if (fits && signature.form === form) match ??= dialect
+    }
+  }
+  return match
+}
+
+function matchEd25519(
+  content: SignedContent,
+  signatures: readonly Buffer[],
+  verifies: NonNullable<SigningSecret['verifies']>,
+): 'ed25519' | null {
+  return signatures.some((signature) => verifies(content, signature)) ? 'ed25519' : null
+}
+
+function needed(
+  key: 'decoded' | 'whole',
+  dialects: readonly SignatureDialect[],
+  secret: SigningSecret,
+  content: SignedContent,
+): Buffer | null {
+  return dialects.some((dialect) => FORMS[dialect].key === key)
+    ? (secret[key]?.(content) ?? null)
+    : null
+}
+
+/** What the verifier judges by. */
+export interface VerifierOptions {
+  /** Those that are valid at this moment. */
+  readonly secrets: () => readonly SigningSecret[]
+  readonly dialect: SignatureDialect | 'any'
+  readonly toleranceSeconds: number
+  /** Unix milliseconds. */
+  readonly now: () => number
+}
+
+/** The verdict on a delivery. */
+export type SignatureResult =
+  | ({ readonly ok: true; readonly id: string; readonly timestamp: number } & SignatureMatch)
+  | { readonly ok: false; readonly reason: HeaderRefusal }
+
+/** Judges a delivery by its headers as they came and its body as it lies; nothing is parsed. */
+export type Verifier = (rawHeaders: readonly string[], body: Buffer) => SignatureResult
+
+/** Verification by Standard Webhooks and the vendor's own form (service API, section 6; wire facts). */
+export function createVerifier(options: VerifierOptions): Verifier {
+  const dialects = options.dialect === 'any' ? SIGNATURE_DIALECTS : [options.dialect]
+  return (rawHeaders, body) => {
+    const headers = readHeaders(rawHeaders)
+    if (typeof headers === 'string') return { ok: false, reason: headers }
+    const { id, timestamp } = headers
+    const late = clockFault(timestamp, options.now(), options.toleranceSeconds)
+    if (late !== null) return { ok: false, reason: late }
+    const match = matchSignatures(headers, body, options.secrets(), dialects)
+    return match === null
+      ? { ok: false, reason: 'signature' }
+      : { ok: true, id, timestamp, ...match }
+  }
+}

@@ -1,0 +1,97 @@
+import type { Endpoint } from '../../config/kinds/webhooks.ts'
+import type { InboxCounts } from '../../store/webhooks/inbox.ts'
+import type { ReceiptOutcome } from './responses.ts'
+import type { Secrets } from './secrets.ts'
+import type { InboxThread } from '../inbox/thread.ts'
+
+/** How the webhooks stand; times in ISO 8601 UTC. */
+export interface WebhooksStatus {
+  /** `off`: without a secret every delivery is a 503. */
+  readonly state: 'on' | 'off'
+  readonly endpoints: readonly Endpoint[]
+  /** How many secrets are valid now. */
+  readonly secrets: number
+  /** Rows of the inbox by state; null while it is not available. */
+  readonly counts: Omit<InboxCounts, 'oldestPendingAt'> | null
+  readonly oldestPendingAt: string | null
+  /** The last verified delivery, and the last one since the start that was refused. */
+  readonly lastReceivedAt: string | null
+  readonly lastRefusedAt: string | null
+}
+
+/** What the report is made from. */
+interface ReportOptions {
+  readonly endpoints: readonly Endpoint[]
+  readonly secrets: Secrets
+  readonly inbox: InboxThread
+  /** Unix milliseconds. */
+  readonly now: () => number
+}
+
+/** Notes what becomes of requests, and makes the report. */
+export function createReport({ endpoints, secrets, inbox, now }: ReportOptions) {
+  const last = createLast(now)
+  const counts = createCounts(inbox, last, now)
+  return {
+    note: last.note,
+    make: async (): Promise<WebhooksStatus> => {
+      const found = await counts()
+      const active = secrets.active().length
+      return {
+        ...{ state: active > 0 ? ('on' as const) : ('off' as const), endpoints, secrets: active },
+        ...{ counts: found && withoutOldest(found), oldestPendingAt: iso(found?.oldestPendingAt) },
+        ...{ lastReceivedAt: iso(last.receivedAt()), lastRefusedAt: iso(last.refusedAt()) },
+      }
+    },
+  }
+}
+
+/** When something was last let in, and last refused. */
+function createLast(now: () => number) {
+  let received: number | null = null
+  let refused: number | null = null
+  return {
+    note: (outcome: ReceiptOutcome, reason: string): void => {
+      if (['new', 'duplicate', 'ignored'].includes(outcome)) received = now()
+      else if (reason === 'method')
+        return // somebody looked at the address; nothing was delivered
+      else if (outcome === 'unauthorized' || outcome === 'refused') refused = now()
+    },
+    /** What is remembered from before the start. */
+    seed: (at: number | null): void => void (received ??= at),
+    receivedAt: () => received,
+    refusedAt: () => refused,
+  }
+}
+
+/** A status page must not wait for a disk: after this long the counts are those of the last time. */
+const PATIENCE_MS = 200
+
+function createCounts(
+  inbox: InboxThread,
+  seen: Pick<ReturnType<typeof createLast>, 'receivedAt' | 'seed'>,
+  now: () => number,
+): () => Promise<InboxCounts | null> {
+  let last: InboxCounts | null = null
+  return async () => {
+    const late = Promise.withResolvers<InboxCounts | null>()
+    const timer = setTimeout(() => late.resolve(last), PATIENCE_MS)
+    const remembered = seen.receivedAt() === null ? inbox.call('heardSince', now()) : null
+    const asked = Promise.all([inbox.counts(), remembered]).then(
+      ([counts, heard]) => {
+        seen.seed(heard?.lastAt ?? null)
+        return (last = counts)
+      },
+      () => (last = null),
+    )
+    return Promise.race([asked, late.promise]).finally(() => clearTimeout(timer))
+  }
+}
+
+function withoutOldest({ pending, dead, done, ignored }: InboxCounts) {
+  return { pending, dead, done, ignored }
+}
+
+function iso(time: number | null | undefined): string | null {
+  return time === null || time === undefined ? null : new Date(time).toISOString()
+}

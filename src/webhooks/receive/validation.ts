@@ -1,0 +1,112 @@
+import type { IncomingMessage } from 'node:http'
+import type { NewDelivery } from '../../store/webhooks/inbox.ts'
+import {
+  type WebhookResponse,
+  type ReceiptOutcome,
+  CLOSING,
+  CROWDED,
+  ENCODED,
+  NO_SECRET,
+  TOO_MANY_PIECES,
+  TOO_SLOW,
+  UNAUTHORIZED,
+  WRONG_METHOD,
+  tooLarge,
+} from './responses.ts'
+import type { BodyResult } from './body-reader.ts'
+import { type TypeFilter, parseBody } from './event.ts'
+import { valuesOf } from './headers.ts'
+
+/** What a request came to: its answer, the outcome for the counters, and why. */
+export interface Result {
+  readonly answer: WebhookResponse
+  readonly outcome: ReceiptOutcome
+  readonly reason: string
+  /** More for the log, in our own words. */
+  readonly detail?: string
+}
+
+/** Puts a result together; `reason` is one of few words, and empty where there is nothing to explain. */
+export const result = (answer: WebhookResponse, outcome: ReceiptOutcome, reason = ''): Result => ({
+  answer,
+  outcome,
+  reason,
+})
+
+/** By what requests are judged. */
+export interface Rules {
+  /** Whether there is a secret to verify with. */
+  readonly isSetUp: () => boolean
+  readonly isWanted: TypeFilter
+  readonly allowedOrigins: readonly string[]
+  readonly maxBytes: number
+}
+
+/** What can be answered without the body; null: it has to be read. */
+export function judgeHead(request: IncomingMessage, rules: Rules, closing: boolean): Result | null {
+  const { method, rawHeaders } = request
+  if (closing) return result(CLOSING, 'unavailable', 'closing')
+  if (method === 'OPTIONS') return result(handshake(rawHeaders, rules.allowedOrigins), 'handshake')
+  if (method !== 'POST') return result(WRONG_METHOD, 'refused', 'method')
+  if (Number(request.headers['content-length'] ?? 0) > rules.maxBytes)
+    return result(tooLarge(rules.maxBytes), 'refused', 'too_large')
+  return rules.isSetUp() ? null : result(NO_SECRET, 'unavailable', 'no_secret')
+}
+
+/** Whether a body is said to be compressed. */
+export function isEncoded(rawHeaders: readonly string[]): boolean {
+  const codings = valuesOf(rawHeaders, 'content-encoding').join(',').trim().toLowerCase()
+  return codings !== '' && codings !== 'identity'
+}
+
+/** The result for a body whose signature does not fit: a compressed one may have been signed before, and can be sent plain. */
+export function unauthentic(rawHeaders: readonly string[], reason: string): Result {
+  return isEncoded(rawHeaders)
+    ? result(ENCODED, 'refused', 'encoding')
+    : result(UNAUTHORIZED, 'unauthorized', reason)
+}
+
+type Failed = Extract<BodyResult, { failed: string }>['failed']
+
+/** The result for a body that could not be read. */
+export function unread(failed: Failed, maxBytes: number): Result {
+  if (failed === 'too_large') return result(tooLarge(maxBytes), 'refused', 'too_large')
+  if (failed === 'too_many_pieces') return result(TOO_MANY_PIECES, 'refused', failed)
+  if (failed === 'too_slow') return result(TOO_SLOW, 'refused', 'too_slow')
+  if (failed === 'crowded') return result(CROWDED, 'unavailable', 'crowded')
+  return result(TOO_SLOW, 'gone', 'gone')
+}
+
+type Judged = Pick<NewDelivery, 'state' | 'type' | 'target' | 'reason'>
+
+/** What a verified body means for the mirror: whatever its form, it is a reason to look. */
+export function judgeBody(body: Buffer, { isWanted }: Rules): Judged {
+  const { type, target, wanted } = parseBody(body, isWanted)
+  return wanted
+    ? { state: 'pending', type, target, reason: null }
+    : { state: 'ignored', type, target, reason: 'no pattern of webhooks.types fits its type' }
+}
+
+/**
+ * The answer to OPTIONS (CloudEvents web hooks 1.0, section 4): a sender whose name is allow-listed is told that it may
+ * send. What it asks to be called back at is never looked at.
+ */
+export function handshake(
+  rawHeaders: readonly string[],
+  allowed: readonly string[],
+): WebhookResponse {
+  const headers = { Allow: 'POST, OPTIONS' }
+  const origins = valuesOf(rawHeaders, 'webhook-request-origin')
+  const [origin = ''] = origins
+  const listed =
+    origins.length === 1
+      ? allowed.find((one) => one === '*' || one.toLowerCase() === origin.toLowerCase())
+      : undefined
+  // What is sent back is the setting's text, never the request's.
+  return listed === undefined
+    ? { status: 200, headers }
+    : {
+        status: 200,
+        headers: { ...headers, 'WebHook-Allowed-Origin': listed, 'WebHook-Allowed-Rate': '*' },
+      }
+}

@@ -1,0 +1,174 @@
+import {
+  type Waiting,
+  type RefreshResult,
+  type Visibility,
+  type EventTarget,
+  afterFailure,
+  afterRefresh,
+  targetsOf,
+} from './settlement.ts'
+import { messageOf } from '../../core/errors.ts'
+
+/**
+ * How many rows go into one refresh after so many failures of theirs. What fails again is tried in ever smaller
+ * company, so a row that fails every refresh is soon alone with its fault.
+ */
+const COMPANY: readonly number[] = [Infinity, Infinity, 64, 8]
+/**
+ * While nothing succeeds at all, every so many tries take everything that is due: with a service that is down, a thousand
+ * rows then grow as old as one, and not each by itself. Others between them are tried alone, so that it can be told.
+ */
+const ALL_TOGETHER = 9
+
+/** The company grows by this with every refresh that succeeds, so that a service that is back is caught up with soon. */
+const GROWTH = 4
+
+/** What was tried before. */
+export interface Tried {
+  readonly refreshes: number
+  /** Since the last one that succeeded. */
+  readonly failuresInRow: number
+  /** Since the last one that failed. */
+  readonly successesInRow: number
+}
+
+/**
+ * The rows of the next refresh out of those that are due. New rows do not fail with those that failed; the two take turns,
+ * so neither waits for long. Among those that failed, the one comes first that has been due for longest.
+ */
+export function chooseBatch(due: readonly Waiting[], tried: Tried): readonly Waiting[] {
+  const { refreshes, failuresInRow } = tried
+  if (failuresInRow > 0 && failuresInRow % ALL_TOGETHER === 0) return due
+  const fresh = due.filter(({ attempts }) => attempts === 0)
+  const failed = due.filter(({ attempts }) => attempts > 0).sort((a, b) => a.dueAt - b.dueAt)
+  const [first] = failed
+  if (first === undefined || (fresh.length > 0 && refreshes % 2 === 0)) return fresh
+  const peers = failed.filter(({ attempts }) => attempts === first.attempts)
+  const company = Math.max(COMPANY[first.attempts] ?? 1, GROWTH ** tried.successesInRow)
+  return withSameTarget(peers.slice(0, company), due)
+}
+
+/** Rows of one target stand or fall together: asking once answers for all of them. */
+function withSameTarget(chosen: readonly Waiting[], due: readonly Waiting[]): readonly Waiting[] {
+  const targets = new Set(chosen.map(({ target }) => targetKey(target)))
+  return due.filter(({ target }) => targets.has(targetKey(target)))
+}
+
+/** Equal for targets that name the same thing. */
+export function targetKey(target: Waiting['target']): string {
+  if (target === null) return ''
+  const { repository, tag, digest, arch, subject, others = [] } = target
+  return JSON.stringify([repository, tag, digest, arch, subject, ...others.map(targetKey)])
+}
+
+/** The inbox as the coalescer uses it; each call is answered by another thread and may reject. */
+export interface WaitingRows {
+  /** Pending rows that are due and have ids above `after`, in the order of arrival. */
+  readonly pending: (now: number, limit: number, after: number) => Promise<readonly Waiting[]>
+  readonly settle: (settled: readonly RefreshResult[]) => Promise<void>
+  /** Unix milliseconds; null: nothing is pending. */
+  readonly nextDueAt: () => Promise<number | null>
+}
+
+/** How a refresh came out; `reason`: why it is not ok. */
+export interface RefreshOutcome {
+  readonly ok: boolean
+  readonly reason: string | null
+}
+
+/** What it takes to work on a wave of events. Times in unix milliseconds. */
+export interface WaveDeps {
+  readonly inbox: WaitingRows
+  /** Fetches what events name, and what changed besides; without targets only the latter. */
+  readonly refresh: (targets: readonly EventTarget[]) => Promise<RefreshOutcome>
+  /** What readers see of what was announced, now. */
+  readonly look: (target: EventTarget) => Visibility
+  readonly now: () => number
+  /** In [0, 1). */
+  readonly random: () => number
+  /** Lets others take their turn in the midst of long work. */
+  readonly breathe: () => Promise<void>
+}
+
+/** Rows that travel between the threads at once: small enough not to be felt by readers. */
+const PAGE = 1000
+/** Targets looked for between two breaths. */
+const LOOKS = 50
+
+/** All rows that are due, oldest first. */
+export async function readDue({ inbox }: WaveDeps, now: number): Promise<Waiting[]> {
+  const due: Waiting[] = []
+  for (;;) {
+    const page = await inbox.pending(now, PAGE, due.at(-1)?.id ?? 0)
+    due.push(...page)
+    if (page.length < PAGE) return due
+  }
+}
+
+/** One refresh for all rows; says why it failed, or null. */
+export async function refreshBatch(
+  { refresh }: WaveDeps,
+  batch: readonly Waiting[],
+): Promise<string | null> {
+  const targets = new Map<string, EventTarget>()
+  for (const target of batch.flatMap(({ target }) => (target === null ? [] : targetsOf(target))))
+    targets.set(targetKey(target), target)
+  try {
+    const { ok, reason } = await refresh([...targets.values()])
+    return ok ? null : (reason ?? 'it does not say why')
+  } catch (error) {
+    return messageOf(error)
+  }
+}
+
+/** Writes down what became of the rows of a refresh that has ended. */
+export async function settleBatch(
+  deps: WaveDeps,
+  batch: readonly Waiting[],
+  failure: string | null,
+): Promise<void> {
+  const random = deps.random() // one for all, so that they come due together
+  const seen = failure === null ? await lookAll(deps, batch) : null
+  const now = deps.now()
+  const settled = batch.map((row) => {
+    const found = seen?.get(targetKey(row.target)) ?? { sight: null, failure }
+    return found.failure === null
+      ? afterRefresh(row, found.sight, now)
+      : afterFailure(row, found.failure, now, random)
+  })
+  for (let at = 0; at < settled.length; at += PAGE) {
+    await deps.inbox.settle(settled.slice(at, at + PAGE))
+  }
+}
+
+/** What was seen of a target, or why that cannot be told. */
+interface Found {
+  readonly sight: Visibility
+  readonly failure: string | null
+}
+
+const WORST: readonly Visibility[] = ['absent', 'other digest', 'partly', 'visible', null]
+
+/** What is seen of a delivery that names several targets is what is seen of the worst of them. */
+function worstOf(sights: readonly Visibility[]): Visibility {
+  return WORST.find((sight) => sights.includes(sight)) ?? null
+}
+
+/** What is seen of each target. */
+async function lookAll(
+  { look, breathe }: WaveDeps,
+  batch: readonly Waiting[],
+): Promise<Map<string, Found>> {
+  const seen = new Map<string, Found>()
+  for (const { target } of batch) {
+    const key = targetKey(target)
+    if (target === null || seen.has(key)) continue
+    if (seen.size % LOOKS === LOOKS - 1) await breathe()
+    try {
+      seen.set(key, { sight: worstOf(targetsOf(target).map(look)), failure: null })
+    } catch (error) {
+      seen.set(key, { sight: null, failure: messageOf(error) })
+    }
+  }
+  return seen
+}

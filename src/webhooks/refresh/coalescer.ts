@@ -1,0 +1,165 @@
+import { messageOf } from '../../core/errors.ts'
+import { type WaveDeps, chooseBatch, readDue, refreshBatch, settleBatch } from './batch.ts'
+import { pauseMs } from './settlement.ts'
+
+/** What the coalescer is made from. Times in unix milliseconds. */
+export interface CoalescerDeps extends WaveDeps {
+  readonly debounceMs: number
+  readonly debounceMaxMs: number
+  /** Calls once, after so many milliseconds, until it is cancelled by the function it gives. */
+  readonly after: (ms: number, call: () => void) => () => void
+  readonly warn: (message: string) => void
+}
+
+/** How it stands, for status and metrics. */
+export interface CoalescerState {
+  /** Unix milliseconds; null: none is running. */
+  readonly refreshingSince: number | null
+  readonly refreshes: number
+  readonly failures: number
+  /** Of refreshes; 0 after one that succeeded. */
+  readonly failuresInRow: number
+  /** Of refreshes; 0 after one that failed. */
+  readonly successesInRow: number
+  readonly lastFailure: string | null
+}
+
+/** Turns events into refreshes. */
+export interface Coalescer {
+  /** Takes up what is pending. */
+  readonly start: () => void
+  /** Something new is in the inbox, or is pending again. */
+  readonly arrived: () => void
+  readonly state: () => CoalescerState
+  /** No refresh begins any more. One that runs is not waited for: its rows stay pending, for the next start. */
+  readonly stop: () => void
+}
+
+/** From so many failed refreshes in a row on, new events no longer bring the next one on at once. */
+const SERVICE_DOWN = 4
+const LONGEST_HOLD_MS = 60_000
+/** No sleep is longer: the clock may have been set, and the inbox written to by another process. */
+const LONGEST_SLEEP_MS = 60_000
+
+const NOTHING_YET: CoalescerState = {
+  refreshingSince: null,
+  refreshes: 0,
+  failures: 0,
+  failuresInRow: 0,
+  successesInRow: 0,
+  lastFailure: null,
+}
+
+/**
+ * One refresh at a time: `debounceMs` after the last event, at most `debounceMaxMs` after the first, and one more for
+ * whatever arrives while it runs. A row is settled only by a refresh that began after it was read here, so after it was
+ * stored; until then it stays pending in the inbox, and so survives whatever happens to this process.
+ */
+export function createCoalescer(deps: CoalescerDeps): Coalescer {
+  const { now, debounceMs } = deps
+  const timer = createAlarm(deps, () => void turn())
+  let wave: Wave | null = null // arrivals that no refresh has read yet
+  let busy = false
+  let stopped = false
+  const isStopped = (): boolean => stopped
+  let troubles = 0 // with the inbox itself, in a row
+  let earliest = 0
+  let state = NOTHING_YET
+
+  /** Sets the alarm for whatever comes first. */
+  const plan = async (): Promise<void> => {
+    const dueAt = wave === null ? await deps.inbox.nextDueAt() : null
+    if (isStopped() || busy) return
+    const at = wave === null ? dueAt : endOf(wave, deps)
+    timer.set(Math.max(at ?? Infinity, earliest))
+  }
+
+  const refresh = async (): Promise<void> => {
+    wave = null
+    const batch = chooseBatch(await readDue(deps, now()), state)
+    if (batch.length === 0 || isStopped()) return
+    earliest = now() + debounceMs
+    state = { ...state, refreshingSince: now() }
+    const failure = await refreshBatch(deps, batch)
+    if (isStopped()) return
+    state = counted(state, failure)
+    earliest = Math.max(earliest, now() + holdMs(state.failuresInRow, deps.random()))
+    await settleBatch(deps, batch, failure)
+  }
+
+  /** What fails here is the inbox: nothing is lost, for nothing was settled. */
+  const turn = async (): Promise<void> => {
+    busy = true
+    try {
+      await refresh()
+      busy = false
+      await plan()
+      troubles = 0
+    } catch (error) {
+      busy = false
+      if (isStopped()) return
+      earliest = now() + pauseMs(++troubles, deps.random())
+      deps.warn(`webhook events cannot be worked on, next try later: ${messageOf(error)}`)
+      timer.set(earliest)
+    }
+  }
+
+  const arrived = (): void => {
+    wave = { first: wave?.first ?? now(), last: now() }
+    if (!busy && !stopped) void plan()
+  }
+  return {
+    start: arrived,
+    arrived,
+    state: () => state,
+    stop() {
+      stopped = true
+      timer.clear()
+    },
+  }
+}
+
+interface Wave {
+  first: number
+  last: number
+}
+
+function endOf({ first, last }: Wave, { debounceMs, debounceMaxMs }: CoalescerDeps): number {
+  return Math.min(last + debounceMs, first + debounceMaxMs)
+}
+
+/** One alarm at most; a new time takes the place of the old one. */
+function createAlarm({ now, after }: CoalescerDeps, ring: () => void) {
+  let cancel: (() => void) | null = null
+  const clear = (): void => {
+    cancel?.()
+    cancel = null
+  }
+  return {
+    clear,
+    set(at: number): void {
+      clear()
+      const sleep = Math.min(Math.max(0, at - now()), LONGEST_SLEEP_MS)
+      cancel = after(sleep, () => {
+        cancel = null
+        ring()
+      })
+    },
+  }
+}
+
+function holdMs(failuresInRow: number, random: number): number {
+  if (failuresInRow < SERVICE_DOWN) return 0
+  return Math.min(LONGEST_HOLD_MS, pauseMs(failuresInRow - SERVICE_DOWN + 1, random))
+}
+
+function counted(state: CoalescerState, failure: string | null): CoalescerState {
+  const refreshes = state.refreshes + 1
+  const ended = { ...state, refreshingSince: null, refreshes }
+  if (failure === null) {
+    return { ...ended, failuresInRow: 0, successesInRow: state.successesInRow + 1 }
+  }
+  const failuresInRow = state.failuresInRow + 1
+  const failures = state.failures + 1
+  return { ...ended, failures, failuresInRow, successesInRow: 0, lastFailure: failure }
+}

@@ -1,0 +1,161 @@
+import { messageOf } from '../../core/errors.ts'
+import type { NewTag } from '../../store/catalog/tags.ts'
+import type { EventTimes, Heard } from '../../store/webhooks/inbox-reports.ts'
+import type { Logger } from '../../core/log.ts'
+import type { CoalescerState } from './coalescer.ts'
+import { type Misses, WINDOW_MS, compareMisses } from './missed-events.ts'
+import type { InboxThread } from '../inbox/thread.ts'
+
+/** How events and refreshes stand. Holds no name of anything private; times in ISO 8601 UTC. */
+export interface RefreshReport {
+  /** Refreshes that events caused, since the start. */
+  readonly refreshes: number
+  readonly failedRefreshes: number
+  readonly failuresInRow: number
+  /** Null: none is running. */
+  readonly refreshingSince: string | null
+  /** Null while the inbox is not available, as `misses`. */
+  readonly latency: Latency | null
+  readonly misses: Misses | null
+}
+
+/** What reports are made from. */
+export interface ReportOptions {
+  readonly log: Logger
+  readonly now: () => number
+  readonly inbox: Pick<InboxThread, 'call'>
+  readonly listArrivals: (from: number) => readonly NewTag[]
+  readonly isOn: () => boolean
+  readonly state: () => CoalescerState
+}
+
+type Figures = Pick<RefreshReport, 'latency' | 'misses'>
+
+const DAY_MS = 86_400_000
+/** Figures are taken this often at most, however often they are asked for, and this often at least. */
+const FRESH_MS = 10_000
+const EVERY_MS = 60_000
+/** A status page does not wait for a disk: after this long it shows the figures of the last time. */
+const PATIENCE_MS = 200
+
+/** Takes the figures every minute, and says in the log when a subscription seems dead, once. */
+export function createReports(options: ReportOptions) {
+  const { log, now, state } = options
+  const startedAt = now()
+  let held: Figures = { latency: null, misses: null }
+  let takenAt = -Infinity
+  let taking: Promise<void> | null = null
+  const take = async (): Promise<void> => {
+    try {
+      const before = held.misses?.warning ?? null
+      held = await figuresOf(options, startedAt)
+      takenAt = now()
+      const warning = held.misses?.warning ?? null
+      if (warning !== null && before === null) log.warn({}, warning)
+      if (warning === null && before !== null) log.info({}, 'webhooks: events are coming again')
+    } catch (error) {
+      held = { latency: null, misses: null }
+      log.debug({}, `no figures of webhooks: ${messageOf(error)}`)
+    }
+    taking = null
+  }
+  const timer = setInterval(() => void (taking ??= take()), EVERY_MS).unref()
+  return {
+    report: async (): Promise<RefreshReport> => {
+      if (now() - takenAt > FRESH_MS) await patiently((taking ??= take()))
+      const { refreshes, failures, failuresInRow, refreshingSince: since } = state()
+      const refreshingSince = since === null ? null : new Date(since).toISOString()
+      return { refreshes, failedRefreshes: failures, failuresInRow, refreshingSince, ...held }
+    },
+    stop: () => clearInterval(timer),
+  }
+}
+
+function patiently(work: Promise<void>): Promise<void> {
+  const late = Promise.withResolvers<undefined>()
+  const timer = setTimeout(() => late.resolve(undefined), PATIENCE_MS)
+  return Promise.race([work, late.promise]).finally(() => clearTimeout(timer))
+}
+
+async function figuresOf(options: ReportOptions, startedAt: number): Promise<Figures> {
+  const { inbox, now, isOn, listArrivals } = options
+  const at = now()
+  const [times, heard] = await Promise.all([
+    inbox.call('eventTimes', EVENTS),
+    inbox.call('heardSince', heardFrom(at)),
+  ])
+  const arrivals = listArrivals(at - WINDOW_MS)
+  return figuresFrom({ times, heard, arrivals, isOn: isOn(), startedAt, now: at })
+}
+
+/** Of so many of the newest events the times are taken. */
+export const EVENTS = 500
+
+/** Since when it has to be known what was announced, unix milliseconds, for the figures of `now`. */
+export function heardFrom(now: number): number {
+  return now - WINDOW_MS - DAY_MS
+}
+
+/** What the figures are made from; times in unix milliseconds. */
+export interface FiguresOptions {
+  readonly times: readonly EventTimes[]
+  readonly heard: Heard
+  readonly arrivals: readonly NewTag[]
+  readonly isOn: boolean
+  readonly startedAt: number
+  readonly now: number
+}
+
+/** How long events take, and what polls and events found of the same changes. */
+export function figuresFrom(options: FiguresOptions): Figures {
+  const { times, heard, arrivals, isOn, startedAt, now } = options
+  const misses = compareMisses({
+    arrivals,
+    announcements: heard.announcements,
+    lastEventAt: heard.lastAt,
+    // Nobody knows when the service was told to send; it has been since the first event, or can be since this start.
+    expectedSince: isOn ? (heard.firstAt ?? startedAt) : null,
+    now,
+  })
+  return { latency: latencyOf(times), misses }
+}
+
+/** Milliseconds: half of the events took no longer, and 99 of 100. Null without events. */
+export interface Spread {
+  readonly median: number
+  readonly p99: number
+}
+
+/** How long events took from being received until they were stored, refreshed for, and visible. */
+export interface Latency {
+  /** How many events this is about: the newest that are done. */
+  readonly events: number
+  readonly stored: Spread | null
+  readonly refreshed: Spread | null
+  readonly visible: Spread | null
+}
+
+/** Sums up the times of events. A clock that was set back meanwhile counts as no time at all. */
+export function latencyOf(times: readonly EventTimes[]): Latency {
+  const since = (at: (one: EventTimes) => number | null): Spread | null =>
+    spreadOf(
+      times.flatMap((one) => {
+        const end = at(one)
+        return end === null ? [] : [Math.max(0, end - one.receivedAt)]
+      }),
+    )
+  return {
+    events: times.length,
+    stored: since(({ storedAt }) => storedAt),
+    refreshed: since(({ refreshedAt }) => refreshedAt),
+    visible: since(({ visibleAt }) => visibleAt),
+  }
+}
+
+/** By the nearest rank. */
+function spreadOf(values: readonly number[]): Spread | null {
+  const sorted = values.toSorted((a, b) => a - b)
+  const rank = (share: number): number | undefined => sorted[Math.ceil(share * sorted.length) - 1]
+  const [median, p99] = [rank(0.5), rank(0.99)]
+  return median === undefined || p99 === undefined ? null : { median, p99 }
+}

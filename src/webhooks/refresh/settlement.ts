@@ -1,0 +1,108 @@
+import type { Announced } from '../../store/catalog/tags.ts'
+import { type EventTarget, namesOf } from '../../domain/image-reference.ts'
+import type { InboxRow } from '../../store/webhooks/inbox.ts'
+
+/** When to look again for what was announced, milliseconds after the first refresh that should have shown it. */
+export const LOOKS_MS: readonly number[] = [5_000, 30_000, 120_000, 600_000]
+
+/** Pauses after failed refreshes, milliseconds: each twice the one before. */
+const FIRST_PAUSE_MS = 5_000
+const LONGEST_PAUSE_MS = 600_000
+/** The first seven tries take a quarter of an hour, the others ten minutes each: a day in all. */
+export const MAX_ATTEMPTS = 150
+
+/** No row is put off for longer, milliseconds. */
+export const LONGEST_WAIT_MS = Math.max(LONGEST_PAUSE_MS * 1.25, ...LOOKS_MS)
+/** A look that comes so late says nothing of the time in between: the clock was set, or nobody was there. */
+const TOO_LATE_MS = 6 * 3_600_000
+
+/** What is to be written of a row; what is not named stays as it is. */
+export interface RefreshResult {
+  readonly id: number
+  readonly state: 'pending' | 'done' | 'dead'
+  readonly refreshedAt?: number
+  readonly visibleAt?: number
+  readonly attempts?: number
+  readonly dueAt?: number
+  readonly reason?: string | null
+}
+
+/** A refresh failed that covered the row: it is tried again, later and later, and given up after about a day. */
+export function afterFailure(
+  row: Waiting,
+  why: string,
+  now: number,
+  random: number,
+): RefreshResult {
+  const attempts = row.attempts + 1
+  const reason = `the refresh failed: ${why}`
+  if (attempts < MAX_ATTEMPTS) {
+    return {
+      id: row.id,
+      state: 'pending',
+      attempts,
+      dueAt: now + pauseMs(attempts, random),
+      reason,
+    }
+  }
+  return { id: row.id, state: 'dead', attempts, reason: `given up after ${attempts} tries: ${why}` }
+}
+
+/** Milliseconds until the next try; `random` in [0, 1) spreads it by a quarter to each side. */
+export function pauseMs(attempts: number, random: number): number {
+  const pause = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(attempts - 1, 20))
+  return Math.round(pause * (0.75 + random / 2))
+}
+
+/**
+ * What readers see of what was announced. `partly`: the tag, but not all of its documents; `other digest`: the tag, but
+ * not the announced version of it. Null: the event names nothing that could be looked for.
+ */
+export type Visibility = 'visible' | 'partly' | 'other digest' | 'absent' | null
+
+/**
+ * A refresh succeeded that covered the row: that is all there is to do for an event that names nothing. What is not
+ * wholly visible is looked for again, at the times above. After the last look a tag that is there without some of its
+ * documents is done, for not every tag has all of them; one that is not there is given up. When the clock was set back,
+ * or ahead by more than some hours, the looks begin anew, so that none is missed.
+ */
+export function afterRefresh(row: Waiting, sight: Visibility, now: number): RefreshResult {
+  const refreshedAt = row.refreshedAt ?? now
+  const about = { id: row.id, refreshedAt }
+  if (sight === null) return { ...about, state: 'done', reason: null }
+  if (sight === 'visible') return { ...about, state: 'done', visibleAt: now, reason: null }
+  const anew = refreshedAt > now || now - row.dueAt > TOO_LATE_MS
+  const from = anew ? now : refreshedAt
+  const next = LOOKS_MS.find((after) => from + after > now)
+  if (next !== undefined) {
+    const reason = `not yet: ${LACKING[sight]}`
+    return { ...about, refreshedAt: from, state: 'pending', dueAt: from + next, reason }
+  }
+  const reason = `${LACKING[sight]}, ten minutes after the refresh`
+  if (sight === 'partly') return { ...about, state: 'done', visibleAt: now, reason }
+  return { ...about, state: 'dead', reason: `upstream never listed it: ${reason}` }
+}
+
+const LACKING: Record<Exclude<Visibility, 'visible' | null>, string> = {
+  partly: 'the tag is there, some of its documents are not',
+  'other digest': 'the tag is listed with another digest than announced',
+  absent: 'the tag is not listed',
+}
+
+/** What readers see of an announcement. Null when it names neither a tag nor a digest: there is nothing to look for. */
+export function visibilityOf(
+  target: EventTarget,
+  find: (target: EventTarget) => Announced,
+): Visibility {
+  const { tag, digest } = namesOf(target)
+  if (tag === null && digest === null) return null
+  const { listed, digestMatches, artifacts } = find(target)
+  if (!listed) return 'absent'
+  if (digestMatches === false) return 'other digest'
+  return artifacts === 'lacking' || artifacts === 'none yet' ? 'partly' : 'visible'
+}
+
+export { type EventTarget, targetsOf } from '../../domain/image-reference.ts'
+
+/** A row of the inbox that waits for its refresh, as far as that is about it. */
+export type Waiting = Pick<InboxRow, 'id' | 'target' | 'refreshedAt' | 'attempts' | 'dueAt'>

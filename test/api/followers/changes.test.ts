@@ -1,0 +1,233 @@
+import fc from 'fast-check'
+import { afterEach, describe, expect, test } from 'vitest'
+import { openWrites } from '../../../src/store/writer.ts'
+import type { FilledStore } from '../../support/filled-store.ts'
+import { snapshot } from '../../store/fixtures.ts'
+import { type Reply, type Served, FEEDS, FILLED_AT, closeAll, jsonOf, serve } from '../served.ts'
+
+afterEach(closeAll)
+
+const KEY = 'Zk3v9wq7Rt5y2Lm8'
+const KEYED = { Authorization: `Bearer ${KEY}` }
+
+interface Page {
+  source: string
+  from: string
+  to: string
+  complete: boolean
+  changes: { source: string; id?: string; path?: string; change: string; snapshot: string }[]
+  next: string | null
+}
+
+const pageOf = (reply: Reply): Page => {
+  expect(reply.status).toBe(200)
+  return jsonOf(reply) as unknown as Page
+}
+
+/** The id of the snapshot that a source serves. */
+async function serving({ server, get }: Served, source = 'osv'): Promise<string> {
+  server.snapshotChanged()
+  const path = source === 'osv' ? '/external/osv/all.json' : '/external/patch_feed'
+  return String((await get(path)).headers['x-mirror-snapshot'])
+}
+
+const short = ({ changes }: Page) => changes.map(({ id, path, change }) => [id ?? path, change])
+
+async function three(): Promise<{ served: Served; ids: string[] }> {
+  const served = await serve((store) => store.publishOsv({ a: '1', b: '1', c: '1' }))
+  const ids = [await serving(served)]
+  served.store.publishOsv({ a: '2', b: '1', d: '1', e: '1' }, FILLED_AT + 1000)
+  ids.push(await serving(served))
+  served.store.publishOsv({ a: '2', c: '9', d: '1' }, FILLED_AT + 2000)
+  ids.push(await serving(served))
+  return { served, ids }
+}
+
+describe('/-/changes', () => {
+  test('folds what lies between a snapshot and the one served', async () => {
+    const { served, ids } = await three()
+    const page = pageOf(await served.get(`/-/changes?since=${ids[0]}`))
+    expect(page).toMatchObject({ source: 'osv', from: ids[0], to: ids[2], complete: true })
+    expect(page.changes).toEqual([
+      { source: 'osv', id: 'a', change: 'changed', snapshot: ids[1] },
+      { source: 'osv', id: 'b', change: 'removed', snapshot: ids[2] },
+      { source: 'osv', id: 'c', change: 'changed', snapshot: ids[2] },
+      { source: 'osv', id: 'd', change: 'added', snapshot: ids[1] },
+    ])
+    expect(page.next).toBeNull()
+    const last = pageOf(await served.get(`/-/changes?since=${ids[1]}&source=osv`))
+    expect(short(last)).toEqual([
+      ['b', 'removed'],
+      ['c', 'added'],
+      ['e', 'removed'],
+    ])
+    const none = pageOf(await served.get(`/-/changes?since=${ids[2]}`))
+    expect(none).toMatchObject({ from: ids[2], to: ids[2], complete: true, changes: [] })
+  })
+
+  test('comes in pages that belong together, whatever is published between them', async () => {
+    const { served, ids } = await three()
+    const found: unknown[] = []
+    let next: string | null = null
+    do {
+      const after: string = next === null ? '' : `&after=${next}`
+      const page = pageOf(await served.get(`/-/changes?since=${ids[0]}&limit=1${after}`))
+      expect(page).toMatchObject({ from: ids[0], to: ids[2] })
+      found.push(...short(page))
+      served.store.publishOsv({ z: String(found.length) }, FILLED_AT + (3 + found.length) * 1000)
+      served.server.snapshotChanged()
+      next = page.next
+    } while (next !== null)
+    expect(found).toEqual([
+      ['a', 'changed'],
+      ['b', 'removed'],
+      ['c', 'changed'],
+      ['d', 'added'],
+    ])
+  })
+
+  test('ends a page of long names sooner, and goes on with the next one', async () => {
+    const names = Array.from({ length: 70 }, (_, i) => `${i + 10}-${'x'.repeat(7_800)}`)
+    const served = await serve((store) => store.publishOsv({ a: '1' }))
+    const since = await serving(served)
+    served.store.publishOsv(
+      Object.fromEntries(['a', ...names].map((name) => [name, '1'])),
+      FILLED_AT + 1000,
+    )
+    await serving(served)
+    const first = pageOf(await served.get(`/-/changes?since=${since}`))
+    expect(first.changes.length).toBeLessThan(65)
+    const rest = pageOf(await served.get(`/-/changes?since=${since}&after=${first.next ?? ''}`))
+    expect([...first.changes, ...rest.changes].map(({ id }) => id)).toEqual(names)
+    expect(rest.next).toBeNull()
+  })
+
+  test('takes the beginning of a snapshot, as the command status prints it, where only one begins so', async () => {
+    const { served, ids } = await three()
+    const [first = '', second = ''] = ids
+    const page = pageOf(await served.get(`/-/changes?since=${first.slice(0, 12)}`))
+    expect(page).toMatchObject({ from: first, to: ids[2] })
+    expect(short(page)).toHaveLength(4)
+    for (const since of [first.slice(0, 11), `${first.slice(0, 12)}g`, first.slice(1, 14)])
+      expect((await served.get(`/-/changes?since=${since}`)).status).toBe(404)
+    const store = openWrites(served.dir)
+    await store.transaction(() => {
+      store.replaceSnapshot(snapshot({ id: `${second.slice(0, 12)}${'0'.repeat(52)}` }))
+      return Promise.resolve({ commit: true })
+    })
+    store.close()
+    served.server.snapshotChanged()
+    const reply = await served.get(`/-/changes?since=${second.slice(0, 12)}`)
+    expect([reply.status, jsonOf(reply)['error']]).toEqual([404, 'unknown_snapshot'])
+    expect((await served.get(`/-/changes?since=${second}`)).status).toBe(200)
+  })
+
+  test('says of an unknown or forgotten snapshot that everything is to be read, never an empty list', async () => {
+    const { served, ids } = await three()
+    const store = openWrites(served.dir)
+    store.forgetChanges('osv', FILLED_AT + 1500)
+    store.close()
+    served.server.snapshotChanged()
+    for (const since of ['nonsense', ids[0], `${ids[1]}0`]) {
+      const reply = await served.get(`/-/changes?since=${since}`)
+      expect([since, reply.status, jsonOf(reply)['error']]).toEqual([
+        since,
+        404,
+        'unknown_snapshot',
+      ])
+      expect(String(jsonOf(reply)['message'])).toContain('read everything anew')
+    }
+    // What came right before the oldest snapshot that is remembered still leads on.
+    expect(short(pageOf(await served.get(`/-/changes?since=${ids[1]}`)))).toHaveLength(3)
+    expect((await served.get(`/-/changes?since=${ids[1]}&source=feeds`)).status).toBe(404)
+  })
+
+  test('says when everything may have changed, instead of naming a part of it', async () => {
+    const { served, ids } = await three()
+    const many = Object.fromEntries(Array.from({ length: 10_001 }, (_, i) => [`m${i}`, 'x']))
+    served.store.publishOsv(many, FILLED_AT + 3000)
+    served.server.snapshotChanged()
+    const page = pageOf(await served.get(`/-/changes?since=${ids[0]}`))
+    expect(page).toMatchObject({ complete: false, changes: [], next: null })
+  })
+
+  test('refuses what makes no sense, in words', async () => {
+    const { served, ids } = await three()
+    const since = `since=${ids[0]}`
+    for (const query of [
+      ...['', 'since=', `${since}&${since}`, `${since}&source=ovs`, `${since}&limit=0`],
+      ...[`${since}&limit=10001`, `${since}&limit=x`, `${since}&after=x`, `${since}&after=WzEsMl0`],
+    ]) {
+      const reply = await served.get(`/-/changes?${query}`)
+      expect([query, reply.status, jsonOf(reply)['error']]).toEqual([query, 400, 'bad_request'])
+    }
+    const foreign = Buffer.from(JSON.stringify([0, 3, ''])).toString('base64url')
+    expect((await served.get(`/-/changes?${since}&after=${foreign}`)).status).toBe(404)
+  })
+
+  test('is read only, answers HEAD, and is never cached', async () => {
+    const { served, ids } = await three()
+    const path = `/-/changes?since=${ids[0]}`
+    const full = await served.get(path)
+    const head = await served.head(path)
+    expect(full.headers['cache-control']).toBe('no-store')
+    expect({ ...head.headers, date: '' }).toEqual({ ...full.headers, date: '' })
+    expect(head.body).toHaveLength(0)
+    expect((await served.get(path, {}, 'POST')).status).toBe(405)
+  })
+
+  test('tells feeds to everybody, the catalog to those who have a key', async () => {
+    const fill = (store: FilledStore) => store.publishFeeds(FEEDS)
+    const served = await serve(fill, { env: { PATCHMIRROR_SERVER_KEYS: KEY } })
+    const feed = await serving(served, 'feeds')
+    served.store.publishFeeds({ ...FEEDS, '/external/cve_feed': '[]' }, FILLED_AT + 1000)
+    const store = openWrites(served.dir)
+    for (const id of ['c1', 'c2'])
+      await store.transaction(() => {
+        if (id === 'c2') store.replaceCatalogList('/v1/tags', 'tags', '{}', [], FILLED_AT)
+        store.replaceSnapshot(snapshot({ source: 'catalog', id }))
+        return Promise.resolve({ commit: true })
+      })
+    store.close()
+    served.server.snapshotChanged()
+    expect(short(pageOf(await served.get(`/-/changes?since=${feed}`)))).toEqual([
+      ['/external/cve_feed', 'added'],
+    ])
+    for (const query of ['since=c1', 'since=c1&source=catalog', 'since=none&source=identity']) {
+      const reply = await served.get(`/-/changes?${query}`)
+      expect([query, reply.status]).toEqual([query, 401])
+      expect(reply.body.toString()).not.toContain('/v1/tags')
+    }
+    expect(short(pageOf(await served.get('/-/changes?since=c1', KEYED)))).toEqual([
+      ['/v1/tags', 'added'],
+    ])
+  })
+
+  test('brings a copy of any earlier snapshot to the one that is served', async () => {
+    const feed = fc.dictionary(
+      fc.constantFrom('a', 'b', 'c', 'd', 'é', 'x y'),
+      fc.constantFrom('1', '2'),
+    )
+    await fc.assert(
+      fc.asyncProperty(fc.array(feed, { minLength: 2, maxLength: 8 }), async (history) => {
+        const served = await serve((store) => store.publishOsv({ first: '0' }))
+        const kept: [string, Map<string, string>][] = []
+        for (const [n, records] of history.entries()) {
+          served.store.publishOsv(records, FILLED_AT + (n + 1) * 1000)
+          kept.push([await serving(served), new Map(Object.entries(records))])
+          for (const [since, copy] of kept) {
+            const { changes } = pageOf(await served.get(`/-/changes?since=${since}&limit=100`))
+            const followed = new Map(copy)
+            for (const { id = '', change } of changes) {
+              if (change === 'removed') followed.delete(id)
+              else followed.set(id, records[id] ?? '')
+            }
+            expect(followed).toEqual(new Map(Object.entries(records)))
+          }
+        }
+        await closeAll()
+      }),
+      { numRuns: 15 },
+    )
+  })
+})

@@ -1,0 +1,316 @@
+import { type ClientRequest, type IncomingMessage, request } from 'node:http'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
+import { type EventLog, createWebhookLog } from '../../../src/api/followers/event-log.ts'
+import { openWrites } from '../../../src/store/writer.ts'
+import { snapshot } from '../../store/fixtures.ts'
+import { type Served, type ServedOptions, FEEDS, FILLED_AT, closeAll, serve } from '../served.ts'
+
+afterEach(closeAll)
+
+const KEY = 'Zk3v9wq7Rt5y2Lm8'
+const KEYED = { Authorization: `Bearer ${KEY}` }
+const WITH_KEY = { env: { PATCHMIRROR_SERVER_KEYS: KEY } }
+
+/** An event as it came; comments and the stream's own settings are `name: null`. */
+interface Got {
+  name: string | null
+  id: string | null
+  data: string
+}
+
+interface Reader {
+  response: IncomingMessage
+  /** The next event with a name, or what stands at the begin. */
+  next(): Promise<Got>
+  /** The next comment. */
+  comment(): Promise<void>
+  /** Resolves when the mirror has ended the stream. */
+  ended(): Promise<void>
+  leave(): void
+}
+
+async function follow(
+  { port, own }: Served,
+  more: Record<string, string> = {},
+  path = '/-/events',
+): Promise<Reader> {
+  const headers = { ...own, ...more }
+  const sent: ClientRequest = request({ port, host: '127.0.0.1', path, headers, agent: false })
+  sent.end()
+  onTestFinished(() => void sent.destroy())
+  const [response] = (await once(sent, 'response')) as [IncomingMessage]
+  response.on('error', () => undefined)
+  const blocks = blocksOf(response)
+  const take = async (wanted: (block: string) => boolean): Promise<string> => {
+    for (;;) {
+      const { value, done } = await blocks.next()
+      if (done === true) throw new Error('the stream ended')
+      if (wanted(value)) return value
+    }
+  }
+  return {
+    response,
+    ended: async () => {
+      while ((await blocks.next()).done !== true);
+    },
+    next: async () => parse(await take((block) => !block.startsWith(':'))),
+    comment: async () => {
+      await take((block) => block.startsWith(':'))
+    },
+    leave: () => void sent.destroy(),
+  }
+}
+
+async function* blocksOf(response: IncomingMessage): AsyncGenerator<string, undefined> {
+  let text = ''
+  for await (const chunk of response) {
+    text += String(chunk)
+    for (let end = text.indexOf('\n\n'); end >= 0; end = text.indexOf('\n\n')) {
+      yield text.slice(0, end)
+      text = text.slice(end + 2)
+    }
+  }
+  return undefined
+}
+
+function parse(block: string): Got {
+  const lines = block.split('\n')
+  const field = (name: string) =>
+    lines.filter((line) => line.startsWith(`${name}: `)).map((line) => line.slice(name.length + 2))
+  return {
+    name: field('event')[0] ?? null,
+    id: field('id')[0] ?? null,
+    data: field('data').join('\n'),
+  }
+}
+
+const dataOf = ({ data }: Got) => JSON.parse(data) as Record<string, unknown>
+
+function publish({ store, server }: Served, records: Record<string, string>, n: number): void {
+  store.publishOsv(records, FILLED_AT + n * 1000)
+  server.snapshotChanged()
+}
+
+const start = (options: ServedOptions = {}) =>
+  serve((store) => store.publishOsv({ a: '1' }), options)
+
+describe('/-/events', () => {
+  test('tells each new snapshot with what it changed, once it can be read', async () => {
+    const served = await start()
+    const reader = await follow(served)
+    expect(reader.response.statusCode).toBe(200)
+    expect(reader.response.headers).toMatchObject({
+      'content-type': 'text/event-stream',
+      'cache-control': 'no-store',
+      'x-accel-buffering': 'no',
+    })
+    expect(await reader.next()).toEqual({ name: null, id: '1.0', data: '' })
+    publish(served, { a: '2', b: '1' }, 1)
+    const event = await reader.next()
+    const readable = await served.get('/external/osv/all.json')
+    expect([event.name, event.id]).toEqual(['snapshot', '2.0'])
+    expect(dataOf(event)).toMatchObject({
+      source: 'osv',
+      snapshot: readable.headers['x-mirror-snapshot'],
+      sequence: 2,
+      asOf: new Date(FILLED_AT + 1000).toISOString(),
+      counts: { added: 1, changed: 1, removed: 0 },
+      complete: true,
+      changes: [
+        { id: 'a', change: 'changed' },
+        { id: 'b', change: 'added' },
+      ],
+      more: false,
+    })
+  })
+
+  test('names the first hundred, and says when there are more', async () => {
+    const served = await start()
+    const reader = await follow(served)
+    await reader.next()
+    publish(served, Object.fromEntries(Array.from({ length: 101 }, (_, i) => [`n${i}`, '1'])), 1)
+    const { changes, more, counts } = dataOf(await reader.next())
+    expect([(changes as unknown[]).length, more, counts]).toEqual([
+      100,
+      true,
+      { added: 101, changed: 0, removed: 1 },
+    ])
+  })
+
+  test('goes on behind the last event that a reader got', async () => {
+    const served = await start()
+    for (let n = 1; n <= 120; n++) served.store.publishOsv({ a: `v${n}` }, FILLED_AT + n * 1000)
+    served.server.snapshotChanged()
+    const reader = await follow(served, { 'Last-Event-ID': '3' })
+    for (let id = 4; id <= 121; id++) expect((await reader.next()).id).toBe(`${id}.0`)
+  })
+
+  test('says by a reset that what lies between was forgotten, or is of another mirror', async () => {
+    const served = await start()
+    for (let n = 1; n <= 5; n++) publish(served, { a: `v${n}` }, n)
+    const store = openWrites(served.dir)
+    store.forgetChanges('osv', FILLED_AT + 3000)
+    store.close()
+    served.server.snapshotChanged()
+    for (const id of ['1', '2.0', '99', 'nonsense', '5.7', '']) {
+      const reader = await follow(served, { 'Last-Event-ID': id })
+      const first = await reader.next()
+      expect([id, first.name, first.id]).toEqual([id, id === '' ? null : 'reset', '6.0'])
+      reader.leave()
+    }
+    const reader = await follow(served, { 'Last-Event-ID': '5' })
+    await reader.next().then(({ id }) => expect(id).toBe('6.0'))
+  })
+
+  test('tells private sources and webhooks to those who have a key, and to nobody else', async () => {
+    const served = await serve((store) => store.publishFeeds(FEEDS), {
+      ...WITH_KEY,
+      webhookLog: webhooksOf(['{"one":\r\n1}', '{"two":2}']),
+    })
+    const open = await follow(served)
+    const keyed = await follow(served, { ...KEYED, 'Last-Event-ID': '1.0' })
+    expect((await open.next()).id).toBe('1')
+    expect(await keyed.next()).toEqual({ name: 'webhook', id: '1.1', data: '{"one":\n1}' })
+    expect((await keyed.next()).id).toBe('1.2')
+    const store = openWrites(served.dir)
+    await store.transaction(() => {
+      store.replaceSnapshot(snapshot({ source: 'catalog', id: 'c1' }))
+      return Promise.resolve({ commit: true })
+    })
+    store.close()
+    served.store.publishFeeds({ ...FEEDS, '/external/cve_feed': '[]' }, FILLED_AT + 1000)
+    served.server.snapshotChanged()
+    expect(dataOf(await keyed.next())).toMatchObject({ source: 'catalog', snapshot: 'c1' })
+    expect((await keyed.next()).id).toBe('3.2')
+    const seen = await open.next()
+    expect([seen.id, dataOf(seen)['source']]).toEqual(['3', 'feeds'])
+    const wrong = { Authorization: 'Bearer wrong' }
+    expect((await served.get('/-/events', wrong)).status).toBe(401)
+    expect((await served.get('/-/events?source=catalog')).status).toBe(401)
+    expect((await served.get('/-/events?source=none')).status).toBe(400)
+  })
+
+  test('can be narrowed to one source', async () => {
+    const served = await start()
+    const reader = await follow(served, {}, '/-/events?source=feeds')
+    await reader.next()
+    publish(served, { a: '2' }, 1)
+    served.store.publishFeeds(FEEDS, FILLED_AT + 2000)
+    served.server.snapshotChanged()
+    expect(dataOf(await reader.next())).toMatchObject({ source: 'feeds', complete: false })
+  })
+
+  test('ends with the key that opened it', async () => {
+    const served = await start({ eventBounds: { heartbeatMs: 10 } })
+    const keys = openWrites(served.dir)
+    const { id, key } = keys.createKey('ci', FILLED_AT)
+    const reader = await follow(served, { Authorization: `Bearer ${key}` })
+    await reader.comment()
+    keys.revokeKey(id, FILLED_AT)
+    keys.close()
+    await reader.ended()
+    expect((await served.get('/-/events', { Authorization: `Bearer ${key}` })).status).toBe(401)
+  })
+
+  test('gives signs of life, answers HEAD and refuses to be written to', async () => {
+    const served = await start({ eventBounds: { heartbeatMs: 10 } })
+    const reader = await follow(served)
+    await reader.comment()
+    await reader.comment()
+    const head = await served.head('/-/events')
+    expect([head.status, head.headers['content-type'], head.body.length]).toEqual([
+      ...[200, 'text/event-stream', 0],
+    ])
+    expect((await served.get('/-/events', {}, 'POST')).status).toBe(405)
+  })
+
+  test('keeps places for those with a key: they take that of the oldest without', async () => {
+    const served = await serve((store) => store.publishFeeds(FEEDS), {
+      ...WITH_KEY,
+      eventBounds: { maxListeners: 2 },
+    })
+    const [first, second] = [await follow(served), await follow(served)]
+    const out = first.ended().catch(() => undefined)
+    const keyed = [await follow(served, KEYED), await follow(served, KEYED)]
+    await out
+    await second.ended().catch(() => undefined)
+    expect(keyed.map(({ response }) => response.statusCode)).toEqual([200, 200])
+    expect((await follow(served, KEYED)).response.statusCode).toBe(503)
+    expect((await follow(served)).response.statusCode).toBe(503)
+  })
+
+  test('takes a bounded number of readers', async () => {
+    const served = await start({ eventBounds: { maxListeners: 2 } })
+    const first = await follow(served)
+    await follow(served)
+    const refused = await served.get('/-/events')
+    expect([refused.status, refused.headers['retry-after']]).toEqual([503, '30'])
+    first.leave()
+    await expect.poll(async () => (await served.head('/-/events')).status).toBe(200)
+  })
+
+  test('cuts off a reader that takes nothing, and keeps nothing for it', async () => {
+    const served = await start({ eventBounds: { heartbeatMs: 500, maxListeners: 2 } })
+    const ids = Array.from({ length: 100 }, (_, i) => `${'long'.repeat(100)}${i}`)
+    for (let n = 1; n <= 300; n++)
+      served.store.publishOsv(
+        Object.fromEntries(ids.map((id) => [id, String(n)])),
+        FILLED_AT + n * 1000,
+      )
+    served.server.snapshotChanged()
+    const { port, own } = served
+    const socket = connect({ port, host: '127.0.0.1' })
+    const closed = once(socket, 'close')
+    socket.on('error', () => undefined)
+    socket.pause()
+    socket.write(
+      `GET /-/events HTTP/1.1\r\nHost: m\r\nAuthorization: ${own['Authorization'] ?? ''}\r\nLast-Event-ID: 1\r\n\r\n`,
+    )
+    const reader = await follow(served, { 'Last-Event-ID': '1' })
+    for (let id = 2; id <= 301; id++) expect((await reader.next()).id).toBe(`${id}.0`)
+    const free = async () => (await served.head('/-/events')).status
+    await expect.poll(free).toBe(200)
+    socket.resume() // what lay in the kernel's buffers, and then the end of it
+    await closed
+    expect(socket.bytesRead).toBeLessThan(300 * 100 * 400)
+  })
+
+  test('ends cleanly when the mirror shuts down', async () => {
+    const served = await start()
+    const reader = await follow(served)
+    await reader.next()
+    await served.server.close()
+    await reader.ended()
+    expect(reader.response.complete).toBe(true)
+  })
+})
+
+test.each([
+  ['\u{feff}{"one":1}', { one: 1 }],
+  ['', ''],
+  ['not "JSON"\nbut text', 'not "JSON"\nbut text'],
+])('a received event is told as JSON, whatever its body was: %j', (text, shown) => {
+  const body = Buffer.from(text)
+  const event = { id: 1, kind: 'webhook' as const, webhookId: 'msg_1', createdAt: 0, body }
+  const log = createWebhookLog({
+    listTargets: () => [],
+    lastEvent: () => 1,
+    countEvents: () => 1,
+    listEvents: () => [event],
+  })
+  const [told] = log.list(0, 1)
+  expect(JSON.parse(told?.data?.() ?? '')).toMatchObject({ webhookId: 'msg_1', event: shown })
+})
+
+function webhooksOf(texts: string[]): EventLog {
+  const events = texts.map((text, at) => {
+    return { id: at + 1, name: 'webhook' as const, source: null, data: () => text }
+  })
+  return {
+    last: () => texts.length,
+    count: (after) => texts.length - after,
+    list: (after, limit) => events.slice(after, after + limit),
+  }
+}

@@ -1,0 +1,89 @@
+import { once } from 'node:events'
+import { type Socket, connect } from 'node:net'
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
+import { type Served, type ServedOptions, closeAll, serve } from '../served.ts'
+
+afterEach(closeAll)
+
+const start = (env: Record<string, string>, options: ServedOptions = {}): Promise<Served> =>
+  serve((store) => store.publishOsv({ one: '{"id":"one"}', big: `"${'y'.repeat(20_000_000)}"` }), {
+    ...options,
+    env: { ...env, PATCHMIRROR_SERVER_CACHE_BYTES: '64 MB' },
+  })
+
+/** A connection; what it sends is given, and it takes what comes unless it is stopped. */
+async function open({ port }: Served, text = '', stopped = false): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1')
+  onTestFinished(() => void socket.destroy())
+  socket.on('error', () => undefined)
+  await once(socket, 'connect')
+  if (stopped) socket.pause()
+  else socket.resume()
+  if (text !== '') socket.write(text)
+  return socket
+}
+
+const closed = (socket: Socket): boolean => socket.closed
+const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: m\r\n\r\n`
+
+/** Sends a request and waits until some of its answer has come. */
+async function answered(served: Served, path: string, stopped = false): Promise<Socket> {
+  const socket = await open(served, get(path))
+  await once(socket, 'data')
+  if (stopped) socket.pause()
+  return socket
+}
+
+describe('when all places are taken', () => {
+  test('connections that send no whole request make room for others, the oldest first', async () => {
+    const served = await start({ PATCHMIRROR_SERVER_MAX_CONNECTIONS: '4' })
+    const reader = await answered(served, '/external/osv/one.json')
+    const silent = [await open(served), await open(served, 'GET /-/hea'), await open(served)]
+    expect((await served.get('/-/health')).status).toBe(200)
+    await expect.poll(() => silent.map(closed)).toEqual([true, false, false])
+    for (let again = 0; again < 20; again++) {
+      silent.push(await open(served))
+      expect((await served.get('/external/osv/one.json')).status).toBe(200)
+    }
+    expect(closed(reader)).toBe(false)
+    expect(served.told.filter((line) => /no whole request/.test(line))).toHaveLength(1)
+  })
+
+  test('idle connections are next, and one with a request under way stays', async () => {
+    const served = await start({ PATCHMIRROR_SERVER_MAX_CONNECTIONS: '3' })
+    const stuck = await answered(served, '/external/osv/big.json?x', true)
+    const idle = [
+      await answered(served, '/external/osv/one.json'),
+      await answered(served, '/-/status'),
+    ]
+    for (let again = 0; again < 5; again++) expect((await served.get('/-/health')).status).toBe(200)
+    await expect.poll(() => idle.map(closed)).toContain(true)
+    expect(closed(stuck)).toBe(false)
+  })
+
+  test('health is answered when every connection has a request under way, and nothing else is', async () => {
+    const served = await start({ PATCHMIRROR_SERVER_MAX_CONNECTIONS: '2' })
+    const path = '/external/osv/big.json?x'
+    const busy = [await answered(served, path, true), await answered(served, path, true)]
+    for (let again = 0; again < 5; again++) {
+      const health = await served.get('/-/health')
+      expect([health.status, health.headers.connection]).toEqual([200, 'close'])
+      expect((await served.get('/external/osv/one.json')).status).toBe(503)
+    }
+    expect(busy.map(closed)).toEqual([false, false])
+    expect(served.told.filter((line) => /server\.maxConnections is 2/.test(line))).toHaveLength(1)
+  })
+})
+
+test('one address has as many connections as the setting allows, a trusted proxy has all', async () => {
+  const env = { PATCHMIRROR_SERVER_MAX_CONNECTIONS_PER_ADDRESS: '2' }
+  const served = await start(env)
+  const path = '/external/osv/big.json?x'
+  const busy = [await answered(served, path, true), await answered(served, path, true)]
+  const third = await open(served, get('/-/health'))
+  await once(third, 'close')
+  expect(busy.map(closed)).toEqual([false, false])
+  expect(served.told.some((line) => /server\.maxConnectionsPerAddress/.test(line))).toBe(true)
+  const trusting = await start({ ...env, PATCHMIRROR_SERVER_TRUST_PROXY: '127.0.0.1' })
+  for (let again = 0; again < 4; again++) await answered(trusting, path, true)
+})

@@ -1,0 +1,36 @@
+import { type Socket, connect } from 'node:net'
+import { afterEach, expect, test } from 'vitest'
+import { type Served, closeAll, serve } from '../served.ts'
+
+afterEach(closeAll)
+
+const REQUEST = 'GET /-/status HTTP/1.1\r\nHost: m\r\n\r\n'
+const LAST = 'GET /-/health HTTP/1.1\r\nHost: m\r\nConnection: close\r\n\r\n'
+
+const start = () => serve((store) => store.publishOsv({ one: '{}' }))
+
+test.each([1000, 20_000])('%i requests sent at once by a client that reads', async (count) => {
+  const { raw } = await start()
+  const text = await raw(REQUEST.repeat(count) + LAST)
+  expect(text.split('HTTP/1.1 200 OK').length - 1).toBe(count + 1)
+  expect(text.endsWith('{"status":"ok"}')).toBe(true)
+})
+
+test('clients that send and never read leave others their turn', async () => {
+  const served = await start()
+  const sockets = Array.from({ length: 20 }, () => stuff(served, 4000))
+  for (let again = 0; again < 20; again++) {
+    expect((await served.get('/-/health')).status).toBe(200)
+  }
+  // All of them still wait for answers that they do not take, and yet the others were served.
+  expect(sockets.filter((socket) => socket.destroyed)).toEqual([])
+  for (const socket of sockets) socket.destroy()
+  expect((await served.get('/-/status')).status).toBe(200)
+})
+
+function stuff({ port }: Served, count: number): Socket {
+  const socket = connect(port, '127.0.0.1').pause()
+  socket.on('error', () => undefined)
+  socket.write(REQUEST.repeat(count))
+  return socket
+}

@@ -1,0 +1,189 @@
+import type { StorageState } from '../../../src/store/disk-state.ts'
+import { afterEach, expect, test } from 'vitest'
+import { FEEDS, FILLED_AT, closeAll, jsonOf, serve as serveStore } from '../served.ts'
+
+afterEach(closeAll)
+
+const HOUR = 3_600_000
+
+/** A mirror that has an upstream; it is never asked here. */
+const UPSTREAM = { PATCHMIRROR_UPSTREAM_API_ROOT: 'http://127.0.0.1:1' }
+const serve: typeof serveStore = (fill, options) =>
+  serveStore(fill, { ...options, env: { ...UPSTREAM, ...options?.env } })
+
+interface Report {
+  version: string
+  uptimeSeconds: number
+  sources: Record<string, unknown>[]
+}
+
+test('health is answered while the process lives, with nothing mirrored', async () => {
+  const { get } = await serve(() => undefined)
+  const reply = await get('/-/health')
+  expect([reply.status, jsonOf(reply)]).toEqual([200, { status: 'ok' }])
+  expect(reply.headers['cache-control']).toBe('no-store')
+})
+
+test('an empty mirror reports sources that never ran', async () => {
+  const { get } = await serve(() => undefined)
+  const report = jsonOf(await get('/-/status')) as unknown as Report
+  expect(report.sources).toEqual(
+    ['feeds', 'osv'].map((name) => ({
+      name,
+      state: 'never',
+      snapshot: null,
+      served: null,
+      comparedAt: null,
+      records: 0,
+      asOf: null,
+      ageSeconds: null,
+      partialLists: [],
+      partialListCount: 0,
+      lastRun: null,
+      nextRunAt: null,
+    })),
+  )
+})
+
+test('the report gives state, age and last run of each source, and nothing else', async () => {
+  const { get } = await serve(
+    (store) => {
+      store.publishOsv({ one: '{}', two: '{}' })
+      store.publishFeeds(FEEDS)
+      store.addRun('feeds', FILLED_AT + 1000, {
+        state: 'failed',
+        code: 'upstream_unreachable',
+        message: 'no connection',
+        facts: { tries: 5 },
+      })
+    },
+    { now: () => FILLED_AT + HOUR, nextRunAt: () => FILLED_AT + 2 * HOUR },
+  )
+  const report = jsonOf(await get('/-/status')) as unknown as Report
+  expect([report.version, report.uptimeSeconds]).toEqual(['9.9.9', 3600])
+  const [feeds, osv] = report.sources
+  expect(feeds).toMatchObject({
+    state: 'failed',
+    asOf: '2026-07-01T00:00:00.000Z',
+    lastRun: {
+      kind: 'sync',
+      state: 'failed',
+      startedAt: '2026-07-01T00:00:01.000Z',
+      endedAt: '2026-07-01T00:00:02.000Z',
+      code: 'upstream_unreachable',
+      message: 'no connection',
+      facts: { tries: 5 },
+    },
+  })
+  expect(osv).toMatchObject({
+    name: 'osv',
+    state: 'complete',
+    records: 2,
+    ageSeconds: 3600,
+    nextRunAt: '2026-07-01T02:00:00.000Z',
+  })
+  expect(Object.keys(report)).toEqual([
+    ...['version', 'instance', 'uptimeSeconds', 'sources', 'storage', 'relay', 'bundle'],
+  ])
+})
+
+test('a source is running while its newest run has not ended', async () => {
+  const served = await serve((store) => {
+    store.publishOsv({ one: '{}' })
+    store.addRun('osv', FILLED_AT + 1000)
+  })
+  const { sources } = jsonOf(await served.get('/-/status')) as unknown as Report
+  expect(sources[1]).toMatchObject({ state: 'running', lastRun: { endedAt: null } })
+})
+
+test.each(['partial', 'quarantined', 'failed'] as const)(
+  'a source whose last run ended %s says so, and stays ready while its data are fresh',
+  async (state) => {
+    const served = await serve((store) => {
+      store.publishOsv({ one: '{}' })
+      store.publishFeeds(FEEDS)
+      store.addRun('osv', FILLED_AT + 1000, { state })
+    })
+    const { sources } = jsonOf(await served.get('/-/status')) as unknown as Report
+    expect(sources[1]).toMatchObject({ state })
+    expect((await served.get('/-/ready')).status).toBe(200)
+  },
+)
+
+test('a data folder that is full is shown, and makes the mirror unready while it is', async () => {
+  const full = { state: 'full', reason: 'no room', freeBytes: 0 } as const
+  const clock = { now: FILLED_AT + 60_000 }
+  let storage: StorageState = full
+  const { get } = await serve(
+    (store) => {
+      store.publishOsv({ one: '{}' })
+      store.publishFeeds(FEEDS)
+    },
+    { now: () => clock.now, storage: () => storage },
+  )
+  expect(jsonOf(await get('/-/status'))).toMatchObject({ storage: full })
+  const reply = await get('/-/ready')
+  expect(reply.status).toBe(503)
+  expect(jsonOf(reply)).toMatchObject({ ready: false, storage: { ready: false, ...full } })
+  expect((await get('/external/osv/one.json')).status).toBe(200)
+  storage = { state: 'ok', reason: null, freeBytes: 9_000_000 }
+  clock.now += 1000 // a report holds for a second
+  expect((await get('/-/ready')).status).toBe(200)
+})
+
+test('ready needs a snapshot of every source', async () => {
+  const { get } = await serve((store) => store.publishOsv({ one: '{}' }))
+  const reply = await get('/-/ready')
+  expect(reply.status).toBe(503)
+  expect(jsonOf(reply)).toMatchObject({
+    ready: false,
+    sources: [
+      { name: 'feeds', ready: false, reason: 'nothing mirrored yet' },
+      { name: 'osv', ready: true },
+    ],
+  })
+  expect(reply.headers['retry-after']).toBeDefined()
+})
+
+test('ready counts the age from upstream’s date, and a confirmation renews it', async () => {
+  const clock = { now: FILLED_AT + 26 * HOUR }
+  const served = await serve(
+    (store) => {
+      store.publishOsv({ one: '{}' })
+      store.publishFeeds(FEEDS)
+    },
+    { now: () => clock.now },
+  )
+  expect((await served.get('/-/ready')).status).toBe(200)
+  clock.now += 2000
+  const stale = await served.get('/-/ready')
+  expect(stale.status).toBe(503)
+  expect(stale.body.toString()).toContain('older than osv.maxAgeHours (26)')
+  for (const source of ['osv', 'feeds'] as const)
+    served.store.addRun(source, clock.now - 1000, { asOf: clock.now - 1000 })
+  expect((await served.get('/-/ready')).status).toBe(503) // a report holds for a second
+  clock.now += 1000
+  expect((await served.get('/-/ready')).status).toBe(200)
+})
+
+test('a status that cannot be read is a fault in JSON, not a page', async () => {
+  const served = await serve((store) => store.publishOsv({ one: '{}' }))
+  served.store.damage('DROP TABLE run')
+  const reply = await served.get('/-/status')
+  expect([reply.status, jsonOf(reply)['error']]).toEqual([500, 'internal'])
+  expect(served.errors.length).toBeGreaterThan(0)
+  expect((await served.get('/-/health')).status).toBe(200)
+  expect((await served.get('/external/osv/one.json')).status).toBe(200)
+})
+
+test('without an upstream, what is held is what counts, and with nothing held the public feeds are missed', async () => {
+  const empty = await serveStore(() => undefined)
+  const nothing = await empty.get('/-/ready')
+  expect(nothing.status).toBe(503)
+  expect(jsonOf(nothing)).toMatchObject({ sources: [{ name: 'feeds' }, { name: 'osv' }] })
+  const held = await serveStore((store) => store.publishOsv({ one: '{}' }))
+  const ready = await held.get('/-/ready')
+  expect(ready.status).toBe(200)
+  expect(jsonOf(ready)).toMatchObject({ sources: [{ name: 'osv', ready: true }] })
+  expect(jsonOf(await held.get('/-/status'))).toMatchObject({ bundle: null })
+})

@@ -1,0 +1,356 @@
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { basename, join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { nameBoxFault, stripPaths } from '../../../src/bundle/boxes/inbox-files.ts'
+import { createInboxImporter } from '../../../src/bundle/boxes/inbox.ts'
+import { inspectBundle, openBundle } from '../../../src/bundle/import/open.ts'
+import { fillOutbox } from '../../../src/bundle/boxes/outbox.ts'
+import { type OutboxFile, keptFiles, listOutbox } from '../../../src/bundle/boxes/outbox-files.ts'
+import { refusalOf } from '../../../src/bundle/format/refusal.ts'
+import { MirrorError } from '../../../src/core/errors.ts'
+import { type Bench, createBench } from '../../support/mirror.ts'
+import { keyPair, scratch, writeBundle } from '../fixtures.ts'
+import { below, carry, folder, signer } from '../air-gap.ts'
+import { watch } from '../watched-inbox.ts'
+
+const DAY = 86_400_000
+
+async function above(): Promise<Bench> {
+  const bench = await createBench({ sandbox: { records: 5, service: false } })
+  await bench.run('osv')
+  return bench
+}
+
+async function change(bench: Bench): Promise<void> {
+  bench.sandbox.feed.change(1)
+  await bench.run('osv')
+}
+
+describe('the outbox', () => {
+  const settings = { keep: 3, fullDays: 7, dateHours: 6, expireDays: 90 }
+
+  test('gets a full bundle first, then what changed since it, and nothing when nothing is new', async () => {
+    const bench = await above()
+    const box = join(folder(), 'out')
+    let now = Date.now()
+    const fill = () =>
+      fillOutbox({
+        ...{ settings, folder: box, dataDir: bench.dir, keys: [signer()] },
+        ...{ program: 'patchmirror/test', now: () => now },
+      })
+    const kinds: (string | null)[] = []
+    for (const step of ['first', 'same', 'change', 'change', 'later'] as const) {
+      if (step === 'change') await change(bench)
+      if (step === 'later') now += 8 * DAY
+      kinds.push((await fill())?.kind ?? null)
+    }
+    expect(kinds).toEqual(['full', null, 'delta', 'delta', 'full'])
+    const names = readdirSync(box).sort()
+    expect(names.map((name) => name.replace(/[\da-f]{8}-/, ''))).toEqual(
+      [
+        'patchmirror-00000002-delta.bundle.zip',
+        'patchmirror-00000003-delta.bundle.zip',
+        'patchmirror-00000003-full.bundle.zip',
+        'patchmirror-00000001-full.bundle.zip',
+      ].sort(),
+    )
+    const delta = await inspectBundle([
+      join(box, names.find((name) => name.includes('3-delta')) ?? ''),
+    ])
+    expect(delta.manifest.base?.sequence).toBe(1)
+    expect(delta.manifest.sources.osv?.bases).toHaveLength(2)
+    await delta.close()
+    await bench.close()
+  })
+
+  test('begins anew with a full one when the last is damaged or not remembered any more', async () => {
+    const bench = await above()
+    const box = folder()
+    const deps = {
+      ...{ settings, folder: box, dataDir: bench.dir, keys: [signer()] },
+      ...{ program: 'patchmirror/test', now: Date.now },
+    }
+    const first = await fillOutbox(deps)
+    writeFileSync(join(box, first?.file ?? ''), 'damaged')
+    await change(bench)
+    expect((await fillOutbox(deps))?.kind).toBe('full')
+    await bench.store.transaction(() => {
+      bench.store.forgetSummaries(0)
+      return Promise.resolve({ commit: true })
+    })
+    await change(bench)
+    expect((await fillOutbox(deps))?.kind).toBe('full')
+    await bench.close()
+  })
+
+  test('that cannot be written to is named, and what anybody may read of it has no folder', async () => {
+    const bench = await above()
+    const box = join(folder(), 'out')
+    writeFileSync(box, 'a file where the folder would be')
+    const deps = {
+      ...{ settings, folder: box, dataDir: bench.dir, keys: [signer()] },
+      ...{ program: 'patchmirror/test', now: Date.now },
+    }
+    const thrown: unknown = await fillOutbox(deps).catch((error: unknown) => error)
+    const error = nameBoxFault(thrown, 'outbox', box, bench.dir)
+    expect(error).toMatchObject({ code: 'storage' })
+    const text = error instanceof Error ? error.message : ''
+    expect(text).toContain(`the outbox ${box} cannot be read or written (ENOTDIR`)
+    expect(stripPaths(text, { outbox: box, data: bench.dir })).not.toContain(box)
+    const full = Object.assign(new Error('full'), { code: 'SQLITE_FULL' })
+    expect(nameBoxFault(full, 'outbox', box, bench.dir)).toMatchObject({ code: 'storage' })
+    await bench.close()
+  })
+
+  test('never drops the full bundle that a kept delta builds on', () => {
+    const file = (sequence: number, kind: 'full' | 'delta'): OutboxFile => {
+      return { name: `${sequence}-${kind}`, sequence, kind, dated: '' }
+    }
+    const files = [file(1, 'full'), file(2, 'delta'), file(5, 'full'), file(6, 'delta')]
+    const more = [...files, file(7, 'delta'), file(8, 'delta')]
+    expect(keptFiles(more, 2).map(({ name }) => name)).toEqual(['5-full', '7-delta', '8-delta'])
+    expect(keptFiles(files, 3).map(({ name }) => name)).toEqual([
+      '1-full',
+      '2-delta',
+      '5-full',
+      '6-delta',
+    ])
+    expect(keptFiles([], 1)).toEqual([])
+    const box = folder()
+    for (const name of ['note.txt', 'patchmirror-ffffffff-00000001-full.bundle.zip'])
+      writeFileSync(join(box, name), '')
+    expect(listOutbox(box, '0'.repeat(32))).toEqual([])
+  })
+})
+
+describe('the inbox', () => {
+  test('imports in the order of sequence whatever the names, and moves aside what it took', async () => {
+    const bench = await above()
+    const [to, box] = [folder(), folder()]
+    const full = await carry(bench.dir, to)
+    await change(bench)
+    const delta = await carry(bench.dir, to, { since: '1' })
+    copyFileSync(full.files[0] ?? '', join(box, 'z-full.zip'))
+    copyFileSync(delta.files[0] ?? '', join(box, 'a-delta.zip'))
+    const mirror = below()
+    const { inbox, settled, look } = watch(box, mirror)
+    await inbox.look()
+    expect(inbox.status().waiting.map(({ why }) => why)).toEqual([
+      'still arriving',
+      'still arriving',
+    ])
+    await inbox.look()
+    expect(settled.map(({ file, outcome }) => [file, outcome])).toEqual([
+      ['z-full.zip', 'imported'],
+      ['a-delta.zip', 'imported'],
+    ])
+    expect(mirror.digest()).toBe(delta.manifest.digest)
+    expect(readdirSync(join(box, 'done')).sort()).toEqual(['a-delta.zip', 'z-full.zip'])
+    copyFileSync(full.files[0] ?? '', join(box, 'again.zip'))
+    copyFileSync(delta.files[0] ?? '', join(box, 'repeat.zip'))
+    await look()
+    expect(settled.slice(2).map(({ outcome }) => outcome)).toEqual(['superseded', 'superseded'])
+    expect(inbox.status()).toMatchObject({ waiting: [], imported: 2, superseded: 2, refused: 0 })
+    await bench.close()
+  })
+
+  test('has a delta wait for its base, and says which', async () => {
+    const bench = await above()
+    const [to, box] = [folder(), folder()]
+    const full = await carry(bench.dir, to)
+    await change(bench)
+    const delta = await carry(bench.dir, to, { since: '1' })
+    copyFileSync(delta.files[0] ?? '', join(box, 'delta.zip'))
+    const { inbox, settled, look } = watch(box, below())
+    await look()
+    const why = 'waiting for bundle 1'
+    expect(inbox.status().waiting).toEqual([{ file: 'delta.zip', why }])
+    copyFileSync(full.files[0] ?? '', join(box, 'full.zip'))
+    await look()
+    await look()
+    expect(settled.map(({ file }) => file)).toEqual(['full.zip', 'delta.zip'])
+    expect(inbox.status().waiting).toEqual([])
+    await bench.close()
+  })
+
+  test('waits for what is half-copied, in one file or in parts', async () => {
+    const bench = await above()
+    const [to, box] = [folder(), folder()]
+    const { files } = await carry(bench.dir, to, { split: 4000 })
+    const whole = Buffer.concat(files.slice(0, -1).map((file) => readFileSync(file)))
+    writeFileSync(join(box, 'half.zip'), whole.subarray(0, whole.length / 2))
+    for (const file of files)
+      if (!file.endsWith('.002')) copyFileSync(file, join(box, basename(file)))
+    const { inbox, settled, look } = watch(box, below())
+    await look()
+    expect(inbox.status().waiting.map(({ why }) => why.slice(0, 10))).toEqual([
+      'incomplete',
+      'incomplete',
+    ])
+    copyFileSync(files[1] ?? '', join(box, basename(files[1] ?? '')))
+    await look()
+    expect(settled.map(({ outcome }) => outcome)).toEqual(['imported'])
+    expect(readdirSync(join(box, 'done')).sort()).toEqual(
+      files.map((file) => basename(file)).sort(),
+    )
+    writeFileSync(join(box, 'half.zip'), whole)
+    await look()
+    expect(settled.at(-1)).toMatchObject({ file: 'half.zip', outcome: 'superseded' })
+    await bench.close()
+  })
+
+  test('refuses what is unsigned, foreign or damaged, with the reason beside it', async () => {
+    const box = folder()
+    const other = keyPair(scratch(), 'other')
+    await writeBundle(join(box, 'unsigned.zip'), [])
+    await writeBundle(join(box, 'foreign.zip'), [other])
+    await writeBundle(join(box, 'damaged.zip'), [signer()], undefined, { expiresAt: null })
+    const bytes = readFileSync(join(box, 'damaged.zip'))
+    bytes[40] = (bytes[40] ?? 0) ^ 1
+    writeFileSync(join(box, 'damaged.zip'), bytes)
+    writeFileSync(join(box, 'note.txt'), 'mine')
+    const { inbox, look } = watch(box, below())
+    await look()
+    expect(inbox.status()).toMatchObject({ waiting: [], imported: 0, refused: 3 })
+    expect(readdirSync(join(box, 'refused')).sort()).toEqual([
+      'damaged.zip',
+      'damaged.zip.txt',
+      'foreign.zip',
+      'foreign.zip.txt',
+      'unsigned.zip',
+      'unsigned.zip.txt',
+    ])
+    expect(readFileSync(join(box, 'refused', 'unsigned.zip.txt'), 'utf8')).toContain('not signed')
+    expect(readdirSync(box).sort()).toEqual(['note.txt', 'refused'])
+  })
+
+  test('on a medium that cannot be written to imports once, and remembers', async () => {
+    const bench = await above()
+    const [to, box] = [folder(), folder()]
+    const { files } = await carry(bench.dir, to)
+    copyFileSync(files[0] ?? '', join(box, 'full.zip'))
+    writeFileSync(join(box, 'done'), 'a file where the folder would be') // so nothing can be moved there
+    const { inbox, settled, look } = watch(box, below())
+    await look()
+    await look()
+    expect(settled.map(({ outcome }) => outcome)).toEqual(['imported'])
+    expect(inbox.status().waiting).toEqual([])
+    expect(existsSync(join(box, 'full.zip'))).toBe(true)
+    await bench.close()
+  })
+
+  test('leaves a bundle where it is for a trouble of its own, and tries again after a while', async () => {
+    const box = folder()
+    await writeBundle(join(box, 'full.zip'), [signer()], undefined, { expiresAt: null })
+    let now = Date.now()
+    let tries = 0
+    const inbox = createInboxImporter({
+      ...{ folder: box, now: () => now, onSettled: () => undefined },
+      trust: { keys: [signer()], revoked: new Set(), now: null },
+      apply() {
+        tries++
+        return Promise.reject(new MirrorError(tries === 1 ? 'locked' : 'storage', 'no'))
+      },
+    })
+    const looks: (string | undefined)[] = []
+    for (const minutes of [0, 0, 0, 0, 6, 0]) {
+      now += minutes * 60_000
+      await inbox.look()
+      looks.push(`${tries} ${inbox.status().waiting[0]?.why}`)
+    }
+    expect(looks).toEqual([
+      '0 still arriving',
+      '1 a sync is running',
+      '2 failed: storage',
+      '2 failed: storage',
+      '3 failed: storage',
+      '3 failed: storage',
+    ])
+    expect(readdirSync(box)).toEqual(['full.zip'])
+  })
+
+  test('refuses what has a stray byte, and waits for what is cut short anywhere', async () => {
+    const bench = await above()
+    const [to, box] = [folder(), folder()]
+    const whole = readFileSync((await carry(bench.dir, to)).files[0] ?? '')
+    const stray = Buffer.from('x')
+    const end = whole.length - 22
+    const damaged = {
+      behind: Buffer.concat([whole, stray]),
+      before: Buffer.concat([stray, whole]),
+      within: Buffer.concat([whole.subarray(0, 5_000), stray, whole.subarray(5_000)]),
+      lost: Buffer.concat([whole.subarray(0, 5_000), whole.subarray(5_001)]),
+      end: Buffer.concat([whole.subarray(0, end), stray, whole.subarray(end + 1)]),
+    }
+    for (const [name, bytes] of Object.entries(damaged))
+      writeFileSync(join(box, `${name}.zip`), bytes)
+    const { inbox, settled, look } = watch(box, below())
+    await look()
+    expect(settled.map(({ file, outcome }) => `${file} ${outcome}`).sort()).toEqual(
+      Object.keys(damaged)
+        .map((name) => `${name}.zip refused`)
+        .sort(),
+    )
+    expect(inbox.status().waiting).toEqual([])
+    const cut = join(to, 'cut.zip')
+    const whom = { keys: [signer()], revoked: new Set<string>(), allowUnsigned: false, now: null }
+    for (let left = 1; left < whole.length; left += left < 400 ? 1 : 1_499) {
+      writeFileSync(cut, whole.subarray(0, whole.length - left))
+      const error: unknown = await openBundle([cut], whom).catch((thrown: unknown) => thrown)
+      expect([left, refusalOf(error)]).toEqual([left, { kind: 'incomplete' }])
+    }
+  })
+
+  test('tells once of links, pipes and folders that it leaves alone', async () => {
+    const box = folder()
+    symlinkSync('/nowhere', join(box, 'link.zip'))
+    mkdirSync(join(box, 'media'))
+    mkdirSync(join(box, 'done'))
+    const { troubles, look } = watch(box, below())
+    await look()
+    await look()
+    expect(troubles.sort()).toEqual([
+      expect.stringMatching(/"link\.zip" is a link, a pipe or a folder and is left alone/),
+      expect.stringMatching(/"media"/),
+    ])
+  })
+
+  test('tells once of what has lain half-copied for a day', async () => {
+    const box = folder()
+    await writeBundle(join(box, 'whole'), [signer()])
+    writeFileSync(join(box, 'junk.zip'), readFileSync(join(box, 'whole')).subarray(0, 100))
+    let now = Date.now()
+    const troubles: string[] = []
+    const inbox = createInboxImporter({
+      ...{ folder: box, now: () => now, onSettled: () => undefined },
+      trust: { keys: [signer()], revoked: new Set(), now: null },
+      apply: () => Promise.reject(new Error('there is nothing to apply')),
+      onTrouble: (one) => troubles.push(one),
+    })
+    for (const hours of [0, 0, 23, 2, 30]) {
+      now += hours * 3_600_000
+      await inbox.look()
+    }
+    expect(troubles).toEqual([expect.stringMatching(/junk\.zip has been incomplete for a day/)])
+    expect(inbox.status().waiting[0]?.why).toMatch(/^incomplete for over a day/)
+  })
+
+  test('that is not there says so, until it is', async () => {
+    const box = join(folder(), 'not-mounted')
+    const { inbox, troubles, look } = watch(box, below())
+    await look()
+    expect(inbox.status().problem).toBe('ENOENT')
+    expect(troubles).toEqual([`the inbox ${box} cannot be looked into (ENOENT)`])
+    mkdirSync(box)
+    await look()
+    expect(inbox.status().problem).toBeNull()
+  })
+})

@@ -1,0 +1,389 @@
+import Database from 'better-sqlite3'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { createServer } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { CommanderError, createProgram } from '../../src/cli/program.ts'
+import { SANDBOX_KEYS } from '../../src/sandbox/service/credentials.ts'
+import { type Sandbox, createSandbox } from '../../src/sandbox/server.ts'
+import { databasePath } from '../../src/store/database/open.ts'
+import type { RunReport } from '../../src/sync/runner.ts'
+import { VERSION } from '../../src/core/version.ts'
+import { type Finished, MAIN } from '../support/command.ts'
+import { commandHost } from '../support/hosted.ts'
+import { listen } from '../support/origin.ts'
+import { QUICK } from '../support/mirror.ts'
+
+const run = commandHost()
+let sandbox: Sandbox
+let dir: string
+
+beforeEach(async () => {
+  sandbox = await createSandbox({ records: 80 })
+  dir = mkdtempSync(join(tmpdir(), 'patchmirror-cli-'))
+})
+
+afterEach(async () => {
+  await sandbox.close()
+  rmSync(dir, { recursive: true, force: true })
+})
+
+function envOf(): Record<string, string> {
+  return {
+    ...QUICK,
+    PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
+    PATCHMIRROR_DATA_DIR: join(dir, 'data'),
+    PATCHMIRROR_SERVER_PORT: '1', // nothing answers there, so status reads the folder
+  }
+}
+
+function patchmirror(...args: string[]): Promise<Finished> {
+  return run(args, envOf(), dir)
+}
+
+/** The commands that do something, by the words that call them. */
+function commandsOf(
+  { commands }: Program,
+  path: readonly string[],
+): { path: readonly string[]; needsArgument: boolean }[] {
+  return commands.flatMap((command) => {
+    const own = [...path, command.name()]
+    const needsArgument = command.registeredArguments.some(({ required }) => required)
+    return command.commands.length > 0 ? commandsOf(command, own) : [{ path: own, needsArgument }]
+  })
+}
+
+type Program = ReturnType<typeof createProgram>
+
+/** What is printed for a command line that is refused, as the program does it. */
+async function refusalOf(args: readonly string[]): Promise<string> {
+  const program = createProgram()
+  let told = ''
+  const quiet = (command: Program): void => {
+    command.configureOutput({ writeErr: (text) => void (told += text) })
+    for (const one of command.commands) quiet(one)
+  }
+  quiet(program)
+  await expect(program.parseAsync(['node', 'patchmirror', ...args])).rejects.toBeInstanceOf(
+    CommanderError,
+  )
+  return told
+}
+
+describe('the command line', () => {
+  test('--help names every command, the exit codes and an example, and exits 0', async () => {
+    const { code, out } = await patchmirror('--help')
+    expect(code).toBe(0)
+    for (const word of [
+      'serve',
+      'sync',
+      'status',
+      'runs',
+      'approve',
+      'reject',
+      'verify',
+      'config',
+      'health',
+    ]) {
+      expect(out).toContain(`  ${word}`)
+    }
+    expect(out).toMatch(/EXIT STATUS[\s\S]*quarantined[\s\S]*EXAMPLES/)
+  })
+
+  test('--version prints the version of package.json', async () => {
+    expect(await patchmirror('--version')).toMatchObject({ code: 0, out: `${VERSION}\n` })
+  })
+
+  test('an unknown command, option or source is a usage error, exit 2, with a hint', async () => {
+    for (const args of [
+      ['snyc'],
+      ['sync', '--fulll'],
+      ['sync', 'osvv'],
+      ['sync', 'feeds', '--reconcile'],
+    ]) {
+      const { code, err } = await patchmirror(...args)
+      expect(code, args.join(' ')).toBe(2)
+      expect(err.length).toBeGreaterThan(20)
+    }
+    const wrong = (await patchmirror('sync', 'osvv')).err
+    expect(wrong).toContain('the sources are: feeds, osv')
+    expect(wrong).toContain('usage: patchmirror sync [options] [source...]')
+    for (const [args, usage] of [
+      [['approve'], 'approve [options] <run>'],
+      [['export-db', 'osv-scanner'], 'export-db [options] <scanner> <dir>'],
+      [['webhooks', 'rotate'], 'webhooks rotate [options] <id>'],
+    ] as const) {
+      const { code, err } = await patchmirror(...args)
+      expect([code, err]).toEqual([2, expect.stringContaining(`Usage: patchmirror ${usage}`)])
+    }
+  })
+
+  test('every command answers an unknown option, or an argument that is not there, with its usage', async () => {
+    const verbs = commandsOf(createProgram(), [])
+    expect(verbs.length).toBeGreaterThan(30)
+    for (const { path, needsArgument } of verbs) {
+      const usage = expect.stringContaining(`Usage: patchmirror ${path.join(' ')}`) as string
+      const wrong = [[...path, '--no-such-option'], ...(needsArgument ? [path] : [])]
+      for (const args of wrong) expect([args, await refusalOf(args)]).toEqual([args, usage])
+    }
+  })
+
+  test('a reader of the output or of the messages that is gone ends a command without a word', async () => {
+    await patchmirror('sync', 'feeds')
+    const env = { ...process.env, ...envOf() }
+    const node = `'${process.execPath}' '${MAIN}'`
+    const pipe = (script: string): string =>
+      spawnSync('bash', ['-c', script], { env, cwd: dir, encoding: 'utf8' }).stdout
+    expect(pipe(`{ ${node} runs 2>err; echo $? >code; } | true; cat err code`)).toBe('0\n')
+    expect(pipe(`{ ${node} runs 99 2>&1 >out; echo $? >code; } | true; cat out`)).toBe('')
+    expect(Number(readFileSync(join(dir, 'code'), 'utf8'))).toBeLessThan(3)
+  })
+
+  test('a file that is not there is named with what to do, whatever command reads it', async () => {
+    const secrets = ['--secret-file', 'none.txt']
+    for (const args of [
+      ['webhooks', 'doctor', 'none.txt'],
+      ['webhooks', 'doctor', '-', ...secrets],
+      ['export', 'x.bundle', '--unsigned', '--for', 'none.txt'],
+    ]) {
+      const { code, err } = await patchmirror(...args)
+      expect([args, code, err]).toEqual([
+        args,
+        2,
+        expect.stringMatching(/none\.txt cannot be read: there is no such file: check the path/),
+      ])
+      expect(err).not.toContain('ENOENT')
+    }
+  })
+
+  test('a data folder of an earlier version is named as such, not as one where nothing ran', async () => {
+    await patchmirror('sync', 'feeds')
+    const db = new Database(databasePath(join(dir, 'data')))
+    db.pragma('user_version = 1')
+    db.close()
+    for (const args of [
+      ['runs'],
+      ['status'],
+      ['verify'],
+      ['identity'],
+      ['keys', 'list'],
+      ['need', 'x'],
+    ]) {
+      const { code, err } = await patchmirror(...args)
+      expect([args, code, err]).toEqual([
+        args,
+        1,
+        expect.stringMatching(
+          /written by an earlier version .* start the daemon \("patchmirror serve"\)/,
+        ),
+      ])
+    }
+  })
+
+  test('health is told from a server that is no mirror, and from the mirror of another data folder', async () => {
+    await patchmirror('sync', 'feeds')
+    const headers: Record<string, string> = {}
+    const other = createServer((_request, response) =>
+      response.writeHead(200, headers).end('{"status":"ok"}'),
+    )
+    const PATCHMIRROR_SERVER_PORT = String(await listen(other))
+    const ask = (data: string) =>
+      run(['health'], { PATCHMIRROR_DATA_DIR: join(dir, data), PATCHMIRROR_SERVER_PORT }, dir)
+    expect(await ask('data')).toMatchObject({
+      code: 1,
+      out: expect.stringContaining('something that is no Patchmirror answers') as string,
+    })
+    headers['X-Mirror-Instance'] = '0'.repeat(16)
+    expect(await ask('data')).toMatchObject({
+      code: 1,
+      out: expect.stringContaining('the mirror of another data folder') as string,
+    })
+    expect(await ask('not-here')).toMatchObject({ code: 0 })
+    other.close()
+  })
+
+  test('without an upstream a sync says how to name one and exits 2', async () => {
+    const { code, err } = await run(['sync'], {}, dir)
+    expect(code).toBe(2)
+    expect(err).toContain('PATCHMIRROR_UPSTREAM_API_ROOT')
+  })
+
+  test('sync mirrors all sources and says in a line each what it did; a second one changes nothing', async () => {
+    const first = await patchmirror('sync')
+    expect(first.code).toBe(0)
+    expect(first.out).toMatch(
+      /^feeds: complete .*\nosv: complete \(run 2, 2 requests, .* 80 added/m,
+    )
+    const second = await patchmirror('sync')
+    expect(second.out).toMatch(
+      /osv: complete \(run 4, 1 requests, 0 bytes\): upstream has nothing new/,
+    )
+  })
+
+  test('sync --json prints the run reports and nothing else on standard output', async () => {
+    const { out, code } = await patchmirror('sync', 'osv', '--json')
+    const [report] = JSON.parse(out) as RunReport[]
+    expect(code).toBe(0)
+    expect(report).toMatchObject({
+      source: 'osv',
+      state: 'complete',
+      kind: 'sync',
+      trigger: 'command',
+    })
+  })
+
+  test('sync --dry-run tells what would change and leaves no trace', async () => {
+    const { code, out } = await patchmirror('sync', 'osv', '--dry-run')
+    expect(code).toBe(0)
+    expect(out).toContain('80 to add, 0 to change, 0 to remove; nothing was stored')
+    expect((await patchmirror('runs')).out.trim().split('\n')).toHaveLength(1)
+  })
+
+  test('a failed run exits 1, a partial one 3, a quarantined one 4', async () => {
+    await patchmirror('sync')
+    const broken = sandbox.faults.set('/external/osv/all.json', { kind: 'status', status: 500 })
+    const failed = await patchmirror('sync', 'osv')
+    expect(failed.code).toBe(1)
+    expect(failed.out).toContain('upstream answered 500')
+    expect((await patchmirror('status')).code).toBe(1)
+    broken.clear()
+    const ghosts = sandbox.faults.set('/external/osv/all.json', { kind: 'ghostIds', count: 2 })
+    const partial = await patchmirror('sync', 'osv')
+    expect(partial.code).toBe(3)
+    expect(partial.out).toContain('2 could not be had')
+    expect((await patchmirror('status')).code).toBe(3)
+    const row = (await patchmirror('runs', '4')).out
+    expect(row.slice(row.indexOf('\nlackingIds')).trim().split('\n')).toHaveLength(3)
+    ghosts.clear()
+    sandbox.faults.set('/external/osv/all.json', { kind: 'shrinkIndex', keep: 0.3 })
+    const refused = await patchmirror('sync', 'osv')
+    expect(refused.code).toBe(4)
+    expect(refused.out).toMatch(/patchmirror approve \d+/)
+    expect((await patchmirror('status')).code).toBe(4)
+  })
+
+  test('approve lets in what was refused, reject keeps refusing it', async () => {
+    await patchmirror('sync')
+    sandbox.feed.remove(40)
+    const refused = await patchmirror('sync', 'osv')
+    const run = /approve (\d+)/.exec(refused.out)?.[1] ?? ''
+    expect((await patchmirror('runs', run)).out).toMatch(
+      /quarantine of .*all\.json[\s\S]*would remove 40 of 80/,
+    )
+    const approved = await patchmirror('approve', run)
+    expect(approved).toMatchObject({ code: 0 })
+    expect(approved.out).toContain('40 removed')
+    expect((await patchmirror('approve', run)).err).toContain('settled already: approved')
+    sandbox.feed.remove(30)
+    const again = await patchmirror('sync', 'osv')
+    const next = /reject (\d+)/.exec(again.out)?.[1] ?? ''
+    expect((await patchmirror('reject', next)).code).toBe(0)
+    const still = await patchmirror('sync', 'osv')
+    expect(still.code).toBe(4)
+    expect(still.out).toContain('rejected before')
+    expect((await patchmirror('approve', 'x')).code).toBe(2)
+    expect((await patchmirror('reject', '999')).err).toContain('nothing in quarantine')
+  })
+
+  test('status is a table from the folder when no daemon runs, and JSON of the same on request', async () => {
+    expect((await patchmirror('status')).err).toContain('patchmirror sync')
+    await patchmirror('sync')
+    const { out } = await patchmirror('status')
+    expect(out).toMatch(/^source +state +records/)
+    expect(out).toMatch(/^osv +complete +80 /m)
+    const status = JSON.parse((await patchmirror('status', '--json')).out) as {
+      sources: { name: string }[]
+    }
+    expect(status.sources.map(({ name }) => name)).toEqual(['feeds', 'osv'])
+  })
+
+  test('sync and status name a catalog that is stored and, without a credential, not synced', async () => {
+    const env = {
+      ...QUICK,
+      PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
+      PATCHMIRROR_DATA_DIR: join(dir, 'data'),
+      PATCHMIRROR_CATALOG_ALLOW_PRIVATE_ARTIFACTS: 'true',
+      PATCHMIRROR_UPSTREAM_API_KEY: SANDBOX_KEYS.readonly,
+      PATCHMIRROR_SERVER_PORT: '1',
+    }
+    const warning = 'catalog: served as it is stored, not synced: it needs a credential'
+    const first = await run(['sync'], env, dir)
+    expect(first.out).toMatch(/catalog: complete .*: [1-9]\d* lists changed, [1-9]\d* answers/)
+    expect(first.err).not.toContain(warning)
+    expect((await run(['status'], env, dir)).out).not.toContain(warning)
+    const second = await patchmirror('sync')
+    expect(second).toMatchObject({ code: 0, err: expect.stringContaining(warning) as string })
+    expect((await patchmirror('status')).out).toContain(warning)
+    expect((await patchmirror('sync', 'feeds')).err).not.toContain(warning)
+  })
+
+  test('status does not take the mirror of another data folder for its own', async () => {
+    await patchmirror('sync')
+    const other = createServer((_request, response) => {
+      response.end(JSON.stringify({ version: '1', instance: '0'.repeat(16), sources: [] }))
+    })
+    const port = String(await listen(other))
+    const env = { PATCHMIRROR_DATA_DIR: join(dir, 'data'), PATCHMIRROR_SERVER_PORT: port }
+    const { out, code } = await run(['status'], env, dir)
+    other.close()
+    expect(code).toBe(0)
+    expect(out).toMatch(/^osv +complete +80 /m)
+    expect(out).toContain('the mirror of another data folder answers')
+  })
+
+  test('config prints settings with their origin and masks secrets', async () => {
+    const env = { PATCHMIRROR_UPSTREAM_PROXY: 'http://me:hunter2@proxy.example:3128' }
+    const { out, code } = await run(['config'], env, dir)
+    expect(code).toBe(0)
+    expect(out).not.toContain('hunter2')
+    expect(out).toMatch(/upstream\.proxy +\*+ +env PATCHMIRROR_UPSTREAM_PROXY/)
+    expect(out).toMatch(/server\.port +8080 +default/)
+  })
+
+  test('wrong settings are all told in one message, exit 2', async () => {
+    const env = { PATCHMIRROR_SERVER_PORT: 'high', PATCHMIRROR_OSV_SCHEDULE: '99 * * * *' }
+    const { code, err } = await run(['config'], env, dir)
+    expect(code).toBe(2)
+    expect(err).toMatch(/server\.port[\s\S]*osv\.schedule|osv\.schedule[\s\S]*server\.port/)
+  })
+
+  test('verify finds nothing wrong after a sync, and exits 1 before the first', async () => {
+    expect((await patchmirror('verify')).code).toBe(1)
+    await patchmirror('sync')
+    const { code, out } = await patchmirror('verify')
+    expect(code).toBe(0)
+    expect(out).toContain('80 records, the index, the feeds and the archive are sound')
+  })
+
+  test('verify --repair mirrors a database anew whose structure is damaged, and keeps the local keys', async () => {
+    await patchmirror('sync')
+    const { out: key } = await patchmirror('keys', 'create', '--name', 'ci')
+    const before = (await patchmirror('keys', 'list', '--json')).out
+    expect(key).toContain('pmk_')
+    overwritePageOf('osv_body')
+    const repaired = await patchmirror('verify', '--repair')
+    expect(repaired.out).toContain('the damaged database is kept as ')
+    expect(repaired.out).toContain('kept: 1 local keys')
+    expect(repaired.code).toBe(0)
+    expect((await patchmirror('keys', 'list', '--json')).out).toBe(before)
+    overwritePageOf('local_key')
+    expect((await patchmirror('verify', '--repair')).out).toContain('make new ones')
+    expect((await patchmirror('verify')).code).toBe(0)
+  })
+})
+
+/** Overwrites the root page of a table in the database file. */
+function overwritePageOf(table: string): void {
+  const db = new Database(databasePath(join(dir, 'data')))
+  db.pragma('wal_checkpoint(TRUNCATE)')
+  const size = Number(db.pragma('page_size', { simple: true }))
+  const root = db.prepare('SELECT rootpage FROM sqlite_master WHERE name = ?').pluck().get(table)
+  db.close()
+  const bytes = readFileSync(databasePath(join(dir, 'data')))
+  writeFileSync(
+    databasePath(join(dir, 'data')),
+    bytes.fill(0xee, size * (Number(root) - 1), size * Number(root)),
+  )
+}

@@ -1,0 +1,142 @@
+import { readFileSync, readdirSync, statSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { type Finished, run } from '../../support/command.ts'
+import { type World, openWorld } from '../../support/daemons.ts'
+
+let world: World
+
+beforeEach(async () => {
+  world = await openWorld({ records: 5 })
+})
+
+afterEach(() => world.close())
+
+function keys(...args: string[]): Promise<Finished> {
+  return world.patchmirror('keys', ...args)
+}
+
+describe('patchmirror keys', () => {
+  test('create prints the key alone on standard output, list never does', async () => {
+    expect((await keys('list')).out).toContain('patchmirror keys create')
+    const { code, out, err } = await keys('create', '--name', 'build server')
+    expect(code).toBe(0)
+    expect(out).toMatch(/^pmk_[\w-]{32}\n$/)
+    expect(err).toContain('key 1 is made')
+    const table = await keys('list')
+    expect(table.out).toMatch(/^id +name +key +created +revoked\n1 +build server +pmk_.{4}… .*-\n$/)
+    const [listed] = JSON.parse((await keys('list', '--json')).out) as Record<string, unknown>[]
+    expect(listed).toMatchObject({ id: 1, name: 'build server', revokedAt: null })
+    expect(table.out + JSON.stringify(listed)).not.toContain(out.trim().slice(8))
+  })
+
+  test('create --out writes the key into a new file of its owner alone, and prints it nowhere', async () => {
+    const file = join(world.dir, 'ci.key')
+    const { code, out, err } = await keys('create', '--out', file)
+    expect([code, out]).toEqual([0, ''])
+    const key = readFileSync(file, 'utf8')
+    expect(key).toMatch(/^pmk_[\w-]{32}\n$/)
+    expect(err).not.toContain(key.trim())
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+  })
+
+  test('create --out never writes over a file, nor through a link, and makes no key then', async () => {
+    symlinkSync(join(world.dir, 'elsewhere'), join(world.dir, 'link'))
+    await keys('create', '--out', join(world.dir, 'there'))
+    for (const file of ['there', 'link', 'no/folder']) {
+      const { code, err } = await keys('create', '--out', join(world.dir, file))
+      expect([file, code]).toEqual([file, 2])
+      expect(err).toContain('--out')
+    }
+    expect(JSON.parse((await keys('list', '--json')).out)).toHaveLength(1)
+    expect(readdirSync(world.dir)).not.toContain('elsewhere')
+  })
+
+  test('create leaves no file when the key cannot be made', async () => {
+    const file = join(world.dir, 'ci.key')
+    const blocked = { ...world.env, PATCHMIRROR_DATA_DIR: '/proc/none' }
+    expect((await run(['keys', 'create', '--out', file], blocked, world.dir)).code).toBe(1)
+    expect(readdirSync(world.dir)).not.toContain('ci.key')
+  })
+
+  test('revoke says what became of the key; twice does no harm, an unknown one is exit 2', async () => {
+    await keys('create', '--name', 'ci')
+    expect(await keys('revoke', '1')).toMatchObject({ code: 0, out: 'key 1 (ci) is revoked\n' })
+    const again = await keys('revoke', '1')
+    expect([again.code, again.out]).toEqual([0, expect.stringContaining('revoked already')])
+    for (const id of ['2', '0', 'x', '-1', '1.0', '0x1', '1e0', ' '])
+      expect((await keys('revoke', id)).code).toBe(2)
+  })
+
+  test('a name that could forge a line of the list, or is too long, is exit 2', async () => {
+    for (const name of ['a\nb', 'a\u202eb', '\u001b[2J', 'x'.repeat(81)])
+      expect((await keys('create', '--name', name)).code).toBe(2)
+  })
+
+  test('an unknown word after keys, and none, are exit 2', async () => {
+    expect((await keys()).code).toBe(2)
+    expect((await keys('lst')).code).toBe(2)
+    expect((await keys('revoke')).code).toBe(2)
+  })
+})
+
+describe('patchmirror serve and its keys', () => {
+  test('takes a key made beside it, and lets it go, within moments', async () => {
+    const { url, ...daemon } = await world.serve()
+    const file = join(world.dir, 'data', 'local.key')
+    const said = await daemon.said(
+      /a key for the private paths was made: it is in [^"]*local\.key"/,
+    )
+    const first = readFileSync(file, 'utf8').trim()
+    expect([statSync(file).mode & 0o777, said.includes(first)]).toEqual([0o600, false])
+    expect((await keys('list')).out).toMatch(/^1 +local\.key +pmk_.{4}… .*-$/m)
+    const ask = async (key?: string): Promise<number> =>
+      (await fetch(`${url}/v1/none`, key === undefined ? {} : bearer(key))).status
+    expect([await ask(), await ask(first)]).toEqual([401, 404])
+    const key = (await keys('create')).out.trim()
+    expect(await ask(key)).toBe(404)
+    await keys('revoke', '2')
+    expect([await ask(key), await ask(first)]).toEqual([401, 404])
+    expect((await keys('revoke', '1')).code).toBe(0)
+    expect([await ask(first), readdirSync(join(world.dir, 'data'))]).toEqual([
+      401,
+      expect.not.arrayContaining(['local.key']),
+    ])
+    expect((await fetch(`${url}/-/health`)).status).toBe(200)
+    daemon.child.kill('SIGTERM')
+    await daemon.finished
+    const again = await world.serve()
+    await again.said(/there is no key yet|take a key \(0 valid\)/)
+    expect(readdirSync(join(world.dir, 'data'))).not.toContain('local.key')
+    expect((await fetch(`${again.url}/v1/none`)).status).toBe(401)
+  })
+
+  test('makes no key where keys are set, and warns where server.openLoopback is', async () => {
+    const open = await world.serve({
+      PATCHMIRROR_SERVER_KEYS: 'Zk3v9wq7Rt5y2Lm8',
+      PATCHMIRROR_SERVER_OPEN_LOOPBACK: 'true',
+    })
+    await open.said(/"level":40,[^\n]*server\.openLoopback: [^\n]* without a key/)
+    expect(readdirSync(join(world.dir, 'data'))).not.toContain('local.key')
+    expect((await fetch(`${open.url}/v1/none`)).status).toBe(404)
+    expect((await fetch(`${open.url}/v1/none`, { headers: { via: '1.1 p' } })).status).toBe(401)
+  })
+
+  test('never shows a key of the settings', async () => {
+    const secret = 'Zk3v9wq7Rt5y2Lm8'
+    const more = { PATCHMIRROR_SERVER_KEYS: secret, PATCHMIRROR_LOG_LEVEL: 'trace' }
+    const daemon = await world.serve(more)
+    expect((await fetch(`${daemon.url}/v1/none`, bearer(secret))).status).toBe(404)
+    expect((await fetch(`${daemon.url}/v1/none`, bearer(`${secret}x`))).status).toBe(401)
+    const shown = await (await fetch(`${daemon.url}/-/status`)).text()
+    const config = await run(['config'], { ...world.env, ...more }, world.dir)
+    daemon.child.kill('SIGTERM')
+    const { out, err } = await daemon.finished
+    expect(err).toContain('take a key (1 valid)')
+    expect(out + err + shown + config.out).not.toContain(secret)
+  })
+})
+
+function bearer(key: string): RequestInit {
+  return { headers: { Authorization: `Bearer ${key}` } }
+}

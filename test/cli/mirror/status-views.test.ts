@@ -1,0 +1,19 @@
+import { expect, test } from 'vitest'
+import { describeViews } from '../../../src/cli/mirror/status.ts'
+
+const NONE = { snapshot: null, madeAt: null, making: false, failing: false, odd: null }
+
+test('a line says how views stand, since when, and what is wrong', () => {
+  expect(describeViews({ kind: 'vex', state: 'none', ...NONE })).toBe('views of vex: none')
+  const made = { ...NONE, snapshot: 'ab', madeAt: '2026-07-01T00:00:00.000Z' }
+  expect(describeViews({ kind: 'osv', state: 'current', ...made, odd: 0 })).toBe(
+    'views of osv: current, made on 2026-07-01 00:00:00Z',
+  )
+  const troubled = { ...made, making: true, failing: true, odd: 2 }
+  expect(describeViews({ kind: 'osv', state: 'behind', ...troubled })).toMatch(
+    /^views of osv: behind, made on .*, being made, the last try failed: the log says why, 2 odd records$/,
+  )
+  expect(describeViews({ kind: 'osv', state: 'current', ...NONE, odd: 1 })).toMatch(
+    / 1 odd record$/,
+  )
+})

@@ -1,0 +1,90 @@
+import { join } from 'node:path'
+import { afterAll, expect, test } from 'vitest'
+import { exportCommand } from '../../src/cli/bundle/export.ts'
+import { identityCommand } from '../../src/cli/bundle/identity.ts'
+import { listKeysCommand } from '../../src/cli/mirror/keys.ts'
+import { digestCommand, needCommand } from '../../src/cli/bundle/need.ts'
+import { relayStatusCommand } from '../../src/cli/mirror/relay.ts'
+import { runsCommand } from '../../src/cli/mirror/runs.ts'
+import { syncCommand } from '../../src/cli/mirror/sync.ts'
+import { verifyCommand } from '../../src/cli/mirror/verify.ts'
+import { inboxCommand } from '../../src/cli/webhooks/inbox.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import { folder } from '../bundle/air-gap.ts'
+import { spoken } from '../bundle/error-messages.ts'
+import { type Bench, createBench } from '../support/mirror.ts'
+
+let bench: Promise<Bench> | null = null
+afterAll(async () => (await bench)?.close())
+
+const filled = (): Promise<Bench> =>
+  (bench ??= createBench({ sandbox: { records: 5 } }).then(async (made) => {
+    for (const source of ['feeds', 'osv'] as const) await made.run(source)
+    return made
+  }))
+
+/** Every setting that names a file, each naming one that is not there. */
+const MISSING = {
+  PATCHMIRROR_UPSTREAM_CA_FILE: 'none.pem',
+  PATCHMIRROR_UPSTREAM_API_KEY_FILE: 'none.key',
+  PATCHMIRROR_IDENTITY_API_KEY_FILE: 'none.key',
+  PATCHMIRROR_SERVER_KEYS_FILE: 'none.keys',
+  PATCHMIRROR_WEBHOOKS_PORT: '8443',
+  PATCHMIRROR_WEBHOOKS_CERT_FILE: 'none.pem',
+  PATCHMIRROR_WEBHOOKS_KEY_FILE: 'none.pem',
+  PATCHMIRROR_WEBHOOKS_SECRETS_FILE: 'none.secrets',
+  PATCHMIRROR_RELAY_SECRET_FILE: 'none.secret',
+  PATCHMIRROR_BUNDLE_SIGNING_KEYS: 'none.key',
+  PATCHMIRROR_BUNDLE_TRUSTED_KEYS: 'none.pub',
+}
+const WITHOUT = (...used: string[]): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(MISSING).filter(([name]) => !used.some((one) => name.includes(one))),
+  )
+
+const VERBS: Record<string, [used: string[], run: () => number | Promise<number>]> = {
+  sync: [['CA_FILE'], () => syncCommand(['feeds', 'osv'], {})],
+  'sync --reconcile': [['CA_FILE'], () => syncCommand([], { reconcile: true })],
+  'webhooks inbox': [[], () => inboxCommand({})],
+  'relay status': [[], () => relayStatusCommand({})],
+  export: [[], () => exportCommand(join(folder(), 'all.zip'), { unsigned: true })],
+  need: [[], () => needCommand(join(folder(), 'need'), {})],
+  digest: [[], () => digestCommand({})],
+  verify: [[], () => verifyCommand({})],
+  runs: [[], () => runsCommand(undefined, { limit: '20' })],
+  'keys list': [[], () => listKeysCommand({})],
+  identity: [[], () => identityCommand({})],
+}
+
+test.each(Object.keys(VERBS))('%s does not need the files that it does not use', async (verb) => {
+  const { sandbox, dir } = await filled()
+  const [used, work] = VERBS[verb] ?? [[], () => 1]
+  const base = { PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url, PATCHMIRROR_DATA_DIR: dir }
+  const { code, said } = await spoken({ ...base, ...WITHOUT(...used) }, work)
+  expect([code, said]).toEqual([0, said])
+})
+
+test('a file that is used is named when it is not there, as is every one by serve and config', async () => {
+  const { sandbox, dir } = await filled()
+  const base = { PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url, PATCHMIRROR_DATA_DIR: dir }
+  const env = { ...base, ...MISSING }
+  for (const sources of [[], ['osv', 'catalog']])
+    expect((await spoken(env, () => syncCommand(sources, {}))).said).toMatch(
+      /upstream\.apiKey .*cannot be read/,
+    )
+  expect((await spoken(env, () => syncCommand(['osv'], {}))).said).toMatch(
+    /upstream\.caFile .*cannot be read/,
+  )
+  expect((await spoken(env, () => exportCommand(join(folder(), 'x.zip'), {}))).said).toMatch(
+    /bundle\.signingKeys .*cannot be read/,
+  )
+  const all = () => loadConfig({ env, cwd: dir })
+  for (const name of [
+    'upstream.caFile',
+    'server.keys',
+    'webhooks.certFile',
+    'relay.secret',
+    'bundle.trustedKeys',
+  ])
+    expect(all).toThrow(name)
+})

@@ -1,0 +1,504 @@
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { type Server, createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { SANDBOX_KEYS } from '../../../src/sandbox/service/credentials.ts'
+import { type Sandbox, createSandbox } from '../../../src/sandbox/server.ts'
+import { openInbox } from '../../../src/store/database/open.ts'
+import { createInbox } from '../../../src/store/webhooks/inbox.ts'
+import { acquireLock } from '../../../src/store/database/lock.ts'
+import type { KeptSecret } from '../../../src/webhooks/receive/secret-file.ts'
+import type { Finished } from '../../support/command.ts'
+import { commandHost } from '../../support/hosted.ts'
+import { QUICK } from '../../support/mirror.ts'
+import { createOrigin } from '../../support/origin.ts'
+import { hasOpenssl, makeTls } from '../../support/tls.ts'
+import { NOW, delivery } from '../../webhooks/inbox/inboxes.ts'
+import { keyPair } from '../../webhooks/signing.ts'
+
+interface Heard {
+  headers: string[]
+  body: string
+}
+
+const run = commandHost()
+let sandbox: Sandbox
+let dir: string
+let endpoint: Server
+let url: string
+let status = 202
+const heard: Heard[] = []
+
+beforeEach(async () => {
+  sandbox = await createSandbox({ records: 0 })
+  dir = mkdtempSync(join(tmpdir(), 'patchmirror-hooks-'))
+  status = 202
+  heard.length = 0
+  endpoint = createServer((request, response) => {
+    let body = ''
+    request.on('data', (chunk: Buffer) => (body += chunk.toString()))
+    request.on('end', () => {
+      heard.push({ headers: request.rawHeaders, body })
+      response.writeHead(status).end('heard')
+    })
+  })
+  await new Promise<void>((resolve) => endpoint.listen(0, '127.0.0.1', resolve))
+  url = `http://127.0.0.1:${(endpoint.address() as AddressInfo).port}/-/webhooks`
+})
+
+afterEach(async () => {
+  endpoint.closeAllConnections()
+  endpoint.close()
+  await sandbox.close()
+  rmSync(dir, { recursive: true, force: true })
+})
+
+function patchmirror(args: string[], more: Record<string, string> = {}): Promise<Finished> {
+  const own = {
+    PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
+    PATCHMIRROR_UPSTREAM_API_KEY: SANDBOX_KEYS.admin,
+    PATCHMIRROR_DATA_DIR: join(dir, 'data'),
+  }
+  return run(['webhooks', ...args], { ...QUICK, ...own, ...more }, dir)
+}
+
+const file = (): string => join(dir, 'data', 'webhook-secrets.json')
+const held = (): KeptSecret[] =>
+  (JSON.parse(readFileSync(file(), 'utf8')) as { secrets: KeptSecret[] }).secrets
+const aTag = (): string => sandbox.service.ids('tags')[0] ?? ''
+const one = (text: string): Record<string, unknown> => JSON.parse(text) as Record<string, unknown>
+
+async function register(...more: string[]): Promise<string> {
+  const made = await patchmirror(['register', '--url', url, '--json', ...more])
+  expect(made.code, made.err).toBe(0)
+  return String(one(made.out)['id'])
+}
+
+describe('webhooks register', () => {
+  test('keeps the secret in the file that the receiver reads, beside those that are there, and sends a test', async () => {
+    const first = await register()
+    const made = await patchmirror(['register', '--url', url, '--test-tag', aTag()])
+    expect(made.code, made.err).toBe(0)
+    expect(made.err).toContain('a test event was delivered')
+    expect(held()).toHaveLength(2)
+    expect(held()[0]).toMatchObject({ label: first, subscription: first, notAfter: null })
+    expect(statSync(file()).mode & 0o777).toBe(0o600)
+    for (const { secret } of held()) expect(made.out + made.err).not.toContain(secret)
+    const [delivered] = heard
+    const capture = join(dir, 'capture.json')
+    writeFileSync(
+      capture,
+      JSON.stringify({ rawHeaders: delivered?.headers, body: delivered?.body }),
+    )
+    const judged = await patchmirror(['doctor', capture, '--json'])
+    expect(judged.code, judged.out).toBe(0)
+    expect(one(judged.out)).toMatchObject({ match: { secret: held()[1]?.label } })
+    const listed = await patchmirror(['list', '--json'])
+    expect(JSON.parse(listed.out)).toMatchObject([{ held: 'yes' }, { held: 'yes' }])
+  })
+
+  test('says so before it asks the service when the file cannot be written', async () => {
+    const folder = join(dir, 'no-such-folder', 'secrets.json')
+    const { code, err } = await patchmirror(['register', '--url', url], {
+      PATCHMIRROR_WEBHOOKS_SECRET_FILE: folder,
+    })
+    expect([code, err]).toEqual([1, expect.stringContaining('Nothing was asked of the service')])
+    mkdirSync(join(dir, 'data'), { recursive: true })
+    writeFileSync(file(), 'not JSON')
+    const broken = await patchmirror(['register', '--url', url])
+    expect([broken.code, broken.err]).toEqual([2, expect.stringContaining('is not JSON')])
+    expect(readFileSync(file(), 'utf8')).toBe('not JSON')
+    expect(sandbox.requests.count()).toBe(0)
+  })
+
+  test('fails when the test that was asked for does, and keeps the secret', async () => {
+    status = 500
+    const made = await patchmirror(['register', url, '--test-tag', aTag()])
+    expect(made.code).toBe(1)
+    expect(made.err).toContain('the endpoint answered 500')
+    expect(made.err).toMatch(/no daemon serves .*"patchmirror serve"/)
+    expect(held()).toHaveLength(1)
+    const lock = acquireLock(join(dir, 'data'), 'serve') // as a daemon has it
+    const served = await patchmirror(['register', url, '--test-tag', aTag()], { PATCHMIRROR_SERVER_PORT: '8099' }) // prettier-ignore
+    lock.release()
+    expect([served.code, served.err]).toEqual([
+      1,
+      expect.stringMatching(/a daemon serves .* takes webhooks on port 8099: check that the URL/),
+    ])
+  })
+
+  test('without an address, or with two uses at once, says what it takes', async () => {
+    expect((await patchmirror(['register'])).err).toContain('--url https://')
+    expect((await patchmirror(['register', 'hooks'])).code).toBe(2)
+    const both = await patchmirror(['register', url, '--out', 'x', '--test-tag', 'y'])
+    expect([both.code, both.err]).toEqual([2, expect.stringContaining('receiver elsewhere')])
+  })
+})
+
+describe('webhooks delete and rotate', () => {
+  test('test without a tag takes one that is mirrored, and says where ids come from when there is none', async () => {
+    const id = await register()
+    const none = await patchmirror(['test', id])
+    expect([none.code, none.err]).toEqual([2, expect.stringContaining('/v1/tags/ lists them')])
+    expect((await patchmirror(['test', id, 'nope'])).err).toContain('ids of tags are in /v1/tags/')
+    const env = {
+      ...{ PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url, PATCHMIRROR_DATA_DIR: join(dir, 'data') },
+      PATCHMIRROR_UPSTREAM_API_KEY: SANDBOX_KEYS.admin,
+      PATCHMIRROR_CATALOG_ALLOW_PRIVATE_ARTIFACTS: 'true',
+    }
+    const synced = await run(['sync', 'catalog'], { ...QUICK, ...env }, dir)
+    expect(synced.code, synced.out + synced.err).toBe(0)
+    const sent = await patchmirror(['test', id])
+    expect(sent.code, sent.err).toBe(0)
+    expect(heard).toHaveLength(1)
+  })
+
+  test('delete takes the secret out of the file, and leaves the others', async () => {
+    const gone = await register()
+    const stays = await register()
+    const { code, out } = await patchmirror(['delete', gone])
+    expect([code, out]).toEqual([0, expect.stringContaining('its secret is gone from here')])
+    expect(held().map(({ label }) => label)).toEqual([stays])
+    sandbox.service.remove('webhooks', stays)
+    const again = await patchmirror(['delete', stays])
+    expect([again.code, again.out]).toEqual([0, expect.stringContaining('gone from the service')])
+    expect(held()).toEqual([])
+    expect((await patchmirror(['delete', stays])).err).toContain('no webhook subscription')
+  })
+
+  test('rotate brings a new secret, and drops the old subscription once a test has come through', async () => {
+    const old = await register()
+    const { code, out, err } = await patchmirror(['rotate', old, '--test-tag', aTag()])
+    expect(code, err).toBe(0)
+    expect(out).toContain(`${old} is deleted; its secret is accepted until`)
+    const [before, after] = held()
+    expect(before).toMatchObject({ label: old })
+    expect(Date.parse(String(before?.notAfter))).toBeGreaterThan(Date.now() + 75 * 3_600_000)
+    expect(after?.notAfter).toBeNull()
+    expect(heard).toHaveLength(1)
+    const listed = JSON.parse((await patchmirror(['list', '--json'])).out) as { id: string }[]
+    expect(listed.map(({ id }) => id)).toEqual([after?.subscription])
+  })
+
+  test('rotate leaves both in force while no test comes through, until it is finished', async () => {
+    const old = await register()
+    status = 401
+    const begun = await patchmirror(['rotate', old, '--test-tag', aTag()])
+    expect([begun.code, begun.out]).toEqual([1, expect.stringContaining(`rotate ${old} --finish`)])
+    expect(held().map(({ notAfter }) => notAfter)).toEqual([null, null])
+    const done = await patchmirror(['rotate', old, '--finish', '--json'])
+    expect([done.code, one(done.out)]).toEqual([0, { deleted: [old], secretRemoved: true }])
+    expect(held()).toHaveLength(1)
+    const last = held()[0]?.label ?? ''
+    const alone = await patchmirror(['rotate', last, '--finish'])
+    expect([alone.code, alone.err]).toEqual([2, expect.stringContaining('no other secret')])
+  })
+
+  test('finishes no rotation that was not begun, and one to another place only when that is named', async () => {
+    const old = await register()
+    await register('--url', `${url}-other`)
+    const early = await patchmirror(['rotate', old, '--finish'])
+    expect([early.code, early.err]).toEqual([2, expect.stringContaining('no other subscription')])
+    expect(held()).toHaveLength(2)
+    status = 401
+    const moved = ['--url', `${url}-new`]
+    const begun = await patchmirror(['rotate', old, ...moved, '--test-tag', aTag()])
+    expect(begun.out).toContain(`rotate ${old} --url ${url}-new --finish`)
+    expect((await patchmirror(['rotate', old, '--finish'])).code).toBe(2)
+    expect((await patchmirror(['rotate', old, ...moved, '--finish'])).code).toBe(0)
+    expect(held()).toHaveLength(2)
+  })
+
+  test('rotate of what is not there says so', async () => {
+    const { code, err } = await patchmirror(['rotate', 'nope'])
+    expect([code, err]).toEqual([1, expect.stringContaining('no webhook subscription nope')])
+  })
+})
+
+describe('a service whose settings can only register and test', () => {
+  let bare: Sandbox
+  beforeEach(async () => (bare = await createSandbox({ records: 0, service: { shape: 'link' } })))
+  afterEach(() => bare.close())
+
+  test('is registered with, rotated and left, with what is to be done by hand, and shows no secret', async () => {
+    const env = { PATCHMIRROR_UPSTREAM_API_ROOT: bare.url }
+    const tag = bare.service.ids('tags')[0] ?? ''
+    const made = await patchmirror(['register', url, '--json', '--test-tag', tag], env)
+    expect(made.code, made.out + made.err).toBe(0)
+    const old = held()[0]?.subscription ?? ''
+    const unlisted = await patchmirror(['rotate', old], env)
+    expect([unlisted.code, unlisted.err]).toEqual([1, expect.stringContaining('give --url')])
+    const rotated = await patchmirror(['rotate', old, '--url', url, '--test-tag', tag], env)
+    expect(rotated.code, rotated.err).toBe(0)
+    const fresh = held()[1]?.subscription ?? ''
+    expect(rotated.err).toContain(`Remove ${old} in the platform`)
+    expect(rotated.err).toContain(`${fresh} stays in force`)
+    expect(held()[0]?.notAfter).not.toBeNull()
+    const secrets = held().map(({ secret }) => secret)
+    const deleted = await patchmirror(['delete', old, '--json'], env)
+    expect([deleted.code, one(deleted.out)]).toMatchObject([
+      0,
+      { deleted: [], secretRemoved: true, todo: expect.stringContaining(old) as string },
+    ])
+    expect(deleted.err).toContain(`${fresh} stays in force`)
+    expect(held()).toMatchObject([{ subscription: fresh }])
+    const shown = [made, rotated, deleted].map(({ out, err }) => out + err).join('')
+    for (const secret of secrets) expect(shown).not.toContain(secret)
+  })
+
+  test('fails a test that failed, and one of which it does not say what became', async () => {
+    const answers = ['{"data":{"status":"failed","error_reason":"x"}}', '{"data":{"id":"1"}}']
+    for (const answer of [...answers, '{"delivery":{"deliveryStatus":"delivered"}}']) {
+      const there = await createOrigin((_, response) => response.end(answer))
+      const env = { PATCHMIRROR_UPSTREAM_API_ROOT: there.url }
+      const { code, err } = await patchmirror(['test', 'sub_1', 'tag_1'], env)
+      expect([answer, code, err.includes('has no status')]).toEqual([
+        answer,
+        answers.includes(answer) ? 1 : 0,
+        answer === answers[1],
+      ])
+    }
+  })
+})
+
+function fill(): void {
+  mkdirSync(join(dir, 'data'), { recursive: true })
+  const db = openInbox(join(dir, 'data'))
+  const inbox = createInbox(db)
+  const digest = `sha256:${'a'.repeat(64)}`
+  const target = { repository: 'library/python', tag: '3.12', digest, arch: 'amd64', subject: null }
+  inbox.receive(delivery({ target }))
+  inbox.receive(delivery({ webhookId: 'evt_2', state: 'dead', type: null, reason: 'not JSON' }))
+  inbox.receive(delivery({ webhookId: 'evt_3', state: 'ignored', reason: 'another type' }))
+  inbox.receive(delivery({ webhookId: 'evt_4', target }))
+  inbox.settle([
+    { id: 1, state: 'done', refreshedAt: NOW + 3000, visibleAt: NOW + 3500 },
+    { id: 4, state: 'dead', refreshedAt: NOW + 3000, attempts: 2, reason: 'never \u001b[2Jlisted' },
+  ])
+  db.close()
+}
+
+describe('webhooks inbox, show, replay and dead-letters', () => {
+  test('say that there is nothing where nothing was delivered', async () => {
+    expect(await patchmirror(['inbox'])).toMatchObject({ code: 0, out: 'no deliveries yet\n' })
+    expect(await patchmirror(['dead-letters'])).toMatchObject({ code: 0, out: 'no dead letters\n' })
+    expect(await patchmirror(['inbox', '--json'])).toMatchObject({ out: '[]\n' })
+    expect(await patchmirror(['show', '1'])).toMatchObject({ code: 2 })
+    expect(await patchmirror(['replay', '--failed'])).toMatchObject({
+      code: 0,
+      out: 'nothing to replay\n',
+    })
+    expect(existsSync(join(dir, 'data', 'webhooks.db'))).toBe(false)
+  })
+
+  test('list the newest first, of one state or all, and move no cursor', async () => {
+    fill()
+    const all = await patchmirror(['inbox'])
+    expect(all.out).toMatch(/library\/python:3\.12@sha256:a{12}….*4 s/)
+    expect(all.out).not.toContain('\u001b')
+    const dead = JSON.parse(
+      (await patchmirror(['inbox', '--state', 'dead', '--json'])).out,
+    ) as object[]
+    expect(dead).toMatchObject([
+      { id: 4, attempts: 2 },
+      { id: 2, type: null },
+    ])
+    expect(JSON.stringify(dead)).not.toContain('"body"')
+    expect(await patchmirror(['inbox', '--limit', '1', '--json'])).toSatisfy(
+      ({ out }: Finished) => (JSON.parse(out) as object[]).length === 1,
+    )
+    expect((await patchmirror(['inbox', '--state', 'lost'])).err).toContain(
+      'pending, done, ignored, dead',
+    )
+    const letters = await patchmirror(['dead-letters'])
+    expect(letters.out).toMatch(/- +- +not JSON/)
+    expect(letters.out).toContain('replay --failed')
+  })
+
+  test('show tells timings and the digest of the body, and the body itself only when asked', async () => {
+    fill()
+    const shown = await patchmirror(['show', '1'])
+    expect(shown.out).toMatch(/visibleAfter +3500 ms/)
+    expect(shown.out).toMatch(/bodySha256 +[0-9a-f]{64}/)
+    expect(shown.out).not.toContain('{"type"')
+    expect((await patchmirror(['show', '1', '--body'])).out).toBe(delivery().body.toString())
+    expect(one((await patchmirror(['show', '1', '--json'])).out)).toMatchObject({
+      id: 1,
+      state: 'done',
+    })
+    expect((await patchmirror(['show', '99'])).err).toContain('there is no delivery 99')
+  })
+
+  test('replay makes rows pending again, one by one or all that failed', async () => {
+    fill()
+    expect((await patchmirror(['replay', '1'])).out).toContain(
+      '1 delivery is pending again: the next "patchmirror serve"',
+    )
+    expect(JSON.parse((await patchmirror(['replay', '--failed', '--json'])).out)).toEqual({
+      replayed: 2,
+    })
+    const pending = JSON.parse(
+      (await patchmirror(['inbox', '--state', 'pending', '--json'])).out,
+    ) as object[]
+    expect(pending).toMatchObject([
+      { id: 4, attempts: 0, reason: null, refreshedAt: null },
+      { id: 2, type: null, reason: null },
+      { id: 1, visibleAt: null },
+    ])
+    expect((await patchmirror(['show', '1'])).out).toMatch(/replays +1/)
+    const lost = await patchmirror(['replay', '3', '99'])
+    expect([lost.code, lost.err]).toEqual([2, expect.stringContaining('no delivery 99')])
+    expect((await patchmirror(['show', '3', '--json'])).out).toContain('ignored') // all or nothing
+    expect((await patchmirror(['replay'])).code).toBe(2)
+    expect((await patchmirror(['replay', '1', '--failed'])).code).toBe(2)
+  })
+})
+
+describe('webhooks dismiss', () => {
+  test('takes dead letters off the list, one by one or all, and leaves everything else', async () => {
+    expect((await patchmirror(['dismiss', '1'])).err).toContain('there is no delivery 1')
+    expect((await patchmirror(['dismiss', '--all'])).out).toBe('no dead letters\n')
+    fill()
+    const alive = await patchmirror(['dismiss', '4', '1'])
+    expect([alive.code, alive.err]).toEqual([2, expect.stringContaining('1 is no dead letter')])
+    expect((await patchmirror(['dismiss', '4', '99'])).err).toContain('there is no delivery 99')
+    expect((await patchmirror(['dismiss', '4', '4'])).out).toBe('1 dismissed\n')
+    expect(one((await patchmirror(['show', '4', '--json'])).out)).toMatchObject({
+      state: 'ignored',
+      reason: 'dismissed',
+    })
+    expect((await patchmirror(['dead-letters'])).out).toContain('dismiss --all')
+    expect(one((await patchmirror(['dismiss', '--all', '--json'])).out)).toEqual({ dismissed: 1 })
+    expect((await patchmirror(['dead-letters'])).out).toBe('no dead letters\n')
+    expect((await patchmirror(['replay', '4'])).out).toContain('1 delivery is pending again')
+    expect((await patchmirror(['dismiss'])).code).toBe(2)
+    expect((await patchmirror(['dismiss', '1', '--all'])).code).toBe(2)
+    expect((await patchmirror(['dismiss', 'x'])).err).toContain('not a number')
+  })
+})
+
+describe('webhooks send and doctor', () => {
+  test.each(['standard', 'vendor', 'whole-base64', 'decoded-hex'])(
+    'send signs in the form %s so that the doctor takes it, and shows no secret',
+    async (dialect) => {
+      await register()
+      const tag = `library/python:3.12@sha256:${'b'.repeat(64)}`
+      const sent = await patchmirror([
+        'send',
+        '--url',
+        url,
+        '--dialect',
+        dialect,
+        '--tag',
+        tag,
+        '--json',
+      ])
+      expect(sent.code, sent.err).toBe(0)
+      expect(one(sent.out)).toMatchObject({ status: 202, answer: 'heard', dialect })
+      const [got] = heard
+      expect(JSON.parse(got?.body ?? '')).toMatchObject({
+        type: 'io.service.cr.image.created.v1',
+        data: { image_repo: 'library/python', image_tag: '3.12' },
+      })
+      const lines = (got?.headers ?? []).flatMap((name, i, all) =>
+        i % 2 === 0 ? [`${name}: ${all[i + 1] ?? ''}`] : [],
+      )
+      const capture = join(dir, 'capture.txt')
+      writeFileSync(capture, ['POST /-/webhooks HTTP/1.1', ...lines, '', got?.body].join('\r\n'))
+      const judged = await patchmirror(['doctor', capture])
+      expect(judged.code, judged.out).toBe(0)
+      expect(sent.out + sent.err + judged.out).not.toContain(held()[0]?.secret ?? '')
+    },
+  )
+
+  test('send signs with a private key, and the doctor takes it with the public one', async () => {
+    const { whpk, whsk } = keyPair()
+    writeFileSync(join(dir, 'private'), `${whsk}\n`)
+    writeFileSync(join(dir, 'public'), `${whpk}\n`)
+    const sent = await patchmirror(['send', '--url', url, '--secret-file', 'private', '--json'])
+    expect([sent.code, one(sent.out)]).toMatchObject([0, { status: 202, dialect: 'ed25519' }])
+    writeFileSync(join(dir, 'got.json'), JSON.stringify({ rawHeaders: heard[0]?.headers, body: heard[0]?.body })) // prettier-ignore
+    const judged = await patchmirror(['doctor', 'got.json', '--secret-file', 'public'])
+    expect([judged.code, judged.out]).toEqual([0, expect.stringContaining('Ed25519 public key')])
+    const wrong = await patchmirror(['send', '--url', url, '--secret-file', 'public'])
+    expect([wrong.code, wrong.err]).toEqual([2, expect.stringContaining('cannot sign')])
+    const other = await patchmirror(['doctor', 'got.json', '--secret-file', 'private'])
+    expect([other.code, other.err]).toEqual([2, expect.stringContaining('private key')])
+    const start = await patchmirror(['list'], { PATCHMIRROR_WEBHOOKS_SECRETS: whsk })
+    expect([start.code, start.err]).toEqual([2, expect.stringContaining('private key')])
+    expect(sent.out + wrong.err + other.err + start.err).not.toContain(whsk.slice(5))
+  })
+
+  test('send with the clock off is told apart, with a secret from a file', async () => {
+    const secrets = join(dir, 'secret')
+    writeFileSync(secrets, 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n')
+    status = 401
+    const args = ['--url', url, '--secret-file', secrets, '--clock', '-400', '--id', 'evt_7']
+    const sent = await patchmirror(['send', ...args])
+    expect([sent.code, sent.out]).toEqual([1, expect.stringMatching(/status +401/)])
+    const capture = join(dir, 'capture.json')
+    writeFileSync(
+      capture,
+      JSON.stringify({ headers: pairs(heard[0]?.headers ?? []), body: heard[0]?.body }),
+    )
+    const judged = await patchmirror(['doctor', capture, '--secret-file', secrets])
+    expect([judged.code, judged.out]).toEqual([
+      1,
+      expect.stringContaining('s old, 300 s are allowed'),
+    ])
+    const then = new Date(Date.now() - 400_000).toISOString()
+    expect(
+      (await patchmirror(['doctor', capture, '--secret-file', secrets, '--at', then])).code,
+    ).toBe(0)
+  })
+
+  test.skipIf(!hasOpenssl)(
+    'send trusts the authority of upstream.caFile, and names the setting where it trusts none',
+    async () => {
+      const folder = join(dir, 'tls')
+      mkdirSync(folder)
+      const tls = makeTls(folder)
+      const there = await createOrigin((_, response) => response.writeHead(202).end(), tls)
+      const secrets = join(dir, 'secret')
+      writeFileSync(secrets, 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n')
+      const args = ['send', '--url', `${there.url}/-/webhooks`, '--secret-file', secrets]
+      const refused = await patchmirror(args)
+      expect([refused.code, there.requests.length]).toEqual([1, 0])
+      expect(refused.err).toMatch(/localhost.+certificate is not trusted.+upstream\.caFile/)
+      const sent = await patchmirror(args, { PATCHMIRROR_UPSTREAM_CA_FILE: tls.caFile })
+      expect([sent.code, sent.err]).toEqual([0, ''])
+    },
+  )
+
+  test('refuse what makes no sense, each with what it takes', async () => {
+    const bad: [string[], string][] = [
+      [['send'], '--url takes'],
+      [['send', '--url', 'ftp://x'], '--url takes'],
+      [['send', '--url', url], 'holds no webhook secret'],
+      [['send', '--url', url, '--dialect', 'hex'], 'standard, vendor'],
+      [['send', '--url', url, '--secret-file', 'no-such'], 'there is no such file'],
+      [['doctor', 'no-such'], 'there is no such file'],
+    ]
+    for (const [args, message] of bad) {
+      const { code, err } = await patchmirror(args)
+      expect([code, err]).toEqual([2, expect.stringContaining(message)])
+    }
+    writeFileSync(join(dir, 'weak'), 'whsec_\n')
+    const weak = await patchmirror(['send', '--url', url, '--secret-file', 'weak'])
+    expect([weak.code, weak.err]).toEqual([2, expect.stringContaining('line 1')])
+  })
+})
+
+function pairs(raw: readonly string[]): string[][] {
+  return raw.flatMap((name, i) => (i % 2 === 0 ? [[name, raw[i + 1] ?? '']] : []))
+}

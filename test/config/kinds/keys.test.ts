@@ -1,0 +1,41 @@
+import { mkdirSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { load, refusal, scratch } from '../loading.ts'
+
+const KEY = `ed25519:${Buffer.alloc(32).toString('base64')}`
+
+const refusing = (boxes: Record<string, string>, dir = '/srv/mirror/data'): string =>
+  refusal(() =>
+    load({
+      env: {
+        PATCHMIRROR_DATA_DIR: dir,
+        PATCHMIRROR_BUNDLE_TRUSTED_KEYS: KEY,
+        ...Object.fromEntries(
+          Object.entries(boxes).map(([box, path]) => [`PATCHMIRROR_BUNDLE_${box}`, path]),
+        ),
+      },
+    }),
+  )
+
+test('an inbox that is the outbox is refused', () => {
+  const message = refusing({ INBOX: '/srv/box', OUTBOX: '/srv/box/' })
+  expect(message).toMatch(/bundle\.inbox \(env .*\/srv\/box is bundle\.outbox .*its own bundles/)
+})
+
+test('a box in the data folder, or around it, is refused, also by another name', () => {
+  for (const inbox of ['/srv/mirror/data', '/srv/mirror/data/in', '/srv/mirror', '/'])
+    expect(refusing({ INBOX: inbox })).toMatch(/bundle\.inbox .*data\.dir.*lie in one another/)
+  const folder = scratch()
+  mkdirSync(join(folder, 'data'))
+  symlinkSync(join(folder, 'data'), join(folder, 'box'))
+  expect(refusing({ INBOX: join(folder, 'box') }, join(folder, 'data'))).toContain('one another')
+})
+
+test('boxes apart from each other and from the data are taken', () => {
+  const env = {
+    PATCHMIRROR_BUNDLE_INBOX: '/srv/mirror/data-in',
+    PATCHMIRROR_BUNDLE_TRUSTED_KEYS: KEY,
+  }
+  expect(load({ env }).config.bundle.inbox).toBe('/srv/mirror/data-in')
+})

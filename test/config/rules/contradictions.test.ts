@@ -1,0 +1,46 @@
+import { tmpdir } from 'node:os'
+import { expect, test } from 'vitest'
+import { loadConfig } from '../../../src/config/load.ts'
+import { cronPeriod } from '../../../src/sync/schedule.ts'
+
+const ROOT = { PATCHMIRROR_UPSTREAM_API_ROOT: 'https://service.test' }
+
+const warningsOf = (env: Record<string, string>): readonly string[] =>
+  loadConfig({ env: { ...ROOT, ...env }, cwd: tmpdir(), cronPeriod }).warnings
+
+test.each([
+  [{ PATCHMIRROR_CATALOG_SCOPE: 'all' }, /^catalog\.scope \(env .+no credential.+upstream\.apiKey/],
+  [
+    { PATCHMIRROR_OSV_MAX_AGE_HOURS: '3', PATCHMIRROR_OSV_SCHEDULE: '0 */6 * * *' },
+    /^osv\.maxAgeHours .+3 hours are shorter than the 6 hours.+osv\.schedule/,
+  ],
+  [
+    { PATCHMIRROR_FEEDS_SCHEDULE: '0 6 * * 1-5' },
+    /^feeds\.maxAgeHours \(default\): 26 hours are shorter than the 72 hours/,
+  ],
+  [
+    { PATCHMIRROR_VIEWS_BUCKET: 'false', PATCHMIRROR_VIEWS_DERIVED: 'true' },
+    /^views\.derived .+views\.bucket/,
+  ],
+  [
+    {
+      PATCHMIRROR_UPSTREAM_API_ROOT: 'http://localhost:9',
+      PATCHMIRROR_UPSTREAM_PROXY: 'http://proxy.example:3128',
+    },
+    /^upstream\.proxy .+never asked through a proxy/,
+  ],
+])('settings that contradict each other are warned of: %o', (env, warning) => {
+  expect(warningsOf(env as Record<string, string>)).toEqual([expect.stringMatching(warning)])
+})
+
+test('settings that agree are not', () => {
+  expect(warningsOf({})).toEqual([])
+  expect(
+    warningsOf({
+      PATCHMIRROR_CATALOG_SCOPE: 'all',
+      PATCHMIRROR_UPSTREAM_TOKEN: 'abcdefgh',
+      PATCHMIRROR_OSV_MAX_AGE_HOURS: '1',
+      PATCHMIRROR_VIEWS_BUCKET: 'false',
+    }),
+  ).toEqual([])
+})

@@ -1,0 +1,224 @@
+import { expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { SETTINGS } from '../../../src/config/settings.ts'
+import { fileWith, load, loadYaml, refusal, scratch } from '../loading.ts'
+
+const yamlOf = (key: string, value: unknown): string => {
+  const [section = '', name = ''] = key.split('.')
+  return JSON.stringify({ [section]: { [name]: value } })
+}
+
+test.each([
+  ['upstream.apiRoot', 'api.example.com', 'is not a URL'],
+  ['upstream.apiRoot', 'localhost:8080', 'is not an http:// or https:// URL'],
+  ['upstream.apiRoot', 'ftp://api.example.com', 'is not an http:// or https:// URL'],
+  ['upstream.apiRoot', 'https:api.example.com', 'is not an http:// or https:// URL'],
+  ['upstream.apiRoot', 'https://api.example.com?x=1', 'has a query or a fragment'],
+  ['upstream.apiRoot', 'https://api.example.com/#', 'has a query or a fragment'],
+  ['upstream.apiRoot', 'https://api. example.com', 'holds white space'],
+  ['upstream.apiRoot', 'https://api.example.com/v1', 'the public feeds have none'],
+  ['upstream.apiRoot', 'https://api.example.com/v1/', 'the public feeds have none'],
+  ['upstream.apiRoot', 'https://api.example.com/external', 'the mirror adds the path'],
+  ['upstream.apiRoot', 'https://api.example.com/external/osv/all.json', 'the mirror adds the path'],
+  ['upstream.apiRoot', 'https://u:p@api.example.com', 'holds a user name or password'],
+  ['upstream.apiRoot', '', 'is empty'],
+  ['upstream.apiRoot', 5, 'is not text'],
+  ['upstream.proxy', 'socks5://proxy.example.com', 'is not an http:// or https:// URL'],
+  ['upstream.proxy', 'http://proxy.example.com/path', 'has a path'],
+  ['upstream.userAgent', 'line\nbreak', 'has characters'],
+  ['upstream.userAgent', 'a (nested) comment', 'has characters'],
+  ['upstream.userAgent', 'x'.repeat(201), 'is too long'],
+  ['upstream.retries', 1.5, 'is not a whole number'],
+  ['upstream.retries', '4', 'is text, not a number: write it without quotes'],
+  ['upstream.retries', 'four', 'is not a number'],
+  ['upstream.retries', true, 'is not a number'],
+  ['upstream.concurrency', 0, 'is too small'],
+  ['upstream.requestTimeoutMs', 2 ** 31, 'is too large'],
+  ['upstream.maxJsonBytes', '600 MB', 'is too large'],
+  ['upstream.maxJsonBytes', 'lots', 'is not a size'],
+  ['upstream.maxJsonBytes', [1], 'is not a size'],
+  ['upstream.maxJsonBytes', 1000.5, 'is not a whole number of bytes'],
+  ['data.dir', '', 'is empty'],
+  ['data.dir', 'a\0b', 'NUL'],
+  ['osv.schedule', 'hourly', 'is not a cron expression'],
+  ['osv.schedule', '* * * *', 'is not a cron expression'],
+  ['osv.schedule', '* * * * * * *', 'is not a cron expression'],
+  ['osv.schedule', '* * * * $', 'is not a cron expression'],
+  ['osv.guardFraction', -0.1, 'is too small'],
+  ['osv.guardFraction', 1.1, 'is too large'],
+  ['feeds.extraPaths', '/external/x', 'is not a list'],
+  ['feeds.extraPaths', [7], '(entry 1) is not text'],
+  ['feeds.extraPaths', ['/external/a', '/osv/x'], '(entry 2) does not start with /external/'],
+  ['feeds.extraPaths', ['/external/a', '/external/a'], '(entry 2) is there twice'],
+  ['feeds.extraPaths', ['/external/../v1/secrets'], 'is not a plain path'],
+  ['feeds.extraPaths', ['/external/a?b=c'], 'is not a plain path'],
+  ['feeds.extraPaths', ['/external/'], 'is not a plain path'],
+  ['feeds.extraPaths', ['/external/a/'], 'is not a plain path'],
+  ['feeds.extraPaths', ['/external/patch_feed'], 'collides with /external/patch_feed'],
+  [
+    'feeds.extraPaths',
+    ['/external/globals/sys_matrix'],
+    'collides with /external/globals/sys_matrix',
+  ],
+  ['feeds.extraPaths', ['/external/osv/all.json'], 'collides with /external/osv'],
+  ['feeds.extraPaths', ['/external/osv'], 'collides with /external/osv'],
+  ['sync.catchUp', 'yes', 'is not true or false'],
+  ['sync.catchUp', 1, 'is not true or false'],
+  ['server.host', 'localhost:8080', 'is not an address'],
+  ['server.host', '[::1]', 'is not an address'],
+  ['server.port', -1, 'is too small'],
+  ['server.port', 65_536, 'is too large'],
+  ['upstream.catalogUrl', 'https://catalog.example.com/packages', 'includes /packages'],
+  ['upstream.catalogUrl', 'https://u:p@catalog.example.com', 'holds a user name or password'],
+  ['upstream.clientId', 'two words', 'is not one word'],
+  ['upstream.authUrl', 'https://auth.example.com/oauth/token', 'includes /oauth'],
+  ['upstream.vendor', 'Acme Inc', 'is not a word of small letters'],
+  ['catalog.scope', 'some', 'is not one of the words allowed'],
+  ['catalog.include', ['library/python'], '(entry 1) does not say image:, package: or ecosystem:'],
+  ['catalog.exclude', ['image:'], '(entry 1) does not say'],
+  ['catalog.exclude', ['tag:x'], '(entry 1) does not say'],
+  ['catalog.avrIds', ['a b'], '(entry 1) is not one word'],
+  ['catalog.maxArtifactBytes', '2 TB', 'is too large'],
+  ['identity.apiUrl', 'https://identity.example.com', 'does not end in a version'],
+  ['identity.apiUrl', 'https://identity.example.com/v1/users', 'does not end in a version'],
+  ['identity.tier', 'gold', 'is not one of the words allowed'],
+  ['server.publicUrl', 'mirror.example.com', 'is not a URL'],
+  ['server.publicUrl', 'https://mirror.example.com/?a=b', 'has a query'],
+  ['server.trustProxy', ['10.0.0.0/33'], '(entry 1) is not an address or a network'],
+  ['server.trustProxy', ['proxy.example.com'], '(entry 1) is not an address or a network'],
+  ['webhooks.path', '/', 'is not a plain path'],
+  ['webhooks.path', 'hooks', 'is not a plain path'],
+  ['webhooks.path', '/hooks/../v1/me', 'is not a plain path'],
+  ['webhooks.path', '/hooks?x=1', 'is not a plain path'],
+  ['webhooks.path', '/v1/hooks', 'is a path that the mirror itself answers'],
+  ['webhooks.path', '/external/hooks', 'is a path that the mirror itself answers'],
+  ['webhooks.path', '/packages', 'is a path that the mirror itself answers'],
+  ['webhooks.path', '/-/status', 'is a path that the mirror itself answers'],
+  ['webhooks.endpoints', ['/hooks'], '(entry 1) does not say NAME=/path'],
+  ['webhooks.endpoints', ['a b=/hooks'], '(entry 1) does not say NAME=/path'],
+  ['webhooks.endpoints', ['default=/hooks'], '(entry 1) is called default'],
+  ['webhooks.endpoints', ['one=/v3/x'], '(entry 1) is a path that the mirror itself answers'],
+  ['webhooks.secrets', [''], '(entry 1) is empty'],
+  ['webhooks.secrets', ['whsec_'], 'holds nothing but the prefix whsec_'],
+  [
+    'webhooks.secrets',
+    ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw', 'whsec_short'],
+    '(entry 2) is shorter',
+  ],
+  ['webhooks.secrets', ['whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA'], 'is easy to guess'],
+  ['webhooks.secrets', ['whsec_patchmirror-secret'], 'is easy to guess'],
+  ['webhooks.secrets', ['MfKQ9r8GKYqrTw UPD8ILPZ'], 'holds a space'],
+  ['webhooks.secretFile', 'a\0b', 'NUL'],
+  ['webhooks.dialect', 'hex', 'is not one of the words allowed'],
+  ['webhooks.types', ['io.service cr'], '(entry 1) is not an event type'],
+  ['webhooks.types', ['io.{owner}.x'], '(entry 1) is not an event type'],
+  ['webhooks.toleranceSeconds', 0, 'is too small'],
+  ['webhooks.port', 65_536, 'is too large'],
+  ['webhooks.allowedOrigins', ['https://events.example.com'], '(entry 1) is not a DNS name'],
+  ['webhooks.maxBytes', '32 MiB', 'is too large'],
+  ['webhooks.keepDays', 0.006, 'is too small'],
+  ['webhooks.debounceMs', -1, 'is too small'],
+  ['log.level', 'INFO', 'is not one of the words allowed'],
+])('%s refuses %j', (key, value, fault) => {
+  const message = refusal(() => loadYaml(yamlOf(key, value)))
+  expect(message).toContain(`${key} (file `)
+  expect(message).toContain(fault)
+  expect(message).toMatch(/\. Allowed: .+; for example .+\./)
+})
+
+test.each([
+  ['upstream.apiRoot', 'http://10.0.0.1:8080/feeds//', 'http://10.0.0.1:8080/feeds'],
+  ['upstream.apiRoot', 'https://api.example.com/', 'https://api.example.com'],
+  ['upstream.proxy', 'http://proxy.example.com:3128/', 'http://proxy.example.com:3128/'],
+  ['upstream.maxArchiveBytes', '4 GiB', 4_294_967_296],
+  ['osv.schedule', '*/30 0-5,22 * JAN-DEC MON#1', '*/30 0-5,22 * JAN-DEC MON#1'],
+  ['osv.schedule', ' 0 7 * * * * ', '0 7 * * * *'],
+  ['feeds.extraPaths', [], []],
+  [
+    'feeds.extraPaths',
+    ['/external/osv_legacy', '/external/a/b.json'],
+    ['/external/osv_legacy', '/external/a/b.json'],
+  ],
+  ['upstream.catalogUrl', 'https://catalog.example.com/', 'https://catalog.example.com'],
+  ['upstream.audience', 'https://identity.example.com/v1', 'https://identity.example.com/v1'],
+  [
+    'catalog.include',
+    ['image:library/*', 'ecosystem:debian'],
+    ['image:library/*', 'ecosystem:debian'],
+  ],
+  ['catalog.maxArtifactBytes', '2 GB', 2_000_000_000],
+  ['identity.apiUrl', 'https://i.example.com/v2-beta/', 'https://i.example.com/v2-beta'],
+  ['server.publicUrl', 'https://mirror.example.com/feeds/', 'https://mirror.example.com/feeds'],
+  ['server.trustProxy', ['10.0.0.0/8', '::1', 'fd00::/8'], ['10.0.0.0/8', '::1', 'fd00::/8']],
+  ['server.host', '::', '::'],
+  ['server.host', 'mirror-1.example.com', 'mirror-1.example.com'],
+  ['server.port', 0, 0],
+  ['webhooks.path', '/-/hooks', '/-/hooks'],
+  ['webhooks.path', '/hooks/service', '/hooks/service'],
+  ['webhooks.endpoints', ['staging=/-/webhooks/staging'], ['staging=/-/webhooks/staging']],
+  ['webhooks.types', ['com.example.*', 'io.{vendor}.x'], ['com.example.*', 'io.{vendor}.x']],
+  ['webhooks.allowedOrigins', ['*', 'events.example.com'], ['*', 'events.example.com']],
+  ['webhooks.keepDays', 0.5, 0.5],
+  [
+    'webhooks.secrets',
+    ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw', 'mirror-hook!signing*secret~2026-11-21'],
+    ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw', 'mirror-hook!signing*secret~2026-11-21'],
+  ],
+  ['data.dir', '/var/lib/../lib/patchmirror', '/var/lib/patchmirror'],
+])('%s takes %j', (key, value, expected) => {
+  const [section = '', name = ''] = key.split('.')
+  const config: Readonly<Record<string, Readonly<Record<string, unknown>>>> = loadYaml(
+    yamlOf(key, value),
+  ).config
+  expect(config[section]?.[name]).toEqual(expected)
+})
+
+test('the values of a message are quoted, shortened, and without the password of a URL', () => {
+  const long = refusal(() => loadYaml(yamlOf('log.level', 'x'.repeat(500))))
+  expect(long).toContain(`"${'x'.repeat(99)}…`)
+  const url = refusal(() => loadYaml(yamlOf('upstream.apiRoot', 'https://u:p/hunter2@h')))
+  expect(url).toContain('https://u:********@h')
+  expect(url).not.toContain('hunter2')
+})
+
+test('the scheduler may bring its own parser of cron expressions', () => {
+  const seen: string[] = []
+  const validateCron = (expression: string): boolean => {
+    seen.push(expression)
+    return expression !== '99 * * * *'
+  }
+  load({ validateCron })
+  expect(seen).toEqual([
+    ...['7 * * * *', '23 3 * * *', '17 * * * *'],
+    ...['37 * * * *', '*/15 * * * *', '52 * * * *'],
+  ])
+  const message = refusal(() => loadYaml(yamlOf('feeds.schedule', '99 * * * *'), { validateCron }))
+  expect(message).toContain('feeds.schedule')
+})
+
+const FILES = new Set([
+  'bundle.signingKeys',
+  'bundle.trustedKeys',
+  'upstream.caFile',
+  'webhooks.certFile',
+  'webhooks.keyFile',
+])
+
+test('the example of every setting is one that the setting takes', () => {
+  const context = { cwd: '/', validateCron: () => true }
+  for (const { key, setting } of SETTINGS.filter(({ key }) => !FILES.has(key)))
+    expect(setting.check(parse(setting.example), context), key).toHaveProperty('value')
+})
+
+test('a certificate file must exist and hold a certificate, and becomes absolute', () => {
+  const pem = fileWith('-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----\n', 'ca.pem')
+  const cwd = pem.replace(/\/ca\.pem$/, '')
+  expect(loadYaml(yamlOf('upstream.caFile', 'ca.pem'), { cwd }).config.upstream.caFile).toBe(pem)
+  const faults = [
+    [`${cwd}/none.pem`, 'cannot be read (ENOENT)'],
+    [scratch(), 'cannot be read (EISDIR)'],
+    [fileWith('-----BEGIN PRIVATE KEY-----\n'), 'holds no PEM certificate'],
+  ] as const
+  for (const [path, fault] of faults)
+    expect(refusal(() => loadYaml(yamlOf('upstream.caFile', path)))).toContain(`"${path}" ${fault}`)
+})

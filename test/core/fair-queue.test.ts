@@ -1,0 +1,31 @@
+import { setImmediate as nextRound } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { createFairQueue } from '../../src/core/fair-queue.ts'
+
+test('turns come one in each round of the event loop, to whoever asked first', async () => {
+  const turns = createFairQueue()
+  const told: string[] = []
+  const work = async (name: string, times: number): Promise<void> => {
+    for (let i = 0; i < times; i++) {
+      await turns.next()
+      told.push(name)
+    }
+  }
+  const all = Promise.all([work('a', 3), work('b', 3), work('c', 1)])
+  const counts: number[] = []
+  for (let round = 0; round < 9; round++) {
+    await nextRound()
+    counts.push(told.length)
+  }
+  await all
+  expect(told).toEqual(['a', 'b', 'c', 'a', 'b', 'a', 'b'])
+  const steps = counts.map((count, i) => count - (counts[i - 1] ?? 0))
+  expect(Math.max(...steps)).toBe(1)
+})
+
+test('who comes when nobody waits is served too', async () => {
+  const turns = createFairQueue()
+  await turns.next()
+  await nextRound()
+  await turns.next()
+})

@@ -1,0 +1,92 @@
+import { expect, test } from 'vitest'
+import { createMetrics } from '../../src/daemon/metrics.ts'
+
+const OSV = {
+  name: 'osv',
+  state: 'complete',
+  ageSeconds: 61,
+  records: 5,
+  partialListCount: 2,
+  lastRunSeconds: 1.5,
+}
+
+const REFRESH = {
+  refreshes: 7,
+  failedRefreshes: 2,
+  latency: { stored: null, refreshed: { median: 1500, p99: 2500 }, visible: null },
+  misses: { unannounced: 3, unconfirmed: 1, warning: 'it seems dead' },
+}
+
+const TARGET = { id: 3, state: 'failing', pending: 4, givenUp: 2 }
+
+test('the page shows each source as it stands now, and what was counted', async () => {
+  const metrics = createMetrics()
+  metrics.countWebhook('new', '')
+  metrics.countWebhook('new', '')
+  metrics.countWebhook('unauthorized', 'too_old')
+  const page = await metrics.render({
+    sources: [OSV],
+    inbox: { pending: 2, dead: 1 },
+    refresh: REFRESH,
+    relay: [TARGET],
+    storage: { state: 'full', freeBytes: 17 },
+  })
+  for (const line of [
+    'patchmirror_webhook_requests_total{outcome="new",reason=""} 2',
+    'patchmirror_webhook_requests_total{outcome="unauthorized",reason="too_old"} 1',
+    'patchmirror_webhook_inbox_rows{state="pending"} 2',
+    'patchmirror_webhook_refreshes_total{outcome="ok"} 5',
+    'patchmirror_webhook_refreshes_total{outcome="failed"} 2',
+    'patchmirror_webhook_latency_seconds{stage="refreshed",percentile="99"} 2.5',
+    'patchmirror_webhook_unannounced_changes{window="7d"} 3',
+    'patchmirror_webhook_unconfirmed_announcements{window="7d"} 1',
+    'patchmirror_webhook_subscription_suspect{window="7d"} 1',
+    'patchmirror_relay_target_state{target="3",state="failing"} 1',
+    'patchmirror_relay_target_state{target="3",state="ok"} 0',
+    'patchmirror_storage_state{state="full"} 1',
+    'patchmirror_storage_state{state="ok"} 0',
+    'patchmirror_storage_free_bytes 17',
+    'patchmirror_source_state{source="osv",state="failed"} 0',
+    'patchmirror_relay_waiting{target="3"} 4',
+    'patchmirror_relay_given_up_total{target="3"} 2',
+    'patchmirror_source_state{source="osv",state="complete"} 1',
+    'patchmirror_source_age_seconds{source="osv"} 61',
+    'patchmirror_source_records{source="osv"} 5',
+    'patchmirror_source_last_run_seconds{source="osv"} 1.5',
+  ])
+    expect(page).toContain(`${line}\n`)
+  expect(metrics.contentType).toMatch(/^text\/plain; version=0\.0\.4/)
+})
+
+const NOTHING = { sources: [], inbox: null, refresh: null, relay: [] }
+
+test('what is no longer so, or not known, is not on the page', async () => {
+  const metrics = createMetrics()
+  await metrics.render({ sources: [OSV], inbox: { pending: 2 }, refresh: REFRESH, relay: [TARGET] })
+  const failed = { ...OSV, state: 'failed', ageSeconds: null, lastRunSeconds: null }
+  const page = await metrics.render({ ...NOTHING, sources: [failed] })
+  expect(page).toContain('patchmirror_source_state{source="osv",state="failed"} 1')
+  expect(page).toContain('patchmirror_source_state{source="osv",state="complete"} 0')
+  expect(page).not.toMatch(
+    /age_seconds\{|last_run_seconds\{|inbox_rows\{|refreshes_total\{|latency_seconds\{|window=|relay_\w+\{/,
+  )
+})
+
+test('two mirrors in one process count apart', async () => {
+  const [one, two] = [createMetrics(), createMetrics()]
+  one.countWebhook('new', '')
+  expect(await two.render(NOTHING)).not.toContain('outcome="new"')
+})
+
+test('every name has the form that Prometheus has for its type', async () => {
+  const page = await createMetrics().render(NOTHING)
+  const types = [...page.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name = '', type]) => [
+    name,
+    type,
+  ])
+  expect(types.length).toBeGreaterThan(20)
+  for (const [name = '', type] of types) {
+    expect(name, type).toMatch(/^patchmirror_[a-z_]+$/)
+    expect(name.endsWith('_total'), `${name} is a ${type}`).toBe(type === 'counter')
+  }
+})

@@ -1,0 +1,103 @@
+import { expect, test } from 'vitest'
+import { type Saying, plainBench } from '../../support/catalog/plain-service.ts'
+
+const SBOM = { bomFormat: 'CycloneDX', specVersion: '1.5' }
+const VEX = { '@context': 'https://openvex.dev/ns/v0.2.0', statements: [] }
+const listOf =
+  (...data: unknown[]): Saying =>
+  () => ({ body: { data, cursor: { after: null } } })
+
+test('artifacts come as a bare string, behind a redirect to another host, or not at all', async () => {
+  const made = await plainBench({
+    '/v1/tags/': listOf({ id: 't' }),
+    '/v1/tags/t': () => ({ body: { id: 't' } }),
+    '/v1/tags/t/sbom': (url) => ({ body: JSON.stringify(`${url.origin}/documents/sbom?sig=1`) }),
+    '/v1/tags/t/vex': (url) => ({
+      status: 302,
+      headers: { location: `http://localhost:${url.port}/documents/vex?sig=1` },
+    }),
+    '/v1/tags/t/provenance': () => ({ status: 204 }),
+    '/documents/sbom': () => ({ body: SBOM }),
+    '/documents/vex': () => ({ body: VEX }),
+  })
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete', code: null })
+  const link = (await (await made.ask('/v1/tags/t/sbom')).json()) as string
+  expect(new URL(link).pathname).toMatch(/^\/-\/documents\//)
+  expect(await (await fetch(link)).json()).toEqual(SBOM)
+  expect(await (await made.ask('/v1/tags/t/vex')).json()).toEqual(VEX)
+  const none = await made.ask('/v1/tags/t/provenance')
+  expect([none.status, await none.text(), none.headers.get('content-type')]).toEqual([
+    204,
+    '',
+    null,
+  ])
+  // No credential left the service's own host.
+  const left = made.origin.requests.filter(({ headers }) => headers.host?.startsWith('localhost'))
+  expect(left.map(({ headers }) => headers.authorization)).toEqual([undefined])
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete', facts: { fetched: 0 } })
+  expect(made.asked('/v1/tags/t/provenance')).toHaveLength(1)
+})
+
+test('lists, items and artifacts that begin with a byte order mark are read, and items served as they are', async () => {
+  const marked = (value: unknown) => ({
+    body: `\ufeff${JSON.stringify(value)}`,
+    headers: { 'content-type': 'application/json' },
+  })
+  const made = await plainBench({
+    '/v1/tags/': () => marked({ data: [{ id: 't' }], cursor: { after: null } }),
+    '/v1/tags/t': () => marked({ id: 't' }),
+    '/v1/tags/t/sbom': (url) => marked({ url: `${url.origin}/documents/sbom?sig=1` }),
+    '/v1/tags/t/vex': () => marked(VEX),
+    '/documents/sbom': () => marked(SBOM),
+  })
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete', code: null })
+  const textOf = async (path: string): Promise<string> =>
+    Buffer.from(await (await made.ask(path)).arrayBuffer()).toString()
+  expect(await textOf('/v1/tags/t')).toBe('\ufeff{"id":"t"}')
+  const { url } = JSON.parse((await textOf('/v1/tags/t/sbom')).slice(1)) as { url: string }
+  const document = Buffer.from(await (await fetch(url)).arrayBuffer()).toString()
+  expect(document).toBe(`\ufeff${JSON.stringify(SBOM)}`)
+})
+
+test('an artifact that is still being made is pending, never stored, and asked for again', async () => {
+  const tag = { '/v1/tags/': listOf({ id: 't' }), '/v1/tags/t': () => ({ body: { id: 't' } }) }
+  const made = await plainBench({
+    ...tag,
+    '/v1/tags/t/sbom': () => ({ status: 202, headers: { 'retry-after': '60' }, body: SBOM }),
+  })
+  const report = await made.run('catalog')
+  expect(report).toMatchObject({ state: 'partial', facts: { lacking: 1, pending: 1 } })
+  expect(report.message).toContain('1 of them still being made by the service')
+  expect(String(report.facts['lackingIds'])).toContain('asked to wait 60 s')
+  expect((await made.ask('/v1/tags/t/sbom')).status).toBe(503)
+  made.say({ '/v1/tags/t/sbom': () => ({ body: SBOM }) })
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  expect(await (await made.ask('/v1/tags/t/sbom')).json()).toEqual(SBOM)
+})
+
+test('an item that is no object, or whose id has a line break, is reported and skipped; the rest is mirrored', async () => {
+  const made = await plainBench({
+    '/v1/patches': listOf({ ticket_id: 'a' }, 7, { ticket_id: 'b\nc' }, null, { ticket_id: 'd' }),
+  })
+  const report = await made.run('catalog')
+  expect(report).toMatchObject({ state: 'partial', code: null, facts: { incomplete: 1 } })
+  expect(report.message).toContain('3 of its items could not be taken, such as item 2 of page 1')
+  const served = (await (await made.ask('/v1/patches')).json()) as { data: unknown[] }
+  expect(served.data).toEqual([{ ticket_id: 'a' }, { ticket_id: 'd' }])
+  expect(await made.run('catalog')).toMatchObject({ state: 'partial', facts: { incomplete: 1, lists: 0 } }) // prettier-ignore
+})
+
+test('a scoped package is found by its name as it is written, and percent-encoded', async () => {
+  const item = { id: 'p', ecosystem: 'npm', name: '@scope/name', version: '1.0', arch: 'noarch' }
+  const at = '/packages/ecosystems/npm/packages/%40scope%2Fname/versions'
+  const made = await plainBench({
+    '/v1/packages/': listOf(item),
+    '/v1/packages/p/': () => ({ body: item }),
+    [at]: () => ({ body: { versions: ['1.0'] } }),
+  })
+  await made.run('catalog')
+  for (const name of ['@scope/name', '@scope%2Fname', '%40scope%2fname']) {
+    const answer = await made.ask(`/packages/ecosystems/npm/packages/${name}/versions`)
+    expect([name, answer.status]).toEqual([name, 200])
+  }
+})

@@ -1,0 +1,133 @@
+import { describe, expect, test } from 'vitest'
+import type { RunReport } from '../../../src/sync/runner.ts'
+import { type CatalogBench, catalogBench } from '../../support/catalog/mirror.ts'
+
+const SERVICE = { images: 2, tags: 2, packages: 2, tickets: 2, avrs: 0, users: 1, subscriptions: 1 }
+
+/** A mirror of a service one of whose lists is this text. */
+async function mirrored(path: string, body: string): Promise<CatalogBench & { report: RunReport }> {
+  const made = await catalogBench(SERVICE, { env: { PATCHMIRROR_CATALOG_SCOPE: 'all' } })
+  made.sandbox.faults.set(path, { kind: 'body', body })
+  return { ...made, report: await made.run('catalog') }
+}
+
+/** A list in upstream's form. */
+const listOf = (items: string, more = ''): string => `{"data":[${items}]${more}}`
+const nested = (depth: number): string => '['.repeat(depth) + ']'.repeat(depth)
+
+describe('an odd list of upstream spoils nothing beside it', () => {
+  const ways: [string, string, string][] = [
+    [
+      'two images with one repository',
+      '/v1/images/',
+      listOf('{"id":"a","name":"r"},{"id":"b","name":"r"}'),
+    ],
+    [
+      'half a surrogate pair as a repository',
+      '/v1/images/',
+      listOf('{"id":"a","name":"x\\ud800"}'),
+    ],
+    [
+      'half a surrogate pair as a package',
+      '/v1/packages/',
+      listOf('{"id":"a","ecosystem":"npm","name":"\\udfff"}'),
+    ],
+    [
+      'half a surrogate pair as a cursor',
+      '/v1/tags/',
+      listOf('{"id":"a"}', ',"cursor":{"after":"\\ud800"}'),
+    ],
+    [
+      'an envelope that is nested deep',
+      '/v1/tags/',
+      listOf('{"id":"a"}', `,"x":${nested(400_000)}`),
+    ],
+    [
+      'an envelope that is large',
+      '/v1/tags/',
+      listOf('{"id":"a"}', `,"x":"${'x'.repeat(70_000)}"`),
+    ],
+  ]
+  test.each(ways)('%s', async (_way, path, body) => {
+    const made = await mirrored(path, body)
+    const { report, store } = made
+    expect(['complete', 'partial']).toContain(report.state)
+    expect(report.code).toBeNull()
+    expect(store.readCatalogList('/v1/patches')?.entries).toBe(2)
+    expect((await made.ask('/v1/me')).status).toBe(200)
+  })
+})
+
+test('an item nested deeper than SQLite reads orders as one without the field', async () => {
+  const made = await mirrored(
+    '/v1/patches',
+    listOf(`{"id":"a","foo":1,"x":${nested(2000)}},{"id":"b","foo":2}`),
+  )
+  const page = (await (await made.ask('/v1/patches?order=foo:asc')).json()) as {
+    data: { id: string }[]
+  }
+  expect(page.data.map(({ id }) => id)).toEqual(['a', 'b'])
+  expect((await made.ask('/v1/patches?order=nothing:asc')).status).toBe(501)
+})
+
+test('an envelope loses its key material, and may say anything else', async () => {
+  const more = ',"webhook_secret":"s3cret","api_key":"k3y","note":"\\u0000items\\u0000"'
+  const made = await mirrored('/v1/subscriptions/', listOf('{"id":"a","token":"t0ken"}', more))
+  expect(await (await made.ask('/v1/subscriptions/')).json()).toEqual({
+    data: [{ id: 'a' }],
+    note: '\0items\0',
+  })
+})
+
+test('a document that is XML runs no script with the origin of the mirror', async () => {
+  const made = await catalogBench(SERVICE, { env: { PATCHMIRROR_CATALOG_SCOPE: 'all' } })
+  const body =
+    '<bom xmlns="http://cyclonedx.org/schema/bom/1.5"><script xmlns="http://www.w3.org/1999/xhtml"/></bom>'
+  made.sandbox.faults.set(/\/sbom$/, { kind: 'body', body })
+  await made.run('catalog')
+  const [tag = ''] = made.sandbox.service.ids('tags')
+  const { headers } = await made.ask(`/v1/tags/${tag}/sbom`)
+  expect(headers.get('content-type')).toBe('application/vnd.cyclonedx+xml')
+  expect(headers.get('content-security-policy')).toBe("sandbox; default-src 'none'")
+})
+
+test('the open status tells no private path; the run log does', async () => {
+  const made = await mirrored('/v1/images/', listOf('{"id":"a","name":"acme/hidden"}'))
+  expect(JSON.stringify(made.report.facts['lackingIds'])).toContain('acme/hidden')
+  const status = await (await made.ask('/-/status')).text()
+  expect(status).not.toContain('hidden')
+  expect(status).not.toContain('lackingIds')
+})
+
+interface Told {
+  readonly message: string
+}
+
+test.each([401, 403, 500])(
+  'the open status does not repeat what upstream said with a %i; the run log does',
+  async (status) => {
+    const env = { PATCHMIRROR_CATALOG_SCOPE: 'all', PATCHMIRROR_UPSTREAM_RETRIES: '0' }
+    const made = await catalogBench(SERVICE, { env })
+    const body = '{"message":"ada@acme.example has no grant; 2 images of acme-hidden are not hers"}'
+    made.sandbox.faults.set(/^\/v1\/images/, { kind: 'status', status, body })
+    const { message, facts } = await made.run('catalog')
+    expect(`${message} ${JSON.stringify(facts)}`).toContain('acme-hidden')
+    const text = await (await made.ask('/-/status')).text()
+    expect(text).not.toMatch(/acme/)
+    const { sources } = JSON.parse(text) as { sources: { name: string; lastRun: Told }[] }
+    const told = sources.find(({ name }) => name === 'catalog')?.lastRun
+    expect(told?.message).toMatch(/^(\d+ lists changed, )?\d+ answers fetched|"patchmirror runs 1"/)
+    expect(told).toMatchObject({ facts: { requests: expect.any(Number) as number } })
+  },
+)
+
+test('the open status tells the numbers of a run that went well', async () => {
+  const made = await catalogBench(SERVICE, { env: { PATCHMIRROR_CATALOG_SCOPE: 'all' } })
+  const { message } = await made.run('catalog')
+  expect(message).toMatch(/^\d+ lists changed, \d+ answers fetched, 0 removed$/)
+  expect(await (await made.ask('/-/status')).json()).toMatchObject({
+    sources: expect.arrayContaining([
+      expect.objectContaining({ lastRun: expect.objectContaining({ message }) as object }),
+    ]) as object[],
+  })
+})

@@ -1,0 +1,240 @@
+import { describe, expect, test } from 'vitest'
+import { type CatalogBench, catalogBench } from '../../support/catalog/mirror.ts'
+import { plainBench } from '../../support/catalog/plain-service.ts'
+
+const SERVICE = { images: 6, tags: 18, packages: 12, tickets: 5, users: 3, subscriptions: 2 }
+
+async function mirrored(env: Record<string, string> = {}): Promise<CatalogBench> {
+  const made = await catalogBench(SERVICE, { env })
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete', code: null })
+  return made
+}
+
+async function told(made: CatalogBench, path: string): Promise<Record<string, unknown>> {
+  const answer = await made.ask(path)
+  const body = (await answer.json()) as Record<string, unknown>
+  return { path, status: answer.status, ...body }
+}
+
+/** A thing that is listed, of which nothing is held; of packages one whose name is in scope in no version. */
+function beyond(
+  { sandbox: { service }, store }: CatalogBench,
+  kind: 'tags' | 'images' | 'packages',
+) {
+  const isHeld = (id: string): boolean => store.hasAnswers(`${kind}/${id}`)
+  const nameOf = (id: string): unknown => service.read(kind, id)['name']
+  const names = new Set(service.ids(kind).filter(isHeld).map(nameOf))
+  const id = service
+    .ids(kind)
+    .find((one) => !isHeld(one) && (kind !== 'packages' || !names.has(nameOf(one))))
+  if (id === undefined) throw new Error(`everything of ${kind} is in scope`)
+  return { id, item: service.read(kind, id) as Record<string, string> }
+}
+
+/** Nothing that was synced names it; the service may have it since. */
+const UNKNOWN = { status: 404, error: 'not_mirrored' }
+const LEFT_OUT = {
+  status: 404,
+  error: 'not_in_scope',
+  setting: expect.stringContaining('catalog.scope') as string,
+}
+
+describe('what is missing', () => {
+  test('is not mirrored when no list names it, whatever the service has by now', async () => {
+    const made = await mirrored()
+    for (const path of [
+      '/v1/tags/no-such',
+      '/v1/tags/no-such/sbom',
+      '/v1/images/tags/no-such/sbom',
+      '/v1/images/no-such',
+      '/v1/images/no/such/tags',
+      '/v1/images/id/tags', // the name of a field is no repository
+      '/v1/packages/no-such/',
+      '/v1/packages/no-such/artifacts/patches',
+      '/v1/subscriptions/no-such',
+      '/packages/ecosystems/debian/packages/no-such/versions',
+    ])
+      expect(await told(made, path)).toMatchObject({ path, ...UNKNOWN })
+  })
+
+  test('names the setting when the service has it and the scope leaves it out', async () => {
+    const made = await mirrored()
+    const [tag, image, pkg] = [
+      beyond(made, 'tags'),
+      beyond(made, 'images'),
+      beyond(made, 'packages'),
+    ]
+    const { ecosystem, name, version, arch } = pkg.item
+    const release = `/packages/ecosystems/${ecosystem}/packages/${encodeURIComponent(name ?? '')}/versions`
+    for (const path of [
+      `/v1/tags/${tag.id}`,
+      `/v1/tags/${tag.id}/vex`,
+      `/v1/images/tags/${tag.id}/sbom`,
+      `/v1/images/${image.id}`,
+      `/v1/images/${image.item['repository']}/tags`,
+      `/v1/packages/${pkg.id}`,
+      `/v1/packages/${pkg.id}/artifacts/provenance`,
+      release,
+      `${release}/${encodeURIComponent(version ?? '')}/provenance/${arch}`,
+    ]) {
+      const answer = await told(made, path)
+      expect(answer).toMatchObject({ path, ...LEFT_OUT })
+      expect(answer['message']).toContain('was not asked for')
+    }
+    expect(await told(made, '/v1/avrs/some/artifacts/vex')).toMatchObject({
+      ...LEFT_OUT,
+      setting: 'catalog.avrIds',
+    })
+  })
+
+  test('is an artifact set that the service has and nothing names any more', async () => {
+    const service = { images: 1, tags: 2, packages: 0, tickets: 0, avrs: 1 }
+    const made = await catalogBench(service, { env: { PATCHMIRROR_CATALOG_SCOPE: 'all' } })
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    const path = `/v1/avrs/${made.sandbox.service.ids('avrs')[0] ?? ''}/artifacts/sbom`
+    expect((await made.ask(path)).status).toBe(200)
+    for (const tag of made.sandbox.service.ids('tags')) made.sandbox.service.remove('tags', tag)
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    expect((await made.askUpstream(path)).status).toBe(200)
+    const answer = await told(made, path)
+    expect(answer).toMatchObject({ error: 'not_in_scope', setting: 'catalog.avrIds' })
+    expect(answer['message']).toContain('whether the service has it is not known here')
+  })
+
+  test('is said to be unknown where the list that would name it is not complete', async () => {
+    const made = await plainBench({
+      '/v1/tags/': () => ({
+        body: { data: [{ id: 't' }], cursor: { after: null, total_count: 3 } },
+      }),
+      '/v1/tags/t': () => ({ body: { id: 't' } }),
+    })
+    expect(await made.run('catalog')).toMatchObject({ state: 'partial' })
+    const answer = await told(made, '/v1/tags/u')
+    expect(answer).toMatchObject(UNKNOWN)
+    expect(answer['message']).toContain('not known to be complete (upstream counts 3 items')
+  })
+
+  test('of the package catalog tells a version that is not there from a package left out', async () => {
+    const made = await mirrored({ PATCHMIRROR_CATALOG_SCOPE: 'all' })
+    const [id = ''] = made.sandbox.service.ids('packages')
+    const { ecosystem, name, version } = made.sandbox.service.read('packages', id)
+    const at = `/packages/ecosystems/${String(ecosystem)}/packages/${encodeURIComponent(String(name))}/versions`
+    expect((await made.ask(at)).status).toBe(200)
+    expect(await told(made, `${at}/99.99/cves`)).toMatchObject(UNKNOWN)
+    const odd = `${at}/${encodeURIComponent(String(version))}/provenance/m68k`
+    expect(await told(made, odd)).toMatchObject(UNKNOWN)
+  })
+
+  test('names the setting that switches it off', async () => {
+    const made = await mirrored({ PATCHMIRROR_UPSTREAM_CATALOG_URL: '' })
+    const off = (setting: string) => ({ status: 404, error: 'not_in_scope', setting })
+    for (const path of ['/v1/api_keys/', '/v1/api_keys/some'])
+      expect(await told(made, path)).toMatchObject(off('catalog.mirrorApiKeys'))
+    const users = await told(made, '/v1/users')
+    expect(users).toMatchObject({
+      status: 404,
+      error: 'not_in_scope',
+      error_description: expect.stringContaining('identity.mirrorUsers') as string,
+      status_code: 404,
+    })
+  })
+
+  test('names the credential where the mirror has none', async () => {
+    const made = await catalogBench(SERVICE, {}, () => ({}))
+    for (const path of [
+      '/v1/me',
+      '/v1/patches',
+      '/v1/tags/x/sbom',
+      '/packages/ecosystems/a/packages/b/versions',
+    ])
+      expect(await told(made, path)).toMatchObject({
+        path,
+        status: 404,
+        error: 'not_in_scope',
+        setting: 'upstream.apiKey',
+      })
+  })
+
+  test('is on its way before the first snapshot, and where the last run could not have it', async () => {
+    const made = await catalogBench(SERVICE, {
+      env: { PATCHMIRROR_CATALOG_SCOPE: 'all', PATCHMIRROR_IDENTITY_MIRROR_USERS: 'true' },
+    })
+    for (const path of ['/v1/me', '/v1/patches?limit=5', '/v1/tags/x/sbom', '/v1/users']) {
+      const answer = await made.ask(path)
+      expect([path, answer.status, answer.headers.has('retry-after')]).toEqual([path, 503, true])
+    }
+    const [tag = '', other = ''] = made.sandbox.service.ids('tags')
+    made.sandbox.faults.set(`/v1/tags/${tag}/vex`, { kind: 'status', status: 500 })
+    made.sandbox.faults.set(`/v1/tags/${other}`, { kind: 'status', status: 500 })
+    expect(await made.run('catalog')).toMatchObject({ state: 'partial' })
+    for (const path of [`/v1/tags/${tag}/vex`, `/v1/tags/${other}`])
+      expect(await told(made, path)).toMatchObject({ path, status: 503, error: 'not_ready' })
+    expect((await made.ask(`/v1/tags/${tag}/sbom`)).status).toBe(200)
+    expect(await told(made, '/v1/users')).toMatchObject({ error: 'not_ready', status_code: 503 })
+    made.sandbox.faults.clear()
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    expect((await made.ask(`/v1/tags/${tag}/vex`)).status).toBe(200)
+  })
+
+  test('is a document that upstream does not have for a thing that it has', async () => {
+    const made = await mirrored({ PATCHMIRROR_CATALOG_SCOPE: 'all' })
+    expect((await told(made, '/v1/tags/newer'))['message']).not.toContain('has nothing')
+    for (const id of made.sandbox.service.ids('tags').slice(0, 6)) {
+      const path = `/v1/tags/${id}/provenance`
+      const upstream = await made.askUpstream(path)
+      const mirror = await made.ask(path)
+      expect([path, mirror.status]).toEqual([path, upstream.status])
+      if (mirror.status === 404)
+        expect(await mirror.json()).toMatchObject({
+          error: 'not_found',
+          message: expect.stringContaining('the service has nothing') as string,
+        })
+    }
+  })
+})
+
+describe('of the package catalog', () => {
+  const forms: readonly (readonly [string, unknown])[] = [
+    ['a list of objects', { versions: [{ version: '9.9', archs: ['riscv64'] }] }],
+    ['a map', { package: 'x', versions: { '9.9': { architectures: ['riscv64'] } } }],
+    ['an array', [{ package_version: '9.9', arch: 'riscv64' }]],
+    [
+      'nested items',
+      { data: { items: [{ packageVersion: '9.9', platform: { arch: 'riscv64' } }] } },
+    ],
+  ]
+  test.each(forms)(
+    'versions and architectures come from its answers: %s',
+    async (_form, answer) => {
+      const made = await catalogBench(SERVICE, { env: { PATCHMIRROR_CATALOG_SCOPE: 'all' } })
+      const [id = ''] = made.sandbox.service.ids('packages')
+      const { ecosystem, name, version } = made.sandbox.service.read('packages', id)
+      const at = `/packages/ecosystems/${String(ecosystem)}/packages/${encodeURIComponent(String(name))}/versions`
+      const own = `${at}/${encodeURIComponent(String(version))}`
+      const body = (value: unknown) => ({ kind: 'body', body: JSON.stringify(value) }) as const
+      made.sandbox.faults.set(at, body(answer))
+      made.sandbox.faults.set(`${at}/9.9/cves`, body({ cves: [] }))
+      made.sandbox.faults.set(`${at}/9.9/details`, body({ platforms: [{ arch: 's390x' }] }))
+      made.sandbox.faults.set(`${own}/details`, body({ archs: ['m68k'] }))
+      expect(await made.run('catalog')).toMatchObject({ state: 'complete', code: null })
+      expect((await made.ask(`${at}/9.9/cves`)).status).toBe(200)
+      // Asked for and answered 404 by the service: only then the mirror says so.
+      for (const path of [
+        `${at}/9.9/provenance/riscv64`,
+        `${at}/9.9/provenance/s390x`,
+        `${own}/provenance/m68k`,
+      ])
+        expect(await told(made, path)).toMatchObject({
+          path,
+          status: 404,
+          error: 'not_found',
+          message: expect.stringContaining('the service has nothing') as string,
+        })
+      expect(await told(made, `${at}/9.9/provenance/vax`)).toMatchObject(UNKNOWN)
+      const again = await made.run('catalog')
+      expect([again.facts['fetched'], again.facts['removed']]).toEqual([0, 0])
+      expect(await made.run('catalog', { kind: 'refresh' })).toMatchObject({ state: 'complete' })
+      expect((await made.ask(`${at}/9.9/cves`)).status).toBe(200)
+    },
+  )
+})

@@ -1,0 +1,127 @@
+import { afterEach, describe, expect, test } from 'vitest'
+import { createCatalogRoutes } from '../../../src/api/catalog/routes.ts'
+import type { ReadRequest } from '../../../src/api/reading/request.ts'
+import { createReadingThread } from '../../../src/api/reading/thread.ts'
+import { createServer } from '../../../src/api/server.ts'
+import { readRequestHeaders } from '../../../src/api/http/request-headers.ts'
+import { type PinnedReads, openPinnedReads } from '../../../src/store/reads.ts'
+import { TEST_KEY, bearer } from '../../support/keys.ts'
+import { type CatalogBench, catalogBench } from '../../support/catalog/mirror.ts'
+
+const SERVICE = { images: 3, tags: 4, packages: 3, tickets: 130 }
+const PATHS = [
+  '/v1/patches?order=version:desc&limit=50',
+  '/v1/patches?severities=high&order=updated_at:asc',
+  '/v1/patches?order=no_such:asc',
+  '/v1/tags/',
+  '/v1/me',
+  '/v1/images/no/such/tags',
+  '/packages/ecosystems/npm/packages/no-such/versions',
+]
+
+const closing: (() => Promise<void>)[] = []
+
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close()
+})
+
+async function mirrored(): Promise<CatalogBench> {
+  const made = await catalogBench(SERVICE, { env: { PATCHMIRROR_CATALOG_SCOPE: 'all' } })
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  return made
+}
+
+/** Reads that take the longer the more is stored. */
+const LONG = [
+  'listCatalogEntries',
+  'countCatalogEntries',
+  'hasCatalogFacet',
+  'findFieldNames',
+  'findHolding',
+  'eachCatalogEntry',
+  'readCatalogAnswer',
+] as const satisfies readonly (keyof PinnedReads['pinned'])[]
+
+describe('the serving thread', () => {
+  test('reads no list and no item itself, nor why one is missing', async () => {
+    const made = await mirrored()
+    const reads = openPinnedReads(made.dir)
+    if (reads === null) throw new Error('no database')
+    const refuse = (): never => {
+      throw new Error('read on the serving thread')
+    }
+    const refused = Object.fromEntries(LONG.map((name) => [name, refuse]))
+    const all = (own: PinnedReads['pinned']) => ({ ...own, ...refused })
+    const server = createServer({
+      reads: { ...reads, pinned: all(reads.pinned), live: all(reads.live) },
+      dataDir: made.dir,
+      config: {
+        ...made.config,
+        server: { ...made.config.server, host: '127.0.0.1', port: 0, keys: [TEST_KEY] },
+      },
+      ...{ version: 'test', startedAt: 0, now: Date.now, log: null, nextRunAt: () => null },
+      routes: createCatalogRoutes(made.config),
+    })
+    const { url } = await server.listen()
+    closing.push(async () => {
+      await server.close()
+      reads.close()
+    })
+    for (const path of PATHS) {
+      const [ours, theirs] = await Promise.all([
+        fetch(url + path, { headers: bearer() }),
+        made.ask(path),
+      ])
+      expect([path, ours.status, await ours.text()]).toEqual([
+        path,
+        theirs.status,
+        await theirs.text(),
+      ])
+    }
+  })
+})
+
+describe('the reading thread', () => {
+  const request: ReadRequest = {
+    ...{ path: '/v1/patches', method: 'GET', params: {}, query: '', baseUrl: 'http://x', now: 0 },
+    wishes: readRequestHeaders([]),
+  }
+
+  test('begins nothing that nobody waits for, and refuses what is too much to wait', async () => {
+    const made = await mirrored()
+    const thread = createReadingThread({ config: made.config, cacheControl: 'private' }, 2)
+    closing.push(() => thread.close())
+    const [first, gone, third, fourth] = await Promise.allSettled([
+      thread.ask(request, () => false),
+      thread.ask(request, () => true),
+      thread.ask(request, () => false),
+      thread.ask(request, () => false),
+    ])
+    expect(first).toMatchObject({ status: 'fulfilled', value: { status: 200 } })
+    expect(gone).toEqual({ status: 'fulfilled', value: null })
+    expect(third).toMatchObject({ status: 'fulfilled', value: { status: 200 } })
+    expect(fourth).toMatchObject({ status: 'rejected', reason: { code: 'not_ready' } })
+  })
+
+  test('fails what it was asked when it ends, and answers again afterwards', async () => {
+    const made = await mirrored()
+    const thread = createReadingThread({ config: made.config, cacheControl: 'private' })
+    closing.push(() => thread.close())
+    const asked = expect(thread.ask(request, () => false)).rejects
+    const failed = asked.toMatchObject({ code: 'aborted' })
+    await thread.close()
+    await failed
+    expect(await thread.ask(request, () => false)).toMatchObject({ status: 200 })
+  })
+
+  test('a page of an order that was made before is of the list as it is now', async () => {
+    const made = await mirrored()
+    const path = '/v1/patches?order=version:asc&limit=1000'
+    const total = async (): Promise<number> =>
+      ((await (await made.ask(path)).json()) as { tickets: unknown[] }).tickets.length
+    expect(await total()).toBe(130)
+    made.sandbox.service.addTicket()
+    await made.run('catalog')
+    expect(await total()).toBe(131)
+  })
+})

@@ -1,0 +1,97 @@
+import Database from 'better-sqlite3'
+import { describe, expect, test } from 'vitest'
+import { databasePath, openReader } from '../../../src/store/database/open.ts'
+import { type VerifyReport, isSoundVerdict, verifyStore } from '../../../src/sync/verify/verify.ts'
+import { type CatalogBench, catalogBench } from '../../support/catalog/mirror.ts'
+import { compare } from '../../support/catalog/compare.ts'
+
+const SERVICE = { images: 2, tags: 6, packages: 4, tickets: 30, avrs: 2, subscriptions: 2 }
+
+async function verify({ dir }: CatalogBench): Promise<VerifyReport> {
+  const db = openReader(dir)
+  if (db === null) throw new Error('no database')
+  try {
+    return await verifyStore(db, dir)
+  } finally {
+    db.close()
+  }
+}
+
+/** Changes the database behind the mirror's back. */
+function tamper({ dir }: CatalogBench, sql: string): void {
+  const db = new Database(databasePath(dir))
+  expect(db.prepare(sql).run().changes).toBeGreaterThan(0)
+  db.close()
+}
+
+async function mirrored(): Promise<CatalogBench> {
+  const made = await catalogBench(SERVICE, { env: { PATCHMIRROR_CATALOG_SCOPE: 'all' } })
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  return made
+}
+
+const ONE = (table: string): string => `rowid IN (SELECT rowid FROM ${table} LIMIT 1 OFFSET 3)`
+
+describe('verification of the catalog', () => {
+  test('finds nothing wrong after a crawl, and tells how much it read', async () => {
+    const made = await mirrored()
+    const verdict = await verify(made)
+    expect(verdict).toMatchObject({ catalog: { answers: [], lists: [], documents: [] } })
+    expect(isSoundVerdict(verdict)).toBe(true)
+    const { entries, answers, documents } = verdict.catalog.checked
+    expect(Math.min(entries, answers, documents)).toBeGreaterThan(10)
+  })
+
+  test.each([
+    [
+      'an answer',
+      `UPDATE catalog_answer SET body = zeroblob(40) WHERE body IS NOT NULL AND ${ONE('catalog_answer')}`,
+    ],
+    [
+      'an item of a list',
+      `UPDATE catalog_entry SET body = CAST('{}' AS BLOB) WHERE ${ONE('catalog_entry')}`,
+    ],
+    ['a lost item', `DELETE FROM catalog_entry WHERE ${ONE('catalog_entry')}`],
+    ['a document', `UPDATE catalog_chunk SET bytes = zeroblob(40) WHERE ${ONE('catalog_chunk')}`],
+    [
+      'a lost document',
+      `DELETE FROM catalog_document WHERE digest IN (SELECT digest FROM catalog_document LIMIT 1)`,
+    ],
+    ['a lost chunk', `DELETE FROM catalog_chunk WHERE ${ONE('catalog_chunk')}`],
+  ])('finds %s that is damaged, and the next crawl mends it', async (_what, sql) => {
+    const made = await mirrored()
+    tamper(made, sql)
+    const { catalog } = await verify(made)
+    expect([...catalog.answers, ...catalog.lists, ...catalog.documents]).toHaveLength(1)
+    made.store.doubtCatalog(catalog)
+    made.sandbox.requests.clear()
+    expect(await made.run('catalog', { kind: 'repair' })).toMatchObject({ state: 'complete' })
+    expect(made.sandbox.requests.count()).toBeLessThan(30)
+    expect(isSoundVerdict(await verify(made))).toBe(true)
+    for (const { path } of made.store.eachHeldAnswer()) {
+      const { mirror } = await compare(made, path)
+      expect([200, 404]).toContain(mirror.status)
+    }
+  })
+
+  test('mends an answer that upstream would confirm unseen', async () => {
+    const made = await mirrored()
+    tamper(made, `UPDATE catalog_answer SET body = zeroblob(40) WHERE etag IS NOT NULL`)
+    const { catalog } = await verify(made)
+    expect(catalog.answers).toContain('/v1/me')
+    made.store.doubtCatalog(catalog)
+    expect(await made.run('catalog', { kind: 'repair' })).toMatchObject({ state: 'complete' })
+    expect(isSoundVerdict(await verify(made))).toBe(true)
+    const { mirror, upstream } = await compare(made, '/v1/me')
+    expect(mirror).toEqual(upstream)
+  })
+
+  test('finds an answer that is gone', async () => {
+    const made = await mirrored()
+    tamper(made, `DELETE FROM catalog_answer WHERE ${ONE('catalog_answer')}`)
+    const verdict = await verify(made)
+    expect(verdict.disagreements).toEqual(['what is held of the catalog is not what was published'])
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete', facts: { fetched: 1 } })
+    expect(isSoundVerdict(await verify(made))).toBe(true)
+  })
+})

@@ -1,0 +1,68 @@
+import Database from 'better-sqlite3'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import { expect, onTestFinished, test } from 'vitest'
+import { loadConfig } from '../../src/config/load.ts'
+import { createLog } from '../../src/core/log.ts'
+import { startRelay } from '../../src/daemon/relay.ts'
+import { openInbox } from '../../src/store/database/open.ts'
+import { INBOX_MIGRATIONS } from '../../src/store/database/migrations/webhooks.ts'
+import { createRelayOutbox } from '../../src/store/webhooks/outbox.ts'
+import { openWrites } from '../../src/store/writer.ts'
+import { createInbox } from '../../src/store/webhooks/inbox.ts'
+import { scratch } from '../store/fixtures.ts'
+import { delivery } from '../webhooks/inbox/inboxes.ts'
+import { target } from './targets.ts'
+
+test('a daemon without targets forgets those that it had, with what waits for them', async () => {
+  const dir = scratch()
+  openWrites(dir).close()
+  const db = openInbox(dir)
+  onTestFinished(() => void db.close())
+  const outbox = createRelayOutbox(db)
+  outbox.replaceTargets(['http://127.0.0.1:9/hook'])
+  const { config } = loadConfig({ env: { PATCHMIRROR_DATA_DIR: dir }, cwd: dir })
+  const log = createLog({ level: 'error', format: 'json' })
+  const passing = await startRelay({ config, version: 'test', log })
+  await expect.poll(() => outbox.listTargets()).toEqual([])
+  await passing.close()
+})
+
+test('the log tells that a target is disabled by its number, never by its URL', async () => {
+  const dir = scratch()
+  openWrites(dir).close()
+  const to = await target(410)
+  const db = openInbox(dir)
+  onTestFinished(() => void db.close())
+  const env = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_RELAY_TARGETS: to.url }
+  const { config } = loadConfig({ env, cwd: dir })
+  const lines: string[] = []
+  const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) })
+  const passing = await startRelay({ config, version: 'test', log })
+  const inbox = createInbox(db)
+  inbox.receive({ ...delivery({ webhookId: 'msg_1' }), type: 'io.service.cr.image.created.v1' })
+  inbox.settle([{ id: 1, state: 'done' }])
+  await expect.poll(() => lines).toHaveLength(1)
+  await passing.close()
+  const told = JSON.parse(lines[0] ?? '') as unknown
+  expect(told).toMatchObject({ level: 40, target: 1, state: 'disabled', reason: 'it answered 410' })
+  expect(lines[0]).not.toContain('127.0.0.1')
+  expect(lines[0]).not.toContain('private')
+})
+
+test('targets that an earlier version knew go on where they stood', () => {
+  const dir = scratch()
+  const old = new Database(join(dir, 'webhooks.db'))
+  for (const step of INBOX_MIGRATIONS.slice(0, 2)) old.exec(step)
+  old.exec(`INSERT INTO relay_target (url, state, failures, due_at, given_up) VALUES ('http://a.test/', 'ok', 0, 0, 0);
+    INSERT INTO relay_cursor VALUES (1, 'one', 7)`)
+  old.pragma('user_version = 2')
+  old.close()
+  const db = openInbox(dir)
+  onTestFinished(() => void db.close())
+  const outbox = createRelayOutbox(db)
+  expect([outbox.readCursor('one'), outbox.hasNewTargets()]).toEqual([7, false])
+  const message = { webhookId: 'pm_8', body: Buffer.from('{}'), deliver: true, log: 8 }
+  outbox.passOnSnapshots([message], 'one', 8, 1)
+  expect(outbox.listTargets()).toMatchObject([{ pending: 1, failedAt: null }])
+})

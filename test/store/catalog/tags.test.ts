@@ -1,0 +1,220 @@
+import Database from 'better-sqlite3'
+import { describe, expect, test } from 'vitest'
+import type { EventTarget } from '../../../src/domain/image-reference.ts'
+import { databasePath } from '../../../src/store/database/open.ts'
+import { MIGRATIONS } from '../../../src/store/database/migrations/mirror.ts'
+import type { FetchedAnswer } from '../../../src/store/catalog/answer-writes.ts'
+import type { Writes } from '../../../src/store/writer.ts'
+import { targetOf } from '../../sync/refreshes.ts'
+import { NOW, scratch, writes } from '../fixtures.ts'
+
+const TAGS = '/v1/tags'
+const A = `sha256:${'a'.repeat(64)}`
+const B = `sha256:${'b'.repeat(64)}`
+
+/** Publishes a list of items, all of one page. */
+async function publish(
+  store: Writes,
+  items: readonly Record<string, unknown>[],
+  path = TAGS,
+  resource = 'tags',
+): Promise<void> {
+  await store.transaction(() => {
+    store.catalogStaging.dropWalk(path)
+    const entries = items.map((item, at) => {
+      const sha = Buffer.alloc(16, 'x')
+      return { id: `id ${at}`, body: Buffer.from(JSON.stringify(item)), sha, facets: [] }
+    })
+    const page = { cursor: null, next: null, etag: null, lastModified: null, number: 0 }
+    const row = { ...page, sha256: Buffer.alloc(32), entries: entries.length }
+    store.catalogStaging.stagePage(path, row, entries)
+    store.replaceCatalogList(path, resource, '{}', [], NOW)
+    return Promise.resolve({ commit: true })
+  })
+}
+
+const isListed = (store: Writes, named: Partial<EventTarget>): boolean =>
+  store.findAnnounced(targetOf(named)).listed
+
+describe('what an event names', () => {
+  const FORMS = {
+    'fields of its own': { name: '3.12', image: { repository: 'library/python' }, digest: A },
+    'a repository with a host': { tag: '3.12', repo: 'cr.example.com/library/python', sha: A },
+    'a reference of tag and repository': { ref: 'library/python:3.12', content: A },
+  }
+  test.each(Object.entries(FORMS))('is found in an item with %s', async (_form, item) => {
+    const store = writes()
+    await publish(store, [{ name: '3.12', image: { repository: 'node' } }, item])
+    const target = { tag: '3.12', digest: A }
+    for (const repository of ['library/python', 'localhost/library/python'])
+      expect(store.findAnnounced(targetOf({ ...target, repository }))).toMatchObject({
+        listed: true,
+        digestMatches: true,
+      })
+    const subject = 'cr.example.com:5000/library/python:3.12'
+    expect(isListed(store, { subject, digest: A })).toBe(true)
+    expect(isListed(store, { digest: A })).toBe(true)
+    expect(isListed(store, { tag: '3.12', repository: 'python' })).toBe(false)
+    expect(isListed(store, { tag: '3.1', repository: 'library/python' })).toBe(false)
+    expect(isListed(store, { digest: B })).toBe(false)
+  })
+
+  test('is found in a whole reference when the event says the same', async () => {
+    const store = writes()
+    const subject = 'cr.example.com:5000/library/python:3.12'
+    await publish(store, [{ ref: `${subject}@${A}` }, { ref: subject }])
+    expect(store.findAnnounced(targetOf({ subject }))).toMatchObject({ listed: true })
+    expect(store.findAnnounced(targetOf({ subject, digest: A })).digestMatches).toBe(true)
+    expect(isListed(store, { subject: subject.replace('3.12', '3.13') })).toBe(false)
+  })
+
+  test('may be nothing: then nothing is amiss', async () => {
+    const store = writes()
+    await publish(store, [])
+    const nothing = { listed: true, digestMatches: null, artifacts: null }
+    expect(store.findAnnounced(targetOf({}))).toEqual(nothing)
+    expect(store.findAnnounced(targetOf({ repository: 'nginx', arch: 'arm64' }))).toEqual(nothing)
+  })
+
+  test('may be as odd as it likes', async () => {
+    const store = writes()
+    await publish(store, [{ name: '1', image: 'nginx' }])
+    const odd = [
+      `${'x'.repeat(300_000)}:1`,
+      `"; DROP TABLE run; --`,
+      '%',
+      '\0',
+      '\ud800',
+      '::@@//:',
+    ]
+    for (const text of odd) {
+      expect(isListed(store, { tag: text })).toBe(false)
+      expect(isListed(store, { subject: text, tag: '1', repository: text })).toBe(false)
+      expect(isListed(store, { subject: text, digest: text })).toBe(false)
+    }
+  })
+
+  test('under another digest is told from what shows none', async () => {
+    const store = writes()
+    await publish(store, [
+      { name: '1', image: 'nginx', digest: B },
+      { name: '2', image: 'nginx' },
+    ])
+    const find = (tag: string) =>
+      store.findAnnounced(targetOf({ tag, repository: 'nginx', digest: A })).digestMatches
+    expect([find('1'), find('2')]).toEqual([false, null])
+    expect(store.findAnnounced(targetOf({ tag: '1' })).digestMatches).toBeNull()
+  })
+
+  test('for one architecture of several is the one with its digest', async () => {
+    const store = writes()
+    const one = { name: '1', image: 'nginx' }
+    await publish(store, [
+      { ...one, arch: 'arm64', digest: B },
+      { ...one, arch: 'amd64', digest: A },
+    ])
+    expect(store.findAnnounced(targetOf({ tag: '1', digest: A })).digestMatches).toBe(true)
+  })
+
+  test('goes with the item, and is looked for among tags alone', async () => {
+    const store = writes()
+    await publish(store, [{ name: '1' }, { name: '2' }])
+    await publish(store, [{ name: '9' }], '/v1/packages', 'packages')
+    expect(isListed(store, { tag: '2' })).toBe(true)
+    expect(isListed(store, { tag: '9' })).toBe(false)
+    await publish(store, [{ name: '1' }])
+    expect(isListed(store, { tag: '2' })).toBe(false)
+    await store.exclusive(() => store.removeCatalogList(TAGS))
+    expect(isListed(store, { tag: '1' })).toBe(false)
+  })
+
+  test('is found without reading the items of other tags', async () => {
+    const store = writes()
+    const items = Array.from({ length: 3000 }, (_, i) => ({
+      name: `t${i}`,
+      image: `repo/${i % 50}`,
+    }))
+    await publish(store, items)
+    const db = new Database(databasePath(store.dir), { readonly: true })
+    const plan = db
+      .prepare<[string], { detail: string }>(
+        `EXPLAIN QUERY PLAN SELECT e.id FROM catalog_entry e WHERE e.rowid IN
+           (SELECT entry FROM catalog_text WHERE text IN (SELECT value FROM json_each(?)))`,
+      )
+      .all('["t1"]')
+      .map(({ detail }) => detail)
+    db.close()
+    expect(plan.filter((detail) => /^SCAN (e|catalog_)/.test(detail))).toEqual([])
+    expect(isListed(store, { tag: 't2999', repository: 'repo/49' })).toBe(true)
+  })
+})
+
+describe('the artifacts of what is listed', () => {
+  const SHA = Buffer.alloc(16, 'x')
+  const answer = (path: string, more: Partial<FetchedAnswer> = {}): FetchedAnswer => ({
+    path,
+    resource: 'tags',
+    owner: 'tags/id 0',
+    ownerSha: SHA,
+    status: 200,
+    body: null,
+    size: 0,
+    sha256: Buffer.alloc(32),
+    etag: null,
+    links: [],
+    mentions: [],
+    confirmedAt: null,
+    ...more,
+  })
+  const stateWith = async (
+    answers: readonly FetchedAnswer[],
+    lacking: readonly string[] = [],
+  ): Promise<string | null> => {
+    const store = writes()
+    await publish(store, [{ name: '1' }])
+    await store.transaction(() => {
+      for (const one of answers) store.keepFetched(one)
+      store.publishFetched(
+        () => true,
+        () => true,
+        NOW,
+      )
+      store.replaceLacking(() => true, new Map(lacking.map((path) => [path, 'tags'])))
+      return Promise.resolve({ commit: true })
+    })
+    return store.findAnnounced(targetOf({ tag: '1' })).artifacts
+  }
+  const own = '/v1/tags/id%200'
+
+  test('are complete, none yet, lacking or out of scope', async () => {
+    const [details, sbom] = [answer(own), answer(`${own}/sbom`)]
+    expect(await stateWith([])).toBe('out of scope')
+    expect(await stateWith([details, sbom])).toBe('complete')
+    expect(await stateWith([details, { ...sbom, status: 404 }])).toBe('none yet')
+    expect(await stateWith([details], [`${own}/sbom`])).toBe('lacking')
+    expect(await stateWith([], [own])).toBe('lacking')
+    expect(await stateWith([details], ['/v1/tags/id%2001/sbom'])).toBe('complete')
+    const stale = { ...sbom, ownerSha: Buffer.alloc(16, 'y') }
+    expect(await stateWith([details, stale])).toBe('lacking')
+  })
+})
+
+test('a database of an earlier program learns the texts of the tags that it holds', () => {
+  const step = MIGRATIONS.findIndex((text) => text.includes('CREATE TABLE catalog_text'))
+  const dir = scratch()
+  const old = new Database(databasePath(dir))
+  old.function('random_bytes', (length) => Buffer.alloc(Number(length)))
+  for (const text of MIGRATIONS.slice(0, step)) old.exec(text)
+  old.pragma(`user_version = ${step}`)
+  const list = old.prepare("INSERT INTO catalog_list VALUES (?, ?, ?, '{}', 1, 0)")
+  list.run(1, TAGS, 'tags')
+  list.run(2, '/v1/packages', 'packages')
+  const put = old.prepare(
+    "INSERT INTO catalog_entry (list, ordinal, id, sha, body) VALUES (?, 0, 'a', x'00', ?)",
+  )
+  put.run(1, Buffer.from('{"name":"3.12"}'))
+  put.run(2, Buffer.from('{"name":"9"}'))
+  old.close()
+  const store = writes(dir)
+  expect([isListed(store, { tag: '3.12' }), isListed(store, { tag: '9' })]).toEqual([true, false])
+})

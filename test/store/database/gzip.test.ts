@@ -1,0 +1,122 @@
+import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { crc32, gunzipSync, gzipSync, inflateRawSync } from 'node:zlib'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import {
+  contentOf,
+  deflatedOf,
+  documentMember,
+  gzipMember,
+  packContent,
+  sizeOf,
+} from '../../../src/store/database/gzip.ts'
+import { deflate } from '../../../src/zip/member.ts'
+
+const has = (command: string, ...args: string[]): boolean =>
+  spawnSync(command, args, { stdio: 'ignore' }).status === 0
+const SAMPLES = ['', '{}', 'text '.repeat(10_000), 'ünïcödé 🐙'].map((text) => Buffer.from(text))
+const anything = fc.uint8Array({ maxLength: 2000 })
+
+describe('a member', () => {
+  test('is what any gunzip undoes, and is packed the same every time', () => {
+    fc.assert(
+      fc.property(anything, (content) => {
+        const member = packContent(content, deflate)
+        expect(gunzipSync(member).equals(content)).toBe(true)
+        expect(packContent(content, deflate).equals(member)).toBe(true)
+      }),
+    )
+  })
+
+  test.skipIf(!has('gzip', '--version'))('passes the test of the gzip command', () => {
+    for (const content of SAMPLES) {
+      const member = packContent(content, deflate)
+      expect(spawnSync('gzip', ['-t'], { input: member }).status).toBe(0)
+      const { stdout } = spawnSync('gzip', ['-dc'], { input: member })
+      expect(stdout.equals(content)).toBe(true)
+    }
+  })
+
+  test.skipIf(!has('python3', '--version'))('is read by Python', () => {
+    const script =
+      'import gzip, hashlib, sys; print(hashlib.sha256(gzip.decompress(sys.stdin.buffer.read())).hexdigest())'
+    for (const content of SAMPLES) {
+      const input = packContent(content, deflate)
+      const { stdout } = spawnSync('python3', ['-c', script], { input, encoding: 'utf8' })
+      expect(stdout.trim()).toBe(createHash('sha256').update(content).digest('hex'))
+    }
+  })
+
+  test('holds the very deflate stream it was built around, and gives it back', () => {
+    const content = Buffer.from('streams are never recompressed')
+    const stream = deflate(content)
+    const member = gzipMember(stream, crc32(content), content.length)
+    expect(deflatedOf(member).equals(stream)).toBe(true)
+    expect(inflateRawSync(deflatedOf(member)).equals(content)).toBe(true)
+    expect(member.length).toBe(stream.length + 18)
+  })
+
+  test('says nothing of when or where it was made', () => {
+    const member = packContent(Buffer.from('x'), deflate)
+    expect([...member.subarray(0, 10)]).toEqual([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255])
+  })
+})
+
+describe('a document that came as gzip', () => {
+  const content = Buffer.from('[{"id":"ROOT-1"}]')
+
+  test('is kept as it came when it is one member of exactly this content', () => {
+    const came = gzipSync(content, { level: 9 })
+    expect(documentMember(content, came, deflate)).toBe(came)
+    expect(sizeOf(came)).toBe(content.length)
+  })
+
+  test('is packed anew when it came in several members, or not as gzip at all', () => {
+    const parts = Buffer.concat([gzipSync(content.subarray(0, 5)), gzipSync(content.subarray(5))])
+    for (const came of [parts, null]) {
+      const kept = documentMember(content, came, deflate)
+      expect(contentOf(kept, sizeOf(kept)).equals(content)).toBe(true)
+      expect(kept.equals(packContent(content, deflate))).toBe(true)
+    }
+  })
+})
+
+describe('reading a member back', () => {
+  test('gives exactly what was packed', () => {
+    fc.assert(
+      fc.property(anything, (content) => {
+        expect(contentOf(packContent(content, deflate), content.length).equals(content)).toBe(true)
+      }),
+    )
+  })
+
+  test('throws when the size is another, larger or smaller, by little or by much', () => {
+    const member = packContent(Buffer.alloc(1000, 'x'), deflate)
+    for (const size of [0, 999, 1001, 100_000]) expect(() => contentOf(member, size)).toThrow()
+  })
+
+  test('throws for any byte turned over, or gives the same content', () => {
+    const content = Buffer.from('{"id":"ROOT-1","modified":"2026-05-01T00:00:00Z"}')
+    const member = packContent(content, deflate)
+    for (let at = 0; at < member.length; at++) {
+      const turned = Buffer.from(member)
+      turned[at] = (turned[at] ?? 0) ^ 0xff
+      let read: Buffer = content
+      try {
+        read = contentOf(turned, content.length)
+      } catch (error) {
+        expect(error).toBeInstanceOf(Error)
+      }
+      expect(read.equals(content), `byte ${at}`).toBe(true)
+    }
+  })
+
+  test('throws for a member that is cut short anywhere', () => {
+    const content = Buffer.from('cut short')
+    const member = gzipSync(content)
+    for (let length = 0; length < member.length; length++) {
+      expect(() => contentOf(member.subarray(0, length), content.length), `${length}`).toThrow()
+    }
+  })
+})

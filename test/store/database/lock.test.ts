@@ -1,0 +1,72 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { MirrorError } from '../../../src/core/errors.ts'
+import { acquireLock } from '../../../src/store/database/lock.ts'
+import { startChild } from '../processes.ts'
+import { scratch } from '../fixtures.ts'
+
+function refusal(work: () => unknown): MirrorError {
+  try {
+    work()
+  } catch (error) {
+    if (error instanceof MirrorError) return error
+    throw error
+  }
+  throw new Error('expected a refusal')
+}
+
+describe('a lock', () => {
+  test('is held by one at a time, also within one process', () => {
+    const dir = join(scratch(), 'not', 'there', 'yet')
+    const lock = acquireLock(dir, 'sync')
+    const { code, message } = refusal(() => acquireLock(dir, 'sync'))
+    expect(code).toBe('locked')
+    expect(message).toContain(`process ${process.pid}`)
+    expect(message).toContain(dir)
+    lock.release()
+    acquireLock(dir, 'sync').release()
+  })
+
+  test('of one name does not hold back another', () => {
+    const dir = scratch()
+    const [serve, sync] = [acquireLock(dir, 'serve'), acquireLock(dir, 'sync')]
+    expect(refusal(() => acquireLock(dir, 'serve')).message).toContain('already serves')
+    serve.release()
+    sync.release()
+  })
+
+  test('may be released twice, and does not take the next holder with it', () => {
+    const dir = scratch()
+    const first = acquireLock(dir, 'sync')
+    first.release()
+    const second = acquireLock(dir, 'sync')
+    first.release()
+    expect(refusal(() => acquireLock(dir, 'sync')).code).toBe('locked')
+    second.release()
+  })
+
+  test('of another process is respected, and ends with it however it ends', async () => {
+    const dir = scratch()
+    const child = await startChild('lock', dir)
+    const { code, message } = refusal(() => acquireLock(dir, 'sync'))
+    expect([code, message.includes(`process ${child.pid}`)]).toEqual(['locked', true])
+    await child.kill()
+    const lock = acquireLock(dir, 'sync')
+    expect(readFileSync(join(dir, 'sync.lock.pid'), 'utf8')).toBe(String(process.pid))
+    lock.release()
+  })
+
+  test('is free when only its file was left behind', () => {
+    const dir = scratch()
+    writeFileSync(join(dir, 'sync.lock'), '')
+    writeFileSync(join(dir, 'sync.lock.pid'), '999999')
+    acquireLock(dir, 'sync').release()
+  })
+
+  test('in a place that cannot hold one is a storage fault', () => {
+    const file = join(scratch(), 'file')
+    writeFileSync(file, '')
+    expect(refusal(() => acquireLock(file, 'sync')).code).toBe('storage')
+  })
+})

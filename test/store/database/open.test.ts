@@ -1,0 +1,226 @@
+import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import { describe, expect, test } from 'vitest'
+import { MirrorError } from '../../../src/core/errors.ts'
+import {
+  databasePath,
+  derivedDir,
+  nameStorageError,
+  openReader,
+  openWriter,
+} from '../../../src/store/database/open.ts'
+import { openPinnedReads } from '../../../src/store/reads.ts'
+import { MIGRATIONS } from '../../../src/store/database/migrations/mirror.ts'
+import { startChild } from '../processes.ts'
+import { NOW, START, reads, record, scratch, snapshot, writes } from '../fixtures.ts'
+
+function refusal(work: () => unknown): MirrorError {
+  try {
+    work()
+  } catch (error) {
+    if (error instanceof MirrorError) return error
+    throw error
+  }
+  throw new Error('expected a refusal')
+}
+
+/** A database with some hundred records, closed. */
+function filled(): string {
+  const store = writes()
+  for (let i = 0; i < 300; i++) store.insertRecord(record(`R-${i}`, `${i}`.repeat(500)), NOW / 1000)
+  store.replaceSnapshot(snapshot())
+  store.close()
+  return store.dir
+}
+
+describe('a data folder', () => {
+  test('has a database that only its owner reads, and the files beside it too', () => {
+    const store = writes()
+    for (const end of ['', '-wal', '-shm'])
+      expect([end, statSync(databasePath(store.dir) + end).mode & 0o777]).toEqual([end, 0o600])
+    store.close()
+  })
+
+  test('that is not there is made, with an empty database of the newest schema', () => {
+    const dir = join(scratch(), 'deep', 'down')
+    const db = openWriter(dir)
+    expect(db.pragma('user_version', { simple: true })).toBe(MIGRATIONS.length)
+    expect(db.pragma('journal_mode', { simple: true })).toBe('wal')
+    expect(existsSync(derivedDir(dir))).toBe(true)
+    db.close()
+  })
+
+  test('is migrated once: what is in it stays', () => {
+    const { dir, close } = writes()
+    close()
+    const db = openWriter(dir)
+    db.exec("INSERT INTO osv_tombstone VALUES ('R', 1, 1)")
+    db.close()
+    expect(writes(dir).readTombstone('R')).toEqual({ id: 'R', removedAt: 1 })
+  })
+
+  test('that several processes open at once for the first time is migrated by one of them', async () => {
+    const dir = scratch()
+    const children = await Promise.all(Array.from({ length: 4 }, () => startChild('open', dir)))
+    expect(await Promise.all(children.map(({ ended }) => ended))).toEqual([0, 0, 0, 0])
+  })
+
+  test('of a newer program is refused with what to do, for reading and for writing', () => {
+    const dir = filled()
+    const db = new Database(databasePath(dir))
+    db.pragma(`user_version = ${MIGRATIONS.length + 1}`)
+    db.close()
+    for (const open of [openWriter, openReader, openPinnedReads]) {
+      const { code, message } = refusal(() => open(dir))
+      expect(code).toBe('schema')
+      expect(message).toContain('written by a newer Patchmirror')
+    }
+  })
+
+  test('without a database has nothing to read, and reading makes none', () => {
+    const dir = scratch()
+    expect(openReader(dir)).toBeNull()
+    expect(openPinnedReads(dir)).toBeNull()
+    expect(existsSync(databasePath(dir))).toBe(false)
+  })
+
+  test('whose database no writer has brought to this schema yet has nothing to read', () => {
+    const dir = scratch()
+    writeFileSync(databasePath(dir), '')
+    expect(openReader(dir)).toBeNull()
+    expect(openPinnedReads(dir)).toBeNull()
+  })
+
+  test('that cannot be a folder is a storage fault', () => {
+    const file = join(scratch(), 'file')
+    writeFileSync(file, '')
+    expect(refusal(() => openWriter(file)).code).toBe('storage')
+    expect(refusal(() => openWriter(join(file, 'below'))).code).toBe('storage')
+  })
+
+  test.skipIf(process.getuid?.() === 0)(
+    'that may not be written is a storage fault (not as root)',
+    () => {
+      const dir = scratch()
+      chmodSync(dir, 0o500)
+      expect(refusal(() => openWriter(dir)).code).toBe('storage')
+    },
+  )
+
+  test('may not be written through a reader', () => {
+    const db = openReader(filled())
+    expect(() => db?.exec('DELETE FROM osv_record')).toThrow(/readonly/)
+    db?.close()
+  })
+})
+
+describe('a damaged database', () => {
+  test('that is no database at all is named corrupt, with the command that mends it', () => {
+    const dir = scratch()
+    writeFileSync(databasePath(dir), 'no database '.repeat(1000))
+    for (const open of [openWriter, openReader, openPinnedReads]) {
+      const { code, message } = refusal(() => open(dir))
+      expect(code).toBe('corrupt')
+      expect(message).toContain('patchmirror verify --repair')
+    }
+  })
+
+  test('whose pages are overwritten is named corrupt when it is opened or when it is read', () => {
+    const dir = filled()
+    const bytes = readFileSync(databasePath(dir))
+    bytes.fill(0xa5, 4096, bytes.length)
+    writeFileSync(databasePath(dir), bytes)
+    const { code } = refusal(() => {
+      const opened = openPinnedReads(dir)
+      try {
+        return [...(opened?.pinned.eachSum() ?? [])]
+      } catch (error) {
+        throw nameStorageError(error, dir)
+      } finally {
+        opened?.close()
+      }
+    })
+    expect(code).toBe('corrupt')
+  })
+
+  test('that is cut short is named corrupt when its records are read', () => {
+    const dir = filled()
+    const bytes = readFileSync(databasePath(dir))
+    writeFileSync(databasePath(dir), bytes.subarray(0, 8192))
+    const { code } = refusal(() => {
+      try {
+        const { pinned } = reads(dir)
+        return [...pinned.eachSum()]
+      } catch (error) {
+        throw nameStorageError(error, dir)
+      }
+    })
+    expect(code).toBe('corrupt')
+  })
+})
+
+describe('a fault of the storage', () => {
+  const named = (code: string): unknown =>
+    nameStorageError(Object.assign(new Error('raw'), { code }), '/data')
+
+  test.each([
+    'SQLITE_FULL',
+    'ENOSPC',
+    'SQLITE_IOERR_WRITE',
+    'SQLITE_READONLY',
+    'SQLITE_BUSY',
+    'EROFS',
+  ])('%s is named so, with its cause', (code) => {
+    expect(named(code)).toMatchObject({
+      code: 'storage',
+      message: expect.stringContaining('/data') as string,
+      cause: { code },
+    })
+  })
+
+  test('is not what anything else is called', () => {
+    expect(named('SQLITE_CORRUPT_VTAB')).toMatchObject({ code: 'corrupt' })
+    expect(named('SQLITE_CONSTRAINT')).toMatchObject({ message: 'raw' })
+    expect(nameStorageError('text', '/data')).toBe('text')
+    const ours = new MirrorError('proof', 'no')
+    expect(nameStorageError(ours, '/data')).toBe(ours)
+  })
+
+  test('a full disk in mid-transaction leaves the last commit as it was', async () => {
+    const store = writes()
+    await store.exclusive(() => store.insertRecord(record('R-1'), 1))
+    const db = new Database(databasePath(store.dir))
+    const pages = Number(db.pragma('page_count', { simple: true }))
+    db.close()
+    const limited = openWriter(store.dir)
+    limited.pragma(`max_page_count = ${pages + 2}`)
+    const fill = limited.transaction(() => {
+      for (let i = 0; ; i++) {
+        limited.prepare('INSERT INTO osv_body (bytes) VALUES (?)').run(Buffer.alloc(4000, i))
+      }
+    })
+    expect(() => fill()).toThrow(/full/)
+    limited.close()
+    expect(store.countRecords()).toBe(1)
+    expect(store.readRecord('R-1')).not.toBeNull()
+  })
+})
+
+describe('a killed process', () => {
+  test('loses what it had not committed, and its run is closed as an orphan', async () => {
+    const dir = scratch()
+    const child = await startChild('unfinished', dir)
+    await child.kill()
+    const store = writes(dir)
+    expect(store.readUpstreamState('/lost')).toBeNull()
+    expect(store.readLatestRun('osv')).toMatchObject({ state: 'running', pid: child.pid })
+    expect(store.closeOrphanRuns(NOW)).toBe(1)
+    expect(store.readLatestRun('osv')).toMatchObject({
+      state: 'failed',
+      code: 'aborted',
+      endedAt: NOW,
+    })
+    expect(store.startRun(START)).toBe(2)
+  })
+})

@@ -1,0 +1,50 @@
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { awaitRoom, probeStorage } from '../../src/store/disk-state.ts'
+
+let dir: string
+let mounted: boolean
+
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'patchmirror-room-'))
+  const mount = ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', dir]
+  mounted = spawnSync('mount', mount, { stdio: 'ignore' }).status === 0
+})
+
+afterEach(() => {
+  if (mounted) spawnSync('umount', [dir], { stdio: 'ignore' })
+  rmSync(dir, { recursive: true, force: true })
+})
+
+test('a full disk is told, and is over when there is room again', (context) => {
+  if (!mounted) return context.skip() // needs leave to mount
+  expect(probeStorage(dir, true)).toMatchObject({ state: 'ok', reason: null })
+  const filler = join(dir, 'filler')
+  expect(() => writeFileSync(filler, Buffer.alloc(8_000_000))).toThrow(/ENOSPC/)
+  const full = probeStorage(dir, true)
+  expect(full).toMatchObject({ state: 'full', freeBytes: 0 })
+  expect(full.reason).toContain('data.dir')
+  expect(probeStorage(dir, false).state).toBe('full')
+  rmSync(filler)
+  expect(probeStorage(dir, true).state).toBe('ok')
+  expect(readdirSync(dir)).toEqual([])
+})
+
+test('a folder that cannot be written to is failing', () => {
+  const { state, reason } = probeStorage(join(dir, 'gone'), true)
+  expect([state, reason]).toEqual(['failing', expect.stringContaining('ENOENT')])
+})
+
+test('what waits for room is done once when the folder can be written to, however often it was refused', async () => {
+  const gone = join(dir, 'gone')
+  const done: string[] = []
+  const retry = awaitRoom<string>(gone, (name) => done.push(name), 1)
+  for (const name of ['osv', 'feeds', 'osv']) retry(name)
+  mkdirSync(gone)
+  await expect.poll(() => done).toEqual(['osv', 'feeds'])
+  retry('catalog')
+  await expect.poll(() => done).toEqual(['osv', 'feeds', 'catalog'])
+})

@@ -1,0 +1,118 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { type Document, nextChanged } from '../../../src/store/feeds/documents.ts'
+import { contentOf, packContent } from '../../../src/store/database/gzip.ts'
+import { deflate } from '../../../src/zip/member.ts'
+import { NOW, sha256, snapshot, writes } from '../fixtures.ts'
+
+const PATH = '/external/patch_feed'
+
+function document(text: string | null, more: Partial<Document> = {}): Document {
+  const content = Buffer.from(text ?? '')
+  const body = text === null ? null : packContent(content, deflate)
+  const size = content.length
+  const made = { path: PATH, source: 'feeds' as const, body, size, sha256: sha256(content) }
+  return { ...made, changed: NOW / 1000, entries: 3, ...more }
+}
+
+describe('a document', () => {
+  test('is given back as it was stored, and replaced as a whole', () => {
+    const store = writes()
+    expect(store.readDocument(PATH)).toBeNull()
+    store.replaceDocument(document('{"alpine":[]}'))
+    expect(store.readDocument(PATH)).toEqual(document('{"alpine":[]}'))
+    store.replaceDocument(document('{}', { changed: 5, entries: 0 }))
+    const held = store.readDocument(PATH)
+    expect(held).toEqual(document('{}', { changed: 5, entries: 0 }))
+    expect(contentOf(held?.body ?? Buffer.alloc(0), 2).toString()).toBe('{}')
+  })
+
+  test('that upstream does not have is known to be absent, and can come back', () => {
+    const store = writes()
+    store.replaceDocument(document(null))
+    expect(store.readDocument(PATH)?.body).toBeNull()
+    expect(store.listDocuments('feeds')).toMatchObject([{ path: PATH, present: false }])
+    store.replaceDocument(document('{}'))
+    expect(store.listDocuments('feeds')).toMatchObject([{ path: PATH, present: true }])
+  })
+
+  test('is listed under its own source, by path, without its body', () => {
+    const store = writes()
+    for (const path of ['/b', '/a']) store.replaceDocument(document('{}', { path }))
+    store.replaceDocument(document('[]', { path: '/c', source: 'osv' }))
+    const listed = store.listDocuments('feeds')
+    expect(listed.map(({ path }) => path)).toEqual(['/a', '/b'])
+    expect(listed[0]).not.toHaveProperty('body')
+  })
+
+  test("is forgotten together with upstream's validators for it", () => {
+    const store = writes()
+    store.replaceDocument(document('{}'))
+    store.replaceUpstreamState(PATH, { etag: '"e"', lastModified: null, body: null })
+    expect(store.readUpstreamState(PATH)).toEqual({ etag: '"e"', lastModified: null, body: null })
+    store.replaceUpstreamState(PATH, { etag: null, lastModified: 'x', body: Buffer.from('b') })
+    expect(store.readUpstreamState(PATH)).toMatchObject({ etag: null, lastModified: 'x' })
+    store.removeDocument(PATH)
+    expect([store.readDocument(PATH), store.readUpstreamState(PATH)]).toEqual([null, null])
+  })
+})
+
+describe('the date of a new version', () => {
+  const second = fc.integer({ min: 0, max: 2_000_000_000 })
+  const dates = fc.tuple(
+    fc.option(second),
+    fc.option(second),
+    second.map((s) => s * 1000 + 999),
+  )
+
+  test('always moves strictly forward', () => {
+    fc.assert(
+      fc.property(dates, ([previous, upstream, now]) => {
+        expect(nextChanged(previous, upstream, now)).toBeGreaterThan(previous ?? -1)
+      }),
+    )
+  })
+
+  test('is in the future only where the previous one forces it there', () => {
+    fc.assert(
+      fc.property(dates, ([previous, upstream, now]) => {
+        const next = nextChanged(previous, upstream, now)
+        if (next > Math.floor(now / 1000)) expect(next).toBe((previous ?? 0) + 1)
+      }),
+    )
+  })
+
+  test("is upstream's own wherever that is possible, else as little later as can be", () => {
+    fc.assert(
+      fc.property(dates, ([previous, upstream, now]) => {
+        const next = nextChanged(previous, upstream, now)
+        const past = upstream !== null && upstream * 1000 <= now
+        if (past && upstream > (previous ?? -1)) expect(next).toBe(upstream)
+        if (past && upstream <= (previous ?? -1)) expect(next).toBe((previous ?? 0) + 1)
+      }),
+    )
+  })
+})
+
+describe('a snapshot', () => {
+  test('counts up when what it serves changes, and only then', () => {
+    const store = writes()
+    expect(store.readSnapshot('osv')).toBeNull()
+    store.replaceSnapshot(snapshot({ id: 'aa' }))
+    expect(store.readSnapshot('osv')).toEqual({ ...snapshot({ id: 'aa' }), sequence: 1 })
+    store.replaceSnapshot(snapshot({ id: 'aa', runId: 2, whole: false }))
+    expect(store.readSnapshot('osv')).toMatchObject({ sequence: 1, runId: 2, whole: false })
+    store.replaceSnapshot(snapshot({ id: 'bb', records: 7 }))
+    store.replaceSnapshot(snapshot({ id: 'aa' }))
+    expect(store.readSnapshot('osv')).toMatchObject({ sequence: 3, id: 'aa' })
+  })
+
+  test('is one for each source', () => {
+    const store = writes()
+    store.replaceSnapshot(snapshot({ id: 'aa' }))
+    store.replaceSnapshot(snapshot({ id: 'ff', source: 'feeds' }))
+    store.replaceSnapshot(snapshot({ id: 'bb' }))
+    expect(store.readSnapshot('feeds')).toMatchObject({ id: 'ff', sequence: 1 })
+    expect(store.readSnapshot('osv')).toMatchObject({ id: 'bb', sequence: 2 })
+  })
+})

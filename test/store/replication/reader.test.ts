@@ -1,0 +1,162 @@
+import { gzipSync } from 'node:zlib'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { RESOURCES, ownsResource } from '../../../src/domain/resources.ts'
+import { createCarriedReader } from '../../../src/store/replication/reader.ts'
+import { eachDifference } from '../../../src/store/replication/diff.ts'
+import {
+  type SummaryRow,
+  EMPTY_DIGEST,
+  combineDigests,
+  compareKeys,
+  compareRows,
+} from '../../../src/store/replication/rows.ts'
+import {
+  type SummaryHeader,
+  readSummary,
+  writeSummary,
+} from '../../../src/store/replication/summary.ts'
+import { openWriter } from '../../../src/store/database/open.ts'
+import { ANY_CHARACTER } from '../../support/texts.ts'
+import { record, scratch, snapshot, writes } from '../fixtures.ts'
+
+const HEADER: SummaryHeader = {
+  ...{ format: 1, kind: 'patchmirror-summary', mirror: 'ab'.repeat(16), brief: false },
+  ...{ digest: 'cd'.repeat(32), createdAt: 1, imported: null },
+  sources: { osv: { digest: 'ef'.repeat(32), snapshot: 'aa', asOf: 1, records: 1 } },
+}
+
+async function rowsOf(chunks: Iterable<Buffer> | AsyncIterable<Buffer>): Promise<SummaryRow[]> {
+  const rows: SummaryRow[] = []
+  for await (const row of (await readSummary(chunks)).rows) rows.push(row)
+  return rows
+}
+
+async function collect(chunks: AsyncIterable<Buffer>): Promise<Buffer> {
+  const all: Buffer[] = []
+  for await (const chunk of chunks) all.push(chunk)
+  return Buffer.concat(all)
+}
+
+const summary = (...lines: string[]): Buffer[] => [gzipSync(lines.join('\n'))]
+
+test('keys are in the order that SQLite has', () => {
+  const db = openWriter(scratch())
+  const sort = db.prepare<[string], string>('SELECT value FROM json_each(?) ORDER BY value').pluck()
+  const text = fc.string({ unit: ANY_CHARACTER }).filter((one) => one !== '' && !one.includes('\0'))
+  fc.assert(
+    fc.property(fc.array(text), (keys) => {
+      expect([...keys].sort(compareKeys)).toEqual(sort.all(JSON.stringify(keys)))
+    }),
+  )
+  db.close()
+})
+
+test('a resource belongs to the source that the table of resources says', () => {
+  const store = writes()
+  const db = openWriter(store.dir)
+  const insert = db.prepare(
+    "INSERT INTO catalog_list (id, path, resource, frame, entries, changed) VALUES (NULL, ?, ?, '{}', 0, 1)",
+  )
+  for (const { name } of RESOURCES) insert.run(`/${name}`, name)
+  const carried = createCarriedReader(db)
+  for (const source of ['catalog', 'identity'] as const) {
+    const listed = [...carried.eachRow(source, 'catalog-list')].map(({ value }) => value.resource)
+    const own = RESOURCES.map(({ name }) => name).filter((name) => ownsResource(source, name))
+    expect(listed.sort()).toEqual(own.sort())
+  }
+  db.close()
+})
+
+describe('digests and summaries', () => {
+  test('are the same for the same content, however it came about, and tell every other apart', async () => {
+    const [one, other] = [writes(), writes()]
+    for (const [store, ids] of [
+      [one, ['a', 'b', 'ü', '😀']],
+      [other, ['😀', 'b', 'ü', 'a']],
+    ] as const)
+      await store.transaction(() => {
+        for (const id of ids) store.putRecord(record(id), 5)
+        store.replaceSnapshot(snapshot())
+        return Promise.resolve({ commit: true })
+      })
+    expect(one.carried.digestHeld()).toEqual(other.carried.digestHeld())
+    const [first, second] = [one.carried.digestOf('osv'), one.carried.digestOf('feeds')]
+    expect(second).toBe(EMPTY_DIGEST)
+    expect(one.carried.digestHeld().digest).toBe(combineDigests({ osv: first }))
+    await other.exclusive(() => other.markRecord('ü', 'another'))
+    expect(other.carried.digestOf('osv')).not.toBe(first)
+    const chunks = [await collect(writeSummary(one.carried, HEADER))]
+    const rows = await rowsOf(chunks)
+    expect(rows.map(({ kind, key }) => `${kind} ${key}`)).toEqual([
+      ...['source osv', 'osv-record a', 'osv-record b', 'osv-record ü', 'osv-record 😀'],
+    ])
+    expect([...rows].sort(compareRows)).toEqual(rows)
+    const { rows: read } = await readSummary(chunks)
+    const found = []
+    for await (const { kind, key, row } of eachDifference(other.carried, ['osv'], [read]))
+      found.push([kind, key, row?.hash === undefined])
+    expect(found).toEqual([['osv-record', 'ü', false]])
+  })
+
+  test('lead from each of several states to the one held', async () => {
+    const store = writes()
+    await store.transaction(() => {
+      for (const id of ['a', 'c']) store.putRecord(record(id), 5)
+      return Promise.resolve({ commit: true })
+    })
+    const hashes = new Map(
+      [...store.carried.eachRow('osv', 'osv-record')].map(({ key, hash }) => [key, hash]),
+    )
+    async function* state(...keys: string[]): AsyncGenerator<SummaryRow> {
+      await Promise.resolve()
+      for (const key of keys)
+        yield { source: 'osv', kind: 'osv-record', key, hash: hashes.get(key) ?? 'other' }
+    }
+    const found: string[] = []
+    const states = [state('a', 'b', 'c'), state('a', 'b', 'd'), state('a', 'c', 'e')]
+    for await (const { key, row } of eachDifference(store.carried, ['osv'], states))
+      found.push(`${key} ${row === null ? 'goes' : 'comes'}`)
+    expect(found).toEqual(['b goes', 'c comes', 'd goes', 'e goes'])
+  })
+
+  test.each([
+    ['is no gzip', [Buffer.from('text')]],
+    ['is empty', summary('')],
+    ['is something else', summary('{"format":1}', '')],
+    ['is of a later format', summary(JSON.stringify({ ...HEADER, format: 2 }), '')],
+    [
+      'has a source of another name',
+      summary(JSON.stringify({ ...HEADER, sources: { x: {} } }), ''),
+    ],
+    ['has a line that is no row', summary(JSON.stringify(HEADER), 'osv osv-record x y', '')],
+    ['has a kind of another source', summary(JSON.stringify(HEADER), `feeds osv-record ${'0'.repeat(32)} y`, '')], // prettier-ignore
+    ['is cut short', [gzipSync(`${JSON.stringify(HEADER)}\nosv`)]],
+    ['is cut short as gzip', [gzipSync(`${JSON.stringify(HEADER)}\n`).subarray(0, -9)]],
+    ['is out of order', summary(JSON.stringify(HEADER), ...['b', 'a'].map((key) => `osv osv-record ${'0'.repeat(32)} ${key}`), '')], // prettier-ignore
+  ])('a file that %s is refused', async (_, chunks) => {
+    await expect(rowsOf(chunks)).rejects.toThrow(/no file that "patchmirror need" wrote/)
+  })
+})
+
+test('the ledger gives a state its number again, and never a lower one', async () => {
+  const store = writes()
+  const [a, b] = ['a', 'b'].map((digest) => ({ digest, snapshot: digest, asOf: 1 }))
+  const give = (sources: Parameters<typeof store.recordExport>[0]): Promise<number> =>
+    store.exclusive(() => store.recordExport(sources, 1, Buffer.from('summary')))
+  if (a === undefined || b === undefined) throw new Error('two')
+  expect(await give({ osv: a })).toBe(1)
+  expect(await give({ osv: a })).toBe(1)
+  expect(await give({ feeds: b })).toBe(2)
+  expect(await give({ osv: a })).toBe(1)
+  expect(await give({ osv: b })).toBe(3)
+  expect(await give({ osv: a })).toBe(4)
+  expect(await give({ osv: a, feeds: b })).toBe(5)
+  expect(await give({ osv: a })).toBe(6)
+  await store.exclusive(() => store.forgetSummaries(2, [1]))
+  expect(store.listExports().map(({ kept }) => kept)).toEqual([true, false, false, false, true, true]) // prettier-ignore
+  expect(store.readExportSummary(2)).toBeNull()
+  expect(store.readExportSummary(6)?.toString()).toBe('summary')
+  expect(store.readIdentity()).toMatch(/^[\da-f]{32}$/)
+  expect(writes().readIdentity()).not.toBe(store.readIdentity())
+})

@@ -1,0 +1,178 @@
+import { describe, expect, test } from 'vitest'
+import { START, record, scratch, writes } from './fixtures.ts'
+import { openWrites } from '../../src/store/writer.ts'
+
+describe('a transaction', () => {
+  test('is committed when its work says so, and rolled back when it says no or throws', async () => {
+    const store = writes()
+    const put = (id: string, commit: boolean) =>
+      store.transaction(() => {
+        store.insertRecord(record(id), 1)
+        return Promise.resolve({ commit })
+      })
+    expect(await put('R-1', true)).toEqual({ commit: true })
+    expect(await put('R-2', false)).toEqual({ commit: false })
+    const failing = store.transaction(() => {
+      store.insertRecord(record('R-3'), 1)
+      return Promise.reject(new Error('half-way'))
+    })
+    await expect(failing).rejects.toThrow('half-way')
+    const throwing = store.transaction(() => {
+      store.insertRecord(record('R-4'), 1)
+      throw new Error('at once')
+    })
+    await expect(throwing).rejects.toThrow('at once')
+    expect([...store.eachPair()].map(([id]) => id)).toEqual(['R-1'])
+  })
+
+  test('is not entered by what another source writes meanwhile', async () => {
+    const store = writes()
+    let finish = (): void => undefined
+    const slow = store.transaction(async () => {
+      store.insertRecord(record('R-1'), 1)
+      await new Promise<void>((resolve) => (finish = resolve))
+      return { commit: false }
+    })
+    const run = store.exclusive(() => store.startRun(START))
+    await new Promise(setImmediate)
+    finish()
+    await slow
+    expect(await run).toBe(1)
+    expect(store.readRun(1)?.state).toBe('running')
+    expect(store.countRecords()).toBe(0)
+  })
+
+  test('waits for its turn: what was asked first is done first, failures included', async () => {
+    const store = writes()
+    const order: string[] = []
+    const done = [
+      store.transaction(async () => {
+        await new Promise(setImmediate)
+        order.push('first')
+        return { commit: true }
+      }),
+      store.exclusive(() => {
+        order.push('second')
+        throw new Error('second')
+      }),
+      store.exclusive(() => void order.push('third')),
+      store.transaction(() => {
+        order.push('fourth')
+        return Promise.resolve({ commit: false })
+      }),
+    ]
+    const outcomes = await Promise.allSettled(done)
+    expect(outcomes.map(({ status }) => status)).toEqual([
+      'fulfilled',
+      'rejected',
+      'fulfilled',
+      'fulfilled',
+    ])
+    expect(order).toEqual(['first', 'second', 'third', 'fourth'])
+  })
+})
+
+describe('the waiting room', () => {
+  test('gives each record once, the last version of it, until it is cleared', () => {
+    const { staging } = writes()
+    staging.stage(record('R-2'))
+    staging.stage(record('R-1', 'old'))
+    staging.stage({ ...record('R-1', 'new'), asOf: null })
+    const seen: unknown[] = []
+    staging.eachStaged((staged) => seen.push(staged))
+    expect(seen.length).toBe(2)
+    expect(seen).toContainEqual(record('R-2'))
+    expect(seen).toContainEqual({ ...record('R-1', 'new'), asOf: null })
+    staging.clear()
+    staging.eachStaged(() => seen.push('more'))
+    expect(seen.length).toBe(2)
+  })
+
+  test('lets its records be moved into the store while they are gone through', () => {
+    const store = writes()
+    for (let i = 0; i < 100; i++) store.staging.stage(record(`R-${i}`))
+    store.staging.eachStaged((staged) => store.insertRecord(staged, 1))
+    expect(store.countRecords()).toBe(100)
+  })
+
+  test('belongs to its connection: another never sees it, and the next start finds it empty', () => {
+    const dir = scratch()
+    const first = openWrites(dir)
+    first.staging.stage(record('R-1'))
+    const seen: string[] = []
+    writes(dir).staging.eachStaged(({ id }) => seen.push(id))
+    first.close()
+    writes(dir).staging.eachStaged(({ id }) => seen.push(id))
+    expect(seen).toEqual([])
+  })
+})
+
+describe('what is gathered', () => {
+  const paths = (dir: string): number => {
+    const other = openWrites(dir)
+    try {
+      return other.listLacking().length
+    } finally {
+      other.close()
+    }
+  }
+  const lack = (store: ReturnType<typeof openWrites>, path: string): Promise<void> =>
+    store.gathered(100, () => store.replaceLacking(() => false, new Map([[path, 'tags']])))
+
+  test('is committed before anything else is written', async () => {
+    const dir = scratch()
+    const store = openWrites(dir)
+    await lack(store, '/v1/tags/1')
+    await lack(store, '/v1/tags/2')
+    expect(store.listLacking()).toHaveLength(2)
+    await store.exclusive(() => store.startRun(START))
+    expect(paths(dir)).toBe(2)
+    await lack(store, '/v1/tags/3')
+    await store.transaction(() => Promise.resolve({ commit: false }))
+    expect(paths(dir)).toBe(3)
+    store.close()
+  })
+
+  test('is committed by itself soon', async () => {
+    const dir = scratch()
+    const store = openWrites(dir)
+    await lack(store, '/v1/tags/1')
+    await expect.poll(() => paths(dir), { interval: 20 }).toBe(1)
+    store.close()
+  })
+
+  test('is committed at once when so many writes are together', async () => {
+    const dir = scratch()
+    const store = openWrites(dir)
+    const lackOne = (path: string): Promise<void> =>
+      store.gathered(2, () => store.replaceLacking(() => false, new Map([[path, 'tags']])))
+    await lackOne('/v1/tags/1')
+    await lackOne('/v1/tags/2')
+    const third = lackOne('/v1/tags/3')
+    expect(paths(dir)).toBe(2)
+    await third
+    store.close()
+    expect(paths(dir)).toBe(3)
+  })
+
+  test('is committed when the store is closed', async () => {
+    const dir = scratch()
+    const store = openWrites(dir)
+    await lack(store, '/v1/tags/1')
+    store.close()
+    expect(paths(dir)).toBe(1)
+  })
+
+  test('outlives a write among it that fails', async () => {
+    const dir = scratch()
+    const store = openWrites(dir)
+    await lack(store, '/v1/tags/1')
+    const failing = store.gathered(100, () => {
+      throw new Error('refused')
+    })
+    await expect(failing).rejects.toThrow('refused')
+    await lack(store, '/v1/tags/2')
+    store.close()
+    expect(paths(dir)).toBe(2)
+  })
+})

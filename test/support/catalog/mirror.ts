@@ -1,0 +1,82 @@
+import { onTestFinished } from 'vitest'
+import { createCatalogRoutes } from '../../../src/api/catalog/routes.ts'
+import { type MirrorServer, createServer } from '../../../src/api/server.ts'
+import { SANDBOX_KEYS } from '../../../src/sandbox/service/credentials.ts'
+import type { SandboxOptions } from '../../../src/sandbox/server.ts'
+import { openPinnedReads } from '../../../src/store/reads.ts'
+import { TEST_KEY, bearer as ownKey } from '../keys.ts'
+import { type Bench, type BenchOptions, createBench } from '../mirror.ts'
+
+/** Settings that mirror the sandbox's whole service. */
+export function catalogEnv(sandbox: Bench['sandbox']): Record<string, string> {
+  return {
+    PATCHMIRROR_UPSTREAM_CATALOG_URL: sandbox.catalogUrl,
+    PATCHMIRROR_UPSTREAM_API_KEY: SANDBOX_KEYS.admin,
+    PATCHMIRROR_IDENTITY_API_URL: sandbox.identityUrl,
+    PATCHMIRROR_IDENTITY_API_KEY: SANDBOX_KEYS.admin,
+    PATCHMIRROR_CATALOG_ALLOW_PRIVATE_ARTIFACTS: 'true',
+  }
+}
+
+/** The sandbox's service, a mirror of it, and the mirror's own server. */
+export interface CatalogBench extends Bench {
+  /** Asks the mirror for a path, with a key. */
+  ask: (path: string, init?: Omit<RequestInit, 'headers'>) => Promise<Response>
+  /** Asks the service itself for a path of the mirror's. */
+  askUpstream: (path: string) => Promise<Response>
+}
+
+/** A sandbox with a small service, and a mirror of it that serves on loopback; `envOf`: credentials and addresses. */
+export async function catalogBench(
+  service: Exclude<SandboxOptions['service'], false> = {},
+  options: BenchOptions = {},
+  envOf: (sandbox: Bench['sandbox']) => Record<string, string> = catalogEnv,
+): Promise<CatalogBench> {
+  const bench = await createBench({
+    ...options,
+    sandbox: { records: 5, ...options.sandbox, service },
+    envOf: (sandbox) => ({ ...envOf(sandbox), ...options.env }),
+  })
+  onTestFinished(() => bench.close())
+  const server = await serverOf(bench, options.now)
+  const headers = { authorization: `Basic ${btoa(`${SANDBOX_KEYS.admin}:`)}` }
+  const bearer = { authorization: `Bearer ${SANDBOX_KEYS.admin}` }
+  const { sandbox } = bench
+  return {
+    ...bench,
+    ask(path, init) {
+      server.snapshotChanged()
+      return fetch(`${server.address?.url ?? ''}${path}`, { ...init, headers: ownKey() })
+    },
+    askUpstream(path) {
+      if (path.startsWith('/v1/users'))
+        return fetch(sandbox.identityUrl + path.slice(3), { headers: bearer })
+      const root = path.startsWith('/packages/ecosystems') ? sandbox.catalogUrl : sandbox.url
+      return fetch(root + path, { headers })
+    },
+  }
+}
+
+const OWN = { host: '127.0.0.1', port: 0, keys: [TEST_KEY] }
+
+async function serverOf({ config, dir }: Bench, now = Date.now): Promise<MirrorServer> {
+  const reads = openPinnedReads(dir)
+  if (reads === null) throw new Error('no database')
+  const server = createServer({
+    reads,
+    dataDir: dir,
+    config: { ...config, server: { ...config.server, ...OWN } },
+    version: 'test',
+    startedAt: now(),
+    now,
+    log: null,
+    nextRunAt: () => null,
+    routes: createCatalogRoutes(config),
+  })
+  await server.listen()
+  onTestFinished(async () => {
+    await server.close()
+    reads.close()
+  })
+  return server
+}

@@ -1,6 +1,0 @@
-import { test } from 'vitest'
-import { checkHistories } from './catalog-histories.ts'
-
-test('after any history of changes and faults the mirror answers as the service does', async () => {
-  await checkHistories(3, 8)
-})

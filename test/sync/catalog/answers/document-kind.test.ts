@@ -1,0 +1,140 @@
+import fc from 'fast-check'
+import { existsSync, readFileSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import type { DocumentKind } from '../../../../src/domain/resources.ts'
+import { createKindCheck } from '../../../../src/sync/catalog/answers/documents.ts'
+
+const FOLDERS: Record<string, DocumentKind> = {
+  sboms: 'sbom',
+  vex: 'vex',
+  provenance: 'provenance',
+}
+const STRICT = Object.values(FOLDERS)
+
+function verdict(kind: DocumentKind, bytes: Uint8Array, step = 65_536) {
+  const check = createKindCheck(kind)
+  for (let at = 0; at < bytes.length; at += step)
+    check.write(Buffer.from(bytes.subarray(at, at + step)))
+  return check.end()
+}
+
+/** Real documents, where they are at hand; of a VEX hub its own index is none. */
+const REAL = Object.entries(FOLDERS).flatMap(([folder, kind]) => {
+  const at = join('../shared/data', folder)
+  if (!existsSync(at)) return []
+  const names = readdirSync(at, { recursive: true, encoding: 'utf8' })
+  const documents = names.filter((name) => !name.startsWith('vexhub-'))
+  return documents.map((name) => ({ kind, file: join(at, name) }))
+})
+
+describe('real documents', () => {
+  test.runIf(REAL.length > 0)('are taken for what they are', () => {
+    for (const { kind, file } of REAL)
+      expect([file, verdict(kind, readFileSync(file))]).toEqual([
+        file,
+        expect.objectContaining({ type: expect.any(String) as string }),
+      ])
+  })
+
+  test.runIf(REAL.length > 0)('cut short are refused wherever the cut is', () => {
+    for (const { kind, file } of REAL) {
+      const bytes = readFileSync(file)
+      if (bytes[0] !== 0x7b || file.endsWith('.jsonl')) continue
+      for (const part of [0.01, 0.5, 0.9]) {
+        const cut = bytes.subarray(0, Math.max(1, Math.floor(bytes.length * part)))
+        expect([file, part, verdict(kind, cut)]).toEqual([
+          file,
+          part,
+          { refused: expect.any(String) as string },
+        ])
+      }
+    }
+  })
+})
+
+describe('what is not a document of its kind', () => {
+  const PAGES = [
+    '<!doctype html><html><body>Sign in</body></html>',
+    '\ufeff\n <!DOCTYPE HTML PUBLIC "-//W3C//DTD HTML 4.01//EN">',
+    '<html lang="en">',
+    '<HTML><HEAD>',
+  ]
+
+  test.each(PAGES)('a page of HTML is refused for every kind: %s', (page) => {
+    for (const kind of [...STRICT, 'text'] as const)
+      expect(verdict(kind, Buffer.from(page), 1)).toEqual({
+        refused: expect.stringContaining('HTML') as string,
+      })
+  })
+
+  test('nothing at all is refused for every kind', () => {
+    for (const kind of [...STRICT, 'text'] as const)
+      expect(verdict(kind, Buffer.alloc(0))).toEqual({ refused: 'the document is empty' })
+  })
+
+  test('any bytes and any JSON are refused, and none throws', () => {
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          fc.uint8Array({ maxLength: 300 }),
+          fc.json().map((text) => Buffer.from(text)),
+        ),
+        fc.constantFrom(...STRICT),
+        (bytes, kind) => {
+          expect(verdict(kind, bytes)).toHaveProperty('refused')
+        },
+      ),
+    )
+  })
+
+  test.each([
+    ['sbom', '{"error":"bomFormat CycloneDX"}'],
+    ['sbom', '[{"bomFormat":"CycloneDX"}]'],
+    ['sbom', '{"inner":{"bomFormat":"CycloneDX"}}'],
+    ['vex', '{"message":"not found"}'],
+    ['provenance', '{"_type":"https://example.com/Statement/v1"}'],
+    ['provenance', '{"payload":"e30="}'],
+    ['sbom', '<?xml version="1.0"?><feed/>'],
+  ] as const)('%s: %s is refused', (kind, text) => {
+    expect(verdict(kind, Buffer.from(text))).toHaveProperty('refused')
+  })
+})
+
+test.each([
+  ['sbom', '\ufeff{"bomFormat":"CycloneDX"}', 'application/vnd.cyclonedx+json'],
+  ['sbom', '{"$schema":"x","bomFormat":"CycloneDX","a":[]}', 'application/vnd.cyclonedx+json'],
+  ['sbom', '{"spdxVersion":"SPDX-2.3"}', 'application/spdx+json'],
+  [
+    'sbom',
+    '{"@context":"https://spdx.org/rdf/3.0.1/spdx-context.jsonld"}',
+    'application/spdx+json',
+  ],
+  ['sbom', 'SPDXVersion: SPDX-2.3\n', 'text/spdx; charset=utf-8'],
+  [
+    'sbom',
+    '<?xml version="1.0"?><bom xmlns="http://cyclonedx.org/schema/bom/1.6"/>',
+    'application/vnd.cyclonedx+xml',
+  ],
+  ['vex', '{"@context":"https:\\/\\/openvex.dev\\/ns\\/v0.2.0"}', 'application/json'],
+  ['vex', '{"document":{"category":"csaf_vex"}}', 'application/json'],
+  [
+    'provenance',
+    '{"_type":"https:\\/\\/in-toto.io\\/Statement\\/v1"}',
+    'application/vnd.in-toto+json',
+  ],
+  [
+    'provenance',
+    '{"payloadType":"application/vnd.in-toto+json","payload":"e30="}',
+    'application/json',
+  ],
+  [
+    'provenance',
+    '{"payloadType":"x","payload":""}\n{"payloadType":"x","payload":""}',
+    'application/jsonl',
+  ],
+  ['provenance', '-----BEGIN PUBLIC KEY-----\n', 'application/x-pem-file'],
+  ['text', '--- a/x\n+++ b/x\n', 'text/plain; charset=utf-8'],
+] as const)('%s: %j is accepted as %s', (kind, text, type) => {
+  expect(verdict(kind, Buffer.from(text), 3)).toMatchObject({ type })
+})

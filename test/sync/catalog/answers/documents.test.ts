@@ -1,0 +1,226 @@
+import { mkdtempSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import type { Fault } from '../../../../src/sandbox/faults/fault.ts'
+import { createDocumentStoreWriter } from '../../../../src/store/catalog/documents.ts'
+import { openWriter } from '../../../../src/store/database/open.ts'
+import { catalogBench } from '../../../support/catalog/mirror.ts'
+import { compare } from '../../../support/catalog/compare.ts'
+import type { Bench } from '../../../support/mirror.ts'
+import { createOrigin } from '../../../support/origin.ts'
+import { ALL, DOCUMENT, SBOM, SMALL, bench, lackingOf, mirrored } from '../fixtures.ts'
+
+/** One tag, one artifact answer at a time. */
+const ONE = { images: 1, tags: 1, packages: 0, tickets: 0, avrs: 0, users: 1, subscriptions: 0 }
+
+async function sbomFails(made: Bench): Promise<string> {
+  const report = await made.run('catalog')
+  expect(report).toMatchObject({ state: 'partial', code: null, facts: { lacking: 1 } })
+  const [told = ''] = lackingOf(report)
+  expect(told).toMatch(/\/sbom: /)
+  return told
+}
+
+describe('a URL that must not be followed', () => {
+  const PUBLIC_ONLY = { ...ALL, PATCHMIRROR_CATALOG_ALLOW_PRIVATE_ARTIFACTS: 'false' }
+  const never: [string, RegExp][] = [
+    ['https://169.254.169.254/latest/meta-data/', /169\.254\.169\.254 is a private address/],
+    ['https://[::ffff:169.254.169.254]/', /private address/],
+    ['https://[fd00::1]/x', /private address/],
+    ['https://[::127.0.0.1]/x', /private address/],
+    ['https://2130706433/x', /127\.0\.0\.1 is a private address/],
+    ['https://0x7f.1/x', /127\.0\.0\.1 is a private address/],
+    ['https://localhost/x', /localhost is at .*, a private address/],
+    ['http://203.0.114.1/sbom.json', /no https URL/],
+    ['file:///etc/passwd', /no https URL \(file:\)/],
+    ['file:/etc/passwd', /no https URL \(file:\)/],
+    ['ftp://example.com/x', /no https URL \(ftp:\)/],
+    ['data:application/json,{}', /no https URL \(data:\)/],
+    ['https://user:pass@example.com/x', /holds a credential/],
+    ['https://:pass@example.com/x', /holds a credential/],
+    ['https://', /no URL/],
+  ]
+  test.each(never)('%s', async (url, why) => {
+    const made = await bench(ONE, { env: PUBLIC_ONLY })
+    made.sandbox.faults.set(/\/(vex|provenance)$/, { kind: 'status', status: 404 })
+    made.sandbox.faults.set(SBOM, { kind: 'artifactUrl', url })
+    const told = await sbomFails(made)
+    expect(told).toMatch(why)
+    expect(told).not.toContain('pass@')
+    expect(made.store.countCatalog().documents).toBe(0)
+  })
+
+  test.each(['file:///etc/passwd', 'ftp://127.0.0.1/x', 'http://user@127.0.0.1/x'])(
+    '%s, also where private addresses are allowed',
+    async (url) => {
+      const made = await bench(ONE)
+      made.sandbox.faults.set(SBOM, { kind: 'artifactUrl', url })
+      expect(await sbomFails(made)).toMatch(/is not fetched/)
+    },
+  )
+
+  test('because it leads in a circle', async () => {
+    const made = await bench(ONE)
+    made.sandbox.faults.set(SBOM, { kind: 'artifactUrl', url: `${made.sandbox.artifactUrl}/loop` })
+    expect(await sbomFails(made)).toContain('too many redirects')
+    expect(made.sandbox.requests.count('/loop')).toBeLessThanOrEqual(6)
+  })
+
+  test.each([
+    ['file:///etc/passwd', /no https URL \(file:\)/],
+    ['http://user:pass@127.0.0.1/', /holds a credential/],
+    ['http://[', /no URL/],
+  ])('because it redirects to %s', async (location, why) => {
+    const made = await bench(ONE)
+    made.sandbox.faults.set(/^\/artifacts\/sbom/, { kind: 'redirect', location })
+    expect(await sbomFails(made)).toMatch(why)
+  })
+
+  test('is told by its host alone: the rest of it is a signature', async () => {
+    const made = await bench(ONE)
+    made.sandbox.faults.set(/^\/artifacts\/sbom/, { kind: 'status', status: 500 })
+    const told = await sbomFails(made)
+    expect(told).toContain('the document at 127.0.0.1')
+    expect(told).not.toMatch(/X-Signature|sbom-0/)
+  })
+})
+
+test('a redirect within what is allowed is followed, without any credential', async () => {
+  const made = await bench(ONE)
+  const [tag = ''] = made.sandbox.service.ids('tags')
+  const [bytes = Buffer.alloc(0)] = made.sandbox.service.documents('tag', tag, 'sbom')
+  const origin = await createOrigin((_request, response) => response.end(bytes))
+  const location = `${origin.url}/elsewhere`
+  made.sandbox.faults.set(/^\/artifacts\/sbom/, { kind: 'redirect', location, status: 307 })
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  expect(origin.requests.map(({ url }) => url)).toEqual(['/elsewhere'])
+  expect(origin.requests[0]?.headers.authorization).toBeUndefined()
+})
+
+describe('a document that is not what it should be', () => {
+  const ways: [string, Fault, RegExp][] = [
+    ['a page of HTML', { kind: 'html' }, /a page of HTML/],
+    ['empty', { kind: 'empty' }, /the document is empty/],
+    [
+      'cut short',
+      { kind: 'body', body: '{"bomFormat":"CycloneDX","components":[' },
+      /it is not a CycloneDX/,
+    ],
+    [
+      'of another kind',
+      { kind: 'body', body: '{"@context":"https://openvex.dev/ns"}' },
+      /it is not a CycloneDX/,
+    ],
+    ['random bytes', { kind: 'garbage' }, /it is not a CycloneDX/],
+    ['one that breaks off', { kind: 'truncate' }, /broke off|bytes arrived/],
+    ['one that is reset', { kind: 'reset', bytes: 100 }, /broke off/],
+    ['shorter than it says', { kind: 'wrongLength', by: 5 }, /broke off|bytes arrived/],
+    ['encoded, and no document', { kind: 'gzipBomb', bytes: 1_000_000 }, /it is not a CycloneDX/],
+    ['one that stalls', { kind: 'stall' }, /within|timeout|Timeout/i],
+  ]
+  test.each(ways)(
+    '%s: it is named, not kept, and what was held before is served',
+    async (_how, fault, why) => {
+      const made = await mirrored(ONE, {
+        PATCHMIRROR_CATALOG_ARTIFACT_TIMEOUT_MS: '2000',
+        PATCHMIRROR_UPSTREAM_RETRIES: '0',
+      })
+      const [tag = ''] = made.sandbox.service.ids('tags')
+      const path = `/v1/tags/${tag}/sbom`
+      const before = await compare(made, path)
+      const documents = made.store.countCatalog().documents
+      made.sandbox.service.rotateArtifact('tag', tag, 'sbom')
+      made.sandbox.faults.set(/^\/artifacts\/sbom/, fault)
+      expect(await sbomFails(made)).toMatch(why)
+      expect(made.store.countCatalog().documents).toBe(documents)
+      made.sandbox.faults.clear()
+      const link = ((await (await made.ask(path)).json()) as { sbom_file_url: string })
+        .sbom_file_url
+      expect((await fetch(link)).status).toBe(200)
+      expect((await compare(made, path)).mirror).toEqual(before.mirror)
+      expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+      const after = await compare(made, path)
+      expect(after.mirror).toEqual(after.upstream)
+      expect(after.mirror).not.toEqual(before.mirror)
+      expect(made.store.countCatalog().documents).toBe(documents) // the one that it replaces is swept
+    },
+  )
+})
+
+describe('a document of 2 GB', () => {
+  test.each([true, false])(
+    'is refused at the cap when its length is declared: %s',
+    async (declared) => {
+      const cap = { PATCHMIRROR_CATALOG_MAX_ARTIFACT_BYTES: '4 MB' }
+      const made = await catalogBench(ONE, { env: { ...ALL, ...cap } })
+      made.sandbox.faults.set(/^\/artifacts\/sbom/, { kind: 'hugeDocument', declared })
+      const before = process.memoryUsage().rss
+      expect(await sbomFails(made)).toMatch(/catalog\.maxArtifactBytes\) is 4000000/)
+      expect(process.memoryUsage().rss - before).toBeLessThan(150_000_000)
+      expect(statSync(join(made.dir, 'mirror.db')).size).toBeLessThan(2_000_000)
+      const sent = made.sandbox.requests.entries.filter(({ path }) => DOCUMENT.test(path))
+      expect(sent.filter(({ path }) => path.includes('sbom'))).toHaveLength(1)
+    },
+  )
+
+  test('below the cap takes a chunk of memory and what its bytes are worth on disk', async () => {
+    const cap = { PATCHMIRROR_CATALOG_MAX_ARTIFACT_BYTES: '200 MB' }
+    const made = await bench(ONE, { env: cap })
+    made.sandbox.faults.set(/^\/artifacts\/sbom/, { kind: 'hugeDocument', bytes: 80_000_000 })
+    const before = process.memoryUsage().rss
+    expect(await sbomFails(made)).toMatch(/it is not a CycloneDX/) // it never closes its brackets
+    expect(process.memoryUsage().rss - before).toBeLessThan(150_000_000)
+    expect(statSync(join(made.dir, 'mirror.db')).size).toBeLessThan(2_000_000)
+  })
+})
+
+test('a document that is given up leaves nothing behind, not even in the temporary tables', () => {
+  const dir = mkdtempSync(join(tmpdir(), 'patchmirror-'))
+  const db = openWriter(dir)
+  onTestFinished(() => {
+    db.close()
+    rmSync(dir, { recursive: true })
+  })
+  const store = createDocumentStoreWriter(db)
+  const count = db.prepare<[], number>('SELECT count(*) FROM temp.incoming_chunk').pluck()
+  const sink = store.openDocument()
+  if (sink.write(Buffer.alloc(5_000_000))) sink.flush()
+  expect(count.get()).toBe(4)
+  sink.abort()
+  expect(count.get()).toBe(0)
+  for (const size of [0, 10, 3_000_000]) {
+    const kept = store.openDocument()
+    if (kept.write(Buffer.alloc(size, 'x'))) kept.flush()
+    expect(kept.end('text/plain', 1).size).toBe(size)
+  }
+  expect(count.get()).toBe(0)
+})
+
+test('a document that many tags share is stored once, and goes with the last of them', async () => {
+  const made = await mirrored({ ...SMALL, tags: 5 }) // the fourth tag shares its SBOM with the third, the fifth its VEX
+  const { service } = made.sandbox
+  const tags = service.ids('tags')
+  const named = new Set(
+    [
+      ...tags.flatMap((id) =>
+        ['sbom', 'vex', 'provenance'].flatMap((kind) =>
+          service.documents('tag', id, kind as 'sbom'),
+        ),
+      ),
+    ].map(String),
+  )
+  const before = made.store.countCatalog().documents
+  expect(named.size).toBeLessThan(tags.length * 3)
+  service.remove('tags', tags[3] ?? '')
+  expect(await made.run('catalog')).toMatchObject({
+    state: 'complete',
+    facts: { documentsDropped: 1 },
+  })
+  expect(made.store.countCatalog().documents).toBe(before - 1) // its provenance; the SBOM is still the third one's
+  service.remove('tags', tags[2] ?? '')
+  expect(await made.run('catalog')).toMatchObject({
+    state: 'complete',
+    facts: { documentsDropped: 3 },
+  })
+})

@@ -1,0 +1,86 @@
+import { expect, test } from 'vitest'
+import { catalogBench } from '../../../support/catalog/mirror.ts'
+import { compare } from '../../../support/catalog/compare.ts'
+
+const DAY = 86_400_000
+const SERVICE = { images: 2, tags: 60, packages: 4, tickets: 5, avrs: 0, subscriptions: 1 }
+const ENV = { PATCHMIRROR_CATALOG_SCOPE: 'all' }
+const NONE = { kind: 'status', status: 404 } as const
+
+test('an artifact that comes later than its tag is found the next day', async () => {
+  let now = Date.now()
+  const made = await catalogBench(SERVICE, {
+    env: ENV,
+    now: () => now,
+    sandbox: { now: () => now },
+  })
+  const [tag = ''] = made.sandbox.service.ids('tags')
+  made.sandbox.faults.set(`/v1/tags/${tag}/vex`, NONE)
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  expect((await made.ask(`/v1/tags/${tag}/vex`)).status).toBe(404)
+  made.sandbox.faults.clear()
+  now += DAY
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  const { mirror, upstream } = await compare(made, `/v1/tags/${tag}/vex`)
+  expect(mirror).toEqual(upstream)
+})
+
+test('a 204 is answered as one, as old as the service’s last word, and asked for once a day', async () => {
+  let now = Date.now() - 10 * DAY
+  const made = await catalogBench(SERVICE, {
+    env: ENV,
+    now: () => now,
+    sandbox: { now: () => now },
+  })
+  const [tag = ''] = made.sandbox.service.ids('tags')
+  const path = `/v1/tags/${tag}/vex`
+  made.sandbox.faults.set(path, { kind: 'status', status: 204 })
+  const asked = (): number => made.sandbox.requests.count(path)
+  for (const day of [0, 1]) {
+    const start = now
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    now += DAY / 1000
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete', facts: { fetched: 0 } })
+    const answer = await made.ask(path)
+    const { headers, status } = answer
+    expect([status, asked(), await answer.text()]).toEqual([204, day + 1, ''])
+    expect(headers.get('x-mirror-snapshot')).toBe(made.store.readSnapshot('catalog')?.id)
+    expect(Math.abs(Date.parse(headers.get('x-mirror-as-of') ?? '') - start)).toBeLessThan(1000)
+    now = start + DAY
+  }
+  made.sandbox.faults.clear()
+  made.sandbox.faults.set(path, NONE)
+  const before = made.store.readSnapshot('catalog')?.id
+  now += DAY
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  expect((await made.ask(path)).status).toBe(404)
+  expect(made.store.readSnapshot('catalog')?.id).not.toBe(before)
+})
+
+test('artifacts that are all gone at once are not believed to be', async () => {
+  const made = await catalogBench(SERVICE, { env: ENV })
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  const { documents } = made.store.countCatalog()
+  made.sandbox.faults.set('/v1/tags/*/sbom', NONE)
+  for (const id of made.sandbox.service.ids('tags')) made.sandbox.service.change('tags', id)
+  const refused = await made.run('catalog')
+  expect(refused).toMatchObject({ state: 'quarantined' })
+  expect(refused.message).toContain('artifacts')
+  expect(made.store.countCatalog().documents).toBeGreaterThanOrEqual(documents)
+  made.sandbox.faults.clear()
+  expect(await made.run('catalog', { full: true })).toMatchObject({ state: 'complete' })
+  const [tag = ''] = made.sandbox.service.ids('tags')
+  expect((await made.ask(`/v1/tags/${tag}/sbom`)).status).toBe(200)
+})
+
+test('a release is told by the package’s own name, not by that of its source', async () => {
+  const made = await catalogBench(SERVICE, { env: ENV })
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  const { service } = made.sandbox
+  for (const id of service.ids('packages')) {
+    const { ecosystem, src_name: source, name } = service.read('packages', id)
+    if (source === name) continue
+    const path = `/packages/ecosystems/${String(ecosystem)}/packages/${String(source)}/versions`
+    expect((await made.ask(path)).status).toBe((await made.askUpstream(path)).status)
+  }
+})

@@ -1,0 +1,82 @@
+import { isDeepStrictEqual } from 'node:util'
+import { expect, onTestFinished } from 'vitest'
+import type { LoggedRequest } from '../../../src/sandbox/request-log.ts'
+import type { ServiceOptions } from '../../../src/sandbox/service/types.ts'
+import type { RunReport } from '../../../src/sync/runner.ts'
+import { type CatalogBench, catalogBench, catalogEnv } from '../../support/catalog/mirror.ts'
+import { compare } from '../../support/catalog/compare.ts'
+import { READING, knownOf } from '../../support/catalog/contract.ts'
+import { type Bench, type BenchOptions, createBench } from '../../support/mirror.ts'
+
+/** A service small enough for a sync of it to take a moment. */
+export const SMALL: ServiceOptions = {
+  images: 3,
+  tags: 6,
+  packages: 5,
+  tickets: 20,
+  avrs: 2,
+  users: 2,
+  subscriptions: 2,
+}
+
+/** Mirrors all of it: what a fault hits is in scope. */
+export const ALL = { PATCHMIRROR_CATALOG_SCOPE: 'all' }
+
+/** Paths of the sandbox, as its faults and its log know them. */
+export const TAG_LIST = '/v1/tags/'
+export const TAG = /^\/v1\/tags\/[^/]+$/
+export const SBOM = /^\/v1\/tags\/[^/]+\/sbom$/
+export const DOCUMENT = /^\/artifacts\//
+
+/** A bench without a server, closed when the test ends. */
+export async function bench(
+  service: ServiceOptions = SMALL,
+  { env, envOf = catalogEnv, ...options }: BenchOptions = {},
+): Promise<Bench> {
+  const made = await createBench({
+    ...options,
+    sandbox: { records: 5, ...options.sandbox, service },
+    envOf: (sandbox) => ({ ...ALL, ...envOf(sandbox), ...env }),
+  })
+  onTestFinished(() => made.close())
+  return made
+}
+
+/** A mirror that serves, its first sync done; the request log is empty. */
+export async function mirrored(
+  service: ServiceOptions = SMALL,
+  env: Record<string, string> = {},
+): Promise<CatalogBench> {
+  const made = await catalogBench(service, { env: { ...ALL, ...env } })
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete', code: null })
+  made.sandbox.requests.clear()
+  return made
+}
+
+const PRIVATE = READING.filter(
+  ({ table, path }) => !/^(Public feeds|API keys|Identity surface)$/.test(table) && path !== '',
+)
+
+/** Paths at which the mirror does not answer what the service answers; without key and user lists, which are personal. */
+export async function differences(made: CatalogBench): Promise<string[]> {
+  const known = knownOf(made)
+  const found: string[] = []
+  for (const path of PRIVATE.flatMap(({ requests }) => requests(known))) {
+    const { mirror, upstream } = await compare(made, path)
+    if (!isDeepStrictEqual(mirror, upstream)) found.push(path)
+  }
+  return found
+}
+
+/** The log's requests as `GET /path`, each with the page's cursor if it has one. */
+export function asked(made: Bench, host?: LoggedRequest['host']): string[] {
+  return made.sandbox.requests.entries
+    .filter((entry) => host === undefined || entry.host === host)
+    .map(({ path, query }) => (query['after'] === undefined ? path : `${path} after`))
+}
+
+/** What a run could not have, with the reasons. */
+export function lackingOf({ facts }: RunReport): string[] {
+  const told = facts['lackingIds']
+  return Array.isArray(told) ? told.map(String) : []
+}

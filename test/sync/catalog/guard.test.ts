@@ -1,0 +1,222 @@
+import { setImmediate } from 'node:timers/promises'
+import { describe, expect, test } from 'vitest'
+import type { CatalogBench } from '../../support/catalog/mirror.ts'
+import { contentsOf } from '../fixtures.ts'
+import { SMALL, asked, bench, differences, mirrored } from './fixtures.ts'
+
+const MANY = { ...SMALL, tickets: 60, tags: 40 }
+/** A guard that a small service can trip. */
+const GUARD = { PATCHMIRROR_CATALOG_GUARD_ITEMS: '5', PATCHMIRROR_CATALOG_GUARD_FRACTION: '0.1' }
+
+/** As `patchmirror approve RUN` does it. */
+async function approve(made: Pick<CatalogBench, 'run' | 'store'>, run: number) {
+  const approved = made.store.readQuarantine(run)
+  if (approved === null) throw new Error(`run ${run} has nothing in quarantine`)
+  const report = await made.run(approved.source, { kind: 'approve', approved })
+  await made.store.exclusive(() => made.store.decideQuarantine(run, 'approved', Date.now()))
+  return report
+}
+
+function served(dir: string): Record<string, string> {
+  const { quarantine: _kept, catalog_fetched: _hand, ...rest } = contentsOf(dir)
+  return rest
+}
+
+async function shrunk(): Promise<{ made: CatalogBench; run: number }> {
+  const made = await mirrored(MANY, GUARD)
+  const { service } = made.sandbox
+  for (const id of service.ids('tickets').slice(0, 30)) service.remove('tickets', id)
+  const before = served(made.dir)
+  const report = await made.run('catalog')
+  expect(report).toMatchObject({
+    state: 'quarantined',
+    asOf: null,
+    facts: { quarantine: report.id },
+  })
+  expect(report.message).toContain('/v1/patches: it would remove 30 of 60 items (50.0 %)')
+  expect(served(made.dir)).toEqual(before)
+  return { made, run: report.id }
+}
+
+describe('a list that suddenly shrinks', () => {
+  test('is quarantined; approve lets exactly that in', async () => {
+    const { made, run } = await shrunk()
+    expect(await made.run('catalog')).toMatchObject({
+      state: 'quarantined',
+      facts: { quarantine: run },
+    })
+    expect((await made.ask('/v1/patches')).status).toBe(200)
+    expect(made.store.readCatalogList('/v1/patches')?.entries).toBe(60)
+    expect(await approve(made, run)).toMatchObject({ state: 'complete' })
+    expect(made.store.readCatalogList('/v1/patches')?.entries).toBe(30)
+    expect(made.store.listOpenQuarantines()).toEqual([])
+    expect(await differences(made)).toEqual([])
+  })
+
+  test('may grow meanwhile: what was approved is the removal', async () => {
+    const { made, run } = await shrunk()
+    made.sandbox.service.addTicket()
+    made.sandbox.service.addTag()
+    expect(await approve(made, run)).toMatchObject({ state: 'complete' })
+    expect(await differences(made)).toEqual([])
+  })
+
+  test('by other items than were approved is quarantined anew, though they are as many', async () => {
+    const { made, run } = await shrunk()
+    const { service } = made.sandbox
+    made.sandbox.faults.clear()
+    const [first = ''] = service.ids('tickets')
+    const removed = [
+      ...made.store.eachCatalogEntry(made.store.readCatalogList('/v1/patches')?.id ?? 0),
+    ]
+    service.remove('tickets', first)
+    // One of those that had gone is back.
+    const back = JSON.parse(String(removed[0]?.body)) as Record<string, unknown>
+    const page = await (await made.askUpstream('/v1/patches?limit=1000')).json()
+    const { tickets, cursor } = page as { tickets: object[]; cursor: object }
+    const body = JSON.stringify({ tickets: [back, ...tickets], cursor })
+    made.sandbox.faults.set('/v1/patches', { kind: 'body', type: 'application/json', body })
+    const report = await approve(made, run)
+    expect(report).toMatchObject({ state: 'quarantined' })
+    expect(report.facts['quarantine']).not.toBe(run)
+    expect(made.store.readCatalogList('/v1/patches')?.entries).toBe(60)
+  })
+
+  test('stays refused once it was rejected', async () => {
+    const { made, run } = await shrunk()
+    await made.store.exclusive(() => made.store.decideQuarantine(run, 'rejected', Date.now()))
+    for (let i = 0; i < 2; i++) {
+      const report = await made.run('catalog')
+      expect(report).toMatchObject({ state: 'quarantined', facts: { quarantine: run } })
+      expect(report.message).toContain(`rejected before (run ${run})`)
+    }
+    expect(made.store.readCatalogList('/v1/patches')?.entries).toBe(60)
+  })
+
+  test('and comes back settles the quarantine by itself', async () => {
+    const made = await mirrored(MANY, GUARD)
+    const body = JSON.stringify({ tickets: [], cursor: { after: '' } })
+    made.sandbox.faults.set('/v1/patches', { kind: 'body', type: 'application/json', body })
+    expect(await made.run('catalog')).toMatchObject({ state: 'quarantined' })
+    expect(made.store.listOpenQuarantines()).toHaveLength(1)
+    made.sandbox.faults.clear()
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    expect(made.store.listOpenQuarantines()).toEqual([])
+  })
+
+  test('is only looked at by --dry-run', async () => {
+    const made = await mirrored(MANY, GUARD)
+    for (const id of made.sandbox.service.ids('tickets').slice(0, 30))
+      made.sandbox.service.remove('tickets', id)
+    const before = contentsOf(made.dir)
+    expect(await made.run('catalog', { dryRun: true })).toMatchObject({ state: 'quarantined' })
+    expect(contentsOf(made.dir)).toEqual(before)
+  })
+})
+
+describe('a scope that changes', () => {
+  const env = (scope: string, more: Record<string, string> = {}) => ({
+    ...GUARD,
+    PATCHMIRROR_CATALOG_SCOPE: scope,
+    ...more,
+  })
+  const OWNERS = /^(tags|images|packages)\//
+  const ownersOf = ({ store }: Pick<CatalogBench, 'store'>) =>
+    new Set(
+      [...store.eachHeldAnswer()].map(({ owner }) => owner).filter((owner) => OWNERS.test(owner)),
+    )
+
+  test('from subscribed to all fetches what it adds and nothing else', async () => {
+    const few = await mirrored(MANY, env('subscribed'))
+    const before = ownersOf(few)
+    const all = await bench(MANY, { dir: few.dir, env: env('all') })
+    expect(await all.run('catalog')).toMatchObject({ state: 'complete' })
+    expect(ownersOf(all).size).toBe(MANY.tags + 3 + 5) // every tag, image and package
+    for (const owner of before) {
+      const [kind = '', id = ''] = owner.split('/')
+      const own = new RegExp(`^/v1/${kind}/${id}(/|$)`)
+      expect(asked(all).filter((path) => own.test(path))).toEqual([])
+    }
+  })
+
+  test('from all to subscribed prunes under the guard', async () => {
+    const all = await mirrored(MANY, env('all'))
+    const few = await bench(MANY, { dir: all.dir, env: env('subscribed') })
+    const refused = await few.run('catalog')
+    expect(refused).toMatchObject({ state: 'quarantined' })
+    expect(refused.message).toMatch(/would remove \d+ of \d+ items with their artifacts/)
+    expect(ownersOf(few)).toEqual(ownersOf(all))
+    const documents = few.store.countCatalog().documents
+    expect(await approve(few, refused.id)).toMatchObject({ state: 'complete' })
+    expect(ownersOf(few).size).toBeLessThan(25)
+    expect(few.store.countCatalog().documents).toBeLessThan(documents)
+    expect(await few.run('catalog')).toMatchObject({ message: 'nothing changed' })
+  })
+
+  test('by patterns adds and takes away what they name', async () => {
+    const base = await mirrored(SMALL, { PATCHMIRROR_CATALOG_SCOPE: 'subscribed' })
+    const [, , image = ''] = base.sandbox.service.ids('images')
+    expect(ownersOf(base)).not.toContain(`images/${image}`)
+    const include = await bench(SMALL, {
+      dir: base.dir,
+      env: { PATCHMIRROR_CATALOG_SCOPE: 'subscribed', PATCHMIRROR_CATALOG_INCLUDE: 'image:nginx' },
+    })
+    expect(await include.run('catalog')).toMatchObject({ state: 'complete' })
+    expect(ownersOf(include)).toContain(`images/${image}`)
+    expect(include.store.readCatalogList('/v1/images/nginx/tags')?.entries).toBe(2)
+    const exclude = await bench(SMALL, {
+      dir: base.dir,
+      env: { PATCHMIRROR_CATALOG_SCOPE: 'all', PATCHMIRROR_CATALOG_EXCLUDE: 'image:nginx' },
+    })
+    expect(await exclude.run('catalog')).toMatchObject({ state: 'complete' })
+    expect(ownersOf(exclude)).not.toContain(`images/${image}`)
+    expect(exclude.store.readCatalogList('/v1/images/nginx/tags')).toBeNull()
+    expect(ownersOf(exclude).size).toBe(SMALL_OWNERS - 3) // the image and its two tags
+  })
+  const SMALL_OWNERS = 3 + 6 + 5
+})
+
+test('what the catalog stages survives that another source rolls back all the while', async () => {
+  const made = await mirrored({ ...SMALL, tickets: 1500 })
+  const { service } = made.sandbox
+  for (const id of service.ids('tags')) service.rotateArtifact('tag', id, 'sbom')
+  service.addTicket()
+  const other = { running: true, rolledBack: 0 }
+  const rollBack = async (): Promise<void> => {
+    while (other.running) {
+      await made.store.transaction(async () => {
+        for (let turns = 0; turns < 20; turns++) await setImmediate() // the catalog gets answers meanwhile
+        return { commit: false }
+      })
+      other.rolledBack++
+    }
+  }
+  const rolling = rollBack()
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete', code: null })
+  other.running = false
+  await rolling
+  expect(other.rolledBack).toBeGreaterThan(20)
+  expect(await differences(made)).toEqual([])
+})
+
+test('two sources at once, of which one fails, do not disturb each other', async () => {
+  const made = await mirrored(SMALL)
+  made.sandbox.service.addTag()
+  made.sandbox.faults.set('/external/osv/all.json', { kind: 'html' })
+  const [catalog, osv] = await Promise.all([made.run('catalog'), made.run('osv')])
+  expect([catalog.state, osv.state]).toEqual(['complete', 'failed'])
+  expect(await differences(made)).toEqual([])
+})
+
+test('the identity surface and the catalog at once keep each the documents and lists of its own', async () => {
+  const made = await mirrored(SMALL, { PATCHMIRROR_IDENTITY_MIRROR_USERS: 'true' })
+  const { service } = made.sandbox
+  for (let i = 0; i < 4; i++) {
+    for (const id of service.ids('tags')) service.rotateArtifact('tag', id, 'sbom')
+    const [user = ''] = service.ids('users')
+    service.change('users', user, { name: `name ${i}` })
+    const [catalog, identity] = await Promise.all([made.run('catalog'), made.run('identity')])
+    expect([catalog.state, identity.state]).toEqual(['complete', 'complete'])
+    expect(await differences(made)).toEqual([])
+  }
+})

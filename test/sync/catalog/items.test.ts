@@ -1,0 +1,244 @@
+import { describe, expect, test } from 'vitest'
+import { catalogBench } from '../../support/catalog/mirror.ts'
+import { compare } from '../../support/catalog/compare.ts'
+import {
+  ALL,
+  SBOM,
+  SMALL,
+  TAG,
+  asked,
+  bench,
+  differences,
+  lackingOf,
+  mirrored,
+} from './fixtures.ts'
+
+describe('an item that answers 500', () => {
+  test('is named, the others are mirrored, and the next run asks for it alone', async () => {
+    const made = await catalogBench(SMALL, { env: ALL })
+    const [tag = ''] = made.sandbox.service.ids('tags')
+    made.sandbox.faults.set(`/v1/tags/${tag}`, { kind: 'status', status: 500 })
+    const report = await made.run('catalog')
+    expect(report).toMatchObject({ state: 'partial', code: null, facts: { lacking: 1 } })
+    expect(lackingOf(report)[0]).toMatch(new RegExp(`^/v1/tags/${tag}: .*500`))
+    expect((await made.ask(`/v1/tags/${tag}`)).status).toBe(503)
+    made.sandbox.faults.clear()
+    made.sandbox.requests.clear()
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    expect(asked(made).filter((path) => TAG.test(path))).toEqual([`/v1/tags/${tag}`])
+    expect(await differences(made)).toEqual([])
+  })
+
+  test('and is held already is served as it was', async () => {
+    const made = await mirrored()
+    const [tag = ''] = made.sandbox.service.ids('tags')
+    const before = await (await made.ask(`/v1/tags/${tag}`)).text()
+    made.sandbox.service.change('tags', tag, { name: 'other' })
+    made.sandbox.faults.set(`/v1/tags/${tag}`, { kind: 'html' })
+    expect(await made.run('catalog')).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
+    expect(await (await made.ask(`/v1/tags/${tag}`)).text()).toBe(before)
+  })
+})
+
+describe('an item that is listed but answers 404', () => {
+  test('and was never held is a 404 here too, named at every run until it is there', async () => {
+    const made = await catalogBench(SMALL, { env: ALL })
+    const [tag = ''] = made.sandbox.service.ids('tags')
+    made.sandbox.faults.set(`/v1/tags/${tag}`, { kind: 'status', status: 404 })
+    for (let i = 0; i < 3; i++) {
+      made.sandbox.requests.clear()
+      const report = await made.run('catalog')
+      expect(report).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
+      expect(lackingOf(report)).toEqual([`/v1/tags/${tag}: upstream lists it but answers 404`])
+      if (i > 0) expect(asked(made).filter((path) => TAG.test(path))).toEqual([`/v1/tags/${tag}`])
+    }
+    const { mirror, upstream } = await compare(made, `/v1/tags/${tag}`)
+    expect(mirror).toEqual(upstream)
+    made.sandbox.faults.clear()
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    expect(await differences(made)).toEqual([])
+  })
+
+  test('and is held stays until the list drops it', async () => {
+    const made = await mirrored()
+    const [tag = ''] = made.sandbox.service.ids('tags')
+    made.sandbox.service.change('tags', tag)
+    made.sandbox.faults.set(`/v1/tags/${tag}`, { kind: 'status', status: 404 })
+    for (let i = 0; i < 2; i++)
+      expect(await made.run('catalog')).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
+    expect((await made.ask(`/v1/tags/${tag}`)).status).toBe(200)
+    made.sandbox.service.remove('tags', tag)
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    expect((await made.ask(`/v1/tags/${tag}`)).status).toBe(404)
+  })
+})
+
+test('an artifact or a page of the package catalog that answers 404 is complete: not everything has one', async () => {
+  const made = await catalogBench(SMALL, { env: ALL })
+  made.sandbox.faults.set(SBOM, { kind: 'status', status: 404 })
+  made.sandbox.faults.set(/\/cves$/, { kind: 'status', status: 404 })
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  const [tag = ''] = made.sandbox.service.ids('tags')
+  expect((await made.ask(`/v1/tags/${tag}/sbom`)).status).toBe(404)
+  made.sandbox.requests.clear()
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  expect(asked(made).filter((path) => SBOM.test(path))).toEqual([])
+})
+
+describe('a service that wants to be left alone', () => {
+  test('for a moment is waited for, all requests together', async () => {
+    const made = await bench()
+    const slow = { kind: 'status', status: 429, headers: { 'Retry-After': '1' } } as const
+    const struck = made.sandbox.faults.set(/^\/v1\/tags\//, slow, { after: 3, times: 6 })
+    const report = await made.run('catalog')
+    expect(report).toMatchObject({ state: 'complete', code: null })
+    expect(struck.hits()).toBe(6)
+    expect(report.facts['retries']).toBe(6)
+  })
+
+  test('for longer than is waited for gets no further request of this run', async () => {
+    const made = await mirrored({ ...SMALL, tags: 40 })
+    for (const id of made.sandbox.service.ids('tags')) made.sandbox.service.change('tags', id)
+    const long = { kind: 'status', status: 429, headers: { 'Retry-After': '86400' } } as const
+    const struck = made.sandbox.faults.set(TAG, long)
+    const report = await made.run('catalog')
+    expect(report).toMatchObject({ state: 'partial', code: null })
+    expect(lackingOf(report)[0]).toMatch(/429, asked to wait 86400 s/)
+    expect(struck.hits()).toBeLessThanOrEqual(8)
+    made.sandbox.faults.clear()
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    expect(await differences(made)).toEqual([])
+  })
+
+  test('and fails on everything is not asked for everything', async () => {
+    const env = { PATCHMIRROR_UPSTREAM_RETRIES: '0', PATCHMIRROR_CATALOG_CONCURRENCY: '2' }
+    const made = await bench({ ...SMALL, tags: 60 }, { env })
+    made.sandbox.faults.set(/^\/v1\/tags\/./, { kind: 'status', status: 500 })
+    const report = await made.run('catalog')
+    expect(report).toMatchObject({ state: 'partial' })
+    const failed = made.sandbox.requests.entries.filter(({ status }) => status === 500)
+    expect(failed.length).toBeLessThanOrEqual(2 * (10 + 2))
+    expect(lackingOf(report).some((told) => told.includes('not asked for after 10'))).toBe(true)
+    made.sandbox.faults.clear()
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  })
+})
+
+describe('ids', () => {
+  test('that collide across kinds keep what belongs to them apart', async () => {
+    const made = await mirrored()
+    const { service } = made.sandbox
+    const [tag = ''] = service.ids('tags')
+    expect(service.ids('packages')[0]).toBe(tag)
+    expect(service.ids('avrs')[0]).toBe(tag)
+    service.remove('tags', tag)
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    expect((await made.ask(`/v1/tags/${tag}`)).status).toBe(404)
+    expect((await made.ask(`/v1/packages/${tag}/`)).status).toBe(200)
+    expect((await made.ask(`/v1/avrs/${tag}/artifacts/sbom`)).status).toBe(404) // nothing names it any more
+    expect(await differences(made)).toEqual([])
+  })
+
+  const odd = [
+    'a|b',
+    'a/b',
+    '50%',
+    '%2F',
+    'ünï ✓ 修',
+    'a b+c',
+    'a?b#c',
+    '..',
+    '.',
+    '-',
+    '\ud800',
+    '9007199254740993',
+  ]
+  test.each(odd)('such as %j are asked for and served', async (id) => {
+    const made = await catalogBench({ ...SMALL, tags: 0, images: 0, packages: 0 }, { env: ALL })
+    const item = { id, name: 'x', repository: 'r', updated_at: 'now' }
+    const body = JSON.stringify({ data: [item], cursor: { after: null } })
+    const json = { kind: 'body', type: 'application/json' } as const
+    made.sandbox.faults.set('/v1/tags/', { ...json, body })
+    made.sandbox.faults.set(/\/(sbom|vex|provenance)$/, { kind: 'status', status: 404 })
+    const detail = made.sandbox.faults.set(/^\/v1\/tags\/./, {
+      ...json,
+      body: JSON.stringify(item),
+    })
+    const report = await made.run('catalog')
+    const unaddressable = id === '..' || id === '.'
+    expect(report).toMatchObject({ state: unaddressable ? 'partial' : 'complete', code: null })
+    expect(detail.hits()).toBe(unaddressable ? 0 : 1)
+    if (unaddressable) return
+    const path = `/v1/tags/${encodeURIComponent(id.toWellFormed())}`
+    expect(asked(made).filter((one) => one.startsWith('/v1/tags/') && one !== '/v1/tags/')[0]).toBe(
+      path,
+    )
+    const answer = await made.ask(path)
+    expect(answer.status).toBe(200)
+    expect(await answer.text()).toBe(JSON.stringify(item))
+  })
+
+  test('that are numbers are texts in paths', async () => {
+    const made = await mirrored()
+    const [image = ''] = made.sandbox.service.ids('images')
+    expect(made.sandbox.service.read('images', image)['id']).toBe(Number(image))
+    const { mirror, upstream } = await compare(made, `/v1/images/${image}`)
+    expect(mirror).toEqual(upstream)
+  })
+})
+
+test('an artifact set that several tags name is fetched when one of them changes, and not otherwise', async () => {
+  const made = await mirrored()
+  const { service } = made.sandbox
+  const [tag = '', other = ''] = service.ids('tags')
+  const [avr = ''] = service.ids('avrs')
+  const AVRS = new RegExp(`^/v1/avrs/${avr}/`)
+  service.change('tags', other, { avr_id: avr })
+  await made.run('catalog')
+  for (let i = 0; i < 3; i++) {
+    made.sandbox.requests.clear()
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    expect(asked(made).filter((path) => AVRS.test(path))).toEqual([])
+  }
+  service.rotateArtifact('avr', avr, 'vex', { silent: true })
+  service.change('tags', tag)
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  expect(asked(made).filter((path) => AVRS.test(path))).toHaveLength(3)
+  expect(await differences(made)).toEqual([])
+})
+
+test('a new version of a package is seen in the versions of its name, whichever package brings it', async () => {
+  const made = await mirrored()
+  const { service } = made.sandbox
+  const [first = ''] = service.ids('packages')
+  const { ecosystem, name } = service.read('packages', first)
+  const added = service.addPackage()
+  service.change('packages', added, { ecosystem, name, version: '99.9-new' })
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  expect(await differences(made)).toEqual([])
+  const path = `/packages/ecosystems/${String(ecosystem)}/packages/${encodeURIComponent(String(name))}/versions`
+  expect(await (await made.ask(path)).text()).toContain('99.9-new')
+})
+
+test('an older version is asked for again when the versions of its name state something else of it', async () => {
+  const made = await catalogBench(SMALL, { env: { PATCHMIRROR_CATALOG_SCOPE: 'subscribed' } })
+  await made.run('catalog')
+  const { service } = made.sandbox
+  for (const id of service.ids('packages')) service.rotateArtifact('package', id, 'patches')
+  await made.run('catalog')
+  const { id } = made.store.readSnapshot('catalog') ?? { id: '' }
+  expect(await made.run('catalog', { full: true })).toMatchObject({ snapshot: id })
+})
+
+test('an answer that several packages share is stored under one that is still mirrored', async () => {
+  const made = await catalogBench(SMALL, { env: { PATCHMIRROR_CATALOG_SCOPE: 'subscribed' } })
+  await made.run('catalog')
+  const { service } = made.sandbox
+  const [first = ''] = service.ids('packages') // another package has its name, and takes over the subscription
+  const owners = (): string[] => [...made.store.eachHeldAnswer()].map(({ owner }) => owner)
+  expect(owners()).toContain(`packages/${first}`)
+  service.remove('packages', first)
+  await made.run('catalog')
+  expect(owners()).not.toContain(`packages/${first}`)
+  expect(await differences(made)).toEqual([])
+})

@@ -1,0 +1,61 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished } from 'vitest'
+import { type Sandbox, createSandbox } from '../../../src/sandbox/server.ts'
+import { catalogBench, catalogEnv } from '../../support/catalog/mirror.ts'
+import { ALL, SMALL, differences } from './fixtures.ts'
+import { type ChildOptions, killAt, runChild } from '../killing.ts'
+
+/** A service whose crawl takes some hundred requests. */
+export const SERVICE = { ...SMALL, tags: 12 }
+
+/** A service, and a folder that children of the test mirror it into, one request at a time. */
+export async function world(): Promise<World> {
+  const sandbox = await createSandbox({ records: 5, service: SERVICE })
+  const dir = mkdtempSync(join(tmpdir(), 'patchmirror-'))
+  onTestFinished(async () => {
+    await sandbox.close()
+    rmSync(dir, { recursive: true, force: true })
+  })
+  const env = { ...ALL, ...catalogEnv(sandbox), PATCHMIRROR_CATALOG_CONCURRENCY: '1' }
+  return { sandbox, dir, options: { source: 'catalog', env } }
+}
+
+export interface World {
+  sandbox: Sandbox
+  dir: string
+  options: ChildOptions
+}
+
+/** Paths of items, artifacts and documents that were answered; those that stand alone are asked for at every run. */
+function fetched({ requests }: Sandbox): string[] {
+  const lists = /^\/v1\/(me|orgs\/|patches|subscriptions\/|packages\/|tags\/|images\/(.*\/tags)?)$/
+  return requests.entries
+    .filter(({ path, status }) => status === 200 && !lists.test(path))
+    .map(({ path }) => path)
+}
+
+/** The sandbox is the same whenever it is made: another one tells whether the folder holds what it should. */
+export async function expectWhole(dir: string): Promise<void> {
+  const made = await catalogBench(SERVICE, { dir, env: ALL })
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete', message: 'nothing changed' })
+  expect(await differences(made)).toEqual([])
+}
+
+/** Kills a crawl at its nth item, and has another one go on: it fetches nothing that is in hand. */
+export async function killAndResume(
+  { sandbox, dir, options }: World,
+  nth: number,
+): Promise<string[]> {
+  expect(await killAt(sandbox, dir, 'items', nth, options)).toBe(true)
+  const before = fetched(sandbox)
+  sandbox.requests.clear()
+  expect(await runChild(sandbox, dir, options)).toContain('ended complete ')
+  const twice = fetched(sandbox).filter((path) => before.includes(path) && !/\/key-/.test(path))
+  // What was being fetched when the process died: an answer and the documents that it names.
+  const answers = new Set(twice.map((path) => path.replace(/^\/artifacts\/.*/, 'documents')))
+  expect(answers.size).toBeLessThanOrEqual(2)
+  await expectWhole(dir)
+  return before
+}

@@ -1,0 +1,215 @@
+import { describe, expect, test } from 'vitest'
+import type { Fault } from '../../../../src/sandbox/faults/fault.ts'
+import type { Bench } from '../../../support/mirror.ts'
+import { catalogBench } from '../../../support/catalog/mirror.ts'
+import { contentsOf } from '../../fixtures.ts'
+import {
+  ALL,
+  SMALL,
+  TAG_LIST,
+  asked,
+  bench,
+  differences,
+  lackingOf,
+  mirrored,
+} from '../fixtures.ts'
+
+const PATCHES = '/v1/patches'
+const LONG = { ...SMALL, images: 1, tags: 2, packages: 1, avrs: 0, tickets: 1100 } // two pages of tickets
+
+/** Ids of a list as it would be served, in order. */
+function idsOf({ store }: Bench, path: string): string[] {
+  const list = store.readCatalogList(path)
+  return list === null ? [] : [...store.eachCatalogEntry(list.id)].map(({ id }) => id)
+}
+
+/** Rows that wait in the temporary tables for a publication that will not come. */
+function staged({ store }: Bench, path: string): number {
+  return [...store.eachWalked(null, path)].length
+}
+
+describe('a list that cannot be walked', () => {
+  const ways: [string, Fault, RegExp][] = [
+    ['repeats a page for ever', { kind: 'repeatPage' }, /leads back to an earlier page/],
+    ['has empty pages without end', { kind: 'endlessCursor' }, /3 empty pages in a row/],
+    [
+      'has the same items without end',
+      { kind: 'endlessCursor', items: 'repeated' },
+      /brings nothing but what earlier pages had|repeats the one before/,
+    ],
+    ['is a page of HTML', { kind: 'html' }, /a page is not JSON/],
+    ['is empty', { kind: 'empty' }, /a page is not JSON/],
+    ['is no list', { kind: 'body', body: '{"message":"soon"}' }, /holds no array/],
+    ['is a number', { kind: 'body', body: '17' }, /neither an object nor an array/],
+    ['holds no objects', { kind: 'body', body: '{"data":[1,2]}' }, /is no object/],
+    ['is refused', { kind: 'status', status: 500 }, /500/],
+    ['is deeply nested', { kind: 'body', body: nested(600_000) }, /nested more than 200 deep/],
+  ]
+  test.each(ways)(
+    'because it %s is named, stays as it is held, and the others go on',
+    async (_way, fault, why) => {
+      const made = await mirrored(LONG)
+      const held = idsOf(made, PATCHES)
+      const [tag = ''] = made.sandbox.service.ids('tags')
+      made.sandbox.service.addTicket()
+      made.sandbox.service.change('tags', tag)
+      const struck = made.sandbox.faults.set(PATCHES, fault)
+      const report = await made.run('catalog')
+      expect(report).toMatchObject({
+        state: 'partial',
+        code: null,
+        asOf: null,
+        facts: { lacking: 1 },
+      })
+      expect(lackingOf(report)[0]).toMatch(why)
+      expect(struck.hits()).toBeLessThanOrEqual(6)
+      expect(idsOf(made, PATCHES)).toEqual(held)
+      expect(staged(made, PATCHES)).toBe(0)
+      expect(await (await made.ask(`/v1/tags/${tag}`)).text()).toBe(
+        await (await made.askUpstream(`/v1/tags/${tag}`)).text(),
+      )
+      made.sandbox.faults.clear()
+      expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+      expect(idsOf(made, PATCHES)).toHaveLength(1101)
+    },
+  )
+
+  test('on the very first run is 503 until it can', async () => {
+    const made = await catalogBench(SMALL, { env: ALL })
+    made.sandbox.faults.set('/v1/packages/', { kind: 'html' })
+    expect(await made.run('catalog')).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
+    expect(made.store.readSnapshot('catalog')).toMatchObject({ whole: false })
+    expect((await made.ask('/v1/packages/')).status).toBe(503)
+    made.sandbox.faults.clear()
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    expect(made.store.readSnapshot('catalog')).toMatchObject({ whole: true })
+    expect(await differences(made)).toEqual([])
+  })
+})
+
+test('a service that answers no list at all ends the run as failed; nothing is published', async () => {
+  const made = await bench()
+  made.sandbox.faults.set(/^\/v1\//, { kind: 'status', status: 503 })
+  expect(await made.run('catalog')).toMatchObject({ state: 'failed', code: 'upstream_status' })
+  expect(made.store.readSnapshot('catalog')).toBeNull()
+  made.sandbox.faults.clear()
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+})
+
+test('a page that is lost in the middle begins the walk anew, and it ends right', async () => {
+  const made = await mirrored(LONG)
+  made.sandbox.service.addTicket()
+  const struck = made.sandbox.faults.set(PATCHES, { kind: 'lostPage' }, { times: 1 })
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  expect(struck.hits()).toBe(1)
+  expect(idsOf(made, PATCHES)).toEqual(made.sandbox.service.ids('tickets'))
+})
+
+test('pages that are lost again and again end the walk, not the run', async () => {
+  const made = await mirrored(LONG)
+  const held = idsOf(made, PATCHES)
+  made.sandbox.faults.set(PATCHES, { kind: 'lostPage' })
+  const report = await made.run('catalog')
+  expect(report).toMatchObject({ state: 'partial' })
+  expect(lackingOf(report)[0]).toContain('its pages vanish while they are read')
+  expect(idsOf(made, PATCHES)).toEqual(held)
+  expect(asked(made).filter((path) => path.startsWith(PATCHES)).length).toBeLessThanOrEqual(8)
+})
+
+test('a list of tags of one image that fails is asked for again, though nothing else changed', async () => {
+  const made = await mirrored()
+  const [image = ''] = made.sandbox.service.ids('images')
+  made.sandbox.service.addTag(image)
+  made.sandbox.faults.set(/^\/v1\/images\/.*\/tags$/, { kind: 'status', status: 500 })
+  const report = await made.run('catalog')
+  expect(report.state).toBe('partial')
+  made.sandbox.faults.clear()
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  expect(await differences(made)).toEqual([])
+})
+
+describe('a list that changes while it is walked', () => {
+  const tag = (id: string): object => ({ id, name: id, image: { id: 1, repository: 'a' } })
+  const page = (ids: string[], next: string | null, total: number): Fault => ({
+    kind: 'body',
+    type: 'application/json',
+    body: JSON.stringify({
+      data: ids.map(tag),
+      cursor: { after: next, total_count: total, limit: 1000 },
+    }),
+  })
+  /** Each page answers once, in this order; cursors are offsets, as some services have them. */
+  function script(made: Bench, pages: Fault[]): void {
+    made.sandbox.faults.clear()
+    for (const one of pages) made.sandbox.faults.set(TAG_LIST, one, { times: 1 })
+  }
+  const NO_TAGS = { ...SMALL, tags: 0, images: 0, subscriptions: 0, avrs: 0 }
+  const SUBSCRIBED = { env: { ...ALL, PATCHMIRROR_CATALOG_SCOPE: 'subscribed' } }
+
+  test('so that an item moves to the front is walked once more, and the item is not lost', async () => {
+    const made = await bench(NO_TAGS, SUBSCRIBED)
+    script(made, [page(['a', 'b'], '2', 4), page(['c', 'b2'], null, 4)])
+    await made.run('catalog')
+    expect(idsOf(made, '/v1/tags')).toEqual(['a', 'b', 'c', 'b2'])
+    script(made, [
+      page(['a', 'b'], '2', 4),
+      page(['c'], null, 4), // b2 was changed and is now the first
+      page(['b2', 'a'], '2', 4),
+      page(['b', 'c'], null, 4),
+    ])
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    expect(idsOf(made, '/v1/tags')).toEqual(['b2', 'a', 'b', 'c'])
+  })
+
+  test('so that an item is met twice holds it once, and does not lose it later', async () => {
+    const made = await bench(NO_TAGS, SUBSCRIBED)
+    const twice = [page(['a', 'b'], '2', 4), page(['b', 'c'], null, 4)]
+    script(made, [...twice, ...twice])
+    await made.run('catalog')
+    expect(idsOf(made, '/v1/tags')).toEqual(['a', 'b', 'c'])
+    script(made, [page(['x', 'a'], '2', 4), page(['b', 'c'], null, 4)])
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    expect(idsOf(made, '/v1/tags')).toEqual(['x', 'a', 'b', 'c'])
+  })
+
+  test('so that items leave and come between the pages follows what the pages say', async () => {
+    const made = await bench(NO_TAGS, SUBSCRIBED)
+    script(made, [page(['a', 'b'], 'b', 4), page(['c', 'd'], null, 4)])
+    await made.run('catalog')
+    script(made, [page(['a', 'b'], 'b', 4), page(['d', 'e'], null, 4)])
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    expect(idsOf(made, '/v1/tags')).toEqual(['a', 'b', 'd', 'e'])
+  })
+
+  test('whose total counts something else is walked twice at most, and is not called complete', async () => {
+    const made = await bench(NO_TAGS, SUBSCRIBED)
+    const pages = [page(['a', 'b'], '2', 99), page(['c'], null, 99)]
+    script(made, [...pages, ...pages])
+    expect(await made.run('catalog')).toMatchObject({ state: 'partial', facts: { incomplete: 1 } })
+    expect(idsOf(made, '/v1/tags')).toEqual(['a', 'b', 'c'])
+    expect(made.sandbox.requests.count(TAG_LIST)).toBe(4)
+    const before = contentsOf(made.dir)
+    script(made, pages)
+    expect(await made.run('catalog')).toMatchObject({ state: 'partial', facts: { incomplete: 1 } })
+    expect(made.sandbox.requests.count(TAG_LIST)).toBe(6)
+    expect(contentsOf(made.dir)).toEqual(before)
+  })
+})
+
+test('what fails while a list shows how it names its next page is asked for again, once', async () => {
+  const made = await catalogBench({ ...SMALL, shape: 'other' })
+  const { faults, requests } = made.sandbox
+  faults.set('/v1/patches', { kind: 'html' }, { after: 1, times: 3 }) // the list itself comes first
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  faults.clear()
+  expect(await differences(made)).not.toEqual([])
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  expect(await differences(made)).toEqual([])
+  requests.clear()
+  expect(await made.run('catalog')).toMatchObject({ message: 'nothing changed' })
+  expect(requests.count('/v1/patches')).toBe(1)
+})
+
+function nested(depth: number): string {
+  return `{"data":[{"id":${'['.repeat(depth)}${']'.repeat(depth)}}]}`
+}

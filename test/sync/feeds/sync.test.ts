@@ -1,0 +1,342 @@
+import { describe, expect, test } from 'vitest'
+import type { Fault } from '../../../src/sandbox/faults/fault.ts'
+import { contentOf } from '../../../src/store/database/gzip.ts'
+import type { Bench } from '../../support/mirror.ts'
+import {
+  CVE_FEED,
+  MATRIX,
+  PATCH_FEED,
+  bench,
+  contentsOf,
+  createClock,
+  expectSound,
+  runMeeting,
+  told,
+} from '../fixtures.ts'
+
+const ALL = [PATCH_FEED, MATRIX, CVE_FEED]
+const CAP = { PATCHMIRROR_UPSTREAM_MAX_JSON_BYTES: '1 MB' }
+
+function held({ store }: Bench, path: string): string | null {
+  const document = store.readDocument(path)
+  const body = document?.body ?? null
+  return document === null || body === null ? null : contentOf(body, document.size).toString()
+}
+
+async function upstreamOf({ sandbox }: Bench, path: string): Promise<string> {
+  return (await fetch(sandbox.url + path)).text()
+}
+
+async function expectEqual(made: Bench, paths = ALL): Promise<void> {
+  made.sandbox.faults.clear()
+  for (const path of paths) expect(held(made, path)).toBe(await upstreamOf(made, path))
+  await expectSound(made.dir)
+}
+
+async function synced(env: Record<string, string> = {}): Promise<Bench> {
+  const made = await bench({ sandbox: { records: 5, large: 0 }, env })
+  expect(await made.run('feeds')).toMatchObject({ state: 'complete' })
+  await expectEqual(made)
+  made.sandbox.requests.clear()
+  return made
+}
+
+const json = (value: unknown): Fault => ({
+  kind: 'body',
+  body: JSON.stringify(value),
+  type: 'application/json',
+})
+
+describe('the other feeds', () => {
+  test('cost a conditional request each when nothing changed, and no write', async () => {
+    const made = await synced()
+    const before = contentsOf(made.dir)
+    expect(await made.run('feeds')).toMatchObject({ state: 'complete', facts: { requests: 3 } })
+    expect([...made.sandbox.requests].map(({ status }) => status)).toEqual([304, 304, 304])
+    expect(contentsOf(made.dir)).toEqual(before)
+  })
+
+  test('are stored as they are when they begin with a byte order mark', async () => {
+    const made = await synced()
+    for (const path of ALL) {
+      const body = Buffer.from(`\ufeff${await upstreamOf(made, path)}`)
+      made.sandbox.faults.set(path, {
+        kind: 'body',
+        body: body.toString(),
+        type: 'application/json',
+      })
+    }
+    expect(await made.run('feeds', { full: true })).toMatchObject({ state: 'complete' })
+    for (const path of ALL) expect(held(made, path)?.startsWith('\ufeff')).toBe(true)
+  })
+
+  test('are replaced one by one as they change', async () => {
+    const made = await synced()
+    const before = made.store.readSnapshot('feeds')
+    const date = made.store.readDocument(PATCH_FEED)?.changed ?? 0
+    made.sandbox.feed.touchFeeds()
+    expect(await made.run('feeds')).toMatchObject({
+      state: 'complete',
+      facts: { documents: [PATCH_FEED, CVE_FEED] },
+    })
+    expect(made.store.readSnapshot('feeds')?.id).not.toBe(before?.id)
+    expect(made.store.readDocument(PATCH_FEED)?.changed).toBeGreaterThan(date)
+    await expectEqual(made)
+  })
+
+  test('do without an extra path that upstream does not have', async () => {
+    const made = await bench({ sandbox: { records: 5, cveFeed: false } })
+    expect(await made.run('feeds')).toMatchObject({ state: 'complete' })
+    expect(made.store.readDocument(CVE_FEED)).toMatchObject({ body: null })
+    const before = contentsOf(made.dir)
+    expect(await made.run('feeds')).toMatchObject({ state: 'complete' })
+    expect(contentsOf(made.dir)).toEqual(before)
+    await expectEqual(made, [PATCH_FEED, MATRIX])
+  })
+
+  test('take an extra path up when upstream gets it', async () => {
+    const made = await bench({ sandbox: { records: 5 } })
+    made.sandbox.faults.set(CVE_FEED, { kind: 'status', status: 404 })
+    expect(await made.run('feeds')).toMatchObject({ state: 'complete' })
+    made.sandbox.faults.clear()
+    expect(await made.run('feeds')).toMatchObject({ state: 'complete' })
+    await expectEqual(made)
+  })
+
+  test('keep an extra path that upstream has lost, and say so', async () => {
+    const made = await synced()
+    made.sandbox.faults.set(CVE_FEED, { kind: 'status', status: 404 })
+    const report = await made.run('feeds')
+    expect(report).toMatchObject({ state: 'partial' })
+    expect(report.message).toContain('the copy held stays')
+    await expectEqual(made)
+  })
+
+  test('drop a path that has left the settings', async () => {
+    const made = await synced()
+    const again = await bench({
+      dir: made.dir,
+      env: { PATCHMIRROR_FEEDS_EXTRA_PATHS: '/external/other' },
+    })
+    expect(await again.run('feeds')).toMatchObject({ state: 'complete' })
+    expect(again.store.readDocument(CVE_FEED)).toBeNull()
+    expect(again.store.readUpstreamState(CVE_FEED)).toBeNull()
+    await expectSound(made.dir)
+  })
+
+  test('write nothing in a dry run', async () => {
+    const made = await synced()
+    made.sandbox.feed.touchFeeds()
+    const before = contentsOf(made.dir)
+    expect(await made.run('feeds', { dryRun: true })).toMatchObject({ id: 0, state: 'complete' })
+    expect(contentsOf(made.dir)).toEqual(before)
+  })
+})
+
+const ROW = { ecosystem: 'npm', package_src_name: 'semver', fixed_version: '1' }
+
+describe('a feed that cannot be used', () => {
+  const FAULTS: [string, Fault][] = [
+    ['a 500', { kind: 'status', status: 500 }],
+    ['a 404', { kind: 'status', status: 404 }],
+    ['a 401', { kind: 'status', status: 401 }],
+    ['a 206', { kind: 'status', status: 206, body: '{"ecosystems":{}}' }],
+    ['a long Retry-After', { kind: 'status', status: 429, headers: { 'Retry-After': '9999' } }],
+    ['a stall', { kind: 'stall' }],
+    ['a reset', { kind: 'reset', bytes: 50 }],
+    ['a wrong Content-Length', { kind: 'wrongLength', by: 7 }],
+    ['a redirect', { kind: 'redirect', location: 'http://127.0.0.2:9/' }],
+    ['HTML', { kind: 'html' }],
+    ['nothing', { kind: 'empty' }],
+    ['garbage', { kind: 'garbage' }],
+    ['corrupt bytes', { kind: 'corrupt' }],
+    ['a gzip bomb', { kind: 'gzipBomb', bytes: 8_000_000 }],
+    ['a list', json([])],
+    ['null', json(null)],
+    ['another shape', json({ data: [1, 2, 3] })],
+    ['a shape wrong further in', json({ alpine: [{ distroversion: '3.18' }], ecosystems: [] })],
+  ]
+
+  test.each(FAULTS)(
+    'does not stop the others, nor shake what is held: %s',
+    async (_name, fault) => {
+      const made = await synced(CAP)
+      made.sandbox.feed.touchFeeds()
+      made.sandbox.faults.set(PATCH_FEED, fault)
+      const old = held(made, PATCH_FEED)
+      const report = await runMeeting(made, 'feeds', fault, { timeoutMs: 3000, retries: 0 })
+      expect(report).toMatchObject({ state: 'partial', facts: { documents: [CVE_FEED] } })
+      expect(report.message).toContain(PATCH_FEED)
+      expect(made.store.readSnapshot('feeds')).toMatchObject({ whole: false })
+      expect(held(made, PATCH_FEED)).toBe(old)
+      made.sandbox.faults.clear()
+      expect(await made.run('feeds')).toMatchObject({ state: 'complete' })
+      expect(made.store.readSnapshot('feeds')).toMatchObject({ whole: true })
+      await expectEqual(made)
+    },
+  )
+
+  test.each(FAULTS)('is not held the first time either: %s', async (_name, fault) => {
+    const made = await bench({ sandbox: { records: 5 }, env: CAP })
+    made.sandbox.faults.set(MATRIX, fault)
+    const first = await runMeeting(made, 'feeds', fault, { timeoutMs: 3000, retries: 0 })
+    expect(first).toMatchObject({ state: 'partial' })
+    expect(made.store.readDocument(MATRIX)).toBeNull()
+    expect(held(made, PATCH_FEED)).not.toBeNull()
+    made.sandbox.faults.clear()
+    expect(await made.run('feeds')).toMatchObject({ state: 'complete' })
+    await expectEqual(made)
+  })
+
+  test.each<[string, unknown, number]>([
+    ['rows in an array', [ROW, ROW], 2],
+    ['rows under data', { data: [ROW], total: 1 }, 1],
+    ['rows two levels deep', { result: { rows: [ROW, ROW, ROW] }, meta: { next: null } }, 3],
+    ['fields of other names', [{ a: 1 }], 1],
+    ['a tree in a wrapper', { data: { alpine: [{ packages: [{}, {}] }], npm: [] } }, 2],
+  ])('is not one of another shape: %s', async (_, feed, entries) => {
+    const made = await bench({ sandbox: { records: 5 }, env: CAP })
+    made.sandbox.faults.set(PATCH_FEED, json(feed))
+    expect(await made.run('feeds')).toMatchObject({ state: 'complete' })
+    expect(held(made, PATCH_FEED)).toBe(JSON.stringify(feed))
+    expect(made.store.readDocument(PATCH_FEED)?.entries).toBe(entries)
+  })
+
+  test.each<[string, unknown, string]>([
+    ['one page of several', { data: [ROW], cursor: { after: 'x' } }, 'one page of several'],
+    ['an error', { errors: [{ message: 'no' }] }, 'it has errors'],
+    ['two lists', { a: [ROW], b: [ROW] }, 'neither a tree'],
+    ['numbers among rows', [ROW, 1], 'something else than rows'],
+  ])('is %s, and says so', async (_, feed, why) => {
+    const made = await bench({ sandbox: { records: 5 }, env: CAP })
+    made.sandbox.faults.set(PATCH_FEED, json(feed))
+    const report = await made.run('feeds')
+    expect([report.state, report.message]).toEqual(['partial', expect.stringContaining(why)])
+    expect(made.store.readDocument(PATCH_FEED)).toBeNull()
+  })
+
+  test('leaves the mirror whole again when it was only a passing trouble', async () => {
+    const made = await synced()
+    made.sandbox.feed.touchFeeds()
+    made.sandbox.faults.set(MATRIX, { kind: 'status', status: 500 })
+    expect(await made.run('feeds')).toMatchObject({ state: 'partial' })
+    expect(made.store.readSnapshot('feeds')).toMatchObject({ whole: false })
+    made.sandbox.faults.clear()
+    expect(await made.run('feeds')).toMatchObject({ state: 'complete' })
+    expect(made.store.readSnapshot('feeds')).toMatchObject({ whole: true })
+  })
+
+  test('is no 304 that nobody asked for', async () => {
+    const made = await bench({ sandbox: { records: 5 } })
+    made.sandbox.faults.set(MATRIX, { kind: 'status', status: 304, body: '' })
+    expect(await made.run('feeds')).toMatchObject({ state: 'partial' })
+    expect(made.store.readDocument(MATRIX)).toBeNull()
+  })
+
+  test('like all the others fails the run', async () => {
+    for (const made of [await synced(), await bench({ sandbox: { records: 5 } })]) {
+      const before = contentsOf(made.dir)
+      made.sandbox.faults.set(/external/, { kind: 'status', status: 503 })
+      expect(told(await made.run('feeds'))).toEqual({ state: 'failed', code: 'upstream_status' })
+      expect(contentsOf(made.dir)).toEqual(before)
+      made.sandbox.faults.clear()
+      expect(await made.run('feeds')).toMatchObject({ state: 'complete' })
+    }
+  })
+
+  test('fails the run when only an extra path, which is missing, was answered', async () => {
+    const made = await bench({ sandbox: { records: 5, cveFeed: false } })
+    made.sandbox.faults.set(PATCH_FEED, { kind: 'status', status: 503 })
+    made.sandbox.faults.set(MATRIX, { kind: 'status', status: 503 })
+    expect(told(await made.run('feeds'))).toEqual({ state: 'failed', code: 'upstream_status' })
+    made.sandbox.faults.clear()
+    expect(await made.run('feeds')).toMatchObject({ state: 'complete' })
+    await expectEqual(made, [PATCH_FEED, MATRIX])
+  })
+})
+
+describe('a feed that shrinks', () => {
+  const NO_PACKAGES = json({ alpine: [{ distroversion: '3.18', packages: [] }] })
+
+  test('is quarantined, and the others go on', async () => {
+    const made = await synced()
+    made.sandbox.feed.touchFeeds()
+    const old = held(made, PATCH_FEED)
+    made.sandbox.faults.set(PATCH_FEED, NO_PACKAGES)
+    const report = await made.run('feeds')
+    expect(report).toMatchObject({
+      state: 'quarantined',
+      facts: { quarantine: report.id, documents: [CVE_FEED] },
+    })
+    expect(held(made, PATCH_FEED)).toBe(old)
+    expect(await made.run('feeds')).toMatchObject({
+      state: 'quarantined',
+      facts: { quarantine: report.id },
+    })
+    expect(made.store.listOpenQuarantines()).toHaveLength(1)
+    made.sandbox.faults.clear()
+    expect(await made.run('feeds')).toMatchObject({ state: 'complete' })
+    expect(made.store.readQuarantine(report.id)?.decision).toBe('superseded')
+    await expectEqual(made)
+  })
+
+  test('is forgotten when upstream is back at what is held', async () => {
+    const made = await synced()
+    made.sandbox.faults.set(PATCH_FEED, NO_PACKAGES)
+    const { id } = await made.run('feeds')
+    made.sandbox.faults.clear()
+    expect(await made.run('feeds')).toMatchObject({ state: 'complete' })
+    expect(made.store.readQuarantine(id)?.decision).toBe('superseded')
+    expect(made.store.readSnapshot('feeds')).toMatchObject({ whole: true })
+  })
+
+  test('does not keep a second one that shrinks from being refused', async () => {
+    const made = await synced()
+    const old = ALL.map((path) => held(made, path))
+    made.sandbox.faults.set(PATCH_FEED, NO_PACKAGES)
+    made.sandbox.faults.set(CVE_FEED, json({ alpine: [] }))
+    const first = await made.run('feeds')
+    expect(first).toMatchObject({ state: 'quarantined', facts: { quarantine: first.id } })
+    expect(first.message).toContain(CVE_FEED)
+    const second = await made.run('feeds')
+    expect(second).toMatchObject({ state: 'quarantined' })
+    expect(made.store.listOpenQuarantines()).toMatchObject([
+      { runId: first.id, path: PATCH_FEED },
+      { runId: second.id, path: CVE_FEED },
+    ])
+    expect(ALL.map((path) => held(made, path))).toEqual(old)
+    expect(await made.run('feeds')).toMatchObject({ state: 'quarantined' })
+    expect(made.store.listOpenQuarantines()).toHaveLength(2)
+  })
+
+  test('is let in by approval, exactly, while the others keep their age', async () => {
+    const clock = createClock()
+    const made = await bench({ now: clock.now, sandbox: { records: 5, now: clock.now } })
+    await made.run('feeds')
+    const asOf = made.store.readSnapshot('feeds')?.asOf
+    clock.pass(3_600_000)
+    made.sandbox.faults.set(PATCH_FEED, NO_PACKAGES)
+    const { id } = await made.run('feeds')
+    const approved = made.store.readQuarantine(id)
+    if (approved === null) throw new Error('nothing in quarantine')
+    made.sandbox.requests.clear()
+    expect(await made.run('feeds', { kind: 'approve', approved })).toMatchObject({
+      state: 'complete',
+    })
+    expect(made.sandbox.requests.count()).toBe(0)
+    expect(held(made, PATCH_FEED)).toBe(NO_PACKAGES.kind === 'body' ? NO_PACKAGES.body : '')
+    expect(made.store.readSnapshot('feeds')?.asOf).toBe(asOf)
+    await expectSound(made.dir)
+  })
+
+  test('stays refused when it was rejected', async () => {
+    const made = await synced()
+    made.sandbox.faults.set(PATCH_FEED, NO_PACKAGES)
+    const { id } = await made.run('feeds')
+    await made.store.exclusive(() => made.store.decideQuarantine(id, 'rejected', Date.now()))
+    const report = await made.run('feeds')
+    expect(report).toMatchObject({ state: 'quarantined' })
+    expect(report.message).toContain(`rejected before (run ${id})`)
+    await expectEqual(made)
+  })
+})

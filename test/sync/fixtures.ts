@@ -1,0 +1,178 @@
+import { NO_CATALOG } from '../../src/sync/verify/catalog.ts'
+import { createHash } from 'node:crypto'
+import { createReadStream, existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import AdmZip from 'adm-zip'
+import Database from 'better-sqlite3'
+import { expect, onTestFinished } from 'vitest'
+import { openReader } from '../../src/store/database/open.ts'
+import { contentOf } from '../../src/store/database/gzip.ts'
+import type { Reads } from '../../src/store/reads.ts'
+import type { Fault } from '../../src/sandbox/faults/fault.ts'
+import type { RunReport, RunRequest } from '../../src/sync/runner.ts'
+import { type VerifyReport, verifyStore } from '../../src/sync/verify/verify.ts'
+import { type Bench, type BenchOptions, createBench, differences } from '../support/mirror.ts'
+
+export const INDEX = '/external/osv/all.json'
+export const ARCHIVE = '/external/osv/all.zip'
+export const RECORDS = /\/external\/osv\/(?!all\.)[^/]+\.json$/
+export const PATCH_FEED = '/external/patch_feed'
+export const CVE_FEED = '/external/cve_feed'
+export const MATRIX = '/external/globals/sys_matrix'
+
+/** A bench that is closed when the test ends. */
+export async function bench(options: BenchOptions = {}): Promise<Bench> {
+  const made = await createBench(options)
+  onTestFinished(() => made.close())
+  return made
+}
+
+/** A bench whose first sync is done; its request log is empty. */
+export async function synced(options: BenchOptions = {}): Promise<Bench> {
+  const made = await bench(options)
+  expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+  expect(differences(made)).toEqual([])
+  made.sandbox.requests.clear()
+  return made
+}
+
+/**
+ * A run that meets `fault`. Only a stall needs a short deadline, which `timeoutMs` then sets for this run alone: ample,
+ * where the run has other requests that must succeed on a machine under load.
+ */
+export function runMeeting(
+  made: Bench,
+  source: RunRequest['source'],
+  fault: Fault,
+  { timeoutMs = 300, retries = 2 } = {},
+): Promise<RunReport> {
+  if (fault.kind !== 'stall') return made.run(source)
+  const env = {
+    PATCHMIRROR_UPSTREAM_REQUEST_TIMEOUT_MS: String(timeoutMs),
+    PATCHMIRROR_UPSTREAM_RETRIES: String(retries),
+  }
+  return made.runWith(env, source)
+}
+
+/** A clock for `now` that stands until it is moved. Unix milliseconds. */
+export function createClock(start = Date.UTC(2026, 5, 1)) {
+  let time = start
+  return {
+    now: () => time,
+    pass: (ms: number) => {
+      time += ms
+    },
+  }
+}
+
+export const DAY = 86_400_000
+
+/** A digest of every table but the run log and the dates of confirmations: equal means that nothing else was written. */
+export function contentsOf(dir: string): Record<string, string> {
+  const db = new Database(join(dir, 'mirror.db'), { readonly: true })
+  try {
+    const names = db
+      .prepare<[], string>("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
+      .pluck()
+      .all()
+    const digests: Record<string, string> = {}
+    for (const name of names.filter((table) => table !== 'run' && !table.startsWith('sqlite_'))) {
+      const digest = createHash('sha256')
+      const columns = db
+        .prepare<[string], string>(
+          "SELECT name FROM pragma_table_info(?) WHERE name <> 'confirmed_at'",
+        )
+        .pluck()
+        .all(name)
+      const sql = `SELECT ${columns.map((one) => `"${one}"`).join(', ')} FROM ${name} ORDER BY 1`
+      for (const row of db.prepare(sql).raw().iterate())
+        for (const value of row as unknown[])
+          digest.update(Buffer.isBuffer(value) ? value : String(value)).update('\0')
+      digests[name] = digest.digest('hex')
+    }
+    return digests
+  } finally {
+    db.close()
+  }
+}
+
+/** Runs SQL on a connection of its own, as someone with a shell would. */
+export function tamper(dir: string, sql: string, ...values: unknown[]): void {
+  const db = new Database(join(dir, 'mirror.db'))
+  db.prepare(sql).run(...values)
+  db.close()
+}
+
+export async function verify(dir: string): Promise<VerifyReport> {
+  const db = openReader(dir)
+  if (db === null) throw new Error('there is no database')
+  try {
+    return await verifyStore(db, dir)
+  } finally {
+    db.close()
+  }
+}
+
+export async function expectSound(dir: string): Promise<void> {
+  const { records: _count, ...findings } = await verify(dir)
+  expect(findings).toEqual({
+    structure: [],
+    damagedRecords: [],
+    damagedDocuments: [],
+    catalog: NO_CATALOG,
+    disagreements: [],
+  })
+}
+
+/** The derived archive's bytes; null before the first publication. */
+export function archiveOf({ store, dir }: Pick<Bench, 'store' | 'dir'>): Buffer | null {
+  const info = store.readArchive()
+  return info === null ? null : readFileSync(join(dir, 'derived', info.file))
+}
+
+/** How index, records and archive of one moment disagree; the archive is read by another program's reader. */
+export function disagreements(reads: Reads, dir: string): string[] {
+  const document = reads.readDocument(INDEX)
+  const info = reads.readArchive()
+  const snapshot = reads.readSnapshot('osv')
+  const body = document?.body ?? null
+  if (document === null || body === null || info === null || snapshot === null) {
+    return reads.countRecords() === 0 ? [] : ['records without an index']
+  }
+  const path = join(dir, 'derived', info.file)
+  if (!existsSync(path)) return [`${info.file} is gone`]
+  const index = contentOf(body, document.size).toString()
+  const listed = new Map(
+    (JSON.parse(index) as { id: string; modified: string }[]).map((e) => [e.id, e.modified]),
+  )
+  const found: string[] = []
+  const members = new AdmZip(path).getEntries()
+  if (members.length !== listed.size || reads.countRecords() !== listed.size)
+    found.push(`${listed.size} listed, ${reads.countRecords()} stored, ${members.length} members`)
+  if (snapshot.records !== listed.size) found.push('the snapshot counts otherwise')
+  for (const member of members) {
+    const id = member.entryName.replace(/\.json$/, '')
+    const record = reads.readRecord(id)
+    if (!listed.has(id)) found.push(`${id} is not listed`)
+    if (record === null || !contentOf(record.body, record.size).equals(member.getData()))
+      found.push(`${id} differs`)
+    if (reads.readEntry(id)?.modified !== listed.get(id)) found.push(`${id} has another date`)
+  }
+  return found
+}
+
+/** Whether what is held is a state of its own: nothing of it contradicts the rest. */
+export function expectAgreement({ store, dir }: Bench): void {
+  expect(disagreements(store, dir)).toEqual([])
+}
+
+export async function digestOf(path: string): Promise<string> {
+  const digest = createHash('sha256')
+  for await (const chunk of createReadStream(path)) digest.update(chunk as Buffer)
+  return digest.digest('hex')
+}
+
+/** The parts of a report that a test compares. */
+export function told({ state, code }: RunReport): { state: string; code: string | null } {
+  return { state, code }
+}

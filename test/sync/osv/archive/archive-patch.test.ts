@@ -1,0 +1,236 @@
+import {
+  closeSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { crc32 } from 'node:zlib'
+import { createHash, hash } from 'node:crypto'
+import fc from 'fast-check'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { packContent } from '../../../../src/store/database/gzip.ts'
+import { type Writes, openWrites } from '../../../../src/store/writer.ts'
+import { buildArchive } from '../../../../src/archive/build.ts'
+import type { BuiltArchive } from '../../../../src/archive/writer.ts'
+import { type Expected, patchArchive } from '../../../../src/archive/patch.ts'
+import { startsPart } from '../../../../src/archive/parts.ts'
+import { crc32c } from '../../../../src/zip/crc32c.ts'
+import { deflate } from '../../../../src/zip/member.ts'
+import { type Bench, differences } from '../../../support/mirror.ts'
+import { archiveOf, bench, expectAgreement, expectSound, tamper, verify } from '../../fixtures.ts'
+
+const ids = Array.from({ length: 700 }, (_, i) => `${['ROOT', 'ü', 'A/B'][i % 3]}-${i}`)
+const all = (): boolean => true
+const any: Expected = { get: all, find: all }
+
+function temporary(): string {
+  const dir = mkdtempSync(join(tmpdir(), 'patchmirror-patch-'))
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
+  return dir
+}
+
+function put(store: Writes, id: string, text: string): void {
+  const content = Buffer.from(text)
+  const body = packContent(content, deflate)
+  const sums = { crc32: crc32(content), sha256: hash('sha256', content, 'buffer') }
+  store.updateRecord({ id, modified: text, size: content.length, body, asOf: null, ...sums }, 1)
+}
+
+function publish(store: Writes, built: BuiltArchive): void {
+  if (built.patched) store.renewParts(built.written)
+  else store.replaceParts(built.written)
+  const { file, size, crc32c: crc, sha256 } = built
+  store.replaceArchive({ file, size, crc32c: crc, sha256, changed: 1 })
+}
+
+/** A store of these records, its archive published. */
+async function filled(dir: string, held: readonly string[]): Promise<Writes> {
+  const store = openWrites(dir)
+  for (const id of held) put(store, id, `first of ${id}`)
+  publish(store, await buildArchive(store, join(dir, 'derived'), all))
+  return store
+}
+
+const change = fc.record({
+  id: fc.constantFrom(...ids),
+  to: fc.option(fc.string({ maxLength: 90 })),
+})
+
+describe('a patched archive', () => {
+  test('is to the byte what a rebuild gives, after any history', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.array(change, { maxLength: 5 }), { minLength: 1, maxLength: 8 }),
+        async (history) => {
+          const dir = mkdtempSync(join(tmpdir(), 'patchmirror-patch-'))
+          const store = await filled(dir, ids.slice(0, 500))
+          try {
+            for (const step of history) {
+              for (const { id, to } of step)
+                if (to === null) store.removeRecord(id, 1, 1)
+                else put(store, id, to)
+              await expectRebuilt(store, join(dir, 'derived'))
+            }
+          } finally {
+            store.close()
+            rmSync(dir, { recursive: true, force: true })
+          }
+        },
+      ),
+      { numRuns: 25 },
+    )
+  })
+
+  test('keeps its parts whole when the records at their ends come and go', async () => {
+    const dir = temporary()
+    const store = await filled(dir, ids.slice(0, 500))
+    onTestFinished(() => store.close())
+    const ends = ids.filter((id, i) => i < 500 && startsPart(id))
+    expect(ends.length).toBeGreaterThan(5)
+    for (const id of [...ends.slice(0, 3), ...ids.slice(0, 500).sort().slice(0, 2)]) {
+      store.removeRecord(id, 1, 1)
+      await expectRebuilt(store, join(dir, 'derived'))
+      put(store, id, 'it is back')
+      await expectRebuilt(store, join(dir, 'derived'))
+    }
+  })
+
+  test('is not made when most of it is to be written, or there is nothing to patch', async () => {
+    const dir = temporary()
+    const store = await filled(dir, ids)
+    onTestFinished(() => store.close())
+    const derived = join(dir, 'derived')
+    const path = join(derived, store.readArchive()?.file ?? '')
+    put(store, ids[3] ?? '', 'x')
+    truncateSync(path, 900)
+    expect(await patchArchive(store, derived, any)).toBeNull()
+    rmSync(path)
+    expect(await patchArchive(store, derived, any)).toBeNull()
+    publish(store, await buildArchive(store, derived, all))
+    for (const id of ids) put(store, id, 'y')
+    expect(await patchArchive(store, derived, any)).toBeNull()
+    store.replaceParts([])
+    expect(await patchArchive(store, derived, any)).toBeNull()
+  })
+
+  test('is refused when it would hold what is not listed', async () => {
+    const dir = temporary()
+    const store = await filled(dir, ids)
+    onTestFinished(() => store.close())
+    put(store, ids[3] ?? '', 'x')
+    for (const stranger of [ids[3], ids[600]])
+      await expect(patchArchive(store, join(dir, 'derived'), but(stranger))).rejects.toMatchObject({
+        code: 'proof',
+      })
+  })
+})
+
+function but(stranger: string | undefined): Expected {
+  const get = (id: string): boolean => id !== stranger
+  return { get, find: (bytes, from, to) => get(bytes.toString('utf8', from, to)) }
+}
+
+/** Patches, rebuilds, compares everything, publishes. */
+async function expectRebuilt(store: Writes, derived: string): Promise<void> {
+  const patched = await patchArchive(store, derived, any)
+  const bytes = patched === null ? null : readFileSync(join(derived, patched.file))
+  const built = await buildArchive(store, derived, all)
+  if (patched !== null && bytes !== null) {
+    expect(bytes.equals(readFileSync(join(derived, built.file)))).toBe(true)
+    expect({ ...patched, patched: false, written: [] }).toEqual({ ...built, written: [] })
+    expect(patched.crc32c).toBe(crc32c(bytes))
+    store.renewParts(patched.written)
+    expect(store.listParts()).toEqual(built.written.map((part) => ({ ...part, dirty: false })))
+  }
+  publish(store, patched ?? built)
+}
+
+const LARGE = { records: 2_100, large: 0 }
+
+/** A mirror large enough to be patched, and its archive's file. */
+async function large(): Promise<{ made: Bench; path: () => string }> {
+  const made = await bench({ sandbox: LARGE })
+  expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+  return { made, path: () => join(made.dir, 'derived', made.store.readArchive()?.file ?? '') }
+}
+
+function spoil(path: string, at: number): void {
+  const fd = openSync(path, 'r+')
+  writeSync(fd, 'spoilt', at)
+  closeSync(fd)
+}
+
+describe('a sync of a large feed', () => {
+  test('publishes what a rebuild gives, change after change', async () => {
+    const { made } = await large()
+    const { feed } = made.sandbox
+    for (const step of [
+      () => feed.change(9),
+      () => feed.remove(4),
+      () => feed.add(5),
+      () => feed.withdraw(3),
+    ]) {
+      step()
+      expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+      expect(differences(made)).toEqual([])
+      expectAgreement(made)
+      await expectSound(made.dir)
+      const published = archiveOf(made)
+      const info = made.store.readArchive()
+      expect(published === null ? null : crc32c(published)).toBe(info?.crc32c)
+      const built = await buildArchive(made.store, join(made.dir, 'derived'), all)
+      expect(built).toMatchObject({ file: info?.file, sha256: info?.sha256 })
+      expect(archiveOf(made)?.equals(published ?? Buffer.of())).toBe(true)
+    }
+  })
+
+  test('carries damage of the old file on only until verify or a reconcile reads it', async () => {
+    const { made, path } = await large()
+    spoil(path(), 40)
+    made.sandbox.feed.put('ZZZ-1', '{"id":"ZZZ-1","modified":"2026-05-01T00:00:00Z"}')
+    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+    expect((await verify(made.dir)).disagreements).toHaveLength(1)
+    expect(await made.run('osv', { kind: 'reconcile' })).toMatchObject({ state: 'complete' })
+    await expectSound(made.dir)
+    expect(differences(made)).toEqual([])
+  })
+
+  test.each([
+    ['its directory is damaged', (path: string) => spoil(path, readFileSync(path).length - 90)],
+    ['it is cut short', (path: string) => truncateSync(path, 1_000)],
+    ['it is gone', (path: string) => rmSync(path)],
+  ])('does not build on the old file when %s', async (_name, damage) => {
+    const { made, path } = await large()
+    damage(path())
+    made.sandbox.feed.change(2)
+    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+    await expectSound(made.dir)
+    expectAgreement(made)
+  })
+
+  test('goes on from an archive that an earlier version published', async () => {
+    const { made, path } = await large()
+    const digest = createHash('sha256').update(readFileSync(path())).digest('hex')
+    const index = made.store.listDocuments('osv')[0]?.sha256 ?? Buffer.of()
+    const snapshot = createHash('sha256').update(index).update(digest, 'hex').digest('hex')
+    tamper(made.dir, 'DELETE FROM osv_part')
+    tamper(made.dir, 'UPDATE osv_archive SET sha256 = ?', digest)
+    tamper(made.dir, "UPDATE snapshot SET id = ? WHERE source = 'osv'", snapshot)
+    await expectSound(made.dir)
+    rmSync(path())
+    expect(await made.run('osv')).toMatchObject({
+      state: 'complete',
+      message: expect.stringMatching(/^upstream has nothing new; compared by the stamps/) as string,
+    })
+    await expectSound(made.dir)
+    made.sandbox.feed.change(2)
+    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+    await expectSound(made.dir)
+    expect(made.store.listParts().length).toBeGreaterThan(10)
+  })
+})

@@ -1,0 +1,83 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { join } from 'node:path'
+import AdmZip from 'adm-zip'
+import { describe, expect, test } from 'vitest'
+import { type Bench, differences } from '../../../support/mirror.ts'
+import { archiveOf, synced } from '../../fixtures.ts'
+
+const UNZIP = spawnSync('unzip', ['-v']).status === 0
+
+/** What two mirrors serve, in short. */
+function state(made: Bench) {
+  const id = made.store.readSnapshot('osv')?.id
+  return { id, archive: archiveOf(made), index: made.index() }
+}
+
+describe('the derived archive', () => {
+  test('is accepted by other programs, member for member', async () => {
+    const made = await synced({ sandbox: { records: 300 } })
+    made.sandbox.feed.put('ü/漢字 100%', '{"id":"ü/漢字 100%","modified":"2026-05-01T00:00:00Z"}')
+    await made.run('osv')
+    const zip = new AdmZip(archiveOf(made) ?? undefined)
+    expect(zip.getEntries().map(({ entryName }) => entryName)).toEqual(
+      made.sandbox.feed
+        .ids()
+        .sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
+        .map((id) => `${id}.json`),
+    )
+    for (const entry of zip.getEntries())
+      expect(entry.getData()).toEqual(made.sandbox.feed.record(entry.entryName.slice(0, -5)))
+  })
+
+  test.skipIf(!UNZIP)('passes the test of unzip', async () => {
+    const made = await synced({ sandbox: { records: 300 } })
+    const path = join(made.dir, 'derived', made.store.readArchive()?.file ?? '')
+    expect(execFileSync('unzip', ['-tq', path]).toString()).toContain('No errors detected')
+  })
+
+  test('is the same on two mirrors that took the same way', async () => {
+    const sandbox = { records: 150, now: () => Date.UTC(2026, 5, 1) }
+    const now = sandbox.now
+    const [one, two] = [await synced({ sandbox, now }), await synced({ sandbox, now })]
+    for (const made of [one, two]) {
+      made.sandbox.feed.change(7)
+      await made.run('osv')
+      made.sandbox.feed.changeSilently(7)
+      await made.run('osv', { kind: 'reconcile' })
+      made.sandbox.feed.remove(3)
+      await made.run('osv')
+      expect(differences(made)).toEqual([])
+    }
+    expect(state(one)).toEqual(state(two))
+  })
+
+  test('is the same for the same snapshot id, whatever lay between', async () => {
+    const made = await synced({ sandbox: { records: 60, large: 0 } })
+    const [id = ''] = made.sandbox.feed.ids()
+    const content = made.sandbox.feed.record(id)
+    const stamp = made.sandbox.feed.modified(id)
+    const seen = new Map<string, Buffer | null>()
+    for (let i = 0; i < 3; i++) {
+      made.sandbox.feed.put(id, content, stamp)
+      await made.run('osv', { kind: 'reconcile' })
+      const { id: snapshot } = made.store.readSnapshot('osv') ?? { id: '' }
+      const archive = archiveOf(made)
+      if (seen.has(snapshot)) expect(archive).toEqual(seen.get(snapshot))
+      seen.set(snapshot, archive)
+      made.sandbox.feed.put(id, `{"id":${JSON.stringify(id)},"n":${i}}`, stamp)
+      await made.run('osv', { kind: 'reconcile' })
+      expect(differences(made)).toEqual([])
+    }
+    expect(seen.size).toBeLessThan(3)
+  })
+
+  test('has a number that goes up with each change and stands still without', async () => {
+    const made = await synced({ sandbox: { records: 60, large: 0 } })
+    const first = made.store.readSnapshot('osv')
+    await made.run('osv', { full: true })
+    expect(made.store.readSnapshot('osv')?.sequence).toBe(first?.sequence)
+    made.sandbox.feed.change(1)
+    await made.run('osv')
+    expect(made.store.readSnapshot('osv')?.sequence).toBe((first?.sequence ?? 0) + 1)
+  })
+})

@@ -1,0 +1,193 @@
+import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { type Bench, differences } from '../../../support/mirror.ts'
+import { ARCHIVE, bench, expectAgreement, told } from '../../fixtures.ts'
+
+const NO_SINGLES = { PATCHMIRROR_OSV_MAX_SINGLE_FETCHES: '0' }
+const PART = join('downloads', 'osv-all.zip.part')
+
+function archiveRequests({ sandbox }: Bench) {
+  return sandbox.requests.entries.filter(({ path }) => path === ARCHIVE)
+}
+
+/** A first run that breaks off after this many bytes of the archive, and does not try again. */
+async function brokenOff(bytes: number, sandbox: object = {}): Promise<Bench> {
+  const env = {
+    ...NO_SINGLES,
+    PATCHMIRROR_UPSTREAM_RETRIES: '0',
+    PATCHMIRROR_UPSTREAM_LOW_SPEED_SECONDS: '1',
+  }
+  const made = await bench({ env, sandbox: { records: 300, ...sandbox } })
+  made.sandbox.faults.set(ARCHIVE, { kind: 'truncate', bytes })
+  expect(await made.run('osv')).toMatchObject({ state: 'failed', code: 'upstream_unreachable' })
+  made.sandbox.faults.clear()
+  made.sandbox.requests.clear()
+  return made
+}
+
+describe('the download of the archive', () => {
+  const LARGE = { records: 1500, large: 0 }
+
+  test('goes on where it broke off within a run', async () => {
+    const made = await bench({ sandbox: LARGE, env: NO_SINGLES })
+    made.sandbox.faults.set(ARCHIVE, { kind: 'truncate', bytes: 400_000 }, { times: 2 })
+    expect(await made.run('osv')).toMatchObject({ state: 'complete', facts: { requests: 4 } })
+    const sent = archiveRequests(made)
+    expect(sent.map(({ status }) => status)).toEqual([200, 206, 206])
+    expect(sent[1]?.headers).toMatchObject({
+      range: expect.stringMatching(/^bytes=[1-9]\d+-$/) as string,
+      'if-range': expect.stringMatching(/^"/) as string,
+    })
+    expect(differences(made)).toEqual([])
+  })
+
+  test('survives breaks without end as long as each attempt brings something', async () => {
+    const made = await bench({ sandbox: LARGE, env: NO_SINGLES })
+    const size = made.sandbox.feed.archive().length
+    made.sandbox.faults.set(ARCHIVE, { kind: 'truncate', bytes: Math.ceil(size / 5) })
+    expect(told(await made.run('osv'))).toEqual({ state: 'complete', code: null })
+    expect(archiveRequests(made).length).toBeGreaterThanOrEqual(5)
+    expect(differences(made)).toEqual([])
+  })
+
+  test('goes on in a later run', async () => {
+    const made = await brokenOff(400_000, LARGE)
+    const have = statSync(join(made.dir, PART)).size
+    expect(have).toBe(400_000) // every byte that had come
+    expect(told(await made.run('osv'))).toEqual({ state: 'complete', code: null })
+    const range = `bytes=${have}-`
+    expect(archiveRequests(made)).toMatchObject([{ status: 206, headers: { range } }])
+    expect(readdirSync(join(made.dir, 'downloads'))).toEqual([])
+    expect(differences(made)).toEqual([])
+  })
+
+  test('takes what is there when all of it is', async () => {
+    const made = await brokenOff(400_000, LARGE)
+    writeFileSync(join(made.dir, PART), made.sandbox.feed.archive())
+    expect(told(await made.run('osv'))).toEqual({ state: 'complete', code: null })
+    expect(archiveRequests(made)).toMatchObject([{ status: 416 }])
+    expect(differences(made)).toEqual([])
+  })
+
+  test('begins anew when the archive changed meanwhile', async () => {
+    const made = await brokenOff(400_000, LARGE)
+    made.sandbox.feed.change(3)
+    expect(told(await made.run('osv'))).toEqual({ state: 'complete', code: null })
+    expect(archiveRequests(made)).toMatchObject([{ status: 200 }])
+    expect(differences(made)).toEqual([])
+  })
+
+  test('begins anew where ranges are ignored, refused or unknown', async () => {
+    for (const sandbox of [{ ranges: false }, { validators: false }]) {
+      const made = await brokenOff(400_000, { ...LARGE, ...sandbox })
+      expect(told(await made.run('osv'))).toEqual({ state: 'complete', code: null })
+      expect(archiveRequests(made).at(-1)).toMatchObject({ status: 200 })
+      expect(differences(made)).toEqual([])
+    }
+  })
+
+  test.each(['shifted', 'total', 'bytes'] as const)(
+    'is not taken in by a continuation with a wrong range (%s)',
+    async (how) => {
+      const made = await bench({ sandbox: LARGE })
+      made.sandbox.faults.set(ARCHIVE, { kind: 'truncate', bytes: 400_000 }, { times: 1 })
+      made.sandbox.faults.set(ARCHIVE, { kind: 'wrongRange', how }, { times: 1 })
+      expect(told(await made.run('osv'))).toEqual({ state: 'complete', code: null })
+      expect(differences(made)).toEqual([])
+      expectAgreement(made)
+    },
+  )
+
+  test.each([
+    ['what lies there is longer than the archive', Buffer.alloc(3_000_000, 'x')],
+    ['what lies there is not its beginning', Buffer.alloc(70_000, 'x')],
+  ])('recovers when %s', async (_name, junk) => {
+    const made = await brokenOff(400_000, LARGE)
+    writeFileSync(join(made.dir, PART), junk)
+    expect(told(await made.run('osv'))).toMatchObject({ state: expect.any(String) as string })
+    expect(told(await made.run('osv'))).toEqual({ state: 'complete', code: null })
+    expect(differences(made)).toEqual([])
+  })
+
+  test('recovers when the note of its validator was cut short', async () => {
+    const made = await brokenOff(400_000, LARGE)
+    writeFileSync(join(made.dir, `${PART}.json`), '{"validator":"\\"x')
+    expect(told(await made.run('osv'))).toEqual({ state: 'complete', code: null })
+    expect(archiveRequests(made)).toMatchObject([{ status: 200 }])
+    expect(differences(made)).toEqual([])
+  })
+
+  test('ends after the retries when it breaks off at the same place each time', async () => {
+    const made = await bench({ sandbox: { records: 300, validators: false }, env: NO_SINGLES })
+    made.sandbox.faults.set(ARCHIVE, { kind: 'truncate', bytes: 50_000 })
+    expect(told(await made.run('osv'))).toEqual({ state: 'failed', code: 'upstream_unreachable' })
+    expect(archiveRequests(made).length).toBeLessThanOrEqual(5)
+    expect(made.store.countRecords()).toBe(0)
+  })
+
+  test.each([
+    ['announced', {}],
+    ['not announced', { kind: 'chunked' }],
+  ])('stops at the size cap, %s', async (_name, { kind }: { kind?: string }) => {
+    const env = { ...NO_SINGLES, PATCHMIRROR_UPSTREAM_MAX_ARCHIVE_BYTES: '50 KB' }
+    const made = await bench({ sandbox: { records: 300 }, env })
+    if (kind === 'chunked') made.sandbox.faults.set(ARCHIVE, { kind: 'wrongLength', by: -1e9 })
+    const report = await made.run('osv')
+    expect(report).toMatchObject({ state: 'failed' })
+    if (kind === undefined) expect(report.code).toBe('upstream_too_large')
+    const part = join(made.dir, PART)
+    expect(existsSync(part) ? statSync(part).size : 0).toBeLessThanOrEqual(50_000)
+  })
+
+  test('gives up a transfer that is too slow', async () => {
+    const env = {
+      ...NO_SINGLES,
+      PATCHMIRROR_UPSTREAM_RETRIES: '0',
+      PATCHMIRROR_UPSTREAM_LOW_SPEED_SECONDS: '1',
+    }
+    const made = await bench({ sandbox: { records: 60 }, env })
+    made.sandbox.faults.set(ARCHIVE, { kind: 'slow', bytesPerSecond: 100 })
+    const report = await made.run('osv')
+    expect(told(report)).toEqual({ state: 'failed', code: 'upstream_unreachable' })
+    expect(report.message).toContain('slower than 1000 bytes/s over 1 s')
+  })
+
+  test('gives up a transfer that stands still', async () => {
+    const env = {
+      ...NO_SINGLES,
+      PATCHMIRROR_UPSTREAM_RETRIES: '0',
+      PATCHMIRROR_UPSTREAM_LOW_SPEED_SECONDS: '1',
+    }
+    const made = await bench({ sandbox: { records: 60 }, env })
+    made.sandbox.faults.set(ARCHIVE, { kind: 'stall', at: 'body', bytes: 9000 })
+    expect(told(await made.run('osv'))).toEqual({ state: 'failed', code: 'upstream_unreachable' })
+  })
+
+  test('ends at its deadline', async () => {
+    const env = {
+      ...NO_SINGLES,
+      PATCHMIRROR_UPSTREAM_ARCHIVE_TIMEOUT_MS: '400',
+      PATCHMIRROR_UPSTREAM_LOW_SPEED_BYTES_PER_SECOND: '0',
+    }
+    const made = await bench({ sandbox: { records: 60 }, env })
+    made.sandbox.faults.set(ARCHIVE, { kind: 'slow', bytesPerSecond: 5000 })
+    const report = await made.run('osv')
+    expect(told(report)).toEqual({ state: 'failed', code: 'upstream_unreachable' })
+    expect(report.message).toContain('400 ms')
+  })
+
+  test('ends at once when it is stopped, and what is there is resumed', async () => {
+    let stop = (): void => undefined
+    const made = await bench({
+      sandbox: { records: 300 },
+      onProgress: ({ phase, done }) => {
+        if (phase === 'archive' && done >= 60_000) stop()
+      },
+    })
+    stop = () => made.abort()
+    made.sandbox.faults.set(ARCHIVE, { kind: 'stall', at: 'body', bytes: 60_000 })
+    expect(told(await made.run('osv'))).toEqual({ state: 'failed', code: 'aborted' })
+    expect(made.store.countRecords()).toBe(0)
+  })
+})

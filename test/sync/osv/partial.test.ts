@@ -1,0 +1,106 @@
+import { describe, expect, test } from 'vitest'
+import { differences } from '../../support/mirror.ts'
+import {
+  ARCHIVE,
+  INDEX,
+  RECORDS,
+  bench,
+  contentsOf,
+  expectAgreement,
+  expectSound,
+  synced,
+} from '../fixtures.ts'
+
+const SMALL = { records: 40, large: 0 }
+
+describe('ids in the index that have no record', () => {
+  test('are left out of the served index, and only they', async () => {
+    const made = await bench({ sandbox: SMALL })
+    made.sandbox.faults.set(INDEX, { kind: 'ghostIds', count: 3 })
+    expect(await made.run('osv')).toMatchObject({
+      state: 'partial',
+      message: expect.stringMatching(/^40 added, 0 changed, 0 removed; 3 /) as string,
+      facts: { added: 40, lacking: 3, records: 40 },
+    })
+    expect(made.index()).toEqual(made.sandbox.feed.index())
+    expect(made.store.readSnapshot('osv')).toMatchObject({ whole: false, records: 40 })
+    expectAgreement(made)
+    await expectSound(made.dir)
+  })
+
+  test('are asked for again at each run, and nothing is written as long as they are not there', async () => {
+    const made = await bench({ sandbox: SMALL })
+    made.sandbox.faults.set(INDEX, { kind: 'ghostIds', count: 3 })
+    await made.run('osv')
+    made.sandbox.requests.clear()
+    const before = contentsOf(made.dir)
+    expect(await made.run('osv')).toMatchObject({ state: 'partial', facts: { lacking: 3 } })
+    expect(made.sandbox.requests.entries[0]).toMatchObject({ path: INDEX, status: 304 })
+    expect(made.sandbox.requests.count(RECORDS)).toBe(3)
+    expect(contentsOf(made.dir)).toEqual(before)
+  })
+
+  test('leave the mirror whole again when the index lets go of them', async () => {
+    const made = await bench({ sandbox: SMALL })
+    made.sandbox.faults.set(INDEX, { kind: 'ghostIds', count: 3 })
+    await made.run('osv')
+    made.sandbox.faults.clear()
+    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+    expect(made.store.readSnapshot('osv')).toMatchObject({ whole: true })
+    expect(differences(made)).toEqual([])
+    made.sandbox.requests.clear()
+    expect(await made.run('osv')).toMatchObject({ state: 'complete', facts: { requests: 1 } })
+  })
+
+  test('heal on a 304, when the record comes after the index', async () => {
+    const made = await synced({ sandbox: SMALL })
+    const [late = ''] = made.sandbox.feed.add(1)
+    const [changed = ''] = made.sandbox.feed.ids().filter((id) => id !== late)
+    made.sandbox.feed.put(changed, made.sandbox.feed.record(changed), '2026-08-01T00:00:00Z')
+    const old = made.store.readEntry(changed)?.modified
+    made.sandbox.faults.set(RECORDS, { kind: 'status', status: 404 })
+    expect(await made.run('osv')).toMatchObject({ state: 'partial', facts: { lacking: 2 } })
+    const served = JSON.parse(made.index()?.toString() ?? '') as { id: string; modified: string }[]
+    expect(served.map(({ id }) => id)).not.toContain(late)
+    expect(served.find(({ id }) => id === changed)?.modified).toBe(old)
+    expectAgreement(made)
+    made.sandbox.faults.clear()
+    made.sandbox.requests.clear()
+    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+    expect(made.sandbox.requests.entries[0]).toMatchObject({ path: INDEX, status: 304 })
+    expect(differences(made)).toEqual([])
+  })
+
+  test('beyond the bound of single fetches wait for the next runs', async () => {
+    const env = { PATCHMIRROR_OSV_MAX_SINGLE_FETCHES: '15' }
+    const made = await bench({ sandbox: SMALL, env })
+    made.sandbox.feed.archive()
+    made.sandbox.feed.freezeArchive()
+    made.sandbox.feed.add(40)
+    expect(await made.run('osv')).toMatchObject({ state: 'partial', facts: { lacking: 25 } })
+    expectAgreement(made)
+    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+    expect(differences(made)).toEqual([])
+  })
+})
+
+describe('an archive that is older than the index', () => {
+  test('fills what it can, under the dates it has, until single records are had', async () => {
+    const made = await bench({ sandbox: SMALL })
+    made.sandbox.feed.archive()
+    made.sandbox.feed.freezeArchive()
+    const changed = made.sandbox.feed.change(5)
+    made.sandbox.faults.set(RECORDS, { kind: 'status', status: 404 })
+    expect(await made.run('osv')).toMatchObject({ state: 'partial', facts: { lacking: 5 } })
+    expect(made.store.countRecords()).toBe(40)
+    expectAgreement(made)
+    for (const id of changed)
+      expect(made.store.readEntry(id)?.modified).not.toBe(made.sandbox.feed.modified(id))
+    made.sandbox.faults.clear()
+    made.sandbox.requests.clear()
+    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+    expect(made.sandbox.requests.count(RECORDS)).toBe(5)
+    expect(made.sandbox.requests.count(ARCHIVE)).toBe(0)
+    expect(differences(made)).toEqual([])
+  })
+})

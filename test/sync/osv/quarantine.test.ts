@@ -1,0 +1,227 @@
+import { describe, expect, test } from 'vitest'
+import type { Quarantine } from '../../../src/store/runs/quarantine.ts'
+import { type Bench, differences } from '../../support/mirror.ts'
+import { INDEX, archiveOf, bench, contentsOf, expectAgreement, synced } from '../fixtures.ts'
+
+/** The tables that a quarantined run may not touch. */
+function served(dir: string): Record<string, string> {
+  const { quarantine: _kept, ...rest } = contentsOf(dir)
+  return rest
+}
+
+function quarantineOf({ store }: Bench, run: number): Quarantine {
+  const found = store.readQuarantine(run)
+  if (found === null) throw new Error(`run ${run} has nothing in quarantine`)
+  return found
+}
+
+/** As `patchmirror approve RUN` does it. */
+async function approve(made: Bench, run: number) {
+  const approved = quarantineOf(made, run)
+  const report = await made.run(approved.source, { kind: 'approve', approved })
+  await made.store.exclusive(() => made.store.decideQuarantine(run, 'approved', Date.now()))
+  return report
+}
+
+function reject({ store }: Bench, run: number): Promise<boolean> {
+  return store.exclusive(() => store.decideQuarantine(run, 'rejected', Date.now()))
+}
+
+async function shrunk(): Promise<{ made: Bench; run: number }> {
+  const made = await synced()
+  made.sandbox.faults.set(INDEX, { kind: 'shrinkIndex', keep: 0.5 })
+  const report = await made.run('osv')
+  expect(report).toMatchObject({ state: 'quarantined', facts: { plannedRemoved: 60 } })
+  return { made, run: report.id }
+}
+
+describe('an index that suddenly shrinks', () => {
+  test('changes nothing, and tells what it would do', async () => {
+    const made = await synced()
+    const before = served(made.dir)
+    const archive = archiveOf(made)
+    made.sandbox.faults.set(INDEX, { kind: 'shrinkIndex', keep: 0.5 })
+    const report = await made.run('osv')
+    expect(report).toMatchObject({ state: 'quarantined', code: null, asOf: null })
+    expect(report.message).toContain('it would remove 60 of 120 records (50.0 %)')
+    expect(report.facts['quarantine']).toBe(report.id)
+    expect(report.facts['plannedRemovedIds']).toHaveLength(20)
+    expect(served(made.dir)).toEqual(before)
+    expect(archiveOf(made)).toEqual(archive)
+    expect(differences(made)).toEqual([])
+    expectAgreement(made)
+  })
+
+  test('is kept once, however often it is offered', async () => {
+    const { made, run } = await shrunk()
+    for (let i = 0; i < 3; i++) {
+      const again = await made.run('osv')
+      expect(again).toMatchObject({ state: 'quarantined', facts: { quarantine: run } })
+    }
+    expect(made.store.listOpenQuarantines()).toMatchObject([{ runId: run, path: INDEX }])
+  })
+
+  test('that shrinks further is kept in place of the one before, which is not open any more', async () => {
+    const { made, run } = await shrunk()
+    made.sandbox.faults.clear()
+    made.sandbox.faults.set(INDEX, { kind: 'shrinkIndex', keep: 0.25 })
+    const second = await made.run('osv')
+    expect(made.store.listOpenQuarantines().map(({ runId }) => runId)).toEqual([second.id])
+    expect(made.store.readQuarantine(run)?.decision).toBe('superseded')
+  })
+
+  test('applies to a reconcile and to a full sync alike', async () => {
+    const { made, run } = await shrunk()
+    for (const how of [
+      { kind: 'reconcile' },
+      { full: true },
+      { kind: 'repair', full: true },
+    ] as const)
+      expect(await made.run('osv', how)).toMatchObject({
+        state: 'quarantined',
+        facts: { quarantine: run },
+      })
+    expect(differences(made)).toEqual([])
+  })
+
+  test('is applied when it is approved, exactly as it was shown', async () => {
+    const { made, run } = await shrunk()
+    const shown = made.store.readQuarantine(run)
+    made.sandbox.faults.clear()
+    made.sandbox.faults.set(INDEX, { kind: 'shrinkIndex', keep: 0.1 })
+    expect(await approve(made, run)).toMatchObject({
+      state: 'complete',
+      facts: { removed: 60, records: 60 },
+    })
+    expect(made.store.countRecords()).toBe(60)
+    expect(made.store.readDocument(INDEX)?.sha256).toEqual(shown?.sha256)
+    expect(made.store.readQuarantine(run)?.decision).toBe('approved')
+    expectAgreement(made)
+    expect(await made.run('osv')).toMatchObject({
+      state: 'quarantined',
+      facts: { plannedRemoved: 48 },
+    })
+    made.sandbox.faults.clear()
+    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+    expect(differences(made)).toEqual([])
+  })
+
+  test('brings the additions and changes it has along when it is approved', async () => {
+    const made = await synced()
+    made.sandbox.feed.change(5)
+    made.sandbox.feed.remove(40)
+    made.sandbox.feed.add(10)
+    const { id, state } = await made.run('osv')
+    expect(state).toBe('quarantined')
+    expect(await approve(made, id)).toMatchObject({ state: 'complete', facts: { removed: 40 } })
+    expect(differences(made)).toEqual([])
+    made.sandbox.requests.clear()
+    expect(await made.run('osv')).toMatchObject({ state: 'complete', facts: { requests: 1 } })
+  })
+
+  test('stays refused when it is rejected', async () => {
+    const { made, run } = await shrunk()
+    await reject(made, run)
+    const again = await made.run('osv')
+    expect(again).toMatchObject({ state: 'quarantined', facts: { quarantine: run } })
+    expect(again.message).toContain(`rejected before (run ${run})`)
+    expect(made.store.listOpenQuarantines()).toEqual([])
+    expect(differences(made)).toEqual([])
+  })
+
+  test('is superseded by a healthy index', async () => {
+    const { made, run } = await shrunk()
+    made.sandbox.faults.clear()
+    made.sandbox.feed.change(1)
+    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+    expect(made.store.readQuarantine(run)?.decision).toBe('superseded')
+    expect(made.store.listOpenQuarantines()).toEqual([])
+  })
+
+  test.each([
+    ['a 304', {}],
+    ['the same bytes', { full: true }],
+    ['the same bytes without validators', { kind: 'reconcile' }],
+  ] as const)('is superseded when upstream is back at what is held: %s', async (_name, how) => {
+    const { made, run } = await shrunk()
+    made.sandbox.faults.clear()
+    expect(await made.run('osv', how)).toMatchObject({ state: 'complete' })
+    expect(made.store.readQuarantine(run)?.decision).toBe('superseded')
+  })
+
+  test('is superseded by the same bytes under another ETag', async () => {
+    const { made, run } = await shrunk()
+    made.sandbox.faults.clear()
+    made.sandbox.faults.set(INDEX, {
+      kind: 'body',
+      body: made.sandbox.feed.index(),
+      headers: { ETag: '"another"' },
+    })
+    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+    expect(made.store.readQuarantine(run)?.decision).toBe('superseded')
+    expect(made.store.readUpstreamState(INDEX)?.etag).toBe('"another"')
+  })
+
+  test('leaves nothing behind when it is only tried', async () => {
+    const made = await synced()
+    const before = contentsOf(made.dir)
+    made.sandbox.faults.set(INDEX, { kind: 'shrinkIndex', keep: 0.5 })
+    expect(await made.run('osv', { dryRun: true })).toMatchObject({ state: 'quarantined', id: 0 })
+    expect(contentsOf(made.dir)).toEqual(before)
+  })
+})
+
+describe('the edges of the guard', () => {
+  test.each([
+    ['exactly 20 of 100 pass', 100, 20, 'complete'],
+    ['21 of 100 do not', 100, 21, 'quarantined'],
+    ['exactly 10 % of 300 pass', 300, 30, 'complete'],
+    ['31 of 300 do not', 300, 31, 'quarantined'],
+    ['all but one of 21 pass', 21, 20, 'complete'],
+    ['all of 5 do not', 5, 5, 'quarantined'],
+  ])('%s', async (_name, records, removed, state) => {
+    const made = await synced({ sandbox: { records, large: 0 } })
+    made.sandbox.feed.remove(removed)
+    const fact = state === 'complete' ? 'removed' : 'plannedRemoved'
+    expect(await made.run('osv')).toMatchObject({ state, facts: { [fact]: removed } })
+    expect(made.store.countRecords()).toBe(state === 'complete' ? records - removed : records)
+    expectAgreement(made)
+  })
+
+  test('a feed whose ids are all others is held back', async () => {
+    const made = await synced({ sandbox: { records: 8, large: 0 } })
+    const old = made.sandbox.feed.ids()
+    made.sandbox.feed.add(8)
+    for (const id of old) made.sandbox.feed.delete(id)
+    expect(await made.run('osv')).toMatchObject({
+      state: 'quarantined',
+      facts: { plannedAdded: 8 },
+    })
+  })
+
+  test('an empty index is held back, also the first time', async () => {
+    for (const first of [true, false]) {
+      const made = first ? await bench() : await synced()
+      made.sandbox.faults.set(INDEX, { kind: 'shrinkIndex', keep: 0 })
+      const report = await made.run('osv')
+      expect(report).toMatchObject({ state: 'quarantined' })
+      expect(report.message).toContain('lists no record at all')
+      expect(made.store.countRecords()).toBe(first ? 0 : 120)
+      expect(await approve(made, report.id)).toMatchObject({ state: 'complete' })
+      expect(made.store.countRecords()).toBe(0)
+      expect(made.index()?.toString()).toBe('[]')
+      expectAgreement(made)
+      made.sandbox.faults.clear()
+      expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+      expect(differences(made)).toEqual([])
+    }
+  })
+
+  test('the limits are settings', async () => {
+    const env = { PATCHMIRROR_OSV_GUARD_FRACTION: '1' }
+    const made = await synced({ env })
+    made.sandbox.feed.remove(119)
+    expect(await made.run('osv')).toMatchObject({ state: 'complete', facts: { removed: 119 } })
+    expect(differences(made)).toEqual([])
+  })
+})

@@ -1,0 +1,215 @@
+import { describe, expect, test } from 'vitest'
+import type { Fault } from '../../../src/sandbox/faults/fault.ts'
+import { type Bench, differences } from '../../support/mirror.ts'
+import {
+  ARCHIVE,
+  INDEX,
+  RECORDS,
+  contentsOf,
+  expectAgreement,
+  expectSound,
+  synced,
+  told,
+} from '../fixtures.ts'
+
+const reconcile = (made: Bench) => made.run('osv', { kind: 'reconcile' })
+
+function ranges({ sandbox }: Bench): number[] {
+  return [...sandbox.requests].filter(({ path }) => path === ARCHIVE).map(({ status }) => status)
+}
+
+describe('a reconcile', () => {
+  test('finds silent changes by the directory and fetches only those members', async () => {
+    const made = await synced({ sandbox: { records: 1000, large: 0 } })
+    const silent = made.sandbox.feed.changeSilently(7)
+    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+    expect(differences(made)).not.toEqual([])
+    made.sandbox.requests.clear()
+    const report = await reconcile(made)
+    expect(report).toMatchObject({ state: 'complete', facts: { silentChanges: 7 } })
+    expect(differences(made)).toEqual([])
+    expect(new Set(ranges(made))).toEqual(new Set([206]))
+    expect(made.sandbox.requests.count()).toBeLessThanOrEqual(silent.length + 2)
+    const size = made.sandbox.feed.archive().length
+    const { savedBytes, bytes, archiveBytes } = report.facts
+    expect(archiveBytes).toBe(size)
+    expect(savedBytes).toBe(size - Number(bytes))
+    expect(Number(bytes)).toBeLessThan(size / 4)
+    await expectSound(made.dir)
+  })
+
+  test('of an unchanged archive costs two requests and writes nothing', async () => {
+    const made = await synced()
+    const before = contentsOf(made.dir)
+    expect(await reconcile(made)).toMatchObject({
+      state: 'complete',
+      facts: { requests: 2, silentChanges: 0 },
+    })
+    expect(ranges(made)).toEqual([304])
+    expect(contentsOf(made.dir)).toEqual(before)
+  })
+
+  test('takes announced and silent changes, additions and removals together', async () => {
+    const made = await synced()
+    const { feed } = made.sandbox
+    feed.changeSilently(4)
+    feed.change(4)
+    feed.add(3)
+    feed.moveBackwards(2)
+    feed.remove(3)
+    expect(await reconcile(made)).toMatchObject({ state: 'complete' })
+    expect(differences(made)).toEqual([])
+    expectAgreement(made)
+    made.sandbox.requests.clear()
+    expect(await reconcile(made)).toMatchObject({ state: 'complete', facts: { requests: 2 } })
+  })
+
+  test('finds a silent change of a record that was fetched singly before', async () => {
+    const made = await synced()
+    const [id = ''] = made.sandbox.feed.change(1)
+    await made.run('osv')
+    const record = JSON.parse(made.sandbox.feed.record(id).toString()) as object
+    made.sandbox.feed.put(id, JSON.stringify({ ...record, details: 'silently' }))
+    expect(await reconcile(made)).toMatchObject({ facts: { silentChanges: 1 } })
+    expect(differences(made)).toEqual([])
+  })
+
+  test('leaves alone what was fetched singly after the archive was made', async () => {
+    const made = await synced()
+    made.sandbox.feed.archive()
+    made.sandbox.feed.changeSilently(1)
+    made.sandbox.feed.archive()
+    made.sandbox.feed.freezeArchive()
+    made.sandbox.feed.change(3)
+    made.sandbox.feed.moveBackwards(3)
+    await made.run('osv')
+    const report = await reconcile(made)
+    expect(report).toMatchObject({ state: 'complete' })
+    expect(Number(report.facts['archiveBehind'])).toBeGreaterThan(0)
+    expect(differences(made)).toEqual([])
+    made.sandbox.feed.thawArchive()
+    expect(await reconcile(made)).toMatchObject({ state: 'complete' })
+    expect(differences(made)).toEqual([])
+  })
+
+  test('asks singly when a dateless archive and a held record disagree about its date', async () => {
+    const made = await synced()
+    made.sandbox.feed.archive()
+    made.sandbox.feed.freezeArchive()
+    made.sandbox.feed.moveBackwards(3)
+    expect(await reconcile(made)).toMatchObject({ state: 'complete' })
+    expect(differences(made)).toEqual([])
+    expect(made.sandbox.requests.count(RECORDS)).toBeGreaterThan(0)
+  })
+
+  test('verifies each member it fetches, and asks singly for what fails', async () => {
+    const made = await synced()
+    made.sandbox.feed.changeSilently(3)
+    made.sandbox.faults.set(ARCHIVE, { kind: 'wrongRange', how: 'bytes' }, { after: 1 })
+    expect(await reconcile(made)).toMatchObject({ state: 'complete' })
+    expect(made.sandbox.requests.count(RECORDS)).toBe(3)
+    expect(differences(made)).toEqual([])
+  })
+
+  test('that could not have a silent change is partial, and so is every sync until it is had', async () => {
+    const made = await synced()
+    made.sandbox.feed.changeSilently(3)
+    made.sandbox.faults.set(ARCHIVE, { kind: 'wrongRange', how: 'bytes' }, { after: 1 })
+    made.sandbox.faults.set(RECORDS, { kind: 'status', status: 404 })
+    expect(await reconcile(made)).toMatchObject({ state: 'partial', facts: { lacking: 3 } })
+    expectAgreement(made)
+    expect(await made.run('osv')).toMatchObject({ state: 'partial', facts: { lacking: 3 } })
+    made.sandbox.faults.clear()
+    made.sandbox.requests.clear()
+    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+    expect(made.sandbox.requests.count(RECORDS)).toBe(3)
+    expect(differences(made)).toEqual([])
+    expect(await reconcile(made)).toMatchObject({ state: 'complete', facts: { silentChanges: 0 } })
+  })
+})
+
+describe('a reconcile without usable ranges', () => {
+  test.each([
+    ['ignored from the start', { kind: 'ignoreRange' }, 0],
+    ['ignored later', { kind: 'ignoreRange' }, 1],
+    ['one byte off', { kind: 'wrongRange', how: 'shifted' }, 0],
+    ['one byte off later', { kind: 'wrongRange', how: 'shifted' }, 1],
+    ['of another total', { kind: 'wrongRange', how: 'total' }, 0],
+    ['of other bytes', { kind: 'wrongRange', how: 'bytes' }, 0],
+  ] as [string, Fault, number][])('takes the whole archive: %s', async (_name, fault, after) => {
+    const made = await synced()
+    made.sandbox.feed.changeSilently(3)
+    made.sandbox.faults.set(ARCHIVE, fault, { after, times: 1 })
+    const report = await reconcile(made)
+    expect(report).toMatchObject({ state: 'complete', facts: { silentChanges: 3 } })
+    expect(report.facts['rangesFailed']).toBeTypeOf('string')
+    expect(differences(made)).toEqual([])
+  })
+
+  test.each([{ ranges: false }, { validators: false }])(
+    'takes the whole archive: %o',
+    async (off) => {
+      const made = await synced({ sandbox: off })
+      made.sandbox.feed.changeSilently(3)
+      expect(await reconcile(made)).toMatchObject({
+        state: 'complete',
+        facts: { silentChanges: 3 },
+      })
+      expect(differences(made)).toEqual([])
+    },
+  )
+
+  test('takes the whole archive when it is replaced between two ranges', async () => {
+    const made = await synced()
+    made.sandbox.feed.changeSilently(5)
+    const stall = made.sandbox.faults.set(ARCHIVE, { kind: 'stall', at: 'body' }, { times: 1 })
+    const running = reconcile(made)
+    await expect.poll(() => ranges(made), { interval: 1 }).toEqual([206])
+    made.sandbox.feed.changeSilently(2)
+    stall.clear()
+    const report = await running
+    expect(ranges(made)).toEqual([206, 200, 200])
+    expect(report).toMatchObject({ state: 'complete' })
+    expect(report.facts['rangesFailed']).toBeTypeOf('string')
+    await reconcile(made)
+    expect(differences(made)).toEqual([])
+  })
+
+  test('is not fooled by a 304 that nobody asked for', async () => {
+    const made = await synced()
+    made.sandbox.feed.change(1)
+    made.sandbox.feed.changeSilently(2)
+    made.sandbox.faults.set(ARCHIVE, { kind: 'status', status: 304, body: '' }, { times: 1 })
+    expect(await reconcile(made)).toMatchObject({ state: 'complete' })
+    expect(differences(made)).toEqual([])
+  })
+
+  test.each([
+    ['500s', { kind: 'status', status: 500 }, 'upstream_status'],
+    ['resets', { kind: 'reset', bytes: 10 }, 'upstream_unreachable'],
+    ['HTML', { kind: 'html' }, 'archive'],
+    ['half an archive', { kind: 'truncatedZip' }, 'archive'],
+  ] as [string, Fault, string][])(
+    'fails when no archive can be had at all (%s): it has compared nothing',
+    async (_name, fault, code) => {
+      const made = await synced()
+      made.sandbox.feed.changeSilently(3)
+      const before = contentsOf(made.dir)
+      made.sandbox.faults.set(ARCHIVE, fault)
+      expect(told(await reconcile(made))).toEqual({ state: 'failed', code })
+      expect(contentsOf(made.dir)).toEqual(before)
+      expect(made.store.readLastReconcile('osv')).toBeNull()
+      made.sandbox.faults.clear()
+      expect(await reconcile(made)).toMatchObject({ state: 'complete' })
+      expect(differences(made)).toEqual([])
+    },
+  )
+
+  test('changes nothing when the index is held back', async () => {
+    const made = await synced()
+    const before = contentsOf(made.dir)
+    made.sandbox.faults.set(INDEX, { kind: 'status', status: 500 })
+    expect(await reconcile(made)).toMatchObject({ state: 'failed' })
+    expect(contentsOf(made.dir)).toEqual(before)
+  })
+})

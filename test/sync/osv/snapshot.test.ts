@@ -1,0 +1,123 @@
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { type PinnedReads, openPinnedReads } from '../../../src/store/reads.ts'
+import { type Bench, differences } from '../../support/mirror.ts'
+import { ARCHIVE, INDEX, bench, disagreements, synced } from '../fixtures.ts'
+
+function pin(dir: string): PinnedReads {
+  const reads = openPinnedReads(dir)
+  if (reads === null) throw new Error('there is no database')
+  onTestFinished(() => reads.close())
+  return reads
+}
+
+/** Reads the whole mirror on another connection again and again while `work` goes on; all it ever saw wrong. */
+async function watch(
+  dir: string,
+  work: () => Promise<void>,
+): Promise<{ seen: Set<string>; wrong: string[] }> {
+  const reads = pin(dir)
+  const seen = new Set<string>()
+  const wrong: string[] = []
+  const state = { going: true }
+  const done = work().finally(() => (state.going = false))
+  while (state.going) {
+    reads.refresh()
+    seen.add(reads.pinned.readSnapshot('osv')?.id ?? 'none')
+    wrong.push(...disagreements(reads.pinned, dir))
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  await done
+  return { seen, wrong }
+}
+
+/** A day in the life of the feed: every kind of change, and a run of either kind after each. */
+async function live(made: Bench): Promise<void> {
+  const { feed, faults } = made.sandbox
+  const steps = [
+    () => feed.change(9),
+    () => feed.changeSilently(9),
+    () => feed.add(5),
+    () => feed.remove(4),
+    () => feed.moveBackwards(5),
+    () => feed.withdraw(5),
+    () => void faults.set(ARCHIVE, { kind: 'wrongCrc', member: 2 }, { times: 1 }),
+    () => void faults.set(INDEX, { kind: 'ghostIds' }, { times: 1 }),
+    () => void faults.set(INDEX, { kind: 'shrinkIndex' }, { times: 1 }),
+  ]
+  for (const step of steps) {
+    step()
+    feed.change(1)
+    await made.run('osv')
+    await made.run('osv', { kind: 'reconcile' })
+    await made.run('osv', { full: true })
+  }
+}
+
+describe('a reader', () => {
+  test('that is pinned sees one snapshot throughout later syncs', async () => {
+    const made = await synced({ sandbox: { records: 60, large: 0 } })
+    const reads = pin(made.dir)
+    const ids = made.sandbox.feed.ids()
+    const before = ids.map((id) => reads.pinned.readRecord(id))
+    const index = reads.pinned.readDocument(INDEX)
+    const snapshot = reads.pinned.readSnapshot('osv')
+    made.sandbox.feed.change(20)
+    made.sandbox.feed.remove(5)
+    await made.run('osv')
+    expect(ids.map((id) => reads.pinned.readRecord(id))).toEqual(before)
+    expect(reads.pinned.readDocument(INDEX)).toEqual(index)
+    expect(disagreements(reads.pinned, made.dir)).toEqual([])
+    expect(reads.live.readSnapshot('osv')).not.toEqual(snapshot)
+    expect(reads.refresh()).toBe(true)
+    expect(reads.pinned.readSnapshot('osv')).not.toEqual(snapshot)
+    expect(disagreements(reads.pinned, made.dir)).toEqual([])
+    expect(reads.refresh()).toBe(false)
+  })
+
+  test('never sees index, records and archive disagree while the feed changes', async () => {
+    const made = await bench({ sandbox: { records: 50, large: 0 } })
+    const { seen, wrong } = await watch(made.dir, () => live(made))
+    expect(wrong).toEqual([])
+    expect(seen.size).toBeGreaterThan(9)
+    await made.run('osv')
+    await made.run('osv', { kind: 'reconcile' })
+    expect(differences(made)).toEqual([])
+  })
+
+  test('finds the archive of the snapshot before, too, for as long as it is the last', async () => {
+    const made = await synced({ sandbox: { records: 60, large: 0 } })
+    const reads = pin(made.dir)
+    made.sandbox.feed.change(2)
+    await made.run('osv')
+    expect(disagreements(reads.pinned, made.dir)).toEqual([])
+  })
+})
+
+describe('two sources', () => {
+  test('sync at the same time without disturbing each other', async () => {
+    const made = await bench({ sandbox: { records: 300 } })
+    for (let i = 0; i < 5; i++) {
+      made.sandbox.feed.change(3)
+      made.sandbox.feed.touchFeeds()
+      const runs = await Promise.all([
+        made.run('osv', { full: i % 2 === 0 }),
+        made.run('feeds'),
+        made.run('feeds', { full: true }),
+      ])
+      expect(runs.map(({ state }) => state)).toEqual(['complete', 'complete', 'complete'])
+      made.store.checkpoint()
+    }
+    expect(differences(made)).toEqual([])
+  })
+
+  test('may checkpoint while one of them has a transaction open', async () => {
+    const made: Bench = await bench({
+      sandbox: { records: 300 },
+      onProgress: ({ phase }) => {
+        if (phase === 'ingest' || phase === 'publish') made.store.checkpoint()
+      },
+    })
+    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+    expect(differences(made)).toEqual([])
+  })
+})

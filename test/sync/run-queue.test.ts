@@ -1,0 +1,63 @@
+import { describe, expect, test } from 'vitest'
+import type { RunRequest } from '../../src/sync/context.ts'
+import { type RequestOutcome, createRequests } from '../../src/sync/run-queue.ts'
+import { targetOf } from './refreshes.ts'
+
+const REFRESH: RunRequest = { source: 'catalog', kind: 'refresh', trigger: 'webhook' }
+const SYNC: RunRequest = { source: 'catalog', kind: 'sync', trigger: 'schedule' }
+
+function queue() {
+  const started: RunRequest[] = []
+  const told: RequestOutcome[] = []
+  const state = { alive: true }
+  const requests = createRequests(
+    (request) => void started.push(request),
+    () => state.alive,
+  )
+  const ask = (request: RunRequest): void =>
+    requests.ask(request, (outcome) => void told.push(outcome))
+  return { requests, started, told, state, ask }
+}
+
+describe('requests of one source', () => {
+  test('wait for the run under way, and become one of the more thorough kind', () => {
+    const { requests, started, ask } = queue()
+    ask(REFRESH)
+    const [a, b] = [targetOf({ tag: 'a' }), targetOf({ tag: 'b' })]
+    ask({ ...REFRESH, targets: [a] })
+    ask(SYNC)
+    ask({ ...REFRESH, targets: [a, b] })
+    expect(started).toEqual([REFRESH])
+    requests.ended('catalog', { failure: 'over' })
+    expect(started.slice(1)).toEqual([{ ...SYNC, targets: [a, b] }])
+  })
+
+  test('are told once each, by the run that served them', () => {
+    const { requests, told, ask } = queue()
+    ask(REFRESH)
+    ask(REFRESH)
+    ask(SYNC)
+    requests.ended('catalog', { failure: 'one' })
+    expect(told).toEqual([{ failure: 'one' }])
+    requests.ended('catalog', { failure: 'two' })
+    requests.ended('catalog', { failure: 'nobody’s' })
+    requests.lost('late')
+    expect(told).toEqual(['one', 'two', 'two'].map((failure) => ({ failure })))
+  })
+
+  test('are all told when the thread is lost; what had not begun is done by the next thread, what had is not', () => {
+    const { requests, started, told, state, ask } = queue()
+    ask(SYNC)
+    ask(REFRESH)
+    state.alive = false
+    requests.lost('it died')
+    expect(told).toEqual([{ failure: 'it died' }, { failure: 'it died' }])
+    requests.ask({ ...SYNC, source: 'osv' })
+    expect(started).toEqual([SYNC])
+    state.alive = true
+    requests.startWaiting()
+    expect(started.slice(1)).toEqual([REFRESH, { ...SYNC, source: 'osv' }])
+    requests.ended('catalog', { failure: 'done' })
+    expect(told).toHaveLength(2)
+  })
+})

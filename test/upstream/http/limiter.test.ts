@@ -1,0 +1,220 @@
+import { describe, expect, test } from 'vitest'
+import { type HostLimiter, createLimiter } from '../../../src/upstream/http/limiter.ts'
+import type { Priority } from '../../../src/upstream/http/quota.ts'
+import { refusal } from './sessions.ts'
+
+const START = Date.UTC(2026, 4, 1)
+const forever = new AbortController().signal
+
+interface Bench {
+  limiter: HostLimiter
+  /** Sends one request that is answered at once; gives the milliseconds that it had to wait. */
+  send(headers?: Record<string, string>, status?: number, priority?: Priority): Promise<number>
+  /** Milliseconds since the start. */
+  time(): number
+  pass(ms: number): void
+}
+
+/** A limiter in a time of its own: a delay passes it, and nothing else does. */
+function bench(perMinute: number | null = null): Bench {
+  let now = START
+  const limiter = createLimiter({
+    host: 'api.example.com',
+    perMinute,
+    maxWaitMs: 60_000,
+    maxRetryAfterMs: 60_000,
+    now: () => now,
+    delay: (ms) => {
+      now += ms
+      return Promise.resolve()
+    },
+  })
+  return {
+    limiter,
+    async send(headers = {}, status = 200, priority = 'crawl') {
+      const before = now
+      const turn = await limiter.acquire(forever, priority)
+      turn.answered({ status, headers })
+      return now - before
+    },
+    time: () => now - START,
+    pass: (ms) => void (now += ms),
+  }
+}
+
+const told = (limit: number, left: number, more: Record<string, string> = {}) => ({
+  'x-ratelimit-limit': String(limit),
+  'x-ratelimit-remaining': String(left),
+  ...more,
+})
+
+/** A service with fixed windows, as the contract has it; gives when each request was sent, and counts the refusals. */
+async function crawl(made: Bench, limit: number, windowMs: number, requests: number) {
+  const sent: number[] = []
+  const counts = new Map<number, number>()
+  let refused = 0
+  for (let i = 0; i < requests; i++) {
+    const turn = await made.limiter.acquire(forever, 'crawl')
+    const window = Math.floor(made.time() / windowMs)
+    const used = (counts.get(window) ?? 0) + 1
+    counts.set(window, used)
+    sent.push(made.time())
+    const wait = Math.ceil(((window + 1) * windowMs - made.time()) / 1000)
+    if (used > limit) {
+      refused++
+      turn.answered({ status: 429, headers: told(limit, 0, { 'retry-after': String(wait) }) })
+    } else turn.answered({ status: 200, headers: told(limit, limit - used) })
+  }
+  return { sent, refused, most: Math.max(...counts.values()) }
+}
+
+describe('without a limit', () => {
+  test('that anybody told of, nothing waits', async () => {
+    const made = bench()
+    for (let i = 0; i < 1000; i++) expect(await made.send()).toBe(0)
+  })
+
+  test('a 429 without Retry-After stops nobody else', async () => {
+    const made = bench()
+    await made.send({}, 429)
+    expect(await made.send()).toBe(0)
+  })
+})
+
+describe('a limit that answers tell', () => {
+  test('lets half of a window through at once, spreads the rest, and keeps a tenth', async () => {
+    const made = bench()
+    const { sent, refused, most } = await crawl(made, 100, 60_000, 95)
+    expect(sent.filter((at) => at === 0)).toHaveLength(50)
+    const gaps = sent.slice(51, 90).map((at, i) => at - (sent[50 + i] ?? 0))
+    expect(Math.max(...gaps) - Math.min(...gaps)).toBeLessThan(200)
+    expect(most).toBeGreaterThan(87)
+    expect(most).toBeLessThanOrEqual(90)
+    expect(refused).toBe(0)
+    expect(sent.at(-1)).toBeGreaterThanOrEqual(60_000)
+  })
+
+  test('is never met by a crawl of any length', async () => {
+    const made = bench()
+    const { refused, sent } = await crawl(made, 30, 60_000, 300)
+    expect(refused).toBe(0)
+    expect(sent.at(-1)).toBeLessThan(12 * 60_000)
+  })
+
+  test('leaves the reserve to a person, who does not wait while there is any', async () => {
+    const made = bench()
+    await made.send(told(100, 5))
+    expect(await made.send(told(100, 4), 200, 'ops')).toBe(0)
+    expect(await made.send(told(100, 3))).toBe(60_000)
+  })
+
+  test('shared with others is what the answers say, not what was sent from here', async () => {
+    const made = bench()
+    await made.send(told(100, 99))
+    await made.send(told(100, 12))
+    expect(await made.send(told(100, 9))).toBeGreaterThan(20_000)
+    expect(await made.send(told(100, 99))).toBeGreaterThan(20_000)
+  })
+
+  test('begins anew when X-RateLimit-Reset says, in any of its forms', async () => {
+    const seconds = String(START / 1000 + 7)
+    for (const reset of ['7', seconds, `${seconds}000`]) {
+      const made = bench()
+      await made.send(told(100, 0, { 'x-ratelimit-reset': reset }))
+      expect(await made.send(told(100, 99)), reset).toBe(7000)
+    }
+  })
+
+  test('of a window that is longer than thought is learned by its end', async () => {
+    const made = bench()
+    const { refused } = await crawl(made, 20, 180_000, 200)
+    expect(refused).toBeLessThanOrEqual(20)
+  })
+
+  test('that makes no sense changes nothing', async () => {
+    const made = bench()
+    for (const headers of [
+      { 'x-ratelimit-limit': 'many', 'x-ratelimit-remaining': '0' },
+      { 'x-ratelimit-limit': '0', 'x-ratelimit-remaining': '0' },
+      { 'x-ratelimit-remaining': '0' },
+      { 'x-ratelimit-limit': '100', 'x-ratelimit-remaining': '99', 'x-ratelimit-reset': '-5' },
+    ])
+      expect(await made.send(headers)).toBe(0)
+    expect(await made.send()).toBe(0)
+  })
+})
+
+describe('Retry-After', () => {
+  test('of one request holds back all others of the host, a person too', async () => {
+    const made = bench()
+    await made.send({ 'retry-after': '20' }, 429)
+    expect(await made.send({}, 200, 'ops')).toBe(20_000)
+  })
+
+  test('as a date counts as well, and only with a 429', async () => {
+    const made = bench()
+    await made.send({ 'retry-after': '20' }, 503)
+    expect(await made.send({ 'retry-after': new Date(START + 9000).toUTCString() }, 429)).toBe(0)
+    expect(await made.send()).toBe(9000)
+  })
+
+  test('beyond the ceiling is the matter of the run that got it', async () => {
+    const made = bench()
+    await made.send({ 'retry-after': '3600' }, 429)
+    expect(await made.send()).toBe(0)
+  })
+})
+
+describe('a tier', () => {
+  test.each([100, 1000, 10_000])(
+    'of %i a minute is kept without a word from the service',
+    async (perMinute) => {
+      const made = bench(perMinute)
+      const sent: number[] = []
+      for (let i = 0; i < 3 * perMinute; i++) {
+        await made.send()
+        sent.push(made.time())
+      }
+      const most = perMinute * 0.9 + 1
+      const spans = sent.slice(most).map((at, i) => at - (sent[i] ?? 0))
+      expect(Math.min(...spans)).toBeGreaterThanOrEqual(60_000)
+      expect(made.time()).toBeLessThan(4 * 60_000)
+    },
+  )
+
+  test('does not slow a person', async () => {
+    const made = bench(100)
+    for (let i = 0; i < 60; i++) await made.send()
+    expect(await made.send({}, 200, 'ops')).toBe(0)
+  })
+})
+
+describe('a wait', () => {
+  test('that is longer than anybody waits fails at once and sends nothing', async () => {
+    const made = bench()
+    await made.send(told(100, 0, { 'x-ratelimit-reset': '3000' }))
+    const { message } = await refusal('upstream_status', made.send())
+    expect(message).toBe(
+      'api.example.com: its rate limit is used up for another 3000 s, and nothing was sent',
+    )
+    expect(made.time()).toBe(0)
+  })
+
+  test('ends with the run', async () => {
+    const made = bench()
+    const stop = new AbortController()
+    stop.abort()
+    await expect(made.limiter.acquire(stop.signal, 'crawl')).rejects.toThrow('aborted')
+  })
+
+  test('is for requests in flight too: what they will use is gone already', async () => {
+    const made = bench()
+    await made.send(told(10, 9))
+    const turns = await Promise.all(
+      Array.from({ length: 5 }, () => made.limiter.acquire(forever, 'ops')),
+    )
+    turns[0]?.answered({ status: 200, headers: told(10, 8) })
+    for (const turn of turns.slice(1)) turn.failed()
+    expect(await made.send()).toBeGreaterThan(0)
+  })
+})

@@ -1,0 +1,208 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { PATCH_FEED, fetchFeed } from '../../../src/upstream/feeds.ts'
+import { createOrigin } from '../../support/origin.ts'
+import { createProxy } from '../../support/proxy.ts'
+import { type Tls, hasOpenssl, makeTls } from '../../support/tls.ts'
+import { MAX, connect, refusal, sandbox, scratch } from './sessions.ts'
+import { get, session, upstreamOf } from '../fixtures.ts'
+
+const VARIABLES = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY'].flatMap((name) => [
+  name,
+  name.toLowerCase(),
+])
+
+let before: [string, string | undefined][] = []
+beforeEach(() => {
+  before = VARIABLES.map((name) => [name, process.env[name]])
+  for (const name of VARIABLES) Reflect.deleteProperty(process.env, name)
+})
+afterEach(() => {
+  for (const [name, value] of before) {
+    if (value === undefined) Reflect.deleteProperty(process.env, name)
+    else process.env[name] = value
+  }
+})
+
+const fetchVia = (connection: ReturnType<typeof connect>) =>
+  fetchFeed(connection.session, PATCH_FEED, null, MAX)
+
+/** The same service under a name that only the proxy of a test can resolve. */
+const beyond = (url: string): string => url.replace(/127\.0\.0\.1|localhost/, 'service.test')
+
+describe('a proxy', () => {
+  test('named in the settings carries every request', async () => {
+    const service = await sandbox()
+    const proxy = await createProxy()
+    const url = beyond(service.url)
+    expect(await fetchVia(connect(url, { PROXY: proxy.url }))).toMatchObject({ status: 200 })
+    expect(proxy.asked).toEqual([`GET ${url}${PATCH_FEED}`])
+  })
+
+  test('gets the credentials of its URL, and the service never sees them', async () => {
+    const service = await sandbox()
+    const proxy = await createProxy({ credentials: 'mirror:s3cr&t' })
+    const { session } = connect(beyond(service.url), {
+      PROXY: proxy.url.replace('//', '//mirror:s3cr%26t@'),
+    })
+    expect(await fetchFeed(session, PATCH_FEED, null, MAX)).toMatchObject({ status: 200 })
+    expect(service.requests.entries[0]?.headers['proxy-authorization']).toBeUndefined()
+  })
+
+  test.each(['http', 'https'])(
+    'that refuses the credentials is named with its setting, and they are not: %s',
+    async (scheme) => {
+      const proxy = await createProxy({ credentials: 'mirror:right' })
+      process.env['HTTP_PROXY'] = proxy.url.replace('//', '//mirror:wr0ng@')
+      const connection = connect(`${scheme}://service.test:9`, { RETRIES: '3' })
+      const { message } = await refusal('upstream_unreachable', fetchVia(connection))
+      expect(proxy.asked).toHaveLength(1) // the same password again does not help
+      expect(message).toContain('407')
+      expect(message).toContain(`through the proxy ${proxy.url} of HTTP_PROXY`)
+      expect(message).toContain('give them in the URL of HTTP_PROXY')
+      expect(message).not.toContain('wr0ng')
+    },
+  )
+
+  test('that refuses the credentials is not asked for the rest of a run: the account may be locked', async () => {
+    const proxy = await createProxy({ credentials: 'mirror:right' })
+    const api = session(
+      upstreamOf({
+        UPSTREAM_PROXY: proxy.url,
+        UPSTREAM_API_ROOT: 'https://service.test:9',
+        UPSTREAM_API_KEY: 'key-of-a-test-1',
+        UPSTREAM_RETRIES: '3',
+      }),
+    )
+    const { message } = await refusal('upstream_unreachable', get(api, '/v1/tags/'))
+    expect(message).toContain(`through the proxy ${proxy.url} of upstream.proxy`)
+    await refusal('upstream_unreachable', get(api, '/v1/images/'))
+    expect(proxy.asked).toHaveLength(1)
+  })
+
+  test('that is not there is named with its setting, and the service is not asked past it', async () => {
+    const url = 'http://service.test:9'
+    const connection = connect(url, { PROXY: 'http://127.0.0.1:9', RETRIES: '1' })
+    const { message } = await refusal('upstream_unreachable', fetchVia(connection))
+    expect(message).toMatch(
+      /ECONNREFUSED.*through the proxy http:\/\/127\.0\.0\.1:9 of upstream\.proxy/,
+    )
+  })
+
+  test('is named by what breaks off, comes too late, or has a status of an error', async () => {
+    const service = await sandbox()
+    const proxy = await createProxy()
+    const named = `through the proxy ${proxy.url} of upstream.proxy`
+    const more = { PROXY: proxy.url, RETRIES: '0', REQUEST_TIMEOUT_MS: '300' }
+    const failing = async (code: 'upstream_unreachable' | 'upstream_status'): Promise<string> =>
+      (await refusal(code, fetchVia(connect(beyond(service.url), more)))).message
+    service.faults.set(PATCH_FEED, { kind: 'status', status: 503 })
+    expect(await failing('upstream_status')).toContain(named)
+    service.faults.clear()
+    service.faults.set(PATCH_FEED, { kind: 'stall' })
+    expect(await failing('upstream_unreachable')).toMatch(/within 300 ms.*through the proxy/)
+  })
+
+  test.each(['HTTP_PROXY', 'http_proxy', 'ALL_PROXY', 'all_proxy'])(
+    'of the environment is used: %s',
+    async (name) => {
+      const service = await sandbox()
+      const proxy = await createProxy()
+      process.env[name] = proxy.url
+      await fetchVia(connect(beyond(service.url)))
+      expect(proxy.asked.length).toBe(1)
+    },
+  )
+
+  test('is never used for this machine itself, whatever names it', async () => {
+    const service = await sandbox()
+    for (const name of ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY'])
+      process.env[name] = 'http://127.0.0.1:9'
+    for (const url of [service.url, service.url.replace('127.0.0.1', 'localhost')])
+      for (const more of [{}, { PROXY: 'http://127.0.0.1:9' }] as Record<string, string>[])
+        expect(await fetchVia(connect(url, more))).toMatchObject({ status: 200 })
+  })
+
+  test.each([
+    'proxy.example:3128',
+    'ftp://proxy.example',
+    'http://',
+    'socks5://u:s3cret@proxy.example',
+  ])(
+    'of the environment that is no URL is refused by the name of its variable: %s',
+    async (value) => {
+      process.env['HTTPS_PROXY'] = value
+      const { message } = await refusal('config', fetchVia(connect('https://service.test')))
+      expect(message).toMatch(/^HTTPS_PROXY: /)
+      expect(message).not.toContain('s3cret')
+    },
+  )
+})
+
+describe.skipIf(!hasOpenssl)('https (needs the openssl command)', () => {
+  let tls: Tls
+  const secure = () => createOrigin((_request, response) => response.end('{"secure":true}'), tls)
+  beforeEach(() => {
+    tls = makeTls(scratch())
+  })
+
+  test('works with an authority of your own', async () => {
+    const { url } = await secure()
+    const answer = await fetchVia(connect(url, { CA_FILE: tls.caFile }))
+    expect(answer).toMatchObject({ status: 200, body: Buffer.from('{"secure":true}') })
+  })
+
+  test('is refused when nobody trusted signed the certificate, and the reason is named', async () => {
+    const { url, requests } = await secure()
+    const { message } = await refusal('upstream_unreachable', fetchVia(connect(url)))
+    expect(message).toContain(url)
+    expect(message).toMatch(/unable to verify|self-signed|unable to get local issuer/)
+    expect(message).toContain('in upstream.caFile')
+    const other = connect(url, { CA_FILE: makeTls(scratch()).caFile })
+    await refusal('upstream_unreachable', fetchVia(other))
+    expect(requests).toEqual([])
+  })
+
+  test('is refused when the certificate is for another host', async () => {
+    const { port, requests } = await secure()
+    const connection = connect(`https://127.0.0.1:${port}`, { CA_FILE: tls.caFile })
+    const { message } = await refusal('upstream_unreachable', fetchVia(connection))
+    expect(message).toMatch(/127\.0\.0\.1.*(altnames|cert)/)
+    expect(requests).toEqual([])
+  })
+
+  test('goes through a proxy as a tunnel, checked against the same authority', async () => {
+    const { url, port } = await secure()
+    const proxy = await createProxy()
+    process.env['HTTPS_PROXY'] = proxy.url
+    const far = beyond(url)
+    expect(await fetchVia(connect(far, { CA_FILE: tls.caFile }))).toMatchObject({ status: 200 })
+    expect(proxy.asked).toEqual([`CONNECT service.test:${port}`])
+    const { message } = await refusal('upstream_unreachable', fetchVia(connect(far)))
+    expect(message).toMatch(/through the proxy .* of HTTPS_PROXY.*in upstream\.caFile/)
+    Reflect.deleteProperty(process.env, 'HTTPS_PROXY')
+    const named = connect(far, { CA_FILE: tls.caFile, PROXY: proxy.url })
+    expect(await fetchVia(named)).toMatchObject({ status: 200 })
+  })
+
+  test('a tunnel that the proxy refuses is a fault of the network', async () => {
+    const { url } = await secure()
+    const proxy = await createProxy({ credentials: 'a:b' })
+    const more = { CA_FILE: tls.caFile, PROXY: proxy.url, RETRIES: '0' }
+    const connection = connect(beyond(url), more)
+    const { message } = await refusal('upstream_unreachable', fetchVia(connection))
+    expect(message).toContain('407')
+  })
+
+  test('is never left for http by a redirect', async () => {
+    const plain = await createOrigin((_request, response) => response.end('{}'))
+    const { url } = await createOrigin((_request, response) => {
+      response.writeHead(302, { Location: `http://localhost:${plain.port}/` }).end()
+    }, tls)
+    const { message } = await refusal(
+      'upstream_status',
+      fetchVia(connect(url, { CA_FILE: tls.caFile })),
+    )
+    expect(message).toContain(`redirected to http://localhost:${plain.port}`)
+    expect(plain.requests).toEqual([])
+  })
+})

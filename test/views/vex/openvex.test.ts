@@ -1,0 +1,150 @@
+import { existsSync, readFileSync, readdirSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { mergeOpenVex, readOpenVex, packageId } from '../../../src/views/vex/openvex.ts'
+
+const REAL = new URL('../../../../shared/data/vex/', import.meta.url).pathname
+
+test.each([
+  ['pkg:deb/debian/curl@7.88.1-10?arch=amd64&distro=debian-12', 'pkg:deb/debian/curl'],
+  ['pkg:oci/trivy?repository_url=index.docker.io%2Faquasec%2Ftrivy', 'pkg:oci/trivy'],
+  ['pkg:oci/alpine@sha256%3A124c', 'pkg:oci/alpine'],
+  ['pkg:npm/%40Angular/Core@1.0#sub/path', 'pkg:npm/%40angular/core'],
+  ['pkg:npm/@angular/core@1.0', 'pkg:npm/%40angular/core'],
+  ['pkg:npm/@angular/core', 'pkg:npm/%40angular/core'],
+  ['pkg:pypi/Zope_Interface', 'pkg:pypi/zope-interface'],
+  ['pkg:golang/github.com/aquasecurity/trivy', 'pkg:golang/github.com/aquasecurity/trivy'],
+  ['pkg:maven/org.Apache/Commons@1', 'pkg:maven/org.Apache/Commons'],
+  ['pkg:deb/debian/libstdc++6', 'pkg:deb/debian/libstdc%2B%2B6'],
+  ['pkg://npm//lodash/', 'pkg:npm/lodash'],
+])('the package of %s is %s', (purl, expected) => {
+  expect(packageId(purl)).toBe(expected)
+})
+
+test.each([
+  'nginx',
+  '',
+  'pkg:',
+  'pkg:npm/',
+  'pkg:npm',
+  'cpe:/a:x',
+  'pkg:npm/%E0%A4%A',
+  'pkg:npm/@1',
+])('%j is no package', (purl) => {
+  expect(packageId(purl)).toBeNull()
+})
+
+const CONTEXT = 'https://openvex.dev/ns/v0.2.0'
+const document = (fields: object): Buffer =>
+  Buffer.from(JSON.stringify({ '@context': CONTEXT, ...fields }))
+
+test.each([
+  '',
+  '[]',
+  '{}',
+  '{"@context":5}',
+  '{"@context":"https://example.com"}',
+  '{"bomFormat":"CycloneDX"}',
+])('%j is no OpenVEX', (text) => {
+  expect(readOpenVex(Buffer.from(text))).toBeNull()
+})
+
+test('packages are those that statements name as products, whichever way', () => {
+  const read = readOpenVex(
+    document({
+      statements: [
+        {
+          products: [
+            { '@id': 'pkg:npm/a@1', identifiers: { purl: 'pkg:npm/b@2' } },
+            { '@id': 'image' },
+          ],
+        },
+        { products: [{ '@id': 'pkg:npm/a@3', subcomponents: [{ '@id': 'pkg:npm/inner' }] }] },
+        { products: 'odd' },
+        null,
+        { products: [null, 5, { '@id': 7 }] },
+      ],
+    }),
+  )
+  expect([...(read?.packages ?? [])]).toEqual(['pkg:npm/a', 'pkg:npm/b'])
+  expect(read?.current).toBe(true)
+})
+
+const statement = (name: string, status: string, timestamp?: string, purl = 'pkg:npm/a') => ({
+  vulnerability: { name },
+  products: [{ '@id': purl }],
+  status,
+  ...(timestamp === undefined ? {} : { timestamp }),
+})
+
+test('of several documents the newest statement stands last, and what is said twice stands once', () => {
+  const one = document({
+    ...{ author: 'B', timestamp: '2026-03-01T00:00:00Z' },
+    statements: [
+      statement('CVE-1', 'not_affected'),
+      statement('CVE-1', 'affected', '2026-01-01T00:00:00Z'),
+      statement('CVE-2', 'fixed', '2026-01-01T00:00:00Z', 'pkg:npm/other'),
+    ],
+  })
+  const other = document({
+    ...{ author: 'A', timestamp: '2026-02-01T00:00:00+02:00' },
+    statements: [
+      statement('CVE-1', 'fixed'),
+      statement('CVE-1', 'affected', '2026-01-01T00:00:00Z'),
+    ],
+  })
+  const documents = [one, other].map((bytes) => readOpenVex(bytes)).filter((read) => read !== null)
+  const merged = mergeOpenVex(documents, 'pkg:npm/a')
+  const { statements, ...head } = JSON.parse(merged.toString()) as {
+    statements: { status: string; timestamp: string }[]
+    '@id': string
+  }
+  expect(statements.map(({ status, timestamp }) => `${status} ${timestamp}`)).toEqual([
+    'affected 2026-01-01T00:00:00Z',
+    'fixed 2026-02-01T00:00:00+02:00',
+    'not_affected 2026-03-01T00:00:00Z',
+  ])
+  expect(head).toMatchObject({
+    '@context': CONTEXT,
+    author: 'A, B',
+    timestamp: '2026-03-01T00:00:00Z',
+    version: 1,
+  })
+  expect(mergeOpenVex(documents, 'pkg:npm/a').equals(merged)).toBe(true)
+})
+
+test('the form of before 0.2 is written as 0.2', () => {
+  const read = readOpenVex(
+    document({
+      statements: [
+        {
+          vulnerability: 'CVE-1',
+          products: ['pkg:oci/alpine@1'],
+          subcomponents: ['pkg:apk/x'],
+          status: 'fixed',
+        },
+      ],
+    }),
+  )
+  expect(read).toMatchObject({
+    current: false,
+    statements: [
+      {
+        vulnerability: { name: 'CVE-1' },
+        products: [{ '@id': 'pkg:oci/alpine@1', subcomponents: [{ '@id': 'pkg:apk/x' }] }],
+        status: 'fixed',
+      },
+    ],
+  })
+  expect([...(read?.packages ?? [])]).toEqual(['pkg:oci/alpine'])
+})
+
+test.skipIf(!existsSync(REAL))('real documents are read, and others are passed over', () => {
+  const files = readdirSync(REAL).filter((name) => !name.startsWith('vexhub'))
+  const read = files.map((name) => [name, readOpenVex(readFileSync(REAL + name))] as const)
+  const passed = read.filter(([, document]) => document === null).map(([name]) => name)
+  expect(passed.every((name) => /\.(csaf|cdx)\.json$/.test(name))).toBe(true)
+  const trivy = read.find(([name]) => name === 'trivy-oci.openvex.json')?.[1]
+  expect([...(trivy?.packages ?? [])]).toEqual(['pkg:oci/trivy'])
+  for (const [, document] of read)
+    if (document !== null) JSON.parse(mergeOpenVex([document, document], null).toString())
+})

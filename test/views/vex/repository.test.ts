@@ -1,0 +1,48 @@
+import { expect, test } from 'vitest'
+import { VEX_ARCHIVE, VEX_MANIFEST } from '../../../src/api/scanners/vex.ts'
+import { performTask } from '../../../src/views/task.ts'
+import { serveFolder } from '../../bundle/air-gap.ts'
+import { catalogBench } from '../../support/catalog/mirror.ts'
+
+test('an answer of the VEX repository names the snapshot that its bytes were made of', async () => {
+  const bench = await catalogBench({ images: 2, tags: 6, packages: 2, tickets: 2 })
+  const make = () =>
+    performTask({ dataDir: bench.dir, kind: 'vex', vendors: ['Root'], anew: false })
+  await bench.run('catalog')
+  await make()
+  const ask = await serveFolder(bench.dir, bench.config)
+  const look = async (path: string) => {
+    const { status, headers } = await ask(path)
+    const told = { snapshot: headers['x-mirror-snapshot'], asOf: headers['x-mirror-as-of'] }
+    return { status, ...told, etag: headers.etag, changed: headers['last-modified'] }
+  }
+  const snapshot = () => bench.store.readSnapshot('catalog')
+  const first = snapshot()
+  const before = { archive: await look(VEX_ARCHIVE), manifest: await look(VEX_MANIFEST) }
+  expect(before.archive).toMatchObject({ status: 200, snapshot: first?.id })
+  expect(before.manifest).toMatchObject({ status: 200, snapshot: first?.id })
+
+  const { service } = bench.sandbox
+  service.addTag()
+  await bench.run('catalog')
+  ask.look()
+  expect(snapshot()?.id).not.toBe(first?.id)
+  const lag = { archive: await look(VEX_ARCHIVE), manifest: await look(VEX_MANIFEST) }
+  expect(lag).toEqual(before) // the old archive is the old snapshot's, whatever is served elsewhere
+  const part = await ask(VEX_ARCHIVE, { range: 'bytes=999999999-' })
+  expect([part.status, part.headers['x-mirror-snapshot']]).toEqual([416, first?.id])
+
+  await make()
+  const after = await look(VEX_ARCHIVE)
+  expect(after.snapshot).toBe(snapshot()?.id)
+  expect(after.etag).not.toBe(before.archive.etag)
+
+  // Documents that go take their dates along: Last-Modified moves forward all the same.
+  for (const id of service.ids('tags').slice(-2)) service.remove('tags', id)
+  await bench.run('catalog')
+  await make()
+  ask.look()
+  const less = await look(VEX_ARCHIVE)
+  expect(less.etag).not.toBe(after.etag)
+  expect(Date.parse(String(less.changed))).toBeGreaterThan(Date.parse(String(after.changed)))
+})

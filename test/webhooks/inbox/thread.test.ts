@@ -1,0 +1,177 @@
+import { statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { openInbox } from '../../../src/store/database/open.ts'
+import { createInbox } from '../../../src/store/webhooks/inbox.ts'
+import type { InboxThread } from '../../../src/webhooks/inbox/thread.ts'
+import { NOW, delivery, scratch, startInbox } from './inboxes.ts'
+
+/** A defect of the thread's own, which ends it. */
+function crash(inbox: InboxThread): Promise<unknown> {
+  return (inbox.call as (name: string) => Promise<unknown>)('no such operation')
+}
+
+test('a delivery is stored once, and is there for another process when the promise resolves', async () => {
+  const dir = scratch()
+  const inbox = await startInbox(dir)
+  const target = {
+    repository: 'library/python',
+    tag: '3.12',
+    digest: null,
+    arch: 'amd64',
+    subject: null,
+  }
+  expect(await inbox.receive(delivery({ target }))).toBe('new')
+  expect(await inbox.receive(delivery({ body: Buffer.from('other') }))).toBe('duplicate')
+  expect(await inbox.receive(delivery({ endpoint: 'staging' }))).toBe('new')
+  const db = openInbox(dir)
+  const [row] = createInbox(db).listRows(null, 9).reverse()
+  expect(row).toMatchObject({ id: 1, endpoint: 'default', webhookId: 'evt_1', target, attempts: 0 })
+  expect(createInbox(db).readRow(1)?.body).toEqual(delivery().body)
+  expect(db.pragma('synchronous', { simple: true })).toBe(2)
+  expect(statSync(join(dir, 'webhooks.db')).mode & 0o777).toBe(0o600)
+  db.close()
+})
+
+test('two hundred identical deliveries at once are one row', async () => {
+  const inbox = await startInbox(scratch())
+  const all = await Promise.all(Array.from({ length: 200 }, () => inbox.receive(delivery())))
+  expect(all.filter((outcome) => outcome === 'new')).toHaveLength(1)
+  expect(await inbox.counts()).toMatchObject({ pending: 1 })
+})
+
+test('ten thousand deliveries at once are all stored, in the order in which they came', async () => {
+  const inbox = await startInbox(scratch())
+  const started = Array.from({ length: 10_000 }, (_, i) =>
+    inbox.receive(delivery({ webhookId: `evt_${i}` })),
+  )
+  expect(new Set(await Promise.all(started))).toEqual(new Set(['new']))
+  expect(await inbox.counts()).toMatchObject({ pending: 10_000 })
+  const rows = await inbox.pending(NOW, 10_000)
+  expect(rows.map(({ webhookId }) => webhookId)).toEqual(started.map((_, i) => `evt_${i}`))
+})
+
+test('a row is settled field by field, and is pending no more', async () => {
+  const inbox = await startInbox(scratch())
+  await inbox.receive(delivery())
+  await inbox.settle([{ id: 1, state: 'pending', attempts: 1, dueAt: NOW + 5000, reason: 'no' }])
+  expect(await inbox.pending(NOW, 9)).toEqual([])
+  const [row] = await inbox.pending(NOW + 5000, 9)
+  expect(row).toMatchObject({ attempts: 1, reason: 'no', refreshedAt: null })
+  expect(row?.body).toEqual(Buffer.alloc(0))
+  await inbox.settle([
+    { id: 1, state: 'done', refreshedAt: NOW + 6000, reason: null },
+    { id: 99, state: 'done' },
+  ])
+  expect(await inbox.counts()).toEqual({
+    ...{ pending: 0, dead: 0, done: 1, ignored: 0 },
+    oldestPendingAt: null,
+  })
+  expect(await inbox.call('read', 1)).toMatchObject({ refreshedAt: NOW + 6000, attempts: 1 })
+})
+
+test('what another process writes is noticed, and own writes are not', async () => {
+  const dir = scratch()
+  const inbox = await startInbox(dir)
+  await inbox.receive(delivery({ state: 'dead', reason: 'tried too often' }))
+  expect(await inbox.changed()).toBe(false)
+  const db = openInbox(dir)
+  expect(createInbox(db).replay(1, NOW)).toBe(true)
+  expect(createInbox(db).replay(1, NOW)).toBe(false)
+  db.close()
+  expect(await inbox.changed()).toBe(true)
+  expect(await inbox.changed()).toBe(false)
+  expect(await inbox.pending(NOW, 9)).toMatchObject([{ id: 1, state: 'pending', reason: null }])
+})
+
+test('a delivery that an earlier version refused unread is replaced by its retry, and no other is', async () => {
+  const inbox = await startInbox(scratch())
+  const unread = delivery({ state: 'dead', type: null, reason: 'not JSON' })
+  const untyped = delivery({ type: null, target: null })
+  expect(await inbox.receive(unread)).toBe('new')
+  expect(await inbox.receive(unread)).toBe('duplicate')
+  expect(await inbox.receive(untyped)).toBe('new')
+  expect(await inbox.receive(untyped)).toBe('duplicate')
+  expect(await inbox.receive(unread)).toBe('duplicate')
+  expect(await inbox.receive(delivery())).toBe('duplicate')
+  expect(await inbox.counts()).toMatchObject({ pending: 1, dead: 0 })
+})
+
+test('what names neither type nor image is replayed like any other', async () => {
+  const dir = scratch()
+  const inbox = await startInbox(dir)
+  await inbox.receive(delivery({ state: 'dead', type: null }))
+  await inbox.receive(delivery({ state: 'dead', webhookId: 'evt_2' }))
+  const db = openInbox(dir)
+  expect(createInbox(db).replay(1, NOW)).toBe(true)
+  expect(createInbox(db).replay(1, NOW)).toBe(false)
+  expect(createInbox(db).replayDead(NOW)).toBe(1)
+  db.close()
+  expect(await inbox.counts()).toMatchObject({ pending: 2, dead: 0 })
+})
+
+test('old rows are forgotten, pending ones never', async () => {
+  const inbox = await startInbox(scratch())
+  for (const state of ['pending', 'done', 'ignored', 'dead'] as const)
+    await inbox.receive(delivery({ webhookId: state, state }))
+  await inbox.receive(delivery({ webhookId: 'young', state: 'done', receivedAt: NOW + 1 }))
+  expect(await inbox.prune(NOW + 600_000)).toBe(0)
+  expect(await inbox.prune(NOW + 600_001)).toBe(3)
+  expect(await inbox.counts()).toMatchObject({ pending: 1, done: 1, ignored: 0, dead: 0 })
+  expect(await inbox.receive(delivery({ webhookId: 'done' }))).toBe('new')
+})
+
+test('an operation that fails takes none with it that came in the same turn', async () => {
+  const inbox = await startInbox(scratch())
+  const bad = inbox.receive(delivery({ state: 3 as unknown as 'done', endpoint: null as never }))
+  const good = inbox.receive(delivery())
+  await expect(bad).rejects.toThrow(/NOT NULL/)
+  expect(await good).toBe('new')
+  expect(await inbox.counts()).toMatchObject({ pending: 1 })
+})
+
+test('a thread that dies is told, refuses meanwhile, and is replaced', async () => {
+  const revived = Promise.withResolvers<undefined>()
+  const inbox = await startInbox(scratch(), {
+    restartMs: 50,
+    onRevived: () => revived.resolve(undefined),
+  })
+  await inbox.receive(delivery())
+  const lost = crash(inbox)
+  await expect(lost).rejects.toMatchObject({ code: 'storage' })
+  expect(inbox.alive).toBe(false)
+  await expect(inbox.receive(delivery())).rejects.toMatchObject({ code: 'storage' })
+  await revived.promise
+  expect(inbox.failures).toHaveLength(1)
+  expect(await inbox.receive(delivery())).toBe('duplicate')
+})
+
+test('a database that cannot be opened is told, and opened as soon as it can be', async () => {
+  const dir = scratch()
+  writeFileSync(
+    join(dir, 'webhooks.db'),
+    'this is not a database, whatever its name says'.repeat(50),
+  )
+  const revived = Promise.withResolvers<undefined>()
+  const inbox = await startInbox(dir, {
+    restartMs: 50,
+    onRevived: () => revived.resolve(undefined),
+  })
+  expect(inbox.failures[0]).toContain('webhooks.db is damaged')
+  expect(inbox.failures[0]).toContain('move the file away')
+  await expect(inbox.receive(delivery())).rejects.toMatchObject({ code: 'storage' })
+  writeFileSync(join(dir, 'webhooks.db'), '')
+  await revived.promise
+  expect(await inbox.receive(delivery())).toBe('new')
+})
+
+test('what was asked before the end is done before the end', async () => {
+  const dir = scratch()
+  const inbox = await startInbox(dir)
+  const asked = Array.from({ length: 100 }, (_, i) =>
+    inbox.receive(delivery({ webhookId: `${i}` })),
+  )
+  await inbox.close()
+  expect(new Set(await Promise.all(asked))).toEqual(new Set(['new']))
+  await expect(inbox.receive(delivery())).rejects.toMatchObject({ code: 'storage' })
+})

@@ -1,0 +1,258 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import {
+  type Visibility,
+  LOOKS_MS,
+  MAX_ATTEMPTS,
+} from '../../../src/webhooks/refresh/settlement.ts'
+import { coalesceAtRandom } from './coalesce-random.ts'
+import { type Answer, createWorld, tagged } from './coalescing.ts'
+
+const DAY = 86_400_000
+const atOnce: Answer = () => ({ ms: 500, failure: null })
+const always = (): Visibility => 'visible'
+const never = (): Visibility => 'absent'
+
+describe('the coalescer', () => {
+  test('refreshes once, two seconds after the last of several events', async () => {
+    const world = createWorld(atOnce, always)
+    await world.pass(10_000)
+    const start = world.clock.now()
+    for (let i = 0; i < 5; i++) {
+      world.arrive(tagged(`t${i}`))
+      await world.pass(1_000)
+    }
+    await world.pass(20_000)
+    expect(world.asked).toMatchObject([{ startedAt: start + 6_000, ok: true }])
+    expect(world.asked[0]?.tags).toEqual(['t0', 't1', 't2', 't3', 't4'])
+    expect(new Set(world.rows.map(({ state }) => state))).toEqual(new Set(['done']))
+    expect(world.rows[0]).toMatchObject({ refreshedAt: start + 6_500, visibleAt: start + 6_500 })
+  })
+
+  test('waits no longer than thirty seconds while events keep coming', async () => {
+    const world = createWorld(atOnce, always)
+    await world.pass(10_000)
+    const start = world.clock.now()
+    for (let i = 0; i < 50; i++) {
+      world.arrive(tagged('t'))
+      await world.pass(1_000)
+    }
+    expect(world.asked[0]?.startedAt).toBe(start + 30_000)
+  })
+
+  test('refreshes exactly once more for events that arrive meanwhile, and settles them with that one', async () => {
+    const world = createWorld(() => ({ ms: 60_000, failure: null }), always)
+    world.arrive(tagged('a'))
+    await world.pass(10_000)
+    for (let i = 0; i < 20; i++) {
+      world.arrive(tagged('b'))
+      await world.pass(2_000)
+    }
+    expect(world.asked).toHaveLength(1)
+    await world.pass(300_000)
+    expect(world.asked.map(({ tags }) => tags)).toEqual([['a'], ['b']])
+    expect(world.most()).toBe(1)
+  })
+
+  test('takes ten thousand events with at most two refreshes', async () => {
+    const world = createWorld(atOnce, always)
+    for (let i = 0; i < 10_000; i++) {
+      world.arrive(tagged(`t${i % 10}`))
+      if (i % 100 === 99) await world.pass(100)
+    }
+    await world.pass(120_000)
+    expect(world.asked.length).toBeLessThanOrEqual(2)
+    expect(world.rows.filter(({ state }) => state !== 'done')).toEqual([])
+  })
+
+  test('looks again for what is not visible yet, and settles it when it is', async () => {
+    let visible = false
+    const world = createWorld(atOnce, () => (visible ? 'visible' : 'absent'))
+    const { id } = world.arrive(tagged('late'))
+    await world.pass(2_500)
+    const first = world.clock.now()
+    expect(world.rows[0]).toMatchObject({ state: 'pending', refreshedAt: first })
+    await world.pass(60_000)
+    expect(world.asked.map(({ startedAt }) => startedAt - first).slice(1)).toEqual([5_000, 30_000])
+    visible = true
+    await world.pass(61_000)
+    expect(world.rows.find((row) => row.id === id)).toMatchObject({
+      state: 'done',
+      refreshedAt: first,
+      visibleAt: first + 120_500,
+      reason: null,
+    })
+  })
+
+  test('gives up after the last look, and says that upstream never listed it', async () => {
+    const world = createWorld(atOnce, never)
+    world.arrive(tagged('never'))
+    await world.pass(DAY)
+    expect(world.asked).toHaveLength(1 + LOOKS_MS.length)
+    expect(world.rows[0]).toMatchObject({
+      state: 'dead',
+      reason: expect.stringContaining('upstream never listed it') as string,
+    })
+  })
+
+  test('is done in the end with a tag whose documents never all come, but not with another digest', async () => {
+    const world = createWorld(atOnce, ({ tag }) => (tag === 'poor' ? 'partly' : 'other digest'))
+    world.arrive(tagged('poor'))
+    world.arrive(tagged('moved'))
+    await world.pass(DAY)
+    expect(world.asked).toHaveLength(1 + LOOKS_MS.length)
+    expect(world.rows).toMatchObject([
+      { state: 'done', reason: expect.stringContaining('documents') as string },
+      { state: 'dead', reason: expect.stringContaining('another digest') as string },
+    ])
+    expect(world.rows[0]?.visibleAt).toBeGreaterThan(0)
+  })
+
+  test('refreshes for all that one delivery names, and is done with it when all can be read', async () => {
+    let late: Visibility = 'absent'
+    const world = createWorld(atOnce, ({ tag }) => (tag === 'late' ? late : 'visible'))
+    world.arrive({ ...tagged('early'), others: [tagged('late'), tagged('third')] })
+    await world.pass(10_000)
+    expect(world.asked[0]?.tags).toEqual(['early', 'late', 'third'])
+    expect(world.rows[0]).toMatchObject({
+      state: 'pending',
+      reason: 'not yet: the tag is not listed',
+    })
+    late = 'visible'
+    await world.pass(40_000)
+    expect(world.rows[0]).toMatchObject({ state: 'done', reason: null })
+  })
+
+  test('tries a row again whose sight cannot be told, alone', async () => {
+    let broken = true
+    const world = createWorld(atOnce, ({ tag }) => {
+      if (broken && tag === 'a') throw new Error('the database is damaged')
+      return 'visible'
+    })
+    world.arrive(tagged('a'))
+    world.arrive(tagged('b'))
+    await world.pass(5_000)
+    expect(world.rows).toMatchObject([
+      { state: 'pending', reason: 'the refresh failed: the database is damaged' },
+      { state: 'done' },
+    ])
+    broken = false
+    await world.pass(60_000)
+    expect(world.rows[0]?.state).toBe('done')
+  })
+
+  test('is done with an event that names nothing after a refresh without a target', async () => {
+    const world = createWorld(atOnce, never)
+    world.arrive(null)
+    await world.pass(5_000)
+    expect(world.asked).toMatchObject([{ tags: [] }])
+    expect(world.rows[0]).toMatchObject({ state: 'done', visibleAt: null })
+  })
+
+  test('tries later and later while the service is down, and gives up after about a day', async () => {
+    const world = createWorld(() => ({ ms: 10, failure: 'no connection' }), always)
+    world.arrive(tagged('a'))
+    await world.pass(DAY / 2)
+    expect(world.rows[0]).toMatchObject({
+      state: 'pending',
+      reason: 'the refresh failed: no connection',
+    })
+    await world.pass(DAY)
+    expect(world.rows[0]).toMatchObject({ state: 'dead', attempts: MAX_ATTEMPTS })
+    const [last] = world.asked.slice(-1)
+    expect((last?.startedAt ?? 0) - (world.asked[0]?.startedAt ?? 0)).toBeGreaterThan(0.9 * DAY)
+    expect(world.asked).toHaveLength(MAX_ATTEMPTS)
+  })
+
+  test('tries once a minute at most while the service is down, and has caught up soon after', async () => {
+    let failure: string | null = 'no connection'
+    const world = createWorld(() => ({ ms: 10, failure }), always)
+    for (let i = 0; i < 500; i++) world.arrive(tagged(`t${i}`))
+    await world.pass(6 * 3_600_000)
+    const tries = world.asked.length
+    expect(tries).toBeLessThan(370)
+    failure = null
+    await world.pass(720_000)
+    expect(world.asked.length - tries).toBeLessThan(30)
+    expect(world.rows.filter(({ state }) => state !== 'done')).toEqual([])
+  })
+
+  test('does not let one row that fails every refresh hold up the others', async () => {
+    const world = createWorld(({ tags }) => {
+      return { ms: 10, failure: tags.includes('poison') ? 'it chokes' : null }
+    }, always)
+    for (let i = 0; i < 30; i++) world.arrive(tagged(i === 17 ? 'poison' : `t${i}`))
+    await world.pass(480_000)
+    const waiting = world.rows.filter(({ state }) => state === 'pending')
+    expect(waiting.map(({ target }) => target?.tag)).toEqual(['poison'])
+    world.arrive(tagged('fresh'))
+    await world.pass(3_000)
+    expect(world.rows.at(-1)).toMatchObject({ state: 'done' })
+    await world.pass(3 * DAY)
+    expect(waiting.map(({ id }) => world.rows[id - 1]?.state)).toEqual(['dead'])
+  })
+
+  test('takes up after a restart what was stored, told or not', async () => {
+    const world = createWorld(atOnce, always)
+    world.arrive(tagged('told'))
+    await world.pass(2_100) // in the midst of the refresh
+    world.store(tagged('untold'))
+    world.restart()
+    await world.pass(5_000)
+    expect(world.rows.map(({ state }) => state)).toEqual(['done', 'done'])
+    expect(world.asked.at(-1)?.tags).toEqual(['told', 'untold'])
+  })
+
+  test('goes on when the inbox could not be read or written for a while', async () => {
+    const world = createWorld(atOnce, always)
+    await world.pass(10_000)
+    world.arrive(tagged('a'))
+    await world.pass(2_100)
+    world.fail(true) // the refresh succeeds, what became of it cannot be written
+    await world.pass(60_000)
+    expect(world.warnings.length).toBeGreaterThan(0)
+    expect(world.rows[0]?.state).toBe('pending')
+    world.fail(false)
+    await world.pass(DAY)
+    expect(world.rows[0]?.state).toBe('done')
+  })
+
+  test('asks for nothing when it is stopped, and settles nothing of a refresh that ends then', async () => {
+    const world = createWorld(() => ({ ms: 5_000, failure: null }), always)
+    world.arrive(tagged('a'))
+    await world.pass(2_100)
+    world.stop()
+    world.arrive(tagged('b'))
+    await world.pass(DAY)
+    expect(world.asked).toHaveLength(1)
+    expect(world.rows.map(({ state }) => state)).toEqual(['pending', 'pending'])
+  })
+})
+
+test('whatever happens, no event is lost and two refreshes never run at once', async () => {
+  await coalesceAtRandom(100)
+})
+
+test('refreshes never begin closer than the debounce, and a row waits no longer than it and the one before', async () => {
+  const arrivals = fc.array(fc.record({ gap: fc.nat(8_000), tag: fc.constantFrom('a', 'b') }), {
+    minLength: 1,
+    maxLength: 60,
+  })
+  await fc.assert(
+    fc.asyncProperty(arrivals, fc.nat(50_000), async (events, ms) => {
+      const world = createWorld(() => ({ ms, failure: null }), always)
+      for (const { gap, tag } of events) {
+        await world.pass(gap)
+        world.arrive(tagged(tag))
+      }
+      await world.pass(200_000)
+      const starts = world.asked.map(({ startedAt }) => startedAt)
+      const gaps = starts.slice(1).map((at, i) => at - (starts[i] ?? 0))
+      expect(Math.min(Infinity, ...gaps)).toBeGreaterThanOrEqual(Math.max(2_000, ms))
+      for (const { storedAt, refreshedAt } of world.rows) {
+        expect((refreshedAt ?? Infinity) - storedAt).toBeLessThanOrEqual(30_000 + 2 * ms)
+      }
+    }),
+    { numRuns: 100 },
+  )
+})
