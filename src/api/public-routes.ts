@@ -8,7 +8,7 @@ import { createOsvQuery } from './scanners/query-routes.ts'
 import { type ViewsMaker, createViewOrigins, createViewsInUse } from './scanners/generation.ts'
 
 /** What the server was given that the public paths depend on. */
-export interface PublicSettings {
+interface PublicSettings {
   readonly config: Pick<Config, 'views'>
   readonly dataDir: string
   readonly log: ServerLog | null
@@ -17,7 +17,7 @@ export interface PublicSettings {
 }
 
 /** Everything that is read without a key: upstream's feeds, and what is made of them for scanners. */
-export interface PublicSide {
+interface PublicSide {
   /** Answers a request for one of its paths; false when it is for another. */
   answer(request: IncomingMessage, response: ServerResponse): boolean
   /** Takes the newest views; after the moment was moved. */

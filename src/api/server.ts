@@ -110,9 +110,7 @@ export function createServer(options: ServerOptions): MirrorServer {
     routes: options.routes ?? (() => []),
     listeningOn: () => boundAddress(app.server.address()),
   })
-  const news = createFollowerRoutes(
-    followerOptions(options, { moment, access: gate.access, failures }),
-  )
+  const news = createFollowers(options, { moment, access: gate.access, failures })
   const refresh = (): void => {
     for (const part of [moment, open]) part.refresh()
     news.look() // after them: whoever is told can read it
@@ -178,11 +176,11 @@ const FORWARDING = [
   'x-forwarded-prefix',
 ] as const
 
-function followerOptions(
+function createFollowers(
   { webhookLog, eventBounds: bounds = {}, onServed = () => undefined }: ServerOptions,
   parts: Pick<FollowerOptions, 'moment' | 'access' | 'failures'>,
-): FollowerOptions {
-  return { ...parts, webhooks: webhookLog ?? null, bounds, onServed }
+) {
+  return createFollowerRoutes({ ...parts, webhooks: webhookLog ?? null, bounds, onServed })
 }
 
 /** Connections beyond `server.maxConnections` that get the health page, so that an orchestrator does not end a busy mirror. */

@@ -3,7 +3,7 @@ import type { ArchivePart } from '../store/osv/archive-parts.ts'
 import { combineCrc32c, crc32c } from '../zip/crc32c.ts'
 
 /** Checksums of some of an archive's bytes. */
-export interface Sums {
+interface Sums {
   bytes: number
   crc32c: number
   sha256: Buffer

@@ -3,7 +3,7 @@ import type { Config } from '../config/schema.ts'
 import { createTransport } from '../upstream/http/transport.ts'
 
 /** What the daemon answered. */
-export interface DaemonAnswer {
+interface DaemonAnswer {
   readonly status: number
   readonly text: string
   /** The id of the daemon that answered, on its health page; null: something else answered, or another page. */

@@ -3,7 +3,7 @@ import type { BundleProgress } from '../domain/progress.ts'
 import type { Progress } from '../sync/context.ts'
 
 /** Shows how far runs are. `finish` ends the display before anything else is printed. */
-export interface ProgressDisplay<P = Progress> {
+interface ProgressDisplay<P = Progress> {
   show: (progress: P) => void
   finish: () => void
 }

@@ -4,7 +4,7 @@ import { SETTINGS } from './settings.ts'
 import { maskUrl } from './kinds/urls.ts'
 
 /** A setting as it may be shown: a secret's value is `********`, a value that is not set is null. */
-export interface ShownSetting {
+interface ShownSetting {
   readonly key: string
   readonly value: string | number | boolean | null | readonly string[]
   readonly origin: string

@@ -10,7 +10,7 @@ export interface Proxy {
 }
 
 /** Which proxy a request goes through; null: none. Throws `config` when the one to take is no URL of a proxy. */
-export type ProxyRule = (target: URL) => Proxy | null
+type ProxyRule = (target: URL) => Proxy | null
 
 type Environment = Readonly<Record<string, string | undefined>>
 

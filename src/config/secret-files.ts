@@ -4,7 +4,7 @@ import type { Config } from './schema.ts'
 import { SETTINGS } from './settings.ts'
 
 /** A secret setting in use: its value follows the file that it was read from, if it was read from one. */
-export interface FollowedSecret<T> {
+interface FollowedSecret<T> {
   /** The value in force; the file is read again when it looks changed. */
   readonly current: () => T
   /** Reads the file, whatever it looks like. True when the value in force is another one now. */

@@ -34,7 +34,7 @@ export const SETTINGS: readonly NamedSetting[] = Object.entries(SCHEMA).flatMap(
 export const SECTIONS: readonly string[] = Object.keys(SCHEMA)
 
 /** A setting's documentation, for the manual and for `patchmirror config`. */
-export interface Explanation {
+interface Explanation {
   readonly key: string
   readonly env: string
   readonly fileEnv: string | null

@@ -2,7 +2,7 @@ import type { Server, ServerResponse, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 
 /** Why a connection was closed or refused, as the metrics name it. */
-export type ClosedFor = 'silent' | 'idle' | 'full' | 'address'
+type ClosedFor = 'silent' | 'idle' | 'full' | 'address'
 
 /** How many connections there may be, and who is told of those that were too many. */
 export interface ConnectionOptions {

@@ -2,7 +2,7 @@ import { statfs } from 'node:fs/promises'
 import { MirrorError } from './errors.ts'
 
 /** Bytes that the disk of a folder has left for this user. */
-export async function freeBytes(dir: string): Promise<number> {
+async function freeBytes(dir: string): Promise<number> {
   const { bavail, bsize } = await statfs(dir)
   return bavail * bsize
 }

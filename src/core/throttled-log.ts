@@ -4,7 +4,7 @@ import type { Logger } from './log.ts'
 const EVERY_MS = 10_000
 
 /** Says something about a reason, or counts it for the next line about the same. */
-export type SparingLog = (reason: string, fields: object, message: string) => void
+type SparingLog = (reason: string, fields: object, message: string) => void
 
 /** Reasons are few and our own words, never a sender's. */
 export function createSparingLog(log: Pick<Logger, 'warn'> | null, now: () => number): SparingLog {

@@ -5,7 +5,7 @@ import type { Config } from '../config/schema.ts'
 import type { Logger } from '../core/log.ts'
 
 /** What crosses the gap by itself is wired from. */
-export interface BundlesOptions {
+interface BundlesOptions {
   readonly config: Config
   readonly version: string
   readonly log: Pick<Logger, 'info' | 'warn'>

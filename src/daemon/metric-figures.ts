@@ -1,5 +1,5 @@
 /** A source as the gauges show it. */
-export interface SourceFigures {
+interface SourceFigures {
   readonly name: string
   readonly state: string
   /** Null before the first snapshot. */
@@ -12,7 +12,7 @@ export interface SourceFigures {
 }
 
 /** The inbox as the gauges show it; null while it is not available. */
-export type InboxFigures = Readonly<Record<string, number>> | null
+type InboxFigures = Readonly<Record<string, number>> | null
 
 /** What events came to, as the gauges show it; null without webhooks. */
 export type RefreshFigures = {

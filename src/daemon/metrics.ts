@@ -10,7 +10,7 @@ import {
 } from './metric-figures.ts'
 
 /** What is counted, and the page that shows it. */
-export interface Metrics {
+interface Metrics {
   /** Counts a request at a webhook endpoint; both are words of ours. */
   readonly countWebhook: (outcome: string, reason: string) => void
   /** Counts connections that were closed or refused for want of places; the reason is a word of ours. */

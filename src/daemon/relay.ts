@@ -9,7 +9,7 @@ import { type Db, inboxPath, nameStorageError, openInboxReader } from '../store/
 import { type OutboxReads, type RelayTarget, createOutboxReads } from '../store/webhooks/outbox.ts'
 
 /** What the relay is started with. */
-export interface RelayStartOptions {
+interface RelayStartOptions {
   readonly config: Config
   readonly version: string
   readonly log: Pick<Logger, 'warn' | 'info'>

@@ -6,7 +6,7 @@ import type { Job } from '../sync/schedule.ts'
 import type { SyncThread } from '../sync/thread.ts'
 
 /** A job, and when its work was last done well; null: never. Unix milliseconds. */
-export type DueJob = Job & { lastSuccess: number | null }
+type DueJob = Job & { lastSuccess: number | null }
 
 /** What the schedule runs: a poll for each source that the settings ask for, and the reconcile. Nothing without any source. */
 export function scheduledJobs(config: Config, { live }: PinnedReads, thread: SyncThread): DueJob[] {

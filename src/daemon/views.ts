@@ -9,7 +9,7 @@ import type { PinnedReads } from '../store/reads.ts'
 import { createKeeper } from '../views/builder.ts'
 
 /** What the making and serving of views is wired from. */
-export interface ViewsStartOptions {
+interface ViewsStartOptions {
   readonly config: Config
   readonly log: Pick<Logger, 'info' | 'warn'>
   readonly reads: Pick<PinnedReads, 'pinned'>

@@ -9,7 +9,7 @@ export function webhookParts(webhooks: Webhooks, refresher: Refresher) {
 }
 
 /** How webhooks stand, from what receives them to what they come to. */
-export function reportOn(webhooks: Webhooks, refresher: Refresher): () => Promise<WebhooksReport> {
+function reportOn(webhooks: Webhooks, refresher: Refresher): () => Promise<WebhooksReport> {
   return async () => {
     const [status, refresh] = await Promise.all([webhooks.status(), refresher.report()])
     return { ...status, refresh }

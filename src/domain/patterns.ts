@@ -1,5 +1,5 @@
 /** What a pattern of `catalog.include` and `catalog.exclude` can name. */
-export type PatternKind = 'image' | 'package' | 'ecosystem'
+type PatternKind = 'image' | 'package' | 'ecosystem'
 
 /** One pattern: what it names, and the name, in lower case; `*` stands for any characters, `/` included. */
 export interface Pattern {
@@ -17,7 +17,7 @@ export function parsePattern(text: string): Pattern | null {
 }
 
 /** What an item is called, in the terms of patterns: a repository, a package's names, its ecosystem. */
-export type Names = Partial<Record<PatternKind, string | readonly string[]>>
+type Names = Partial<Record<PatternKind, string | readonly string[]>>
 
 /** Whether any of the patterns names the item. Upper and lower case are the same. */
 export function matchesAny(patterns: readonly Pattern[], names: Names): boolean {

@@ -26,7 +26,7 @@ export interface ListPath {
 }
 
 /** A path whose answer names documents by URL, or is the document itself. */
-export interface ArtifactPath {
+interface ArtifactPath {
   readonly path: string
   /** Other forms of the same path. */
   readonly aliases: readonly string[]

@@ -10,7 +10,7 @@ const CLOSE_LIST = 0x5d
  * Whether a member is to go: its name, and the text from its value on (what follows the value is there too, so that no
  * value is walked twice).
  */
-export type Hide = (name: string, rest: Buffer) => boolean
+type Hide = (name: string, rest: Buffer) => boolean
 
 /**
  * The same JSON text without the members that `hide` names, at any depth; every other byte as it was. For text known

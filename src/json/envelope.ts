@@ -73,7 +73,7 @@ export interface Onward {
 }
 
 /** What a page of the mirror's own says. */
-export interface PageFacts {
+interface PageFacts {
   /** The next page as a cursor and as a URL; null on the last page. */
   next: { cursor: string; url: string } | null
   /** Null: as upstream says. */
@@ -82,7 +82,7 @@ export interface PageFacts {
 }
 
 /** The envelope of one page of `shown` items, its items still missing. */
-export function fillFrame(frame: Frame, { next, total, limit }: PageFacts, shown: number): unknown {
+function fillFrame(frame: Frame, { next, total, limit }: PageFacts, shown: number): unknown {
   let page = frame.envelope
   if (frame.items.length === 0) return page
   const put = (path: JsonPath | null, value: unknown): void => {

@@ -12,7 +12,7 @@ export interface Slice {
 }
 
 /** A member of an object: its name decoded, its name and its value as slices. */
-export interface Member {
+interface Member {
   readonly name: string
   readonly key: Slice
   readonly value: Slice

@@ -20,7 +20,7 @@ export interface Asked {
 }
 
 /** A version that is compared with many. */
-export interface AskedVersion {
+interface AskedVersion {
   /** Empty: any version. */
   readonly text: string
   /** As an order reads it; each order reads it once. */
@@ -136,7 +136,7 @@ type Place = 'start' | 'end' | { readonly key: unknown }
  * `last_affected`, `limit`) says of a version only what a readable bound above it confirms: without one nobody knows where
  * the affected versions end, and it must not be at the last of all.
  */
-export function* isIncluded(
+function* isIncluded(
   events: unknown,
   key: unknown,
   order: VersionOrder,

@@ -86,7 +86,7 @@ function invalid(message: string): MirrorError {
 }
 
 /** What a package URL says, in OSV's words. `version` is empty when it names none. */
-export interface PurlPackage {
+interface PurlPackage {
   readonly ecosystem: string
   readonly name: string
   readonly version: string

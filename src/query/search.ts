@@ -19,7 +19,7 @@ export interface QuerySource {
 }
 
 /** A record's JSON, and the vendor prefixes that were taken off it; none: upstream's bytes. */
-export interface SourceRecord {
+interface SourceRecord {
   readonly content: Buffer
   readonly prefixes: readonly string[]
 }
@@ -139,12 +139,12 @@ const MARK_BYTES = 6
  * their order, so the token stays good when the mirror has moved on to another snapshot: what was new behind the place is
  * told, what stands before it is not told again.
  */
-export function writeToken(mark: string, lastId: string): string {
+function writeToken(mark: string, lastId: string): string {
   return Buffer.concat([markBytes(mark), Buffer.from(lastId)]).toString('base64url')
 }
 
 /** The id behind which to go on; '' without a token. Throws `bad_request` for one of another question, or of nobody. */
-export function readToken(token: string, mark: string): string {
+function readToken(token: string, mark: string): string {
   if (token === '') return ''
   const bytes = Buffer.from(token, 'base64url')
   const sound = bytes.toString('base64url') === token && bytes.length > MARK_BYTES

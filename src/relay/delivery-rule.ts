@@ -5,7 +5,7 @@ export type TargetResponse =
   | { readonly failure: string }
 
 /** What becomes of a delivery after an attempt, and of its target. Times are unix milliseconds. */
-export type DeliveryOutcome =
+type DeliveryOutcome =
   | { readonly kind: 'done' }
   /** The target said that it is gone for good: it gets nothing more. */
   | { readonly kind: 'disabled'; readonly reason: string }
@@ -18,7 +18,7 @@ export type DeliveryOutcome =
     }
 
 /** What the next attempt is reckoned from. */
-export interface Attempted {
+interface Attempted {
   /** Failures in a row before this attempt: of the delivery, of its target. */
   readonly attempts: number
   readonly targetFailures: number

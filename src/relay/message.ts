@@ -5,7 +5,7 @@ import type { LoggedSnapshot } from '../store/changes/log.ts'
 export const SNAPSHOT_TYPE = 'io.patchmirror.snapshot.published.v1'
 
 /** A message to pass on: its `webhook-id`, the same over all attempts, and its bytes. */
-export interface Message {
+interface Message {
   webhookId: string
   body: Buffer
 }

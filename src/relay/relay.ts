@@ -22,7 +22,7 @@ export interface RelaySettings {
 }
 
 /** What the relay works with. */
-export interface RelayDeps {
+interface RelayDeps {
   readonly settings: RelaySettings
   readonly outbox: RelayOutbox
   /** mirror.db as it is now; null while there is none. */
@@ -227,7 +227,7 @@ export type RelayStateChange = Pick<RelayTarget, 'id' | 'state' | 'reason'>
  * Tells when a target stands otherwise than it was last seen, once and not for each attempt. Call what this gives with the
  * targets of the attempts that were just written down; how targets stood before the start is no news.
  */
-export function createStateChanges(
+function createStateChanges(
   outbox: Pick<OutboxReads, 'listTargets'>,
   onTurn: (turn: RelayStateChange) => void,
 ): (ids: ReadonlySet<number>) => void {

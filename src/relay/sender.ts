@@ -7,7 +7,7 @@ import type { RELAY_DIALECTS } from '../config/kinds/urls.ts'
 import { signDelivery } from '../webhooks/receive/signature.ts'
 
 /** What a delivery is sent with. */
-export interface SenderDeps {
+interface SenderDeps {
   readonly transport: Pick<Transport, 'send'>
   readonly sign: Sign
   /** Targets that are team workspaces, and what a message to them says. */
@@ -87,7 +87,7 @@ function codeOf(error: unknown): string {
 }
 
 /** Signs a message: its id, the time of the attempt in unix seconds, its bytes. */
-export type Sign = (webhookId: string, timestamp: number, body: Buffer) => string
+type Sign = (webhookId: string, timestamp: number, body: Buffer) => string
 
 /**
  * Signatures of the body's very bytes, for upstream's are passed on as they came: as Standard Webhooks has them (`v1,` and

@@ -16,7 +16,7 @@ export interface RelayThread {
 }
 
 /** What the thread is started with, and whom it tells. */
-export interface RelayThreadDeps extends RelayStart {
+interface RelayThreadDeps extends RelayStart {
   /** A fault: nothing is lost by it, and it is tried again. */
   readonly onFault: (message: string) => void
   /** A target begins to fail, is disabled, or is back. */

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { LoggedRequest } from './request-log.ts'
 
 /** A request's line: what it asks for, before its headers and body count. */
-export interface Incoming {
+interface Incoming {
   method: string
   /** As sent, still percent-encoded, without the query. */
   path: string

@@ -158,7 +158,7 @@ try {
 }
 
 /** What `--help` of the sandbox prints: each option, its default and what it is for. */
-export const USAGE = `usage: npm run sandbox -- [options]
+const USAGE = `usage: npm run sandbox -- [options]
 
 A stand-in for the service, for trying things out: made-up advisories, images and packages that change when told to.
 It keeps everything in memory. What it says at start are the URLs, the credentials and the calls that steer it.

@@ -20,7 +20,7 @@ export interface LocalKey {
 }
 
 /** A valid key, to compare with: `hash` as `hashKey` makes it. */
-export interface KeyHash {
+interface KeyHash {
   readonly id: number
   readonly name: string
   readonly hash: Buffer

@@ -9,7 +9,7 @@ import { createKeyWriter, isSameKey } from './keys.ts'
 const LOCAL_KEY = 'local.key'
 
 /** The file that holds the first key, for its owner alone. */
-export function localKeyPath(dataDir: string): string {
+function localKeyPath(dataDir: string): string {
   return join(dataDir, LOCAL_KEY)
 }
 

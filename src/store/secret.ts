@@ -5,7 +5,7 @@ import type { Db } from './database/open.ts'
  * What a key is derived for: the hashes of the local keys, the signatures of local links, the mirror's own name, and
  * the signatures of what is passed on.
  */
-export type SecretPurpose = 'keys' | 'links' | 'instance' | 'relay'
+type SecretPurpose = 'keys' | 'links' | 'instance' | 'relay'
 
 /** Reads of this mirror's own secret; usable on any connection. */
 export function createSecretReader(db: Db) {

@@ -1,5 +1,5 @@
 /** Limits of the deletion guard: a run that would remove more than both is quarantined (promise 5). */
-export interface GuardLimits {
+interface GuardLimits {
   /** Share of what is held, 0 to 1. */
   fraction: number
   /** Number of records or entries. */

@@ -16,7 +16,7 @@ import { syncOsv } from './osv/sync.ts'
 import { type Sessions, openSessions } from './sessions.ts'
 
 /** How a run ended, as its row tells it. */
-export type Ended = Pick<Run, 'asOf' | 'code' | 'message' | 'facts'> & {
+type Ended = Pick<Run, 'asOf' | 'code' | 'message' | 'facts'> & {
   state: SyncResult['outcome']
 }
 

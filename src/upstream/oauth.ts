@@ -5,7 +5,7 @@ import type { Session } from './http/session.ts'
 import { jsonTextOf } from '../json/objects.ts'
 
 /** OAuth client credentials, and the section of the settings that they come from. */
-export interface ClientCredentials {
+interface ClientCredentials {
   section: 'upstream' | 'identity'
   clientId: string
   clientSecret: CurrentSecret

@@ -40,7 +40,7 @@ export interface RangeAnswer {
 }
 
 /** `unchanged`: the archive is still the one held; `unavailable`: ranges are not honoured, or it changed meanwhile. */
-export type RangeOutcome = RangeAnswer | 'unchanged' | 'unavailable'
+type RangeOutcome = RangeAnswer | 'unchanged' | 'unavailable'
 
 /**
  * Asks for a range of the archive: `{ suffix }` bytes from its end, or `{ from, length }`. `ifRange` and

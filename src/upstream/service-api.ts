@@ -14,7 +14,7 @@ import type { Method } from './http/transport.ts'
 export type { Item, Made }
 
 /** A new key's properties; what is not given is the service's choice. */
-export interface NewApiKey {
+interface NewApiKey {
   name: string
   role?: string
   type?: string
@@ -22,7 +22,7 @@ export interface NewApiKey {
 }
 
 /** What to subscribe to, by ids. At least one. */
-export interface Targets {
+interface Targets {
   tags: readonly string[]
   images: readonly string[]
   packages: readonly string[]
@@ -36,7 +36,7 @@ export interface NewWebhook {
 }
 
 /** The account behind the credential and its organization (spec section 4, "Account"). */
-export interface AccountApi {
+interface AccountApi {
   me(): Promise<Item>
   organization(): Promise<Item>
 }

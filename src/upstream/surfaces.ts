@@ -32,7 +32,7 @@ export interface Upstream {
 }
 
 /** What the way to the service is made from. */
-export interface UpstreamDeps {
+interface UpstreamDeps {
   config: Config
   version: string
   now: () => number

@@ -11,7 +11,7 @@ import { messageOf } from '../core/errors.ts'
 import type { ViewsTask } from './task.ts'
 
 /** What a keeper is made from. */
-export interface KeeperOptions {
+interface KeeperOptions {
   readonly config: Pick<Config, 'views' | 'data'>
   readonly log: Pick<Logger, 'info' | 'warn'>
   /** What is served now. */
@@ -26,7 +26,7 @@ export interface KeeperOptions {
 }
 
 /** How the views stand, for the status. */
-export interface ViewsState {
+interface ViewsState {
   readonly kind: ViewsKind
   /** `current`: they show what is served; `behind`: an earlier snapshot; `none`: there are none yet. */
   readonly state: 'current' | 'behind' | 'none'
@@ -42,7 +42,7 @@ export interface ViewsState {
 }
 
 /** Makes views whenever there is something to show that they do not show yet. */
-export interface ViewsBuilder {
+interface ViewsBuilder {
   /** Something may have been published. */
   look(): void
   /** Somebody waits for them: makes what is lacking at once. */
@@ -196,7 +196,7 @@ function lacks({ config, reads }: KeeperOptions, kind: ViewsKind): boolean {
 }
 
 /** A task on its way. */
-export interface RunningTask {
+interface RunningTask {
   readonly outcome: Promise<ViewsOutcome>
   /** Ends the thread at once: what it was making is removed by the next one. */
   stop(): Promise<void>
@@ -211,7 +211,7 @@ function workerUrl(): URL {
 }
 
 /** Makes views in a thread of its own, which ends with the task: nothing stays while there is nothing to make. */
-export function startTask(task: ViewsTask): RunningTask {
+function startTask(task: ViewsTask): RunningTask {
   const worker = new Worker(workerUrl(), {
     workerData: task,
     resourceLimits: { maxYoungGenerationSizeMb: 6, maxOldGenerationSizeMb: 1000 },

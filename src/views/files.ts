@@ -25,7 +25,7 @@ export interface MadeFile {
 }
 
 /** A file in the making. */
-export interface FileDraft {
+interface FileDraft {
   write(chunk: Uint8Array): void
   /** Ends it, and names it by its content. */
   finish(): MadeFile

@@ -40,7 +40,7 @@ export function changedAfter(
 }
 
 /** How a generation is made. */
-export interface Making<T> {
+interface Making<T> {
   readonly dataDir: string
   readonly kind: ViewsKind
   readonly name: string

@@ -14,7 +14,7 @@ import { type InboxThread, startInboxThread } from './inbox/thread.ts'
 import { createVerifier } from './receive/signature.ts'
 
 /** What the webhooks are made from. */
-export interface WebhooksOptions {
+interface WebhooksOptions {
   readonly config: Config
   readonly log: Logger
   /** Unix milliseconds. */

@@ -17,7 +17,7 @@ export interface ZipMember {
 }
 
 /** An archive being written; `finish` ends it, and nothing may be added afterwards. */
-export interface ZipWriter {
+interface ZipWriter {
   /** Adds a member; where in the archive its stream begins. */
   add(member: ZipMember): number
   /** Shows to `look` what it has not seen yet: all local headers and streams so far. */
@@ -125,7 +125,7 @@ export function entriesEnd(directory: Buffer, at: number, count: number): number
 const CHUNK = 1 << 20
 
 /** Where small writes go. */
-export interface Chunker {
+interface Chunker {
   size(): number
   header(bytes: number, write: (to: Buffer, at: number) => void): void
   bytes(data: Uint8Array): void
@@ -140,7 +140,7 @@ export interface Chunker {
  * Gathers small writes into chunks of 1 MiB for `sink`; counts every byte. `look` sees the same bytes before that, in
  * pieces that end where `show` was called. Both get views, valid during the call only.
  */
-export function createChunker(
+function createChunker(
   sink: (chunk: Uint8Array) => void,
   look: (bytes: Uint8Array) => void = () => undefined,
 ): Chunker {

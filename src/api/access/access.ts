@@ -24,13 +24,13 @@ export interface Access {
 }
 
 /** The settings that access is decided by. */
-export type AccessSettings = Pick<
+type AccessSettings = Pick<
   Config['server'],
   'host' | 'keys' | 'openLoopback' | 'publicUrl' | 'trustProxy'
 >
 
 /** What access is decided by. */
-export interface AccessOptions {
+interface AccessOptions {
   readonly reads: Pick<PinnedReads, 'live' | 'commits'>
   /** Of its keys only the hashes are kept. */
   readonly settings: AccessSettings

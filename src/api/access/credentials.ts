@@ -1,7 +1,7 @@
 import type { Problem } from '../http/problems.ts'
 
 /** What a request brings to show that it may read: nothing, a key, or something that cannot be one. */
-export type Credential =
+type Credential =
   | { readonly kind: 'none' }
   | { readonly kind: 'key'; readonly key: string }
   | { readonly kind: 'unusable'; readonly why: string }

@@ -10,7 +10,7 @@ export interface FoundKey {
 }
 
 /** The keys that open the private paths: those of the settings, and those made by `patchmirror keys create`. */
-export interface Keyring {
+interface Keyring {
   /** The key that this is; null when it is none, or was revoked. A commit of another process counts at once. */
   find(key: string): FoundKey | null
   /** Whether keys are in use; also when all of them are revoked, for revoking the last must not open the door. */

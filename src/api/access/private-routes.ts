@@ -42,7 +42,7 @@ export interface RouteTools {
 }
 
 /** What the gate is made from. */
-export interface GateOptions {
+interface GateOptions {
   readonly reads: PinnedReads
   /** Its keys are hashed at once, and not kept. */
   readonly settings: Config['server']
@@ -58,7 +58,7 @@ export interface GateOptions {
 }
 
 /** The private side of the API. */
-export interface Gate {
+interface Gate {
   /** Who may read; for pages that show more to those who may. */
   readonly access: Access
   readonly answer: PrivatePaths
@@ -92,7 +92,7 @@ export function createGate(options: GateOptions): Gate {
 }
 
 /** What the private paths are answered from. */
-export interface PrivateOptions {
+interface PrivateOptions {
   readonly moment: Pick<ServedSnapshot, 'knownOrigin'>
   readonly routes: RouteTable
   readonly access: Access
@@ -103,14 +103,14 @@ export interface PrivateOptions {
 }
 
 /** Answers a request if it is for a private path; false when it is not. */
-export type PrivatePaths = (request: IncomingMessage, response: ServerResponse) => boolean
+type PrivatePaths = (request: IncomingMessage, response: ServerResponse) => boolean
 
 /**
  * The door before everything that takes a key: no route behind it is reached in another way. In this order: what writes
  * is refused (that is the same for everybody), the key or the link is judged, then the path is looked at. So
  * whoever has no key learns nothing of what is there.
  */
-export function createPrivatePaths(options: PrivateOptions): PrivatePaths {
+function createPrivatePaths(options: PrivateOptions): PrivatePaths {
   const { moment, routes, failures, baseUrl } = options
   return (request, response) => {
     const { path, query } = rawTarget(request.url ?? '')

@@ -7,7 +7,7 @@ const LINK_SECONDS = 900
 const STEP_SECONDS = 60
 
 /** What to sign: the path as it stands in a request (percent-encoded, no query), and when the link ends, unix seconds. */
-export interface LinkToSign {
+interface LinkToSign {
   readonly path: string
   readonly expiresAt: number
   /** Upstream's date of the answer that has the link, unix milliseconds: that of what it opens. */
@@ -17,7 +17,7 @@ export interface LinkToSign {
 }
 
 /** What a link turned out to be. */
-export type LinkVerdict =
+type LinkVerdict =
   | { readonly state: 'good' }
   | { readonly state: 'expired'; readonly expiredAt: number }
   | { readonly state: 'forged' }

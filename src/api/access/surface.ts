@@ -4,7 +4,7 @@ import { type ProblemForm, type Problem, methodNotAllowed } from '../http/proble
  * The parts of the service that a path can belong to (service API, sections 1 and 4). On the mirror all of them
  * have one address; artifact links and the mirror's own pages belong to none.
  */
-export type ApiSurface = 'public' | 'remediation' | 'catalog' | 'settings' | 'identity'
+type ApiSurface = 'public' | 'remediation' | 'catalog' | 'settings' | 'identity'
 
 interface Surface {
   readonly name: ApiSurface

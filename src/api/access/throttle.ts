@@ -5,7 +5,7 @@ export interface Attempts {
 }
 
 /** How much is too much, and what is kept. */
-export interface AttemptLimits {
+interface AttemptLimits {
   readonly failures: number
   readonly windowMs: number
   /** Clients kept account of; with more, those that came first are forgotten. */

@@ -6,14 +6,14 @@ import type { Reads } from '../../store/reads.ts'
 import type { Ordering } from './list-query.ts'
 
 /** An entry by which a place is found again, and what it was like then. */
-export interface Anchor {
+interface Anchor {
   id: string
   /** 8 hex digits of its content's digest. */
   sha: string
 }
 
 /** Where a page begins: behind the first of its anchors that is as it was. */
-export interface Cursor {
+interface Cursor {
   /** The last entries that were shown, the very last one first. */
   anchors: readonly Anchor[]
   /** The place of the very last one then: all there is to go by when no anchor is left. */
@@ -22,13 +22,13 @@ export interface Cursor {
 }
 
 /** Anchors of a cursor: so many neighbours would have to change or go between two pages for a place to be lost. */
-export const ANCHORS = 8
+const ANCHORS = 8
 
 /**
  * A cursor as text. It names entries, not a number of entries to skip, so a page begins where the last one ended
  * whatever a sync publishes in between. It holds for the list and the order (`made`) that it was made in.
  */
-export function writeCursor({ anchors, ordinal, value }: Cursor, made: string): string {
+function writeCursor({ anchors, ordinal, value }: Cursor, made: string): string {
   const named = anchors.flatMap(({ id, sha }) => [id, sha])
   return Buffer.from(JSON.stringify([markOf(made), ordinal, value, ...named])).toString('base64url')
 }
@@ -71,7 +71,7 @@ function refused(why: string): MirrorError {
 }
 
 /** Where a page begins; with no place, at the start. */
-export interface Beginning {
+interface Beginning {
   place: ListPosition | null
   /** Of the page before. */
   anchors: readonly Anchor[]

@@ -85,7 +85,7 @@ export function unknownField(param: string, field: string): MirrorError {
 const COMMON = ['limit', 'after', 'order']
 
 /** A list's query with each parameter under its own name, and the names of those that the list does not have. */
-export interface ListQuery {
+interface ListQuery {
   readonly known: URLSearchParams
   readonly unknown: readonly string[]
 }

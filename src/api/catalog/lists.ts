@@ -132,7 +132,7 @@ type Source = Pick<
 >
 
 /** What takes a look at a whole list, remembered until the next snapshot (`version`). */
-export function createTallies(reads: Source) {
+function createTallies(reads: Source) {
   const tallies = new Map<string, unknown>()
   let talliedFor = ''
   const remembered = <Value>(version: string, key: string, tally: () => Value): Value => {

@@ -58,7 +58,7 @@ function decodedPath(target: string): string | null {
 }
 
 /** A record that was asked for by another form of its id. */
-export interface OtherRecord {
+interface OtherRecord {
   readonly answer: JsonResponse
   /** `Content-Location`: where it is, as a flat list of header fields. */
   readonly more: readonly string[]

@@ -28,7 +28,7 @@ export interface MirrorOptions {
 }
 
 /** Answers every request under /external/. */
-export type Mirror = (request: IncomingMessage, response: ServerResponse) => void
+type Mirror = (request: IncomingMessage, response: ServerResponse) => void
 
 /**
  * Upstream's documents on Node's own request and response, ahead of Fastify's router and reply: a record in the cache

@@ -10,7 +10,7 @@ import { type Problem, sendProblem } from '../http/problems.ts'
 import { onlyValue } from '../http/request-target.ts'
 
 /** What the page of changes is answered from. */
-export interface ChangesOptions {
+interface ChangesOptions {
   /** Of the moment that is served: what is told can be read. */
   readonly reads: Reads
   readonly access: Pick<Access, 'judge'>

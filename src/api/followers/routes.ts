@@ -24,7 +24,7 @@ export interface FollowerOptions {
 }
 
 /** The pages for those who follow the mirror: `/-/changes` and `/-/events`. */
-export interface FollowerRoutes extends Pick<Events, 'look' | 'close'> {
+interface FollowerRoutes extends Pick<Events, 'look' | 'close'> {
   /** Answers a request for one of them; false when it is for another path. */
   answer(request: IncomingMessage, response: ServerResponse): boolean
 }

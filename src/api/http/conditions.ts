@@ -1,13 +1,13 @@
 import type { RequestHeaders } from './request-headers.ts'
 
 /** What a condition is compared with. `changed` is Last-Modified in unix seconds. */
-export interface Validators {
+interface Validators {
   readonly etag: string
   readonly changed: number
 }
 
 /** `proceed` with the answer, `unchanged` is a 304, `failed` a 412. */
-export type ConditionResult = 'proceed' | 'unchanged' | 'failed'
+type ConditionResult = 'proceed' | 'unchanged' | 'failed'
 
 /** Evaluates the conditions of a GET or HEAD in the order of RFC 9110, 13.2.2. */
 export function checkConditions(wishes: RequestHeaders, held: Validators): ConditionResult {
@@ -63,7 +63,7 @@ export function formatHttpDate(seconds: number): string {
 }
 
 /** A part of a representation, both ends inclusive. */
-export interface RangePart {
+interface RangePart {
   readonly start: number
   readonly end: number
 }

@@ -13,13 +13,13 @@ import { type Coding, chooseCoding } from './request-headers.ts'
  */
 
 /** A 200: its head up to what only the connection knows, and its body. */
-export interface FastPathResponse {
+interface FastPathResponse {
   readonly head: string
   readonly body: Buffer
 }
 
 /** Where the lane finds its answers, and how long a connection may be idle. */
-export interface FastPathOptions {
+interface FastPathOptions {
   /** The answer for a record's target; undefined, or an error, hands the connection over. */
   readonly find: (target: string, coding: Coding) => FastPathResponse | undefined
   readonly keepAliveSeconds: number
@@ -195,7 +195,7 @@ const PLAIN_VALUE = /^[\t -~]*$/
  * Reads a block of headers (from the end of the request line on): the coding to answer with, null when it holds
  * anything that is not plain. A client repeats the same block on a connection, so the last verdict is remembered.
  */
-export function createHeaderMemory(): (block: string) => Coding | null {
+function createHeaderMemory(): (block: string) => Coding | null {
   let last = ''
   let verdict: Coding | null = null
   return (block) => {

@@ -3,10 +3,10 @@ import { type TrustedProxies, plainAddress } from './client-address.ts'
 import type { IncomingMessage } from 'node:http'
 
 /** Header fields by lower-case name, each with all its values, as Node's `headersDistinct`. */
-export type HeaderLists = Readonly<Partial<Record<string, readonly string[]>>>
+type HeaderLists = Readonly<Partial<Record<string, readonly string[]>>>
 
 /** What trusted proxies say of the request that they passed on; null where nobody trusted says anything usable. */
-export interface Forwarding {
+interface Forwarding {
   /** The client's own address: the nearest that no trusted proxy has. */
   readonly client: string
   readonly scheme: 'http' | 'https' | null
@@ -180,7 +180,7 @@ export interface RequestSource {
 }
 
 /** Whom to believe about where the mirror is reached. */
-export interface BaseUrlOptions {
+interface BaseUrlOptions {
   /** `server.publicUrl`: settles the matter. */
   readonly publicUrl: string | null
   readonly trusted: TrustedProxies

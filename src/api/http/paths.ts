@@ -6,9 +6,9 @@ import { decodePart } from './request-target.ts'
 export const MIRRORED = '/external/'
 export const INDEX = '/external/osv/all.json'
 export const ARCHIVE = '/external/osv/all.zip'
-export const RECORD = '/external/osv/{id}.json'
-export const LOCAL_PATCH_FEED = '/external/patch_feed'
-export const LOCAL_SYSTEM_MATRIX = '/external/globals/sys_matrix'
+const RECORD = '/external/osv/{id}.json'
+const LOCAL_PATCH_FEED = '/external/patch_feed'
+const LOCAL_SYSTEM_MATRIX = '/external/globals/sys_matrix'
 
 /** What changed since a snapshot, and the stream that tells of new ones. */
 export const CHANGES = '/-/changes'
@@ -98,13 +98,13 @@ export function recordId(path: string): string | null {
 }
 
 /** Letters by which a path may miss another and still be taken for it. */
-export const TYPO = 3
+const TYPO = 3
 
 /**
  * The path among `paths` that looks most like the one asked for, null when none is within `limit` letters: a path that is
  * no slip of the pen is no help. Case, doubled slashes and what stands for a parameter (`{id}`) do not count.
  */
-export function closestPath(asked: string, paths: readonly string[], limit = TYPO): string | null {
+function closestPath(asked: string, paths: readonly string[], limit = TYPO): string | null {
   const wanted = plain(asked)
   let best: string | null = null
   let least = limit
@@ -134,7 +134,7 @@ function plain(path: string): string {
 }
 
 /** True when two paths differ only in case or slashes. */
-export function sameButForm(one: string, other: string): boolean {
+function sameButForm(one: string, other: string): boolean {
   return plain(one).replace(/\/$/, '') === plain(other).replace(/\/$/, '')
 }
 

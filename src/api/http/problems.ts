@@ -96,7 +96,7 @@ const FAILED = 'the mirror failed to answer; its log says why'
  * The problem for anything thrown. Only what the mirror itself says about a request is shown; a fault of the store
  * is a 503, anything unknown a 500, both with a fixed text: details belong in the log.
  */
-export function problemOf(thrown: unknown, dataDir: string): Problem & { readonly fault: boolean } {
+function problemOf(thrown: unknown, dataDir: string): Problem & { readonly fault: boolean } {
   const error = nameStorageError(thrown, dataDir)
   if (error instanceof MirrorError && error.code === 'upstream_too_large')
     return { status: 503, error: error.code, message: error.message, fault: false }
@@ -131,7 +131,7 @@ export interface Failures {
 }
 
 /** What a problem takes over from the path that it is about. */
-export interface Manner {
+interface Manner {
   readonly origin?: SnapshotOrigin | null
   readonly form?: ProblemForm
 }

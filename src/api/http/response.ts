@@ -89,7 +89,7 @@ export function sendFailed(
 }
 
 /** The header fields that all JSON answers of one origin and coding share. */
-export interface ResponseHead {
+interface ResponseHead {
   /** Names and values, one flat list: what a 304 repeats. */
   readonly validated: readonly string[]
   /** The same and what only goes with a body. */
@@ -150,7 +150,7 @@ function makeHead(
 }
 
 /** `Name: value` lines of a flat list. */
-export function headText(fields: readonly string[]): string {
+function headText(fields: readonly string[]): string {
   let text = ''
   for (let at = 0; at + 1 < fields.length; at += 2) text += `${fields[at]}: ${fields[at + 1]}\r\n`
   return text

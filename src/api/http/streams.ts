@@ -21,7 +21,7 @@ export function writable(response: ServerResponse): Promise<void> {
 export type BodyFault = 'too_large' | 'late' | 'encoded' | 'gone'
 
 /** What a body may be. */
-export interface BodyBounds {
+interface BodyBounds {
   readonly bytes: number
   readonly timeoutMs: number
 }

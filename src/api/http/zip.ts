@@ -7,7 +7,7 @@ import type { SnapshotOrigin } from './origin.ts'
 import { sendProblem } from './problems.ts'
 
 /** How a file is sent. */
-export interface FileManner {
+interface FileManner {
   readonly origin: SnapshotOrigin
   readonly cacheControl: string
   readonly type: string

@@ -34,7 +34,7 @@ function createOrigins({ reads, commits }: ShortReads): Origins {
 }
 
 /** Answers requests one after the other, each from one moment of the store. */
-export function createReading({ config, cacheControl }: ReadingData, passing: ShortReads) {
+function createReading({ config, cacheControl }: ReadingData, passing: ShortReads) {
   const clock = { now: 0 }
   const links = createLinks(passing.reads.readSecret('links'), () => clock.now)
   const moment = createOrigins(passing)

@@ -25,7 +25,7 @@ import {
 import { sendFile } from '../http/zip.ts'
 
 /** What the bucket is answered from. */
-export interface BucketOptions {
+interface BucketOptions {
   readonly moment: Pick<ServedSnapshot, 'knownOrigin' | 'reads' | 'archives'>
   readonly views: ViewsInUse
   readonly paths: Pick<Paths, 'closest'>
@@ -37,7 +37,7 @@ export interface BucketOptions {
 }
 
 /** Answers a request for a path under /osv/; false when it is for another. */
-export type Bucket = (request: IncomingMessage, response: ServerResponse) => boolean
+type Bucket = (request: IncomingMessage, response: ServerResponse) => boolean
 
 /**
  * The layout of osv.dev's public bucket: an archive, a list of stamps and the records of each ecosystem, all of one

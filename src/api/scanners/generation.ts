@@ -157,7 +157,7 @@ export function createViewOrigins(moment: Pick<ServedSnapshot, 'knownOrigin'>) {
 export type OriginViews = Pick<Views, 'info' | 'folder'>
 
 /** A record of a view, and the id by which it is there. */
-export interface FoundRecord {
+interface FoundRecord {
   readonly id: string
   readonly record: ViewRecord
 }
@@ -182,7 +182,7 @@ export function findOtherViewRecord(
 }
 
 /** What of a generation other forms of ids are made from. */
-export type OtherViews = Pick<Views, 'listUntidyIds'>
+type OtherViews = Pick<Views, 'listUntidyIds'>
 
 /** Of each generation, as long as it is in use. */
 const otherIds = new WeakMap<OtherViews, OtherIds>()

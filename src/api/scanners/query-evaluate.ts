@@ -8,7 +8,7 @@ import type { FairQueue } from '../../core/fair-queue.ts'
 export type QueryOperation = 'query' | 'querybatch'
 
 /** How much one request may ask and be told. The numbers are osv.dev's, but for the bytes of a page. */
-export const QUERY_BOUNDS = {
+const QUERY_BOUNDS = {
   /** Queries in a batch. */
   queries: 1000,
   /** Records in one page, and in each page of a batch that has told more than `many` in all. */
@@ -21,7 +21,7 @@ export const QUERY_BOUNDS = {
 } as const
 
 /** What an evaluation needs besides its request. */
-export interface Evaluation {
+interface Evaluation {
   readonly source: QuerySource
   readonly turns: FairQueue
   readonly now: () => number

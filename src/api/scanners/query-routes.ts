@@ -24,7 +24,7 @@ export type QueryViews = RecordViews &
   Pick<Views, 'listCandidates' | 'readViewRecord'>
 
 /** What the query API answers from. */
-export interface OsvQueryOptions {
+interface OsvQueryOptions {
   /** The generation in use: a search goes on anew with the next one when its own was closed. */
   readonly views: {
     /** Throws `not_ready` before the first. */
@@ -43,7 +43,7 @@ export interface OsvQueryOptions {
 }
 
 /** Answers requests whose path begins with `QUERY_API`. */
-export type OsvQuery = (request: IncomingMessage, response: ServerResponse) => void
+type OsvQuery = (request: IncomingMessage, response: ServerResponse) => void
 
 /** osv.dev's query API: `query`, `querybatch` and `vulns/{id}`. It takes no key. */
 export function createOsvQuery(options: OsvQueryOptions): OsvQuery {
@@ -149,10 +149,10 @@ function refuseBody(fault: BodyFault, request: IncomingMessage, response: Server
 const MAX_ID = 100
 
 /** What of a generation of views is asked. */
-export type RecordViews = Pick<Views, 'info' | 'listUntidyIds' | 'readUpstreamRecord'>
+type RecordViews = Pick<Views, 'info' | 'listUntidyIds' | 'readUpstreamRecord'>
 
 /** `vulns/{id}`: upstream's bytes of one record, with validators. `id` is decoded. */
-export function answerOsvRecord(
+function answerOsvRecord(
   views: RecordViews,
   id: string,
   { request, response, origin, heads }: RecordCall,
@@ -170,7 +170,7 @@ export function answerOsvRecord(
 }
 
 /** The request that a record is the answer to. */
-export interface RecordCall {
+interface RecordCall {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly origin: SnapshotOrigin

@@ -20,7 +20,7 @@ export const VEX_ARCHIVE = '/vex/v0.1/vex-data.zip'
 const UPDATE_INTERVAL = '1h'
 
 /** What the VEX repository is answered from. */
-export interface VexRoutesOptions {
+interface VexRoutesOptions {
   readonly config: Pick<Config, 'views' | 'data' | 'server'>
   /** Whether a catalog is to be mirrored; without one, there may still be one that was imported. */
   readonly expectsCatalog: boolean

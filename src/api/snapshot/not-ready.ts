@@ -3,7 +3,7 @@ import type { SourceName } from '../../domain/sources.ts'
 import type { Reads } from '../../store/reads.ts'
 
 /** What is read to say why something is not there. */
-export type RunReads = Pick<Reads, 'readLatestRun' | 'readLatestWholeRun' | 'readLastImport'>
+type RunReads = Pick<Reads, 'readLatestRun' | 'readLatestWholeRun' | 'readLastImport'>
 
 /** The error for something of a source that is mirrored, but is not there yet, with the reason that its last run gave. */
 export function notReady(reads: RunReads, source: SourceName, what: string): MirrorError {

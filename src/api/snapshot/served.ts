@@ -107,7 +107,7 @@ export function createServedSnapshot(
 const POLL_MS = 500
 
 /** Keeps looking for new snapshots until it is stopped. */
-export interface SnapshotWatcher {
+interface SnapshotWatcher {
   /** Moves the moment now; a fault of the store is logged and tried again at the next look. */
   readonly look: () => void
   readonly stop: () => void

@@ -4,7 +4,7 @@ import type { StorageState } from '../../store/disk-state.ts'
 import type { Status } from './report.ts'
 
 /** The verdict for load balancers, with the reason for each source. */
-export interface Readiness {
+interface Readiness {
   ready: boolean
   sources: { name: SourceName; ready: boolean; reason: string }[]
   storage: { ready: boolean } & StorageState

@@ -35,7 +35,7 @@ export interface SourceStatus extends PartialLists {
 }
 
 /** A target of the relay in the report; times in ISO 8601 UTC. */
-export interface RelayStatus {
+interface RelayStatus {
   id: number
   /** Scheme and host alone: the rest of a URL may be a token. Null for those without a key. */
   target: string | null
@@ -204,17 +204,14 @@ function isoOrNull(milliseconds: number | null): string | null {
 }
 
 /** Lists of a source that are served and not known to be complete. */
-export interface PartialLists {
+interface PartialLists {
   /** The first twenty by path. */
   partialLists: readonly { readonly path: string; readonly reason: string }[]
   partialListCount: number
 }
 
 /** Returns a source's lists that are not known to be complete. */
-export function partialListsOf(
-  name: SourceName,
-  reads: Pick<Reads, 'listPartialLists'>,
-): PartialLists {
+function partialListsOf(name: SourceName, reads: Pick<Reads, 'listPartialLists'>): PartialLists {
   if (name !== 'catalog' && name !== 'identity') return { partialLists: [], partialListCount: 0 }
   const own = reads.listPartialLists().filter(({ resource }) => ownsResource(name, resource))
   const partialLists = own.slice(0, 20).map(({ path, reason }) => ({ path, reason }))

@@ -27,7 +27,7 @@ import {
 } from './report.ts'
 
 /** What the mirror's own pages are made from. */
-export interface PageOptions extends Omit<StatusOptions, 'reads' | 'active'> {
+interface PageOptions extends Omit<StatusOptions, 'reads' | 'active'> {
   readonly reads: PinnedReads
   readonly config: Config
   readonly paths: Paths

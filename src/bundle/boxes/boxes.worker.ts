@@ -17,7 +17,7 @@ export interface BoxesStart {
 }
 
 /** How the outbox stands; times in ISO 8601. */
-export interface OutboxStatus {
+interface OutboxStatus {
   /** What was put into it last since the start; null: nothing yet. */
   readonly last:
     (Pick<Shipped, 'sequence' | 'kind' | 'file' | 'bytes'> & { readonly at: string }) | null

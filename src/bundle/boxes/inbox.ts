@@ -8,7 +8,7 @@ import { createDecisions, decide } from './inbox-decisions.ts'
 import { type InboxFile, listArrivals, listSkipped, moveAside, stripPaths } from './inbox-files.ts'
 
 /** What an inbox works with. */
-export interface InboxDeps {
+interface InboxDeps {
   readonly folder: string
   /** Never allows unsigned bundles. */
   readonly trust: Omit<KeyTrust, 'allowUnsigned'>
@@ -126,7 +126,7 @@ function reportSkipped(
 }
 
 /** What of a bundle says when it is its turn. */
-export interface Head extends Pick<Manifest, 'mirror' | 'sequence' | 'kind'> {
+interface Head extends Pick<Manifest, 'mirror' | 'sequence' | 'kind'> {
   arrival: InboxFile
 }
 
@@ -136,7 +136,7 @@ interface Opening {
 }
 
 /** Works with arrivals one at a time; of what fails, `fail` is told. */
-export function createOpener(
+function createOpener(
   { trust, tries }: Opening,
   fail: (arrival: InboxFile, error: unknown) => void,
 ) {

@@ -13,7 +13,7 @@ import { inspectBundle } from '../import/open.ts'
 import { type OutboxFile, dateInName, listOutbox, outboxName, pruneOutbox } from './outbox-files.ts'
 
 /** What an outbox works with. */
-export interface OutboxDeps {
+interface OutboxDeps {
   readonly settings: Pick<Config['bundle'], 'keep' | 'fullDays' | 'dateHours' | 'expireDays'>
   readonly folder: string
   readonly dataDir: string

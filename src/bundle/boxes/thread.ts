@@ -15,7 +15,7 @@ export interface BoxesThread {
 }
 
 /** What the thread is started with, and whom it tells. */
-export interface BoxesThreadDeps extends BoxesStart {
+interface BoxesThreadDeps extends BoxesStart {
   readonly onSettled: (settled: ImportResult) => void
   readonly onShipped: (shipped: Shipped) => void
   readonly onFault: (message: string) => void

@@ -90,7 +90,7 @@ function damaged(what: string): MirrorError {
  * must pass this before it gets its name: a bundle that no mirror takes would be noticed only at the target mirror. Throws
  * `corrupt` with the row.
  */
-export async function verifyRows(bundle: Bundle): Promise<void> {
+async function verifyRows(bundle: Bundle): Promise<void> {
   try {
     refuseOtherRows(bundle.manifest)
     for (const [source] of manifestSources(bundle.manifest))

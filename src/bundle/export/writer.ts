@@ -138,7 +138,7 @@ function digest(bytes: Uint8Array): string {
 }
 
 /** Bytes on their way into a target, one behind the other. */
-export interface Output {
+interface Output {
   /** Where the next byte goes. */
   position(): number
   readonly append: (bytes: Uint8Array) => Promise<void>
@@ -150,7 +150,7 @@ export interface Output {
 const CHUNK = 1 << 20
 
 /** Gathers what is written into chunks of 1 MiB; one is on its way to the disk while the next is filled. */
-export function createOutput(target: OutputFile): Output {
+function createOutput(target: OutputFile): Output {
   let chunk = Buffer.allocUnsafe(CHUNK)
   let spare = Buffer.allocUnsafe(CHUNK)
   let start = 0

@@ -13,7 +13,7 @@ import type { BundleMember } from './manifest.ts'
 /** What the manifest and the signatures are called in the zip. */
 export const MANIFEST_NAME = 'manifest.json'
 export const STORED_METHOD = 0
-export const DEFLATED = 8
+const DEFLATED = 8
 
 /** The name of the signature by a key. */
 export function signatureName(keyId: string): string {

@@ -4,7 +4,7 @@ import type { Manifest, ManifestSource } from '../format/manifest.ts'
 import { bundleRefusal } from '../format/refusal.ts'
 
 /** How a source of a bundle is held here. */
-export interface StoredSource {
+interface StoredSource {
   /** Its state digest. */
   digest: string
   /** Upstream's date of it, unix milliseconds; null: nothing is held. */

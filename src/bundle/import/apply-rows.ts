@@ -15,7 +15,7 @@ import { type PutLine, answerBody, confirmedOf, eachLine, entryBody, isContent }
 import type { RowCounts } from './types.ts'
 
 /** What the rows of a source are written with. */
-export interface RowContext {
+interface RowContext {
   bundle: Bundle
   store: Writes
   source: SourceName
@@ -26,7 +26,7 @@ export interface RowContext {
 }
 
 /** What came of a source's rows. */
-export interface AppliedRows {
+interface AppliedRows {
   counts: Partial<Record<RowKind, RowCounts>>
   /** The source's own row, when it is another than the one held. */
   value: SourceValue | null

@@ -28,11 +28,7 @@ export function archiveName({ kind }: Pick<Manifest, 'kind'>): string {
 }
 
 /** Stores the records whose rows wait in `store.incoming`, with the bytes that the bundle has. Throws `bundle` when one lacks. */
-export async function applyRecords(
-  bundle: Bundle,
-  store: Writes,
-  progress: OnProgress,
-): Promise<void> {
+async function applyRecords(bundle: Bundle, store: Writes, progress: OnProgress): Promise<void> {
   const { incoming } = store
   const total = incoming.count()
   if (total === 0) return
@@ -82,7 +78,7 @@ const EVERY = { get: () => true, find: () => true }
  * Makes the archive of what the open transaction holds and publishes it under the carried date. Throws `bundle` when it is
  * not the exporter's to the byte: then the records are not either.
  */
-export async function applyArchive(
+async function applyArchive(
   store: Writes,
   dir: string,
   carried: Carried,

@@ -13,7 +13,7 @@ import type { Bundle } from './open.ts'
 import { chunksOf, eachLine } from './rows.ts'
 
 /** A document of a bundle that is to be stored. */
-export interface IncomingDocument {
+interface IncomingDocument {
   value: CatalogDocumentValue
   chunks: number[]
 }
@@ -157,7 +157,7 @@ function createCutter(lengths: readonly number[]): { cut(piece: Buffer): Generat
 }
 
 /** That the chunks of a document, inflated, are the document of that digest. */
-export interface ContentProof {
+interface ContentProof {
   /** Takes the next chunk; waits only while enough are on their way. */
   add(chunk: Buffer): Promise<void>
   /** Resolves when all chunks were what they should be; rejects with `bundle`. */
@@ -173,7 +173,7 @@ let onTheirWay = 0
 let free: (() => void)[] = []
 
 /** Proves a document of a bundle while its chunks are written: each but the last holds `CHUNK_BYTES`, together the key's content. */
-export function createContentProof(
+function createContentProof(
   { key, size }: { key: string; size: number },
   chunks: number,
 ): ContentProof {

@@ -24,7 +24,7 @@ export interface PutLine<K extends RowKind> {
 }
 
 /** A line of a pack: a row to put, or null with the key of one that is to go. */
-export interface Line<K extends RowKind> {
+interface Line<K extends RowKind> {
   key: string
   put: PutLine<K> | null
 }

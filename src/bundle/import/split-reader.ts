@@ -8,7 +8,7 @@ import { readSums } from '../format/split-names.ts'
 import { bundleRefusal } from '../format/refusal.ts'
 
 /** A file, or the parts of one in order, read as one. Nothing is written, not even to join them. */
-export interface SplitParts extends ByteSource {
+interface SplitParts extends ByteSource {
   readonly paths: readonly string[]
   /** Compares the parts with the list of digests beside them, and names one that differs; null: no list, or none does. */
   fault(): Promise<string | null>

@@ -43,11 +43,11 @@ function isGuessable(key: string): boolean {
 }
 
 /** How Standard Webhooks marks its secrets; what follows is the key in base64. */
-export const SECRET_PREFIX = 'whsec_'
+const SECRET_PREFIX = 'whsec_'
 /** How Standard Webhooks marks the public key of an Ed25519 pair, which verifies `v1a` signatures. */
-export const PUBLIC_PREFIX = 'whpk_'
+const PUBLIC_PREFIX = 'whpk_'
 /** How it marks the private key, which belongs to the sender alone. */
-export const PRIVATE_PREFIX = 'whsk_'
+const PRIVATE_PREFIX = 'whsk_'
 
 /** A secret as it is used, whatever a dashboard prints around it: `v1,whsec_…` is `whsec_…`. */
 export function plainSecret(text: string): string {

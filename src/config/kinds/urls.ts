@@ -3,7 +3,7 @@ import { type Setting, type Parsed, textSetting, choice } from './base.ts'
 const MASK = '********'
 
 /** What is wrong with a text that should be an http or https URL without query and fragment; null: nothing. */
-export function urlFault(value: string): string | null {
+function urlFault(value: string): string | null {
   if (/[\s\\]/.test(value)) return 'holds white space or a backslash, which no URL may'
   if (!URL.canParse(value)) return 'is not a URL'
   if (!/^https?:\/\/[^/]/i.test(value)) return 'is not an http:// or https:// URL'

@@ -47,7 +47,7 @@ function checkUpstream({ values, refused }: Checked): string[] {
 }
 
 /** Problems of the relay's settings that show only together. Neither a target nor the secret is quoted. */
-export function checkRelay({ values, refused, origins }: Checked): string[] {
+function checkRelay({ values, refused, origins }: Checked): string[] {
   const problems: string[] = []
   const secret = values.get('relay.secret')
   const place = (name: string): string =>

@@ -10,7 +10,7 @@ export interface VersionOrder<Key = unknown> {
 }
 
 /** Longer than any version there is, characters: an order reads nothing beyond. */
-export const LONGEST_VERSION = 256
+const LONGEST_VERSION = 256
 
 /**
  * Makes an order of one that need not look out for what records may hold: its `read` gets texts of a bounded length,

@@ -18,7 +18,7 @@ export type ResourceKind =
   'index' | 'archive' | 'record' | 'feed' | 'list' | 'item' | 'artifact' | 'document' | 'action'
 
 /** Failures of the answer as a whole or on its way. */
-export type TransportFault =
+type TransportFault =
   /** Any status, for example 429 with `Retry-After`; the body is JSON unless given. */
   | { kind: 'status'; status: number; headers?: Record<string, string>; body?: string }
   /** Nothing comes, before the headers or after `bytes` (0) body bytes; goes on after `ms`, else when the fault is cleared. */
@@ -39,7 +39,7 @@ export type TransportFault =
   | { kind: 'ignoreRange' }
 
 /** Answers of status 200 whose body is not what it should be. */
-export type ContentFault =
+type ContentFault =
   /** A proxy's page. */
   | { kind: 'html' }
   /** Zero bytes. */
@@ -56,7 +56,7 @@ export type ContentFault =
   | { kind: 'gzipBomb'; bytes: number }
 
 /** For all.zip only. */
-export type ArchiveFault =
+type ArchiveFault =
   /** The n-th member's (0) CRC-32 is wrong in both its headers. */
   | { kind: 'wrongCrc'; member?: number }
   /** Cut to a fraction (0.5), with a Content-Length that agrees. */
@@ -65,7 +65,7 @@ export type ArchiveFault =
   | { kind: 'archive'; archive: HostileKind }
 
 /** For all.json only. */
-export type IndexFault =
+type IndexFault =
   /** Lists only the first fraction (0.5) of the ids. */
   | { kind: 'shrinkIndex'; keep?: number }
   /** Lists ids (3) that have neither record nor member. */
@@ -76,14 +76,14 @@ export type IndexFault =
   | { kind: 'notArray' }
 
 /** For `{id}.json` only. */
-export type RecordFault =
+type RecordFault =
   /** Newer than index and archive say: other content, `modified` forward. */
   | { kind: 'newerRecords' }
   /** Older than the index says: other content, `modified` back by days. */
   | { kind: 'staleRecords' }
 
 /** For lists of the private surfaces only. */
-export type ListFault =
+type ListFault =
   /** Each page after the first names its own cursor as the next: it repeats for ever. */
   | { kind: 'repeatPage' }
   /** There is always a new next cursor; the pages are `empty` (default) or the first one again. */
@@ -92,7 +92,7 @@ export type ListFault =
   | { kind: 'lostPage'; status?: 400 | 404 | 410 }
 
 /** For artifacts: the answer that names a document, and the document itself. */
-export type ArtifactFault =
+type ArtifactFault =
   /** Every URL of the answer is this one, of whatever scheme. */
   | { kind: 'artifactUrl'; url: string }
   /**

@@ -13,7 +13,7 @@ export interface FaultTiming {
 }
 
 /** One fault that was set: to take it back and to see whether it struck. */
-export interface FaultHandle {
+interface FaultHandle {
   /** Takes it back; an answer that it stalls goes on. */
   clear(): void
   /** Requests it has hit. */
@@ -30,7 +30,7 @@ export interface Faults {
 }
 
 /** What decides whether a fault applies. */
-export interface Met {
+interface Met {
   method: string
   path: string
   /** Undefined when the path leads nowhere. */

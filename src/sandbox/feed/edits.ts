@@ -13,7 +13,7 @@ export interface Parts {
   publisher: Publisher
 }
 
-export type Commands = Pick<
+type Commands = Pick<
   Feed,
   | 'add'
   | 'change'

@@ -3,7 +3,7 @@ import { inflateRawSync } from 'node:zlib'
 import { type Stored, store } from './representation.ts'
 
 /** A feed read from files, with the bytes to serve until it changes. */
-export interface Given {
+interface Given {
   records: Stored[]
   archive: Buffer
   /** The given index's bytes; absent when none was given. */
@@ -61,7 +61,7 @@ function readStamps(index: Buffer): Map<string, string> {
 }
 
 /** A member where it lies in a given archive. Offsets and sizes in bytes. */
-export interface Scanned {
+interface Scanned {
   name: string
   method: number
   crc32: number

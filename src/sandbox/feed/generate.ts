@@ -3,14 +3,14 @@ import { type Subject, buildRecord } from './record.ts'
 import { type Platform, TARGETS } from './vocabulary.ts'
 
 /** A record as generated: its id, the exact text of its `modified`, its exact bytes. */
-export interface Generated {
+interface Generated {
   id: string
   modified: string
   bytes: Buffer
 }
 
 /** What the generated records follow from. */
-export interface GenerateOptions {
+interface GenerateOptions {
   seed: number
   /** Records of more than 500 KB among the first ones; default 0. */
   large?: number

@@ -7,7 +7,7 @@ import { store } from './representation.ts'
 type Json = Record<string, unknown>
 
 /** A record's bytes and stamp after a change. */
-export interface Changed {
+interface Changed {
   bytes: Buffer
   modified: string
 }
@@ -36,7 +36,7 @@ export function mutate(
 }
 
 /** The stamp after a change; always another text than before unless it is to stay the same. */
-export function nextStamp(random: Random, old: string, stamp: Stamp, now: number): string {
+function nextStamp(random: Random, old: string, stamp: Stamp, now: number): string {
   if (stamp === 'same') return old
   const time = Date.parse(old)
   const from = Number.isNaN(time) ? 0 : time

@@ -8,7 +8,7 @@ import {
 } from './representation.ts'
 
 /** One published file: built when first asked for after a change; can be frozen as it is. */
-export interface Published {
+interface Published {
   current(): Representation
   freeze(): void
   thaw(): void
@@ -69,7 +69,7 @@ function createPublished(
 }
 
 /** The index's bytes: compact, one `{"id","modified"}` per record (wire facts, public feeds). */
-export function indexBytes(ids: readonly string[], records: ReadonlyMap<string, Stored>): Buffer {
+function indexBytes(ids: readonly string[], records: ReadonlyMap<string, Stored>): Buffer {
   const parts = ids.map((id) => {
     const { modified } = records.get(id) as Stored // ids are the map's keys
     return JSON.stringify({ id, modified })

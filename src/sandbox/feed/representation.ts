@@ -20,7 +20,7 @@ export interface Representation {
 
 /** Content types of what the service gives out. */
 export const JSON_TYPE = 'application/json'
-export const ZIP_TYPE = 'application/zip'
+const ZIP_TYPE = 'application/zip'
 
 /** A JSON document as a representation; its gzip form is made once, when first asked for. */
 export function jsonRepresentation(bytes: Buffer, lastModified: number): Representation {
@@ -49,7 +49,7 @@ export function zipRepresentation(chunks: readonly Buffer[], lastModified: numbe
 }
 
 /** The gzip file around a raw deflate stream, without compressing again. */
-export function gzipAround(deflated: Buffer, crc: number, size: number): Buffer {
+function gzipAround(deflated: Buffer, crc: number, size: number): Buffer {
   const trailer = Buffer.alloc(8)
   trailer.writeUInt32LE(crc, 0)
   trailer.writeUInt32LE(size % 0x1_0000_0000, 4)

@@ -11,7 +11,7 @@ export interface Resource {
 }
 
 /** An answer that is an error before it is anything else. */
-export interface Refused {
+interface Refused {
   status: 400 | 404
   message: string
 }

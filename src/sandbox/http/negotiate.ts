@@ -80,7 +80,7 @@ function rangeAnswer(
 }
 
 /** A single byte range as [start, end); undefined when there is none to honour. */
-export function parseRange(
+function parseRange(
   header: string | undefined,
   size: number,
 ): { start: number; end: number } | 'unsatisfiable' | undefined {

@@ -27,7 +27,7 @@ export interface ApiKey {
 }
 
 /** An answer of the OAuth token endpoint. */
-export interface IssuedToken {
+interface IssuedToken {
   access_token: string
   token_type: 'Bearer'
   expires_in: number

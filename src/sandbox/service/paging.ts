@@ -10,7 +10,7 @@ export interface Order<F extends object> {
 }
 
 /** A part of a list. The cursors are opaque texts, undefined where there is nothing to point at. */
-export interface Page<F extends object = object> {
+interface Page<F extends object = object> {
   entries: readonly Entry<F>[]
   after: string | undefined
   before: string | undefined

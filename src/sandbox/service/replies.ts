@@ -9,7 +9,7 @@ import { type Noun, worded } from './shapes/record.ts'
 import type { ArtifactForm, ListForm, Shape } from './shapes/shape.ts'
 
 /** A list, sorted already, and when it last changed (unix milliseconds). */
-export interface Listing<F extends object> {
+interface Listing<F extends object> {
   noun: Noun
   entries: readonly Entry<F>[]
   order?: Order<F> | undefined

@@ -16,7 +16,7 @@ export interface Surface {
 }
 
 /** What makes one surface differ from another. */
-export interface SurfaceRules {
+interface SurfaceRules {
   host: LoggedRequest['host']
   owns: (path: string) => boolean
   routes: readonly Route[]
@@ -72,7 +72,7 @@ export interface RateLimit {
 }
 
 /** Counts a request; gives the headers for its answer, or throws a 429 that carries them. */
-export type Limiter = () => Record<string, string>
+type Limiter = () => Record<string, string>
 
 /** The identity surface's tiers, requests a minute (service API, section 8). */
 export const TIERS = { free: 100, standard: 1000, enterprise: 10_000 } as const

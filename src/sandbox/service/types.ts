@@ -23,7 +23,7 @@ export interface Parts {
 }
 
 /** A secret that the sandbox knows, and what it is good for. */
-export interface Grant {
+interface Grant {
   /** Default: the service's `role`, itself `admin`. */
   role?: Role
   /** Whether the identity surface takes it; default true. */

@@ -64,5 +64,3 @@ export function createCatalogStaging(db: Db) {
     },
   }
 }
-
-export type CatalogStaging = ReturnType<typeof createCatalogStaging>

@@ -133,7 +133,7 @@ const NEW = `FROM staged_entry s WHERE s.path = ? AND NOT EXISTS
   (SELECT 1 FROM catalog_entry e WHERE e.list = ? AND e.id = s.id AND e.sha = s.sha)`
 
 /** What a walk found otherwise than it is held. Only for the connection that walks: what is walked is staged there. */
-export function createCatalogMoves(db: Db) {
+function createCatalogMoves(db: Db) {
   const ids = db.prepare<[string, number], string>(`SELECT s.id ${NEW}`).pluck()
   const pairs = db
     .prepare<[number, string, number], [Buffer, Buffer | null]>(
@@ -165,7 +165,7 @@ const GONE = `WHERE e.list = ?
   AND NOT EXISTS (SELECT 1 FROM staged_entry s WHERE s.path = ? AND s.id = e.id)`
 
 /** What a walk did not meet. Only for the connection that walks. */
-export function createCatalogGone(db: Db) {
+function createCatalogGone(db: Db) {
   const sql = {
     gone: db
       .prepare<[number, string, string], number>(`SELECT count(*) FROM catalog_entry e ${GONE}`)

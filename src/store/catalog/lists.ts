@@ -45,7 +45,7 @@ export interface CatalogEntry {
 }
 
 /** A list that is not known to be whole. */
-export interface PartialList {
+interface PartialList {
   /** Canonical. */
   path: string
   resource: string

@@ -1,7 +1,7 @@
 import type { Db } from '../database/open.ts'
 
 /** What of the catalog is not to be believed any more. */
-export interface CatalogDamage {
+interface CatalogDamage {
   /** Canonical paths of answers. */
   answers: readonly string[]
   /** Canonical paths of lists. */

@@ -24,13 +24,10 @@ export interface LoggedSnapshot {
 }
 
 /** A snapshot as it goes into the log. */
-export type SnapshotToLog = Omit<
-  LoggedSnapshot,
-  'id' | 'added' | 'changed' | 'removed' | 'complete'
->
+type SnapshotToLog = Omit<LoggedSnapshot, 'id' | 'added' | 'changed' | 'removed' | 'complete'>
 
 /** A name that differs between two snapshots: an OSV id, or a path. */
-export interface ChangedName {
+interface ChangedName {
   name: string
   change: ChangeKind
   /** The snapshot that last touched it. */

@@ -3,7 +3,7 @@ import type { ChangeReader, LoggedSnapshot } from './log.ts'
 import type { ChangeKind } from './tracker.ts'
 
 /** A changed name as it is told: an OSV record by its `id`, anything else by its `path`. */
-export type ChangedName = { change: ChangeKind } & ({ id: string } | { path: string })
+type ChangedName = { change: ChangeKind } & ({ id: string } | { path: string })
 
 /** A published snapshot as followers are told of it. Times in ISO 8601 UTC. */
 export interface ChangeMessage {
@@ -24,7 +24,7 @@ export interface ChangeMessage {
 }
 
 /** Names in one announcement: it is a message, not a transfer. */
-export const ANNOUNCED_NAMES = 100
+const ANNOUNCED_NAMES = 100
 
 /** What followers are told of a row of the change log. */
 export function announce(

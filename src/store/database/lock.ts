@@ -6,7 +6,7 @@ import { MirrorError, systemCode } from '../../core/errors.ts'
 import { guarded, makeFile } from './open.ts'
 import { PRIVATE_FILE, makeFolder } from '../../core/files.ts'
 
-export type LockName = 'serve' | 'sync' | 'secrets' | 'export' | 'views'
+type LockName = 'serve' | 'sync' | 'secrets' | 'export' | 'views'
 
 /** A lock that is held; releasing it twice does nothing more. */
 export interface Lock {

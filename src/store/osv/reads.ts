@@ -4,7 +4,7 @@ import { createPartReader } from './archive-parts.ts'
 import { listUntidy } from '../database/untidy-ids.ts'
 
 /** What is served for one record. */
-export interface StoredRecord {
+interface StoredRecord {
   /** A gzip member of upstream's bytes. */
   body: Buffer
   /** Bytes of the content. */
@@ -39,7 +39,7 @@ export interface RecordEntry {
 }
 
 /** Ids and stamps of some records. A stamp that holds a NUL itself shows by the count. */
-export interface PairText {
+interface PairText {
   text: Buffer
   records: number
 }
@@ -56,7 +56,7 @@ export interface RecordToStore {
 }
 
 /** What is remembered of a record that is gone. */
-export interface Tombstone {
+interface Tombstone {
   id: string
   /** Unix milliseconds. */
   removedAt: number

@@ -160,8 +160,6 @@ function prepareWrites(db: Db) {
   }
 }
 
-export type OsvWriter = ReturnType<typeof createOsvWriter>
-
 /**
  * A waiting room for records fetched one by one: a temporary table, so that nothing locks the database while the
  * network is slow, and memory does not follow their number. Gone with the connection.
@@ -197,5 +195,3 @@ export function createStaging(db: Db) {
     },
   }
 }
-
-export type Staging = ReturnType<typeof createStaging>

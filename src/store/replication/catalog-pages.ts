@@ -19,7 +19,7 @@ const OWN = "(resource = 'users') = ?"
 const flag = (source: SourceName): number => (source === 'identity' ? 1 : 0)
 
 /** The key of an item in a list: canonical paths hold no space, so the order of keys is that of paths, then ids. */
-export function entryKey(path: string, id: string): string {
+function entryKey(path: string, id: string): string {
   return `${path} ${id}`
 }
 

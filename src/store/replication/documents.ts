@@ -2,7 +2,7 @@ import type { CatalogDocumentValue } from './rows.ts'
 import type { Db } from '../database/open.ts'
 
 /** A document as its row says it, without the name of its blob. */
-export type DocumentToStore = Omit<CatalogDocumentValue, 'blob'>
+type DocumentToStore = Omit<CatalogDocumentValue, 'blob'>
 
 /** Writes of documents that come chunk by chunk as they are to be stored. Call inside a transaction of the caller's. */
 export function createCarriedDocumentWriter(db: Db) {
@@ -39,5 +39,3 @@ export function createCarriedDocumentWriter(db: Db) {
     },
   }
 }
-
-export type CarriedDocumentWriter = ReturnType<typeof createCarriedDocumentWriter>

@@ -4,7 +4,7 @@ import type { Db } from '../database/open.ts'
 import { combineDigests } from './rows.ts'
 
 /** An exported state's source: what identifies it. `asOf` in unix milliseconds. */
-export interface ExportedSource {
+interface ExportedSource {
   digest: string
   snapshot: string
   asOf: number
@@ -208,4 +208,3 @@ function newerExport(
 }
 
 export type LedgerReader = ReturnType<typeof createLedgerReader>
-export type LedgerWriter = ReturnType<typeof createLedgerWriter>

@@ -55,7 +55,7 @@ function* summaryText(reader: CarriedReader, header: SummaryHeader): Generator<s
 }
 
 /** An open summary: its header, and its rows in order, to be read once. */
-export interface Summary {
+interface Summary {
   header: SummaryHeader
   rows: AsyncGenerator<SummaryRow>
 }

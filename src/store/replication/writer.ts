@@ -229,5 +229,3 @@ function createForgetting(db: Db) {
     },
   }
 }
-
-export type CarriedWriter = ReturnType<typeof createCarriedWriter>

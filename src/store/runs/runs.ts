@@ -146,6 +146,3 @@ export function createRunWriter(db: Db) {
     },
   }
 }
-
-export type RunReader = ReturnType<typeof createRunReader>
-export type RunWriter = ReturnType<typeof createRunWriter>

@@ -23,7 +23,7 @@ export function viewsPath(folder: string): string {
 }
 
 /** The generation that is served. */
-export interface CurrentViews {
+interface CurrentViews {
   readonly name: string
   /** The snapshot that it was last found to show. */
   readonly snapshot: string

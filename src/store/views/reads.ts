@@ -19,7 +19,7 @@ export interface GenerationInfo {
 }
 
 /** An ecosystem's folder. */
-export interface ViewInfo {
+interface ViewInfo {
   readonly name: string
   readonly records: number
   /** Vendor prefixes that were taken off in it; none: upstream's bytes alone. */
@@ -52,7 +52,7 @@ export interface ViewRecord {
 }
 
 /** A record that may concern a package: which form of it the ecosystem's view shows is told by `derived`. */
-export interface Candidate {
+interface Candidate {
   readonly id: string
   readonly derived: boolean
 }

@@ -26,7 +26,7 @@ export function spooledAt(place: number): number | null {
 }
 
 /** What a record's rows are made from. */
-export interface RecordRow {
+interface RecordRow {
   readonly id: string
   readonly sha256: Buffer
   /** The index's `modified`. */

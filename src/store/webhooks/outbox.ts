@@ -44,7 +44,7 @@ export interface DueDelivery {
 }
 
 /** What is asked for: also what lies more than `longestMs` ahead, which only a clock that was set back can have left. */
-export interface DueQuery {
+interface DueQuery {
   target: number
   now: number
   longestMs: number
@@ -52,7 +52,7 @@ export interface DueQuery {
 }
 
 /** An event in the order in which it was passed on. */
-export interface RelayEvent {
+interface RelayEvent {
   id: number
   kind: 'webhook' | 'snapshot'
   webhookId: string
@@ -157,7 +157,7 @@ export function createRelayOutbox(db: Db) {
 }
 
 /** A message to pass on; `deliver` false: only to those who follow the events. */
-export interface NewMessage {
+interface NewMessage {
   webhookId: string
   body: Buffer
   deliver: boolean

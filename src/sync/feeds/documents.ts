@@ -10,7 +10,7 @@ import { deflate } from '../../zip/member.ts'
 import type { SyncContext } from '../context.ts'
 
 /** Checks that a feed is what its path says, and counts what it lists, for the guard. Throws `upstream_shape`. */
-export function countEntries(path: string, bytes: Buffer): number {
+function countEntries(path: string, bytes: Buffer): number {
   const value = parse(path, bytes)
   if (path === PATCH_FEED) return countPackages(path, value)
   if (path === SYSTEM_MATRIX) return countSystems(path, value)

@@ -39,7 +39,7 @@ function codeOf(codes: readonly ErrorCode[]): ErrorCode {
 }
 
 /** Every path of this source: the two that each deployment has, and the configured extra ones. */
-export function feedPaths(extraPaths: readonly string[]): string[] {
+function feedPaths(extraPaths: readonly string[]): string[] {
   return [PATCH_FEED, SYSTEM_MATRIX, ...extraPaths]
 }
 

@@ -124,7 +124,7 @@ export interface TextSlice {
 }
 
 /** Texts one after the other in one buffer, by number. */
-export interface Texts {
+interface Texts {
   /** The number under which `at` gives the text back. */
   add(text: TextSlice): number
   /** As `add`; a text equal to the one before shares its number. */
@@ -135,7 +135,7 @@ export interface Texts {
 }
 
 /** No text yet; room for `bytes` of UTF-8 to begin with. */
-export function createTexts(bytes: number): Texts {
+function createTexts(bytes: number): Texts {
   let text = Buffer.allocUnsafeSlow(Math.max(64, bytes))
   let ends = new Uint32Array(1024)
   let count = 0
@@ -170,7 +170,7 @@ export function createTexts(bytes: number): Texts {
 }
 
 /** The same numbers and as much room again. */
-export function doubled(array: Uint32Array<ArrayBuffer>): Uint32Array<ArrayBuffer> {
+function doubled(array: Uint32Array<ArrayBuffer>): Uint32Array<ArrayBuffer> {
   const twice = new Uint32Array(array.length * 2)
   twice.set(array)
   return twice

@@ -23,7 +23,7 @@ export interface IngestResult {
 }
 
 /** The archive's date, and where what is taken from it goes. */
-export interface IngestInto {
+interface IngestInto {
   /** Unix milliseconds; null: unknown. */
   asOf: number | null
   /** Nothing is held: no need to compare. */

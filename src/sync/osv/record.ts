@@ -9,7 +9,7 @@ import { deflate } from '../../zip/member.ts'
 import { refuseCostly } from '../../json/limits.ts'
 
 /** What a record says of itself; the rest of it is none of the mirror's business. */
-export interface RecordIdentity {
+interface RecordIdentity {
   modified: string | null
 }
 

@@ -167,7 +167,7 @@ function remote(context: SyncContext, tail: RangeAnswer, reader: ArchiveReader):
 }
 
 /** The archive changed between two ranges of it: what was read so far is of no use. */
-export class ArchiveMoved extends MirrorError {
+class ArchiveMoved extends MirrorError {
   constructor() {
     super('archive', 'the archive changed while it was read in ranges')
   }

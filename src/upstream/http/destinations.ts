@@ -51,7 +51,7 @@ export function isPrivateAddress(address: string): boolean {
 }
 
 /** Refuses to resolve a name to a private address; the connection then goes to the very address that was checked. */
-export class PrivateAddressError extends Error {
+class PrivateAddressError extends Error {
   constructor(host: string, address: string) {
     super(`${host} is at ${address}, a private address`)
     this.name = 'PrivateAddressError'

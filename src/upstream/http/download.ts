@@ -126,14 +126,14 @@ function isComplete({ status, meta }: OpenAnswer, have: number, known: PartialDo
 }
 
 /** What is known of the file that an unfinished download is a part of; lies beside it. */
-export interface PartialDownload {
+interface PartialDownload {
   validator: string | null
   etag: string | null
   lastModified: string | null
 }
 
 /** A server that ignores If-Range would join two versions: what the answer says of itself counts too. */
-export function isSameVersion(known: PartialDownload | null, meta: Meta): boolean {
+function isSameVersion(known: PartialDownload | null, meta: Meta): boolean {
   if (known === null) return false
   if (known.etag !== null && meta.etag !== null) return known.etag === meta.etag
   return (
@@ -144,7 +144,7 @@ export function isSameVersion(known: PartialDownload | null, meta: Meta): boolea
 }
 
 /** The old bytes go before the new validator comes: a crash in between must not join the two. */
-export async function restartDownload(part: string, meta: Meta): Promise<void> {
+async function restartDownload(part: string, meta: Meta): Promise<void> {
   await rm(part, { force: true })
   await writeFile(`${part}.json`, JSON.stringify(describe(meta)), { mode: 0o600 })
 }
@@ -156,7 +156,7 @@ function describe({ etag, lastModified }: Meta): PartialDownload {
 }
 
 /** Reads what lies beside an unfinished download; null when there is nothing usable. */
-export async function readPart(path: string): Promise<PartialDownload | null> {
+async function readPart(path: string): Promise<PartialDownload | null> {
   try {
     return JSON.parse(await readFile(path, 'utf8')) as PartialDownload
   } catch {
@@ -165,7 +165,7 @@ export async function readPart(path: string): Promise<PartialDownload | null> {
 }
 
 /** A file's size in bytes; 0 when there is none. */
-export async function sizeOfPart(path: string): Promise<number> {
+async function sizeOfPart(path: string): Promise<number> {
   try {
     return (await stat(path)).size
   } catch {

@@ -2,7 +2,7 @@ import { type Priority, type QuotaHeaders, learn, take, unknownQuota, waitFor } 
 import { limitError, parseRetryAfter } from './errors.ts'
 
 /** Leave to send one request; told how it ended, once. */
-export interface LimiterTurn {
+interface LimiterTurn {
   answered(told: QuotaHeaders): void
   failed(): void
 }
@@ -17,7 +17,7 @@ export interface HostLimiter {
 }
 
 /** What a limiter works with. The clock and the delay are arguments, so that tests are exact. */
-export interface LimiterDeps {
+interface LimiterDeps {
   /** For messages. */
   host: string
   /** A limit known beforehand, requests a minute (the identity tier); null: only what answers tell. */

@@ -1,5 +1,5 @@
 /** What is known of one host's rate limit; times in unix milliseconds. Changed in place by the functions below. */
-export interface Quota {
+interface Quota {
   /** Requests allowed in a window, and left in this one, as the service told last; null: it told nothing. */
   limit: number | null
   remaining: number

@@ -11,7 +11,7 @@ export type DocumentAnswer =
   { status: 200 | 206; body: Buffer; gzip: Buffer | null; meta: Meta } | { status: 304; meta: Meta }
 
 /** How a document is to be asked for. */
-export interface FetchOptions {
+interface FetchOptions {
   /** Cap on the decoded body, bytes. */
   maxBytes: number
   /** Send conditional headers for what is held. */
@@ -22,7 +22,7 @@ export interface FetchOptions {
 }
 
 /** A request of the API client: what it sends, and whether sending it twice does what sending it once does. */
-export interface ApiRequest {
+interface ApiRequest {
   method: Method
   path: string
   /** Sent as JSON; undefined sends no body. */
@@ -34,7 +34,7 @@ export interface ApiRequest {
 }
 
 /** The whole answer to a request of the API client. */
-export interface ApiAnswer {
+interface ApiAnswer {
   status: number
   body: Buffer
 }

@@ -21,7 +21,7 @@ export interface DownloadOptions {
 const CHECK_EVERY = 16_000_000
 
 /** One answer's part of a download. */
-export interface Transfer {
+interface Transfer {
   path: string
   part: string
   from: number

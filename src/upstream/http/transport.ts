@@ -16,7 +16,7 @@ export interface RawAnswer {
 }
 
 /** The body of an answer: read it to its end, or destroy it. */
-export interface Body extends AsyncIterable<Buffer> {
+interface Body extends AsyncIterable<Buffer> {
   /** What had arrived and was not yet read when the connection broke; null: nothing. A loop over the body drops it. */
   read(): Buffer | null
   destroy(error?: Error): unknown
@@ -43,7 +43,7 @@ export interface Transport {
 }
 
 /** What a transport is for, beside the usual. */
-export interface TransportOptions {
+interface TransportOptions {
   /** Refuse names that resolve to private addresses; behind a proxy, resolving names is the proxy's. */
   publicOnly?: boolean
   /** Use no proxy at all. */

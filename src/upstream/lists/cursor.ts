@@ -23,7 +23,7 @@ export interface Next {
 }
 
 /** What a page says of those that follow. */
-export interface NextPageRule {
+interface NextPageRule {
   next: Next | null
   cursorPath: JsonPath | null
   /** Whether there are more by the page's own word; null: it does not say. */

@@ -16,7 +16,7 @@ export interface NextPageAttempt {
 }
 
 /** An attempt that worked; `ends`: there is nothing behind the page. */
-export interface FoundPage {
+interface FoundPage {
   attempt: NextPageAttempt
   ends: boolean
 }

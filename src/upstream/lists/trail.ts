@@ -22,7 +22,7 @@ export interface Step {
 }
 
 /** How a list is asked for, and what is known of it. */
-export interface TrailOptions {
+interface TrailOptions {
   /** Of the surface, without a slash at the end. */
   root: string
   path: string
@@ -57,6 +57,8 @@ interface Way {
 const PLAIN: Onward = { param: null, byId: false, header: false, silent: false }
 const END: Step = { next: null, cut: null }
 
+type Attempts = readonly NextPageAttempt[]
+
 /** Follows one list from page to page: by what each page says, else by what is found out by asking. */
 export function createTrail(options: TrailOptions, ask: Ask) {
   const { path, limit, known } = options
@@ -66,10 +68,7 @@ export function createTrail(options: TrailOptions, ask: Ask) {
   const seeker = createSeeker(options, ask)
   const go = (param: string | null, value: string): Step =>
     goTo(options, way, keyOfCursor(path, limit, param ?? 'after', value))
-  const seek = async (
-    page: ReadPage,
-    attempts: readonly NextPageAttempt[],
-  ): Promise<Step | null> => {
+  const seek = async (page: ReadPage, attempts: Attempts): Promise<Step | null> => {
     const found = await seeker.first(attempts, page)
     if (found === null) return null
     const { param, value, byId, at } = found.attempt

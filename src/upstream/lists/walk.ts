@@ -18,7 +18,7 @@ export interface WalkedPage extends ReadPage {
 }
 
 /** What is known of a page from an earlier walk. */
-export interface StoredPage {
+interface StoredPage {
   cursor: string | null
   next: string | null
   etag: string | null

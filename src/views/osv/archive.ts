@@ -7,7 +7,7 @@ import { closeSync, openSync, readSync, rmSync, writeSync } from 'node:fs'
 import { PRIVATE_FILE } from '../../core/files.ts'
 
 /** Where a view's archive is made from. */
-export interface ArchiveOptions {
+interface ArchiveOptions {
   readonly folder: string
   readonly views: ViewsWriter
   readonly view: number

@@ -12,7 +12,7 @@ import { type RecordReads, chooseFolders, updateRecords } from './records.ts'
 import { PRIVATE_FOLDER } from '../../core/files.ts'
 
 /** What a generation of the bucket is made from, all of one moment of the store. */
-export interface BuildOptions {
+interface BuildOptions {
   readonly dataDir: string
   readonly reads: RecordReads & OsvReader
   readonly archive: ArchiveInfo

@@ -5,7 +5,7 @@ import { isKnownEcosystem } from './ecosystems.ts'
 export const MOST_FOLDERS = 1000
 
 /** Chooses the folders of a bucket that would have too many. */
-export interface EcosystemLimit {
+interface EcosystemLimit {
   /** A record names it. */
   add(name: string): void
   /** Those that there may be; null when all of them may. */

@@ -8,7 +8,7 @@ import { instantOf } from '../../core/time.ts'
 export type Folders = ReadonlyMap<string, ReadonlySet<string>>
 
 /** What views are made from of one record. */
-export interface Analysis {
+interface Analysis {
   /** When it was modified, as `instantOf` says it. */
   readonly instant: string
   /** Where it lies in upstream's bytes: at least one folder. */

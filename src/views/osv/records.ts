@@ -11,7 +11,7 @@ import { type Folders, analyse } from './record.ts'
 export type RecordReads = Pick<OsvReader, 'eachDigest' | 'readEntry' | 'readRecord'>
 
 /** What bringing a generation's rows up to date needs. */
-export interface RecordsOptions {
+interface RecordsOptions {
   readonly reads: RecordReads
   readonly views: ViewsWriter
   /** Takes the derived streams until they are written. */
@@ -27,7 +27,7 @@ export interface RecordsOptions {
 }
 
 /** What was found to differ. */
-export interface RecordsReport {
+interface RecordsReport {
   /** Views that a record came into, changed in or left. */
   readonly touched: ReadonlySet<number>
   readonly records: number

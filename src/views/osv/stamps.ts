@@ -4,7 +4,7 @@ import { type MadeFile, createFileDraft } from '../files.ts'
 import { stampOf } from '../../core/time.ts'
 
 /** A text in both forms in which it is served. */
-export interface MadeText extends MadeFile {
+interface MadeText extends MadeFile {
   readonly gzip: { readonly file: string; readonly size: number }
 }
 

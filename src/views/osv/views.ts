@@ -4,7 +4,7 @@ import { type BuildReport, buildViews, folderForm } from './build.ts'
 import { changedAfter, generationName, makeGeneration } from '../generation.ts'
 
 /** What the bucket's views are made from. */
-export interface OsvViewsOptions {
+interface OsvViewsOptions {
   readonly dataDir: string
   /** Reads of one moment. */
   readonly reads: Reads

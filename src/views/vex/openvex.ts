@@ -3,7 +3,7 @@ import { instantOf } from '../../core/time.ts'
 import { jsonTextOf } from '../../json/objects.ts'
 
 /** A statement in the form of OpenVEX 0.2; fields that are not named here are kept. */
-export interface Statement {
+interface Statement {
   readonly timestamp?: unknown
   readonly products?: unknown
   readonly [field: string]: unknown
@@ -59,7 +59,7 @@ function listOf(value: unknown): readonly unknown[] {
 }
 
 /** The packages that a statement names as products, by `@id` and by identifier. */
-export function packagesOf({ products }: Statement): string[] {
+function packagesOf({ products }: Statement): string[] {
   const names = listOf(products).flatMap((product) => {
     const { '@id': id, identifiers } = fieldsOf(product)
     return [id, fieldsOf(identifiers)['purl']]

@@ -16,7 +16,7 @@ import { type OpenVex, mergeOpenVex, readOpenVex } from './openvex.ts'
 import { PRIVATE_FILE, PRIVATE_FOLDER } from '../../core/files.ts'
 
 /** What a VEX repository is made from. */
-export interface VexOptions {
+interface VexOptions {
   readonly dataDir: string
   readonly reads: VexReader
   /** The catalog's snapshot that `reads` hold; `asOf`: of the VEX in it, unix milliseconds. */
@@ -34,7 +34,7 @@ const MAX_BYTES = 64 * 2 ** 20
 const RULES = '1'
 
 /** The name of the generation that shows these documents. */
-export function vexName(documents: readonly VexDocument[]): string {
+function vexName(documents: readonly VexDocument[]): string {
   return generationName('vex', [RULES, ...documents.map((one) => `${one.digest} ${one.changed}`)])
 }
 

@@ -84,7 +84,7 @@ export function readSignature(text: string): Written | null {
 }
 
 /** A body as it may have been when it was signed. */
-export interface BodyForm {
+interface BodyForm {
   readonly name: string
   readonly body: Buffer
 }

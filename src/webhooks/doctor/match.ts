@@ -24,7 +24,7 @@ export interface SecretMatch {
 }
 
 /** What was looked for, and with what. */
-export interface DoctorQuestion {
+interface DoctorQuestion {
   readonly capture: Capture
   readonly secrets: readonly LabelledSecret[]
 }

@@ -4,7 +4,7 @@ import { createInbox } from '../../store/webhooks/inbox.ts'
 import { type ErrorCode, MirrorError, messageOf } from '../../core/errors.ts'
 
 /** One thing that the inbox thread can be asked to do: synchronous, and inside the transaction of its turn if it writes. */
-export interface InboxOperation<Args extends unknown[], Result> {
+interface InboxOperation<Args extends unknown[], Result> {
   readonly writes: boolean
   readonly run: (...args: Args) => Result
 }
@@ -45,7 +45,7 @@ export function createOperations(db: Db) {
   }
 }
 
-export type Operations = ReturnType<typeof createOperations>
+type Operations = ReturnType<typeof createOperations>
 export type OperationName = keyof Operations
 export type ArgumentsOf<Name extends OperationName> = Parameters<Operations[Name]['run']>
 export type ResultOf<Name extends OperationName> = ReturnType<Operations[Name]['run']>

@@ -6,7 +6,7 @@ export type BodyResult =
   | { readonly failed: 'too_large' | 'too_many_pieces' | 'too_slow' | 'crowded' | 'gone' }
 
 /** Limits on bodies, one by one and all together. */
-export interface BodyLimits {
+interface BodyLimits {
   readonly maxBytes: number
   /** From the head of the request to the last byte, milliseconds. */
   readonly deadlineMs: number

@@ -3,7 +3,7 @@ import type { EventTarget } from '../../store/webhooks/inbox.ts'
 import { imagesIn } from './event-images.ts'
 
 /** What a verified body says, whatever its form; with nothing that is understood it still says: look. */
-export interface ParsedBody {
+interface ParsedBody {
   /** The type of the (first) event; null: it states none. */
   readonly type: string | null
   /** What its events name; null: nothing that can be used. */

@@ -43,7 +43,7 @@ export interface ReceiverOptions extends Rules {
 }
 
 /** Takes deliveries. */
-export interface Receiver {
+interface Receiver {
   /** Answers a request at one of the endpoints; false when its path is another. */
   readonly handle: (request: IncomingMessage, response: ServerResponse) => boolean
   /** From now on every delivery is a 503. */

@@ -6,7 +6,7 @@ import { type KeptSecret, parseSecretFile, readSecretText } from './secret-file.
 import { type SignatureDialect, type SigningSecret, createSigningSecret } from './signature.ts'
 
 /** Where secrets come from. */
-export interface SecretsOptions {
+interface SecretsOptions {
   /** `webhooks.secrets`; they are called settings-1, settings-2 and so on. */
   readonly settings: () => readonly string[]
   /** The file that `webhooks register` writes; it need not exist. */

@@ -25,7 +25,7 @@ export type SignatureDialect = (typeof SIGNATURE_DIALECTS)[number]
 export type MatchedForm = SignatureDialect | 'ed25519'
 
 /** What is signed: the id, the time and the body as it lies, joined by dots. */
-export interface SignedContent {
+interface SignedContent {
   readonly id: string
   /** Unix seconds. */
   readonly timestamp: number
@@ -123,7 +123,7 @@ export function signDelivery(
 }
 
 /** Which secret and which form a signature fits. */
-export interface SignatureMatch {
+interface SignatureMatch {
   readonly label: string
   readonly dialect: MatchedForm
 }
@@ -132,7 +132,7 @@ export interface SignatureMatch {
  * The first secret and form that one of the signatures fits, or null. Digests are compared in constant time, all with all,
  * whatever fits first. A public key is tried on `v1a` signatures alone, whatever the dialects. The time is not looked at.
  */
-export function matchSignatures(
+function matchSignatures(
   headers: DeliveryHeaders,
   body: Buffer,
   secrets: readonly SigningSecret[],
@@ -191,7 +191,7 @@ function needed(
 }
 
 /** What the verifier judges by. */
-export interface VerifierOptions {
+interface VerifierOptions {
   /** Those that are valid at this moment. */
   readonly secrets: () => readonly SigningSecret[]
   readonly dialect: SignatureDialect | 'any'

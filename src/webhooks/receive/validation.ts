@@ -54,7 +54,7 @@ export function judgeHead(request: IncomingMessage, rules: Rules, closing: boole
 }
 
 /** Whether a body is said to be compressed. */
-export function isEncoded(rawHeaders: readonly string[]): boolean {
+function isEncoded(rawHeaders: readonly string[]): boolean {
   const codings = valuesOf(rawHeaders, 'content-encoding').join(',').trim().toLowerCase()
   return codings !== '' && codings !== 'identity'
 }
@@ -91,10 +91,7 @@ export function judgeBody(body: Buffer, { isWanted }: Rules): Judged {
  * The answer to OPTIONS (CloudEvents web hooks 1.0, section 4): a sender whose name is allow-listed is told that it may
  * send. What it asks to be called back at is never looked at.
  */
-export function handshake(
-  rawHeaders: readonly string[],
-  allowed: readonly string[],
-): WebhookResponse {
+function handshake(rawHeaders: readonly string[], allowed: readonly string[]): WebhookResponse {
   const headers = { Allow: 'POST, OPTIONS' }
   const origins = valuesOf(rawHeaders, 'webhook-request-origin')
   const [origin = ''] = origins

@@ -24,7 +24,7 @@ const ALL_TOGETHER = 9
 const GROWTH = 4
 
 /** What was tried before. */
-export interface Tried {
+interface Tried {
   readonly refreshes: number
   /** Since the last one that succeeded. */
   readonly failuresInRow: number
@@ -55,7 +55,7 @@ function withSameTarget(chosen: readonly Waiting[], due: readonly Waiting[]): re
 }
 
 /** Equal for targets that name the same thing. */
-export function targetKey(target: Waiting['target']): string {
+function targetKey(target: Waiting['target']): string {
   if (target === null) return ''
   const { repository, tag, digest, arch, subject, others = [] } = target
   return JSON.stringify([repository, tag, digest, arch, subject, ...others.map(targetKey)])

@@ -3,7 +3,7 @@ import { type WaveDeps, chooseBatch, readDue, refreshBatch, settleBatch } from '
 import { pauseMs } from './settlement.ts'
 
 /** What the coalescer is made from. Times in unix milliseconds. */
-export interface CoalescerDeps extends WaveDeps {
+interface CoalescerDeps extends WaveDeps {
   readonly debounceMs: number
   readonly debounceMaxMs: number
   /** Calls once, after so many milliseconds, until it is cancelled by the function it gives. */

@@ -20,7 +20,7 @@ export interface RefreshReport {
 }
 
 /** What reports are made from. */
-export interface ReportOptions {
+interface ReportOptions {
   readonly log: Logger
   readonly now: () => number
   readonly inbox: Pick<InboxThread, 'call'>
@@ -97,7 +97,7 @@ export function heardFrom(now: number): number {
 }
 
 /** What the figures are made from; times in unix milliseconds. */
-export interface FiguresOptions {
+interface FiguresOptions {
   readonly times: readonly EventTimes[]
   readonly heard: Heard
   readonly arrivals: readonly NewTag[]
@@ -121,13 +121,13 @@ export function figuresFrom(options: FiguresOptions): Figures {
 }
 
 /** Milliseconds: half of the events took no longer, and 99 of 100. Null without events. */
-export interface Spread {
+interface Spread {
   readonly median: number
   readonly p99: number
 }
 
 /** How long events took from being received until they were stored, refreshed for, and visible. */
-export interface Latency {
+interface Latency {
   /** How many events this is about: the newest that are done. */
   readonly events: number
   readonly stored: Spread | null

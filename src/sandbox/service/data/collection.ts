@@ -97,7 +97,7 @@ const KINDS = [
 export type Kind = (typeof KINDS)[number]
 
 /** How many tags, packages and AVRs share their ids with one another: an id says nothing without its kind. */
-export const COLLIDING = 3
+const COLLIDING = 3
 
 /** The random numbers of the i-th thing of a kind: the same however many there are. */
 export function randomFor(seed: number, kind: Kind, i: number): Random {

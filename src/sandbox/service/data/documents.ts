@@ -21,7 +21,7 @@ export interface Documents {
 }
 
 /** What documents follow from. */
-export interface DocumentOptions {
+interface DocumentOptions {
   seed: number
   /** SBOMs with a number below this are of `largeBytes`. */
   largeSboms: number
@@ -117,7 +117,7 @@ function representationOf({ type, bytes }: Made): Representation {
 export type OwnerKind = 'tag' | 'package' | 'avr'
 
 /** The numbers of an owner's documents, per kind; a kind that is not there was never made. */
-export type Holding = Partial<Record<ArtifactKind, readonly number[]>>
+type Holding = Partial<Record<ArtifactKind, readonly number[]>>
 
 /** Which documents hang on what. Numbers count per kind of document; several owners may share one. */
 export interface Holdings {

@@ -10,7 +10,7 @@ import type { ArtifactKind } from '../shapes/artifact.ts'
 import type { State } from './state.ts'
 
 /** The kinds of things that commands can change. */
-export type Things =
+type Things =
   'images' | 'tags' | 'packages' | 'tickets' | 'users' | 'subscriptions' | 'apiKeys' | 'webhooks'
 
 /** Commands that let the service live. Each moves `updated_at` of what it touches; unknown ids throw. */

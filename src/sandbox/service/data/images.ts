@@ -59,7 +59,7 @@ export function generateImages(origin: Origin, images: number, tags: number): En
 }
 
 /** The i-th image of a seed, with the number of its tags. */
-export function generateImage(origin: Origin, i: number, tags: number): Entry<Image> {
+function generateImage(origin: Origin, i: number, tags: number): Entry<Image> {
   const random = randomFor(origin.seed, 'image', i)
   const created = NEWEST - random.between(400, 900) * DAY
   const updated = NEWEST - random.int(300) * DAY

@@ -19,7 +19,7 @@ export interface Deliveries {
 }
 
 /** Announces what is created. */
-export interface Announcing {
+interface Announcing {
   deliveries: Deliveries
   /** Tells all who subscribe of a new tag, if it is a remediated one; gives its id back. */
   announce(tagId: string): string

@@ -25,7 +25,7 @@ export interface OutgoingEvent extends ShownEvent {
 }
 
 /** What is wrong with an attempt. */
-export interface Flaw {
+interface Flaw {
   /** The signature is that of another body. */
   forged?: boolean
   /** Seconds by which the timestamp lies in the past. */
@@ -33,7 +33,7 @@ export interface Flaw {
 }
 
 /** One attempt, and how long the endpoint asked to be left alone, milliseconds. */
-export interface Attempt {
+interface Attempt {
   result: DeliveryResult
   retryAfterMs: number
   /** Unix seconds, as signed. */

@@ -24,7 +24,7 @@ export interface DeliveryRecord {
 }
 
 /** What the service delivers by itself. */
-export interface Outbox {
+interface Outbox {
   /** Every attempt that has ended, in that order. */
   readonly records: readonly DeliveryRecord[]
   /** Tells every endpoint that subscribes of a new tag, with retries, `fault` applied. */

@@ -11,7 +11,7 @@ export interface ShownEvent {
 }
 
 /** What an event says: `tags` has one, or more where the envelope takes several. */
-export interface EventFacts {
+interface EventFacts {
   id: string
   type: string
   tags: readonly [Tag, ...Tag[]]

@@ -2,7 +2,7 @@ import type { ServiceRequest } from '../call.ts'
 import type { ListForm, NextUrl, MemberPath } from './forms.ts'
 
 /** A page of worded items; the cursors are undefined where there is nothing to point at. */
-export interface ShownPage {
+interface ShownPage {
   items: readonly object[]
   after: string | undefined
   before: string | undefined
@@ -11,7 +11,7 @@ export interface ShownPage {
 }
 
 /** A page in its envelope, and the headers that belong to it. */
-export interface Enveloped {
+interface Enveloped {
   body: unknown
   headers: Record<string, string>
 }

@@ -1,5 +1,5 @@
 /** What is passed on, in webhooks.db: a step of its history, in `inbox-schema.ts`. */
-export const RELAY_TABLES = `
+const RELAY_TABLES = `
   CREATE TABLE relay_ready (      -- deliveries of the inbox that were not passed on yet
     inbox INTEGER PRIMARY KEY
   ) STRICT;
@@ -50,14 +50,14 @@ export const RELAY_TABLES = `
 `
 
 /** A target is told of what was published after it came; those that were there before go on as they stand. */
-export const RELAY_PLACES = `
+const RELAY_PLACES = `
   ALTER TABLE relay_target ADD COLUMN log INTEGER; -- the change log's end when it came; null: it was not looked at yet
   UPDATE relay_target SET log = 0;
   ALTER TABLE relay_target ADD COLUMN failed_at INTEGER; -- when the reason was given
 `
 
 /** A delivery that states no type is passed on like any other. */
-export const RELAY_UNTYPED = `
+const RELAY_UNTYPED = `
   DROP TRIGGER relay_received;
   CREATE TRIGGER relay_received AFTER INSERT ON inbox
     WHEN NEW.state = 'pending' OR (NEW.type IS NOT NULL AND NEW.state <> 'ignored') BEGIN

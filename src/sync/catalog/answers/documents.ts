@@ -93,7 +93,7 @@ function createIncoming({ store }: CatalogContext, kind: DocumentKind) {
 }
 
 /** Looks at a document as it comes and says at the end what it is. */
-export interface KindCheck {
+interface KindCheck {
   write(bytes: Buffer): void
   /** What it is, its media type among it, or the reason why it is not what it should be. */
   end(): DocumentContent | { refused: string }

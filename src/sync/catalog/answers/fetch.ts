@@ -31,7 +31,7 @@ export async function fetchAnswer(
 }
 
 /** An answer, null where it is as it is stored, and upstream's date of it, unix milliseconds. */
-export interface Confirmed {
+interface Confirmed {
   answer: FetchedAnswer | null
   at: number
 }

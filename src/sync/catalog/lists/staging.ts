@@ -31,7 +31,7 @@ export function newWalk(frame: Frame | null): Walk {
 }
 
 /** A list to be walked. */
-export interface StagedList {
+interface StagedList {
   resource: CatalogResource
   facets: FacetReader
   path: string

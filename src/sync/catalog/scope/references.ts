@@ -1,10 +1,10 @@
 import { wordsOf } from '../../../json/field-names.ts'
 
 /** What a value can point at, by the name of the field that holds it. */
-export type RefKind = 'image' | 'tag' | 'package' | 'avr'
+type RefKind = 'image' | 'tag' | 'package' | 'avr'
 
 /** A value found in an item, and what it points at. */
-export interface Ref {
+interface Ref {
   kind: RefKind
   /** Name of the field itself. */
   field: string

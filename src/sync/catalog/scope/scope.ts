@@ -13,7 +13,7 @@ export interface ListedItem {
 }
 
 /** What the scope is worked out from: the lists, walked. */
-export interface ScopeInput {
+interface ScopeInput {
   subscriptions: () => Iterable<ListedItem>
   images: () => Iterable<ListedItem>
   tags: () => Iterable<ListedItem>
@@ -21,7 +21,7 @@ export interface ScopeInput {
 }
 
 /** An image in scope, and the repository that its tags are listed under. */
-export interface ScopedImage extends ListedItem {
+interface ScopedImage extends ListedItem {
   repo: string | null
 }
 
