@@ -148,4 +148,9 @@ describe('the command', () => {
       expect([status, stderr.includes('--help')]).toEqual([2, true])
     }
   })
+
+  test('the stand-in prints its options with --help', () => {
+    const { status, stdout } = spawnSync(NODE, [MAIN, '--help'], { encoding: 'utf8' })
+    expect([status, stdout.includes('--osv-zip FILE')]).toEqual([0, true])
+  })
 })
