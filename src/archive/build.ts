@@ -7,9 +7,9 @@ import { faultOfArchive } from './check.ts'
 import { type BuiltArchive, createDraft, dropUnfinished } from './writer.ts'
 
 /**
- * Writes `all.zip` from the stored streams, members in id order: the same records give the same bytes on any
- * mirror. Named by its digest, so that a reader of the previous one is not disturbed. Throws `proof` when a
- * record is not `expected`.
+ * Builds `all.zip` from the stored streams, members in id order: the same records give the same bytes on any mirror. The
+ * file is named by its digest, so readers of the previous archive are not disturbed. Throws `proof` for a record that is
+ * not `expected`.
  */
 export async function buildArchive(
   store: Pick<OsvReader, 'eachContent'>,
@@ -25,7 +25,7 @@ export async function buildArchive(
   }
 }
 
-/** Deletes derived archives but the ones named: the current one and the one readers may still be opening. */
+/** Deletes derived archives except those in `keep`: the current one and the one that readers may still be opening. */
 export function sweepArchives(dir: string, keep: readonly string[]): void {
   for (const name of readdirSync(dir)) {
     if (name.endsWith('.zip') && !keep.includes(name)) rmSync(join(dir, name), { force: true })
@@ -33,9 +33,10 @@ export function sweepArchives(dir: string, keep: readonly string[]): void {
 }
 
 /**
- * Rebuilds the derived archive when its file is gone or cut short (a power cut, a cleaned folder), or with `thorough`
- * when any byte of it is wrong: it holds nothing that the database does not, and comes out the same to the byte.
- * Throws `corrupt` when it does not.
+ * Rebuilds the derived archive when its file is missing or truncated (power loss, a cleaned folder), or with `thorough`
+ * when any of its bytes is wrong. The archive is derived from the database alone, so the rebuilt file is identical to
+ * the byte. Returns whether it was rebuilt; throws `corrupt` when the stored records no longer give the published
+ * archive.
  */
 export async function rebuildLostArchive(
   store: OsvReader,

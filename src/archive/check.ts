@@ -11,8 +11,8 @@ const CHUNK = 1 << 20
 type Recorded = Pick<ArchiveInfo, 'size' | 'sha256'>
 
 /**
- * Reads a derived archive to its end and tells what is wrong with it, or null: every part must have its recorded
- * SHA-256, and parts and tail together the archive's digest. An archive without parts has one digest over all.
+ * Reads a derived archive to its end and returns what is wrong with it, or null. Every part must have its recorded
+ * SHA-256, and parts and tail together the archive's digest. An archive without parts has one digest over all bytes.
  */
 export async function faultOfArchive(
   path: string,
@@ -22,14 +22,14 @@ export async function faultOfArchive(
   try {
     const file = await open(path, 'r')
     try {
-      if ((await file.stat()).size !== info.size) return 'is not as long as it was'
+      if ((await file.stat()).size !== info.size) return 'has not its recorded size'
       return await (parts.length > 0 ? faultOfParts(file, info, parts) : faultOfWhole(file, info))
     } finally {
       await file.close()
     }
   } catch (error) {
     return systemCode(error) === 'ENOENT'
-      ? 'is missing; it is made again by the daemon, the next run or "patchmirror verify --repair"'
+      ? 'is missing; the daemon, the next run or "patchmirror verify --repair" rebuilds it'
       : `cannot be read: ${messageOf(error)}`
   }
 }
@@ -53,10 +53,13 @@ async function faultOfParts(
   for (const { first, bytes, sha256: recorded } of parts) {
     await pass(at, bytes)
     at += bytes
-    if (!summer.take().sha256.equals(recorded)) return `is damaged from record "${first}" on`
+    if (!summer.take().sha256.equals(recorded))
+      return `is damaged in the part that begins with record "${first}"`
   }
   await pass(at, size - at)
-  return digestOfParts(parts, summer.take()) === sha256 ? null : 'is damaged in its directory'
+  return digestOfParts(parts, summer.take()) === sha256
+    ? null
+    : 'is damaged in its central directory'
 }
 
 async function faultOfWhole(file: FileHandle, { sha256 }: Recorded): Promise<string | null> {
@@ -66,7 +69,10 @@ async function faultOfWhole(file: FileHandle, { sha256 }: Recorded): Promise<str
   return digest.digest('hex') === sha256 ? null : 'is damaged'
 }
 
-/** Reads bytes of an open file in chunks as large as `buffer`, valid during the call. Throws where the file ends early. */
+/**
+ * Reads a range of an open file in chunks of at most `buffer` bytes, valid during the call. Throws if the file ends
+ * early.
+ */
 export function readRange(
   fd: number,
   from: number,
@@ -82,7 +88,10 @@ export function readRange(
   }
 }
 
-/** The bytes behind an archive's parts: central directory and end records. Null when they are not what was published. */
+/**
+ * Returns the bytes after the archive's parts (central directory and end records); null if they differ from the
+ * published ones.
+ */
 export function readTail(fd: number, info: Recorded, parts: readonly ArchivePart[]): Buffer | null {
   const start = bytesOfParts(parts)
   if (parts.length === 0 || fstatSync(fd).size !== info.size || start > info.size) return null

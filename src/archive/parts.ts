@@ -2,7 +2,7 @@ import { type Hash, createHash } from 'node:crypto'
 import type { ArchivePart } from '../store/osv/archive-parts.ts'
 import { combineCrc32c, crc32c } from '../zip/crc32c.ts'
 
-/** Checksums of some of an archive's bytes. */
+/** Checksums of a range of the archive. */
 interface Sums {
   bytes: number
   crc32c: number
@@ -12,8 +12,9 @@ interface Sums {
 const MEMBERS_MASK = 31
 
 /**
- * Whether a part of the archive begins with this id: about every 32nd does, told by the id alone, so that any mirror
- * divides the same records in the same way, and a record that comes or goes moves no other part's ends.
+ * Reports whether a part of the archive begins with this id. About every 32nd id does. The id alone decides, so every
+ * mirror divides the same records in the same way, and an added or removed record does not move the bounds of other
+ * parts.
  */
 export function startsPart(id: string): boolean {
   let hash = 0x811c9dc5
@@ -21,7 +22,7 @@ export function startsPart(id: string): boolean {
   return ((hash ^ (hash >>> 15)) & MEMBERS_MASK) === 0
 }
 
-/** Sums up bytes as they pass; without `crc` the CRC-32C stays 0. */
+/** Computes checksums of a stream of bytes; without `crc` the CRC-32C stays 0. */
 export function createSummer({ crc: withCrc = true } = {}): {
   update(chunk: Uint8Array): void
   take(): Sums
@@ -35,7 +36,7 @@ export function createSummer({ crc: withCrc = true } = {}): {
       if (withCrc) crc = crc32c(chunk, crc)
       bytes += chunk.length
     },
-    /** The sums of what passed since the last time. */
+    /** Returns the checksums of the bytes since the previous call. */
     take() {
       const sums = { bytes, crc32c: crc, sha256: sha256.digest() }
       sha256 = createHash('sha256')
@@ -47,8 +48,8 @@ export function createSummer({ crc: withCrc = true } = {}): {
 }
 
 /**
- * The archive's digest, hex: SHA-256 over that of each part and of the tail, the central directory and the end records.
- * All bytes count, and equal records divide equally: equal digest means equal bytes, on any mirror.
+ * Returns the archive's digest, hex: SHA-256 over the SHA-256 of each part and of the tail (central directory and end
+ * records). All bytes count, and equal records divide equally: an equal digest means equal bytes, on any mirror.
  */
 export function digestOfParts(parts: Iterable<Pick<Sums, 'sha256'>>, tail: Sums): string {
   const digest = createHash('sha256')
@@ -56,14 +57,14 @@ export function digestOfParts(parts: Iterable<Pick<Sums, 'sha256'>>, tail: Sums)
   return digest.update(tail.sha256).digest('hex')
 }
 
-/** The CRC-32C of the whole archive. */
+/** Returns the CRC-32C of the whole archive. */
 export function crcOfParts(parts: Iterable<Pick<Sums, 'bytes' | 'crc32c'>>, tail: Sums): number {
   let crc = 0
   for (const part of parts) crc = combineCrc32c(crc, part.crc32c, part.bytes)
   return combineCrc32c(crc, tail.crc32c, tail.bytes)
 }
 
-/** Bytes of all parts: where the central directory begins. */
+/** Returns the bytes of all parts: the offset of the central directory. */
 export function bytesOfParts(parts: Iterable<Pick<ArchivePart, 'bytes'>>): number {
   let bytes = 0
   for (const part of parts) bytes += part.bytes

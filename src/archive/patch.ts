@@ -8,20 +8,20 @@ import { type BuiltArchive, type Draft, createDraft, unlisted } from './writer.t
 import { readTail } from './check.ts'
 import { bytesOfParts } from './parts.ts'
 
-/** An archive near 4 GiB may need Zip64 offsets, which are not patched. */
+/** Largest archive that is patched, bytes: one near 4 GiB may need Zip64 offsets, which patching does not support. */
 const MAX_BYTES = 0x7fffffff
 const ENDING = '.json'
 
-/** Which ids may be in the archive: told of a text, and of UTF-8 bytes where they lie. */
+/** Decides which ids may be in the archive: `get` for a string, `find` for the UTF-8 bytes of an id in a buffer. */
 export interface Expected {
   get: (id: string) => boolean
   find: (bytes: Buffer, from: number, to: number) => boolean
 }
 
 /**
- * As `buildArchive`, to the same byte, but from the published file: parts of which no record was written since are
- * copied, not read from the store again. Null when that cannot be done or would not pay: no such file, not the one
- * that was published, or most parts are to be written.
+ * Builds the same bytes as `buildArchive`, but copies from the published file the parts of which no record was written
+ * since. Returns null when that is not possible or not worth it: no such file, a file that differs from the published
+ * one, or more than a third of the parts to write.
  */
 export async function patchArchive(
   store: OsvReader,
@@ -29,7 +29,7 @@ export async function patchArchive(
   expected: Expected,
 ): Promise<BuiltArchive | null> {
   const info = store.readArchive()
-  const parts = spreadDirt(store, store.listParts())
+  const parts = mergeHeadlessParts(store, store.listParts())
   const dirty = parts.filter((part) => part.dirty).length
   if (info === null || dirty > parts.length / 3 || info.size > MAX_BYTES) return null
   const source = openPublished(join(dir, info.file))
@@ -58,8 +58,8 @@ function openPublished(path: string): number | null {
   }
 }
 
-/** A part whose first record is gone has no beginning any more: what is left of it goes to the part before. */
-function spreadDirt(store: OsvReader, parts: StoredPart[]): StoredPart[] {
+/** Marks the preceding part dirty when a part's first record was removed: the rest of the part is merged into it. */
+function mergeHeadlessParts(store: OsvReader, parts: StoredPart[]): StoredPart[] {
   for (let i = parts.length - 1; i > 0; i--) {
     const [part, before] = [parts[i], parts[i - 1]]
     if (part?.dirty === true && before !== undefined && store.readEntry(part.first) === null)
@@ -70,7 +70,7 @@ function spreadDirt(store: OsvReader, parts: StoredPart[]): StoredPart[] {
 
 interface Published {
   source: number
-  /** Its central directory and what follows. */
+  /** Its central directory and end records. */
   tail: Buffer
 }
 
@@ -104,7 +104,7 @@ function patch(
   }
 }
 
-/** Neighbouring parts that are alike, dirty or not. */
+/** Groups consecutive parts that are all dirty or all clean. */
 function runsOf(parts: readonly StoredPart[]): StoredPart[][] {
   const runs: StoredPart[][] = []
   for (const part of parts) {

@@ -10,36 +10,37 @@ import { readRange } from './check.ts'
 import { crcOfParts, createSummer, digestOfParts, startsPart } from './parts.ts'
 import { PRIVATE_FILE } from '../core/files.ts'
 
-/** An archive that was built and not yet published. */
+/** An archive that was built and is not published yet. */
 export interface BuiltArchive extends Omit<ArchiveInfo, 'changed'> {
   members: number
-  /** Its parts that were written anew. */
+  /** The parts that were written from the store. */
   written: ArchivePart[]
-  /** The other parts are the published archive's. */
+  /** Whether the other parts were copied from the published archive. */
   patched: boolean
 }
 
-/** An archive in the making. */
+/** An archive that is being built. */
 export interface Draft {
   /**
-   * Writes the stored records from `from` (inclusive) to `before` (null: the end) as parts. The first part begins at
-   * `from`, which must be empty or the id of a record that is stored. Throws `proof` for a record that is not `expected`.
+   * Writes the stored records from `from` (inclusive) to `before` (exclusive; null: the end) as parts. The first part
+   * begins at `from`, which must be empty or the id of a stored record. Throws `proof` for a record that is not
+   * `expected`.
    */
   write(from: string, before: string | null): void
-  /** Takes parts over as they lie in another archive, open for reading. */
+  /** Copies parts unchanged from another archive, which is open for reading. */
   adopt(parts: readonly ArchivePart[], members: Adopted, source: number): void
-  /** Ends the file and gives it its name. */
+  /** Completes the file and renames it to its final name. */
   finish(): Promise<BuiltArchive>
-  /** Closes it; an unfinished file is removed. */
+  /** Closes the file; an unfinished one is removed. */
   close(): void
 }
 
-/** Copied at a time. */
+/** Bytes copied per read. */
 const PIECE = 1 << 18
 
 const synced = promisify(fdatasync)
 
-/** Begins an archive in the derived folder. */
+/** Creates an unfinished archive in the derived folder. */
 export function createDraft(
   store: Pick<OsvReader, 'eachContent'>,
   dir: string,
@@ -53,7 +54,7 @@ export function createDraft(
     (chunk) => writeAll(fd, chunk),
     (bytes) => summer.update(bytes),
   )
-  const piece = Buffer.allocUnsafe(PIECE) // untouched, and so no memory, until something is adopted
+  const piece = Buffer.allocUnsafe(PIECE) // the system maps its pages at the first use only
   const parts: ArchivePart[] = []
   const written: ArchivePart[] = []
   const endPart = (first: string, members: number): void => {
@@ -105,12 +106,12 @@ function writeAll(fd: number, chunk: Uint8Array): void {
   for (let at = 0; at < chunk.length;) at += writeSync(fd, chunk, at)
 }
 
-/** A record is stored, or in the archive, that the index does not list. */
+/** Returns the error for a record that is stored, or in the archive, but not listed by the index. */
 export function unlisted(id: string): MirrorError {
   return new MirrorError('proof', `record ${id} is stored but not listed`)
 }
 
-/** The stored bytes' own checksum must be the record's: another's bytes, or cut ones, must not reach a reader. */
+/** Compares the gzip trailer of the stored bytes with the record's CRC-32 and size: damaged bytes must not be served. */
 function checkTrailer(id: string, body: Buffer, crc32: number, size: number): void {
   const sound =
     body.length >= 18 &&
@@ -119,11 +120,11 @@ function checkTrailer(id: string, body: Buffer, crc32: number, size: number): vo
   if (sound) return
   throw new MirrorError(
     'proof',
-    `the stored bytes of record ${id} are not its own: run "patchmirror verify --repair"`,
+    `the stored bytes of record ${id} do not match its checksum: run "patchmirror verify --repair"`,
   )
 }
 
-/** Removes what a killed process left half built. */
+/** Removes unfinished archives that a killed process left. */
 export function dropUnfinished(dir: string): void {
   for (const name of readdirSync(dir))
     if (name.startsWith('building-')) rmSync(join(dir, name), { force: true })

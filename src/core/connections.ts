@@ -1,18 +1,18 @@
 import type { Server, ServerResponse, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** Why a connection was closed or refused, as the metrics name it. */
+/** Why a connection was closed or refused; the label of the metrics. */
 type ClosedFor = 'silent' | 'idle' | 'full' | 'address'
 
-/** How many connections there may be, and who is told of those that were too many. */
+/** Limits for connections, and callbacks for those that exceed them. */
 export interface ConnectionOptions {
-  /** Connections at the same time (`server.maxConnections`). */
+  /** Maximum number of concurrent connections (`server.maxConnections`). */
   readonly most: number
-  /** Of one address; 0: no limit (`server.maxConnectionsPerAddress`). */
+  /** Maximum per client address; 0: no limit (`server.maxConnectionsPerAddress`). */
   readonly mostPerAddress: number
-  /** Connections beyond `most` that `isReserved` tells from the others; none when not given. */
+  /** Additional connections beyond `most`, marked by `isReserved`; default 0. */
   readonly reserve?: number
-  /** Addresses that stand for many clients, such as a trusted proxy: the limit for one address is not theirs. */
+  /** Addresses used by many clients, such as a trusted proxy: the limit per address does not apply to them. */
   readonly isShared?: (address: string) => boolean
   readonly log: { warn(fields: object, message: string): void } | null
   /** Counts connections that were closed or refused. */
@@ -22,32 +22,35 @@ export interface ConnectionOptions {
 interface Connection {
   readonly socket: Socket
   readonly address: string
-  /** Requests that the HTTP server has parsed, and those of them that are not answered yet. */
+  /** Requests that the HTTP server has parsed, and those of them without a complete response. */
   requests: number
   active: number
-  /** Bytes that had moved at the last look, and when they last moved, milliseconds of the monotonic clock. */
+  /** Bytes transferred at the last check, and when they last changed, milliseconds of the monotonic clock. */
   bytes: number
   movedAt: number
 }
 
-/** A line in the log for one reason at most this often, milliseconds. */
+/** Minimum interval between log lines for one reason, milliseconds. */
 const LOG_MS = 10_000
-/** With more than half of the places taken, it is looked this often at which connections move, milliseconds. */
-const LOOK_MS = 1_000
-/** Of the silent connections this fraction of all is closed at once, so that a flood of new ones is not searched for each. */
+/** Interval at which activity is checked while more than half of the connections are in use, milliseconds. */
+const CHECK_MS = 1_000
+/**
+ * Fraction of all connections closed at once when they are silent, so that a flood of connections does not cause a
+ * search for each.
+ */
 const BATCH = 1 / 64
 
 const reserved = new WeakSet<object>()
 
-/** Whether a connection came when all others were in use: it is for the health page alone. */
+/** Reports whether a connection was accepted when all others were in use: it gets the health page only. */
 export function isReserved(socket: object): boolean {
   return reserved.has(socket)
 }
 
 /**
- * Bounds the connections of a server. When all places are taken, those that never sent a whole request go first, the oldest
- * before the others; then idle ones, the longest idle first; a connection with a request under way never does. So clients
- * that connect and stay silent shut nobody out, whatever their number. Call it last: it stands before all other listeners.
+ * Bounds the connections of a server. When all are in use, connections that never sent a complete request are closed
+ * first, oldest first; then idle ones, longest idle first; a connection with an active request is never closed. Clients
+ * that connect and stay silent therefore never block others. Call it last: its check runs before all other listeners.
  */
 export function limitConnections(server: Server, options: ConnectionOptions): void {
   const { most, mostPerAddress, reserve = 0, isShared = () => false } = options
@@ -88,40 +91,44 @@ export function limitConnections(server: Server, options: ConnectionOptions): vo
     })
     return true
   }
-  stand(server, admit)
-  follow(server, (socket) => open.get(keyOf(socket)))
-  const looking = setInterval(() => {
-    if (open.size > most / 2) for (const one of open.values()) look(one)
-  }, LOOK_MS).unref()
-  server.once('close', () => clearInterval(looking))
+  interceptConnections(server, admit)
+  countRequests(server, (socket) => open.get(keyOf(socket)))
+  const timer = setInterval(() => {
+    if (open.size > most / 2) for (const one of open.values()) updateActivity(one)
+  }, CHECK_MS).unref()
+  server.once('close', () => clearInterval(timer))
 }
 
-/** A connection is known by its other end: behind TLS, requests come with another socket than the connection did. */
+/**
+ * Identifies a connection by its remote address and port: behind TLS, requests have another socket than the connection.
+ */
 function keyOf({ remoteAddress = '', remotePort = 0 }: Socket): string {
   return `${remoteAddress} ${remotePort}`
 }
 
 const clock = (): number => performance.now()
 
-function look(connection: Connection): void {
+function updateActivity(connection: Connection): void {
   const { socket } = connection
   const bytes = socket.bytesRead + socket.bytesWritten
   if (bytes !== connection.bytes) connection.movedAt = clock()
   connection.bytes = bytes
 }
 
-/** Connections that may go, in the order in which they do: those without any whole request, or else those that are idle. */
+/**
+ * Returns the connections that may be closed, in order: those without a complete request, or else those that are idle.
+ */
 function findSpare(among: Iterable<Connection>): ['silent' | 'idle', Connection[]] {
   const waiting = [...among].filter(({ active }) => active === 0)
-  // Records go out by the fast lane, whose requests the HTTP server does not see.
+  // // Records are served on the fast path, whose requests the HTTP server does not see.
   const silent = waiting.filter(({ requests, socket }) => requests + socket.bytesWritten === 0)
   if (silent.length > 0) return ['silent', silent]
-  waiting.forEach(look)
+  waiting.forEach(updateActivity)
   return ['idle', waiting.sort((one, other) => one.movedAt - other.movedAt)]
 }
 
-/** Puts a check before everything that listens for connections. */
-function stand(server: Server, admit: (socket: Socket) => boolean): void {
+/** Puts a check before all connection listeners. */
+function interceptConnections(server: Server, admit: (socket: Socket) => boolean): void {
   const listeners = server.listeners('connection') as ((this: Server, socket: Socket) => void)[]
   server.removeAllListeners('connection')
   server.on('connection', (socket: Socket) => {
@@ -130,7 +137,7 @@ function stand(server: Server, admit: (socket: Socket) => boolean): void {
 }
 
 /** Counts the requests of each connection. */
-function follow(server: Server, find: (socket: Socket) => Connection | undefined): void {
+function countRequests(server: Server, find: (socket: Socket) => Connection | undefined): void {
   const onRequest = ({ socket }: IncomingMessage, response: ServerResponse): void => {
     const connection = find(socket)
     if (connection === undefined) return
@@ -144,13 +151,13 @@ function follow(server: Server, find: (socket: Socket) => Connection | undefined
   server.prependListener('request', onRequest).prependListener('checkExpectation', onRequest)
 }
 
-/** Counts, and tells the log at once of the first and every ten seconds of all others. */
+/** Counts, and logs the first connection of each reason at once and all further ones every ten seconds. */
 function createReport({ most, log, onClosed }: ConnectionOptions) {
   const texts: Record<ClosedFor, string> = {
-    silent: 'that had sent no whole request were closed to make room',
+    silent: 'that had sent no complete request were closed to make room',
     idle: 'that were idle were closed to make room',
-    full: 'came when all others were in use: they are refused, or get the health page alone',
-    address: 'were refused: their address has as many as server.maxConnectionsPerAddress allows',
+    full: 'arrived when all others were in use: they are refused, or get the health page only',
+    address: 'were refused: their address has reached server.maxConnectionsPerAddress',
   }
   const since = new Map<ClosedFor, { at: number; count: number }>()
   return (why: ClosedFor, count: number): void => {

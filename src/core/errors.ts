@@ -1,30 +1,30 @@
 /**
- * Every failure the program can name. A code says what went wrong; the tables below say what that
- * means to an HTTP client and to a shell. `cause` keeps the original error for the log.
+ * Error codes of every failure that the program reports. The tables below map a code to an HTTP status and an exit code.
+ * `cause` keeps the original error for the log.
  */
 export type ErrorCode =
   | 'usage' // the command line is wrong
   | 'config' // a setting is wrong
-  | 'locked' // another process holds the data folder
+  | 'locked' // another process uses the data folder
   | 'schema' // the database was written by a newer program
   | 'corrupt' // the database is damaged
   | 'storage' // the disk is full or not writable
   | 'upstream_unreachable' // no connection, a reset, a stall, a deadline
-  | 'upstream_status' // an HTTP status that is not an answer
+  | 'upstream_status' // an unexpected HTTP status
   | 'upstream_not_found' // 404 or 410
   | 'upstream_auth' // 401 or 403
-  | 'upstream_shape' // an answer that is not what the contract says
-  | 'upstream_secret' // an answer that holds the credential that upstream is asked with
-  | 'upstream_too_large' // an answer over its size cap
-  | 'archive' // a zip that is unsound or hostile
-  | 'bundle' // a bundle that is refused: damaged, not trusted, expired, or not for what is held
-  | 'proof' // the stored data does not match what the run set out to store
+  | 'upstream_shape' // a response that does not match the contract
+  | 'upstream_secret' // a response that contains the upstream credential
+  | 'upstream_too_large' // a response over its size limit
+  | 'archive' // a malformed or hostile zip
+  | 'bundle' // a refused bundle: damaged, untrusted, expired, or not applicable to the stored data
+  | 'proof' // the stored data does not match what the run was to store
   | 'not_found' // a local path or id that is not mirrored
   | 'not_ready' // nothing mirrored yet
-  | 'bad_request' // a local request that makes no sense
-  | 'not_supported' // a local request that the stored data cannot answer, though upstream may
+  | 'bad_request' // an invalid local request
+  | 'not_supported' // a local request that only upstream can answer
   | 'aborted' // the program is shutting down
-  | 'internal' // a defect of ours
+  | 'internal' // a defect of this program
 
 /** An error with a code. `message` is safe to show to an operator: no secrets, no stack. */
 export class MirrorError extends Error {
@@ -52,17 +52,17 @@ const STATUS: Partial<Record<ErrorCode, number>> = {
   corrupt: 503,
 }
 
-/** HTTP status for an error met while answering a request. Unknown errors are 500 with a fixed text. */
+/** Returns the HTTP status for an error while serving a request. Unknown errors are 500 with a fixed text. */
 export function httpStatus(error: unknown): number {
   return error instanceof MirrorError ? (STATUS[error.code] ?? 500) : 500
 }
 
-/** Text of anything thrown, for a log line or a run row. */
+/** Returns the message of any thrown value, for a log line or a run row. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** Node's or SQLite's error code (`ENOSPC`, `SQLITE_FULL`), if the thing thrown has one. */
+/** Returns Node's or SQLite's error code (`ENOSPC`, `SQLITE_FULL`), if the thrown value has one. */
 export function systemCode(error: unknown): string | undefined {
   if (typeof error !== 'object' || error === null || !('code' in error)) return undefined
   return typeof error.code === 'string' ? error.code : undefined
@@ -70,13 +70,13 @@ export function systemCode(error: unknown): string | undefined {
 
 const UNREADABLE: Partial<Record<string, string>> = {
   ENOENT: 'there is no such file: check the path',
-  ENOTDIR: 'a part of its path is no folder: check the path',
+  ENOTDIR: 'a part of its path is not a folder: check the path',
   EISDIR: 'it is a folder: name a file',
   EACCES: 'this user may not read it: change its owner or its mode',
   EPERM: 'this user may not read it: change its owner or its mode',
 }
 
-/** Why a file that the operator named cannot be read, and what to do; the caller names the file. */
+/** Returns why a file that the operator named cannot be read, and what to do; the caller names the file. */
 export function whyUnreadable(error: unknown): string {
   return UNREADABLE[systemCode(error) ?? ''] ?? messageOf(error)
 }

@@ -1,13 +1,13 @@
 /**
- * Turns for work that would keep the serving thread for long: who waits goes on one at a time, each in another round of
- * the event loop, so that all such work together costs the others no more than one stretch of it at once.
+ * Cooperative scheduler for work that would block the serving thread for long: resumes at most one waiting task per
+ * event-loop iteration, so that other requests are served between two of them.
  */
 export interface FairQueue {
-  /** Resolves when it is this one's turn. */
+  /** Resolves when the caller may run; callers are resumed in the order of their calls. */
   next(): Promise<void>
 }
 
-/** Whoever asks first is first. */
+/** Creates a first-in, first-out queue. */
 export function createFairQueue(): FairQueue {
   const waiting: (() => void)[] = []
   let due = false

@@ -15,13 +15,14 @@ import {
 import { dirname, join, basename } from 'node:path'
 import { systemCode } from './errors.ts'
 
-/** The modes of what the program creates: for its own user alone. */
+/** Modes of folders and files that the program creates: access for its own user only. */
 export const PRIVATE_FOLDER = 0o700
 export const PRIVATE_FILE = 0o600
 
 /**
- * Creates a folder and those above it, for their owner alone. Node's own recursive way never returns where a folder can be looked up but not
- * created, as under /proc; this one gives up at the first that cannot be. Throws the system's error.
+ * Creates a folder and its parents, mode 0700. Node's recursive option never returns where a folder can be looked up but
+ * not created, as under /proc; this function stops at the first folder that cannot be created. Throws the system's
+ * error.
  */
 export function makeFolder(path: string): void {
   try {
@@ -36,8 +37,8 @@ export function makeFolder(path: string): void {
 }
 
 /**
- * Writes a file whole, for its owner alone, by a new file that takes the place of the old: a reader sees one or the other,
- * and a link is replaced, not followed. Throws the system's error.
+ * Replaces a file atomically by renaming a new file, mode 0600: readers see the old content or the new, and a symbolic
+ * link is replaced, not followed. Throws the system's error.
  */
 export function replacePrivateFile(path: string, text: string): void {
   const draft = `${path}.${randomBytes(6).toString('hex')}`
@@ -56,13 +57,13 @@ export function replacePrivateFile(path: string, text: string): void {
   }
 }
 
-/** What the program puts into a data folder; anything else there belongs to someone else. */
+/** Names that the program creates in a data folder; all others belong to someone else. */
 const OURS =
   /^(derived|downloads|(mirror|webhooks)\.db.*|.+\.lock(\.pid)?|serve\.instance|local\.key|webhook-secrets\.json|inbox-tries\.json)$/
 
 /**
- * Takes from group and others what an earlier version, or another umask, gave them on the program's own files in a data
- * folder. Links are left alone, and so are files of another user, which only that one can change.
+ * Removes the permissions of group and others from the program's own files in a data folder, which an earlier version or
+ * another umask gave them. Links and files of other users are left unchanged.
  */
 export function tightenFolder(dataDir: string): void {
   for (const name of readdirSync(dataDir)) if (OURS.test(name)) tighten(join(dataDir, name))
@@ -75,16 +76,16 @@ function tighten(path: string): void {
     if ((stat.mode & 0o077) !== 0) chmodSync(path, stat.mode & PRIVATE_FOLDER)
     if (stat.isDirectory()) for (const name of readdirSync(path)) tighten(join(path, name))
   } catch (error) {
-    if (!LEFT_ALONE.has(systemCode(error) ?? '')) throw error
+    if (!IGNORED.has(systemCode(error) ?? '')) throw error
   }
 }
 
-/** What is removed meanwhile, and what belongs to another user or lies on a read-only disk. */
-const LEFT_ALONE: ReadonlySet<string> = new Set(['ENOENT', 'EPERM', 'EACCES', 'EROFS'])
+/** Errors that are ignored: the file was removed meanwhile, belongs to another user, or is on a read-only disk. */
+const IGNORED: ReadonlySet<string> = new Set(['ENOENT', 'EPERM', 'EACCES', 'EROFS'])
 
 /**
- * Replaces a file as a whole: what `fill` writes lies beside it, on the disk, before it gets the name. Whoever reads sees
- * the old content or the new. When `fill` throws, nothing is changed.
+ * Replaces a file atomically: `fill` writes a temporary file in the same folder, which is synced and then renamed.
+ * Readers see the old content or the new. When `fill` throws, nothing is changed.
  */
 export function replaceFile(
   path: string,
@@ -110,13 +111,13 @@ export function replaceFile(
   syncFolder(folder)
 }
 
-/** A name is on the disk with its folder; where folders cannot be opened, the system sees to it. */
+/** Syncs a folder, which makes a new file name durable; skipped on systems that cannot open folders. */
 function syncFolder(folder: string): void {
   try {
     const fd = openSync(folder, 'r')
     fsyncSync(fd)
     closeSync(fd)
   } catch {
-    // Not on every system.
+    // // Not supported on every system.
   }
 }

@@ -6,10 +6,10 @@ import { systemCode } from './errors.ts'
 
 export type { Logger }
 
-/** Paths that never reach the log, whatever object carries them. */
+/** Paths redacted from every logged object. */
 const REDACT = ['*.authorization', '*.proxy', '*.headers.authorization', 'config.upstream.proxy']
 
-/** The program's log, on standard error: JSON lines, or readable ones on a terminal (`log.format`). */
+/** Creates the program's log on standard error: JSON lines, or readable ones on a terminal (`log.format`). */
 export function createLog(config: Config['log']): Logger {
   const options = { level: config.level, redact: { paths: REDACT, censor: '********' } }
   const readable = config.format === 'pretty' || (config.format === 'auto' && process.stderr.isTTY)
@@ -22,13 +22,13 @@ export function createLog(config: Config['log']): Logger {
   return pino(options, { write: (line) => writeLine(format(line)) })
 }
 
-/** How often a full pipe is tried again, and the pause between two tries: its reader has a second. */
+/** Attempts to write to a full pipe, and the pause between two: its reader has one second. */
 const TRIES = 100
 const PAUSE_MS = 10
 
 /**
- * Writes a line to standard error. A log that nobody can read any more (the terminal is closed, the reader of the pipe
- * has ended, the disk is full) loses the line, and never ends the program: the next line is tried again.
+ * Writes a line to standard error. If it cannot be written (the terminal is closed, the reader of the pipe has ended,
+ * the disk is full), the line is lost, but the program continues and the next line is tried again.
  */
 export function writeLine(line: string, fd = 2): void {
   let rest = Buffer.from(line)

@@ -7,9 +7,9 @@ import { MirrorError } from './errors.ts'
 type Patch = { target: object; name: string; before: PropertyDescriptor }
 
 /**
- * Makes every attempt of this thread to connect or to look up a name an error, whoever makes it: TCP and local sockets (so
- * also TLS, HTTP and `fetch`), DNS, UDP. Listening, and connections that come in, are as before. A thread of its own needs
- * its own call. Returns what undoes it.
+ * Makes every attempt of this thread to connect or to look up a name throw: TCP and local sockets (also TLS, HTTP and
+ * `fetch`), DNS, UDP. Listening and incoming connections still work. Each thread needs its own call. Returns a function
+ * that undoes it.
  */
 export function goOffline(): () => void {
   const patches = [
@@ -39,7 +39,7 @@ function refuse(target: object, wanted: (name: string) => boolean): Patch[] {
   })
 }
 
-/** An address is no name, and `localhost` is told by this machine: whoever listens asks for these as well. */
+/** Allows lookups of IP addresses and `localhost`, which need no network: listening servers make them too. */
 function lookupHere(original: unknown): (...given: unknown[]) => unknown {
   return function (this: unknown, ...given) {
     const [host] = given

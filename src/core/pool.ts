@@ -1,6 +1,6 @@
 /**
- * Works through tasks, a bounded number at a time. A task that throws ends the pool: the others finish what they are
- * at, and the first error is thrown.
+ * Runs tasks, at most `width` at the same time. When a task throws, no further one is started, the running ones are
+ * completed, and the first error is thrown.
  */
 export async function runPool<T>(
   tasks: readonly T[],

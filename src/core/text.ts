@@ -1,9 +1,9 @@
-/** Longest text of upstream's that a run row or a log line repeats. */
+/** Longest text from upstream that a run row or a log line repeats, characters. */
 const MAX_LENGTH = 300
 
 /**
- * A text of upstream's making, fit for a run row, a log and a terminal: control characters escaped, cut to
- * `longest` characters (300). An id may be megabytes long, or hold a terminal's escape sequences.
+ * Returns a text from upstream fit for a run row, a log and a terminal: control characters escaped, truncated to
+ * `longest` characters (300). An id may be megabytes long, or contain a terminal's escape sequences.
  */
 export function plainText(text: string, longest = MAX_LENGTH): string {
   const cut = text.length > longest ? `${text.slice(0, longest)}…` : text

@@ -1,12 +1,12 @@
 const STAMP =
   /^(\d{4})-(\d{2})-(\d{2})(?:[Tt ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d+))?)?\s?([Zz]|[+-]\d{2}:?\d{2})?)?$/
 
-/** What a stamp that cannot be read is shown as: the earliest that RFC 3339 can say, so that it comes last. */
+/** Shown for a timestamp that cannot be parsed: the earliest time of RFC 3339, so that it sorts first. */
 const NEVER = '0001-01-01T00:00:00Z'
 
 /**
- * The instant of a stamp as a text that sorts as time does: UTC with nine decimals, without the Z. Stamps have many
- * forms: a day alone is its beginning, a time without a zone is UTC. Empty for what is no time.
+ * Returns a timestamp as a text that sorts by time: UTC with nine decimals, without the Z. Accepts many forms: a date
+ * alone is the beginning of the day, a time without a zone is UTC. Empty for an invalid timestamp.
  */
 export function instantOf(stamp: unknown): string {
   const match = typeof stamp === 'string' ? STAMP.exec(stamp.trim()) : null
@@ -23,14 +23,14 @@ export function instantOf(stamp: unknown): string {
   return `${date.toISOString().slice(0, 19)}.${decimals}`
 }
 
-/** Minutes that a zone is ahead of UTC. */
+/** Returns the offset of a zone from UTC, minutes. */
 function offsetOf(zone: string | undefined): number {
   if (zone === undefined || zone.toUpperCase() === 'Z') return 0
   const minutes = Number(zone.slice(1, 3)) * 60 + Number(zone.slice(-2))
   return zone.startsWith('-') ? -minutes : minutes
 }
 
-/** An instant as RFC 3339 writes it, with no more decimals than it has. */
+/** Formats an instant per RFC 3339, without trailing zeros in its fraction. */
 export function stampOf(instant: string): string {
   return instant === ''
     ? NEVER
@@ -38,8 +38,8 @@ export function stampOf(instant: string): string {
 }
 
 /**
- * Unix seconds of a stamp, rounded up, so that a Last-Modified of them is never older than it. Null for what is no time, and
- * for a time after `now` (unix milliseconds).
+ * Returns the Unix seconds of a timestamp, rounded up, so that a Last-Modified derived from it is never older. Null for
+ * an invalid timestamp, and for a time after `now` (Unix milliseconds).
  */
 export function pastSeconds(stamp: unknown, now: number): number | null {
   const instant = instantOf(stamp)
@@ -50,12 +50,12 @@ export function pastSeconds(stamp: unknown, now: number): number | null {
   return fraction > 0 ? seconds + 1 : seconds
 }
 
-/** The newest of all stamps that are not in the future, as `pastSeconds`; null when there is none. */
+/** Returns the newest timestamp that is not in the future, as `pastSeconds`; null if there is none. */
 export function newestPast(stamps: Iterable<string>, now: number): number | null {
   let newest: number | null = null
   let dayBefore = ''
   for (const stamp of stamps) {
-    // A zone moves a stamp by less than a day, so most need not be parsed.
+    // // A zone moves a timestamp by less than a day, so most need not be parsed.
     if (stamp < dayBefore && /^\d/.test(stamp)) continue
     const seconds = pastSeconds(stamp, now)
     if (seconds === null || (newest !== null && seconds <= newest)) continue

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** The program's version, from package.json, one level above `src` and `dist` alike. */
+/** The program's version, from package.json, one level above both `src` and `dist`. */
 export const VERSION = readVersion()
 
 function readVersion(): string {

@@ -1,41 +1,44 @@
-/** What an event names (service API, section 6; wire facts, webhook deliveries). All null: nothing that can be told. */
+/**
+ * The image that an event names (service API, section 6; wire facts, webhook deliveries). All null: the event names
+ * none.
+ */
 export interface EventTarget {
-  /** With or without the registry's host in front. */
+  /** With or without the registry's host. */
   readonly repository: string | null
   readonly tag: string | null
   /** `sha256:…`. */
   readonly digest: string | null
   readonly arch: string | null
-  /** The event's subject as it came, such as `cr.example.com/library/python:3.12`. */
+  /** The event's subject as received, such as `cr.example.com/library/python:3.12`. */
   readonly subject: string | null
-  /** What else the same delivery names; they have no others themselves. */
+  /** Further targets of the same delivery; they have no `others` themselves. */
   readonly others?: readonly EventTarget[]
 }
 
-/** Every target that a delivery names, each by itself. */
+/** Returns every target that a delivery names, as a flat list. */
 export function targetsOf({ others = [], ...first }: EventTarget): EventTarget[] {
   return [first, ...others]
 }
 
-/** What of a target can be looked up: the repository without a host. */
+/** The names by which a target is looked up: the repository without a host. */
 export interface TargetNames {
   readonly repository: string | null
   readonly tag: string | null
   readonly digest: string | null
 }
 
-/** A target's names; those that it lacks are taken from its subject. */
+/** Returns a target's names; missing ones are taken from its subject. */
 export function namesOf({ repository, tag, digest, subject }: EventTarget): TargetNames {
-  const said = subject === null ? NOTHING : readReference(subject)
-  const name = repository ?? said.repository
+  const parsed = subject === null ? NOTHING : readReference(subject)
+  const name = repository ?? parsed.repository
   return {
     repository: name === null ? null : plainRepository(name),
-    tag: tag ?? said.tag,
-    digest: digest ?? said.digest,
+    tag: tag ?? parsed.tag,
+    digest: digest ?? parsed.digest,
   }
 }
 
-/** A repository without a registry's host, which has a dot, a port or is `localhost`. */
+/** Returns a repository without a registry's host, which contains a dot or a port, or is `localhost`. */
 export function plainRepository(name: string): string {
   const slash = name.indexOf('/')
   return slash > 0 && /[.:]|^localhost$/.test(name.slice(0, slash)) ? name.slice(slash + 1) : name
@@ -44,7 +47,7 @@ export function plainRepository(name: string): string {
 const MAX_DEPTH = 6
 const MAX_TEXT = 500
 
-/** Every short text of an item, however deep: fields are named as upstream likes. */
+/** Returns every short text of an item, at any depth up to the limit: upstream's field names vary. */
 export function textsWithin(item: unknown): string[] {
   const found: string[] = []
   const collect = (value: unknown, depth: number): void => {
@@ -57,8 +60,8 @@ export function textsWithin(item: unknown): string[] {
   return found
 }
 
-/** What a name can be looked up by among an item's texts: each text, and the tag and the digest of a reference. */
-export function wordsIn(texts: readonly string[]): Set<string> {
+/** Returns the texts by which an item can be looked up: each text, and the tag and the digest of each reference. */
+export function lookupTexts(texts: readonly string[]): Set<string> {
   const words = new Set(texts)
   for (const { tag, digest } of texts.map(readReference)) {
     if (tag !== null) words.add(tag)
@@ -68,8 +71,8 @@ export function wordsIn(texts: readonly string[]): Set<string> {
 }
 
 /**
- * Whether an item with these texts is what is named: the tag's and the repository's name, each as a text of its own or
- * as part of a reference. Without a tag the digest decides. False when neither is named.
+ * Reports whether an item with these texts is the named one: the tag and the repository must occur, each as a text of
+ * its own or as part of a reference. Without a tag the digest decides. False when neither is given.
  */
 export function isNamed(
   texts: readonly string[],
@@ -86,14 +89,14 @@ export function isNamed(
   )
 }
 
-/** Whether a digest is among the texts, alone or behind the `@` of a reference. */
+/** Reports whether a digest is among the texts, alone or after the `@` of a reference. */
 export function hasDigest(texts: readonly string[], digest: string): boolean {
   return texts.some((text) => text === digest || text.endsWith(`@${digest}`))
 }
 
 const NOTHING: TargetNames = { repository: null, tag: null, digest: null }
 
-/** `host/repository:tag@digest`, each part but the repository optional. */
+/** Parses `host/repository:tag@digest`; every part except the repository is optional. */
 function readReference(text: string): TargetNames {
   if (text.length > MAX_TEXT) return NOTHING
   const match = /^([^\s@]*?[^\s@:/])(?::([\w.-]{1,128}))?(?:@(\w+:[0-9a-f]+))?$/.exec(text)

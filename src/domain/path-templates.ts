@@ -1,9 +1,9 @@
 /**
- * Paths as the store knows them: without a trailing slash, each segment percent-encoded in one way, so that the path
- * upstream was asked for and the path a client asks for meet whatever form either chose.
+ * Paths in the form in which the store knows them: without a trailing slash, each segment percent-encoded in one way.
+ * The path requested from upstream and the path requested by a client match, whichever form either used.
  */
 
-/** Fills a template. A repository keeps its slashes, any other value is one segment. */
+/** Fills a template. A repository keeps its slashes; any other value is one segment. */
 export function fillPath(template: string, values: Readonly<Record<string, string>>): string {
   return template.replace(/\{(\w+)\}/g, (whole, name: string) => {
     const value = values[name]
@@ -15,13 +15,16 @@ export function fillPath(template: string, values: Readonly<Record<string, strin
   })
 }
 
-/** Whether a path leads where it says: "." and ".." as segments, however encoded, lead elsewhere, control characters nowhere. */
+/**
+ * Reports whether a path keeps its meaning when normalized: no "." or ".." segments, in any encoding, and no control
+ * characters.
+ */
 export function isAddressable(path: string): boolean {
   if (/%([01][\da-f]|7f)/i.test(path)) return false
   return path.split('/').every((part) => !/^(\.|%2e){1,2}$/i.test(part))
 }
 
-/** The one form of a path; null when it is not percent-encoded UTF-8. */
+/** Returns the canonical form of a path; null if it is not percent-encoded UTF-8. */
 export function canonicalPath(path: string): string | null {
   try {
     const segments = path.split('/').map((part) => encodeURIComponent(decodeURIComponent(part)))
@@ -31,7 +34,7 @@ export function canonicalPath(path: string): string | null {
   }
 }
 
-/** What canonical paths of a template look like: a group for each of its values, in order. */
+/** Returns an expression that matches the canonical paths of a template, with one group per value, in order. */
 export function pathForm(template: string): RegExp {
   const source = template
     .replace(/\/+$/, '')
@@ -41,7 +44,7 @@ export function pathForm(template: string): RegExp {
   return new RegExp(`^${source}$`)
 }
 
-/** The values that make a template the given canonical path; null when it is another path. */
+/** Returns the values with which a template gives this canonical path; null if the path does not match. */
 export function matchPath(template: string, canonical: string): Record<string, string> | null {
   const match = pathForm(template).exec(canonical)
   if (match === null) return null

@@ -1,7 +1,7 @@
 /** What a pattern of `catalog.include` and `catalog.exclude` can name. */
 type PatternKind = 'image' | 'package' | 'ecosystem'
 
-/** One pattern: what it names, and the name, in lower case; `*` stands for any characters, `/` included. */
+/** One pattern: its kind and its name in lower case; `*` matches any characters, `/` included. */
 export interface Pattern {
   readonly kind: PatternKind
   readonly name: string
@@ -9,17 +9,17 @@ export interface Pattern {
 
 const FORM = /^(image|package|ecosystem):(\S{1,300})$/
 
-/** Reads `image:library/*`, `package:curl` or `ecosystem:debian`; null when it is none of these. */
+/** Parses `image:library/*`, `package:curl` or `ecosystem:debian`; null for any other text. */
 export function parsePattern(text: string): Pattern | null {
   const [, kind, name] = FORM.exec(text.trim()) ?? []
   if (kind === undefined || name === undefined) return null
   return { kind: kind as PatternKind, name: name.toLowerCase() }
 }
 
-/** What an item is called, in the terms of patterns: a repository, a package's names, its ecosystem. */
+/** The names of an item by kind of pattern: its repository, its package names, its ecosystem. */
 type Names = Partial<Record<PatternKind, string | readonly string[]>>
 
-/** Whether any of the patterns names the item. Upper and lower case are the same. */
+/** Reports whether any of the patterns matches the item, ignoring case. */
 export function matchesAny(patterns: readonly Pattern[], names: Names): boolean {
   return patterns.some(({ kind, name }) =>
     [names[kind] ?? []].flat().some((own) => matchesPattern(name, own.toLowerCase())),
@@ -27,8 +27,8 @@ export function matchesAny(patterns: readonly Pattern[], names: Names): boolean 
 }
 
 /**
- * Whether a text fits a pattern in which `*` stands for any characters. Linear in the length of both, whatever the pattern:
- * no expression is built from what somebody wrote.
+ * Reports whether a text matches a pattern in which `*` matches any characters. Linear in the length of both for every
+ * pattern: no regular expression is built from input.
  */
 export function matchesPattern(pattern: string, text: string): boolean {
   const pieces = pattern.split('*')

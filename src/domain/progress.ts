@@ -1,4 +1,4 @@
-/** How far an export or an import is. `total` null: unknown. */
+/** Progress of an export or an import. `total` null: unknown. */
 export interface BundleProgress {
   phase:
     'summary' | 'write' | 'check' | 'verify' | 'stage' | 'rows' | 'records' | 'archive' | 'prove'
@@ -7,5 +7,5 @@ export interface BundleProgress {
   total: number | null
 }
 
-/** Told as the work goes; at most some hundred times a second. */
+/** Called as the work progresses, at most some hundred times a second. */
 export type OnProgress = (progress: BundleProgress) => void

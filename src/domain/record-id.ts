@@ -1,13 +1,18 @@
-/** Ends a text for many programs, or a line: a list of ids with one a line would name other records. */
+/**
+ * Characters that end a string for many programs, or a line: in a list with one id per line they would give other ids.
+ */
 const BREAKS = ['\0', '\n', '\v', '\f', '\r']
 
-/** Longest percent-encoded id, characters: servers and proxies read request lines of 8,000 bytes (RFC 9112, section 3). */
+/**
+ * Longest percent-encoded id, characters: servers and proxies accept request lines of at least 8,000 bytes (RFC 9112,
+ * section 3).
+ */
 const MAX_ENCODED = 7_900
 
 /**
- * Why a record of this id cannot be mirrored, or null when it can. The one rule for every place that meets ids: index,
- * archive, single records, rows of bundles, requests. A record is served at `/external/osv/{id}.json` and is the member
- * `{id}.json` of `all.zip`, so its id must be text that a URL can hold and a relative path that is safe to unpack.
+ * Returns why a record of this id cannot be mirrored, or null if it can. The single rule for all sources of ids: index,
+ * archive, single records, bundle rows, requests. A record is served at `/external/osv/{id}.json` and is the member
+ * `{id}.json` of `all.zip`, so its id must be a text that fits in a URL and a relative path that is safe to extract.
  */
 export function faultOfRecordId(id: string): string | null {
   if (id === '') return 'its id is empty'
@@ -21,7 +26,7 @@ export function faultOfRecordId(id: string): string | null {
   return isUnsafe ? 'its id is not a safe relative path' : null
 }
 
-/** An id as a log or a message shows it: on one line, cut to a length that can be read. */
+/** Formats an id for a log line or a message: on one line, truncated to 80 characters. */
 export function shownId(id: string): string {
   return JSON.stringify(id.length > 80 ? `${id.slice(0, 80)}…` : id)
 }

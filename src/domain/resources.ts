@@ -1,31 +1,31 @@
 /**
- * What the mirror holds of the service behind a credential, each thing declared once: its paths, how it is listed, how
- * its items are named and which artifacts hang on them (service API, section 4). The crawl, the store and the local
- * routes follow from this table; another resource is another entry.
+ * What the mirror stores of the service behind a credential, each resource declared once: its paths, its list, the
+ * identifiers of its items and their artifacts (service API, section 4). The crawl, the store and the local routes
+ * follow from this table; another resource is another entry.
  */
 export type ResourceSurface = 'remediation' | 'catalog' | 'identity'
 
-/** What a document must be to be believed. `text`: anything but a page of HTML. */
+/** What a document must be to be accepted. `text`: anything except an HTML page. */
 export type DocumentKind = 'sbom' | 'vex' | 'provenance' | 'text'
 
-/** A query parameter that narrows a list, and the field of an item that it compares. */
+/** A query parameter that filters a list, and the field of an item that it compares. */
 export interface Facet {
-  /** Name of the query parameter; null: the field can only be ordered by. */
+  /** Name of the query parameter; null: the field can only be used for ordering. */
   readonly param: string | null
   readonly field: string
-  /** The only values that make sense; undefined: any text. */
+  /** The only valid values; undefined: any text. */
   readonly values?: readonly string[]
-  /** Several values, separated by commas. */
+  /** Whether several values, separated by commas, are allowed. */
   readonly many?: boolean
 }
 
-/** A paged list. `path` may hold `{repo}`: then there is one list for each parent item. */
+/** A paged list. `path` may contain `{repo}`: then there is one list per parent item. */
 export interface ListPath {
   readonly path: string
   readonly facets: readonly Facet[]
 }
 
-/** A path whose answer names documents by URL, or is the document itself. */
+/** A path whose answer links to documents, or is the document itself. */
 interface ArtifactPath {
   readonly path: string
   /** Other forms of the same path. */
@@ -33,23 +33,23 @@ interface ArtifactPath {
   readonly document: DocumentKind
 }
 
-/** One kind of thing. `{id}` in its paths is an item's own identifier. */
+/** One kind of resource. `{id}` in its paths is an item's own identifier. */
 export interface CatalogResource {
   readonly name: string
   readonly surface: ResourceSurface
   readonly list: ListPath | null
-  /** Details of one item, or, without an `{id}`, a document of its own. */
+  /** Path of the details of one item, or, without an `{id}`, of a single document. */
   readonly item: string | null
-  /** A further list for each item. */
+  /** A further list per item. */
   readonly sublist: ListPath | null
   readonly artifacts: readonly ArtifactPath[]
-  /** Fields that name an item in a list, the first that has a value, in whatever spelling. */
+  /** Fields that identify an item in a list: the first one with a value is used, in any spelling. */
   readonly ids: readonly string[]
-  /** `scoped`: details and artifacts of an item only when the scope holds it; lists are always whole. */
+  /** `scoped`: details and artifacts are mirrored only for items in scope; lists are always complete. */
   readonly reach: 'always' | 'scoped'
-  /** The setting that switches it on; null: always on. */
+  /** The setting that enables it; null: always enabled. */
   readonly setting: 'catalog.mirrorApiKeys' | 'identity.mirrorUsers' | null
-  /** Its items may carry key material, which is cut out before anything is stored. */
+  /** Whether its items may contain key material, which is removed before anything is stored. */
   readonly secrets: boolean
 }
 
@@ -70,7 +70,7 @@ const PLAIN = {
   secrets: false,
 } as const satisfies Omit<CatalogResource, 'name'>
 
-/** Whether a source mirrors a resource: the identity surface has a source, and a credential, of its own. */
+/** Reports whether a source mirrors a resource: the identity surface has its own source and its own credential. */
 export function ownsResource(source: string, resource: string): boolean {
   return (resource === 'users') === (source === 'identity')
 }
@@ -78,19 +78,19 @@ export function ownsResource(source: string, resource: string): boolean {
 /** Versions of the identity surface (service API, section 9); its base names one of them. */
 export const IDENTITY_VERSIONS: readonly string[] = ['v1', 'v2-beta', 'v0']
 
-/** The version at the end of a base of the identity surface (`https://host/v2-beta`); null: there is no base. */
+/** Returns the version at the end of a base URL of the identity surface (`https://host/v2-beta`); null without one. */
 export function identityVersion(base: string | null): string | null {
   return base === null ? null : (/\/(v\d+(?:-[a-z]+)?)$/.exec(base)?.[1] ?? null)
 }
 
-/** A resource with its list under a version of its surface: the identity surface has several, the others one. */
+/** Returns a resource with its list under a version of its surface; only the identity surface has several. */
 export function atVersion(resource: CatalogResource, version: string | null): CatalogResource {
   const { surface, list } = resource
   if (surface !== 'identity' || list === null || version === null) return resource
   return { ...resource, list: { ...list, path: list.path.replace(/^\/[^/]+/, `/${version}`) } }
 }
 
-/** Every mirrored resource, in the order in which they are walked. */
+/** All mirrored resources, in crawl order. */
 export const RESOURCES: readonly CatalogResource[] = [
   { ...PLAIN, name: 'account', item: '/v1/me', secrets: true },
   { ...PLAIN, name: 'organization', item: '/v1/orgs/', secrets: true },
@@ -183,8 +183,8 @@ export const RESOURCES: readonly CatalogResource[] = [
 ]
 
 /**
- * The package catalog (`{catalog_url}`, section 4): four paths that follow from a package's own fields. `versions` is
- * one answer for each package name, the others one for each version, the last one for each architecture too.
+ * The package catalog (`{catalog_url}`, section 4): four paths built from a package's own fields. `versions` is one
+ * answer per package name, the others one per version; `provenance` is one per version and architecture.
  */
 export const RELEASES = {
   versions: '/packages/ecosystems/{ecosystem}/packages/{name}/versions',

@@ -1,8 +1,8 @@
 import type { Config } from '../config/schema.ts'
 
 /**
- * The sources that the settings ask for, in the order in which they are synced: none without an upstream, else the public
- * feeds, the catalog with a credential for the service, the identity surface when users are to be mirrored.
+ * Returns the sources enabled by the settings, in sync order: none without an upstream; else the public feeds, the
+ * catalog if there is a credential for the service, and the identity surface if users are to be mirrored.
  */
 export function activeSources({ upstream, identity }: Config): SourceName[] {
   if (upstream.apiRoot === null) return []
@@ -14,19 +14,19 @@ export function activeSources({ upstream, identity }: Config): SourceName[] {
 }
 
 /**
- * The sources that this mirror answers for: those that the settings ask for, and those that it holds, whoever brought them.
- * Where that is none, the public feeds: they are what is missing.
+ * Returns the sources that this mirror serves: those enabled by the settings and those that are stored, whether synced
+ * or imported. If there is none, the public feeds: their data is missing.
  */
 export function servedSources(
   config: Config,
-  isHeld: (source: SourceName) => boolean,
+  isStored: (source: SourceName) => boolean,
 ): SourceName[] {
   const active = activeSources(config)
-  const served = SOURCES.filter((source) => active.includes(source) || isHeld(source))
+  const served = SOURCES.filter((source) => active.includes(source) || isStored(source))
   return served.length > 0 ? served : ['feeds', 'osv']
 }
 
-/** What switches on a source that is not always there. */
+/** How to enable a source that is not always enabled. */
 export const SWITCHES = {
   catalog:
     'it needs a credential for the service; set upstream.apiKey (PATCHMIRROR_UPSTREAM_API_KEY_FILE), upstream.token, ' +
@@ -36,14 +36,17 @@ export const SWITCHES = {
 } as const satisfies Partial<Record<SourceName, string>>
 
 /**
- * The sources that this mirror holds and, with an upstream, does not sync, each in a sentence that says what would: they
- * are served and grow old. Without an upstream that is so of all, and nothing to warn of.
+ * Returns a sentence for each stored source that a mirror with an upstream does not sync, which says how to enable it:
+ * it is served and gets outdated. Without an upstream this is true of all sources, and no reason for a warning.
  */
-export function unsyncedSources(config: Config, isHeld: (source: SourceName) => boolean): string[] {
+export function unsyncedSources(
+  config: Config,
+  isStored: (source: SourceName) => boolean,
+): string[] {
   if (config.upstream.apiRoot === null) return []
   const active = activeSources(config)
   return (['catalog', 'identity'] as const)
-    .filter((source) => !active.includes(source) && isHeld(source))
+    .filter((source) => !active.includes(source) && isStored(source))
     .map((source) => `${source}: served as it is stored, not synced: ${SWITCHES[source]}`)
 }
 

@@ -7,15 +7,15 @@ const NONE = new Int32Array(0)
 const TABLE = buildTable()
 
 /**
- * CRC-32C (Castagnoli), the checksum of `x-goog-hash`, over all of `data`. Slicing by eight on 32-bit words, several
- * times faster than the plain loop. Pass the last result to go on.
+ * Computes the CRC-32C (Castagnoli), the checksum of `x-goog-hash`, over all of `data`. Slicing by eight on 32-bit
+ * words, several times faster than the plain loop. Pass the previous result to continue.
  */
 export function crc32c(data: Uint8Array, previous = 0): number {
   let crc = ~previous
   const head = Math.min(data.length, (4 - (data.byteOffset % 4)) % 4)
   for (let at = 0; at < head; at++) crc = step(crc, data, at)
   const pairs = LITTLE ? (data.length - head) >>> 3 : 0
-  // A view must begin at a whole word even when it is empty, and short data may end before one.
+  // // A view must begin at a word boundary even if it is empty, and short data may end before one.
   const words = pairs === 0 ? NONE : new Int32Array(data.buffer, data.byteOffset + head, pairs * 2)
   for (let at = 0; at < words.length; at += 2) {
     const low = crc ^ word(words, at)
@@ -34,7 +34,7 @@ export function crc32c(data: Uint8Array, previous = 0): number {
   return ~crc >>> 0
 }
 
-/** The CRC-32C of two pieces one after the other, from that of each and the second one's bytes. */
+/** Returns the CRC-32C of two concatenated pieces from their CRCs and the length of the second. */
 export function combineCrc32c(first: number, second: number, secondBytes: number): number {
   let crc = first
   for (let left = secondBytes, k = 0; left > 0; left = Math.floor(left / 2), k++) {
@@ -43,19 +43,19 @@ export function combineCrc32c(first: number, second: number, secondBytes: number
   return (crc ^ second) >>> 0
 }
 
-/** x^8 as this CRC writes polynomials: the highest bit is the lowest power. */
+/** x^8 in the bit order of this CRC: the highest bit is the lowest power. */
 const POWERS = [1 << 23]
 
-/** What 2^k bytes more do to a CRC: x^(8·2^k). */
+/** Returns the factor that 2^k further bytes apply to a CRC: x^(8·2^k). */
 function powerOf(k: number): number {
   for (let last = POWERS.length - 1; last < k; last++) {
-    const power = POWERS[last] as number // the last one there is
+    const power = POWERS[last] as number // the last element of a non-empty array
     POWERS.push(multiply(power, power))
   }
   return POWERS[k] as number // filled up to k
 }
 
-/** The product of two polynomials over GF(2), modulo the CRC's own. */
+/** Returns the product of two polynomials over GF(2), modulo the CRC's own. */
 function multiply(a: number, b: number): number {
   let product = 0
   let shifted = b
@@ -66,7 +66,7 @@ function multiply(a: number, b: number): number {
   return product
 }
 
-/** The value of an `x-goog-hash` header: `crc32c=` and base64 of the four big-endian bytes. */
+/** Returns the value of an `x-goog-hash` header: `crc32c=` and base64 of the four big-endian bytes. */
 export function googHash(crc: number): string {
   const bytes = Buffer.alloc(4)
   bytes.writeUInt32BE(crc)

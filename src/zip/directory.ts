@@ -15,7 +15,7 @@ export interface ZipEntry {
   offset: number
 }
 
-/** Where the central directory lies, as the end record says. */
+/** Position of the central directory, from the end record. */
 export interface DirectoryLocation {
   offset: number
   size: number
@@ -25,9 +25,9 @@ export interface DirectoryLocation {
 /** A parsed central directory. */
 export interface Directory {
   readonly count: number
-  /** The i-th entry in the order of the local headers, 0 ≤ i < count. */
+  /** Returns the i-th entry in the order of the local headers, 0 ≤ i < count. */
   entry(i: number): ZipEntry
-  /** First byte after the i-th member's region: the next local header or the central directory. */
+  /** Returns the first byte after the i-th member's region: the next local header or the central directory. */
   regionEnd(i: number): number
 }
 
@@ -38,7 +38,7 @@ const CENTRAL = 46
 const MAX16 = 0xffff
 const MAX32 = 0xffffffff
 
-/** Bytes from an archive's end that are sure to hold every end record (comment included). */
+/** Bytes at an archive's end that always contain every end record (comment included). */
 export const END_SPAN = END + MAX16 + END64_LOCATOR + END64
 
 function bad(message: string): MirrorError {
@@ -46,8 +46,8 @@ function bad(message: string): MirrorError {
 }
 
 /**
- * Finds the central directory from the archive's last bytes. `tail` is what lies from
- * `archiveSize - tail.length` on. Throws `archive` when there is no sound end record.
+ * Finds the central directory from the archive's last bytes. `tail` begins at `archiveSize - tail.length`. Throws
+ * `archive` if there is no valid end record.
  */
 export function locateDirectory(tail: Buffer, archiveSize: number): DirectoryLocation {
   const tailStart = archiveSize - tail.length
@@ -69,12 +69,12 @@ export function locateDirectory(tail: Buffer, archiveSize: number): DirectoryLoc
     offset = Number(tail.readBigUInt64LE(record + 48))
     end = tailStart + record
   } else if (count === MAX16 || size === MAX32 || offset === MAX32) {
-    throw bad('the end record asks for Zip64 but there is none')
+    throw bad('the end record requires Zip64 but there is no Zip64 end record')
   }
   if (offset + size !== end)
     throw bad('the central directory does not end where its end record begins')
   if (count * CENTRAL > size)
-    throw bad(`a central directory of ${size} bytes cannot hold ${count} entries`)
+    throw bad(`a central directory of ${size} bytes cannot contain ${count} entries`)
   return { offset, size, count }
 }
 
@@ -88,9 +88,9 @@ function findEnd(tail: Buffer): number {
 }
 
 /**
- * Indexes a central directory without an object per member: two numbers and the directory's own
- * bytes each, so memory stays near 90 bytes a member. Throws `archive` when entries run over the end,
- * point outside the archive or overlap each other.
+ * Indexes a central directory without an object per member: two numbers and the directory's own bytes each, so memory
+ * stays near 90 bytes per member. Throws `archive` when entries run over the end, point outside the archive or overlap
+ * each other.
  */
 export function parseDirectory(bytes: Buffer, location: DirectoryLocation): Directory {
   const { count } = location
@@ -109,7 +109,7 @@ export function parseDirectory(bytes: Buffer, location: DirectoryLocation): Dire
       bytes.readUInt16LE(at + 30) +
       bytes.readUInt16LE(at + 32)
   }
-  if (at !== bytes.length) throw bad('the central directory has bytes behind its last entry')
+  if (at !== bytes.length) throw bad('the central directory has bytes after its last entry')
   const order = orderByOffset(offsets)
   const positionOf = (i: number): number => positions[order === null ? i : (order[i] ?? 0)] ?? 0
   const offsetOf = (i: number): number => offsets[order === null ? i : (order[i] ?? 0)] ?? 0
@@ -124,7 +124,7 @@ export function parseDirectory(bytes: Buffer, location: DirectoryLocation): Dire
   return { count, regionEnd, entry: (i) => readEntry(bytes, positionOf(i), offsetOf(i)) }
 }
 
-/** Null when the offsets already ascend, which they nearly always do. */
+/** Returns the order of the offsets; null if they are ascending already, as in nearly all archives. */
 function orderByOffset(offsets: Float64Array): Uint32Array | null {
   let ascending = true
   for (let i = 1; i < offsets.length && ascending; i++)
@@ -157,7 +157,7 @@ function isSafe(name: string): boolean {
   return !name.split('/').includes('..')
 }
 
-/** Whether a name is what its bytes say: what is not UTF-8 is read as U+FFFD, which a name may also hold. */
+/** Reports whether a name equals its bytes: invalid UTF-8 is decoded as U+FFFD, which a name may also contain. */
 function isExact(bytes: Buffer, at: number, name: string): boolean {
   if (!name.includes('\ufffd')) return true
   const start = at + CENTRAL
@@ -166,7 +166,9 @@ function isExact(bytes: Buffer, at: number, name: string): boolean {
 
 const FIELD_AT = { size: 24, compressedSize: 20, offset: 42 } as const
 
-/** A 32-bit field, or its 64-bit form from the Zip64 extra field (there in this order, only those that are needed). */
+/**
+ * Returns a 32-bit field, or its 64-bit form from the Zip64 extra field (which has, in this order, only those needed).
+ */
 function far(bytes: Buffer, at: number, field: keyof typeof FIELD_AT): number {
   const near = bytes.readUInt32LE(at + FIELD_AT[field])
   if (near !== MAX32) return near
@@ -180,6 +182,6 @@ function far(bytes: Buffer, at: number, field: keyof typeof FIELD_AT): number {
     if (name === field) break
     if (bytes.readUInt32LE(at + FIELD_AT[name]) === MAX32) value += 8
   }
-  if (value + 8 > end) throw bad('a Zip64 entry lacks its 64-bit numbers')
+  if (value + 8 > end) throw bad('a Zip64 entry has no 64-bit numbers')
   return Number(bytes.readBigUInt64LE(value))
 }

@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 
-/** A member as its headers tell of it: sizes in bytes, the method 0 (stored) or 8 (deflated). */
+/** The fields of a member's headers: sizes in bytes, method 0 (stored) or 8 (deflated). */
 export interface HeaderMember {
   name: string
   method: number
@@ -10,23 +10,23 @@ export interface HeaderMember {
   packed: number
 }
 
-/** What both headers of a member say, and how long they are. */
+/** Fields common to both headers of a member, and their lengths. */
 export interface HeaderFields extends HeaderMember {
   version: number
   flags: number
   nameLength: number
   /** Position of the local header. */
   offset: number
-  /** Whether the sizes need Zip64, whether the offset does. */
+  /** Whether the sizes need Zip64, and whether the offset does. */
   large: boolean
   far: boolean
-  /** Bytes of the whole local header, and of the whole central entry. */
+  /** Bytes of the complete local header, and of the complete central entry. */
   localBytes: number
   centralBytes: number
 }
 
 const LOCAL = 30
-const DOS_DATE_1980 = 0x21 // 1980-01-01, the earliest a zip can say
+const DOS_DATE_1980 = 0x21 // 1980-01-01, the earliest date of the format
 const UTF8 = 0x0800
 const VERSION = 20
 const VERSION_ZIP64 = 45
@@ -36,13 +36,13 @@ const MAX16 = 0xffff
 
 /** Bytes of a central entry before its name. */
 export const CENTRAL = 46
-/** Where in a central entry the offset of the local header stands. */
+/** Position in a central entry of the offset of the local header. */
 export const OFFSET_AT = 42
 
 /**
- * The headers of this program's archives are a function of the member and its place alone: fixed dates, no extra fields
- * but Zip64's, UTF-8 flag only where a name needs it, Zip64 only where a number does. Throws `RangeError` for a name
- * over 64 KiB.
+ * Returns the header fields of a member. In this program's archives they depend on the member and its position only:
+ * fixed dates, no extra fields except Zip64's, UTF-8 flag only where a name needs it, Zip64 only where a number does.
+ * Throws `RangeError` for a name over 64 KiB.
  */
 export function headerFields(member: HeaderMember, offset: number): HeaderFields {
   const { name, size, packed } = member
@@ -92,7 +92,7 @@ export function writeCentralHeader(to: Buffer, at: number, fields: HeaderFields)
   if (numbers.length > 0) writeExtra(to, at + CENTRAL + fields.nameLength, numbers)
 }
 
-/** The 24 bytes that local header and central directory entry have in common. */
+/** Writes the 24 bytes that the local header and the central directory entry have in common. */
 function writeShared(to: Buffer, at: number, fields: HeaderFields): void {
   to.writeUInt16LE(fields.version, at)
   to.writeUInt16LE(fields.flags, at + 2)
@@ -111,7 +111,7 @@ function writeExtra(to: Buffer, at: number, numbers: readonly number[]): void {
   for (const [i, number] of numbers.entries()) to.writeBigUInt64LE(BigInt(number), at + 4 + 8 * i)
 }
 
-/** End of central directory, preceded by its Zip64 form when a count or an offset does not fit. */
+/** Returns the end of central directory, preceded by its Zip64 form when a count or an offset does not fit. */
 export function endRecords(members: number, start: number, size: number): Buffer {
   const far = members >= MAX16 || start >= MAX32 || size >= MAX32
   const end = Buffer.alloc(22)

@@ -2,13 +2,13 @@ import { crc32, deflateRawSync, inflateRawSync } from 'node:zlib'
 import { messageOf, systemCode } from '../core/errors.ts'
 import type { ZipEntry } from './directory.ts'
 
-/** A member's content and the raw deflate stream that holds it; both views, valid until the next member is read. */
+/** A member's content and its raw deflate stream; both are views, valid until the next member is read. */
 export interface Content {
   content: Buffer
   deflated: Buffer
 }
 
-/** Why one member cannot be used. The archive's other members still can. */
+/** Why one member cannot be used; the other members of the archive still can. */
 export interface ZipFault {
   refused: string
 }
@@ -19,9 +19,9 @@ const STORED = 0
 const DEFLATED = 8
 
 /**
- * Reads and verifies one member: local header, name, method, size, CRC-32. `region` begins at the
- * local header and ends before the next member's or the central directory. Never inflates more than the declared size,
- * and refuses a declared size over `maxSize` unread.
+ * Reads and verifies one member: local header, name, method, size, CRC-32. `region` begins at the local header and ends
+ * before the next member's or the central directory. Never inflates more than the declared size, and refuses a declared
+ * size over `maxSize` without reading it.
  */
 export function readMember(entry: ZipEntry, region: Buffer, maxSize: number): Content | ZipFault {
   const fault = faultOf(entry, region, maxSize)
@@ -39,7 +39,7 @@ export function readMember(entry: ZipEntry, region: Buffer, maxSize: number): Co
   return { content, deflated: packed }
 }
 
-/** The one way in which this program compresses a record that did not come compressed. */
+/** Compresses a record that was not received compressed, always with the same level. */
 export function deflate(content: Uint8Array): Buffer {
   return deflateRawSync(content, { level: 6 })
 }
@@ -62,15 +62,15 @@ function faultOf(entry: ZipEntry, region: Buffer, maxSize: number): string | nul
 
 function inflate(packed: Buffer, size: number): Buffer | string {
   try {
-    // One output buffer of the declared size: a default 16 KB one per record is what makes this slow.
-    // `info` tells how many bytes the stream used: trailing ones would spoil the gzip member built around it.
+    // // One output buffer of the declared size: the default of one 16 KB buffer per record is slow.
+    // // `info` returns how many bytes the stream used: trailing ones would corrupt the gzip member built around it.
     const { buffer, engine } = inflateRawSync(packed, {
       chunkSize: Math.max(64, size + 16),
       maxOutputLength: Math.max(1, size),
       info: true,
     }) as unknown as { buffer: Buffer; engine: { bytesWritten: number } } // not in the typings
     if (buffer.length !== size) return `inflates to ${buffer.length} bytes instead of ${size}`
-    if (engine.bytesWritten !== packed.length) return 'has bytes behind its deflate stream'
+    if (engine.bytesWritten !== packed.length) return 'has bytes after its deflate stream'
     return buffer
   } catch (error) {
     if (systemCode(error) === 'ERR_BUFFER_TOO_LARGE')

@@ -10,29 +10,31 @@ import {
 } from './directory.ts'
 import { type Content, type ZipFault, readMember } from './member.ts'
 
-/** What a reader accepts before it has read anything: caps against hostile archives. */
+/** Limits for what a reader accepts, against hostile archives. */
 export interface ReaderLimits {
-  /** Bytes one member may inflate to. */
+  /** Largest inflated size of one member, bytes. */
   maxMemberBytes: number
-  /** Bytes the central directory may have; it is held in memory. Default 512 MiB. */
+  /** Largest central directory, bytes; it is kept in memory. Default 512 MiB. */
   maxDirectoryBytes?: number
 }
 
-/** Where an archive's bytes come from: a local file, or ranges of a remote one. */
+/** Source of an archive's bytes: a local file, or ranges of a remote one. */
 export interface ByteSource {
   readonly size: number
-  /** Exactly `length` bytes from `position`; `into` may be used as the buffer. Throws when they cannot be had. */
+  /**
+   * Returns exactly `length` bytes from `position`; `into` may be used as the buffer. Throws if they are not available.
+   */
   read(position: number, length: number, into?: Buffer): Promise<Buffer>
 }
 
-/** An open archive whose structure is sound; its members are verified as they are read. */
+/** An open archive whose structure is valid; its members are verified as they are read. */
 export interface ArchiveReader {
   readonly size: number
   readonly directory: Directory
   /**
-   * Reads the wanted members in file order, neighbours in one read of about 1 MiB, and calls `visit` with each
-   * one's verified content or the reason why it is refused. The views passed are valid during the call only.
-   * The event loop gets a turn between reads.
+   * Reads the wanted members in file order, consecutive ones in one read of about 1 MiB, and calls `visit` with each
+   * member's verified content or the reason for its refusal. The views passed are valid during the call only. Yields to
+   * the event loop between reads.
    */
   readMembers(
     want: (entry: ZipEntry) => boolean,
@@ -41,10 +43,10 @@ export interface ArchiveReader {
 }
 
 const WINDOW = 1 << 20
-/** A local header with the longest name and extra field it can have. */
+/** Bytes of a local header with the longest possible name and extra field. */
 const MAX_HEADER = 30 + 2 * 0xffff
 
-/** Opens an archive on disk by its central directory. Throws `archive` when its structure is unsound. */
+/** Opens an archive on disk by its central directory. Throws `archive` if its structure is invalid. */
 export async function openArchive(
   path: string,
   limits: ReaderLimits,
@@ -60,7 +62,7 @@ export async function openArchive(
   }
 }
 
-/** Opens an archive wherever its bytes lie, by its central directory. Throws `archive` when its structure is unsound. */
+/** Opens an archive from any source by its central directory. Throws `archive` if its structure is invalid. */
 export async function openSource(source: ByteSource, limits: ReaderLimits): Promise<ArchiveReader> {
   const { size } = source
   const tail = await source.read(Math.max(0, size - END_SPAN), Math.min(size, END_SPAN))
@@ -69,7 +71,7 @@ export async function openSource(source: ByteSource, limits: ReaderLimits): Prom
   return createArchiveReader(source, parseDirectory(bytes, location), limits, 1 << 16)
 }
 
-/** How many members the end of an archive on disk says it has. Throws `archive` when that end is unsound. */
+/** Returns the member count in the end record of an archive on disk. Throws `archive` if that record is invalid. */
 export async function countMembers(path: string): Promise<number> {
   const file = await open(path, 'r')
   try {
@@ -84,7 +86,7 @@ export async function countMembers(path: string): Promise<number> {
   }
 }
 
-/** As `locateDirectory`; throws `archive` also when the directory is larger than the program is willing to hold. */
+/** Works as `locateDirectory`; also throws `archive` if the directory is larger than the limit. */
 export function checkedLocation(
   tail: Buffer,
   archiveSize: number,
@@ -99,7 +101,7 @@ export function checkedLocation(
   )
 }
 
-/** A reader over any source. Wanted members no further apart than `gap` bytes share a read. */
+/** Creates a reader over any source. Wanted members no further apart than `gap` bytes share a read. */
 export function createArchiveReader(
   source: ByteSource,
   directory: Directory,
@@ -128,7 +130,7 @@ export function createArchiveReader(
 interface Run {
   from: number
   bytes: number
-  /** Each with the end of its region: no member may reach into the next one. */
+  /** Each with the end of its region: no member may extend into the next one. */
   members: { entry: ZipEntry; end: number }[]
 }
 
@@ -142,7 +144,7 @@ function* plan(
   for (let i = 0; i < directory.count; i++) {
     const entry = directory.entry(i)
     if (!want(entry)) continue
-    // What lies between two members may be more than the first one needs: no reason to read it.
+    // // The space between two members may exceed what the first one needs: do not read it.
     const end = Math.min(directory.regionEnd(i), entry.offset + MAX_HEADER + entry.compressedSize)
     if (run !== null && (entry.offset - run.from - run.bytes > gap || end - run.from > WINDOW)) {
       yield run

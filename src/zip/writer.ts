@@ -8,7 +8,7 @@ import {
   writeLocalHeader,
 } from './headers.ts'
 
-/** One member to write: its content's CRC-32 and size in bytes, and the raw deflate stream that holds it. */
+/** One member to write: its content's CRC-32 and size in bytes, and its raw deflate stream. */
 export interface ZipMember {
   name: string
   crc32: number
@@ -16,29 +16,29 @@ export interface ZipMember {
   deflated: Uint8Array
 }
 
-/** An archive being written; `finish` ends it, and nothing may be added afterwards. */
+/** An archive being written; nothing may be added after `finish`. */
 interface ZipWriter {
-  /** Adds a member; where in the archive its stream begins. */
+  /** Adds a member; returns the position of its stream in the archive. */
   add(member: ZipMember): number
-  /** Shows to `look` what it has not seen yet: all local headers and streams so far. */
+  /** Passes to `look` the bytes that it has not seen yet: all local headers and streams so far. */
   show(): void
   /**
-   * Takes members over from another archive of this writer's, without their bytes: all before them goes to the sink,
-   * and whoever calls puts them behind it. For archives under 4 GiB.
+   * Adds members of another archive written by this writer, without their bytes: everything before them is passed to the
+   * sink, and the caller appends their bytes itself. For archives under 4 GiB.
    */
   adopt(members: Adopted): void
   /** Writes the central directory and returns the archive's size in bytes and its member count. */
   finish(): { size: number; members: number }
 }
 
-/** Neighbouring members of another archive. */
+/** Consecutive members of another archive. */
 export interface Adopted {
   count: number
   /** Bytes of their local headers and streams. */
   bytes: number
-  /** Where these lay in the other archive. */
+  /** Their position in the other archive. */
   from: number
-  /** Their entries in its central directory; the offsets in it are changed. */
+  /** Their entries in its central directory; the offsets in them are changed. */
   entries: Buffer
 }
 
@@ -46,10 +46,10 @@ const DEFLATED = 8
 const MAX32 = 0xffffffff
 
 /**
- * A deterministic archive: the same members in the same order give the same bytes on any machine
- * (fixed dates, no extra fields, UTF-8 flag only where a name needs it, Zip64 only where a number does).
- * Streams are copied as they come, never recompressed. `sink` receives chunks of about 1 MiB, valid during the call only;
- * `look` sees the same bytes before that, in pieces that end where `show` was called.
+ * Creates a deterministic archive: the same members in the same order give the same bytes on any machine (fixed dates,
+ * no extra fields, UTF-8 flag only where a name needs it, Zip64 only where a number does). Streams are copied, never
+ * recompressed. `sink` receives chunks of about 1 MiB, valid during the call only; `look` receives the same bytes
+ * earlier, in pieces that end where `show` was called.
  */
 export function createZipWriter(
   sink: (chunk: Uint8Array) => void,
@@ -98,7 +98,7 @@ export function createZipWriter(
   return { add, show: () => body.show(), adopt, finish }
 }
 
-/** Tells where in `entries` of a central directory each member's name lies, in UTF-8. */
+/** Calls `use` with the bounds of each member's name, in UTF-8, within `entries` of a central directory. */
 export function eachName(entries: Buffer, use: (from: number, to: number) => void): void {
   for (let at = 0; at < entries.length; at = entriesEnd(entries, at, 1)) {
     use(at + CENTRAL, at + CENTRAL + entries.readUInt16LE(at + 28))
@@ -112,7 +112,7 @@ function shiftOffsets(entries: Buffer, by: number): void {
   }
 }
 
-/** Where `count` entries of this writer's central directory end that begin at `at`. Throws `RangeError` over its end. */
+/** Returns the end of `count` entries of this writer's central directory from `at`. Throws `RangeError` past its end. */
 export function entriesEnd(directory: Buffer, at: number, count: number): number {
   let end = at
   for (let i = 0; i < count; i++) {
@@ -124,20 +124,20 @@ export function entriesEnd(directory: Buffer, at: number, count: number): number
 
 const CHUNK = 1 << 20
 
-/** Where small writes go. */
+/** Buffers small writes. */
 interface Chunker {
   size(): number
   header(bytes: number, write: (to: Buffer, at: number) => void): void
   bytes(data: Uint8Array): void
-  /** Counts bytes that go another way. */
+  /** Counts bytes that are written elsewhere. */
   skip(bytes: number): void
-  /** Calls `look` with what it has not seen yet. */
+  /** Passes to `look` the bytes that it has not seen yet. */
   show(): void
   flush(): void
 }
 
 /**
- * Gathers small writes into chunks of 1 MiB for `sink`; counts every byte. `look` sees the same bytes before that, in
+ * Gathers small writes into chunks of 1 MiB for `sink`; counts every byte. `look` receives the same bytes earlier, in
  * pieces that end where `show` was called. Both get views, valid during the call only.
  */
 function createChunker(

@@ -111,7 +111,7 @@ test('bytes behind a deflate stream are refused: they would end up in what is se
   const data = Buffer.concat([deflateRawSync('content'), Buffer.from('more')])
   const zip = writeRawZip([{ ...member, data, compressedSize: data.length }])
   const [read] = await readAll(openBytes(zip).reader)
-  expect(read?.refused).toBe('has bytes behind its deflate stream')
+  expect(read?.refused).toBe('has bytes after its deflate stream')
 })
 
 test('a member that inflates to less than it says is refused', async () => {

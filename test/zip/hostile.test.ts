@@ -59,7 +59,7 @@ const FATES = {
   brokenStream: refused('does not inflate'),
   offsetBeyond: { archive: 'overlaps what follows it' },
   sizeBeyond: { archive: 'overlaps what follows it' },
-  countMismatch: { archive: 'cannot hold 60000 entries' },
+  countMismatch: { archive: 'cannot contain 60000 entries' },
   empty: { archive: 'not a zip, or cut short' },
   truncated: { archive: 'not a zip, or cut short' },
   notZip: { archive: 'not a zip, or cut short' },

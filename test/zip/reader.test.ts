@@ -239,6 +239,6 @@ describe('limits', () => {
   test('an end record that claims more entries than fit is refused without making room for them', () => {
     const zip = pack([['a', '1']])
     zip.writeUInt16LE(60_000, zip.length - 12)
-    expect(archiveRefusal(zip)).toContain('cannot hold 60000 entries')
+    expect(archiveRefusal(zip)).toContain('cannot contain 60000 entries')
   })
 })

@@ -22,7 +22,7 @@ import {
   unauthentic,
   unread,
 } from './validation.ts'
-import { createSparingLog } from '../../core/throttled-log.ts'
+import { createThrottledLog } from '../../core/throttled-log.ts'
 import type { InboxThread } from '../inbox/thread.ts'
 import type { Verifier } from './signature.ts'
 
@@ -75,7 +75,7 @@ export function createReceiver(options: ReceiverOptions): Receiver {
   const { endpoints, maxBytes, deadlineMs = DEADLINE_MS } = options
   const names = new Map(endpoints.map(({ name, path }) => [path, name]))
   const bodies = createBodies({ maxBytes, deadlineMs, maxTotal: LARGEST_AT_ONCE * maxBytes })
-  const tell = createSparingLog(options.log, options.now)
+  const tell = createThrottledLog(options.log, options.now)
   const state = { closing: false }
   const finish = (
     endpoint: string,

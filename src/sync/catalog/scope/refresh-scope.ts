@@ -4,7 +4,7 @@ import {
   namesOf,
   plainRepository,
   textsWithin,
-  wordsIn,
+  lookupTexts,
 } from '../../../domain/image-reference.ts'
 import { canonicalPath } from '../../../domain/path-templates.ts'
 import type { CatalogContext } from '../context.ts'
@@ -57,7 +57,7 @@ function namedOwners({ targets }: CatalogContext, { tags }: Scope): Set<string> 
       if (text !== null) byText.set(text, [...(byText.get(text) ?? []), one])
   for (const { id, value } of tags) {
     const texts = textsWithin(value)
-    const candidates = [...wordsIn(texts)].flatMap((word) => byText.get(word) ?? [])
+    const candidates = [...lookupTexts(texts)].flatMap((word) => byText.get(word) ?? [])
     if (candidates.some((one) => isNamed(texts, one))) named.add(`tags/${id}`)
   }
   return named
