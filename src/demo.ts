@@ -72,7 +72,7 @@ async function demo({ osvZip, records, once }: DemoOptions): Promise<number> {
     const { url } = await agent.start()
     const reports = await first.done
     display.finish()
-    tell({ url, reports, sandbox, once, key: readLocalKey(config.data.dir) ?? '' })
+    printGuide({ url, reports, sandbox, once, key: readLocalKey(config.data.dir) ?? '' })
     if (once) return runsExitCode(reports)
     print(
       `\nboth keep running: Ctrl-C ends them. Let the feed live: curl -X POST '${sandbox.url}/-/sandbox/change?n=5'`,
@@ -124,7 +124,7 @@ function createFirstRuns(sources: number): {
   }
 }
 
-interface Told {
+interface DemoFacts {
   readonly url: string
   readonly reports: readonly RunReport[]
   readonly sandbox: Sandbox
@@ -133,7 +133,7 @@ interface Told {
   readonly key: string
 }
 
-function tell({ url, reports, sandbox, once, key }: Told): void {
+function printGuide({ url, reports, sandbox, once, key }: DemoFacts): void {
   print('')
   for (const report of reports) print(describe(report))
   const id = sandbox.feed.ids().find((candidate) => /^[\w.-]+$/.test(candidate)) ?? ''

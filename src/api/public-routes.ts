@@ -34,7 +34,7 @@ export function createPublicSide(
   const mirror = createMirror(parts)
   const views = createViewsInUse(dataDir, viewsMaker ?? null, log)
   const bucket = createBucket({ ...parts, views, enabled: config.views.bucket })
-  const originOf = createViewOrigins(parts.moment)
+  const originOf = createViewOrigins(parts.served)
   const query = createOsvQuery({ ...parts, views, originOf, now, enabled: config.views.query })
   return {
     answer(request, response) {

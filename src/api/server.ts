@@ -85,12 +85,12 @@ export function createServer(options: ServerOptions): MirrorServer {
   const { reads, dataDir, config, log, now, closeGraceMs = CLOSE_GRACE_MS } = options
   const { host, port, cacheBytes } = config.server
   const cacheControl = `public, max-age=${config.server.cacheMaxAgeSeconds}, must-revalidate`
-  const moment = createServedSnapshot(reads, dataDir, cacheBytes, options.onArchiveLost)
-  const isHeldFeed = (path: string): boolean => reads.pinned.holdsDocument(path)
-  const paths = createPaths(config.feeds.extraPaths, config.views, isHeldFeed)
+  const served = createServedSnapshot(reads, dataDir, cacheBytes, options.onArchiveLost)
+  const isStoredFeed = (path: string): boolean => reads.pinned.holdsDocument(path)
+  const paths = createPaths(config.feeds.extraPaths, config.views, isStoredFeed)
   const failures = createFailures(dataDir, log)
   const heads = createHeads(cacheControl)
-  const parts = { moment, paths, cacheControl, heads, failures, onError: failures.answer }
+  const parts = { served, paths, cacheControl, heads, failures, onError: failures.answer }
   const open = createPublicSide(parts, options)
   const state = { closing: false }
   const ends = createEnds()
@@ -99,25 +99,25 @@ export function createServer(options: ServerOptions): MirrorServer {
       if (state.closing) response.setHeader('Connection', 'close')
       if (request.url?.startsWith('/') === false) request.url = originForm(request.url)
       if (open.answer(request, response) || options.intercept?.(request, response) === true) return
-      if (!news.answer(request, response) && !gate.answer(request, response))
+      if (!followers.answer(request, response) && !gate.answer(request, response))
         pages(request, response)
     }
     return createHttp(traced(warnOfProxy(options, withReserve(handler)), log, now), config.server)
   })
   const gate = createGate({
-    ...{ reads, moment, paths, failures, log, now, atEnd: ends.add },
+    ...{ reads, served, paths, failures, log, now, atEnd: ends.add },
     settings: config.server,
     routes: options.routes ?? (() => []),
     listeningOn: () => boundAddress(app.server.address()),
   })
-  const news = createFollowers(options, { moment, access: gate.access, failures })
+  const followers = createFollowers(options, { served, access: gate.access, failures })
   const refresh = (): void => {
-    for (const part of [moment, open]) part.refresh()
-    news.look() // after them: whoever is told can read it
+    for (const part of [served, open]) part.refresh()
+    followers.look() // after them: whoever is told can read it
   }
   const follower = followStore({ refresh }, log)
   addPages(app, { ...options, paths, privatePaths: gate.paths })
-  const lane = createFastPath(app.server, options, moment, heads)
+  const fastPath = createFastPath(app.server, options, served, heads)
   limitConnections(app.server, connectionOptions(options))
   return {
     async listen() {
@@ -132,9 +132,9 @@ export function createServer(options: ServerOptions): MirrorServer {
     async close() {
       state.closing = true
       follower.stop()
-      news.close()
-      await drain(app.server, lane, app.close(), closeGraceMs)
-      await ends.close([moment, open])
+      followers.close()
+      await drain(app.server, fastPath, app.close(), closeGraceMs)
+      await ends.close([served, open])
     },
     get address() {
       return addressOf(app.server.address(), host)
@@ -156,11 +156,11 @@ function createEnds() {
 
 /** Says once that a proxy in front is not believed, because no setting names it. */
 function warnOfProxy({ config, log }: ServerOptions, handler: HttpHandler): HttpHandler {
-  let told = config.server.trustProxy.length > 0
+  let isLogged = config.server.trustProxy.length > 0
   return (request, response) => {
-    const name = told ? undefined : FORWARDING.find((one) => request.headers[one] !== undefined)
+    const name = isLogged ? undefined : FORWARDING.find((one) => request.headers[one] !== undefined)
     if (name !== undefined) {
-      told = true
+      isLogged = true
       const why = `a request has the header ${name}, which is ignored: server.trustProxy is not set`
       log?.warn({}, `${why}. Behind a reverse proxy set it to the proxy's address.`)
     }
@@ -178,7 +178,7 @@ const FORWARDING = [
 
 function createFollowers(
   { webhookLog, eventBounds: bounds = {}, onServed = () => undefined }: ServerOptions,
-  parts: Pick<FollowerOptions, 'moment' | 'access' | 'failures'>,
+  parts: Pick<FollowerOptions, 'served' | 'access' | 'failures'>,
 ) {
   return createFollowerRoutes({ ...parts, webhooks: webhookLog ?? null, bounds, onServed })
 }
@@ -202,13 +202,13 @@ function connectionOptions({ config, log, metrics }: ServerOptions): ConnectionO
 function createFastPath(
   server: Server,
   { config, log }: ServerOptions,
-  moment: ServedSnapshot,
+  served: ServedSnapshot,
   heads: Heads,
 ): FastPath {
   return openFastPath(server, {
     find(target, coding) {
-      const shared = heads(moment.originOf('osv'), coding)
-      const answer = findRecord(moment, target, coding)
+      const shared = heads(served.originOf('osv'), coding)
+      const answer = findRecord(served, target, coding)
       return answer && { head: answerText(answer, shared), body: answer.body }
     },
     keepAliveSeconds: config.server.keepAliveSeconds,

@@ -91,14 +91,14 @@ function checkValues(layers: readonly Layer[], context: CheckContext): Checked {
   const files = new Map<string, string>()
   for (const given of layers.flatMap((layer) => layer.given)) {
     const { key, setting } = given.setting
-    const verdict = setting.check(given.raw, context)
-    if ('fault' in verdict) {
-      const problem = describeFault(given, verdict.fault)
+    const result = setting.check(given.raw, context)
+    if ('fault' in result) {
+      const problem = describeFault(given, result.fault)
       if (FILES.has(key) || given.file !== undefined) unread.push({ key, problem })
       else problems.push(problem)
       refused.add(key)
     } else {
-      values.set(key, verdict.value)
+      values.set(key, result.value)
       origins.set(key, given.origin)
       if (given.file !== undefined) files.set(key, given.file)
     }

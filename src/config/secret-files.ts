@@ -58,12 +58,12 @@ export function followSecret<T>(
     }
     // The secret settings' checks look at nothing but the text.
     const context = { cwd: '/', validateCron: () => true }
-    const verdict = setting.check(setting.fromText(found), context)
-    if ('fault' in verdict) return refuse(`holds a value that ${verdict.fault}`)
+    const result = setting.check(setting.fromText(found), context)
+    if ('fault' in result) return refuse(`holds a value that ${result.fault}`)
     complaint = null
     text = found
-    const changed = JSON.stringify(verdict.value) !== JSON.stringify(value)
-    if (changed) value = verdict.value as typeof value // of the setting that the key names
+    const changed = JSON.stringify(result.value) !== JSON.stringify(value)
+    if (changed) value = result.value as typeof value // of the setting that the key names
     return changed
   }
   return {

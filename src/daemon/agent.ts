@@ -67,11 +67,11 @@ export function createAgent(given: AgentOptions): Agent {
   let reads: PinnedReads | null = null
   let server: MirrorServer | null = null
   let schedule: Schedule | null = null
-  let passing: RunningRelay | null = null
+  let relay: RunningRelay | null = null
   let webhooks: Webhooks | null = null
   let refresher: Refresher | null = null
-  let viewing: RunningViews | null = null
-  let crossing: RunningBundles | null = null
+  let views: RunningViews | null = null
+  let bundles: RunningBundles | null = null
   let stopKeys = (): void => undefined
 
   const close = async (): Promise<void> => {
@@ -80,9 +80,9 @@ export function createAgent(given: AgentOptions): Agent {
     await schedule?.stop()
     refresher?.stop()
     await thread?.stop()
-    await Promise.all([viewing?.close(), crossing?.close()])
+    await Promise.all([views?.close(), bundles?.close()])
     await server?.close()
-    await passing?.close()
+    await relay?.close()
     await webhooks?.close()
     reads?.close()
     lock?.release()
@@ -97,18 +97,18 @@ export function createAgent(given: AgentOptions): Agent {
     if (reads === null) throw new MirrorError('internal', 'the database is not there')
     if (config.server.keys.length === 0) stopKeys = startLocalKey(config.data.dir, now, log)
     const metrics = createMetrics()
-    const onStored = (): void => [refresher, passing].forEach((one) => one?.arrived())
+    const onStored = (): void => [refresher, relay].forEach((one) => one?.arrived())
     webhooks = await startWebhooks({ config, log, now, ...metrics.webhooks, onStored })
     refresher = startRefresher(refresherOptions(options, webhooks, thread, reads))
-    passing = await startRelay(options)
+    relay = await startRelay(options)
     const onMade = (): void => server?.snapshotChanged()
-    viewing = startViews({ ...passing.shown, config, log, reads, onMade })
-    crossing = startBundles({ ...options, ...viewing.shown })
+    views = startViews({ ...relay.shown, config, log, reads, onMade })
+    bundles = startBundles({ ...options, ...views.shown })
     server = createServer({
-      ...{ ...serverOptions(options, reads, () => schedule, viewing), instance },
+      ...{ ...serverOptions(options, reads, () => schedule, views), instance },
       onArchiveLost: () => thread?.rebuildArchive(),
       ...{ ...webhookParts(webhooks, refresher), metrics },
-      ...{ ...passing.shown, ...viewing.shown, ...crossing.shown },
+      ...{ ...relay.shown, ...views.shown, ...bundles.shown },
     })
     const address = announceAddress(config.data.dir, instance, await server.listen())
     await webhooks.listen(address.url)
@@ -206,10 +206,10 @@ function serverOptions(
   { config, version, log, now = Date.now }: AgentOptions,
   reads: PinnedReads,
   schedule: () => Schedule | null,
-  viewing: RunningViews,
+  views: RunningViews,
 ): ServerOptions {
   const catalog = createCatalogRoutes(config)
-  const routes = (tools: RouteTools) => [...catalog(tools), ...viewing.routes(tools)]
+  const routes = (tools: RouteTools) => [...catalog(tools), ...views.routes(tools)]
   const nextRunAt = (source: SourceName): number | null => schedule()?.nextRunAt(source) ?? null
   const dataDir = config.data.dir
   const storage = (): StorageState => probeStorage(dataDir, true)

@@ -28,7 +28,7 @@ export function startBundles({ config, version, log, onServed }: BundlesOptions)
     ? startBoxesThread({
         config: { bundle, data },
         version,
-        onSettled: (settled) => tell(log, settled),
+        onSettled: (settled) => logResult(log, settled),
         onShipped: ({ file, sequence, kind, bytes, partial }) =>
           log.info(
             { bundle: sequence, kind, bytes, partial },
@@ -49,7 +49,7 @@ export function startBundles({ config, version, log, onServed }: BundlesOptions)
   }
 }
 
-function tell(log: BundlesOptions['log'], { file, outcome, detail }: ImportResult): void {
+function logResult(log: BundlesOptions['log'], { file, outcome, detail }: ImportResult): void {
   const fields = { file, outcome }
   if (outcome === 'refused') log.warn(fields, `inbox: ${file} is refused: ${detail}`)
   else log.info(fields, `inbox: ${file} is ${outcome}: ${detail}`)

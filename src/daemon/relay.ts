@@ -65,12 +65,15 @@ function begin({ config, version, log }: RelayStartOptions): Promise<RelayThread
     config: { relay, upstream, data },
     version,
     onFault: (message) => log.warn({}, `relay: ${message}; it is tried again`),
-    onTurn: (turn) => tellTurn(log, turn),
+    onTurn: (turn) => logStateChange(log, turn),
   })
 }
 
 /** One line for a target that begins to fail, is disabled, or is back; its number is that of `relay status`. */
-function tellTurn(log: RelayStartOptions['log'], { id, state, reason }: RelayStateChange): void {
+function logStateChange(
+  log: RelayStartOptions['log'],
+  { id, state, reason }: RelayStateChange,
+): void {
   const fields = { target: id, state }
   if (state === 'ok') log.info(fields, `relay: target ${id} takes events again`)
   else if (state === 'failing')
@@ -106,17 +109,17 @@ function open(dataDir: string): { db: Db; reads: OutboxReads } | null {
 type Attempt = <T>(work: () => T, otherwise: () => T) => T
 
 /** A page is asked for often: a fault is told this often at most, milliseconds. */
-const TELL_MS = 60_000
+const LOG_INTERVAL_MS = 60_000
 
 function createAttempt(log: RelayStartOptions['log'], dataDir: string): Attempt {
-  let toldAt = -Infinity
+  let loggedAt = -Infinity
   return (work, otherwise) => {
     try {
       return work()
     } catch (error) {
       const at = Date.now()
-      if (Math.abs(at - toldAt) >= TELL_MS) {
-        toldAt = at
+      if (Math.abs(at - loggedAt) >= LOG_INTERVAL_MS) {
+        loggedAt = at
         const why = messageOf(nameStorageError(error, dataDir, inboxPath(dataDir)))
         log.warn({}, `what is passed on cannot be shown: ${why}`)
       }

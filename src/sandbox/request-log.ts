@@ -26,25 +26,25 @@ export interface RequestLog extends Iterable<LoggedRequest> {
 
 /** Keeps the newest `bound` requests. */
 export function createRequestLog(bound = 20_000): RequestLog & { add(entry: LoggedRequest): void } {
-  let kept: LoggedRequest[] = []
+  let entries: LoggedRequest[] = []
   let total = 0
   return {
     get entries() {
-      return kept.slice(-bound)
+      return entries.slice(-bound)
     },
-    [Symbol.iterator]: () => kept.slice(-bound)[Symbol.iterator](),
+    [Symbol.iterator]: () => entries.slice(-bound)[Symbol.iterator](),
     add(entry) {
       total++
-      if (kept.length >= 2 * bound) kept = kept.slice(-bound)
-      kept.push(entry)
+      if (entries.length >= 2 * bound) entries = entries.slice(-bound)
+      entries.push(entry)
     },
     clear() {
-      kept = []
+      entries = []
       total = 0
     },
     count(pattern, method) {
       if (pattern === undefined && method === undefined) return total
-      const counted = kept.slice(-bound).filter((entry) => {
+      const counted = entries.slice(-bound).filter((entry) => {
         if (method !== undefined && entry.method !== method) return false
         return pattern === undefined || matches(pattern, entry.path)
       })

@@ -82,7 +82,7 @@ export function createKeeper(options: KeeperOptions): ViewsBuilder {
     const kind = next()
     if (kind === undefined || closed) return
     const vendors = derivedVendors(config.views)
-    const task = startTask({ dataDir: config.data.dir, kind, vendors, anew: anew.delete(kind) })
+    const task = startTask({ dataDir: config.data.dir, kind, vendors, rebuild: anew.delete(kind) })
     running = { task, kind }
     void task.outcome.then((outcome) => ended(kind, outcome))
   }

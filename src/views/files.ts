@@ -120,14 +120,14 @@ export function createPieces(path: string): {
   const fd = openSync(path, 'r')
   let window = Buffer.allocUnsafe(WINDOW)
   let from = 0
-  let held = 0
+  let filled = 0
   return {
     read(offset, length) {
-      if (offset < from || offset + length > from + held) {
+      if (offset < from || offset + length > from + filled) {
         if (length > window.length) window = Buffer.allocUnsafe(length)
-        held = readSync(fd, window, 0, window.length, offset)
+        filled = readSync(fd, window, 0, window.length, offset)
         from = offset
-        if (held < length) throw new Error(`${path} ends before its end`)
+        if (filled < length) throw new Error(`${path} ends before its end`)
       }
       return window.subarray(offset - from, offset - from + length)
     },

@@ -49,7 +49,7 @@ interface Making<T> {
   /** Upstream's date of that snapshot, unix milliseconds. */
   readonly asOf: number
   /** Make it even when one of that name is there: that one is damaged. */
-  readonly anew?: boolean
+  readonly rebuild?: boolean
   /** Makes the folder, going on from the one served until now if there is one. Nobody reads it until it is whole. */
   readonly make: (folder: string, before: string | null) => Promise<T>
 }
@@ -60,15 +60,15 @@ interface Making<T> {
  * removes.
  */
 export async function makeGeneration<T>(making: Making<T>): Promise<T | null> {
-  const { dataDir, kind, name, snapshot, asOf, anew = false, make } = making
-  if (!anew && isServed(making)) return null
+  const { dataDir, kind, name, snapshot, asOf, rebuild = false, make } = making
+  if (!rebuild && isServed(making)) return null
   makeFolder(viewsDir(dataDir))
   const lock = acquireLock(dataDir, 'views')
   try {
-    if (!anew && isServed(making)) return null
+    if (!rebuild && isServed(making)) return null
     const folder = generationDir(dataDir, name)
     const current = readCurrentViews(dataDir, kind)?.name ?? null
-    if (!anew && current === name) {
+    if (!rebuild && current === name) {
       replaceCurrentViews(dataDir, kind, making) // another snapshot, and nothing of this is different in it
       return null
     }

@@ -14,7 +14,7 @@ export interface ViewsTask {
   /** Vendors whose prefixes are taken off in derived views; none: there are no derived views. */
   readonly vendors: readonly string[]
   /** Make it even when one of that name is there: that one is damaged. */
-  readonly anew: boolean
+  readonly rebuild: boolean
 }
 
 /**
@@ -25,14 +25,14 @@ export async function performTask({
   dataDir,
   kind,
   vendors,
-  anew,
+  rebuild,
 }: ViewsTask): Promise<BuildReport | VexReport | null> {
   const db = openReader(dataDir)
   if (db === null) return null
   try {
     db.exec('BEGIN') // one moment, for all that is read
     const reads = createReads(db)
-    if (kind === 'osv') return await makeOsvViews({ dataDir, reads, vendors, anew, pause })
+    if (kind === 'osv') return await makeOsvViews({ dataDir, reads, vendors, rebuild, pause })
     const snapshot = reads.readSnapshot('catalog')
     if (snapshot === null) return null
     const asOf = Math.min(snapshot.asOf, reads.readVexConfirmedAt() ?? snapshot.asOf)
@@ -40,7 +40,7 @@ export async function performTask({
       dataDir,
       reads: createVexReader(db),
       snapshot: { ...snapshot, asOf },
-      anew,
+      rebuild,
       pause,
     }
     return await makeVexRepository(vex)

@@ -22,12 +22,12 @@ function lowerPriority(): void {
 
 async function main(port: NonNullable<typeof parentPort>): Promise<void> {
   lowerPriority()
-  const tell = (outcome: ViewsOutcome): void => port.postMessage(outcome)
+  const report = (outcome: ViewsOutcome): void => port.postMessage(outcome)
   try {
-    tell({ made: await performTask(workerData as ViewsTask) })
+    report({ made: await performTask(workerData as ViewsTask) })
   } catch (error) {
     const locked = error instanceof MirrorError && error.code === 'locked'
-    tell({ failed: messageOf(error), locked })
+    report({ failed: messageOf(error), locked })
   }
 }
 

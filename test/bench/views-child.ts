@@ -6,7 +6,7 @@ const { performTask } = (await import(`${process.cwd()}/dist/views/task.js`)) as
 
 const [dataDir = ''] = process.argv.slice(2)
 const before = process.cpuUsage()
-const made = await performTask({ dataDir, kind: 'osv', vendors: ['Root'], anew: false })
+const made = await performTask({ dataDir, kind: 'osv', vendors: ['Root'], rebuild: false })
 const { user, system } = process.cpuUsage(before)
 if (made === null) throw new Error('there was nothing to make')
 process.stdout.write(

@@ -10,7 +10,7 @@ import { type Reply, below, carry, comparable, folder, serveFolder } from './air
 /** Makes both kinds of views, as a daemon does after a snapshot. */
 async function makeViews(dataDir: string): Promise<void> {
   for (const kind of ['osv', 'vex'] as const)
-    await performTask({ dataDir, kind, vendors: ['Root'], anew: false })
+    await performTask({ dataDir, kind, vendors: ['Root'], rebuild: false })
 }
 
 /** Every path at which a mirror has something for scanners, and some at which it has nothing. */

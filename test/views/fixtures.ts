@@ -14,7 +14,7 @@ export interface ViewsBench {
   readonly store: FilledStore
   readonly make: (options?: {
     vendors?: readonly string[]
-    anew?: boolean
+    rebuild?: boolean
   }) => Promise<BuildReport | null>
   /** The generation in use; closed with the bench. */
   readonly open: () => Views
@@ -44,8 +44,8 @@ export function openBench(): ViewsBench {
   return {
     dir,
     store,
-    async make({ vendors = ['Root'], anew = false } = {}) {
-      const made = await performTask({ dataDir: dir, kind: 'osv', vendors, anew })
+    async make({ vendors = ['Root'], rebuild = false } = {}) {
+      const made = await performTask({ dataDir: dir, kind: 'osv', vendors, rebuild })
       return made as BuildReport | null
     },
     open() {

@@ -46,7 +46,7 @@ interface AccessOptions {
 /** Wrong keys that one client may send in a minute before it is told to wait. */
 const FAILURES = { failures: 10, windowMs: 60_000, clients: 10_000 }
 /** A key that is in use is told to the log this often. */
-const TELL_MS = 3_600_000
+const LOG_INTERVAL_MS = 3_600_000
 
 /**
  * Keys are accepted as the service accepts them (credentials.ts). An address is no credential: a proxy on this machine, or
@@ -59,7 +59,7 @@ export function createAccess(options: AccessOptions): Access {
   const { reads, settings, log, now, trusted } = options
   const keyring = createKeyring(() => settings.keys, reads)
   const attempts = createAttempts(FAILURES, now)
-  const tell = createTeller(log, now)
+  const logDenial = createThrottledLog(log, now)
   const clientOf = ({ headersDistinct, socket }: IncomingMessage): string =>
     readForwarding(socket.remoteAddress, headersDistinct, trusted).client
   return {
@@ -72,7 +72,7 @@ export function createAccess(options: AccessOptions): Access {
         const why = credential.kind === 'unusable' ? credential.why : null
         return countFailure(attempts, clientOf(request), why, log)
       }
-      tell(found, request, clientOf)
+      logDenial(found, request, clientOf)
       return null
     },
     announce() {
@@ -136,16 +136,16 @@ function isOwn({ headersDistinct, socket }: IncomingMessage, ownHost: string): b
 }
 
 /** Logs a key that is used, once an hour: reads write nothing, so this is where its last use is to be found. */
-function createTeller(log: ServerLog | null, now: () => number) {
-  const told = new Map<string, number>()
+function createThrottledLog(log: ServerLog | null, now: () => number) {
+  const loggedAt = new Map<string, number>()
   return (
     { title }: FoundKey,
     request: IncomingMessage,
     clientOf: (r: IncomingMessage) => string,
   ) => {
     const at = now()
-    if (Math.abs(at - (told.get(title) ?? -Infinity)) < TELL_MS) return
-    told.set(title, at)
+    if (Math.abs(at - (loggedAt.get(title) ?? -Infinity)) < LOG_INTERVAL_MS) return
+    loggedAt.set(title, at)
     const client = clientOf(request)
     log?.info({ client }, `${title} is in use, by ${client}`)
   }

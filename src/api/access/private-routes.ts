@@ -28,7 +28,7 @@ import { readRequestHeaders } from '../http/request-headers.ts'
 
 /** What private routes are made from. */
 export interface RouteTools {
-  readonly moment: ServedSnapshot
+  readonly served: ServedSnapshot
   /** For `sendAnswer`: head fields that keep shared caches away from private answers. */
   readonly heads: Heads
   /** Signs local URLs; `RouteCall.baseUrl()` goes before them. */
@@ -48,7 +48,7 @@ interface GateOptions {
   readonly settings: Config['server']
   /** The address that the server is bound to; null while it is not. */
   readonly listeningOn: () => string | null
-  readonly moment: ServedSnapshot
+  readonly served: ServedSnapshot
   readonly paths: Paths
   readonly failures: Failures
   readonly routes: (tools: RouteTools) => readonly PrivateRoute[]
@@ -70,17 +70,17 @@ interface Gate {
 
 /** Puts routes, keys and links together. Throws `config` for keys or proxies that cannot be. */
 export function createGate(options: GateOptions): Gate {
-  const { reads, settings, listeningOn, moment, paths, failures, log, now, atEnd } = options
+  const { reads, settings, listeningOn, served, paths, failures, log, now, atEnd } = options
   const { publicUrl, cacheMaxAgeSeconds } = settings
   const trusted = createTrust(settings.trustProxy)
   const access = createAccess({ settings, reads, trusted, listeningOn, log, now })
   const links = createLinks(reads.live.readSecret('links'), now)
   const cacheControl = `private, max-age=${cacheMaxAgeSeconds}, must-revalidate`
   const heads = createHeads(cacheControl)
-  const tools = { moment, heads, links, now, cacheControl, atEnd }
+  const tools = { served, heads, links, now, cacheControl, atEnd }
   const routes = createRouteTable(options.routes(tools))
   const answer = createPrivatePaths({
-    moment,
+    served,
     routes,
     access,
     links,
@@ -93,7 +93,7 @@ export function createGate(options: GateOptions): Gate {
 
 /** What the private paths are answered from. */
 interface PrivateOptions {
-  readonly moment: Pick<ServedSnapshot, 'knownOrigin'>
+  readonly served: Pick<ServedSnapshot, 'knownOrigin'>
   readonly routes: RouteTable
   readonly access: Access
   readonly links: Links
@@ -111,7 +111,7 @@ type PrivatePaths = (request: IncomingMessage, response: ServerResponse) => bool
  * whoever has no key learns nothing of what is there.
  */
 function createPrivatePaths(options: PrivateOptions): PrivatePaths {
-  const { moment, routes, failures, baseUrl } = options
+  const { served, routes, failures, baseUrl } = options
   return (request, response) => {
     const { path, query } = rawTarget(request.url ?? '')
     const match = find(routes, path)
@@ -119,7 +119,7 @@ function createPrivatePaths(options: PrivateOptions): PrivatePaths {
     if (match === null && !isPrivate(surface)) return false
     const form = errorForm(surface)
     const source = match?.route.source
-    const origin = source === undefined ? null : moment.knownOrigin(source)
+    const origin = source === undefined ? null : served.knownOrigin(source)
     const refuse = (problem: Problem): void =>
       sendProblem(request, response, { origin, ...problem }, form)
     const fail = (error: unknown): void =>
@@ -132,7 +132,7 @@ function createPrivatePaths(options: PrivateOptions): PrivatePaths {
           .answer({
             request,
             response,
-            wishes: readRequestHeaders(request.rawHeaders),
+            requestHeaders: readRequestHeaders(request.rawHeaders),
             params: found.params,
             query: new URLSearchParams(query),
             baseUrl: () => baseUrl(request),

@@ -17,7 +17,7 @@ interface LinkToSign {
 }
 
 /** What a link turned out to be. */
-type LinkVerdict =
+type LinkCheck =
   | { readonly state: 'good' }
   | { readonly state: 'expired'; readonly expiredAt: number }
   | { readonly state: 'forged' }
@@ -33,7 +33,7 @@ export interface Links {
   /** When a link made now should end, unix seconds: at least 15 minutes on. */
   readonly expiry: () => number
   /** Judges a request target, as it came. */
-  readonly verifyLink: (target: string) => LinkVerdict
+  readonly verifyLink: (target: string) => LinkCheck
 }
 
 /** Links signed with HMAC-SHA256; `secret` is the store's for `links`, `now` in unix milliseconds. */
@@ -105,14 +105,14 @@ export function readLinkTerms(query: URLSearchParams): { asOf?: string; type?: s
 }
 
 /** 403 for a link that does not open, as an object store says it; null for one that does. */
-export function linkProblem(verdict: LinkVerdict): Problem | null {
+export function linkProblem(check: LinkCheck): Problem | null {
   const again = 'Ask for it again at the path that gave you this link: the answer holds a new one'
-  if (verdict.state === 'good') return null
-  if (verdict.state === 'forged') {
+  if (check.state === 'good') return null
+  if (check.state === 'forged') {
     const message = `this link was not made by this mirror, or was changed on the way. ${again}`
     return { status: 403, error: 'link_not_valid', message }
   }
-  const expiredAt = new Date(verdict.expiredAt * 1000).toISOString()
+  const expiredAt = new Date(check.expiredAt * 1000).toISOString()
   const message = `this link has expired. ${again}`
   return { status: 403, error: 'link_expired', message, fields: { expiredAt } }
 }

@@ -17,7 +17,7 @@ import type { ReadCall } from '../reading/request.ts'
 
 /** What answers are made from, on whichever thread. */
 export interface ReadTools {
-  readonly moment: Origins
+  readonly served: Origins
   readonly heads: Heads
   readonly links: Links
   /** Orders by fields that have no index; null: they are sorted for each page. */
@@ -36,23 +36,23 @@ export interface CatalogParts {
 
 /** Items and artifact answers, as upstream gave them. */
 export function createAnswers({ tools, missing }: CatalogParts) {
-  const { moment, heads, links } = tools
+  const { served, heads, links } = tools
   return {
     /** Answers a path of a resource (null: the package catalog) whose form is `template`. */
     send(call: ReadCall, resource: CatalogResource | null, template: string): void {
       const origin = missing.origin(resource)
       if ('status' in origin) return call.refuse(origin)
       const path = requestedPath(template, call.params)
-      const answer = moment.reads.readCatalogAnswer(path)
+      const answer = served.reads.readCatalogAnswer(path)
       if (answer === null) return call.refuse(missing.explain(resource, call.params, path))
       const always = answer.ownerSha.length === 0 // it stands alone, as `/v1/me`
-      const own = originOfOne(origin, answer, { always, reads: moment.reads })
+      const own = originOfOne(origin, answer, { always, reads: served.reads })
       if (isNone(answer)) return sendNone(call, answer, own)
       const [link] = answer.links
       // With a body, the answer is a JSON string that holds a URL, and stays one.
       if (link?.at.length === 0 && answer.body === null) return call.sendDocument(link, own.asOf)
       if (answer.links.length > 0) return sendLinked(call, answer, links, own)
-      const coding = chooseCoding(call.wishes.acceptEncoding)
+      const coding = chooseCoding(call.requestHeaders.acceptEncoding)
       const content = contentOfAnswer(answer) // for gzip too: its checksum tells damaged bytes from sound ones
       const bytes = coding === 'gzip' && answer.body !== null ? answer.body : content
       const tag = answer.sha256.toString('hex', 0, 16)
@@ -74,7 +74,7 @@ export function createAnswers({ tools, missing }: CatalogParts) {
     { signLink, expiry }: Links,
     origin: SnapshotOrigin,
   ): void {
-    const { request, response, wishes } = call
+    const { request, response, requestHeaders } = call
     const expiresAt = expiry()
     const asOf = Date.parse(origin.asOf)
     const base = call.baseUrl()
@@ -85,7 +85,7 @@ export function createAnswers({ tools, missing }: CatalogParts) {
       ({ digest, type }) =>
         base + signLink({ path: DOCUMENT_PATH + digest, expiresAt, asOf, type }),
     )
-    const coding = chooseCoding(wishes.acceptEncoding)
+    const coding = chooseCoding(requestHeaders.acceptEncoding)
     const body = coding === 'gzip' ? gzipSync(content, { level: 3 }) : content
     response.writeHead(200, {
       'Content-Type': 'application/json',

@@ -27,29 +27,32 @@ export interface NamedDocument {
  * is. It has the same media type however it is sent.
  */
 export async function sendDocument(
-  moment: ServedSnapshot,
+  served: ServedSnapshot,
   call: RouteCall,
   { digest, type }: NamedDocument,
   asOf?: string,
 ): Promise<void> {
-  const { request, response, wishes } = call
-  const stored = findDocument(moment, digest)
+  const { request, response, requestHeaders } = call
+  const stored = findDocument(served, digest)
   if (stored === null) {
     const message =
       'the mirror does not hold this document any more: ask for it again where the link came from'
     return call.refuse({ status: 404, error: 'not_found', message })
   }
   const document = { ...stored, type: type ?? stored.type }
-  const snapshot = moment.originOf('catalog')
+  const snapshot = served.originOf('catalog')
   const origin = { ...snapshot, asOf: asOf ?? snapshot.asOf }
-  const asked = request.method === 'GET' ? wishes.range : undefined
-  const coding = asked === undefined ? chooseCoding(wishes.acceptEncoding) : 'identity'
+  const asked = request.method === 'GET' ? requestHeaders.range : undefined
+  const coding = asked === undefined ? chooseCoding(requestHeaders.acceptEncoding) : 'identity'
   const tag = digest.slice(0, 32)
-  const held = { etag: coding === 'gzip' ? `"${tag}-gzip"` : `"${tag}"`, changed: document.changed }
-  const verdict = checkConditions(wishes, held)
-  if (verdict === 'failed') return sendFailed(request, response, origin)
-  const head = headOf(document, held.etag, origin)
-  if (verdict === 'unchanged') {
+  const validators = {
+    etag: coding === 'gzip' ? `"${tag}-gzip"` : `"${tag}"`,
+    changed: document.changed,
+  }
+  const result = checkConditions(requestHeaders, validators)
+  if (result === 'failed') return sendFailed(request, response, origin)
+  const head = headOf(document, validators.etag, origin)
+  if (result === 'unchanged') {
     response.writeHead(304, head).end()
     return
   }
@@ -57,28 +60,28 @@ export async function sendDocument(
     head.push('Content-Encoding', 'gzip', 'Content-Length', String(document.stored))
     response.writeHead(200, head)
     if (request.method === 'HEAD') response.end()
-    else await pump(moment, call, document, (bytes) => bytes)
+    else await pump(served, call, document, (bytes) => bytes)
     return
   }
   return sendPlain(
-    moment,
+    served,
     call,
     document,
     head,
-    rangeStillApplies(wishes.ifRange, held) ? asked : undefined,
+    rangeStillApplies(requestHeaders.ifRange, validators) ? asked : undefined,
   )
 }
 
 /** A link may have been made from a later commit than the one served from here. */
-function findDocument(moment: ServedSnapshot, digest: string): CatalogDocument | null {
-  const document = moment.reads.readCatalogDocument(digest)
+function findDocument(served: ServedSnapshot, digest: string): CatalogDocument | null {
+  const document = served.reads.readCatalogDocument(digest)
   if (document !== null) return document
-  moment.refresh()
-  return moment.reads.readCatalogDocument(digest)
+  served.refresh()
+  return served.reads.readCatalogDocument(digest)
 }
 
 async function sendPlain(
-  moment: ServedSnapshot,
+  served: ServedSnapshot,
   call: RouteCall,
   document: CatalogDocument,
   head: string[],
@@ -97,7 +100,7 @@ async function sendPlain(
   if (range !== 'whole') head.push('Content-Range', `bytes ${part.start}-${part.end}/${size}`)
   response.writeHead(range === 'whole' ? 200 : 206, head)
   if (request.method === 'HEAD') response.end()
-  else await pump(moment, call, document, (bytes, number) => partOf(bytes, number, part), part)
+  else await pump(served, call, document, (bytes, number) => partOf(bytes, number, part), part)
 }
 
 function partOf(

@@ -25,15 +25,15 @@ import type { Reads } from '../../store/reads.ts'
 
 /** Lists, page by page, in upstream's own envelope; filtered and ordered by SQL. */
 export function createLists({ tools, missing, strictParameters }: CatalogParts) {
-  const { moment, heads } = tools
-  const tallies = createTallies(moment.reads)
+  const { served, heads } = tools
+  const counts = createCounts(served.reads)
 
   const send = (call: ReadCall, resource: CatalogResource, declared: ListPath): void => {
     const origin = missing.origin(resource)
     if ('status' in origin) return call.refuse(origin)
     const { facets } = declared
     const path = requestedPath(declared.path, call.params)
-    const list = moment.reads.readCatalogList(path)
+    const list = served.reads.readCatalogList(path)
     const frame = list === null ? null : (JSON.parse(list.frame) as Frame)
     const pagers = frame === null ? [] : pagersOf(frame)
     const { known: query, unknown } = readListQuery(call.query, facets, pagers)
@@ -42,20 +42,20 @@ export function createLists({ tools, missing, strictParameters }: CatalogParts) 
     const where = readWhere(query, facets)
     if (list === null || frame === null)
       return call.refuse(missing.explain(resource, call.params, path))
-    const order = readOrder(query, facets, () => tallies.fieldsOf(origin.version, list))
-    tallies.checkFilters(list, facets, where)
-    tallies.checkOrder(list, facets, order.facet)
+    const order = readOrder(query, facets, () => counts.fieldsOf(origin.version, list))
+    counts.checkFilters(list, facets, where)
+    counts.checkOrder(list, facets, order.facet)
     // Upstream gives such a list whole: so does the mirror, unless less is asked for.
     const isPaged = frame.cursor !== null || frame.onward !== undefined
     const limit = asked ?? (isPaged ? DEFAULT_LIMIT : Math.max(1, list.entries))
-    const places = createListCursors(moment.reads, list, order, frame.cursor === null)
+    const places = createListCursors(served.reads, list, order, frame.cursor === null)
     const from = places.read(readAfter(query, pagers))
-    const count = tallies.countOf(origin.version, list, where)
+    const count = counts.countOf(origin.version, list, where)
     const ordering = order.field === null || where.length > 0 ? null : tools.orderings
     const rows =
       count === 0
         ? []
-        : moment.reads.listCatalogEntries({
+        : served.reads.listCatalogEntries({
             ...{ list: list.id, where, order, after: from.place, limit: limit + 1, matches: count },
             maxBytes: MAX_PAGE_BYTES,
             ...(ordering !== null && {
@@ -70,13 +70,13 @@ export function createLists({ tools, missing, strictParameters }: CatalogParts) 
     const total = isUpstreams && where.length === 0 ? null : count
     const items = shown.map(({ body }) => body)
     const page = joinPage(frame, { next, total, limit }, items)
-    const coding = chooseCoding(call.wishes.acceptEncoding)
+    const coding = chooseCoding(call.requestHeaders.acceptEncoding)
     const bytes = coding === 'gzip' ? gzipSync(page, { level: 3 }) : page
     const links = next === null || !isLinked(frame) ? [] : ['Link', `<${next.url}>; rel="next"`]
     const tag = tagOf(links.length === 0 ? page : Buffer.concat([page, Buffer.from(links.join())]))
     const answer = createAnswer(coding, bytes, tag, list.changed)
     const always = declared === resource.list // the lists of items are walked when their item changes
-    const own = originOfOne(origin, list, { always, reads: moment.reads })
+    const own = originOfOne(origin, list, { always, reads: served.reads })
     sendAnswer(call, answer, own, heads, [...ignoredField(unknown), ...links])
   }
   return { send }
@@ -132,15 +132,15 @@ type Source = Pick<
 >
 
 /** What takes a look at a whole list, remembered until the next snapshot (`version`). */
-function createTallies(reads: Source) {
-  const tallies = new Map<string, unknown>()
+function createCounts(reads: Source) {
+  const counts = new Map<string, unknown>()
   let talliedFor = ''
-  const remembered = <Value>(version: string, key: string, tally: () => Value): Value => {
-    if (version !== talliedFor || tallies.size >= KEPT) tallies.clear()
+  const remembered = <Value>(version: string, key: string, count: () => Value): Value => {
+    if (version !== talliedFor || counts.size >= KEPT) counts.clear()
     talliedFor = version
-    if (tallies.has(key)) return tallies.get(key) as Value // what this key was set to
-    const made = tally()
-    tallies.set(key, made)
+    if (counts.has(key)) return counts.get(key) as Value // what this key was set to
+    const made = count()
+    counts.set(key, made)
     return made
   }
   return {

@@ -32,14 +32,14 @@ type Params = Readonly<Record<string, string>>
  * that names the setting for what this mirror leaves out, 503 for what is on its way. That the service has nothing is said
  * only by its own answer (catalog-answers.ts).
  */
-export function createMissing(config: Config, moment: Origins): Missing {
+export function createMissing(config: Config, served: Origins): Missing {
   const active = activeSources(config)
   /** What an import brought is held whatever the settings say: they are those of the mirror that it comes from. */
-  const isHeld = ({ list }: CatalogResource): boolean =>
-    list !== null && moment.reads.readCatalogList(canonicalPath(list.path) ?? '') !== null
+  const isMirrored = ({ list }: CatalogResource): boolean =>
+    list !== null && served.reads.readCatalogList(canonicalPath(list.path) ?? '') !== null
   const switchedOff = (resource: CatalogResource): Problem | null => {
     const { setting, name } = resource
-    if (setting === null || isHeld(resource)) return null
+    if (setting === null || isMirrored(resource)) return null
     if (setting === 'catalog.mirrorApiKeys' && !config.catalog.mirrorApiKeys)
       return leftOut(`${name} are personal data and not mirrored`, setting)
     if (setting === 'identity.mirrorUsers' && !config.identity.mirrorUsers)
@@ -48,15 +48,15 @@ export function createMissing(config: Config, moment: Origins): Missing {
   }
   /** The list is mirrored at another version of its surface than it was asked for at. */
   const elsewhere = (resource: CatalogResource): Problem | null => {
-    if (resource.surface !== 'identity' || isHeld(resource)) return null
+    if (resource.surface !== 'identity' || isMirrored(resource)) return null
     const own = identityVersion(config.identity.apiUrl)
     const others = [...(own === null ? [] : [own]), ...IDENTITY_VERSIONS]
       .map((version) => atVersion(resource, version))
       .filter((one) => one.list?.path !== resource.list?.path)
-    const held = others.find(isHeld)
+    const mirrored = others.find(isMirrored)
     const planned = own === null || !config.identity.mirrorUsers ? undefined : others[0]
     const isOwn = atVersion(resource, own).list?.path === resource.list?.path
-    const other = held ?? (isOwn ? undefined : planned)
+    const other = mirrored ?? (isOwn ? undefined : planned)
     if (other === undefined || (isOwn && own !== null)) return null
     return leftOut(`${resource.name} are mirrored at ${other.list?.path ?? ''} alone`, 'identity.apiUrl') // prettier-ignore
   }
@@ -67,8 +67,8 @@ export function createMissing(config: Config, moment: Origins): Missing {
       const off = resource === null ? null : switchedOff(resource)
       if (off !== null) return off
       const source = sourceOf(resource)
-      const known = moment.knownOrigin(source)
-      if (known !== null || active.includes(source)) return moment.originOf(source)
+      const known = served.knownOrigin(source)
+      if (known !== null || active.includes(source)) return served.originOf(source)
       if (config.upstream.apiRoot === null)
         return leftOut(`no bundle that was imported has the ${source}`, 'upstream.apiKey above the gap') // prettier-ignore
       const setting =
@@ -76,10 +76,10 @@ export function createMissing(config: Config, moment: Origins): Missing {
       return leftOut(`this mirror has no credential for the ${source}`, setting)
     },
     explain(resource, params, path) {
-      const { reads } = moment
+      const { reads } = served
       const coming = (): MirrorError => notReady(reads, sourceOf(resource), path)
       if (reads.isLacking(path)) throw coming()
-      if (resource === null) return explainRelease(config, moment, params, path)
+      if (resource === null) return explainRelease(config, served, params, path)
       if (resource.list === null) return resource.item === null ? unnamed() : notListed('answers')
       const list = reads.readCatalogList(canonicalPath(resource.list.path) ?? '')
       if (list === null) throw coming()
@@ -88,7 +88,7 @@ export function createMissing(config: Config, moment: Origins): Missing {
       if (found === null || reads.readCatalogEntry(list.id, found) === null)
         return notListed(`list of ${resource.name}`, list)
       if (resource.reach === 'always') throw coming()
-      return leftOrComing(moment, `${resource.name}/${found}`, path)
+      return excludedOrPending(served, `${resource.name}/${found}`, path)
     },
   }
 }
@@ -98,10 +98,10 @@ function sourceOf(resource: CatalogResource | null): SourceName {
 }
 
 /** Of the package catalog, as far as the list of packages tells what there is. */
-function explainRelease(config: Config, moment: Origins, params: Params, path: string): Problem {
+function explainRelease(config: Config, served: Origins, params: Params, path: string): Problem {
   if (config.upstream.apiRoot !== null && config.upstream.catalogUrl === null)
     return leftOut('the package catalog is not mirrored', 'upstream.catalogUrl')
-  const { reads } = moment
+  const { reads } = served
   const list = reads.readCatalogList('/v1/packages')
   if (list === null) throw notReady(reads, 'catalog', path)
   const { ecosystem, name, version, arch } = params
@@ -116,7 +116,7 @@ function explainRelease(config: Config, moment: Origins, params: Params, path: s
       (version === undefined || release.version === version) &&
       (arch === undefined || release.archs.includes(arch)),
   )
-  if (exact !== undefined) return leftOrComing(moment, `packages/${exact.id}`, path)
+  if (exact !== undefined) return excludedOrPending(served, `packages/${exact.id}`, path)
   // The name is there, that version or architecture of it is not.
   const isMirrored = found.some(({ id }) => reads.hasAnswers(`packages/${id}`))
   return isMirrored ? notListed('versions and architectures of the package', list) : outOfScope()
@@ -137,8 +137,8 @@ function findReleases(
 }
 
 /** Its item is listed: either the scope leaves it out, or its turn has not come. Throws `not_ready` for the latter. */
-function leftOrComing(moment: Origins, owner: string, path: string): Problem {
-  if (moment.reads.hasAnswers(owner)) throw notReady(moment.reads, 'catalog', path)
+function excludedOrPending(served: Origins, owner: string, path: string): Problem {
+  if (served.reads.hasAnswers(owner)) throw notReady(served.reads, 'catalog', path)
   return outOfScope()
 }
 

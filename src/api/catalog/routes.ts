@@ -23,7 +23,7 @@ import type { PrivateRoute, RouteCall } from '../access/route-table.ts'
  */
 export function createReadRoutes(config: Config, tools: ReadTools): ReadRoute[] {
   const { strictParameters } = config.server
-  const parts = { tools, missing: createMissing(config, tools.moment), strictParameters }
+  const parts = { tools, missing: createMissing(config, tools.served), strictParameters }
   const answers = createAnswers(parts)
   const lists = createLists(parts)
   const routesOf = (resource: CatalogResource): ReadRoute[] => {
@@ -78,7 +78,7 @@ export function createCatalogRoutes(config: Config): (tools: RouteTools) => Priv
       answer(call: RouteCall) {
         const { asOf, ...terms } = readLinkTerms(call.query)
         const document = { digest: call.params['digest'] ?? '', ...terms }
-        return sendDocument(tools.moment, call, document, asOf)
+        return sendDocument(tools.served, call, document, asOf)
       },
     }
     return [...routes, documents]
@@ -88,20 +88,20 @@ export function createCatalogRoutes(config: Config): (tools: RouteTools) => Priv
 /** Has a request answered by the reading thread, and sends what it says. */
 async function pass(
   thread: ReadingThread,
-  { moment, now }: RouteTools,
+  { served, now }: RouteTools,
   path: string,
   call: RouteCall,
 ): Promise<void> {
-  const { request, response, wishes, params, query } = call
+  const { request, response, requestHeaders, params, query } = call
   const asked: ReadRequest = {
-    ...{ path, method: request.method ?? '', params, wishes },
+    ...{ path, method: request.method ?? '', params, requestHeaders },
     ...{ query: query.toString(), baseUrl: call.baseUrl(), now: now() },
   }
   const reply = await thread.ask(asked, () => response.destroyed)
   if (reply === null) return
   if ('failed' in reply) throw errorOf(reply.failed)
   if ('problem' in reply) return call.refuse(reply.problem)
-  if ('document' in reply) return sendDocument(moment, call, reply.document, reply.asOf)
+  if ('document' in reply) return sendDocument(served, call, reply.document, reply.asOf)
   response.writeHead(reply.status, [...reply.headers])
   response.end(reply.body)
 }

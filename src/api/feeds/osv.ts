@@ -29,19 +29,19 @@ export function readRecordAnswer(reads: Reads, id: string, coding: Coding): Json
  * or upstream has no such record: then the longer way says why. Throws as above.
  */
 export function findRecord(
-  moment: ServedSnapshot,
+  served: ServedSnapshot,
   target: string,
   coding: Coding,
 ): JsonResponse | undefined {
   if (!RECORD_TARGET.test(target)) return undefined // before the cache, whose other keys hold what no target may
-  const known = moment.cache.get(target, coding)
+  const known = served.cache.get(target, coding)
   if (known !== undefined) return known
   const path = decodedPath(target)
   const id = path === null ? null : recordId(path)
   if (id === null) return undefined
-  const answer = readRecordAnswer(moment.reads, id, coding)
+  const answer = readRecordAnswer(served.reads, id, coding)
   if (answer === null) return undefined
-  moment.cache.put(target, 'osv', answer)
+  served.cache.put(target, 'osv', answer)
   return answer
 }
 
@@ -77,9 +77,9 @@ export function findOtherRecord(
     (path) => recordId(path) ?? [],
   )
   const ids = [...new Set([...asked, ...otherIds.find(asked)])]
-  const held = ids.filter((id) => reads.readEntry(id) !== null)
-  const [id] = held
-  const answer = id === undefined || held.length > 1 ? null : readRecordAnswer(reads, id, coding)
+  const stored = ids.filter((id) => reads.readEntry(id) !== null)
+  const [id] = stored
+  const answer = id === undefined || stored.length > 1 ? null : readRecordAnswer(reads, id, coding)
   if (answer === null || id === undefined) return null
   return { answer, more: ['Content-Location', `${RECORDS}${encodeURIComponent(id)}.json`] }
 }
@@ -102,21 +102,21 @@ function soundMember({ body, size, bodyCrc32 }: ServedRecord): Buffer {
  * Throws `corrupt` for one that the served index lists: then the database is damaged.
  */
 export async function missingRecord(
-  moment: ServedSnapshot,
+  served: ServedSnapshot,
   id: string,
   closest: string | null,
 ): Promise<Problem> {
   const fault = faultOfRecordId(id)
   const named = closest === null ? { id } : { id, closest }
   if (fault !== null) return notFound(`no record of this id can be mirrored: ${fault}`, named)
-  if (await moment.listing.lists(id))
+  if (await served.listing.lists(id))
     throw new MirrorError(
       'corrupt',
       `the index lists ${JSON.stringify(id)}, its record is not found`,
     )
-  const known = missingForReason(moment, id)
+  const known = missingForReason(served, id)
   if (known !== null) return known
-  const tombstone = moment.reads.readTombstone(id)
+  const tombstone = served.reads.readTombstone(id)
   if (tombstone === null) return notFound(UNLISTED, named)
   const removedAt = new Date(tombstone.removedAt).toISOString()
   const message = `this record was removed: upstream's index stopped listing it, seen on ${removedAt}`
@@ -155,9 +155,9 @@ const ANSWERS_404 = 'upstream lists it but answers 404'
 /** What the last run that could not get a record says of it; null where none names it. */
 function reasonOf(reads: ServedSnapshot['reads'], id: string): string | null {
   for (const { source, facts } of reads.listRuns(RUNS)) {
-    const lacking = source === 'osv' ? facts['lackingIds'] : undefined
-    if (!Array.isArray(lacking)) continue
-    const found = (lacking as string[]).find((line) => line.startsWith(`${id}: `))
+    const missing = source === 'osv' ? facts['lackingIds'] : undefined
+    if (!Array.isArray(missing)) continue
+    const found = (missing as string[]).find((line) => line.startsWith(`${id}: `))
     return found?.slice(id.length + 2) ?? null
   }
   return null

@@ -19,7 +19,7 @@ import { sendArchive } from '../http/zip.ts'
 
 /** What the mirrored paths are answered from. */
 export interface MirrorOptions {
-  readonly moment: ServedSnapshot
+  readonly served: ServedSnapshot
   readonly paths: Paths
   readonly cacheControl: string
   readonly heads: Heads
@@ -35,7 +35,7 @@ type Mirror = (request: IncomingMessage, response: ServerResponse) => void
  * costs one map look-up and one write. Everything else takes the longer way below.
  */
 export function createMirror(options: MirrorOptions): Mirror {
-  const { moment, heads, onError } = options
+  const { served, heads, onError } = options
   const route = createRoutes(options)
   return (request, response) => {
     const { method = '', url = '' } = request
@@ -46,9 +46,9 @@ export function createMirror(options: MirrorOptions): Mirror {
       return
     }
     try {
-      const exchange = { request, response, wishes: readRequestHeaders(request.rawHeaders) }
-      const record = findRecord(moment, url, chooseCoding(exchange.wishes.acceptEncoding))
-      if (record !== undefined) sendAnswer(exchange, record, moment.originOf('osv'), heads)
+      const exchange = { request, response, requestHeaders: readRequestHeaders(request.rawHeaders) }
+      const record = findRecord(served, url, chooseCoding(exchange.requestHeaders.acceptEncoding))
+      if (record !== undefined) sendAnswer(exchange, record, served.originOf('osv'), heads)
       else route(exchange, url)?.catch(fail)
     } catch (error) {
       fail(error)
@@ -72,37 +72,37 @@ function refuseMethod(options: MirrorOptions, request: IncomingMessage, response
 }
 
 /** The origin of what is mirrored at a target, decodable or not; null where nothing is, or nothing yet. */
-function originAt({ moment, paths }: MirrorOptions, url: string): SnapshotOrigin | null {
+function originAt({ served, paths }: MirrorOptions, url: string): SnapshotOrigin | null {
   const path = readablePath(url)
   const source = paths.sourceOf(path) ?? (path.startsWith(RECORDS) ? 'osv' : undefined)
-  return source === undefined ? null : moment.knownOrigin(source)
+  return source === undefined ? null : served.knownOrigin(source)
 }
 
 /** Answers a record by another form of its id; false when no record can be meant, or several. */
-function sendOther(moment: ServedSnapshot, heads: Heads, exchange: Exchange, url: string): boolean {
-  const coding = chooseCoding(exchange.wishes.acceptEncoding)
-  const other = findOtherRecord(moment, url, coding)
+function sendOther(served: ServedSnapshot, heads: Heads, exchange: Exchange, url: string): boolean {
+  const coding = chooseCoding(exchange.requestHeaders.acceptEncoding)
+  const other = findOtherRecord(served, url, coding)
   if (other === null) return false
-  sendAnswer(exchange, other.answer, moment.originOf('osv'), heads, other.more)
+  sendAnswer(exchange, other.answer, served.originOf('osv'), heads, other.more)
   return true
 }
 
 function answerArchive(
-  moment: ServedSnapshot,
+  served: ServedSnapshot,
   cacheControl: string,
   exchange: Exchange,
 ): Promise<void> {
-  const origin = moment.originOf('osv')
-  const info = moment.reads.readArchive()
-  if (info === null) throw notReady(moment.reads, 'osv', ARCHIVE)
-  return sendArchive(exchange, moment.archives.current(info), origin, cacheControl)
+  const origin = served.originOf('osv')
+  const info = served.reads.readArchive()
+  if (info === null) throw notReady(served.reads, 'osv', ARCHIVE)
+  return sendArchive(exchange, served.archives.current(info), origin, cacheControl)
 }
 
 type Route = (exchange: Exchange, url: string) => Promise<void> | undefined
 
-function createRoutes({ moment, paths, cacheControl, heads }: MirrorOptions): Route {
+function createRoutes({ served, paths, cacheControl, heads }: MirrorOptions): Route {
   const answerOther = (exchange: Exchange, url: string): boolean =>
-    sendOther(moment, heads, exchange, url)
+    sendOther(served, heads, exchange, url)
 
   const answerRecord = async (
     exchange: Exchange,
@@ -110,11 +110,11 @@ function createRoutes({ moment, paths, cacheControl, heads }: MirrorOptions): Ro
     path: string,
     url: string,
   ): Promise<void> => {
-    const { request, response, wishes } = exchange
-    const origin = moment.originOf('osv')
-    const answer = readRecordAnswer(moment.reads, id, chooseCoding(wishes.acceptEncoding))
+    const { request, response, requestHeaders } = exchange
+    const origin = served.originOf('osv')
+    const answer = readRecordAnswer(served.reads, id, chooseCoding(requestHeaders.acceptEncoding))
     if (answer !== null) return sendAnswer(exchange, answer, origin, heads)
-    const problem = await missingRecord(moment, id, paths.sameButForm(path))
+    const problem = await missingRecord(served, id, paths.sameButForm(path))
     // Of an id that is known, as one that was removed, there is more to say than that another looks like it.
     const unknown = problem.status === 404 && problem.fields?.['removedAt'] === undefined
     if (unknown && answerOther(exchange, url)) return
@@ -122,13 +122,13 @@ function createRoutes({ moment, paths, cacheControl, heads }: MirrorOptions): Ro
   }
 
   const answerDocument = (exchange: Exchange, path: string, query: string) => {
-    const origin = moment.originOf(paths.sourceOf(path) ?? 'feeds')
-    const coding = chooseCoding(exchange.wishes.acceptEncoding)
+    const origin = served.originOf(paths.sourceOf(path) ?? 'feeds')
+    const coding = chooseCoding(exchange.requestHeaders.acceptEncoding)
     const filter = FILTERED.has(path) && query !== '' ? readPatchFilter(query) : null
     const more = FILTERED.has(path) ? ignoredField(otherParameters(query)) : []
     const send = (found: FeedAnswer): void => sendFound(exchange, path, origin, found, more)
-    if (filter !== null) return moment.documents.readFiltered(path, filter, coding).then(send)
-    const found = moment.documents.read(path, coding)
+    if (filter !== null) return served.documents.readFiltered(path, filter, coding).then(send)
+    const found = served.documents.read(path, coding)
     if (found instanceof Promise) return found.then(send)
     send(found)
     return undefined
@@ -142,7 +142,7 @@ function createRoutes({ moment, paths, cacheControl, heads }: MirrorOptions): Ro
     more: readonly string[],
   ): void => {
     const { request, response } = exchange
-    if (found === 'missing') throw notReady(moment.reads, paths.sourceOf(path) ?? 'feeds', path)
+    if (found === 'missing') throw notReady(served.reads, paths.sourceOf(path) ?? 'feeds', path)
     if (found !== 'absent') return sendAnswer(exchange, found, origin, heads, more)
     const message = `upstream has no ${path}: it answered 404 when the mirror asked`
     sendProblem(request, response, { status: 404, error: 'not_found', message, origin })
@@ -152,7 +152,7 @@ function createRoutes({ moment, paths, cacheControl, heads }: MirrorOptions): Ro
     const target = readable(url)
     if (target === null && answerOther(exchange, url)) return undefined
     const { path, query } = target ?? readTarget(url)
-    if (path === ARCHIVE) return answerArchive(moment, cacheControl, exchange)
+    if (path === ARCHIVE) return answerArchive(served, cacheControl, exchange)
     if (paths.sourceOf(path) !== undefined) return answerDocument(exchange, path, query)
     const id = recordId(path)
     if (id !== null) return answerRecord(exchange, id, path, url)

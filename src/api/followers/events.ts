@@ -142,12 +142,12 @@ function now({ snapshots, webhooks }: EventsOptions, all: boolean): LogPosition 
 function begin({ snapshots, webhooks }: EventsOptions, listener: Listener): void {
   const { request, response, place } = listener
   response.write('retry: 5000\n')
-  const said = request.headers['last-event-id']
-  if (typeof said !== 'string' || said === '') {
+  const lastEventId = request.headers['last-event-id']
+  if (typeof lastEventId !== 'string' || lastEventId === '') {
     response.write(`id: ${writePlace(place)}\n\n`)
     return
   }
-  const asked = readPlace(said)
+  const asked = readPlace(lastEventId)
   const sound =
     asked !== null &&
     isContinuous(snapshots, asked.snapshots) &&

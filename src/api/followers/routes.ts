@@ -13,7 +13,7 @@ export type EventBounds = Pick<EventsOptions, 'heartbeatMs' | 'maxListeners'>
 
 /** What the two pages for followers are made from. */
 export interface FollowerOptions {
-  readonly moment: Pick<ServedSnapshot, 'reads'>
+  readonly served: Pick<ServedSnapshot, 'reads'>
   readonly access: Access
   readonly failures: Failures
   /** Events that were received and passed on; null: no webhooks here. */
@@ -31,17 +31,17 @@ interface FollowerRoutes extends Pick<Events, 'look' | 'close'> {
 
 /** Both tell the moment that is served, so whoever is told can read it. */
 export function createFollowerRoutes(options: FollowerOptions): FollowerRoutes {
-  const { moment, access, failures, webhooks, bounds, onServed } = options
-  const { reads } = moment
+  const { served, access, failures, webhooks, bounds, onServed } = options
+  const { reads } = served
   const snapshots = createSnapshotLog(reads)
   const events = createEvents({ ...bounds, snapshots, webhooks, access })
-  let served = -1
+  let lastServed = -1
   return {
     look() {
       events.look()
       const last = snapshots.last()
-      if (last !== served) onServed(last)
-      served = last
+      if (last !== lastServed) onServed(last)
+      lastServed = last
     },
     close: () => events.close(),
     answer(request, response) {

@@ -10,31 +10,34 @@ interface Validators {
 type ConditionResult = 'proceed' | 'unchanged' | 'failed'
 
 /** Evaluates the conditions of a GET or HEAD in the order of RFC 9110, 13.2.2. */
-export function checkConditions(wishes: RequestHeaders, held: Validators): ConditionResult {
-  const { ifMatch, ifUnmodifiedSince, ifNoneMatch, ifModifiedSince } = wishes
+export function checkConditions(
+  requestHeaders: RequestHeaders,
+  current: Validators,
+): ConditionResult {
+  const { ifMatch, ifUnmodifiedSince, ifNoneMatch, ifModifiedSince } = requestHeaders
   if (ifMatch !== undefined) {
-    if (!listsTag(ifMatch, held.etag, 'strong')) return 'failed'
+    if (!listsTag(ifMatch, current.etag, 'strong')) return 'failed'
   } else if (ifUnmodifiedSince !== undefined) {
     const date = parseHttpDate(ifUnmodifiedSince)
-    if (date !== null && held.changed > date) return 'failed'
+    if (date !== null && current.changed > date) return 'failed'
   }
   if (ifNoneMatch !== undefined) {
-    return listsTag(ifNoneMatch, held.etag, 'weak') ? 'unchanged' : 'proceed'
+    return listsTag(ifNoneMatch, current.etag, 'weak') ? 'unchanged' : 'proceed'
   }
   if (ifModifiedSince === undefined) return 'proceed'
   const date = parseHttpDate(ifModifiedSince)
-  return date !== null && held.changed <= date ? 'unchanged' : 'proceed'
+  return date !== null && current.changed <= date ? 'unchanged' : 'proceed'
 }
 
 /**
  * True when the part asked for may be sent: no If-Range, or one that names exactly what is held. A date counts
  * as strong here: Last-Modified moves forward by at least a second at every change.
  */
-export function rangeStillApplies(ifRange: string | undefined, held: Validators): boolean {
+export function rangeStillApplies(ifRange: string | undefined, current: Validators): boolean {
   if (ifRange === undefined) return true
   const value = ifRange.trim()
-  if (value.startsWith('"')) return value === held.etag
-  return parseHttpDate(value) === held.changed
+  if (value.startsWith('"')) return value === current.etag
+  return parseHttpDate(value) === current.changed
 }
 
 /** Whether a list of entity tags, or `*`, names this one. A weak tag only matches in a weak comparison. */

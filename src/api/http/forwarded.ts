@@ -64,12 +64,12 @@ export function readForwarding(
   headers: HeaderLists,
   trusted: TrustedProxies,
 ): Forwarding {
-  const nobody = { client: plainAddress(peer ?? ''), scheme: null, host: null, prefix: '' }
-  if (!trusted(peer)) return nobody
+  const direct = { client: plainAddress(peer ?? ''), scheme: null, host: null, prefix: '' }
+  if (!trusted(peer)) return direct
   const one = readStandard(headers)
   const other = readFamily(headers)
   const hops = one.addresses.length > 0 ? one.addresses : other.addresses
-  const { client, depth } = walk(nobody.client, hops, trusted)
+  const { client, depth } = walk(direct.client, hops, trusted)
   const scheme = agreed(pick(one.schemes, depth), pick(other.schemes, 0))?.toLowerCase()
   const host = agreed(pick(one.hosts, depth), pick(other.hosts, 0))
   return {

@@ -141,14 +141,14 @@ const SWEEP_MS = 20
  */
 export async function drain(
   server: Server,
-  lane: FastPath,
+  fastPath: FastPath,
   closed: Promise<unknown>,
   graceMs: number,
 ): Promise<void> {
-  lane.close()
+  fastPath.close()
   const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS)
   const cut = setTimeout(() => {
-    lane.cut()
+    fastPath.cut()
     server.closeAllConnections()
   }, graceMs)
   try {

@@ -50,7 +50,7 @@ export interface Paths {
 export function createPaths(
   extraPaths: readonly string[],
   { bucket: hasBucket = false, query = false } = {},
-  isHeldFeed: (path: string) => boolean = () => false,
+  isStoredFeed: (path: string) => boolean = () => false,
 ): Paths {
   const sources = new Map<string, SourceName>([
     [INDEX, 'osv'],
@@ -65,7 +65,7 @@ export function createPaths(
   return {
     all,
     sourceOf: (path) =>
-      sources.get(path) ?? (isFeed(path) && isHeldFeed(path) ? 'feeds' : undefined),
+      sources.get(path) ?? (isFeed(path) && isStoredFeed(path) ? 'feeds' : undefined),
     sameButForm: (path) => fixed.find((known) => sameButForm(known, path)) ?? null,
     closest(path, more = [], hooks = []) {
       const own = [...OWN, ...hooks]

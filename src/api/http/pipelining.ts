@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 type Handler = (request: IncomingMessage, response: ServerResponse) => void
 
 /** Pipelined requests of one connection answered in one turn of the event loop: others get theirs in between. */
-const PER_TURN = 32
+const PER_ITERATION = 32
 /** Requests that may wait on one connection before no more of it is read. */
 const READ_ON_BELOW = 64
 /** More than a client that reads its answers can ever have waiting: a few chunks of the smallest requests. */
@@ -84,7 +84,7 @@ function goOn(handler: Handler, socket: Socket, line: Line): void {
     const [request, response] = line.waiting.shift() ?? []
     if (request && response) start(handler, socket, line, request, response)
   }
-  if (++line.answered % PER_TURN !== 0) return next()
+  if (++line.answered % PER_ITERATION !== 0) return next()
   // Node reads on after each answer, two ticks from here.
   if (line.paused) process.nextTick(() => socket.pause())
   setImmediate(next)

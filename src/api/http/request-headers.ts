@@ -25,7 +25,7 @@ const LENGTHS = new Set(Object.keys(FIELDS).map((name) => name.length))
  * with a comma. Going through the raw list spares building an object of all headers for every request.
  */
 export function readRequestHeaders(rawHeaders: readonly string[]): RequestHeaders {
-  const wishes: RequestHeaders = {
+  const requestHeaders: RequestHeaders = {
     acceptEncoding: undefined,
     ifMatch: undefined,
     ifNoneMatch: undefined,
@@ -39,11 +39,11 @@ export function readRequestHeaders(rawHeaders: readonly string[]): RequestHeader
     if (!LENGTHS.has(name.length)) continue
     const field = FIELDS[name.toLowerCase()]
     if (field === undefined) continue
-    const before = wishes[field]
+    const before = requestHeaders[field]
     const value = rawHeaders[at + 1] ?? ''
-    wishes[field] = before === undefined ? value : `${before}, ${value}`
+    requestHeaders[field] = before === undefined ? value : `${before}, ${value}`
   }
-  return wishes
+  return requestHeaders
 }
 
 /** The two codings an answer exists in. */

@@ -42,15 +42,15 @@ export interface AnswerCache {
 export function createAnswerCache(maxBytes: number): AnswerCache {
   const entries = new Map<string, Entry>()
   let hand = entries.values()
-  let held = 0
-  let turned = 0
+  let usedBytes = 0
+  let declined = 0
 
   const remove = (entry: Entry): void => {
     entries.delete(entry.key)
-    held -= entry.bytes
+    usedBytes -= entry.bytes
   }
   const makeRoom = (): void => {
-    while (held > maxBytes && entries.size > 0) {
+    while (usedBytes > maxBytes && entries.size > 0) {
       const step = hand.next()
       if (step.done === true) hand = entries.values()
       else if (step.value.asked) step.value.asked = false
@@ -70,11 +70,11 @@ export function createAnswerCache(maxBytes: number): AnswerCache {
       const found = entries.get(key)
       const whole = (found?.bytes ?? key.length + ENTRY_OVERHEAD) + cost
       if (whole > maxBytes / 4) return // one answer must not empty the cache
-      if (held + cost > maxBytes && ++turned % ADMIT_ONE_IN !== 0) return
+      if (usedBytes + cost > maxBytes && ++declined % ADMIT_ONE_IN !== 0) return
       const entry = found ?? newEntry(key, source)
       if (entry[given.coding] !== undefined) return
       entry[given.coding] = own(given)
-      held += whole - entry.bytes
+      usedBytes += whole - entry.bytes
       entry.bytes = whole
       if (found === undefined) entries.set(key, entry)
       makeRoom()
@@ -83,7 +83,7 @@ export function createAnswerCache(maxBytes: number): AnswerCache {
       for (const entry of entries.values()) if (entry.source === source) remove(entry)
       hand = entries.values()
     },
-    size: () => held,
+    size: () => usedBytes,
   }
 }
 

@@ -20,14 +20,14 @@ export interface JsonResponse {
 export interface AnswerExchange {
   readonly request: Pick<IncomingMessage, 'method'>
   readonly response: Outgoing
-  readonly wishes: RequestHeaders
+  readonly requestHeaders: RequestHeaders
 }
 
 /** One request on its way to its answer. */
 export interface Exchange {
   readonly request: IncomingMessage
   readonly response: ServerResponse
-  readonly wishes: RequestHeaders
+  readonly requestHeaders: RequestHeaders
 }
 
 /** `tag`: 32 hex digits of the content's SHA-256. */
@@ -49,17 +49,17 @@ export function createAnswer(
 
 /** Sends an answer: 200, 304 or 412. Head and body leave in a single write. `more`: further header fields, flat. */
 export function sendAnswer(
-  { request, response, wishes }: AnswerExchange,
+  { request, response, requestHeaders }: AnswerExchange,
   answer: JsonResponse,
   origin: SnapshotOrigin,
   heads: Heads,
   more: readonly string[] = [],
 ): void {
-  const verdict = checkConditions(wishes, answer)
-  if (verdict === 'failed') return sendFailed(request, response, origin)
+  const result = checkConditions(requestHeaders, answer)
+  if (result === 'failed') return sendFailed(request, response, origin)
   const { etag, lastModified, length } = answer
   const { validated, full } = heads(origin, answer.coding)
-  if (verdict === 'unchanged') {
+  if (result === 'unchanged') {
     const own = ['ETag', etag, 'Last-Modified', lastModified]
     response.writeHead(304, [...own, ...validated, ...more]).end()
     return

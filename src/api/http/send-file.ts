@@ -118,7 +118,7 @@ const READS = 8
 const KEPT_CHUNKS = 32
 
 const free: Buffer[] = []
-const turns: { left: number; readonly waiting: (() => void)[] } = { left: READS, waiting: [] }
+const slots: { left: number; readonly waiting: (() => void)[] } = { left: READS, waiting: [] }
 
 /** Keeps a chunk whose bytes have left. */
 function release(chunk: Buffer): void {
@@ -131,13 +131,13 @@ async function readInOrder(
   length: number,
   at: number,
 ): Promise<number> {
-  if (turns.left > 0) turns.left--
-  else await new Promise<void>((resolve) => turns.waiting.push(resolve))
+  if (slots.left > 0) slots.left--
+  else await new Promise<void>((resolve) => slots.waiting.push(resolve))
   try {
     return (await readAt(descriptor, chunk, 0, length, at)).bytesRead
   } finally {
-    const next = turns.waiting.shift()
-    if (next === undefined) turns.left++
+    const next = slots.waiting.shift()
+    if (next === undefined) slots.left++
     else next()
   }
 }

@@ -36,7 +36,7 @@ export function readRequestBody(
   if (Number(request.headers['content-length'] ?? 0) > bytes) return Promise.resolve('too_large')
   return new Promise((resolve) => {
     const chunks: Buffer[] = []
-    let held = 0
+    let received = 0
     const end = (outcome: Buffer | BodyFault): void => {
       clearTimeout(timer)
       request.off('data', take).off('end', whole).off('error', gone).off('close', gone)
@@ -44,8 +44,8 @@ export function readRequestBody(
       resolve(outcome)
     }
     const take = (chunk: Buffer): void => {
-      held += chunk.length
-      if (held > bytes) end('too_large')
+      received += chunk.length
+      if (received > bytes) end('too_large')
       else chunks.push(chunk)
     }
     const whole = (): void => end(Buffer.concat(chunks))

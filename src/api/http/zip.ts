@@ -37,23 +37,23 @@ export function sendArchive(
  * clients decide by them whether to download at all.
  */
 export async function sendFile(
-  { request, response, wishes }: Exchange,
+  { request, response, requestHeaders }: Exchange,
   file: OpenArchive,
   manner: FileManner,
 ): Promise<void> {
   const { size, changed } = file.info
   const { origin, coding } = manner
   const tag = manner.sha256.slice(0, 32)
-  const held = { etag: coding === 'gzip' ? `"${tag}-gzip"` : `"${tag}"`, changed }
-  const verdict = checkConditions(wishes, held)
-  if (verdict === 'failed') return sendFailed(request, response, origin)
-  const head = headOf(manner, held)
-  if (verdict === 'unchanged') {
+  const validators = { etag: coding === 'gzip' ? `"${tag}-gzip"` : `"${tag}"`, changed }
+  const result = checkConditions(requestHeaders, validators)
+  if (result === 'failed') return sendFailed(request, response, origin)
+  const head = headOf(manner, validators)
+  if (result === 'unchanged') {
     response.writeHead(304, head).end()
     return
   }
-  const asked = request.method === 'GET' && rangeStillApplies(wishes.ifRange, held)
-  const range = asked ? parseRange(wishes.range, size) : 'whole'
+  const asked = request.method === 'GET' && rangeStillApplies(requestHeaders.ifRange, validators)
+  const range = asked ? parseRange(requestHeaders.range, size) : 'whole'
   if (range === 'unsatisfiable') {
     const message = `the ${coding === null ? 'archive' : 'file'} has ${size} bytes`
     const headers = { 'Content-Range': `bytes */${size}`, 'Accept-Ranges': 'bytes' }
@@ -69,13 +69,13 @@ export async function sendFile(
   else await file.send(response, part.start, part.end)
 }
 
-function headOf(manner: FileManner, held: { etag: string; changed: number }): string[] {
+function headOf(manner: FileManner, validators: { etag: string; changed: number }): string[] {
   const { origin, cacheControl, crc32c, coding, more } = manner
   return [
     'ETag',
-    held.etag,
+    validators.etag,
     'Last-Modified',
-    formatHttpDate(held.changed),
+    formatHttpDate(validators.changed),
     ...cacheFields(cacheControl),
     'Accept-Ranges',
     'bytes',

@@ -34,16 +34,16 @@ function createOrigins({ reads, commits }: ShortReads): Origins {
 }
 
 /** Answers requests one after the other, each from one moment of the store. */
-function createReading({ config, cacheControl }: ReadingData, passing: ShortReads) {
+function createReading({ config, cacheControl }: ReadingData, shortReads: ShortReads) {
   const clock = { now: 0 }
-  const links = createLinks(passing.reads.readSecret('links'), () => clock.now)
-  const moment = createOrigins(passing)
-  const { orderings } = passing
+  const links = createLinks(shortReads.reads.readSecret('links'), () => clock.now)
+  const served = createOrigins(shortReads)
+  const { orderings } = shortReads
   const heads = createHeads(cacheControl)
-  const routes = createReadRoutes(config, { moment, links, heads, orderings })
+  const routes = createReadRoutes(config, { served, links, heads, orderings })
   const byPath = new Map(routes.map((route) => [route.path, route]))
   return (request: ReadRequest): ReadReply => {
-    const { path, method, params, wishes, baseUrl } = request
+    const { path, method, params, requestHeaders, baseUrl } = request
     clock.now = request.now
     const route = byPath.get(path)
     if (route === undefined) throw new MirrorError('internal', `no route ${path} is read`)
@@ -62,13 +62,13 @@ function createReading({ config, cacheControl }: ReadingData, passing: ShortRead
       },
     }
     const call: ReadCall = {
-      ...{ request: { method }, response, wishes, params },
+      ...{ request: { method }, response, requestHeaders, params },
       query: new URLSearchParams(request.query),
       baseUrl: () => baseUrl,
       refuse: (problem) => (outcome.other = { problem }),
       sendDocument: (document, asOf) => (outcome.other = { document, asOf }),
     }
-    passing.during(() => route.answer(call))
+    shortReads.during(() => route.answer(call))
     return outcome.other ?? sent
   }
 }
@@ -89,10 +89,10 @@ function main(port: NonNullable<typeof parentPort>): void {
   const data = workerData as ReadingData
   const state: { answer: ((request: ReadRequest) => ReadReply) | null } = { answer: null }
   const open = (): ((request: ReadRequest) => ReadReply) => {
-    const passing = openShortReads(data.config.data.dir)
-    if (passing === null)
+    const shortReads = openShortReads(data.config.data.dir)
+    if (shortReads === null)
       throw new MirrorError('not_ready', 'there is no database yet: the mirror is starting')
-    return createReading(data, passing)
+    return createReading(data, shortReads)
   }
   const reply = (request: ReadRequest): ReadReply => {
     try {

@@ -20,7 +20,7 @@ export interface ReadRequest {
   readonly params: Readonly<Record<string, string>>
   /** As it came, without the question mark. */
   readonly query: string
-  readonly wishes: RequestHeaders
+  readonly requestHeaders: RequestHeaders
   readonly baseUrl: string
   /** The serving side's clock, unix milliseconds. */
   readonly now: number

@@ -26,7 +26,7 @@ import { sendFile } from '../http/zip.ts'
 
 /** What the bucket is answered from. */
 interface BucketOptions {
-  readonly moment: Pick<ServedSnapshot, 'knownOrigin' | 'reads' | 'archives'>
+  readonly served: Pick<ServedSnapshot, 'knownOrigin' | 'reads' | 'archives'>
   readonly views: ViewsInUse
   readonly paths: Pick<Paths, 'closest'>
   readonly cacheControl: string
@@ -45,7 +45,7 @@ type Bucket = (request: IncomingMessage, response: ServerResponse) => boolean
  */
 export function createBucket(options: BucketOptions): Bucket {
   const { views, onError } = options
-  const originOf = createViewOrigins(options.moment)
+  const originOf = createViewOrigins(options.served)
   return (request, response) => {
     const { path } = rawTarget(request.url ?? '')
     if (!isBucket(path)) return false
@@ -55,7 +55,11 @@ export function createBucket(options: BucketOptions): Bucket {
       const refusal = refuse(options, request, path)
       if (refusal !== null) sendProblem(request, response, refusal)
       else {
-        const exchange = { request, response, wishes: readRequestHeaders(request.rawHeaders) }
+        const exchange = {
+          request,
+          response,
+          requestHeaders: readRequestHeaders(request.rawHeaders),
+        }
         void views.read((current) => {
           origin = originOf(current)
           return answer(options, { exchange, views: current, origin }, path)?.catch(fail)
@@ -83,24 +87,24 @@ function refuse(
 
 const SWITCHED_OFF = 'this mirror has no views for scanners: views.bucket is off in its settings'
 
-interface Turn {
+interface BucketCall {
   readonly exchange: Exchange
   readonly views: Views
   readonly origin: SnapshotOrigin
 }
 
-function answer(options: BucketOptions, turn: Turn, path: string): Promise<void> | undefined {
+function answer(options: BucketOptions, call: BucketCall, path: string): Promise<void> | undefined {
   const place = bucketPath(path)
-  const { exchange, views, origin } = turn
+  const { exchange, views, origin } = call
   if (place?.kind === 'asset') {
     const name = place.view === null ? place.name : `${place.view}/${place.name}`
     const asset = views.readAsset(name)
-    if (asset !== null) return sendAsset(options, turn, asset)
+    if (asset !== null) return sendAsset(options, call, asset)
   } else if (place !== null) {
     const found = findRecord(views, place)
     if (found !== null) {
       const { record, location } = found
-      const coding = chooseCoding(exchange.wishes.acceptEncoding)
+      const coding = chooseCoding(exchange.requestHeaders.acceptEncoding)
       const hash = googHash(crc32c(record.content))
       const more = ['x-goog-hash', hash, ...derivedHead(record), ...location]
       sendAnswer(exchange, viewRecordAnswer(record, coding, views), origin, options.heads, more)
@@ -128,11 +132,11 @@ function findRecord(
   return { record: found.record, location: ['Content-Location', path] }
 }
 
-function sendAsset(options: BucketOptions, turn: Turn, asset: ViewAsset): Promise<void> {
-  const { exchange, origin, views } = turn
+function sendAsset(options: BucketOptions, call: BucketCall, asset: ViewAsset): Promise<void> {
+  const { exchange, origin, views } = call
   const { sha256, crc32c, type, gzip } = asset
   const { cacheControl } = options
-  const coding = gzip === null ? null : chooseCoding(exchange.wishes.acceptEncoding)
+  const coding = gzip === null ? null : chooseCoding(exchange.requestHeaders.acceptEncoding)
   const form = gzip !== null && coding === 'gzip' ? gzip : asset
   const file = openForm(options, views, asset, form)
   const more = derivedHead(asset)
@@ -142,15 +146,15 @@ function sendAsset(options: BucketOptions, turn: Turn, asset: ViewAsset): Promis
 
 /** The archive of everything is the mirror's own, as long as that is the one of this generation and can be read. */
 function openForm(
-  { moment }: BucketOptions,
+  { served }: BucketOptions,
   views: Views,
   { sha256, crc32c }: ViewAsset,
   { file, size }: { readonly file: string; readonly size: number },
 ): OpenArchive & { release(): void } {
-  const published = moment.reads.readArchive()
+  const published = served.reads.readArchive()
   if (published?.sha256 === sha256 && published.changed === views.info.changed) {
     try {
-      return { ...moment.archives.current(published), release: () => undefined }
+      return { ...served.archives.current(published), release: () => undefined }
     } catch {
       // The generation has another name for the same file, which may still be there.
     }

@@ -60,7 +60,7 @@ export function createViewsInUse(
 ): ViewsInUse {
   let open: { readonly views: Views; readonly mark: string } | null = null
   let refused = ''
-  let told = ''
+  let logged = ''
   const refresh = (): void => {
     try {
       const name = readCurrentViews(dataDir, 'osv')?.name
@@ -69,13 +69,13 @@ export function createViewsInUse(
       refused = mark
       const views = openViews(generationDir(dataDir, name))
       refused = ''
-      told = ''
+      logged = ''
       open?.views.close()
       open = { views, mark }
     } catch (error) {
       const why = messageOf(error)
-      if (why !== told) log?.warn({}, `the views cannot be read and are made anew: ${why}`)
-      told = why // looked at twice a second
+      if (why !== logged) log?.warn({}, `the views cannot be read and are made anew: ${why}`)
+      logged = why // looked at twice a second
       maker?.damaged('osv')
     }
   }
@@ -139,10 +139,10 @@ export function derivedHead({ prefixes }: { readonly prefixes: readonly string[]
 }
 
 /** What a generation's answers say of where they come from: the moment's own words, as long as both show one snapshot. */
-export function createViewOrigins(moment: Pick<ServedSnapshot, 'knownOrigin'>) {
+export function createViewOrigins(served: Pick<ServedSnapshot, 'knownOrigin'>) {
   let made: { readonly views: OriginViews; readonly origin: SnapshotOrigin } | null = null
   return (views: OriginViews): SnapshotOrigin => {
-    const now = moment.knownOrigin('osv')
+    const now = served.knownOrigin('osv')
     const { snapshot, asOf } = views.info
     if (now?.snapshot === snapshot) return now
     if (made?.views !== views) {

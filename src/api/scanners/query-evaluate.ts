@@ -23,7 +23,7 @@ const QUERY_BOUNDS = {
 /** What an evaluation needs besides its request. */
 interface Evaluation {
   readonly source: QuerySource
-  readonly turns: FairQueue
+  readonly queue: FairQueue
   readonly now: () => number
   /** Whether nobody waits for the answer any more. */
   readonly isGone: () => boolean
@@ -56,11 +56,11 @@ async function evaluateBatch(request: unknown, evaluation: Evaluation): Promise<
   for (const [at, query] of queries.entries()) checkQuery(query, at)
   const page = pageWith(evaluation, evaluation.now() + batchMs)
   const pages: ResultPage[] = []
-  let told = 0
+  let returned = 0
   for (const [at, query] of queries.entries()) {
-    if (at > 0) await evaluation.turns.next()
-    const found = await naming(at, () => page(query, told > many ? recordsAfter : records))
-    told += found.found.length
+    if (at > 0) await evaluation.queue.next()
+    const found = await naming(at, () => page(query, returned > many ? recordsAfter : records))
+    returned += found.found.length
     pages.push(found)
   }
   return batchList(pages)
@@ -89,14 +89,14 @@ function atIndex(error: unknown, at: number): unknown {
   return new MirrorError('bad_request', message, { cause: error })
 }
 
-function pageWith({ source, turns, now, isGone }: Evaluation, until: number) {
+function pageWith({ source, queue, now, isGone }: Evaluation, until: number) {
   return (query: unknown, records: number): Promise<ResultPage> =>
     search(source, readQuestion(query), {
       records,
       bytes: QUERY_BOUNDS.bytes,
       isLate: () => now() > until,
       async pause() {
-        await turns.next()
+        await queue.next()
         if (isGone()) throw new MirrorError('aborted', 'the client has left')
       },
     })

@@ -48,7 +48,7 @@ type OsvQuery = (request: IncomingMessage, response: ServerResponse) => void
 /** osv.dev's query API: `query`, `querybatch` and `vulns/{id}`. It takes no key. */
 export function createOsvQuery(options: OsvQueryOptions): OsvQuery {
   const { views, failures, heads, originOf, enabled } = options
-  const turns = createFairQueue()
+  const queue = createFairQueue()
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const { path } = readTarget(request.url ?? '')
     const operation = path.slice(QUERY_API.length)
@@ -64,7 +64,7 @@ export function createOsvQuery(options: OsvQueryOptions): OsvQuery {
     if (operation !== 'query' && operation !== 'querybatch')
       return sendStatus(request, response, { status: 404, message: `There is no ${path} here.` })
     if (request.method !== 'POST') return refuseMethod(request, response, 'POST')
-    await answerQuery(options, turns, operation, request, response)
+    await answerQuery(options, queue, operation, request, response)
   }
   return (request, response) => {
     answer(request, response).catch((error: unknown) => {
@@ -79,7 +79,7 @@ const SWITCHED_OFF = 'This mirror answers no queries: views.query is off in its 
 
 async function answerQuery(
   { views, originOf, now, bodyTimeoutMs = BODY.timeoutMs }: OsvQueryOptions,
-  turns: FairQueue,
+  queue: FairQueue,
   operation: QueryOperation,
   request: IncomingMessage,
   response: ServerResponse,
@@ -89,7 +89,7 @@ async function answerQuery(
   if (typeof body === 'string') return refuseBody(body, request, response)
   const isGone = (): boolean => response.destroyed
   const { generation, value } = await withOneGeneration(views, (source) =>
-    evaluate(operation, body, { source, turns, now, isGone }),
+    evaluate(operation, body, { source, queue, now, isGone }),
   )
   const coding = chooseCoding(readRequestHeaders(request.rawHeaders).acceptEncoding)
   await sendOsvAnswer(response, value, coding, originOf(generation))
@@ -163,10 +163,10 @@ function answerOsvRecord(
   const record = read(id) ?? findOtherViewRecord(views, [id], read)?.record ?? null
   if (record === null)
     return sendStatus(request, response, { status: 404, message: 'Bug not found.', origin })
-  const wishes = readRequestHeaders(request.rawHeaders)
-  const coding = chooseCoding(wishes.acceptEncoding)
+  const requestHeaders = readRequestHeaders(request.rawHeaders)
+  const coding = chooseCoding(requestHeaders.acceptEncoding)
   const answer = viewRecordAnswer(record, coding, views)
-  sendAnswer({ request, response, wishes }, answer, origin, heads)
+  sendAnswer({ request, response, requestHeaders }, answer, origin, heads)
 }
 
 /** The request that a record is the answer to. */

@@ -47,7 +47,7 @@ export function createVexRoutes(options: VexRoutesOptions): (tools: RouteTools) 
     source: 'catalog',
     answer(call) {
       const made = read(options, tools, call)
-      return made === null ? undefined : send(call, made, originOf(tools.moment, made))
+      return made === null ? undefined : send(call, made, originOf(tools.served, made))
     },
   })
   return (tools) => [
@@ -72,14 +72,14 @@ export function createVexRoutes(options: VexRoutesOptions): (tools: RouteTools) 
  * the served snapshot is the same.
  */
 function originOf(
-  moment: Pick<ServedSnapshot, 'knownOrigin' | 'reads'>,
+  served: Pick<ServedSnapshot, 'knownOrigin' | 'reads'>,
   made: VexGeneration,
 ): SnapshotOrigin {
-  const now = moment.knownOrigin('catalog')
+  const now = served.knownOrigin('catalog')
   const { snapshot, asOf, folder } = made
   if (now?.snapshot === snapshot) {
     const whole = Date.parse(now.asOf)
-    const oldest = Math.min(whole, moment.reads.readVexConfirmedAt() ?? whole)
+    const oldest = Math.min(whole, served.reads.readVexConfirmedAt() ?? whole)
     return { ...now, asOf: new Date(oldest).toISOString() }
   }
   return { snapshot, asOf: new Date(asOf).toISOString(), version: folder }
@@ -88,17 +88,17 @@ function originOf(
 /** The repository in use; null when the request was refused. Throws `not_ready` before the first. */
 function read(
   { config, expectsCatalog, maker }: VexRoutesOptions,
-  { moment }: RouteTools,
+  { served }: RouteTools,
   call: RouteCall,
 ): VexGeneration | null {
-  const hasCatalog = expectsCatalog || moment.knownOrigin('catalog') !== null
-  const lacking = !config.views.vex
+  const hasCatalog = expectsCatalog || served.knownOrigin('catalog') !== null
+  const reason = !config.views.vex
     ? 'this mirror offers no VEX repository: views.vex is off in its settings'
     : hasCatalog
       ? null
       : 'there is no VEX here: the documents come with the catalog, by a credential (upstream.apiKey) or in a bundle'
-  if (lacking !== null) {
-    call.refuse({ status: 404, error: 'not_found', message: lacking })
+  if (reason !== null) {
+    call.refuse({ status: 404, error: 'not_found', message: reason })
     return null
   }
   try {

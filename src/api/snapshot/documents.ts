@@ -25,7 +25,7 @@ import {
   isTree,
   unfiltered,
 } from './patch-rows.ts'
-import { type Steps, inStretches } from './steps.ts'
+import { type Steps, inSteps } from './steps.ts'
 
 /** `absent`: upstream has no such path. `missing`: the mirror has not fetched it yet. */
 export type FeedAnswer = JsonResponse | MissingFeed
@@ -61,32 +61,32 @@ interface StoredFeed {
 export function createFeedDocuments(reads: Reads, cache: AnswerCache): FeedDocuments {
   const documents = new Map<string, StoredFeed>()
 
-  const hold = (path: string): StoredFeed | null => {
+  const load = (path: string): StoredFeed | null => {
     const known = documents.get(path)
     if (known !== undefined) return known
     const document = reads.readDocument(path)
     if (document === null) return null
-    const held: StoredFeed = { document, answers: {}, index: undefined }
-    documents.set(path, held)
-    return held
+    const feed: StoredFeed = { document, answers: {}, index: undefined }
+    documents.set(path, feed)
+    return feed
   }
-  const pick = <T>(path: string, make: (held: StoredFeed, body: Buffer) => T): T | MissingFeed => {
-    const held = hold(path)
-    if (held === null) return 'missing'
-    return held.document.body === null ? 'absent' : make(held, held.document.body)
+  const pick = <T>(path: string, make: (feed: StoredFeed, body: Buffer) => T): T | MissingFeed => {
+    const feed = load(path)
+    if (feed === null) return 'missing'
+    return feed.document.body === null ? 'absent' : make(feed, feed.document.body)
   }
 
   return {
-    read: (path, coding) => pick(path, (held, body) => wholeAnswer(held, body, coding)),
+    read: (path, coding) => pick(path, (feed, body) => wholeAnswer(feed, body, coding)),
     readFiltered: async (path, filter, coding) =>
-      pick(path, async (held, body) => {
+      pick(path, async (feed, body) => {
         // A request target never holds a space, so these keys cannot meet those of the records.
         const key = `${path} ${JSON.stringify(Object.values(filter))}`
         const known = cache.get(key, coding)
         if (known !== undefined) return known
-        const answer = await filteredAnswer(held, body, filter, coding)
+        const answer = await filteredAnswer(feed, body, filter, coding)
         // Another snapshot may be served by now, whose answers these are not.
-        if (documents.get(path) === held) cache.put(key, held.document.source, answer)
+        if (documents.get(path) === feed) cache.put(key, feed.document.source, answer)
         return answer
       }),
     drop(source) {
@@ -97,11 +97,11 @@ export function createFeedDocuments(reads: Reads, cache: AnswerCache): FeedDocum
 }
 
 function wholeAnswer(
-  held: StoredFeed,
+  feed: StoredFeed,
   member: Buffer,
   coding: Coding,
 ): JsonResponse | Promise<JsonResponse> {
-  const { document, answers } = held
+  const { document, answers } = feed
   const known = answers[coding]
   if (known !== undefined) return known
   const answerOf = (body: Buffer): JsonResponse =>
@@ -119,17 +119,17 @@ function wholeAnswer(
 const compress = promisify<Buffer, { level: number }, Buffer>(gzip)
 
 async function filteredAnswer(
-  held: StoredFeed,
+  feed: StoredFeed,
   member: Buffer,
   filter: PatchFilter,
   coding: Coding,
 ): Promise<JsonResponse> {
-  const { body: text } = await wholeAnswer(held, member, 'identity')
-  held.index ??= inStretches(indexFeed(text))
-  const index = await held.index
-  const { content, tag } = await inStretches(narrowed(text, index, filter, held.document.path))
+  const { body: text } = await wholeAnswer(feed, member, 'identity')
+  feed.index ??= inSteps(indexFeed(text))
+  const index = await feed.index
+  const { content, tag } = await inSteps(narrowed(text, index, filter, feed.document.path))
   const body = coding === 'gzip' ? await compress(content, { level: 3 }) : content
-  return createAnswer(coding, body, tag, held.document.changed)
+  return createAnswer(coding, body, tag, feed.document.changed)
 }
 
 function* indexFeed(text: Buffer): Steps<FeedIndex> {

@@ -2,7 +2,7 @@ import { contentInPool } from '../../store/database/gzip.ts'
 import type { Reads } from '../../store/reads.ts'
 import { elementsInSteps, membersOf, sliceText } from '../../json/slices.ts'
 import { INDEX } from '../http/paths.ts'
-import { type Steps, STEP, inStretches } from './steps.ts'
+import { type Steps, STEP, inSteps } from './steps.ts'
 
 /** What the index says there is: whether a record that cannot be found is one that should be there. */
 export interface IndexLookup {
@@ -47,7 +47,7 @@ async function readLost(reads: Reads): Promise<ReadonlySet<string>> {
   const index = reads.readDocument(INDEX)
   if (index === null || index.body === null) return new Set()
   const text = await contentInPool(index.body, index.size)
-  return inStretches(lostIn(reads, text))
+  return inSteps(lostIn(reads, text))
 }
 
 function* lostIn(reads: Reads, text: Buffer): Steps<ReadonlySet<string>> {

@@ -23,9 +23,9 @@ function whyMissing(reads: RunReads, source: SourceName): string {
   const at = ended.endedAt === null ? '' : ` at ${new Date(ended.endedAt).toISOString()}`
   const message = ended.message ?? ''
   const cut = message.length > MAX_MESSAGE ? `${message.slice(0, MAX_MESSAGE)}…` : message
-  const said = cut === '' ? '' : `: ${cut}`
+  const reason = cut === '' ? '' : `: ${cut}`
   const next = isRunning ? '; another one is running' : ''
-  return `the last sync (${ended.state}${at}) did not have it${said}${next}`
+  return `the last sync (${ended.state}${at}) did not have it${reason}${next}`
 }
 
 /** Names both ways in: whether this mirror has an upstream is not known from its data. */

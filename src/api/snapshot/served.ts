@@ -115,13 +115,13 @@ interface SnapshotWatcher {
 
 /** Keeps the moment at the newest snapshots: another process may have committed, as `patchmirror sync` does. */
 export function followStore(
-  moment: Pick<ServedSnapshot, 'refresh'>,
+  served: Pick<ServedSnapshot, 'refresh'>,
   log: ServerLog | null,
 ): SnapshotWatcher {
   let failing = false
   const look = (): void => {
     try {
-      moment.refresh()
+      served.refresh()
       if (failing) log?.info({}, 'the database can be read again')
       failing = false
     } catch (error) {

@@ -9,12 +9,12 @@ export const STEP = 256
 /** How long the work has the serving thread at a time, milliseconds. */
 const STRETCH_MS = 8
 
-const turns = createFairQueue()
+const queue = createFairQueue()
 
 /** Does the work in stretches, one of all such work in a round of the event loop. */
-export async function inStretches<T>(steps: Steps<T>): Promise<T> {
+export async function inSteps<T>(steps: Steps<T>): Promise<T> {
   for (;;) {
-    await turns.next()
+    await queue.next()
     const end = performance.now() + STRETCH_MS
     do {
       const step = steps.next()

@@ -164,11 +164,11 @@ function lasted({ lastRun }: SourceStatus): number | null {
 
 /** A report is made once a second at most, however often it is asked for. */
 function onceASecond<T>(make: () => T, now: () => number): () => T {
-  let held: { readonly value: T; readonly at: number } | null = null
+  let cached: { readonly value: T; readonly at: number } | null = null
   return () => {
     const at = now()
-    if (held === null || Math.abs(at - held.at) >= 1000) held = { value: make(), at }
-    return held.value
+    if (cached === null || Math.abs(at - cached.at) >= 1000) cached = { value: make(), at }
+    return cached.value
   }
 }
 

@@ -66,7 +66,7 @@ export async function importCommand(
     display.finish()
   }
   if (options.json === true) printJson(outcomes)
-  else for (const outcome of outcomes) tell(outcome)
+  else for (const outcome of outcomes) printOutcome(outcome)
   return outcomes.every((outcome) => !('refused' in outcome) && !('failed' in outcome)) ? 0 : 1
 }
 
@@ -141,7 +141,7 @@ async function inOrder(
   return { opened, outcomes }
 }
 
-function tell(outcome: Outcome): void {
+function printOutcome(outcome: Outcome): void {
   if ('report' in outcome) print(describeReport(outcome.report))
   else if ('after' in outcome)
     print(
@@ -176,6 +176,6 @@ function describeSource({ source, before, after, asOf, records, changed }: Sourc
   const rows = Object.entries(changed).map(
     ([kind, { put, removed }]) => `${kind} ${put} put, ${removed} removed`,
   )
-  const told = rows.length === 0 ? '' : `: ${rows.join('; ')}`
-  return `  ${source}: ${from} → ${after.slice(0, 12)}, ${records} records, as of ${asOf}${told}`
+  const counts = rows.length === 0 ? '' : `: ${rows.join('; ')}`
+  return `  ${source}: ${from} → ${after.slice(0, 12)}, ${records} records, as of ${asOf}${counts}`
 }

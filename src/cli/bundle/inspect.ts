@@ -80,11 +80,11 @@ function knownKeys(options: GlobalOptions): Known {
 function signersOf({ manifest, signatures }: Claims, { keys, own, revoked }: Known): Signer[] {
   return [...signatures].map(([key, signature]) => {
     const trusted = keys.find(({ id }) => id === key)
-    const held = trusted ?? own.find(({ id }) => id === key)
-    if (held !== undefined && !held.verifies(manifest, signature)) return { key, state: 'wrong' }
+    const known = trusted ?? own.find(({ id }) => id === key)
+    if (known !== undefined && !known.verifies(manifest, signature)) return { key, state: 'wrong' }
     if (revoked.includes(key)) return { key, state: 'revoked' }
     if (trusted !== undefined) return { key, state: 'trusted' }
-    return { key, state: held === undefined ? 'unknown' : 'own' }
+    return { key, state: known === undefined ? 'unknown' : 'own' }
   })
 }
 

@@ -82,8 +82,8 @@ async function withStored(
   try {
     db.exec('BEGIN')
     const carried = createCarriedReader(db)
-    const held = carried.listHeld()
-    const sources = wantedOf(options.sources, held)
+    const stored = carried.listHeld()
+    const sources = wantedOf(options.sources, stored)
     if (sources.length === 0) throw new MirrorError('not_ready', nothing)
     await work(carried, createReads(db), sources)
   } finally {
@@ -91,10 +91,10 @@ async function withStored(
   }
 }
 
-function wantedOf(names: string | undefined, held: readonly SourceName[]): SourceName[] {
-  if (names === undefined) return [...held]
+function wantedOf(names: string | undefined, stored: readonly SourceName[]): SourceName[] {
+  if (names === undefined) return [...stored]
   const asked = namedSources(names)
-  return held.filter((source) => asked.includes(source))
+  return stored.filter((source) => asked.includes(source))
 }
 
 function headerOf(

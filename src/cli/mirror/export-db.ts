@@ -52,12 +52,12 @@ export async function exportDbCommand(
 async function makeViews(
   dataDir: string,
   vendors: readonly string[],
-  anew: boolean,
+  rebuild: boolean,
 ): Promise<void> {
   const until = Date.now() + PATIENCE_MS
   for (;;) {
     try {
-      await performTask({ dataDir, kind: 'osv', vendors, anew })
+      await performTask({ dataDir, kind: 'osv', vendors, rebuild })
       return
     } catch (error) {
       const busy = error instanceof MirrorError && error.code === 'locked'

@@ -21,12 +21,12 @@ export async function untilServed(config: Config, reports: readonly RunReport[])
       ({ source, snapshot }) => served === null || (served.get(source) ?? null) !== snapshot,
     )
     if (behind.length === 0) return
-    if (Date.now() > end) return tell(behind, served !== null)
+    if (Date.now() > end) return printResult(behind, served !== null)
     await sleep(PAUSE_MS)
   }
 }
 
-function tell(behind: readonly RunReport[], answers: boolean): void {
+function printResult(behind: readonly RunReport[], answers: boolean): void {
   const names = behind.map(({ source }) => source).join(', ')
   const why = answers ? 'its log says why' : 'it does not answer'
   warn(

@@ -57,12 +57,12 @@ function printRun(reads: Reads, id: number, json: boolean): void {
     throw new MirrorError('usage', `there is no run ${id}; "patchmirror runs" lists them`)
   if (json) return printJson(run)
   const { facts, ...rest } = run
-  const told = Object.entries({ ...rest, ...facts })
-  const lines = told.flatMap(([key, value]) =>
+  const shown = Object.entries({ ...rest, ...facts })
+  const lines = shown.flatMap(([key, value]) =>
     Array.isArray(value) ? [] : [[key, textOf(key, value)]],
   )
   print(table(['run', String(id)], lines.slice(1)))
-  for (const [key, value] of told)
+  for (const [key, value] of shown)
     if (Array.isArray(value) && value.length > 0) print(listOf(key, value, facts))
   const quarantine = reads.readQuarantine(id)
   if (quarantine === null) return

@@ -38,39 +38,39 @@ export interface VerifyOptions extends GlobalOptions {
 /** `patchmirror verify [--repair]`: 0 when all is sound or was mended, 1 when not. */
 export async function verifyCommand(options: VerifyOptions): Promise<number> {
   const loaded = settings(options, false, [])
-  const verdict = await examine(loaded.config.data.dir)
+  const report = await examine(loaded.config.data.dir)
   const views = checkViews(loaded.config.data.dir)
-  if (options.json === true) printJson({ ...verdict, views })
-  else for (const line of [describeVerdict(verdict), ...views.map(describeView)]) print(line)
-  const isSound = isSoundVerdict(verdict)
+  if (options.json === true) printJson({ ...report, views })
+  else for (const line of [describeReport(report), ...views.map(describeView)]) print(line)
+  const isSound = isSoundVerdict(report)
   // What is made of what is held can be made anew without asking anybody.
   if (options.repair === true)
-    return repair(isSound ? loaded : settings(options, true, repairFiles(verdict)), verdict)
+    return repair(isSound ? loaded : settings(options, true, repairFiles(report)), report)
   if (isSound && views.length === 0) return 0
-  if (options.json !== true) print(adviceFor(loaded, verdict))
+  if (options.json !== true) print(adviceFor(loaded, report))
   return 1
 }
 
 /** The files that fetching what is damaged again needs; a database that cannot be read is mirrored again as a whole. */
-function repairFiles(verdict: VerifyReport): readonly string[] {
-  const { catalog } = damagedSources(verdict)
-  return sourceFiles(catalog || verdict.structure.length > 0 ? [] : ['osv', 'feeds'])
+function repairFiles(report: VerifyReport): readonly string[] {
+  const { catalog } = damagedSources(report)
+  return sourceFiles(catalog || report.structure.length > 0 ? [] : ['osv', 'feeds'])
 }
 
-function adviceFor({ config }: LoadedConfig, verdict: VerifyReport): string {
-  if (isSoundVerdict(verdict)) return 'run "patchmirror verify --repair" to make that anew'
+function adviceFor({ config }: LoadedConfig, report: VerifyReport): string {
+  if (isSoundVerdict(report)) return 'run "patchmirror verify --repair" to make that anew'
   if (config.upstream.apiRoot !== null)
     return 'run "patchmirror verify --repair" to fetch what is damaged again'
-  return verdict.structure.length === 0
+  return report.structure.length === 0
     ? 'there is no upstream here: "patchmirror import --again FILE" writes everything of a full bundle anew'
     : `there is no upstream here: stop the daemon, move ${databasePath(config.data.dir)}* away, and import a full bundle`
 }
 
 /** First what is held, then what is made of it. */
-async function repair(loaded: LoadedConfig, verdict: VerifyReport): Promise<number> {
-  const mendAll = (): Promise<number> =>
-    verdict.structure.length > 0 ? rebuild(loaded) : repairSource(loaded, verdict)
-  const code = isSoundVerdict(verdict) ? 0 : await mendAll()
+async function repair(loaded: LoadedConfig, report: VerifyReport): Promise<number> {
+  const repairAll = (): Promise<number> =>
+    report.structure.length > 0 ? rebuild(loaded) : repairSource(loaded, report)
+  const code = isSoundVerdict(report) ? 0 : await repairAll()
   await renewViews(loaded, checkViews(loaded.config.data.dir))
   return code
 }
@@ -85,7 +85,7 @@ async function renewViews(
 ): Promise<void> {
   const vendors = derivedVendors(config.views)
   for (const { kind } of views) {
-    await performTask({ dataDir: config.data.dir, kind, vendors, anew: true })
+    await performTask({ dataDir: config.data.dir, kind, vendors, rebuild: true })
     print(`what scanners read (${kind}): made anew`)
   }
 }
@@ -109,42 +109,42 @@ async function examine(dataDir: string): Promise<VerifyReport> {
   }
 }
 
-function describeVerdict(verdict: VerifyReport): string {
-  const { catalog } = verdict
+function describeReport(report: VerifyReport): string {
+  const { catalog } = report
   const { entries, answers, documents } = catalog.checked
-  if (isSoundVerdict(verdict)) {
-    const feeds = `${verdict.records} records, the index, the feeds and the archive`
+  if (isSoundVerdict(report)) {
+    const feeds = `${report.records} records, the index, the feeds and the archive`
     return answers + entries === 0
       ? `${feeds} are sound`
       : `${feeds}, ${entries} listed items, ${answers} answers and ${documents} documents of the catalog are sound`
   }
   const lines = [
-    ...verdict.structure.map((line) => `database: ${line}`),
-    ...verdict.damagedRecords.slice(0, 20).map((id) => `record ${id}: damaged or lost`),
-    ...(verdict.damagedRecords.length > 20
-      ? [`… and ${verdict.damagedRecords.length - 20} more`]
+    ...report.structure.map((line) => `database: ${line}`),
+    ...report.damagedRecords.slice(0, 20).map((id) => `record ${id}: damaged or lost`),
+    ...(report.damagedRecords.length > 20
+      ? [`… and ${report.damagedRecords.length - 20} more`]
       : []),
-    ...verdict.damagedDocuments.map((path) => `${path}: damaged`),
+    ...report.damagedDocuments.map((path) => `${path}: damaged`),
     ...[...catalog.answers, ...catalog.lists].slice(0, 20).map((path) => `${path}: damaged`),
     ...catalog.documents.slice(0, 20).map((digest) => `document ${digest}: damaged or lost`),
-    ...verdict.disagreements,
+    ...report.disagreements,
   ]
   return lines.join('\n')
 }
 
 /** Fetches the damaged parts again; all else stays as it is and keeps being served meanwhile. */
-async function repairSource(loaded: LoadedConfig, verdict: VerifyReport): Promise<number> {
+async function repairSource(loaded: LoadedConfig, report: VerifyReport): Promise<number> {
   const display = createProgress(false)
   const reports = await withRunner(loaded, display.show, async (runner, store) => {
     const common = { kind: 'repair', trigger: 'command', full: true } as const
-    const osv: RunRequest = { ...common, source: 'osv', distrust: verdict.damagedRecords }
+    const osv: RunRequest = { ...common, source: 'osv', distrust: report.damagedRecords }
     const feeds: RunRequest = { ...common, source: 'feeds' }
-    const { feeds: feedsDamaged, osv: osvDamaged, catalog } = damagedSources(verdict)
+    const { feeds: feedsDamaged, osv: osvDamaged, catalog } = damagedSources(report)
     const done: RunReport[] = []
     if (osvDamaged) done.push(await runner.run(osv))
     if (feedsDamaged) done.push(await runner.run(feeds))
     if (!catalog) return done
-    await store.exclusive(() => store.doubtCatalog(verdict.catalog))
+    await store.exclusive(() => store.doubtCatalog(report.catalog))
     const sources = activeSources(loaded.config)
     for (const source of ['catalog', 'identity'] as const)
       if (sources.includes(source)) done.push(await runner.run({ ...common, source, full: false }))
@@ -155,7 +155,7 @@ async function repairSource(loaded: LoadedConfig, verdict: VerifyReport): Promis
   display.finish()
   for (const report of reports) print(describe(report))
   const after = await examine(loaded.config.data.dir)
-  print(describeVerdict(after))
+  print(describeReport(after))
   return isSoundVerdict(after) ? 0 : Math.max(1, runsExitCode(reports))
 }
 

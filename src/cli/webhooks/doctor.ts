@@ -38,11 +38,14 @@ export function doctorCommand(file: string, options: DoctorOptions): number {
   return diagnosis.verdict === 'accepted' ? 0 : 1
 }
 
-function printDiagnosis({ verdict, problems, match, ageSeconds }: Diagnosis, held: number): void {
+function printDiagnosis(
+  { verdict, problems, match, ageSeconds }: Diagnosis,
+  secretCount: number,
+): void {
   const age = ageSeconds === null ? '-' : `${ageSeconds} s`
   const rows = [
     ['verdict', verdict],
-    ['secrets tried', String(held)],
+    ['secrets tried', String(secretCount)],
     ['age', age],
     ['secret', match?.secret ?? '-'],
     ['key', match?.key ?? '-'],

@@ -3,7 +3,7 @@ import { MirrorError, messageOf } from '../../core/errors.ts'
 import { itemIdOf, itemListOf, textOf } from '../../upstream/service-answer.ts'
 import type { Item, Made, NewWebhook, WebhooksApi } from '../../upstream/service-api.ts'
 import { anyMirroredTag, testDelivery, warnSecret, withWebhooks } from './subscriptions.ts'
-import { type Kept, keepSecret, withSecretKeeper } from './secrets.ts'
+import { type StoredSecretResult, keepSecret, withSecretKeeper } from './secrets.ts'
 import { type SecretOptions, writeSecret } from '../service/secret-output.ts'
 import { type ServiceCommandOptions, printItem } from '../service/session.ts'
 import { isServed, print } from '../runner.ts'
@@ -39,10 +39,10 @@ export function registerWebhookCommand(
     if (options.out !== undefined) return writeSecret(() => api.register(webhook), options)
     return withSecretKeeper(config, async (keeper) => {
       const made = await api.register(webhook)
-      const kept = keepSecret(keeper, made)
-      const test = kept.problem === null ? await tryOut(api, made, config, options.testTag) : null
-      report(made, kept, test, keeper.path, options)
-      if (kept.problem !== null || hasFailed(test)) {
+      const stored = keepSecret(keeper, made)
+      const test = stored.problem === null ? await tryOut(api, made, config, options.testTag) : null
+      report(made, stored, test, keeper.path, options)
+      if (stored.problem !== null || hasFailed(test)) {
         if (hasFailed(test)) warnSecret(whetherServed(config))
         return 1
       }
@@ -106,13 +106,13 @@ export async function tryOut(
     const delivered = state === 'delivered'
     const reason = textOf(result, 'errorreason')
     const pending = state === 'pending'
-    return { delivered, pending, result, problem: delivered ? null : (reason || UNSAID[state ?? 'unknown']) } // prettier-ignore
+    return { delivered, pending, result, problem: delivered ? null : (reason || UNKNOWN[state ?? 'unknown']) } // prettier-ignore
   } catch (error) {
     return { delivered: false, pending: false, result: null, problem: messageOf(error) }
   }
 }
 
-const UNSAID = {
+const UNKNOWN = {
   pending: 'the service is still trying',
   failed: 'the service does not say why',
   unknown:
@@ -121,28 +121,28 @@ const UNSAID = {
 
 function report(
   made: Made,
-  kept: Kept,
+  stored: StoredSecretResult,
   test: TriedOut | null,
   path: string,
   options: ServiceCommandOptions,
 ): void {
-  if (kept.problem !== null && kept.secret !== null) lastResort(kept.secret, options)
-  const { label } = kept
-  const about = kept.problem === null ? { secretFile: path, secretLabel: label } : {}
+  if (stored.problem !== null && stored.secret !== null) lastResort(stored.secret, options)
+  const { label } = stored
+  const about = stored.problem === null ? { secretFile: path, secretLabel: label } : {}
   const tested =
     test === null ? {} : { test: test.result ?? { status: 'failed', error_reason: test.problem } }
   const shown = { ...made.item, ...about, ...(options.json === true ? tested : {}) }
   printItem(shown, options, made.secret)
-  if (kept.problem !== null) warnSecret(`the secret is not in ${path}: ${kept.problem}`)
-  else tell(`the secret is in ${path}; a running mirror accepts it at once`)
-  tellOfTest(test)
+  if (stored.problem !== null) warnSecret(`the secret is not in ${path}: ${stored.problem}`)
+  else notice(`the secret is in ${path}; a running mirror accepts it at once`)
+  printTest(test)
 }
 
 /** Says how a test came out. */
-export function tellOfTest(test: TriedOut | null): void {
+export function printTest(test: TriedOut | null): void {
   if (test === null)
-    tell('no test was sent: no tag is known yet (--test-tag ID; /v1/tags/ lists them)')
-  else if (test.delivered) tell('a test event was delivered; see "patchmirror webhooks inbox"')
+    notice('no test was sent: no tag is known yet (--test-tag ID; /v1/tags/ lists them)')
+  else if (test.delivered) notice('a test event was delivered; see "patchmirror webhooks inbox"')
   else {
     const next = 'see "patchmirror webhooks doctor --help" and docs/operations.md'
     warnSecret(`the test event was not delivered: ${test.problem ?? ''}; ${next}`)
@@ -156,7 +156,7 @@ function lastResort(secret: string, { json }: ServiceCommandOptions): void {
 }
 
 /** Tells something beside the output. */
-export function tell(text: string): void {
+export function notice(text: string): void {
   process.stderr.write(`${text}\n`)
 }
 

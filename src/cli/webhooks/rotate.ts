@@ -17,7 +17,7 @@ import {
   warnSecret,
   withWebhooks,
 } from './subscriptions.ts'
-import { type TriedOut, copyOf, tellOfTest, tryOut, usualType } from './register.ts'
+import { type TriedOut, copyOf, printTest, tryOut, usualType } from './register.ts'
 
 /** Options of `patchmirror webhooks rotate`. */
 export interface RotateOptions extends ServiceCommandOptions {
@@ -54,11 +54,11 @@ async function rotate(
   // With an address given there is nothing to look up, which not every deployment can do.
   const old = options.url === undefined ? await find(api, id) : {}
   const made = await api.register(copyOf(old, options.url, usualType(config)))
-  const kept = keepSecret(keeper, made)
-  if (kept.problem !== null) {
-    if (kept.secret !== null) print(`secret  ${kept.secret}`)
+  const stored = keepSecret(keeper, made)
+  if (stored.problem !== null) {
+    if (stored.secret !== null) print(`secret  ${stored.secret}`)
     warnSecret(
-      `the new secret is not in ${keeper.path}: ${kept.problem}. The old one stays in force`,
+      `the new secret is not in ${keeper.path}: ${stored.problem}. The old one stays in force`,
     )
     return 1
   }
@@ -114,7 +114,7 @@ function report(
     return todo === null ? undefined : warnSecret(todo)
   }
   print(`webhook subscription ${id} takes the place of ${old}; its secret is in ${keeper.path}`)
-  tellOfTest(test)
+  printTest(test)
   if (finished) {
     const until = secretUntil === null ? IN_SETTINGS : `is accepted until ${timeOf(secretUntil)}`
     print(`${old} is ${todo === null ? 'deleted' : 'still at the service'}; its secret ${until}`)
@@ -179,10 +179,10 @@ async function requireSuccessor(
   const old = items.find((item) => itemIdOf(item) === id)
   if (old === undefined) return
   const place = url ?? textOf(old, 'url') ?? ''
-  const isHeld = (item: Item): boolean =>
+  const hasSecret = (item: Item): boolean =>
     config.webhooks.secrets.length > 0 ||
     others.some(({ subscription }) => subscription === itemIdOf(item))
-  if (items.some((item) => item !== old && textOf(item, 'url') === place && isHeld(item))) return
+  if (items.some((item) => item !== old && textOf(item, 'url') === place && hasSecret(item))) return
   throw new MirrorError(
     'usage',
     `no other subscription sends to ${place} with a secret that is held here: "patchmirror webhooks rotate ${id}" comes ` +

@@ -57,9 +57,9 @@ export function readSecretLines(path: string, forSigning = false): StoredSecret[
     .replace(/^\uFEFF/, '')
     .split(/\r?\n/)
     .map((line, at) => ({ ...ALWAYS, label: `line ${at + 1}`, secret: plainSecret(line) }))
-  const held = lines.filter(({ secret }) => secret !== '')
-  const bad = held.find(({ secret }) => faultOf(secret) !== null)
-  if (held.length > 0 && bad === undefined) return held
+  const stored = lines.filter(({ secret }) => secret !== '')
+  const bad = stored.find(({ secret }) => faultOf(secret) !== null)
+  if (stored.length > 0 && bad === undefined) return stored
   const why = bad === undefined ? 'holds no secret' : `${bad.label} ${faultOf(bad.secret) ?? ''}`
   throw new MirrorError('usage', `--secret-file ${path}: ${why}; it takes one secret a line`)
 }
@@ -117,23 +117,23 @@ function prove(write: () => void): void {
 }
 
 /** What came of keeping a new subscription's secret; `problem` null: it is in the file, under the label. */
-export interface Kept {
+export interface StoredSecretResult {
   readonly label: string
   readonly secret: string | null
   readonly problem: string | null
 }
 
 /** Puts the secret of a subscription just made into the file. Never throws: the secret cannot be had again. */
-export function keepSecret(keeper: SecretKeeper, made: Made): Kept {
+export function keepSecret(keeper: SecretKeeper, made: Made): StoredSecretResult {
   if (made.secret === null) return { label: '', secret: null, problem: NO_SECRET }
   const secret = plainSecret(made.secret)
   const subscription = itemIdOf(made.item)
   try {
-    const held = keeper.list()
-    const label = labelFor(subscription, held)
+    const stored = keeper.list()
+    const label = labelFor(subscription, stored)
     const fault = webhookSecretFault(secret)
     if (fault !== null) return { label, secret, problem: `it cannot be kept, for it ${fault}` }
-    keeper.replace([...held, { label, secret, subscription, notBefore: null, notAfter: null }])
+    keeper.replace([...stored, { label, secret, subscription, notBefore: null, notAfter: null }])
     return { label, secret, problem: null }
   } catch (error) {
     return { label: '', secret, problem: messageOf(error) }
@@ -142,11 +142,11 @@ export function keepSecret(keeper: SecretKeeper, made: Made): Kept {
 
 const NO_SECRET = 'no secret was found in the answer of the service'
 
-function labelFor(subscription: string | null, held: readonly KeptSecret[]): string {
-  const isFree = (label: string): boolean => held.every((one) => one.label !== label)
+function labelFor(subscription: string | null, stored: readonly KeptSecret[]): string {
+  const isFree = (label: string): boolean => stored.every((one) => one.label !== label)
   if (subscription !== null && /^[\w.-]{1,64}$/.test(subscription) && isFree(subscription))
     return subscription
-  let number = held.length + 1
+  let number = stored.length + 1
   while (!isFree(`registered-${number}`)) number++
   return `registered-${number}`
 }

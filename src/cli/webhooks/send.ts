@@ -151,12 +151,12 @@ function dialectOf(text: string | undefined): SignatureDialect {
 /** The secret to sign with: the newest that is held, or the first of the file. Public keys sign nothing. */
 function secretOf(config: Config, file: string | undefined): StoredSecret {
   const all = file === undefined ? readStoredSecrets(config) : readSecretLines(file, true)
-  const held = all.filter((one) => isValidAt(one, Date.now()))
-  const able = held.filter(({ secret }) => publicKeyBytes(secret) === null)
+  const valid = all.filter((one) => isValidAt(one, Date.now()))
+  const able = valid.filter(({ secret }) => publicKeyBytes(secret) === null)
   const newest = file === undefined ? able.at(-1) : able[0]
   if (newest !== undefined) return newest
   const text =
-    held.length > 0
+    valid.length > 0
       ? 'the mirror holds public keys only (whpk_), which cannot sign: give a private key (whsk_) or a secret in a file (--secret-file)'
       : 'the mirror holds no webhook secret: give one in a file (--secret-file), or register'
   throw new MirrorError('usage', text)

@@ -40,14 +40,14 @@ export function withWebhooks<T>(
 /** `patchmirror webhooks list`: `held` says whether this mirror has the secret, and until when it counts. */
 export function listWebhooksCommand(options: ServiceCommandOptions): Promise<number> {
   return withWebhooks(options, async (api, config) => {
-    const kept = readKeptSecrets(config)
+    const stored = readKeptSecrets(config)
     const items = await beyondContract('list webhook subscriptions', api.list())
     const shown = items.map((item): Item => {
-      const own = kept.filter(({ subscription }) => subscription === itemIdOf(item))
+      const own = stored.filter(({ subscription }) => subscription === itemIdOf(item))
       const [first] = own
       const until = first?.notAfter ?? null
-      const held = until === null ? 'yes' : `until ${timeOf(until)}`
-      return { ...item, held: first === undefined ? 'no' : held }
+      const validity = until === null ? 'yes' : `until ${timeOf(until)}`
+      return { ...item, held: first === undefined ? 'no' : validity }
     })
     printItems(shown, COLUMNS, options)
     return 0
@@ -86,25 +86,25 @@ export function testDelivery(api: WebhooksApi, id: string, tagId: string): Promi
 export function deleteWebhookCommand(id: string, options: ServiceCommandOptions): Promise<number> {
   const what = `webhook subscription ${id}`
   return withWebhooks(options, async (api, config) => {
-    const isHeld = readKeptSecrets(config).some(({ subscription }) => subscription === id)
-    const removed = isHeld
+    const hasSecret = readKeptSecrets(config).some(({ subscription }) => subscription === id)
+    const removed = hasSecret
       ? await withSecretKeeper(config, async (keeper) => {
           const there = await removeIfThere(api, id)
           keeper.replace(keeper.list().filter(({ subscription }) => subscription !== id))
           return there
         })
       : await removeIfThere(api, id)
-    if (removed === 'gone' && !isHeld)
+    if (removed === 'gone' && !hasSecret)
       throw new MirrorError(
         'upstream_not_found',
         `the service has no ${what}; "patchmirror ${LIST}" shows what it has`,
       )
     const todo = removed === 'left' ? todoOf(id, othersOf(config, id)) : null
     const end = removed === 'deleted' ? 'is deleted' : removed === 'gone' ? 'was gone from the service already' : 'is still at the service' // prettier-ignore
-    const secret = isHeld ? ', and its secret is gone from here' : ''
+    const secret = hasSecret ? ', and its secret is gone from here' : ''
     const deleted = removed === 'deleted' ? [id] : []
     if (options.json === true)
-      print(JSON.stringify({ deleted, secretRemoved: isHeld, ...(todo !== null && { todo }) }))
+      print(JSON.stringify({ deleted, secretRemoved: hasSecret, ...(todo !== null && { todo }) }))
     else print(`${what} ${end}${secret}`)
     if (todo !== null) warnSecret(todo)
     return 0
@@ -113,8 +113,8 @@ export function deleteWebhookCommand(id: string, options: ServiceCommandOptions)
 
 /** Subscriptions besides this one whose secrets are held here. */
 function othersOf(config: Config, id: string): string[] {
-  const held = readKeptSecrets(config).flatMap(({ subscription }) => subscription ?? [])
-  return held.filter((one) => one !== id)
+  const ids = readKeptSecrets(config).flatMap(({ subscription }) => subscription ?? [])
+  return ids.filter((one) => one !== id)
 }
 
 /** What is left to do by hand where the service has no DELETE. `staying`: the subscriptions that go on. */

@@ -107,10 +107,10 @@ export function list(item: Setting<string>): Setting<readonly string[]> {
     if (!Array.isArray(raw)) return { fault: 'is not a list' }
     const values: string[] = []
     for (const [index, entry] of raw.entries()) {
-      const verdict = item.check(entry, context)
-      if ('fault' in verdict) return { fault: `(entry ${index + 1}) ${verdict.fault}` }
-      if (values.includes(verdict.value)) return { fault: `(entry ${index + 1}) is there twice` }
-      values.push(verdict.value)
+      const result = item.check(entry, context)
+      if ('fault' in result) return { fault: `(entry ${index + 1}) ${result.fault}` }
+      if (values.includes(result.value)) return { fault: `(entry ${index + 1}) is there twice` }
+      values.push(result.value)
     }
     return { value: values }
   }

@@ -53,15 +53,15 @@ function checkSurface(checked: Checked, { section, title, root }: Surface): stri
 
 /** OAuth client credentials are four settings; each that lacks is named. */
 function checkClient(checked: Checked, section: string): string[] {
-  const lacks = (name: string): boolean => {
+  const isMissing = (name: string): boolean => {
     const key = `${section}.${name}`
     return !isSet(checked, key) && !checked.refused.has(key)
   }
-  const because = `${section}.${lacks('clientId') ? 'clientSecret' : 'clientId'} is set`
+  const because = `${section}.${isMissing('clientId') ? 'clientSecret' : 'clientId'} is set`
   const problems = (['clientId', 'clientSecret', 'authUrl'] as const)
-    .filter(lacks)
+    .filter(isMissing)
     .map((name) => `${section}.${name}: not set, though ${because}. ${WANTED[name]}`)
-  const audience = lacks('audience') && !isSet(checked, 'identity.apiUrl')
+  const audience = isMissing('audience') && !isSet(checked, 'identity.apiUrl')
   return audience
     ? [
         ...problems,

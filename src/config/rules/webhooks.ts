@@ -31,9 +31,9 @@ function checkListener(checked: Checked): string[] {
   const [cert, key] = [isSet(checked, 'certFile'), isSet(checked, 'keyFile')]
   const problems: string[] = []
   if (cert !== key) {
-    const [given, lacking] = cert ? ['certFile', 'keyFile'] : ['keyFile', 'certFile']
+    const [given, missing] = cert ? ['certFile', 'keyFile'] : ['keyFile', 'certFile']
     problems.push(
-      `webhooks.${lacking}: not set, though ${place(checked, given)} is. TLS needs both files.`,
+      `webhooks.${missing}: not set, though ${place(checked, given)} is. TLS needs both files.`,
     )
   }
   if (isSet(checked, 'port')) return [...problems, ...checkPort(values)]

@@ -15,7 +15,7 @@ interface GenerateOptions {
   /** Records of more than 500 KB among the first ones; default 0. */
   large?: number
   /** Whether the odd ids come first; default false. */
-  odd?: boolean
+  malformedIds?: boolean
   /** Whether about every sixth record is without its `schema_version`; default false. */
   malformed?: boolean
   /** Unix milliseconds to stamp the record with, for one that is published now; default: some older time. */
@@ -23,7 +23,7 @@ interface GenerateOptions {
 }
 
 /** Ids as they should not be and yet are (wire facts): all of them must survive a mirror. */
-export const ODD_IDS: readonly string[] = [
+export const MALFORMED_IDS: readonly string[] = [
   'ROOT-APP-NPM-',
   'ROOT-APP-PYPI-CVE-0000-0000',
   'ROOT-OS-DEBIAN-bookworm- CVE-2023-0911',
@@ -49,14 +49,14 @@ const DAY = 86_400_000
  */
 export function generateRecord(options: GenerateOptions, i: number): Generated {
   const random = createRandom(options.seed, i + 1)
-  const oddId = options.odd === true ? ODD_IDS[i] : undefined
+  const malformedId = options.malformedIds === true ? MALFORMED_IDS[i] : undefined
   const place = placeOf(options.seed, i)
   const vulnerability =
-    oddId === undefined ? place.vulnerability : (/CVE-.*$/i.exec(oddId)?.[0] ?? '')
+    malformedId === undefined ? place.vulnerability : (/CVE-.*$/i.exec(malformedId)?.[0] ?? '')
   const { published, modified } = stampsOf(random, options.at)
-  const large = i >= ODD_IDS.length && i - ODD_IDS.length < (options.large ?? 0)
+  const large = i >= MALFORMED_IDS.length && i - MALFORMED_IDS.length < (options.large ?? 0)
   const subject: Subject = {
-    id: oddId ?? `ROOT-${place.target.idPart}-${place.vulnerability}`,
+    id: malformedId ?? `ROOT-${place.target.idPart}-${place.vulnerability}`,
     vulnerability,
     target: place.target,
     published,

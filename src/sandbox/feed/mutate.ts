@@ -91,9 +91,9 @@ export function createSupply({ options, records, clock, publisher }: Parts): {
   let i = 0
   const take = (lastModified: number, at?: number): string => {
     for (;;) {
-      const odd = options.records >= 50
+      const malformedIds = options.records >= 50
       const stamp = at === undefined ? {} : { at }
-      const { id, modified, bytes } = generateRecord({ ...options, odd, ...stamp }, i++)
+      const { id, modified, bytes } = generateRecord({ ...options, malformedIds, ...stamp }, i++)
       if (records.has(id)) continue
       records.set(id, store(id, modified, bytes, lastModified))
       return id

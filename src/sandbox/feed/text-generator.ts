@@ -33,11 +33,11 @@ export function sentence(random: Random, nouns: readonly string[] = NOUNS): stri
 export function prose(random: Random, length: number): string {
   const foreign = random.chance(0.15)
   const nouns = Array.from({ length: 9 }, () => random.pick(NOUNS))
-  const said = [sentence(random, nouns)]
+  const sentences = [sentence(random, nouns)]
   let text = ''
   while (text.length < length) {
-    const next = random.chance(0.5) ? random.pick(said) : sentence(random, nouns)
-    if (said.length < 40) said.push(next)
+    const next = random.chance(0.5) ? random.pick(sentences) : sentence(random, nouns)
+    if (sentences.length < 40) sentences.push(next)
     text += next
     if (foreign && random.chance(0.3)) text += ' ' + random.pick(ACCENTED)
     text += random.chance(0.15) ? '\n\n' : ' '

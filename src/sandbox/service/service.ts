@@ -92,7 +92,7 @@ export function createService(
     deliveries: announcing.deliveries,
     revoke: (secret) => credentials.revoke(secret),
     documents: (kind, id, artifact) =>
-      (state.holdings.of(kind, id)[artifact] ?? []).map((number) => read(artifact, number)),
+      (state.artifacts.of(kind, id)[artifact] ?? []).map((number) => read(artifact, number)),
     publicKey: () => read('key', 0),
     async announce(tagId, ...more) {
       const tagOf = (id: string): Tag => {

@@ -28,8 +28,8 @@ export function changeOf(
 /** Null where the record has one that names this package already, and where there is none for the ecosystem. */
 function purlFor(base: string, { name, purl }: Readonly<Record<string, unknown>>): string | null {
   if (typeof name !== 'string') return null
-  const said = typeof purl === 'string' ? purlNames(purl) : null
-  const known = said?.ecosystem === base && normalName(base, said.name) === normalName(base, name)
+  const named = typeof purl === 'string' ? purlNames(purl) : null
+  const known = named?.ecosystem === base && normalName(base, named.name) === normalName(base, name)
   return known ? null : writePurl(base, name)
 }
 

@@ -143,11 +143,12 @@ async function writeViews(
 ): Promise<void> {
   const names = new Map(views.listViewIds().map(({ id, name }) => [id, name]))
   for (const view of touched) {
-    const held = before === null ? null : views.readArchiveFile(view)
+    const previous = before === null ? null : views.readArchiveFile(view)
     const prefixes = views.countView(view)
     if (prefixes === null) continue
     const name = names.get(view) ?? ''
-    const pieces = held === null || before === null ? null : createPieces(join(before, held))
+    const pieces =
+      previous === null || before === null ? null : createPieces(join(before, previous))
     try {
       const parts = { folder, views, view, before: pieces, spool, reads, pause }
       const archive = await writeViewArchive(parts)

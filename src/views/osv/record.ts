@@ -54,7 +54,7 @@ type Placed = Omit<Analysis, 'instant'>
 /** Null for one that names more ecosystems than there are. */
 function place(content: Buffer, record: Parsed, vendors: ReadonlySet<string>): Placed | null {
   const affected: unknown[] = Array.isArray(record.affected) ? record.affected : []
-  const odd = affected.some((one) => isOdd(packageOf(one)))
+  const odd = affected.some((one) => isMalformed(packageOf(one)))
   const named = affected.map(ecosystemOf)
   const stripped = named.map((ecosystem) => stripPrefix(ecosystem, vendors))
   const folders = foldersOf(affected, named)
@@ -150,7 +150,7 @@ function isName(text: string): boolean {
   return text.length <= LONGEST_PACKAGE && text.isWellFormed()
 }
 
-function isOdd({ ecosystem, name }: Partial<Named>): boolean {
+function isMalformed({ ecosystem, name }: Partial<Named>): boolean {
   return (
     (typeof ecosystem === 'string' && !isEcosystem(ecosystem)) ||
     (typeof name === 'string' && !isName(name))

@@ -47,9 +47,9 @@ export async function updateRecords(options: RecordsOptions): Promise<RecordsRep
   let changed = 0
   for (const [id, sha256, stamp] of reads.eachDigest()) {
     if (++records % PAGE === 0) await pause()
-    const held = views.readHeld(id)
-    if (held !== null && held.stamp === stamp && held.sha256.equals(sha256)) continue
-    if (held !== null) for (const view of views.dropRecord(id)) touched.add(view)
+    const stored = views.readHeld(id)
+    if (stored !== null && stored.stamp === stamp && stored.sha256.equals(sha256)) continue
+    if (stored !== null) for (const view of views.dropRecord(id)) touched.add(view)
     for (const view of insertRecord(options, id, sha256, stamp)) touched.add(view)
     if (views.countFolders() > options.most) return null
     changed++

@@ -10,7 +10,7 @@ interface OsvViewsOptions {
   readonly reads: Reads
   /** Vendors whose prefixes are taken off in derived views; none: there are no derived views. */
   readonly vendors: readonly string[]
-  readonly anew?: boolean
+  readonly rebuild?: boolean
   /** Called now and then; may throw to end the work. */
   readonly pause: () => Promise<void>
 }
@@ -29,7 +29,7 @@ export function osvViewsName(
 
 /** Makes the views of the OSV records; null when they are made already, or there is nothing yet. Throws as `makeGeneration`. */
 export async function makeOsvViews(options: OsvViewsOptions): Promise<BuildReport | null> {
-  const { dataDir, reads, vendors, anew = false, pause } = options
+  const { dataDir, reads, vendors, rebuild = false, pause } = options
   const name = osvViewsName(reads, vendors)
   const snapshot = reads.readSnapshot('osv')
   const archive = reads.readArchive()
@@ -49,7 +49,7 @@ export async function makeOsvViews(options: OsvViewsOptions): Promise<BuildRepor
     })
   }
   const { id, asOf } = snapshot
-  return makeGeneration({ dataDir, kind: 'osv', name, snapshot: id, asOf, anew, make })
+  return makeGeneration({ dataDir, kind: 'osv', name, snapshot: id, asOf, rebuild, make })
 }
 
 function changedIn(folder: string): number {

@@ -90,12 +90,12 @@ function modernise(statement: Fields): Statement {
  * documents; what is said twice in the same words stands once, where it was said last. Equal documents give equal bytes.
  */
 export function mergeOpenVex(documents: readonly OpenVex[], about: string | null): Buffer {
-  const said = documents.flatMap(({ statements, timestamp }) =>
+  const collected = documents.flatMap(({ statements, timestamp }) =>
     statements
       .filter((one) => about === null || packagesOf(one).includes(about))
       .map((one) => ('timestamp' in one || timestamp === undefined ? one : { ...one, timestamp })),
   )
-  const timed = said.map((statement, i) => {
+  const timed = collected.map((statement, i) => {
     return { text: JSON.stringify(statement), at: instantOf(statement.timestamp), i }
   })
   timed.sort((one, other) => compare(one.at, other.at) || one.i - other.i)

@@ -21,7 +21,7 @@ interface VexOptions {
   readonly reads: VexReader
   /** The catalog's snapshot that `reads` hold; `asOf`: of the VEX in it, unix milliseconds. */
   readonly snapshot: { readonly id: string; readonly asOf: number }
-  readonly anew?: boolean
+  readonly rebuild?: boolean
   readonly pause: () => Promise<void>
 }
 
@@ -43,7 +43,7 @@ function vexName(documents: readonly VexDocument[]): string {
  * already. Throws as `makeGeneration`.
  */
 export function makeVexRepository(options: VexOptions): Promise<VexReport | null> {
-  const { dataDir, reads, snapshot, anew = false } = options
+  const { dataDir, reads, snapshot, rebuild = false } = options
   const documents = reads.listVexDocuments().filter(({ size }) => size <= MAX_BYTES)
   const name = vexName(documents)
   const make = (folder: string, before: string | null) =>
@@ -53,7 +53,7 @@ export function makeVexRepository(options: VexOptions): Promise<VexReport | null
       changed: changedAfter(before, name, newestOf(documents), changedIn),
     })
   const { id, asOf } = snapshot
-  return makeGeneration({ dataDir, kind: 'vex', name, snapshot: id, asOf, anew, make })
+  return makeGeneration({ dataDir, kind: 'vex', name, snapshot: id, asOf, rebuild, make })
 }
 
 const changedIn = (folder: string): number | null => readVexInfo(folder)?.changed ?? null
@@ -143,22 +143,22 @@ interface StoredVex {
   readonly read: OpenVex
 }
 
-const KEPT = 8
+const CACHED_DOCUMENTS = 8
 
 /** Reads documents, and keeps the last ones: neighbours in the index often follow from the same. */
 function createDocuments(reads: VexReader, documents: readonly VexDocument[]) {
   const known = new Map(documents.map((document) => [document.digest, document]))
-  const kept = new Map<string, StoredVex>()
+  const cache = new Map<string, StoredVex>()
   return (digest: string): StoredVex => {
-    const before = kept.get(digest)
+    const before = cache.get(digest)
     if (before !== undefined) return before
     const document = known.get(digest)
     const content = document === undefined ? null : reads.readVexContent(document)
     const read = content === null ? null : readOpenVex(content)
     if (content === null || read === null) throw new Error(`document ${digest} is lost`)
-    kept.set(digest, { content, read })
-    const [oldest] = kept.keys()
-    if (kept.size > KEPT && oldest !== undefined) kept.delete(oldest)
+    cache.set(digest, { content, read })
+    const [oldest] = cache.keys()
+    if (cache.size > CACHED_DOCUMENTS && oldest !== undefined) cache.delete(oldest)
     return { content, read }
   }
 }
@@ -169,12 +169,12 @@ function contentFor(
   id: string,
   digests: readonly string[],
 ): Buffer {
-  const held = digests.map(read)
-  const [first] = held
-  if (held.length === 1 && first !== undefined)
+  const documents = digests.map(read)
+  const [first] = documents
+  if (documents.length === 1 && first !== undefined)
     return first.read.current ? first.content : mergeOpenVex([first.read], null)
   return mergeOpenVex(
-    held.map((one) => one.read),
+    documents.map((one) => one.read),
     id,
   )
 }

@@ -5,7 +5,7 @@ export interface Capture {
   readonly headers: readonly (readonly [name: string, value: string])[]
   readonly body: Buffer
   /** What may have happened to it on the way into the file, a line each. */
-  readonly doubts: readonly string[]
+  readonly suspicions: readonly string[]
 }
 
 /**
@@ -21,12 +21,12 @@ function fromJson(file: Buffer): Capture {
   const headers = headersOf(value['headers'] ?? value['rawHeaders'])
   const { body, bodyBase64 } = value
   if (typeof bodyBase64 === 'string') {
-    return { headers, body: Buffer.from(bodyBase64, 'base64'), doubts: [] }
+    return { headers, body: Buffer.from(bodyBase64, 'base64'), suspicions: [] }
   }
-  if (typeof body === 'string') return { headers, body: Buffer.from(body), doubts: [] }
+  if (typeof body === 'string') return { headers, body: Buffer.from(body), suspicions: [] }
   if (body === undefined || body === null) throw unusable('it has no "body"')
-  const doubt = 'the capture holds the body parsed, not as it came: its bytes are a guess'
-  return { headers, body: Buffer.from(JSON.stringify(body)), doubts: [doubt] }
+  const suspicion = 'the capture holds the body parsed, not as it came: its bytes are a guess'
+  return { headers, body: Buffer.from(JSON.stringify(body)), suspicions: [suspicion] }
 }
 
 function parseObject(text: string): Record<string, unknown> {
@@ -87,13 +87,15 @@ function checked(headers: [string, string][], body: Buffer): Capture {
     headers.find(([name]) => name.toLowerCase() === wanted)?.[1]
   if (/\bchunked\b/i.test(find('transfer-encoding') ?? '')) {
     const joined = joinChunks(body)
-    const doubt = 'the body is said to be in chunks, but does not look so; it is taken as it lies'
-    return { headers, body: joined ?? body, doubts: joined === null ? [doubt] : [] }
+    const suspicion =
+      'the body is said to be in chunks, but does not look so; it is taken as it lies'
+    return { headers, body: joined ?? body, suspicions: joined === null ? [suspicion] : [] }
   }
   const length = find('content-length')
-  if (length === undefined || Number(length) === body.length) return { headers, body, doubts: [] }
-  const doubt = `Content-Length is ${length}, but the captured body has ${body.length} bytes`
-  return { headers, body, doubts: [doubt] }
+  if (length === undefined || Number(length) === body.length)
+    return { headers, body, suspicions: [] }
+  const suspicion = `Content-Length is ${length}, but the captured body has ${body.length} bytes`
+  return { headers, body, suspicions: [suspicion] }
 }
 
 function joinChunks(body: Buffer): Buffer | null {

@@ -57,7 +57,7 @@ export function diagnose(judged: Case): Diagnosis {
       : other.length > 0
         ? []
         : signatureProblems(capture, match)),
-    ...(match?.usual === true ? [] : capture.doubts),
+    ...(match?.usual === true ? [] : capture.suspicions),
   ]
   const problems = found.length > 0 ? found : [otherwise(judged, refusal, match)]
   return { verdict: 'refused', problems, match, ageSeconds }
@@ -69,8 +69,8 @@ function verify({ capture, secrets, now, toleranceSeconds, dialect }: Case): Hea
     .filter((one) => isValidAt(one, now))
     .map(({ label, secret }) => createSigningSecret(label, secret))
   const options = { secrets: () => signing, dialect, toleranceSeconds, now: () => now }
-  const verdict = createVerifier(options)(capture.headers.flat(), capture.body)
-  return verdict.ok ? null : verdict.reason
+  const verified = createVerifier(options)(capture.headers.flat(), capture.body)
+  return verified.ok ? null : verified.reason
 }
 
 /** What no single check above explains. */

@@ -18,7 +18,7 @@ interface BodyLimits {
 export interface Bodies {
   read(request: IncomingMessage): Promise<BodyResult>
   /** Counts bytes that stay in memory until `done` is called: a body that waits to be stored. */
-  hold(bytes: number): () => void
+  reserve(bytes: number): () => void
 }
 
 /** Pieces that may lie in memory at once, of all deliveries: each takes near a kilobyte, and be it one byte in a chunk of its own. */
@@ -75,7 +75,7 @@ export function createBodies(limits: BodyLimits): Bodies {
         readings.add(reading)
         request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose)
       }),
-    hold(bytes) {
+    reserve(bytes) {
       total += bytes
       return () => void (total -= bytes)
     },

@@ -140,12 +140,12 @@ function readTls({ certFile, keyFile }: Tls): { cert: Buffer; key: Buffer } {
 
 /** Takes a renewed certificate; one that cannot be used is told, and the one before stays. */
 function renewer(server: TlsServer, tls: Tls, log: ListenerOptions['log']): () => void {
-  let held = readTls(tls)
+  let loaded = readTls(tls)
   return () => {
     try {
       const found = readTls(tls)
-      if (found.cert.equals(held.cert) && found.key.equals(held.key)) return
-      held = found
+      if (found.cert.equals(loaded.cert) && found.key.equals(loaded.key)) return
+      loaded = found
       server.setSecureContext({ ...found, minVersion: 'TLSv1.2' })
       log?.info({ file: tls.certFile }, 'took the renewed certificate for webhooks')
     } catch (error) {

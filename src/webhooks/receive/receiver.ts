@@ -75,7 +75,7 @@ export function createReceiver(options: ReceiverOptions): Receiver {
   const { endpoints, maxBytes, deadlineMs = DEADLINE_MS } = options
   const names = new Map(endpoints.map(({ name, path }) => [path, name]))
   const bodies = createBodies({ maxBytes, deadlineMs, maxTotal: LARGEST_AT_ONCE * maxBytes })
-  const tell = createThrottledLog(options.log, options.now)
+  const logRejection = createThrottledLog(options.log, options.now)
   const state = { closing: false }
   const finish = (
     endpoint: string,
@@ -83,7 +83,7 @@ export function createReceiver(options: ReceiverOptions): Receiver {
   ): WebhookResponse => {
     options.onOutcome?.(outcome, reason)
     const fields = { endpoint, status: answer.status, ...(detail !== undefined && { detail }) }
-    if (reason !== '') tell(reason, fields, TEXTS[outcome])
+    if (reason !== '') logRejection(reason, fields, TEXTS[outcome])
     return answer
   }
   return {
@@ -100,7 +100,7 @@ export function createReceiver(options: ReceiverOptions): Receiver {
       const done = early === null ? receive(request, endpoint, options, bodies, state) : null
       void (done ?? bodies.read(request).then(() => early ?? internal))
         .catch((error: unknown): Result => {
-          tell('internal', { err: error, endpoint }, 'a delivery could not be worked on')
+          logRejection('internal', { err: error, endpoint }, 'a delivery could not be worked on')
           return internal
         })
         .then((done) => sendReply(request, response, finish(endpoint, done)))
@@ -123,13 +123,13 @@ async function receive(
   if (!('body' in read)) return unread(read.failed, options.maxBytes)
   if (state.closing) return result(CLOSING, 'unavailable', 'closing')
   const { body } = read
-  const verdict = options.verify(request.rawHeaders, body)
-  if (!verdict.ok) return unauthentic(request.rawHeaders, verdict.reason)
+  const verified = options.verify(request.rawHeaders, body)
+  if (!verified.ok) return unauthentic(request.rawHeaders, verified.reason)
   const found = judgeBody(body, options)
   const { state: rowState, type, target, reason } = found
-  const { id: webhookId, dialect, label: secret } = verdict
+  const { id: webhookId, dialect, label: secret } = verified
   const row = { endpoint, webhookId, state: rowState, type, dialect, secret, target, reason, body }
-  const done = bodies.hold(body.length)
+  const done = bodies.reserve(body.length)
   try {
     const times = { receivedAt, storedAt: options.now() }
     const stored = options.inbox.receive({ ...row, ...times }).then((outcome) => {

@@ -41,7 +41,7 @@ export function createSecrets(options: SecretsOptions): Secrets {
   const fixed = fixedSecrets(options.settings)
   fixed()
   let text = readSecretText(file)
-  let kept = text === null ? [] : prepare(text, file, dialect)
+  let fromFile = text === null ? [] : prepare(text, file, dialect)
   let seen = { mark: markOf(file), at: now() }
   if (text !== null) warnOfReaders(file, log)
 
@@ -54,8 +54,8 @@ export function createSecrets(options: SecretsOptions): Secrets {
       const current = readSecretText(file)
       if (current === text) return
       text = current // told once, also when it is refused
-      kept = current === null ? [] : prepare(current, file, dialect)
-      log?.info({ file, secrets: kept.map(({ signing }) => signing.label) }, 'read the webhook secrets anew') // prettier-ignore
+      fromFile = current === null ? [] : prepare(current, file, dialect)
+      log?.info({ file, secrets: fromFile.map(({ signing }) => signing.label) }, 'read the webhook secrets anew') // prettier-ignore
       if (current !== null) warnOfReaders(file, log)
     } catch (error) {
       log?.error({ file }, `${messageOf(error)} The secrets read before stay in force.`)
@@ -65,7 +65,7 @@ export function createSecrets(options: SecretsOptions): Secrets {
     active() {
       look()
       const time = now()
-      return [...fixed(), ...kept]
+      return [...fixed(), ...fromFile]
         .filter(({ notBefore }) => notBefore === null || notBefore <= time)
         .filter(({ notAfter }) => notAfter === null || time <= notAfter)
         .map(({ signing }) => signing)

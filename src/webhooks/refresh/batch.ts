@@ -13,7 +13,7 @@ import { messageOf } from '../../core/errors.ts'
  * How many rows go into one refresh after so many failures of theirs. What fails again is tried in ever smaller
  * company, so a row that fails every refresh is soon alone with its fault.
  */
-const COMPANY: readonly number[] = [Infinity, Infinity, 64, 8]
+const BATCH_SIZES: readonly number[] = [Infinity, Infinity, 64, 8]
 /**
  * While nothing succeeds at all, every so many tries take everything that is due: with a service that is down, a thousand
  * rows then grow as old as one, and not each by itself. Others between them are tried alone, so that it can be told.
@@ -44,8 +44,8 @@ export function chooseBatch(due: readonly Waiting[], tried: Tried): readonly Wai
   const [first] = failed
   if (first === undefined || (fresh.length > 0 && refreshes % 2 === 0)) return fresh
   const peers = failed.filter(({ attempts }) => attempts === first.attempts)
-  const company = Math.max(COMPANY[first.attempts] ?? 1, GROWTH ** tried.successesInRow)
-  return withSameTarget(peers.slice(0, company), due)
+  const batchSize = Math.max(BATCH_SIZES[first.attempts] ?? 1, GROWTH ** tried.successesInRow)
+  return withSameTarget(peers.slice(0, batchSize), due)
 }
 
 /** Rows of one target stand or fall together: asking once answers for all of them. */
@@ -131,9 +131,9 @@ export async function settleBatch(
   const seen = failure === null ? await lookAll(deps, batch) : null
   const now = deps.now()
   const settled = batch.map((row) => {
-    const found = seen?.get(targetKey(row.target)) ?? { sight: null, failure }
+    const found = seen?.get(targetKey(row.target)) ?? { visibility: null, failure }
     return found.failure === null
-      ? afterRefresh(row, found.sight, now)
+      ? afterRefresh(row, found.visibility, now)
       : afterFailure(row, found.failure, now, random)
   })
   for (let at = 0; at < settled.length; at += PAGE) {
@@ -143,15 +143,15 @@ export async function settleBatch(
 
 /** What was seen of a target, or why that cannot be told. */
 interface Found {
-  readonly sight: Visibility
+  readonly visibility: Visibility
   readonly failure: string | null
 }
 
 const WORST: readonly Visibility[] = ['absent', 'other digest', 'partly', 'visible', null]
 
 /** What is seen of a delivery that names several targets is what is seen of the worst of them. */
-function worstOf(sights: readonly Visibility[]): Visibility {
-  return WORST.find((sight) => sights.includes(sight)) ?? null
+function worstOf(visibilities: readonly Visibility[]): Visibility {
+  return WORST.find((visibility) => visibilities.includes(visibility)) ?? null
 }
 
 /** What is seen of each target. */
@@ -165,9 +165,9 @@ async function lookAll(
     if (target === null || seen.has(key)) continue
     if (seen.size % LOOKS === LOOKS - 1) await breathe()
     try {
-      seen.set(key, { sight: worstOf(targetsOf(target).map(look)), failure: null })
+      seen.set(key, { visibility: worstOf(targetsOf(target).map(look)), failure: null })
     } catch (error) {
-      seen.set(key, { sight: null, failure: messageOf(error) })
+      seen.set(key, { visibility: null, failure: messageOf(error) })
     }
   }
   return seen

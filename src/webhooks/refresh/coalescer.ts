@@ -37,7 +37,7 @@ export interface Coalescer {
 
 /** From so many failed refreshes in a row on, new events no longer bring the next one on at once. */
 const SERVICE_DOWN = 4
-const LONGEST_HOLD_MS = 60_000
+const MAX_DELAY_MS = 60_000
 /** No sleep is longer: the clock may have been set, and the inbox written to by another process. */
 const LONGEST_SLEEP_MS = 60_000
 
@@ -57,7 +57,7 @@ const NOTHING_YET: CoalescerState = {
  */
 export function createCoalescer(deps: CoalescerDeps): Coalescer {
   const { now, debounceMs } = deps
-  const timer = createAlarm(deps, () => void turn())
+  const timer = createAlarm(deps, () => void pass())
   let wave: Wave | null = null // arrivals that no refresh has read yet
   let busy = false
   let stopped = false
@@ -83,12 +83,12 @@ export function createCoalescer(deps: CoalescerDeps): Coalescer {
     const failure = await refreshBatch(deps, batch)
     if (isStopped()) return
     state = counted(state, failure)
-    earliest = Math.max(earliest, now() + holdMs(state.failuresInRow, deps.random()))
+    earliest = Math.max(earliest, now() + delayMs(state.failuresInRow, deps.random()))
     await settleBatch(deps, batch, failure)
   }
 
   /** What fails here is the inbox: nothing is lost, for nothing was settled. */
-  const turn = async (): Promise<void> => {
+  const pass = async (): Promise<void> => {
     busy = true
     try {
       await refresh()
@@ -148,9 +148,9 @@ function createAlarm({ now, after }: CoalescerDeps, ring: () => void) {
   }
 }
 
-function holdMs(failuresInRow: number, random: number): number {
+function delayMs(failuresInRow: number, random: number): number {
   if (failuresInRow < SERVICE_DOWN) return 0
-  return Math.min(LONGEST_HOLD_MS, pauseMs(failuresInRow - SERVICE_DOWN + 1, random))
+  return Math.min(MAX_DELAY_MS, pauseMs(failuresInRow - SERVICE_DOWN + 1, random))
 }
 
 function counted(state: CoalescerState, failure: string | null): CoalescerState {

@@ -42,19 +42,19 @@ const PATIENCE_MS = 200
 export function createReports(options: ReportOptions) {
   const { log, now, state } = options
   const startedAt = now()
-  let held: Figures = { latency: null, misses: null }
+  let figures: Figures = { latency: null, misses: null }
   let takenAt = -Infinity
   let taking: Promise<void> | null = null
   const take = async (): Promise<void> => {
     try {
-      const before = held.misses?.warning ?? null
-      held = await figuresOf(options, startedAt)
+      const before = figures.misses?.warning ?? null
+      figures = await figuresOf(options, startedAt)
       takenAt = now()
-      const warning = held.misses?.warning ?? null
+      const warning = figures.misses?.warning ?? null
       if (warning !== null && before === null) log.warn({}, warning)
       if (warning === null && before !== null) log.info({}, 'webhooks: events are coming again')
     } catch (error) {
-      held = { latency: null, misses: null }
+      figures = { latency: null, misses: null }
       log.debug({}, `no figures of webhooks: ${messageOf(error)}`)
     }
     taking = null
@@ -65,7 +65,7 @@ export function createReports(options: ReportOptions) {
       if (now() - takenAt > FRESH_MS) await patiently((taking ??= take()))
       const { refreshes, failures, failuresInRow, refreshingSince: since } = state()
       const refreshingSince = since === null ? null : new Date(since).toISOString()
-      return { refreshes, failedRefreshes: failures, failuresInRow, refreshingSince, ...held }
+      return { refreshes, failedRefreshes: failures, failuresInRow, refreshingSince, ...figures }
     },
     stop: () => clearInterval(timer),
   }

@@ -66,24 +66,24 @@ export type Visibility = 'visible' | 'partly' | 'other digest' | 'absent' | null
  * documents is done, for not every tag has all of them; one that is not there is given up. When the clock was set back,
  * or ahead by more than some hours, the looks begin anew, so that none is missed.
  */
-export function afterRefresh(row: Waiting, sight: Visibility, now: number): RefreshResult {
+export function afterRefresh(row: Waiting, visibility: Visibility, now: number): RefreshResult {
   const refreshedAt = row.refreshedAt ?? now
   const about = { id: row.id, refreshedAt }
-  if (sight === null) return { ...about, state: 'done', reason: null }
-  if (sight === 'visible') return { ...about, state: 'done', visibleAt: now, reason: null }
-  const anew = refreshedAt > now || now - row.dueAt > TOO_LATE_MS
-  const from = anew ? now : refreshedAt
+  if (visibility === null) return { ...about, state: 'done', reason: null }
+  if (visibility === 'visible') return { ...about, state: 'done', visibleAt: now, reason: null }
+  const restart = refreshedAt > now || now - row.dueAt > TOO_LATE_MS
+  const from = restart ? now : refreshedAt
   const next = LOOKS_MS.find((after) => from + after > now)
   if (next !== undefined) {
-    const reason = `not yet: ${LACKING[sight]}`
+    const reason = `not yet: ${MISSING[visibility]}`
     return { ...about, refreshedAt: from, state: 'pending', dueAt: from + next, reason }
   }
-  const reason = `${LACKING[sight]}, ten minutes after the refresh`
-  if (sight === 'partly') return { ...about, state: 'done', visibleAt: now, reason }
+  const reason = `${MISSING[visibility]}, ten minutes after the refresh`
+  if (visibility === 'partly') return { ...about, state: 'done', visibleAt: now, reason }
   return { ...about, state: 'dead', reason: `upstream never listed it: ${reason}` }
 }
 
-const LACKING: Record<Exclude<Visibility, 'visible' | null>, string> = {
+const MISSING: Record<Exclude<Visibility, 'visible' | null>, string> = {
   partly: 'the tag is there, some of its documents are not',
   'other digest': 'the tag is listed with another digest than announced',
   absent: 'the tag is not listed',

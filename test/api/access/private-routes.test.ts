@@ -10,12 +10,12 @@ afterEach(closeAll)
 const DOCUMENT = Buffer.from('{"bomFormat":"CycloneDX"}')
 
 /** Routes as the catalog has them: an item, a link to a document, the document, and every way to fail. */
-function sampleRoutes({ moment, heads, links }: RouteTools): PrivateRoute[] {
+function sampleRoutes({ served, heads, links }: RouteTools): PrivateRoute[] {
   const send = (call: RouteCall, body: Buffer): void =>
     sendAnswer(
       call,
       createAnswer('identity', body, '0'.repeat(32), 0),
-      moment.originOf('osv'),
+      served.originOf('osv'),
       heads,
     )
   const route = (path: string, work: (call: RouteCall) => void): PrivateRoute => ({

@@ -112,7 +112,7 @@ test('HTTP dates are read in their three forms, whatever the time zone', () => {
 })
 
 test('repeated header fields count as one list', () => {
-  const wishes = readRequestHeaders([
+  const requestHeaders = readRequestHeaders([
     'Accept',
     '*/*',
     'IF-NONE-MATCH',
@@ -120,8 +120,8 @@ test('repeated header fields count as one list', () => {
     'if-none-match',
     '"b"',
   ])
-  expect(wishes.ifNoneMatch).toBe('"a", "b"')
-  expect(checkConditions(wishes, { etag: '"b"', changed: 0 })).toBe('unchanged')
+  expect(requestHeaders.ifNoneMatch).toBe('"a", "b"')
+  expect(checkConditions(requestHeaders, { etag: '"b"', changed: 0 })).toBe('unchanged')
 })
 
 test('If-Range takes a strong tag or the exact date', () => {

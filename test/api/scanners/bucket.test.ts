@@ -27,7 +27,7 @@ const DERIVED = RECORDS['ROOT-A'].replace(
 let made = ''
 beforeAll(async () => {
   made = await filled()
-  await performTask({ dataDir: made, kind: 'osv', vendors: ['Root'], anew: false })
+  await performTask({ dataDir: made, kind: 'osv', vendors: ['Root'], rebuild: false })
   return () => rmSync(made, { recursive: true, force: true })
 })
 
@@ -206,14 +206,14 @@ test('before the first generation the answer is 503 with Retry-After, and once i
   const { get, server } = await serve(() => undefined, { dir })
   const early = await get('/osv/Debian/all.zip')
   expect([early.status, early.headers['retry-after']]).toEqual([503, '30'])
-  await performTask({ dataDir: dir, kind: 'osv', vendors: ['Root'], anew: false })
+  await performTask({ dataDir: dir, kind: 'osv', vendors: ['Root'], rebuild: false })
   server.snapshotChanged()
   expect((await get('/osv/Debian/all.zip')).status).toBe(200)
 })
 
 test('all answers are of one generation, which they name, while a newer snapshot is served already', async () => {
   const dir = await filled()
-  await performTask({ dataDir: dir, kind: 'osv', vendors: ['Root'], anew: false })
+  await performTask({ dataDir: dir, kind: 'osv', vendors: ['Root'], rebuild: false })
   const { get, server, store } = await serve(() => undefined, { dir })
   const before = await get('/osv/all.zip')
   store.publishOsv({ ...RECORDS, 'ROOT-Z': RECORDS['ROOT-A'] }, FILLED_AT + 86_400_000)
@@ -223,7 +223,7 @@ test('all answers are of one generation, which they name, while a newer snapshot
   expect(old.headers['x-mirror-snapshot']).toBe(before.headers['x-mirror-snapshot'])
   expect(old.headers['x-mirror-snapshot']).not.toBe(mirrored.headers['x-mirror-snapshot'])
   expect((await get('/osv/Debian/ROOT-Z.json')).status).toBe(404)
-  await performTask({ dataDir: dir, kind: 'osv', vendors: ['Root'], anew: false })
+  await performTask({ dataDir: dir, kind: 'osv', vendors: ['Root'], rebuild: false })
   server.snapshotChanged()
   expect((await get('/osv/all.zip')).headers['x-mirror-snapshot']).toBe(
     mirrored.headers['x-mirror-snapshot'],
@@ -233,7 +233,7 @@ test('all answers are of one generation, which they name, while a newer snapshot
 
 test('damaged files are a 503, asked to be made anew, and never served', async () => {
   const dir = await filled()
-  await performTask({ dataDir: dir, kind: 'osv', vendors: ['Root'], anew: false })
+  await performTask({ dataDir: dir, kind: 'osv', vendors: ['Root'], rebuild: false })
   const asked: string[] = []
   const viewsMaker = {
     wanted: () => undefined,
@@ -248,7 +248,7 @@ test('damaged files are a 503, asked to be made anew, and never served', async (
   expect((await get('/osv/Debian/all.zip')).status).toBe(503)
   expect((await get('/osv/Debian/ROOT-A.json')).status).toBe(503)
   expect(asked).toEqual(['osv', 'osv'])
-  await performTask({ dataDir: dir, kind: 'osv', vendors: ['Root'], anew: true })
+  await performTask({ dataDir: dir, kind: 'osv', vendors: ['Root'], rebuild: true })
   server.snapshotChanged()
   expect((await get('/osv/Debian/ROOT-A.json')).body.toString()).toBe(DERIVED)
 })
@@ -264,7 +264,7 @@ test('a record is found by its trimmed or undecoded id where that means one of t
     ]) as Record<string, string>,
   )
   store.close()
-  await performTask({ dataDir: dir, kind: 'osv', vendors: [], anew: false })
+  await performTask({ dataDir: dir, kind: 'osv', vendors: [], rebuild: false })
   const { get } = await serve(() => undefined, { dir })
   const look = async (path: string) => {
     const { status, headers } = await get(path)

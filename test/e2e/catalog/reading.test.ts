@@ -84,7 +84,7 @@ describe('the serving thread', () => {
 describe('the reading thread', () => {
   const request: ReadRequest = {
     ...{ path: '/v1/patches', method: 'GET', params: {}, query: '', baseUrl: 'http://x', now: 0 },
-    wishes: readRequestHeaders([]),
+    requestHeaders: readRequestHeaders([]),
   }
 
   test('begins nothing that nobody waits for, and refuses what is too much to wait', async () => {

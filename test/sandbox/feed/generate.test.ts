@@ -1,6 +1,6 @@
 import { deflateRawSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { ODD_IDS, generateRecord } from '../../../src/sandbox/feed/generate.ts'
+import { MALFORMED_IDS, generateRecord } from '../../../src/sandbox/feed/generate.ts'
 
 interface Osv {
   id: string
@@ -10,8 +10,8 @@ interface Osv {
   database_specific: { distro: string; distro_version: string }
 }
 
-const some = (seed: number, count: number, odd = false) =>
-  Array.from({ length: count }, (_, i) => generateRecord({ seed, odd }, i))
+const some = (seed: number, count: number, malformedIds = false) =>
+  Array.from({ length: count }, (_, i) => generateRecord({ seed, malformedIds }, i))
 
 describe('the generator', () => {
   test('gives the same bytes for the same seed, and others for another', () => {
@@ -83,7 +83,7 @@ describe('the generator', () => {
     expect(texts.some((text) => text.includes('\\u6f0f'))).toBe(true)
     expect(texts.filter((text) => text.includes('"withdrawn"')).length).toBeGreaterThan(20)
     expect(texts.filter((text) => !text.includes('"schema_version"'))).toEqual([])
-    expect(records.slice(0, ODD_IDS.length).map((record) => record.id)).toEqual(ODD_IDS)
+    expect(records.slice(0, MALFORMED_IDS.length).map((record) => record.id)).toEqual(MALFORMED_IDS)
   })
 
   test('leaves the schema_version out of some records only when it is told to', () => {

@@ -1,7 +1,7 @@
 import { gunzipSync } from 'node:zlib'
 import AdmZip from 'adm-zip'
 import { describe, expect, test } from 'vitest'
-import { ODD_IDS } from '../../../src/sandbox/feed/generate.ts'
+import { MALFORMED_IDS } from '../../../src/sandbox/feed/generate.ts'
 import { exchange } from '../exchange.ts'
 import { JSON_PATH, ZIP_PATH, recordPath, sandboxes } from '../fixtures.ts'
 
@@ -40,7 +40,7 @@ describe('records', () => {
   test('are served under every id, however odd', async () => {
     const { url, feed } = await open()
     const ids = feed.ids()
-    for (const odd of ODD_IDS) expect(ids).toContain(odd)
+    for (const odd of MALFORMED_IDS) expect(ids).toContain(odd)
     for (const id of ids) {
       const { status, body } = await exchange(url + recordPath(id))
       expect(status, id).toBe(200)

@@ -223,7 +223,7 @@ test.each(DAMAGE)('nothing is built on %s', async (_, damage) => {
   expect(checkViews(bench.dir)).toEqual([])
   damage(bench.folder())
   expect(checkViews(bench.dir)).toMatchObject([{ kind: 'osv' }])
-  expect(await bench.make({ anew: true })).toMatchObject({ incremental: false })
+  expect(await bench.make({ rebuild: true })).toMatchObject({ incremental: false })
   expect(assetsOf(bench.open())).toEqual(sound)
   damage(bench.folder())
   bench.store.publishOsv({ ...RECORDS, more: '{}' }, FILLED_AT + DAY)

@@ -7,7 +7,7 @@ import { catalogBench } from '../../support/catalog/mirror.ts'
 test('an answer of the VEX repository names the snapshot that its bytes were made of', async () => {
   const bench = await catalogBench({ images: 2, tags: 6, packages: 2, tickets: 2 })
   const make = () =>
-    performTask({ dataDir: bench.dir, kind: 'vex', vendors: ['Root'], anew: false })
+    performTask({ dataDir: bench.dir, kind: 'vex', vendors: ['Root'], rebuild: false })
   await bench.run('catalog')
   await make()
   const ask = await serveFolder(bench.dir, bench.config)

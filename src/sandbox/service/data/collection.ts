@@ -27,7 +27,7 @@ export interface Collection<F extends object = object> {
   select(key: string, make: () => readonly Entry<F>[]): readonly Entry<F>[]
 }
 
-const KEPT_SELECTIONS = 64
+const CACHED_SELECTIONS = 64
 
 /** A collection with what was generated for it, ids distinct. */
 export function createCollection<F extends object>(
@@ -72,7 +72,7 @@ function keep<F extends object>(
   made: readonly Entry<F>[],
 ): readonly Entry<F>[] {
   const [oldest] = selections.keys()
-  if (selections.size >= KEPT_SELECTIONS && oldest !== undefined) selections.delete(oldest)
+  if (selections.size >= CACHED_SELECTIONS && oldest !== undefined) selections.delete(oldest)
   selections.set(key, made)
   return made
 }

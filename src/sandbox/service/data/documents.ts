@@ -29,25 +29,25 @@ interface DocumentOptions {
   types: ArtifactForm['types']
 }
 
-const KEPT_BYTES = 64 << 20
+const CACHE_BYTES = 64 << 20
 const GZIP_UP_TO = 1 << 20
 
 /** Numbers of one kind are different documents; the same seed and number give the same bytes. */
 export function createDocuments(options: DocumentOptions): Documents {
-  const kept = new Map<string, Representation>()
+  const cache = new Map<string, Representation>()
   let bytes = 0
   return {
     read(name) {
       const key = `${name.kind}-${name.number}`
-      const found = kept.get(key)
+      const found = cache.get(key)
       if (found !== undefined) return found
       const { bytes: content, type } = makeDocument(options, name)
       const made = representationOf({ bytes: content, type: typeOf(type, options.types) })
-      kept.set(key, made)
+      cache.set(key, made)
       bytes += made.size
-      for (const [oldest, { size }] of kept) {
-        if (bytes <= KEPT_BYTES || oldest === key) break
-        kept.delete(oldest)
+      for (const [oldest, { size }] of cache) {
+        if (bytes <= CACHE_BYTES || oldest === key) break
+        cache.delete(oldest)
         bytes -= size
       }
       return made
@@ -117,12 +117,12 @@ function representationOf({ type, bytes }: Made): Representation {
 export type OwnerKind = 'tag' | 'package' | 'avr'
 
 /** The numbers of an owner's documents, per kind; a kind that is not there was never made. */
-type Holding = Partial<Record<ArtifactKind, readonly number[]>>
+type Artifacts = Partial<Record<ArtifactKind, readonly number[]>>
 
 /** Which documents hang on what. Numbers count per kind of document; several owners may share one. */
-export interface Holdings {
-  of(kind: OwnerKind, id: string): Holding
-  put(kind: OwnerKind, id: string, holding: Holding): void
+export interface ArtifactStore {
+  of(kind: OwnerKind, id: string): Artifacts
+  put(kind: OwnerKind, id: string, artifacts: Artifacts): void
   /** Gives an owner new documents of one kind, as many as it had; what it shared stays with the others. */
   rotate(kind: OwnerKind, id: string, artifact: ArtifactKind): void
 }
@@ -133,23 +133,23 @@ const ROTATED = 30_000_000
 const PATCHES_EACH = 4
 
 /** No documents yet. */
-export function createHoldings(): Holdings {
-  const held = new Map<string, Holding>()
+export function createArtifactStore(): ArtifactStore {
+  const byOwner = new Map<string, Artifacts>()
   const keyOf = (kind: OwnerKind, id: string): string => `${kind}/${id}`
   let next = ROTATED
   return {
-    of: (kind, id) => held.get(keyOf(kind, id)) ?? {},
-    put: (kind, id, holding) => void held.set(keyOf(kind, id), holding),
+    of: (kind, id) => byOwner.get(keyOf(kind, id)) ?? {},
+    put: (kind, id, artifacts) => void byOwner.set(keyOf(kind, id), artifacts),
     rotate(kind, id, artifact) {
-      const before = held.get(keyOf(kind, id)) ?? {}
+      const before = byOwner.get(keyOf(kind, id)) ?? {}
       const made = (before[artifact] ?? [0]).map(() => next++)
-      held.set(keyOf(kind, id), { ...before, [artifact]: made })
+      byOwner.set(keyOf(kind, id), { ...before, [artifact]: made })
     },
   }
 }
 
 /** The i-th tag's documents: every fourth SBOM and every fifth VEX is that of the tag before. */
-export function tagHolding(i: number, remediated: boolean): Holding {
+export function tagArtifacts(i: number, remediated: boolean): Artifacts {
   if (!remediated) return {}
   return {
     sbom: [i % 4 === 3 ? i - 1 : i],
@@ -159,12 +159,12 @@ export function tagHolding(i: number, remediated: boolean): Holding {
 }
 
 /** The i-th AVR's documents. */
-export function avrHolding(i: number): Holding {
+export function avrArtifacts(i: number): Artifacts {
   return { sbom: [AVRS + i], vex: [AVRS + i], provenance: [AVRS + i] }
 }
 
 /** The i-th package's documents: none to three patches, one provenance. */
-export function packageHolding(i: number): Holding {
+export function packageArtifacts(i: number): Artifacts {
   const patches = Array.from({ length: i % PATCHES_EACH }, (_, n) => i * PATCHES_EACH + n)
   return { patches, provenance: [PACKAGES + i] }
 }

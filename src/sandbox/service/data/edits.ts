@@ -5,7 +5,7 @@ import { imageOfTag, generateTag } from './images.ts'
 import { generatePackage } from './packages.ts'
 import { type SubscribedItem, subscriptionTo } from './people.ts'
 import { generateTicket } from './tickets.ts'
-import { type OwnerKind, packageHolding, tagHolding } from './documents.ts'
+import { type OwnerKind, packageArtifacts, tagArtifacts } from './documents.ts'
 import type { ArtifactKind } from '../shapes/artifact.ts'
 import type { State } from './state.ts'
 
@@ -57,7 +57,7 @@ export function createServiceEdits(state: State): ServiceEdits {
     addPackage() {
       const i = fresh(state, 'packages')
       const id = put(state.packages, generatePackage(state.origin, i), stamp())
-      state.holdings.put('package', id, packageHolding(i))
+      state.artifacts.put('package', id, packageArtifacts(i))
       return id
     },
     addTicket: () => {
@@ -75,7 +75,7 @@ export function createServiceEdits(state: State): ServiceEdits {
     },
     rotateArtifact(kind, id, artifact, { silent = false } = {}) {
       known(of(`${kind}s`), id)
-      state.holdings.rotate(kind, id, artifact)
+      state.artifacts.rotate(kind, id, artifact)
       if (!silent) change(of(`${kind}s`), id, {}, stamp)
     },
   }
@@ -120,7 +120,7 @@ function addTag(state: State, imageId: string | undefined, time: number): string
   while (wanted !== undefined && imageOfTag(i, images) !== wanted) i = fresh(state, 'tags')
   const id = put(state.tags, generateTag(state.origin, i, { ...state.counts, avrs: 0 }), time)
   const tag = known(state.tags, id)
-  state.holdings.put('tag', id, tagHolding(i, tag.listed.remediated))
+  state.artifacts.put('tag', id, tagArtifacts(i, tag.listed.remediated))
   const image = known(state.images, String(tag.listed.image.id))
   change(state.images, image.id, { tags_count: image.listed.tags_count + 1 }, (after) =>
     Math.max(time, after + 1000),

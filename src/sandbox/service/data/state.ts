@@ -6,7 +6,7 @@ import { type Image, type Tag, generateImages, generateTags } from './images.ts'
 import { type Package, generatePackages } from './packages.ts'
 import { type Avr, type Organization, type Subscription, type SubscribedItem, type User, generateApiKeys, generateAvr, generateUser, organizationOf, subscriptionTo } from './people.ts'
 import { type Ticket, NEWEST, generateTickets } from './tickets.ts'
-import { type Holdings, avrHolding, createHoldings, packageHolding, tagHolding } from './documents.ts'
+import { type ArtifactStore, avrArtifacts, createArtifactStore, packageArtifacts, tagArtifacts } from './documents.ts'
 import type { Counts, ServiceOptions } from '../types.ts'
 import type { Webhook } from '../events/deliveries.ts'
 
@@ -24,7 +24,7 @@ export interface State {
   subscriptions: Collection<Subscription>
   apiKeys: Collection<ApiKey>
   webhooks: Collection<Webhook>
-  holdings: Holdings
+  artifacts: ArtifactStore
   /** Unix milliseconds to stamp a change with: later than any stamp before, though that may be ahead of the clock. */
   stamp(): number
   /** An id that nothing of its kind has. */
@@ -67,7 +67,7 @@ export function createState(origin: Origin, options: ServiceOptions, now: () => 
     subscriptions: createCollection<Subscription>('subscription', [], NEWEST),
     apiKeys: createCollection('api_key', generateApiKeys(options), NEWEST),
     webhooks: createCollection<Webhook>('webhook', [], NEWEST),
-    holdings: createHoldings(),
+    artifacts: createArtifactStore(),
     newId(kind) {
       if (origin.ids === 'uuid' || origin.ids === 'mixed') return randomUUID()
       return idFor(origin, kind, next++)
@@ -79,12 +79,12 @@ export function createState(origin: Origin, options: ServiceOptions, now: () => 
   return state
 }
 
-function attachDocuments({ tags, packages, avrs, holdings }: State): void {
+function attachDocuments({ tags, packages, avrs, artifacts }: State): void {
   for (const { id, seq, listed } of tags.all()) {
-    holdings.put('tag', id, tagHolding(seq, listed.remediated))
+    artifacts.put('tag', id, tagArtifacts(seq, listed.remediated))
   }
-  for (const { id, seq } of packages.all()) holdings.put('package', id, packageHolding(seq))
-  for (const { id, seq } of avrs.all()) holdings.put('avr', id, avrHolding(seq))
+  for (const { id, seq } of packages.all()) artifacts.put('package', id, packageArtifacts(seq))
+  for (const { id, seq } of avrs.all()) artifacts.put('avr', id, avrArtifacts(seq))
 }
 
 /** Subscriptions to tags and packages in turn, the first ones of each. */

@@ -55,7 +55,7 @@ export function createOutbox(
   deliverer: Deliverer,
 ): Outbox {
   const records: DeliveryRecord[] = []
-  const heldBack = new Map<string, Letter>()
+  const postponed = new Map<string, Letter>()
   const work = createWork()
   const attempt = async (letter: Letter, number: number): Promise<void> => {
     const webhook = webhooks.get(letter.webhookId)?.listed
@@ -72,7 +72,7 @@ export function createOutbox(
     const isOver = !failed || isGone || pause === undefined || work.stopped()
     const nextInMs = isOver ? null : Math.max(pause, asked)
     for (const { result, timestamp } of sent)
-      records.push({ ...recordOf(letter, number), ...told(result), timestamp, nextInMs })
+      records.push({ ...recordOf(letter, number), ...resultOf(result), timestamp, nextInMs })
     if (nextInMs !== null) work.later(nextInMs, () => attempt(letter, number + 1))
   }
   const begin = (letter: Letter): void => {
@@ -81,12 +81,12 @@ export function createOutbox(
       records.push({ ...recordOf(letter, 0), ...LOST })
       return
     }
-    if (fault?.kind === 'reordered' && !heldBack.has(webhookId)) {
-      heldBack.set(webhookId, letter)
+    if (fault?.kind === 'reordered' && !postponed.has(webhookId)) {
+      postponed.set(webhookId, letter)
       return
     }
-    const before = heldBack.get(webhookId)
-    heldBack.delete(webhookId)
+    const before = postponed.get(webhookId)
+    postponed.delete(webhookId)
     work.later(fault?.kind === 'delayed' ? fault.ms : 0, async () => {
       await attempt(letter, 1)
       if (before !== undefined) await attempt(before, 1)
@@ -126,7 +126,7 @@ function recordOf(
 
 type Result = Awaited<ReturnType<Deliverer['attempt']>>['result']
 
-function told({ status, http_status, error_reason }: Result) {
+function resultOf({ status, http_status, error_reason }: Result) {
   return { status, httpStatus: http_status, reason: error_reason }
 }
 
@@ -142,15 +142,15 @@ function createWork() {
   const running = new Set<Promise<void>>()
   let waiting: (() => void)[] = []
   let stopped = false
-  const tellWhenDone = (): void => {
+  const whenDone = (): void => {
     if (timers.size + running.size > 0) return
-    for (const tell of waiting) tell()
+    for (const resolve of waiting) resolve()
     waiting = []
   }
   const settled = (): Promise<void> =>
     new Promise((resolve) => {
       waiting.push(resolve)
-      tellWhenDone()
+      whenDone()
     })
   return {
     stopped: () => stopped,
@@ -158,11 +158,11 @@ function createWork() {
     later(ms: number, work: () => Promise<void>): void {
       const timer = setTimeout(() => {
         timers.delete(timer)
-        const turn = work().finally(() => {
-          running.delete(turn)
-          tellWhenDone()
+        const delivery = work().finally(() => {
+          running.delete(delivery)
+          whenDone()
         })
-        running.add(turn)
+        running.add(delivery)
       }, ms).unref()
       timers.add(timer)
     },

@@ -26,7 +26,7 @@ export function artifactsOf(
 ): Reply {
   const { state, presigner, pending } = parts
   const form = parts.shape.artifacts
-  const numbers = state.holdings.of(owner.kind, owner.id)[kind]
+  const numbers = state.artifacts.of(owner.kind, owner.id)[kind]
   if (form.none === 204 && (numbers ?? []).length === 0) return emptyReply()
   if (numbers === undefined) {
     throw new ServiceError(404, `the ${owner.kind} ${owner.id} has no ${kind}`)

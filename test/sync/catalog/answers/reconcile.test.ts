@@ -165,7 +165,7 @@ test('a list that could not be walked keeps its date, and so does what stands al
 
 test('the VEX repository is as old as the oldest confirmation of a document in it', async () => {
   const made = await mirrored()
-  await performTask({ dataDir: made.dir, kind: 'vex', vendors: [], anew: false })
+  await performTask({ dataDir: made.dir, kind: 'vex', vendors: [], rebuild: false })
   const vex = await serveFolder(made.dir, made.config)
   const dates = async (): Promise<Set<number>> => {
     vex.look()
