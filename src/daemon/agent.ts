@@ -223,11 +223,11 @@ function refresherOptions(
   { pinned, live }: PinnedReads,
 ): RefresherOptions {
   const hasCatalog = activeSources(config).includes('catalog')
-  const { listArrivals } = live
+  const { listNewTags } = live
   // As readers see it: the pin is moved before the thread tells that a refresh has ended.
   const find = (target: EventTarget): Announced => pinned.findAnnounced(target)
   const refresh = (targets: readonly EventTarget[]) => thread.refresh(targets)
-  return { config, log, now, inbox, isOn, refresh, find: hasCatalog ? find : null, listArrivals }
+  return { config, log, now, inbox, isOn, refresh, find: hasCatalog ? find : null, listNewTags }
 }
 
 function logRun(log: Logger, report: RunReport): void {

@@ -1,6 +1,6 @@
 import { type Db, guarded, openReader } from './database/open.ts'
 import { createDocumentStoreReader } from './catalog/documents.ts'
-import { createArrivalReader, createAnnouncedReader } from './catalog/tags.ts'
+import { createNewTagReader, createAnnouncedReader } from './catalog/tags.ts'
 import { createLedgerReader } from './replication/ledger.ts'
 import { createCatalogQuery, createOrderings } from './catalog/list-query.ts'
 import { createCatalogAnswerReader } from './catalog/answers.ts'
@@ -26,7 +26,7 @@ export function createReads(db: Db) {
     ...createCatalogAnswerReader(db),
     ...createCatalogQuery(db),
     ...createAnnouncedReader(db),
-    ...createArrivalReader(db),
+    ...createNewTagReader(db),
     ...createDocumentStoreReader(db),
     ...createKeyReader(db),
     ...createSecretReader(db),

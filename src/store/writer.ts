@@ -1,7 +1,7 @@
 import { type Db, openWriter } from './database/open.ts'
 import { createDocumentStoreWriter } from './catalog/documents.ts'
 import { createCatalogRepair } from './catalog/repair.ts'
-import { createArrivalWriter, createAnnouncedReader } from './catalog/tags.ts'
+import { createNewTagWriter, createAnnouncedReader } from './catalog/tags.ts'
 import { createLedgerWriter } from './replication/ledger.ts'
 import { createCarriedReader } from './replication/reader.ts'
 import { createCarriedDocumentWriter } from './replication/documents.ts'
@@ -11,7 +11,7 @@ import { createCatalogAnswerWriter } from './catalog/answer-writes.ts'
 import { createCatalogListWriter } from './catalog/list-writes.ts'
 import { createDocumentWriter } from './feeds/documents.ts'
 import { createKeyWriter } from './keys.ts'
-import { createChangeNotes } from './changes/tracker.ts'
+import { createChangeTracker } from './changes/tracker.ts'
 import { createOsvWriter, createStaging } from './osv/writes.ts'
 import { createQuarantineWriter } from './runs/quarantine.ts'
 import { createRunWriter } from './runs/runs.ts'
@@ -25,23 +25,23 @@ export function openWrites(dataDir: string) {
   const db = openWriter(dataDir)
   const queue = createQueue()
   const batch = createBatch(db)
-  const notes = createChangeNotes()
+  const tracker = createChangeTracker()
   return {
-    ...createOsvWriter(db, notes),
-    ...createDocumentWriter(db, notes),
-    ...createSnapshotWriter(db, notes),
+    ...createOsvWriter(db, tracker),
+    ...createDocumentWriter(db, tracker),
+    ...createSnapshotWriter(db, tracker),
     ...createRunWriter(db),
     ...createQuarantineWriter(db),
-    ...createCatalogListWriter(db, notes),
-    ...createCatalogAnswerWriter(db, notes),
+    ...createCatalogListWriter(db, tracker),
+    ...createCatalogAnswerWriter(db, tracker),
     ...createCatalogQuery(db),
     ...createAnnouncedReader(db),
-    ...createArrivalWriter(db),
+    ...createNewTagWriter(db),
     ...createDocumentStoreWriter(db),
     ...createCatalogRepair(db),
     ...createKeyWriter(db),
     ...createLedgerWriter(db),
-    ...createCarriedWriter(db, notes),
+    ...createCarriedWriter(db, tracker),
     ...createCarriedDocumentWriter(db),
     staging: createStaging(db),
     /** What readers see, as rows, on this connection. */
@@ -70,7 +70,7 @@ export function openWrites(dataDir: string) {
     transaction: <T extends { commit: boolean }>(work: () => Promise<T>): Promise<T> =>
       queue(() => {
         batch.end()
-        notes.clear() // an earlier transaction's were taken, or rolled back
+        tracker.clear() // an earlier transaction's were taken, or rolled back
         return inTransaction(db, work)
       }),
     /**

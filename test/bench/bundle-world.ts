@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
 import { openWriter } from '../../src/store/database/open.ts'
-import { createChangeNotes } from '../../src/store/changes/tracker.ts'
+import { createChangeTracker } from '../../src/store/changes/tracker.ts'
 import { createRunWriter } from '../../src/store/runs/runs.ts'
 import { createSnapshotWriter } from '../../src/store/runs/snapshots.ts'
 
@@ -53,7 +53,7 @@ export function fillCatalog(dir: string, bytes: number): void {
   })
   const id = createHash('sha256').update(`catalog ${number}`).digest('hex')
   const at = { publishedAt: Date.now(), asOf: Date.now() }
-  createSnapshotWriter(db, createChangeNotes()).replaceSnapshot({
+  createSnapshotWriter(db, createChangeTracker()).replaceSnapshot({
     ...{ source: 'catalog', id, runId, records: number, whole: true },
     ...at,
   })

@@ -92,7 +92,7 @@ export function openBelow(dir: string): Below {
         throw error
       }
     },
-    digest: () => store.carried.digestHeld().digest,
+    digest: () => store.carried.digestSources().digest,
   }
 }
 
@@ -159,8 +159,8 @@ export function pathsOf(store: Writes): string[] {
       ({ key }) => `/external/osv/${encodeURIComponent(key)}.json`,
     ),
     ...lists.flatMap((path) => [path, `${path}?limit=2`]),
-    ...[...store.eachHeldAnswer()].map(({ path }) => path),
-    ...store.listLacking().map(({ path }) => path),
+    ...[...store.eachStoredAnswer()].map(({ path }) => path),
+    ...store.listMissingPaths().map(({ path }) => path),
   ]
 }
 

@@ -73,7 +73,7 @@ function digestIn(dir: string): string {
   db?.close()
   if (db === null) return 'none'
   const { store, ...there } = openBelow(dir)
-  const digest = store.carried.listHeld().length === 0 ? 'none' : there.digest()
+  const digest = store.carried.listStoredSources().length === 0 ? 'none' : there.digest()
   store.close()
   return digest
 }

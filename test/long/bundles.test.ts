@@ -91,13 +91,13 @@ test('exports beside syncs that never stop are each of one published state, in o
   const bench = await createBench({ sandbox: { records: 300, service: false } })
   await bench.run('feeds')
   await bench.run('osv')
-  const states = new Map([[bench.store.carried.digestHeld().digest, 0]])
+  const states = new Map([[bench.store.carried.digestSources().digest, 0]])
   const stop = new AbortController()
   const syncs = (async () => {
     for (let state = 1; !stop.signal.aborted; state++) {
       bench.sandbox.feed.change(1)
       await bench.run('osv')
-      states.set(bench.store.carried.digestHeld().digest, state)
+      states.set(bench.store.carried.digestSources().digest, state)
     }
   })()
   const exported: { digest: string; sequence: number }[] = []

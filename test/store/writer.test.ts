@@ -111,20 +111,20 @@ describe('what is gathered', () => {
   const paths = (dir: string): number => {
     const other = openWrites(dir)
     try {
-      return other.listLacking().length
+      return other.listMissingPaths().length
     } finally {
       other.close()
     }
   }
   const lack = (store: ReturnType<typeof openWrites>, path: string): Promise<void> =>
-    store.gathered(100, () => store.replaceLacking(() => false, new Map([[path, 'tags']])))
+    store.gathered(100, () => store.replaceMissingPaths(() => false, new Map([[path, 'tags']])))
 
   test('is committed before anything else is written', async () => {
     const dir = scratch()
     const store = openWrites(dir)
     await lack(store, '/v1/tags/1')
     await lack(store, '/v1/tags/2')
-    expect(store.listLacking()).toHaveLength(2)
+    expect(store.listMissingPaths()).toHaveLength(2)
     await store.exclusive(() => store.startRun(START))
     expect(paths(dir)).toBe(2)
     await lack(store, '/v1/tags/3')
@@ -145,7 +145,7 @@ describe('what is gathered', () => {
     const dir = scratch()
     const store = openWrites(dir)
     const lackOne = (path: string): Promise<void> =>
-      store.gathered(2, () => store.replaceLacking(() => false, new Map([[path, 'tags']])))
+      store.gathered(2, () => store.replaceMissingPaths(() => false, new Map([[path, 'tags']])))
     await lackOne('/v1/tags/1')
     await lackOne('/v1/tags/2')
     const third = lackOne('/v1/tags/3')

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import type { SourceName } from '../../src/domain/sources.ts'
-import { createChangeNotes } from '../../src/store/changes/tracker.ts'
+import { createChangeTracker } from '../../src/store/changes/tracker.ts'
 import { deflatedOf, packContent } from '../../src/store/database/gzip.ts'
 import { derivedDir, openWriter } from '../../src/store/database/open.ts'
 import { createDocumentWriter } from '../../src/store/feeds/documents.ts'
@@ -38,7 +38,7 @@ export interface FilledStore {
 
 export function openFilledStore(dir: string): FilledStore {
   const db = openWriter(dir)
-  const notes = createChangeNotes()
+  const notes = createChangeTracker()
   const osv = createOsvWriter(db, notes)
   const documents = createDocumentWriter(db, notes)
   const snapshots = createSnapshotWriter(db, notes)

@@ -46,7 +46,7 @@ describe('a refresh by the thread', () => {
     expect(kindsOf(result.reports)).toEqual(EVENT_RUNS)
     expect(made.store.findAnnounced(target)).toMatchObject({ artifacts: 'complete' })
     expect(made.store.listRuns(3).map(({ state }) => state)).toEqual(Array(3).fill('complete'))
-    expect(made.store.listArrivals(0)).toMatchObject([
+    expect(made.store.listNewTags(0)).toMatchObject([
       { repository: target.repository, tag: target.tag, digest: target.digest, trigger: 'webhook' },
     ])
   })

@@ -300,7 +300,7 @@ describe('Zip64', () => {
     expect(archiveRefusal(moved)).toContain('Zip64 end record')
     const hidden = Buffer.from(zip)
     hidden.writeUInt32LE(0, locator)
-    expect(archiveRefusal(hidden)).toContain('asks for Zip64')
+    expect(archiveRefusal(hidden)).toContain('requires Zip64')
   })
 })
 

@@ -78,13 +78,13 @@ export function createMissing(config: Config, served: Origins): Missing {
     explain(resource, params, path) {
       const { reads } = served
       const coming = (): MirrorError => notReady(reads, sourceOf(resource), path)
-      if (reads.isLacking(path)) throw coming()
+      if (reads.isMissingPath(path)) throw coming()
       if (resource === null) return explainRelease(config, served, params, path)
       if (resource.list === null) return resource.item === null ? unnamed() : notListed('answers')
       const list = reads.readCatalogList(canonicalPath(resource.list.path) ?? '')
       if (list === null) throw coming()
       const { id, repo } = params
-      const found = repo === undefined ? (id ?? '') : reads.findHolding(list.id, [repo])
+      const found = repo === undefined ? (id ?? '') : reads.findEntryWith(list.id, [repo])
       if (found === null || reads.readCatalogEntry(list.id, found) === null)
         return notListed(`list of ${resource.name}`, list)
       if (resource.reach === 'always') throw coming()

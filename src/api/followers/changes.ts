@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { MirrorError } from '../../core/errors.ts'
 import { type SourceName, SOURCES } from '../../domain/sources.ts'
 import type { LogSpan } from '../../store/changes/log.ts'
-import { tellName } from '../../store/changes/message.ts'
+import { toChangedName } from '../../store/changes/message.ts'
 import type { Reads } from '../../store/reads.ts'
 import type { Access } from '../access/access.ts'
 import { CHANGES } from '../http/paths.ts'
@@ -99,7 +99,7 @@ function pageOf(reads: Reads, since: string, span: LogSpan, from: string, limit:
     to: reads.readLogged(until)?.snapshot ?? since,
     complete,
     changes: page.map(({ name, change, snapshot }) => {
-      return { source, ...tellName(source, name, change), snapshot }
+      return { source, ...toChangedName(source, name, change), snapshot }
     }),
     next:
       found.length > page.length && last !== undefined

@@ -36,10 +36,10 @@ type Confirmed = Pick<CatalogAnswer | CatalogList, 'path' | 'confirmedAt' | 'cha
 export function originOfOne(
   origin: SnapshotOrigin,
   { path, confirmedAt, changed }: Confirmed,
-  { always, reads }: { always: boolean; reads: Pick<Reads, 'isLacking'> },
+  { always, reads }: { always: boolean; reads: Pick<Reads, 'isMissingPath'> },
 ): SnapshotOrigin {
   const whole = Date.parse(origin.asOf)
   const own = confirmedAt ?? Math.min(changed * 1000, whole)
-  const asOf = always && whole > own && !reads.isLacking(path) ? whole : own
+  const asOf = always && whole > own && !reads.isMissingPath(path) ? whole : own
   return { ...origin, asOf: new Date(asOf).toISOString() }
 }

@@ -29,7 +29,7 @@ export function createListing(reads: Reads): IndexLookup {
   }
   return {
     lists,
-    listsUpstream: (id) => (reads.holdsUpstreamBody(INDEX) ? reads.isMissing(id) : null),
+    listsUpstream: (id) => (reads.hasUpstreamBody(INDEX) ? reads.isMissing(id) : null),
     drop() {
       lost = null
     },

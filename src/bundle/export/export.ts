@@ -120,7 +120,7 @@ function chosenSources(
   { carried }: ExportSnapshot,
   { sources, dataDir }: ExportOptions,
 ): SourceName[] {
-  const held = carried.listHeld()
+  const held = carried.listStoredSources()
   const lacking = sources?.find((source) => !held.includes(source))
   if (lacking !== undefined)
     throw new MirrorError('not_ready', `of ${lacking} nothing is mirrored yet in ${dataDir}`)
@@ -148,7 +148,7 @@ function describe(
   { now }: ExportOptions,
   chosen: readonly SourceName[],
 ): SummaryHeader {
-  const { digest, sources: digests } = carried.digestHeld(chosen)
+  const { digest, sources: digests } = carried.digestSources(chosen)
   const sources: Partial<Record<SourceName, SummarySource>> = {}
   for (const source of chosen) {
     const snapshot = reads.readSnapshot(source)

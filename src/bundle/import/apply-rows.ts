@@ -172,8 +172,8 @@ function createWriters(
       remove: store.removeAnswer,
     },
     'catalog-lacking': {
-      put: ({ value }) => store.putLacking(value),
-      remove: store.removeLacking,
+      put: ({ value }) => store.putMissingPath(value),
+      remove: store.removeMissingPath,
     },
   }
 }

@@ -213,7 +213,7 @@ function report(
 /** Of the mirror with what the bundle brings: that is known of the bundle's sources, and only the others are read. */
 function digestThen({ bundle, store }: ImportOptions): string {
   const digests: Partial<Record<SourceName, string>> = {}
-  for (const source of store.carried.listHeld())
+  for (const source of store.carried.listStoredSources())
     if (bundle.manifest.sources[source] === undefined)
       digests[source] = store.carried.digestOf(source)
   for (const [source, { digest }] of manifestSources(bundle.manifest)) digests[source] = digest

@@ -8,7 +8,7 @@ type Digests = ReadonlyMap<SourceName, string>
 
 /** The state digests of what is held and is no business of a bundle's. */
 export function digestOthers({ carried }: Writes, { sources }: Manifest): Digests {
-  const others = carried.listHeld().filter((source) => sources[source] === undefined)
+  const others = carried.listStoredSources().filter((source) => sources[source] === undefined)
   return new Map(others.map((source) => [source, carried.digestOf(source)]))
 }
 

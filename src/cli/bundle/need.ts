@@ -82,7 +82,7 @@ async function withStored(
   try {
     db.exec('BEGIN')
     const carried = createCarriedReader(db)
-    const stored = carried.listHeld()
+    const stored = carried.listStoredSources()
     const sources = wantedOf(options.sources, stored)
     if (sources.length === 0) throw new MirrorError('not_ready', nothing)
     await work(carried, createReads(db), sources)

@@ -21,7 +21,7 @@ export function readWebhooks(config: Config, reads: Reads): WebhooksReport | nul
   const now = Date.now()
   const secrets = countSecrets(config, now)
   const isOn = secrets > 0
-  const arrivals = reads.listArrivals(now - WINDOW_MS)
+  const arrivals = reads.listNewTags(now - WINDOW_MS)
   const none = { refreshes: 0, failedRefreshes: 0, failuresInRow: 0, refreshingSince: null }
   const head = {
     state: isOn ? ('on' as const) : ('off' as const),
@@ -31,7 +31,7 @@ export function readWebhooks(config: Config, reads: Reads): WebhooksReport | nul
   }
   const read = (db: Db): WebhooksReport => {
     const reports = createInboxReports(db)
-    const [times, heard] = [reports.eventTimes(EVENTS), reports.heardSince(heardFrom(now))]
+    const [times, heard] = [reports.eventTimes(EVENTS), reports.announcedSince(heardFrom(now))]
     const { oldestPendingAt, ...counts } = createInboxReads(db).counts()
     const figures = figuresFrom({ times, heard, arrivals, isOn, startedAt: now, now })
     const at = { oldestPendingAt: iso(oldestPendingAt), lastReceivedAt: iso(heard.lastAt) }

@@ -144,7 +144,7 @@ async function repairSource(loaded: LoadedConfig, report: VerifyReport): Promise
     if (osvDamaged) done.push(await runner.run(osv))
     if (feedsDamaged) done.push(await runner.run(feeds))
     if (!catalog) return done
-    await store.exclusive(() => store.doubtCatalog(report.catalog))
+    await store.exclusive(() => store.invalidateCatalog(report.catalog))
     const sources = activeSources(loaded.config)
     for (const source of ['catalog', 'identity'] as const)
       if (sources.includes(source)) done.push(await runner.run({ ...common, source, full: false }))

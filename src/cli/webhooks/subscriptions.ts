@@ -156,7 +156,7 @@ export function anyMirroredTag({ data }: Config): string | null {
   try {
     const reads = createReads(db)
     const list = reads.readCatalogList('/v1/tags')
-    return list === null ? null : reads.findHolding(list.id, [])
+    return list === null ? null : reads.findEntryWith(list.id, [])
   } finally {
     db.close()
   }

@@ -6,7 +6,7 @@ import {
 } from './answers.ts'
 import type { Db } from '../database/open.ts'
 import { nextChanged } from '../feeds/documents.ts'
-import type { ChangeNotes } from '../changes/tracker.ts'
+import type { ChangeTracker } from '../changes/tracker.ts'
 
 /** An answer in hand, not published yet. */
 export type FetchedAnswer = Omit<CatalogAnswer, 'changed'>
@@ -15,7 +15,7 @@ export type FetchedAnswer = Omit<CatalogAnswer, 'changed'>
  * Writes of the catalog's answers. All but `keepFetched` belong inside the transaction that publishes; what changes is
  * noted for the change log.
  */
-export function createCatalogAnswerWriter(db: Db, notes: ChangeNotes) {
+export function createCatalogAnswerWriter(db: Db, tracker: ChangeTracker) {
   const sql = prepareAnswerWrites(db)
   const reader = createCatalogAnswerReader(db)
   const publish = (row: FetchedRow, now: number): void => {
@@ -26,7 +26,7 @@ export function createCatalogAnswerWriter(db: Db, notes: ChangeNotes) {
       before.sha256.equals(row.sha256) &&
       JSON.stringify(before.links) === row.links
     const changed = same ? before.changed : nextChanged(before?.changed ?? null, null, now)
-    notes.note(row.path, answerState(before), answerState(row))
+    tracker.record(row.path, answerState(before), answerState(row))
     sql.answer.run({ ...row, changed })
   }
   return {
@@ -65,12 +65,16 @@ export function createCatalogAnswerWriter(db: Db, notes: ChangeNotes) {
       }
     },
     /** Remembers which paths of the resources owned could not be had: path → resource. */
-    replaceLacking(owned: (resource: string) => boolean, paths: ReadonlyMap<string, string>): void {
-      for (const { path, resource } of reader.listLacking()) if (owned(resource)) sql.had.run(path)
+    replaceMissingPaths(
+      owned: (resource: string) => boolean,
+      paths: ReadonlyMap<string, string>,
+    ): void {
+      for (const { path, resource } of reader.listMissingPaths())
+        if (owned(resource)) sql.had.run(path)
       for (const [path, resource] of paths) sql.lacks.run(path, resource)
     },
     removeAnswer: (path: string): void => {
-      notes.note(path, reader.readAnswerState(path), null)
+      tracker.record(path, reader.readAnswerState(path), null)
       sql.removeAnswer.run(path)
     },
   }

@@ -111,10 +111,10 @@ export function createCatalogAnswerReader(db: Db) {
     /** Whether anything of an item is held. */
     hasAnswers: (owner: string): boolean => ofOwner.get(owner) === 1,
     /** Whether the last run wanted this path and could not have it. */
-    isLacking: (path: string): boolean => lacks.get(path) === 1,
-    listLacking: (): { path: string; resource: string }[] => lacking.all(),
+    isMissingPath: (path: string): boolean => lacks.get(path) === 1,
+    listMissingPaths: (): { path: string; resource: string }[] => lacking.all(),
     /** What is held of every answer, without the bytes. */
-    eachHeldAnswer: () => held.iterate(),
+    eachStoredAnswer: () => held.iterate(),
     /** The oldest of upstream's confirmations of the answers about VEX, unix milliseconds; null: there are none. */
     readVexConfirmedAt: (): number | null => oldestVex.get() ?? null,
     /** `[id, owner]` of every artifact set that an answer names, published or only in hand. */

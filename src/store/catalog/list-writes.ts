@@ -2,10 +2,10 @@ import { createCatalogListReader, CARRIED } from './lists.ts'
 import { createCatalogStaging, FACET_COLUMNS, PAGE_STRIDE } from './list-staging.ts'
 import type { Db } from '../database/open.ts'
 import { nextChanged } from '../feeds/documents.ts'
-import type { ChangeNotes } from '../changes/tracker.ts'
+import type { ChangeTracker } from '../changes/tracker.ts'
 
 /** Writes of the catalog's lists, inside the transaction that publishes; what changes is noted for the change log. */
-export function createCatalogListWriter(db: Db, notes: ChangeNotes) {
+export function createCatalogListWriter(db: Db, tracker: ChangeTracker) {
   const catalogStaging = createCatalogStaging(db) // before the statements that read its tables
   const sql = prepareListWrites(db)
   const reader = createCatalogListReader(db)
@@ -27,7 +27,7 @@ export function createCatalogListWriter(db: Db, notes: ChangeNotes) {
     ): number {
       const held = reader.readCatalogList(path)
       const changed = nextChanged(held?.changed ?? null, null, now)
-      notes.note(path, held === null ? null : String(held.changed), String(changed))
+      tracker.record(path, held === null ? null : String(held.changed), String(changed))
       const id = held?.id ?? Number(sql.list.run(path, resource, frame, changed).lastInsertRowid)
       sql.dropEntries.run(id, path)
       sql.dropPages.run(id)
@@ -61,7 +61,7 @@ export function createCatalogListWriter(db: Db, notes: ChangeNotes) {
     removeCatalogList(path: string): void {
       const held = reader.readCatalogList(path)
       if (held === null) return
-      notes.note(path, String(held.changed), null)
+      tracker.record(path, String(held.changed), null)
       sql.clearEntries.run(held.id)
       sql.dropPages.run(held.id)
       sql.removeList.run(held.id)

@@ -97,7 +97,7 @@ export function createCatalogListReader(db: Db) {
       entry.get(listId, id) ?? null,
     eachCatalogEntry: (listId: number) => entries.iterate(listId),
     /** The id of a list's first item that has each of these texts as the value of a field; null when none does. */
-    findHolding: (listId: number, texts: readonly string[]): string | null =>
+    findEntryWith: (listId: number, texts: readonly string[]): string | null =>
       holding.get({ list: listId, texts: JSON.stringify(texts) }) ?? null,
     /** `[list path, sha, resource]` of every entry, in order. */
     eachEntryDigest: () => entryDigests.iterate(),

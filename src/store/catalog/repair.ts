@@ -32,7 +32,7 @@ export function createCatalogRepair(db: Db) {
   )
   return {
     /** Without a validator or a digest nothing confirms them. Damaged answers and lists stay until they are replaced; a damaged document must go, for its digest is its name. */
-    doubtCatalog({ answers, lists, documents }: CatalogDamage): void {
+    invalidateCatalog({ answers, lists, documents }: CatalogDamage): void {
       for (const path of answers) doubtAnswer.run(path)
       for (const path of lists) dropPages.run(path)
       for (const digest of documents) {

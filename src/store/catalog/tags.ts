@@ -117,28 +117,28 @@ export interface NewTag {
 const KEEP_MS = 30 * 86_400_000
 
 /** Reads of what arrived; usable on any connection. */
-export function createArrivalReader(db: Db) {
+export function createNewTagReader(db: Db) {
   const since = db.prepare<[number, number], NewTag>(
     `SELECT run_id AS runId, at, repository, tag, digest, trigger FROM catalog_arrival
      WHERE at >= ? ORDER BY at, id LIMIT ?`,
   )
   return {
     /** What arrived from a moment on (unix milliseconds, that one included), oldest first. Kept for 30 days. */
-    listArrivals: (from: number, limit = 10_000): NewTag[] => since.all(from, limit),
+    listNewTags: (from: number, limit = 10_000): NewTag[] => since.all(from, limit),
   }
 }
 
 /** Writes of what arrived. Both belong inside the transaction that publishes it. */
-export function createArrivalWriter(db: Db) {
+export function createNewTagWriter(db: Db) {
   const add = db.prepare(
     `INSERT INTO catalog_arrival (run_id, at, repository, tag, digest, trigger)
      SELECT id, @at, @repository, @tag, @digest, trigger FROM run WHERE id = @runId`,
   )
   const prune = db.prepare('DELETE FROM catalog_arrival WHERE at < ?')
   return {
-    ...createArrivalReader(db),
+    ...createNewTagReader(db),
     /** Keeps what a run brought, and forgets what is too old. */
-    addArrivals(arrivals: readonly Omit<NewTag, 'trigger'>[], now: number): void {
+    addNewTags(arrivals: readonly Omit<NewTag, 'trigger'>[], now: number): void {
       for (const arrival of arrivals) add.run(arrival)
       prune.run(now - KEEP_MS)
     },

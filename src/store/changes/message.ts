@@ -42,12 +42,12 @@ export function announce(
     records,
     counts: counted ? { added, changed, removed } : null,
     complete,
-    changes: names.map(({ name, change }) => tellName(source, name, change)),
+    changes: names.map(({ name, change }) => toChangedName(source, name, change)),
     more: counted && added + changed + removed > names.length,
   }
 }
 
 /** A changed name with the member that says what it is. */
-export function tellName(source: SourceName, name: string, change: ChangeKind): ChangedName {
+export function toChangedName(source: SourceName, name: string, change: ChangeKind): ChangedName {
   return source === 'osv' ? { id: name, change } : { path: name, change }
 }

@@ -9,13 +9,13 @@ export interface Change {
 }
 
 /** Notes of one write connection: what the open transaction changed, for the change log. */
-export interface ChangeNotes {
+export interface ChangeTracker {
   /** A name's state before and after a write, as any text that tells states apart; null: not there. */
-  note(name: string, before: string | null, after: string | null): void
+  record(name: string, before: string | null, after: string | null): void
   /** Whether names are still noted: false once everything may have changed. */
-  isOpen(): boolean
+  isComplete(): boolean
   /** Something was written whose names are too many to note. */
-  everything(): void
+  markIncomplete(): void
   /** What was noted since the last `take` or `clear`; a name that is as it was before is left out. */
   take(): Change
   /** Forgets, as at the begin of a transaction: what an earlier one noted may have been rolled back. */
@@ -23,13 +23,13 @@ export interface ChangeNotes {
 }
 
 /** More changed names than this are not worth a list: whoever follows reads everything anew. */
-export const MAX_NOTED = 10_000
+export const MAX_TRACKED = 10_000
 
-/** Notes that hold at most `MAX_NOTED` names in memory. */
-export function createChangeNotes(): ChangeNotes {
+/** Notes that hold at most `MAX_TRACKED` names in memory. */
+export function createChangeTracker(): ChangeTracker {
   const noted = new Map<string, { before: string | null; after: string | null }>()
   let complete = true
-  const everything = (): void => {
+  const markIncomplete = (): void => {
     if (!complete) return
     complete = false
     noted.clear()
@@ -39,15 +39,15 @@ export function createChangeNotes(): ChangeNotes {
     noted.clear()
   }
   return {
-    isOpen: () => complete,
-    everything,
+    isComplete: () => complete,
+    markIncomplete,
     clear,
-    note(name, before, after) {
+    record(name, before, after) {
       if (!complete) return
       const known = noted.get(name)
       if (known !== undefined) known.after = after
-      else if (noted.size < MAX_NOTED) noted.set(name, { before, after })
-      else everything()
+      else if (noted.size < MAX_TRACKED) noted.set(name, { before, after })
+      else markIncomplete()
     },
     take() {
       const changes = [...noted].flatMap(([name, { before, after }]): Change['changes'] => {

@@ -1,5 +1,5 @@
 import type { SourceName } from '../../domain/sources.ts'
-import type { ChangeNotes } from '../changes/tracker.ts'
+import type { ChangeTracker } from '../changes/tracker.ts'
 import type { Db } from '../database/open.ts'
 
 /** A whole JSON document served at one path: the index, the patch feed, the system matrix, an extra feed. */
@@ -43,13 +43,13 @@ export function createDocumentReader(db: Db) {
   return {
     readDocument: (path: string): Document | null => read.get(path) ?? null,
     /** Whether there is a row for a path, also one that says that upstream has nothing there. */
-    holdsDocument: (path: string): boolean => holds.get(path) === 1,
+    hasDocument: (path: string): boolean => holds.get(path) === 1,
     /** All documents of a source by path, without their bodies. */
     listDocuments: (source: SourceName) =>
       list.all(source).map(({ present, ...row }) => ({ ...row, present: present === 1 })),
     readUpstreamState: (path: string): UpstreamState | null => state.get(path) ?? null,
     /** Whether upstream's own bytes of a document are stored beside the ones that are served. */
-    holdsUpstreamBody: (path: string): boolean => kept.get(path) === 1,
+    hasUpstreamBody: (path: string): boolean => kept.get(path) === 1,
   }
 }
 
@@ -57,7 +57,7 @@ export function createDocumentReader(db: Db) {
  * Writes of whole documents, to be called inside a transaction of the caller's. What becomes of a feed is noted for the
  * change log; the OSV index is not, for its records are.
  */
-export function createDocumentWriter(db: Db, notes: ChangeNotes) {
+export function createDocumentWriter(db: Db, tracker: ChangeTracker) {
   const write = db.prepare(
     `INSERT INTO document (path, source, present, body, size, sha256, changed, entries)
      VALUES (@path, @source, @body IS NOT NULL, @body, @size, @sha256, @changed, @entries)
@@ -77,7 +77,7 @@ export function createDocumentWriter(db: Db, notes: ChangeNotes) {
     if ((next ?? held)?.source !== 'feeds') return
     const was = held?.present === 1 ? held.sha256.toString('hex') : null
     const is = next === null || next.body === null ? null : next.sha256.toString('hex')
-    notes.note(path, was, is)
+    tracker.record(path, was, is)
   }
   const removeState = db.prepare('DELETE FROM upstream_state WHERE path = ?')
   return {

@@ -139,7 +139,7 @@ export function createOsvReader(db: Db) {
     sumIdBytes: (): number => idBytes.get() ?? 0,
     readTombstone: (id: string): Tombstone | null => tombstone.get(id) ?? null,
     /** Held records whose bytes may not be upstream's, though their stamp is the listed one. */
-    listDoubted: (): string[] => doubted.all(),
+    listSuspectIds: (): string[] => doubted.all(),
     /** Whether a partial snapshot does not have a record that upstream's index lists. */
     isMissing: (id: string): boolean => missing.get(id) === 1,
     readArchive: (): ArchiveInfo | null => archive.get() ?? null,

@@ -1,12 +1,12 @@
 import { crc32 as crc32Of } from 'node:zlib'
 import { faultOfRecordId } from '../../domain/record-id.ts'
 import type { Db } from '../database/open.ts'
-import type { ChangeNotes } from '../changes/tracker.ts'
+import type { ChangeTracker } from '../changes/tracker.ts'
 import { createPartWriter } from './archive-parts.ts'
 import { type ArchiveInfo, type RecordToStore, createOsvReader } from './reads.ts'
 
 /** Writes of OSV records. Call inside a transaction of the caller's; what changes is noted for the change log. */
-export function createOsvWriter(db: Db, notes: ChangeNotes) {
+export function createOsvWriter(db: Db, tracker: ChangeTracker) {
   const sql = prepareWrites(db)
   const parts = createPartWriter(db)
   const insert = (record: RecordToStore, changed: number): void => {
@@ -18,11 +18,11 @@ export function createOsvWriter(db: Db, notes: ChangeNotes) {
   return {
     ...createOsvReader(db),
     ...parts,
-    ...createExactWrites(sql, parts, notes, insert),
+    ...createExactWrites(sql, parts, tracker, insert),
     ...createMissingWrites(db),
     /** Stores a record where none is held at all, and so no archive in parts either. `changed` in unix seconds. */
     insertRecord(record: RecordToStore, changed: number): void {
-      notes.everything()
+      tracker.markIncomplete()
       insert(record, changed)
     },
     /** Replaces a held record's bytes; its Last-Modified moves forward by at least a second. */
@@ -30,8 +30,8 @@ export function createOsvWriter(db: Db, notes: ChangeNotes) {
       parts.touchPart(record.id)
       const { id, modified, crc32, size, sha256, asOf } = record
       const held = sql.bodyOf.get(id)
-      if (notes.isOpen())
-        notes.note(id, held ? stateOf(held[2], held[3]) : null, stateOf(modified, sha256))
+      if (tracker.isComplete())
+        tracker.record(id, held ? stateOf(held[2], held[3]) : null, stateOf(modified, sha256))
       if (held === undefined) return insert(record, changed)
       const forward = Math.max(changed, held[1] + 1)
       const { changes } = sql.updateBody.run(record.body, held[0])
@@ -43,14 +43,15 @@ export function createOsvWriter(db: Db, notes: ChangeNotes) {
     /** The bytes stay, the index's stamp is new. */
     markRecord: (id: string, modified: string): void => {
       const held = sql.bodyOf.get(id)
-      if (held !== undefined) notes.note(id, stateOf(held[2], held[3]), stateOf(modified, held[3]))
+      if (held !== undefined)
+        tracker.record(id, stateOf(held[2], held[3]), stateOf(modified, held[3]))
       sql.mark.run(modified, id)
     },
     /** Removes a record and leaves a tombstone, unless by its id no mirror should have had it. */
     removeRecord(id: string, runId: number, now: number): void {
       parts.touchPart(id)
       const held = sql.bodyOf.get(id)
-      notes.note(id, held ? stateOf(held[2], held[3]) : null, null)
+      tracker.record(id, held ? stateOf(held[2], held[3]) : null, null)
       sql.removeBody.run(id)
       sql.remove.run(id)
       if (faultOfRecordId(id) === null) sql.bury.run(id, now, runId)
@@ -60,7 +61,7 @@ export function createOsvWriter(db: Db, notes: ChangeNotes) {
       sql.forget.run(before)
     },
     /** The ids to ask for again at the next run; those that are not held are left out. */
-    replaceDoubted(ids: Iterable<string>): void {
+    replaceSuspectIds(ids: Iterable<string>): void {
       sql.trust.run()
       for (const id of ids) sql.doubt.run(id)
     },
@@ -74,7 +75,7 @@ export function createOsvWriter(db: Db, notes: ChangeNotes) {
 function createExactWrites(
   sql: ReturnType<typeof prepareWrites>,
   parts: Pick<ReturnType<typeof createPartWriter>, 'touchPart'>,
-  notes: ChangeNotes,
+  tracker: ChangeTracker,
   insert: (record: RecordToStore, changed: number) => void,
 ) {
   return {
@@ -83,8 +84,8 @@ function createExactWrites(
       parts.touchPart(record.id)
       const { id, modified, sha256 } = record
       const held = sql.bodyOf.get(id)
-      if (notes.isOpen())
-        notes.note(id, held ? stateOf(held[2], held[3]) : null, stateOf(modified, sha256))
+      if (tracker.isComplete())
+        tracker.record(id, held ? stateOf(held[2], held[3]) : null, stateOf(modified, sha256))
       if (held !== undefined) {
         sql.removeBody.run(id)
         sql.remove.run(id)
@@ -96,7 +97,7 @@ function createExactWrites(
       const held = sql.bodyOf.get(id)
       if (held === undefined) return
       parts.touchPart(id)
-      notes.note(id, stateOf(held[2], held[3]), null)
+      tracker.record(id, stateOf(held[2], held[3]), null)
       sql.removeBody.run(id)
       sql.remove.run(id)
     },

@@ -54,11 +54,11 @@ export function createCarriedReader(db: Db) {
     return digest.digest('hex')
   }
 
-  const listHeld = (): SourceName[] => SOURCES.filter((source) => held.get(source) === 1)
+  const listStoredSources = (): SourceName[] => SOURCES.filter((source) => held.get(source) === 1)
 
   return {
     /** Sources that have a snapshot, in the order of `SOURCES`. */
-    listHeld,
+    listStoredSources,
     /** The rows of a kind in order of their keys. The connection may be written to meanwhile, up to the key reached. */
     eachRow,
     /** The line of a row in a pack: with the bytes that the hash covers by their digest alone. */
@@ -70,7 +70,7 @@ export function createCarriedReader(db: Db) {
     /** The state digest of a source, hex: SHA-256 over `kind key hash` and a newline for each of its rows. */
     digestOf,
     /** The digests of the sources held, and of all of them together. */
-    digestHeld(sources: readonly SourceName[] = listHeld()): {
+    digestSources(sources: readonly SourceName[] = listStoredSources()): {
       digest: string
       sources: Partial<Record<SourceName, string>>
     } {

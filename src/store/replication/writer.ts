@@ -3,7 +3,7 @@ import { answerState, createCatalogAnswerReader } from '../catalog/answers.ts'
 import { FACETS } from '../catalog/list-query.ts'
 import { FACET_COLUMNS } from '../catalog/list-staging.ts'
 import { createCatalogListReader } from '../catalog/lists.ts'
-import type { ChangeNotes } from '../changes/tracker.ts'
+import type { ChangeTracker } from '../changes/tracker.ts'
 import type { Db } from '../database/open.ts'
 import { splitEntryKey } from './catalog-pages.ts'
 import type {
@@ -19,12 +19,12 @@ import type {
  * Writes of carried rows: as the row says, dates included. All but the records' bytes come from the row itself. Call
  * inside the transaction that publishes; what changes is noted for the change log. Each remover tolerates what is not held.
  */
-export function createCarriedWriter(db: Db, notes: ChangeNotes) {
+export function createCarriedWriter(db: Db, tracker: ChangeTracker) {
   return {
     ...createTombstones(db),
-    ...createLists(db, notes),
+    ...createLists(db, tracker),
     ...createEntries(db),
-    ...createAnswers(db, notes),
+    ...createAnswers(db, tracker),
     ...createCarriedDates(db),
     ...createIncoming(db),
     ...createForgetting(db),
@@ -51,7 +51,7 @@ function createTombstones(db: Db) {
   }
 }
 
-function createLists(db: Db, notes: ChangeNotes) {
+function createLists(db: Db, tracker: ChangeTracker) {
   const reader = createCatalogListReader(db)
   const put = db.prepare(
     `INSERT INTO catalog_list (path, resource, frame, entries, changed, confirmed_at)
@@ -63,7 +63,7 @@ function createLists(db: Db, notes: ChangeNotes) {
     /** `confirmed`: by the mirror that wrote the row. */
     putList(value: ListValue, confirmed: number | null): void {
       const held = reader.readCatalogList(value.key)
-      notes.note(value.key, held === null ? null : String(held.changed), String(value.changed))
+      tracker.record(value.key, held === null ? null : String(held.changed), String(value.changed))
       const same = held?.changed === value.changed
       put.run({ ...value, confirmed: same ? later(held.confirmedAt, confirmed) : confirmed })
     },
@@ -102,7 +102,7 @@ function createEntries(db: Db) {
   }
 }
 
-function createAnswers(db: Db, notes: ChangeNotes) {
+function createAnswers(db: Db, tracker: ChangeTracker) {
   const reader = createCatalogAnswerReader(db)
   const put = db.prepare(
     `INSERT OR REPLACE INTO catalog_answer
@@ -124,14 +124,14 @@ function createAnswers(db: Db, notes: ChangeNotes) {
       const { key, status, links } = value
       const next = { status, links, sha256: Buffer.from(value.sha256, 'hex') }
       const [before, after] = [reader.readAnswerState(key), answerState(next)]
-      notes.note(key, before, after)
+      tracker.record(key, before, after)
       const own = before === after ? (date.get(key) ?? null) : null
       put.run({ ...value, body, confirmed: later(own, confirmed) })
     },
-    putLacking: (value: MissingValue): void => {
+    putMissingPath: (value: MissingValue): void => {
       lack.run(value)
     },
-    removeLacking: (path: string): void => {
+    removeMissingPath: (path: string): void => {
       had.run(path)
     },
   }

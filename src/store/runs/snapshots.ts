@@ -1,6 +1,6 @@
 import type { SourceName } from '../../domain/sources.ts'
 import { createChangeWriter } from '../changes/log.ts'
-import type { ChangeNotes } from '../changes/tracker.ts'
+import type { ChangeTracker } from '../changes/tracker.ts'
 import type { Db } from '../database/open.ts'
 
 /** The state of one source that readers see, published in one transaction. */
@@ -48,7 +48,7 @@ export function createSnapshotReader(db: Db) {
  * Publishes; the sequence counts up only when the snapshot's id changes. Then the change log gets a row with it, of what
  * was noted since the transaction began.
  */
-export function createSnapshotWriter(db: Db, notes: ChangeNotes) {
+export function createSnapshotWriter(db: Db, tracker: ChangeTracker) {
   const write = db.prepare(
     `INSERT INTO snapshot (source, id, sequence, run_id, published_at, as_of, records, whole)
      VALUES (@source, @id, 1, @runId, @publishedAt, @asOf, @records, @whole)
@@ -64,7 +64,7 @@ export function createSnapshotWriter(db: Db, notes: ChangeNotes) {
       const { source, id, publishedAt, asOf, records, whole } = snapshot
       const before = reader.readSnapshot(source)
       write.run({ ...snapshot, whole: whole ? 1 : 0 })
-      const noted = notes.take()
+      const noted = tracker.take()
       if (before?.id === id) return
       const sequence = (before?.sequence ?? 0) + 1
       const previous = before?.id ?? null

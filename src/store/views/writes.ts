@@ -80,7 +80,7 @@ function createRecordWriter(db: Db) {
   const count = db.prepare<[], number>('SELECT count(*) FROM view').pluck()
   let folders = count.get() ?? 0
   return {
-    readHeld: (id: string) => held.get(id) ?? null,
+    readStored: (id: string) => held.get(id) ?? null,
     listRecordIds: (after: string, limit: number): string[] => ids.all(after, limit),
     insertRecord: ({ id, sha256, stamp, instant, prefixes, odd }: RecordRow): void =>
       void put.run(id, sha256, stamp, instant, JSON.stringify(prefixes), odd ? 1 : 0),

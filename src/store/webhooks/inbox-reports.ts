@@ -53,7 +53,7 @@ export function createInboxReports(db: Db) {
     /** Of the newest events that are done; not of those replayed, whose time is that of whoever replayed them. */
     eventTimes: (limit: number): EventTimes[] => times.all(limit),
     /** What was announced from a moment on (unix milliseconds). */
-    heardSince: (from: number): Heard => {
+    announcedSince: (from: number): Heard => {
       const announcements = announced.all(from).flatMap(({ target, receivedAt, unconfirmed }) =>
         targetsOf(JSON.parse(target) as EventTarget).map((one) => ({
           ...{ target: one, receivedAt },

@@ -35,7 +35,7 @@ export function recordArrivals(context: CatalogContext, { walked }: Walks): void
   if (count === 0) return
   facts['arrived'] = count
   const at = now()
-  store.addArrivals(
+  store.addNewTags(
     arrived.map((names) => ({ ...names, runId, at })),
     at,
   )

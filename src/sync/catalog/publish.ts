@@ -121,7 +121,7 @@ function recordMissing(
     path,
     wanted.get(path)?.resource ?? (source === 'identity' ? 'users' : 'lists'),
   ])
-  store.replaceLacking(
+  store.replaceMissingPaths(
     (resource) => ownsResource(source, resource),
     new Map([...left.lacking, ...paths]),
   )

@@ -61,7 +61,7 @@ async function crawlAll(
     tried: new Set([...walks.walked.keys(), ...walks.failed.keys()]),
     left: { lacking: new Map(), unseen: 0 },
   }
-  const held = new Map([...store.eachHeldAnswer()].map((answer) => [answer.path, answer]))
+  const held = new Map([...store.eachStoredAnswer()].map((answer) => [answer.path, answer]))
   await fetchAll(context, crawl, held, itemTasks(context, walks, scope))
   await fetchAll(context, crawl, held, leftReleases(context, crawl, held))
   await fetchAll(context, crawl, held, versionTasks(context, crawl))

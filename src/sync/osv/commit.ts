@@ -52,7 +52,7 @@ async function apply(
   )
   store.staging.clear()
   for (const id of plan.removed) store.removeRecord(id, runId, now())
-  store.replaceDoubted([...lacking.keys(), ...doubted])
+  store.replaceSuspectIds([...lacking.keys(), ...doubted])
   context.progress({ source: 'osv', phase: 'publish', unit: 'records', done: 0, total: null })
   const published = await publishOsv(context, listed, isWhole(listed, lacking))
   return { commit: true, lacking, ...published }

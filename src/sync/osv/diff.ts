@@ -13,11 +13,11 @@ export interface OsvPlan {
 
 /** Compares the index with what is held, both as sets of (id, modified). */
 export function planOsv(
-  store: Pick<Writes, 'eachPair' | 'eachPairText' | 'listDoubted' | 'readEntry'>,
+  store: Pick<Writes, 'eachPair' | 'eachPairText' | 'listSuspectIds' | 'readEntry'>,
   { ids }: OsvIndex,
 ): OsvPlan {
   const plan = planFromTexts(store, ids) ?? planFromPairs(store, ids)
-  for (const id of store.listDoubted()) {
+  for (const id of store.listSuspectIds()) {
     const ordinal = ids.get(id)
     if (ordinal === undefined) continue
     if (store.readEntry(id)?.modified === ids.modifiedAt(ordinal)) plan.changed.push(id)

@@ -20,7 +20,7 @@ export async function listOsv(context: SyncContext): Promise<ListedIndex | null>
     return { index, held: false, gzip, etag, lastModified, asOf: date }
   }
   if (answer.status !== 304) throw new MirrorError('upstream_shape', `${OSV_INDEX}: a part of it`)
-  const settled = snapshot?.whole === true && store.listDoubted().length === 0
+  const settled = snapshot?.whole === true && store.listSuspectIds().length === 0
   if (settled && context.kind !== 'reconcile') return null
   return { ...storedIndex(context), asOf: answer.meta.date }
 }

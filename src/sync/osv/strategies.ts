@@ -27,8 +27,8 @@ export async function viaSingles(
   ) {
     // As at the last run: what was lacking still is, what was in doubt is not any more. No archive to build anew.
     await proveStored(context)
-    if (store.listDoubted().length > 0) {
-      await store.exclusive(() => store.replaceDoubted(settled.lacking.keys()))
+    if (store.listSuspectIds().length > 0) {
+      await store.exclusive(() => store.replaceSuspectIds(settled.lacking.keys()))
     }
     return outcomeOf(context, listed, plan, settled.lacking)
   }

@@ -32,7 +32,7 @@ export function verifyCatalog(reads: Reads, disagree: (what: string) => void): C
     checked: { answers: 0, entries: 0, documents: 0 },
   }
   const named = new Set<string>()
-  for (const { path } of [...reads.eachHeldAnswer()]) {
+  for (const { path } of [...reads.eachStoredAnswer()]) {
     verdict.checked.answers++
     if (!isAnswerSound(reads, path, named)) verdict.answers.push(path)
   }

@@ -47,7 +47,7 @@ export async function updateRecords(options: RecordsOptions): Promise<RecordsRep
   let changed = 0
   for (const [id, sha256, stamp] of reads.eachDigest()) {
     if (++records % PAGE === 0) await pause()
-    const stored = views.readHeld(id)
+    const stored = views.readStored(id)
     if (stored !== null && stored.stamp === stamp && stored.sha256.equals(sha256)) continue
     if (stored !== null) for (const view of views.dropRecord(id)) touched.add(view)
     for (const view of insertRecord(options, id, sha256, stamp)) touched.add(view)

@@ -35,7 +35,7 @@ export function createOperations(db: Db) {
     nextDueAt: reading(inbox.nextDueAt),
     counts: reading(inbox.counts),
     eventTimes: reading(reports.eventTimes),
-    heardSince: reading(reports.heardSince),
+    announcedSince: reading(reports.announcedSince),
     /** Whether another connection has written since this was asked last. */
     changed: reading((): boolean => {
       const before = version

@@ -76,7 +76,7 @@ function createCounts(
   return async () => {
     const late = Promise.withResolvers<InboxCounts | null>()
     const timer = setTimeout(() => late.resolve(last), PATIENCE_MS)
-    const remembered = seen.receivedAt() === null ? inbox.call('heardSince', now()) : null
+    const remembered = seen.receivedAt() === null ? inbox.call('announcedSince', now()) : null
     const asked = Promise.all([inbox.counts(), remembered]).then(
       ([counts, heard]) => {
         seen.seed(heard?.lastAt ?? null)

@@ -21,7 +21,7 @@ export interface RefresherOptions {
   /** As readers see it. Null: no catalog is mirrored, so nothing that is announced can be seen. */
   readonly find: ((target: EventTarget) => Announced) | null
   /** From a moment on, unix milliseconds. */
-  readonly listArrivals: (from: number) => readonly NewTag[]
+  readonly listNewTags: (from: number) => readonly NewTag[]
   /** Whether there is a secret, so that events can come. */
   readonly isOn: () => boolean
 }

@@ -24,7 +24,7 @@ interface ReportOptions {
   readonly log: Logger
   readonly now: () => number
   readonly inbox: Pick<InboxThread, 'call'>
-  readonly listArrivals: (from: number) => readonly NewTag[]
+  readonly listNewTags: (from: number) => readonly NewTag[]
   readonly isOn: () => boolean
   readonly state: () => CoalescerState
 }
@@ -78,13 +78,13 @@ function patiently(work: Promise<void>): Promise<void> {
 }
 
 async function figuresOf(options: ReportOptions, startedAt: number): Promise<Figures> {
-  const { inbox, now, isOn, listArrivals } = options
+  const { inbox, now, isOn, listNewTags } = options
   const at = now()
   const [times, heard] = await Promise.all([
     inbox.call('eventTimes', EVENTS),
-    inbox.call('heardSince', heardFrom(at)),
+    inbox.call('announcedSince', heardFrom(at)),
   ])
-  const arrivals = listArrivals(at - WINDOW_MS)
+  const arrivals = listNewTags(at - WINDOW_MS)
   return figuresFrom({ times, heard, arrivals, isOn: isOn(), startedAt, now: at })
 }
 

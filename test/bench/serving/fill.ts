@@ -5,7 +5,7 @@ import { crc32 } from 'node:zlib'
 import { generateRecord } from '../../../src/sandbox/feed/generate.ts'
 import { openWriter } from '../../../src/store/database/open.ts'
 import { packContent } from '../../../src/store/database/gzip.ts'
-import { createChangeNotes } from '../../../src/store/changes/tracker.ts'
+import { createChangeTracker } from '../../../src/store/changes/tracker.ts'
 import { createOsvWriter } from '../../../src/store/osv/writes.ts'
 import { createRunWriter } from '../../../src/store/runs/runs.ts'
 import { createSnapshotWriter } from '../../../src/store/runs/snapshots.ts'
@@ -24,7 +24,7 @@ export interface Filled {
  */
 export function fillStore(dir: string, records: number, filesDir: string | null): Filled {
   const db = openWriter(dir)
-  const notes = createChangeNotes()
+  const notes = createChangeTracker()
   const osv = createOsvWriter(db, notes)
   const filled: Filled = { ids: [], content: 0, member: 0 }
   if (filesDir !== null) mkdirSync(filesDir, { recursive: true })

@@ -62,7 +62,7 @@ describe('an export of everything', () => {
     expect(partial).toEqual([])
     expect(await refusal(files, trust([key], { now: null }))).toBeNull()
     expect(manifest).toMatchObject({ kind: 'full', sequence: 1, base: null, keys: [key.id] })
-    expect(manifest.digest).toBe(bench.store.carried.digestHeld().digest)
+    expect(manifest.digest).toBe(bench.store.carried.digestSources().digest)
     expect(manifest.expiresAt).toBe(new Date(NOW + 90 * 86_400_000).toISOString())
     const zip = new AdmZip(options.path)
     const archive = bench.store.readArchive()
@@ -119,7 +119,7 @@ describe('an export of everything', () => {
 
   test('is of one moment, though a sync publishes while it is written', async () => {
     const bench = await mirror()
-    const before = bench.store.carried.digestHeld().digest
+    const before = bench.store.carried.digestSources().digest
     const syncs: Promise<unknown>[] = []
     const { keys: _keys, now: _now, onProgress: _shown, ...task } = optionsFor(bench)
     // In a thread of its own, as ever: in one with the sync, each would wait for the other.
@@ -130,7 +130,7 @@ describe('an export of everything', () => {
     })
     await Promise.all(syncs)
     expect(manifest.digest).toBe(before)
-    expect(bench.store.carried.digestHeld().digest).not.toBe(before)
+    expect(bench.store.carried.digestSources().digest).not.toBe(before)
     const after = await exportBundle(optionsFor(bench))
     expect(after.manifest.sequence).toBe(manifest.sequence + 1)
   })
@@ -237,7 +237,7 @@ describe('a delta', () => {
   test('for a brief need file is made while the state is remembered', async () => {
     const bench = await mirror()
     await exportBundle(optionsFor(bench))
-    const { sources } = bench.store.carried.digestHeld()
+    const { sources } = bench.store.carried.digestSources()
     const need = await needOf(bench, true, sources)
     bench.sandbox.feed.change(1)
     await bench.run('osv')

@@ -42,7 +42,7 @@ const catalogAbove = once(() => {
 
 async function needOf({ store, ...there }: Below): Promise<Buffer> {
   const carried = store.carried
-  const held = carried.listHeld().map((source) => {
+  const held = carried.listStoredSources().map((source) => {
     const { id: snapshot, asOf, records } = store.readSnapshot(source) ?? { id: '', asOf: 0, records: 0 } // prettier-ignore
     return [source, { digest: carried.digestOf(source), snapshot, asOf, records }]
   })
@@ -87,10 +87,10 @@ describe('a delta', () => {
     const { files, manifest } = await carry(bench.dir, to, { need: await needOf(there) })
     expect(manifest.kind).toBe('delta')
     await there.take(files, { allowRollback: true })
-    expect(there.digest()).toBe(bench.store.carried.digestHeld().digest)
+    expect(there.digest()).toBe(bench.store.carried.digestSources().digest)
     for (const path of ['/external/osv/all.json', '/external/osv/all.zip'])
       expect(there.store.readUpstreamState(path)).toBeNull()
-    expect(there.store.listDoubted()).toEqual([])
+    expect(there.store.listSuspectIds()).toEqual([])
     const again = await self.run('osv') // goes on by itself from there, and finds its own upstream again
     expect(again).toMatchObject({ state: 'complete' })
     expect(self.index()?.equals(self.sandbox.feed.index())).toBe(true)
@@ -149,7 +149,7 @@ describe('an import', () => {
     expect(there.store.carried.digestOf('osv')).toBe(bench.store.carried.digestOf('osv'))
     const all = await carry(bench.dir, to, { since: String(base.manifest.sequence) })
     await there.take(all.files)
-    expect(there.digest()).toBe(bench.store.carried.digestHeld().digest)
+    expect(there.digest()).toBe(bench.store.carried.digestSources().digest)
   })
 
   test('says in a dry run what it would change, and changes nothing', async () => {
@@ -164,7 +164,7 @@ describe('an import', () => {
     const catalog = report.sources.find(({ source }) => source === 'catalog')
     const { documents } = bench.store.countCatalog()
     expect(catalog?.changed['catalog-document']).toEqual({ put: documents, removed: 0 })
-    expect(there.store.carried.listHeld()).toEqual([])
+    expect(there.store.carried.listStoredSources()).toEqual([])
     expect(there.store.countCatalog()).toEqual({ entries: 0, answers: 0, documents: 0 })
     expect(there.store.listRuns(10)).toEqual([])
     expect(readdirSync(join(there.dir, 'derived'))).toEqual([])
@@ -191,10 +191,10 @@ describe('an import', () => {
       }
     }
     await expect(once(3)).rejects.toThrow('the power is gone')
-    expect(there.store.carried.listHeld()).toEqual([])
+    expect(there.store.carried.listStoredSources()).toEqual([])
     expect(there.store.readLatestRun('osv')).toMatchObject({ state: 'failed' })
     await once(-1)
-    expect(there.digest()).toBe(bench.store.carried.digestHeld().digest)
+    expect(there.digest()).toBe(bench.store.carried.digestSources().digest)
     expect(new Set(read).size).toBe(read.length)
   })
 

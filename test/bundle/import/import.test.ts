@@ -35,7 +35,7 @@ describe('a full bundle into an empty folder', () => {
     const report = await there.take(files)
     expect(report.outcome).toBe('applied')
     expect(there.digest()).toBe(manifest.digest)
-    expect(there.digest()).toBe(bench.store.carried.digestHeld().digest)
+    expect(there.digest()).toBe(bench.store.carried.digestSources().digest)
     const [up, down] = [
       await serveFolder(bench.dir, bench.config),
       await serveFolder(there.dir, there.config),

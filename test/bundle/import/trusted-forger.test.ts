@@ -137,7 +137,7 @@ describe('a bundle of somebody who is trusted and lies', () => {
     const { to, full } = await bundle()
     const there = below()
     expect(await there.refuses(await forge(full.files, to, forgery))).toMatch(why)
-    expect(there.store.carried.listHeld()).toEqual([])
+    expect(there.store.carried.listStoredSources()).toEqual([])
   })
 
   test('that has other bytes for a document than its name says is refused', async () => {

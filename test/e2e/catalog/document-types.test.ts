@@ -186,7 +186,7 @@ test('another type of the same bytes is a change: of a reconcile, of a sync that
   const delta = await carry(made.dir, to, { since: String(full.manifest.sequence) })
   expect(delta.manifest.kind).toBe('delta')
   await there.take(delta.files)
-  expect(there.digest()).toBe(made.store.carried.digestHeld().digest)
+  expect(there.digest()).toBe(made.store.carried.digestSources().digest)
   const [up, down] = [
     await serveFolder(made.dir, made.config),
     await serveFolder(there.dir, there.config),

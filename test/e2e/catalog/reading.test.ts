@@ -37,7 +37,7 @@ const LONG = [
   'countCatalogEntries',
   'hasCatalogFacet',
   'findFieldNames',
-  'findHolding',
+  'findEntryWith',
   'eachCatalogEntry',
   'readCatalogAnswer',
 ] as const satisfies readonly (keyof PinnedReads['pinned'])[]

@@ -179,7 +179,7 @@ describe('the artifacts of what is listed', () => {
         () => true,
         NOW,
       )
-      store.replaceLacking(() => true, new Map(lacking.map((path) => [path, 'tags'])))
+      store.replaceMissingPaths(() => true, new Map(lacking.map((path) => [path, 'tags'])))
       return Promise.resolve({ commit: true })
     })
     return store.findAnnounced(targetOf({ tag: '1' })).artifacts

@@ -1,7 +1,7 @@
 import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
 import { databasePath } from '../../../src/store/database/open.ts'
-import { MAX_NOTED } from '../../../src/store/changes/tracker.ts'
+import { MAX_TRACKED } from '../../../src/store/changes/tracker.ts'
 import { MIGRATIONS } from '../../../src/store/database/migrations/mirror.ts'
 import type { Writes } from '../../../src/store/writer.ts'
 import { NOW, record, scratch, snapshot, writes } from '../fixtures.ts'
@@ -107,7 +107,7 @@ describe('the change log', () => {
   test('gives up names that are too many, and says so', async () => {
     const store = await begun()
     await publish(store, 's2', () => {
-      for (let i = 0; i <= MAX_NOTED; i++) store.updateRecord(record(`many-${i}`), 2)
+      for (let i = 0; i <= MAX_TRACKED; i++) store.updateRecord(record(`many-${i}`), 2)
     })
     expect(store.readLatestLogged('osv')).toMatchObject({ complete: false, added: null })
     expect(store.countNames({ source: 'osv', after: 1, until: 2 })).toBeNull()

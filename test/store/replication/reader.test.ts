@@ -80,10 +80,10 @@ describe('digests and summaries', () => {
         store.replaceSnapshot(snapshot())
         return Promise.resolve({ commit: true })
       })
-    expect(one.carried.digestHeld()).toEqual(other.carried.digestHeld())
+    expect(one.carried.digestSources()).toEqual(other.carried.digestSources())
     const [first, second] = [one.carried.digestOf('osv'), one.carried.digestOf('feeds')]
     expect(second).toBe(EMPTY_DIGEST)
-    expect(one.carried.digestHeld().digest).toBe(combineDigests({ osv: first }))
+    expect(one.carried.digestSources().digest).toBe(combineDigests({ osv: first }))
     await other.exclusive(() => other.markRecord('ü', 'another'))
     expect(other.carried.digestOf('osv')).not.toBe(first)
     const chunks = [await collect(writeSummary(one.carried, HEADER))]

@@ -62,7 +62,7 @@ test('a replayed row begins anew, for its later looks count from its first refre
 
 test('reports tell times of what is done, and what was announced, with what came to nothing', () => {
   const { inbox, reports } = opened()
-  expect(reports.heardSince(0)).toEqual({ announcements: [], firstAt: null, lastAt: null })
+  expect(reports.announcedSince(0)).toEqual({ announcements: [], firstAt: null, lastAt: null })
   const rows = [
     { webhookId: 'seen', target },
     { webhookId: 'lost', target, receivedAt: NOW + 1000 },
@@ -75,12 +75,12 @@ test('reports tell times of what is done, and what was announced, with what came
     { id: 2, state: 'dead', refreshedAt: NOW + 3000 },
     { id: 3, state: 'done', refreshedAt: NOW + 3000 },
   ])
-  const heard = reports.heardSince(NOW)
+  const heard = reports.announcedSince(NOW)
   expect(heard.announcements).toEqual([
     { target, receivedAt: NOW + 1000, unconfirmed: true },
     { target, receivedAt: NOW, unconfirmed: false },
   ])
-  expect(reports.heardSince(NOW + 1).announcements).toHaveLength(1)
+  expect(reports.announcedSince(NOW + 1).announcements).toHaveLength(1)
   expect(latencyOf(reports.eventTimes(10))).toEqual({
     events: 2,
     stored: { median: 0, p99: 0 },
@@ -89,7 +89,7 @@ test('reports tell times of what is done, and what was announced, with what came
   })
   expect(inbox.dismiss(null)).toBe(1)
   // It came, so what it named was announced; that it came to nothing is no news any more.
-  expect(reports.heardSince(NOW).announcements[0]).toMatchObject({ target, unconfirmed: false })
+  expect(reports.announcedSince(NOW).announcements[0]).toMatchObject({ target, unconfirmed: false })
   inbox.replay(1, NOW + 9_000_000)
   inbox.settle([{ id: 1, state: 'done', refreshedAt: NOW + 9_000_001, visibleAt: NOW + 9_000_002 }])
   expect(inbox.readRow(1)).toMatchObject({ state: 'done', replays: 1 })

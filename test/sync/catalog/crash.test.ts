@@ -31,7 +31,7 @@ test('a crawl that is stopped by a signal says so, publishes nothing, and is res
   expect(resumed).toMatchObject({ state: 'complete' })
   const answers = next.store.countCatalog().answers
   expect(Number(resumed.facts['fetched'])).toBeLessThanOrEqual(
-    [...next.store.eachHeldAnswer()].length - inHand + 2,
+    [...next.store.eachStoredAnswer()].length - inHand + 2,
   )
   expect(answers).toBeGreaterThan(inHand)
   await expectWhole(made.dir)

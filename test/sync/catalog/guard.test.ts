@@ -123,7 +123,7 @@ describe('a scope that changes', () => {
   const OWNERS = /^(tags|images|packages)\//
   const ownersOf = ({ store }: Pick<CatalogBench, 'store'>) =>
     new Set(
-      [...store.eachHeldAnswer()].map(({ owner }) => owner).filter((owner) => OWNERS.test(owner)),
+      [...store.eachStoredAnswer()].map(({ owner }) => owner).filter((owner) => OWNERS.test(owner)),
     )
 
   test('from subscribed to all fetches what it adds and nothing else', async () => {

@@ -117,7 +117,7 @@ function edit(service: Service, name: (typeof EDITS)[number], pick: number): voi
 
 /** What every run must leave behind, however it ended: whatever is served hangs together. */
 function expectSound(made: CatalogBench): void {
-  for (const { path } of made.store.eachHeldAnswer()) {
+  for (const { path } of made.store.eachStoredAnswer()) {
     for (const { digest } of made.store.readCatalogAnswer(path)?.links ?? [])
       expect([path, made.store.readCatalogDocument(digest)?.digest]).toEqual([path, digest])
   }

@@ -235,7 +235,7 @@ test('an answer that several packages share is stored under one that is still mi
   await made.run('catalog')
   const { service } = made.sandbox
   const [first = ''] = service.ids('packages') // another package has its name, and takes over the subscription
-  const owners = (): string[] => [...made.store.eachHeldAnswer()].map(({ owner }) => owner)
+  const owners = (): string[] => [...made.store.eachStoredAnswer()].map(({ owner }) => owner)
   expect(owners()).toContain(`packages/${first}`)
   service.remove('packages', first)
   await made.run('catalog')

@@ -114,7 +114,7 @@ async function publish(context: CatalogContext, found: Found): Promise<void> {
 function dueTasks(context: CatalogContext): [Task, StoredAnswer][] {
   const { store, source, full } = context
   const due: [Task, StoredAnswer][] = []
-  for (const held of store.eachHeldAnswer()) {
+  for (const held of store.eachStoredAnswer()) {
     if (held.status !== 200 || held.ownerSha.length === 0 || !ownsResource(source, held.resource))
       continue
     if (!full && !isTimeOf(context, held)) continue

@@ -75,7 +75,7 @@ export async function walkSublists(
 
 /** Whether a list is to be walked though nothing of its item changed: it was not whole, or its confirmation is long ago. */
 function isDoubtful(context: CatalogContext, path: string, held: CatalogList): boolean {
-  return context.store.isLacking(path) || isUnlearned(held) || isTimeOf(context, held)
+  return context.store.isMissingPath(path) || isUnlearned(held) || isTimeOf(context, held)
 }
 
 /** The canonical paths of the lists that the scope wants. */

@@ -93,7 +93,7 @@ export function carriedOver(
   const { store, source } = context
   const lacking = new Map<string, string>()
   if (!isNarrow(context)) return { lacking, unseen: 0 }
-  for (const { path, resource } of store.listLacking()) {
+  for (const { path, resource } of store.listMissingPaths()) {
     const isWanted = wanted.has(path) || wantedLists.has(path)
     if (ownsResource(source, resource) && isWanted && !tried.has(path)) lacking.set(path, resource)
   }
