@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, readdirSync } from 'node:fs'
+import { basename, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { type Import, type Source, findCycle, importsOf, readSources } from './support/sources.ts'
 
@@ -231,6 +232,26 @@ describe('a source file', () => {
     expect(long.map(({ path, text }) => `${path}: ${text.split('\n').length - 1}`)).toEqual([])
   })
 
+  test('exports only what another file names', () => {
+    const tests = readdirSync('test', { recursive: true, encoding: 'utf8' })
+      .filter((path) => path.endsWith('.ts'))
+      .map((path) => readFileSync(join('test', path), 'utf8'))
+    const users = [...SOURCES.map(({ text }) => text), ...tests].map((text) => {
+      const files = [...text.matchAll(/([\w.-]+\.ts)'/g)].map(([, file]) => file)
+      return { files: new Set(files), words: new Set(text.match(/\w+/g)) }
+    })
+    const unused = SOURCES.flatMap(({ path, text }) => {
+      if (SOURCES.some((one) => one.text.includes(`export type * from './${basename(path)}'`)))
+        return []
+      const importers = users.filter(({ files }) => files.has(basename(path)))
+      return [...text.matchAll(EXPORTS)]
+        .map(([, name = '']) => name)
+        .filter((name) => !importers.some(({ words }) => words.has(name)))
+        .map((name) => `${path}: ${name}`)
+    })
+    expect(unused).toEqual([])
+  })
+
   test('lies in a room of at most 16 files', () => {
     const rooms = Map.groupBy(SOURCES, ({ path }) => path.slice(0, path.lastIndexOf('/') + 1))
     const crowded = [...rooms].filter(([, files]) => files.length > 16)
@@ -247,6 +268,7 @@ describe('a source file', () => {
   })
 })
 
+const EXPORTS = /^export (?:async )?(?:function\*?|interface|const|class|type) (\w+)/gm
 const EXPORTED = /^export (?:async )?(?:function\*?|interface|const|class) (\w+)/
 
 /** Exports without a comment right above; one comment does for constants that follow each other line by line. */

@@ -37,7 +37,7 @@ import { type RunningViews, startViews } from './views.ts'
 import { webhookParts } from './webhooks.ts'
 
 /** What an agent is made from, and whom it tells of runs. */
-export interface AgentOptions {
+interface AgentOptions {
   config: Config
   version: string
   log: Logger

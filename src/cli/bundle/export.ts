@@ -13,7 +13,7 @@ import { createBundleProgress } from '../progress.ts'
 import { type GlobalOptions, print, printJson, settings } from '../runner.ts'
 
 /** Options of `patchmirror export`. */
-export interface ExportCommandOptions extends GlobalOptions {
+interface ExportCommandOptions extends GlobalOptions {
   since?: string
   for?: string
   sources?: string

@@ -6,7 +6,7 @@ import { openWrites } from '../../store/writer.ts'
 import { type GlobalOptions, print, settings } from '../context.ts'
 
 /** Options of `patchmirror identity`. */
-export interface IdentityOptions extends GlobalOptions {
+interface IdentityOptions extends GlobalOptions {
   /** Give this mirror another one: after it was restored from a backup, or copied. */
   new?: boolean
 }

@@ -13,7 +13,7 @@ import { type GlobalOptions, print, printJson, settings } from '../context.ts'
 import { createBundleProgress } from '../progress.ts'
 
 /** Options of `patchmirror import`. */
-export interface ImportCommandOptions extends GlobalOptions {
+interface ImportCommandOptions extends GlobalOptions {
   dryRun?: boolean
   allowRollback?: boolean
   allowUnsigned?: boolean

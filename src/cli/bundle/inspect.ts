@@ -10,13 +10,13 @@ import { type GlobalOptions, print, printJson, settings } from '../runner.ts'
 import { table } from '../output.ts'
 
 /** Options of `patchmirror inspect`. */
-export interface InspectOptions extends GlobalOptions {
+interface InspectOptions extends GlobalOptions {
   verify?: boolean
   json?: boolean
 }
 
 /** How a signature stands here. */
-export interface Signer {
+interface Signer {
   key: string
   state: 'trusted' | 'own' | 'revoked' | 'unknown' | 'wrong'
 }

@@ -18,7 +18,7 @@ import { type GlobalOptions, print, settings } from '../context.ts'
 import { namedSources, refuseUnwritable } from './files.ts'
 
 /** Options of `patchmirror need` and `patchmirror digest`. */
-export interface NeedOptions extends GlobalOptions {
+interface NeedOptions extends GlobalOptions {
   /** Only which state is held: enough where the exporting mirror still knows it. */
   brief?: boolean
   /** Names, separated by commas. */

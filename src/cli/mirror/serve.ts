@@ -14,7 +14,7 @@ import { readFileSync } from 'node:fs'
 import { SETTINGS } from '../../config/settings.ts'
 
 /** Options of `patchmirror serve`. */
-export interface ServeOptions extends GlobalOptions {
+interface ServeOptions extends GlobalOptions {
   offline?: boolean
 }
 
@@ -107,7 +107,7 @@ const READ_AT_START = ['upstream.caFile', 'bundle.signingKeys', 'bundle.trustedK
  * What SIGHUP does beside reading files again: reads the settings once more, and says which changed since they were read
  * last, which of these are in force now, and which wait for a restart. No value is quoted. Never throws.
  */
-export function createReload(
+function createReload(
   started: Config,
   read: () => Config,
 ): (log: Pick<Logger, 'info' | 'warn'>) => void {

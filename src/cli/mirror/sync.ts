@@ -18,7 +18,7 @@ import {
 import { untilServed } from './follow.ts'
 
 /** Options of `patchmirror sync`. */
-export interface SyncOptions extends GlobalOptions {
+interface SyncOptions extends GlobalOptions {
   full?: boolean
   reconcile?: boolean
   dryRun?: boolean

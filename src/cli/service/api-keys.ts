@@ -5,7 +5,7 @@ import { type ServiceCommandOptions, named, printItem, printItems, withSession }
 import { print } from '../runner.ts'
 
 /** Options of `patchmirror api-keys create`. */
-export interface CreateApiKeyOptions extends SecretOptions {
+interface CreateApiKeyOptions extends SecretOptions {
   role?: string
   type?: string
   expires?: string

@@ -4,7 +4,7 @@ import { type ServiceCommandOptions, named, printItem, printItems, withSession }
 import { print } from '../runner.ts'
 
 /** Options of `patchmirror subscriptions add`: ids of what to subscribe to. */
-export interface AddOptions extends ServiceCommandOptions {
+interface AddOptions extends ServiceCommandOptions {
   tag?: string[]
   image?: string[]
   package?: string[]

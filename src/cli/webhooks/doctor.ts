@@ -7,7 +7,7 @@ import { type GlobalOptions, print, settings } from '../runner.ts'
 import { table, visible } from '../output.ts'
 
 /** Options of `patchmirror webhooks doctor`. */
-export interface DoctorOptions extends GlobalOptions {
+interface DoctorOptions extends GlobalOptions {
   secretFile?: string
   at?: string
   json?: boolean

@@ -9,7 +9,7 @@ import { type ServiceCommandOptions, printItem } from '../service/session.ts'
 import { isServed, print } from '../runner.ts'
 
 /** Options of `patchmirror webhooks register`. */
-export interface RegisterOptions extends SecretOptions {
+interface RegisterOptions extends SecretOptions {
   url?: string
   description?: string
   event?: string[]
@@ -74,7 +74,7 @@ export function usualType({ upstream }: Config): string {
 }
 
 /** The address of an endpoint. Throws `usage`. */
-export function endpointUrl(text: string | undefined): string {
+function endpointUrl(text: string | undefined): string {
   if (text === undefined)
     throw new MirrorError('usage', 'say where events are to be sent: --url https://…/-/webhooks')
   if (/^https?:\/\/[^/]/i.test(text) && URL.canParse(text)) return text
@@ -156,7 +156,7 @@ function lastResort(secret: string, { json }: ServiceCommandOptions): void {
 }
 
 /** Tells something beside the output. */
-export function notice(text: string): void {
+function notice(text: string): void {
   process.stderr.write(`${text}\n`)
 }
 

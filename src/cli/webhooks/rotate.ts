@@ -20,7 +20,7 @@ import {
 import { type TriedOut, copyOf, printTest, tryOut, usualType } from './register.ts'
 
 /** Options of `patchmirror webhooks rotate`. */
-export interface RotateOptions extends ServiceCommandOptions {
+interface RotateOptions extends ServiceCommandOptions {
   url?: string
   testTag?: string
   finish?: boolean

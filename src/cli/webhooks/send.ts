@@ -16,7 +16,7 @@ import { type GlobalOptions, print, settings } from '../runner.ts'
 import { table, visible } from '../output.ts'
 
 /** Options of `patchmirror webhooks send`. */
-export interface SendOptions extends GlobalOptions {
+interface SendOptions extends GlobalOptions {
   url?: string
   secretFile?: string
   dialect?: string
@@ -184,7 +184,7 @@ function eventOf({ tag = 'patchmirror/test:test', type }: SendOptions, usual: st
 }
 
 /** What a made-up event announces. */
-export interface SampleEvent {
+interface SampleEvent {
   readonly type: string
   readonly repository: string
   readonly tag: string
