@@ -1,14 +1,19 @@
 import type { ExportTask, ExportTaskReport } from './export/export.worker.ts'
 import type { OnProgress } from '../domain/progress.ts'
-import { workerFile, runTask } from '../threads/task.ts'
+import { startTask } from '../threads/task.ts'
+import { workerFile } from '../threads/worker-file.ts'
 import type { ImportOutcome, ImportTask } from './import/import.worker.ts'
+
+/** A small nursery: the gigabytes that pass by are garbage at once, and a large one would only raise the peak of memory. */
+const LIMITS = { maxYoungGenerationSizeMb: 6, maxOldGenerationSizeMb: 2000 }
 
 /** `exportBundle` in a thread of its own. */
 export function exportInThread(
   task: ExportTask,
   onProgress: OnProgress,
 ): Promise<ExportTaskReport> {
-  return runTask(workerFile('export/export.worker', import.meta.url), task, onProgress)
+  const file = workerFile('export/export.worker', import.meta.url)
+  return startTask<ExportTaskReport>({ file, data: task, limits: LIMITS }, onProgress).result
 }
 
 /**
@@ -16,5 +21,6 @@ export function exportInThread(
  * Throws as that does, except for a bundle that does not go with what is held.
  */
 export function importInThread(task: ImportTask, onProgress: OnProgress): Promise<ImportOutcome> {
-  return runTask(workerFile('import/import.worker', import.meta.url), task, onProgress)
+  const file = workerFile('import/import.worker', import.meta.url)
+  return startTask<ImportOutcome>({ file, data: task, limits: LIMITS }, onProgress).result
 }

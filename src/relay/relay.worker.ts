@@ -1,10 +1,11 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { relayUrls } from '../config/kinds/urls.ts'
 import type { Config } from '../config/schema.ts'
-import { type ErrorCode, MirrorError, messageOf } from '../core/errors.ts'
+import { MirrorError } from '../core/errors.ts'
 import { type Db, openInbox, openReader } from '../store/database/open.ts'
 import { createRelayOutbox } from '../store/webhooks/outbox.ts'
 import { createReads } from '../store/reads.ts'
+import { type StopMessage, type WorkerStarted, openOrRefuse } from '../threads/supervisor.ts'
 import { createTransport } from '../upstream/http/transport.ts'
 import { type RelayStateChange, createRelay } from './relay.ts'
 import { createSender, createSigner, writeSecret } from './sender.ts'
@@ -17,14 +18,11 @@ export interface RelayStart {
 
 export type ToRelay =
   /** The change log is served up to here. */
-  { readonly served: number } | { readonly stop: true }
+  { readonly type: 'served'; readonly log: number } | StopMessage
 
 export type FromRelay =
-  | { readonly type: 'ready' }
   | { readonly type: 'fault'; readonly message: string }
   | { readonly type: 'turn'; readonly turn: RelayStateChange }
-  /** The data folder cannot be opened; the thread ends. */
-  | { readonly type: 'refused'; readonly code: ErrorCode; readonly message: string }
 
 /** Between two looks for what is new or due. */
 const LOOK_MS = 500
@@ -32,9 +30,9 @@ const LOOK_MS = 500
 /** The relay's thread: what it writes and whom it waits for is no business of the thread that answers requests. */
 function main(port: MessagePort): void {
   const { config, version } = workerData as RelayStart
-  const send = (message: FromRelay): void => port.postMessage(message)
-  const opened = open(config, send)
-  if (opened === null) return port.close()
+  const send = (message: FromRelay | WorkerStarted): void => port.postMessage(message)
+  const opened = openOrRefuse(port, () => open(config))
+  if (opened === null) return
   const { outbox: db, mirror } = opened
   const { relay, upstream } = config
   const settings = { ...relay, targets: relayUrls(relay) }
@@ -67,8 +65,8 @@ function main(port: MessagePort): void {
   })
   const look = setInterval(() => passing.tick(), LOOK_MS)
   port.on('message', (message: ToRelay) => {
-    if ('served' in message) {
-      served = message.served
+    if (message.type === 'served') {
+      served = message.log
       passing.tick()
       return
     }
@@ -84,19 +82,10 @@ function main(port: MessagePort): void {
   passing.tick()
 }
 
-function open(
-  { data }: RelayStart['config'],
-  send: (message: FromRelay) => void,
-): { outbox: Db; mirror: Db } | null {
-  try {
-    const mirror = openReader(data.dir)
-    if (mirror === null) throw new MirrorError('not_ready', 'the database is not there yet')
-    return { outbox: openInbox(data.dir), mirror }
-  } catch (error) {
-    const code = error instanceof MirrorError ? error.code : 'internal'
-    send({ type: 'refused', code, message: messageOf(error) })
-    return null
-  }
+function open({ data }: RelayStart['config']): { outbox: Db; mirror: Db } {
+  const mirror = openReader(data.dir)
+  if (mirror === null) throw new MirrorError('not_ready', 'the database is not there yet')
+  return { outbox: openInbox(data.dir), mirror }
 }
 
 if (parentPort !== null) main(parentPort)

@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs'
-import { Worker } from 'node:worker_threads'
 import { relayUrls } from '../config/kinds/urls.ts'
 import type { Config } from '../config/schema.ts'
 import { secretFilePath } from '../config/kinds/webhooks.ts'
-import { messageOf } from '../core/errors.ts'
+import { supervise } from '../threads/supervisor.ts'
+import { workerFile } from '../threads/worker-file.ts'
 import type { RelayStateChange } from './relay.ts'
 import type { FromRelay, RelayStart, ToRelay } from './relay.worker.ts'
 
@@ -23,60 +23,31 @@ interface RelayThreadDeps extends RelayStart {
   readonly onTurn: (turn: RelayStateChange) => void
 }
 
-/** A thread that died is replaced after this long. */
-const RESTART_MS = 5_000
-
-/** The worker file beside this one: `.ts` when run from source, `.js` when built. */
-function workerUrl(): URL {
-  return new URL(
-    import.meta.url.endsWith('.ts') ? './relay.worker.ts' : './relay.worker.js',
-    import.meta.url,
-  )
-}
-
-/** Starts the relay. Resolves when it runs, or has said why it cannot; that is tried again. Never rejects. */
+/** Starts the relay. Resolves when it runs, or when it has reported why it cannot start; it is tried again. Never rejects. */
 export async function startRelayThread({
   onFault,
   onTurn,
-  ...start
+  ...data
 }: RelayThreadDeps): Promise<RelayThread> {
-  let worker: Worker | null = null
-  let restart: NodeJS.Timeout | null = null
-  let stopping = false
   let served = 0
-  const send = (message: ToRelay): void => worker?.postMessage(message)
-  const spawn = (onFirst: () => void): void => {
-    const limits = { maxYoungGenerationSizeMb: 4, maxOldGenerationSizeMb: 256 }
-    const started = new Worker(workerUrl(), { workerData: start, resourceLimits: limits })
-    worker = started
-    started.on('message', (message: FromRelay) => {
-      if (message.type === 'ready') send({ served })
-      else if (message.type === 'turn') onTurn(message.turn)
+  const supervisor = supervise<ToRelay, FromRelay>({
+    file: workerFile('relay.worker', import.meta.url),
+    data: data satisfies RelayStart,
+    limits: { maxYoungGenerationSizeMb: 4, maxOldGenerationSizeMb: 256 },
+    onMessage(message) {
+      if (message.type === 'turn') onTurn(message.turn)
       else onFault(message.message)
-      onFirst()
-    })
-    started.on('error', (error) => onFault(messageOf(error)))
-    started.on('exit', () => {
-      worker = null
-      onFirst()
-      if (!stopping) restart = setTimeout(spawn, RESTART_MS, () => undefined).unref()
-    })
-  }
-  await new Promise<void>((resolve) => spawn(resolve))
+    },
+    onReady: () => supervisor.post({ type: 'served', log: served }),
+    onFailed: onFault,
+  })
+  await supervisor.started
   return {
     served(log) {
       served = log
-      send({ served })
+      supervisor.post({ type: 'served', log })
     },
-    async close() {
-      stopping = true
-      if (restart !== null) clearTimeout(restart)
-      const last = worker
-      if (last === null) return
-      const exited = new Promise((resolve) => last.once('exit', resolve))
-      send({ stop: true })
-      await exited
-    },
+    close: () => supervisor.stop(),
   }
 }
 

@@ -1,10 +1,11 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { setPriority } from 'node:os'
 import type { Config } from '../config/schema.ts'
-import { type ErrorCode, MirrorError, messageOf } from '../core/errors.ts'
+import { MirrorError, messageOf } from '../core/errors.ts'
 import { goOffline } from '../core/offline.ts'
 import { acquireLock } from '../store/database/lock.ts'
 import { type Writes, openWrites } from '../store/writer.ts'
+import { type StopMessage, type WorkerStarted, openOrRefuse } from '../threads/supervisor.ts'
+import { lowerPriority } from '../threads/worker-file.ts'
 import { createUpstream } from '../upstream/surfaces.ts'
 import { rebuildLostArchive } from '../archive/build.ts'
 import { type RunReport, type RunRequest, createRunner } from './runner.ts'
@@ -22,19 +23,15 @@ export type ToWorker =
   | { type: 'checkpoint' }
   /** The derived archive is gone: make it again. */
   | { type: 'rebuild' }
-  | { type: 'stop' }
+  | StopMessage
 
 export type FromWorker =
-  | { type: 'ready' }
   | { type: 'progress'; progress: Progress }
   | { type: 'ended'; request: RunRequest; report: RunReport }
   | { type: 'failed'; request: RunRequest | null; message: string }
   /** What an operator should know and no run says. */
   | { type: 'warning'; message: string }
-  /** The data folder cannot be opened; the thread ends. */
-  | { type: 'refused'; code: ErrorCode; message: string }
   | { type: 'checkpointed' }
-  | { type: 'stopped' }
 
 /**
  * The sync thread: the daemon's only writer. It has its own connection and a lower priority than the thread
@@ -43,10 +40,10 @@ export type FromWorker =
 function main(port: NonNullable<typeof parentPort>): void {
   const { config, version, offline } = workerData as WorkerStart
   if (offline) goOffline()
-  lowerPriority()
-  const send = (message: FromWorker): void => port.postMessage(message)
-  const store = open(config.data.dir, send)
-  if (store === null) return port.close()
+  lowerPriority(10)
+  const send = (message: FromWorker | WorkerStarted): void => port.postMessage(message)
+  const store = openOrRefuse(port, () => openWrites(config.data.dir))
+  if (store === null) return
   const upstream = createUpstream({
     ...{ config, version, now: Date.now },
     warn: (message) => send({ type: 'warning', message }),
@@ -62,6 +59,12 @@ function main(port: NonNullable<typeof parentPort>): void {
   })
   const running = new Set<Promise<void>>()
   let rebuilding: Promise<void> | null = null
+  const rebuild = (): Promise<void> =>
+    (rebuilding ??= repair(store, config.data.dir)
+      .then((failure) => {
+        if (failure !== null) send({ type: 'failed', request: null, message: failure })
+      })
+      .finally(() => (rebuilding = null)))
 
   const run = async (request: RunRequest): Promise<void> => {
     try {
@@ -76,7 +79,6 @@ function main(port: NonNullable<typeof parentPort>): void {
     await Promise.all([...running, rebuilding])
     await upstream.close()
     store.close()
-    send({ type: 'stopped' })
     port.close()
   }
 
@@ -87,15 +89,13 @@ function main(port: NonNullable<typeof parentPort>): void {
       send({ type: 'checkpointed' })
     } else if (message.type === 'rebuild') {
       // While a run holds the lock, it is that run's to do; readers ask again.
-      rebuilding ??= repair(store, config.data.dir)
-        .then((ended) => (ended.type === 'failed' ? send(ended) : undefined))
-        .finally(() => (rebuilding = null))
+      void rebuild()
     } else {
       const turn = run(message.request).finally(() => running.delete(turn))
       running.add(turn)
     }
   })
-  void repair(store, config.data.dir).then(send)
+  void rebuild().then(() => send({ type: 'ready' }))
 }
 
 /** A message to the other thread costs more than an item of many a list: so many milliseconds lie between two of a phase. */
@@ -114,21 +114,11 @@ function paced(tell: (progress: Progress) => void): (progress: Progress) => void
   }
 }
 
-function open(dataDir: string, send: (message: FromWorker) => void): Writes | null {
-  try {
-    return openWrites(dataDir)
-  } catch (error) {
-    const code = error instanceof MirrorError ? error.code : 'internal'
-    send({ type: 'refused', code, message: messageOf(error) })
-    return null
-  }
-}
-
 /**
  * Ends in the log the runs that a killed process left open, and rebuilds a derived archive that is gone. Not while
- * another process syncs: what looks left over is then its own. What cannot be rebuilt is told; all else is served.
+ * another process syncs: what looks left over is then its own. Returns why an archive could not be rebuilt, null otherwise.
  */
-async function repair(store: Writes, dataDir: string): Promise<FromWorker> {
+async function repair(store: Writes, dataDir: string): Promise<string | null> {
   try {
     const lock = acquireLock(dataDir, 'sync')
     try {
@@ -139,19 +129,9 @@ async function repair(store: Writes, dataDir: string): Promise<FromWorker> {
     }
   } catch (error) {
     const busy = error instanceof MirrorError && error.code === 'locked'
-    if (!busy) return { type: 'failed', request: null, message: messageOf(error) }
+    if (!busy) return messageOf(error)
   }
-  return { type: 'ready' }
-}
-
-/** On Linux a priority belongs to the thread that sets it; elsewhere it would slow the whole process, so not there. */
-function lowerPriority(): void {
-  if (process.platform !== 'linux') return
-  try {
-    setPriority(0, 10)
-  } catch {
-    // Not permitted in some sandboxes; reads then compete with the sync, nothing worse.
-  }
+  return null
 }
 
 if (parentPort !== null) main(parentPort)

@@ -1,10 +1,10 @@
-import { Worker } from 'node:worker_threads'
 import type { Config } from '../config/schema.ts'
-import { MirrorError, messageOf } from '../core/errors.ts'
 import type { EventTarget } from '../domain/image-reference.ts'
 import type { SourceName } from '../domain/sources.ts'
 import { activeSources } from '../domain/sources.ts'
 import type { RunKind, RunTrigger } from '../store/runs/runs.ts'
+import { supervise } from '../threads/supervisor.ts'
+import { workerFile } from '../threads/worker-file.ts'
 import type { Progress } from './context.ts'
 import { type RefreshResult, createRefresh } from './refresh.ts'
 import { type RequestOutcome, type Requests, createRequests } from './run-queue.ts'
@@ -47,79 +47,54 @@ export interface SyncThreadDeps {
   onCheckpoint(): void
 }
 
-/** The worker file beside this one: `.ts` when run from source, `.js` when built. */
-function workerUrl(): URL {
-  return new URL(
-    import.meta.url.endsWith('.ts') ? './sync.worker.ts' : './sync.worker.js',
-    import.meta.url,
-  )
-}
-
-/** A thread that died is replaced after this long: long enough not to spin, short enough not to be missed. */
-const RESTART_MS = 5_000
-
 const STOPPED = 'the program is being stopped'
 
-/** Starts the sync thread. Rejects when it cannot open the data folder; later deaths are told and mended. */
+/** Starts the sync thread. Rejects when it cannot open the data folder; a thread that ends later is reported and replaced. */
 export async function startSyncThread(deps: SyncThreadDeps): Promise<SyncThread> {
-  let worker: Worker | null = null // null: it died and is not replaced yet
+  const { config, version, offline = false } = deps
   let stopping = false
-  let death: string | null = null // the last word of a thread that died
-  const send = (message: ToWorker): void => worker?.postMessage(message)
   const requests = createRequests(
-    (request) => send({ type: 'run', request }),
-    () => worker !== null && !stopping,
+    (request) => supervisor.post({ type: 'run', request }),
+    () => supervisor.isReady && !stopping,
   )
-  const attend = (started: Worker): void => {
-    worker = started
-    started.on('message', (message: FromWorker) => tell(deps, requests, message))
-    started.on('error', (error) => {
-      death = messageOf(error)
-      deps.onFailed(null, death)
-    })
-    started.on('exit', () => {
-      worker = null
-      requests.lost(stopping ? STOPPED : `the sync thread died: ${death ?? 'it does not say why'}`)
-      reviveSoon()
-    })
-  }
-  const reviveSoon = (): void => {
-    if (!stopping) setTimeout(() => void revive(), RESTART_MS).unref()
-  }
-  const revive = async (): Promise<void> => {
-    if (stopping) return
-    try {
-      attend(await spawn(deps))
-      requests.startWaiting()
-    } catch (error) {
-      requests.lost(`the sync thread cannot start: ${messageOf(error)}`)
-      deps.onFailed(null, messageOf(error))
-      reviveSoon()
-    }
-  }
+  const supervisor = supervise<ToWorker, FromWorker>({
+    file: workerFile('sync.worker', import.meta.url),
+    data: { config, version, offline } satisfies WorkerStart,
+    // A sync makes short-lived garbage by the gigabyte; a small nursery keeps the peak of memory low at no cost in time.
+    // Below 2 GB the collector lets what is not so short-lived grow twofold before it looks, above that fourfold.
+    limits: { maxYoungGenerationSizeMb: 6, maxOldGenerationSizeMb: 2000 },
+    mustStart: true,
+    onMessage: (message) => forward(deps, requests, message),
+    onReady: () => requests.startWaiting(),
+    onFailed(message, wasReady) {
+      if (!wasReady) requests.lost(`the sync thread cannot start: ${message}`)
+      deps.onFailed(null, message)
+    },
+    onEnded: (failure) =>
+      requests.lost(
+        stopping ? STOPPED : `the sync thread died: ${failure ?? 'it does not say why'}`,
+      ),
+  })
   const ask = (request: RunRequest): Promise<RequestOutcome> =>
     stopping
       ? Promise.resolve({ failure: STOPPED })
       : new Promise((resolve) => requests.ask(request, resolve))
-  attend(await spawn(deps))
+  await supervisor.started
 
   return {
     requestSync: (source, kind, trigger) => requests.ask({ source, kind, trigger }),
-    refresh: createRefresh(activeSources(deps.config), ask),
-    checkpoint: () => send({ type: 'checkpoint' }),
-    rebuildArchive: () => send({ type: 'rebuild' }),
+    refresh: createRefresh(activeSources(config), ask),
+    checkpoint: () => supervisor.post({ type: 'checkpoint' }),
+    rebuildArchive: () => supervisor.post({ type: 'rebuild' }),
     async stop() {
       stopping = true
-      const last = worker
-      if (last === null) return requests.lost(STOPPED)
-      const exited = new Promise((resolve) => last.once('exit', resolve))
-      send({ type: 'stop' })
-      await exited
+      await supervisor.stop()
+      requests.lost(STOPPED)
     },
   }
 }
 
-function tell(deps: SyncThreadDeps, requests: Requests, message: FromWorker): void {
+function forward(deps: SyncThreadDeps, requests: Requests, message: FromWorker): void {
   if (message.type === 'progress') deps.onProgress(message.progress)
   if (message.type === 'warning') deps.onWarning?.(message.message)
   if (message.type === 'ended') deps.onEnded(message.report)
@@ -128,24 +103,4 @@ function tell(deps: SyncThreadDeps, requests: Requests, message: FromWorker): vo
   if (message.type === 'ended') requests.ended(message.request.source, { report: message.report })
   if (message.type === 'failed' && message.request !== null)
     requests.ended(message.request.source, { failure: message.message })
-}
-
-/** Resolves once the thread has opened the data folder; rejects with its own words when it cannot. */
-async function spawn(deps: SyncThreadDeps): Promise<Worker> {
-  const { config, version, offline = false } = deps
-  const data: WorkerStart = { config, version, offline }
-  const worker = new Worker(workerUrl(), {
-    workerData: data,
-    // A sync makes short-lived garbage by the gigabyte; a small nursery keeps the peak of memory low at no cost in time.
-    // Below 2 GB the collector lets what is not so short-lived grow twofold before it looks, above that fourfold.
-    resourceLimits: { maxYoungGenerationSizeMb: 6, maxOldGenerationSizeMb: 2000 },
-  })
-  const first = await new Promise<FromWorker>((resolve, reject) => {
-    worker.once('error', reject)
-    worker.once('message', resolve)
-  })
-  worker.removeAllListeners('error')
-  if (first.type === 'refused') throw new MirrorError(first.code, first.message)
-  if (first.type === 'failed') deps.onFailed(null, first.message)
-  return worker
 }

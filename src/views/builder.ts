@@ -5,10 +5,10 @@ import { openViews } from '../store/views/reads.ts'
 import { type ViewsKind, generationDir, readCurrentViews } from '../store/views/generations.ts'
 import { derivedVendors } from './osv/ecosystems.ts'
 import { osvViewsName } from './osv/views.ts'
-import type { ViewsOutcome } from './views.worker.ts'
-import { Worker } from 'node:worker_threads'
-import { messageOf } from '../core/errors.ts'
-import type { ViewsTask } from './task.ts'
+import { MirrorError, messageOf } from '../core/errors.ts'
+import { type RunningTask, startTask } from '../threads/task.ts'
+import { workerFile } from '../threads/worker-file.ts'
+import type { ViewsReport, ViewsTask } from './task.ts'
 
 /** What a keeper is made from. */
 interface KeeperOptions {
@@ -65,7 +65,7 @@ export function createKeeper(options: KeeperOptions): ViewsBuilder {
   const isSoon = createPace(retryMs, now)
   const errors = new Map<ViewsKind, string>()
   const oddOf = createOddCount(config.data.dir)
-  let running: { readonly task: RunningTask; readonly kind: ViewsKind } | null = null
+  let running: { readonly task: RunningTask<ViewsReport>; readonly kind: ViewsKind } | null = null
   let timer: NodeJS.Timeout | null = null
   let closed = false
   const after = (ms: number): void => {
@@ -82,9 +82,9 @@ export function createKeeper(options: KeeperOptions): ViewsBuilder {
     const kind = next()
     if (kind === undefined || closed) return
     const vendors = derivedVendors(config.views)
-    const task = startTask({ dataDir: config.data.dir, kind, vendors, rebuild: anew.delete(kind) })
+    const task = startBuild({ dataDir: config.data.dir, kind, vendors, rebuild: anew.delete(kind) })
     running = { task, kind }
-    void task.outcome.then((outcome) => ended(kind, outcome))
+    void outcomeOf(task).then((outcome) => ended(kind, outcome))
   }
   const ended = (kind: ViewsKind, outcome: ViewsOutcome): void => {
     running = null
@@ -195,37 +195,22 @@ function lacks({ config, reads }: KeeperOptions, kind: ViewsKind): boolean {
   return snapshot !== null && (current?.snapshot !== snapshot.id || current.asOf === null)
 }
 
-/** A task on its way. */
-interface RunningTask {
-  readonly outcome: Promise<ViewsOutcome>
-  /** Ends the thread at once: what it was making is removed by the next one. */
-  stop(): Promise<void>
-}
-
-/** The worker file beside this one: `.ts` when run from source, `.js` when built. */
-function workerUrl(): URL {
-  return new URL(
-    import.meta.url.endsWith('.ts') ? './views.worker.ts' : './views.worker.js',
-    import.meta.url,
-  )
-}
-
 /** Makes views in a thread of its own, which ends with the task: nothing stays while there is nothing to make. */
-function startTask(task: ViewsTask): RunningTask {
-  const worker = new Worker(workerUrl(), {
-    workerData: task,
-    resourceLimits: { maxYoungGenerationSizeMb: 6, maxOldGenerationSizeMb: 1000 },
-  })
-  const outcome = new Promise<ViewsOutcome>((resolve) => {
-    const fail = (failed: string): void => resolve({ failed, locked: false })
-    worker.once('message', resolve)
-    worker.once('error', (error) => fail(messageOf(error)))
-    worker.once('exit', () => fail('its thread ended before it was done'))
-  })
-  return {
-    outcome,
-    async stop() {
-      await worker.terminate()
+function startBuild(task: ViewsTask): RunningTask<ViewsReport> {
+  const limits = { maxYoungGenerationSizeMb: 6, maxOldGenerationSizeMb: 1000 }
+  return startTask({ file: workerFile('views.worker', import.meta.url), data: task, limits })
+}
+
+/** What became of a task; `made` null: it was there already. */
+type ViewsOutcome =
+  { readonly made: ViewsReport } | { readonly failed: string; readonly locked: boolean }
+
+function outcomeOf(task: RunningTask<ViewsReport>): Promise<ViewsOutcome> {
+  return task.result.then(
+    (made) => ({ made }),
+    (error: unknown) => {
+      const locked = error instanceof MirrorError && error.code === 'locked'
+      return { failed: messageOf(error), locked }
     },
-  }
+  )
 }

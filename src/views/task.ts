@@ -17,6 +17,9 @@ export interface ViewsTask {
   readonly rebuild: boolean
 }
 
+/** What a task made; null: it was there already, or nothing is mirrored yet. */
+export type ViewsReport = BuildReport | VexReport | null
+
 /**
  * Makes it from one moment of the store; null when it is there already, or nothing is mirrored yet. Throws `locked` while
  * another process or thread makes views.
@@ -26,7 +29,7 @@ export async function performTask({
   kind,
   vendors,
   rebuild,
-}: ViewsTask): Promise<BuildReport | VexReport | null> {
+}: ViewsTask): Promise<ViewsReport> {
   const db = openReader(dataDir)
   if (db === null) return null
   try {

@@ -1,5 +1,6 @@
-import { Worker } from 'node:worker_threads'
 import { type ErrorCode, MirrorError } from '../../core/errors.ts'
+import { type RunningWorker, type WorkerEvents, startWorker } from '../../threads/worker.ts'
+import { workerFile } from '../../threads/worker-file.ts'
 import type { ReadFailure, ReadReply, ReadRequest, ReadingData } from './request.ts'
 
 /** A thread that answers what would keep the serving thread for long. */
@@ -22,21 +23,13 @@ interface Waiting {
   readonly reject: (error: unknown) => void
 }
 
-/** The worker file beside this one: `.ts` when run from source, `.js` when built. */
-function workerUrl(): URL {
-  return new URL(
-    import.meta.url.endsWith('.ts') ? './reading.worker.ts' : './reading.worker.js',
-    import.meta.url,
-  )
-}
-
 /**
  * Starts the thread at the first request. It gets one request at a time, so that what nobody waits for any more is never
  * begun, and a thread that dies takes one request with it.
  */
 export function createReadingThread(data: ReadingData, maxWaiting = MAX_WAITING): ReadingThread {
   const waiting: Waiting[] = []
-  let worker: Worker | null = null
+  let worker: RunningWorker<ReadRequest> | null = null
   let current: Waiting | null = null
   const next = (): void => {
     if (current !== null) return
@@ -48,7 +41,7 @@ export function createReadingThread(data: ReadingData, maxWaiting = MAX_WAITING)
       current.resolve(null)
     if (current === null) return
     worker ??= start()
-    worker.postMessage(current.request)
+    worker.post(current.request)
   }
   const lost = (error: Error): void => {
     worker = null
@@ -57,16 +50,16 @@ export function createReadingThread(data: ReadingData, maxWaiting = MAX_WAITING)
     failed?.reject(error)
     next()
   }
-  const start = (): Worker => {
-    const made = startWorker(data, {
-      onReply(reply) {
+  const start = (): RunningWorker<ReadRequest> => {
+    const made = startReading(data, {
+      onMessage(reply) {
         const done = current
         current = null
         done?.resolve(reply)
         next()
       },
-      onLost(error) {
-        if (worker === made) lost(error)
+      onEnd(error) {
+        if (worker === made) lost(error ?? new Error('the reading thread ended'))
       },
     })
     return made
@@ -94,20 +87,12 @@ export function createReadingThread(data: ReadingData, maxWaiting = MAX_WAITING)
   }
 }
 
-interface Listener {
-  onReply: (reply: ReadReply) => void
-  onLost: (error: Error) => void
-}
-
-function startWorker(data: ReadingData, { onReply, onLost }: Listener): Worker {
-  const worker = new Worker(workerUrl(), { workerData: data, resourceLimits: LIMITS })
-  worker.unref()
-  worker.on('message', onReply)
-  worker.once('error', (error: unknown) => {
-    onLost(error instanceof Error ? error : new Error(String(error)))
-  })
-  worker.once('exit', () => onLost(new Error('the reading thread ended')))
-  return worker
+function startReading(
+  data: ReadingData,
+  events: WorkerEvents<ReadReply>,
+): RunningWorker<ReadRequest> {
+  const file = workerFile('reading.worker', import.meta.url)
+  return startWorker({ file, data, limits: LIMITS, unref: true }, events)
 }
 
 /** The page of a list is in memory as a whole, beside the database's cache. */

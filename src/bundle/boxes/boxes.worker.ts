@@ -3,6 +3,7 @@ import type { Config } from '../../config/schema.ts'
 import { MirrorError, messageOf } from '../../core/errors.ts'
 import { makeFolder } from '../../core/files.ts'
 import { openWrites } from '../../store/writer.ts'
+import type { StopMessage, WorkerStarted } from '../../threads/supervisor.ts'
 import { applyBundle } from '../import/apply.ts'
 import { type Inbox, type InboxStatus, type ImportResult, createInboxImporter } from './inbox.ts'
 import { readSigningKey, trustOf } from '../format/keys.ts'
@@ -34,10 +35,9 @@ export interface BoxesStatus {
   readonly inbox: InboxStatus | null
 }
 
-export type ToBoxes = { readonly published: true } | { readonly stop: true }
+export type ToBoxes = { readonly type: 'published' } | StopMessage
 
 export type FromBoxes =
-  | { readonly type: 'ready' }
   | { readonly type: 'status'; readonly status: BoxesStatus }
   | { readonly type: 'settled'; readonly settled: ImportResult }
   | { readonly type: 'shipped'; readonly shipped: Shipped }
@@ -53,7 +53,7 @@ const DATE_MS = 60_000
 function main(port: MessagePort): void {
   const start = workerData as BoxesStart
   const { bundle } = start.config
-  const send = (message: FromBoxes): void => port.postMessage(message)
+  const send = (message: FromBoxes | WorkerStarted): void => port.postMessage(message)
   let status: BoxesStatus = { outbox: null, inbox: null }
   const show = (more: Partial<BoxesStatus>): void => {
     status = { ...status, ...more }
@@ -75,7 +75,7 @@ function main(port: MessagePort): void {
     ...(out === null ? [] : [setInterval(published, DATE_MS)]),
   ]
   port.on('message', (message: ToBoxes) => {
-    if ('published' in message) return published()
+    if (message.type === 'published') return published()
     for (const timer of timers) clearInterval(timer)
     void queue.end().then(() => port.close())
   })

@@ -1,7 +1,7 @@
-import { Worker } from 'node:worker_threads'
 import type { Writes } from '../../store/writer.ts'
 import type { ToCheckpointer } from './checkpoints.worker.ts'
-import { workerFile } from '../../threads/task.ts'
+import { startWorker } from '../../threads/worker.ts'
+import { workerFile } from '../../threads/worker-file.ts'
 
 /** Keeps the write-ahead log short while gigabytes are written. */
 export interface Checkpointer {
@@ -43,26 +43,21 @@ interface CopyingThread {
 }
 
 function startThread(store: Writes, dataDir: string): CopyingThread {
-  const file = workerFile('checkpoints.worker', import.meta.url)
-  const worker = new Worker(file, { workerData: { dataDir } })
-  const tell = (message: ToCheckpointer): void => worker.postMessage(message)
-  const ended = new Promise<void>((resolve) => {
-    worker.once('exit', () => {
-      store.copyLogs(true)
-      resolve()
-    })
-  })
-  worker.on('error', () => undefined) // its exit follows
+  let copied: (() => void) | null = null
+  const worker = startWorker<ToCheckpointer, 'copied'>(
+    { file: workerFile('checkpoints.worker', import.meta.url), data: { dataDir } },
+    { onMessage: () => copied?.(), onEnd: () => store.copyLogs(true) },
+  )
   store.copyLogs(false)
   return {
     copy() {
-      const copied = new Promise<void>((resolve) => worker.once('message', () => resolve()))
-      tell('copy')
-      return Promise.race([ended, copied])
+      const copying = new Promise<void>((resolve) => (copied = resolve))
+      worker.post('copy')
+      return Promise.race([worker.ended, copying])
     },
     stop() {
-      tell('stop')
-      return ended
+      worker.post('stop')
+      return worker.ended
     },
   }
 }

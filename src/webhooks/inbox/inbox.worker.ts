@@ -1,20 +1,17 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
-import { type ErrorCode, MirrorError, messageOf } from '../../core/errors.ts'
 import { type Db, INBOX_LOG_BYTES, openInbox } from '../../store/database/open.ts'
-import { type RpcCall, type RpcReply, answerBatch, createOperations } from './operations.ts'
+import type { RpcReply } from '../../threads/rpc.ts'
+import { type StopMessage, type WorkerStarted, openOrRefuse } from '../../threads/supervisor.ts'
+import { type InboxCall, answerBatch, createOperations } from './operations.ts'
 
 /** What the inbox thread is started with. */
 export interface InboxStart {
   readonly dataDir: string
 }
 
-export type ToInbox = RpcCall | { readonly stop: true }
+export type ToInbox = InboxCall | StopMessage
 
-export type FromInbox =
-  | { readonly replies: readonly RpcReply[] }
-  | { readonly ready: true }
-  /** The database cannot be opened; the thread ends. */
-  | { readonly refused: { readonly code: ErrorCode; readonly message: string } }
+export type FromInbox = { readonly type: 'replies'; readonly replies: readonly RpcReply[] }
 
 /** Quiet for this long, the write-ahead log is copied into the database: nobody waits for a commit then. */
 const IDLE_MS = 1_000
@@ -25,11 +22,11 @@ const IDLE_MS = 1_000
  */
 function main(port: MessagePort): void {
   const { dataDir } = workerData as InboxStart
-  const send = (message: FromInbox): void => port.postMessage(message)
-  const db = open(dataDir, send)
-  if (db === null) return port.close()
+  const send = (message: FromInbox | WorkerStarted): void => port.postMessage(message)
+  const db = openOrRefuse(port, () => openInbox(dataDir))
+  if (db === null) return
   const operations = createOperations(db)
-  let waiting: RpcCall[] = []
+  let waiting: InboxCall[] = []
   let idle: NodeJS.Timeout | null = null
   const checkpoint = (): void => {
     idle = null
@@ -43,30 +40,20 @@ function main(port: MessagePort): void {
     const questions = waiting
     waiting = []
     if (questions.length === 0) return
-    send({ replies: answerBatch(db, operations, questions, dataDir) })
+    send({ type: 'replies', replies: answerBatch(db, operations, questions, dataDir) })
     if (idle === null) idle = setTimeout(checkpoint, IDLE_MS)
     else idle.refresh()
   }
   port.on('message', (message: ToInbox) => {
-    if ('stop' in message) {
+    if ('type' in message) {
       answer()
       if (idle !== null) clearTimeout(idle)
       db.close()
       port.close()
     } else if (waiting.push(message) === 1) setImmediate(answer)
   })
-  send({ ready: true })
+  send({ type: 'ready' })
   growLog(db)
-}
-
-function open(dataDir: string, send: (message: FromInbox) => void): Db | null {
-  try {
-    return openInbox(dataDir)
-  } catch (error) {
-    const code = error instanceof MirrorError ? error.code : 'internal'
-    send({ refused: { code, message: messageOf(error) } })
-    return null
-  }
 }
 
 const PIECES = 128

@@ -1,7 +1,8 @@
 import { type Db, inboxPath, nameStorageError } from '../../store/database/open.ts'
 import { createInboxReports } from '../../store/webhooks/inbox-reports.ts'
 import { createInbox } from '../../store/webhooks/inbox.ts'
-import { type ErrorCode, MirrorError, messageOf } from '../../core/errors.ts'
+import { MirrorError, messageOf } from '../../core/errors.ts'
+import type { RpcCall, RpcReply } from '../../threads/rpc.ts'
 
 /** One thing that the inbox thread can be asked to do: synchronous, and inside the transaction of its turn if it writes. */
 interface InboxOperation<Args extends unknown[], Result> {
@@ -47,20 +48,10 @@ export function createOperations(db: Db) {
 
 type Operations = ReturnType<typeof createOperations>
 export type OperationName = keyof Operations
-export type ArgumentsOf<Name extends OperationName> = Parameters<Operations[Name]['run']>
-export type ResultOf<Name extends OperationName> = ReturnType<Operations[Name]['run']>
-
+/** The functions that the inbox thread answers, by name. */
+export type InboxFunctions = { readonly [Name in OperationName]: Operations[Name]['run'] }
 /** A question to the inbox thread. */
-export interface RpcCall {
-  readonly id: number
-  readonly name: OperationName
-  readonly args: readonly unknown[]
-}
-
-/** Its answer: a result, or why there is none. */
-export type RpcReply =
-  | { readonly id: number; readonly result: unknown }
-  | { readonly id: number; readonly code: ErrorCode; readonly message: string }
+export type InboxCall = RpcCall<OperationName>
 
 /**
  * Answers all questions of a turn. Those that write share one transaction, and no answer is given before its COMMIT: a
@@ -70,7 +61,7 @@ export type RpcReply =
 export function answerBatch(
   db: Db,
   operations: Operations,
-  questions: readonly RpcCall[],
+  questions: readonly InboxCall[],
   dataDir: string,
 ): RpcReply[] {
   const refused =
@@ -103,7 +94,7 @@ export function answerBatch(
 
 function attempt(
   operations: Operations,
-  { id, name, args }: RpcCall,
+  { id, name, args }: InboxCall,
   refused: (error: unknown) => (id: number) => RpcReply,
 ): RpcReply {
   // The thread's own interface has typed name and arguments together.

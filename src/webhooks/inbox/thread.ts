@@ -1,5 +1,4 @@
-import { Worker } from 'node:worker_threads'
-import { MirrorError, messageOf } from '../../core/errors.ts'
+import { MirrorError } from '../../core/errors.ts'
 import type {
   InboxCounts,
   InboxRow,
@@ -7,8 +6,10 @@ import type {
   Received,
   Settlement,
 } from '../../store/webhooks/inbox.ts'
-import type { ArgumentsOf, OperationName, ResultOf } from './operations.ts'
-import { createQuestions } from './rpc.ts'
+import { type Rpc, createRpc } from '../../threads/rpc.ts'
+import { supervise } from '../../threads/supervisor.ts'
+import { workerFile } from '../../threads/worker-file.ts'
+import type { InboxFunctions, OperationName } from './operations.ts'
 import type { FromInbox, InboxStart, ToInbox } from './inbox.worker.ts'
 
 /**
@@ -27,7 +28,7 @@ export interface InboxThread {
   /** Forgets what was received longer ago than it is to be remembered, but for pending rows; how many. */
   prune(now: number): Promise<number>
   /** Any operation of the table in `operations.ts`, by its name. */
-  call<Name extends OperationName>(name: Name, ...args: ArgumentsOf<Name>): Promise<ResultOf<Name>>
+  call: Rpc<OperationName, InboxFunctions>['call']
   /** False while the thread is dead and not replaced yet. */
   readonly alive: boolean
   /** Finishes what was asked, and ends the thread. */
@@ -49,72 +50,41 @@ export interface InboxThreadDeps {
   readonly restartMs?: number
 }
 
-/** The worker file beside this one: `.ts` when run from source, `.js` when built. */
-function workerUrl(): URL {
-  return new URL(
-    import.meta.url.endsWith('.ts') ? './inbox.worker.ts' : './inbox.worker.js',
-    import.meta.url,
-  )
-}
+const UNAVAILABLE = 'the inbox is not available at the moment; the log says why'
 
-const RESTART_MS = 5_000
-
-/** Starts the inbox thread. Never rejects: a database that cannot be opened is told, and tried again and again. */
+/** Starts the inbox thread. Never rejects: a database that cannot be opened is reported, and tried again. */
 export async function startInboxThread(deps: InboxThreadDeps): Promise<InboxThread> {
-  const questions = createQuestions()
-  let stopping = false
-  let worker: Worker | null = null // null: it is dead and not replaced yet
-  const attend = (started: Worker): void => {
-    worker = started
-    questions.sendTo((message) => started.postMessage(message))
-    started.on('message', (message: FromInbox) => {
-      if ('replies' in message) message.replies.forEach(questions.settle)
-    })
-    started.on('error', (error) => deps.onFailed(messageOf(error)))
-    started.on('exit', () => {
-      worker = null
-      questions.lose()
-      reviveSoon()
-    })
-  }
-  const start = async (): Promise<void> => {
-    try {
-      attend(await spawn(deps.dataDir))
-    } catch (error) {
-      deps.onFailed(messageOf(error))
-      reviveSoon()
-    }
-  }
-  const reviveSoon = (): void => {
-    if (!stopping) setTimeout(() => void revive(), deps.restartMs ?? RESTART_MS).unref()
-  }
-  const revive = async (): Promise<void> => {
-    if (stopping) return
-    await start()
-    if (worker !== null) deps.onRevived?.()
-  }
-  await start()
+  const rpc = createRpc<OperationName, InboxFunctions>(
+    () => new MirrorError('storage', UNAVAILABLE),
+  )
+  const supervisor = supervise<ToInbox, FromInbox>({
+    file: workerFile('inbox.worker', import.meta.url),
+    data: { dataDir: deps.dataDir } satisfies InboxStart,
+    limits: { maxYoungGenerationSizeMb: 4, maxOldGenerationSizeMb: 256 },
+    ...(deps.restartMs !== undefined && { restartMs: deps.restartMs }),
+    onMessage: ({ replies }) => replies.forEach(rpc.settle),
+    onReady(isRestart) {
+      rpc.connect((call) => supervisor.post(call))
+      if (isRestart) deps.onRevived?.()
+    },
+    onFailed: deps.onFailed,
+    onEnded: rpc.disconnect,
+  })
+  await supervisor.started
 
-  const { ask } = questions
+  const { call } = rpc
   return {
-    receive: (delivery) => ask('receive', exactBody(delivery), deps.maxPending),
-    pending: async (now, limit) => (await ask('pending', now, limit)).map(withBuffer),
-    settle: (settlements) => ask('settle', settlements),
-    counts: () => ask('counts'),
-    changed: () => ask('changed'),
-    prune: (now) => ask('prune', now - deps.keepMs),
-    call: ask,
+    receive: (delivery) => call('receive', exactBody(delivery), deps.maxPending),
+    pending: async (now, limit) => (await call('pending', now, limit)).map(withBuffer),
+    settle: (settlements) => call('settle', settlements),
+    counts: () => call('counts'),
+    changed: () => call('changed'),
+    prune: (now) => call('prune', now - deps.keepMs),
+    call,
     get alive() {
-      return worker !== null
+      return supervisor.isReady
     },
-    async close() {
-      stopping = true
-      const last = worker
-      if (last === null) return
-      const exited = new Promise((resolve) => last.once('exit', resolve))
-      last.postMessage({ stop: true } satisfies ToInbox)
-      await exited
-    },
+    close: () => supervisor.stop(),
   }
 }
 
@@ -126,21 +96,4 @@ function exactBody(delivery: NewDelivery): NewDelivery {
 /** Buffers arrive from the other thread as what they are made of. */
 function withBuffer(row: InboxRow): InboxRow {
   return { ...row, body: Buffer.from(row.body) }
-}
-
-/** Resolves once the thread has opened the database; rejects with its own words when it cannot. */
-async function spawn(dataDir: string): Promise<Worker> {
-  const data: InboxStart = { dataDir }
-  const worker = new Worker(workerUrl(), {
-    workerData: data,
-    resourceLimits: { maxYoungGenerationSizeMb: 4, maxOldGenerationSizeMb: 256 },
-  })
-  const first = await new Promise<FromInbox>((resolve, reject) => {
-    worker.once('error', reject)
-    worker.once('message', resolve)
-    worker.once('exit', () => reject(new MirrorError('storage', 'the inbox thread ended at once')))
-  })
-  for (const event of ['error', 'message', 'exit']) worker.removeAllListeners(event)
-  if ('refused' in first) throw new MirrorError(first.refused.code, first.refused.message)
-  return worker
 }
