@@ -9,14 +9,14 @@ export interface ServerAddress {
 
 const ANY_ADDRESS: ReadonlySet<string> = new Set(['0.0.0.0', '::'])
 
-/** The address to show; one that stands for all of the machine's is shown as localhost. */
+/** Returns the address to show; a wildcard address is shown as localhost. */
 export function addressOf(bound: AddressInfo | string | null, host: string): ServerAddress | null {
   if (bound === null || typeof bound === 'string') return null
   const shown = ANY_ADDRESS.has(host) ? 'localhost' : isIPv6(host) ? `[${host}]` : host
   return { url: `http://${shown}:${bound.port}`, port: bound.port }
 }
 
-/** The address that a server is bound to, as Node tells it; null while it is not. */
+/** Returns the address that a server is bound to, as Node reports it; null while it is not bound. */
 export function boundAddress(bound: AddressInfo | string | null): string | null {
   return bound === null || typeof bound === 'string' ? null : bound.address
 }

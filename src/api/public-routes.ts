@@ -20,7 +20,7 @@ interface PublicSettings {
 interface PublicSide {
   /** Answers a request for one of its paths; false when it is for another. */
   answer(request: IncomingMessage, response: ServerResponse): boolean
-  /** Takes the newest views; after the moment was moved. */
+  /** Loads the newest views; called after the served snapshot was moved. */
   refresh(): void
   close(): void
 }

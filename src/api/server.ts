@@ -39,27 +39,27 @@ export interface ServerOptions {
   readonly closeGraceMs?: number
   /** Received events for `/-/events`; none when not given. */
   readonly webhookLog?: EventLog
-  /** Told when the derived archive is gone, at each request for it; it can be made again. */
+  /** Called when the derived archive is missing, at each request for it; it can be rebuilt. */
   readonly onArchiveLost?: () => void
   /** Id of the running daemon, for the status; none when not given. */
   readonly instance?: string
-  /** How the data folder stands; not looked at when not given. */
+  /** State of the data folder; not checked when not given. */
   readonly storage?: NonNullable<StatusOptions['storage']>
   /** Targets of the relay, for the status; none when not given. */
   readonly relayTargets?: NonNullable<StatusOptions['relayTargets']>
   readonly eventBounds?: EventBounds
-  /** Told how far the change log is served, whenever that moves. */
+  /** Called with the last served entry of the change log whenever it changes. */
   readonly onServed?: FollowerOptions['onServed']
   /** Makes the private routes; none when not given. */
   readonly routes?: (tools: RouteTools) => readonly PrivateRoute[]
   /** Looks at requests before the pages do, bodies unread: true when it answers. It takes no mirrored path. */
   readonly intercept?: (request: IncomingMessage, response: ServerResponse) => boolean
-  /** The paths that `intercept` answers, for whoever misses one. */
+  /** The paths that `intercept` answers, for path suggestions. */
   readonly hookPaths?: readonly string[]
   /** For the status page. */
   readonly webhooks?: () => Promise<WebhooksReport>
   readonly metrics?: MetricsPage
-  /** How outbox and inbox stand; none when not given. */
+  /** State of outbox and inbox; none when not given. */
   readonly boxes?: () => BoxesStatus
   /** Makes what scanners read; without one, what is there is served. */
   readonly viewsMaker?: ViewsMaker
@@ -113,7 +113,7 @@ export function createServer(options: ServerOptions): MirrorServer {
   const followers = createFollowers(options, { served, access: gate.access, failures })
   const refresh = (): void => {
     for (const part of [served, open]) part.refresh()
-    followers.look() // after them: whoever is told can read it
+    followers.look() // last, so every announced change is already readable
   }
   const follower = followStore({ refresh }, log)
   addPages(app, { ...options, paths, privatePaths: gate.paths })
@@ -154,7 +154,7 @@ function createEnds() {
   }
 }
 
-/** Says once that a proxy in front is not believed, because no setting names it. */
+/** Logs once that forwarding headers are ignored because no setting trusts the proxy. */
 function warnOfProxy({ config, log }: ServerOptions, handler: HttpHandler): HttpHandler {
   let isLogged = config.server.trustProxy.length > 0
   return (request, response) => {
@@ -198,7 +198,7 @@ function connectionOptions({ config, log, metrics }: ServerOptions): ConnectionO
   }
 }
 
-/** The fast lane answers records that are held; everything else goes to the server's own handling. */
+/** Creates the fast path: it answers stored records; everything else goes to the server's own handling. */
 function createFastPath(
   server: Server,
   { config, log }: ServerOptions,

@@ -43,17 +43,17 @@ interface AccessOptions {
   readonly now: () => number
 }
 
-/** Wrong keys that one client may send in a minute before it is told to wait. */
+/** Wrong keys that one client may send within a minute before it gets 429. */
 const FAILURES = { failures: 10, windowMs: 60_000, clients: 10_000 }
-/** A key that is in use is told to the log this often. */
+/** Interval between two log lines about the same key in use, milliseconds. */
 const LOG_INTERVAL_MS = 3_600_000
 
 /**
- * Keys are accepted as the service accepts them (credentials.ts). An address is no credential: a proxy on this machine, or
- * a web page that a browser on it shows, comes from a loopback address too. Only `server.openLoopback` lets requests in
- * without a key, and only those that nothing speaks against being this machine's own. Wrong keys are counted by client,
- * an IPv6 one by its /64; a right key passes at all times, whatever others send from the same address: keys are too long
- * to be guessed, and a lock-out would only serve an attacker. Throws `config` for settings that cannot be.
+ * Accepts keys in the forms that the service accepts (credentials.ts). An address is no credential: a proxy on this machine, or
+ * a web page in a browser on it, also connects from a loopback address. Only `server.openLoopback` admits requests without a
+ * key, and only requests that show no sign of another origin. Wrong keys are counted per client (per /64 for IPv6). A valid
+ * key is always accepted, whatever other requests from the same address sent: keys are too long to be guessed, and a lock-out
+ * would only serve an attacker. Throws `config` for contradicting settings.
  */
 export function createAccess(options: AccessOptions): Access {
   const { reads, settings, log, now, trusted } = options
@@ -116,14 +116,16 @@ function whyClosed({ listeningOn, settings }: AccessOptions): string | null {
   const address = listeningOn()
   if (address === null || !isLoopbackAddress(address))
     return 'the mirror listens to more than this machine (server.host)'
-  if (publicUrl !== null) return 'server.publicUrl says that others reach the mirror'
-  if (trustProxy.length > 0) return 'server.trustProxy says that a proxy stands before the mirror'
+  if (publicUrl !== null)
+    return 'server.publicUrl is set, so the mirror is reached from other machines'
+  if (trustProxy.length > 0)
+    return 'server.trustProxy is set, so a proxy forwards requests to the mirror'
   return null
 }
 
 /**
- * Whether nothing speaks against a request being this machine's own: it comes from a loopback address, through no proxy
- * that says so, and names this machine as its host. The name gives away a web page that has its own resolve to 127.0.0.1.
+ * Reports whether a request shows no sign of another origin: it comes from a loopback address, carries no forwarding header,
+ * and names this machine as its host. The host name exposes a web page whose own name resolves to 127.0.0.1.
  */
 function isOwn({ headersDistinct, socket }: IncomingMessage, ownHost: string): boolean {
   if (!isLoopbackAddress(socket.remoteAddress) || isForwarded(headersDistinct)) return false

@@ -53,7 +53,7 @@ export function createKeyring(
     find(key) {
       const hash = hashKey(key, secret)
       let found: FoundKey | null = null
-      // All are compared, and what is compared are hashes: the time taken tells nothing of any key.
+      // Compares all keys, by their hashes: the duration reveals nothing about any key.
       for (const entry of [...fixed(), ...read().entries])
         if (timingSafeEqual(entry.hash, hash)) found = entry
       return found
@@ -79,6 +79,6 @@ function hashed(keys: () => readonly string[], secret: Buffer): () => readonly E
 function settingEntry(key: string, position: number, secret: Buffer): Entry {
   const title = `entry ${position} of server.keys`
   if (SENDABLE.test(key)) return { title, hash: hashKey(key, secret) }
-  const message = `${title} holds a space, a colon or another character that no key may have: "patchmirror keys create" makes a sound one`
+  const message = `${title} contains a space, a colon or another character that a key may not have: create a valid one with "patchmirror keys create"`
   throw new MirrorError('config', message)
 }

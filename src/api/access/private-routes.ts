@@ -64,7 +64,7 @@ interface Gate {
   readonly answer: PrivatePaths
   /** The private paths, as they are declared. */
   readonly paths: readonly string[]
-  /** Tells the log who may read them; once the server listens. */
+  /** Logs who may read private paths; called once the server listens. */
   readonly announce: () => void
 }
 
@@ -106,9 +106,8 @@ interface PrivateOptions {
 type PrivatePaths = (request: IncomingMessage, response: ServerResponse) => boolean
 
 /**
- * The door before everything that takes a key: no route behind it is reached in another way. In this order: what writes
- * is refused (that is the same for everybody), the key or the link is judged, then the path is looked at. So
- * whoever has no key learns nothing of what is there.
+ * The only entry to the routes that need a key. Checks in this order: the method (only GET and HEAD, for every client), the key
+ * or the signed link, then the path. A client without a key therefore learns nothing about what exists.
  */
 function createPrivatePaths(options: PrivateOptions): PrivatePaths {
   const { served, routes, failures, baseUrl } = options
@@ -150,7 +149,7 @@ function find(routes: RouteTable, path: string): RouteMatch | null {
   try {
     return routes.match(path)
   } catch {
-    return null // not decodable: said below, to whom the path may be discussed with
+    return null // not decodable: reported below, to clients with a key only
   }
 }
 

@@ -18,7 +18,7 @@ export interface RouteCall extends Exchange {
 /** A path that takes a local key, or a signed link, to read. */
 export interface PrivateRoute {
   /**
-   * Such as `/v1/tags/{tagID}/sbom`. `{name}` stands for one segment, `{name+}` for one or more, slashes included.
+   * Such as `/v1/tags/{tagID}/sbom`. `{name}` matches one segment, `{name+}` for one or more, slashes included.
    * With and without a slash at the end it is the same route.
    */
   readonly path: string

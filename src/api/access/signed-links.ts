@@ -6,13 +6,13 @@ const LINK_SECONDS = 900
 /** Links made within the same minute are the same text, so that the answers that carry them stay comparable. */
 const STEP_SECONDS = 60
 
-/** What to sign: the path as it stands in a request (percent-encoded, no query), and when the link ends, unix seconds. */
+/** What to sign: the path as in a request (percent-encoded, no query), and when the link ends, unix seconds. */
 interface LinkToSign {
   readonly path: string
   readonly expiresAt: number
   /** Upstream's date of the answer that has the link, unix milliseconds: that of what it opens. */
   readonly asOf?: number
-  /** Media type of what it opens, where the answer that has the link says it. */
+  /** Media type of the document, where the answer that contains the link gives one. */
   readonly type?: string | undefined
 }
 
@@ -26,7 +26,7 @@ type LinkCheck =
 const LINK_DATE = 'as-of'
 const LINK_TYPE = 'type'
 
-/** Local URLs that open one document for a while, for whoever holds them, without a key. */
+/** Local URLs that open one document without a key until they expire. */
 export interface Links {
   /** The signed request target: `path?expires=…&as-of=…&type=…&signature=…`, date and type where there are any; put a base URL before it. */
   readonly signLink: (link: LinkToSign) => string
@@ -59,7 +59,7 @@ export function createLinks(secret: Buffer, now: () => number): Links {
       if (given === null) return { state: 'forged' }
       const expected = Buffer.from(signatureOf(given.path, given.terms))
       const signature = Buffer.from(given.signature)
-      // First the signature: only what was signed here is worth the answer that it is too late.
+      // Checks the signature first: the expiry is reported only for links that were signed here.
       if (signature.length !== expected.length || !timingSafeEqual(signature, expected))
         return { state: 'forged' }
       const expiredAt = Number.parseInt(given.terms, 10)
@@ -94,7 +94,7 @@ function readLink(target: string) {
   return isDecodable(path) ? { path, terms, signature } : null
 }
 
-/** Reads what a link says of the document that it opens; call for a good one only, which nobody else wrote. */
+/** Parses the terms of a link. Call it for a verified link only. */
 export function readLinkTerms(query: URLSearchParams): { asOf?: string; type?: string } {
   const date = query.get(LINK_DATE)
   const type = query.get(LINK_TYPE)
@@ -104,9 +104,9 @@ export function readLinkTerms(query: URLSearchParams): { asOf?: string; type?: s
   }
 }
 
-/** 403 for a link that does not open, as an object store says it; null for one that does. */
+/** Returns a 403 for a link that does not open, in the form of an object store; null for a valid one. */
 export function linkProblem(check: LinkCheck): Problem | null {
-  const again = 'Ask for it again at the path that gave you this link: the answer holds a new one'
+  const again = 'Request the path that returned this link again: the answer contains a new link'
   if (check.state === 'good') return null
   if (check.state === 'forged') {
     const message = `this link was not made by this mirror, or was changed on the way. ${again}`

@@ -18,7 +18,7 @@ export function createAttempts(limits: AttemptLimits, now: () => number): Attemp
   const windows = new Map<string, { count: number; readonly startedAt: number }>()
   const windowOf = (client: string, at: number) => {
     const known = windows.get(client)
-    // A clock that was set back must not make the wait longer than a window.
+    // A clock that went backwards must not make the wait longer than a window.
     if (known !== undefined && at >= known.startedAt && at < known.startedAt + windowMs)
       return known
     windows.delete(client)

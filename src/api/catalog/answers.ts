@@ -45,22 +45,22 @@ export function createAnswers({ tools, missing }: CatalogParts) {
       const path = requestedPath(template, call.params)
       const answer = served.reads.readCatalogAnswer(path)
       if (answer === null) return call.refuse(missing.explain(resource, call.params, path))
-      const always = answer.ownerSha.length === 0 // it stands alone, as `/v1/me`
+      const always = answer.ownerSha.length === 0 // it belongs to no item, such as `/v1/me`
       const own = originOfOne(origin, answer, { always, reads: served.reads })
       if (isNone(answer)) return sendNone(call, answer, own)
       const [link] = answer.links
-      // With a body, the answer is a JSON string that holds a URL, and stays one.
+      // An answer with a body is a JSON string that contains a URL; it is rewritten as one.
       if (link?.at.length === 0 && answer.body === null) return call.sendDocument(link, own.asOf)
       if (answer.links.length > 0) return sendLinked(call, answer, links, own)
       const coding = chooseCoding(call.requestHeaders.acceptEncoding)
-      const content = contentOfAnswer(answer) // for gzip too: its checksum tells damaged bytes from sound ones
+      const content = contentOfAnswer(answer) // for gzip too: inflating verifies its checksum
       const bytes = coding === 'gzip' && answer.body !== null ? answer.body : content
       const tag = answer.sha256.toString('hex', 0, 16)
       sendAnswer(call, createAnswer(coding, bytes, tag, answer.changed), own, heads)
     },
   }
 
-  /** Answers that there is none as upstream did: 404, or 204 without a word. */
+  /** Sends upstream's answer for something that does not exist: 404, or 204 without a body. */
   function sendNone(call: ReadCall, { status }: CatalogAnswer, origin: SnapshotOrigin): void {
     const problem = { status, error: 'not_found', message: NOTHING, origin }
     if (status !== 204) return call.refuse(problem)
@@ -113,7 +113,7 @@ function contentOfAnswer({ body, size, path }: CatalogAnswer): Buffer {
   }
 }
 
-/** The same JSON with other texts where links stand. */
+/** Returns the same JSON with the given texts in place of upstream's links. */
 function withLinks(
   text: Buffer,
   links: readonly CatalogLink[],

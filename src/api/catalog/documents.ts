@@ -13,7 +13,7 @@ import type { SnapshotOrigin } from '../http/origin.ts'
 import type { RouteCall } from '../access/route-table.ts'
 import { writable } from '../http/streams.ts'
 
-/** Where documents lie on the mirror; a signed link opens one. */
+/** Path prefix of stored documents; a signed link opens one. */
 export const DOCUMENT_PATH = '/-/documents/'
 
 /** A document as an answer names it: its SHA-256, hex, and its media type there; absent: the one stored with it. */
@@ -36,7 +36,7 @@ export async function sendDocument(
   const stored = findDocument(served, digest)
   if (stored === null) {
     const message =
-      'the mirror does not hold this document any more: ask for it again where the link came from'
+      'the mirror no longer stores this document: request the path that returned this link again'
     return call.refuse({ status: 404, error: 'not_found', message })
   }
   const document = { ...stored, type: type ?? stored.type }
@@ -123,7 +123,7 @@ async function pump(
   const last = Math.floor(part.end / CHUNK_BYTES)
   for (let number = Math.floor(part.start / CHUNK_BYTES); number <= last; number++) {
     const bytes = reads.readChunk(digest, number)
-    // A sync may have dropped it since the answer began; the length that was promised tells the client.
+    // A sync may have deleted it since the response began; the client notices by the Content-Length.
     if (bytes === null)
       throw new MirrorError('storage', `a chunk of document ${digest} is not there`)
     if (response.destroyed) return

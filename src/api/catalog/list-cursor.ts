@@ -21,12 +21,12 @@ interface Cursor {
   value: string | number | null
 }
 
-/** Anchors of a cursor: so many neighbours would have to change or go between two pages for a place to be lost. */
+/** Entries stored in a cursor. A position is lost only when all of them changed or were removed between two pages. */
 const ANCHORS = 8
 
 /**
- * A cursor as text. It names entries, not a number of entries to skip, so a page begins where the last one ended
- * whatever a sync publishes in between. It holds for the list and the order (`made`) that it was made in.
+ * Encodes a cursor. It names entries, not a number of entries to skip, so a page begins where the last one ended even if a
+ * sync publishes in between. It is valid only for the list and the order (`made`) that it was created for.
  */
 function writeCursor({ anchors, ordinal, value }: Cursor, made: string): string {
   const named = anchors.flatMap(({ id, sha }) => [id, sha])
@@ -102,7 +102,7 @@ export function createListCursors(
         if (entry !== null && shaOf(entry) === sha) return { place: entry, anchors }
         moved ??= entry
       }
-      // Fewer anchors than there may be are all that was ever shown, and none is as it was: the list begins anew.
+      // The cursor contains the whole history and no anchor matches: restart from the first page.
       if (anchors.length < ANCHORS) return { place: null, anchors: [] }
       return { place: { value, ordinal: moved?.ordinal ?? ordinal }, anchors }
     },

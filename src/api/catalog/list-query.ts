@@ -4,7 +4,7 @@ import type { Facet } from '../../domain/resources.ts'
 import type { ListOrder, Where } from '../../store/catalog/list-query.ts'
 import { onlyValue } from '../http/request-target.ts'
 
-/** Items on a page, when the request does not say (service API, section 8). */
+/** Default page size, in items (service API, section 8). */
 export const DEFAULT_LIMIT = 100
 const MAX_LIMIT = 1000
 
@@ -68,7 +68,7 @@ export function readOrder(
   return { facet: null, field: name, descending, text }
 }
 
-/** Names that can stand in a JSON path of SQLite. */
+/** Reports whether a field name can be used in a JSON path of SQLite. */
 function isOrderable(name: string): boolean {
   return !/["\\\p{Cc}]/u.test(name)
 }
@@ -91,8 +91,8 @@ interface ListQuery {
 }
 
 /**
- * Reads a list's query; a parameter may be spelled like the fields are (`cveId` for `cve_id`). `pagers`: further parameters
- * by which clients of this list go on.
+ * Parses a list's query; a parameter may be spelled like the fields are (`cveId` for `cve_id`). `pagers`: further parameters
+ * by which clients of this list request the next page.
  */
 export function readListQuery(
   query: URLSearchParams,

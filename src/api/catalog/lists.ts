@@ -65,7 +65,7 @@ export function createLists({ tools, missing, strictParameters }: CatalogParts) 
     const shown = rows.slice(0, limit).slice(0, fitting(rows))
     const next =
       rows.length > shown.length ? nextOf(call, query, path, places.write(shown, from)) : null
-    // The numbers of a list that is not whole are upstream's; of what a filter leaves it says none.
+    // The totals of an incomplete list are upstream's; they do not apply to filtered results.
     const isUpstreams = frame.partial !== undefined || frame.estimated === true
     const total = isUpstreams && where.length === 0 ? null : count
     const items = shown.map(({ body }) => body)
@@ -98,8 +98,8 @@ function isLinked({ cursor, onward }: Frame): boolean {
 }
 
 /**
- * Parameters that say what the page begins behind: `after`, and that by which upstream takes a cursor. Where upstream's
- * envelope has no cursor, a client may go by the id of the last item, under the names that services have for that.
+ * Returns the parameters that name the position where the page begins: `after`, and upstream's own cursor parameter. Where
+ * upstream's envelope has no cursor, clients may send the id of the last item, under the names that services use for it.
  */
 function pagersOf({ cursor, onward }: Frame): string[] {
   const own = onward?.param ?? null
@@ -159,8 +159,8 @@ function createCounts(reads: Source) {
       )
     },
     /**
-     * Throws `not_supported` for a filter whose answer would be empty whatever upstream has: no item has its field, or
-     * none has a value that it can be asked for.
+     * Throws `not_supported` for a filter that no item of the list can match: no item has its field, or
+     * none has a value of a comparable type.
      */
     checkFilters(list: CatalogList, facets: readonly Facet[], where: readonly Where[]): void {
       if (list.entries === 0) return

@@ -17,9 +17,9 @@ import type { Problem } from '../http/problems.ts'
 import { notReady } from '../snapshot/not-ready.ts'
 import type { Origins } from '../snapshot/served.ts'
 
-/** What is said of a path that is not held. */
+/** Explains why a path has no stored answer. */
 export interface Missing {
-  /** The origin of a resource's source; a problem when the settings leave it out. Throws `not_ready` before its first snapshot. */
+  /** Origin of a resource's source; a problem when the settings leave it out. Throws `not_ready` before its first snapshot. */
   origin(resource: CatalogResource | null): SnapshotOrigin | Problem
   /** No list names it, the scope leaves it out, or it is still to be fetched. Throws `not_ready` for the last. */
   explain(resource: CatalogResource | null, params: Params, path: string): Problem
@@ -28,13 +28,13 @@ export interface Missing {
 type Params = Readonly<Record<string, string>>
 
 /**
- * The ways in which something can be missing, told apart: 404 `not_mirrored` for what nothing that was synced names, a 404
- * that names the setting for what this mirror leaves out, 503 for what is on its way. That the service has nothing is said
- * only by its own answer (catalog-answers.ts).
+ * Distinguishes the reasons why something is missing: 404 `not_mirrored` for what no synced list names, a 404 that names the
+ * setting for what this mirror excludes, 503 for what is not fetched yet. That the service has nothing under a path is
+ * reported only by its own stored answer (answers.ts).
  */
 export function createMissing(config: Config, served: Origins): Missing {
   const active = activeSources(config)
-  /** What an import brought is held whatever the settings say: they are those of the mirror that it comes from. */
+  /** Reports whether the list is stored. Imported content counts whatever the settings here are: the source mirror's apply. */
   const isMirrored = ({ list }: CatalogResource): boolean =>
     list !== null && served.reads.readCatalogList(canonicalPath(list.path) ?? '') !== null
   const switchedOff = (resource: CatalogResource): Problem | null => {
@@ -97,7 +97,7 @@ function sourceOf(resource: CatalogResource | null): SourceName {
   return resource?.surface === 'identity' ? 'identity' : 'catalog'
 }
 
-/** Of the package catalog, as far as the list of packages tells what there is. */
+/** Explains a missing path of the package catalog, from the stored list of packages. */
 function explainRelease(config: Config, served: Origins, params: Params, path: string): Problem {
   if (config.upstream.apiRoot !== null && config.upstream.catalogUrl === null)
     return leftOut('the package catalog is not mirrored', 'upstream.catalogUrl')
@@ -136,7 +136,7 @@ function findReleases(
   return found
 }
 
-/** Its item is listed: either the scope leaves it out, or its turn has not come. Throws `not_ready` for the latter. */
+/** Explains a missing path of a listed item: excluded by the scope, or not fetched yet. Throws `not_ready` for the latter. */
 function excludedOrPending(served: Origins, owner: string, path: string): Problem {
   if (served.reads.hasAnswers(owner)) throw notReady(served.reads, 'catalog', path)
   return outOfScope()
@@ -150,8 +150,8 @@ function unnamed(): Problem {
 }
 
 /**
- * Nothing that was synced names it. Whether the service has it by now, only the service can say: what it made since the
- * last sync is in no list of the mirror's, and of a list that is not complete the rest is not known.
+ * Nothing that was synced names it. Only the service knows whether it has it by now: no stored list contains what was created
+ * since the last sync, and an incomplete list does not name every item.
  */
 function notListed(what: string, list: Pick<CatalogList, 'frame'> | null = null): Problem {
   const { partial } = list === null ? {} : (JSON.parse(list.frame) as Frame)
@@ -159,7 +159,7 @@ function notListed(what: string, list: Pick<CatalogList, 'frame'> | null = null)
     partial === undefined
       ? `the service's ${what}, as of the last sync (X-Mirror-As-Of), did not name it`
       : `what is stored of the service's ${what} does not name it, and that is not known to be complete (${partial})`
-  const message = `this is not mirrored: ${named}; what the service has made since comes with the next sync`
+  const message = `this is not mirrored: ${named}; what the service has created since is added by the next sync`
   return { status: 404, error: 'not_mirrored', message }
 }
 

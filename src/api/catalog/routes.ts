@@ -85,7 +85,7 @@ export function createCatalogRoutes(config: Config): (tools: RouteTools) => Priv
   }
 }
 
-/** Has a request answered by the reading thread, and sends what it says. */
+/** Passes a request to the reading thread and sends its reply. */
 async function pass(
   thread: ReadingThread,
   { served, now }: RouteTools,

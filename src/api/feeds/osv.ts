@@ -17,7 +17,7 @@ export function readRecordAnswer(reads: Reads, id: string, coding: Coding): Json
   if (record === null) return null
   const { tag, changed } = record
   const member = soundMember(record)
-  // What goes out as it lies is checked too; a member of an earlier version has no checksum but the one of its content.
+  // Bytes sent unchanged are checked too; a member stored by an earlier version only has the checksum of its content.
   const checked = coding === 'gzip' && record.bodyCrc32 !== null
   const content = checked ? null : contentOf(member, record.size)
   const body = coding === 'gzip' || content === null ? member : content
@@ -25,15 +25,15 @@ export function readRecordAnswer(reads: Reads, id: string, coding: Coding): Json
 }
 
 /**
- * Looks a record up by its request target as it came, in the cache first. Undefined when the target is not a record's,
- * or upstream has no such record: then the longer way says why. Throws as above.
+ * Looks a record up by its request target as received, in the cache first. Returns undefined when the target is not a record's,
+ * or when the record is not stored: then the full lookup explains why. Throws as above.
  */
 export function findRecord(
   served: ServedSnapshot,
   target: string,
   coding: Coding,
 ): JsonResponse | undefined {
-  if (!RECORD_TARGET.test(target)) return undefined // before the cache, whose other keys hold what no target may
+  if (!RECORD_TARGET.test(target)) return undefined // before the cache, whose other keys contain characters that no target has
   const known = served.cache.get(target, coding)
   if (known !== undefined) return known
   const path = decodedPath(target)
@@ -84,7 +84,7 @@ export function findOtherRecord(
   return { answer, more: ['Content-Location', `${RECORDS}${encodeURIComponent(id)}.json`] }
 }
 
-/** Checks what costs little: the member's own checksum, its frame, and the size it says it holds. */
+/** Checks what is cheap to check: the member's own checksum, its frame, and its declared size. */
 function soundMember({ body, size, bodyCrc32 }: ServedRecord): Buffer {
   const sound =
     body !== null &&
@@ -97,8 +97,8 @@ function soundMember({ body, size, bodyCrc32 }: ServedRecord): Buffer {
 }
 
 /**
- * What is said of a record that is not stored: 404 where upstream has none, with the time when the mirror learned of a removal, or
- * a document whose path looks like it; 404 or 503 with the reason for one that upstream lists and the mirror could not get.
+ * Explains a missing record: 404 where upstream has none, with the time when the mirror observed a removal, or with the
+ * document of a similar path; 404 or 503 with the reason for one that upstream lists and the mirror could not fetch.
  * Throws `corrupt` for one that the served index lists: then the database is damaged.
  */
 export async function missingRecord(
@@ -124,7 +124,7 @@ export async function missingRecord(
 }
 
 const UNLISTED =
-  "upstream's index of this snapshot (X-Mirror-As-Of) does not list this id; a record published since comes with the next sync"
+  "upstream's index of this snapshot (X-Mirror-As-Of) does not list this id; a record published since is added by the next sync"
 
 function notFound(message: string, fields: Problem['fields']): Problem {
   return { status: 404, error: 'not_found', message, ...(fields && { fields }) }
@@ -149,10 +149,10 @@ function missingForReason({ reads, listing }: ServedSnapshot, id: string): Probl
   return { status: 503, error: 'not_ready', message, fields: { id } }
 }
 
-/** How a run says that a listed record is a 404 upstream. */
+/** Reason in run facts for a listed record that upstream answers with 404. */
 const ANSWERS_404 = 'upstream lists it but answers 404'
 
-/** What the last run that could not get a record says of it; null where none names it. */
+/** Returns the reason that the last failed run recorded for this id; null where none names it. */
 function reasonOf(reads: ServedSnapshot['reads'], id: string): string | null {
   for (const { source, facts } of reads.listRuns(RUNS)) {
     const missing = source === 'osv' ? facts['lackingIds'] : undefined

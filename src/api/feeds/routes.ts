@@ -115,7 +115,7 @@ function createRoutes({ served, paths, cacheControl, heads }: MirrorOptions): Ro
     const answer = readRecordAnswer(served.reads, id, chooseCoding(requestHeaders.acceptEncoding))
     if (answer !== null) return sendAnswer(exchange, answer, origin, heads)
     const problem = await missingRecord(served, id, paths.sameButForm(path))
-    // Of an id that is known, as one that was removed, there is more to say than that another looks like it.
+    // For a known id, such as a removed one, the reason is more useful than a similar id.
     const unknown = problem.status === 404 && problem.fields?.['removedAt'] === undefined
     if (unknown && answerOther(exchange, url)) return
     sendProblem(request, response, { ...problem, origin })

@@ -11,12 +11,12 @@ import { onlyValue } from '../http/request-target.ts'
 
 /** What the page of changes is answered from. */
 interface ChangesOptions {
-  /** Of the moment that is served: what is told can be read. */
+  /** Reads of the served snapshot, so every reported change is readable. */
   readonly reads: Reads
   readonly access: Pick<Access, 'judge'>
 }
 
-/** Names on a page, when the request does not say, and at most. */
+/** Names on a page: the default, and the maximum. */
 const PAGE = 1_000
 const MAX_PAGE = 10_000
 /** Characters of names on a page: with longer names it ends sooner, so that writing it never takes long. */
@@ -30,7 +30,7 @@ const PREFIX = /^[0-9a-f]{12,63}$/
 /** Sources whose paths are for those who have a key. */
 const PRIVATE: ReadonlySet<SourceName> = new Set(['catalog', 'identity'])
 
-/** Whether what a source changed may be told only to those who may read it. */
+/** Reports whether changes of a source are shown only to clients with a key. */
 export function isPrivateSource(source: SourceName): boolean {
   return PRIVATE.has(source)
 }
@@ -128,7 +128,7 @@ function unknown(since: string, source: SourceName | null): Problem {
   const where = source === null ? '' : ` of ${source}`
   const message =
     `the snapshot ${since.slice(0, 80)}${where} is not known here, or too long ago (data.changeDays): ` +
-    'read everything anew, and follow from the snapshot that X-Mirror-Snapshot names'
+    'do a full read, then follow from the snapshot that X-Mirror-Snapshot names'
   return { status: 404, error: 'unknown_snapshot', message }
 }
 
@@ -137,7 +137,7 @@ function readSince(query: URLSearchParams): string {
   if (since !== null) return since
   throw new MirrorError(
     'bad_request',
-    `give the snapshot that you hold: ${CHANGES}?since=… , as X-Mirror-Snapshot or /-/status named it`,
+    `name the snapshot that you have read: ${CHANGES}?since=… , the value of X-Mirror-Snapshot or /-/status`,
   )
 }
 
@@ -161,7 +161,7 @@ function readLimit(query: URLSearchParams): number {
 const FOREIGN =
   'after=… is not a cursor of this page: take it from the field next of the page before'
 
-/** A place in a fold. It names the fold's two ends, so pages belong together whatever is published in between. */
+/** Encodes a position in a list of changes. It names both ends of the list, so its pages belong together across commits. */
 function writeCursor(after: number, until: number, name: string): string {
   return Buffer.from(JSON.stringify([after, until, name])).toString('base64url')
 }

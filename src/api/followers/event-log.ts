@@ -10,11 +10,11 @@ export interface LoggedEvent {
   name: 'snapshot' | 'webhook'
   /** Null: of no source. */
   source: SourceName | null
-  /** JSON; null: nothing to tell, only a place that is passed. */
+  /** JSON; null: an entry without an event, which only advances the position. */
   data: (() => string) | null
 }
 
-/** A log that a stream is fed from. Ids count up by one, so that a place tells whether something behind it was forgotten. */
+/** Log that feeds a stream. Ids increase by one, so a gap after a position shows that entries were deleted. */
 export interface EventLog {
   /** The newest event's id; 0 while there is none. */
   last(): number
@@ -24,7 +24,7 @@ export interface EventLog {
   list(after: number, limit: number): LoggedEvent[]
 }
 
-/** Where a stream stands in its logs: the published snapshots, and what was received and passed on. */
+/** Position of a stream in its logs: the published snapshots, and the received and forwarded events. */
 export interface LogPosition {
   readonly snapshots: number
   /** Null: the reader may not have them. */
@@ -44,7 +44,7 @@ export function createSnapshotLog(reads: ChangeReader): EventLog {
   }
 }
 
-/** Events that were received and passed on. Snapshots were passed on too, and are told from their own log. */
+/** Events that were received and forwarded. Forwarded snapshots are skipped: they are read from their own log. */
 export function createWebhookLog(reads: OutboxReads): EventLog {
   return {
     last: reads.lastEvent,

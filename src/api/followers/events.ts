@@ -103,12 +103,12 @@ export function createEvents(options: EventsOptions): Events {
   }
 }
 
-/** A store that cannot be read ends the stream: its reader comes back with its place. */
+/** Ends the stream when the store cannot be read; the client reconnects with its last event id. */
 function guarded({ response }: Listener, work: () => void): void {
   try {
     work()
   } catch {
-    response.destroy() // the next look for snapshots meets the same fault, and tells the log
+    response.destroy() // the next check for snapshots meets the same fault and logs it
   }
 }
 
@@ -128,7 +128,7 @@ function hasPlace(listeners: Set<Listener>, limit: number, mayDisplace: boolean)
 function refuse(request: IncomingMessage, response: ServerResponse, closed: boolean): void {
   const message = closed
     ? 'the mirror is shutting down'
-    : 'too many readers follow the events already; /-/changes tells the same when asked'
+    : 'too many clients follow the events already: poll /-/changes instead, it returns the same changes'
   const headers = { 'Retry-After': '30' }
   sendProblem(request, response, { status: 503, error: 'busy', message, headers })
 }
@@ -138,7 +138,7 @@ function now({ snapshots, webhooks }: EventsOptions, all: boolean): LogPosition 
   return { snapshots: snapshots.last(), webhooks: all ? (webhooks?.last() ?? 0) : null }
 }
 
-/** Takes up where the reader stopped. What was forgotten since is told by a `reset`. */
+/** Resumes after the client's last event id; sends `reset` when entries since then were deleted. */
 function begin({ snapshots, webhooks }: EventsOptions, listener: Listener): void {
   const { request, response, place } = listener
   response.write('retry: 5000\n')
@@ -159,7 +159,8 @@ function begin({ snapshots, webhooks }: EventsOptions, listener: Listener): void
     listener.place = { snapshots: asked.snapshots, webhooks: from }
     return
   }
-  const reason = 'what lies between is not known here any more: read everything anew'
+  const reason =
+    'the events since then are no longer stored: do a full read, then resume from this id'
   response.write(formatEvent('reset', writePlace(place), JSON.stringify({ reason })))
 }
 

@@ -19,7 +19,7 @@ export interface FollowerOptions {
   /** Events that were received and passed on; null: no webhooks here. */
   readonly webhooks: EventLog | null
   readonly bounds: EventBounds
-  /** Told how far the change log is served, at the first look and whenever that moves. */
+  /** Called with the last served entry of the change log, at first and whenever it changes. */
   readonly onServed: (log: number) => void
 }
 
@@ -29,7 +29,7 @@ interface FollowerRoutes extends Pick<Events, 'look' | 'close'> {
   answer(request: IncomingMessage, response: ServerResponse): boolean
 }
 
-/** Both tell the moment that is served, so whoever is told can read it. */
+/** Creates both routes. They report the served snapshot only, so every reported change is already readable. */
 export function createFollowerRoutes(options: FollowerOptions): FollowerRoutes {
   const { served, access, failures, webhooks, bounds, onServed } = options
   const { reads } = served

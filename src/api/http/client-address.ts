@@ -15,8 +15,8 @@ export function isLoopbackAddress(address: string | undefined): boolean {
 }
 
 /**
- * Whom one client's address stands for: itself in IPv4, its /64 in IPv6, where one machine has more addresses than
- * anybody could keep account of.
+ * Returns the network that counts as one client: the address itself in IPv4, its /64 in IPv6, where one machine has more
+ * addresses than can be counted separately.
  */
 export function clientNetwork(address: string): string {
   const plain = plainAddress(address)
@@ -24,7 +24,7 @@ export function clientNetwork(address: string): string {
   const [head = '', tail] = plain.split('::', 2)
   const groups = head === '' ? [] : head.split(':')
   const behind = tail === undefined || tail === '' ? [] : tail.split(':')
-  const dotted = plain.includes('.') ? 1 : 0 // an IPv4 address at the end stands for two groups
+  const dotted = plain.includes('.') ? 1 : 0 // an IPv4 address at the end counts as two groups
   while (groups.length + behind.length + dotted < 8) groups.push('0')
   const network = [...groups, ...behind].slice(0, 4)
   return `${network.map((group) => parseInt(group, 16).toString(16)).join(':')}::/64`

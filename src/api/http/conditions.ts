@@ -30,7 +30,7 @@ export function checkConditions(
 }
 
 /**
- * True when the part asked for may be sent: no If-Range, or one that names exactly what is held. A date counts
+ * True when the part asked for may be sent: no If-Range, or one that matches the current validators. A date counts
  * as strong here: Last-Modified moves forward by at least a second at every change.
  */
 export function rangeStillApplies(ifRange: string | undefined, current: Validators): boolean {
@@ -76,7 +76,7 @@ const MAX_LENGTH = 100
 
 /**
  * Reads a `Range` header for a representation of `size` bytes (RFC 9110, 14.2). `whole`: none, several parts, or not
- * readable; a server may then send everything. `unsatisfiable`: a sound range that lies outside.
+ * readable; a server may then send everything. `unsatisfiable`: a valid range outside the content.
  */
 export function parseRange(
   header: string | undefined,

@@ -3,13 +3,13 @@ import type { Socket } from 'node:net'
 import { type Coding, chooseCoding } from './request-headers.ts'
 
 /*
- * The fast lane: records over keep-alive connections, the way scanners fetch a feed. A connection starts here and
- * stays as long as each chunk it sends is exactly one plain GET of a record that the mirror holds, and the answer
- * before it has left; such a request is answered with one write, without building Node's request and response,
- * which is two thirds of what it would cost. At the first sign of anything else (another method, path or version,
- * a header that is not on the short list, a condition, a body, half a request, two at once, a record that is not
- * there) the connection goes to Node's HTTP server, with the bytes that were read, and stays there. So this file
- * never has to be right about HTTP in general: only sure of what it takes, and its answers are the same to the byte.
+ * The fast path: record requests over keep-alive connections, as scanners fetch a feed. A connection starts here and
+ * stays as long as each chunk that it sends is exactly one plain GET of a stored record, and the answer before it was sent.
+ * Such a request is answered with one write, without building Node's request and response, which is two thirds of its cost.
+ * At the first sign of anything else (another method, path or version, a header that is not on the short list, a condition,
+ * a body, half a request, two at once, a missing record) the connection is handed to Node's HTTP server, with the bytes that
+ * were read, and stays there. This file therefore need not implement HTTP in general, only recognize the requests that it
+ * answers; its answers are byte-for-byte the same.
  */
 
 /** A 200: its head up to what only the connection knows, and its body. */
@@ -18,7 +18,7 @@ interface FastPathResponse {
   readonly body: Buffer
 }
 
-/** Where the lane finds its answers, and how long a connection may be idle. */
+/** Source of the answers, and the idle timeout of a connection. */
 interface FastPathOptions {
   /** The answer for a record's target; undefined, or an error, hands the connection over. */
   readonly find: (target: string, coding: Coding) => FastPathResponse | undefined
@@ -32,7 +32,7 @@ interface FastPathOptions {
 /** How long a connection may take to send its first request, milliseconds. */
 export const HEADERS_MS = 10_000
 
-/** The lane in front of a server. */
+/** The fast path of one server. */
 export interface FastPath {
   /** Lets its connections finish what they send and closes them; new ones go straight to the HTTP server. */
   close(): void
@@ -42,7 +42,7 @@ export interface FastPath {
 
 type Listener = (this: Server, socket: Socket) => void
 
-/** Puts the lane in front of a server's own handling of connections. */
+/** Installs the fast path before a server's own connection handling. */
 export function openFastPath(server: Server, options: FastPathOptions): FastPath {
   const slow = server.listeners('connection') as Listener[]
   const sockets = new Map<Socket, () => void>()
@@ -72,7 +72,7 @@ export function openFastPath(server: Server, options: FastPathOptions): FastPath
   }
 }
 
-/** Answers on one connection until something else than a plain request comes. Returns what sends a waiting answer. */
+/** Answers on one connection until it sends something else than a plain request. Returns what sends a pending answer. */
 function drive(
   socket: Socket,
   options: FastPathOptions,
@@ -107,7 +107,7 @@ function drive(
     socket.uncork()
   }
   const onData = (chunk: Buffer): void => {
-    send() // this request may have come before the last answer's turn
+    send() // this request may have arrived before the last answer was sent
     const answer = answerTo(chunk)
     if (answer === undefined) return leave(chunk)
     waiting = answer
@@ -138,8 +138,8 @@ function drive(
 const VERSION = ' HTTP/1.1'
 
 /**
- * Collects what is to be sent until all requests that have arrived are worked on (the end of the event loop's turn),
- * then sends it in one go. A client process on a busy machine is then woken once for many answers instead of for each:
+ * Collects answers until all requests that have arrived are processed (the end of the event loop iteration), then sends
+ * them in one write. A client process on a busy machine is then woken once for many answers instead of once for each:
  * measured, 10 to 30 % less time for an answer, kernel included.
  */
 function createResponseQueue(): (send: () => void) => void {
@@ -192,8 +192,8 @@ const MAX_BLOCK = 8192
 const PLAIN_VALUE = /^[\t -~]*$/
 
 /**
- * Reads a block of headers (from the end of the request line on): the coding to answer with, null when it holds
- * anything that is not plain. A client repeats the same block on a connection, so the last verdict is remembered.
+ * Parses a block of headers (from the end of the request line on). Returns the coding to answer with, or null when it contains
+ * anything that is not plain. A client repeats the same block on a connection, so the last result is cached.
  */
 function createHeaderMemory(): (block: string) => Coding | null {
   let last = ''

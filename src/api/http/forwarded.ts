@@ -5,7 +5,7 @@ import type { IncomingMessage } from 'node:http'
 /** Header fields by lower-case name, each with all its values, as Node's `headersDistinct`. */
 type HeaderLists = Readonly<Partial<Record<string, readonly string[]>>>
 
-/** What trusted proxies say of the request that they passed on; null where nobody trusted says anything usable. */
+/** What trusted proxies report about the request that they forwarded; null where no trusted proxy reports a usable value. */
 interface Forwarding {
   /** The client's own address: the nearest that no trusted proxy has. */
   readonly client: string
@@ -46,18 +46,17 @@ const FIELDS: ReadonlySet<string> = new Set([
 ])
 const FAMILIES = /^(x-forwarded|x-envoy-|cf-)/
 
-/** Whether a proxy passed this request on, as far as it says so. */
+/** Reports whether a request carries a header of a forwarding proxy. */
 export function isForwarded(headers: HeaderLists): boolean {
   return Object.keys(headers).some((name) => FIELDS.has(name) || FAMILIES.test(name))
 }
 
 /**
- * Reads `Forwarded` (RFC 7239) and the `X-Forwarded-*` family. Each proxy adds on the right, so the lists are read
- * from there: what lies to the left may be the client's own invention. The way back along the addresses ends at the
- * first that is not trusted; that is the client. The elements of `Forwarded` are whole, so the place is taken from the
- * one that the farthest trusted proxy wrote; the lists of the family are not written by every proxy alike, so there the
- * nearest counts. When both families are there and name different places, neither is believed: one of them was passed
- * through unseen.
+ * Reads `Forwarded` (RFC 7239) and the `X-Forwarded-*` family. Each proxy appends on the right, so the lists are read
+ * from there: entries further left may be invented by the client. The first address from the right that is not trusted is
+ * the client's. An element of `Forwarded` is complete, so host and scheme are taken from the one that the farthest trusted
+ * proxy wrote; not every proxy appends to the lists of the family, so there the nearest entry counts. When both families
+ * are present and name different hosts, neither is used: a proxy passed one of them through unchanged.
  */
 export function readForwarding(
   peer: string | undefined,
@@ -101,7 +100,7 @@ function readFamily(headers: HeaderLists): Lists {
 /** `for=192.0.2.1;proto=https;host=a, for="[2001:db8::1]:80"`: parameters of elements, values quoted or not. */
 function readStandard(headers: HeaderLists): Lists {
   const text = (headers['forwarded'] ?? []).join(',')
-  // Quoted strings may hold commas and semicolons, so the text is cut around them.
+  // Quoted strings may contain commas and semicolons, so the text is cut around them.
   const elements = text.match(/(?:"(?:\\.|[^"\\])*"|[^,"])+/g) ?? []
   const pairs = elements.map((element) => {
     const parts = element.match(/(?:"(?:\\.|[^"\\])*"|[^;"])+/g) ?? []
@@ -133,7 +132,7 @@ function walk(peer: string, hops: readonly string[], trusted: TrustedProxies) {
   let client = peer
   let depth = 0
   for (const hop of [...hops].reverse()) {
-    if (isIP(hop) === 0) break // "unknown", or a name that a proxy hides somebody behind
+    if (isIP(hop) === 0) break // "unknown", or an obfuscated identifier
     client = hop
     if (!trusted(hop)) break
     depth++
@@ -169,7 +168,7 @@ function plainPrefix(text: string | null): string {
   return /^(\/[\w~-][\w.~-]*)+$/.test(path) && path.length <= 512 ? path : ''
 }
 
-/** What a request tells of the way it came. */
+/** The facts of a request that show which way it came. */
 export interface RequestSource {
   readonly headers: HeaderLists
   /** The address at the other end of the connection. */
@@ -187,9 +186,9 @@ interface BaseUrlOptions {
 }
 
 /**
- * The URL under which this client reaches the mirror, without a slash at the end: `server.publicUrl`; else what trusted
- * proxies say; else the Host header, the place that the client itself asked. Whatever is not plainly a host is passed
- * over, so that the answer never holds a character that it should not; at last the listening address itself is left.
+ * Returns the URL under which this client reaches the mirror, without a trailing slash: `server.publicUrl`; else what trusted
+ * proxies report; else the Host header. A value that is not a plain host is skipped, so the answer never contains an unsafe
+ * character; the last choice is the listening address.
  */
 export function baseUrl({ publicUrl, trusted }: BaseUrlOptions, arrival: RequestSource): string {
   if (publicUrl !== null) return publicUrl.replace(/\/+$/, '')

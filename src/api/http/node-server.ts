@@ -12,7 +12,7 @@ export type HttpHandler = (request: IncomingMessage, response: ServerResponse) =
 
 /** Header bytes accepted in a request: clients behind proxies carry a lot that the mirror never looks at. */
 const MAX_HEADER_BYTES = 64 * 1024
-/** Bytes that may wait for a slow reader before whoever sends them has to. */
+/** Bytes that may be buffered for a slow client before the writer has to wait. */
 const WAITING_BYTES = 32 * 1024
 /** A head, and a whole request, come within these times, milliseconds; it is looked every two seconds. */
 const RECEIVING = {
@@ -24,7 +24,7 @@ const RECEIVING = {
 const STALL_MS = 300_000
 
 /**
- * Node's own server, tuned: idle connections stay as long as the settings say, an `Expect` that nobody knows and an
+ * Creates a tuned Node server: idle connections stay as long as the settings allow; an unknown `Expect` and an
  * `Upgrade` are ignored like any other header.
  */
 export function createHttp(handler: HttpHandler, settings: Config['server']): Server {
@@ -42,7 +42,7 @@ export function createHttp(handler: HttpHandler, settings: Config['server']): Se
   return server
 }
 
-/** 400 for a request with more than one `Host` (RFC 9112, section 3.2): which of them counts is anybody's guess. */
+/** 400 for a request with more than one `Host` (RFC 9112, section 3.2): it is ambiguous. */
 function withOneHost(handler: HttpHandler): HttpHandler {
   return (request, response) => {
     if (hostsOf(request.rawHeaders) <= 1) return handler(request, response)
@@ -106,8 +106,8 @@ const REFUSALS: Readonly<Partial<Record<string, readonly [string, string]>>> = {
 }
 
 /**
- * Answers what is not HTTP, in the mirror's own form, behind the answers to what came before on the connection, and closes
- * it. While answers are under way nothing may be read, so what comes late then is not the client's fault.
+ * Answers what is not HTTP in the mirror's own form, after the answers to earlier requests on the connection, and closes
+ * it. While answers are in progress nothing is read, so a timeout then is not the client's fault.
  */
 export function refuseMalformed(error: Error, socket: Duplex): void {
   if (!socket.writable || systemCode(error) === 'ECONNRESET') {
@@ -137,7 +137,7 @@ const SWEEP_MS = 20
 
 /**
  * Waits for `closed` while connections fall idle one by one, and cuts off what still runs after `graceMs`. Node only
- * closes the ones that are idle at the moment it is asked.
+ * closes the connections that are idle when it is called.
  */
 export async function drain(
   server: Server,

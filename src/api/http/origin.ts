@@ -3,7 +3,7 @@ import type { CatalogAnswer } from '../../store/catalog/answers.ts'
 import type { CatalogList } from '../../store/catalog/lists.ts'
 import type { Reads } from '../../store/reads.ts'
 
-/** Where an answer comes from, as its X-Mirror headers say it. */
+/** Origin of an answer, as its X-Mirror headers report it. */
 export interface SnapshotOrigin {
   /** Snapshot id, hex. */
   readonly snapshot: string
@@ -13,7 +13,7 @@ export interface SnapshotOrigin {
   readonly version: string
 }
 
-/** Reads a source's origin from one moment of the store; null before its first snapshot. */
+/** Reads a source's origin from the pinned snapshot of the store; null before its first snapshot. */
 export function readOrigin(reads: Reads, source: SourceName): SnapshotOrigin | null {
   const snapshot = reads.readSnapshot(source)
   if (snapshot === null) return null
@@ -29,9 +29,9 @@ export function readOrigin(reads: Reads, source: SourceName): SnapshotOrigin | n
 type Confirmed = Pick<CatalogAnswer | CatalogList, 'path' | 'confirmedAt' | 'changed'>
 
 /**
- * The same with the date of one list or answer of the source: it is as old as its own last confirmation. Where none was
- * noted, it was what upstream said when it changed here. `always`: each whole sync asks for it, so that the source's date,
- * which only those move, is a confirmation too, unless the last run that asked could not fetch it.
+ * Returns the origin with the date of one list or answer: the time of its own last confirmation. Where none is
+ * stored, it is the time of its last change. `always`: each complete sync requests it, so the source's date,
+ * which only such syncs advance, confirms it too, unless the last run that requested it could not fetch it.
  */
 export function originOfOne(
   origin: SnapshotOrigin,

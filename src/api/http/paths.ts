@@ -10,7 +10,7 @@ const RECORD = '/external/osv/{id}.json'
 const LOCAL_PATCH_FEED = '/external/patch_feed'
 const LOCAL_SYSTEM_MATRIX = '/external/globals/sys_matrix'
 
-/** What changed since a snapshot, and the stream that tells of new ones. */
+/** The changes since a snapshot; the event stream below announces new ones. */
 export const CHANGES = '/-/changes'
 export const EVENTS_PATH = '/-/events'
 
@@ -24,7 +24,7 @@ const OWN_PAGES = '/-'
 /** Documents in the shape of the patch feed, which the three filters narrow; the second is its older form. */
 export const FILTERED: ReadonlySet<string> = new Set([LOCAL_PATCH_FEED, '/external/cve_feed'])
 
-/** Where every record lies. */
+/** Path prefix of all records. */
 export const RECORDS = '/external/osv/'
 const SUFFIX = '.json'
 
@@ -44,8 +44,8 @@ export interface Paths {
 }
 
 /**
- * The paths of this mirror: upstream's own, the configured extra feeds, those of osv.dev's bucket and its query API, and
- * feeds that are held though no setting names them, as an import brings them.
+ * Creates the paths of this mirror: upstream's own, the configured extra feeds, those of osv.dev's bucket and its query API,
+ * and stored feeds that no setting names (an import adds them).
  */
 export function createPaths(
   extraPaths: readonly string[],
@@ -71,7 +71,7 @@ export function createPaths(
       const own = [...OWN, ...hooks]
       if (path === OWN_PAGES || path.startsWith(`${OWN_PAGES}/`)) return closestPath(path, own)
       if (path.startsWith(BUCKET))
-        // whatever ends like a record's is taken for one
+        // a path with the ending of a record counts as one
         return closestPath(
           path,
           bucket.filter((one) => !one.endsWith(SUFFIX)),
@@ -101,8 +101,8 @@ export function recordId(path: string): string | null {
 const TYPO = 3
 
 /**
- * The path among `paths` that looks most like the one asked for, null when none is within `limit` letters: a path that is
- * no slip of the pen is no help. Case, doubled slashes and what stands for a parameter (`{id}`) do not count.
+ * Returns the most similar path among `paths`, null when none is within `limit` edits: a path that is no likely typing error
+ * does not help. Case, doubled slashes and parameters (`{id}`) do not count.
  */
 function closestPath(asked: string, paths: readonly string[], limit = TYPO): string | null {
   const wanted = plain(asked)
@@ -128,7 +128,7 @@ function filledIn(path: string, asked: string): string {
 
 const COMPARED = 256
 
-/** Cut to a length that keeps the comparison cheap whatever is asked for. */
+/** Normalizes a path, cut to a length that bounds the cost of the comparison. */
 function plain(path: string): string {
   return path.slice(0, COMPARED).toLowerCase().replace(/\/+/g, '/')
 }
@@ -181,8 +181,8 @@ export function isBucket(path: string): boolean {
 }
 
 /**
- * Reads a path of the bucket (percent-encoded); null when nothing ever lies there. Ecosystems and ids may hold anything,
- * slashes too; the first slash that is written as one ends the ecosystem. Throws `bad_request` for an ecosystem that cannot
+ * Parses a path of the bucket (percent-encoded); null when no object can have it. Ecosystems and ids may contain any character,
+ * also slashes; the first unescaped slash ends the ecosystem. Throws `bad_request` for an ecosystem that cannot
  * be decoded.
  */
 export function bucketPath(path: string): BucketPath | null {

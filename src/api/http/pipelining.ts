@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void
 
-/** Pipelined requests of one connection answered in one turn of the event loop: others get theirs in between. */
+/** Maximum pipelined requests answered per connection and event-loop iteration. */
 const PER_ITERATION = 32
 /** Requests that may wait on one connection before no more of it is read. */
 const READ_ON_BELOW = 64
@@ -67,7 +67,7 @@ function start(
   handler(request, response)
 }
 
-/** Answers the next request that waits, if there is one: now, or in the next turn when it has been enough for this. */
+/** Answers the next waiting request of the connection: now, or in the next iteration when the limit of this one is reached. */
 function goOn(handler: Handler, socket: Socket, line: Line): void {
   if (socket.destroyed) line.waiting.length = 0
   if (line.waiting.length === 0) {

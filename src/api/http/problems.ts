@@ -88,13 +88,13 @@ const OPEN_CODES: ReadonlySet<string> = new Set([
   'not_supported',
 ])
 const FIXED_TEXTS: Readonly<Record<number, string>> = {
-  503: 'the mirror cannot read its data at the moment; its log says why',
+  503: 'the mirror cannot read its data now: see its log for the reason',
 }
-const FAILED = 'the mirror failed to answer; its log says why'
+const FAILED = 'the mirror failed to answer; see its log for the reason'
 
 /**
- * The problem for anything thrown. Only what the mirror itself says about a request is shown; a fault of the store
- * is a 503, anything unknown a 500, both with a fixed text: details belong in the log.
+ * Returns the problem for anything thrown. Only the mirror's own messages about a request are shown; a fault of the store
+ * is a 503, anything unknown a 500, both with a fixed text: the details are logged.
  */
 function problemOf(thrown: unknown, dataDir: string): Problem & { readonly fault: boolean } {
   const error = nameStorageError(thrown, dataDir)

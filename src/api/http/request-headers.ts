@@ -50,14 +50,14 @@ export function readRequestHeaders(rawHeaders: readonly string[]): RequestHeader
 export type Coding = 'gzip' | 'identity'
 
 const REMEMBERED = 256
-/** A longer value is decided anew each time: what is remembered stays small. */
+/** Longest header value whose coding is cached, in characters; bounds the size of the cache. */
 const REMEMBERED_LENGTH = 256
 const chosen = new Map<string, Coding>()
 
 /**
- * The coding for an `Accept-Encoding` value (RFC 9110, 12.5.3): gzip wherever it is welcome, unless
- * identity is preferred by its q-value. A client that refuses both gets identity: an answer serves it better
- * than a 406. Clients send few different values, so the verdicts are remembered.
+ * Returns the coding for an `Accept-Encoding` value (RFC 9110, 12.5.3): gzip wherever it is accepted, unless
+ * identity is preferred by its q-value. A client that refuses both gets identity, which is more useful than a 406.
+ * Clients send few different values, so the results are cached.
  */
 export function chooseCoding(header: string | undefined): Coding {
   if (header === undefined) return 'identity'

@@ -15,7 +15,7 @@ export function originForm(url: string): string {
 }
 
 /**
- * Splits and decodes a target. Ids hold spaces, `%`, `/` and any script, so the path is decoded as a whole, and
+ * Splits and decodes a target. Ids contain spaces, `%`, `/` and any script, so the path is decoded as a whole, and
  * dots and slashes keep their place. Throws `bad_request` for a path that is not percent-encoded UTF-8.
  */
 export function readTarget(url: string): RequestTarget {
@@ -32,7 +32,7 @@ export function rawTarget(url: string): RequestTarget {
     : { path: before.slice(0, mark), query: before.slice(mark + 1) }
 }
 
-/** The path of a target, decoded where it can be: for what is said about a request, not for what is looked up. */
+/** Returns the path of a target, decoded where possible: for messages, not for lookups. */
 export function readablePath(url: string): string {
   const { path } = rawTarget(url)
   try {
@@ -65,9 +65,9 @@ export function onlyValue(query: URLSearchParams, name: string): string | null {
   return value === undefined || value === '' ? null : value
 }
 
-/** Parameters whose values say nothing but how much of a list was asked for. */
+/** Parameters whose values are safe to log: they only select a part of a list. */
 const HARMLESS: ReadonlySet<string> = new Set(['limit', 'order', 'after'])
-/** What a name looks like that somebody thought of; anything else may be a secret that lost its name. */
+/** Form of a parameter name that may be logged; any other text may be a secret without its name. */
 const NAME = /^[a-z][\w.-]{0,31}$/i
 const HIDDEN = '********'
 

@@ -10,8 +10,8 @@ const ENTRY_OVERHEAD = 160
 const ANSWER_OVERHEAD = 560
 
 /**
- * When the cache is full, only one newcomer in so many is let in: what is asked for often gets there soon, and a scan over
- * more than fits does not pay for copying and collecting what nobody will ask for again.
+ * When the cache is full, only every n-th new entry is admitted: frequently requested answers are admitted soon, and a scan
+ * over more than fits does not pay for copying and collecting answers that are not requested again.
  */
 const ADMIT_ONE_IN = 8
 
@@ -30,7 +30,7 @@ export interface AnswerCache {
   put(key: string, source: SourceName, answer: JsonResponse): void
   /** Forgets what belongs to a source. */
   drop(source: SourceName): void
-  /** Bytes held, overhead included. */
+  /** Bytes used, overhead included. */
   size(): number
 }
 

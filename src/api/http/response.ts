@@ -121,10 +121,10 @@ export type Heads = ReturnType<typeof createHeads>
 const ASK_ALWAYS = 'public, max-age=0, must-revalidate'
 
 /**
- * Header fields that say how long caches may keep an answer. nginx stores nothing with `max-age=0`, and then drops conditions and ranges
- * on the way, so that each is answered with everything. By its own field it stores the answer as one that is out of date
- * already (`@1` is a second of 1970): it asks each time, and makes 304 and 206 by itself. Before Cache-Control, as nginx up to
- * 1.23 goes by the first.
+ * Header fields that limit how long caches may store an answer. nginx stores nothing with `max-age=0`, and then removes
+ * conditions and ranges from the requests it forwards, so each gets a full response. With its own field it stores the answer
+ * as one that is already stale (`@1` is a second of 1970): it revalidates each time, and creates 304 and 206 by itself. The
+ * field precedes Cache-Control, because nginx up to 1.23 uses the first.
  */
 export function cacheFields(cacheControl: string): string[] {
   const nginx = cacheControl === ASK_ALWAYS ? ['X-Accel-Expires', '@1'] : []

@@ -8,10 +8,10 @@ import { writable } from './streams.ts'
 
 const readAt = promisify(read)
 
-/** Bytes one reader may hold; what keeps thousands of slow readers affordable. */
+/** Buffer of one client, bytes; bounds the memory that thousands of slow clients use. */
 const CHUNK = 32 * 1024
 
-/** An open archive of one snapshot. It stays readable until the last `release`, whatever happens to its name. */
+/** An open archive of one snapshot. It stays readable until the last `release`, even if its name is removed. */
 export interface OpenArchive {
   readonly info: ArchiveInfo
   /** Sends bytes `start` to `end`, both inclusive, and ends the response; rejects when the file cannot be read. */
@@ -29,8 +29,8 @@ export interface ArchiveFiles {
 }
 
 /**
- * Keeps one descriptor per snapshot in use, so that a download never mixes two archives. `onLost` is told when the file is
- * gone or not as long as it was: it can be made again.
+ * Keeps one descriptor per snapshot in use, so that a download never mixes two archives. `onLost` is called when the file is
+ * missing or has another size: it can be rebuilt.
  */
 export function createArchiveFiles(
   folder: string,
@@ -112,7 +112,7 @@ function openFile(path: string): number {
   }
 }
 
-/** Chunks that may be read at once, of all readers: others have their turn in between, however many read an archive. */
+/** Chunks that may be read at the same time, over all clients: others are scheduled in between, however many read an archive. */
 const READS = 8
 /** Chunks that are kept for the next use; all others are given back to the system. */
 const KEPT_CHUNKS = 32

@@ -26,7 +26,7 @@ interface BodyBounds {
   readonly timeoutMs: number
 }
 
-/** A request's whole body, or why there is none. It is read as it comes, no further than its bounds. */
+/** Reads a request's whole body, no further than its bounds; otherwise returns the reason why there is none. */
 export function readRequestBody(
   request: IncomingMessage,
   { bytes, timeoutMs }: BodyBounds,

@@ -14,7 +14,7 @@ interface FileManner {
   /** Of the file's content, as it is without a coding. */
   readonly sha256: string
   readonly crc32c: number
-  /** The coding that the file is in; null: there is no other, whoever asks for it. */
+  /** The coding that the file is in; null: the file exists in no other. */
   readonly coding: Coding | null
   /** More header fields, as a flat list. */
   readonly more: readonly string[]

@@ -33,7 +33,7 @@ function createOrigins({ reads, commits }: ShortReads): Origins {
   }
 }
 
-/** Answers requests one after the other, each from one moment of the store. */
+/** Answers requests one after the other, each from one snapshot of the store. */
 function createReading({ config, cacheControl }: ReadingData, shortReads: ShortReads) {
   const clock = { now: 0 }
   const links = createLinks(shortReads.reads.readSecret('links'), () => clock.now)

@@ -6,7 +6,7 @@ import type { ReadFailure, ReadReply, ReadRequest, ReadingData } from './request
 /** A thread that answers what would keep the serving thread for long. */
 export interface ReadingThread {
   /**
-   * Resolves with the answer; null when `isGone` says that nobody waits for it any more. Rejects with `not_ready` when too
+   * Resolves with the answer; null when `isGone` reports that the client is gone. Rejects with `not_ready` when too
    * many wait, and with the thread's own error when it dies.
    */
   ask(request: ReadRequest, isGone: () => boolean): Promise<ReadReply | null>
@@ -24,8 +24,8 @@ interface Waiting {
 }
 
 /**
- * Starts the thread at the first request. It gets one request at a time, so that what nobody waits for any more is never
- * begun, and a thread that dies takes one request with it.
+ * Starts the thread at the first request. It gets one request at a time, so that a request whose client is gone is never
+ * started, and a thread that dies loses only one request.
  */
 export function createReadingThread(data: ReadingData, maxWaiting = MAX_WAITING): ReadingThread {
   const waiting: Waiting[] = []

@@ -32,7 +32,7 @@ interface BucketOptions {
   readonly cacheControl: string
   readonly heads: Heads
   readonly onError: Failures['answer']
-  /** False where the settings leave it out: every path is a 404 that says so. */
+  /** False where the settings leave it out: every path is a 404 that names the setting. */
   readonly enabled: boolean
 }
 
@@ -110,14 +110,14 @@ function answer(options: BucketOptions, call: BucketCall, path: string): Promise
       sendAnswer(exchange, viewRecordAnswer(record, coding, views), origin, options.heads, more)
       return undefined
     }
-    if (place.id === null) decodePart(path) // says why
+    if (place.id === null) decodePart(path) // throws with the reason
   }
   const problem = missing(views, place)
   sendProblem(exchange.request, exchange.response, { ...problem, origin })
   return undefined
 }
 
-/** By its id, else by another form of that; then `Content-Location` says where it is. */
+/** Finds a record by its id, else by another form of it; then `Content-Location` names its path. */
 function findRecord(
   views: Views,
   { view, id, raw }: Extract<BucketPath, { kind: 'record' }>,
@@ -166,7 +166,7 @@ function missing(views: Views, place: BucketPath | null): Problem {
   const { view = null } = place ?? {}
   const id = place?.kind === 'record' ? place.id : null
   if (view !== null && views.hasView(view) && id !== null) {
-    const message = `no record of this id lies in ${view}`
+    const message = `${view} has no record with this id`
     return { status: 404, error: 'not_found', message, fields: { ecosystem: view, id } }
   }
   const closest = view === null ? null : views.findView(view)

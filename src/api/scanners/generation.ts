@@ -16,17 +16,17 @@ import type { Coding } from '../http/request-headers.ts'
 import type { SnapshotOrigin } from '../http/origin.ts'
 import { type OtherIds, createOtherIds } from '../snapshot/other-ids.ts'
 
-/** Whoever makes generations, as the serving side needs it. */
+/** The views builder, as the serving side needs it. */
 export interface ViewsMaker {
-  /** Somebody waits for the first generation. */
+  /** Reports that a client waits for the first generation. */
   wanted(): void
-  /** The generation in use cannot be read: it is to be made anew. */
+  /** Reports that the generation in use cannot be read: it is rebuilt. */
   damaged(kind: ViewsKind): void
-  /** How they stand; nothing in it is secret. */
+  /** Returns the state of the views; nothing in it is secret. */
   report(): readonly ViewsStatus[]
 }
 
-/** How views stand; times in ISO 8601 UTC. */
+/** State of one kind of views; times in ISO 8601 UTC. */
 export interface ViewsStatus {
   readonly kind: ViewsKind
   readonly state: 'current' | 'behind' | 'none'
@@ -34,17 +34,17 @@ export interface ViewsStatus {
   readonly madeAt: string | null
   readonly making: boolean
   readonly failing: boolean
-  /** Records with something odd about them; null where none are counted. */
+  /** Records with an invalid ecosystem or package name; null where none are counted. */
   readonly odd: number | null
 }
 
 /** The generation of views in use. */
 export interface ViewsInUse {
-  /** Throws `not_ready` before the first. Ask anew for each request: it is closed when the next one is there. */
+  /** Throws `not_ready` before the first. Call it again for each request: it is closed when the next one is published. */
   current(): Views
   /**
-   * Does something with the generation in use, and has it made anew when its bytes prove damaged; the error is passed
-   * on. For reads that are over when `use` returns.
+   * Reads from the generation in use, and requests a rebuild when its bytes prove damaged; the error is thrown
+   * on. For reads that end when `use` returns.
    */
   read<T>(use: (views: Views) => T): T
   /** Takes the newest generation, if another one is there. Never throws. */
@@ -74,7 +74,7 @@ export function createViewsInUse(
       open = { views, mark }
     } catch (error) {
       const why = messageOf(error)
-      if (why !== logged) log?.warn({}, `the views cannot be read and are made anew: ${why}`)
+      if (why !== logged) log?.warn({}, `the views cannot be read and are rebuilt: ${why}`)
       logged = why // looked at twice a second
       maker?.damaged('osv')
     }
@@ -105,15 +105,15 @@ export function createViewsInUse(
   }
 }
 
-const NOT_READY = 'the views for scanners are being made: ask again in a moment'
+const NOT_READY = 'the views for scanners are being built: try again later'
 
-/** Another text for another generation, and for one that was made anew under the same name. */
+/** Returns a text that differs for each generation, also for one that was rebuilt under the same name. */
 function markOf(dataDir: string, name: string): string {
   const file = statSync(viewsPath(generationDir(dataDir, name)), { throwIfNoEntry: false })
   return `${name} ${file?.ino} ${file?.mtimeMs}`
 }
 
-/** Whether an error says that files of a generation are not what they were. */
+/** Reports whether an error shows that files of a generation were changed. */
 export function isDamage(error: unknown): boolean {
   const code = systemCode(error) ?? ''
   if (error instanceof MirrorError) return error.code === 'corrupt' || error.code === 'storage'
@@ -131,14 +131,14 @@ export function viewRecordAnswer(
   return createAnswer(coding, body, tag, info.changed)
 }
 
-/** Says that it is not upstream's bytes, and whose prefixes were taken off. */
+/** Returns header fields that mark derived bytes and name the removed prefixes. */
 export function derivedHead({ prefixes }: { readonly prefixes: readonly string[] }): string[] {
   return prefixes.length === 0
     ? []
     : ['X-Mirror-Derived', prefixes.map(encodeURIComponent).join(', ')]
 }
 
-/** What a generation's answers say of where they come from: the moment's own words, as long as both show one snapshot. */
+/** Returns the origin of a generation's answers: the served snapshot's own, as long as both are of one snapshot. */
 export function createViewOrigins(served: Pick<ServedSnapshot, 'knownOrigin'>) {
   let made: { readonly views: OriginViews; readonly origin: SnapshotOrigin } | null = null
   return (views: OriginViews): SnapshotOrigin => {
@@ -153,7 +153,7 @@ export function createViewOrigins(served: Pick<ServedSnapshot, 'knownOrigin'>) {
   }
 }
 
-/** What of a generation tells its origin. */
+/** The parts of a generation that determine its origin. */
 export type OriginViews = Pick<Views, 'info' | 'folder'>
 
 /** A record of a view, and the id by which it is there. */

@@ -47,7 +47,7 @@ function brief({ id, modified }: SearchResult): object {
   return stamp === null ? { id } : { id, modified: stamp }
 }
 
-/** A stamp as protobuf reads it, for one that it does not read fails the whole batch; null when it tells no time. */
+/** Returns a stamp as protobuf parses it (one invalid stamp fails the whole batch); null when it is not a time. */
 function timestamp(modified: string): string | null {
   if (/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z$/.test(modified)) return modified
   const time = Date.parse(modified)
@@ -58,7 +58,7 @@ function prefixesOf(found: readonly SearchResult[]): string[] {
   return [...new Set(found.flatMap(({ prefixes }) => prefixes))].sort()
 }
 
-/** Sends an answer to a POST: never cached, compressed where that is wished and worth it. */
+/** Sends an answer to a POST: never cached, compressed where the client accepts it and it saves bytes. */
 export async function sendOsvAnswer(
   response: ServerResponse,
   { body, prefixes }: OsvAnswer,

@@ -7,11 +7,11 @@ import type { FairQueue } from '../../core/fair-queue.ts'
 /** The two operations that evaluate. */
 export type QueryOperation = 'query' | 'querybatch'
 
-/** How much one request may ask and be told. The numbers are osv.dev's, but for the bytes of a page. */
+/** Bounds of one query and its answer. The numbers are osv.dev's, except the bytes of a page. */
 const QUERY_BOUNDS = {
   /** Queries in a batch. */
   queries: 1000,
-  /** Records in one page, and in each page of a batch that has told more than `many` in all. */
+  /** Records in one page, and in each page of a batch that has returned more than `many` in all. */
   records: 1000,
   recordsAfter: 5,
   many: 3000,
@@ -25,11 +25,11 @@ interface Evaluation {
   readonly source: QuerySource
   readonly queue: FairQueue
   readonly now: () => number
-  /** Whether nobody waits for the answer any more. */
+  /** Reports whether the client is gone. */
   readonly isGone: () => boolean
 }
 
-/** Evaluates a request's body. Throws `bad_request`, and `aborted` once nobody waits. */
+/** Evaluates a request's body. Throws `bad_request`, and `aborted` once the client is gone. */
 export function evaluate(
   operation: QueryOperation,
   body: Buffer,

@@ -25,7 +25,7 @@ export type QueryViews = RecordViews &
 
 /** What the query API answers from. */
 interface OsvQueryOptions {
-  /** The generation in use: a search goes on anew with the next one when its own was closed. */
+  /** The generation in use: a search restarts with the next one when its own was closed. */
   readonly views: {
     /** Throws `not_ready` before the first. */
     current(): QueryViews
@@ -33,7 +33,7 @@ interface OsvQueryOptions {
     read<T>(use: (views: QueryViews) => T): T
   }
   readonly originOf: (views: QueryViews) => SnapshotOrigin
-  /** False where the settings leave it out: every path is a 404 that says so. */
+  /** False where the settings leave it out: every path is a 404 that names the setting. */
   readonly enabled: boolean
   readonly heads: Heads
   readonly failures: Failures
@@ -96,8 +96,8 @@ async function answerQuery(
 }
 
 /**
- * Does the work with one generation of views from its beginning to its end. When the generation gave way to another
- * meanwhile and could not be read any more, all is done anew with that one.
+ * Does the work with one generation of views from its beginning to its end. When the generation was replaced
+ * meanwhile and can no longer be read, the work is repeated with the new one.
  */
 async function withOneGeneration<Value>(
   views: OsvQueryOptions['views'],

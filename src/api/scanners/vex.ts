@@ -13,7 +13,7 @@ import { sendFile } from '../http/zip.ts'
 
 /** Where a client of VEX repositories begins (VEX Repository Specification, 2.2). */
 export const VEX_MANIFEST = '/.well-known/vex-repository.json'
-/** Its archive; the ending tells clients how to unpack it. */
+/** Path of its archive; the file name extension names the format for clients. */
 export const VEX_ARCHIVE = '/vex/v0.1/vex-data.zip'
 
 /** How often clients should ask, as Go writes durations. */
@@ -109,7 +109,7 @@ function read(
     throw error
   }
   maker.wanted()
-  throw new MirrorError('not_ready', 'the VEX repository is being made: ask again in a moment')
+  throw new MirrorError('not_ready', 'the VEX repository is being built: try again later')
 }
 
 /** The manifest (VEX Repository Specification, 2; `versions` is a list, as Trivy and VEX Hub have it). */

@@ -31,17 +31,17 @@ import { type Steps, inSteps } from './steps.ts'
 export type FeedAnswer = JsonResponse | MissingFeed
 type MissingFeed = 'absent' | 'missing'
 
-/** The whole documents of the pinned moment, as answers. */
+/** The complete documents of the pinned snapshot, as answers. */
 export interface FeedDocuments {
   /** A whole document, as upstream gave it. */
   read(path: string, coding: Coding): FeedAnswer | Promise<FeedAnswer>
-  /** A document in the shape of the patch feed, narrowed. The first request of a document finds out where all lies in it. */
+  /** Returns a document in the shape of the patch feed, filtered. The first request of a document builds its index. */
   readFiltered(path: string, filter: PatchFilter, coding: Coding): Promise<FeedAnswer>
   /** Forgets a source's documents. */
   drop(source: SourceName): void
 }
 
-/** Where everything lies in the feed, by its shape. `unknown`: of no shape that can be narrowed. */
+/** Index of the feed, by its shape. `unknown`: a shape that cannot be filtered. */
 type FeedIndex =
   | { readonly shape: 'tree'; readonly index: PatchIndex }
   | { readonly shape: 'rows'; readonly index: RowIndex }
@@ -55,8 +55,8 @@ interface StoredFeed {
 }
 
 /**
- * The documents of the pinned moment. Each is read once and kept in the codings asked for: they are few, and asked
- * for by everybody. Filtered ones are many, so they live in the bounded cache.
+ * Creates the documents of the pinned snapshot. Each is read once and cached in the requested codings: they are few, and
+ * every client requests them. Filtered ones are many, so they are stored in the bounded cache.
  */
 export function createFeedDocuments(reads: Reads, cache: AnswerCache): FeedDocuments {
   const documents = new Map<string, StoredFeed>()
@@ -80,7 +80,7 @@ export function createFeedDocuments(reads: Reads, cache: AnswerCache): FeedDocum
     read: (path, coding) => pick(path, (feed, body) => wholeAnswer(feed, body, coding)),
     readFiltered: async (path, filter, coding) =>
       pick(path, async (feed, body) => {
-        // A request target never holds a space, so these keys cannot meet those of the records.
+        // A request target never contains a space, so these keys cannot equal those of the records.
         const key = `${path} ${JSON.stringify(Object.values(filter))}`
         const known = cache.get(key, coding)
         if (known !== undefined) return known

@@ -4,13 +4,13 @@ import { elementsInSteps, membersOf, sliceText } from '../../json/slices.ts'
 import { INDEX } from '../http/paths.ts'
 import { type Steps, STEP, inSteps } from './steps.ts'
 
-/** What the index says there is: whether a record that cannot be found is one that should be there. */
+/** Looks ids up in the stored index: shows whether a record that cannot be found should exist. */
 export interface IndexLookup {
   /** Rejects when the served index cannot be read. Always false while the snapshot is not whole. */
   lists(id: string): Promise<boolean>
   /** Whether upstream's own index lists an id that a partial snapshot does not have; null: that is not known. */
   listsUpstream(id: string): boolean | null
-  /** Forgets what was read: another moment is served. */
+  /** Discards what was read: another snapshot is served. */
   drop(): void
 }
 
@@ -25,7 +25,7 @@ export function createListing(reads: Reads): IndexLookup {
     if (reads.readEntry(id) !== null || isSound(reads, id)) return false
     const mine = (lost ??= readLost(reads))
     const ids = await mine
-    return lost === mine ? ids.has(id) : lists(id) // another moment is served by now
+    return lost === mine ? ids.has(id) : lists(id) // another snapshot is served by now
   }
   return {
     lists,
@@ -36,7 +36,7 @@ export function createListing(reads: Reads): IndexLookup {
   }
 }
 
-/** Whether there is nothing to look for: records of a whole snapshot that lie around this id are all stored. */
+/** Reports whether the stored records around this id are complete, so the index need not be read. */
 function isSound(reads: Reads, id: string): boolean {
   const snapshot = reads.readSnapshot('osv')
   if (snapshot?.whole !== true) return true

@@ -2,7 +2,7 @@ import { MirrorError } from '../../core/errors.ts'
 import type { SourceName } from '../../domain/sources.ts'
 import type { Reads } from '../../store/reads.ts'
 
-/** What is read to say why something is not there. */
+/** The reads that explain why something is missing. */
 type RunReads = Pick<Reads, 'readLatestRun' | 'readLatestWholeRun' | 'readLastImport'>
 
 /** The error for something of a source that is mirrored, but is not there yet, with the reason that its last run gave. */

@@ -2,7 +2,7 @@ import { WHITE_SPACE } from '../../store/database/untidy-ids.ts'
 
 /** Ids that some clients do not ask for as they are, by the forms in which they do. */
 export interface OtherIds {
-  /** The ids that one of these texts may stand for, each once; none when there are too many such ids to tell. */
+  /** Returns the stored ids that these texts may be another form of, each once; none when there are too many. */
   find(asked: readonly string[]): readonly string[]
 }
 

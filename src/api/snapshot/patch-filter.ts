@@ -45,7 +45,7 @@ export function otherParameters(query: string): string[] {
   return [...new Set(new URLSearchParams(query).keys())].filter((name) => !FILTERS.has(name))
 }
 
-/** Ecosystems, releases and packages that an index may hold: 16 bytes each, and about a second to find a million. */
+/** Ecosystems, releases and packages in one index: 16 bytes each, and about a second to find a million. */
 export const MAX_PARTS = 1_000_000
 
 interface Release {
@@ -58,7 +58,7 @@ interface Release {
   readonly endRow: number
 }
 
-/** Where everything lies in the feed's text. */
+/** Positions of all parts in the feed's text. */
 export interface PatchIndex {
   readonly ecosystems: readonly {
     readonly name: string
@@ -137,21 +137,21 @@ function packageName(text: Buffer, entry: Slice): Slice {
 function isName(text: Buffer, slice: Slice, name: string, plain: Buffer): boolean {
   const length = slice.end - slice.start
   if (length === plain.length && plain.compare(text, slice.start, slice.end) === 0) return true
-  // Any other way to write it holds an escape, which makes it longer, or is a bare literal.
+  // Any other form contains an escape, which makes it longer, or is a bare literal.
   const quoted = text[slice.start] === 0x22
   if (length === 0 || (quoted && length <= plain.length)) return false
   return textOf(text, slice) === name
 }
 
-/** Text of a JSON string, or of the literal as it stands (a release may be written as a number). */
+/** Text of a JSON string, or of the literal itself (a release may be written as a number). */
 function textOf(text: Buffer, slice: Slice): string {
   const literal = sliceText(text, slice)
   return literal.startsWith('"') ? String(JSON.parse(literal)) : literal
 }
 
 /**
- * The feed narrowed, put together from slices of upstream's text: ecosystems stay as keys whatever is left of them,
- * releases without a package that was asked for go.
+ * Returns the filtered feed, assembled from slices of upstream's text: ecosystems stay as keys even when empty,
+ * releases without a requested package are removed.
  */
 export function* filterPatchFeed(
   text: Buffer,

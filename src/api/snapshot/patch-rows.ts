@@ -12,7 +12,7 @@ import { type PatchFilter, type Rows, createRows } from './patch-filter.ts'
 /** A filter of the patch feed. */
 export type FilterName = keyof PatchFilter
 
-/** Names of fields that a filter may be about, in plain form, the surest first; with or without a word before them. */
+/** Field names for each filter, normalized, the most specific first; also with a prefixed word. */
 const NAMES: Readonly<Record<FilterName, readonly string[]>> = {
   ecosystem: ['ecosystem', 'distro', 'distribution'],
   release: [
@@ -39,11 +39,11 @@ const KINDS = Object.keys(NAMES) as readonly FilterName[]
 /** Whose value the field called ecosystem has to have at least once: else it is something else that is called so. */
 const ECOSYSTEM = /^(alpine|debian|ubuntu|pypi|npm|maven)$/i
 
-/** A patch feed whose packages are rows of one list: where everything lies in its text. */
+/** A patch feed whose packages are rows of one list: the positions of all parts in its text. */
 export interface RowIndex {
   /** The list, brackets included. */
   readonly list: Slice
-  /** Numbers beside the list that say how many rows it has. */
+  /** Numbers beside the list that count its rows. */
   readonly totals: readonly Slice[]
   /** By filter: each row, and its value (equal ends when it has none). Null: no field of the rows is about that. */
   readonly fields: Readonly<Record<FilterName, Rows | null>>

@@ -10,10 +10,10 @@ import { type IndexLookup, createListing } from './index-lookup.ts'
 import { notReady } from './not-ready.ts'
 import { type OtherIds, createOtherIds } from './other-ids.ts'
 
-/** Reads of one moment, and the snapshots they belong to. */
+/** Reads of one snapshot, and the origins of its sources. */
 export type Origins = Pick<ServedSnapshot, 'reads' | 'originOf' | 'knownOrigin'>
 
-/** What is served now: the pinned moment of the store, and everything kept ready from it. */
+/** The served snapshot: the pinned state of the store, and everything cached from it. */
 export interface ServedSnapshot {
   readonly reads: Reads
   readonly cache: AnswerCache
@@ -28,7 +28,7 @@ export interface ServedSnapshot {
   knownOrigin(source: SourceName): SnapshotOrigin | null
   /** Moves to the newest snapshots if anything was committed. What changed is dropped, the rest stays warm. */
   refresh(): void
-  /** Lets go of the archive; the store's connections belong to whoever opened them. */
+  /** Closes the archive; the store's connections are closed by their owner. */
   close(): void
 }
 
@@ -40,7 +40,7 @@ export const SOURCE_NAMES: Readonly<Record<SourceName, string>> = {
   identity: 'the identity surface',
 }
 
-/** `cacheBytes` bounds the answers kept ready; `onArchiveLost` is told when the derived archive is gone. */
+/** `cacheBytes` bounds the cached answers; `onArchiveLost` is called when the derived archive is missing. */
 export function createServedSnapshot(
   reads: PinnedReads,
   dataDir: string,
@@ -108,12 +108,12 @@ const POLL_MS = 500
 
 /** Keeps looking for new snapshots until it is stopped. */
 interface SnapshotWatcher {
-  /** Moves the moment now; a fault of the store is logged and tried again at the next look. */
+  /** Moves to the newest snapshot now; a fault of the store is logged, and the next check tries again. */
   readonly look: () => void
   readonly stop: () => void
 }
 
-/** Keeps the moment at the newest snapshots: another process may have committed, as `patchmirror sync` does. */
+/** Keeps the served snapshot at the newest one: another process may have committed, such as `patchmirror sync`. */
 export function followStore(
   served: Pick<ServedSnapshot, 'refresh'>,
   log: ServerLog | null,

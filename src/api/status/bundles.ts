@@ -12,7 +12,7 @@ export interface BundleStatus {
   asOf: string
   createdAt: string
   importedAt: string
-  /** It was older than what was held. */
+  /** It was older than the stored state. */
   rollback: boolean
 }
 
@@ -49,7 +49,7 @@ export interface BoxesStatus {
   } | null
 }
 
-/** The bundle that was imported last as the report shows it: without the name of its file, which is nobody else's business. */
+/** Returns the report on the last imported bundle, without the name of its file, which is private. */
 export function bundleStatus(last: ImportedBundle | null): BundleStatus | null {
   if (last === null) return null
   const { mirror, sequence, kind, keyId: key, rollback } = last

@@ -5,8 +5,8 @@ import type { RunSummary, SourceStatus, Status } from './report.ts'
 const PRIVATE: ReadonlySet<SourceName> = new Set(['catalog', 'identity'])
 
 /**
- * The report as anybody may have it. What upstream said, and what names a private path, is not in it: those are for the
- * command line (`patchmirror status`, `patchmirror runs`).
+ * Returns the report without upstream's messages and private paths, for clients without a key. Those are shown by the
+ * command line only (`patchmirror status`, `patchmirror runs`).
  */
 export function openStatus(status: Status): Status {
   const relay = status.relay.map((one) => ({ ...one, target: null, reason: null }))
@@ -31,7 +31,7 @@ function openRun(run: RunSummary): RunSummary {
 /** A clause of a message that counts, in words that are all the mirror's own. */
 const COUNTS = /^(?:dry run: )?(?:nothing changed|\d+ [a-z]+[a-z\d, ]*)$/
 
-/** The clauses at the front of a message that only count: whatever follows may repeat what upstream said. */
+/** Returns the leading clauses of a message that only contain counts: the rest may repeat what upstream sent. */
 function openMessage({ id, message }: RunSummary): string | null {
   if (message === null) return null
   const clauses = message.split('; ')

@@ -7,7 +7,7 @@ import type { RelayTarget, TargetState } from '../../store/webhooks/outbox.ts'
 import type { ViewsStatus } from '../scanners/generation.ts'
 import { type BoxesStatus, type BundleStatus, bundleStatus } from './bundles.ts'
 
-/** How a source stands: its latest run while that runs, else how its last run ended. */
+/** State of a source: its latest run while that runs, else how its last run ended. */
 export type SourceState = RunState | 'never'
 
 /** A run as the report shows it; times in ISO 8601 UTC. */
@@ -64,7 +64,7 @@ export interface Status {
   relay: RelayStatus[]
   /** The bundle that was imported last; null: none ever was. */
   bundle: BundleStatus | null
-  /** How webhooks stand, where a daemon receives them. */
+  /** State of webhooks, where a daemon receives them. */
   webhooks?: WebhooksReport
   /** What scanners read, where a daemon makes it. */
   views?: readonly ViewsStatus[]
@@ -72,7 +72,7 @@ export interface Status {
   boxes?: BoxesStatus
 }
 
-/** What the report on webhooks holds; times in ISO 8601 UTC. */
+/** The report on webhooks; times in ISO 8601 UTC. */
 export interface WebhooksReport {
   readonly state: 'on' | 'off'
   readonly endpoints: readonly { readonly name: string; readonly path: string }[]
@@ -126,7 +126,7 @@ export interface StatusOptions {
   readonly servedId?: (source: SourceName) => string | null
   /** Id of the running daemon. */
   readonly instance?: string
-  /** How the data folder stands; not looked at when not given. */
+  /** Returns the state of the data folder; not checked when not given. */
   readonly storage?: () => StorageState
   /** Targets of the relay; none when not given. */
   readonly relayTargets?: () => readonly RelayTarget[]
@@ -159,7 +159,7 @@ export function relayStatus(target: RelayTarget): RelayStatus {
   }
 }
 
-/** Sources that the settings ask for, and what is held of others. */
+/** Reports whether a source is shown: the settings name it, or data of it is stored. */
 function isShown(source: SourceName, { active, reads }: StatusOptions): boolean {
   return active.includes(source) || reads.readSnapshot(source) !== null
 }

@@ -78,7 +78,7 @@ export function createApp(failures: Failures, createHttpServer: (pages: HttpHand
   return app
 }
 
-/** The mirror's own pages, and the answers for every path and method that nobody knows. */
+/** Adds the mirror's own pages, and the answers for every unknown path and method. */
 export function addPages(app: FastifyInstance, options: PageOptions): void {
   const { version, config, paths, privatePaths } = options
   const { live } = options.reads
@@ -120,7 +120,7 @@ export function addPages(app: FastifyInstance, options: PageOptions): void {
   })
 }
 
-/** The report, and how webhooks, views and boxes stand at this moment. */
+/** Returns the report with the current state of webhooks, views, outbox and inbox. */
 async function withNow(
   status: Status,
   { webhooks, viewsMaker, boxes }: PageOptions,

@@ -187,7 +187,7 @@ describe('a link in an answer', () => {
     now += 17 * 60_000
     const reply = await served.get(target)
     expect(status(reply)).toEqual([403, 'link_expired'])
-    expect(jsonOf(reply)['message']).toContain('Ask for it again')
+    expect(jsonOf(reply)['message']).toContain('Request the path that returned this link again')
   })
 
   test('still opens after a restart on the same data, and never on other data', async () => {

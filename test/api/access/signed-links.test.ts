@@ -109,5 +109,6 @@ test('a link that does not open is a 403 that says what to do', () => {
     error: 'link_expired',
     fields: { expiredAt: '2026-05-03T03:09:37.000Z' },
   })
-  for (const problem of [forged, expired]) expect(problem?.message).toContain('Ask for it again')
+  for (const problem of [forged, expired])
+    expect(problem?.message).toContain('Request the path that returned this link again')
 })

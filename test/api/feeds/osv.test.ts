@@ -151,7 +151,7 @@ test('damaged bytes are a 500 with a fixed text in every coding, never a 404, an
       expect(reply.status).toBe(500)
       expect(jsonOf(reply)).toEqual({
         error: 'internal',
-        message: 'the mirror failed to answer; its log says why',
+        message: 'the mirror failed to answer; see its log for the reason',
       })
       expect(reply.headers['cache-control']).toBe('no-store')
     }

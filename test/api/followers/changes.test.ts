@@ -135,7 +135,7 @@ describe('/-/changes', () => {
         404,
         'unknown_snapshot',
       ])
-      expect(String(jsonOf(reply)['message'])).toContain('read everything anew')
+      expect(String(jsonOf(reply)['message'])).toContain('do a full read')
     }
     // What came right before the oldest snapshot that is remembered still leads on.
     expect(short(pageOf(await served.get(`/-/changes?since=${ids[1]}`)))).toHaveLength(3)

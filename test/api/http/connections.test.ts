@@ -46,7 +46,7 @@ describe('when all places are taken', () => {
       expect((await served.get('/external/osv/one.json')).status).toBe(200)
     }
     expect(closed(reader)).toBe(false)
-    expect(served.told.filter((line) => /no whole request/.test(line))).toHaveLength(1)
+    expect(served.told.filter((line) => /no complete request/.test(line))).toHaveLength(1)
   })
 
   test('idle connections are next, and one with a request under way stays', async () => {

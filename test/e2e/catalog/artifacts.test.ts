@@ -152,7 +152,7 @@ describe('a link', () => {
     const answer = await raw(made, url)
     expect([answer.status, answer.body.toString()]).toEqual([
       404,
-      expect.stringContaining('ask for it again'),
+      expect.stringContaining('request the path that returned this link again'),
     ])
   })
 })

@@ -158,7 +158,7 @@ describe.skipIf(!OPENSSL)('a certificate', () => {
     expect(await answerTo(connect(secure), DELIVERY)).toMatch(/got event/)
     await expect.poll(() => silent.filter((socket) => socket.closed).length).toBeGreaterThan(2)
     expect(new Set(closed)).toContain('silent')
-    expect(told.filter((line) => /no whole request/.test(line))).toHaveLength(1)
+    expect(told.filter((line) => /no complete request/.test(line))).toHaveLength(1)
   })
 
   test('with the key of another is a clear error', async () => {
