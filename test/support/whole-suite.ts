@@ -1,4 +1,5 @@
-import { mkdirSync, rmSync } from 'node:fs'
+import { mkdirSync, readdirSync, rmSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { suiteFolder } from './fast-folder.ts'
 
 /** Longest time of the whole suite, milliseconds: on two quiet cores it takes a tenth of this. */
@@ -10,6 +11,7 @@ const SUITE_HANGS_AFTER_MS = 40 * 60_000
  */
 export function setup(): () => void {
   const folder = suiteFolder()
+  removeLeftovers(dirname(folder))
   mkdirSync(folder, { recursive: true, mode: 0o755 }) // some tests run as another user
   const remove = (): void => rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
   const watchdog = setTimeout(() => {
@@ -21,5 +23,23 @@ export function setup(): () => void {
   return () => {
     clearTimeout(watchdog)
     remove()
+  }
+}
+
+/** Removes what suites left that were killed: such a folder has the id of a process that has ended. */
+function removeLeftovers(parent: string): void {
+  for (const name of readdirSync(parent)) {
+    const pid = /^patchmirror-suite-(\d+)$/.exec(name)?.[1]
+    if (pid !== undefined && !isRunning(Number(pid)))
+      rmSync(join(parent, name), { recursive: true, force: true })
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM' // of another user
   }
 }
