@@ -15,7 +15,7 @@ interface SourceFigures {
 type InboxFigures = Readonly<Record<string, number>> | null
 
 /** What events came to, as the gauges show it; null without webhooks. */
-export type RefreshFigures = {
+type RefreshFigures = {
   readonly refreshes: number
   readonly failedRefreshes: number
   readonly latency: Readonly<Record<Stage, Quantiles | null>> | null
@@ -27,7 +27,7 @@ export type RefreshFigures = {
 } | null
 
 /** A target of the relay as the gauges show it: by its number, for its URL may hold a token. */
-export interface RelayFigures {
+interface RelayFigures {
   readonly id: number
   readonly state: string
   readonly pending: number
@@ -35,14 +35,14 @@ export interface RelayFigures {
 }
 
 /** The bundle that was imported last, as the gauges show it; null: none ever was. */
-export type BundleFigures = {
+type BundleFigures = {
   readonly sequence: number
   /** ISO 8601. */
   readonly importedAt: string
 } | null
 
 /** Outbox and inbox, as the gauges show them; null for one that the settings do not name. */
-export interface BoxesFigures {
+interface BoxesFigures {
   readonly outbox: {
     readonly last: { readonly sequence: number } | null
     readonly problem: string | null
@@ -57,7 +57,7 @@ export interface BoxesFigures {
 }
 
 /** What scanners read, as the gauges show it. */
-export interface ViewsFigures {
+interface ViewsFigures {
   readonly kind: string
   readonly state: string
   readonly making: boolean

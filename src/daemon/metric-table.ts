@@ -1,0 +1,133 @@
+import { type Figures, STAGES } from './metric-figures.ts'
+
+/** One series of a metric: its value (null: not shown), then the values of its labels. */
+type Sample = readonly [value: number | null, ...labels: string[]]
+
+/** One metric of the page. */
+type Metric = readonly [
+  name: string,
+  help: string,
+  /** A `counter` here is kept elsewhere: the page shows the value that it has there. */
+  type: 'gauge' | 'counter',
+  labels: readonly string[],
+  series: (figures: Figures) => readonly Sample[],
+]
+
+const SOURCE_STATES = ['never', 'running', 'complete', 'partial', 'quarantined', 'failed'] as const
+const TARGET_STATES = ['ok', 'failing', 'disabled'] as const
+const STORAGE_STATES = ['ok', 'full', 'failing'] as const
+
+const flag = (is: boolean): number => (is ? 1 : 0)
+
+/** One series for every possible state, 1 for the current one: rules can compare with 0, and no series appears or disappears. */
+const ofStates = (states: readonly string[], current: string, ...labels: string[]): Sample[] =>
+  states.map((state) => [flag(state === current), ...labels, state])
+
+type Source = Figures['sources'][number]
+const perSource =
+  (value: (source: Source) => number | null) =>
+  ({ sources }: Figures): Sample[] =>
+    sources.map((source) => [value(source), source.name])
+
+const perView =
+  (isSo: (view: NonNullable<Figures['views']>[number]) => boolean) =>
+  ({ views = [] }: Figures): Sample[] =>
+    views.map((view) => [flag(isSo(view)), view.kind])
+
+type Misses = NonNullable<NonNullable<Figures['refresh']>['misses']>
+const ofWeek =
+  (value: (misses: Misses) => number) =>
+  ({ refresh }: Figures): Sample[] =>
+    refresh?.misses ? [[value(refresh.misses), '7d']] : []
+
+const latencies = ({ refresh }: Figures): Sample[] =>
+  STAGES.flatMap((stage): Sample[] => {
+    const latency = refresh?.latency?.[stage] ?? null
+    if (latency === null) return []
+    return [
+      [latency.median / 1000, stage, '50'],
+      [latency.p99 / 1000, stage, '99'],
+    ]
+  })
+
+const refreshes = ({ refresh }: Figures): Sample[] => {
+  if (refresh === null) return []
+  const { refreshes: all, failedRefreshes: failed } = refresh
+  return [
+    [failed, 'failed'],
+    [all - failed, 'ok'],
+  ]
+}
+
+const settledBundles = ({ boxes }: Figures): Sample[] => {
+  const inbox = boxes?.inbox ?? null
+  if (inbox === null) return []
+  return (['imported', 'superseded', 'refused'] as const).map((name) => [inbox[name], name])
+}
+
+const problem = (box: { readonly problem: string | null } | null | undefined): number | null =>
+  box ? flag(box.problem !== null) : null
+
+// prettier-ignore
+/** Every metric whose value is read for each page, in the page's order. */
+export const METRICS: readonly Metric[] = [
+  ['patchmirror_webhook_inbox_rows', 'Webhooks remembered, by state.', 'gauge', ['state'],
+    ({ inbox }) => Object.entries(inbox ?? {}).map(([state, rows]) => [rows, state])],
+
+  ['patchmirror_source_state', 'State of a source: 1 for the one it is in.', 'gauge', ['source', 'state'],
+    ({ sources }) => sources.flatMap(({ name, state }) => ofStates(SOURCE_STATES, state, name))],
+  ['patchmirror_source_age_seconds', 'Age of what is served, by the date of upstream.', 'gauge', ['source'],
+    perSource(({ ageSeconds }) => ageSeconds)],
+  ['patchmirror_source_records', 'Records served.', 'gauge', ['source'],
+    perSource(({ records }) => records)],
+  ['patchmirror_source_partial_lists', 'Lists served that are not known to be complete.', 'gauge', ['source'],
+    perSource(({ partialListCount }) => partialListCount)],
+  ['patchmirror_source_last_run_seconds', 'How long the last run took.', 'gauge', ['source'],
+    perSource(({ lastRunSeconds }) => lastRunSeconds)],
+
+  ['patchmirror_webhook_refreshes_total', 'Refreshes that webhooks caused since the start, by outcome.', 'counter', ['outcome'],
+    refreshes],
+  ['patchmirror_webhook_latency_seconds', 'Time from being received, of the newest webhooks that are done.', 'gauge', ['stage', 'percentile'],
+    latencies],
+  ['patchmirror_webhook_unannounced_changes', 'Tags of a week that a poll found and no webhook announced.', 'gauge', ['window'],
+    ofWeek(({ unannounced }) => unannounced)],
+  ['patchmirror_webhook_unconfirmed_announcements', 'Webhooks of a week whose tag was never listed.', 'gauge', ['window'],
+    ofWeek(({ unconfirmed }) => unconfirmed)],
+  ['patchmirror_webhook_subscription_suspect', '1: changes come, webhooks do not.', 'gauge', ['window'],
+    ofWeek(({ warning }) => flag(warning !== null))],
+
+  ['patchmirror_relay_target_state', 'State of a target: 1 for the one it is in.', 'gauge', ['target', 'state'],
+    ({ relay }) => relay.flatMap(({ id, state }) => ofStates(TARGET_STATES, state, String(id)))],
+  ['patchmirror_relay_waiting', 'Events that wait for a target.', 'gauge', ['target'],
+    ({ relay }) => relay.map(({ id, pending }) => [pending, String(id)])],
+  ['patchmirror_relay_given_up_total', 'Events that a target never took.', 'counter', ['target'],
+    ({ relay }) => relay.map(({ id, givenUp }) => [givenUp, String(id)])],
+
+  ['patchmirror_bundle_sequence', 'Number of the bundle that was imported last.', 'gauge', [],
+    ({ bundle }) => [[bundle?.sequence ?? null]]],
+  ['patchmirror_bundle_import_timestamp_seconds', 'When a bundle was imported last.', 'gauge', [],
+    ({ bundle }) => [[bundle ? Date.parse(bundle.importedAt) / 1000 : null]]],
+
+  ['patchmirror_views_current', '1: what scanners read shows what is served.', 'gauge', ['kind'],
+    perView(({ state }) => state === 'current')],
+  ['patchmirror_views_making', '1: it is made just now.', 'gauge', ['kind'],
+    perView(({ making }) => making)],
+  ['patchmirror_views_failing', '1: it could not be made the last time.', 'gauge', ['kind'],
+    perView(({ failing }) => failing)],
+
+  ['patchmirror_outbox_sequence', 'Number of the bundle that was put into the outbox last.', 'gauge', [],
+    ({ boxes }) => [[boxes?.outbox?.last?.sequence ?? null]]],
+  ['patchmirror_outbox_failing', '1: the outbox could not be filled the last time.', 'gauge', [],
+    ({ boxes }) => [[problem(boxes?.outbox)]]],
+  ['patchmirror_inbox_waiting', 'Bundles that wait in the inbox.', 'gauge', [],
+    ({ boxes }) => [[boxes?.inbox?.waiting.length ?? null]]],
+  ['patchmirror_inbox_failing', '1: the inbox could not be looked into the last time.', 'gauge', [],
+    ({ boxes }) => [[problem(boxes?.inbox)]]],
+  ['patchmirror_inbox_bundles_total', 'Bundles that came into the inbox since the start, by what became of them.', 'counter', ['outcome'],
+    settledBundles],
+
+  ['patchmirror_storage_state', 'State of the data folder: 1 for the one it is in.', 'gauge', ['state'],
+    ({ storage }) => (storage === undefined ? [] : ofStates(STORAGE_STATES, storage.state))],
+  ['patchmirror_storage_free_bytes', 'Free on the disk of the data folder.', 'gauge', [],
+    ({ storage }) => [[storage?.freeBytes ?? null]]],
+]
