@@ -8,7 +8,7 @@ export type RunTrigger = 'schedule' | 'start' | 'command' | 'webhook' | 'inbox'
 export type RunOutcome = 'complete' | 'partial' | 'quarantined' | 'failed'
 export type RunState = RunOutcome | 'running'
 
-/** What a run found, counted; any JSON. Keys are documented in docs/operations.md. */
+/** What a run found, counted; any JSON. Keys are documented in docs/reference/run-facts.md. */
 export type RunFacts = Record<string, number | string | boolean | null | readonly string[]>
 
 /** A row of the run log. */
