@@ -28,7 +28,7 @@ export interface Supervisor<In> {
 }
 
 /** How a worker is supervised, and who is notified. */
-export interface SupervisorOptions<Out> extends WorkerOptions {
+interface SupervisorOptions<Out> extends WorkerOptions {
   /** Pause before a worker that ended is replaced, milliseconds; `RESTART_MS` when not given. */
   readonly restartMs?: number
   /** A worker that has not ended so many milliseconds after `stop` is terminated; never when not given. */
