@@ -7,7 +7,7 @@ import type { Writes } from '../store/writer.ts'
 import type { Session } from '../upstream/http/session.ts'
 import type { Upstream } from '../upstream/surfaces.ts'
 
-/** How far a run is. `total` null: unknown. */
+/** Progress of one phase of a run; `total` is null while unknown. */
 export interface Progress {
   source: SourceName
   phase:
@@ -17,7 +17,7 @@ export interface Progress {
   total: number | null
 }
 
-/** What a source's policy works with. Everything it needs comes in here, the clock too. */
+/** The dependencies and parameters of one source's run, including the clock. */
 export interface SyncContext {
   source: SourceName
   config: Config
@@ -25,44 +25,46 @@ export interface SyncContext {
   session: Session
   runId: number
   kind: RunKind
-  /** Ignore what is known of upstream and compare everything anew. */
+  /** Ignores stored validators and digests and compares everything again. */
   full: boolean
-  /** Look and report, store nothing. */
+  /** Compares and reports only; stores nothing. */
   dryRun: boolean
-  /** Ids whose stored bytes are damaged: taken anew whatever their checksums say. */
-  doubted: ReadonlySet<string>
-  /** What events name, for the catalog. */
+  /** Ids of records whose stored bytes are damaged: fetched again even when their checksums match. */
+  suspectIds: ReadonlySet<string>
+  /** Images and tags that webhook events name; used by the catalog only. */
   targets: readonly EventTarget[]
   now: () => number
   progress: (progress: Progress) => void
-  /** Facts for the run row; filled as the run goes, so that a failed run tells what it knew. */
+  /** Facts of the run row, added during the run, so that a failed run still reports what it found. */
   facts: RunFacts
 }
 
-/** How a source's run ended, when it did not throw. */
+/** Outcome of a source's run that did not throw. */
 export interface SyncResult {
   outcome: RunOutcome
-  /** Upstream's clock when it confirmed what is held now; null when it did not. */
+  /** Upstream's date of its confirmation of the stored state, unix milliseconds; null when it did not confirm it. */
   asOf: number | null
   message: string
 }
 
-/** Which source to run, in what way, and who asked. */
+/** A request for one run: the source, the kind of run and what triggered it. */
 export interface RunRequest {
   source: SourceName
   kind: RunKind
   trigger: RunTrigger
   full?: boolean
   dryRun?: boolean
-  /** What events name: it is looked for again though nothing in the lists says that it moved. For the catalog. */
+  /**
+   * Images and tags that webhook events name: fetched again even if no list entry changed. Used by the catalog only.
+   */
   targets?: readonly EventTarget[]
-  /** The quarantined run that someone approved; `kind` is then `approve`. */
+  /** The quarantined change that the operator approved; `kind` is then `approve`. */
   approved?: Quarantine
-  /** Ids whose stored bytes are not to be believed: fetched again whatever their checksums say. */
-  distrust?: readonly string[]
+  /** Ids of records whose stored bytes are damaged: fetched again even when their checksums match. */
+  suspectIds?: readonly string[]
 }
 
-/** What a runner works with; `signal` ends the run in flight. */
+/** Dependencies of a runner; `signal` aborts the current run. */
 export interface RunnerDeps {
   config: Config
   store: Writes

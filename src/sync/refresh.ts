@@ -4,28 +4,28 @@ import type { RequestOutcome } from './run-queue.ts'
 import type { RunReport, RunRequest } from './runner.ts'
 
 /**
- * How a refresh came out. `ok`: every source that it asked for was looked at. A partial run counts: what it lacks may have
- * nothing to do with the event, and whether the thing announced is there is for `findAnnounced` to tell; but not one that
- * could not read the list of tags. Nor does a catalog in quarantine count, which publishes nothing. A feed in quarantine
- * does: it waits for a person's decision, and asking again would change nothing.
+ * Result of a refresh. `ok` is true when every requested source was checked. A partial run counts as checked unless
+ * it could not read the list of tags; `findAnnounced` decides whether the announced tag is there. A quarantined
+ * catalog run does not count, because it publishes nothing. A quarantined feed counts: it waits for the operator's
+ * decision, and a retry would change nothing.
  */
 export interface RefreshResult {
-  /** Of the runs that took place, in the order in which sources are shown. */
+  /** Reports of the runs that took place, in the order of the sources. */
   reports: RunReport[]
   ok: boolean
-  /** Why it is not ok, in one line; null when it is. */
+  /** Reason in one line; null when `ok`. */
   reason: string | null
 }
 
-/** The sources that an event can concern; users are none of them. */
-const CONCERNED: readonly SourceName[] = ['feeds', 'osv', 'catalog']
+/** Sources that an event can affect; `identity` is not one of them. */
+const EVENT_SOURCES: readonly SourceName[] = ['feeds', 'osv', 'catalog']
 
-/** Makes the refresh over a way to ask for runs. Of the catalog only what an event can touch is looked at. */
+/** Creates the refresh function; `ask` requests one run. The catalog run fetches only what an event can change. */
 export function createRefresh(
   active: readonly SourceName[],
   ask: (request: RunRequest) => Promise<RequestOutcome>,
 ): (targets: readonly EventTarget[]) => Promise<RefreshResult> {
-  const sources = active.filter((source) => CONCERNED.includes(source))
+  const sources = active.filter((source) => EVENT_SOURCES.includes(source))
   return async (targets) => {
     const outcomes = await Promise.all(
       sources.map((source) =>
@@ -45,13 +45,13 @@ export function createRefresh(
   }
 }
 
-/** The list without which nothing can be said of a tag, as runs name it. */
+/** The list that a refresh needs to find an announced tag, as run facts name it. */
 const TAGS = '/v1/tags'
 
 function refusalsOf({ source, state, message, facts }: RunReport): string[] {
   const failed = state === 'failed' || (state === 'quarantined' && source === 'catalog')
   if (failed) return [`${source}: ${state}: ${message ?? ''}`]
   const lists = facts['listsFailed']
-  const blind = source === 'catalog' && Array.isArray(lists) && lists.includes(TAGS)
-  return blind ? [`${source}: ${TAGS} could not be read`] : []
+  const isTagListMissing = source === 'catalog' && Array.isArray(lists) && lists.includes(TAGS)
+  return isTagListMissing ? [`${source}: ${TAGS} could not be read`] : []
 }

@@ -1,26 +1,26 @@
-/** Limits of the deletion guard: a run that would remove more than both is quarantined (promise 5). */
+/** Limits of the removal guard: a run that would remove more than both is quarantined (promise 5). */
 interface GuardLimits {
-  /** Share of what is held, 0 to 1. */
+  /** Share of the stored entries, 0 to 1. */
   fraction: number
-  /** Number of records or entries. */
+  /** Number of entries. */
   count: number
 }
 
 /**
- * Why a change must not be applied without someone's word, or null when it may. A feed that becomes wholly
- * empty is always held back: no source loses everything at once for a good reason.
+ * Returns the reason why a change needs operator approval, or null if it does not. Removing all entries always needs
+ * approval: no source loses everything at once for a good reason.
  */
 export function refuseRemoval(
-  held: number,
+  stored: number,
   removed: number,
   limits: GuardLimits,
   noun: string,
 ): string | null {
-  if (held > 0 && removed === held) return `it would remove all ${held} ${noun}`
-  if (removed <= limits.count || removed <= held * limits.fraction) return null
-  const percent = ((100 * removed) / held).toFixed(1)
+  if (stored > 0 && removed === stored) return `it would remove all ${stored} ${noun}`
+  if (removed <= limits.count || removed <= stored * limits.fraction) return null
+  const percent = ((100 * removed) / stored).toFixed(1)
   return (
-    `it would remove ${removed} of ${held} ${noun} (${percent} %), more than ${limits.count} and more than ` +
+    `it would remove ${removed} of ${stored} ${noun} (${percent} %), more than ${limits.count} and more than ` +
     `${limits.fraction * 100} %`
   )
 }

@@ -3,31 +3,34 @@ import type { SourceName } from '../domain/sources.ts'
 import type { RunKind } from '../store/runs/runs.ts'
 import type { RunReport, RunRequest } from './runner.ts'
 
-/** How a request came out: the report of its run, or why there is none. */
+/** Outcome of a request: the report of its run, or the reason why there is none. */
 export type RequestOutcome = { report: RunReport } | { failure: string }
 
-/** Requests to the sync thread: one run of each source at a time, one more waiting. */
-export interface Requests {
-  /** Asks for a run that begins from now on. `told`, if given, is called once, whatever happens. */
-  ask(request: RunRequest, told?: (outcome: RequestOutcome) => void): void
-  /** The run of a source has ended. */
+/** Queue of run requests: per source, one run in progress and one waiting. */
+export interface RunQueue {
+  /** RunQueue a run that starts after this call. `onOutcome` is called exactly once. */
+  ask(request: RunRequest, onOutcome?: (outcome: RequestOutcome) => void): void
+  /** Records the end of a source's run and starts the waiting one. */
   ended(source: SourceName, outcome: RequestOutcome): void
-  /** Starts what waits, if it can. */
+  /** Starts the waiting runs that can start. */
   startWaiting(): void
-  /** The thread is gone. Whoever waits to be told is told; what has not begun is kept. */
-  lost(reason: string): void
+  /** Reports `reason` to all waiting callers after the thread has exited; runs that have not started stay queued. */
+  fail(reason: string): void
 }
 
 interface Slot {
   request: RunRequest
-  told: ((outcome: RequestOutcome) => void)[]
+  callbacks: ((outcome: RequestOutcome) => void)[]
 }
 
-/** Which sources run and which wait. A run that a dying thread took with it is not repeated: it may be what killed it. */
-export function createRequests(
+/**
+ * Creates the queue. A run that was in progress when the thread exited is not repeated: it may be the cause of the
+ * exit.
+ */
+export function createRunQueue(
   start: (request: RunRequest) => void,
   canStart: () => boolean,
-): Requests {
+): RunQueue {
   const running = new Map<SourceName, Slot>()
   const waiting = new Map<SourceName, Slot>()
   const startWaiting = (): void => {
@@ -40,10 +43,10 @@ export function createRequests(
   }
   return {
     startWaiting,
-    ask(request, told) {
+    ask(request, onOutcome) {
       const before = waiting.get(request.source)
-      const slot = { request: merged(before?.request, request), told: before?.told ?? [] }
-      if (told !== undefined) slot.told.push(told)
+      const slot = { request: merged(before?.request, request), callbacks: before?.callbacks ?? [] }
+      if (onOutcome !== undefined) slot.callbacks.push(onOutcome)
       waiting.set(request.source, slot)
       startWaiting()
     },
@@ -51,24 +54,29 @@ export function createRequests(
       const slot = running.get(source)
       running.delete(source)
       startWaiting()
-      for (const tell of slot?.told ?? []) tell(outcome)
+      for (const callback of slot?.callbacks ?? []) callback(outcome)
     },
-    lost(reason) {
-      const all = [...running.values(), ...waiting.values()].flatMap(({ told }) => told.splice(0))
+    fail(reason) {
+      const pending = [...running.values(), ...waiting.values()].flatMap(({ callbacks }) =>
+        callbacks.splice(0),
+      )
       running.clear()
-      for (const tell of all) tell({ failure: reason })
+      for (const callback of pending) callback({ failure: reason })
     },
   }
 }
 
-/** How much a run looks at: a reconcile of osv at everything, one of the catalog at what no sync asks for again. */
+/**
+ * Rank of a kind of run: an osv reconcile covers the most; a catalog reconcile covers only what no sync requests
+ * again.
+ */
 function thoroughness({ source, kind }: RunRequest): number {
   const kinds: readonly RunKind[] =
     source === 'osv' ? ['refresh', 'sync', 'reconcile'] : ['reconcile', 'refresh', 'sync']
   return kinds.indexOf(kind)
 }
 
-/** One request that serves both: the more thorough kind, and what either looks for. */
+/** Merges two requests into one: the more thorough kind and the targets of both. */
 function merged(before: RunRequest | undefined, asked: RunRequest): RunRequest {
   if (before === undefined) return asked
   const isMore = thoroughness(asked) > thoroughness(before)

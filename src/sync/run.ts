@@ -15,50 +15,57 @@ import { parseIndex } from './osv/index-parser.ts'
 import { syncOsv } from './osv/sync.ts'
 import { type Sessions, openSessions } from './sessions.ts'
 
-/** How a run ended, as its row tells it. */
-type Ended = Pick<Run, 'asOf' | 'code' | 'message' | 'facts'> & {
+/** The end of a run as its row stores it. */
+type RunEnd = Pick<Run, 'asOf' | 'code' | 'message' | 'facts'> & {
   state: SyncResult['outcome']
 }
 
-/** Does what a run is for. Never throws: a failure is a way to end. */
-export async function perform(
+/** Executes a run. Never throws: a failure is returned as state `failed`. */
+export async function executeRun(
   deps: RunnerDeps,
   request: RunRequest,
   runId: number,
-): Promise<Ended> {
+): Promise<RunEnd> {
   const facts: RunFacts = {}
   const sessions = openSessions(deps.upstream, deps.signal)
   try {
-    const result = await sync(contextOf(deps, request, runId, sessions, facts), request, sessions)
+    const result = await syncSource(
+      contextOf(deps, request, runId, sessions, facts),
+      request,
+      sessions,
+    )
     return {
-      ...end(hasCommitted(request, result.outcome) ? facts : asPlan(facts), sessions.cost()),
+      ...finalFacts(
+        hasCommitted(request, result.outcome) ? facts : asPlanned(facts),
+        sessions.cost(),
+      ),
       state: result.outcome,
       asOf: result.asOf,
       code: null,
       message: plainText(result.message, 2000),
     }
   } catch (error) {
-    const named = nameFailure(error, deps)
+    const failure = toMirrorError(error, deps)
     return {
-      ...end(asPlan(facts), sessions.cost()),
+      ...finalFacts(asPlanned(facts), sessions.cost()),
       state: 'failed',
       asOf: null,
-      code: named.code,
-      message: plainText(named.message, 2000),
+      code: failure.code,
+      message: plainText(failure.message, 2000),
     }
   }
 }
 
 function contextOf(
   { config, store, now, onProgress }: RunnerDeps,
-  { source, kind, full = false, dryRun = false, distrust = [], targets = [] }: RunRequest,
+  { source, kind, full = false, dryRun = false, suspectIds = [], targets = [] }: RunRequest,
   runId: number,
   sessions: Sessions,
   facts: RunFacts,
 ): SyncContext {
   const progress = onProgress ?? (() => undefined)
-  const doubted = new Set(distrust)
-  const session = sessions.of(MAIN[source])
+  const suspects = new Set(suspectIds)
+  const session = sessions.of(MAIN_SURFACE[source])
   return {
     source,
     config,
@@ -68,7 +75,7 @@ function contextOf(
     kind,
     full,
     dryRun,
-    doubted,
+    suspectIds: suspects,
     targets,
     now,
     progress,
@@ -76,15 +83,15 @@ function contextOf(
   }
 }
 
-/** The surface that a source's run speaks to first. */
-const MAIN: Record<SourceName, UpstreamSurface> = {
+/** The surface of the service that a source's run uses first. */
+const MAIN_SURFACE: Record<SourceName, UpstreamSurface> = {
   osv: 'public',
   feeds: 'public',
   catalog: 'remediation',
   identity: 'identity',
 }
 
-function sync(
+function syncSource(
   context: SyncContext,
   { source, approved }: RunRequest,
   sessions: Sessions,
@@ -100,7 +107,7 @@ function sync(
   const bytes = contentOf(body, sizeOf(body))
   return syncOsv(context, {
     index: parseIndex(bytes),
-    held: false,
+    stored: false,
     gzip: body,
     etag,
     lastModified,
@@ -108,31 +115,36 @@ function sync(
   })
 }
 
-/** Facts that say what a run changed in the mirror. */
+/** Names of the facts that count changes of the mirror. */
 const CHANGES: ReadonlySet<string> = new Set([
   ...['added', 'changed', 'removed', 'removedIds', 'lists', 'arrived', 'documents'],
   'documentsDropped',
 ])
 
-/** Whether what the facts count is stored: a quarantine publishes nothing, but that each feed is judged on its own. */
+/**
+ * Returns whether the counted changes are stored: a quarantined run publishes nothing, except that each feed is
+ * guarded on its own.
+ */
 function hasCommitted({ source, dryRun }: RunRequest, outcome: SyncResult['outcome']): boolean {
   return dryRun !== true && (outcome !== 'quarantined' || source === 'feeds')
 }
 
-/** The facts of a run that committed nothing: what it would have changed is told as planned (`plannedAdded`). */
-function asPlan(facts: RunFacts): RunFacts {
+/** Returns the facts of a run that committed nothing, with its changes failure as planned (`plannedAdded`). */
+function asPlanned(facts: RunFacts): RunFacts {
   const planned = (key: string): string => `planned${key.charAt(0).toUpperCase()}${key.slice(1)}`
   return Object.fromEntries(
     Object.entries(facts).map(([key, value]) => [CHANGES.has(key) ? planned(key) : key, value]),
   )
 }
 
-function end(facts: RunFacts, cost: Cost): { facts: RunFacts } {
+function finalFacts(facts: RunFacts, cost: Cost): { facts: RunFacts } {
   const { asOf: _confirmed, ...found } = facts
-  const told = Object.fromEntries(
+  const printable = Object.fromEntries(
     Object.entries(found).map(([key, value]) => [key, plainFact(value)]),
   )
-  return { facts: { ...told, requests: cost.requests, bytes: cost.bytes, retries: cost.retries } }
+  return {
+    facts: { ...printable, requests: cost.requests, bytes: cost.bytes, retries: cost.retries },
+  }
 }
 
 function plainFact(value: RunFacts[string]): RunFacts[string] {
@@ -140,13 +152,16 @@ function plainFact(value: RunFacts[string]): RunFacts[string] {
   return typeof value === 'object' && value !== null ? value.map((text) => plainText(text)) : value
 }
 
-/** A run's failure in the program's own terms; what has no name is a defect of ours and keeps its stack in `cause`. */
-function nameFailure(error: unknown, { config, signal }: RunnerDeps): MirrorError {
+/**
+ * Converts an error to a `MirrorError`; an error of unknown type is an internal defect and stays in `cause` with its
+ * stack.
+ */
+function toMirrorError(error: unknown, { config, signal }: RunnerDeps): MirrorError {
   if (signal.aborted) {
     return new MirrorError('aborted', 'stopped on request; nothing was committed', { cause: error })
   }
-  const named = nameStorageError(error, config.data.dir)
-  return named instanceof MirrorError
-    ? named
+  const failure = nameStorageError(error, config.data.dir)
+  return failure instanceof MirrorError
+    ? failure
     : new MirrorError('internal', messageOf(error), { cause: error })
 }

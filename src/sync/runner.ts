@@ -4,26 +4,26 @@ import { nameStorageError } from '../store/database/open.ts'
 import { makeFolder } from '../core/files.ts'
 import { acquireLock } from '../store/database/lock.ts'
 import type { Run, RunKind } from '../store/runs/runs.ts'
-import { perform } from './run.ts'
+import { executeRun } from './run.ts'
 import type { RunRequest, RunnerDeps } from './context.ts'
 
 export type { RunRequest, RunnerDeps } from './context.ts'
 
-/** The run as its row tells it; `id` 0 for a dry run, which leaves no row. */
+/** The run as its row stores it; `id` is 0 for a dry run, which leaves no row. */
 export type RunReport = Run
 
-/** Runs sources, one run of each at a time. */
+/** Runs sources, at most one run per source at a time. */
 export interface Runner {
   /**
-   * Runs a source once. Never throws for a run that failed: the report says so. Throws `locked`, and `storage` or
-   * `corrupt` when not even the run's row can be written.
+   * Runs a source once. Does not throw for a failed run: see the state of the report. Throws `locked`, and `storage`
+   * or `corrupt` when the run's row cannot be written.
    */
   run(request: RunRequest): Promise<RunReport>
 }
 
 /**
- * One run per source at a time, in this process and across processes; every run leaves a row, also one that fails.
- * Log once, here at the boundary: the row is the log of a run.
+ * Creates a runner that admits one run per source at a time, in this process and across processes. Every run leaves a
+ * row, a failed one too; that row is the only log of a run.
  */
 export function createRunner(deps: RunnerDeps): Runner {
   const { config, store } = deps
@@ -31,7 +31,7 @@ export function createRunner(deps: RunnerDeps): Runner {
   let release: (() => void) | null = null
   makeFolder(join(config.data.dir, 'downloads'))
 
-  /** The lock is held while any source runs, and orphans of a killed process are closed when it is taken. */
+  /** Takes the sync lock, which is kept while any source runs, and closes the runs that a killed process left open. */
   const enter = async (): Promise<void> => {
     if (running++ > 0) return
     try {
@@ -55,7 +55,9 @@ export function createRunner(deps: RunnerDeps): Runner {
         const request = { ...asked, kind: kindOf(asked, store.readSnapshot(asked.source) !== null) }
         await enter()
         try {
-          return await (request.dryRun === true ? dryRun(deps, request) : recorded(deps, request))
+          return await (request.dryRun === true
+            ? dryRun(deps, request)
+            : recordedRun(deps, request))
         } finally {
           leave()
         }
@@ -66,19 +68,21 @@ export function createRunner(deps: RunnerDeps): Runner {
   }
 }
 
-/** A refresh builds on a snapshot of the catalog: without one, or for another source, it is an ordinary sync. */
-function kindOf({ source, kind, full }: RunRequest, held: boolean): RunKind {
+/**
+ * Returns the kind to run: a refresh needs a catalog snapshot; without one, or for another source, it becomes a sync.
+ */
+function kindOf({ source, kind, full }: RunRequest, hasSnapshot: boolean): RunKind {
   if (kind !== 'refresh') return kind
-  return source === 'catalog' && full !== true && held ? 'refresh' : 'sync'
+  return source === 'catalog' && full !== true && hasSnapshot ? 'refresh' : 'sync'
 }
 
-async function recorded(deps: RunnerDeps, request: RunRequest): Promise<RunReport> {
+async function recordedRun(deps: RunnerDeps, request: RunRequest): Promise<RunReport> {
   const { store, now, config } = deps
   const { source, kind, trigger } = request
   const runId = await store.exclusive(() =>
     store.startRun({ source, kind, trigger, startedAt: now() }),
   )
-  const ended = await perform(deps, request, runId)
+  const ended = await executeRun(deps, request, runId)
   const snapshot = store.readSnapshot(source)?.id ?? null
   await store.exclusive(() => {
     store.endRun(runId, { ...ended, snapshot, endedAt: now() })
@@ -93,7 +97,7 @@ async function recorded(deps: RunnerDeps, request: RunRequest): Promise<RunRepor
 
 async function dryRun(deps: RunnerDeps, request: RunRequest): Promise<RunReport> {
   const startedAt = deps.now()
-  const ended = await perform(deps, request, 0)
+  const ended = await executeRun(deps, request, 0)
   const { source, kind, trigger } = request
   const snapshot = deps.store.readSnapshot(source)?.id ?? null
   return {

@@ -1,6 +1,6 @@
 import { type ScheduledTask, createTask, schedule, validate } from 'node-cron'
 
-/** One thing to do at the times of a cron expression, each time up to `jitterSeconds` later. */
+/** A job that runs at the times of a cron expression, each time up to `jitterSeconds` later. */
 export interface Job {
   name: string
   expression: string
@@ -9,37 +9,41 @@ export interface Job {
 
 /** A running schedule. */
 export interface Schedule {
-  /** Next start by name, unix milliseconds, jitter not included; null: never. */
+  /** Next start of a job, unix milliseconds, without jitter; null: never. */
   nextRunAt(name: string): number | null
   stop(): Promise<void>
 }
 
-/** Whether node-cron understands an expression. */
+/** Returns whether node-cron accepts an expression. */
 export function isCronExpression(expression: string): boolean {
   return validate(expression)
 }
 
-/** Starts that are looked at for the longest pause: more than a week of an hourly schedule. */
-const LOOKED_AT = 200
+/** Number of future starts that are compared to find the longest interval: more than a week of an hourly schedule. */
+const COMPARED_STARTS = 200
 
-/** The longest time between two starts of an expression, milliseconds; null when it never starts twice. */
+/** Returns the longest interval between two starts of an expression, milliseconds; null when it never starts twice. */
 export function cronPeriod(expression: string): number | null {
   const task = createTask(expression, () => undefined)
-  const starts = task.getNextRuns(LOOKED_AT).map((at) => at.getTime())
+  const starts = task.getNextRuns(COMPARED_STARTS).map((at) => at.getTime())
   void task.destroy()
-  const pauses = starts.slice(1).map((at, n) => at - (starts[n] ?? at))
-  return pauses.length === 0 ? null : Math.max(...pauses)
+  const intervals = starts.slice(1).map((at, n) => at - (starts[n] ?? at))
+  return intervals.length === 0 ? null : Math.max(...intervals)
 }
 
-/** Time between the next two starts of an expression, milliseconds: how old a result may be before it was missed. */
+/**
+ * Returns the interval between the next two starts, milliseconds: an older last success means that a start was
+ * missed.
+ */
 function intervalOf(task: ScheduledTask): number {
   const [first, second] = task.getNextRuns(2)
   return first === undefined || second === undefined ? 0 : second.getTime() - first.getTime()
 }
 
 /**
- * Starts the jobs. The only user of node-cron. A job whose last success (`lastSuccess`, unix milliseconds, null:
- * never) is older than its interval is run at once: its time passed while the program was down.
+ * Starts the jobs; the only file that imports node-cron. A job whose last success (`lastSuccess`, unix milliseconds,
+ * null: never) is older than its interval runs immediately, because a start was missed while the program was not
+ * running.
  */
 export function startSchedule(
   jobs: readonly (Job & { lastSuccess: number | null })[],

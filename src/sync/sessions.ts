@@ -2,18 +2,18 @@ import type { ArtifactSink } from '../upstream/artifacts.ts'
 import type { Cost, Session } from '../upstream/http/session.ts'
 import type { UpstreamSurface, Upstream } from '../upstream/surfaces.ts'
 
-/** One run's sessions with the surfaces of the service, opened when they are first asked for. */
+/** The sessions of one run with the surfaces of the service, opened on first use. */
 export interface Sessions {
-  /** Throws `config` for a surface that the settings do not name. */
+  /** Returns the session of a surface. Throws `config` for a surface that is not configured. */
   of(surface: UpstreamSurface): Session
   has(surface: UpstreamSurface): boolean
   /** Fetches a document behind a pre-signed URL. Throws `upstream_*`. */
   fetchDocument(url: string, sink: ArtifactSink): Promise<void>
-  /** What all of them cost together. */
+  /** Returns the cost of all sessions together. */
   cost(): Cost
 }
 
-/** Opens the sessions of a run; `signal` ends them. */
+/** Creates the sessions of a run; `signal` aborts their requests. */
 export function openSessions(upstream: Upstream, signal: AbortSignal): Sessions {
   const sessions = new Map<UpstreamSurface, Session>()
   const documents = { requests: 0, bytes: 0, retries: 0 }

@@ -11,7 +11,7 @@ import { rebuildLostArchive } from '../archive/build.ts'
 import { type RunReport, type RunRequest, createRunner } from './runner.ts'
 import type { Progress } from './context.ts'
 
-/** What the sync thread is started with. */
+/** Data that the sync thread is started with. */
 export interface WorkerStart {
   config: Config
   version: string
@@ -21,7 +21,7 @@ export interface WorkerStart {
 export type ToWorker =
   | { type: 'run'; request: RunRequest }
   | { type: 'checkpoint' }
-  /** The derived archive is gone: make it again. */
+  /** Rebuild the derived archive if it is missing. */
   | { type: 'rebuild' }
   | StopMessage
 
@@ -29,13 +29,13 @@ export type FromWorker =
   | { type: 'progress'; progress: Progress }
   | { type: 'ended'; request: RunRequest; report: RunReport }
   | { type: 'failed'; request: RunRequest | null; message: string }
-  /** What an operator should know and no run says. */
+  /** A warning for the operator that is not part of a run. */
   | { type: 'warning'; message: string }
   | { type: 'checkpointed' }
 
 /**
- * The sync thread: the daemon's only writer. It has its own connection and a lower priority than the thread
- * that answers requests, so that a sync never delays a read.
+ * The sync thread, the daemon's only writer. It has its own database connection and a lower priority than the thread
+ * that answers requests, so that a sync does not delay reads.
  */
 function main(port: NonNullable<typeof parentPort>): void {
   const { config, version, offline } = workerData as WorkerStart
@@ -55,7 +55,7 @@ function main(port: NonNullable<typeof parentPort>): void {
     upstream,
     now: Date.now,
     signal: stop.signal,
-    onProgress: paced((progress) => send({ type: 'progress', progress })),
+    onProgress: limitProgress((progress) => send({ type: 'progress', progress })),
   })
   const running = new Set<Promise<void>>()
   let rebuilding: Promise<void> | null = null
@@ -88,35 +88,41 @@ function main(port: NonNullable<typeof parentPort>): void {
       store.checkpoint()
       send({ type: 'checkpointed' })
     } else if (message.type === 'rebuild') {
-      // While a run holds the lock, it is that run's to do; readers ask again.
+      // A run that has the lock rebuilds the archive itself; readers request it again.
       void rebuild()
     } else {
-      const turn = run(message.request).finally(() => running.delete(turn))
-      running.add(turn)
+      const current = run(message.request).finally(() => running.delete(current))
+      running.add(current)
     }
   })
   void rebuild().then(() => send({ type: 'ready' }))
 }
 
-/** A message to the other thread costs more than an item of many a list: so many milliseconds lie between two of a phase. */
+/**
+ * Minimum interval between two progress messages of a phase, milliseconds: a message to another thread costs more
+ * than processing many an item.
+ */
 const PROGRESS_MS = 50
 
-/** Passes on the first and the last progress of each phase, and in between what comes when the last is some time ago. */
-function paced(tell: (progress: Progress) => void): (progress: Progress) => void {
-  const told = new Map<string, number>()
+/** Limits progress messages: passes the first and the last of each phase, and others at most every `PROGRESS_MS`. */
+function limitProgress(report: (progress: Progress) => void): (progress: Progress) => void {
+  const reportedAt = new Map<string, number>()
   return (progress) => {
     const phase = `${progress.source} ${progress.phase}`
     const now = performance.now()
-    if (progress.done !== progress.total && now - (told.get(phase) ?? -PROGRESS_MS) < PROGRESS_MS)
+    if (
+      progress.done !== progress.total &&
+      now - (reportedAt.get(phase) ?? -PROGRESS_MS) < PROGRESS_MS
+    )
       return
-    told.set(phase, now)
-    tell(progress)
+    reportedAt.set(phase, now)
+    report(progress)
   }
 }
 
 /**
- * Ends in the log the runs that a killed process left open, and rebuilds a derived archive that is gone. Not while
- * another process syncs: what looks left over is then its own. Returns why an archive could not be rebuilt, null otherwise.
+ * Closes the runs that a killed process left open and rebuilds a missing derived archive. Does nothing while another
+ * process syncs, because its runs look the same. Returns why an archive could not be rebuilt, or null.
  */
 async function repair(store: Writes, dataDir: string): Promise<string | null> {
   try {

@@ -7,72 +7,75 @@ import { supervise } from '../threads/supervisor.ts'
 import { workerFile } from '../threads/worker-file.ts'
 import type { Progress } from './context.ts'
 import { type RefreshResult, createRefresh } from './refresh.ts'
-import { type RequestOutcome, type Requests, createRequests } from './run-queue.ts'
+import { type RequestOutcome, type RunQueue, createRunQueue } from './run-queue.ts'
 import type { RunReport, RunRequest } from './runner.ts'
 import type { FromWorker, ToWorker, WorkerStart } from './sync.worker.ts'
 
-/** The sync thread as the rest of the program sees it. */
+/** The sync thread's interface for other threads. */
 export interface SyncThread {
   /**
-   * Asks for a run. A source runs once at a time: while it runs, further requests coalesce into one more run
-   * after it, of the more thorough kind.
+   * RunQueue a run. A source has one run at a time: requests during a run coalesce into one more run after it, of the
+   * more thorough kind.
    */
   requestSync(source: SourceName, kind: RunKind, trigger: RunTrigger): void
   /**
-   * Looks at once for what events name (none: at whatever moved): the catalog's lists that an event can touch, if there is
-   * a credential, and the public feeds. Each source's run begins after the call; one that waits already serves both, in the
-   * more thorough way. Never rejects; see `RefreshResult` for what counts as success.
+   * Starts a refresh immediately for the targets of events (none: for all that changed): the catalog lists that an
+   * event can change, if a credential is configured, and the public feeds. The run of each source starts after the
+   * call; a waiting run serves both requests. Never rejects; see `RefreshResult` for what counts as success.
    */
   refresh(targets: readonly EventTarget[]): Promise<RefreshResult>
   checkpoint(): void
-  /** Makes the derived archive again if it is gone; nothing while a run is under way, which looks itself. */
+  /** Rebuilds the derived archive if it is missing; does nothing during a run, which checks the archive itself. */
   rebuildArchive(): void
-  /** Ends the run in flight (nothing of it is committed) and the thread. */
+  /** Aborts the current run, which commits nothing, and ends the thread. */
   stop(): Promise<void>
 }
 
-/** What the thread is started with, and whom it tells. */
+/** Start data and event handlers of the thread. */
 export interface SyncThreadDeps {
   config: Config
   version: string
-  /** Whatever the thread tries to connect to is refused. */
+  /** Blocks every outgoing connection of the thread. */
   offline?: boolean
   onEnded(report: RunReport): void
-  /** A run that could not even start, or the thread itself failing; `request` null then. */
+  /** Called for a run that could not start, and for a failure of the thread; `request` is null then. */
   onFailed(request: RunRequest | null, message: string): void
   onProgress(progress: Progress): void
-  /** What an operator should know and no run says. */
+  /** Called with a warning for the operator that is not part of a run. */
   onWarning?(message: string): void
-  /** The log is in the database file: readers should take their moment anew. */
+  /** Called after a checkpoint: readers should open a new snapshot. */
   onCheckpoint(): void
 }
 
-const STOPPED = 'the program is being stopped'
+const STOPPED = 'the program is stopping'
 
-/** Starts the sync thread. Rejects when it cannot open the data folder; a thread that ends later is reported and replaced. */
+/**
+ * Starts the sync thread. Rejects when the thread cannot open the data folder; later crashes are reported, and the
+ * thread is restarted.
+ */
 export async function startSyncThread(deps: SyncThreadDeps): Promise<SyncThread> {
   const { config, version, offline = false } = deps
   let stopping = false
-  const requests = createRequests(
+  const requests = createRunQueue(
     (request) => supervisor.post({ type: 'run', request }),
     () => supervisor.isReady && !stopping,
   )
   const supervisor = supervise<ToWorker, FromWorker>({
     file: workerFile('sync.worker', import.meta.url),
     data: { config, version, offline } satisfies WorkerStart,
-    // A sync makes short-lived garbage by the gigabyte; a small nursery keeps the peak of memory low at no cost in time.
-    // Below 2 GB the collector lets what is not so short-lived grow twofold before it looks, above that fourfold.
+    // A sync allocates gigabytes of short-lived objects; a small young generation keeps peak memory low at no cost in
+    // time. With an old generation below 2 GB V8 lets the heap grow twofold between collections, above that fourfold.
     limits: { maxYoungGenerationSizeMb: 6, maxOldGenerationSizeMb: 2000 },
     mustStart: true,
-    onMessage: (message) => forward(deps, requests, message),
+    onMessage: (message) => dispatch(deps, requests, message),
     onReady: () => requests.startWaiting(),
     onFailed(message, wasReady) {
-      if (!wasReady) requests.lost(`the sync thread cannot start: ${message}`)
+      if (!wasReady) requests.fail(`the sync thread cannot start: ${message}`)
       deps.onFailed(null, message)
     },
     onEnded: (failure) =>
-      requests.lost(
-        stopping ? STOPPED : `the sync thread died: ${failure ?? 'it does not say why'}`,
+      requests.fail(
+        stopping ? STOPPED : `the sync thread exited: ${failure ?? 'it reported no error'}`,
       ),
   })
   const ask = (request: RunRequest): Promise<RequestOutcome> =>
@@ -89,12 +92,12 @@ export async function startSyncThread(deps: SyncThreadDeps): Promise<SyncThread>
     async stop() {
       stopping = true
       await supervisor.stop()
-      requests.lost(STOPPED)
+      requests.fail(STOPPED)
     },
   }
 }
 
-function forward(deps: SyncThreadDeps, requests: Requests, message: FromWorker): void {
+function dispatch(deps: SyncThreadDeps, requests: RunQueue, message: FromWorker): void {
   if (message.type === 'progress') deps.onProgress(message.progress)
   if (message.type === 'warning') deps.onWarning?.(message.message)
   if (message.type === 'ended') deps.onEnded(message.report)

@@ -4,12 +4,12 @@ import type { DocumentAnswer, Session } from './http/session.ts'
 export const PATCH_FEED = '/external/patch_feed'
 export const SYSTEM_MATRIX = '/external/globals/sys_matrix'
 
-/** A whole feed document, conditionally on what is held. */
+/** A whole feed document, conditionally on what is stored. */
 export function fetchFeed(
   session: Session,
   path: string,
-  held: { etag: string | null; lastModified: string | null } | null,
+  stored: { etag: string | null; lastModified: string | null } | null,
   maxBytes: number,
 ): Promise<DocumentAnswer> {
-  return session.fetchDocument(path, { maxBytes, held, gzip: true })
+  return session.fetchDocument(path, { maxBytes, stored, gzip: true })
 }

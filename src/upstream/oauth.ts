@@ -57,8 +57,8 @@ export function clientCredentials(
     name: `${section}.clientId with ${section}.clientSecret`,
     header: async (signal) => headerOf(usable() ?? (await unless(signal, renew()))),
     async renew(refused, signal) {
-      const held = usable()
-      if (held !== null && headerOf(held) !== refused) return headerOf(held) // renewed meanwhile
+      const stored = usable()
+      if (stored !== null && headerOf(stored) !== refused) return headerOf(stored) // renewed meanwhile
       return headerOf(await unless(signal, renew()))
     },
     scrub: (text) =>

@@ -11,13 +11,13 @@ export function recordPath(id: string): string {
   return `/external/osv/${encodeURIComponent(id)}.json`
 }
 
-/** The index, `[{id, modified}]` as bytes, conditionally on what is held. */
+/** The index, `[{id, modified}]` as bytes, conditionally on what is stored. */
 export function fetchIndex(
   session: Session,
-  held: { etag: string | null; lastModified: string | null } | null,
+  stored: { etag: string | null; lastModified: string | null } | null,
   maxBytes: number,
 ): Promise<DocumentAnswer> {
-  return session.fetchDocument(OSV_INDEX, { maxBytes, held, gzip: true })
+  return session.fetchDocument(OSV_INDEX, { maxBytes, stored, gzip: true })
 }
 
 /** One record's exact bytes and upstream's date of them. Throws `upstream_not_found` for an unknown id. */
@@ -39,7 +39,7 @@ export interface RangeAnswer {
   meta: Meta
 }
 
-/** `unchanged`: the archive is still the one held; `unavailable`: ranges are not honoured, or it changed meanwhile. */
+/** `unchanged`: the archive is still the one stored; `unavailable`: ranges are not honoured, or it changed meanwhile. */
 type RangeOutcome = RangeAnswer | 'unchanged' | 'unavailable'
 
 /**

@@ -25,7 +25,7 @@ export async function fetchList(
   }
   const known = { onward: null, cursorPath: null, cut: null, looked: true }
   const options = { limit: PAGE_SIZE, maxBytes, bounds: BOUNDS, known, now: Date.now }
-  const reads = { held: () => null, refuse: () => null, idOf }
+  const reads = { stored: () => null, refuse: () => null, idOf }
   const { cut } = await walkList(session, path, { ...options, ...reads }, sink)
   if (cut === null) return items
   const message = `${path}: only ${items.length} items of the list could be read: ${cut}`

@@ -215,8 +215,8 @@ function missing(kind: Kind, title: string): MirrorError {
 function keep<Name extends string, Thing>(make: (name: Name) => Thing): (name: Name) => Thing {
   const made = new Map<Name, Thing>()
   return (name) => {
-    const held = made.get(name)
-    if (held !== undefined) return held
+    const stored = made.get(name)
+    if (stored !== undefined) return stored
     const fresh = make(name)
     made.set(name, fresh)
     return fresh

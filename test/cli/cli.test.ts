@@ -252,7 +252,7 @@ describe('the command line', () => {
     const ghosts = sandbox.faults.set('/external/osv/all.json', { kind: 'ghostIds', count: 2 })
     const partial = await patchmirror('sync', 'osv')
     expect(partial.code).toBe(3)
-    expect(partial.out).toContain('2 could not be had')
+    expect(partial.out).toContain('2 could not be fetched')
     expect((await patchmirror('status')).code).toBe(3)
     const row = (await patchmirror('runs', '4')).out
     expect(row.slice(row.indexOf('\nlackingIds')).trim().split('\n')).toHaveLength(3)

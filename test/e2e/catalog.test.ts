@@ -107,7 +107,10 @@ describe('patchmirror sync catalog', () => {
     world.sandbox.service.change('tags', tag)
     world.sandbox.faults.set(`/v1/patches`, { kind: 'status', status: 500 })
     const partial = await world.patchmirror('sync', 'catalog')
-    expect([partial.code, partial.out]).toEqual([3, expect.stringContaining('could not be had')])
+    expect([partial.code, partial.out]).toEqual([
+      3,
+      expect.stringContaining('could not be fetched'),
+    ])
     world.sandbox.faults.clear()
     const refused = await run(
       ['sync', 'catalog'],

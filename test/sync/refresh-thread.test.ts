@@ -175,7 +175,7 @@ describe('a refresh that did not look', () => {
     expect(await thread.refresh([])).toEqual({
       reports: [],
       ok: false,
-      reason: 'the program is being stopped',
+      reason: 'the program is stopping',
     })
   })
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { RunRequest } from '../../src/sync/context.ts'
-import { type RequestOutcome, createRequests } from '../../src/sync/run-queue.ts'
+import { type RequestOutcome, createRunQueue } from '../../src/sync/run-queue.ts'
 import { targetOf } from './refreshes.ts'
 
 const REFRESH: RunRequest = { source: 'catalog', kind: 'refresh', trigger: 'webhook' }
@@ -10,7 +10,7 @@ function queue() {
   const started: RunRequest[] = []
   const told: RequestOutcome[] = []
   const state = { alive: true }
-  const requests = createRequests(
+  const requests = createRunQueue(
     (request) => void started.push(request),
     () => state.alive,
   )
@@ -41,7 +41,7 @@ describe('requests of one source', () => {
     expect(told).toEqual([{ failure: 'one' }])
     requests.ended('catalog', { failure: 'two' })
     requests.ended('catalog', { failure: 'nobody’s' })
-    requests.lost('late')
+    requests.fail('late')
     expect(told).toEqual(['one', 'two', 'two'].map((failure) => ({ failure })))
   })
 
@@ -50,7 +50,7 @@ describe('requests of one source', () => {
     ask(SYNC)
     ask(REFRESH)
     state.alive = false
-    requests.lost('it died')
+    requests.fail('it died')
     expect(told).toEqual([{ failure: 'it died' }, { failure: 'it died' }])
     requests.ask({ ...SYNC, source: 'osv' })
     expect(started).toEqual([SYNC])

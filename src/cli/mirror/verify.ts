@@ -137,7 +137,7 @@ async function repairSource(loaded: LoadedConfig, report: VerifyReport): Promise
   const display = createProgress(false)
   const reports = await withRunner(loaded, display.show, async (runner, store) => {
     const common = { kind: 'repair', trigger: 'command', full: true } as const
-    const osv: RunRequest = { ...common, source: 'osv', distrust: report.damagedRecords }
+    const osv: RunRequest = { ...common, source: 'osv', suspectIds: report.damagedRecords }
     const feeds: RunRequest = { ...common, source: 'feeds' }
     const { feeds: feedsDamaged, osv: osvDamaged, catalog } = damagedSources(report)
     const done: RunReport[] = []

@@ -4,23 +4,23 @@ import type { Session } from '../../upstream/http/session.ts'
 import type { SyncContext } from '../context.ts'
 import type { Sessions } from '../sessions.ts'
 
-/** What a crawl works with: a run's context, and the surfaces of the service. */
+/** A run's context with the surfaces of the service. */
 export interface CatalogContext extends SyncContext {
-  /** The session of a surface. Throws `config` for one that the settings do not name. */
+  /** Returns the session of a surface. Throws `config` for a surface that is not configured. */
   sessionOf(surface: ResourceSurface): Session
   has(surface: ResourceSurface): boolean
-  /** A resource's path below its surface's root. */
+  /** Returns a resource's path relative to its surface's root. */
   relative(resource: Pick<CatalogResource, 'surface'>, path: string): string
   /** Fetches a document behind a pre-signed URL. Throws `upstream_*`. */
   fetchDocument(url: string, sink: ArtifactSink): Promise<void>
-  /** Counts listed items for the progress display. */
+  /** Adds listed items to the progress display. */
   counted(items: number): void
 }
 
-/** The roots of these surfaces hold the version already (`{base_url}`, `{identity_api_url}`). */
+/** Version prefix that the roots of these surfaces already contain (`{base_url}`, `{identity_api_url}`). */
 const VERSION = /^\/v\d+(-[a-z]+)?(?=\/)/
 
-/** A crawl's context, from its run's. */
+/** Creates the context of a catalog run from its run's context. */
 export function createCatalogContext(context: SyncContext, sessions: Sessions): CatalogContext {
   const { source } = context
   let listed = 0

@@ -3,43 +3,46 @@ import type { WalkedList } from './lists/walk-list.ts'
 import type { Scope } from './scope/scope.ts'
 import type { Task } from './answers/plan.ts'
 
-/** The lists of a run: those that were walked, by canonical path, and why others could not be. */
+/** The lists of a run: those that were walked, by canonical path, and the reasons why others failed. */
 export interface Walks {
   walked: Map<string, WalkedList>
   failed: Map<string, string>
-  /** Why the last of those could not be had. */
+  /** Error of the list that failed last. */
   error: MirrorError | null
 }
 
-/** What a run asks for, beside what the digests of listed items tell. */
-export interface Focus {
-  /** Whether a task may be asked for: a refresh leaves alone what did not move in the lists that it walked. */
+/** What a run requests, in addition to what the digests of listed items show as changed. */
+export interface RefreshScope {
+  /** Whether a task may be requested: a refresh skips items that did not change in the lists that it walked. */
   covers(task: Pick<Task, 'owner'>): boolean
-  /** Whether an event names the owner: that there was no artifact of it today does not count then. */
+  /** Whether an event names the owner: an absent artifact is then requested again on the same day. */
   names(task: Pick<Task, 'owner'>): boolean
-  /** Covers an artifact set because an item that is covered names it. */
+  /** Adds an artifact set that a covered item names. */
   add(owner: string): void
 }
 
-/** What a crawl found out, ready to be published. */
+/** Results of a run, ready to be published. */
 export interface Crawl {
   walks: Walks
-  focus: Focus
-  /** Every path that the scope wants, held or not. */
+  refreshScope: RefreshScope
+  /** Every path in scope, stored or not. */
   wanted: Map<string, Task>
   wantedLists: Set<string>
-  /** Paths whose answer is as it is held, though their owner changed. */
+  /** Paths whose answer equals the stored one, though their owner changed. */
   confirmed: (Task & { at: number })[]
-  /** What could not be had, each with the reason. */
-  lacking: Map<string, string>
-  /** Those of them that upstream is still making (202). */
+  /** Paths that could not be fetched → reason. */
+  missing: Map<string, string>
+  /** The missing paths that the service is still building (202). */
   pending: Set<string>
-  /** Lists that were walked and are not known to be whole, each with the reason. */
+  /** Lists that were walked and are not known to be complete → reason. */
   incomplete: Map<string, string>
   subscriptions: Scope['subscriptions']
   fetched: number
-  /** Paths of lists and answers that the run asked for, or had to. */
-  tried: Set<string>
-  /** What it left alone though it is not in hand: path → resource, of what earlier runs could not have. */
-  left: { lacking: Map<string, string>; unseen: number }
+  /** Paths of lists and answers that the run requested, or skipped after repeated failures of the host. */
+  requested: Set<string>
+  /**
+   * Missing paths that a refresh did not request: path → resource of those that earlier runs failed to fetch, and the
+   * number of those never requested.
+   */
+  carriedOver: { missing: Map<string, string>; unrequested: number }
 }

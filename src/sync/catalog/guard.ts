@@ -11,20 +11,20 @@ import type { SyncResult } from '../context.ts'
 import { refuseRemoval } from '../removal-guard.ts'
 
 /**
- * Refuses a run that would remove too much: of a list's items, or of the items whose answers are held (as when the
- * scope shrinks). What it would remove is kept for `approve`. Null when it may go on.
+ * Quarantines a run that would remove too many items of a list, or too many items with stored answers (as when the
+ * scope shrinks). Stores the list of removals for `approve`. Returns null when the run may continue.
  */
 export async function guardCatalog(
   context: CatalogContext,
   crawl: Crawl,
-  held: ReadonlyMap<string, StoredAnswer>,
+  stored: ReadonlyMap<string, StoredAnswer>,
   approved: Quarantine | null,
 ): Promise<SyncResult | null> {
   const { config, store, source } = context
   const limits = { fraction: config.catalog.guardFraction, count: config.catalog.guardItems }
   const reasons: string[] = []
   const refused: Record<string, unknown> = {}
-  for (const { path, held: id } of crawl.walks.walked.values()) {
+  for (const { path, stored: id } of crawl.walks.walked.values()) {
     const list = id === null ? null : store.readCatalogList(path)
     if (list === null) continue
     const gone = store.countGone(list.id, path)
@@ -33,9 +33,9 @@ export async function guardCatalog(
     reasons.push(`${path}: ${reason}`)
     refused[path] = { count: gone, sha256: digestOfIds(store.eachGone(list.id, path)) }
   }
-  const owners = ownersOf(context, crawl, held)
+  const owners = ownersOf(context, crawl, stored)
   const reason = refuseRemoval(
-    owners.held.size,
+    owners.stored.size,
     owners.gone.length,
     limits,
     'items with their artifacts',
@@ -44,21 +44,21 @@ export async function guardCatalog(
     reasons.push(reason)
     refused['owners'] = owners.gone
   }
-  const judge = (key: string, noun: string, total: number, gone: readonly string[]): void => {
+  const check = (key: string, noun: string, total: number, gone: readonly string[]): void => {
     const why = refuseRemoval(total, gone.length, limits, noun)
     if (why === null || gone.length <= config.catalog.guardItems) return
     reasons.push(why)
     refused[key] = gone
   }
-  const artifacts = lostArtifacts(context, crawl, held)
-  judge(
+  const artifacts = lostArtifacts(context, crawl, stored)
+  check(
     'artifacts',
-    'artifacts, which upstream answers 404 or 204 for',
-    artifacts.held,
+    'artifacts, for which upstream answers 404 or 204',
+    artifacts.stored,
     artifacts.gone,
   )
   const lists = lostLists(context, crawl)
-  judge('lists', 'lists', lists.held, lists.gone)
+  check('lists', 'lists', lists.stored, lists.gone)
   if (reasons.length === 0) return null
   const body = Buffer.from(JSON.stringify(refused))
   const sha256 = createHash('sha256').update(body).digest()
@@ -66,60 +66,60 @@ export async function guardCatalog(
   return refuse(context, source, reasons.join('; '), body, sha256)
 }
 
-/** Artifacts that are held and that upstream has none of any more, by what is in hand. */
+/** Returns the number of stored artifacts and the paths of those for which the fetched answer is 404 or 204. */
 function lostArtifacts(
   { store }: CatalogContext,
   { wanted }: Crawl,
-  held: ReadonlyMap<string, StoredAnswer>,
-): { held: number; gone: string[] } {
+  stored: ReadonlyMap<string, StoredAnswer>,
+): { stored: number; gone: string[] } {
   const gone: string[] = []
   let count = 0
-  for (const { path, status } of held.values()) {
+  for (const { path, status } of stored.values()) {
     const document = wanted.get(path)?.document ?? null
     if (status !== 200 || document === null) continue
     count++
     if (isNone(store.readFetched(path))) gone.push(path)
   }
-  return { held: count, gone: gone.sort() }
+  return { stored: count, gone: gone.sort() }
 }
 
-/** Lists that are held and that nothing wants any more. */
+/** Returns the number of stored lists and the paths of those that are no longer in scope. */
 function lostLists(
   { store, source }: CatalogContext,
   { wantedLists }: Crawl,
-): { held: number; gone: string[] } {
+): { stored: number; gone: string[] } {
   const own = store.listCatalogLists().filter(({ resource }) => ownsResource(source, resource))
   const gone = own.map(({ path }) => path).filter((path) => !wantedLists.has(path))
-  return { held: own.length, gone }
+  return { stored: own.length, gone }
 }
 
-/** Where a source's refused runs are kept. */
+/** Returns the path under which a source's quarantined runs are stored. */
 export function quarantinePath(source: CatalogContext['source']): string {
   return `/${source}`
 }
 
-/** What makes one removal the same as another: approving it lets in no other. */
+/** Returns the digest that identifies a set of removals, so that an approval is valid for exactly that set. */
 function digestOfIds(ids: Iterable<string>): string {
   const hash = createHash('sha256')
   for (const id of ids) hash.update(id).update('\0')
   return hash.digest('hex')
 }
 
-/** Items whose answers are held, and those of them that nothing wants any more. */
+/** Returns the items with stored answers, and those of them that are no longer in scope. */
 function ownersOf(
   { source }: CatalogContext,
   { wanted }: Crawl,
-  held: ReadonlyMap<string, StoredAnswer>,
-): { held: Set<string>; gone: string[] } {
+  stored: ReadonlyMap<string, StoredAnswer>,
+): { stored: Set<string>; gone: string[] } {
   const kept = new Set([...wanted.values()].map(({ owner }) => owner))
   const all = new Set<string>()
-  for (const { owner } of held.values())
+  for (const { owner } of stored.values())
     if (ownsResource(source, owner.split('/', 1)[0] ?? '')) all.add(owner)
-  return { held: all, gone: [...all].filter((owner) => !kept.has(owner)).sort() }
+  return { stored: all, gone: [...all].filter((owner) => !kept.has(owner)).sort() }
 }
 
-/** A refusal that waits for the decision about another run. */
-function waitFor({ facts }: CatalogContext, run: number, reason: string): SyncResult {
+/** Returns the result of a run that must wait for the decision on an earlier quarantined run. */
+function awaitDecision({ facts }: CatalogContext, run: number, reason: string): SyncResult {
   facts['quarantine'] = run
   return {
     outcome: 'quarantined',
@@ -138,10 +138,10 @@ async function refuse(
   const { store, runId, dryRun, now, facts } = context
   const path = quarantinePath(source)
   const known = store.findQuarantine(path, sha256)
-  // A refresh sees a part: what a sync refused, seeing all, is not to be replaced by it.
+  // A refresh compares only a part; it must not replace what a sync, comparing everything, has quarantined.
   const open = store.listOpenQuarantines().find((one) => one.path === path)
   if (known === null && open !== undefined && isNarrow(context))
-    return waitFor(context, open.runId, reason)
+    return awaitDecision(context, open.runId, reason)
   if (known === null && !dryRun) {
     const packed = packContent(body, deflate)
     const kept = { runId, source, path, reason, sha256, body: packed }
@@ -152,7 +152,7 @@ async function refuse(
   const run = known?.runId ?? runId
   facts['quarantine'] = run
   if (dryRun) return { outcome: 'quarantined', asOf: null, message: `dry run: ${reason}` }
-  const standing =
+  const decision =
     known?.decision === 'rejected' ? `rejected before (run ${run})` : `approve or reject run ${run}`
-  return { outcome: 'quarantined', asOf: null, message: `${reason}; ${standing}` }
+  return { outcome: 'quarantined', asOf: null, message: `${reason}; ${decision}` }
 }

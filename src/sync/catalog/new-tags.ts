@@ -7,28 +7,28 @@ import type { Walks } from './crawl.ts'
 import { refsOf } from './scope/references.ts'
 import { resourceNamed } from './answers/plan.ts'
 
-/** As many as one run keeps; it counts them all. */
+/** Maximum new tags that one run stores; it counts all of them. */
 const MAX_ARRIVALS = 1000
 
 type Names = Pick<NewTag, 'repository' | 'tag' | 'digest'>
 
 /**
- * Keeps which tags a run brings, new ones and those under another digest or name, so that polls can be held against what
- * events announced. Nothing for a list that was not held: all of it would be new. Call inside the transaction that
- * publishes, before the list is replaced.
+ * Stores the new tags of a run, and those whose digest or name changed, so that polls can be compared with webhook
+ * events. Does nothing for a list that was not stored before: every tag would be new. Call it inside the publishing
+ * transaction, before the list is replaced.
  */
 export function recordArrivals(context: CatalogContext, { walked }: Walks): void {
   const { store, facts, runId, now } = context
   const path = canonicalPath(resourceNamed('tags').list?.path ?? '') ?? ''
   const walk = walked.get(path)
-  if (walk === undefined || walk.held === null || !walk.changed) return
+  if (walk === undefined || walk.stored === null || !walk.changed) return
   const arrived: Names[] = []
   let count = 0
-  for (const [body, before] of store.eachMovedPair(walk.held, path)) {
+  for (const [body, before] of store.eachMovedPair(walk.stored, path)) {
     const item = parse(body)
     if (!isAnnounced(item)) continue
     const names = namesOfTag(item)
-    if (before !== null && isSame(names, namesOfTag(parse(before)))) continue
+    if (before !== null && equalNames(names, namesOfTag(parse(before)))) continue
     count++
     if (arrived.length < MAX_ARRIVALS) arrived.push(names)
   }
@@ -52,7 +52,9 @@ const REPOSITORY_FIELDS = [
   'image',
 ]
 
-/** What a listed tag calls itself. Fields are named as upstream likes, so each is the first of several that is there. */
+/**
+ * Returns the names of a listed tag. Upstream's field names vary, so each name is read from the first field present.
+ */
 function namesOfTag(item: Record<string, unknown>): Names {
   const images = refsOf(item).filter(({ kind }) => kind === 'image')
   const repositories = REPOSITORY_FIELDS.flatMap((name) =>
@@ -66,15 +68,15 @@ function namesOfTag(item: Record<string, unknown>): Names {
   }
 }
 
-function isSame(a: Names, b: Names): boolean {
+function equalNames(a: Names, b: Names): boolean {
   return a.repository === b.repository && a.tag === b.tag && a.digest === b.digest
 }
 
-/** Only remediated tags are announced (service API, section 6): one that says it is none does not count. */
+/** Returns whether webhooks announce a tag: only remediated tags are announced (service API, section 6). */
 function isAnnounced(item: Record<string, unknown>): boolean {
   return !Object.entries(item).some(([name, value]) => /remediated/i.test(name) && value === false)
 }
 
 function parse(body: Buffer): Record<string, unknown> {
-  return JSON.parse(body.toString('utf8')) as Record<string, unknown> // checked when it was staged
+  return JSON.parse(body.toString('utf8')) as Record<string, unknown> // parsed once before it was staged
 }

@@ -12,31 +12,33 @@ import { resourcesOf } from './lists/walk.ts'
 import { recordArrivals } from './new-tags.ts'
 import { isNarrow } from './scope/refresh-scope.ts'
 
-/** One transaction: lists, answers and what is gone, and the snapshot that describes them. Nothing changed, no write. */
+/** Publishes a run in one transaction: lists, answers, removals and the snapshot. Writes only what changed. */
 export async function publishCatalog(
   context: CatalogContext,
   crawl: Crawl,
-  held: ReadonlyMap<string, StoredAnswer>,
+  stored: ReadonlyMap<string, StoredAnswer>,
 ): Promise<SyncResult> {
   const { store, facts, dryRun, source } = context
-  const gone = [...held.values()].filter((answer) => isGone(context, crawl, answer))
+  const gone = [...stored.values()].filter((answer) => isGone(context, crawl, answer))
   const lists = [...crawl.walks.walked.values()].filter(({ changed }) => changed)
   const goneLists = store
     .listCatalogLists()
-    .filter(({ path, resource }) => isOurs(context, resource) && !crawl.wantedLists.has(path))
+    .filter(
+      ({ path, resource }) => removesResource(context, resource) && !crawl.wantedLists.has(path),
+    )
   facts['removed'] = gone.length
   facts['lists'] = lists.length
   const moved = lists.length + goneLists.length + gone.length + crawl.fetched
   const whole = isWhole(crawl)
   const before = store.readSnapshot(context.source)
   const asOf = confirmedAt(context, crawl)
-  if (dryRun) return foreseen(context, crawl, asOf, lists.length)
+  if (dryRun) return dryRunResult(context, crawl, asOf, lists.length)
   let unpublished = 0
   for (const path of store.eachFetchedPath()) if (crawl.wanted.has(path)) unpublished++
   if (moved + unpublished === 0 && before?.whole === whole) {
     await store.exclusive(() => confirm(context, crawl))
     await settleQuarantine(context)
-    return ended(context, crawl, asOf, 0)
+    return resultOf(context, crawl, asOf, 0)
   }
   await store.transaction(() => {
     recordArrivals(context, crawl.walks)
@@ -53,29 +55,29 @@ export async function publishCatalog(
       context.now(),
     )
     confirm(context, crawl)
-    // The other source may have documents in hand that no answer names yet.
+    // The other source may have fetched documents that no published answer links to yet.
     if (source === 'catalog') facts['documentsDropped'] = store.sweepDocuments()
     if (!isNarrow(context)) store.supersedeQuarantines(quarantinePath(source), context.now())
     writeSnapshot(context, asOf ?? before?.asOf ?? oldestWalk(context, crawl), whole)
     return Promise.resolve({ commit: true })
   })
-  return ended(context, crawl, asOf, moved)
+  return resultOf(context, crawl, asOf, moved)
 }
 
-/** An item's fields; it was checked when it was staged. */
+/** Parses an item, which was checked before it was staged. */
 function parseBody(body: Buffer): Record<string, unknown> {
   return JSON.parse(body.toString('utf8')) as Record<string, unknown>
 }
 
-/** Whether everything is held that the scope wants, whichever run looked for it. */
-function isWhole({ lacking, incomplete, subscriptions, left }: Crawl): boolean {
-  const missing = lacking.size + incomplete.size + left.lacking.size + left.unseen
-  return missing + subscriptions.unresolved.size === 0
+/** Returns whether everything in scope is stored, by whichever run fetched it. */
+function isWhole({ missing, incomplete, subscriptions, carriedOver }: Crawl): boolean {
+  const count = missing.size + incomplete.size + carriedOver.missing.size + carriedOver.unrequested
+  return count + subscriptions.unresolved.size === 0
 }
 
 /**
- * Upstream's clock when it confirmed the whole; null while one of the fixed lists could not be had, and for a refresh, which
- * does not look at all of them.
+ * Returns upstream's date of its confirmation of the whole catalog; null while a fixed list fails, and for a refresh,
+ * which does not walk all lists.
  */
 function confirmedAt(context: CatalogContext, { walks }: Crawl): number | null {
   if (isNarrow(context)) return null
@@ -90,22 +92,28 @@ function oldestWalk({ now }: CatalogContext, { walks }: Pick<Crawl, 'walks'>): n
   return Math.min(...[...walks.walked.values()].map((walk) => walk.asOf), now())
 }
 
-/** Users are personal data: with the setting off, no source of their own would take them away. */
-function isOurs({ source, config }: CatalogContext, resource: string): boolean {
+/**
+ * Returns whether this source removes a resource. It also removes users while their setting is off, because no source
+ * of their own runs then and users are personal data.
+ */
+function removesResource({ source, config }: CatalogContext, resource: string): boolean {
   if (ownsResource(source, resource)) return true
   return resource === 'users' && !config.identity.mirrorUsers
 }
 
-/** Upstream is back at what is held, so what was refused is past. */
+/** Closes the open quarantine: upstream serves the stored state again. */
 async function settleQuarantine(context: CatalogContext): Promise<void> {
   const { store, source, now } = context
-  if (isNarrow(context)) return // what was refused may lie where it did not look
+  if (isNarrow(context)) return // a refresh may not have walked the quarantined part
   const path = quarantinePath(source)
   if (store.listOpenQuarantines().some((open) => open.path === path))
     await store.exclusive(() => store.supersedeQuarantines(path, now()))
 }
 
-/** When lists and answers were seen to be as they are, and what was not to be seen: nothing that is served changes but its age. */
+/**
+ * Stores the confirmation dates of lists and answers, and what is missing; nothing that is served changes except
+ * ages.
+ */
 function confirm(context: CatalogContext, crawl: Crawl): void {
   const { store } = context
   store.confirmLists([...crawl.walks.walked.values()].map(({ path, asOf }) => [path, asOf]))
@@ -115,19 +123,19 @@ function confirm(context: CatalogContext, crawl: Crawl): void {
 
 function recordMissing(
   { store, source }: CatalogContext,
-  { lacking, incomplete, wanted, left }: Crawl,
+  { missing, incomplete, wanted, carriedOver }: Crawl,
 ): void {
-  const paths = [...incomplete.keys(), ...lacking.keys()].map((path): [string, string] => [
+  const paths = [...incomplete.keys(), ...missing.keys()].map((path): [string, string] => [
     path,
     wanted.get(path)?.resource ?? (source === 'identity' ? 'users' : 'lists'),
   ])
   store.replaceMissingPaths(
     (resource) => ownsResource(source, resource),
-    new Map([...left.lacking, ...paths]),
+    new Map([...carriedOver.missing, ...paths]),
   )
 }
 
-/** An answer that nothing wants any more. While its owner's list cannot be had, nobody knows: it stays. */
+/** Returns whether an answer is no longer in scope. While its owner's list fails, it stays in scope. */
 function isGone({ source }: CatalogContext, crawl: Crawl, { path, owner }: StoredAnswer): boolean {
   if (!ownsResource(source, owner.split('/', 1)[0] ?? '')) return false
   return !crawl.wanted.has(path)
@@ -151,71 +159,82 @@ function writeSnapshot(
   })
 }
 
-/** What a run that stores nothing has to tell. */
-function foreseen(
+/** Returns the result of a dry run, with the changes that a run would make. */
+function dryRunResult(
   context: CatalogContext,
   crawl: Crawl,
   asOf: number | null,
   lists: number,
 ): SyncResult {
   const { due = 0, removed } = context.facts
-  const told = `dry run: ${lists} lists changed, ${String(due)} answers to fetch, ${String(removed)} to remove; nothing was stored`
-  return { ...ended(context, crawl, asOf, 0), message: told }
+  const summary = `dry run: ${lists} lists changed, ${String(due)} answers to fetch, ${String(removed)} to remove; nothing was stored`
+  return { ...resultOf(context, crawl, asOf, 0), message: summary }
 }
 
-function ended(
+function resultOf(
   { facts }: CatalogContext,
   crawl: Crawl,
   asOf: number | null,
   moved: number,
 ): SyncResult {
-  const { lacking, fetched, incomplete, pending, left } = crawl
-  const told =
+  const { missing, fetched, incomplete, pending, carriedOver } = crawl
+  const summary =
     moved === 0
       ? 'nothing changed'
       : `${Number(facts['lists'] ?? 0)} lists changed, ${fetched} answers fetched, ${String(facts['removed'])} removed`
-  if (isWhole(crawl)) return { outcome: 'complete', asOf, message: told }
-  const leftAlone = left.lacking.size + left.unseen
+  if (isWhole(crawl)) return { outcome: 'complete', asOf, message: summary }
+  const leftAlone = carriedOver.missing.size + carriedOver.unrequested
   if (leftAlone > 0) facts['leftAlone'] = leftAlone
-  const rest = leftAlone === 0 ? '' : `; ${leftAlone} that are not held were left to the next sync`
-  if (lacking.size > 0) {
-    facts['lacking'] = lacking.size
-    facts['lackingIds'] = reasonsOf(lacking, 20)
+  const rest = leftAlone === 0 ? '' : `; ${leftAlone} missing ones were left to the next sync`
+  if (missing.size > 0) {
+    facts['lacking'] = missing.size
+    facts['lackingIds'] = reasonsOf(missing, 20)
   }
   if (incomplete.size > 0) {
     facts['incomplete'] = incomplete.size
     facts['incompleteLists'] = reasonsOf(incomplete, 20)
   }
   if (pending.size > 0) facts['pending'] = pending.size
-  const making =
-    pending.size === 0 ? '' : `, ${pending.size} of them still being made by the service`
-  const lacks = lacking.size === 0 ? '' : `; ${lacking.size} could not be had${making}`
-  const cut = incomplete.size === 0 ? '' : `; ${listsNamed(incomplete)}`
-  const unclear = unresolvedNamed(crawl, facts)
-  return { outcome: 'partial', asOf, message: `${told}${lacks}${cut}${unclear}${rest}` }
+  const pendingNote =
+    pending.size === 0 ? '' : `, ${pending.size} of them still being built by the service`
+  const missingNote =
+    missing.size === 0 ? '' : `; ${missing.size} could not be fetched${pendingNote}`
+  const cut = incomplete.size === 0 ? '' : `; ${incompleteNote(incomplete)}`
+  const subscriptionsText = subscriptionsNote(crawl, facts)
+  return {
+    outcome: 'partial',
+    asOf,
+    message: `${summary}${missingNote}${cut}${subscriptionsText}${rest}`,
+  }
 }
 
-/** How many subscriptions were understood. Which were not, and why, is a fact: they name private things. */
-function unresolvedNamed({ subscriptions }: Crawl, facts: CatalogContext['facts']): string {
+/**
+ * Returns the number of understood subscriptions for the message. The others are recorded as a fact, because they
+ * contain private names.
+ */
+function subscriptionsNote({ subscriptions }: Crawl, facts: CatalogContext['facts']): string {
   const { count, unresolved } = subscriptions
   if (unresolved.size === 0) return ''
   const understood = `${count - unresolved.size} of ${count}`
   facts['subscriptionsUnderstood'] = understood
   facts['subscriptionsNotUnderstood'] = reasonsOf(unresolved, 20)
-  return `; subscriptions understood: ${understood} (subscriptionsNotUnderstood in "patchmirror runs" has the others; until they are understood, nothing leaves the scope by them)`
+  return `; subscriptions understood: ${understood} (the others are in subscriptionsNotUnderstood of "patchmirror runs"; until they are understood, nothing is removed from the scope)`
 }
 
 function reasonsOf(paths: ReadonlyMap<string, string>, count: number): string[] {
   return [...paths].slice(0, count).map(([path, why]) => `${path}: ${why}`)
 }
 
-/** The lists that are not known to be whole, the first three with the reason. */
-function listsNamed(incomplete: Crawl['incomplete']): string {
+/** Names the lists that are not known to be complete, the first three with the reason. */
+function incompleteNote(incomplete: Crawl['incomplete']): string {
   const lists = incomplete.size === 1 ? '1 list is' : `${incomplete.size} lists are`
   return `${lists} not known to be complete: ${reasonsOf(incomplete, 3).join('; ')}`
 }
 
-/** Digest of all that a source serves of the catalog, hex: lists, their items in order, answers and the documents named. */
+/**
+ * Returns the digest of everything that a source serves of the catalog, hex: lists, their items in order, answers and
+ * the linked documents.
+ */
 export function digestOfCatalog(
   reads: Pick<Reads, 'eachCatalogDigest' | 'eachEntryDigest'>,
   source: SourceName,

@@ -2,25 +2,31 @@ import type { Quarantine } from '../../store/runs/quarantine.ts'
 import type { CatalogContext } from './context.ts'
 import type { Crawl, Walks } from './crawl.ts'
 import { fetchAll } from './answers/fetch-all.ts'
-import { focusOf, carriedOver } from './scope/refresh-scope.ts'
+import { refreshScopeOf, carriedOver } from './scope/refresh-scope.ts'
 import { guardCatalog } from './guard.ts'
 import { publishCatalog } from './publish.ts'
-import { architectureTasks, leftReleases, releaseTasks, versionTasks } from './answers/releases.ts'
+import {
+  architectureTasks,
+  carriedReleases,
+  releaseTasks,
+  versionTasks,
+} from './answers/releases.ts'
 import { type Scope, scopeOf } from './scope/scope.ts'
 import {
   type Task,
   digestOf,
   resourceNamed,
-  taskAlone,
-  taskOfDay,
+  singletonTask,
+  dailyTasks,
   tasksOfItem,
 } from './answers/plan.ts'
 import { itemsOf, resourcesOf, walkLists, walkSublists, wantedLists } from './lists/walk.ts'
 import type { SyncResult } from '../context.ts'
 
 /**
- * One run of the catalog, or of the identity surface: lists → scope → items and artifacts → guard → commit. What is
- * fetched is kept at once and published in one transaction at the end, so a killed run goes on where it was.
+ * Executes one run of the catalog, or of the identity surface: lists → scope → items and artifacts → guard → commit.
+ * Fetched answers are stored immediately and published in one transaction at the end, so the run after a killed one
+ * continues where that one stopped.
  */
 export async function syncCatalog(
   context: CatalogContext,
@@ -31,7 +37,7 @@ export async function syncCatalog(
   try {
     return await crawlAll(context, walks, approved)
   } finally {
-    // Whatever became of the run: what waits to be published would only fill the disk.
+    // Drop the staged pages however the run ended; they would only fill the disk.
     await store.exclusive(() => {
       for (const path of walks.walked.keys()) store.catalogStaging.dropWalk(path)
     })
@@ -49,40 +55,40 @@ async function crawlAll(
   await walkSublists(context, walks, scope)
   const crawl: Crawl = {
     walks,
-    focus: focusOf(context, walks, scope),
+    refreshScope: refreshScopeOf(context, walks, scope),
     wanted: new Map(),
     wantedLists: wantedLists(context, scope),
     confirmed: [],
-    lacking: new Map(walks.failed),
+    missing: new Map(walks.failed),
     pending: new Set(),
     incomplete: incompleteOf(walks),
     subscriptions: scope.subscriptions,
     fetched: 0,
-    tried: new Set([...walks.walked.keys(), ...walks.failed.keys()]),
-    left: { lacking: new Map(), unseen: 0 },
+    requested: new Set([...walks.walked.keys(), ...walks.failed.keys()]),
+    carriedOver: { missing: new Map(), unrequested: 0 },
   }
-  const held = new Map([...store.eachStoredAnswer()].map((answer) => [answer.path, answer]))
-  await fetchAll(context, crawl, held, itemTasks(context, walks, scope))
-  await fetchAll(context, crawl, held, leftReleases(context, crawl, held))
-  await fetchAll(context, crawl, held, versionTasks(context, crawl))
-  await fetchAll(context, crawl, held, architectureTasks(context, crawl))
-  await fetchAll(context, crawl, held, mentionTasks(context, crawl))
-  crawl.left = carriedOver(context, crawl, held)
+  const stored = new Map([...store.eachStoredAnswer()].map((answer) => [answer.path, answer]))
+  await fetchAll(context, crawl, stored, itemTasks(context, walks, scope))
+  await fetchAll(context, crawl, stored, carriedReleases(context, crawl, stored))
+  await fetchAll(context, crawl, stored, versionTasks(context, crawl))
+  await fetchAll(context, crawl, stored, architectureTasks(context, crawl))
+  await fetchAll(context, crawl, stored, mentionTasks(context, crawl))
+  crawl.carriedOver = carriedOver(context, crawl, stored)
   facts['listed'] = walks.walked.size
   if (walks.failed.size > 0) facts['listsFailed'] = [...walks.failed.keys()].slice(0, 20)
   const unusable = unusableFilters(crawl)
   if (unusable.length > 0) facts['filtersUnusable'] = unusable
   facts['inScope'] = scope.images.length + scope.tags.length + scope.packages.length
   facts['fetched'] = crawl.fetched
-  const refused = await guardCatalog(context, crawl, held, approved)
+  const refused = await guardCatalog(context, crawl, stored, approved)
   if (refused !== null) return refused
-  const result = await publishCatalog(context, crawl, held)
+  const result = await publishCatalog(context, crawl, stored)
   if (unusable.length === 0) return result
-  const warning = `no item has a field for these filters, or several could be meant: ${unusable.join(', ')}`
+  const warning = `these filters match no field of any item, or several fields: ${unusable.join(', ')}`
   return { ...result, message: `${result.message}; ${warning}` }
 }
 
-/** Query parameters of lists that no item has a field for: the mirror cannot answer them, and says so. */
+/** Returns the query parameters of lists that match no item field: the mirror cannot answer them and reports this. */
 function unusableFilters({ walks }: Crawl): string[] {
   return [...walks.walked.values()]
     .filter(({ facets }) => facets.names().length > 0)
@@ -118,7 +124,7 @@ function itemTasks(context: CatalogContext, walks: Walks, scope: Scope): Task[] 
   const scoped: Record<string, Scope['tags']> = { images, tags, packages }
   for (const resource of resourcesOf(context)) {
     const { name, item, list, artifacts } = resource
-    if (list === null && item !== null) tasks.push(taskAlone(resource, item))
+    if (list === null && item !== null) tasks.push(singletonTask(resource, item))
     else if (item !== null || artifacts.length > 0) {
       const items = scoped[name] ?? (list === null ? [] : itemsOf(context, walks, resource))
       for (const { id, sha } of items) tasks.push(...tasksOfItem(resource, id, sha))
@@ -131,8 +137,11 @@ function itemTasks(context: CatalogContext, walks: Walks, scope: Scope): Task[] 
   return tasks
 }
 
-/** Artifact sets that what is held names, or that the settings list; each is asked for when anything that names it changed. */
-function mentionTasks(context: CatalogContext, { wanted, focus }: Crawl): Task[] {
+/**
+ * Returns the tasks of artifact sets that stored items name or the settings list; each is requested when an item that
+ * names it changed.
+ */
+function mentionTasks(context: CatalogContext, { wanted, refreshScope }: Crawl): Task[] {
   if (context.source !== 'catalog') return []
   const avrs = resourceNamed('avrs')
   const owners = new Map<string, string>()
@@ -143,9 +152,9 @@ function mentionTasks(context: CatalogContext, { wanted, focus }: Crawl): Task[]
     const sha = owners.get(owner)
     if (sha === undefined) continue
     naming.set(id, [...(naming.get(id) ?? []), sha])
-    if (focus.covers({ owner })) focus.add(`${avrs.name}/${id}`)
+    if (refreshScope.covers({ owner })) refreshScope.add(`${avrs.name}/${id}`)
   }
   const named = [...naming].flatMap(([id, shas]) => tasksOfItem(avrs, id, digestOf(shas)))
   const listed = context.config.catalog.avrIds.filter((id) => !naming.has(id))
-  return [...named, ...listed.flatMap((id) => taskOfDay(avrs, id, context.now()))]
+  return [...named, ...listed.flatMap((id) => dailyTasks(avrs, id, context.now()))]
 }

@@ -9,7 +9,7 @@ import { documentMember } from '../../store/database/gzip.ts'
 import { deflate } from '../../zip/member.ts'
 import type { SyncContext } from '../context.ts'
 
-/** Checks that a feed is what its path says, and counts what it lists, for the guard. Throws `upstream_shape`. */
+/** Checks the shape of a feed and returns the number of its entries, for the removal guard. Throws `upstream_shape`. */
 function countEntries(path: string, bytes: Buffer): number {
   const value = parse(path, bytes)
   if (path === PATCH_FEED) return countPackages(path, value)
@@ -33,8 +33,9 @@ function parse(path: string, bytes: Buffer): unknown {
 const ECOSYSTEMS = ['alpine', 'debian', 'ubuntu', 'pypi', 'npm', 'maven']
 
 /**
- * `{"alpine": [{"distroversion", "packages": [{"pkg": {…}}]}]}`, the Alpine secdb shape (wire facts); or rows in one list, at
- * the top or within two objects (`{"data": [{…}]}`): the contract shows no shape.
+ * Counts the packages of the Alpine secdb shape (wire facts), `{"alpine": [{"distroversion", "packages": [{"pkg":
+ * {…}}]}]}`, or of one list of rows, at the top or within two objects (`{"data": [{…}]}`): the contract specifies no
+ * shape.
  */
 function countPackages(path: string, value: unknown): number {
   if (isRecord(value) && isTree(value)) return countTree(path, value)
@@ -45,7 +46,7 @@ function countPackages(path: string, value: unknown): number {
   const [rows] = lists
   if (rows === undefined || rows.length === 0 || lists.length > 1)
     throw shape(path, 'it is neither a tree of ecosystems nor one list of rows')
-  if (!rows.every(isRecord)) throw shape(path, 'its list holds something else than rows')
+  if (!rows.every(isRecord)) throw shape(path, 'its list contains values that are not rows')
   if (isRecord(value) && isPaged(value))
     throw shape(path, 'it is one page of several, and the patch feed is fetched as one document')
   return rows.length
@@ -56,7 +57,7 @@ function isTree(value: Readonly<Record<string, unknown>>): boolean {
   return names.length === 0 || names.some((name) => ECOSYSTEMS.includes(name.toLowerCase()))
 }
 
-/** Lists of objects within an object. An answer that speaks of errors is none. */
+/** Returns the lists of objects within an object. Throws for an error document. */
 function rowLists(path: string, value: unknown, depth: number): unknown[][] {
   return members(path, value).flatMap(([name, one]) => {
     if (/^(errors?|error_description|detail|details)$/i.test(name))
@@ -66,7 +67,7 @@ function rowLists(path: string, value: unknown, depth: number): unknown[][] {
   })
 }
 
-/** Whether an answer says that more follows. */
+/** Returns whether an answer indicates further pages. */
 function isPaged(value: Readonly<Record<string, unknown>>, depth = 0): boolean {
   return Object.entries(value).some(([name, one]) => {
     if (/^has_?more$/i.test(name)) return one === true
@@ -89,7 +90,10 @@ function countTree(path: string, value: unknown): number {
   return packages
 }
 
-/** `{"ecosystems": {"alpine": [{…}]}, "package_ecosystems": […], "platforms": […]}` (wire facts). */
+/**
+ * Counts the systems of `{"ecosystems": {"alpine": [{…}]}, "package_ecosystems": […], "platforms": […]}` (wire
+ * facts).
+ */
 function countSystems(path: string, value: unknown): number {
   const ecosystems = Object.fromEntries(members(path, value))['ecosystems']
   if (!isRecord(ecosystems)) throw shape(path, 'it has no ecosystems')
@@ -122,11 +126,11 @@ export interface PreparedDocument {
   state: UpstreamState
 }
 
-/** Null when the bytes are the ones held and upstream's validators too. */
+/** Prepares a fetched document for storage. Null when its bytes and upstream's validators equal the stored ones. */
 export function prepareDocument(
   context: SyncContext,
   path: string,
-  held: Document | null,
+  stored: Document | null,
   answer: {
     body: Buffer
     gzip: Buffer | null
@@ -137,11 +141,11 @@ export function prepareDocument(
   const entries = countEntries(path, body)
   const sha256 = createHash('sha256').update(body).digest()
   const state = { etag: meta.etag, lastModified: meta.lastModified, body: null }
-  if (held !== null && held.body !== null && held.sha256.equals(sha256)) {
+  if (stored !== null && stored.body !== null && stored.sha256.equals(sha256)) {
     const known = context.store.readUpstreamState(path)
     const same = known?.etag === state.etag && known.lastModified === state.lastModified
     const repaired = {
-      ...held,
+      ...stored,
       body: documentMember(body, gzip, deflate),
       size: body.length,
       entries,
@@ -150,13 +154,13 @@ export function prepareDocument(
   }
   const upstream = Date.parse(meta.lastModified ?? '')
   const seconds = Number.isNaN(upstream) ? null : Math.floor(upstream / 1000)
-  const changed = nextChanged(held?.changed ?? null, seconds, context.now())
+  const changed = nextChanged(stored?.changed ?? null, seconds, context.now())
   const packed = documentMember(body, gzip, deflate)
   const document = { path, source: 'feeds', body: packed, size: body.length } as const
   return { document: { ...document, sha256, changed, entries }, state }
 }
 
-/** What is kept of an extra feed that upstream does not have: enough to answer 404 with the reason. */
+/** Returns the entry of an extra feed that upstream does not have, so that the mirror answers 404 with the reason. */
 export function absent({ now }: SyncContext, path: string): PreparedDocument {
   const changed = nextChanged(null, null, now())
   const sha256 = createHash('sha256').digest()
@@ -172,7 +176,7 @@ export function absent({ now }: SyncContext, path: string): PreparedDocument {
   return { document, state: { etag: null, lastModified: null, body: null } }
 }
 
-/** The snapshot id of the other feeds: a digest over paths and contents, hex. The documents come in path order. */
+/** Returns the snapshot id of the feeds: a digest of paths and contents, hex. The documents must be in path order. */
 export function digestOfFeeds(
   documents: readonly (Pick<Document, 'path' | 'sha256'> & { present: boolean })[],
 ): string {

@@ -7,24 +7,24 @@ import type { SyncContext, SyncResult } from '../context.ts'
 import { type PreparedDocument, absent, prepareDocument, digestOfFeeds } from './documents.ts'
 import { refuseRemoval } from '../removal-guard.ts'
 
-interface Gathered {
-  arrivals: PreparedDocument[]
-  /** Path → why it could not be had. */
+interface FetchedFeeds {
+  prepared: PreparedDocument[]
+  /** Path → reason why it could not be fetched. */
   failed: Map<string, string>
-  /** The codes of the same, in the order they came. */
+  /** Error codes of these failures, in order. */
   codes: ErrorCode[]
   quarantined: Map<string, string>
-  /** Paths whose copy held is upstream's own. */
+  /** Paths whose stored copy equals upstream's. */
   confirmed: string[]
-  /** Whether every path was asked for; an approval is of one document alone. */
+  /** Whether every path was requested; an approval covers one document. */
   all: boolean
-  /** The earliest of upstream's dates over the documents it gave or confirmed, unix milliseconds. */
+  /** The earliest upstream date of the fetched or confirmed documents, unix milliseconds. */
   asOf: number
 }
 
-function nothingYet(more: Pick<Gathered, 'all' | 'asOf'>): Gathered {
+function createFetched(more: Pick<FetchedFeeds, 'all' | 'asOf'>): FetchedFeeds {
   return {
-    arrivals: [],
+    prepared: [],
     codes: [],
     failed: new Map(),
     quarantined: new Map(),
@@ -33,19 +33,19 @@ function nothingYet(more: Pick<Gathered, 'all' | 'asOf'>): Gathered {
   }
 }
 
-/** What an outage is called when it met several documents: that nothing answers comes before any answer. */
+/** Returns the error code of a run in which several documents failed: `upstream_unreachable` takes precedence. */
 function codeOf(codes: readonly ErrorCode[]): ErrorCode {
   return codes.find((code) => code === 'upstream_unreachable') ?? codes[0] ?? 'upstream_status'
 }
 
-/** Every path of this source: the two that each deployment has, and the configured extra ones. */
+/** Returns every path of this source: the two standard feeds and the configured extra ones. */
 function feedPaths(extraPaths: readonly string[]): string[] {
   return [PATCH_FEED, SYSTEM_MATRIX, ...extraPaths]
 }
 
 /**
- * One run of the other feeds: each document is fetched conditionally, checked and guarded on its own; those that
- * pass are committed together. `partial` when some could not be had; throws when upstream gave none at all.
+ * Executes one run of the feeds: each document is fetched conditionally, checked and guarded on its own; accepted
+ * documents are committed together. `partial` when some could not be fetched; throws when all failed.
  */
 export async function syncFeeds(
   context: SyncContext,
@@ -53,40 +53,41 @@ export async function syncFeeds(
 ): Promise<SyncResult> {
   const { config, store, dryRun } = context
   const paths = feedPaths(config.feeds.extraPaths)
-  const gathered = approved === null ? await gather(context, paths) : admit(approved, context)
-  tell(context, gathered)
-  const refusals = [...gathered.failed, ...gathered.quarantined].map(
+  const fetched =
+    approved === null ? await fetchAll(context, paths) : admitApproved(approved, context)
+  recordFacts(context, fetched)
+  const refusals = [...fetched.failed, ...fetched.quarantined].map(
     ([path, why]) => `${path}: ${why}`,
   )
-  if (gathered.asOf === Number.POSITIVE_INFINITY)
-    throw new MirrorError(codeOf(gathered.codes), refusals.join('; '))
-  const held = store.listDocuments('feeds').map(({ path }) => path)
-  const dropped = held.filter((path) => !paths.includes(path))
-  const work = gathered.arrivals.length + dropped.length
+  if (fetched.asOf === Number.POSITIVE_INFINITY)
+    throw new MirrorError(codeOf(fetched.codes), refusals.join('; '))
+  const stored = store.listDocuments('feeds').map(({ path }) => path)
+  const dropped = stored.filter((path) => !paths.includes(path))
+  const work = fetched.prepared.length + dropped.length
   if (dryRun)
     return { outcome: 'complete', asOf: null, message: `dry run: ${work} documents differ` }
-  const healed = refusals.length === 0 && store.readSnapshot('feeds')?.whole === false
-  if (work > 0 || healed) await commit(context, gathered, dropped)
-  await settleQuarantines(context, gathered.confirmed)
+  const isRepaired = refusals.length === 0 && store.readSnapshot('feeds')?.whole === false
+  if (work > 0 || isRepaired) await commit(context, fetched, dropped)
+  await settleQuarantines(context, fetched.confirmed)
   const message = [work > 0 ? `${work} documents changed` : 'nothing changed', ...refusals].join(
     '; ',
   )
-  if (gathered.quarantined.size > 0) return { outcome: 'quarantined', asOf: null, message }
-  if (gathered.failed.size > 0) return { outcome: 'partial', asOf: null, message }
-  return { outcome: 'complete', asOf: approved === null ? gathered.asOf : null, message }
+  if (fetched.quarantined.size > 0) return { outcome: 'quarantined', asOf: null, message }
+  if (fetched.failed.size > 0) return { outcome: 'partial', asOf: null, message }
+  return { outcome: 'complete', asOf: approved === null ? fetched.asOf : null, message }
 }
 
-async function gather(context: SyncContext, paths: readonly string[]): Promise<Gathered> {
-  const gathered = nothingYet({ all: true, asOf: Number.POSITIVE_INFINITY })
+async function fetchAll(context: SyncContext, paths: readonly string[]): Promise<FetchedFeeds> {
+  const fetched = createFetched({ all: true, asOf: Number.POSITIVE_INFINITY })
   let done = 0
   for (const path of paths) {
     try {
-      await gatherOne(context, path, gathered)
+      await fetchOne(context, path, fetched)
     } catch (error) {
       context.session.signal.throwIfAborted()
       if (!(error instanceof MirrorError)) throw error
-      gathered.failed.set(path, error.message)
-      gathered.codes.push(error.code)
+      fetched.failed.set(path, error.message)
+      fetched.codes.push(error.code)
     }
     context.progress({
       source: 'feeds',
@@ -96,29 +97,30 @@ async function gather(context: SyncContext, paths: readonly string[]): Promise<G
       total: paths.length,
     })
   }
-  return gathered
+  return fetched
 }
 
-async function gatherOne(context: SyncContext, path: string, gathered: Gathered): Promise<void> {
+async function fetchOne(context: SyncContext, path: string, fetched: FetchedFeeds): Promise<void> {
   const { session, config, full, store } = context
-  const held = store.readDocument(path)
-  const known = full || held === null ? null : store.readUpstreamState(path)
+  const stored = store.readDocument(path)
+  const known = full || stored === null ? null : store.readUpstreamState(path)
   try {
     const answer = await fetchFeed(session, path, known, config.upstream.maxJsonBytes)
-    if (answer.status === 206) throw new MirrorError('upstream_shape', `${path}: a part of it`)
-    const arrival = answer.status === 304 ? null : prepareDocument(context, path, held, answer)
-    gathered.asOf = Math.min(gathered.asOf, answer.meta.date)
-    if (arrival === null) gathered.confirmed.push(path)
-    else await admitOrRefuse(context, held, arrival, answer.meta.date, gathered)
+    if (answer.status === 206)
+      throw new MirrorError('upstream_shape', `${path}: upstream sent a partial response (206)`)
+    const document = answer.status === 304 ? null : prepareDocument(context, path, stored, answer)
+    fetched.asOf = Math.min(fetched.asOf, answer.meta.date)
+    if (document === null) fetched.confirmed.push(path)
+    else await admitOrRefuse(context, stored, document, answer.meta.date, fetched)
   } catch (error) {
     if (!(error instanceof MirrorError) || error.code !== 'upstream_not_found') throw error
     if (!config.feeds.extraPaths.includes(path)) throw error
-    if (held === null) gathered.arrivals.push(absent(context, path))
-    else if (held.body !== null) {
-      // One 404 does not make a feed disappear: the copy stays until the path leaves the settings.
+    if (stored === null) fetched.prepared.push(absent(context, path))
+    else if (stored.body !== null) {
+      // A 404 does not remove a feed: the stored copy stays until the path is removed from the setting.
       throw new MirrorError(
         'upstream_not_found',
-        `${error.message}; the copy held stays (feeds.extraPaths)`,
+        `${error.message}; the stored copy stays until its path is removed from feeds.extraPaths`,
       )
     }
   }
@@ -126,24 +128,24 @@ async function gatherOne(context: SyncContext, path: string, gathered: Gathered)
 
 async function admitOrRefuse(
   context: SyncContext,
-  held: Document | null,
-  arrival: PreparedDocument,
+  stored: Document | null,
+  document: PreparedDocument,
   asOf: number,
-  gathered: Gathered,
+  fetched: FetchedFeeds,
 ): Promise<void> {
   const { config, store, runId, dryRun, facts } = context
-  const before = held?.entries ?? 0
+  const before = stored?.entries ?? 0
   const limits = { fraction: config.feeds.guardFraction, count: config.feeds.guardEntries }
-  const reason = refuseRemoval(before, before - arrival.document.entries, limits, 'entries')
-  const { path, sha256, body } = arrival.document
+  const reason = refuseRemoval(before, before - document.document.entries, limits, 'entries')
+  const { path, sha256, body } = document.document
   if (reason === null || body === null) {
-    gathered.arrivals.push(arrival)
+    fetched.prepared.push(document)
     return
   }
   const known = store.findQuarantine(path, sha256)
-  const taken = known === null && store.readQuarantine(runId) !== null // a run keeps one document
+  const taken = known === null && store.readQuarantine(runId) !== null // a run stores one quarantined document
   if (known === null && !taken && !dryRun) {
-    const { etag, lastModified } = arrival.state
+    const { etag, lastModified } = document.state
     const kept = {
       runId,
       source: 'feeds',
@@ -160,12 +162,13 @@ async function admitOrRefuse(
   const run = known?.runId ?? runId
   if (!taken) facts['quarantine'] = run
   const rejected = known?.decision === 'rejected'
-  const standing = rejected ? `rejected before (run ${run})` : `approve or reject run ${run}`
-  const later = 'the next run that meets it keeps it for approval'
-  gathered.quarantined.set(path, `${reason}; ${taken ? later : standing}`)
+  const decision = rejected ? `rejected before (run ${run})` : `approve or reject run ${run}`
+  const later =
+    'another document of this run waits for approval; a later run stores this one for approval'
+  fetched.quarantined.set(path, `${reason}; ${taken ? later : decision}`)
 }
 
-/** Upstream is back at what is held: what a guard refused in between is past. */
+/** Closes quarantines of confirmed documents: upstream serves the stored state again. */
 async function settleQuarantines(
   { store, now }: SyncContext,
   confirmed: readonly string[],
@@ -174,27 +177,27 @@ async function settleQuarantines(
   for (const { path } of open) await store.exclusive(() => store.supersedeQuarantines(path, now()))
 }
 
-/** The refused document that someone approved, exactly as it was shown to them. */
-function admit(approved: Quarantine, context: SyncContext): Gathered {
-  const held = context.store.readDocument(approved.path)
+/** Returns the quarantined document that the operator approved, with the bytes that were reviewed. */
+function admitApproved(approved: Quarantine, context: SyncContext): FetchedFeeds {
+  const stored = context.store.readDocument(approved.path)
   const body = contentOf(approved.body, sizeOf(approved.body))
-  const arrival = prepareDocument(context, approved.path, held, {
+  const document = prepareDocument(context, approved.path, stored, {
     body,
     gzip: approved.body,
     meta: approved,
   })
-  const gathered = nothingYet({ all: false, asOf: approved.asOf })
-  if (arrival !== null) gathered.arrivals.push(arrival)
-  return gathered
+  const fetched = createFetched({ all: false, asOf: approved.asOf })
+  if (document !== null) fetched.prepared.push(document)
+  return fetched
 }
 
 async function commit(
   { store, runId, now }: SyncContext,
-  { arrivals, failed, quarantined, all, asOf }: Gathered,
+  { prepared, failed, quarantined, all, asOf }: FetchedFeeds,
   dropped: readonly string[],
 ): Promise<void> {
   await store.transaction(() => {
-    for (const { document, state } of arrivals) {
+    for (const { document, state } of prepared) {
       store.replaceDocument(document)
       store.replaceUpstreamState(document.path, state)
       store.supersedeQuarantines(document.path, now())
@@ -202,15 +205,15 @@ async function commit(
     for (const path of dropped) store.removeDocument(path)
     const documents = store.listDocuments('feeds')
     const previous = store.readSnapshot('feeds')
-    const sound = failed.size + quarantined.size === 0
-    const whole = all ? sound : previous?.whole === true
+    const isComplete = failed.size + quarantined.size === 0
+    const whole = all ? isComplete : previous?.whole === true
     store.replaceSnapshot({
       source: 'feeds',
       id: digestOfFeeds(documents),
       runId,
       publishedAt: now(),
-      // A document that was not confirmed keeps the age of the whole.
-      asOf: all && sound ? asOf : Math.min(asOf, previous?.asOf ?? asOf),
+      // An unconfirmed document keeps the age of the whole snapshot.
+      asOf: all && isComplete ? asOf : Math.min(asOf, previous?.asOf ?? asOf),
       records: documents.reduce((sum, { entries }) => sum + entries, 0),
       whole,
     })
@@ -218,8 +221,8 @@ async function commit(
   })
 }
 
-function tell({ facts }: SyncContext, gathered: Gathered): void {
-  facts['documents'] = gathered.arrivals.map(({ document }) => document.path)
-  if (gathered.failed.size > 0)
-    facts['failed'] = [...gathered.failed].map(([path, why]) => `${path}: ${why}`)
+function recordFacts({ facts }: SyncContext, fetched: FetchedFeeds): void {
+  facts['documents'] = fetched.prepared.map(({ document }) => document.path)
+  if (fetched.failed.size > 0)
+    facts['failed'] = [...fetched.failed].map(([path, why]) => `${path}: ${why}`)
 }

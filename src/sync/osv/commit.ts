@@ -9,15 +9,15 @@ import { type OsvPlan, planOsv } from './diff.ts'
 import { type ListedIndex, proveStored, keepDated, publishOsv } from './publish.ts'
 import { recordChanged } from './record.ts'
 
-/** What became of what was to be fetched. */
+/** Result of fetching records. */
 export interface FetchResult {
-  /** Ids that could not be had, each with the reason. */
-  lacking: Map<string, string>
-  /** Ids that were had, but are to be asked for once more. */
-  doubted: readonly string[]
+  /** Ids that could not be fetched → reason. */
+  missing: Map<string, string>
+  /** Ids that were fetched, but must be requested again. */
+  suspectIds: readonly string[]
 }
 
-/** One transaction: what was fetched, what is gone, and the state that describes it. All or nothing. */
+/** Commits the fetched records, the removals and the state in one transaction. All or nothing. */
 export async function commit(
   context: SyncContext,
   listed: ListedIndex,
@@ -32,9 +32,9 @@ export async function commit(
     const result = await store.transaction(() => apply(context, listed, plan, fill))
     sweepArchives(dir, [store.readArchive()?.file ?? '', previous ?? ''])
     facts['records'] = result.records
-    return outcomeOf(context, listed, plan, result.lacking)
+    return outcomeOf(context, listed, plan, result.missing)
   } catch (error) {
-    sweepArchives(dir, before) // an archive that nobody will serve must not fill the disk
+    sweepArchives(dir, before) // an unpublished archive must not fill the disk
     throw error
   }
 }
@@ -44,57 +44,57 @@ async function apply(
   listed: ListedIndex,
   plan: OsvPlan,
   fill: () => Promise<FetchResult>,
-): Promise<{ commit: boolean; lacking: Map<string, string>; records: number }> {
+): Promise<{ commit: boolean; missing: Map<string, string>; records: number }> {
   const { store, runId, now } = context
-  const { lacking, doubted } = await fill()
+  const { missing, suspectIds } = await fill()
   store.staging.eachStaged((record) =>
     store.updateRecord(record, recordChanged(now(), now(), [record.modified])),
   )
   store.staging.clear()
   for (const id of plan.removed) store.removeRecord(id, runId, now())
-  store.replaceSuspectIds([...lacking.keys(), ...doubted])
+  store.replaceSuspectIds([...missing.keys(), ...suspectIds])
   context.progress({ source: 'osv', phase: 'publish', unit: 'records', done: 0, total: null })
-  const published = await publishOsv(context, listed, isWhole(listed, lacking))
-  return { commit: true, lacking, ...published }
+  const published = await publishOsv(context, listed, isWhole(listed, missing))
+  return { commit: true, missing, ...published }
 }
 
-/** Whether all that the index lists is stored: nothing is missing, and no entry was skipped. */
-export function isWhole({ index }: ListedIndex, lacking: ReadonlyMap<string, string>): boolean {
-  return lacking.size === 0 && index.unusable === 0
+/** Returns whether everything that the index lists is stored: nothing is missing, and no entry was skipped. */
+export function isWhole({ index }: ListedIndex, missing: ReadonlyMap<string, string>): boolean {
+  return missing.size === 0 && index.unusable === 0
 }
 
-/** How the run that committed this ends: `complete` only when nothing is lacking, and no entry was skipped. */
+/** Returns the result of a run that committed: `complete` only when nothing is missing and no entry was skipped. */
 export function outcomeOf(
   context: SyncContext,
   listed: ListedIndex,
   plan: OsvPlan,
-  lacking: Map<string, string>,
+  missing: Map<string, string>,
 ): SyncResult {
   const { facts } = context
   const { removed } = plan
-  // What could not be fetched is not there, whatever the index says.
+  // Records that could not be fetched do not count, whatever the index lists.
   const [added, changed] = [plan.added, plan.changed].map(
-    (ids) => ids.filter((id) => !lacking.has(id)).length,
+    (ids) => ids.filter((id) => !missing.has(id)).length,
   )
   facts['added'] = added ?? 0
   facts['changed'] = changed ?? 0
-  const moved = `${added ?? 0} added, ${changed ?? 0} changed, ${removed.length} removed`
+  const changes = `${added ?? 0} added, ${changed ?? 0} changed, ${removed.length} removed`
   const silent = Number(facts['silentChanges'] ?? 0)
-  const told = silent > 0 ? `${moved}, ${silent} silent` : moved
-  if (isWhole(listed, lacking))
-    return { outcome: 'complete', asOf: listed.asOf, message: told + comparedBy(context) }
-  const missing: string[] = []
-  if (lacking.size > 0) {
-    facts['lacking'] = lacking.size
-    facts['lackingIds'] = [...lacking].slice(0, 20).map(([id, why]) => `${id}: ${why}`)
-    missing.push(`${lacking.size} could not be had`)
+  const summary = silent > 0 ? `${changes}, ${silent} silent` : changes
+  if (isWhole(listed, missing))
+    return { outcome: 'complete', asOf: listed.asOf, message: summary + comparedBy(context) }
+  const reasons: string[] = []
+  if (missing.size > 0) {
+    facts['lacking'] = missing.size
+    facts['lackingIds'] = [...missing].slice(0, 20).map(([id, why]) => `${id}: ${why}`)
+    reasons.push(`${missing.size} could not be fetched`)
   }
   const { unusable, skipped } = listed.index
-  if (unusable > 0) missing.push(`${unusable} index entries skipped (${skipped[0] ?? ''})`)
-  return { outcome: 'partial', asOf: listed.asOf, message: [told, ...missing].join('; ') }
+  if (unusable > 0) reasons.push(`${unusable} index entries skipped (${skipped[0] ?? ''})`)
+  return { outcome: 'partial', asOf: listed.asOf, message: [summary, ...reasons].join('; ') }
 }
 
-/** Says of a sync that went by the stamps of the index that it did; empty where the contents were compared. */
+/** Returns a note that a sync compared only the index's stamps; empty where contents were compared. */
 function comparedBy({ kind, full, facts, store }: SyncContext): string {
   if (full || kind !== 'sync' || facts['archiveBytes'] !== undefined) return ''
   const at = store.readLastReconcile('osv')
@@ -105,22 +105,22 @@ function comparedBy({ kind, full, facts, store }: SyncContext): string {
   return `; compared by the stamps of the index, ${last}`
 }
 
-const NOTHING_OPEN: FetchResult = { lacking: new Map(), doubted: [] }
+const NOTHING_OPEN: FetchResult = { missing: new Map(), suspectIds: [] }
 
-/** Same set as held: at most upstream's validators are new. */
+/** Handles an index that lists the same records as stored; at most upstream's validators are new. */
 export async function confirm(context: SyncContext, listed: ListedIndex): Promise<SyncResult> {
   const { store } = context
-  const held = store.readDocument(OSV_INDEX)
+  const stored = store.readDocument(OSV_INDEX)
   const whole = store.readSnapshot('osv')?.whole === true
-  const isSound = isWhole(listed, NOTHING_OPEN.lacking)
+  const isSound = isWhole(listed, NOTHING_OPEN.missing)
   if (!isSound && !whole && isKnown(context, listed)) {
     await renewValidators(context, listed, listed.gzip)
     await unchanged(context, '')
-    return outcomeOf(context, listed, NO_CHANGE, NOTHING_OPEN.lacking)
+    return outcomeOf(context, listed, NO_CHANGE, NOTHING_OPEN.missing)
   }
-  if (!isSound || !whole || held?.sha256.equals(listed.index.sha256) !== true) {
-    // Equal as a set but not as text: other order or spacing. Serve upstream's bytes. Or what was lacking is not
-    // listed any more: the snapshot is whole now and shall say so.
+  if (!isSound || !whole || stored?.sha256.equals(listed.index.sha256) !== true) {
+    // Equal as a set but not as text (another order or spacing): serve upstream's bytes. Or a missing record is no
+    // longer listed: the snapshot is now complete and must be published as such.
     return commit(context, listed, planOsv(store, listed.index), () =>
       Promise.resolve(NOTHING_OPEN),
     )
@@ -129,13 +129,13 @@ export async function confirm(context: SyncContext, listed: ListedIndex): Promis
   return unchanged(context, 'nothing changed', listed.asOf)
 }
 
-const NO_CHANGE: OsvPlan = { added: [], changed: [], removed: [], held: 0 }
+const NO_CHANGE: OsvPlan = { added: [], changed: [], removed: [], stored: 0 }
 
-/** Whether the partial snapshot held was made from this very index. */
-function isKnown({ store }: SyncContext, { held, index }: ListedIndex): boolean {
-  const body = held ? null : (store.readUpstreamState(OSV_INDEX)?.body ?? null)
+/** Returns whether the stored partial snapshot was built from this same index. */
+function isKnown({ store }: SyncContext, { stored, index }: ListedIndex): boolean {
+  const body = stored ? null : (store.readUpstreamState(OSV_INDEX)?.body ?? null)
   return (
-    held ||
+    stored ||
     (body !== null &&
       hash('sha256', contentOf(body, sizeOf(body)), 'hex') === index.sha256.toString('hex'))
   )
@@ -152,8 +152,8 @@ async function renewValidators(
 }
 
 /**
- * Nothing is written but dates that time has overtaken, and the end of a quarantine: upstream is back at what is held, so
- * what it refused is past.
+ * Ends a run without changes: updates only dates that have become outdated, and closes a quarantine, because upstream
+ * serves the stored state again.
  */
 export async function unchanged(
   context: SyncContext,

@@ -2,16 +2,16 @@ import type { Writes } from '../../store/writer.ts'
 import type { IdTable } from './id-table.ts'
 import type { OsvIndex } from './index-parser.ts'
 
-/** The difference between what upstream lists and what is held, as sets of (id, modified). */
+/** The difference between the index and the stored records, as sets of (id, modified). */
 export interface OsvPlan {
   added: string[]
-  /** Held under another stamp, changed forward or back, or in doubt since an earlier run. */
+  /** Stored under another stamp (newer or older), or suspect since an earlier run. */
   changed: string[]
   removed: string[]
-  held: number
+  stored: number
 }
 
-/** Compares the index with what is held, both as sets of (id, modified). */
+/** Compares the index with the stored records, both as sets of (id, modified). */
 export function planOsv(
   store: Pick<Writes, 'eachPair' | 'eachPairText' | 'listSuspectIds' | 'readEntry'>,
   { ids }: OsvIndex,
@@ -25,18 +25,21 @@ export function planOsv(
   return plan
 }
 
-/** From the bytes of ids and stamps, without a string for each; null when a text does not divide as it should. */
+/**
+ * Compares the bytes of ids and stamps without creating strings; null when a stored text cannot be split at its NUL
+ * characters.
+ */
 function planFromTexts(store: Pick<Writes, 'eachPairText'>, ids: IdTable): OsvPlan | null {
-  const plan: OsvPlan = { added: [], changed: [], removed: [], held: 0 }
+  const plan: OsvPlan = { added: [], changed: [], removed: [], stored: 0 }
   const seen = new Uint8Array(ids.size)
   for (const { text, records } of store.eachPairText()) {
     let at = 0
-    let held = 0
+    let stored = 0
     while (at < text.length) {
       const idEnd = nextNul(text, at)
       const end = nextNul(text, idEnd + 1)
       if (end >= text.length) return null
-      held++
+      stored++
       const ordinal = ids.find(text, at, idEnd)
       if (ordinal === undefined) plan.removed.push(text.toString('utf8', at, idEnd))
       else {
@@ -45,13 +48,13 @@ function planFromTexts(store: Pick<Writes, 'eachPairText'>, ids: IdTable): OsvPl
       }
       at = end + 1
     }
-    if (held !== records) return null
-    plan.held += held
+    if (stored !== records) return null
+    plan.stored += stored
   }
   return withAdded(plan, seen, ids)
 }
 
-/** A loop, for the texts are short: no call pays. */
+/** A loop: for such short texts `indexOf` is slower. */
 function nextNul(text: Buffer, from: number): number {
   let at = from
   while (at < text.length && text[at] !== 0) at++
@@ -59,10 +62,10 @@ function nextNul(text: Buffer, from: number): number {
 }
 
 function planFromPairs(store: Pick<Writes, 'eachPair'>, ids: IdTable): OsvPlan {
-  const plan: OsvPlan = { added: [], changed: [], removed: [], held: 0 }
+  const plan: OsvPlan = { added: [], changed: [], removed: [], stored: 0 }
   const seen = new Uint8Array(ids.size)
   for (const [id, modified] of store.eachPair()) {
-    plan.held++
+    plan.stored++
     const ordinal = ids.get(id)
     if (ordinal === undefined) plan.removed.push(id)
     else {
@@ -80,7 +83,7 @@ function withAdded(plan: OsvPlan, seen: Uint8Array, ids: IdTable): OsvPlan {
   return plan
 }
 
-/** Nothing to fetch and nothing to remove. */
+/** Returns whether there is nothing to fetch and nothing to remove. */
 export function isEmpty(plan: OsvPlan): boolean {
   return plan.added.length + plan.changed.length + plan.removed.length === 0
 }

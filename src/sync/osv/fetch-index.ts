@@ -6,7 +6,7 @@ import type { SyncContext, SyncResult } from '../context.ts'
 import { parseIndex } from './index-parser.ts'
 import type { ListedIndex } from './publish.ts'
 
-/** Fetches the index, conditionally. Null: nothing new, and all that it lists is held. */
+/** Fetches the index conditionally. Null: upstream has nothing new, and everything listed is stored. */
 export async function listOsv(context: SyncContext): Promise<ListedIndex | null> {
   const { store, session, config, full } = context
   const snapshot = store.readSnapshot('osv')
@@ -17,15 +17,16 @@ export async function listOsv(context: SyncContext): Promise<ListedIndex | null>
     const { etag, lastModified, date } = answer.meta
     const index = parseIndex(answer.body)
     const gzip = documentMember(answer.body, answer.gzip, deflate)
-    return { index, held: false, gzip, etag, lastModified, asOf: date }
+    return { index, stored: false, gzip, etag, lastModified, asOf: date }
   }
-  if (answer.status !== 304) throw new MirrorError('upstream_shape', `${OSV_INDEX}: a part of it`)
-  const settled = snapshot?.whole === true && store.listSuspectIds().length === 0
-  if (settled && context.kind !== 'reconcile') return null
+  if (answer.status !== 304)
+    throw new MirrorError('upstream_shape', `${OSV_INDEX}: upstream sent a partial response (206)`)
+  const isComplete = snapshot?.whole === true && store.listSuspectIds().length === 0
+  if (isComplete && context.kind !== 'reconcile') return null
   return { ...storedIndex(context), asOf: answer.meta.date }
 }
 
-/** Upstream's index as it was fetched last, from the store. */
+/** Returns upstream's last index from the store. */
 function storedIndex({ store }: SyncContext): Omit<ListedIndex, 'asOf'> {
   const state = store.readUpstreamState(OSV_INDEX)
   const document = store.readDocument(OSV_INDEX)
@@ -34,14 +35,14 @@ function storedIndex({ store }: SyncContext): Omit<ListedIndex, 'asOf'> {
   try {
     if (body === null) throw new Error('there is none')
     const index = parseIndex(contentOf(body, sizeOf(body)))
-    return { index, held: true, gzip: body, etag, lastModified }
+    return { index, stored: true, gzip: body, etag, lastModified }
   } catch (error) {
-    const why = `upstream confirmed the index held, but that cannot be read (${messageOf(error)})`
+    const why = `upstream confirmed the stored index, but the stored index cannot be read (${messageOf(error)})`
     throw new MirrorError('proof', `${why}: run "patchmirror verify --repair"`, { cause: error })
   }
 }
 
-/** Keeps the refused index for `approve`, once, however often upstream repeats it. */
+/** Stores the refused index for `approve`, once, even if upstream repeats it. */
 export async function quarantine(
   context: SyncContext,
   listed: ListedIndex,
@@ -59,7 +60,7 @@ export async function quarantine(
   context.facts['quarantine'] = run
   if (dryRun && known === null)
     return { outcome: 'quarantined', asOf: null, message: `dry run: ${reason}` }
-  const standing =
+  const decision =
     known?.decision === 'rejected' ? `rejected before (run ${run})` : `approve or reject run ${run}`
-  return { outcome: 'quarantined', asOf: null, message: `${reason}; ${standing}` }
+  return { outcome: 'quarantined', asOf: null, message: `${reason}; ${decision}` }
 }

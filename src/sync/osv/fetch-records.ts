@@ -7,40 +7,40 @@ import type { SyncContext } from '../context.ts'
 import { type OsvIndex, listedStamp } from './index-parser.ts'
 import { compareStamps, fromAnswer, identify } from './record.ts'
 
-/** What became of the records that were fetched one by one. */
+/** Result of fetching records one by one. */
 export interface SinglesResult {
-  /** Ids that upstream lists and answers 404 for. */
-  missing: string[]
-  /** Ids that could not be had, each with the reason. */
+  /** Ids that upstream lists but answers with 404. */
+  notFound: string[]
+  /** Ids that could not be fetched → reason. */
   failed: Map<string, string>
   newer: number
   /**
-   * Older than listed even when asked for singly, and not what is held: perhaps upstream's own habit, perhaps a cache
-   * on the way. They are taken, and asked for once more by the next run; the same answer again settles it.
+   * Ids whose record is older than listed and differs from the stored one, perhaps because of a cache. They are
+   * stored, and requested again by the next run; the same answer then counts as final.
    */
   older: string[]
 }
 
-/** So many ids in a row that cannot be had, after retries, mean that upstream is down, not that these ids are odd. */
-const HOPELESS = 10
+/** Consecutive failures (after retries) after which upstream is considered down. */
+const MAX_CONSECUTIVE_FAILURES = 10
 
 /**
- * Fetches records one by one, a bounded number at a time, into the staging table. A record is staged only when
- * it is JSON and carries the id asked for. Throws when upstream as a whole is in trouble.
+ * Fetches records one by one, with bounded concurrency, into the staging table. A record is staged only when it is
+ * JSON with the requested id. Throws when upstream as a whole fails.
  */
 export async function fetchSingles(
   context: SyncContext,
   index: OsvIndex,
   ids: readonly string[],
 ): Promise<SinglesResult> {
-  const result: SinglesResult = { missing: [], failed: new Map(), newer: 0, older: [] }
+  const result: SinglesResult = { notFound: [], failed: new Map(), newer: 0, older: [] }
   const { concurrency } = context.config.upstream
   let next = 0
   let done = 0
-  let failures = 0 // since the last record that could be had
-  let hopeless = null as Error | null // set by the workers, which the compiler does not follow
+  let failures = 0 // since the last fetched record
+  let fatal = null as Error | null // set by the workers, which the compiler does not track
   const worker = async (): Promise<void> => {
-    while (next < ids.length && hopeless === null) {
+    while (next < ids.length && fatal === null) {
       const id = ids[next++] ?? ''
       try {
         await fetchOne(context, index, id, result)
@@ -48,15 +48,15 @@ export async function fetchSingles(
       } catch (error) {
         context.session.signal.throwIfAborted()
         if (!(error instanceof MirrorError)) {
-          hopeless = toError(error) // a fault of ours or of the disk: the others must not go on behind the run's back
+          fatal = toError(error) // an internal or storage error: the other workers must stop too
           return
         }
-        if (error.code === 'upstream_not_found') result.missing.push(id)
+        if (error.code === 'upstream_not_found') result.notFound.push(id)
         else {
           result.failed.set(id, messageOf(error))
           failures++
         }
-        if (isHopeless(error) || failures >= HOPELESS) hopeless = error
+        if (isFatalForAll(error) || failures >= MAX_CONSECUTIVE_FAILURES) fatal = error
       }
       context.progress({
         source: 'osv',
@@ -68,11 +68,11 @@ export async function fetchSingles(
     }
   }
   await Promise.all(Array.from({ length: Math.min(concurrency, ids.length) }, worker))
-  if (hopeless instanceof MirrorError) {
-    const message = `gave up after ${result.failed.size} records could not be had, the last: ${hopeless.message}`
-    throw new MirrorError(hopeless.code, message, { cause: hopeless })
+  if (fatal instanceof MirrorError) {
+    const message = `stopped after ${result.failed.size} records could not be fetched, the last one: ${fatal.message}`
+    throw new MirrorError(fatal.code, message, { cause: fatal })
   }
-  if (hopeless !== null) throw hopeless
+  if (fatal !== null) throw fatal
   return result
 }
 
@@ -80,8 +80,8 @@ function toError(error: unknown): Error {
   return error instanceof Error ? error : new Error(messageOf(error), { cause: error })
 }
 
-/** Whoever refuses our credentials, or still asks to be left alone after all retries, does so for every record. */
-function isHopeless(error: MirrorError): boolean {
+/** Returns whether an error affects every record: refused credentials, or a Retry-After after all retries. */
+function isFatalForAll(error: MirrorError): boolean {
   return error.code === 'upstream_auth' || retryAfterMs(error) !== null
 }
 
@@ -92,7 +92,7 @@ async function fetchOne(
   result: SinglesResult,
 ): Promise<void> {
   const { body, meta } = await fetchRecord(session, id, config.upstream.maxRecordBytes)
-  // No checksum vouches for a single record, as it does in an archive: bytes that are no text were damaged on the way.
+  // A single record has no checksum, unlike an archive member: bytes that are not UTF-8 were damaged in transfer.
   const identity = isUtf8(body) ? identify(body, id) : 'not UTF-8'
   if (typeof identity === 'string') {
     result.failed.set(id, identity)
@@ -102,13 +102,17 @@ async function fetchOne(
   const order = compareStamps(identity.modified, listed)
   if (order === 'newer') result.newer++
   const record = fromAnswer(id, listed, body, publishedAt(meta))
-  const held = store.readEntry(id)
-  if (held?.modified === listed && held.crc32 === record.crc32 && held.size === record.size) return
+  const stored = store.readEntry(id)
+  if (stored?.modified === listed && stored.crc32 === record.crc32 && stored.size === record.size)
+    return
   if (order === 'older') result.older.push(id)
   store.staging.stage(record)
 }
 
-/** Upstream's date of the bytes themselves, to be compared with an archive's; when they were asked for, if unknown. */
+/**
+ * Returns upstream's date of the bytes, unix milliseconds, comparable with an archive's; the date of the response if
+ * there is none.
+ */
 function publishedAt({ lastModified, date }: Meta): number {
   const published = Date.parse(lastModified ?? '')
   return Number.isNaN(published) ? date : Math.min(published, date)

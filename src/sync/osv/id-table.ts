@@ -1,29 +1,32 @@
 import { randomInt } from 'node:crypto'
 
 /**
- * Ids and their stamps, hundreds of thousands of them, outside the JavaScript heap: one text buffer and a few
- * typed arrays instead of a Map of strings. A third of the memory, and nothing for the garbage collector to walk.
- * Ids and stamps may be given as UTF-8 bytes where they lie: then no string is ever made of them.
+ * Hundreds of thousands of ids and stamps, outside the JavaScript heap: one text buffer and a few typed arrays
+ * instead of a Map of strings. It needs a third of the memory, and the garbage collector does not scan it. Ids and
+ * stamps can be passed as UTF-8 bytes of another buffer, without creating strings.
  */
 export interface IdTable {
   readonly size: number
-  /** Adds an id, or gives a known one another stamp. False when it was known. Ids must be well-formed Unicode. */
+  /**
+   * Adds an id, or replaces the stamp of a known one; returns false when it was known. Ids must be well-formed
+   * Unicode.
+   */
   set(id: string, modified: string): boolean
-  /** As `set`, from UTF-8 bytes. */
+  /** Does the same as `set`, from UTF-8 bytes. */
   setBytes(id: TextSlice, modified: TextSlice): boolean
-  /** The id's ordinal, 0 ≤ ordinal < size, in the order they came; undefined when it is not there. */
+  /** Returns the id's ordinal in insertion order, 0 ≤ ordinal < size; undefined when it is absent. */
   get(id: string): number | undefined
-  /** As `get`, from UTF-8 bytes. */
+  /** Does the same as `get`, from UTF-8 bytes. */
   find(bytes: Buffer, from: number, to: number): number | undefined
   idAt(ordinal: number): string
   modifiedAt(ordinal: number): string
-  /** Whether the id's stamp is these UTF-8 bytes. */
+  /** Returns whether the id's stamp equals these UTF-8 bytes. */
   isModifiedAt(ordinal: number, bytes: Buffer, from: number, to: number): boolean
-  /** Ids in the order they came. */
+  /** Iterates over the ids in insertion order. */
   ids(): Generator<string>
 }
 
-/** An empty table. `textBytes` is a guess at all ids and stamps together, in UTF-8 bytes. */
+/** Creates an empty table. `textBytes` is the estimated size of all ids and stamps together, UTF-8 bytes. */
 export function createIdTable(textBytes: number): IdTable {
   const seed = randomInt(1, 2 ** 32)
   const ids = createTexts(textBytes)
@@ -33,13 +36,13 @@ export function createIdTable(textBytes: number): IdTable {
   let slots = new Uint32Array(4096) // ordinal + 1; 0 is free
   const written = [createScratch(), createScratch()] as const
 
-  /** The slot that holds the id, or the free one where it belongs. */
+  /** Returns the slot of the id, or the free slot where it belongs. */
   const slotOf = (bytes: Buffer, from: number, to: number, hash: number): number => {
     const mask = slots.length - 1
     for (let slot = hash & mask; ; slot = (slot + 1) & mask) {
-      const held = slots[slot] ?? 0
-      if (held === 0) return slot
-      if (hashes[held - 1] === hash && ids.equals(held - 1, bytes, from, to)) return slot
+      const used = slots[slot] ?? 0
+      if (used === 0) return slot
+      if (hashes[used - 1] === hash && ids.equals(used - 1, bytes, from, to)) return slot
     }
   }
   const grow = (): void => {
@@ -61,8 +64,8 @@ export function createIdTable(textBytes: number): IdTable {
     return true
   }
   const find = (bytes: Buffer, from: number, to: number): number | undefined => {
-    const held = slots[slotOf(bytes, from, to, hashOf(bytes, from, to, seed))] ?? 0
-    return held === 0 ? undefined : held - 1
+    const used = slots[slotOf(bytes, from, to, hashOf(bytes, from, to, seed))] ?? 0
+    return used === 0 ? undefined : used - 1
   }
 
   return {
@@ -87,7 +90,7 @@ export function createIdTable(textBytes: number): IdTable {
   }
 }
 
-/** Turns a text into bytes in a buffer of its own, valid until the next one. */
+/** Creates an encoder that writes a text into its own buffer; the bytes are valid until the next call. */
 function createScratch(): (text: string) => TextSlice {
   const slice = { bytes: Buffer.allocUnsafeSlow(512), from: 0, to: 0 }
   return (text) => {
@@ -98,7 +101,7 @@ function createScratch(): (text: string) => TextSlice {
   }
 }
 
-/** Twice as many slots, filled anew; ordinals by their hashes, of which there is one for each text. */
+/** Returns twice as many slots, filled with the ordinals by their hashes. */
 function rehashed(hashes: Uint32Array, ids: Texts): Uint32Array<ArrayBuffer> {
   const slots = new Uint32Array(hashes.length * 4)
   for (let ordinal = 0; ordinal < ids.count(); ordinal++) {
@@ -109,7 +112,7 @@ function rehashed(hashes: Uint32Array, ids: Texts): Uint32Array<ArrayBuffer> {
   return slots
 }
 
-/** FNV-1a over bytes from a seed of the table's own, so that nobody can prepare ids that collide. */
+/** Returns FNV-1a of bytes with the table's random seed, so that colliding ids cannot be prepared. */
 function hashOf(bytes: Buffer, from: number, to: number, seed: number): number {
   let hash = seed
   for (let at = from; at < to; at++) hash = Math.imul(hash ^ (bytes[at] ?? 0), 0x01000193)
@@ -123,18 +126,18 @@ export interface TextSlice {
   to: number
 }
 
-/** Texts one after the other in one buffer, by number. */
+/** Texts stored consecutively in one buffer, by number. */
 interface Texts {
-  /** The number under which `at` gives the text back. */
+  /** Adds a text and returns its number. */
   add(text: TextSlice): number
-  /** As `add`; a text equal to the one before shares its number. */
+  /** Does the same as `add`; a text equal to the previous one shares its number. */
   append(text: TextSlice): number
   at(number: number): string
   equals(number: number, bytes: Buffer, from: number, to: number): boolean
   count(): number
 }
 
-/** No text yet; room for `bytes` of UTF-8 to begin with. */
+/** Creates an empty buffer of texts with an initial capacity of `bytes`. */
 function createTexts(bytes: number): Texts {
   let text = Buffer.allocUnsafeSlow(Math.max(64, bytes))
   let ends = new Uint32Array(1024)
@@ -144,7 +147,7 @@ function createTexts(bytes: number): Texts {
   const add = ({ bytes: from, from: start, to }: TextSlice): number => {
     const length = to - start
     if (used + length > text.length) text = grown(text, used + length)
-    for (let i = 0; i < length; i++) text[used + i] = from[start + i] ?? 0 // short: no call pays
+    for (let i = 0; i < length; i++) text[used + i] = from[start + i] ?? 0 // short texts: faster than `copy`
     used += length
     if (count === ends.length) ends = doubled(ends)
     ends[count] = used
@@ -169,7 +172,7 @@ function createTexts(bytes: number): Texts {
   }
 }
 
-/** The same numbers and as much room again. */
+/** Returns a copy of the array with twice the capacity. */
 function doubled(array: Uint32Array<ArrayBuffer>): Uint32Array<ArrayBuffer> {
   const twice = new Uint32Array(array.length * 2)
   twice.set(array)

@@ -9,45 +9,48 @@ const COMMA = 0x2c
 const ID = Buffer.from('id"')
 const MODIFIED = Buffer.from('modified"')
 
-/** Where id and stamp of a plain entry lie. */
+/** Positions of the id and the stamp of a plain entry. */
 export interface PlainEntry {
   id: TextSlice
   modified: TextSlice
 }
 
 /**
- * Finds an entry `{"id": "…", "modified": "…"}`, in either order, whose texts need no unescaping, as nearly all are.
- * Fills `entry` and returns where it ends; 0 when it is anything else, which is for a JSON parser to judge.
+ * Reads an entry `{"id": "…", "modified": "…"}`, in either order, without escapes, as nearly all are. Fills `entry`
+ * and returns its end; 0 for any other entry, which a JSON parser must read.
  */
 export function plainEntryEnd(bytes: Buffer, at: number, entry: PlainEntry): number {
   if (bytes[at] !== OPEN) return 0
-  let place = skipBlanks(bytes, at + 1)
-  const idFirst = begins(bytes, place, ID)
-  place = member(bytes, place, idFirst ? ID : MODIFIED, idFirst ? entry.id : entry.modified)
-  if (place === 0 || bytes[place] !== COMMA) return 0
-  place = skipBlanks(bytes, place + 1)
-  place = member(bytes, place, idFirst ? MODIFIED : ID, idFirst ? entry.modified : entry.id)
-  if (place === 0 || bytes[place] !== CLOSE || entry.id.from === entry.id.to) return 0
-  return place + 1
+  let position = skipBlanks(bytes, at + 1)
+  const idFirst = begins(bytes, position, ID)
+  position = member(bytes, position, idFirst ? ID : MODIFIED, idFirst ? entry.id : entry.modified)
+  if (position === 0 || bytes[position] !== COMMA) return 0
+  position = skipBlanks(bytes, position + 1)
+  position = member(bytes, position, idFirst ? MODIFIED : ID, idFirst ? entry.modified : entry.id)
+  if (position === 0 || bytes[position] !== CLOSE || entry.id.from === entry.id.to) return 0
+  return position + 1
 }
 
-/** Reads `"key": "text"` and the space behind it; 0 when it is not that, or the text has escapes or control characters. */
+/**
+ * Reads `"key": "text"` and the following white space; 0 when it is something else, or the text has escapes or
+ * control characters.
+ */
 function member(bytes: Buffer, at: number, key: Buffer, text: TextSlice): number {
   if (!begins(bytes, at, key)) return 0
-  let place = skipBlanks(bytes, at + 1 + key.length)
-  if (bytes[place] !== COLON) return 0
-  place = skipBlanks(bytes, place + 1)
-  if (bytes[place] !== QUOTE) return 0
+  let position = skipBlanks(bytes, at + 1 + key.length)
+  if (bytes[position] !== COLON) return 0
+  position = skipBlanks(bytes, position + 1)
+  if (bytes[position] !== QUOTE) return 0
   text.bytes = bytes
-  text.from = ++place
-  for (; place < bytes.length; place++) {
-    const byte = bytes[place] ?? 0
+  text.from = ++position
+  for (; position < bytes.length; position++) {
+    const byte = bytes[position] ?? 0
     if (byte === QUOTE) break
     if (byte === BACKSLASH || byte < 0x20) return 0
   }
-  if (place === bytes.length) return 0
-  text.to = place
-  return skipBlanks(bytes, place + 1)
+  if (position === bytes.length) return 0
+  text.to = position
+  return skipBlanks(bytes, position + 1)
 }
 
 function begins(bytes: Buffer, at: number, key: Buffer): boolean {
@@ -56,7 +59,7 @@ function begins(bytes: Buffer, at: number, key: Buffer): boolean {
   return true
 }
 
-/** The first place from `at` on that holds none of JSON's white space. */
+/** Returns the first position from `at` that is not JSON white space. */
 export function skipBlanks(bytes: Buffer, at: number): number {
   for (; at < bytes.length; at++) {
     const byte = bytes[at]

@@ -5,23 +5,23 @@ import { type IdTable, createIdTable } from './id-table.ts'
 import { faultOfRecordId, shownId } from '../../domain/record-id.ts'
 import { type PlainEntry, plainEntryEnd, skipBlanks } from './index-entry.ts'
 
-/** The index as a set: each id with its stamp, the stamp compared byte for byte as an opaque text. */
+/** The index as a set: each id with its stamp; stamps are compared as opaque byte strings. */
 export interface OsvIndex {
-  /** Of its bytes. */
+  /** SHA-256 of the index's bytes. */
   sha256: Buffer
   /** Every listed id with its stamp. */
   ids: IdTable
-  /** Entries that repeat an id; the last one counts. */
+  /** Number of entries that repeat an id; the last one counts. */
   duplicates: number
-  /** Entries that cannot be mirrored, those without an id included; they are reported and skipped. */
+  /** Number of entries that cannot be mirrored, including those without an id; they are reported and skipped. */
   unusable: number
-  /** Entries without an id: which record they are of is not known. */
+  /** Number of entries without an id, whose record is unknown. */
   unnamed: number
-  /** The first of the unusable ones as a run shows them, each with the reason. */
+  /** The first unusable entries for the run's facts, each with the reason. */
   skipped: string[]
 }
 
-/** Unusable entries that a run names. */
+/** Maximum unusable entries that a run names. */
 const MAX_SKIPPED = 20
 
 const QUOTE = 0x22
@@ -31,16 +31,16 @@ const CLOSE = 0x7d
 const LIST_OPEN = 0x5b
 const LIST_CLOSE = 0x5d
 const COMMA = 0x2c
-/** A byte order mark, with which some programs begin a file. */
+/** Byte order mark, which some programs write at the start of a file. */
 const BOM = Buffer.from('\ufeff')
-/** An entry is an id and a date; one of a megabyte is an attack or a mistake. */
+/** Maximum size of an entry (an id and a date), bytes: a larger one is an attack or an error. */
 const MAX_ENTRY_BYTES = 1_000_000
 
 /**
- * Reads all.json, a top-level array of `{id, modified}` (wire facts). Plain entries are taken from the bytes as they
- * lie, any other is parsed from its own slice, so that no tree of the whole feed is ever built; `plain: false` parses
- * them all. An entry that is no such object, or has an id that cannot be mirrored, is skipped. Throws `upstream_shape`
- * for what is no array in JSON, or one with too many of those.
+ * Parses all.json, a top-level array of `{id, modified}` (wire facts). Plain entries are read from the bytes
+ * directly, any other is parsed from its own slice, so that no object tree of the whole feed is built; `plain: false`
+ * parses all of them. An entry that is not such an object, or has an id that cannot be mirrored, is skipped. Throws
+ * `upstream_shape` if it is not a JSON array, or has too many skipped entries.
  */
 export function parseIndex(bytes: Buffer, { plain = true } = {}): OsvIndex {
   if (!isUtf8(bytes)) throw shape('it is not UTF-8')
@@ -81,7 +81,9 @@ function skip(index: OsvIndex, why: string): void {
   if (index.skipped.length < MAX_SKIPPED) index.skipped.push(why)
 }
 
-/** Whether an id is plain ASCII without slashes and not `all`, as nearly all are: then no rule can refuse it. */
+/**
+ * Returns whether an id is ASCII without slashes and not `all`, as nearly all are: such an id needs no further check.
+ */
 function isPlainId({ bytes, from, to }: PlainEntry['id']): boolean {
   if (to - from > 200 || (to - from === 3 && bytes.toString('latin1', from, to) === 'all'))
     return false
@@ -101,15 +103,15 @@ function refuseUnusable(index: OsvIndex): void {
   }
 }
 
-/** The stamp under which the index lists an id; empty when it does not list it. */
+/** Returns the stamp of an id in the index; empty when it is not listed. */
 export function listedStamp({ ids }: OsvIndex, id: string): string {
   const ordinal = ids.get(id)
   return ordinal === undefined ? '' : ids.modifiedAt(ordinal)
 }
 
 /**
- * The index that the mirror serves when it does not hold all that upstream lists: upstream's own bytes, entry
- * by entry, without those that `keep` refuses; where `keep` gives a text, that stamp instead of upstream's.
+ * Returns the index that a partial mirror serves: upstream's own bytes, entry by entry, without those for which
+ * `keep` returns false; where `keep` returns a stamp, it replaces upstream's.
  */
 export function narrowIndex(
   bytes: Buffer,
@@ -119,16 +121,16 @@ export function narrowIndex(
   eachEntry(bytes, (from, to) => {
     const entry = parseEntry(bytes.toString('utf8', from, to))
     if (typeof entry === 'string' || entry.fault !== null) return
-    const verdict = keep(entry.id)
-    if (verdict === false) return
+    const kept = keep(entry.id)
+    if (kept === false) return
     if (parts.length > 0) parts.push(Buffer.from(','))
-    if (verdict === true) parts.push(bytes.subarray(from, to))
-    else parts.push(Buffer.from(JSON.stringify({ id: entry.id, modified: verdict.modified })))
+    if (kept === true) parts.push(bytes.subarray(from, to))
+    else parts.push(Buffer.from(JSON.stringify({ id: entry.id, modified: kept.modified })))
   })
   return Buffer.concat([Buffer.from('['), ...parts, Buffer.from(']')])
 }
 
-/** An entry with what is wrong with its id; a text says why it has none. */
+/** Parses an entry; `fault` is the reason why its id is unusable. A string is the reason why it has no id. */
 function parseEntry(text: string): { id: string; modified: string; fault: string | null } | string {
   let value: unknown
   try {
@@ -142,14 +144,14 @@ function parseEntry(text: string): { id: string; modified: string; fault: string
   const { id } = value
   if (typeof id !== 'string') return 'its id is not text'
   if (id === '') return 'its id is empty'
-  // A listed record is listed, whatever its stamp: an unusable one must not make it look removed.
+  // An unusable stamp must not make a listed record look removed.
   const modified = 'modified' in value && typeof value.modified === 'string' ? value.modified : ''
   return { id, modified, fault: faultOfRecordId(id) }
 }
 
 /**
- * Calls `visit` with the bounds of each entry of the top-level array; everything between must be commas and space.
- * What `take` has taken, telling its end, is not visited.
+ * Calls `visit` with the bounds of each entry of the top-level array; only commas and white space may separate
+ * entries. Entries that `take` reads (it returns their end) are not visited.
  */
 function eachEntry(
   bytes: Buffer,
@@ -157,7 +159,7 @@ function eachEntry(
   take: (at: number) => number = () => 0,
 ): void {
   let at = skipBlanks(bytes, bytes.subarray(0, BOM.length).equals(BOM) ? BOM.length : 0)
-  if (bytes[at] !== LIST_OPEN) throw shape(beginning(bytes))
+  if (bytes[at] !== LIST_OPEN) throw shape(describeStart(bytes))
   at = skipBlanks(bytes, at + 1)
   if (bytes[at] !== LIST_CLOSE) {
     for (;;) {
@@ -174,7 +176,7 @@ function eachEntry(
   }
 }
 
-/** Where the value ends that begins at a place; whether it is JSON is for the parser to say. */
+/** Returns the end of the value that starts at a position; the parser checks whether it is JSON. */
 function entryEnd(bytes: Buffer, from: number): number {
   let depth = 0
   for (let at = from; at < bytes.length; at++) {
@@ -190,7 +192,7 @@ function entryEnd(bytes: Buffer, from: number): number {
   throw shape('it ends within an entry')
 }
 
-function beginning(bytes: Buffer): string {
+function describeStart(bytes: Buffer): string {
   if (bytes.length === 0) return 'the answer is empty'
   return `it is not a JSON array; it begins with ${JSON.stringify(bytes.toString('utf8', 0, 40))}`
 }

@@ -7,28 +7,28 @@ import type { SyncContext } from '../context.ts'
 import { type OsvIndex, listedStamp } from './index-parser.ts'
 import { compareStamps, fromArchive, identify } from './record.ts'
 
-/** What an archive could not settle, and what it told. */
+/** Result of ingesting an archive. */
 export interface IngestResult {
-  /** Listed ids that the archive lacks, refuses, doubles or holds older than listed; each with the reason. */
+  /** Listed ids that are missing in the archive, rejected, duplicated or older than listed → reason. */
   unresolved: Map<string, string>
   written: number
-  /** Members whose content differs under an unchanged stamp: changes that the index did not announce. */
+  /** Number of members whose content differs under an unchanged stamp: changes that the index did not announce. */
   silent: number
-  /** Members newer than their stamp in the index. */
+  /** Number of members newer than their stamp in the index. */
   newer: number
-  /** Members older than what was fetched singly meanwhile; left alone. */
+  /** Number of members older than the record fetched by itself meanwhile; these are skipped. */
   behind: number
-  /** Members that the index does not list. */
+  /** Number of members that the index does not list. */
   unlisted: number
 }
 
-/** The archive's date, and where what is taken from it goes. */
+/** The archive's date and the target of its records. */
 interface IngestInto {
-  /** Unix milliseconds; null: unknown. */
+  /** Date of the archive, unix milliseconds; null: unknown. */
   asOf: number | null
-  /** Nothing is held: no need to compare. */
+  /** Whether the store is empty, so that nothing is compared. */
   empty: boolean
-  /** `own`: the `modified` that the record has in itself. */
+  /** Stores a record; `own` is the `modified` of the record itself. */
   put(record: RecordToStore, own: string | null): void
 }
 
@@ -42,8 +42,8 @@ interface Ingest extends IngestInto {
 const ENDING = '.json'
 
 /**
- * Takes from an archive what the index lists and the store does not hold like this: reads the members whose CRC-32
- * or size differ from what is held (all of them the first time), verifies each, and puts it.
+ * Stores the listed members of an archive that differ from the store: reads the members whose CRC-32 or size differ
+ * (all of them the first time), verifies each and passes it to `put`.
  */
 export async function ingestArchive(
   context: SyncContext,
@@ -62,17 +62,18 @@ export async function ingestArchive(
   const taken = new Uint8Array(index.ids.size)
   const ingest: Ingest = { ...into, context, index, taken, result }
   const total = reader.directory.count
-  let looked = 0
-  const want = (entry: ZipEntry): boolean => {
-    if (++looked % 2048 === 0) report(context, looked, total)
+  let compared = 0
+  const isWanted = (entry: ZipEntry): boolean => {
+    if (++compared % 2048 === 0) report(context, compared, total)
     return wants(ingest, entry)
   }
-  await reader.readMembers(want, (entry, member) => {
+  await reader.readMembers(isWanted, (entry, member) => {
     take(ingest, entry, member)
   })
   report(context, total, total)
   for (let ordinal = 0; ordinal < taken.length; ordinal++) {
-    if (taken[ordinal] === 0) result.unresolved.set(index.ids.idAt(ordinal), 'the archive lacks it')
+    if (taken[ordinal] === 0)
+      result.unresolved.set(index.ids.idAt(ordinal), 'it is missing in the archive')
   }
   return result
 }
@@ -86,23 +87,25 @@ function wants(ingest: Ingest, entry: ZipEntry): boolean {
     return false
   }
   if (taken[ordinal] === 1) {
-    result.unresolved.set(id, 'the archive holds it more than once')
+    result.unresolved.set(id, 'the archive contains it more than once')
     return false
   }
   taken[ordinal] = 1
-  const held = ingest.empty || context.doubted.has(id) ? null : context.store.readEntry(id)
-  return held === null || differs(entry, held, index.ids.modifiedAt(ordinal), ingest.asOf, result)
+  const stored = ingest.empty || context.suspectIds.has(id) ? null : context.store.readEntry(id)
+  return (
+    stored === null || differs(entry, stored, index.ids.modifiedAt(ordinal), ingest.asOf, result)
+  )
 }
 
 function take(ingest: Ingest, entry: ZipEntry, member: Content | ZipFault): void {
   const { index, result, context } = ingest
   const id = idOf(entry) ?? ''
-  if (result.unresolved.has(id)) return // doubled within one read: neither is to be believed
+  if (result.unresolved.has(id)) return // duplicated within one archive: neither copy is trusted
   if ('refused' in member) {
     result.unresolved.set(id, member.refused)
     return
   }
-  // A member of the archive is deflated: only here, where it is read, can a credential be seen in it.
+  // Archive members are compressed: a reflected credential can only be found here, after inflation.
   const fault = secretIn(context, member.content, id)
   if (fault !== null) {
     result.unresolved.set(id, fault)
@@ -116,12 +119,13 @@ function take(ingest: Ingest, entry: ZipEntry, member: Content | ZipFault): void
   const listed = listedStamp(index, id)
   const order = compareStamps(identity.modified, listed)
   if (order === 'newer') result.newer++
-  const held = !ingest.empty && context.store.readEntry(id) !== null
-  // Stamps also move backwards, so another stamp does not say which is the later: what is held stays until asked.
-  if (order === 'older' || (order === 'newer' && held)) {
-    result.unresolved.set(id, `the archive holds it ${order} than listed`)
-    // Kept under its own stamp, as a stand-in until the listed one is had; but never over what is held.
-    if (held) return
+  const stored = !ingest.empty && context.store.readEntry(id) !== null
+  // Stamps can also go backwards, so a differing stamp does not show which is later: the stored record stays until it
+  // is requested by itself.
+  if (order === 'older' || (order === 'newer' && stored)) {
+    result.unresolved.set(id, `the version in the archive is ${order} than listed`)
+    // Store it under its own stamp until the listed version is fetched; but never replace a stored record with it.
+    if (stored) return
   }
   const stamp = order === 'older' ? (identity.modified ?? listed) : listed
   const record = fromArchive(id, stamp, { ...member, crc32: entry.crc32 }, ingest.asOf)
@@ -139,22 +143,22 @@ function secretIn({ session }: SyncContext, content: Buffer, id: string): string
   }
 }
 
-/** Whether a held record must be read anew from the archive, and what that says about the feed. */
+/** Returns whether a stored record must be read again from the archive, and counts what the difference means. */
 function differs(
   entry: ZipEntry,
-  held: RecordEntry,
+  stored: RecordEntry,
   listed: string,
   archiveAsOf: number | null,
   result: IngestResult,
 ): boolean {
-  const same = entry.crc32 === held.crc32 && entry.size === held.size
-  if (held.modified !== listed) {
+  const same = entry.crc32 === stored.crc32 && entry.size === stored.size
+  if (stored.modified !== listed) {
     if (!same) return true
-    result.unresolved.set(held.id, 'listed as changed, but the archive holds it as before')
+    result.unresolved.set(stored.id, 'listed as changed, but unchanged in the archive')
     return false
   }
   if (same) return false
-  if (held.asOf !== null && archiveAsOf !== null && held.asOf > archiveAsOf) {
+  if (stored.asOf !== null && archiveAsOf !== null && stored.asOf > archiveAsOf) {
     result.behind++
     return false
   }

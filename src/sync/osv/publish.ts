@@ -14,22 +14,22 @@ import { type OsvIndex, listedStamp, narrowIndex } from './index-parser.ts'
 import { type Expected, patchArchive } from '../../archive/patch.ts'
 import type { Reads } from '../../store/reads.ts'
 
-/** Upstream's index as this run has it: its entries, and what came with it. */
+/** Upstream's index as fetched by this run, with its response headers. */
 export interface ListedIndex {
   index: OsvIndex
-  /** Upstream confirmed it: it is the one that the snapshot held was made from. */
-  held: boolean
-  /** Its bytes, as a gzip member. */
+  /** Whether upstream confirmed the stored index, from which the current snapshot was built. */
+  stored: boolean
+  /** Its bytes as a gzip member. */
   gzip: Buffer
   etag: string | null
   lastModified: string | null
-  /** Upstream's date when it gave or confirmed it, unix milliseconds. */
+  /** Upstream's date of the response that sent or confirmed it, unix milliseconds. */
   asOf: number
 }
 
 /**
- * Turns what the open transaction holds into a snapshot: the index to serve, the archive rebuilt from the stored
- * streams, and the proof that index ids = stored ids = archive members. Throws `proof` when they are not.
+ * Publishes the open transaction as a snapshot: the index to serve, the archive rebuilt from the stored streams, and
+ * the proof that index ids = stored ids = archive members. Throws `proof` when they differ.
  */
 export async function publishOsv(
   context: SyncContext,
@@ -43,9 +43,9 @@ export async function publishOsv(
   const built = await makeArchive(context, listed, dir)
   await prove(join(dir, built.file), [built.members, store.countRecords()], listedIds)
   const served = whole ? listedIndex(listed) : narrowedIndex(context, listed)
-  const least = store.readNewestModified(now())
-  const changed = replaceIndex(context, listed, served, { entries: built.members, least })
-  replaceArchive(context, built, { changed, least })
+  const notBefore = store.readNewestModified(now())
+  const changed = replaceIndex(context, listed, served, { entries: built.members, notBefore })
+  replaceArchive(context, built, { changed, notBefore })
   const snapshot = createHash('sha256')
     .update(served.sha256)
     .update(built.sha256, 'hex')
@@ -69,12 +69,12 @@ export async function publishOsv(
   return { snapshot, records: built.members }
 }
 
-/** From so many records on it pays to patch the published archive: fewer are read from the store in milliseconds. */
+/** Minimum records for patching the published archive; a smaller archive is rebuilt from the store in milliseconds. */
 const PATCH_FROM = 2_000
 
 /**
- * An ordinary sync patches the published archive; whatever is to compare or to mend reads all that is stored, as
- * does the first run.
+ * Builds the archive: an ordinary sync patches the published one; a reconcile, a repair, a full run and the first run
+ * read all stored records.
  */
 async function makeArchive(
   { store, kind, full }: SyncContext,
@@ -103,17 +103,17 @@ function listedIndex({ index, gzip }: ListedIndex): ServedIndex {
 }
 
 /**
- * Index and records cannot disagree: each entry says what is held, and what is not held is not listed, but noted as
- * missing: an answer about such a record looks it up there.
+ * Returns an index that agrees with the store: each entry has the stored stamp, and a missing record is not listed
+ * but recorded as missing, for the answer to a request for it.
  */
 function narrowedIndex({ store }: SyncContext, { index, gzip }: ListedIndex): ServedIndex {
   const bytes = narrowIndex(contentOf(gzip, sizeOf(gzip)), (id) => {
-    const held = store.readEntry(id)
-    if (held === null) {
+    const stored = store.readEntry(id)
+    if (stored === null) {
       store.addMissing(id)
       return false
     }
-    return held.modified === listedStamp(index, id) ? true : { modified: held.modified }
+    return stored.modified === listedStamp(index, id) ? true : { modified: stored.modified }
   })
   const sha256 = createHash('sha256').update(bytes).digest()
   return { body: packContent(bytes, deflate), size: bytes.length, sha256 }
@@ -123,16 +123,17 @@ function replaceIndex(
   { store, now, kind }: SyncContext,
   listed: ListedIndex,
   served: ServedIndex,
-  { entries, least }: { readonly entries: number; readonly least: number | null },
+  { entries, notBefore }: { readonly entries: number; readonly notBefore: number | null },
 ): number {
   const previous = store.readDocument(OSV_INDEX)
-  const same = previous?.sha256.equals(served.sha256) === true && previous.changed >= (least ?? 0)
+  const same =
+    previous?.sha256.equals(served.sha256) === true && previous.changed >= (notBefore ?? 0)
   if (same && kind !== 'repair') return previous.changed
   const upstream = Date.parse(listed.lastModified ?? '')
   const seconds = Number.isNaN(upstream) ? null : Math.floor(upstream / 1000)
   const changed = same
     ? previous.changed
-    : nextChanged(previous?.changed ?? null, seconds, now(), least)
+    : nextChanged(previous?.changed ?? null, seconds, now(), notBefore)
   store.replaceDocument({ path: OSV_INDEX, source: 'osv', ...served, changed, entries })
   return changed
 }
@@ -140,18 +141,21 @@ function replaceIndex(
 function replaceArchive(
   { store, now }: SyncContext,
   built: BuiltArchive,
-  { changed: indexChanged, least }: { readonly changed: number; readonly least: number | null },
+  {
+    changed: indexChanged,
+    notBefore,
+  }: { readonly changed: number; readonly notBefore: number | null },
 ): void {
   if (built.patched) store.renewParts(built.written)
   else store.replaceParts(built.written)
   const previous = store.readArchive()
-  if (previous?.sha256 === built.sha256 && previous.changed >= (least ?? 0)) return
-  const changed = nextChanged(previous?.changed ?? null, indexChanged, now(), least)
+  if (previous?.sha256 === built.sha256 && previous.changed >= (notBefore ?? 0)) return
+  const changed = nextChanged(previous?.changed ?? null, indexChanged, now(), notBefore)
   const { file, size, crc32c: crc, sha256 } = built
   store.replaceArchive({ file, size, crc32c: crc, sha256, changed })
 }
 
-/** Reads the archive's end back from the disk: what was written is what a client will find. */
+/** Reads the central directory back from the disk and compares its count with the index and the store. */
 async function prove(
   path: string,
   [written, stored]: [written: number, stored: number],
@@ -167,21 +171,22 @@ async function prove(
 }
 
 /**
- * Moves the dates of a snapshot that stays what it is, where a stamp that lay in the future when it was published has become
- * the newest one since: no Last-Modified is older than that. In a transaction of its own; mostly there is nothing to do.
+ * Updates the dates of an unchanged snapshot when a stamp that was in the future at its publication has become the
+ * newest past one: no Last-Modified may be older than it. Uses its own transaction; usually there is nothing to do.
  */
 export async function keepDated({ store, now, dryRun }: SyncContext): Promise<void> {
-  const least = store.readNewestModified(now())
+  const notBefore = store.readNewestModified(now())
   const index = store.listDocuments('osv').find(({ path }) => path === OSV_INDEX)
   const archive = store.readArchive()
   const snapshot = store.readSnapshot('osv')
-  if (dryRun || least === null || index === undefined || archive === null || snapshot === null)
+  if (dryRun || notBefore === null || index === undefined || archive === null || snapshot === null)
     return
-  if (Math.min(index.changed, archive.changed) >= least) return
+  if (Math.min(index.changed, archive.changed) >= notBefore) return
   await store.exclusive(() => {
-    const held = store.readDocument(OSV_INDEX)
-    if (held !== null && held.changed < least) store.replaceDocument({ ...held, changed: least })
-    if (archive.changed < least) store.replaceArchive({ ...archive, changed: least })
+    const stored = store.readDocument(OSV_INDEX)
+    if (stored !== null && stored.changed < notBefore)
+      store.replaceDocument({ ...stored, changed: notBefore })
+    if (archive.changed < notBefore) store.replaceArchive({ ...archive, changed: notBefore })
     store.replaceSnapshot({ ...snapshot, publishedAt: now() })
   })
 }
@@ -192,8 +197,9 @@ type StoredRecords = Pick<
 >
 
 /**
- * The proof of a run that changes nothing: what is held is still what was published, by count and by digest, and its
- * archive lies there (a lost one is rebuilt; a reconcile also reads it through, and mends it). Throws `proof` when something altered the database since.
+ * Proves that the store is still what was published, by count and digest, at the end of a run without changes, and
+ * that the archive exists (a missing one is rebuilt; a reconcile also reads it through and repairs it). Throws
+ * `proof` when the database was altered since.
  */
 export async function proveStored({ store, config, dryRun, kind }: SyncContext): Promise<void> {
   const fault = faultOfStored(store)
@@ -206,18 +212,21 @@ export async function proveStored({ store, config, dryRun, kind }: SyncContext):
   if (!dryRun) await rebuildLostArchive(store, config.data.dir, kind === 'reconcile')
 }
 
-/** Why index, records and archive held are not the published snapshot; null when they are, or none was published. */
-export function faultOfStored(held: StoredRecords): string | null {
-  const snapshot = held.readSnapshot('osv')
-  const index = held.listDocuments('osv').find(({ path }) => path === OSV_INDEX)
-  const archive = held.readArchive()
-  const records = held.countRecords()
-  if (snapshot === null) return records > 0 ? 'the records held were never published' : null
-  if (index?.present !== true) return 'the index is lost'
-  if (archive === null) return 'the archive is lost'
+/**
+ * Returns why the stored index, records and archive are not the published snapshot; null when they are, or none was
+ * published.
+ */
+export function faultOfStored(stored: StoredRecords): string | null {
+  const snapshot = stored.readSnapshot('osv')
+  const index = stored.listDocuments('osv').find(({ path }) => path === OSV_INDEX)
+  const archive = stored.readArchive()
+  const records = stored.countRecords()
+  if (snapshot === null) return records > 0 ? 'the stored records were never published' : null
+  if (index?.present !== true) return 'the index is missing'
+  if (archive === null) return 'the archive is missing'
   if (records !== snapshot.records)
-    return `${records} records are held where ${snapshot.records} were published`
-  if (held.countBodies() !== records) return 'bytes of records are lost'
+    return `${records} records are stored, but ${snapshot.records} were published`
+  if (stored.countBodies() !== records) return 'contents of records are missing'
   const id = createHash('sha256').update(index.sha256).update(archive.sha256, 'hex').digest('hex')
-  return id === snapshot.id ? null : 'index and archive are not the ones published'
+  return id === snapshot.id ? null : 'index and archive differ from the published ones'
 }

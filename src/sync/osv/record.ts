@@ -8,12 +8,12 @@ import type { RecordToStore } from '../../store/osv/reads.ts'
 import { deflate } from '../../zip/member.ts'
 import { refuseCostly } from '../../json/limits.ts'
 
-/** What a record says of itself; the rest of it is none of the mirror's business. */
+/** Members of a record that the mirror reads. */
 interface RecordIdentity {
   modified: string | null
 }
 
-/** Parses a record and checks that it is the one asked for. A string is the reason why it is refused. */
+/** Parses a record and checks that it has the requested id. A string is the reason why it is refused. */
 export function identify(content: Buffer, id: string): RecordIdentity | string {
   const costly = refuseCostly(content)
   if (costly !== null) return costly
@@ -24,15 +24,15 @@ export function identify(content: Buffer, id: string): RecordIdentity | string {
     return `not JSON (${messageOf(error).slice(0, 100)})`
   }
   if (typeof value !== 'object' || value === null || !('id' in value))
-    return 'no OSV record: it has no id'
+    return 'not an OSV record: it has no id'
   if (value.id !== id) return `its id is ${JSON.stringify(value.id).slice(0, 100)}`
   const modified = 'modified' in value && typeof value.modified === 'string' ? value.modified : null
   return { modified }
 }
 
 /**
- * How a record's own stamp stands to the index's. Stamps are texts of differing precision, and an index may be
- * day-granular: then only the day counts. What cannot be read as dates, or is equal as text, is `same`.
+ * Compares a record's own stamp with the index's. Stamps are texts of differing precision; in a day-granular index
+ * only the day counts. Stamps that are equal as text, or cannot be parsed as dates, are `same`.
  */
 export function compareStamps(own: string | null, listed: string): 'older' | 'same' | 'newer' {
   if (own === null || own === listed) return 'same'
@@ -43,7 +43,7 @@ export function compareStamps(own: string | null, listed: string): 'older' | 'sa
   return a < b ? 'older' : 'newer'
 }
 
-/** A record as it came out of an archive, its deflate stream kept. */
+/** Returns a record from an archive member, with its deflate stream. */
 export function fromArchive(
   id: string,
   modified: string,
@@ -62,7 +62,7 @@ export function fromArchive(
   }
 }
 
-/** A record as it was fetched singly. */
+/** Returns a record that was fetched by itself. */
 export function fromAnswer(
   id: string,
   modified: string,
@@ -78,8 +78,8 @@ export function fromAnswer(
 }
 
 /**
- * The Last-Modified of a new record, unix seconds: `date` (unix milliseconds) unless that is in the future, but not older
- * than what its `stamps` say that is not in the future.
+ * Returns the Last-Modified of a new record, unix seconds: `date` (unix milliseconds, at most `now`), but not older
+ * than any of its `stamps` that is not in the future.
  */
 export function recordChanged(
   date: number,

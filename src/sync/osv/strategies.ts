@@ -9,34 +9,35 @@ import { type ListedIndex, proveStored } from './publish.ts'
 import { recordChanged } from './record.ts'
 import { type SinglesResult, fetchSingles } from './fetch-records.ts'
 
-/** The short route: each record by itself. */
-export async function viaSingles(
+/** Fetches each added or changed record by itself. */
+export async function syncSingles(
   context: SyncContext,
   listed: ListedIndex,
   plan: OsvPlan,
 ): Promise<SyncResult> {
   const singles = await fetchSingles(context, listed.index, [...plan.added, ...plan.changed])
-  const settled = settledBy([], singles)
+  const fetched = resultOf([], singles)
   const { store } = context
   const whole = store.readSnapshot('osv')?.whole === true
   if (
-    listed.held &&
+    listed.stored &&
     plan.removed.length === 0 &&
     store.staging.isEmpty() &&
-    whole === isWhole(listed, settled.lacking)
+    whole === isWhole(listed, fetched.missing)
   ) {
-    // As at the last run: what was lacking still is, what was in doubt is not any more. No archive to build anew.
+    // Unchanged since the last run: missing records are still missing, suspect ones are confirmed. The archive needs
+    // no rebuild.
     await proveStored(context)
     if (store.listSuspectIds().length > 0) {
-      await store.exclusive(() => store.replaceSuspectIds(settled.lacking.keys()))
+      await store.exclusive(() => store.replaceSuspectIds(fetched.missing.keys()))
     }
-    return outcomeOf(context, listed, plan, settled.lacking)
+    return outcomeOf(context, listed, plan, fetched.missing)
   }
-  return commit(context, listed, plan, () => Promise.resolve(settled))
+  return commit(context, listed, plan, () => Promise.resolve(fetched))
 }
 
-/** The long route: the whole archive, then singly what it does not settle. */
-export async function viaWholeArchive(
+/** Downloads the whole archive, then fetches single records that it contradicts. */
+export async function syncFromArchive(
   context: SyncContext,
   listed: ListedIndex,
   plan: OsvPlan,
@@ -45,11 +46,11 @@ export async function viaWholeArchive(
   try {
     archive = await downloadArchive(context)
   } catch (error) {
-    return withoutArchive(context, listed, plan, error)
+    return syncWithoutArchive(context, listed, plan, error)
   }
   try {
     const now = context.now()
-    const empty = plan.held === 0
+    const empty = plan.stored === 0
     return await commit(context, listed, plan, async () => {
       const { store } = context
       const result = await ingestArchive(context, listed.index, archive.reader, {
@@ -61,10 +62,10 @@ export async function viaWholeArchive(
           else store.updateRecord(record, changed)
         },
       })
-      await archive.dispose() // its directory is large, and the publication needs the memory
-      const settled = await settle(context, listed, result)
-      rememberArchive(context, archive, settled)
-      return settled
+      await archive.dispose() // its directory is large, and publishing needs the memory
+      const fetched = await fetchContradicted(context, listed, result)
+      rememberArchive(context, archive, fetched)
+      return fetched
     })
   } finally {
     await archive.dispose()
@@ -72,10 +73,10 @@ export async function viaWholeArchive(
 }
 
 /**
- * A service whose archive cannot be had is still mirrored, record by record, if that is bearable. A reconcile is
- * not: without the archive it has compared nothing, and must not look as if it had.
+ * Fetches records one by one when the archive fails, up to `osv.maxSingleFetches`. Not for a reconcile: without the
+ * archive it has compared nothing and must not report that it did.
  */
-async function withoutArchive(
+async function syncWithoutArchive(
   context: SyncContext,
   listed: ListedIndex,
   plan: OsvPlan,
@@ -83,17 +84,21 @@ async function withoutArchive(
 ): Promise<SyncResult> {
   context.session.signal.throwIfAborted()
   const ids = context.full ? [...listed.index.ids.ids()] : [...plan.added, ...plan.changed]
-  const named =
+  const isServiceError =
     error instanceof MirrorError && error.code !== 'storage' && error.code !== 'upstream_auth'
-  if (!named || context.kind === 'reconcile' || ids.length > context.config.osv.maxSingleFetches)
+  if (
+    !isServiceError ||
+    context.kind === 'reconcile' ||
+    ids.length > context.config.osv.maxSingleFetches
+  )
     throw error
   context.facts['archiveFailed'] = error.message
   const singles = await fetchSingles(context, listed.index, ids)
-  return commit(context, listed, plan, () => Promise.resolve(settledBy([], singles)))
+  return commit(context, listed, plan, () => Promise.resolve(resultOf([], singles)))
 }
 
-/** Reconcile: compare content by the archive's directory, fetch only the members that differ. */
-export async function viaRanges(
+/** Reconciles: compares contents by the archive's directory and fetches only the members that differ. */
+export async function syncFromRanges(
   context: SyncContext,
   listed: ListedIndex,
   plan: OsvPlan,
@@ -113,19 +118,19 @@ export async function viaRanges(
         put: (record) => context.store.staging.stage(record),
       })
       context.facts['savedBytes'] = archive.reader.size - (context.session.cost.bytes - before)
-      const settled = await settle(context, listed, result)
+      const fetched = await fetchContradicted(context, listed, result)
       if (
         isEmpty(plan) &&
-        settled.lacking.size === 0 &&
+        fetched.missing.size === 0 &&
         result.written === 0 &&
         result.unresolved.size === 0
       ) {
-        await context.store.exclusive(() => rememberArchive(context, archive, settled))
+        await context.store.exclusive(() => rememberArchive(context, archive, fetched))
         return await confirm(context, listed)
       }
       return await commit(context, listed, plan, () => {
-        rememberArchive(context, archive, settled)
-        return Promise.resolve(settled)
+        rememberArchive(context, archive, fetched)
+        return Promise.resolve(fetched)
       })
     }
     context.facts['rangesFailed'] = 'upstream does not honour ranges of the archive'
@@ -134,23 +139,29 @@ export async function viaRanges(
     context.facts['rangesFailed'] = error.message
   }
   context.store.staging.clear()
-  return viaWholeArchive(context, listed, plan)
+  return syncFromArchive(context, listed, plan)
 }
 
-/** An archive is done with only when all that it told of has been had: else the next reconcile reads it again. */
+/**
+ * Stores the archive's validators, but only when every record that it announced was fetched; otherwise the next
+ * reconcile reads it again.
+ */
 function rememberArchive(
   { store }: SyncContext,
   { etag, lastModified }: UpstreamArchive,
-  { lacking }: FetchResult,
+  { missing }: FetchResult,
 ): void {
-  if (lacking.size > 0) return
+  if (missing.size > 0) return
   const known = store.readUpstreamState(OSV_ARCHIVE)
   if (known?.etag === etag && known.lastModified === lastModified) return
   store.replaceUpstreamState(OSV_ARCHIVE, { etag, lastModified, body: null })
 }
 
-/** Asks singly for what the archive contradicts, up to a bound; the rest waits for the next run. */
-async function settle(
+/**
+ * Fetches single records that the archive contradicts, up to `osv.maxSingleFetches`; the rest is left to the next
+ * run.
+ */
+async function fetchContradicted(
   context: SyncContext,
   listed: ListedIndex,
   result: IngestResult,
@@ -166,12 +177,13 @@ async function settle(
   facts['contradictions'] = [...result.unresolved].slice(0, 5).map(([id, why]) => `${id}: ${why}`)
   const singles = await fetchSingles(context, listed.index, asked)
   if (singles.older.length > 0) facts['olderThanListed'] = singles.older.length
-  return settledBy(ids.slice(asked.length), singles)
+  return resultOf(ids.slice(asked.length), singles)
 }
 
-function settledBy(unasked: readonly string[], singles: SinglesResult): FetchResult {
-  const lacking = new Map(singles.failed)
-  for (const id of singles.missing) lacking.set(id, 'upstream lists it but answers 404')
-  for (const id of unasked) lacking.set(id, 'not asked for yet (osv.maxSingleFetches)')
-  return { lacking, doubted: singles.older }
+function resultOf(skipped: readonly string[], singles: SinglesResult): FetchResult {
+  const missing = new Map(singles.failed)
+  for (const id of singles.notFound) missing.set(id, 'upstream lists it but answers 404')
+  for (const id of skipped)
+    missing.set(id, 'not requested yet: the run reached osv.maxSingleFetches')
+  return { missing, suspectIds: singles.older }
 }

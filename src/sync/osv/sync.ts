@@ -5,11 +5,11 @@ import { confirm, unchanged } from './commit.ts'
 import { listOsv, quarantine } from './fetch-index.ts'
 import { type OsvPlan, isEmpty, planOsv } from './diff.ts'
 import type { ListedIndex } from './publish.ts'
-import { viaRanges, viaSingles, viaWholeArchive } from './strategies.ts'
+import { syncFromRanges, syncSingles, syncFromArchive } from './strategies.ts'
 
 /**
- * One run of the OSV feed: index → difference → guard → records → proof → commit. Throws when nothing could be
- * published; `partial` when something is published but not all that upstream lists.
+ * Executes one run of the OSV feed: index → difference → guard → records → proof → commit. Throws when nothing could
+ * be published; `partial` when the snapshot does not contain everything that upstream lists.
  */
 export async function syncOsv(
   context: SyncContext,
@@ -19,19 +19,19 @@ export async function syncOsv(
   const listed = approved ?? (await listOsv(context))
   if (listed === null) return await unchanged(context, 'upstream has nothing new')
   const plan = planOsv(context.store, listed.index)
-  tellPlan(context, listed, plan)
-  const refusal = approved === null ? refuseOf(context, listed, plan) : null
+  recordPlan(context, listed, plan)
+  const refusal = approved === null ? removalReason(context, listed, plan) : null
   if (refusal !== null) return quarantine(context, listed, refusal)
   if (context.dryRun) return { outcome: 'complete', asOf: null, message: dryRunMessage(plan) }
-  const route = routeOf(context, plan)
-  if (route === 'nothing') return confirm(context, listed)
+  const strategy = strategyOf(context, plan)
+  if (strategy === 'nothing') return confirm(context, listed)
   context.store.staging.clear()
-  if (route === 'archive') return viaWholeArchive(context, listed, plan)
-  if (route === 'ranges') return viaRanges(context, listed, plan)
-  return viaSingles(context, listed, plan)
+  if (strategy === 'archive') return syncFromArchive(context, listed, plan)
+  if (strategy === 'ranges') return syncFromRanges(context, listed, plan)
+  return syncSingles(context, listed, plan)
 }
 
-function tellPlan({ facts }: SyncContext, { index }: ListedIndex, plan: OsvPlan): void {
+function recordPlan({ facts }: SyncContext, { index }: ListedIndex, plan: OsvPlan): void {
   facts['listed'] = index.ids.size
   facts['added'] = plan.added.length
   facts['changed'] = plan.changed.length
@@ -44,24 +44,24 @@ function tellPlan({ facts }: SyncContext, { index }: ListedIndex, plan: OsvPlan)
   }
 }
 
-function refuseOf({ config }: SyncContext, listed: ListedIndex, plan: OsvPlan): string | null {
+function removalReason({ config }: SyncContext, listed: ListedIndex, plan: OsvPlan): string | null {
   if (listed.index.ids.size === 0) return 'the index lists no record at all'
   const { unnamed } = listed.index
   if (unnamed > 0 && plan.removed.length > 0) {
-    return `${unnamed} entries have no id, so that ${plan.removed.length} records may only seem to be gone`
+    return `${unnamed} entries have no id, so the ${plan.removed.length} records that seem removed may be among them`
   }
   const limits = { fraction: config.osv.guardFraction, count: config.osv.guardRecords }
-  return refuseRemoval(plan.held, plan.removed.length, limits, 'records')
+  return refuseRemoval(plan.stored, plan.removed.length, limits, 'records')
 }
 
 function dryRunMessage({ added, changed, removed }: OsvPlan): string {
   return `dry run: ${added.length} to add, ${changed.length} to change, ${removed.length} to remove; nothing was stored`
 }
 
-type Route = 'nothing' | 'singles' | 'archive' | 'ranges'
+type Strategy = 'nothing' | 'singles' | 'archive' | 'ranges'
 
-function routeOf({ kind, full, config }: SyncContext, plan: OsvPlan): Route {
-  if (full || plan.held === 0) return 'archive'
+function strategyOf({ kind, full, config }: SyncContext, plan: OsvPlan): Strategy {
+  if (full || plan.stored === 0) return 'archive'
   if (kind === 'reconcile') return 'ranges'
   if (isEmpty(plan)) return 'nothing'
   return plan.added.length + plan.changed.length > config.osv.archiveThreshold

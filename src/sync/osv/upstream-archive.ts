@@ -14,27 +14,29 @@ import {
 } from '../../zip/reader.ts'
 import type { SyncContext } from '../context.ts'
 
-/** An archive ready to be read, wherever its bytes lie. */
+/** An archive ready to be read, downloaded or remote. */
 export interface UpstreamArchive {
   reader: ArchiveReader
-  /** Upstream's date of it (Last-Modified), unix milliseconds; null: unknown. */
+  /** Upstream's date of the archive (Last-Modified), unix milliseconds; null: unknown. */
   asOf: number | null
   etag: string | null
   lastModified: string | null
-  /** Removes what was downloaded for it. */
+  /** Releases the archive and removes its downloaded file. */
   dispose(): Promise<void>
 }
 
 const CENTRAL_HEADER = 46
-const SPARE = 1 << 16
-/** Bytes between two wanted members that are cheaper to fetch along than to ask twice. */
+const SPARE_BYTES = 1 << 16
+/** Maximum bytes between two wanted members that are fetched along instead of sending another request. */
 const REMOTE_GAP = 1024
 
 function limitsOf({ config }: SyncContext): ReaderLimits {
   return { maxMemberBytes: config.upstream.maxRecordBytes }
 }
 
-/** Downloads the whole archive (resuming what an earlier run left) and opens it. A damaged one is fetched once more. */
+/**
+ * Downloads the whole archive (resuming an interrupted download) and opens it. A damaged one is downloaded once more.
+ */
 export async function downloadArchive(context: SyncContext): Promise<UpstreamArchive> {
   try {
     return await downloadOnce(context)
@@ -67,7 +69,7 @@ async function downloadOnce(context: SyncContext): Promise<UpstreamArchive> {
   }
 }
 
-/** An archive that lets go of its directory, the largest thing a run holds in memory, as soon as it is disposed of. */
+/** Wraps an archive so that `dispose` frees its directory, the largest object that a run has in memory. */
 function disposable(
   opened: ArchiveReader & { close(): Promise<void> },
   meta: Omit<UpstreamArchive, 'reader' | 'dispose'>,
@@ -92,12 +94,15 @@ function downloaded({ config }: SyncContext): string {
   return join(config.data.dir, 'downloads', 'osv-all.zip')
 }
 
-/** Removes what a killed process had downloaded to the end; an unfinished download stays, to be gone on with. */
+/** Removes a complete download that a killed process left; an incomplete download stays, to be resumed. */
 export function dropDownloaded(context: SyncContext): Promise<void> {
   return rm(downloaded(context), { force: true })
 }
 
-/** The archive, the database's growth and the derived archive all need room: about three times the download. */
+/**
+ * Throws `storage` unless there is disk space for the archive, the database's growth and the derived archive: about
+ * three times the download.
+ */
 async function checkRoom(dir: string, bytes: number): Promise<void> {
   const { bavail, bsize } = await statfs(dir)
   const free = bavail * bsize
@@ -105,26 +110,26 @@ async function checkRoom(dir: string, bytes: number): Promise<void> {
   throw new MirrorError(
     'storage',
     `the data folder ${dir} has ${free} bytes free; an archive download of ${bytes} bytes needs about ` +
-      `${bytes * 3}. Free some space; the next run goes on from here.`,
+      `${bytes * 3}. Free disk space; the next run resumes the download.`,
   )
 }
 
 /**
- * Opens upstream's archive where it lies: only its central directory is fetched, by a suffix range, and members
- * as ranges of the same version (If-Range). `unchanged` when it is the one reconciled last; `unavailable` when
- * ranges are not honoured or there is no validator to tie them together.
+ * Opens upstream's archive remotely: fetches only its central directory by a suffix range, and members as ranges of
+ * the same version (If-Range). `unchanged` when it is the archive of the last reconcile; `unavailable` when ranges
+ * are not supported or there is no validator for them.
  */
 export async function openRemoteArchive(
   context: SyncContext,
-  heldEtag: string | null,
+  storedEtag: string | null,
 ): Promise<UpstreamArchive | 'unchanged' | 'unavailable'> {
   const { session, config } = context
-  const ends = performance.now() + config.upstream.archiveTimeoutMs // one deadline for all ranges together
+  const ends = performance.now() + config.upstream.archiveTimeoutMs // one deadline for all ranges
   const left = (): number => Math.max(1, Math.floor(ends - performance.now()))
   const tail = await fetchArchiveRange(
     session,
     { suffix: expectedDirectory(context) },
-    { ifNoneMatch: heldEtag },
+    { ifNoneMatch: storedEtag },
     left(),
   )
   if (typeof tail === 'string') return tail
@@ -166,23 +171,23 @@ function remote(context: SyncContext, tail: RangeAnswer, reader: ArchiveReader):
   return { reader, ...validators(tail.meta), dispose: () => Promise.resolve() }
 }
 
-/** The archive changed between two ranges of it: what was read so far is of no use. */
+/** The archive changed between two range requests: everything read so far is discarded. */
 class ArchiveMoved extends MirrorError {
   constructor() {
     super('archive', 'the archive changed while it was read in ranges')
   }
 }
 
-/** What the central directory should weigh, from the records held. */
+/** Estimates the size of the central directory, bytes, from the stored records. */
 function expectedDirectory({ store }: SyncContext): number {
   const entries = store.countRecords()
-  return entries * (CENTRAL_HEADER + '.json'.length) + store.sumIdBytes() + SPARE
+  return entries * (CENTRAL_HEADER + '.json'.length) + store.sumIdBytes() + SPARE_BYTES
 }
 
 function validators(meta: Meta): Pick<UpstreamArchive, 'asOf' | 'etag' | 'lastModified'> {
   const date = Date.parse(meta.lastModified ?? '')
   return {
-    asOf: Number.isNaN(date) ? null : Math.min(date, meta.date), // no archive is newer than its answer
+    asOf: Number.isNaN(date) ? null : Math.min(date, meta.date), // no archive is newer than its response
     etag: meta.etag,
     lastModified: meta.lastModified,
   }

@@ -4,28 +4,31 @@ import { contentOf } from '../../store/database/gzip.ts'
 import type { Reads } from '../../store/reads.ts'
 import { digestOfCatalog } from '../catalog/publish.ts'
 
-/** What a verification found wrong with the catalog; empty lists: nothing. */
-export interface CatalogVerdict {
-  /** Canonical paths of answers, and of lists, whose bytes are not the ones that were stored. */
+/** Findings of a verification of the catalog; empty lists: no damage. */
+export interface CatalogReport {
+  /** Canonical paths of answers and lists whose bytes differ from the stored digests. */
   answers: string[]
   lists: string[]
-  /** Digests of documents that are damaged, or named and not there. */
+  /** Digests of documents that are damaged, or linked but missing. */
   documents: string[]
-  /** How much was looked at. */
+  /** Numbers of checked answers, entries and documents. */
   checked: { answers: number; entries: number; documents: number }
 }
 
-/** Nothing looked at, nothing found. */
-export const NO_CATALOG: CatalogVerdict = {
+/** A verification without checks and findings. */
+export const NO_CATALOG: CatalogReport = {
   answers: [],
   lists: [],
   documents: [],
   checked: { answers: 0, entries: 0, documents: 0 },
 }
 
-/** Reads every answer, item and document once and checks it against its digest. `disagree` is told what was not published so. */
-export function verifyCatalog(reads: Reads, disagree: (what: string) => void): CatalogVerdict {
-  const verdict: CatalogVerdict = {
+/**
+ * Reads every answer, item and document once and checks it against its digest. Calls `disagree` for a source that
+ * differs from its published snapshot.
+ */
+export function verifyCatalog(reads: Reads, disagree: (what: string) => void): CatalogReport {
+  const report: CatalogReport = {
     answers: [],
     lists: [],
     documents: [],
@@ -33,8 +36,8 @@ export function verifyCatalog(reads: Reads, disagree: (what: string) => void): C
   }
   const named = new Set<string>()
   for (const { path } of [...reads.eachStoredAnswer()]) {
-    verdict.checked.answers++
-    if (!isAnswerSound(reads, path, named)) verdict.answers.push(path)
+    report.checked.answers++
+    if (!isAnswerSound(reads, path, named)) report.answers.push(path)
   }
   for (const { id, path, entries } of reads.listCatalogLists()) {
     let count = 0
@@ -43,19 +46,19 @@ export function verifyCatalog(reads: Reads, disagree: (what: string) => void): C
       count++
       sound &&= hash('sha256', body, 'buffer').subarray(0, sha.length).equals(sha)
     }
-    verdict.checked.entries += count
-    if (!sound || count !== entries) verdict.lists.push(path)
+    report.checked.entries += count
+    if (!sound || count !== entries) report.lists.push(path)
   }
   for (const digest of named) {
-    verdict.checked.documents++
-    if (!isDocumentSound(reads, digest)) verdict.documents.push(digest)
+    report.checked.documents++
+    if (!isDocumentSound(reads, digest)) report.documents.push(digest)
   }
   for (const source of ['catalog', 'identity'] as const) {
     const published = reads.readSnapshot(source)?.id
     if (published !== undefined && published !== digestOfCatalog(reads, source))
-      disagree(`what is held of the ${source} is not what was published`)
+      disagree(`the stored ${source} differs from the published snapshot`)
   }
-  return verdict
+  return report
 }
 
 function isAnswerSound(reads: Reads, path: string, named: Set<string>): boolean {
@@ -63,11 +66,11 @@ function isAnswerSound(reads: Reads, path: string, named: Set<string>): boolean 
     const answer = reads.readCatalogAnswer(path)
     if (answer === null) return false
     for (const { digest } of answer.links) named.add(digest)
-    if (answer.body === null) return true // a 404, or a document that stands for the answer itself
+    if (answer.body === null) return true // a 404, or a document that is the answer itself
     const content = contentOf(answer.body, answer.size)
     return hash('sha256', content, 'buffer').equals(answer.sha256)
   } catch {
-    return false // what does not inflate, or is no JSON any more, is the finding
+    return false // bytes that do not inflate or parse are the finding
   }
 }
 
@@ -88,7 +91,7 @@ function digestOf(reads: Reads, { digest, size }: CatalogDocument): string | nul
       bytes += part.length
     }
   } catch {
-    return null // a damaged gzip member does not inflate: that is the finding
+    return null // a damaged gzip member does not inflate: this is the finding
   }
   return bytes === size ? content.digest('hex') : null
 }

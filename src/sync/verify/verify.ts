@@ -9,26 +9,26 @@ import { digestOfFeeds } from '../feeds/documents.ts'
 import { faultOfArchive } from '../../archive/check.ts'
 import { listedStamp, parseIndex } from '../osv/index-parser.ts'
 import { faultOfStored } from '../osv/publish.ts'
-import { type CatalogVerdict, NO_CATALOG, verifyCatalog } from './catalog.ts'
+import { type CatalogReport, NO_CATALOG, verifyCatalog } from './catalog.ts'
 
-/** What a verification found. Empty lists: everything held is what was verified when it came in. */
+/** Findings of a verification. Empty lists: everything stored equals what was verified when it was stored. */
 export interface VerifyReport {
-  /** SQLite's own complaints about the file's structure; these are not mended record by record. */
+  /** SQLite's reports on the file's structure; records cannot be repaired one by one then. */
   structure: string[]
-  /** Records whose bytes are not the ones that were stored. */
+  /** Ids of records whose bytes differ from the stored digests. */
   damagedRecords: string[]
-  /** Paths of documents whose bytes are not the ones that were stored. */
+  /** Paths of documents whose bytes differ from the stored digests. */
   damagedDocuments: string[]
-  /** Index and records do not say the same, or index, archive and feeds are not what was published. */
+  /** Differences between index and records, or between index, archive or feeds and the published snapshot. */
   disagreements: string[]
   records: number
-  catalog: CatalogVerdict
+  catalog: CatalogReport
 }
 
-/** Reads everything held once and checks it against the digests taken when it was stored. */
+/** Reads everything stored once and checks it against the digests taken when it was stored. */
 export async function verifyStore(db: Db, dataDir: string): Promise<VerifyReport> {
   const reads = createReads(db)
-  const verdict: VerifyReport = {
+  const report: VerifyReport = {
     structure: structureOf(db),
     damagedRecords: [],
     damagedDocuments: [],
@@ -36,34 +36,34 @@ export async function verifyStore(db: Db, dataDir: string): Promise<VerifyReport
     records: 0,
     catalog: NO_CATALOG,
   }
-  const held = new Map<string, string>()
+  const stored = new Map<string, string>()
   for (const [id, crc, size, sha256, body, modified, bodyCrc] of reads.eachSum()) {
-    verdict.records++
-    held.set(id, modified)
+    report.records++
+    stored.set(id, modified)
     const member = bodyCrc === null || body === null || crc32(body) === bodyCrc
-    if (!member || !isSound(body, size, sha256, crc)) verdict.damagedRecords.push(id)
+    if (!member || !isSound(body, size, sha256, crc)) report.damagedRecords.push(id)
   }
-  checkDocuments(reads, held, verdict)
-  checkSnapshots(reads, verdict)
-  await checkArchive(reads, dataDir, verdict)
-  verdict.catalog = verifyCatalog(reads, (what) => verdict.disagreements.push(what))
-  return verdict
+  checkDocuments(reads, stored, report)
+  checkSnapshots(reads, report)
+  await checkArchive(reads, dataDir, report)
+  report.catalog = verifyCatalog(reads, (what) => report.disagreements.push(what))
+  return report
 }
 
-/** Whether nothing at all was found wrong. */
-export function isSoundVerdict(verdict: VerifyReport): boolean {
-  const { structure, damagedRecords, damagedDocuments, disagreements } = verdict
+/** Returns whether the report has no findings. */
+export function isSoundVerdict(report: VerifyReport): boolean {
+  const { structure, damagedRecords, damagedDocuments, disagreements } = report
   const found = [structure, damagedRecords, damagedDocuments, disagreements]
-  return found.every(({ length }) => length === 0) && !isCatalogDamaged(verdict)
+  return found.every(({ length }) => length === 0) && !isCatalogDamaged(report)
 }
 
-/** Which sources have anything to be fetched again; the identity surface counts as catalog. */
-export function damagedSources(verdict: VerifyReport): {
+/** Returns which sources must fetch something again; the identity surface counts as catalog. */
+export function damagedSources(report: VerifyReport): {
   osv: boolean
   feeds: boolean
   catalog: boolean
 } {
-  const { damagedRecords, damagedDocuments, disagreements } = verdict
+  const { damagedRecords, damagedDocuments, disagreements } = report
   const feeds = disagreements.filter((what) => what === FEEDS_DISAGREE).length
   const catalog = disagreements.filter(isOfCatalog).length
   return {
@@ -72,14 +72,16 @@ export function damagedSources(verdict: VerifyReport): {
       damagedDocuments.includes(OSV_INDEX) ||
       disagreements.length > feeds + catalog,
     feeds: feeds > 0 || damagedDocuments.some((path) => path !== OSV_INDEX),
-    catalog: isCatalogDamaged(verdict),
+    catalog: isCatalogDamaged(report),
   }
 }
 
-const FEEDS_DISAGREE = 'the feeds are not the ones published'
+const FEEDS_DISAGREE = 'the stored feeds differ from the published snapshot'
+
+const CATALOG_DISAGREES = /^the stored (catalog|identity) differs/
 
 function isOfCatalog(what: string): boolean {
-  return what.startsWith('what is held of the ')
+  return CATALOG_DISAGREES.test(what)
 }
 
 function isCatalogDamaged({ catalog, disagreements }: VerifyReport): boolean {
@@ -100,14 +102,14 @@ function isSound(body: Buffer | null, size: number, sha256: Buffer, crc?: number
     if (crc !== undefined && crc32(content) !== crc) return false
     return hash('sha256', content, 'buffer').equals(sha256)
   } catch {
-    return false // a damaged gzip member does not inflate: that is the finding
+    return false // a damaged gzip member does not inflate: this is the finding
   }
 }
 
 function checkDocuments(
   reads: Reads,
-  held: ReadonlyMap<string, string>,
-  verdict: VerifyReport,
+  stored: ReadonlyMap<string, string>,
+  report: VerifyReport,
 ): void {
   for (const { path, present } of [
     ...reads.listDocuments('feeds'),
@@ -117,41 +119,41 @@ function checkDocuments(
     if (!present || document === null) continue
     if (isSound(document.body, document.size, document.sha256)) {
       if (path === OSV_INDEX && document.body !== null) {
-        compareIndex(contentOf(document.body, document.size), held, verdict)
+        compareIndex(contentOf(document.body, document.size), stored, report)
       }
-    } else verdict.damagedDocuments.push(path)
+    } else report.damagedDocuments.push(path)
   }
 }
 
 function compareIndex(
   bytes: Buffer,
-  held: ReadonlyMap<string, string>,
-  verdict: VerifyReport,
+  stored: ReadonlyMap<string, string>,
+  report: VerifyReport,
 ): void {
   const index = parseIndex(bytes)
-  const lost = [...index.ids.ids()].filter((id) => !held.has(id))
-  const extra = [...held.keys()].filter((id) => index.ids.get(id) === undefined)
-  const stamped = [...held].filter(([id, stamp]) => {
+  const lost = [...index.ids.ids()].filter((id) => !stored.has(id))
+  const extra = [...stored.keys()].filter((id) => index.ids.get(id) === undefined)
+  const stamped = [...stored].filter(([id, stamp]) => {
     return index.ids.get(id) !== undefined && listedStamp(index, id) !== stamp
   })
-  if (lost.length > 0) verdict.disagreements.push(`${lost.length} listed records are not stored`)
-  if (extra.length > 0) verdict.disagreements.push(`${extra.length} stored records are not listed`)
+  if (lost.length > 0) report.disagreements.push(`${lost.length} listed records are not stored`)
+  if (extra.length > 0) report.disagreements.push(`${extra.length} stored records are not listed`)
   if (stamped.length > 0)
-    verdict.disagreements.push(`${stamped.length} stored records have another date than listed`)
-  verdict.damagedRecords.push(...lost)
+    report.disagreements.push(`${stamped.length} stored records have another date than listed`)
+  report.damagedRecords.push(...lost)
 }
 
-function checkSnapshots(reads: Reads, verdict: VerifyReport): void {
+function checkSnapshots(reads: Reads, report: VerifyReport): void {
   const fault = faultOfStored(reads)
-  if (fault !== null) verdict.disagreements.push(fault)
+  if (fault !== null) report.disagreements.push(fault)
   const published = reads.readSnapshot('feeds')?.id
   if (published !== undefined && digestOfFeeds(reads.listDocuments('feeds')) !== published)
-    verdict.disagreements.push(FEEDS_DISAGREE)
+    report.disagreements.push(FEEDS_DISAGREE)
 }
 
-async function checkArchive(reads: Reads, dataDir: string, verdict: VerifyReport): Promise<void> {
+async function checkArchive(reads: Reads, dataDir: string, report: VerifyReport): Promise<void> {
   const info = reads.readArchive()
   if (info === null) return
   const fault = await faultOfArchive(join(derivedDir(dataDir), info.file), info, reads.listParts())
-  if (fault !== null) verdict.disagreements.push(`${info.file} ${fault}`)
+  if (fault !== null) report.disagreements.push(`${info.file} ${fault}`)
 }

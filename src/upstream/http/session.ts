@@ -14,8 +14,8 @@ export type DocumentAnswer =
 interface FetchOptions {
   /** Cap on the decoded body, bytes. */
   maxBytes: number
-  /** Send conditional headers for what is held. */
-  held?: { etag: string | null; lastModified: string | null } | null
+  /** Send conditional headers for what is stored. */
+  stored?: { etag: string | null; lastModified: string | null } | null
   headers?: Record<string, string>
   /** Ask for gzip. Off for ranges and archives. */
   gzip?: boolean
@@ -233,10 +233,10 @@ async function saidBy({ scrub, secrets }: Wire, body: RawAnswer['body']): Promis
 function requestHeaders(options: FetchOptions): Record<string, string> {
   const headers: Record<string, string> = { accept: 'application/json', ...options.headers }
   headers['accept-encoding'] = options.gzip === true ? 'gzip' : 'identity'
-  const held = options.held ?? null
-  if (held === null) return headers
-  if (held.etag !== null) headers['if-none-match'] = held.etag
-  else if (held.lastModified !== null) headers['if-modified-since'] = held.lastModified
+  const stored = options.stored ?? null
+  if (stored === null) return headers
+  if (stored.etag !== null) headers['if-none-match'] = stored.etag
+  else if (stored.lastModified !== null) headers['if-modified-since'] = stored.lastModified
   return headers
 }
 

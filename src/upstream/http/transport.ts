@@ -104,8 +104,8 @@ function createDispatchers(config: Config['upstream'], publicOnly: boolean) {
   return {
     of(proxy: Proxy | null): Dispatcher {
       const name = proxy?.url ?? ''
-      const held = made.get(name)
-      if (held !== undefined) return held
+      const stored = made.get(name)
+      if (stored !== undefined) return stored
       const proxied = { ...options, requestTls: tls, proxyTls: tls }
       const fresh =
         proxy === null ? new Agent(options) : new ProxyAgent({ ...proxied, uri: proxy.url })

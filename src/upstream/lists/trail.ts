@@ -93,7 +93,7 @@ export function createTrail(options: TrailOptions, ask: Ask) {
   }
   return {
     onward: (): Onward => onward,
-    /** A page is as it is held, and so is what follows it. */
+    /** A page is as it is stored, and so is what follows it. */
     kept({ next }: Step): void {
       way.pages++
       way.named ||= next !== null

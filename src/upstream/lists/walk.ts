@@ -31,7 +31,7 @@ export interface PageSink {
   /** A walk begins, for the first time or anew: whatever came before is void. */
   begin(): Promise<void> | void
   page(page: WalkedPage): Promise<void> | void
-  /** The page is as it is held. */
+  /** The page is as it is stored. */
   kept(number: number): Promise<void> | void
 }
 
@@ -43,7 +43,7 @@ export interface WalkOptions extends Reading {
   maxBytes: number
   /** Caps on the whole list, and the settings that name them. */
   bounds: WalkBounds
-  held(number: number): StoredPage | null
+  stored(number: number): StoredPage | null
   /** An item's own identifier, by its bytes; null when it has none. */
   idOf: (item: Buffer) => string | null
   /** How the list went on when it was walked before, and why it was not all of it. */
@@ -57,7 +57,7 @@ export interface WalkEnd {
   asOf: number
   /** Why what was read is not known to be all of the list; null: it ended by upstream's own word. */
   cut: string | null
-  /** How many items there are by the last page; null when it does not say, or is as it is held. */
+  /** How many items there are by the last page; null when it does not say, or is as it is stored. */
   total: number | null
   onward: Onward
 }
@@ -133,8 +133,8 @@ async function walkOnce(
   useHeld: boolean,
 ): Promise<WalkEnd> {
   const { known } = options
-  const ask = (target: string, held: StoredPage | null): Promise<Fetched> =>
-    fetchPage(session, path, options, target, held)
+  const ask = (target: string, stored: StoredPage | null): Promise<Fetched> =>
+    fetchPage(session, path, options, target, stored)
   const trail = createTrail({ root: session.root, path, ...options }, async (target) => {
     const { page, meta } = await ask(target, null)
     return page === null ? null : readPage(path, page, meta, options, first)
@@ -145,24 +145,24 @@ async function walkOnce(
   let cursor: string | null = null
   for (let number = 0; ; number++) {
     guard.begin(number)
-    const earlier: StoredPage | null = useHeld ? options.held(number) : null
-    const held: StoredPage | null = earlier?.cursor === cursor ? earlier : null
-    const answer = await vanishing(cursor, () => ask(targetOf(path, options.limit, cursor), held))
+    const earlier: StoredPage | null = useHeld ? options.stored(number) : null
+    const stored: StoredPage | null = earlier?.cursor === cursor ? earlier : null
+    const answer = await vanishing(cursor, () => ask(targetOf(path, options.limit, cursor), stored))
     let step: Step
     let total: number | null = null
     if (answer.page === null) {
-      step = { next: held?.next ?? null, cut: (held?.next ?? null) === null ? known.cut : null }
+      step = { next: stored?.next ?? null, cut: (stored?.next ?? null) === null ? known.cut : null }
       trail.kept(step)
       await sink.kept(number)
     } else {
       const read = readPage(path, answer.page, answer.meta, options, first)
       if (number === 0) first = { ...read.shape, cursorPath: read.shape.cursorPath ?? cursorPath }
-      const same = held?.sha256.equals(read.sha256) === true
+      const same = stored?.sha256.equals(read.sha256) === true
       const other = number > 0 ? trail.instead(read) : null
       const onward = other === null ? null : await trail.learn(other)
       if (onward !== null) throw new Learned({ onward })
       // What was looked for in the same page before, and not found, is not looked for again.
-      step = same && held.next === null ? { next: null, cut: known.cut } : await trail.after(read)
+      step = same && stored.next === null ? { next: null, cut: known.cut } : await trail.after(read)
       if (step.cursorPath !== undefined) throw new Learned({ cursorPath: step.cursorPath })
       total = read.total
       guard.page(read, answer.page.length, step.next)
@@ -186,9 +186,9 @@ async function fetchPage(
   path: string,
   { maxBytes, refuse }: WalkOptions,
   target: string,
-  held: StoredPage | null,
+  stored: StoredPage | null,
 ): Promise<Fetched> {
-  const answer = await session.fetchDocument(target, { maxBytes, held, gzip: true })
+  const answer = await session.fetchDocument(target, { maxBytes, stored, gzip: true })
   if (answer.status === 304) return { page: null, meta: answer.meta }
   const costly = refuse(answer.body)
   if (costly !== null) throw unwalkable(path, costly)

@@ -67,7 +67,7 @@ test('an artifact that is still being made is pending, never stored, and asked f
   })
   const report = await made.run('catalog')
   expect(report).toMatchObject({ state: 'partial', facts: { lacking: 1, pending: 1 } })
-  expect(report.message).toContain('1 of them still being made by the service')
+  expect(report.message).toContain('1 of them still being built by the service')
   expect(String(report.facts['lackingIds'])).toContain('asked to wait 60 s')
   expect((await made.ask('/v1/tags/t/sbom')).status).toBe(503)
   made.say({ '/v1/tags/t/sbom': () => ({ body: SBOM }) })
@@ -81,7 +81,7 @@ test('an item that is no object, or whose id has a line break, is reported and s
   })
   const report = await made.run('catalog')
   expect(report).toMatchObject({ state: 'partial', code: null, facts: { incomplete: 1 } })
-  expect(report.message).toContain('3 of its items could not be taken, such as item 2 of page 1')
+  expect(report.message).toContain('3 of its items were skipped, the first: item 2 of page 1')
   const served = (await (await made.ask('/v1/patches')).json()) as { data: unknown[] }
   expect(served.data).toEqual([{ ticket_id: 'a' }, { ticket_id: 'd' }])
   expect(await made.run('catalog')).toMatchObject({ state: 'partial', facts: { incomplete: 1, lists: 0 } }) // prettier-ignore

@@ -216,5 +216,5 @@ test('a stored type that is not the one that was published is found by verify', 
   const sql = "UPDATE catalog_answer SET links = replace(links, 'version=1.6', 'version=1.5')"
   expect(db.prepare(`${sql} WHERE links <> '[]'`).run().changes).toBe(1)
   db.close()
-  expect(JSON.stringify(await verify())).toContain('what is held of the catalog is not what was published') // prettier-ignore
+  expect(JSON.stringify(await verify())).toContain('the stored catalog differs from the published snapshot') // prettier-ignore
 })

@@ -186,11 +186,11 @@ const CUT: Record<string, [Form, RegExp]> = {
   ],
   'a total that is larger, and an end': [
     (data) => ({ body: { data, total: 500, next: null } }),
-    /upstream counts 500 items, and its pages hold 4/,
+    /upstream counts 500 items, but its pages contain 4/,
   ],
   'a total that is smaller': [
     (data) => ({ body: { data, total: 3, next: null } }),
-    /upstream counts 3 items, and its pages hold 4/,
+    /upstream counts 3 items, but its pages contain 4/,
   ],
   'a total in a header': [
     (body) => ({ body, headers: { 'x-total-count': '500' } }),

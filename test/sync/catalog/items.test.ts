@@ -118,7 +118,9 @@ describe('a service that wants to be left alone', () => {
     expect(report).toMatchObject({ state: 'partial' })
     const failed = made.sandbox.requests.entries.filter(({ status }) => status === 500)
     expect(failed.length).toBeLessThanOrEqual(2 * (10 + 2))
-    expect(lackingOf(report).some((told) => told.includes('not asked for after 10'))).toBe(true)
+    expect(
+      lackingOf(report).some((told) => told.includes('skipped after 10 consecutive failures')),
+    ).toBe(true)
     made.sandbox.faults.clear()
     expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
   })

@@ -158,7 +158,7 @@ test('a change of the form of subscriptions makes the run partial, removes nothi
     })
     expect(report.message).toContain('subscriptions understood: 1 of 2')
     expect(report.facts['subscriptionsNotUnderstood']).toEqual([
-      's-2: it names nothing that the lists of images, tags and packages have (of "bmdpbng=")',
+      's-2: it names nothing in the lists of images, tags and packages (of "bmdpbng=")',
     ])
     expect(await read()).toEqual([200, 200, 404])
   }

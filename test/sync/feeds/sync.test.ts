@@ -108,7 +108,7 @@ describe('the other feeds', () => {
     made.sandbox.faults.set(CVE_FEED, { kind: 'status', status: 404 })
     const report = await made.run('feeds')
     expect(report).toMatchObject({ state: 'partial' })
-    expect(report.message).toContain('the copy held stays')
+    expect(report.message).toContain('the stored copy stays')
     await expectEqual(made)
   })
 
@@ -206,7 +206,7 @@ describe('a feed that cannot be used', () => {
     ['one page of several', { data: [ROW], cursor: { after: 'x' } }, 'one page of several'],
     ['an error', { errors: [{ message: 'no' }] }, 'it has errors'],
     ['two lists', { a: [ROW], b: [ROW] }, 'neither a tree'],
-    ['numbers among rows', [ROW, 1], 'something else than rows'],
+    ['numbers among rows', [ROW, 1], 'values that are not rows'],
   ])('is %s, and says so', async (_, feed, why) => {
     const made = await bench({ sandbox: { records: 5 }, env: CAP })
     made.sandbox.faults.set(PATCH_FEED, json(feed))

@@ -102,7 +102,7 @@ describe('the plan', () => {
     ]
     const [texts, rows] = both()
     expect(texts).toEqual(rows)
-    expect(texts).toMatchObject({ held: 34, changed: { length: 3 }, removed: { length: 6 } })
+    expect(texts).toMatchObject({ stored: 34, changed: { length: 3 }, removed: { length: 6 } })
     tamper(made.dir, "UPDATE osv_record SET modified = 'a' || char(0) || 'b' WHERE id = ' '")
     const [odd, again] = both()
     expect(odd).toEqual(again)

@@ -121,7 +121,7 @@ function swapBody({ sandbox }: Bench): string {
 async function repair(made: Bench): Promise<void> {
   const { damagedRecords } = await verify(made.dir)
   const common = { kind: 'repair', full: true } as const
-  const osv = await made.run('osv', { ...common, distrust: damagedRecords })
+  const osv = await made.run('osv', { ...common, suspectIds: damagedRecords })
   const feeds = await made.run('feeds', common)
   expect([osv, feeds]).toMatchObject([{ state: 'complete' }, { state: 'complete' }])
 }

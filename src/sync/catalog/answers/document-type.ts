@@ -1,29 +1,29 @@
 import { essenceOf, isActive, isMediaType } from '../../../domain/media-type.ts'
 
-/** What a document's bytes are: one JSON value, several (JSON lines), XML, PEM, other text, or none of these. */
+/** Form of a document's bytes: one JSON value, several (JSON lines), XML, PEM, other text, or none of these. */
 export type DocumentForm = 'json' | 'lines' | 'xml' | 'pem' | 'text' | 'binary'
 
-/** A format that a document was recognised as. `attestation`: in-toto, DSSE, Sigstore, or a list of them. */
+/** Recognised format of a document. `attestation`: in-toto, DSSE, Sigstore, or a list of them. */
 export type DocumentFormat = 'cyclonedx' | 'spdx' | 'attestation' | 'openvex' | 'csaf'
 
-/** What the content of a document says of itself. */
+/** Properties of a document that follow from its content alone. */
 export interface DocumentContent {
-  /** The media type that follows from the content alone. */
+  /** Media type detected from the content. */
   readonly type: string
   readonly form: DocumentForm
-  /** Null: none that is known. */
+  /** Detected format; null: not a known one. */
   readonly format: DocumentFormat | null
-  /** XML that names a style sheet, which can hold scripts. */
+  /** Whether it is XML with a style sheet reference; style sheets can contain scripts. */
   readonly styled: boolean
 }
 
 const OPAQUE = 'application/octet-stream'
 
-/** What stores say of an object whose type nobody gave them. */
+/** Generic types that object stores send for an object that was stored without a type. */
 const GENERIC =
   /^(?:application|binary)\/(?:x-)?(?:octet-stream|(?:force-)?download|unknown|binary|www-form-urlencoded)$|^unknown\/unknown$|^text\/plain$/
 
-/** Words in the name of a media type, and the format that they claim. */
+/** Name parts of media types and the format that each claims. */
 const NAMED: readonly (readonly [RegExp, DocumentFormat])[] = [
   [/cyclonedx/, 'cyclonedx'],
   [/\bspdx\b/, 'spdx'],
@@ -34,7 +34,7 @@ const NAMED: readonly (readonly [RegExp, DocumentFormat])[] = [
 
 const XML = /^(?:application|text)\/xml$|\+xml$/
 
-/** Names of media types, and the forms that they claim; the first that matches counts. */
+/** Patterns of media types and the forms that they claim; the first match counts. */
 const CLAIMS: readonly (readonly [RegExp, readonly DocumentForm[]])[] = [
   [/\b(?:jsonl|ndjson|jsonlines|json-lines|json-seq)\b/, ['json', 'lines']],
   [/^(?:application|text)\/(?:x-)?json$|\+json$/, ['json']],
@@ -49,9 +49,9 @@ const CLAIMS: readonly (readonly [RegExp, readonly DocumentForm[]])[] = [
 ]
 
 /**
- * Returns the media type that a document is served with. `given` is the Content-Type that upstream sent: it is taken as it
- * is when it is well-formed, says something, and agrees with the checked content; else the type that follows from the
- * content stands. What a browser would run is never served as such.
+ * Returns the media type that a document is served with. `given` is the Content-Type that upstream sent: it is used
+ * unchanged when it is well-formed, specific, and agrees with the checked content; otherwise the detected type is
+ * used. A document that a browser would execute is served as `application/octet-stream`.
  */
 export function servedType(given: string, content: DocumentContent): string {
   const text = given.trim()
@@ -69,7 +69,8 @@ function agrees(essence: string, { type, form, format }: DocumentContent): boole
   if (claimed !== undefined) return claimed.includes(form)
   if (essence.startsWith('text/')) return form === 'text'
   if (!essence.startsWith('application/')) return false
-  // A name that claims no form can be that of any text or bytes; of JSON, XML and PEM it must be a vendor's own name.
+  // A media type that claims no form fits any text or binary content; for JSON, XML and PEM it must be a vendor's own
+  // type.
   const anything = form === 'text' || form === 'binary'
   return anything || named !== null || /^application\/(?:vnd|prs|x)\./.test(essence)
 }

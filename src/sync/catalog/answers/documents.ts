@@ -12,10 +12,10 @@ import {
 } from './document-type.ts'
 import { type Outline, createOutline } from '../../../json/outline.ts'
 
-/** A stored document as an answer names it. */
+/** A link from an answer to a stored document. */
 export type LinkedDocument = Omit<CatalogLink, 'at'>
 
-/** Keeps a document that is in memory; `given` is the Content-Type it came with. Returns what names it. */
+/** Stores a document from memory; `given` is the Content-Type that it was sent with. Returns the link to it. */
 export async function storeDocument(
   { store, config, now }: CatalogContext,
   body: Buffer,
@@ -25,12 +25,12 @@ export async function storeDocument(
   return store.gathered(config.catalog.concurrency, () => {
     const sink = store.openDocument()
     if (sink.write(body)) sink.flush()
-    return ended(sink, given, content, Math.floor(now() / 1000))
+    return finishDocument(sink, given, content, Math.floor(now() / 1000))
   })
 }
 
-/** Keeps what was written; the answer names a media type where it is not the one that is stored with the document. */
-function ended(
+/** Finishes a document; the link contains a media type only where it differs from the type stored with the document. */
+function finishDocument(
   sink: DocumentSink,
   given: string,
   content: DocumentContent,
@@ -42,8 +42,8 @@ function ended(
 }
 
 /**
- * Fetches a document, checks that it is what it claims to be, and keeps it by its digest; never more than a chunk of
- * it is in memory. Throws `upstream_*`; nothing is kept then.
+ * Fetches a document, checks its kind and stores it by its digest, with at most one chunk in memory. Throws
+ * `upstream_*`, in which case nothing is stored.
  */
 export async function streamDocument(
   context: CatalogContext,
@@ -55,10 +55,10 @@ export async function streamDocument(
   try {
     await context.fetchDocument(url, incoming)
     const { sink, check, given } = incoming.current()
-    const verdict = check.end()
-    if ('refused' in verdict) throw new MirrorError('upstream_shape', `${path}: ${verdict.refused}`)
+    const checked = check.end()
+    if ('refused' in checked) throw new MirrorError('upstream_shape', `${path}: ${checked.refused}`)
     const changed = Math.floor(now() / 1000)
-    const end = (): LinkedDocument => ended(sink, given, verdict, changed)
+    const end = (): LinkedDocument => finishDocument(sink, given, checked, changed)
     return await store.gathered(config.catalog.concurrency, end)
   } catch (error) {
     await incoming.abort()
@@ -85,17 +85,21 @@ function createIncoming({ store }: CatalogContext, kind: DocumentKind) {
       return sink.write(bytes) ? store.exclusive(() => sink.flush()) : undefined
     },
     current() {
-      if (current === null) throw new MirrorError('internal', 'a document ended before it began')
+      if (current === null)
+        throw new MirrorError(
+          'internal',
+          'a document finishDocument before its first byte was written',
+        )
       return current
     },
     abort,
   }
 }
 
-/** Looks at a document as it comes and says at the end what it is. */
+/** Incremental check of a document's kind. */
 interface KindCheck {
   write(bytes: Buffer): void
-  /** What it is, its media type among it, or the reason why it is not what it should be. */
+  /** Returns the detected content, or the reason why the document is not of the expected kind. */
   end(): DocumentContent | { refused: string }
 }
 
@@ -109,7 +113,7 @@ const NAMES: Record<DocumentKind, string> = {
   text: 'a text',
 }
 
-/** A check that a document is the kind it claims to be (CycloneDX/SPDX, VEX, in-toto), in constant memory. */
+/** Creates a check that a document is of the expected kind (CycloneDX/SPDX, VEX, in-toto), in constant memory. */
 export function createKindCheck(kind: DocumentKind): KindCheck {
   const outline = createOutline()
   const head: Buffer[] = []
@@ -130,18 +134,18 @@ export function createKindCheck(kind: DocumentKind): KindCheck {
         .replace(/^\ufeff/, '')
         .trimStart()
       if (/^<(!doctype\s+html|html|head|body)/i.test(start)) {
-        return { refused: `it is a page of HTML, not ${NAMES[kind]}` }
+        return { refused: `it is an HTML page, not ${NAMES[kind]}` }
       }
-      const whole = outline.end()
-      const type = judge(kind, start, whole)
+      const summary = outline.end()
+      const type = detectType(kind, start, summary)
       if (type === null) return { refused: `it is not ${NAMES[kind]}` }
-      const form = formOf(start, whole, first.includes(0))
-      return { type, form, format: formatOf(start, whole), styled: style.found() }
+      const form = formOf(start, summary, first.includes(0))
+      return { type, form, format: formatOf(start, summary), styled: style.found() }
     },
   }
 }
 
-/** Looks for a text in what comes in pieces, wherever they were cut. */
+/** Searches for a text in a stream of chunks, also across chunk boundaries. */
 function createSearch(text: string): { write(bytes: Buffer): void; found(): boolean } {
   let last = Buffer.alloc(0)
   let found = false
@@ -157,9 +161,9 @@ function createSearch(text: string): { write(bytes: Buffer): void; found(): bool
   }
 }
 
-function judge(kind: DocumentKind, start: string, outline: Outline): string | null {
+function detectType(kind: DocumentKind, start: string, outline: Outline): string | null {
   if (kind === 'text') return outline.sound ? 'application/json' : 'text/plain; charset=utf-8'
-  // Beside a provenance stands the key that it was signed with.
+  // A provenance artifact can be the public key that its signature is verified with.
   if (kind === 'provenance' && start.startsWith(PEM)) return 'application/x-pem-file'
   if (kind === 'sbom') {
     if (start.startsWith(SPDX)) return 'text/spdx; charset=utf-8'
@@ -167,8 +171,8 @@ function judge(kind: DocumentKind, start: string, outline: Outline): string | nu
   }
   if (!outline.sound) return null
   return (
-    isAttested(outline) ??
-    (kind === 'sbom' ? sbom(outline) : kind === 'vex' ? vex(outline) : gcb(outline))
+    attestationType(outline) ??
+    (kind === 'sbom' ? sbomType(outline) : kind === 'vex' ? vexType(outline) : wrapperType(outline))
   )
 }
 
@@ -186,20 +190,20 @@ function formOf(start: string, { sound, values }: Outline, hasNul: boolean): Doc
   return hasNul ? 'binary' : 'text'
 }
 
-/** The format of a document, whatever kind of document was asked for. */
+/** Returns the format of a document, independent of the requested kind. */
 function formatOf(start: string, outline: Outline): DocumentFormat | null {
   if (start.startsWith(SPDX)) return 'spdx'
   if (isCycloneDxXml(start)) return 'cyclonedx'
   if (!outline.sound) return null
-  if ((isAttested(outline) ?? gcb(outline)) !== null) return 'attestation'
-  const type = sbom(outline)
+  if ((attestationType(outline) ?? wrapperType(outline)) !== null) return 'attestation'
+  const type = sbomType(outline)
   if (type !== null) return type.includes('spdx') ? 'spdx' : 'cyclonedx'
-  if (vex(outline) === null) return null
+  if (vexType(outline) === null) return null
   return outline.members.get('@context')?.includes('openvex') === true ? 'openvex' : 'csaf'
 }
 
-/** A statement, or an envelope or bundle around one; any kind of document can come in one. */
-function isAttested({ members, values }: Outline): string | null {
+/** Detects an in-toto statement, or an envelope or bundle around one; any kind of document can be sent in one. */
+function attestationType({ members, values }: Outline): string | null {
   const lines = values > 1
   const json = lines ? 'application/jsonl' : 'application/json'
   if (members.get('_type')?.startsWith('https://in-toto.io/Statement') === true) {
@@ -210,22 +214,22 @@ function isAttested({ members, values }: Outline): string | null {
   return null
 }
 
-function sbom({ members }: Outline): string | null {
+function sbomType({ members }: Outline): string | null {
   if (members.get('bomFormat') === 'CycloneDX') return 'application/vnd.cyclonedx+json'
   if (members.get('spdxVersion')?.startsWith('SPDX-') === true) return 'application/spdx+json'
   return members.get('@context')?.includes('spdx.org') === true ? 'application/spdx+json' : null
 }
 
-function vex({ members }: Outline): string | null {
+function vexType({ members }: Outline): string | null {
   if (members.get('@context')?.includes('openvex') === true) return 'application/json'
   if (members.get('bomFormat') === 'CycloneDX') return 'application/vnd.cyclonedx+json'
-  // Scanners' databases hand CSAF on in an envelope that names its schema.
+  // Scanner databases publish CSAF in an envelope that names its schema.
   const wrapped = members.has('item') && members.get('schema')?.includes('csaf') === true
   return members.has('document') || wrapped ? 'application/json' : null
 }
 
-/** What registries and build services wrap provenance in. */
-function gcb({ members }: Outline): string | null {
+/** Detects the wrapper that registries and build services put around provenance. */
+function wrapperType({ members }: Outline): string | null {
   const wrapped = members.has('provenance_summary') || members.has('attestations')
   return wrapped ? 'application/json' : null
 }

@@ -4,10 +4,11 @@ import type { CatalogContext } from '../context.ts'
 const HOUR_MS = 3_600_000
 
 /**
- * Whether it is time to ask again for what was confirmed long ago: at a time of its own within the second half of
- * `catalog.reconcileHours`, so that what one sync took does not all come due at once.
+ * Returns whether an answer confirmed long ago is due for another request: at a point within the second half of
+ * `catalog.reconcileHours` that depends on its path, so that answers fetched by one sync do not all become due
+ * together.
  */
-export function isTimeOf(
+export function isConfirmationDue(
   { config, now }: Pick<CatalogContext, 'config' | 'now'>,
   { path, confirmedAt }: { path: string; confirmedAt: number | null },
 ): boolean {

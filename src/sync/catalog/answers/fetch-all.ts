@@ -3,29 +3,35 @@ import { isAddressable } from '../../../domain/path-templates.ts'
 import { type StoredAnswer, isNone } from '../../../store/catalog/answers.ts'
 import { statusOf } from '../../../upstream/http/errors.ts'
 import type { CatalogContext } from '../context.ts'
-import type { Crawl, Focus } from '../crawl.ts'
+import type { Crawl, RefreshScope } from '../crawl.ts'
 import { fetchAnswer } from './fetch.ts'
-import { type Patience, createPatience } from './patience.ts'
-import { type Task, isAlone, mustExist, noneStamp, unaddressable } from './plan.ts'
+import { type HostFailures, createHostFailures } from './host-failures.ts'
+import { type Task, isAlwaysDue, mustExist, absenceDigest, unaddressable } from './plan.ts'
 import { isFatal } from '../lists/walk.ts'
 import { runPool } from '../../../core/pool.ts'
 
 /**
- * Fetches what is due of the tasks, a bounded number at a time, and keeps each answer at once. What cannot be had is
- * told in the crawl. Throws what is true of every request: a refused credential, a full disk, the signal.
+ * Fetches the due tasks with bounded concurrency and stores each answer immediately. Records failures in the crawl.
+ * Throws errors that affect every request: a refused credential, a full disk, an abort.
  */
 export async function fetchAll(
   context: CatalogContext,
   crawl: Crawl,
-  held: ReadonlyMap<string, StoredAnswer>,
+  stored: ReadonlyMap<string, StoredAnswer>,
   tasks: readonly Task[],
 ): Promise<void> {
   const { source, store, config, facts } = context
   for (const task of tasks) crawl.wanted.set(task.canonical, task)
   const due = tasks.filter((task) =>
-    isDue(context, crawl.focus, task, store.readFetched(task.canonical), held.get(task.canonical)),
+    isDue(
+      context,
+      crawl.refreshScope,
+      task,
+      store.readFetched(task.canonical),
+      stored.get(task.canonical),
+    ),
   )
-  for (const { canonical } of due) crawl.tried.add(canonical)
+  for (const { canonical } of due) crawl.requested.add(canonical)
   if (context.dryRun) {
     facts['due'] = Number(facts['due'] ?? 0) + due.length
     return
@@ -33,76 +39,78 @@ export async function fetchAll(
   const paths = due.map(({ canonical }) => canonical)
   const stale = paths.filter((path) => store.readFetched(path) !== null)
   if (stale.length > 0) await store.exclusive(() => store.dropFetched(stale))
-  const patience = createPatience()
+  const failures = createHostFailures()
   const total = due.length
   await runPool(due, config.catalog.concurrency, async (task, done) => {
     context.progress({ source, phase: 'items', unit: 'items', done, total })
-    const reason = patience.lost(task)
-    if (reason !== null) crawl.lacking.set(task.canonical, reason)
-    else await fetchOne(context, crawl, held.get(task.canonical) ?? null, task, patience)
+    const reason = failures.skipReason(task)
+    if (reason !== null) crawl.missing.set(task.canonical, reason)
+    else await fetchOne(context, crawl, stored.get(task.canonical) ?? null, task, failures)
   })
 }
 
 type Known = Pick<StoredAnswer, 'ownerSha' | 'status'> | null | undefined
 
 /**
- * Whether an answer is to be fetched: its owner changed, nothing tells whether it did, there was none a day ago, or there
- * was none and an event names the owner.
+ * Returns whether an answer is due: its owner changed, no digest shows whether it changed, a missing one was last
+ * requested on an earlier day, or a missing one's owner is named by an event.
  */
 function isDue(
   { full, now }: CatalogContext,
-  focus: Focus,
+  scope: RefreshScope,
   task: Task,
-  inHand: Known,
-  held: Known,
+  fetched: Known,
+  stored: Known,
 ): boolean {
-  if (!focus.covers(task)) return false
-  const known = inHand ?? (full ? null : (held ?? null))
-  if (known === null || isAlone(task)) return true
-  // A loss that a guard refused may be over by now.
-  if (isNone(inHand) && held?.status === 200) return true
+  if (!scope.covers(task)) return false
+  const known = fetched ?? (full ? null : (stored ?? null))
+  if (known === null || isAlwaysDue(task)) return true
+  // Upstream may have restored an answer whose removal the guard refused.
+  if (isNone(fetched) && stored?.status === 200) return true
   if (!isNone(known)) return !known.ownerSha.equals(task.ownerSha)
   return (
-    mustExist(task) || focus.names(task) || !known.ownerSha.equals(noneStamp(task.ownerSha, now()))
+    mustExist(task) ||
+    scope.names(task) ||
+    !known.ownerSha.equals(absenceDigest(task.ownerSha, now()))
   )
 }
 
 async function fetchOne(
   context: CatalogContext,
   crawl: Crawl,
-  held: StoredAnswer | null,
+  stored: StoredAnswer | null,
   task: Task,
-  patience: Patience,
+  failures: HostFailures,
 ): Promise<void> {
   const { store, config } = context
   try {
     if (!isAddressable(task.path)) throw unaddressable(task.path)
-    const { answer, at } = await fetchAnswer(context, task, held)
-    patience.had(task)
+    const { answer, at } = await fetchAnswer(context, task, stored)
+    failures.recordSuccess(task)
     if (answer === null) {
       crawl.confirmed.push({ ...task, at })
       return
     }
     if (isNone(answer) && mustExist(task)) {
-      // Listed, so only the list decides that it is gone; what is held stays.
-      crawl.lacking.set(task.canonical, 'upstream lists it but answers 404')
-      if (held !== null) return
+      // The list still names it, and only the list decides on removal: the stored answer stays.
+      crawl.missing.set(task.canonical, 'upstream lists it but answers 404')
+      if (stored !== null) return
     }
-    const ownerSha = isNone(answer) ? noneStamp(task.ownerSha, context.now()) : answer.ownerSha
-    if (isNone(answer) && held?.status === answer.status) {
-      crawl.confirmed.push({ ...task, ownerSha, at }) // still none
+    const ownerSha = isNone(answer) ? absenceDigest(task.ownerSha, context.now()) : answer.ownerSha
+    if (isNone(answer) && stored?.status === answer.status) {
+      crawl.confirmed.push({ ...task, ownerSha, at }) // still absent
       return
     }
-    const keep = (): void => store.keepFetched({ ...answer, ownerSha })
-    await store.gathered(config.catalog.concurrency, keep)
+    const write = (): void => store.keepFetched({ ...answer, ownerSha })
+    await store.gathered(config.catalog.concurrency, write)
     crawl.fetched++
   } catch (error) {
     context.session.signal.throwIfAborted()
     if (!(error instanceof MirrorError) || isFatal(error)) throw error
     const isPending = statusOf(error) === 202
     if (isPending) crawl.pending.add(task.canonical)
-    else patience.lacked(task, error)
-    const making = 'it is still being made by the service, and the next run asks again: '
-    crawl.lacking.set(task.canonical, (isPending ? making : '') + messageOf(error))
+    else failures.recordFailure(task, error)
+    const pendingNote = 'the service is still building it, and the next run requests it again: '
+    crawl.missing.set(task.canonical, (isPending ? pendingNote : '') + messageOf(error))
   }
 }

@@ -17,54 +17,54 @@ import { refuseCostly } from '../../../json/limits.ts'
 import { jsonTextOf } from '../../../json/objects.ts'
 
 /**
- * Fetches what one path answers, and the documents that it names. Null: upstream has nothing new. Throws
- * `upstream_*` when it cannot be had; nothing is kept then.
+ * Fetches the answer of one path and the documents that it links to. `answer` is null when upstream has nothing new.
+ * Throws `upstream_*` when it fails; nothing is stored then.
  */
 export async function fetchAnswer(
   context: CatalogContext,
   task: Task,
-  held: StoredAnswer | null,
-): Promise<Confirmed> {
+  stored: StoredAnswer | null,
+): Promise<FetchedOrConfirmed> {
   let at = context.now()
-  const answer = await makeAnswer(context, task, held, (date) => (at = date))
+  const answer = await buildAnswer(context, task, stored, (date) => (at = date))
   return { answer: answer === null ? null : { ...answer, confirmedAt: at }, at }
 }
 
-/** An answer, null where it is as it is stored, and upstream's date of it, unix milliseconds. */
-interface Confirmed {
+/** An answer, null when it equals the stored one, and upstream's date, unix milliseconds. */
+interface FetchedOrConfirmed {
   answer: FetchedAnswer | null
   at: number
 }
 
-async function makeAnswer(
+async function buildAnswer(
   context: CatalogContext,
   task: Task,
-  held: StoredAnswer | null,
-  dated: (at: number) => void,
+  stored: StoredAnswer | null,
+  onDate: (at: number) => void,
 ): Promise<FetchedAnswer | null> {
-  const answer = await ask(context, task, held, dated)
+  const answer = await ask(context, task, stored, onDate)
   if (answer === 'unchanged') return null
   if (answer === 404 || answer === 204)
     return { ...blank(task), status: answer, sha256: shaOf(Buffer.alloc(0)) }
-  if ('elsewhere' in answer) return documentElsewhere(context, task, answer.elsewhere)
+  if ('redirectedTo' in answer) return redirectedDocument(context, task, answer.redirectedTo)
   if (task.document === null) {
     const item = itemAnswer(task, answer.body, answer.etag)
-    return held?.status === 200 && held.sha256.equals(item.sha256) ? null : item
+    return stored?.status === 200 && stored.sha256.equals(item.sha256) ? null : item
   }
   try {
     return await artifactAnswer(context, task, answer)
   } catch (error) {
-    // A pre-signed URL that expired meanwhile: the same path gives another.
+    // The pre-signed URL may have expired: request the path again to get a new one.
     if (![401, 403, 410].includes(statusOf(error) ?? 0)) throw error
-    const again = await ask(context, task, null, dated)
+    const again = await ask(context, task, null, onDate)
     if (typeof again !== 'object') throw error
-    if ('elsewhere' in again) return documentElsewhere(context, task, again.elsewhere)
+    if ('redirectedTo' in again) return redirectedDocument(context, task, again.redirectedTo)
     return artifactAnswer(context, task, again)
   }
 }
 
-/** What upstream answered with 200; `type` is its Content-Type, empty when there is none. */
-interface Given {
+/** A 200 response; `type` is its Content-Type, empty when there is none. */
+interface OkResponse {
   body: Buffer
   etag: string | null
   type: string
@@ -73,19 +73,19 @@ interface Given {
 async function ask(
   context: CatalogContext,
   task: Task,
-  held: StoredAnswer | null,
-  dated: (at: number) => void,
-): Promise<Given | { elsewhere: string } | 'unchanged' | 404 | 204> {
+  stored: StoredAnswer | null,
+  onDate: (at: number) => void,
+): Promise<OkResponse | { redirectedTo: string } | 'unchanged' | 404 | 204> {
   const session = context.sessionOf(task.surface)
   const known =
-    held?.status === 200 && held.etag !== null && task.document === null && !context.full
+    stored?.status === 200 && stored.etag !== null && task.document === null && !context.full
   try {
     const answer = await session.fetchDocument(context.relative(task, task.path), {
       maxBytes: context.config.upstream.maxRecordBytes,
-      held: known ? { etag: held.etag, lastModified: null } : null,
+      stored: known ? { etag: stored.etag, lastModified: null } : null,
       gzip: true,
     })
-    dated(answer.meta.date)
+    onDate(answer.meta.date)
     if (answer.status === 304) return 'unchanged'
     return { body: answer.body, etag: answer.meta.etag, type: answer.meta.contentType }
   } catch (error) {
@@ -93,16 +93,16 @@ async function ask(
     if (error.code === 'upstream_not_found') return 404
     if (statusOf(error) === 204 && !mustExist(task)) return 204
     if (error instanceof LeavingError && task.document !== null)
-      return { elsewhere: error.location }
+      return { redirectedTo: error.location }
     if (error.code !== 'upstream_auth' || task.surface !== 'catalog') throw error
     if (context.config.catalog.sendCredential) throw error
-    const hint = 'the package catalog wants a credential: set catalog.sendCredential'
+    const hint = 'the package catalog requires a credential: set catalog.sendCredential'
     throw new MirrorError('upstream_auth', `${error.message}; ${hint}`, { cause: error })
   }
 }
 
-/** An artifact path that redirects to a pre-signed URL: the document there is its answer. */
-async function documentElsewhere(
+/** Returns the answer of an artifact path that redirects to a pre-signed URL: the document there. */
+async function redirectedDocument(
   context: CatalogContext,
   task: Task,
   url: string,
@@ -140,26 +140,27 @@ function jsonAnswer(task: Task, body: Buffer, links: readonly CatalogLink[]): Fe
   }
 }
 
-/** An artifact path's answer: JSON that names documents by URL, or the document itself. */
+/** Returns the answer of an artifact path: JSON that links to documents by URL, or the document itself. */
 async function artifactAnswer(
   context: CatalogContext,
   task: Task,
-  given: Given,
+  given: OkResponse,
 ): Promise<FetchedAnswer> {
   const { body, type } = given
   const check = createKindCheck(task.document ?? 'text')
   check.write(body)
-  const verdict = check.end()
+  const checked = check.end()
   const json = isJson(body)
-  const content = 'refused' in verdict ? null : verdict
+  const content = 'refused' in checked ? null : checked
   if (content !== null && (task.document !== 'text' || !json))
     return inlineDocument(context, task, given, content)
   if (!json) {
-    const why = 'refused' in verdict ? verdict.refused : 'it is not JSON'
+    const why = 'refused' in checked ? checked.refused : 'it is not JSON'
     throw new MirrorError('upstream_shape', `${task.path}: ${why}`)
   }
   const urls = urlsOf(parse(task.path, body), [])
-  // JSON that names nothing is served as application/json; with a type of its own it is kept as a document, which has one.
+  // JSON without URLs is served as application/json; with another media type it is stored as a document, which has
+  // its own type.
   if (urls.length === 0 && content !== null && servedType(type, content) !== content.type)
     return inlineDocument(context, task, given, content)
   const documents = new Map<string, LinkedDocument>()
@@ -173,14 +174,17 @@ async function artifactAnswer(
 async function inlineDocument(
   context: CatalogContext,
   task: Task,
-  { body, type }: Given,
+  { body, type }: OkResponse,
   content: DocumentContent,
 ): Promise<FetchedAnswer> {
   const links = [{ at: [], ...(await storeDocument(context, body, type, content)) }]
   return { ...blank(task), status: 200, size: body.length, sha256: shaOf(body), links }
 }
 
-/** The answer as it is kept: a pre-signed URL expires, so each gives way to the digest of what it named. */
+/**
+ * Returns the answer as it is stored: each pre-signed URL, which expires, is replaced with the digest of its
+ * document.
+ */
 function withoutUrls(body: Buffer, links: readonly CatalogLink[]): Buffer {
   const places = links.map(({ at, digest }) => ({ slice: locate(body, at), digest }))
   const parts: Buffer[] = []
@@ -197,7 +201,10 @@ function withoutUrls(body: Buffer, links: readonly CatalogLink[]): Buffer {
 
 const MAX_URLS = 1000
 
-/** Every text that is an absolute URL, whatever its scheme: one that must not be followed is refused, not overlooked. */
+/**
+ * Returns every string that is an absolute URL of any scheme, so that a URL that must not be followed is refused and
+ * not ignored.
+ */
 function urlsOf(value: unknown, at: JsonPath): { at: JsonPath; url: string }[] {
   if (typeof value === 'string')
     return /^([a-z][a-z\d+.-]*:\/|(file|data|javascript):)/i.test(value) ? [{ at, url: value }] : []
@@ -206,7 +213,7 @@ function urlsOf(value: unknown, at: JsonPath): { at: JsonPath; url: string }[] {
     ? value.flatMap((item: unknown, place) => urlsOf(item, [...at, place]))
     : Object.entries(value).flatMap(([name, item]) => urlsOf(item, [...at, name]))
   if (inner.length > MAX_URLS)
-    throw new MirrorError('upstream_shape', `an answer names more than ${MAX_URLS} documents`)
+    throw new MirrorError('upstream_shape', `an answer links to more than ${MAX_URLS} documents`)
   return inner
 }
 

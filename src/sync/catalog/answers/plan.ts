@@ -8,23 +8,23 @@ import {
   RESOURCES,
 } from '../../../domain/resources.ts'
 
-/** One path whose answer is mirrored. */
+/** A path whose answer is mirrored. */
 export interface Task {
-  /** As upstream is asked for it. */
+  /** The path as requested from upstream. */
   path: string
   canonical: string
   surface: ResourceSurface
   resource: string
-  /** `resource/id` of the item that it belongs to. */
+  /** `resource/id` of the item that the answer belongs to. */
   owner: string
-  /** Digest of that item as it is listed: while it stays, the answer is not asked for again. */
+  /** Digest of that item's list entry: while it is unchanged, the answer is not requested again. */
   ownerSha: Buffer
-  /** What the documents that the answer names must be; null: the answer is JSON of its own. */
+  /** Required kind of the documents that the answer links to; null: the answer itself is plain JSON. */
   document: DocumentKind | null
   secrets: boolean
 }
 
-/** The tasks of a resource's item: its details and its artifacts. */
+/** Returns the tasks of a resource's item: its details and its artifacts. */
 export function tasksOfItem(resource: CatalogResource, id: string, ownerSha: Buffer): Task[] {
   const owner = `${resource.name}/${id}`
   const paths: [string, DocumentKind | null][] = resource.artifacts.map((artifact) => [
@@ -38,34 +38,37 @@ export function tasksOfItem(resource: CatalogResource, id: string, ownerSha: Buf
 }
 
 /**
- * The stamp under which "there is none" is held: a document may come later than the item it belongs to, so the answer
- * holds for the day.
+ * Returns the digest under which the absence of an answer is stored. It is valid for one day, because a document may
+ * be published later than its item.
  */
-export function noneStamp(ownerSha: Buffer, now: number): Buffer {
+export function absenceDigest(ownerSha: Buffer, now: number): Buffer {
   return digestOf(['none', String(Math.floor(now / 86_400_000)), ownerSha.toString('hex')])
 }
 
-/** The task of a document that stands alone (`/v1/me`): asked for at every run, with its validator. */
-export function taskAlone(resource: CatalogResource, path: string): Task {
-  return taskOf(resource, path, `${resource.name}/`, NEVER_KNOWN, null)
+/** Returns the task of a document without a list (`/v1/me`): requested in every run, with its validator. */
+export function singletonTask(resource: CatalogResource, path: string): Task {
+  return taskOf(resource, path, `${resource.name}/`, NO_OWNER_DIGEST, null)
 }
 
-/** Whether nothing tells that a task's answer changed, so that it is asked for at every run. */
-export function isAlone({ ownerSha }: Task): boolean {
+/** Returns whether no digest shows that the answer changed, so that it is requested in every run. */
+export function isAlwaysDue({ ownerSha }: Task): boolean {
   return ownerSha.length === 0
 }
 
-/** Whether a 404 contradicts what upstream lists: artifacts and the package catalog's answers need not exist. */
+/** Returns whether a 404 contradicts upstream's list; artifacts and the package catalog's answers are optional. */
 export function mustExist({ document, surface }: Task): boolean {
   return document === null && surface !== 'catalog'
 }
 
-/** An artifact set that only the settings name: nothing tells when it changes, so it is asked for anew every day. */
-export function taskOfDay(resource: CatalogResource, id: string, now: number): Task[] {
+/**
+ * Returns the tasks of an artifact set that only the settings name: no list shows when it changes, so it is requested
+ * once a day.
+ */
+export function dailyTasks(resource: CatalogResource, id: string, now: number): Task[] {
   return tasksOfItem(resource, id, digestOf([`day ${Math.floor(now / 86_400_000)}`, id]))
 }
 
-/** Makes a task. */
+/** Creates a task. */
 export function taskOf(
   resource: Pick<CatalogResource, 'name' | 'surface' | 'secrets'>,
   path: string,
@@ -78,23 +81,26 @@ export function taskOf(
   return { path, canonical, surface, resource: name, owner, ownerSha, document, secrets }
 }
 
-/** Of an owner that is not listed anywhere. */
-export const NEVER_KNOWN = Buffer.alloc(0)
+/** Digest of an owner that has no list entry. */
+export const NO_OWNER_DIGEST = Buffer.alloc(0)
 
-/** One digest of several texts, whatever their order. */
+/** Returns one digest of several texts, independent of their order. */
 export function digestOf(texts: readonly string[]): Buffer {
   const text = JSON.stringify([...texts].sort())
   return createHash('sha256').update(text).digest().subarray(0, 16)
 }
 
-/** The resource of a name. */
+/** Returns the resource with a name; throws for an unknown one. */
 export function resourceNamed(name: string): CatalogResource {
   const found = RESOURCES.find((resource) => resource.name === name)
   if (found === undefined) throw new Error(`no resource ${name}`)
   return found
 }
 
-/** The error for an item whose name would lead to another path. */
+/** Creates the error for an item whose name would lead to another path. */
 export function unaddressable(path: string): MirrorError {
-  return new MirrorError('upstream_shape', `${path}: no such path can be asked for`)
+  return new MirrorError(
+    'upstream_shape',
+    `${path}: the path cannot be requested, because its segments would resolve to another path`,
+  )
 }

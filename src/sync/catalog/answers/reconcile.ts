@@ -6,20 +6,20 @@ import { statusOf } from '../../../upstream/http/errors.ts'
 import type { CatalogContext } from '../context.ts'
 import { fetchAnswer } from './fetch.ts'
 import { digestOfCatalog } from '../publish.ts'
-import { isTimeOf } from './due.ts'
-import { type Patience, createPatience } from './patience.ts'
+import { isConfirmationDue } from './due.ts'
+import { type HostFailures, createHostFailures } from './host-failures.ts'
 import { type Task, taskOf } from './plan.ts'
 import { isFatal, resourcesOf } from '../lists/walk.ts'
 import type { SyncResult } from '../../context.ts'
 import { runPool } from '../../../core/pool.ts'
 
-/** Answers confirmed in one write: what a killed run loses. */
+/** Number of confirmed answers stored in one write; a killed run loses at most this many. */
 const BATCH = 50
 
 /**
- * One run of kind `reconcile`: asks again for the answers that may change while their list entries do not (details, the
- * package catalog's answers, VEX), each when its own time has come. It confirms what it asked for and nothing else: lists,
- * scope and removals are left to the syncs.
+ * Executes a run of kind `reconcile`: requests again the answers that may change while their list entries do not
+ * (details, the package catalog's answers, VEX) when each is due. It confirms only what it requests; lists, scope and
+ * removals are left to the syncs.
  */
 export async function reconcileCatalog(context: CatalogContext): Promise<SyncResult> {
   const { store, config, facts, dryRun } = context
@@ -34,12 +34,12 @@ export async function reconcileCatalog(context: CatalogContext): Promise<SyncRes
     confirmed += batch.length
     if (batch.length > 0) await store.exclusive(() => store.confirmAnswers(batch))
   }
-  const patience = createPatience()
+  const failures = createHostFailures()
   try {
-    await runPool(tasks, config.catalog.concurrency, async ([task, held]) => {
-      const reason = patience.lost(task)
+    await runPool(tasks, config.catalog.concurrency, async ([task, stored]) => {
+      const reason = failures.skipReason(task)
       if (reason !== null) found.failed.push(`${task.canonical}: ${reason}`)
-      else await askAgain(context, task, held, { found, patience })
+      else await askAgain(context, task, stored, { found, failures })
       if (found.confirmed.size >= BATCH) await flush()
     })
   } finally {
@@ -49,37 +49,37 @@ export async function reconcileCatalog(context: CatalogContext): Promise<SyncRes
   facts['confirmed'] = confirmed
   facts['changed'] = found.changed.length
   if (found.contradicted.length > 0) facts['contradicted'] = found.contradicted.length
-  const told =
+  const summary =
     tasks.length === 0
-      ? 'nothing was due: what a reconcile looks at was confirmed within catalog.reconcileHours'
+      ? 'nothing was due: every answer was confirmed within catalog.reconcileHours'
       : `${confirmed} answers confirmed, ${found.changed.length} changed`
-  if (found.failed.length === 0) return { outcome: 'complete', asOf: null, message: told }
+  if (found.failed.length === 0) return { outcome: 'complete', asOf: null, message: summary }
   facts['lacking'] = found.failed.length
   facts['lackingIds'] = found.failed.slice(0, 20)
-  const message = `${told}; ${found.failed.length} could not be fetched and keep their age`
+  const message = `${summary}; ${found.failed.length} could not be fetched and keep their confirmation date`
   return { outcome: 'partial', asOf: null, message }
 }
 
 interface Found {
-  /** Path and upstream's date, of answers that are as they are stored. */
+  /** Path → upstream's date (unix milliseconds) of answers that equal the stored ones. */
   confirmed: Map<string, number>
   changed: string[]
-  /** Paths that upstream answers 404 or 204 for: the next sync asks again, and its guard decides. */
+  /** Paths that upstream answers with 404 or 204: the next sync requests them again, and its guard decides. */
   contradicted: string[]
-  /** Path and reason. */
+  /** `path: reason`. */
   failed: string[]
 }
 
 async function askAgain(
   context: CatalogContext,
   task: Task,
-  held: StoredAnswer,
-  { found, patience }: { found: Found; patience: Patience },
+  stored: StoredAnswer,
+  { found, failures }: { found: Found; failures: HostFailures },
 ): Promise<void> {
   const { store, session } = context
   try {
-    const { answer, at } = await fetchAnswer(context, task, held)
-    patience.had(task)
+    const { answer, at } = await fetchAnswer(context, task, stored)
+    failures.recordSuccess(task)
     const same = answer === null || answerState(answer) === store.readAnswerState(task.canonical)
     if (same) found.confirmed.set(task.canonical, at)
     else if (isNone(answer)) found.contradicted.push(task.canonical)
@@ -90,7 +90,7 @@ async function askAgain(
   } catch (error) {
     session.signal.throwIfAborted()
     if (!(error instanceof MirrorError) || isFatal(error)) throw error
-    if (statusOf(error) !== 202) patience.lacked(task, error) // 202: it is still being made, so the host answers
+    if (statusOf(error) !== 202) failures.recordFailure(task, error) // 202: the service is still building it, so the host responds
     found.failed.push(`${task.canonical}: ${messageOf(error)}`)
   }
 }
@@ -110,24 +110,28 @@ async function publish(context: CatalogContext, found: Found): Promise<void> {
   })
 }
 
-/** The answers whose time has come, the longest unconfirmed first. */
+/** Returns the due answers, the longest unconfirmed first. */
 function dueTasks(context: CatalogContext): [Task, StoredAnswer][] {
   const { store, source, full } = context
   const due: [Task, StoredAnswer][] = []
-  for (const held of store.eachStoredAnswer()) {
-    if (held.status !== 200 || held.ownerSha.length === 0 || !ownsResource(source, held.resource))
+  for (const stored of store.eachStoredAnswer()) {
+    if (
+      stored.status !== 200 ||
+      stored.ownerSha.length === 0 ||
+      !ownsResource(source, stored.resource)
+    )
       continue
-    if (!full && !isTimeOf(context, held)) continue
-    const task = taskFor(context, held)
-    if (task !== null) due.push([task, held])
+    if (!full && !isConfirmationDue(context, stored)) continue
+    const task = taskFor(context, stored)
+    if (task !== null) due.push([task, stored])
   }
-  const inHand = new Set(store.eachFetchedPath()) // of a crawl that was killed: the next sync publishes it
+  const fetched = new Set(store.eachFetchedPath()) // fetched by a killed run: the next sync publishes them
   return due
-    .filter(([{ canonical }]) => !inHand.has(canonical))
+    .filter(([{ canonical }]) => !fetched.has(canonical))
     .sort(([, one], [, other]) => (one.confirmedAt ?? 0) - (other.confirmedAt ?? 0))
 }
 
-/** The task of a stored answer; null for one that cannot change, and for one that the settings leave out. */
+/** Returns the task of a stored answer; null for one that cannot change, and for one outside the settings. */
 function taskFor(
   context: CatalogContext,
   { path, owner, ownerSha, resource }: StoredAnswer,

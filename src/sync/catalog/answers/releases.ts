@@ -7,15 +7,14 @@ import type { CatalogContext } from '../context.ts'
 import type { Crawl } from '../crawl.ts'
 import { isNarrow } from '../scope/refresh-scope.ts'
 import type { ListedItem, Scope } from '../scope/scope.ts'
-import { type Task, NEVER_KNOWN, digestOf, taskOf } from './plan.ts'
+import { type Task, NO_OWNER_DIGEST, digestOf, taskOf } from './plan.ts'
 import { jsonTextOf } from '../../../json/objects.ts'
 
 const RELEASE = { name: 'releases', surface: 'catalog', secrets: false } as const
 
 /**
- * The package catalog's paths of the packages in scope, by what the list of packages says. Packages share them: all
- * versions of a name, all architectures of a version. An answer is as it was while every listed package that it tells
- * of is.
+ * Returns the package catalog's tasks of the packages in scope. Packages share paths: all versions of a name, all
+ * architectures of a version. An answer is unchanged while every listed package that it covers is unchanged.
  */
 export function releaseTasks(
   packages: Scope['packages'],
@@ -24,18 +23,18 @@ export function releaseTasks(
   const tasks = new Map<string, Task>()
   for (const item of packages) {
     for (const { path, document } of listedPaths(item)) {
-      const task = taskOf(RELEASE, path, `packages/${item.id}`, NEVER_KNOWN, document)
+      const task = taskOf(RELEASE, path, `packages/${item.id}`, NO_OWNER_DIGEST, document)
       if (!tasks.has(task.canonical)) tasks.set(task.canonical, task)
     }
   }
-  const told = new Map<string, string[]>([...tasks.keys()].map((path) => [path, []]))
+  const digests = new Map<string, string[]>([...tasks.keys()].map((path) => [path, []]))
   for (const item of listed) {
     for (const { path } of listedPaths(item))
-      told.get(canonicalPath(path) ?? path)?.push(item.sha.toString('hex'))
+      digests.get(canonicalPath(path) ?? path)?.push(item.sha.toString('hex'))
   }
   return [...tasks.values()].map((task) => ({
     ...task,
-    ownerSha: digestOf([task.owner, ...(told.get(task.canonical) ?? [])]),
+    ownerSha: digestOf([task.owner, ...(digests.get(task.canonical) ?? [])]),
   }))
 }
 
@@ -68,8 +67,8 @@ function pathsOf(
 }
 
 /**
- * What the answers of `…/versions` name beyond the list of packages: every version, and the architectures told beside
- * it. Each is asked for again when anything that the answer states of that version changes.
+ * Returns tasks that only the answers of `…/versions` name: further versions and their architectures. Each is
+ * requested again when anything that the answer states about that version changes.
  */
 export function versionTasks(context: CatalogContext, crawl: Crawl): Task[] {
   return answersOf(context, crawl, RELEASES.versions).flatMap(({ task, params, answer }) => {
@@ -82,7 +81,7 @@ export function versionTasks(context: CatalogContext, crawl: Crawl): Task[] {
   })
 }
 
-/** The provenance of the architectures that the answers of `…/details` name. */
+/** Returns the provenance tasks of the architectures that the answers of `…/details` name. */
 export function architectureTasks(context: CatalogContext, crawl: Crawl): Task[] {
   return answersOf(context, crawl, RELEASES.details).flatMap(({ task, params, answer }) => {
     const { ecosystem = '', name = '', version = '' } = params
@@ -93,11 +92,11 @@ export function architectureTasks(context: CatalogContext, crawl: Crawl): Task[]
   })
 }
 
-/** A task that only an answer names; none where the list of packages names it already. */
-function derivedTask(crawl: Crawl, from: Task, { path, document }: Path, told: string): Task[] {
-  const task = taskOf(RELEASE, path, from.owner, NEVER_KNOWN, document)
+/** Returns a task that only an answer names; none where the list of packages already names it. */
+function derivedTask(crawl: Crawl, from: Task, { path, document }: Path, state: string): Task[] {
+  const task = taskOf(RELEASE, path, from.owner, NO_OWNER_DIGEST, document)
   if (crawl.wanted.has(task.canonical)) return []
-  return [{ ...task, ownerSha: digestOf([from.owner, told]) }]
+  return [{ ...task, ownerSha: digestOf([from.owner, state]) }]
 }
 
 interface Answered {
@@ -106,7 +105,10 @@ interface Answered {
   answer: unknown
 }
 
-/** The answers of the form `template` that are wanted and stored, or fetched by this run. A refresh reads none. */
+/**
+ * Returns the wanted answers of paths of the form `template` that are stored, or fetched by this run. None in a
+ * refresh.
+ */
 function answersOf(context: CatalogContext, { wanted }: Crawl, template: string): Answered[] {
   if (isNarrow(context)) return []
   return [...wanted.values()].flatMap((task) => {
@@ -122,22 +124,22 @@ function readAnswer({ store }: CatalogContext, path: string): unknown {
   try {
     return JSON.parse(jsonTextOf(contentOf(answer.body, answer.size)))
   } catch {
-    return null // damaged bytes name no versions; verify reports them
+    return null // damaged bytes contain no versions; verify reports them
   }
 }
 
 /**
- * What a refresh leaves as it is: the stored answers of the package catalog whose package is still wanted, for it does
- * not read which versions they name.
+ * Returns the tasks that a refresh carries over: stored answers of the package catalog whose package is still wanted.
+ * A refresh does not read which versions those answers name.
  */
-export function leftReleases(
+export function carriedReleases(
   context: CatalogContext,
   { wanted }: Crawl,
-  held: ReadonlyMap<string, StoredAnswer>,
+  stored: ReadonlyMap<string, StoredAnswer>,
 ): Task[] {
   if (!isNarrow(context)) return []
   const owners = new Set([...wanted.values()].map(({ owner }) => owner))
-  return [...held.values()].flatMap(({ path, owner, ownerSha }) => {
+  return [...stored.values()].flatMap(({ path, owner, ownerSha }) => {
     if (wanted.has(path) || !owners.has(owner) || !path.startsWith('/packages/')) return []
     const document = matchPath(RELEASES.provenance, path) === null ? null : 'provenance'
     return [{ ...taskOf(RELEASE, path, owner, ownerSha, document), canonical: path }]

@@ -4,20 +4,23 @@ import type { WalkEnd } from '../../../upstream/lists/walk.ts'
 import { isUsualSize } from '../../../upstream/lists/trail.ts'
 import type { Walk } from './staging.ts'
 
-/** Whether a list that came as one page may be a part: the service cuts its lists without a word, and its size is usual for that. */
+/**
+ * Returns whether a list of one page may be incomplete: the service can truncate lists without an indication, and the
+ * number of items is a usual page size.
+ */
 export function mayBePart(walk: Walk, end: WalkEnd, frame: Frame): boolean {
-  return frame.onward?.silent === true && end.cut === null && isUsualSize(walk.met)
+  return frame.onward?.silent === true && end.cut === null && isUsualSize(walk.itemCount)
 }
 
-/** The frame with why the list may not be whole, by how its walk ended. */
-export function judged(frame: Frame, walk: Walk, end: WalkEnd): Frame {
+/** Returns the frame with the reasons why the list may be incomplete, by how its walk ended. */
+export function markCompleteness(frame: Frame, walk: Walk, end: WalkEnd): Frame {
   const { partial: _partial, cut: _cut, skipped: _skipped, ...plain } = frame
   const { skipped } = walk
-  const reasons = [end.cut, skippedOf(walk), end.cut === null ? unlikeTotal(walk, end) : null]
-  const told = reasons.filter((reason) => reason !== null)
+  const reasons = [end.cut, skippedOf(walk), end.cut === null ? totalMismatch(walk, end) : null]
+  const known = reasons.filter((reason) => reason !== null)
   return {
     ...plain,
-    ...(told.length > 0 && { partial: told.join('; ').slice(0, 1000) }),
+    ...(known.length > 0 && { partial: known.join('; ').slice(0, 1000) }),
     ...(end.cut !== null && { cut: true }),
     ...(skipped.length > 0 && { skipped: skipped.slice(0, 100) }),
   }
@@ -26,29 +29,27 @@ export function judged(frame: Frame, walk: Walk, end: WalkEnd): Frame {
 function skippedOf({ skipped }: Walk): string | null {
   const [first] = skipped
   const count = skipped.reduce((sum, one) => sum + one.count, 0)
-  return first === undefined
-    ? null
-    : `${count} of its items could not be taken, such as ${first.why}`
+  return first === undefined ? null : `${count} of its items were skipped, the first: ${first.why}`
 }
 
-/** How upstream's count of the items differs from what its pages hold; null when it does not, or there is none. */
-export function unlikeTotal(walk: Walk, end: WalkEnd): string | null {
+/** Returns how upstream's count differs from the items on its pages; null when it does not, or upstream sends none. */
+export function totalMismatch(walk: Walk, end: WalkEnd): string | null {
   const total = totalOf(walk, end)
-  const found = walk.skipped.reduce((sum, { count }) => sum + count, walk.met)
+  const found = walk.skipped.reduce((sum, { count }) => sum + count, walk.itemCount)
   return total === null || total === found
     ? null
-    : `upstream counts ${total} items, and its pages hold ${found}`
+    : `upstream counts ${total} items, but its pages contain ${found}`
 }
 
-/** Whether there are more items than upstream counts: then none can be missing. */
-export function isOverfull(walk: Walk, end: WalkEnd): boolean {
+/** Returns whether the pages have more items than upstream counts; then none is missing. */
+export function exceedsTotal(walk: Walk, end: WalkEnd): boolean {
   const total = totalOf(walk, end)
-  return end.cut === null && walk.skipped.length === 0 && total !== null && total < walk.met
+  return end.cut === null && walk.skipped.length === 0 && total !== null && total < walk.itemCount
 }
 
-/** How many items the list has by upstream's own word: on the last page, else, where that is as it was, on the first. */
+/** Returns upstream's count of the items: from the last page, or, where that page is unchanged, from the first. */
 function totalOf({ frame }: Walk, end: WalkEnd): number | null {
   const total = frame === null || frame.total === null ? null : valueAt(frame.envelope, frame.total)
-  const isTold = typeof total === 'number' && frame?.estimated !== true
-  return end.total ?? (isTold ? total : null)
+  const isExact = typeof total === 'number' && frame?.estimated !== true
+  return end.total ?? (isExact ? total : null)
 }

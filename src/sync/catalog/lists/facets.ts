@@ -1,32 +1,32 @@
 import { plainName, resolveField } from '../../../json/field-names.ts'
 import type { Facet } from '../../../domain/resources.ts'
 
-/** Names of fields that are remembered of a list; items with more are maps, whose keys are no fields. */
+/** Maximum field names stored per list; items with more fields are maps, whose keys are not field names. */
 const MAX_NAMES = 2000
 
-/** Learns which fields the items of a list have, and reads of an item what the list's filters compare. */
+/** Learns the field names of a list's items and reads the values that the list's filters compare. */
 export interface FacetReader {
-  /** Takes notice of an item's fields; call for every item of the list before `read` is final. */
+  /** Records an item's field names; call it for every item of the list before `read` is final. */
   learn(item: Readonly<Record<string, unknown>>): void
-  /** The value of each facet, as the fields learned so far have it; null where an item has none. */
+  /** Returns the value of each facet by the fields learned until now; null where the item has none. */
   read(item: Readonly<Record<string, unknown>>): (string | null)[]
-  /** Whether every item was read by the same fields as `read` reads by now. */
+  /** Returns whether every item was read with the same fields that `read` uses now. */
   isSettled(): boolean
-  /** Ends the learning: unless pages stay as they are stored, what was known before the walk is forgotten. */
+  /** Ends learning; names known before the walk are dropped unless stored pages are kept. */
   settle(keepsPages: boolean): void
-  /** The names learned, in order. */
+  /** Returns the learned names, sorted. */
   names(): string[]
-  /** Query parameters that name no field of any item. */
+  /** Returns the query parameters that match no field of any item. */
   unusable(): string[]
 }
 
 /**
- * Makes a reader that begins with names which are known already. The decision is made for the list as a whole: an item
- * that lacks the field is not to be read by a field of another meaning.
+ * Creates a reader that starts with the known names. Fields are chosen for the list as a whole: an item without the
+ * field must not be read by a field of another meaning.
  */
 export function createFacetReader(facets: readonly Facet[], known: Iterable<string>): FacetReader {
   let names = new Set(known)
-  const met = new Set<string>()
+  const seen = new Set<string>()
   let fields: (readonly string[])[] | null = null
   const fieldsNow = (): readonly (readonly string[])[] =>
     (fields ??= facets.map(({ field, values }) => resolveField(field, names, values !== undefined)))
@@ -34,8 +34,8 @@ export function createFacetReader(facets: readonly Facet[], known: Iterable<stri
   return {
     learn(item) {
       for (const name of Object.keys(item)) {
-        if (met.has(name) || met.size >= MAX_NAMES) continue
-        met.add(name)
+        if (seen.has(name) || seen.size >= MAX_NAMES) continue
+        seen.add(name)
         if (names.has(name)) continue
         names.add(name)
         fields = null
@@ -48,7 +48,7 @@ export function createFacetReader(facets: readonly Facet[], known: Iterable<stri
     isSettled: () => readings.add(JSON.stringify(fieldsNow())).size === 1,
     settle(keepsPages) {
       if (keepsPages) return
-      names = met
+      names = seen
       fields = null
     },
     names: () => [...names].sort(),

@@ -8,26 +8,29 @@ import type { WalkedPage } from '../../../upstream/lists/walk.ts'
 import type { FacetReader } from './facets.ts'
 import { cutMembers } from '../../../json/cut.ts'
 
-/** What no id has that can be told in a line, or asked for as a path. */
+/** Control characters; an id with one can neither be logged in one line nor requested as a path. */
 const CONTROL = /\p{Cc}/u
 
-/** A thousand items make a page, and a page is in memory. */
+/** Maximum size of an item, bytes: a page of a thousand items is in memory. */
 const MAX_ITEM_BYTES = 1_000_000
 
-/** What a page of a list holds. */
-interface Taken {
+/** Entries of one page. */
+interface PageEntries {
   entries: StagedEntry[]
-  /** The items that could not be taken; null when all could. */
+  /** The skipped items; null when there are none. */
   refused: Skipped | null
 }
 
-/** The items of a page as they are kept. Throws `upstream_shape` when none of them can be: it is no such list. */
+/**
+ * Returns the items of a page as they are stored. Throws `upstream_shape` when no item of the first page is valid:
+ * the answer is then not such a list.
+ */
 export function entriesOf(
   resource: CatalogResource,
   facets: FacetReader,
   { items, number }: Pick<WalkedPage, 'items' | 'number'>,
   path: string,
-): Taken {
+): PageEntries {
   const reasons: string[] = []
   const read = items.flatMap((item, at) => {
     try {
@@ -38,7 +41,7 @@ export function entriesOf(
       return []
     }
   })
-  for (const { value } of read) facets.learn(value) // all of them before the first is read
+  for (const { value } of read) facets.learn(value) // learn all before reading the first
   const entries = read.map(({ value, ...entry }) => ({ ...entry, facets: facets.read(value) }))
   const [why] = reasons
   if (why === undefined) return { entries, refused: null }
@@ -46,7 +49,7 @@ export function entriesOf(
   return { entries, refused: { page: number, count: reasons.length, why: why.slice(0, 300) } }
 }
 
-/** An item as upstream's bytes of it, without secrets. */
+/** Returns an item as upstream's bytes, without secrets. */
 function readItem(
   resource: CatalogResource,
   item: Buffer,
@@ -63,7 +66,7 @@ function readItem(
     throw new MirrorError('upstream_shape', 'its id has a line break or another control character')
   return {
     id: id ?? `-${sha.toString('hex')}`,
-    body: Buffer.from(body), // the item alone, not the page that it is a part of
+    body: Buffer.from(body), // a copy, so that the page's buffer can be freed
     sha,
     value,
   }
@@ -77,34 +80,36 @@ function parseItem(item: Buffer): Record<string, unknown> {
   } catch (error) {
     throw new MirrorError('upstream_shape', `it is not JSON (${messageOf(error)})`)
   }
-  throw new MirrorError('upstream_shape', 'it is no object')
+  throw new MirrorError('upstream_shape', 'it is not an object')
 }
 
-/** The identifier of an item given as JSON; null when it has none, or is no object. */
+/** Returns the identifier of an item given as JSON; null when it has none, or is not an object. */
 export function idOfItem(resource: CatalogResource, item: Buffer): string | null {
   try {
     return entryIdOf(resource, parseItem(item))
   } catch {
-    return null // what is wrong with it is reported where it would be stored
+    return null // the fault is reported where the item would be stored
   }
 }
 
-/** An item's own identifier; null when it has none. */
+/** Returns an item's own identifier; null when it has none. */
 export function entryIdOf({ ids }: CatalogResource, value: Record<string, unknown>): string | null {
-  return readText(value, ids)?.toWellFormed() ?? null // as the database keeps it
+  return readText(value, ids)?.toWellFormed() ?? null // as the database stores it
 }
 
-/** What a member is called that holds key material, whatever stands before it (`webhook_secret`). */
+/** Member names of key material, with any prefix (`webhook_secret`). */
 const SECRET = named(
   'secrets?|tokens?|passwords?|passwd|pwd|passcode|passphrase|credentials?|auth|authorization|bearer|jwt|otp',
 )
-/** Keys and hashes are many things; these are secret ones. */
+/** Member names of secret keys; other names with `key` or `hash` are not secret. */
 const KEY = named('(api|private|signing|secret|access|encryption|ssh)_?keys?')
 const BARE = /^(key|hash)$/
-/** What is key material whatever it is called. */
+/** Values that are key material under any name. */
 const MATERIAL = /^"(-----BEGIN [A-Z ]*PRIVATE KEY|(v1a?,)?wh(sec|sk)_)/
 
-/** A name that ends like this, or in the form that the thing is written down in (`secret_value`, `privateKeyPem`). */
+/**
+ * Returns a pattern of names that end with `what`, optionally followed by a format (`secret_value`, `privateKeyPem`).
+ */
 function named(what: string): RegExp {
   const form = '_?(value|text|plain|plaintext|raw|data|string|pem|der|base64|b64|hex|hash)'
   return new RegExp(`(^|_)(${what})(${form})?$`)
@@ -115,8 +120,8 @@ const LIST = 0x5b
 const OBJECT = 0x7b
 
 /**
- * The JSON of an account, a key, a subscription or a user without its key material; that is cut out before anything is
- * stored. Throws `upstream_shape` for JSON that is nested too deep to be looked through.
+ * Removes key material from the JSON of an account, a key, a subscription or a user; call it before anything is
+ * stored. Throws `upstream_shape` for JSON that is nested too deep to be checked.
  */
 export function withoutSecrets(json: Buffer, path: string): Buffer {
   try {
@@ -126,7 +131,10 @@ export function withoutSecrets(json: Buffer, path: string): Buffer {
   }
 }
 
-/** By its name, when it holds a text, or texts; numbers, true and false are no secrets (`tokens: 5`, `secret: true`). */
+/**
+ * Returns whether a member is secret, by its name and type: only strings and containers of them, not numbers or
+ * booleans (`tokens: 5`, `secret: true`).
+ */
 function isSecret(name: string, value: Buffer): boolean {
   const plain = name
     .replace(/([a-z\d])([A-Z])/g, '$1_$2')

@@ -10,27 +10,27 @@ import type { CatalogContext } from '../context.ts'
 import { entriesOf, withoutSecrets } from './items.ts'
 import type { FacetReader } from './facets.ts'
 
-/** Items asked for at once. */
+/** Page size that the mirror requests. */
 export const LIMIT = 1000
 
-/** How far a walk is. */
+/** State of a walk. */
 export interface Walk {
   frame: Frame | null
   count: number
   kept: number
-  /** Items on its pages. */
-  met: number
+  /** Items on its pages until now. */
+  itemCount: number
   seen: Set<string>
-  /** Items that could not be taken, by page. */
+  /** Skipped items, by page. */
   skipped: Skipped[]
 }
 
-/** A walk that has not begun. */
-export function newWalk(frame: Frame | null): Walk {
-  return { frame, count: 0, kept: 0, met: 0, seen: new Set(), skipped: [] }
+/** Returns the state of a walk that has not started. */
+export function createWalk(frame: Frame | null): Walk {
+  return { frame, count: 0, kept: 0, itemCount: 0, seen: new Set(), skipped: [] }
 }
 
-/** A list to be walked. */
+/** A list to be walked into the staging tables. */
 interface StagedList {
   resource: CatalogResource
   facets: FacetReader
@@ -38,7 +38,10 @@ interface StagedList {
   canonical: string
 }
 
-/** Stages pages as they come; never into another source's transaction, which may be rolled back. */
+/**
+ * Creates the sink that stages pages as they are received; never within another source's transaction, which may be
+ * rolled back.
+ */
 export function createSink(
   context: CatalogContext,
   { resource, facets, path, canonical }: StagedList,
@@ -53,17 +56,17 @@ export function createSink(
       walk.seen.clear()
       walk.count = 0
       walk.kept = 0
-      walk.met = 0
+      walk.itemCount = 0
       walk.skipped = []
       return store.exclusive(() => staging.dropWalk(canonical))
     },
     kept(number) {
       const page = pages[number]
       if (page === undefined)
-        throw new MirrorError('internal', `${path}: page ${number} is not held`)
+        throw new MirrorError('internal', `${path}: page ${number} is not stored`)
       walk.count++
       walk.kept++
-      walk.met += page.entries
+      walk.itemCount += page.entries
       walk.skipped.push(...(known?.skipped ?? []).filter((one) => one.page === number))
       return store.exclusive(() => staging.keepPage(canonical, page))
     },
@@ -74,7 +77,7 @@ export function createSink(
         walk.frame = lastOf(walk.frame, page)
       const { entries, refused } = entriesOf(resource, facets, page, path)
       if (refused !== null) walk.skipped.push(refused)
-      walk.met += refuseRepetition(path, page, entries, walk.seen)
+      walk.itemCount += refuseRepetition(path, page, entries, walk.seen)
       walk.count++
       context.counted(entries.length)
       return store.exclusive(() =>
@@ -84,10 +87,13 @@ export function createSink(
   }
 }
 
-/** Every request for the list parses its envelope and writes it anew, so it must be as small as envelopes are. */
+/** Maximum size of a frame, characters: every request for the list parses and writes the envelope. */
 const MAX_FRAME = 65_536
 
-/** The frame without key material. Throws `upstream_shape` for an envelope that is too large, or nested too deep. */
+/**
+ * Returns the frame without key material. Throws `upstream_shape` for an envelope that is too large or nested too
+ * deep.
+ */
 function plainFrame(resource: CatalogResource, path: string, frame: Frame): Frame {
   let text: string
   try {
@@ -106,14 +112,20 @@ function plainFrame(resource: CatalogResource, path: string, frame: Frame): Fram
   return { ...frame, envelope: JSON.parse(envelope.toString('utf8')) as unknown }
 }
 
-/** What the last page shows of the frame: how the cursor's place ends, and the flags that say whether there is more. */
+/**
+ * Completes the frame from the last page: the final value of the cursor member and of the flags that indicate more
+ * pages.
+ */
 function lastOf(frame: Frame, { value }: WalkedPage): Frame {
   let { envelope } = frame
   for (const path of frame.more) envelope = replaceAt(envelope, path, valueAt(value, path))
   return { ...frame, envelope, ending: endingOf(value, frame.cursor) }
 }
 
-/** A cursor that never ends brings the same items again and again under new names. Returns how many are new. */
+/**
+ * Rejects a page without new items: a cursor that never ends repeats items under new cursors. Returns the number of
+ * new items.
+ */
 function refuseRepetition(
   path: string,
   page: WalkedPage,
@@ -123,7 +135,7 @@ function refuseRepetition(
   const before = seen.size
   for (const { id } of entries) seen.add(id)
   if (entries.length > 0 && seen.size === before && page.number > 0) {
-    const message = `${path}: page ${page.number + 1} brings nothing but what earlier pages had`
+    const message = `${path}: page ${page.number + 1} only repeats items of earlier pages`
     throw new MirrorError('upstream_shape', message)
   }
   return seen.size - before

@@ -13,20 +13,20 @@ import {
   walkList,
 } from '../../../upstream/lists/walk.ts'
 import type { CatalogContext } from '../context.ts'
-import { mayBePart, isOverfull, judged, unlikeTotal } from './completeness.ts'
+import { mayBePart, exceedsTotal, markCompleteness, totalMismatch } from './completeness.ts'
 import { idOfItem } from './items.ts'
 import { type FacetReader, createFacetReader } from './facets.ts'
-import { type Walk, LIMIT, createSink, newWalk } from './staging.ts'
+import { type Walk, LIMIT, createSink, createWalk } from './staging.ts'
 import { refuseCostly } from '../../../json/limits.ts'
 
-/** A list that was walked; its pages wait in the staging tables under its path. */
+/** A walked list; its pages are in the staging tables under its path. */
 export interface WalkedList {
-  /** Canonical. */
+  /** Canonical path. */
   path: string
   resource: CatalogResource
-  /** Number of the list as it is held; null: not held yet. */
-  held: number | null
-  /** Whether anything in it is not as it is held. */
+  /** Number of the stored list; null: not stored yet. */
+  stored: number | null
+  /** Whether the list differs from the stored one. */
   changed: boolean
   frame: Frame
   facets: FacetReader
@@ -35,8 +35,8 @@ export interface WalkedList {
 }
 
 /**
- * Walks one list into the staging tables. Pages that are as they are held stay where they are; of the others each item
- * is kept as upstream's bytes. Of a list that is not known to be whole nothing is removed. Throws `upstream_*`.
+ * Walks one list into the staging tables. Pages equal to the stored ones are kept; of the others each item is staged
+ * as upstream's bytes. Nothing is removed from a list that is not known to be complete. Throws `upstream_*`.
  */
 export async function walkCatalogList(
   context: CatalogContext,
@@ -46,14 +46,14 @@ export async function walkCatalogList(
 ): Promise<WalkedList> {
   const { store } = context
   const canonical = canonicalPath(path) ?? path
-  const held = store.readCatalogList(canonical)
-  const names = held === null ? null : store.readFieldNames(held.id)
-  const all = held === null ? [] : store.listCatalogPages(held.id)
-  // Of a list whose field names were never learned, what its filters compare is to be read again.
+  const stored = store.readCatalogList(canonical)
+  const names = stored === null ? null : store.readFieldNames(stored.id)
+  const all = stored === null ? [] : store.listCatalogPages(stored.id)
+  // Without stored field names the values that the filters compare are read again from all pages.
   const pages = names === null ? [] : all.filter((page) => !isCarried(page))
   const facets = createFacetReader(template.facets, names ?? [])
-  const known = storedFrame(held)
-  const walk = newWalk(known)
+  const known = storedFrame(stored)
+  const walk = createWalk(known)
   const target = { resource, facets, path, canonical }
   try {
     let end = await walkTwice(context, target, walk, pages, known)
@@ -63,16 +63,16 @@ export async function walkCatalogList(
       frame = await learnedFrame(context, target, walk, end, known)
     }
     const same = walk.kept === walk.count && walk.count === pages.length
-    frame = same && known !== null ? { ...known, ...frame } : judged(frame, walk, end)
+    frame = same && known !== null ? { ...known, ...frame } : markCompleteness(frame, walk, end)
     const carried = all.find(isCarried) ?? null
-    const carries = frame.partial !== undefined && !isOverfull(walk, end)
-    if (carries && held !== null)
-      await carryOver(context, target, held, walk, same ? carried : null)
-    const told = known?.learned === frame.learned && known.partial === frame.partial
-    const changed = !same || !told || (carried !== null && !carries)
+    const carries = frame.partial !== undefined && !exceedsTotal(walk, end)
+    if (carries && stored !== null)
+      await carryOver(context, target, stored, walk, same ? carried : null)
+    const isSameState = known?.learned === frame.learned && known.partial === frame.partial
+    const changed = !same || !isSameState || (carried !== null && !carries)
     facets.settle(walk.kept > 0 || carries)
     const { asOf } = end
-    return { path: canonical, resource, held: held?.id ?? null, changed, frame, facets, asOf }
+    return { path: canonical, resource, stored: stored?.id ?? null, changed, frame, facets, asOf }
   } catch (error) {
     await store.exclusive(() => store.catalogStaging.dropWalk(canonical))
     throw error
@@ -81,7 +81,10 @@ export async function walkCatalogList(
 
 type Target = Parameters<typeof createSink>[1]
 
-/** Walks a list, and once more when its numbers do not agree: an item that moved to a page that was read already is on none. */
+/**
+ * Walks a list, and a second time when its counts disagree: an item that moved to an already read page during the
+ * walk is missing.
+ */
 async function walkTwice(
   context: CatalogContext,
   target: Target,
@@ -96,7 +99,7 @@ async function walkTwice(
   const walkOnce = (): Promise<WalkEnd> =>
     walkList(session, context.relative(resource, path), options, sink)
   const end = await walkOnce()
-  const agrees = end.cut !== null || unlikeTotal(walk, end) === null
+  const agrees = end.cut !== null || totalMismatch(walk, end) === null
   return agrees || walk.kept === walk.count ? end : walkOnce()
 }
 
@@ -112,7 +115,7 @@ function walkOptions(
     limit: LIMIT,
     maxBytes: upstream.maxJsonBytes,
     bounds: { timeoutMs, bytes, pages: maxListPages },
-    held: (number: number) => (context.full ? null : (pages[number] ?? null)),
+    stored: (number: number) => (context.full ? null : (pages[number] ?? null)),
     refuse: refuseCostly,
     idOf: (item) => idOfItem(resource, item),
     known: {
@@ -125,16 +128,16 @@ function walkOptions(
   }
 }
 
-/** The frame of a list that was walked, with what was found out of how it goes on. */
+/** Returns the frame of a walked list, with the learned way to request its next page. */
 async function learnedFrame(
   context: CatalogContext,
   { resource, path }: Target,
   walk: Walk,
   end: WalkEnd,
-  held: Frame | null,
+  stored: Frame | null,
 ): Promise<Frame> {
   const { frame } = walk
-  if (frame === null) throw new MirrorError('internal', `${path} was walked without a page`)
+  if (frame === null) throw new MirrorError('internal', `${path} was walked, but returned no page`)
   const isPlain = Object.values(end.onward).every((value) => value === null || value === false)
   const { header, byId, silent } = end.onward
   const learned = frame.learned || header || byId || silent
@@ -143,40 +146,43 @@ async function learnedFrame(
     learned,
     ...(!isPlain && { onward: end.onward }),
   }
-  if (learned || walk.met < 2) return known
-  const isKnown = held?.learned === true && held.cursor !== null
-  if (isKnown && isSamePath(held.items, frame.items))
-    return { ...withNextOf(known, held), learned: true }
+  if (learned || walk.itemCount < 2) return known
+  const isKnown = stored?.learned === true && stored.cursor !== null
+  if (isKnown && isSamePath(stored.items, frame.items))
+    return { ...withNextOf(known, stored), learned: true }
   return probe(context, resource, path, known)
 }
 
-/** What a list that is not whole holds and a walk did not meet stays, behind the pages of the walk. */
+/** Keeps stored items that the walk of an incomplete list did not contain, after the pages of the walk. */
 async function carryOver(
   { store }: CatalogContext,
   { canonical }: Target,
-  held: CatalogList,
+  stored: CatalogList,
   walk: Walk,
   carried: CatalogPage | null,
 ): Promise<void> {
   const { catalogStaging: staging } = store
   await store.exclusive(() => {
     if (carried !== null) staging.keepPage(canonical, carried)
-    else store.carryEntries(held.id, canonical, walk.count)
+    else store.carryEntries(stored.id, canonical, walk.count)
   })
 }
 
-function storedFrame(held: CatalogList | null): Frame | null {
-  return held === null ? null : (JSON.parse(held.frame) as Frame)
-}
-
-/** Whether a list that is held is still to be looked at for how it names its next page: upstream failed when it was asked. */
-export function isUnlearned(held: CatalogList): boolean {
-  return held.entries > 1 && storedFrame(held)?.learned === false
+function storedFrame(stored: CatalogList | null): Frame | null {
+  return stored === null ? null : (JSON.parse(stored.frame) as Frame)
 }
 
 /**
- * A list that fits on one page does not show how it names the next one. A page of one item does, and the mirror needs to
- * know to give its own clients pages of any size.
+ * Returns whether it is still unknown how a stored list names its next page, because upstream failed when it was
+ * probed.
+ */
+export function isUnlearned(stored: CatalogList): boolean {
+  return stored.entries > 1 && storedFrame(stored)?.learned === false
+}
+
+/**
+ * Requests a page of one item: a list of one page does not show how it names the next page, and the mirror needs this
+ * to serve its own clients pages of any size.
  */
 async function probe(
   context: CatalogContext,
@@ -200,7 +206,9 @@ async function probe(
   return probed.learned ? withNextOf(known, probed) : known
 }
 
-/** A cursor object without a cursor is where one is guessed to stand, until a page that is not the last has none there. */
+/**
+ * Drops the guessed position of the cursor in a cursor object, when a page that is not the last has no cursor there.
+ */
 function withoutGuess(frame: Frame, isRefuted: boolean): Frame {
   const isGuess = !frame.learned && frame.ending === 'absent'
   return isGuess && isRefuted ? { ...frame, cursor: null } : frame

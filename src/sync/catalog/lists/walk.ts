@@ -10,14 +10,14 @@ import {
 import type { CatalogList } from '../../../store/catalog/lists.ts'
 import type { CatalogContext } from '../context.ts'
 import type { Walks } from '../crawl.ts'
-import { isTimeOf } from '../answers/due.ts'
+import { isConfirmationDue } from '../answers/due.ts'
 import { isUnlearned, walkCatalogList } from './walk-list.ts'
-import { REFRESHED, isNarrow, namedRepositories, movedImages } from '../scope/refresh-scope.ts'
+import { REFRESHED, isNarrow, namedRepositories, changedImages } from '../scope/refresh-scope.ts'
 import type { ListedItem, Scope } from '../scope/scope.ts'
 import { unaddressable } from '../answers/plan.ts'
 import { runPool } from '../../../core/pool.ts'
 
-/** The resources that a source mirrors, as the settings have it. */
+/** Returns the resources that a source mirrors, by the settings. */
 export function resourcesOf({ config, source }: CatalogContext): CatalogResource[] {
   const on = {
     'catalog.mirrorApiKeys': config.catalog.mirrorApiKeys,
@@ -30,24 +30,24 @@ export function resourcesOf({ config, source }: CatalogContext): CatalogResource
   return own.map((resource) => atVersion(resource, identityVersion(config.identity.apiUrl)))
 }
 
-/** Walks the lists that stand at fixed paths. A list that cannot be had is told; the others go on. Throws when none can. */
+/** Walks the lists at fixed paths. Records and skips lists that fail; throws if all fail. */
 export async function walkLists(context: CatalogContext, walks: Walks): Promise<void> {
   const lists = walkedResources(context).flatMap((resource) =>
     resource.list === null ? [] : [{ resource, list: resource.list, path: resource.list.path }],
   )
   await walkAll(context, walks, lists)
-  if (walks.walked.size === 0 && walks.error !== null) throw walks.error // upstream as a whole is in trouble
+  if (walks.walked.size === 0 && walks.error !== null) throw walks.error // upstream as a whole fails
 }
 
-/** A refresh walks only the lists that an event can touch. */
+/** Returns the resources whose lists this run walks; a refresh walks only those that an event can change. */
 function walkedResources(context: CatalogContext): CatalogResource[] {
   const all = resourcesOf(context)
   return isNarrow(context) ? all.filter(({ name }) => REFRESHED.includes(name)) : all
 }
 
 /**
- * Walks the lists that hang on items (`/images/{repo}/tags`), of those in scope, where anything listed of them changed, an
- * event names them, or their last walk is long ago.
+ * Walks the lists below items in scope (`/images/{repo}/tags`) where a list entry of the item changed, an event names
+ * the item, or the last walk is long ago.
  */
 export async function walkSublists(
   context: CatalogContext,
@@ -58,27 +58,29 @@ export async function walkSublists(
   const images = resourcesOf(context).find(({ name }) => name === 'images')
   const list = images?.sublist ?? null
   if (images === undefined || list === null) return
-  const moved = movedImages(context, walks)
+  const moved = changedImages(context, walks)
   const isNamed = namedRepositories(targets)
-  const due = new Map<string, Due>() // images may share a repository: its list is walked once
+  const due = new Map<string, Due>() // images can share a repository: its list is walked once
   for (const { id, repo } of scope.images) {
     if (repo === null) continue
     const path = fillPath(list.path, { repo })
     const canonical = canonicalPath(path) ?? path
     const touched = full || moved === 'all' || moved.has(id) || moved.has(repo) || isNamed(repo)
-    const held = store.readCatalogList(canonical)
-    const settled = isNarrow(context) || (held !== null && !isDoubtful(context, canonical, held))
+    const stored = store.readCatalogList(canonical)
+    const settled = isNarrow(context) || (stored !== null && !needsWalk(context, canonical, stored))
     if (touched || !settled) due.set(canonical, { resource: images, list, path })
   }
   await walkAll(context, walks, [...due.values()])
 }
 
-/** Whether a list is to be walked though nothing of its item changed: it was not whole, or its confirmation is long ago. */
-function isDoubtful(context: CatalogContext, path: string, held: CatalogList): boolean {
-  return context.store.isMissingPath(path) || isUnlearned(held) || isTimeOf(context, held)
+/** Returns whether a list is walked although its item is unchanged: it was incomplete, or was confirmed long ago. */
+function needsWalk(context: CatalogContext, path: string, stored: CatalogList): boolean {
+  return (
+    context.store.isMissingPath(path) || isUnlearned(stored) || isConfirmationDue(context, stored)
+  )
 }
 
-/** The canonical paths of the lists that the scope wants. */
+/** Returns the canonical paths of the lists in scope. */
 export function wantedLists(context: CatalogContext, scope: Scope): Set<string> {
   const wanted = new Set<string>()
   for (const { list, sublist } of resourcesOf(context)) {
@@ -111,12 +113,12 @@ async function walkAll(context: CatalogContext, walks: Walks, due: readonly Due[
   })
 }
 
-/** What is true of every request of the run: the credential, the disk, a setting. */
+/** Returns whether an error affects every request of the run: the credential, the disk, a setting. */
 export function isFatal({ code }: MirrorError): boolean {
   return ['upstream_auth', 'storage', 'corrupt', 'config', 'internal', 'aborted'].includes(code)
 }
 
-/** The items of a walked list; of one that could not be had, as it is held. */
+/** Iterates over the items of a list: as walked, or as stored when the walk failed. */
 export function* itemsOf(
   { store }: CatalogContext,
   { walked }: Walks,
@@ -125,15 +127,15 @@ export function* itemsOf(
   const path = canonicalPath(resource.list?.path ?? '') ?? ''
   const walk = walked.get(path)
   if (walk !== undefined) {
-    for (const [id, sha, body] of store.eachWalked(walk.held, path)) yield toItem(id, sha, body)
+    for (const [id, sha, body] of store.eachWalked(walk.stored, path)) yield toItem(id, sha, body)
     return
   }
-  const held = store.readCatalogList(path)
-  if (held === null) return
-  for (const { id, sha, body } of store.eachCatalogEntry(held.id)) yield toItem(id, sha, body)
+  const stored = store.readCatalogList(path)
+  if (stored === null) return
+  for (const { id, sha, body } of store.eachCatalogEntry(stored.id)) yield toItem(id, sha, body)
 }
 
 function toItem(id: string, sha: Buffer, body: Buffer): ListedItem {
-  const value = JSON.parse(body.toString('utf8')) as Record<string, unknown> // checked when it was staged
+  const value = JSON.parse(body.toString('utf8')) as Record<string, unknown> // parsed once before it was staged
   return { id, sha, value }
 }

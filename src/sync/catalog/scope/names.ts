@@ -1,12 +1,12 @@
 import { namesOf } from '../../../domain/image-reference.ts'
 
-/** What a subscription can be to. */
+/** Kind of a subscription's target. */
 export type SubscribedKind = 'image' | 'tag' | 'package'
 
-/** Keys that a text is looked up by, of each kind; an id is compared as it is, a name without case. */
+/** Lookup keys of a text, by kind; an id is compared exactly, a name without case. */
 export type Keys = Record<SubscribedKind, readonly string[]>
 
-/** The key of an id, which is compared as it is. */
+/** Returns the key of an id, which is compared exactly. */
 export function idKey(id: string): string {
   return `=${id}`
 }
@@ -15,7 +15,7 @@ const DIGEST = /^\w+:[0-9a-f]{32,}$/i
 const MAX_TEXT = 500
 
 /**
- * The names in a text: an image reference (`registry/repo:tag@sha256:…`, with or without each part and a scheme), a
+ * Returns the names in a text: an image reference (`registry/repo:tag@sha256:…`, each part and a scheme optional), a
  * package URL, a package with its version or ecosystem, or a plain name.
  */
 export function nameKeys(given: string): Keys {
@@ -26,7 +26,7 @@ export function nameKeys(given: string): Keys {
   return lower({ ...referenceKeys(text), package: packageKeys(text) })
 }
 
-/** The keys of a tag by its repository and its name. */
+/** Returns the keys of a tag by its repository and its name. */
 export function tagKeys(repository: string, tag: string): readonly string[] {
   return lower({ image: [], tag: repositories(repository).map((one) => `${one}:${tag}`), package: [] }).tag // prettier-ignore
 }
@@ -41,21 +41,24 @@ function referenceKeys(text: string): Pick<Keys, 'image' | 'tag'> {
   return { image, tag: digest === null ? tagged : [digest, ...tagged] }
 }
 
-/** A repository, and without the folder that registries put official images in. */
+/** Returns a repository with and without the folder that registries put official images in. */
 function repositories(repository: string): string[] {
   return [repository, repository.replace(/^library\//, '')]
 }
 
 const ECOSYSTEM = /^(?:alpine|debian|ubuntu|pypi|npm|maven)[:/](?=.)/i
 
-/** `name`, `name@version`, `name==version`, each with or without `ecosystem:` before it. */
+/** Returns the keys of `name`, `name@version` or `name==version`, each with an optional `ecosystem:` prefix. */
 function packageKeys(text: string): string[] {
   const plain = text.replace(ECOSYSTEM, '')
   const unversioned = [text, plain].map((one) => one.replace(/(?<=.)(@|==)[^@/\s]+$/, ''))
   return [text, plain, ...unversioned]
 }
 
-/** The parts of a package URL; null when the text is none. Qualifiers and the subpath name no other package. */
+/**
+ * Parses a package URL; null when the text is not one. Qualifiers and the subpath are ignored, because they name no
+ * other package.
+ */
 function readPurl(
   text: string,
 ): { type: string; path: string[]; version: string | null; query: URLSearchParams } | null {
@@ -85,12 +88,12 @@ function purlKeys(text: string): Keys {
     return lower({ ...keys, tag: isDigest ? [version, ...keys.tag] : keys.tag, package: [] })
   }
   const forms = [name, path.join(':'), ...(type === 'deb' || type === 'apk' ? path.slice(-1) : [])]
-  const whole = `pkg:${type}/${name}`
-  const versioned = version === null ? [] : [`${whole}@${version}`]
-  return lower({ image: [], tag: [], package: [...versioned, whole, ...forms] })
+  const purlName = `pkg:${type}/${name}`
+  const versioned = version === null ? [] : [`${purlName}@${version}`]
+  return lower({ image: [], tag: [], package: [...versioned, purlName, ...forms] })
 }
 
-/** The ecosystem that a text names by its form: a package URL's, or what stands before the name. */
+/** Returns the ecosystem that a text names: the type of a package URL, or a prefix of the name. */
 export function ecosystemIn(text: string): string | null {
   const purl = /^pkg:/i.test(text) ? readPurl(text) : null
   if (purl !== null) return /^(deb|apk)$/.test(purl.type) ? (purl.path[0] ?? null) : purl.type

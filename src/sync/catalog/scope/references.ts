@@ -1,12 +1,12 @@
 import { wordsOf } from '../../../json/field-names.ts'
 
-/** What a value can point at, by the name of the field that holds it. */
+/** Kind of thing that a value refers to, by the name of its field. */
 type RefKind = 'image' | 'tag' | 'package' | 'avr'
 
-/** A value found in an item, and what it points at. */
+/** A value in an item and the kind of thing that it refers to. */
 interface Ref {
   kind: RefKind
-  /** Name of the field itself. */
+  /** Name of the field that contains the value. */
   field: string
   value: string
 }
@@ -14,8 +14,8 @@ interface Ref {
 const MAX_DEPTH = 6
 
 /**
- * The references of an item: every short value below a field whose name says what it points at, the innermost such name
- * counting (`tag.image.id` points at an image, `package_id` at a package). That keeps apart kinds whose ids collide.
+ * Returns the references of an item: every short value below a field whose name states a kind; the innermost such
+ * name counts (`tag.image.id` refers to an image, `package_id` to a package). This separates kinds whose ids collide.
  */
 export function refsOf(item: unknown): Ref[] {
   const found: Ref[] = []
@@ -42,7 +42,7 @@ function collect(
   }
 }
 
-/** What a name says that a value is; null when it says nothing. */
+/** Returns the kind that a field name states; null when it states none. */
 export function kindOf(name: string): RefKind | null {
   const words = wordsOf(name).flatMap((word) => word.split(/\d+/))
   if (words.includes('avr') || words.includes('avrs')) return 'avr'
@@ -52,10 +52,10 @@ export function kindOf(name: string): RefKind | null {
   return null
 }
 
-/** More artifact sets than any item names in earnest. */
+/** Maximum artifact sets read from one item, far more than real items name. */
 const MAX_MENTIONS = 1000
 
-/** The ids of artifact sets that an item names, the first thousand of them. */
+/** Returns the ids of artifact sets that an item names, at most `MAX_MENTIONS`. */
 export function mentionsOf(item: unknown): string[] {
   const named = refsOf(item).filter(
     ({ kind, field }) => kind === 'avr' && /^(ids?|avrs?)$/.test(wordsOf(field).at(-1) ?? ''),

@@ -8,7 +8,7 @@ import {
 } from '../../../domain/image-reference.ts'
 import { canonicalPath } from '../../../domain/path-templates.ts'
 import type { CatalogContext } from '../context.ts'
-import type { Focus, Walks, Crawl } from '../crawl.ts'
+import type { RefreshScope, Walks, Crawl } from '../crawl.ts'
 import type { Scope } from './scope.ts'
 import { resourceNamed } from '../answers/plan.ts'
 import type { StoredAnswer } from '../../../store/catalog/answers.ts'
@@ -16,15 +16,15 @@ import { ownsResource } from '../../../domain/resources.ts'
 import { entryIdOf } from '../lists/items.ts'
 import { refsOf } from './references.ts'
 
-/** The lists that an event can touch. Everything else is left to the polls. */
+/** Names of the lists that an event can change; all others are left to the polls. */
 export const REFRESHED: readonly string[] = ['images', 'tags']
 
-/** Whether a run leaves alone what an event cannot touch. */
+/** Returns whether a run covers only what an event can change. */
 export function isNarrow({ kind }: Pick<CatalogContext, 'kind'>): boolean {
   return kind === 'refresh'
 }
 
-/** The repositories that events name. */
+/** Returns a test for the repositories that events name. */
 export function namedRepositories(
   targets: readonly EventTarget[],
 ): (repository: string) => boolean {
@@ -32,21 +32,23 @@ export function namedRepositories(
   return (repository) => named.has(repository) || named.has(plainRepository(repository))
 }
 
-/** The focus of a run, from the lists that it walked. */
-export function focusOf(context: CatalogContext, walks: Walks, scope: Scope): Focus {
+/** Returns the scope of a run's requests, from the lists that it walked. */
+export function refreshScopeOf(context: CatalogContext, walks: Walks, scope: Scope): RefreshScope {
   const named = namedOwners(context, scope)
-  const names: Focus['names'] = ({ owner }) => named.has(owner)
+  const names: RefreshScope['names'] = ({ owner }) => named.has(owner)
   if (!isNarrow(context)) return { covers: () => true, names, add: () => undefined }
-  const moved = movedOwners(context, walks)
+  const changed = changedOwners(context, walks)
   return {
     covers: ({ owner }) =>
-      moved.owners.has(owner) || named.has(owner) || moved.kinds.has(owner.split('/', 1)[0] ?? ''),
+      changed.owners.has(owner) ||
+      named.has(owner) ||
+      changed.kinds.has(owner.split('/', 1)[0] ?? ''),
     names,
-    add: (owner) => void moved.owners.add(owner),
+    add: (owner) => void changed.owners.add(owner),
   }
 }
 
-/** Tags that events name. Looked up by a text of the item, for events may be as many as tags. */
+/** Returns the tags that events name. Events are indexed by text, because there may be as many events as tags. */
 function namedOwners({ targets }: CatalogContext, { tags }: Scope): Set<string> {
   const all = targets.map(namesOf).filter(({ tag, digest }) => tag !== null || digest !== null)
   const named = new Set<string>()
@@ -63,8 +65,8 @@ function namedOwners({ targets }: CatalogContext, { tags }: Scope): Set<string> 
   return named
 }
 
-/** Owners that are listed anew or otherwise than they are held; whole kinds whose list is not held yet. */
-function movedOwners(
+/** Returns the owners that are new or changed in their list, and the kinds whose list was not stored before. */
+function changedOwners(
   { store }: CatalogContext,
   { walked }: Walks,
 ): { owners: Set<string>; kinds: Set<string> } {
@@ -75,62 +77,64 @@ function movedOwners(
     const path = canonicalPath(resource.list?.path ?? '') ?? ''
     const walk = walked.get(path)
     if (walk?.changed !== true) continue
-    if (walk.held === null) kinds.add(name)
-    else for (const id of store.eachMovedId(walk.held, path)) owners.add(`${name}/${id}`)
+    if (walk.stored === null) kinds.add(name)
+    else for (const id of store.eachMovedId(walk.stored, path)) owners.add(`${name}/${id}`)
   }
   return { owners, kinds }
 }
 
 /**
- * What a refresh left alone though it is not in hand: what earlier runs could not have, and what no run asked for yet, as
- * after a change of the settings. Nothing for any other run. As long as there is some, the snapshot is not whole.
+ * Returns the missing paths that a refresh did not request: those that earlier runs failed to fetch, and those never
+ * requested, as after a change of the settings. Empty for other runs. While there are any, the snapshot is not
+ * complete.
  */
 export function carriedOver(
   context: CatalogContext,
-  { wanted, wantedLists, tried }: Crawl,
-  held: ReadonlyMap<string, StoredAnswer>,
-): Crawl['left'] {
+  { wanted, wantedLists, requested }: Crawl,
+  stored: ReadonlyMap<string, StoredAnswer>,
+): Crawl['carriedOver'] {
   const { store, source } = context
-  const lacking = new Map<string, string>()
-  if (!isNarrow(context)) return { lacking, unseen: 0 }
+  const missing = new Map<string, string>()
+  if (!isNarrow(context)) return { missing, unrequested: 0 }
   for (const { path, resource } of store.listMissingPaths()) {
     const isWanted = wanted.has(path) || wantedLists.has(path)
-    if (ownsResource(source, resource) && isWanted && !tried.has(path)) lacking.set(path, resource)
+    if (ownsResource(source, resource) && isWanted && !requested.has(path))
+      missing.set(path, resource)
   }
-  const isUnseen = (path: string): boolean => !tried.has(path) && !lacking.has(path)
+  const isUnrequested = (path: string): boolean => !requested.has(path) && !missing.has(path)
   const answers = [...wanted.keys()].filter(
-    (path) => isUnseen(path) && !held.has(path) && store.readFetched(path) === null,
+    (path) => isUnrequested(path) && !stored.has(path) && store.readFetched(path) === null,
   )
   const lists = [...wantedLists].filter(
-    (path) => isUnseen(path) && store.readCatalogList(path) === null,
+    (path) => isUnrequested(path) && store.readCatalogList(path) === null,
   )
-  return { lacking, unseen: answers.length + lists.length }
+  return { missing, unrequested: answers.length + lists.length }
 }
 
 /**
- * Which images' own lists of tags may have changed: those of the images and tags that came, went or changed, by id or
- * repository. `all` when that cannot be told.
+ * Returns the images whose own lists of tags may have changed, by id or repository: those of the images and tags that
+ * were added, removed or changed. `all` when that is unknown.
  */
-export function movedImages({ store }: CatalogContext, { walked }: Walks): Set<string> | 'all' {
-  const moved = new Set<string>()
+export function changedImages({ store }: CatalogContext, { walked }: Walks): Set<string> | 'all' {
+  const changed = new Set<string>()
   for (const name of ['images', 'tags']) {
     const resource = resourceNamed(name)
     const path = canonicalPath(resource.list?.path ?? '') ?? ''
     const walk = walked.get(path)
     if (walk?.changed !== true) continue
-    if (walk.held === null) return 'all'
+    if (walk.stored === null) return 'all'
     let count = 0
-    for (const body of store.eachMoved(walk.held, path)) {
-      const value = JSON.parse(body.toString('utf8')) as Record<string, unknown> // checked when it was staged
+    for (const body of store.eachMoved(walk.stored, path)) {
+      const value = JSON.parse(body.toString('utf8')) as Record<string, unknown> // parsed once before it was staged
       const names =
         name === 'images'
           ? [entryIdOf(resource, value)]
           : refsOf(value).flatMap((ref) => (ref.kind === 'image' ? [ref.value] : []))
-      for (const one of names) if (one !== null) moved.add(one)
+      for (const one of names) if (one !== null) changed.add(one)
       if (names.length === 0 || names.includes(null)) return 'all'
       count++
     }
     if (count === 0) return 'all' // the same items in another order
   }
-  return moved
+  return changed
 }

@@ -5,14 +5,14 @@ import { refsOf } from './references.ts'
 import type { SubscribedKind } from './names.ts'
 import { type Subscribed, NAME_FIELDS, REPO_FIELDS, resolveSubscriptions } from './subscriptions.ts'
 
-/** An item as it is listed, with what the crawl needs of it. */
+/** A listed item with the members that the crawl needs. */
 export interface ListedItem {
   id: string
   sha: Buffer
   value: Record<string, unknown>
 }
 
-/** What the scope is worked out from: the lists, walked. */
+/** Lists from which the scope is computed. */
 interface ScopeInput {
   subscriptions: () => Iterable<ListedItem>
   images: () => Iterable<ListedItem>
@@ -20,7 +20,7 @@ interface ScopeInput {
   packages: () => Iterable<ListedItem>
 }
 
-/** An image in scope, and the repository that its tags are listed under. */
+/** An image in scope and the repository under which its tags are listed. */
 interface ScopedImage extends ListedItem {
   repo: string | null
 }
@@ -30,19 +30,19 @@ export interface Scope {
   images: ScopedImage[]
   tags: ListedItem[]
   packages: ListedItem[]
-  /** Subscriptions that there are, and those that name nothing listed (id → why); none where all is in scope anyway. */
+  /** Number of subscriptions and those that name nothing listed (id → reason); empty with `catalog.scope: all`. */
   subscriptions: Pick<Subscribed, 'count' | 'unresolved'>
 }
 
 /**
- * Which images, tags and packages are mirrored with their details: what the account subscribes to, or all
- * (`catalog.scope`), and what `catalog.include` names, without what `catalog.exclude` names. A subscribed tag brings
- * its whole image. While a subscription is not understood, what `isHeld` stays: it may be what that is to.
+ * Computes which images, tags and packages are mirrored with their details: what the account subscribes to, or all
+ * (`catalog.scope`), plus `catalog.include`, minus `catalog.exclude`. A subscribed tag includes its whole image.
+ * While a subscription is not understood, items for which `isStored` returns true stay: one of them may be its target.
  */
 export function scopeOf(
   config: Config['catalog'],
   input: ScopeInput,
-  isHeld: (owner: string) => boolean,
+  isStored: (owner: string) => boolean,
 ): Scope {
   const tags = [...input.tags()]
   const all = [...input.images()].map((item) => ({
@@ -51,30 +51,30 @@ export function scopeOf(
   }))
   const imageOf = createImageOf(all)
   const subscribed = config.scope === 'all' ? null : subscribedOf(input, all, tags)
-  const rule = createRule(config, subscribed, isHeld)
-  const taken = new Set(tags.filter(({ id }) => rule.subscribed('tag', id)).map(imageOf))
+  const rule = createRule(config, subscribed, isStored)
+  const imagesOfTags = new Set(tags.filter(({ id }) => rule.subscribed('tag', id)).map(imageOf))
   const images: ScopedImage[] = []
   const inScope = new Set<string>()
   for (const image of all) {
     const names = image.repo === null ? [] : [image.repo]
-    const wanted = taken.has(image.id) || rule.subscribed('image', image.id)
-    if (!rule.holds(wanted, { image: names })) continue
+    const wanted = imagesOfTags.has(image.id) || rule.subscribed('image', image.id)
+    if (!rule.covers(wanted, { image: names })) continue
     images.push(image)
     inScope.add(image.id)
   }
-  const tagHolds = (tag: ListedItem): boolean => {
+  const isTagCovered = (tag: ListedItem): boolean => {
     const image = imageOf(tag)
     if (image !== null) return inScope.has(image)
-    return rule.holds(rule.subscribed('tag', tag.id), {})
+    return rule.covers(rule.subscribed('tag', tag.id), {})
   }
   const packages: ListedItem[] = []
   for (const item of input.packages()) {
     const ecosystem = readText(item.value, ['ecosystem', 'package_ecosystem']) ?? []
     const names = { package: texts(item.value, NAME_FIELDS), ecosystem }
-    if (rule.holds(rule.subscribed('package', item.id), names)) packages.push(item)
+    if (rule.covers(rule.subscribed('package', item.id), names)) packages.push(item)
   }
   const { count = 0, unresolved = new Map<string, string>() } = subscribed ?? {}
-  return { images, tags: tags.filter(tagHolds), packages, subscriptions: { count, unresolved } }
+  return { images, tags: tags.filter(isTagCovered), packages, subscriptions: { count, unresolved } }
 }
 
 function subscribedOf(
@@ -85,7 +85,7 @@ function subscribedOf(
   return resolveSubscriptions(input.subscriptions(), { image, tag, package: input.packages() })
 }
 
-/** Finds the id of the image that a tag says it is of; null: none that is listed. */
+/** Returns a function that finds the id of a tag's image; null: the image is not listed. */
 function createImageOf(images: readonly ScopedImage[]): (tag: ListedItem) => string | null {
   const ids = new Set(images.map(({ id }) => id))
   const idOf = new Map(images.flatMap(({ id, repo }) => (repo === null ? [] : [[repo, id]])))
@@ -105,15 +105,15 @@ type Names = Parameters<typeof matchesAny>[1]
 function createRule(
   config: Config['catalog'],
   subscribed: Subscribed | null,
-  isHeld: (owner: string) => boolean,
+  isStored: (owner: string) => boolean,
 ) {
   const include = config.include.map(parsePattern).filter(isPattern)
   const exclude = config.exclude.map(parsePattern).filter(isPattern)
   const keeps = subscribed !== null && subscribed.unresolved.size > 0
   return {
     subscribed: (kind: SubscribedKind, id: string): boolean =>
-      subscribed?.ids[kind].has(id) === true || (keeps && isHeld(`${kind}s/${id}`)),
-    holds: (wanted: boolean, names: Names): boolean =>
+      subscribed?.ids[kind].has(id) === true || (keeps && isStored(`${kind}s/${id}`)),
+    covers: (wanted: boolean, names: Names): boolean =>
       (wanted || config.scope === 'all' || matchesAny(include, names)) &&
       !matchesAny(exclude, names),
   }

@@ -5,7 +5,7 @@ import { kindOf, refsOf } from './references.ts'
 import { type Mention, OWN_ID, mentionsIn } from './mentions.ts'
 import { type Keys, type SubscribedKind, ecosystemIn, idKey, nameKeys, tagKeys } from './names.ts'
 
-/** Fields that have the name of an image's repository. */
+/** Fields that contain an image's repository. */
 export const REPO_FIELDS = [
   'repository',
   'repo',
@@ -17,21 +17,21 @@ export const REPO_FIELDS = [
   'image_name',
 ]
 
-/** Fields that have the name of a package, or of its source. */
+/** Fields that contain the name of a package, or of its source package. */
 export const NAME_FIELDS = ['name', 'src_name', 'package_src_name', 'package_name']
 const TAG_FIELDS = ['name', 'tag', 'tag_name', 'image_tag']
 
-/** What the account subscribes to, of what is listed. */
+/** Listed items to which the account subscribes. */
 export interface Subscribed {
   /** Ids of the items that subscriptions name. */
   ids: Record<SubscribedKind, ReadonlySet<string>>
-  /** Subscriptions there are. */
+  /** Number of subscriptions. */
   count: number
-  /** Those that name nothing listed: id → why. */
+  /** Subscriptions that name nothing listed: id → reason. */
   unresolved: ReadonlyMap<string, string>
 }
 
-/** An item as it is listed. */
+/** A listed item. */
 interface Item {
   id: string
   value: Record<string, unknown>
@@ -40,8 +40,8 @@ interface Item {
 type Lists = Record<SubscribedKind, Iterable<Item>>
 
 /**
- * Finds what each subscription is to, by whatever field names it: an id or a name, alone or within a reference or a
- * package URL. The field that says it most plainly decides; of values that could be several kinds all are taken.
+ * Finds the target of each subscription, under any field name: an id or a name, alone or within a reference or a
+ * package URL. The most explicit field decides; a value that fits several kinds selects all of them.
  */
 export function resolveSubscriptions(subscriptions: Iterable<Item>, lists: Lists): Subscribed {
   const all = [...subscriptions].map(({ id, value }) => ({ id, ...readSubscription(value) }))
@@ -50,7 +50,7 @@ export function resolveSubscriptions(subscriptions: Iterable<Item>, lists: Lists
   const ids = { image: new Set<string>(), tag: new Set<string>(), package: new Set<string>() }
   const unresolved = new Map<string, string>()
   for (const { id, mentions, ecosystems } of all) {
-    const { hits, missed } = settle(mentions, index, ecosystems)
+    const { hits, missed } = targetsOf(mentions, index, ecosystems)
     for (const hit of hits) ids[hit.kind].add(hit.id)
     const others = mentions.filter(({ rank }) => rank < OWN_ID)
     const why =
@@ -69,15 +69,15 @@ function readSubscription(value: Readonly<Record<string, unknown>>): {
   // prettier-ignore
   const mentions = mentionsIn(value).map((one) => ({ ...one, keys: keysOf(one) }))
   const texts = textsWithin(value)
-  const said = [...texts, ...texts.map(ecosystemIn)].map((text) => text?.toLowerCase() ?? '')
-  return { mentions, ecosystems: new Set(said.filter((text) => ECOSYSTEMS.includes(text))) }
+  const named = [...texts, ...texts.map(ecosystemIn)].map((text) => text?.toLowerCase() ?? '')
+  return { mentions, ecosystems: new Set(named.filter((text) => ECOSYSTEMS.includes(text))) }
 }
 
 function keysOf({ value, kinds, isId, isName }: Mention): string[] {
   const ids = isId ? kinds.map((kind) => `${kind} ${idKey(value)}`) : []
   if (!isName && !/[:/@]/.test(value)) return ids
   const names = nameKeys(value)
-  // A tag is within an image, and a reference names both: whichever of them is listed.
+  // A reference names both an image and a tag; either may be listed.
   const family = new Set<SubscribedKind>(
     kinds.flatMap((kind) => (kind === 'package' ? [kind] : ['tag', 'image'])),
   )
@@ -91,22 +91,22 @@ function prefixed(kind: SubscribedKind, keys: Keys): string[] {
 interface Hit {
   kind: SubscribedKind
   id: string
-  /** Of a package; null: it does not say. */
+  /** Ecosystem of a package; null: unknown. */
   ecosystem: string | null
 }
 
-/** What the values of the plainest fields that name anything name; `missed`: ids of a list of ids that name nothing. */
-function settle(
+/** Returns the items that the most explicit fields name; `missed`: ids of a list of ids that name nothing. */
+function targetsOf(
   mentions: readonly Keyed[],
   index: ReadonlyMap<string, readonly Hit[]>,
   ecosystems: ReadonlySet<string>,
 ): { hits: Hit[]; missed: Keyed[] } {
-  const isMeant = ({ ecosystem }: Hit): boolean =>
+  const hasEcosystem = ({ ecosystem }: Hit): boolean =>
     ecosystem === null || ecosystems.size === 0 || ecosystems.has(ecosystem)
   const hitsOf = ({ keys }: Keyed): Hit[] =>
     keys.flatMap((key) => {
       const hits = index.get(key) ?? []
-      return key.includes(' =') ? hits : hits.filter(isMeant)
+      return key.includes(' =') ? hits : hits.filter(hasEcosystem)
     })
   for (const rank of new Set(mentions.map((one) => one.rank))) {
     const own = mentions.filter((one) => one.rank === rank)
@@ -117,16 +117,16 @@ function settle(
   return { hits: [], missed: [] }
 }
 
-/** Why a subscription is not understood, or not in full, by the values that name nothing. */
+/** Returns why a subscription is not understood, or only in part, with the values that name nothing. */
 function whyUnresolved(missed: readonly Mention[]): string {
   if (missed.length === 0) return 'it has no field that could name an image, a tag or a package'
   const tried = missed
     .slice(0, 3)
     .map(({ field, value }) => `${field} ${JSON.stringify(value.slice(0, 80))}`)
-  return `it names nothing that the lists of images, tags and packages have (${tried.join(', ')})`
+  return `it names nothing in the lists of images, tags and packages (${tried.join(', ')})`
 }
 
-/** The listed items by those of their keys that are wanted. */
+/** Indexes the listed items by those of their keys that subscriptions use. */
 function indexOf(lists: Lists, wanted: ReadonlySet<string>): Map<string, Hit[]> {
   const index = new Map<string, Hit[]>()
   const add = (kind: SubscribedKind, { id, value }: Item, names: readonly string[]): void => {
@@ -152,7 +152,7 @@ function namesOfTag({ value }: Item): string[] {
   return [...textsWithin(value).flatMap((text) => nameKeys(text).tag), ...own]
 }
 
-/** Further ids of an item that are no numbers: its UUID, its slug. Not those of other things that it names. */
+/** Returns further non-numeric ids of an item: its UUID, its slug; not those of other things that it names. */
 function otherIds(kind: SubscribedKind, value: Readonly<Record<string, unknown>>): string[] {
   return Object.entries(value).flatMap(([name, id]) => {
     const isId = /^(id|uuid|guid|slug|key)$/.test(wordsOf(name).at(-1) ?? '')

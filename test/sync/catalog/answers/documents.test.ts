@@ -100,7 +100,7 @@ test('a redirect within what is allowed is followed, without any credential', as
 
 describe('a document that is not what it should be', () => {
   const ways: [string, Fault, RegExp][] = [
-    ['a page of HTML', { kind: 'html' }, /a page of HTML/],
+    ['a page of HTML', { kind: 'html' }, /an HTML page/],
     ['empty', { kind: 'empty' }, /the document is empty/],
     [
       'cut short',

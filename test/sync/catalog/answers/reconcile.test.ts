@@ -197,7 +197,7 @@ test('a reconcile stops asking a host that is down', async () => {
     made.sandbox.faults.set(`/v1/tags/${tag}`, { kind: 'status', status: 503 })
   const { state, facts } = await made.run('catalog', { kind: 'reconcile' })
   expect(state).toBe('partial')
-  expect(JSON.stringify(facts['lackingIds'])).toContain('failures in a row')
+  expect(JSON.stringify(facts['lackingIds'])).toContain('consecutive failures')
   const asked = made.sandbox.requests.entries.filter(({ status }) => status === 503)
   expect(new Set(asked.map(({ path }) => path)).size).toBeLessThan(60)
 })

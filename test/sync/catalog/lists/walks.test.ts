@@ -35,13 +35,13 @@ describe('a list that cannot be walked', () => {
     [
       'has the same items without end',
       { kind: 'endlessCursor', items: 'repeated' },
-      /brings nothing but what earlier pages had|repeats the one before/,
+      /only repeats items of earlier pages|repeats the one before/,
     ],
     ['is a page of HTML', { kind: 'html' }, /a page is not JSON/],
     ['is empty', { kind: 'empty' }, /a page is not JSON/],
     ['is no list', { kind: 'body', body: '{"message":"soon"}' }, /holds no array/],
     ['is a number', { kind: 'body', body: '17' }, /neither an object nor an array/],
-    ['holds no objects', { kind: 'body', body: '{"data":[1,2]}' }, /is no object/],
+    ['holds no objects', { kind: 'body', body: '{"data":[1,2]}' }, /is not an object/],
     ['is refused', { kind: 'status', status: 500 }, /500/],
     ['is deeply nested', { kind: 'body', body: nested(600_000) }, /nested more than 200 deep/],
   ]
