@@ -129,7 +129,7 @@ interface DemoFacts {
   readonly reports: readonly RunReport[]
   readonly sandbox: Sandbox
   readonly once: boolean
-  /** Opens the private paths of this mirror, which holds nothing but what the stand-in makes up. */
+  /** Key for the private paths of this mirror, which only stores generated data. */
   readonly key: string
 }
 

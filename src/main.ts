@@ -4,10 +4,10 @@ import { CommanderError, createProgram } from './cli/program.ts'
 import { usageOf } from './cli/verbs.ts'
 import { MirrorError, exitCode, messageOf } from './core/errors.ts'
 
-// Whatever a command creates is for its own user alone: databases, archives, bundles, downloads, locks.
+// Restricts everything that a command creates to its own user: databases, archives, bundles, downloads, locks.
 process.umask(0o077)
 
-// Whoever reads our output may have seen enough (`| head`): that ends the command, and is no fault.
+// A reader that closes our output early (`| head`) ends the command; that is not a failure.
 for (const stream of [process.stdout, process.stderr])
   stream.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error
@@ -30,7 +30,7 @@ try {
   // Commander has printed its own message already; 0 is --help and --version.
   if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : 2
   else {
-    // Upstream has a say in messages; what would move a terminal's cursor is left out.
+    // Messages may contain text from upstream; characters that move a terminal's cursor are removed.
     process.stderr.write(`patchmirror: ${messageOf(error).replace(/[^\P{C}\n]+/gu, ' ')}\n`)
     if (error instanceof MirrorError && error.code === 'usage' && running !== null)
       process.stderr.write(`${usageOf(running)}\n`)

@@ -26,7 +26,7 @@ function isoTime(name: string, value: unknown): unknown {
 /** Signals that end a command which is not the daemon, in good order: a closed terminal is one of them. */
 export const STOPPING: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP']
 
-/** Tells of something that the command goes on in spite of, on standard error. */
+/** Prints a warning on standard error; the command continues. */
 export function warn(text: string): void {
   process.stderr.write(`patchmirror: warning: ${text}\n`)
 }
@@ -67,7 +67,7 @@ export function settings(
   return loaded
 }
 
-/** Whether a daemon holds this data folder just now. */
+/** Reports whether a daemon is running on this data folder. */
 export function isServed(dataDir: string): boolean {
   return isLocked(dataDir, 'serve')
 }

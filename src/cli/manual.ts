@@ -4,28 +4,28 @@ export const DESCRIPTION =
   'feed, system matrix) and, with a credential, the catalog that the account subscribes to. Serves it under ' +
   'the same paths, so that a scanner pointed at the mirror does not notice.'
 
-/** What `patchmirror --help` says below the list of commands. */
+/** Text that `patchmirror --help` prints below the list of commands. */
 export const AFTER = `
 EXIT STATUS
-  0   complete: what is held is what upstream has, proven
+  0   complete: the stored data equals upstream's, verified
   1   failed: nothing was changed, the last good snapshot keeps serving; for commands that ask the
       service: it refused, or a webhook test was not delivered; for "webhooks doctor": not accepted
-  2   usage or settings are wrong, or the data folder is taken
-  3   partial: published, but something that upstream lists could not be had
+  2   usage or settings are wrong, or the data folder is in use
+  3   partial: published, but something that upstream lists could not be fetched
   4   quarantined: too much would be removed; see "patchmirror runs", then approve or reject
 
 SETTINGS
   config/default.yaml names every setting with its reason. A file given by --config or
-  PATCHMIRROR_CONFIG comes over it, the environment over both: upstream.apiRoot is
+  PATCHMIRROR_CONFIG overrides it, the environment overrides both: upstream.apiRoot is
   PATCHMIRROR_UPSTREAM_API_ROOT. Secrets are also read from files: PATCHMIRROR_UPSTREAM_API_KEY_FILE.
   "patchmirror config" shows what is in force.
 
 FILES
-  data/mirror.db     everything held (data.dir sets the folder)
+  data/mirror.db     all stored data (data.dir sets the folder)
   data/webhooks.db   what webhooks brought and became of it, and what is still to be passed on
   data/derived/      all.zip and what scanners read (views/), rebuilt from the database; safe to
                      delete while nothing runs
-  data/downloads/    unfinished downloads; they go on where they stopped
+  data/downloads/    unfinished downloads; they resume where they stopped
   data/local.key     the first key for the private paths, made by the first "patchmirror serve"
   data/webhook-secrets.json   what webhooks are signed with (webhooks.secretFile)
 

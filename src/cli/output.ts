@@ -12,7 +12,7 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
     .join('\n')
 }
 
-/** A text in one line that cannot move the cursor of a terminal: upstream has a say in what runs report. */
+/** A text in one line that cannot move the cursor of a terminal: reports of runs contain texts from upstream. */
 export function visible(text: string): string {
   return text.replace(/\p{C}+/gu, ' ')
 }

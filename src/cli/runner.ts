@@ -51,7 +51,7 @@ export function parseSources(names: readonly string[], config: Config): SourceNa
   throw new MirrorError('config', `the source ${off} is switched off${why}`)
 }
 
-/** What the data folder holds and these settings do not sync, a sentence each; none where nothing is held. */
+/** Returns a sentence for each source that is stored but that these settings do not sync; none where nothing is stored. */
 export function unsyncedHere(config: Config): string[] {
   const db = openReader(config.data.dir)
   if (db === null) return []
@@ -64,8 +64,8 @@ export function unsyncedHere(config: Config): string[] {
 }
 
 /**
- * Calls `work` with a runner of this process, stopped by a signal (`STOPPING`): a run in flight then ends with nothing
- * committed, and its row says so.
+ * Calls `work` with a runner of this process, stopped by a signal (`STOPPING`): a run in progress then ends without a
+ * commit, and its row records that.
  */
 export async function withRunner<T>(
   { config }: LoadedConfig,

@@ -36,13 +36,13 @@ import { scheduledJobs } from './schedule.ts'
 import { type RunningViews, startViews } from './views.ts'
 import { webhookParts } from './webhooks.ts'
 
-/** What an agent is made from, and whom it tells of runs. */
+/** Dependencies of an agent, and its callbacks for runs. */
 interface AgentOptions {
   config: Config
   version: string
   log: Logger
   now?: () => number
-  /** Nothing is asked of anybody: no schedules, and what tries to connect nevertheless fails. */
+  /** No connections: no schedules run, and any connection attempt fails. */
   offline?: boolean
   onProgress?: (progress: Progress) => void
   onEnded?: (report: RunReport) => void
@@ -53,7 +53,7 @@ export interface Agent {
   /** Opens the data folder, serves, and starts the schedule. Throws `locked`, `schema`, `storage`, `corrupt`. */
   start(): Promise<{ url: string; port: number }>
   requestSync(source: SourceName, kind: RunKind): void
-  /** Reads again what can be while it runs: secrets of webhooks and certificates; the log says what changed. */
+  /** Reads again what can be while it runs: secrets of webhooks and certificates; logs what changed. */
   reload(): void
   /** Stops accepting requests, lets those in flight finish, ends the run in flight, releases the folder. */
   close(): Promise<void>
@@ -157,7 +157,7 @@ interface Parts {
 /** Pause before a first sync that failed is tried again, milliseconds. */
 const FIRST_RETRY_MS = 60_000
 
-/** What happens on the serving side when the sync thread has something to say. */
+/** Reacts on the serving side to messages of the sync thread. */
 function threadDeps(options: AgentOptions, parts: () => Parts): SyncThreadDeps {
   const { config, version, log, offline = false } = options
   const retry = (source: SourceName): void => parts().thread?.requestSync(source, 'sync', 'start')
@@ -189,7 +189,7 @@ function threadDeps(options: AgentOptions, parts: () => Parts): SyncThreadDeps {
     },
     onCheckpoint() {
       parts().reads?.repin()
-      parts().server?.snapshotChanged() // in the same turn: another process may have committed just now
+      parts().server?.snapshotChanged() // in the same event-loop iteration: another process may have committed just now
     },
     onFailed(request, message) {
       log.error({ request }, message)
@@ -224,7 +224,7 @@ function refresherOptions(
 ): RefresherOptions {
   const hasCatalog = activeSources(config).includes('catalog')
   const { listNewTags } = live
-  // As readers see it: the pin is moved before the thread tells that a refresh has ended.
+  // As readers see it: the pin is moved before the thread reports that a refresh has ended.
   const find = (target: EventTarget): Announced => pinned.findAnnounced(target)
   const refresh = (targets: readonly EventTarget[]) => thread.refresh(targets)
   return { config, log, now, inbox, isOn, refresh, find: hasCatalog ? find : null, listNewTags }

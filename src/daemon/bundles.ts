@@ -9,7 +9,7 @@ interface BundlesOptions {
   readonly config: Config
   readonly version: string
   readonly log: Pick<Logger, 'info' | 'warn'>
-  /** Told as well how far the change log is served. */
+  /** Also called with the last served entry of the change log. */
   readonly onServed?: NonNullable<ServerOptions['onServed']>
 }
 

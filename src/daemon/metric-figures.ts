@@ -26,7 +26,7 @@ type RefreshFigures = {
   } | null
 } | null
 
-/** A target of the relay as the gauges show it: by its number, for its URL may hold a token. */
+/** A target of the relay as the gauges show it: by its number, because its URL may contain a token. */
 interface RelayFigures {
   readonly id: number
   readonly state: string

@@ -19,15 +19,15 @@ interface RelayStartOptions {
 export interface RunningRelay {
   /** For the server's options. */
   shown: Pick<ServerOptions, 'webhookLog' | 'relayTargets' | 'onServed'>
-  /** A delivery was stored: whoever follows the events is to be told of it. */
+  /** A delivery was stored: clients of the event stream are to be notified. */
   arrived(): void
   /** Ends it; after the server. */
   close(): Promise<void>
 }
 
 /**
- * Passes on what is received and published, on a thread of its own. Where nobody would get anything yet, that one starts
- * with the first delivery: the secret of a first subscription comes while the daemon runs.
+ * Forwards what is received and published, on a thread of its own. Without any receiver yet, the thread starts
+ * with the first delivery: the secret of a first subscription may be created while the daemon runs.
  */
 export async function startRelay(options: RelayStartOptions): Promise<RunningRelay> {
   const { config, log } = options
@@ -64,7 +64,7 @@ function begin({ config, version, log }: RelayStartOptions): Promise<RelayThread
   return startRelayThread({
     config: { relay, upstream, data },
     version,
-    onFault: (message) => log.warn({}, `relay: ${message}; it is tried again`),
+    onFault: (message) => log.warn({}, `relay: ${message}; it is retried`),
     onTurn: (turn) => logStateChange(log, turn),
   })
 }
@@ -87,7 +87,7 @@ function logStateChange(
   }
 }
 
-/** Whether somebody was told before: targets that have left the settings are to be forgotten, with what waits for them. */
+/** Reports whether events were forwarded before: targets removed from the settings are deleted, with what waits for them. */
 function hasTargets(dataDir: string): boolean {
   const opened = open(dataDir)
   const targets = opened?.reads.listTargets() ?? []
@@ -108,7 +108,7 @@ function open(dataDir: string): { db: Db; reads: OutboxReads } | null {
 /** Gives what `work` gives; when that throws, gives the other. */
 type Attempt = <T>(work: () => T, otherwise: () => T) => T
 
-/** A page is asked for often: a fault is told this often at most, milliseconds. */
+/** Shortest interval between two log lines about the same fault, milliseconds: status pages are requested often. */
 const LOG_INTERVAL_MS = 60_000
 
 function createAttempt(log: RelayStartOptions['log'], dataDir: string): Attempt {
@@ -147,7 +147,7 @@ function shownOf(reads: OutboxReads, attempt: Attempt): Shown {
           () => log.last(),
           () => last,
         )),
-      // Fewer than there can be: whoever comes back with a place starts anew.
+      // Fewer than the last id: a client that returns with its position starts from the beginning.
       count: (after) =>
         attempt(
           () => log.count(after),
@@ -162,5 +162,5 @@ function shownOf(reads: OutboxReads, attempt: Attempt): Shown {
   }
 }
 
-/** What targets are told nothing of. */
+/** Credentials for receivers: none. */
 const NO_CREDENTIAL = { apiKey: null, token: null, clientId: null, clientSecret: null }

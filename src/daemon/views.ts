@@ -15,7 +15,7 @@ interface ViewsStartOptions {
   readonly reads: Pick<PinnedReads, 'pinned'>
   /** Another generation can be served. */
   readonly onMade: () => void
-  /** Told as well how far the change log is served. */
+  /** Also called with the last served entry of the change log. */
   readonly onServed?: NonNullable<ServerOptions['onServed']>
 }
 

@@ -8,7 +8,7 @@ export function webhookParts(webhooks: Webhooks, refresher: Refresher) {
   return { intercept, hookPaths, webhooks: reportOn(webhooks, refresher) }
 }
 
-/** How webhooks stand, from what receives them to what they come to. */
+/** Returns the report on webhooks: receiving and refreshing. */
 function reportOn(webhooks: Webhooks, refresher: Refresher): () => Promise<WebhooksReport> {
   return async () => {
     const [status, refresh] = await Promise.all([webhooks.status(), refresher.report()])

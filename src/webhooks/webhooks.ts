@@ -38,9 +38,9 @@ export interface Webhooks {
   /** The paths that `handle` answers. */
   readonly paths: readonly string[]
   readonly status: () => Promise<WebhooksStatus>
-  /** Opens the listener of its own, if the settings ask for one; tells where deliveries come in. */
+  /** Opens the separate listener, if the settings name one; logs the endpoints. */
   listen(mainUrl: string): Promise<void>
-  /** Reads the file of secrets and the certificate again now, whatever they look like; the log says what changed. */
+  /** Reads the secret file and the certificate again now, even if unchanged; logs what changed. */
   reload(): void
   /** From now on every delivery is a 503, so that its sender tries again. */
   refuse(): void

@@ -167,6 +167,8 @@ describe('serve', () => {
     process.env = { PATCHMIRROR_DATA_DIR: folder() }
     await expect(serveCommand({})).rejects.toThrow(/upstream.apiRoot: not set[^]*Below an air gap/)
     process.env['PATCHMIRROR_RELAY_TARGETS'] = 'https://hooks.example.com/x'
-    await expect(serveCommand({ offline: true })).rejects.toThrow(/--offline, and relay.targets/)
+    await expect(serveCommand({ offline: true })).rejects.toThrow(
+      /--offline forbids connections, but relay.targets/,
+    )
   })
 })

@@ -55,7 +55,7 @@ export async function exportCommand(path: string, options: ExportCommandOptions)
   else for (const line of describeExport(report)) print(line)
   if (keyFiles.length === 0)
     process.stderr.write(
-      'patchmirror: warning: the bundle is NOT SIGNED: whoever holds the medium can change it. Nobody should import it\n',
+      'patchmirror: warning: the bundle is NOT SIGNED: its content can be changed unnoticed on the way. Sign it: set bundle.signingKeys\n',
     )
   return report.partial.length > 0 ? 3 : 0
 }
@@ -103,7 +103,7 @@ async function readNeed(path: string): Promise<Buffer> {
 
 function describeExport({ manifest, files, bytes, partial }: ExportTaskReport): string[] {
   const { kind, sequence, base, expiresAt, keys } = manifest
-  const since = base === null ? '' : ` since ${base.sequence ?? 'what the need file says'}`
+  const since = base === null ? '' : ` since ${base.sequence ?? 'the state in the need file'}`
   const [first = '', ...more] = files
   const rows = Object.values(manifest.counts)
   const put = rows.reduce((sum, count) => sum + (count?.put ?? 0), 0)
@@ -111,7 +111,7 @@ function describeExport({ manifest, files, bytes, partial }: ExportTaskReport): 
   return [
     `bundle ${sequence} (${kind}${since}): ${put} rows put, ${removed} removed, ${shownBytes(bytes)}, verified`,
     `  ${first}${more.length > 0 ? ` and ${more.length} more ${more.length === 1 ? 'file' : 'files'}: carry all of them` : ''}`,
-    `  signed by ${keys.length === 0 ? 'NOBODY' : keys.join(', ')}; ${expiresAt === null ? 'never expires' : `good until ${expiresAt}`}`,
+    `  signed by ${keys.length === 0 ? 'NOBODY' : keys.join(', ')}; ${expiresAt === null ? 'never expires' : `valid until ${expiresAt}`}`,
     ...partial.map(
       (source) =>
         `  ${source} is not whole: something of it is missing or stale (patchmirror runs)`,

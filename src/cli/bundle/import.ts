@@ -22,7 +22,7 @@ interface ImportCommandOptions extends GlobalOptions {
   json?: boolean
 }
 
-/** What became of one bundle of several. `after`: a dry run did not judge it, as another of those given comes before it. */
+/** The result of one bundle of several. `after`: a dry run did not check it, because another given bundle precedes it. */
 type Outcome = { file: string } & (ImportOutcome | { after: number } | Failed)
 
 /** A bundle that could not be opened or applied. */
@@ -31,15 +31,15 @@ interface Failed {
   message: string
 }
 
-/** Files of one bundle, and what it says of itself. */
+/** Files of one bundle, and its manifest's own statements. */
 interface Opened {
   files: readonly string[]
   manifest: Manifest
 }
 
 /**
- * `patchmirror import FILE…`: 0 when all is there, 1 when a bundle was refused. Several bundles are taken in the order of
- * their sequence, whatever order they are given in. A dry run judges each by what is held now, and says which it could not.
+ * `patchmirror import FILE…`: exits with 0 when all is stored, 1 when a bundle was refused. Several bundles are imported in
+ * the order of their sequence. A dry run checks each against the state stored now, and reports which it could not check.
  */
 export async function importCommand(
   files: readonly string[],
@@ -134,7 +134,7 @@ async function inOrder(
     opened.push({ files: group, manifest })
     if (key === null)
       process.stderr.write(
-        `patchmirror: WARNING: ${group.join(', ')} is UNSIGNED: nobody vouches for what is in it, anybody could have made it\n`,
+        `patchmirror: WARNING: ${group.join(', ')} is UNSIGNED: its origin and content cannot be verified\n`,
       )
   }
   opened.sort((one, other) => one.manifest.sequence - other.manifest.sequence)
@@ -145,7 +145,7 @@ function printOutcome(outcome: Outcome): void {
   if ('report' in outcome) print(describeReport(outcome.report))
   else if ('after' in outcome)
     print(
-      `${outcome.file} is not judged in a dry run: bundle ${outcome.after} comes before it, and it goes with that one`,
+      `${outcome.file} was not checked in the dry run: it requires bundle ${outcome.after}, which is not imported yet`,
     )
   else if ('failed' in outcome)
     process.stderr.write(`patchmirror: not imported: ${outcome.message}\n`)

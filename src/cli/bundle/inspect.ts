@@ -15,7 +15,7 @@ interface InspectOptions extends GlobalOptions {
   json?: boolean
 }
 
-/** How a signature stands here. */
+/** Result of checking a signature against the keys of this mirror. */
 interface Signer {
   key: string
   state: 'trusted' | 'own' | 'revoked' | 'unknown' | 'wrong'
@@ -30,8 +30,8 @@ interface Known {
 }
 
 /**
- * `patchmirror inspect FILE…`: what a bundle says of itself. It believes nothing and needs neither data folder nor trust: 0
- * when the structure is sound (with --verify: every byte), 1 when not.
+ * `patchmirror inspect FILE…`: prints a bundle's own statements. It verifies no origin and needs neither data folder nor
+ * trusted keys: exits with 0 when the structure is valid (with --verify: every byte), 1 when not.
  */
 export async function inspectCommand(
   files: readonly string[],
@@ -113,13 +113,13 @@ function describe(
     ['expires', `${expiresAt ?? 'never'}${expired ? ' (EXPIRED)' : ''}`],
     ['digest', digest],
     ['members', `${members.length}, ${shownBytes(bytes)}`],
-    ['bytes', verified ? 'all are as the manifest says' : 'not read (--verify reads them)'],
+    ['bytes', verified ? 'all match the manifest' : 'not read (--verify reads them)'],
   ]
   const signed = signers.map(({ key, state }): [string, string] => [
     'signed by',
     `${key}: ${STATES[state]}`,
   ])
-  if (signed.length === 0) signed.push(['signed by', 'NOBODY: anybody could have made it'])
+  if (signed.length === 0) signed.push(['signed by', 'NOBODY: its origin cannot be verified'])
   return [
     ...[...facts, ...signed].map(([name, value]) => `${`${name}:`.padEnd(11)}${value}`),
     '',

@@ -19,7 +19,7 @@ import { namedSources, refuseUnwritable } from './files.ts'
 
 /** Options of `patchmirror need` and `patchmirror digest`. */
 interface NeedOptions extends GlobalOptions {
-  /** Only which state is held: enough where the exporting mirror still knows it. */
+  /** Write only the state digest: enough while the exporting mirror still knows that state. */
   brief?: boolean
   /** Names, separated by commas. */
   sources?: string
@@ -38,7 +38,7 @@ export async function needCommand(file: string, options: NeedOptions): Promise<n
     const draft = `${file}.partial`
     try {
       rmSync(draft, { force: true }) // of a run that was killed
-      // Never through a link that lies there: it would write wherever that leads.
+      // Never through an existing link: it would write to the link's target.
       const stream = createWriteStream(draft, { flags: 'wx', mode: PRIVATE_FILE })
       await pipeline(Readable.from(writeSummary(carried, header)), stream)
       renameSync(draft, file)
@@ -48,7 +48,7 @@ export async function needCommand(file: string, options: NeedOptions): Promise<n
         cause: error,
       })
     }
-    print(`${file} says what is held here: ${sources.join(', ')}`)
+    print(`${file} describes the state stored here: ${sources.join(', ')}`)
     const only = options.sources === undefined ? '' : ` --sources ${sources.join(',')}`
     print(`carry it up and run: patchmirror export OUT --for ${file}${only}`)
   })
@@ -70,14 +70,14 @@ export async function digestCommand(options: NeedOptions): Promise<number> {
   return 0
 }
 
-/** Calls `work` with one moment of the data folder, and the sources asked for that are held. */
+/** Calls `work` with one snapshot of the data folder, and the requested sources that are stored. */
 async function withStored(
   options: NeedOptions,
   work: (carried: CarriedReader, reads: Reads, sources: SourceName[]) => void | Promise<void>,
 ): Promise<void> {
   const { config } = settings(options, false, [])
   const db = openReader(config.data.dir)
-  const nothing = `nothing is held in ${config.data.dir}: what goes here is a full bundle ("patchmirror export FILE" above the gap)`
+  const nothing = `nothing is stored in ${config.data.dir}: import a full bundle first ("patchmirror export FILE" on the source mirror)`
   if (db === null) throw whyUnread(config.data.dir, nothing)
   try {
     db.exec('BEGIN')

@@ -28,7 +28,7 @@ export async function untilServed(config: Config, reports: readonly RunReport[])
 
 function printResult(behind: readonly RunReport[], answers: boolean): void {
   const names = behind.map(({ source }) => source).join(', ')
-  const why = answers ? 'its log says why' : 'it does not answer'
+  const why = answers ? 'see its log' : 'it does not answer'
   warn(
     `a daemon runs on this data folder, and does not serve the new snapshot of ${names} yet: ${why}`,
   )
@@ -48,6 +48,6 @@ async function readServed(
     if (report.instance !== instance || report.sources === undefined) return null
     return new Map(report.sources.map(({ name, served }) => [name, served]))
   } catch {
-    return null // told at the end
+    return null // reported at the end
   }
 }

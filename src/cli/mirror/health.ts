@@ -9,8 +9,8 @@ import { type GlobalOptions, print, settings } from '../runner.ts'
 const TIMEOUT_MS = 5_000
 
 /**
- * `patchmirror health [--ready]`: asks the daemon of these settings; 0 when it says yes, and is the mirror of this data
- * folder as far as the folder tells. For container health checks.
+ * `patchmirror health [--ready]`: asks the daemon of these settings; exits with 0 when it is healthy and, if the data folder
+ * is readable here, when it serves this data folder. For container health checks.
  */
 export async function healthCommand(options: GlobalOptions & { ready?: boolean }): Promise<number> {
   const { config } = settings(options, false, [])
@@ -34,7 +34,7 @@ export async function healthCommand(options: GlobalOptions & { ready?: boolean }
 /** Who answers instead of the mirror of this data folder; null when it may be that. */
 function strangerIn({ data }: Config, instance: string | null): string | null {
   if (instance === null) return 'something that is no Patchmirror answers'
-  // A folder that is not here, as on another machine, tells nothing.
+  // A folder that does not exist here, as on another machine, shows nothing.
   if (!existsSync(databasePath(data.dir))) return null
   const serving = servingDaemon(data.dir)
   const isOther = serving === null ? !isLocked(data.dir, 'serve') : serving.instance !== instance

@@ -16,7 +16,7 @@ export interface CreateKeyOptions extends GlobalOptions {
 
 const LONGEST_NAME = 80
 
-/** `patchmirror keys create`: makes a key and tells it once, on standard output or into a new file. */
+/** `patchmirror keys create`: creates a key and prints it once, on standard output or into a new file. */
 export async function createKeyCommand(options: CreateKeyOptions): Promise<number> {
   const name = (options.name ?? '').trim()
   if (name.length > LONGEST_NAME || /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(name))
@@ -28,7 +28,7 @@ export async function createKeyCommand(options: CreateKeyOptions): Promise<numbe
       try {
         file?.write(key)
       } catch (error) {
-        store.revokeKey(id, Date.now()) // nobody has it
+        store.revokeKey(id, Date.now()) // it was never shown
         throw error
       }
       return { id, key }

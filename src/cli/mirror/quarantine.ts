@@ -40,7 +40,7 @@ export async function rejectCommand(run: string, options: GlobalOptions): Promis
   }
 }
 
-/** The quarantine to decide about. `undo`: one that was rejected may be decided anew. */
+/** Returns the quarantine to decide about. `undo`: a rejected one may be decided again. */
 function openQuarantine(store: Writes, text: string, undo: boolean): Quarantine {
   const runId = Number(text)
   if (!Number.isSafeInteger(runId) || runId < 1) {

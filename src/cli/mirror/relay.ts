@@ -20,7 +20,7 @@ import { createSecretReader } from '../../store/secret.ts'
 import { type GlobalOptions, print, printJson, settings } from '../runner.ts'
 import { timeOf, table } from '../output.ts'
 
-/** `patchmirror relay secret`: what whoever receives needs to verify what this mirror passes on. */
+/** `patchmirror relay secret`: prints the secret or key that a receiver needs to verify forwarded events. */
 export function relaySecretCommand(options: GlobalOptions): number {
   const { relay, data } = settings(options, false, ['relay.secret']).config
   // Before the first sync or import too: the secret is made with the database.
@@ -33,7 +33,7 @@ function ownKey(dataDir: string): Buffer {
   return closing(db, () => createSecretReader(db).readSecret('relay'))
 }
 
-/** `patchmirror relay status`: how each target stands. Exit code 1 when one is disabled. */
+/** `patchmirror relay status`: the state of each target. Exit code 1 when one is disabled. */
 export function relayStatusCommand(options: GlobalOptions & { json?: boolean }): number {
   const { data, relay } = settings(options, false, []).config
   const db = openInboxReader(data.dir)
@@ -42,9 +42,7 @@ export function relayStatusCommand(options: GlobalOptions & { json?: boolean }):
   if (options.json === true)
     printJson(targets.map((target) => ({ ...relayStatus(target), kind: kindOf(target) })))
   else if (targets.length === 0)
-    print(
-      'nothing is passed on: relay.targets names whom to tell, from the next start of the daemon on',
-    )
+    print('no events are forwarded: set relay.targets and restart the daemon')
   else
     print(
       table(
@@ -97,7 +95,7 @@ function lastFailure({ state, reason, failedAt }: RelayTarget): string {
   return `${state === 'ok' ? 'earlier: ' : ''}${when}${reason}`
 }
 
-/** `patchmirror relay enable ID`: a disabled target is sent what comes from now on; a failing one is tried at once. */
+/** `patchmirror relay enable ID`: a disabled target receives new events again; a failing one is retried at once. */
 export function enableTargetCommand(id: string, options: GlobalOptions): number {
   const { dir } = settings(options, false, []).config.data
   const number = /^\d{1,15}$/.test(id) ? Number(id) : 0

@@ -12,7 +12,7 @@ export interface RunsOptions extends GlobalOptions {
   limit?: string
 }
 
-/** `patchmirror runs [RUN]`: the run log, or all that one run has to tell. */
+/** `patchmirror runs [RUN]`: prints the run log, or all facts of one run. */
 export function runsCommand(run: string | undefined, options: RunsOptions): number {
   const { config } = settings(options, false, [])
   const db = openReader(config.data.dir)

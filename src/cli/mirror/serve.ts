@@ -58,7 +58,7 @@ function settingsOf(options: ServeOptions): ReturnType<typeof settings> {
     if (relayUrls(config.relay).length === 0) return loaded
     throw new MirrorError(
       'usage',
-      '--offline, and relay.targets or relay.chatTargets are to be told: give one or the other',
+      '--offline forbids connections, but relay.targets or relay.chatTargets name receivers: remove one or the other',
     )
   }
   if (config.upstream.apiRoot !== null || isBelowGap(config)) return loaded
@@ -100,12 +100,12 @@ const FOLLOWED: ReadonlySet<string> = new Set([
   'webhooks.secrets',
 ])
 
-/** Settings that name files which are read at start alone: where what they hold changed, a restart is needed. */
+/** Settings that name files which are only read at start: a change of their content requires a restart. */
 const READ_AT_START = ['upstream.caFile', 'bundle.signingKeys', 'bundle.trustedKeys'] as const
 
 /**
- * What SIGHUP does beside reading files again: reads the settings once more, and says which changed since they were read
- * last, which of these are in force now, and which wait for a restart. No value is quoted. Never throws.
+ * Handles SIGHUP beside reading files again: reads the settings once more and logs which changed since they were read
+ * last, which of these are in force now, and which require a restart. No value is logged. Never throws.
  */
 function createReload(
   started: Config,
@@ -141,12 +141,12 @@ function createReload(
   }
 }
 
-/** Only what comes from a file of its own is followed; a value in the settings file is read at start alone. */
+/** Reports whether a changed value is applied without a restart: only a value in a file of its own is. */
 function isFollowed(key: string, { secretFiles }: Config): boolean {
   return FOLLOWED.has(key) && secretFiles?.[key] !== undefined
 }
 
-/** What the files hold that are read at start alone; a key given in the settings themselves is its own content. */
+/** Returns digests of files that are only read at start; a key given in the settings themselves is its own content. */
 function digestsOf({ upstream, bundle }: Config): Record<(typeof READ_AT_START)[number], string> {
   const of = (paths: readonly string[]): string => JSON.stringify(paths.map(digestOf))
   return {

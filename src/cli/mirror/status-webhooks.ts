@@ -14,8 +14,8 @@ import { withInbox } from '../webhooks/inbox-rows.ts'
 import { timeOf } from '../output.ts'
 
 /**
- * How webhooks stand by what the data folder says, without a daemon; null when none was ever delivered. Of a damaged
- * inbox nothing is known.
+ * Returns the state of webhooks from the data folder, without a daemon; null when none was ever delivered. The state of a
+ * damaged inbox is unknown.
  */
 export function readWebhooks(config: Config, reads: Reads): WebhooksReport | null {
   const now = Date.now()

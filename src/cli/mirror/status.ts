@@ -47,11 +47,7 @@ export async function statusCommand(options: GlobalOptions & { json?: boolean })
   for (const line of (status.views ?? []).map(describeViews)) print(line)
   if (status.webhooks?.state === 'on') print(`\n${describeWebhooks(status.webhooks)}`)
   const who = stranger ? 'the mirror of another data folder answers' : 'no daemon answers'
-  print(
-    asked === null
-      ? `\n${who} on ${daemonUrl(config.server)}; this is what the data folder says`
-      : '',
-  )
+  print(asked === null ? `\n${who} on ${daemonUrl(config.server)}; read from the data folder` : '')
   for (const { id, state, since, pending } of status.relay.filter(({ state }) => state !== 'ok')) {
     const when = since === null ? '' : ` since ${timeOf(Date.parse(since))}`
     print(`relay target ${id} is ${state}${when}, ${pending} waiting\n  patchmirror relay status`)
@@ -68,7 +64,7 @@ export async function statusCommand(options: GlobalOptions & { json?: boolean })
 type Source = Status['sources'][number]
 
 /**
- * The worst that holds: 1 when a source failed or the data folder cannot be written to, 4 when one is quarantined, 3 when
+ * Returns the worst state: 1 when a source failed or the data folder cannot be written to, 4 when one is quarantined, 3 when
  * one is partial, stale (`maxAgeHours`) or not mirrored yet, else 0.
  */
 export function statusExitCode(status: Status, config: Config): number {
@@ -83,7 +79,7 @@ export function statusExitCode(status: Status, config: Config): number {
   return has('partial') || isOld ? 3 : 0
 }
 
-/** The daemon's report, with the messages of runs as the data folder has them: the daemon tells everybody, so it leaves some out. */
+/** Returns the daemon's report with the messages of runs from the data folder: the daemon leaves private ones out. */
 function withOwnRuns(asked: Status, own: Status | null): Status {
   const sources = asked.sources.map((source) => {
     const same = own?.sources.find(({ name }) => name === source.name)
@@ -101,7 +97,7 @@ async function statusOfDaemon(config: Config): Promise<Status | null> {
     const value: unknown = status === 200 ? JSON.parse(text) : null
     const ours =
       typeof value === 'object' && value !== null && 'version' in value && 'sources' in value
-    // What an earlier version tells nothing of.
+    // Members that an earlier version does not return.
     const none = {
       relay: [],
       bundle: null,
@@ -113,7 +109,7 @@ async function statusOfDaemon(config: Config): Promise<Status | null> {
   }
 }
 
-/** What the data folder says; null when there is none. */
+/** Reads the report from the data folder; null when there is none. */
 function readOwnStatus(config: Config): Status | null {
   const { data } = config
   const db = openReader(data.dir)
@@ -166,7 +162,7 @@ function openQuarantines({ data }: Config): { runId: number; reason: string }[] 
 function describeCompared({ sources }: Status): string[] {
   const osv = sources.find(({ name, snapshot }) => name === 'osv' && snapshot !== null)
   if (osv === undefined) return []
-  const at = osv.comparedAt ?? null // an earlier version does not tell
+  const at = osv.comparedAt ?? null // an earlier version does not return it
   return [
     at === null
       ? `osv: no reconcile of this mirror has compared the contents with upstream's yet`
@@ -217,14 +213,14 @@ function tableOf({ sources }: Status): string {
   return table(head, rows)
 }
 
-/** A line on one kind of views, as `patchmirror status` prints it. */
+/** Returns a line on one kind of views, as `patchmirror status` prints it. */
 export function describeViews({ kind, state, madeAt, making, failing, odd }: ViewsStatus): string {
   const parts = [
     state,
     ...(madeAt === null ? [] : [`made on ${timeOf(Date.parse(madeAt))}`]),
-    ...(making ? ['being made'] : []),
-    ...(failing ? ['the last try failed: the log says why'] : []),
-    ...(odd ? [`${odd} odd ${odd === 1 ? 'record' : 'records'}`] : []),
+    ...(making ? ['being built'] : []),
+    ...(failing ? ['the last try failed: see the log'] : []),
+    ...(odd ? [`${odd} ${odd === 1 ? 'record' : 'records'} with an invalid package`] : []),
   ]
   return `views of ${kind}: ${parts.join(', ')}`
 }

@@ -35,7 +35,7 @@ export interface VerifyOptions extends GlobalOptions {
   json?: boolean
 }
 
-/** `patchmirror verify [--repair]`: 0 when all is sound or was mended, 1 when not. */
+/** `patchmirror verify [--repair]`: exits with 0 when everything is valid or was repaired, 1 when not. */
 export async function verifyCommand(options: VerifyOptions): Promise<number> {
   const loaded = settings(options, false, [])
   const report = await examine(loaded.config.data.dir)
@@ -43,7 +43,7 @@ export async function verifyCommand(options: VerifyOptions): Promise<number> {
   if (options.json === true) printJson({ ...report, views })
   else for (const line of [describeReport(report), ...views.map(describeView)]) print(line)
   const isSound = isSoundVerdict(report)
-  // What is made of what is held can be made anew without asking anybody.
+  // Derived data can be rebuilt from the stored data without a connection.
   if (options.repair === true)
     return repair(isSound ? loaded : settings(options, true, repairFiles(report)), report)
   if (isSound && views.length === 0) return 0
@@ -58,15 +58,15 @@ function repairFiles(report: VerifyReport): readonly string[] {
 }
 
 function adviceFor({ config }: LoadedConfig, report: VerifyReport): string {
-  if (isSoundVerdict(report)) return 'run "patchmirror verify --repair" to make that anew'
+  if (isSoundVerdict(report)) return 'run "patchmirror verify --repair" to rebuild it'
   if (config.upstream.apiRoot !== null)
     return 'run "patchmirror verify --repair" to fetch what is damaged again'
   return report.structure.length === 0
-    ? 'there is no upstream here: "patchmirror import --again FILE" writes everything of a full bundle anew'
+    ? 'there is no upstream here: "patchmirror import --again FILE" writes the content of a full bundle again'
     : `there is no upstream here: stop the daemon, move ${databasePath(config.data.dir)}* away, and import a full bundle`
 }
 
-/** First what is held, then what is made of it. */
+/** Repairs the stored data first, then what is derived from it. */
 async function repair(loaded: LoadedConfig, report: VerifyReport): Promise<number> {
   const repairAll = (): Promise<number> =>
     report.structure.length > 0 ? rebuild(loaded) : repairSource(loaded, report)
@@ -78,7 +78,7 @@ async function repair(loaded: LoadedConfig, report: VerifyReport): Promise<numbe
 const describeView = ({ kind, fault }: { kind: string; fault: string }): string =>
   `what scanners read (${kind}): ${fault}`
 
-/** Made of what is held, so nothing is fetched for it. */
+/** Rebuilds the views. They are derived from stored data, so nothing is fetched. */
 async function renewViews(
   { config }: LoadedConfig,
   views: ReturnType<typeof checkViews>,
@@ -86,7 +86,7 @@ async function renewViews(
   const vendors = derivedVendors(config.views)
   for (const { kind } of views) {
     await performTask({ dataDir: config.data.dir, kind, vendors, rebuild: true })
-    print(`what scanners read (${kind}): made anew`)
+    print(`views for scanners (${kind}): rebuilt`)
   }
 }
 
@@ -159,7 +159,7 @@ async function repairSource(loaded: LoadedConfig, report: VerifyReport): Promise
   return isSoundVerdict(after) ? 0 : Math.max(1, runsExitCode(reports))
 }
 
-/** The keys that people hold, out of a database that is given up, if they can still be read. */
+/** Reads the local keys from a database that is given up; null when they cannot be read. */
 function salvageKeys(dataDir: string): KeyBackup | null {
   try {
     const db = openReader(dataDir)
@@ -170,11 +170,11 @@ function salvageKeys(dataDir: string): KeyBackup | null {
       db.close()
     }
   } catch {
-    return null // damaged there too: the caller says what that means
+    return null // damaged there too: the caller reports it
   }
 }
 
-/** A database whose structure is damaged is moved aside, kept, and mirrored anew. */
+/** Moves a database with damaged structure aside, and mirrors everything again. */
 async function rebuild(loaded: LoadedConfig): Promise<number> {
   const { dir } = loaded.config.data
   const lock = acquireLock(dir, 'serve')
@@ -185,7 +185,7 @@ async function rebuild(loaded: LoadedConfig): Promise<number> {
     renameSync(path, aside)
     for (const suffix of ['-wal', '-shm']) rmSync(path + suffix, { force: true })
     rmSync(join(derivedDir(dir)), { recursive: true, force: true })
-    print(`the damaged database is kept as ${aside}; mirroring anew`)
+    print(`the damaged database is kept as ${aside}; mirroring everything again`)
     const display = createProgress(false)
     const reports = await withRunner(loaded, display.show, async (runner, store) => {
       if (keys !== null) await store.exclusive(() => store.restoreKeys(keys))

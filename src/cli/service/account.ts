@@ -12,7 +12,7 @@ export async function whoamiCommand(options: ServiceCommandOptions): Promise<num
     print(JSON.stringify(found, null, 2))
     return 0
   }
-  const { organization: _, ...account } = found.account // told in full below
+  const { organization: _, ...account } = found.account // printed in full below
   const { accounts: __, ...organization } = found.organization
   printItem(account, options)
   print('\norganization')

@@ -4,15 +4,15 @@ import { type SecretFile, createSecretFile } from '../secret-file.ts'
 import { type ServiceCommandOptions, printItem } from './session.ts'
 import { print } from '../runner.ts'
 
-/** Options of commands that are told a secret once. */
+/** Options of commands that receive a secret once. */
 export interface SecretOptions extends ServiceCommandOptions {
   out?: string
 }
 
 /**
- * Calls `create` and hands over the secret in its answer: into the new file `--out`, readable by its owner only, else to
- * standard output. The file is made before anything is created, so that a name that is taken costs nothing; if the
- * secret cannot be written, it is shown after all, for it cannot be had again. Gives the exit code.
+ * Calls `create` and writes the secret in its answer: into the new file `--out`, readable by its owner only, else to
+ * standard output. The file is created first, so that an existing name costs nothing; if the secret cannot be written, it
+ * is printed after all, because the service does not return it again. Returns the exit code.
  */
 export async function writeSecret(
   create: () => Promise<Made>,
@@ -52,7 +52,7 @@ function keep(file: SecretFile, item: Item, secret: string, options: SecretOptio
   return 0
 }
 
-/** The secret comes first: whatever fails afterwards, it has been shown. */
+/** Prints the secret first, so that no later failure hides it. */
 function show(item: Item, secret: string, options: SecretOptions): number {
   if (options.json === true) {
     const isThere = Object.values(item).includes(secret)
@@ -62,7 +62,7 @@ function show(item: Item, secret: string, options: SecretOptions): number {
     printItem(item, options, secret)
   }
   warn(
-    'the secret is shown this once and cannot be had again; keep it where only its user can read it',
+    'the secret is shown only once and cannot be retrieved again; store it where only its user can read it',
   )
   return 0
 }

@@ -41,7 +41,7 @@ export async function withSession<T>(
   }
 }
 
-/** Says what is not there, and where to look, in place of a bare 404. */
+/** Replaces a bare 404 by a message that names what is missing, and where to look. */
 export async function named<T>(what: string, list: string, work: Promise<T>): Promise<T> {
   try {
     return await work
@@ -58,7 +58,7 @@ export function isBeyondContract(error: unknown): boolean {
   return [404, 405, 501].includes(statusOf(error) ?? 0)
 }
 
-/** Says that the operation is not part of the contract where a deployment does not have it (404, 405, 501). */
+/** Reports an operation as not part of the contract where a deployment does not have it (404, 405, 501). */
 export async function beyondContract<T>(what: string, work: Promise<T>): Promise<T> {
   try {
     return await work

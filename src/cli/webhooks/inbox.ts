@@ -204,7 +204,7 @@ function textOf(value: unknown): string {
   return visible(typeof value === 'string' ? value : JSON.stringify(value))
 }
 
-/** Line ends stay, whatever else moves a terminal's cursor does not. */
+/** Returns the body with line ends, but without other characters that move a terminal's cursor. */
 function printable(body: Buffer): string {
   return `${body.toString('utf8').replace(/[^\P{C}\n]/gu, ' ')}\n`
 }

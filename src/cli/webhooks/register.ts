@@ -17,8 +17,8 @@ interface RegisterOptions extends SecretOptions {
 }
 
 /**
- * `patchmirror webhooks register --url URL`: the secret goes into the file that the receiver reads, or with `--out` into
- * one of its own for a receiver elsewhere. A test follows when a tag is known. 1 when secret or wished-for test failed.
+ * `patchmirror webhooks register --url URL`: writes the secret into the file that the receiver reads, or with `--out` into
+ * another file for another receiver. Sends a test when a tag is known. Exits with 1 when the secret or a requested test fails.
  */
 export function registerWebhookCommand(
   given: string | undefined,
@@ -76,7 +76,10 @@ export function usualType({ upstream }: Config): string {
 /** The address of an endpoint. Throws `usage`. */
 function endpointUrl(text: string | undefined): string {
   if (text === undefined)
-    throw new MirrorError('usage', 'say where events are to be sent: --url https://…/-/webhooks')
+    throw new MirrorError(
+      'usage',
+      'the URL that receives the events is missing: give --url https://…/-/webhooks',
+    )
   if (/^https?:\/\/[^/]/i.test(text) && URL.canParse(text)) return text
   throw new MirrorError('usage', `${text} is not the URL of an endpoint`)
 }
@@ -91,7 +94,7 @@ export interface TriedOut {
   readonly problem: string | null
 }
 
-/** Has a test sent about the tag given, else about one that the mirror holds; null when there is none. Never throws. */
+/** Requests a test event for the given tag, else for a mirrored one; null when there is none. Never throws. */
 export async function tryOut(
   api: WebhooksApi,
   { item }: Made,
@@ -114,7 +117,7 @@ export async function tryOut(
 
 const UNKNOWN = {
   pending: 'the service is still trying',
-  failed: 'the service does not say why',
+  failed: 'the service gives no reason',
   unknown:
     'the answer has no status (delivered, pending or failed), so what became of it is not known',
 }
@@ -138,7 +141,7 @@ function report(
   printTest(test)
 }
 
-/** Says how a test came out. */
+/** Prints the result of a test. */
 export function printTest(test: TriedOut | null): void {
   if (test === null)
     notice('no test was sent: no tag is known yet (--test-tag ID; /v1/tags/ lists them)')
@@ -149,24 +152,24 @@ export function printTest(test: TriedOut | null): void {
   }
 }
 
-/** The secret comes before anything that may fail: it cannot be had again. */
+/** Prints the secret before anything that may fail: the service does not return it again. */
 function lastResort(secret: string, { json }: ServiceCommandOptions): void {
   if (json === true) process.stderr.write(`secret  ${secret}\n`)
   else print(`secret  ${secret}`)
 }
 
-/** Tells something beside the output. */
+/** Prints a notice on standard error. */
 function notice(text: string): void {
   process.stderr.write(`${text}\n`)
 }
 
-/** What a new subscription takes over from the one that it replaces. Throws `usage` where that cannot be told. */
+/** Returns what a new subscription copies from the one that it replaces. Throws `usage` where that is unknown. */
 export function copyOf(old: Item, url: string | undefined, type: string): NewWebhook {
   const known = url ?? textOf(old, 'url')
   if (known === null)
     throw new MirrorError(
       'usage',
-      'the service does not say where it sends to: give --url and try again',
+      'the service does not return the URL of the subscription: give --url and try again',
     )
   return {
     url: endpointUrl(known),

@@ -141,7 +141,7 @@ async function finish(
   if (others.length === 0 && config.webhooks.secrets.length === 0)
     throw new MirrorError(
       'usage',
-      `there is no other secret: "patchmirror webhooks rotate ${id}" comes first`,
+      `there is no other secret: create one first with "patchmirror webhooks rotate ${id}"`,
     )
   await requireSuccessor(api, config, others, id, options)
   const removal = await removeIfThere(api, id)
@@ -164,7 +164,7 @@ async function finish(
   return 0
 }
 
-/** Refuses to end a subscription that no other took the place of. Where the service tells no list, that is not known. */
+/** Refuses to delete a subscription that no other one replaces. Skips the check where the service returns no list. */
 async function requireSuccessor(
   api: WebhooksApi,
   config: Config,
@@ -185,7 +185,7 @@ async function requireSuccessor(
   if (items.some((item) => item !== old && textOf(item, 'url') === place && hasSecret(item))) return
   throw new MirrorError(
     'usage',
-    `no other subscription sends to ${place} with a secret that is held here: "patchmirror webhooks rotate ${id}" comes ` +
+    `no other subscription sends to ${place} with a secret that is stored here: run "patchmirror webhooks rotate ${id}" ` +
       `first, with the same --url if it moves; "patchmirror webhooks delete ${id}" ends it for good`,
   )
 }

@@ -23,14 +23,14 @@ export type StoredSecret = Pick<KeptSecret, 'label' | 'secret' | 'notBefore' | '
 
 const ALWAYS = { notBefore: null, notAfter: null }
 
-/** What the secret file holds, expired ones too; empty when there is none. Throws `config`. */
+/** Returns the content of the secret file, also expired secrets; empty when there is none. Throws `config`. */
 export function readKeptSecrets(config: Config): KeptSecret[] {
   const path = secretFilePath(config)
   const text = readSecretText(path)
   return text === null ? [] : parseSecretFile(text, path)
 }
 
-/** Every secret that this mirror holds, those of the settings first. Throws `config`. */
+/** Returns every secret of this mirror, those of the settings first. Throws `config`. */
 export function readStoredSecrets(config: Config): StoredSecret[] {
   const fixed = config.webhooks.secrets.map((secret, at) => ({
     ...ALWAYS,
@@ -60,7 +60,7 @@ export function readSecretLines(path: string, forSigning = false): StoredSecret[
   const stored = lines.filter(({ secret }) => secret !== '')
   const bad = stored.find(({ secret }) => faultOf(secret) !== null)
   if (stored.length > 0 && bad === undefined) return stored
-  const why = bad === undefined ? 'holds no secret' : `${bad.label} ${faultOf(bad.secret) ?? ''}`
+  const why = bad === undefined ? 'contains no secret' : `${bad.label} ${faultOf(bad.secret) ?? ''}`
   throw new MirrorError('usage', `--secret-file ${path}: ${why}; it takes one secret a line`)
 }
 
@@ -123,7 +123,7 @@ export interface StoredSecretResult {
   readonly problem: string | null
 }
 
-/** Puts the secret of a subscription just made into the file. Never throws: the secret cannot be had again. */
+/** Writes the secret of a new subscription into the file. Never throws: the service does not return the secret again. */
 export function keepSecret(keeper: SecretKeeper, made: Made): StoredSecretResult {
   if (made.secret === null) return { label: '', secret: null, problem: NO_SECRET }
   const secret = plainSecret(made.secret)

@@ -84,15 +84,15 @@ function report(sent: Sent, options: SendOptions): void {
 
 /** What the answers of a Patchmirror mean. */
 const MEANINGS: Readonly<Record<number, string>> = {
-  200: 'taken, but it came before, or nobody wants its type (webhooks.types)',
-  202: 'taken as a new event; "patchmirror webhooks inbox" there shows what becomes of it',
-  401: 'not accepted: the log of the mirror that answers says why (reason)',
-  404: 'nothing takes webhooks at this address: "patchmirror serve" says at start where they come in',
-  503: 'not now: no secret there yet, too many are pending, or the inbox cannot be written; the log says which',
+  200: 'accepted, but it is a duplicate, or its type is not enabled (webhooks.types)',
+  202: 'accepted as a new event; "patchmirror webhooks inbox" there shows its state',
+  401: 'not accepted: see the log of the receiving mirror (reason)',
+  404: 'no webhook endpoint at this address: "patchmirror serve" logs its endpoints at start',
+  503: 'not now: no secret there yet, too many are pending, or the inbox cannot be written; the log names the cause',
 }
 
 const UNLISTED =
-  'it names an image that nobody has: a dead letter after ten minutes. --tag takes one that is mirrored'
+  'it names an image that does not exist: it becomes a dead letter after ten minutes. Give a mirrored one with --tag'
 
 /** One attempt; redirects are not followed: what is signed goes to the given address only. */
 async function post(
@@ -148,7 +148,7 @@ function dialectOf(text: string | undefined): SignatureDialect {
   )
 }
 
-/** The secret to sign with: the newest that is held, or the first of the file. Public keys sign nothing. */
+/** Returns the secret to sign with: the newest valid one, or the first of the file. Public keys cannot sign. */
 function secretOf(config: Config, file: string | undefined): StoredSecret {
   const all = file === undefined ? readStoredSecrets(config) : readSecretLines(file, true)
   const valid = all.filter((one) => isValidAt(one, Date.now()))
@@ -157,8 +157,8 @@ function secretOf(config: Config, file: string | undefined): StoredSecret {
   if (newest !== undefined) return newest
   const text =
     valid.length > 0
-      ? 'the mirror holds public keys only (whpk_), which cannot sign: give a private key (whsk_) or a secret in a file (--secret-file)'
-      : 'the mirror holds no webhook secret: give one in a file (--secret-file), or register'
+      ? 'the mirror has public keys only (whpk_), which cannot sign: give a private key (whsk_) or a secret in a file (--secret-file)'
+      : 'the mirror has no webhook secret: give one in a file (--secret-file), or register'
   throw new MirrorError('usage', text)
 }
 

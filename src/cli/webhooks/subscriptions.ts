@@ -37,7 +37,7 @@ export function withWebhooks<T>(
   })
 }
 
-/** `patchmirror webhooks list`: `held` says whether this mirror has the secret, and until when it counts. */
+/** `patchmirror webhooks list`: `held` shows whether this mirror has the secret, and until when it is valid. */
 export function listWebhooksCommand(options: ServiceCommandOptions): Promise<number> {
   return withWebhooks(options, async (api, config) => {
     const stored = readKeptSecrets(config)
@@ -111,13 +111,13 @@ export function deleteWebhookCommand(id: string, options: ServiceCommandOptions)
   })
 }
 
-/** Subscriptions besides this one whose secrets are held here. */
+/** Returns the other subscriptions whose secrets are stored here. */
 function othersOf(config: Config, id: string): string[] {
   const ids = readKeptSecrets(config).flatMap(({ subscription }) => subscription ?? [])
   return ids.filter((one) => one !== id)
 }
 
-/** What is left to do by hand where the service has no DELETE. `staying`: the subscriptions that go on. */
+/** Returns what is left to do by hand where the service has no DELETE. `staying`: the subscriptions that remain. */
 export function todoOf(id: string, staying: readonly string[]): string {
   const others = staying.length === 0 ? 'No other subscription has a secret here' : `${staying.join(', ')} stays in force` // prettier-ignore
   return (
@@ -129,7 +129,7 @@ export function todoOf(id: string, staying: readonly string[]): string {
 /** What became of a subscription that was to be removed; `left`: the service has no DELETE, and it is still there. */
 export type Removal = 'deleted' | 'gone' | 'left'
 
-/** Deletes a subscription. A 404 may be about the operation: then the list tells, and where there is none it is `left`. */
+/** Deletes a subscription. A 404 may mean a missing operation: then the list decides; without a list it is `left`. */
 export async function removeIfThere(api: WebhooksApi, id: string): Promise<Removal> {
   try {
     await api.remove(id)
@@ -144,7 +144,7 @@ export async function removeIfThere(api: WebhooksApi, id: string): Promise<Remov
   }
 }
 
-/** Tells of something that went wrong though the command went on. */
+/** Prints a warning; the command continues. */
 export function warnSecret(text: string): void {
   process.stderr.write(`patchmirror: warning: ${text}\n`)
 }

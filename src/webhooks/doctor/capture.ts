@@ -25,7 +25,8 @@ function fromJson(file: Buffer): Capture {
   }
   if (typeof body === 'string') return { headers, body: Buffer.from(body), suspicions: [] }
   if (body === undefined || body === null) throw unusable('it has no "body"')
-  const suspicion = 'the capture holds the body parsed, not as it came: its bytes are a guess'
+  const suspicion =
+    'the capture contains the parsed body, not its bytes: the bytes are a reconstruction'
   return { headers, body: Buffer.from(JSON.stringify(body)), suspicions: [suspicion] }
 }
 
@@ -78,7 +79,7 @@ function fromHttp(file: Buffer): Capture {
 function endOfHead(file: Buffer): [number, number] {
   const ends = ['\r\n\r\n', '\n\n'].map((gap) => [file.indexOf(gap), gap.length] as const)
   const [first] = ends.filter(([at]) => at >= 0).sort(([a], [b]) => a - b)
-  if (first === undefined) throw unusable('no empty line stands between headers and body')
+  if (first === undefined) throw unusable('there is no empty line between headers and body')
   return [first[0], first[1]]
 }
 
@@ -88,7 +89,7 @@ function checked(headers: [string, string][], body: Buffer): Capture {
   if (/\bchunked\b/i.test(find('transfer-encoding') ?? '')) {
     const joined = joinChunks(body)
     const suspicion =
-      'the body is said to be in chunks, but does not look so; it is taken as it lies'
+      'the headers announce a chunked body, but it is not chunked; it is used unchanged'
     return { headers, body: joined ?? body, suspicions: joined === null ? [suspicion] : [] }
   }
   const length = find('content-length')

@@ -11,15 +11,15 @@ import {
   signaturesOf,
 } from './match.ts'
 
-/** What a captured delivery is worth, and what is wrong with it. Holds no secret, no signature, no body. */
+/** Result of checking a captured delivery, and its problems. Contains no secret, no signature, no body. */
 export interface Diagnosis {
   /** `accepted`: this mirror takes it at that time. */
   readonly verdict: 'accepted' | 'refused'
   /** What is wrong, worst first, each with what to do. */
   readonly problems: readonly string[]
-  /** How the signature comes about; null: with none of the secrets in any form. */
+  /** How the signature was computed; null: none of the secrets gives it in any known form. */
   readonly match: SecretMatch | null
-  /** Seconds by which the delivery's time lies behind the clock that judges; null: it says no time. */
+  /** Seconds by which the delivery's time is behind the given clock; null: it has no time. */
   readonly ageSeconds: number | null
 }
 
@@ -35,8 +35,8 @@ export interface Case {
 }
 
 /**
- * Judges a delivery just as the receiver does, and says why it is refused: its headers, its time, its signature, in all
- * the forms that are known to happen.
+ * Checks a delivery exactly as the receiver does, and reports why it is refused: its headers, its time, its signature, in all
+ * known forms.
  */
 export function diagnose(judged: Case): Diagnosis {
   const { capture, secrets, now, toleranceSeconds } = judged
@@ -92,8 +92,8 @@ function otherwise(
 const CANONICAL_TIME = /^(0|[1-9]\d{0,11})$/
 
 function noSecret({ canRegister }: Case): string {
-  const registers = canRegister ? '"patchmirror webhooks register" makes one, ' : ''
-  return `the mirror holds no secret: ${registers}webhooks.secrets takes one`
+  const registers = canRegister ? `create one with "patchmirror webhooks register", or ` : ''
+  return `the mirror has no secret: ${registers}set one in webhooks.secrets`
 }
 
 const HEADERS = ['webhook-id', 'webhook-timestamp', 'webhook-signature'] as const
@@ -139,19 +139,19 @@ function versionsOf(value: string): string[] {
   return value.split(/[ \t]+/).map((part) => part.split(',')[0] ?? '')
 }
 
-/** What is held cannot judge what was sent: secrets are for `v1` signatures, public keys for `v1a`. */
+/** Reports signatures of a version that no stored secret can check: secrets are for `v1`, public keys for `v1a`. */
 function versionProblems({ capture, secrets }: Case): string[] {
   const versions = versionsOf(captureHeader(capture, 'webhook-signature'))
   const [hmac, asymmetric] = [versions.includes('v1'), versions.includes('v1a')]
   const keys = secrets.filter(({ secret }) => publicKeyBytes(secret) !== null).length
   if (asymmetric && !hmac && secrets.length > 0 && keys === 0)
     return [
-      'webhook-signature is "v1a," alone (Ed25519), and the mirror holds no public key: add the whpk_… of the sender to ' +
+      'webhook-signature is "v1a," alone (Ed25519), and the mirror has no public key: add the whpk_… of the sender to ' +
         'webhooks.secrets or webhooks.secretFile',
     ]
   if (hmac && !asymmetric && keys > 0 && keys === secrets.length)
     return [
-      'webhook-signature is "v1," alone (HMAC), and the mirror holds public keys only (whpk_…): add the signing secret ' +
+      'webhook-signature is "v1," alone (HMAC), and the mirror has public keys only (whpk_…): add the signing secret ' +
         '(whsec_…) to webhooks.secrets or webhooks.secretFile',
     ]
   return []
@@ -182,10 +182,10 @@ function signatureProblems(capture: Capture, match: SecretMatch | null): string[
     return [
       'no part of webhook-signature is 32 bytes in base64 or hex, or 64 in base64: it was cut or changed',
     ]
-  // Without what was signed beside the body nothing can be said of secrets.
+  // Without the signed id and time, secrets cannot be checked.
   if (SIGNED.some((name) => captureHeader(capture, name) === '')) return []
   return [
-    'no secret that is held gives this signature, in any form that is known: it is another ' +
+    'no stored secret gives this signature in any known form: it is another ' +
       "subscription's secret, or the body was changed in a way that cannot be guessed. Compare " +
       '"patchmirror webhooks list" with the sender, and capture the body as bytes',
   ]

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import { publicKeyBytes } from '../../config/kinds/keys.ts'
 import { createEd25519Check } from '../receive/signature.ts'
 
-/** A key that a secret may have been turned into, and how to say so. */
+/** A key that may have been derived from a secret, and its description. */
 export interface KeyForm {
   readonly name: string
   /** One of the forms that the mirror takes. */
@@ -66,7 +66,7 @@ export interface Written {
   readonly usual: boolean
 }
 
-/** The bytes that a signature stands for, in whatever way it is written; null: it is none. */
+/** Returns the bytes of a signature, whatever its encoding; null: it is none. */
 export function readSignature(text: string): Written | null {
   if (/^[\da-f]{64}$/i.test(text)) {
     const usual = text === text.toLowerCase()
@@ -111,7 +111,7 @@ export function bodyForms(body: Buffer): BodyForm[] {
   return [{ name: 'as captured', body }, ...changed]
 }
 
-/** JSON written anew, as the common languages do it. */
+/** Returns the JSON serialized again, as the common languages do it. */
 function reserialised(text: string): [string, string][] {
   let value: unknown
   try {
@@ -133,9 +133,9 @@ function reserialised(text: string): [string, string][] {
     ['compact with its keys sorted', JSON.stringify(sorted(value))],
   ]
   const named = forms.flatMap(([name, form]): [string, string][] => [
-    [`written anew, ${name}`, form],
-    [`written anew, ${name}, everything outside ASCII escaped`, escaped(form)],
-    [`written anew, ${name}, slashes escaped`, form.replace(/\//g, '\\/')],
+    [`serialized again, ${name}`, form],
+    [`serialized again, ${name}, everything outside ASCII escaped`, escaped(form)],
+    [`serialized again, ${name}, slashes escaped`, form.replace(/\//g, '\\/')],
   ])
   return named.flatMap(([name, form]): [string, string][] => [
     [name, form],

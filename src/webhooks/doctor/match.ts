@@ -2,7 +2,7 @@ import type { Capture } from './capture.ts'
 import type { KeptSecret } from '../receive/secret-file.ts'
 import { type KeyForm, type Written, bodyForms, keyForms, readSignature } from './forms.ts'
 
-/** A secret that the mirror holds, by its label, and when it counts. */
+/** A stored secret, with its label and the dates of its validity. */
 export type LabelledSecret = Pick<KeptSecret, 'label' | 'secret' | 'notBefore' | 'notAfter'>
 
 /** Whether a secret counts at a time (unix milliseconds). */
@@ -10,7 +10,7 @@ export function isValidAt({ notBefore, notAfter }: LabelledSecret, time: number)
   return (notBefore === null || notBefore <= time) && (notAfter === null || time <= notAfter)
 }
 
-/** How a captured signature comes about: every part that had to be guessed says so. */
+/** How a captured signature was computed; every part that is a guess is marked. */
 export interface SecretMatch {
   readonly secret: string
   readonly key: string
@@ -36,7 +36,7 @@ interface Attempt {
   readonly offset: number
 }
 
-/** The first way, from the likely to the odd, in which one of the secrets gives one of the signatures. */
+/** Returns the first way, from the likely to the unlikely, in which one of the secrets gives one of the signatures. */
 export function findMatch({ capture, secrets }: DoctorQuestion): SecretMatch | null {
   const id = captureHeader(capture, 'webhook-id')
   const timestamp = captureHeader(capture, 'webhook-timestamp')

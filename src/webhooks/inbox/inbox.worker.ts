@@ -13,12 +13,12 @@ export type ToInbox = InboxCall | StopMessage
 
 export type FromInbox = { readonly type: 'replies'; readonly replies: readonly RpcReply[] }
 
-/** Quiet for this long, the write-ahead log is copied into the database: nobody waits for a commit then. */
+/** Idle time after which the write-ahead log is copied into the database, milliseconds: no commit waits for it then. */
 const IDLE_MS = 1_000
 
 /**
- * The inbox thread: the daemon's only writer of webhooks.db. Questions that arrive within one turn of its event loop are
- * worked on together, so that a burst costs one fsync a turn.
+ * The inbox thread: the daemon's only writer of webhooks.db. Requests that arrive within one iteration of its event loop are
+ * processed together, so that a burst costs one fsync per iteration.
  */
 function main(port: MessagePort): void {
   const { dataDir } = workerData as InboxStart
@@ -33,7 +33,7 @@ function main(port: MessagePort): void {
     try {
       db.pragma('wal_checkpoint(PASSIVE)')
     } catch {
-      // A full disk says so at the next commit, to whoever waits for it.
+      // A full disk is reported by the next commit, to its caller.
     }
   }
   const answer = (): void => {
@@ -59,13 +59,13 @@ function main(port: MessagePort): void {
 const PIECES = 128
 
 /**
- * Makes the write-ahead log as long as it will be used, once. A commit that has to lengthen a file waits for the file
- * system's own journal, and in it for whatever a sync is writing; one that writes over what is there does not. The log is
- * used from its beginning again after each copy into the database.
+ * Extends the write-ahead log to its usual size, once. A commit that has to extend a file waits for the file
+ * system's own journal, and in it for the writes of a running sync; one that overwrites existing blocks does not. The log is
+ * reused from its beginning after each copy into the database.
  */
 function growLog(db: Db): void {
   try {
-    // In pieces: one value of that size would be held in memory.
+    // In pieces: one value of that size would be in memory as a whole.
     db.exec(
       `BEGIN; CREATE TABLE filler (bytes BLOB);
        WITH RECURSIVE piece (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM piece WHERE n < ${PIECES})
@@ -74,7 +74,7 @@ function growLog(db: Db): void {
     )
     db.pragma('wal_checkpoint(RESTART)')
   } catch {
-    if (db.inTransaction) db.exec('ROLLBACK') // slower commits, nothing worse; a full disk says so at the first of them
+    if (db.inTransaction) db.exec('ROLLBACK') // commits are slower, nothing else; a full disk is reported by the first one
   }
 }
 

@@ -4,7 +4,7 @@ import { createInbox } from '../../store/webhooks/inbox.ts'
 import { MirrorError, messageOf } from '../../core/errors.ts'
 import type { RpcCall, RpcReply } from '../../threads/rpc.ts'
 
-/** One thing that the inbox thread can be asked to do: synchronous, and inside the transaction of its turn if it writes. */
+/** An operation of the inbox thread: synchronous, and inside the transaction of its batch if it writes. */
 interface InboxOperation<Args extends unknown[], Result> {
   readonly writes: boolean
   readonly run: (...args: Args) => Result
@@ -54,9 +54,9 @@ export type InboxFunctions = { readonly [Name in OperationName]: Operations[Name
 export type InboxCall = RpcCall<OperationName>
 
 /**
- * Answers all questions of a turn. Those that write share one transaction, and no answer is given before its COMMIT: a
- * single fsync makes a hundred deliveries safe. One that fails is undone alone; when the transaction itself cannot be
- * kept (a full disk), every question that wrote gets the error, and nothing of it is stored.
+ * Answers all requests of a batch. Those that write share one transaction, and no answer is sent before its COMMIT: a
+ * single fsync makes a hundred deliveries durable. One that fails is rolled back alone; when the transaction itself cannot
+ * commit (a full disk), every request that wrote gets the error, and nothing of it is stored.
  */
 export function answerBatch(
   db: Db,

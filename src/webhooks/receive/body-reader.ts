@@ -10,7 +10,7 @@ interface BodyLimits {
   readonly maxBytes: number
   /** From the head of the request to the last byte, milliseconds. */
   readonly deadlineMs: number
-  /** Bytes that may lie in memory at once, of all deliveries. */
+  /** Bytes that may be in memory at once, of all deliveries. */
   readonly maxTotal: number
 }
 
@@ -21,9 +21,9 @@ export interface Bodies {
   reserve(bytes: number): () => void
 }
 
-/** Pieces that may lie in memory at once, of all deliveries: each takes near a kilobyte, and be it one byte in a chunk of its own. */
+/** Pieces that may be in memory at once, of all deliveries: each takes nearly a kilobyte, even for a chunk of one byte. */
 const MAX_PIECES = 16_384
-/** So many pieces a body may always have; with more of them they have to hold `FULL_BYTES` each, on average. */
+/** Pieces that any body may have; with more of them they must have `FULL_BYTES` each, on average. */
 const FREE_PIECES = 2048
 const FULL_BYTES = 64
 
@@ -37,7 +37,7 @@ export function createBodies(limits: BodyLimits): Bodies {
   let total = 0
   let pieces = 0
   const isCrowded = (): boolean => total > limits.maxTotal || pieces > MAX_PIECES
-  /** Room by refusing whoever has been sending longest; a quick sender never is that one. */
+  /** Frees space by refusing the delivery that has been sending longest; a fast sender never is that one. */
   const makeRoom = (): void => {
     for (const reading of readings) {
       if (!isCrowded()) return

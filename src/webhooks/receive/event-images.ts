@@ -11,10 +11,10 @@ const ARCH = /^(?=.{1,32}$)[a-z0-9]+(?:[/_.-][a-z0-9]+)*$/
 const REFERENCE = new RegExp(
   `^(?=.{1,512}$)${HOST}${PART}(?:/${PART})*(?::\\w[\\w.-]{0,127})?(?:@sha256:[0-9a-f]{64})?$`,
 )
-/** What an id looks like that stands where a tag's name could. */
+/** Form of an id in a field where a tag's name could be. */
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
-/** The parts of a reference, and names of fields that hold them: the last name on the way, or the last two joined. */
+/** The parts of a reference, and names of fields that contain them: the last name of the path, or the last two joined. */
 const FIELDS: Readonly<Record<'repository' | 'tag' | 'digest' | 'arch' | 'reference', string>> = {
   repository:
     'imagerepo imagerepository imagename image repo reponame repofullname repository repositoryname repositoryfullname',
@@ -30,7 +30,7 @@ const KINDS = new Map(
     names.split(' ').map((name) => [name, kind as FieldKind] as const),
   ),
 )
-/** The contract's own names: a value of theirs that does not fit spoils the target, whatever it is. */
+/** The contract's own names: an invalid value under one of them invalidates the target. */
 const DOCUMENTED = new Set(['image_repo', 'image_tag', 'image_digest', 'arch'])
 
 /** Bounds on what is looked at of one body, and on what it may name; a refresh looks for what changed besides. */
@@ -56,9 +56,9 @@ interface Scan {
 }
 
 /**
- * The images that an event names (wire facts, webhook deliveries), whatever its envelope: the reference in one field or in
- * several, in the event or in a list within it. Values that do not fit the pattern of their part are passed over, and one
- * under the contract's own names spoils what it belongs to. Empty when nothing is named that can be used.
+ * Returns the images that an event names (wire facts, webhook deliveries), in any envelope: the reference in one field or in
+ * several, in the event or in a list within it. Values that do not match the pattern of their part are skipped, and one
+ * under the contract's own names invalidates its target. Empty when no usable image is named.
  */
 export function imagesIn(event: unknown): EventTarget[] {
   const scan: Scan = { nodes: 0, targets: new Map() }
@@ -66,7 +66,7 @@ export function imagesIn(event: unknown): EventTarget[] {
   return [...scan.targets.values()]
 }
 
-/** Adds what an object names, or what the objects in its lists name, and says whether that was anything. */
+/** Adds what an object names, or what the objects in its lists name; returns whether it added any. */
 function collect(
   object: Readonly<Record<string, unknown>>,
   inherited: Parts,
@@ -134,7 +134,7 @@ function objectsOf(key: string, list: readonly unknown[]): object[] {
   )
 }
 
-/** Takes a value down as the part that it is by its form: a field called tag may hold a whole reference. */
+/** Stores a value as the part that its form shows: a field called tag may contain a whole reference. */
 function note(kind: FieldKind, value: string, { parts }: Found): void {
   const text = value.replace(/^(?:oci|docker):\/\//, '')
   const put = (part: string, one: string): void => {
@@ -180,7 +180,7 @@ function partsOf(
   return { repository, tag, digest, arch: own('arch'), reference: own('reference'), subject }
 }
 
-/** The target of an object's parts; what its fields lack is read from the whole reference. Null without a repository. */
+/** The target of an object's parts; parts without a field are read from the whole reference. Null without a repository. */
 function targetOf({ reference, ...parts }: Parts): EventTarget | null {
   const subject = reference ?? parts.subject
   const named = namesOf({ ...parts, subject })

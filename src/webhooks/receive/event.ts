@@ -2,7 +2,7 @@ import { matchesPattern } from '../../domain/patterns.ts'
 import type { EventTarget } from '../../store/webhooks/inbox.ts'
 import { imagesIn } from './event-images.ts'
 
-/** What a verified body says, whatever its form; with nothing that is understood it still says: look. */
+/** The content of a verified body in any form; a body that is not understood still causes a refresh. */
 interface ParsedBody {
   /** The type of the (first) event; null: it states none. */
   readonly type: string | null
@@ -12,11 +12,11 @@ interface ParsedBody {
   readonly wanted: boolean
 }
 
-/** Whether a type asks for a refresh. `isCloudEvent`: the event says that it is one, so its type is the contract's. */
+/** Reports whether a type causes a refresh. `isCloudEvent`: the event claims to be one, so its type is the contract's. */
 export type TypeFilter = (type: string, isCloudEvent?: boolean) => boolean
 
 const TYPE = /^[\x21-\x7e]{1,256}$/
-/** Where events state their type; only `type` is the contract's (CloudEvents), so others ask for a refresh whatever they say. */
+/** Where events state their type; only `type` is the contract's (CloudEvents), so any value of the others causes a refresh. */
 const TYPE_FIELDS = ['type', 'event_type', 'eventType', 'event_name', 'eventName', 'event', 'topic']
 /** Events of one body that are looked at; a refresh finds what changed besides. */
 const MAX_EVENTS = 100

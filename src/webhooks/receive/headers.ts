@@ -1,4 +1,4 @@
-/** Why a delivery was not let in, for log and metrics alone: whoever sent it learns none of it. */
+/** Why a delivery was refused, for log and metrics only: the sender does not learn it. */
 export type HeaderRefusal =
   | 'header_missing' // one of the three headers is not there
   | 'header_repeated' // one of them is there twice, or could be: there are more lines than Node keeps
@@ -60,12 +60,12 @@ export function readHeaders(rawHeaders: readonly string[]): DeliveryHeaders | He
   return { id, timestamp: Number(time), ...lists }
 }
 
-/** All values of a header, in a list of names and values by turns. */
+/** All values of a header, in a flat list of names and values. */
 export function valuesOf(rawHeaders: readonly string[], name: string): string[] {
   return rawHeaders.filter((_, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === name)
 }
 
-/** What a list of signatures holds, by version. */
+/** The signatures of a list, by version. */
 interface SignatureList {
   readonly signatures: readonly Signature[]
   readonly asymmetric: readonly Buffer[]

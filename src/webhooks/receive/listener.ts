@@ -98,7 +98,7 @@ function withOneHost(handler: RequestListener): RequestListener {
   }
 }
 
-/** Throws `config` for files that cannot be read, hold no certificate and key, or not of the same pair. */
+/** Throws `config` for files that cannot be read, contain no certificate and key, or not of the same pair. */
 function createTls(tls: Tls, handler: RequestListener): TlsServer {
   const files = readTls(tls)
   try {
@@ -138,7 +138,7 @@ function readTls({ certFile, keyFile }: Tls): { cert: Buffer; key: Buffer } {
   }
 }
 
-/** Takes a renewed certificate; one that cannot be used is told, and the one before stays. */
+/** Loads a renewed certificate; one that cannot be used is logged, and the previous one stays. */
 function renewer(server: TlsServer, tls: Tls, log: ListenerOptions['log']): () => void {
   let loaded = readTls(tls)
   return () => {

@@ -34,7 +34,7 @@ export interface ReceiverOptions extends Rules {
   /** Unix milliseconds. */
   readonly now: () => number
   readonly log: Pick<Logger, 'debug' | 'warn'> | null
-  /** Tells what became of each request; `reason` is one of few words. */
+  /** Called with the outcome of each request; `reason` is one of a few fixed words. */
   readonly onOutcome?: (outcome: ReceiptOutcome, reason: string) => void
   /** A row was stored that waits for a refresh. */
   readonly onStored?: () => void
@@ -61,7 +61,7 @@ const TEXTS: Readonly<Record<ReceiptOutcome, string>> = {
   duplicate: 'a webhook was received again',
   ignored: 'a webhook of another type was ignored',
   unauthorized: 'a webhook was refused',
-  unavailable: 'a webhook could not be taken; its sender was told to try again',
+  unavailable: 'a webhook could not be stored; its sender was asked to retry',
   refused: 'a request at a webhook endpoint was refused',
   handshake: 'a sender asked for permission to send webhooks',
   gone: 'a webhook broke off',
@@ -151,7 +151,7 @@ async function receive(
 
 const FULL_TEXT = 'as many are pending as webhooks.maxPending allows'
 
-/** Longer than any healthy disk takes, shorter than senders wait: whatever is stored later is a duplicate then. */
+/** Time limit for storing a delivery, milliseconds: longer than a healthy disk takes, shorter than senders wait. */
 const STORE_MS = 8_000
 
 function within<T>(work: Promise<T>, ms: number): Promise<T> {

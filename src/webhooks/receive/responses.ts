@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
-/** What a request at an endpoint came to, for counters: the answer in a word. */
+/** The outcome of a request at an endpoint, for counters. */
 export type ReceiptOutcome =
   | 'new'
   | 'duplicate'
@@ -24,10 +24,10 @@ const RETRY = { 'Retry-After': '30' }
 
 /** A new event: it is on disk. */
 export const ACCEPTED: WebhookResponse = { status: 202 }
-/** A delivery that came before, or of a type that nobody wants. */
+/** A duplicate delivery, or one of a type that is not enabled. */
 export const KNOWN: WebhookResponse = { status: 200 }
 
-/** One for every failure of authentication: whoever probes learns nothing from it. */
+/** The only answer to a failed authentication: it reveals no reason. */
 export const UNAUTHORIZED: WebhookResponse = {
   status: 401,
   error: 'unauthorized',
@@ -41,11 +41,11 @@ export const NO_SECRET: WebhookResponse = {
   message: 'webhooks are not set up here',
   headers: RETRY,
 }
-/** The inbox cannot be written at the moment. */
+/** The inbox cannot be written now. */
 export const UNAVAILABLE: WebhookResponse = {
   status: 503,
   error: 'unavailable',
-  message: 'deliveries cannot be stored at the moment',
+  message: 'deliveries cannot be stored now: retry later',
   headers: RETRY,
 }
 /** Too many deliveries are pending already. */
@@ -90,11 +90,11 @@ export const WRONG_METHOD: WebhookResponse = {
   headers: { Allow: 'POST, OPTIONS' },
 }
 
-/** One byte a chunk, or little more: reading that costs far more than any delivery is worth. */
+/** One byte per chunk, or few more: reading them costs far more than a normal delivery. */
 export const TOO_MANY_PIECES: WebhookResponse = {
   status: 413,
   error: 'too_large',
-  message: 'the delivery comes in too many small pieces',
+  message: 'the delivery is sent in too many small chunks',
 }
 
 /** 413 for a delivery over the limit. */
@@ -106,7 +106,7 @@ export function tooLarge(maxBytes: number): WebhookResponse {
   }
 }
 
-/** Sends an answer; nobody may cache it. A request that nobody waits for any more gets none. */
+/** Sends an answer that must not be cached; nothing when the client is gone. */
 export function sendReply(
   request: IncomingMessage,
   response: ServerResponse,

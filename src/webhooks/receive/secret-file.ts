@@ -3,7 +3,7 @@ import { plainSecret, webhookSecretFault } from '../../config/kinds/keys.ts'
 import { MirrorError, messageOf, systemCode, whyUnreadable } from '../../core/errors.ts'
 import { replacePrivateFile } from '../../core/files.ts'
 
-/** A secret as the file holds it. */
+/** A secret in the secret file. */
 export interface KeptSecret {
   /** What log and inbox call it: letters, digits and `._-`, 64 at most; no two the same. */
   readonly label: string
@@ -36,7 +36,7 @@ export function readSecretText(path: string): string | null {
 export function parseSecretFile(text: string, path: string): KeptSecret[] {
   const value = text.length > MAX_CHARACTERS ? null : parseJson(text, path)
   const list = isObject(value) ? value['secrets'] : null
-  if (!Array.isArray(list)) throw fault(path, 'does not hold {"secrets": […]}')
+  if (!Array.isArray(list)) throw fault(path, 'does not contain {"secrets": […]}')
   const secrets = list.map((entry: unknown, at) => readEntry(entry, `(secret ${at + 1})`, path))
   const labels = secrets.map(({ label }) => label)
   const twice = labels.find((label, at) => labels.indexOf(label) !== at)

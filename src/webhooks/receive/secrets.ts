@@ -19,7 +19,7 @@ interface SecretsOptions {
 
 /** The secrets in force. */
 export interface Secrets {
-  /** Those whose dates hold at this moment, the file read anew when it has changed. */
+  /** Returns the secrets that are valid now; reads the file again when it has changed. */
   readonly active: () => readonly SigningSecret[]
 }
 
@@ -33,8 +33,8 @@ interface Prepared {
 const LOOK_MS = 1_000
 
 /**
- * Reads the secrets. Throws `config` for a file that cannot be read or is malformed; once it was read, one that became so
- * is logged, and what it said before stays in force.
+ * Reads the secrets. Throws `config` for a file that cannot be read or is malformed; when it becomes so later, that is
+ * logged, and its previous content stays in force.
  */
 export function createSecrets(options: SecretsOptions): Secrets {
   const { file, now, log, dialect } = options
@@ -53,9 +53,9 @@ export function createSecrets(options: SecretsOptions): Secrets {
     try {
       const current = readSecretText(file)
       if (current === text) return
-      text = current // told once, also when it is refused
+      text = current // logged once, also when it is refused
       fromFile = current === null ? [] : prepare(current, file, dialect)
-      log?.info({ file, secrets: fromFile.map(({ signing }) => signing.label) }, 'read the webhook secrets anew') // prettier-ignore
+      log?.info({ file, secrets: fromFile.map(({ signing }) => signing.label) }, 'read the webhook secrets again') // prettier-ignore
       if (current !== null) warnOfReaders(file, log)
     } catch (error) {
       log?.error({ file }, `${messageOf(error)} The secrets read before stay in force.`)
@@ -112,7 +112,7 @@ function statOf(file: string): Stats | null {
   try {
     return statSync(file, { throwIfNoEntry: false }) ?? null
   } catch {
-    return null // the reading says why
+    return null // reading it reports the reason
   }
 }
 

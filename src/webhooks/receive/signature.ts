@@ -24,7 +24,7 @@ export type SignatureDialect = (typeof SIGNATURE_DIALECTS)[number]
 /** What a delivery fitted: a form of HMAC, or Ed25519 (`v1a`). */
 export type MatchedForm = SignatureDialect | 'ed25519'
 
-/** What is signed: the id, the time and the body as it lies, joined by dots. */
+/** The signed content: the id, the time and the unchanged body, joined by dots. */
 interface SignedContent {
   readonly id: string
   /** Unix seconds. */
@@ -65,7 +65,7 @@ export function createEd25519Check(key: Buffer): (content: Buffer, signature: Bu
   return (content, signature) => verify(null, content, publicKey, signature)
 }
 
-/** RFC 8410, section 7: what stands before the 32 bytes of a private Ed25519 key in PKCS #8. */
+/** RFC 8410, section 7: the bytes before the 32 bytes of a private Ed25519 key in PKCS #8. */
 const PKCS8_HEAD = Buffer.from('302e020100300506032b657004220420', 'hex')
 
 /** The `v1a` signature of a delivery by a private key (`whsk_…`); null when the secret is none. */
@@ -81,7 +81,7 @@ function bytesOf({ id, timestamp, body }: SignedContent): Buffer {
   return Buffer.concat([Buffer.from(`${id}.${timestamp}.`), body])
 }
 
-/** Above this the library, which is written in JavaScript, would hold up everybody else for milliseconds. */
+/** Largest body, bytes, for the library: it is written in JavaScript, and a longer body blocks the thread for milliseconds. */
 const LIBRARY_BYTES = 16 * 1024
 
 /**
@@ -109,8 +109,8 @@ const FORMS: Readonly<
 }
 
 /**
- * The value of `webhook-signature` for a delivery; null when the dialect needs a key that the secret does not hold. A
- * private key (`whsk_…`) signs with Ed25519 whatever the dialect; a public one signs nothing.
+ * Returns the value of `webhook-signature` for a delivery; null when the dialect needs another kind of key. A
+ * private key (`whsk_…`) signs with Ed25519 in any dialect; a public one cannot sign.
  */
 export function signDelivery(
   options: SignedContent & { readonly secret: string; readonly dialect: SignatureDialect },
@@ -129,8 +129,8 @@ interface SignatureMatch {
 }
 
 /**
- * The first secret and form that one of the signatures fits, or null. Digests are compared in constant time, all with all,
- * whatever fits first. A public key is tried on `v1a` signatures alone, whatever the dialects. The time is not looked at.
+ * Returns the first secret and form that one of the signatures matches, or null. Digests are compared in constant time, all
+ * with all. A public key is only tried on `v1a` signatures, in any dialect. The time is not checked.
  */
 function matchSignatures(
   headers: DeliveryHeaders,
@@ -192,7 +192,7 @@ function needed(
 
 /** What the verifier judges by. */
 interface VerifierOptions {
-  /** Those that are valid at this moment. */
+  /** The secrets that are valid now. */
   readonly secrets: () => readonly SigningSecret[]
   readonly dialect: SignatureDialect | 'any'
   readonly toleranceSeconds: number
@@ -205,7 +205,7 @@ export type SignatureResult =
   | ({ readonly ok: true; readonly id: string; readonly timestamp: number } & SignatureMatch)
   | { readonly ok: false; readonly reason: HeaderRefusal }
 
-/** Judges a delivery by its headers as they came and its body as it lies; nothing is parsed. */
+/** Checks a delivery by its raw headers and its unchanged body; nothing is parsed. */
 export type Verifier = (rawHeaders: readonly string[], body: Buffer) => SignatureResult
 
 /** Verification by Standard Webhooks and the vendor's own form (service API, section 6; wire facts). */

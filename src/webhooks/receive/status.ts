@@ -4,7 +4,7 @@ import type { ReceiptOutcome } from './responses.ts'
 import type { Secrets } from './secrets.ts'
 import type { InboxThread } from '../inbox/thread.ts'
 
-/** How the webhooks stand; times in ISO 8601 UTC. */
+/** State of webhooks; times in ISO 8601 UTC. */
 export interface WebhooksStatus {
   /** `off`: without a secret every delivery is a 503. */
   readonly state: 'on' | 'off'
@@ -54,7 +54,7 @@ function createLast(now: () => number) {
     note: (outcome: ReceiptOutcome, reason: string): void => {
       if (['new', 'duplicate', 'ignored'].includes(outcome)) received = now()
       else if (reason === 'method')
-        return // somebody looked at the address; nothing was delivered
+        return // no delivery: the address was requested with another method
       else if (outcome === 'unauthorized' || outcome === 'refused') refused = now()
     },
     /** What is remembered from before the start. */

@@ -53,7 +53,7 @@ export function judgeHead(request: IncomingMessage, rules: Rules, closing: boole
   return rules.isSetUp() ? null : result(NO_SECRET, 'unavailable', 'no_secret')
 }
 
-/** Whether a body is said to be compressed. */
+/** Reports whether the headers announce a compressed body. */
 function isEncoded(rawHeaders: readonly string[]): boolean {
   const codings = valuesOf(rawHeaders, 'content-encoding').join(',').trim().toLowerCase()
   return codings !== '' && codings !== 'identity'
@@ -79,7 +79,7 @@ export function unread(failed: Failed, maxBytes: number): Result {
 
 type Judged = Pick<NewDelivery, 'state' | 'type' | 'target' | 'reason'>
 
-/** What a verified body means for the mirror: whatever its form, it is a reason to look. */
+/** Returns what a verified body means for the mirror: in any form, it causes a refresh. */
 export function judgeBody(body: Buffer, { isWanted }: Rules): Judged {
   const { type, target, wanted } = parseBody(body, isWanted)
   return wanted
@@ -88,8 +88,8 @@ export function judgeBody(body: Buffer, { isWanted }: Rules): Judged {
 }
 
 /**
- * The answer to OPTIONS (CloudEvents web hooks 1.0, section 4): a sender whose name is allow-listed is told that it may
- * send. What it asks to be called back at is never looked at.
+ * Answers OPTIONS (CloudEvents web hooks 1.0, section 4): a sender whose name is allow-listed receives permission to
+ * send. Its callback URL is never requested.
  */
 function handshake(rawHeaders: readonly string[], allowed: readonly string[]): WebhookResponse {
   const headers = { Allow: 'POST, OPTIONS' }

@@ -10,17 +10,17 @@ import {
 import { messageOf } from '../../core/errors.ts'
 
 /**
- * How many rows go into one refresh after so many failures of theirs. What fails again is tried in ever smaller
- * company, so a row that fails every refresh is soon alone with its fault.
+ * Rows per refresh, by the number of their earlier failures. Failing rows are retried in progressively smaller
+ * batches, which isolates a row that fails every refresh.
  */
 const BATCH_SIZES: readonly number[] = [Infinity, Infinity, 64, 8]
 /**
- * While nothing succeeds at all, every so many tries take everything that is due: with a service that is down, a thousand
- * rows then grow as old as one, and not each by itself. Others between them are tried alone, so that it can be told.
+ * While every refresh fails, every n-th attempt retries all due rows: during an outage the cost does not grow with their
+ * number. The attempts between them try single rows, to find one that fails alone.
  */
 const ALL_TOGETHER = 9
 
-/** The company grows by this with every refresh that succeeds, so that a service that is back is caught up with soon. */
+/** Factor by which the batch size grows with every successful refresh, so that a backlog is processed soon after an outage. */
 const GROWTH = 4
 
 /** What was tried before. */
@@ -33,8 +33,8 @@ interface Tried {
 }
 
 /**
- * The rows of the next refresh out of those that are due. New rows do not fail with those that failed; the two take turns,
- * so neither waits for long. Among those that failed, the one comes first that has been due for longest.
+ * Returns the rows of the next refresh out of those that are due. New rows are not batched with failed ones; the two groups
+ * alternate, so neither waits for long. Among the failed ones, the row that has been due for longest is first.
  */
 export function chooseBatch(due: readonly Waiting[], tried: Tried): readonly Waiting[] {
   const { refreshes, failuresInRow } = tried
@@ -48,7 +48,7 @@ export function chooseBatch(due: readonly Waiting[], tried: Tried): readonly Wai
   return withSameTarget(peers.slice(0, batchSize), due)
 }
 
-/** Rows of one target stand or fall together: asking once answers for all of them. */
+/** Adds the rows of the same target: one request answers all of them. */
 function withSameTarget(chosen: readonly Waiting[], due: readonly Waiting[]): readonly Waiting[] {
   const targets = new Set(chosen.map(({ target }) => targetKey(target)))
   return due.filter(({ target }) => targets.has(targetKey(target)))
@@ -86,7 +86,7 @@ export interface WaveDeps {
   readonly now: () => number
   /** In [0, 1). */
   readonly random: () => number
-  /** Lets others take their turn in the midst of long work. */
+  /** Yields to other work during long work. */
   readonly breathe: () => Promise<void>
 }
 
@@ -105,7 +105,7 @@ export async function readDue({ inbox }: WaveDeps, now: number): Promise<Waiting
   }
 }
 
-/** One refresh for all rows; says why it failed, or null. */
+/** Runs one refresh for all rows; returns why it failed, or null. */
 export async function refreshBatch(
   { refresh }: WaveDeps,
   batch: readonly Waiting[],
@@ -115,7 +115,7 @@ export async function refreshBatch(
     targets.set(targetKey(target), target)
   try {
     const { ok, reason } = await refresh([...targets.values()])
-    return ok ? null : (reason ?? 'it does not say why')
+    return ok ? null : (reason ?? 'no reason given')
   } catch (error) {
     return messageOf(error)
   }
@@ -141,7 +141,7 @@ export async function settleBatch(
   }
 }
 
-/** What was seen of a target, or why that cannot be told. */
+/** The visibility of a target, or why it is unknown. */
 interface Found {
   readonly visibility: Visibility
   readonly failure: string | null

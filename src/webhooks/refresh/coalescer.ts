@@ -6,12 +6,12 @@ import { pauseMs } from './settlement.ts'
 interface CoalescerDeps extends WaveDeps {
   readonly debounceMs: number
   readonly debounceMaxMs: number
-  /** Calls once, after so many milliseconds, until it is cancelled by the function it gives. */
+  /** Calls once after `ms` milliseconds, unless the returned function cancels it. */
   readonly after: (ms: number, call: () => void) => () => void
   readonly warn: (message: string) => void
 }
 
-/** How it stands, for status and metrics. */
+/** State of the coalescer, for status and metrics. */
 export interface CoalescerState {
   /** Unix milliseconds; null: none is running. */
   readonly refreshingSince: number | null
@@ -35,7 +35,7 @@ export interface Coalescer {
   readonly stop: () => void
 }
 
-/** From so many failed refreshes in a row on, new events no longer bring the next one on at once. */
+/** Failed refreshes in a row after which new events no longer start the next one at once. */
 const SERVICE_DOWN = 4
 const MAX_DELAY_MS = 60_000
 /** No sleep is longer: the clock may have been set, and the inbox written to by another process. */
@@ -51,9 +51,9 @@ const NOTHING_YET: CoalescerState = {
 }
 
 /**
- * One refresh at a time: `debounceMs` after the last event, at most `debounceMaxMs` after the first, and one more for
- * whatever arrives while it runs. A row is settled only by a refresh that began after it was read here, so after it was
- * stored; until then it stays pending in the inbox, and so survives whatever happens to this process.
+ * Runs one refresh at a time: `debounceMs` after the last event, at most `debounceMaxMs` after the first, and one more for
+ * events that arrive while it runs. A row is settled only by a refresh that began after it was read here, so after it was
+ * stored; until then it stays pending in the inbox, and so survives the end of this process.
  */
 export function createCoalescer(deps: CoalescerDeps): Coalescer {
   const { now, debounceMs } = deps
@@ -66,7 +66,7 @@ export function createCoalescer(deps: CoalescerDeps): Coalescer {
   let earliest = 0
   let state = NOTHING_YET
 
-  /** Sets the alarm for whatever comes first. */
+  /** Sets the alarm for the next due time. */
   const plan = async (): Promise<void> => {
     const dueAt = wave === null ? await deps.inbox.nextDueAt() : null
     if (isStopped() || busy) return

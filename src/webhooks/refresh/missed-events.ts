@@ -20,7 +20,7 @@ export interface Misses {
 export interface Compared {
   /** Of the window, oldest first. */
   readonly arrivals: readonly NewTag[]
-  /** Of the window and a day before it: an event often comes before its tag is listed. */
+  /** Of the window and a day before it: an event often arrives before its tag is listed. */
   readonly announcements: readonly AnnouncedTag[]
   readonly lastEventAt: number | null
   /** Since when events could come at all, as far as that is known; null: they cannot, no secret is configured. */
@@ -32,11 +32,11 @@ export interface Compared {
 export const WINDOW_MS = 7 * 86_400_000
 /** An event may come this long after a poll has found what it announces. */
 const LATE_MS = 15 * 60_000
-/** So many changes without any event are no accident. */
+/** Changes without any event from which a subscription is considered dead. */
 const SUSPICIOUS = 3
 const HOUR_MS = 3_600_000
 
-/** Holds what polls found against what events announced. */
+/** Compares what polls found with what events announced. */
 export function compareMisses(compared: Compared): Misses {
   const { announcements, now, expectedSince } = compared
   const from = Math.max(now - WINDOW_MS, expectedSince ?? Infinity)
@@ -73,8 +73,8 @@ function namesIn(announcements: readonly AnnouncedTag[]): Known {
 }
 
 /**
- * What one side does not say contradicts nothing. An event may name the digest of one platform where the list has that of
- * all, so another digest only counts as another change when the two are an hour apart.
+ * Reports whether an event announced the tag. A missing value contradicts nothing. An event may name the digest of one
+ * platform where the list has that of all, so another digest only counts as another change when the two are an hour apart.
  */
 function isAnnounced({ repository, tag, digest, at }: NewTag, known: Known): boolean {
   const own = repository === null ? null : plainRepository(repository)

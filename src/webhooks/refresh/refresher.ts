@@ -10,7 +10,7 @@ import type { RefreshOutcome } from './batch.ts'
 import { type RefreshReport, createReports } from './report.ts'
 import type { InboxThread } from '../inbox/thread.ts'
 
-/** What the refresher is made from; how to refresh and what can be seen is told from outside. */
+/** Dependencies of the refresher; the caller passes how to refresh and how to find what is visible. */
 export interface RefresherOptions {
   readonly config: Config
   readonly log: Logger
@@ -20,7 +20,7 @@ export interface RefresherOptions {
   readonly refresh: (targets: readonly EventTarget[]) => Promise<RefreshOutcome>
   /** As readers see it. Null: no catalog is mirrored, so nothing that is announced can be seen. */
   readonly find: ((target: EventTarget) => Announced) | null
-  /** From a moment on, unix milliseconds. */
+  /** Lists new tags since a time, unix milliseconds. */
   readonly listNewTags: (from: number) => readonly NewTag[]
   /** Whether there is a secret, so that events can come. */
   readonly isOn: () => boolean

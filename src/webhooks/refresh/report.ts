@@ -6,7 +6,7 @@ import type { CoalescerState } from './coalescer.ts'
 import { type Misses, WINDOW_MS, compareMisses } from './missed-events.ts'
 import type { InboxThread } from '../inbox/thread.ts'
 
-/** How events and refreshes stand. Holds no name of anything private; times in ISO 8601 UTC. */
+/** State of events and refreshes. Contains no private name; times in ISO 8601 UTC. */
 export interface RefreshReport {
   /** Refreshes that events caused, since the start. */
   readonly refreshes: number
@@ -38,7 +38,7 @@ const EVERY_MS = 60_000
 /** A status page does not wait for a disk: after this long it shows the figures of the last time. */
 const PATIENCE_MS = 200
 
-/** Takes the figures every minute, and says in the log when a subscription seems dead, once. */
+/** Computes the figures every minute, and logs once when a subscription seems dead. */
 export function createReports(options: ReportOptions) {
   const { log, now, state } = options
   const startedAt = now()
@@ -88,7 +88,7 @@ async function figuresOf(options: ReportOptions, startedAt: number): Promise<Fig
   return figuresFrom({ times, heard, arrivals, isOn: isOn(), startedAt, now: at })
 }
 
-/** Of so many of the newest events the times are taken. */
+/** Newest events whose times are used, a count. */
 export const EVENTS = 500
 
 /** Since when it has to be known what was announced, unix milliseconds, for the figures of `now`. */
@@ -113,7 +113,7 @@ export function figuresFrom(options: FiguresOptions): Figures {
     arrivals,
     announcements: heard.announcements,
     lastEventAt: heard.lastAt,
-    // Nobody knows when the service was told to send; it has been since the first event, or can be since this start.
+    // The time of the registration is unknown; events are possible since the first one, or since this start.
     expectedSince: isOn ? (heard.firstAt ?? startedAt) : null,
     now,
   })
@@ -135,7 +135,7 @@ interface Latency {
   readonly visible: Spread | null
 }
 
-/** Sums up the times of events. A clock that was set back meanwhile counts as no time at all. */
+/** Summarizes the times of events. A negative time, from a clock that went backwards, counts as zero. */
 export function latencyOf(times: readonly EventTimes[]): Latency {
   const since = (at: (one: EventTimes) => number | null): Spread | null =>
     spreadOf(

@@ -13,7 +13,7 @@ export const MAX_ATTEMPTS = 150
 
 /** No row is put off for longer, milliseconds. */
 export const LONGEST_WAIT_MS = Math.max(LONGEST_PAUSE_MS * 1.25, ...LOOKS_MS)
-/** A look that comes so late says nothing of the time in between: the clock was set, or nobody was there. */
+/** A check that is this late, milliseconds, proves nothing about the time before it: the clock was changed, or nothing ran. */
 const TOO_LATE_MS = 6 * 3_600_000
 
 /** What is to be written of a row; what is not named stays as it is. */
@@ -61,10 +61,10 @@ export function pauseMs(attempts: number, random: number): number {
 export type Visibility = 'visible' | 'partly' | 'other digest' | 'absent' | null
 
 /**
- * A refresh succeeded that covered the row: that is all there is to do for an event that names nothing. What is not
- * wholly visible is looked for again, at the times above. After the last look a tag that is there without some of its
- * documents is done, for not every tag has all of them; one that is not there is given up. When the clock was set back,
- * or ahead by more than some hours, the looks begin anew, so that none is missed.
+ * Settles a row after a successful refresh that covered it: an event that names nothing is done. What is not completely
+ * visible is checked again, at the times above. After the last check a tag that is listed without some of its
+ * documents is done, because not every tag has all of them; one that is not listed is given up. When the clock went
+ * backwards, or ahead by more than some hours, the checks restart, so that none is missed.
  */
 export function afterRefresh(row: Waiting, visibility: Visibility, now: number): RefreshResult {
   const refreshedAt = row.refreshedAt ?? now

@@ -11,9 +11,9 @@ test('a line says how views stand, since when, and what is wrong', () => {
   )
   const troubled = { ...made, making: true, failing: true, odd: 2 }
   expect(describeViews({ kind: 'osv', state: 'behind', ...troubled })).toMatch(
-    /^views of osv: behind, made on .*, being made, the last try failed: the log says why, 2 odd records$/,
+    /^views of osv: behind, made on .*, being built, the last try failed: see the log, 2 records with an invalid package$/,
   )
   expect(describeViews({ kind: 'osv', state: 'current', ...NONE, odd: 1 })).toMatch(
-    / 1 odd record$/,
+    / 1 record with an invalid package$/,
   )
 })

@@ -48,7 +48,7 @@ describe('api-keys', () => {
     const args = ['api-keys', 'create', 'mirror', '--role', 'readonly', '--expires', '2030-01-31']
     const made = await patchmirror(args)
     expect(made.code, made.err).toBe(0)
-    expect(made.err).toContain('shown this once')
+    expect(made.err).toContain('shown only once')
     const key = /^secret {2}(\S+)$/m.exec(made.out)?.[1] ?? ''
     expect(made.out.split(key)).toHaveLength(2)
     const me = await patchmirror(['whoami'], { PATCHMIRROR_UPSTREAM_API_KEY: key })

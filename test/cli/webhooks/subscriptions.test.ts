@@ -484,7 +484,7 @@ describe('webhooks send and doctor', () => {
     const bad: [string[], string][] = [
       [['send'], '--url takes'],
       [['send', '--url', 'ftp://x'], '--url takes'],
-      [['send', '--url', url], 'holds no webhook secret'],
+      [['send', '--url', url], 'has no webhook secret'],
       [['send', '--url', url, '--dialect', 'hex'], 'standard, vendor'],
       [['send', '--url', url, '--secret-file', 'no-such'], 'there is no such file'],
       [['doctor', 'no-such'], 'there is no such file'],

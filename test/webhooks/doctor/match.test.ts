@@ -91,13 +91,13 @@ describe('the doctor', () => {
     expect(found).toMatchObject({ verdict: 'accepted', match: { secret: 'secret 2', usual: true } })
     expect(judge({ headers, body: `${BODY}\n` }, [whpk]).problems[0]).toContain('the body without')
     expect(judge({ headers, body: BODY }, [SECRET]).problems).toEqual([
-      expect.stringContaining('holds no public key'),
+      expect.stringContaining('has no public key'),
     ])
     expect(judge(signed(), [whpk]).problems).toEqual([
-      expect.stringContaining('holds public keys only'),
+      expect.stringContaining('has public keys only'),
     ])
     expect(judge({ headers, body: BODY }, [keyPair().whpk]).problems).toEqual([
-      expect.stringContaining('no secret that is held gives this signature'),
+      expect.stringContaining('no stored secret gives this signature'),
     ])
     const forged = signed({ mac: (content) => `v1,${createHmac('sha256', whpk).update(content).digest('hex')}` }) // prettier-ignore
     expect(judge(forged, [whpk])).toMatchObject({ verdict: 'refused', match: null })
@@ -186,7 +186,7 @@ describe('the doctor', () => {
     ['slashes escaped', BODY.replace(/\//g, '\\/')],
     ['outside ASCII escaped', BODY.replace('ü', '\\u00fc')],
     ['with a line end', `${JSON.stringify(JSON.parse(BODY), null, 2)}\n`],
-  ])('finds that the body was written anew: it was signed %s', (name, original) => {
+  ])('finds that the body was serialized again: it was signed %s', (name, original) => {
     const changed = original === BODY ? JSON.stringify(JSON.parse(BODY), null, 4) : BODY
     const found = judge({ ...signed({ body: original }), body: changed })
     expect(found.verdict).toBe('refused')
@@ -224,7 +224,7 @@ describe('the doctor', () => {
     ['webhook-timestamp', `0${TIME}`, 'not a plain number'],
     ['webhook-signature', ' ', 'webhook-signature is empty'],
     ['webhook-signature', 'v2,abc', 'no part that begins with "v1," (HMAC) or "v1a,"'],
-    ['webhook-signature', 'v1a,abc', 'the mirror holds no public key'],
+    ['webhook-signature', 'v1a,abc', 'the mirror has no public key'],
     ['webhook-signature', 'v1,abc', 'no part of webhook-signature is 32 bytes'],
   ])('names the header that is wrong: %s: %s', (name, value, problem) => {
     const delivery = signed()
@@ -320,6 +320,6 @@ test('a mirror without an upstream is not advised to register at one', () => {
   const capture = readCapture(Buffer.from(JSON.stringify({ headers: {}, body: '' })))
   const of = (canRegister: boolean): string =>
     diagnose({ ...{ capture, secrets: [], now: NOW, toleranceSeconds: 300 }, dialect: 'any', canRegister }).problems.join() // prettier-ignore
-  expect(of(true)).toContain('"patchmirror webhooks register" makes one')
-  expect(of(false)).toContain('holds no secret: webhooks.secrets takes one')
+  expect(of(true)).toContain('create one with "patchmirror webhooks register"')
+  expect(of(false)).toContain('has no secret: set one in webhooks.secrets')
 })

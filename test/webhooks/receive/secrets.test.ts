@@ -83,7 +83,7 @@ test('a file that changes is read anew without a restart, also when nothing but 
   expect(labels()).toEqual(['two'])
   rmSync(file)
   expect(labels()).toEqual([])
-  expect(told.filter((line) => line.startsWith('read the webhook secrets anew'))).toHaveLength(3)
+  expect(told.filter((line) => line.startsWith('read the webhook secrets again'))).toHaveLength(3)
 })
 
 test('a file that became malformed is told once, and the secrets before it stay in force', () => {
@@ -115,8 +115,8 @@ const entry = (more: object): string =>
 
 test.each([
   ['{', 'is not JSON'],
-  ['[]', 'does not hold {"secrets": […]}'],
-  ['{"secrets":{}}', 'does not hold {"secrets": […]}'],
+  ['[]', 'does not contain {"secrets": […]}'],
+  ['{"secrets":{}}', 'does not contain {"secrets": […]}'],
   ['{"secrets":[7]}', '(secret 1) is not an object'],
   [entry({ label: '' }), '(secret 1) has no label'],
   [entry({ label: 'a b' }), '(secret 1) has no label'],
