@@ -3,22 +3,22 @@ import { rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { messageOf, systemCode } from '../core/errors.ts'
 
-/** Whether the data folder can be written to: `full` when there is no room, `failing` for any other reason. */
+/** Whether the data folder is writable: `full` when the disk is full, `failing` for any other reason. */
 export interface StorageState {
   readonly state: 'ok' | 'full' | 'failing'
-  /** Why it is not `ok`, without the name of the folder. */
+  /** Why it is not `ok`, without the folder's name. */
   readonly reason: string | null
-  /** Free for this user, bytes; null when the system does not say. */
+  /** Free bytes for this user; null when the system does not report them. */
   readonly freeBytes: number | null
 }
 
-/** With less than this not even the run of a sync can be recorded, bytes. */
+/** Free bytes below which the disk is reported as full: not even the row of a run could be recorded. */
 const LEAST_BYTES = 1_000_000
-/** Enough to need new blocks on any file system, bytes. */
+/** Bytes of the probe file: enough to need new blocks on any file system. */
 const PROBE_BYTES = 65_536
 const FULL: ReadonlySet<string | undefined> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG'])
 
-/** Looks how the data folder stands. With `write` a small file is written and removed: quotas show in no number. */
+/** Checks the data folder. With `write` a small file is written and removed, since no number shows a quota. */
 export function probeStorage(dataDir: string, write: boolean): StorageState {
   const freeBytes = freeIn(dataDir)
   try {
@@ -36,26 +36,26 @@ export function probeStorage(dataDir: string, write: boolean): StorageState {
   return { state: 'full', reason, freeBytes }
 }
 
-/** So often is looked whether there is room again, milliseconds. */
-const LOOK_MS = 60_000
+/** Interval between checks whether the data folder is writable again, milliseconds. */
+const CHECK_MS = 60_000
 
 /**
- * Remembers what could not be done for want of room, and calls `work` for each once the data folder can be written to
- * again. It looks each minute while something waits, and keeps no process alive.
+ * Returns a function that stores work which failed for lack of disk space; `work` is called for each item once the data
+ * folder is writable again. Checks every minute while items wait; its timer does not keep the process alive.
  */
 export function awaitRoom<T>(
   dataDir: string,
   work: (waiting: T) => void,
-  lookMs = LOOK_MS,
+  checkMs = CHECK_MS,
 ): (waiting: T) => void {
   const waiting = new Set<T>()
-  const look = (): void => {
+  const check = (): void => {
     if (probeStorage(dataDir, true).state !== 'ok') return later()
     const all = [...waiting]
     waiting.clear()
     for (const one of all) work(one)
   }
-  const later = (): void => void setTimeout(look, lookMs).unref()
+  const later = (): void => void setTimeout(check, checkMs).unref()
   return (one) => {
     if (waiting.size === 0) later()
     waiting.add(one)
@@ -75,6 +75,6 @@ function freeIn(dataDir: string): number | null {
     const { bavail, bsize } = statfsSync(dataDir)
     return bavail * bsize
   } catch {
-    return null // the write says why
+    return null // the write reports the reason
   }
 }

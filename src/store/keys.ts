@@ -3,15 +3,15 @@ import type { Db } from './database/open.ts'
 import { createSecretReader } from './secret.ts'
 
 /**
- * A local key as it may be shown. The key itself is nowhere: it is told once, when it is made. When it was last used
- * is in the log alone, for reads never write.
+ * A local key as it may be shown. The key itself is not stored: it is shown once, when it is created. Its last use is in
+ * the log only, for reads never write.
  */
 export interface LocalKey {
-  /** Never given twice. */
+  /** Never reused. */
   readonly id: number
-  /** Empty when it was made without one. */
+  /** Empty when it was created without a name. */
   readonly name: string
-  /** How the key begins. */
+  /** The first characters of the key. */
   readonly prefix: string
   /** Unix milliseconds. */
   readonly createdAt: number
@@ -19,35 +19,35 @@ export interface LocalKey {
   readonly revokedAt: number | null
 }
 
-/** A valid key, to compare with: `hash` as `hashKey` makes it. */
+/** A valid key, for comparison: `hash` is the result of `hashKey`. */
 interface KeyHash {
   readonly id: number
   readonly name: string
   readonly hash: Buffer
 }
 
-/** All that local keys and signed links hang on, to carry it out of a database that is given up. Secret. */
+/** Everything that local keys and signed links depend on, to move it out of a damaged database. Secret. */
 export interface KeyBackup {
   readonly secret: Buffer
   readonly keys: readonly (LocalKey & { readonly hash: Buffer })[]
 }
 
-/** What every key of ours begins with, so that scanners for lost secrets can know one. */
+/** Prefix of every key, by which scanners for leaked secrets recognize one. */
 const MARK = 'pmk_'
 const RANDOM_BYTES = 24
-/** Of 32 random characters, those shown: the 168 bits left are as hopeless to guess. */
+/** Random characters that are shown, of 32: the other 168 bits cannot be guessed. */
 const SHOWN = 4
 
 /**
- * The keyed digest under which a key is kept. Keys are 192 random bits, which nobody can try through, so a slow hash
- * (scrypt, made for passwords) would protect nothing and cost each request dearly. One keyed digest, where each key with
- * a salt of its own would take one for every key there is, settles a request however many keys there are.
+ * Returns the keyed digest under which a key is stored. Keys are 192 random bits, which cannot be tried exhaustively, so
+ * a slow password hash (scrypt) would add no protection and cost every request. A salt per key would need one digest per
+ * stored key for each request; one keyed digest does not.
  */
 export function hashKey(key: string, secret: Buffer): Buffer {
   return createHmac('sha256', secret).update(key).digest()
 }
 
-/** Whether a key is the one that has this hash. */
+/** Reports whether a key has this hash. */
 export function isSameKey(key: string, hash: Buffer, secret: Buffer): boolean {
   return timingSafeEqual(hashKey(key, secret), hash)
 }
@@ -66,12 +66,12 @@ export function createKeyReader(db: Db) {
   const secret = db.prepare<[], Buffer>('SELECT bytes FROM secret').pluck()
   const any = db.prepare<[], number>('SELECT EXISTS (SELECT 1 FROM local_key)').pluck()
   return {
-    /** All keys ever made, revoked ones too, oldest first. */
+    /** All keys ever created, revoked ones included, oldest first. */
     listKeys: (): LocalKey[] => list.all(),
     listKeyHashes: (): KeyHash[] => valid.all(),
-    /** Whether a key was ever made, though all may be revoked by now. */
+    /** Whether a key was ever created, even if all are revoked. */
     hadKeys: (): boolean => any.get() === 1,
-    /** Null where the secret is lost: then no key can be told any more. */
+    /** Returns the keys and their secret; null if the secret is lost: then no key can be verified. */
     readKeyBackup(): KeyBackup | null {
       const bytes = secret.get()
       return bytes === undefined ? null : { secret: bytes, keys: all.all() }
@@ -102,26 +102,26 @@ export function createKeyWriter(db: Db) {
   return {
     ...reader,
     ...secret,
-    /** Puts keys and secret of a former database into this one, which must be new. */
+    /** Stores the keys and the secret of a former database in this one, which must be new. */
     restoreKeys: db.transaction((backup: KeyBackup) => {
       putSecret.run(backup.secret)
       for (const key of backup.keys) putKey.run(key)
     }),
-    /** Makes a key. `key` is told here and never again. */
+    /** Creates a key. `key` is returned here only. */
     createKey,
     /**
-     * Makes a key unless one was ever made, revoked or not; false then. `hand` gets it in the same transaction: when that
-     * throws, no key was made.
+     * Creates a key unless one was ever created, revoked or not; then false. `deliver` gets the key in the same
+     * transaction: when it throws, no key is created.
      */
-    createFirstKey: (name: string, now: number, hand: (key: string) => void): boolean =>
+    createFirstKey: (name: string, now: number, deliver: (key: string) => void): boolean =>
       db
         .transaction(() => {
           if (reader.hadKeys()) return false
-          hand(createKey(name, now).key)
+          deliver(createKey(name, now).key)
           return true
         })
         .immediate(),
-    /** False when there is no such key, or it is revoked already. */
+    /** Returns false if there is no such key, or it is already revoked. */
     revokeKey: (id: number, now: number): boolean => revoke.run({ id, now }).changes === 1,
   }
 }

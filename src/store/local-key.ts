@@ -5,15 +5,15 @@ import { guarded, openWriter } from './database/open.ts'
 import { replacePrivateFile } from '../core/files.ts'
 import { createKeyWriter, isSameKey } from './keys.ts'
 
-/** The name that the first key has in `keys list`, and its file in the data folder. */
+/** Name of the first key in `keys list`, and of its file in the data folder. */
 const LOCAL_KEY = 'local.key'
 
-/** The file that holds the first key, for its owner alone. */
+/** Returns the path of the file with the first key, readable by its owner only. */
 function localKeyPath(dataDir: string): string {
   return join(dataDir, LOCAL_KEY)
 }
 
-/** The key in that file; null when there is none. Throws the system's error for a file that cannot be read. */
+/** Returns the key in that file; null if there is none. Throws the system's error if the file cannot be read. */
 export function readLocalKey(dataDir: string): string | null {
   try {
     return readFileSync(localKeyPath(dataDir), 'utf8').trim() || null
@@ -24,12 +24,12 @@ export function readLocalKey(dataDir: string): string | null {
 }
 
 /**
- * Makes the first key of a mirror and writes it to `local.key`; does nothing where a key was ever made, revoked ones
+ * Creates the first key of a mirror and writes it to `local.key`; does nothing if a key was ever created, revoked ones
  * included. The file is written inside the transaction that stores the key's hash: a process that ends between the two
- * leaves a file whose key opens nothing, and the next start replaces it. Returns whether one was made. Throws `storage`, at
- * once when another process is writing.
+ * leaves a file whose key is not valid, and the next start replaces it. Returns whether a key was created. Throws
+ * `storage` without waiting when another process is writing.
  */
-function makeLocalKey(dataDir: string, now: number): boolean {
+function createLocalKey(dataDir: string, now: number): boolean {
   const db = openWriter(dataDir)
   try {
     db.pragma('busy_timeout = 0')
@@ -41,27 +41,30 @@ function makeLocalKey(dataDir: string, now: number): boolean {
   }
 }
 
-/** Pause before the first key is tried to be made again, milliseconds. */
+/** Pause before another attempt to create the first key, milliseconds. */
 const RETRY_MS = 2_000
 
-/** Where it is logged that a key was made, and where. */
+/** Log for the creation of the key. */
 interface KeyLog {
   info(fields: object, message: string): void
   warn(fields: object, message: string): void
 }
 
 /**
- * Makes the first key for a daemon, before it serves: so private data is never served without one, whatever brings it and
- * when. While another process is writing it is tried again. Returns what ends that.
+ * Creates the first key before a daemon serves, so that private data is never served without one, however it is added
+ * later. Retries while another process is writing. Returns a function that stops the retries.
  */
 export function startLocalKey(dataDir: string, now: () => number, log: KeyLog): () => void {
   let timer: NodeJS.Timeout | undefined
   const make = (): void => {
     try {
-      if (makeLocalKey(dataDir, now()))
-        log.info({}, `a key for the private paths was made: it is in ${localKeyPath(dataDir)}`)
+      if (createLocalKey(dataDir, now()))
+        log.info({}, `a key for the private paths was created: it is in ${localKeyPath(dataDir)}`)
     } catch (error) {
-      log.warn({}, `no key can be made yet, and it is tried again: ${messageOf(error)}`)
+      log.warn(
+        {},
+        `the key for the private paths cannot be created yet, it is retried:  ${messageOf(error)}`,
+      )
       timer = setTimeout(make, RETRY_MS).unref()
     }
   }
@@ -69,7 +72,7 @@ export function startLocalKey(dataDir: string, now: () => number, log: KeyLog): 
   return () => clearTimeout(timer)
 }
 
-/** Removes `local.key` when the key in it is the one with this hash, as when that one is revoked. */
+/** Removes `local.key` if the key in it has this hash, as when that key is revoked. */
 export function discardLocalKey(dataDir: string, hash: Buffer, secret: Buffer): void {
   const key = readLocalKey(dataDir)
   if (key !== null && isSameKey(key, hash, secret)) rmSync(localKeyPath(dataDir), { force: true })

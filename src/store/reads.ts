@@ -14,7 +14,7 @@ import { createRunReader } from './runs/runs.ts'
 import { createSecretReader } from './secret.ts'
 import { createSnapshotReader } from './runs/snapshots.ts'
 
-/** Everything that can be read, on one connection. */
+/** Creates all reads on one connection. */
 export function createReads(db: Db) {
   return {
     ...createOsvReader(db),
@@ -38,8 +38,8 @@ export function createReads(db: Db) {
 export type Reads = ReturnType<typeof createReads>
 
 /**
- * Opens one read-only connection whose work sees one moment each, and which holds none in between; null when there is no
- * database yet. For a thread beside the serving one.
+ * Opens one read-only connection for a thread beside the serving one; null if there is no database yet. Each call of
+ * `during` sees one snapshot, and no read transaction is open between two calls.
  */
 export function openShortReads(dataDir: string) {
   const db = openReader(dataDir)
@@ -47,47 +47,47 @@ export function openShortReads(dataDir: string) {
   return guarded(dataDir, () => {
     db.pragma('temp_store = FILE')
     const version = db.prepare<[], number>('PRAGMA data_version').pluck()
-    const moment = db.transaction((work: () => void) => work())
+    const inSnapshot = db.transaction((work: () => void) => work())
     const orderings = createOrderings(db)
     return {
       reads: createReads(db),
       orderings,
-      /** Does the work with one moment of the store. */
+      /** Runs the work within one read transaction. */
       during(work: () => void): void {
         try {
-          guarded(dataDir, () => moment.deferred(work))
+          guarded(dataDir, () => inSnapshot.deferred(work))
         } catch (error) {
           orderings.forget()
           throw error
         }
       },
-      /** Another number after each commit of another connection. */
+      /** Returns a number that changes after each commit of another connection. */
       commits: (): number => version.get() ?? 0,
     }
   })
 }
 
-/** The serving side of the database: a pin on one moment, and a look at now. */
+/** The serving side of the database: reads of a pinned snapshot, and reads of the current state. */
 export interface PinnedReads {
-  /** Reads of one moment: a read transaction is held open, so index, records and archive belong together. */
+  /** Reads of one snapshot: a read transaction stays open, so index, records and archive are consistent. */
   readonly pinned: Reads
-  /** Reads of now, for the run log and the status. */
+  /** Reads of the current state, for the run log and the status. */
   readonly live: Reads
-  /** Moves the pin to now if anything was committed since, by this process or another. True when it moved. */
+  /** Moves the pin to the current state if any process has committed since. True when it moved. */
   refresh(): boolean
   /**
-   * Takes the same moment anew. After a checkpoint this lets go of the write-ahead log, so that the next commit
-   * begins it from the start instead of making it longer.
+   * Pins the same snapshot again. After a checkpoint this releases the write-ahead log, so that the next commit restarts
+   * it instead of extending it.
    */
   repin(): void
-  /** Another number after each commit, of this process or another: costs microseconds to ask, for caches of `live`. */
+  /** Returns a number that changes after each commit of any process; takes microseconds, for caches of `live`. */
   commits(): number
   close(): void
 }
 
 /**
- * Opens the two read-only connections of the serving side. The pin is what makes "only whole snapshots" hold
- * between two statements; it is moved in microseconds and never waits for a writer (WAL).
+ * Opens the two read-only connections of the serving side. The pin guarantees that two statements see the same snapshot;
+ * it is moved in microseconds and never waits for a writer (WAL).
  */
 export function openPinnedReads(dataDir: string): PinnedReads | null {
   const pin = openReader(dataDir)
@@ -111,25 +111,25 @@ function pinReads(pin: Db, now: Db): Omit<PinnedReads, 'close'> {
   const version = now.prepare<[], number>('PRAGMA data_version').pluck()
   const take = pin.prepare('SELECT 1 FROM snapshot LIMIT 1')
   let seen = version.get()
-  const hold = (): void => {
+  const pinNow = (): void => {
     if (pin.inTransaction) pin.exec('COMMIT')
     pin.exec('BEGIN')
-    take.get() // a deferred transaction takes its moment at the first read
+    take.get() // a deferred transaction fixes its snapshot at the first read
   }
-  hold()
+  pinNow()
   return {
     pinned: createReads(pin),
     live: createReads(now),
     refresh() {
       const current = version.get()
       if (current === seen) return false
-      hold()
-      seen = current // only now: a move that failed is tried again
+      pinNow()
+      seen = current // only now: a move that failed is retried
       return true
     },
     repin() {
       if (version.get() !== seen) return // something new was committed: refresh will move the pin
-      hold()
+      pinNow()
     },
     commits: () => version.get() ?? 0,
   }

@@ -18,8 +18,8 @@ import { createRunWriter } from './runs/runs.ts'
 import { createSnapshotWriter } from './runs/snapshots.ts'
 
 /**
- * The writing side of the database: one connection of one thread. Whatever writes does so through `exclusive`
- * or `transaction`, which queue: two sources may sync at the same time, but they commit one after the other.
+ * Opens the writing side of the database: one connection of one thread. All writes go through `exclusive` or
+ * `transaction`, which queue: two sources may sync at the same time, but they commit one after the other.
  */
 export function openWrites(dataDir: string) {
   const db = openWriter(dataDir)
@@ -44,18 +44,17 @@ export function openWrites(dataDir: string) {
     ...createCarriedWriter(db, tracker),
     ...createCarriedDocumentWriter(db),
     staging: createStaging(db),
-    /** What readers see, as rows, on this connection. */
+    /** Everything that readers see, as rows, on this connection. */
     carried: createCarriedReader(db),
-    /** Runs single statements that must not fall into another source's open transaction. */
+    /** Runs single statements that must not be part of another source's open transaction. */
     exclusive: <T>(work: () => T): Promise<T> =>
       queue(() => {
         batch.end()
         return Promise.resolve(work())
       }),
     /**
-     * The same for the many small writes of the one crawl that is running: what comes within some milliseconds shares a
-     * transaction, but no more than `most` writes, so that a process that dies loses no more than it has requests in
-     * flight. Everything else commits it first.
+     * Runs one of many small writes of a crawl. Writes within some milliseconds share a transaction, but at most `most`,
+     * so that a process that dies loses no more than its requests in flight. All other writes commit it first.
      */
     gathered: <T>(most: number, work: () => T): Promise<T> =>
       queue(async () => {
@@ -66,31 +65,31 @@ export function openWrites(dataDir: string) {
           batch.written(most)
         }
       }),
-    /** Commits when `work` resolves with `commit: true`; rolls back when it says false or throws. */
+    /** Commits when `work` resolves with `commit: true`; rolls back when it resolves with false or throws. */
     transaction: <T extends { commit: boolean }>(work: () => Promise<T>): Promise<T> =>
       queue(() => {
         batch.end()
-        tracker.clear() // an earlier transaction's were taken, or rolled back
+        tracker.clear() // those of an earlier transaction were logged, or rolled back
         return inTransaction(db, work)
       }),
     /**
-     * Copies the write-ahead log into the database file, as far as no reader still needs it; never waits, never
-     * throws: with a transaction open or the disk full it is left to the next time.
+     * Copies the write-ahead log into the database file, as far as no reader needs it; never waits, never throws: with
+     * an open transaction or a full disk it is left to the next call.
      */
     checkpoint: (): void => {
       if (db.inTransaction) return
       try {
         db.pragma('wal_checkpoint(PASSIVE)')
       } catch {
-        // What is committed is safe in the log; whatever is wrong here meets the next run, which tells.
+        // // Committed data is safe in the log; the next run meets and reports the fault.
       }
     },
-    /** Whether commits copy the write-ahead log into the database file, as usual; else somebody else must. */
+    /** Sets whether commits copy the write-ahead log into the database file; if not, call `checkpoint`. */
     copyLogs: (by: boolean): void => {
       db.pragma(`wal_autocheckpoint = ${by ? LOG_PAGES : 0}`)
     },
     close: (): void => {
-      batch.commit() // a failure is nobody's any more: the next crawl fetches what is lacking
+      batch.commit() // a failure is not reported: the next crawl fetches what is missing
       db.close()
     },
   }
@@ -98,16 +97,18 @@ export function openWrites(dataDir: string) {
 
 export type Writes = ReturnType<typeof openWrites>
 
-/** How long the log gets before a commit copies it: SQLite's own choice, 4 MB. */
+/** Pages of the write-ahead log after which a commit copies it: SQLite's default, 4 MB. */
 const LOG_PAGES = 1000
 
-/** How long gathered writes share a transaction at most: so long another process that wants to write waits. */
+/**
+ * Longest time that gathered writes share a transaction, milliseconds: other processes that want to write wait as long.
+ */
 const BATCH_MS = 15
 
 /**
- * A transaction that a crawl that is busy shares between answers. Between two of them lies a turn of the event loop in
- * which the database is free, so that another process that waits to write gets its chance. A commit that fails, as when
- * the disk is full, is told to whoever writes next.
+ * Creates the transaction that a crawl's gathered writes share. After each commit the database is free for one iteration
+ * of the event loop, so that another process that waits can write. A failed commit, as on a full disk, is thrown at the
+ * next write.
  */
 function createBatch(db: Db) {
   let timer: NodeJS.Timeout | null = null
@@ -135,7 +136,7 @@ function createBatch(db: Db) {
       }),
     )
   }
-  const tell = (): void => {
+  const throwFailure = (): void => {
     const found = failed
     failed = null
     if (found !== null) throw found.error
@@ -144,7 +145,7 @@ function createBatch(db: Db) {
     commit,
     async begin(): Promise<void> {
       await rest
-      tell()
+      throwFailure()
       if (timer !== null && db.inTransaction) return
       commit()
       db.exec('BEGIN IMMEDIATE')
@@ -156,12 +157,12 @@ function createBatch(db: Db) {
     },
     end(): void {
       commit()
-      tell()
+      throwFailure()
     },
   }
 }
 
-/** A full disk may have rolled back already. */
+/** Rolls back; a full disk may have done so already. */
 function rollBack(db: Db): void {
   if (db.inTransaction) db.exec('ROLLBACK')
 }
@@ -184,8 +185,8 @@ async function inTransaction<T extends { commit: boolean }>(
 function createQueue(): <T>(work: () => Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve()
   return (work) => {
-    const turn = last.then(work, work)
-    last = turn.catch(() => undefined) // the caller has the error; the queue goes on
-    return turn
+    const result = last.then(work, work)
+    last = result.catch(() => undefined) // the caller gets the error; the queue continues
+    return result
   }
 }

@@ -8,12 +8,12 @@ import type { Db } from '../database/open.ts'
 import { nextChanged } from '../feeds/documents.ts'
 import type { ChangeTracker } from '../changes/tracker.ts'
 
-/** An answer in hand, not published yet. */
+/** An answer that was fetched and is not published yet. */
 export type FetchedAnswer = Omit<CatalogAnswer, 'changed'>
 
 /**
- * Writes of the catalog's answers. All but `keepFetched` belong inside the transaction that publishes; what changes is
- * noted for the change log.
+ * Creates writes of the catalog's answers. All except `keepFetched` belong inside the transaction that publishes;
+ * changes are recorded for the change log.
  */
 export function createCatalogAnswerWriter(db: Db, tracker: ChangeTracker) {
   const sql = prepareAnswerWrites(db)
@@ -32,13 +32,13 @@ export function createCatalogAnswerWriter(db: Db, tracker: ChangeTracker) {
   return {
     ...reader,
     ...createConfirmations(db),
-    /** Keeps an answer for the publication; survives the process. */
+    /** Stores an answer until it is published; it survives the process. */
     keepFetched: (answer: FetchedAnswer): void => {
       const { links, mentions } = answer
       sql.keep.run({ ...answer, links: JSON.stringify(links), mentions: JSON.stringify(mentions) })
     },
-    ...createInHand(sql),
-    /** Publishes what is in hand of the resources owned, for the paths that are wanted; forgets the rest of theirs. */
+    ...createFetchedAnswers(sql),
+    /** Publishes the fetched answers of the owned resources for the wanted paths; deletes their other ones. */
     publishFetched(
       owned: (resource: string) => boolean,
       wanted: (path: string) => boolean,
@@ -56,7 +56,7 @@ export function createCatalogAnswerWriter(db: Db, tracker: ChangeTracker) {
       }
       return count
     },
-    /** Publishes what is in hand of these paths alone. */
+    /** Publishes the fetched answers of these paths only. */
     publishPaths(paths: readonly string[], now: number): void {
       for (const path of paths) {
         const row = sql.fetchedRow.get(path)
@@ -64,14 +64,14 @@ export function createCatalogAnswerWriter(db: Db, tracker: ChangeTracker) {
         sql.dropFetched.run(path)
       }
     },
-    /** Remembers which paths of the resources owned could not be had: path → resource. */
+    /** Stores which paths of the owned resources could not be fetched: path → resource. */
     replaceMissingPaths(
       owned: (resource: string) => boolean,
       paths: ReadonlyMap<string, string>,
     ): void {
       for (const { path, resource } of reader.listMissingPaths())
-        if (owned(resource)) sql.had.run(path)
-      for (const [path, resource] of paths) sql.lacks.run(path, resource)
+        if (owned(resource)) sql.removeMissing.run(path)
+      for (const [path, resource] of paths) sql.addMissing.run(path, resource)
     },
     removeAnswer: (path: string): void => {
       tracker.record(path, reader.readAnswerState(path), null)
@@ -80,25 +80,25 @@ export function createCatalogAnswerWriter(db: Db, tracker: ChangeTracker) {
   }
 }
 
-/** What is in hand, not published yet. */
-function createInHand(sql: ReturnType<typeof prepareAnswerWrites>) {
+/** Creates reads and removals of answers that are fetched and not published. */
+function createFetchedAnswers(sql: ReturnType<typeof prepareAnswerWrites>) {
   return {
-    /** What is in hand of a path: its status, and the digest of its owner when it was fetched. Null: nothing. */
+    /** Status of a path's fetched answer, and the digest of its owner when it was fetched; null: none. */
     readFetched: (path: string): Pick<FetchedAnswer, 'status' | 'ownerSha'> | null =>
       sql.fetched.get(path) ?? null,
-    /** The answer that waits for the publication, with its bytes; null: none. */
+    /** The fetched answer of a path with its bytes; null: none. */
     readFetchedBody: (path: string): Pick<FetchedAnswer, 'status' | 'body' | 'size'> | null =>
       sql.fetchedRow.get(path) ?? null,
-    /** Paths in hand. */
+    /** Paths of the fetched answers. */
     eachFetchedPath: (): IterableIterator<string> => sql.fetchedNames.iterate(),
-    /** Forgets answers in hand: they are asked for anew. */
+    /** Deletes fetched answers, so that they are requested again. */
     dropFetched: (paths: readonly string[]): void => {
       for (const path of paths) sql.dropFetched.run(path)
     },
   }
 }
 
-/** Writes of when answers were confirmed, and under which item: nothing that is served changes but their age. */
+/** Creates writes of when answers were confirmed, and under which item; only their age changes for clients. */
 function createConfirmations(db: Db) {
   const sql = {
     confirm: db.prepare(
@@ -108,7 +108,7 @@ function createConfirmations(db: Db) {
     askAgain: db.prepare("UPDATE catalog_answer SET owner_sha = x'00' WHERE path = ?"),
   }
   return {
-    /** The answer stays as it is, under the item that names it now; `at`: upstream's date, unix milliseconds. */
+    /** Confirms an unchanged answer under its current item; `at`: upstream's date, Unix milliseconds. */
     confirmAnswer: (
       path: string,
       by: Pick<StoredAnswer, 'owner' | 'ownerSha'>,
@@ -116,11 +116,11 @@ function createConfirmations(db: Db) {
     ): void => {
       sql.confirm.run(by.owner, by.ownerSha, at, path)
     },
-    /** Notes that answers are as they are stored: path and upstream's date, unix milliseconds. */
+    /** Confirms unchanged answers: path and upstream's date, Unix milliseconds. */
     confirmAnswers: (answers: readonly (readonly [path: string, at: number])[]): void => {
       for (const [path, at] of answers) sql.confirmAt.run(at, path)
     },
-    /** Has answers asked for by the next sync, whatever the lists say. */
+    /** Makes the next sync request these answers, even if their list items are unchanged. */
     askAgain: (paths: readonly string[]): void => {
       for (const path of paths) sql.askAgain.run(path)
     },
@@ -151,8 +151,8 @@ function prepareAnswerWrites(db: Db) {
          mentions, confirmed_at AS confirmedAt FROM catalog_fetched WHERE path = ?`,
     ),
     dropFetched: db.prepare('DELETE FROM catalog_fetched WHERE path = ?'),
-    had: db.prepare('DELETE FROM catalog_lacking WHERE path = ?'),
-    lacks: db.prepare('INSERT OR REPLACE INTO catalog_lacking VALUES (?, ?)'),
+    removeMissing: db.prepare('DELETE FROM catalog_lacking WHERE path = ?'),
+    addMissing: db.prepare('INSERT OR REPLACE INTO catalog_lacking VALUES (?, ?)'),
     removeAnswer: db.prepare('DELETE FROM catalog_answer WHERE path = ?'),
   }
 }

@@ -1,24 +1,24 @@
 import type { Db } from '../database/open.ts'
 
-/** A document that an answer names: where in the answer its URL stands, and its digest. */
+/** A document that an answer links to: the position of its URL in the answer, and its digest. */
 export interface CatalogLink {
   /** Members and indexes from the answer's top to the URL; empty when the answer is the document itself. */
   at: readonly (string | number)[]
   /** SHA-256 of the document, hex. */
   digest: string
-  /** The media type that it has for this answer; absent: the one that is stored with the document. */
+  /** Its media type for this answer; absent: the one that is stored with the document. */
   type?: string
 }
 
-/** An answer that is held whole: an item, or what an artifact path says. */
+/** A complete stored answer: an item, or the answer of an artifact path. */
 export interface CatalogAnswer {
   path: string
   resource: string
-  /** `resource/id` of the item it belongs to; goes when that goes. */
+  /** `resource/id` of the item it belongs to; it is removed with that item. */
   owner: string
-  /** Digest of the owner as it was listed when this was fetched. */
+  /** Digest of the owner's list item when this was fetched. */
   ownerSha: Buffer
-  /** 200, or what upstream answered when it had none: 404 or 204. */
+  /** 200, or upstream's status without content: 404 or 204. */
   status: number
   /** A gzip member; null when upstream has none. */
   body: Buffer | null
@@ -27,19 +27,19 @@ export interface CatalogAnswer {
   changed: number
   etag: string | null
   links: readonly CatalogLink[]
-  /** Ids of artifact sets (AVRs) that it names. */
+  /** Ids of the artifact sets (AVRs) that it mentions. */
   mentions: readonly string[]
-  /** Upstream's date when it last gave or confirmed it, unix milliseconds; null: not known. */
+  /** Upstream's date when it last sent or confirmed it, Unix milliseconds; null: unknown. */
   confirmedAt: number | null
 }
 
-/** What an answer is known by before it is fetched again. */
+/** The stored state of an answer, for the decision whether to fetch it again. */
 export type StoredAnswer = Pick<
   CatalogAnswer,
   'path' | 'resource' | 'owner' | 'ownerSha' | 'etag' | 'status' | 'sha256' | 'confirmedAt'
 >
 
-/** Whether upstream answered that it has none. */
+/** Reports whether upstream answered that it has no such content. */
 export function isNone(answer: Pick<CatalogAnswer, 'status'> | null | undefined): boolean {
   return answer?.status === 404 || answer?.status === 204
 }
@@ -56,10 +56,13 @@ function toAnswer(row: AnswerRow | undefined): CatalogAnswer | null {
   return { ...row, links, mentions: JSON.parse(row.mentions) as string[] }
 }
 
-/** Of every resource that has artifacts, the path of the VEX ends like this (service API, section 4). An index has it so. */
+/**
+ * SQL: the answers about VEX; VEX paths of all resources end like this (service API, section 4). An index uses this
+ * text.
+ */
 export const IS_VEX = "status = 200 AND substr(path, -4) = '/vex'"
 
-/** Reads of the catalog's answers; usable on any connection. */
+/** Creates reads of the catalog's answers; usable on any connection. */
 export function createCatalogAnswerReader(db: Db) {
   const answer = db.prepare<[string], AnswerRow>(
     `SELECT ${ANSWER} FROM catalog_answer WHERE path = ?`,
@@ -67,15 +70,17 @@ export function createCatalogAnswerReader(db: Db) {
   const state = db.prepare<[string], Pick<AnswerRow, 'status' | 'sha256' | 'links'>>(
     'SELECT status, sha256, links FROM catalog_answer WHERE path = ?',
   )
-  const held = db.prepare<[], StoredAnswer>(
+  const stored = db.prepare<[], StoredAnswer>(
     `SELECT path, resource, owner, owner_sha AS ownerSha, etag, status, sha256,
        confirmed_at AS confirmedAt FROM catalog_answer`,
   )
   const ofOwner = db
     .prepare<[string], number>('SELECT 1 FROM catalog_answer WHERE owner = ? LIMIT 1')
     .pluck()
-  const lacks = db.prepare<[string], number>('SELECT 1 FROM catalog_lacking WHERE path = ?').pluck()
-  const lacking = db.prepare<[], { path: string; resource: string }>(
+  const isMissing = db
+    .prepare<[string], number>('SELECT 1 FROM catalog_lacking WHERE path = ?')
+    .pluck()
+  const missing = db.prepare<[], { path: string; resource: string }>(
     'SELECT path, resource FROM catalog_lacking ORDER BY path',
   )
   const oldestVex = db
@@ -106,22 +111,24 @@ export function createCatalogAnswerReader(db: Db) {
     .raw()
   return {
     readCatalogAnswer: (path: string): CatalogAnswer | null => toAnswer(answer.get(path)),
-    /** What `answerState` says of an answer, which may be beyond reading otherwise. */
+    /** Returns `answerState` of a stored answer without reading the answer itself. */
     readAnswerState: (path: string): string | null => answerState(state.get(path) ?? null),
-    /** Whether anything of an item is held. */
+    /** Whether any answer of an item is stored. */
     hasAnswers: (owner: string): boolean => ofOwner.get(owner) === 1,
-    /** Whether the last run wanted this path and could not have it. */
-    isMissingPath: (path: string): boolean => lacks.get(path) === 1,
-    listMissingPaths: (): { path: string; resource: string }[] => lacking.all(),
-    /** What is held of every answer, without the bytes. */
-    eachStoredAnswer: () => held.iterate(),
-    /** The oldest of upstream's confirmations of the answers about VEX, unix milliseconds; null: there are none. */
+    /** Whether the last run was to fetch this path and could not. */
+    isMissingPath: (path: string): boolean => isMissing.get(path) === 1,
+    listMissingPaths: (): { path: string; resource: string }[] => missing.all(),
+    /** Every stored answer, without its bytes. */
+    eachStoredAnswer: () => stored.iterate(),
+    /** Upstream's oldest confirmation of an answer about VEX, Unix milliseconds; null: there are none. */
     readVexConfirmedAt: (): number | null => oldestVex.get() ?? null,
-    /** `[id, owner]` of every artifact set that an answer names, published or only in hand. */
+    /** `[id, owner]` of every artifact set that an answer mentions, published or only fetched. */
     listMentions: (): [string, string][] => mentions.all(),
-    /** `[path, text, resource]` of every answer and list: with the entries' digests, all that the catalog serves. */
+    /**
+     * `[path, text, resource]` of every answer and list: with the entries' digests, everything that the catalog serves.
+     */
     eachCatalogDigest: () => digests.iterate(),
-    /** Entries of lists, answers and documents held. */
+    /** Numbers of stored list entries, answers and documents. */
     countCatalog(): { entries: number; answers: number; documents: number } {
       const [all, answers, documents] = counts.get() ?? [0, 0, 0]
       return { entries: all, answers, documents }
@@ -129,7 +136,7 @@ export function createCatalogAnswerReader(db: Db) {
   }
 }
 
-/** What is served for an answer, as a text that tells states apart; null when that is nothing: upstream has none either. */
+/** Returns a text that differs whenever the served answer differs; null if none is served, as upstream has none. */
 export function answerState(
   answer:
     (Pick<CatalogAnswer, 'status' | 'sha256'> & { links: CatalogAnswer['links'] | string }) | null,

@@ -5,25 +5,28 @@ import { type Hash, createHash } from 'node:crypto'
 /** Content bytes of one chunk. */
 export const CHUNK_BYTES = 1_048_576
 
-/** SQL: the digests that the links of a table's rows name. Links that cannot be read name none: they do not disable what looks at all. */
+/**
+ * Returns SQL for the digests in the links of a table's rows. Links that are not valid JSON give none, so that one
+ * damaged row does not make the query fail.
+ */
 export function namedDigests(table: string, where = 'TRUE'): string {
   return `SELECT json_extract(link.value, '$.digest')
     FROM ${table}, json_each(CASE WHEN json_valid(links) THEN links ELSE '[]' END) AS link
     WHERE ${where} AND link.type = 'object' AND json_type(link.value, '$.digest') = 'text'`
 }
 
-/** A document as it is held. */
+/** A stored document. */
 export interface CatalogDocument {
   digest: string
   size: number
-  /** Bytes of it as gzip. */
+  /** Bytes of its stored gzip chunks. */
   stored: number
   type: string
   /** Unix seconds. */
   changed: number
 }
 
-/** Reads of documents; usable on any connection. One chunk is in memory at a time. */
+/** Creates reads of documents; usable on any connection. One chunk is in memory at a time. */
 export function createDocumentStoreReader(db: Db) {
   const info = db.prepare<[string], CatalogDocument>(
     'SELECT digest, size, stored, type, changed FROM catalog_document WHERE digest = ?',
@@ -35,34 +38,37 @@ export function createDocumentStoreReader(db: Db) {
     .pluck()
   return {
     readCatalogDocument: (digest: string): CatalogDocument | null => info.get(digest) ?? null,
-    /** A chunk as it is stored, a gzip member; null when there is none. */
+    /** A chunk as stored, a gzip member; null if there is none. */
     readChunk: (digest: string, number: number): Buffer | null => chunk.get(digest, number) ?? null,
   }
 }
 
-/** The content of a chunk. */
+/** Returns the content of a chunk. */
 export function chunkContent(bytes: Buffer): Buffer {
   return gunzipSync(bytes, { maxOutputLength: CHUNK_BYTES })
 }
 
-/** Measured on real SBOMs: level 6 takes 1.8 times as long and saves 7 hundredths of the room. */
+/** gzip level of chunks. Measured on real SBOMs: level 6 takes 1.8 times as long and saves 7 % of the space. */
 const LEVEL = 3
 
-/** A document on its way in. Only `end`, `abort` and a `write` that returns true touch the database. */
+/** A document that is being written. Only `end`, `abort` and `flush` access the database. */
 export interface DocumentSink {
-  /** Takes bytes; true when a chunk is full and `flush` must be called before more is written. */
+  /** Adds bytes; returns true when a chunk is full and `flush` must be called before the next write. */
   write(bytes: Buffer): boolean
-  /** Puts full chunks away. */
+  /** Stores the full chunks. */
   flush(): void
-  /** Keeps what was written, unless it is stored already. Returns its digest, hex, its size, and the media type that is stored with it. */
+  /**
+   * Stores the document unless it is stored already. Returns its digest (hex), its size and the media type stored with
+   * it.
+   */
   end(type: string, changed: number): { digest: string; size: number; type: string }
-  /** Forgets what was written. */
+  /** Discards what was written. */
   abort(): void
 }
 
 /**
- * Writes of documents. A sink gathers chunks in a temporary table, so that a document of any size needs a chunk of
- * memory; `end` is one transaction, and what it writes is nobody's until an answer names its digest.
+ * Creates writes of documents. A sink gathers chunks in a temporary table, so that a document of any size needs the
+ * memory of one chunk; `end` is one transaction. The document is unreferenced until an answer links to its digest.
  */
 export function createDocumentStoreWriter(db: Db) {
   db.exec(
@@ -83,7 +89,7 @@ export function createDocumentStoreWriter(db: Db) {
     ...reader,
     openDocument: (): DocumentSink =>
       createSink(++sinks, chunks, (digest) => reader.readCatalogDocument(digest)?.type ?? null),
-    /** Removes documents that no answer names any more; call where nothing is being fetched. Returns how many. */
+    /** Removes documents that no answer links to; call it while nothing is being fetched. Returns their number. */
     sweepDocuments(): number {
       const { changes } = sweep.run()
       if (changes > 0) sweepChunks.run()
@@ -110,14 +116,16 @@ function prepareChunks(db: Db) {
     drop: (sink: number): void => {
       drop.run(sink)
     },
-    /** A document of a single chunk, which most are: it never waits in the temporary table. */
+    /** Stores a document of a single chunk, as most are, without the temporary table. */
     insertWhole: db.transaction(
       (bytes: Buffer, digest: string, size: number, type: string, changed: number) => {
         only.run(digest, bytes)
         insert.run(digest, size, bytes.length, type, changed)
       },
     ),
-    /** Both or neither: chunks without their document would be in the way of the same document later. */
+    /**
+     * Stores chunks and document together: chunks without their document would block a later write of the same document.
+     */
     adopt: db.transaction(
       (sink: number, digest: string, size: number, type: string, changed: number) => {
         adopt.run(digest, sink)
@@ -127,7 +135,7 @@ function prepareChunks(db: Db) {
   }
 }
 
-/** One buffer for all of what comes out: many small ones are what makes this slow. */
+/** Compresses a chunk with large output buffers: many small ones are slow. */
 function packed(bytes: Buffer): Buffer {
   const chunkSize = Math.max(1024, bytes.length >> 2)
   return gzipSync(bytes, { level: LEVEL, chunkSize })
@@ -139,7 +147,7 @@ function createSink(
   typeOf: (digest: string) => string | null,
 ): DocumentSink {
   const hash: Hash = createHash('sha256')
-  const room = createRoom()
+  const buffer = createChunkBuffer()
   let size = 0
   let number = 0
   const keep = (bytes: Buffer): void => {
@@ -149,12 +157,12 @@ function createSink(
     write(bytes) {
       hash.update(bytes)
       size += bytes.length
-      return room.add(bytes) >= CHUNK_BYTES
+      return buffer.add(bytes) >= CHUNK_BYTES
     },
     flush() {
-      while (room.held().length >= CHUNK_BYTES) {
-        keep(room.held().subarray(0, CHUNK_BYTES))
-        room.drop(CHUNK_BYTES)
+      while (buffer.bytes().length >= CHUNK_BYTES) {
+        keep(buffer.bytes().subarray(0, CHUNK_BYTES))
+        buffer.drop(CHUNK_BYTES)
       }
     },
     end(type, changed) {
@@ -162,11 +170,11 @@ function createSink(
       const stored = typeOf(digest)
       const kept = { digest, size, type: stored ?? type }
       if (number === 0) {
-        if (stored === null) chunks.insertWhole(packed(room.held()), digest, size, type, changed)
+        if (stored === null) chunks.insertWhole(packed(buffer.bytes()), digest, size, type, changed)
         return kept
       }
       if (stored === null) {
-        if (room.held().length > 0) keep(room.held())
+        if (buffer.bytes().length > 0) keep(buffer.bytes())
         chunks.adopt(sink, digest, size, type, changed)
       }
       chunks.drop(sink)
@@ -178,20 +186,23 @@ function createSink(
   }
 }
 
-const FIRST_ROOM = 16_384
-/** A chunk, and what the network may bring beyond it. */
-const LAST_ROOM = CHUNK_BYTES + 65_536
+const FIRST_BYTES = 16_384
+/** Largest buffer: a chunk and one network read beyond it, bytes. */
+const LARGEST_BYTES = CHUNK_BYTES + 65_536
 
-/** Bytes gathered in one buffer, which grows as needed and is used again for each chunk: large documents leave no garbage. */
-function createRoom() {
+/** Creates a buffer that grows as needed and is reused for each chunk, so that large documents create no garbage. */
+function createChunkBuffer() {
   let buffer = Buffer.alloc(0)
   let filled = 0
   return {
-    /** Copies: the caller's buffer may be a view of the network's. Returns how many bytes are held. */
+    /**
+     * Copies the bytes, since the caller's buffer may be a view of a network buffer. Returns the number of buffered
+     * bytes.
+     */
     add(bytes: Buffer): number {
       const needed = filled + bytes.length
       if (needed > buffer.length) {
-        const doubled = Math.min(LAST_ROOM, Math.max(FIRST_ROOM, 2 * buffer.length))
+        const doubled = Math.min(LARGEST_BYTES, Math.max(FIRST_BYTES, 2 * buffer.length))
         const larger = Buffer.allocUnsafeSlow(Math.max(needed, doubled))
         buffer.copy(larger, 0, 0, filled)
         buffer = larger
@@ -199,9 +210,9 @@ function createRoom() {
       bytes.copy(buffer, filled)
       return (filled = needed)
     },
-    /** What is held; a view. */
-    held: (): Buffer => buffer.subarray(0, filled),
-    /** Forgets the first bytes. */
+    /** Returns the buffered bytes; a view. */
+    bytes: (): Buffer => buffer.subarray(0, filled),
+    /** Removes the first bytes. */
     drop(bytes: number): void {
       buffer.copyWithin(0, bytes, filled)
       filled -= bytes

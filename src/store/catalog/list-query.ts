@@ -1,61 +1,63 @@
 import type { CatalogEntry } from './lists.ts'
 import type { Db } from '../database/open.ts'
 
-/** How many fields of an item a list can be narrowed by. */
+/** Number of fields of an item by which a list can be filtered. */
 export const FACETS = 8
 
-/** A field's number (0 to FACETS - 1, as the resource declares it) and the values it may have. */
+/** A field's number (0 to FACETS - 1, as declared by the resource) and the accepted values. */
 export interface Where {
   facet: number
   values: readonly string[]
 }
 
-/** By a facet, by another field of the item (no quote, no backslash), or, with both null, in upstream's own order. */
+/**
+ * Order by a facet, by another field of the item (no quote, no backslash), or, with both null, in upstream's own order.
+ */
 export interface ListOrder {
   facet: number | null
   field: string | null
   descending: boolean
 }
 
-/** A place in an ordered list: behind the entry with this value of the ordering field and this ordinal. */
+/** A position in an ordered list: after the entry with this value of the ordering field and this ordinal. */
 export interface ListPosition {
   value: string | number | null
   ordinal: number
 }
 
-/** Which entries of a list, in which order. */
+/** Selects entries of a list and their order. */
 export interface EntryQuery {
   list: number
   where: readonly Where[]
   order: ListOrder
   after: ListPosition | null
   limit: number
-  /** No row is read behind the one with which the bodies exceed this; no bound when not given. */
+  /** Reading stops after the row with which the bodies exceed this, bytes; unlimited if absent. */
   maxBytes?: number
-  /** At most so many rows match: with few, sorting them is cheaper than to go through the list in its order. */
+  /** Maximum number of rows that match: few rows are cheaper to sort than to find in the list's order. */
   matches?: number
-  /** The list's order by this field, as `createOrderings` made it. */
+  /** Table with the list's order by this field, created by `createOrderings`. */
   ordering?: string
 }
 
-/** An entry and the value of the field it was ordered by. */
+/** An entry and the value of its ordering field. */
 export type OrderedEntry = CatalogEntry & { value: string | number | null }
 
 /**
- * Filtered, ordered pages of a list by SQL. Statements are kept by their text, of which there are few: one for each
- * set of filters, order and direction.
+ * Creates reads of filtered, ordered pages of a list by SQL. Statements are cached by their text: one per set of
+ * filters, order and direction.
  */
 export function createCatalogQuery(db: Db) {
   const statements = new Map<string, ReturnType<typeof db.prepare<unknown[], unknown>>>()
   const prepared = (sql: string): ReturnType<typeof db.prepare<unknown[], unknown>> => {
     const known = statements.get(sql)
     if (known !== undefined) return known
-    const made = db.prepare(sql)
+    const created = db.prepare(sql)
     if (statements.size >= 500) statements.clear()
-    statements.set(sql, made)
-    return made
+    statements.set(sql, created)
+    return created
   }
-  /** Appends the rows of a segment; false when the query has what it may have. */
+  /** Appends the rows of a segment; returns false when the query's limit is reached. */
   const listSome = (query: EntryQuery, segment: Condition, rows: OrderedEntry[]): boolean => {
     const { sql, values } = selectOf(query, segment, query.limit - rows.length)
     let bytes = rows.reduce((sum, { body }) => sum + body.length, 0)
@@ -73,12 +75,12 @@ export function createCatalogQuery(db: Db) {
       for (const segment of segmentsOf(query)) if (!listSome(query, segment, rows)) break
       return rows
     },
-    /** An entry by its id, with its value in an order; null when there is none. */
+    /** Returns an entry by its id, with its value in an order; null if there is none. */
     readOrderedEntry(list: number, id: string, order: ListOrder): OrderedEntry | null {
       const sql = `SELECT ${columnsOf(order)} FROM catalog_entry WHERE list = ? AND id = ?`
       return (prepared(sql).get(list, id) as OrderedEntry | undefined) ?? null
     },
-    /** Whether any item of a list has a value for a facet; given some, whether any has one of these. */
+    /** Whether any item of a list has a value for a facet; given values, whether any item has one of these. */
     hasCatalogFacet(list: number, facet: number, values?: readonly string[]): boolean {
       const key = column(facet)
       const marks = values?.map(() => '?').join(', ')
@@ -94,33 +96,33 @@ export function createCatalogQuery(db: Db) {
   }
 }
 
-/** Orders kept at once; each takes about 40 bytes an entry of the disk. */
+/** Orders kept at the same time; each uses about 40 bytes of disk per entry. */
 const KEPT_ORDERINGS = 8
 
 /**
- * Makes orders of lists by fields that have no index, in temporary tables: sorting a list takes long, and is done once
- * for all of its pages. An order is of one state of its list (`version`).
+ * Creates orders of lists by fields without an index, in temporary tables: sorting a list is slow, and is done once for
+ * all of its pages. An order is valid for one state of its list (`version`).
  */
 export function createOrderings(db: Db) {
-  const made = new Map<string, string>()
+  const created = new Map<string, string>()
   let count = 0
   const drop = (key: string, table: string): void => {
     db.exec(`DROP TABLE IF EXISTS temp.${table}`)
-    made.delete(key)
+    created.delete(key)
   }
   return {
-    /** Drops all of them, as after a transaction that was rolled back and may have taken some of them along. */
+    /** Drops all orders, as after a transaction whose rollback may have removed some of them. */
     forget(): void {
-      for (const [key, table] of made) drop(key, table)
+      for (const [key, table] of created) drop(key, table)
     },
-    /** The table of an order; made if it is not there. */
+    /** Returns the table of an order; creates it if it does not exist. */
     orderingOf(version: string, list: number, order: ListOrder): string {
       const field = keyOf({ ...order, descending: false }) ?? 'NULL'
       const key = `${version} ${list} ${field}`
-      const known = made.get(key)
+      const known = created.get(key)
       if (known !== undefined) return known
-      for (const [old, table] of made)
-        if (made.size >= KEPT_ORDERINGS || !old.startsWith(`${version} `)) drop(old, table)
+      for (const [old, table] of created)
+        if (created.size >= KEPT_ORDERINGS || !old.startsWith(`${version} `)) drop(old, table)
       const table = `ordering_${++count}`
       db.exec(`CREATE TABLE temp.${table} (value, place INTEGER)`)
       db.prepare(
@@ -128,7 +130,7 @@ export function createOrderings(db: Db) {
       ).run(list)
       db.exec(`CREATE INDEX temp.${table}_up ON ${table} (value, place);
         CREATE INDEX temp.${table}_down ON ${table} (value DESC, place)`)
-      made.set(key, table)
+      created.set(key, table)
       return table
     },
   }
@@ -154,7 +156,7 @@ function columnsOf(order: ListOrder): string {
   return `ordinal, id, body, sha, ${keyOf(order) ?? 'NULL'} AS value`
 }
 
-/** Matches of filters that are sorted rather than looked for along the order. */
+/** Number of matches up to which they are sorted instead of being searched along the order. */
 const FEW = 5000
 
 function selectOf(
@@ -171,7 +173,7 @@ function selectOf(
     return { sql, values: [list, ...segment.values, limit] }
   }
   const key = keyOf(order)
-  // With a + before it, no index is used for the order.
+  // The unary + keeps SQLite from using an index for the order.
   const few = where.length > 0 && matches !== undefined && matches <= FEW ? '+' : ''
   const by = key === null ? 'ordinal' : `${few}value ${way}, ordinal`
   const sql = `SELECT ${columnsOf(order)} FROM catalog_entry
@@ -179,19 +181,22 @@ function selectOf(
   return { sql, values: [...values, ...segment.values, limit] }
 }
 
-/** Upstream's order when null; no value for an item that SQLite does not read, being nested deeper than it goes (1000). A field's name is checked where the request is read; here once more, for it is SQL. */
+/**
+ * Returns the SQL of the ordering field; null for upstream's order. Items nested deeper than SQLite parses (1000) have
+ * no value. The field's name is validated where the request is read, and here again because it becomes SQL.
+ */
 function keyOf({ facet, field }: ListOrder): string | null {
   if (facet !== null) return column(facet)
   if (field === null) return null
   if (/["\\]/.test(field)) throw new Error(`not a field: ${field}`)
   const json = `(CAST(body AS TEXT), '$."${field.replaceAll("'", "''")}"')`
-  // Numbers as the cursor can say them: JavaScript's, which a larger integer would not survive.
+  // // Numbers as the cursor represents them: JavaScript's, which would round a larger integer.
   const number = `CAST(json_extract${json} AS REAL)`
   return `iif(json_valid(CAST(body AS TEXT)), iif(json_type${json} = 'integer', ${number}, json_extract${json}), NULL)`
 }
 
 /**
- * What lies behind a place, in parts that are read one after the other, each a single range of the index: entries
+ * Returns what follows a position, as segments that are read one after the other, each a single index range: entries
  * without the field come first in ascending order, last in descending order.
  */
 function segmentsOf({ order, after, ordering }: EntryQuery): Condition[] {
@@ -213,7 +218,7 @@ function segmentsOf({ order, after, ordering }: EntryQuery): Condition[] {
   return order.descending ? [rest, without] : [rest]
 }
 
-/** A facet's column; its number comes from a declaration, never from a request. */
+/** Returns a facet's column; its number comes from a declaration, never from a request. */
 function column(facet: number): string {
   return `facet${facet + 1}`
 }

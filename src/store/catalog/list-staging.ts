@@ -2,7 +2,7 @@ import type { CatalogPage } from './lists.ts'
 import { FACETS } from './list-query.ts'
 import type { Db } from '../database/open.ts'
 
-/** An item as a walk found it, with the values of the fields its list can be narrowed by. */
+/** An item found by a walk, with the values of its facets. */
 export interface StagedEntry {
   id: string
   body: Buffer
@@ -10,15 +10,15 @@ export interface StagedEntry {
   facets: readonly (string | null)[]
 }
 
-/** Places a page's first entry; a page can hold a million. */
+/** Ordinals reserved per page; a page can have a million entries. */
 export const PAGE_STRIDE = 1_000_000
 
-/** `?, ?, …` for the facets of an entry. */
+/** The facet columns of an entry, for SQL. */
 export const FACET_COLUMNS = Array.from({ length: FACETS }, (_, at) => `facet${at + 1}`).join(', ')
 
 /**
- * The pages of a walk until they are published: temporary tables, so that nothing locks the database while the network
- * is slow. Gone with the connection; a walk is cheap to repeat.
+ * Stages the pages of a walk until they are published, in temporary tables: a slow network does not lock the database.
+ * They are lost with the connection; a walk is cheap to repeat.
  */
 export function createCatalogStaging(db: Db) {
   db.exec(
@@ -50,14 +50,14 @@ export function createCatalogStaging(db: Db) {
     },
   )
   return {
-    /** Stages a page that came anew. */
+    /** Stages a page with new content. */
     stagePage: (path: string, row: CatalogPage, entries: readonly StagedEntry[]): void =>
       stage(path, row, entries),
-    /** Stages a page that is as it is held: its entries stay where they are. */
+    /** Stages a page that equals the stored one: its entries stay unchanged. */
     keepPage: (path: string, row: CatalogPage): void => {
       page.run({ ...row, path, kept: 1 })
     },
-    /** Forgets a walk, as when it begins anew. */
+    /** Discards a walk, as when it is restarted. */
     dropWalk: (path: string): void => {
       dropPages.run(path)
       dropEntries.run(path)

@@ -4,7 +4,9 @@ import type { Db } from '../database/open.ts'
 import { nextChanged } from '../feeds/documents.ts'
 import type { ChangeTracker } from '../changes/tracker.ts'
 
-/** Writes of the catalog's lists, inside the transaction that publishes; what changes is noted for the change log. */
+/**
+ * Creates writes of the catalog's lists, inside the transaction that publishes; changes are recorded for the change log.
+ */
 export function createCatalogListWriter(db: Db, tracker: ChangeTracker) {
   const catalogStaging = createCatalogStaging(db) // before the statements that read its tables
   const sql = prepareListWrites(db)
@@ -14,10 +16,10 @@ export function createCatalogListWriter(db: Db, tracker: ChangeTracker) {
     ...createCatalogMoves(db),
     ...createCatalogGone(db),
     catalogStaging,
-    /** `[id, sha, body]` of every item of a walk, kept pages included, in order. */
+    /** `[id, sha, body]` of every item of a walk, unchanged pages included, in order. */
     eachWalked: (listId: number | null, path: string) =>
       sql.walked.iterate(listId ?? -1, path, path),
-    /** Makes a walk the list's content: only pages that came anew are written. Returns the number of entries. */
+    /** Publishes a walk as the list's content; writes only the pages with new content. Returns the number of entries. */
     replaceCatalogList(
       path: string,
       resource: string,
@@ -25,46 +27,46 @@ export function createCatalogListWriter(db: Db, tracker: ChangeTracker) {
       fields: readonly string[],
       now: number,
     ): number {
-      const held = reader.readCatalogList(path)
-      const changed = nextChanged(held?.changed ?? null, null, now)
-      tracker.record(path, held === null ? null : String(held.changed), String(changed))
-      const id = held?.id ?? Number(sql.list.run(path, resource, frame, changed).lastInsertRowid)
+      const stored = reader.readCatalogList(path)
+      const changed = nextChanged(stored?.changed ?? null, null, now)
+      tracker.record(path, stored === null ? null : String(stored.changed), String(changed))
+      const id = stored?.id ?? Number(sql.list.run(path, resource, frame, changed).lastInsertRowid)
       sql.dropEntries.run(id, path)
       sql.dropPages.run(id)
       sql.entries.run(id, path)
       sql.pages.run(id, path)
-      sql.doubtPages.run(id)
+      sql.invalidatePages.run(id)
       sql.updateList.run(frame, resource, JSON.stringify(fields), id, changed, id)
       return Number(sql.count.get(id))
     },
-    /** Reads the facets of a list's items again, by `read`; those that are as they were are not written. */
+    /** Computes the facets of a list's items again with `read`; writes only those that differ. */
     rereadFacets(path: string, read: (body: Buffer) => readonly (string | null)[]): void {
       const list = reader.readCatalogList(path)
       if (list === null) return
       let ordinal = -1
       for (;;) {
         const rows = sql.facetRows.all(list.id, ordinal, REREAD)
-        for (const [rowid, at, body, ...held] of rows) {
+        for (const [rowid, at, body, ...stored] of rows) {
           ordinal = at
           const facets = read(body)
-          const values = held.map((_, facet) => facets[facet] ?? null)
-          if (values.some((value, facet) => value !== held[facet]))
+          const values = stored.map((_, facet) => facets[facet] ?? null)
+          if (values.some((value, facet) => value !== stored[facet]))
             sql.setFacets.run(...values, rowid)
         }
         if (rows.length < REREAD) return
       }
     },
-    /** Notes when lists were walked: path and upstream's date, unix milliseconds. */
+    /** Stores when lists were walked: path and upstream's date, Unix milliseconds. */
     confirmLists: (lists: readonly (readonly [path: string, at: number])[]): void => {
       for (const [path, at] of lists) sql.confirm.run(at, path)
     },
     removeCatalogList(path: string): void {
-      const held = reader.readCatalogList(path)
-      if (held === null) return
-      tracker.record(path, String(held.changed), null)
-      sql.clearEntries.run(held.id)
-      sql.dropPages.run(held.id)
-      sql.removeList.run(held.id)
+      const stored = reader.readCatalogList(path)
+      if (stored === null) return
+      tracker.record(path, String(stored.changed), null)
+      sql.clearEntries.run(stored.id)
+      sql.dropPages.run(stored.id)
+      sql.removeList.run(stored.id)
     },
   }
 }
@@ -105,9 +107,9 @@ function prepareListWrites(db: Db) {
       `INSERT INTO catalog_page (list, number, cursor, next, etag, last_modified, sha256, entries)
        SELECT ?, number, cursor, next, etag, lastModified, sha256, entries FROM staged_page WHERE path = ?`,
     ),
-    // An item that moves while the list is walked is met on two pages and kept from one. The other page lacks it, so it
-    // is not taken for unchanged when the first one loses the item: nothing that is known of it is to match again.
-    doubtPages: db.prepare(
+    // // An item that moves while the list is walked occurs on two pages and is stored from one. The validators of the
+    // other page are deleted: it must be read again when the first one loses the item.
+    invalidatePages: db.prepare(
       `UPDATE catalog_page SET etag = NULL, last_modified = NULL, sha256 = x''
        WHERE list = ? AND entries <> (
          SELECT count(*) FROM catalog_entry e WHERE e.list = catalog_page.list
@@ -128,11 +130,11 @@ function prepareListWrites(db: Db) {
   }
 }
 
-/** Items of a walk (?) that a list (?) does not hold as they are now. */
+/** SQL: items of a walk (?) that are new or changed in comparison with a list (?). */
 const NEW = `FROM staged_entry s WHERE s.path = ? AND NOT EXISTS
   (SELECT 1 FROM catalog_entry e WHERE e.list = ? AND e.id = s.id AND e.sha = s.sha)`
 
-/** What a walk found otherwise than it is held. Only for the connection that walks: what is walked is staged there. */
+/** Creates reads of the differences between a walk and the stored list, on the connection that staged the walk. */
 function createCatalogMoves(db: Db) {
   const ids = db.prepare<[string, number], string>(`SELECT s.id ${NEW}`).pluck()
   const pairs = db
@@ -150,21 +152,21 @@ function createCatalogMoves(db: Db) {
     )
     .pluck()
   return {
-    /** Bodies of the items that are new or changed, and of those as they are held, or were. */
+    /** Bodies of the items that are new or changed, and the stored bodies of those that changed or were removed. */
     eachMoved: (listId: number, path: string) => bodies.iterate(path, listId, listId, path, path),
     /** Ids of the items that are new or changed. */
     eachMovedId: (listId: number, path: string) => ids.iterate(path, listId),
-    /** Bodies of the items that are new or changed, each with the one that is held under its id. */
+    /** Bodies of the items that are new or changed, each with the stored body of the same id. */
     eachMovedPair: (listId: number, path: string) => pairs.iterate(listId, path, listId),
   }
 }
 
-/** Entries of a list (?) that a walk (?, ?) did not meet. */
+/** SQL: entries of a list (?) that a walk (?, ?) did not find. */
 const GONE = `WHERE e.list = ?
   AND e.ordinal / 1000000 NOT IN (SELECT number FROM staged_page WHERE path = ? AND kept = 1)
   AND NOT EXISTS (SELECT 1 FROM staged_entry s WHERE s.path = ? AND s.id = e.id)`
 
-/** What a walk did not meet. Only for the connection that walks. */
+/** Creates reads of what a walk did not find, on the connection that staged the walk. */
 function createCatalogGone(db: Db) {
   const sql = {
     gone: db
@@ -185,11 +187,11 @@ function createCatalogGone(db: Db) {
     ),
   }
   return {
-    /** How many entries that are held the walk did not meet. */
+    /** Number of stored entries that the walk did not find. */
     countGone: (listId: number, path: string): number => sql.gone.get(listId, path, path) ?? 0,
     /** Their ids, in order. */
     eachGone: (listId: number, path: string) => sql.goneIds.iterate(listId, path, path),
-    /** Stages what a list holds and a walk did not meet as a further page of the walk, of this number. */
+    /** Stages the entries that a walk did not find as a further page of the walk, with this number. */
     carryEntries(listId: number, path: string, number: number): void {
       const count = sql.carry.run(path, number * PAGE_STRIDE, listId, path, path).changes
       if (count > 0) sql.carriedPage.run(path, number, CARRIED, count)

@@ -1,6 +1,6 @@
 import type { Db } from '../database/open.ts'
 
-/** A paged list as it is held: its frame (upstream's envelope without the items) and where things lie in it. */
+/** A stored paged list: its frame is upstream's envelope without the items, and their positions in it. */
 export interface CatalogList {
   id: number
   /** Canonical path. */
@@ -11,14 +11,14 @@ export interface CatalogList {
   entries: number
   /** Last-Modified, unix seconds; only ever moves forward. */
   changed: number
-  /** Upstream's date when it was last walked, unix milliseconds; null: not known. */
+  /** Upstream's date when it was last walked, Unix milliseconds; null: unknown. */
   confirmedAt: number | null
 }
 
-/** One page of upstream's as it was walked, and what makes asking for it again cheap. */
+/** One page of upstream's as it was walked, with its validators. */
 export interface CatalogPage {
   number: number
-  /** The cursor that asked for it; null for the first. */
+  /** The cursor with which it was requested; null for the first page. */
   cursor: string | null
   next: string | null
   etag: string | null
@@ -27,24 +27,24 @@ export interface CatalogPage {
   entries: number
 }
 
-/** The cursor of a page that no walk read: it has the items that stay because the list is not known to be whole. */
+/** Cursor of the page of carried-over items, which no walk read: they stay because the list may be incomplete. */
 export const CARRIED = ''
 
-/** Whether a page is the one of the items that stay. */
+/** Reports whether a page is the one with the carried-over items. */
 export function isCarried({ cursor }: Pick<CatalogPage, 'cursor'>): boolean {
   return cursor === CARRIED
 }
 
-/** An item in a list: upstream's own bytes of it. */
+/** An item of a list, in upstream's bytes. */
 export interface CatalogEntry {
   ordinal: number
   id: string
   body: Buffer
-  /** Of the body, its first 16 bytes. */
+  /** The first 16 bytes of the SHA-256 of the body. */
   sha: Buffer
 }
 
-/** A list that is not known to be whole. */
+/** A list that may be incomplete. */
 interface PartialList {
   /** Canonical. */
   path: string
@@ -54,7 +54,7 @@ interface PartialList {
 
 const LIST = 'id, path, resource, frame, entries, changed, confirmed_at AS confirmedAt'
 
-/** Reads of the catalog's lists; usable on any connection. */
+/** Creates reads of the catalog's lists; usable on any connection. */
 export function createCatalogListReader(db: Db) {
   const list = db.prepare<[string], CatalogList>(`SELECT ${LIST} FROM catalog_list WHERE path = ?`)
   const lists = db.prepare<[], CatalogList>(`SELECT ${LIST} FROM catalog_list ORDER BY path`)
@@ -68,7 +68,7 @@ export function createCatalogListReader(db: Db) {
   const entries = db.prepare<[number], CatalogEntry>(
     'SELECT ordinal, id, body, sha FROM catalog_entry WHERE list = ? ORDER BY ordinal',
   )
-  const holding = db
+  const withTexts = db
     .prepare<{ list: number; texts: string }, string>(
       `SELECT e.id FROM catalog_entry e WHERE e.list = @list AND NOT EXISTS (
          SELECT 1 FROM json_each(@texts) AS wanted WHERE wanted.value NOT IN (
@@ -87,7 +87,7 @@ export function createCatalogListReader(db: Db) {
      WHERE json_extract(frame, '$.partial') IS NOT NULL ORDER BY path`,
   )
   return {
-    /** Lists that are not known to be whole. */
+    /** Lists that may be incomplete. */
     listPartialLists: (): PartialList[] => partial.all(),
     readCatalogList: (path: string): CatalogList | null => list.get(path) ?? null,
     listCatalogLists: (): CatalogList[] => lists.all(),
@@ -96,9 +96,11 @@ export function createCatalogListReader(db: Db) {
     readCatalogEntry: (listId: number, id: string): CatalogEntry | null =>
       entry.get(listId, id) ?? null,
     eachCatalogEntry: (listId: number) => entries.iterate(listId),
-    /** The id of a list's first item that has each of these texts as the value of a field; null when none does. */
+    /**
+     * Returns the id of a list's first item in which each of these texts is the value of a field; null if there is none.
+     */
     findEntryWith: (listId: number, texts: readonly string[]): string | null =>
-      holding.get({ list: listId, texts: JSON.stringify(texts) }) ?? null,
+      withTexts.get({ list: listId, texts: JSON.stringify(texts) }) ?? null,
     /** `[list path, sha, resource]` of every entry, in order. */
     eachEntryDigest: () => entryDigests.iterate(),
   }
@@ -115,12 +117,12 @@ function createFieldNameReader(db: Db) {
     )
     .pluck()
   return {
-    /** Names of the fields that items of a list have, as a walk learned them; null when none did. */
+    /** Names of the fields of a list's items, as recorded by a walk; null if none was recorded. */
     readFieldNames(listId: number): string[] | null {
       const text = fields.get(listId) ?? null
       return text === null ? null : (JSON.parse(text) as string[])
     },
-    /** The same from the items themselves. Reads the whole list. */
+    /** Names of the fields, read from the items themselves. Reads the whole list. */
     findFieldNames: (listId: number): string[] => keys.all(listId),
   }
 }

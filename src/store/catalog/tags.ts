@@ -10,16 +10,16 @@ import { isNone } from './answers.ts'
 import type { Db } from '../database/open.ts'
 import type { RunTrigger } from '../runs/runs.ts'
 
-/** How far what an event announced can be read now. */
+/** How much of an announced tag is readable now. */
 export interface Announced {
-  /** Whether the list of tags has it. True also when the event names nothing. */
+  /** Whether it is in the list of tags. Also true when the event names nothing. */
   listed: boolean
-  /** Whether it is listed with the digest announced; null when the event names none, or the item shows none. */
+  /** Whether it is listed with the announced digest; null when the event names none, or the item has none. */
   digestMatches: boolean | null
   /**
-   * `complete`: all of its answers are held. `none yet`: upstream has none (404, 204) of some of its artifacts, which may
-   * still come. `lacking`: some could not be had, or are those of the item as it was before. `out of scope`: its artifacts
-   * are not mirrored. Null when it is not listed.
+   * `complete`: all of its answers are stored. `none yet`: upstream has none (404, 204) of some of its artifacts, which
+   * may be added later. `lacking`: some could not be fetched, or belong to the item's former version. `out of scope`:
+   * its artifacts are not mirrored. Null when it is not listed.
    */
   artifacts: 'complete' | 'none yet' | 'lacking' | 'out of scope' | null
 }
@@ -32,9 +32,9 @@ interface Candidate {
 
 const NOT_LISTED: Announced = { listed: false, digestMatches: null, artifacts: null }
 
-/** Looks for what events announce among the listed tags, by index; usable on any connection. */
+/** Creates searches for announced tags among the listed ones, by index; usable on any connection. */
 export function createAnnouncedReader(db: Db) {
-  const holding = db.prepare<[string], Candidate>(
+  const candidates = db.prepare<[string], Candidate>(
     `SELECT e.id, e.sha, e.body FROM catalog_entry e
      WHERE e.rowid IN (SELECT entry FROM catalog_text WHERE text IN (SELECT value FROM json_each(?)))
      ORDER BY e.ordinal`,
@@ -42,25 +42,25 @@ export function createAnnouncedReader(db: Db) {
   const answers = db.prepare<[string], { path: string; status: number; ownerSha: Buffer }>(
     'SELECT path, status, owner_sha AS ownerSha FROM catalog_answer WHERE owner = ?',
   )
-  const lacks = db
+  const anyMissing = db
     .prepare<[string], number>(
       "SELECT 1 FROM catalog_lacking WHERE resource = 'tags' AND instr(path || '/', ?) > 0 LIMIT 1",
     )
     .pluck()
   const artifactsOf = ({ id, sha }: Candidate): NonNullable<Announced['artifacts']> => {
-    const held = answers.all(`tags/${id}`)
-    const stale = held.some(({ status, ownerSha }) => status === 200 && !ownerSha.equals(sha))
-    if (stale || lacks.get(`/${encodeURIComponent(id)}/`) === 1) return 'lacking'
-    if (held.length === 0) return 'out of scope'
-    return held.some(isNone) ? 'none yet' : 'complete'
+    const stored = answers.all(`tags/${id}`)
+    const stale = stored.some(({ status, ownerSha }) => status === 200 && !ownerSha.equals(sha))
+    if (stale || anyMissing.get(`/${encodeURIComponent(id)}/`) === 1) return 'lacking'
+    if (stored.length === 0) return 'out of scope'
+    return stored.some(isNone) ? 'none yet' : 'complete'
   }
   return {
-    /** Whether what an event announced can be read now, and how much of it. */
+    /** Returns whether what an event announced is readable now, and how much of it. */
     findAnnounced(target: EventTarget): Announced {
       const names = namesOf(target)
       const { tag, digest } = names
       if (tag === null && digest === null) return { ...NOT_LISTED, listed: true }
-      const named = holding
+      const named = candidates
         .all(JSON.stringify(lookupsOf(names, target)))
         .map((item) => ({ ...item, texts: textsWithin(parse(item.body)) }))
         .filter(({ texts }) => isNamed(texts, names))
@@ -77,7 +77,7 @@ const WORST = ['lacking', 'out of scope', 'none yet', 'complete'] as const
 
 type Named = readonly { texts: readonly string[] }[]
 
-/** An item that shows no digest at all neither confirms nor contradicts one. */
+/** Compares the announced digest; an item without any digest neither confirms nor contradicts it. */
 function matches(digest: string | null, exact: Named, named: Named): boolean | null {
   if (digest === null) return null
   if (exact.length > 0) return true
@@ -87,7 +87,7 @@ function matches(digest: string | null, exact: Named, named: Named): boolean | n
   return shown ? false : null
 }
 
-/** The texts by which an item may name it: parts alone, and whole references. */
+/** Returns the texts by which an item may name it: parts, and whole references. */
 function lookupsOf({ repository, tag, digest }: TargetNames, target: EventTarget): string[] {
   const isText = (text: string | null): text is string => text !== null
   const repositories = [...new Set([repository, target.repository])].filter(isText)
@@ -102,7 +102,7 @@ function parse(body: Buffer): unknown {
   return JSON.parse(body.toString('utf8')) as unknown // checked when it was staged
 }
 
-/** A tag that a published snapshot brought, or another digest of one; as upstream's own item names it. */
+/** A tag that a published snapshot added, or a new digest of a tag; as upstream's item names it. */
 export interface NewTag {
   runId: number
   /** When it was published, unix milliseconds. */
@@ -110,25 +110,25 @@ export interface NewTag {
   repository: string | null
   tag: string | null
   digest: string | null
-  /** Of the run that found it: `webhook` for a refresh that an event caused, `schedule` for a poll. */
+  /** Trigger of the run that found it: `webhook` for a refresh caused by an event, `schedule` for a poll. */
   trigger: RunTrigger
 }
 
 const KEEP_MS = 30 * 86_400_000
 
-/** Reads of what arrived; usable on any connection. */
+/** Creates reads of new tags; usable on any connection. */
 export function createNewTagReader(db: Db) {
   const since = db.prepare<[number, number], NewTag>(
     `SELECT run_id AS runId, at, repository, tag, digest, trigger FROM catalog_arrival
      WHERE at >= ? ORDER BY at, id LIMIT ?`,
   )
   return {
-    /** What arrived from a moment on (unix milliseconds, that one included), oldest first. Kept for 30 days. */
+    /** Returns new tags published at or after a time (Unix milliseconds), oldest first. They are kept for 30 days. */
     listNewTags: (from: number, limit = 10_000): NewTag[] => since.all(from, limit),
   }
 }
 
-/** Writes of what arrived. Both belong inside the transaction that publishes it. */
+/** Creates writes of new tags. Call inside the transaction that publishes them. */
 export function createNewTagWriter(db: Db) {
   const add = db.prepare(
     `INSERT INTO catalog_arrival (run_id, at, repository, tag, digest, trigger)
@@ -137,7 +137,7 @@ export function createNewTagWriter(db: Db) {
   const prune = db.prepare('DELETE FROM catalog_arrival WHERE at < ?')
   return {
     ...createNewTagReader(db),
-    /** Keeps what a run brought, and forgets what is too old. */
+    /** Stores the tags that a run added, and deletes those that are too old. */
     addNewTags(arrivals: readonly Omit<NewTag, 'trigger'>[], now: number): void {
       for (const arrival of arrivals) add.run(arrival)
       prune.run(now - KEEP_MS)

@@ -4,10 +4,10 @@ import type { Change, ChangeKind } from './tracker.ts'
 
 /** A published snapshot in the change log. */
 export interface LoggedSnapshot {
-  /** Counts up over all sources; never given twice. */
+  /** Counts up over all sources; never reused. */
   id: number
   source: SourceName
-  /** Snapshot id, hex, and the one before it; null: there was none. */
+  /** Snapshot id, hex, and the previous one; null: there was none. */
   snapshot: string
   previous: string | null
   sequence: number
@@ -15,15 +15,15 @@ export interface LoggedSnapshot {
   publishedAt: number
   asOf: number
   records: number
-  /** How many names were added, changed and removed; null: not known, see `complete`. */
+  /** Numbers of names added, changed and removed; null: unknown, see `complete`. */
   added: number | null
   changed: number | null
   removed: number | null
-  /** False: everything may have changed, no names were kept. */
+  /** False: everything may have changed, and no names were stored. */
   complete: boolean
 }
 
-/** A snapshot as it goes into the log. */
+/** A snapshot to be logged. */
 type SnapshotToLog = Omit<LoggedSnapshot, 'id' | 'added' | 'changed' | 'removed' | 'complete'>
 
 /** A name that differs between two snapshots: an OSV id, or a path. */
@@ -34,7 +34,7 @@ interface ChangedName {
   snapshot: string
 }
 
-/** The stretch of the log between two snapshots of a source: rows after `after` (exclusive), up to `until`. */
+/** A range of the log between two snapshots of a source: rows after `after` (exclusive), up to `until`. */
 export interface LogSpan {
   source: SourceName
   after: number
@@ -48,43 +48,46 @@ const COLUMNS = `id, source, snapshot, previous, sequence, published_at AS publi
 
 const KINDS: readonly ChangeKind[] = ['added', 'changed', 'removed']
 
-/** Reads of the change log; usable on any connection. */
+/** Creates reads of the change log; usable on any connection. */
 export function createChangeReader(db: Db) {
   const sql = prepareReads(db)
   return {
-    /** Where the log begins that leads on from a snapshot: one place for each source that has or had it. */
+    /** Returns where the log continues from a snapshot: one position per source that has or had it. */
     findInLog(snapshot: string): Omit<LogSpan, 'until'>[] {
       const places = new Map<SourceName, number>()
       for (const { source, id } of sql.before.all(snapshot)) places.set(source, id - 1)
       for (const { source, id } of sql.at.all(snapshot)) places.set(source, id)
       return [...places].map(([source, after]) => ({ source, after }))
     },
-    /** The one snapshot in the log whose id begins so; null when there is none, or several. */
+    /** Returns the only snapshot in the log whose id begins with `prefix`; null if there is none, or several. */
     findSnapshot(prefix: string): string | null {
       const found = sql.begun.all({ prefix, end: `${prefix}g` }) // the letter after the last hex digit
       return found.length === 1 ? (found[0] ?? null) : null
     },
     readLogged: (id: number): LoggedSnapshot | null => mapRow(sql.byId.get(id)),
     readLatestLogged: (source: SourceName): LoggedSnapshot | null => mapRow(sql.latest.get(source)),
-    /** The first row of a source after a place; null at the end. */
+    /** The first row of a source after a position; null at the end. */
     readNextLogged: (source: SourceName, after: number): LoggedSnapshot | null =>
       mapRow(sql.next.get(source, after)),
-    /** Rows of all sources after a place, in order. */
+    /** Rows of all sources after a position, in order. */
     listLogged: (after: number, limit: number): LoggedSnapshot[] =>
       sql.list.all(after, limit).flatMap((row) => mapRow(row) ?? []),
     /** The newest row's id; 0 while there is none. */
     lastLogged: (): number => sql.last.get() ?? 0,
-    /** Rows that are still there after a place. */
+    /** Number of stored rows after a position. */
     countLogged: (after: number): number => sql.count.get(after) ?? 0,
     /** The names that one row changed, in order. */
     listNames: (id: number, limit: number): Omit<ChangedName, 'snapshot'>[] =>
       sql.names.all(id, limit).map(([name, kind]) => ({ name, change: KINDS[kind] ?? 'changed' })),
-    /** Names that a span holds, one that several rows touched counted each time; null when a row of it kept no names. */
+    /** Number of names in a range, counted once per row; null if one of its rows has no names. */
     countNames({ source, after, until }: LogSpan): number | null {
       const [names, gaps] = sql.sum.get(source, after, until) ?? [0, 0]
       return (gaps ?? 0) > 0 ? null : (names ?? 0)
     },
-    /** What differs between the two ends of a span, in order of names after `from`; costs what the span holds. */
+    /**
+     * Names that differ between the two ends of a range, in order after `from`; the cost depends on the size of the
+     * range.
+     */
     listChanged({ source, after, until }: LogSpan, from: string, limit: number): ChangedName[] {
       const rows = sql.folded.all({ source, after, until, from, limit })
       return rows.map(({ name, first, last, snapshot }) => {
@@ -152,16 +155,16 @@ function prepareReads(db: Db) {
   }
 }
 
-/** The log of a source holds at most so many snapshots, and so many names together. */
+/** Largest number of snapshots, and of their names together, in the log of a source. */
 const MAX_ROWS = 5_000
 const MAX_NAMES = 200_000
 
-/** Writes of the change log; each belongs inside a transaction of the caller's. */
+/** Creates writes of the change log; call each inside a transaction of the caller's. */
 export function createChangeWriter(db: Db) {
   const sql = prepareWrites(db)
   return {
     ...createChangeReader(db),
-    /** Logs a snapshot that is being published, and what it changed. Of a source's first one no names are kept. */
+    /** Logs a snapshot that is being published, and its changes. No names are stored for a source's first snapshot. */
     logSnapshot(snapshot: SnapshotToLog, { complete, changes }: Change): void {
       const known = complete && snapshot.previous !== null
       const count = (kind: ChangeKind): number | null =>
@@ -177,8 +180,8 @@ export function createChangeWriter(db: Db) {
       for (const [name, kind] of changes) sql.name.run(log, name, KINDS.indexOf(kind))
     },
     /**
-     * Drops a source's oldest rows: those published before `before` (unix milliseconds), and what is beyond the
-     * bounds. Its newest row always stays.
+     * Deletes a source's oldest rows: those published before `before` (Unix milliseconds), and those over the limits.
+     * Its newest row is never deleted.
      */
     forgetChanges(source: SourceName, before: number): void {
       const upTo = sql.oldest.get({ source, before, rows: MAX_ROWS, names: MAX_NAMES }) ?? null

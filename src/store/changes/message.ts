@@ -2,10 +2,10 @@ import type { SourceName } from '../../domain/sources.ts'
 import type { ChangeReader, LoggedSnapshot } from './log.ts'
 import type { ChangeKind } from './tracker.ts'
 
-/** A changed name as it is told: an OSV record by its `id`, anything else by its `path`. */
+/** A changed name in a message: an OSV record by its `id`, anything else by its `path`. */
 type ChangedName = { change: ChangeKind } & ({ id: string } | { path: string })
 
-/** A published snapshot as followers are told of it. Times in ISO 8601 UTC. */
+/** A published snapshot as reported to followers. Times in ISO 8601 UTC. */
 export interface ChangeMessage {
   source: SourceName
   snapshot: string
@@ -14,19 +14,19 @@ export interface ChangeMessage {
   publishedAt: string
   asOf: string
   records: number
-  /** How many were added, changed and removed; null when `complete` is false. */
+  /** Numbers added, changed and removed; null when `complete` is false. */
   counts: { added: number; changed: number; removed: number } | null
-  /** False: everything may have changed, and nothing is named. */
+  /** False: everything may have changed, and no names are given. */
   complete: boolean
-  /** The first names; `more`: there are others, to be had from /-/changes?since=PREVIOUS. */
+  /** The first names; `more`: there are further ones, at /-/changes?since=PREVIOUS. */
   changes: ChangedName[]
   more: boolean
 }
 
-/** Names in one announcement: it is a message, not a transfer. */
+/** Maximum number of names in one message: it announces, it does not transfer. */
 const ANNOUNCED_NAMES = 100
 
-/** What followers are told of a row of the change log. */
+/** Builds the message for a row of the change log. */
 export function announce(
   reads: Pick<ChangeReader, 'listNames'>,
   row: LoggedSnapshot,
@@ -47,7 +47,7 @@ export function announce(
   }
 }
 
-/** A changed name with the member that says what it is. */
+/** Returns a changed name with the member that identifies its kind. */
 export function toChangedName(source: SourceName, name: string, change: ChangeKind): ChangedName {
   return source === 'osv' ? { id: name, change } : { path: name, change }
 }

@@ -1,42 +1,45 @@
-/** What became of a record or a path between two snapshots. */
+/** How a record or a path differs between two snapshots. */
 export type ChangeKind = 'added' | 'changed' | 'removed'
 
-/** What a transaction did, noted by the writers while they do it. */
+/** The changes of a transaction, recorded by the writers. */
 export interface Change {
   /** False: everything may have changed, and `changes` is empty. */
   complete: boolean
   changes: [name: string, kind: ChangeKind][]
 }
 
-/** Notes of one write connection: what the open transaction changed, for the change log. */
+/** Records what the open transaction of a connection changes, for the change log. */
 export interface ChangeTracker {
-  /** A name's state before and after a write, as any text that tells states apart; null: not there. */
+  /**
+   * Records a name's state before and after a write: opaque strings that differ whenever the state differs; null if
+   * absent.
+   */
   record(name: string, before: string | null, after: string | null): void
-  /** Whether names are still noted: false once everything may have changed. */
+  /** Whether names are still recorded: false once everything may have changed. */
   isComplete(): boolean
-  /** Something was written whose names are too many to note. */
+  /** Records that too many names changed to list them. */
   markIncomplete(): void
-  /** What was noted since the last `take` or `clear`; a name that is as it was before is left out. */
+  /** Returns what was recorded since the last `take` or `clear`; names whose state is the same as before are omitted. */
   take(): Change
-  /** Forgets, as at the begin of a transaction: what an earlier one noted may have been rolled back. */
+  /** Discards everything, as at the beginning of a transaction: an earlier one may have been rolled back. */
   clear(): void
 }
 
-/** More changed names than this are not worth a list: whoever follows reads everything anew. */
+/** Maximum number of changed names that are listed: with more, followers do a full read. */
 export const MAX_TRACKED = 10_000
 
-/** Notes that hold at most `MAX_TRACKED` names in memory. */
+/** Creates a tracker that keeps at most `MAX_TRACKED` names in memory. */
 export function createChangeTracker(): ChangeTracker {
-  const noted = new Map<string, { before: string | null; after: string | null }>()
+  const states = new Map<string, { before: string | null; after: string | null }>()
   let complete = true
   const markIncomplete = (): void => {
     if (!complete) return
     complete = false
-    noted.clear()
+    states.clear()
   }
   const clear = (): void => {
     complete = true
-    noted.clear()
+    states.clear()
   }
   return {
     isComplete: () => complete,
@@ -44,13 +47,13 @@ export function createChangeTracker(): ChangeTracker {
     clear,
     record(name, before, after) {
       if (!complete) return
-      const known = noted.get(name)
+      const known = states.get(name)
       if (known !== undefined) known.after = after
-      else if (noted.size < MAX_TRACKED) noted.set(name, { before, after })
+      else if (states.size < MAX_TRACKED) states.set(name, { before, after })
       else markIncomplete()
     },
     take() {
-      const changes = [...noted].flatMap(([name, { before, after }]): Change['changes'] => {
+      const changes = [...states].flatMap(([name, { before, after }]): Change['changes'] => {
         const kind = kindOf(before, after)
         return kind === null ? [] : [[name, kind]]
       })

@@ -18,19 +18,19 @@ export function gzipMember(
   return member
 }
 
-/** The raw deflate stream inside a member that `gzipMember` built; a view. */
+/** Returns the raw deflate stream inside a member built by `gzipMember`; a view. */
 export function deflatedOf(member: Buffer): Buffer {
   return member.subarray(HEADER.length, member.length - 8)
 }
 
-/** The content of a stored member. Throws when it does not inflate to exactly `size` bytes. */
+/** Returns the content of a stored member. Throws if it does not inflate to exactly `size` bytes. */
 export function contentOf(member: Buffer, size: number): Buffer {
   return checked(gunzipSync(member, boundsOf(size)), size)
 }
 
 const inflate = promisify<Buffer, ReturnType<typeof boundsOf>, Buffer>(gunzip)
 
-/** The same beside the calling thread, for large ones. */
+/** Works as `contentOf`, in the thread pool; for large members. */
 export async function contentInPool(member: Buffer, size: number): Promise<Buffer> {
   return checked(await inflate(member, boundsOf(size)), size)
 }
@@ -45,7 +45,7 @@ function checked(content: Buffer, size: number): Buffer {
   return content
 }
 
-/** A member around content that is deflated here, with `deflate` from the archive layer. */
+/** Builds a member around content, compressed with `deflate`. */
 export function packContent(
   content: Uint8Array,
   deflate: (content: Uint8Array) => Uint8Array,
@@ -54,8 +54,8 @@ export function packContent(
 }
 
 /**
- * The member to store for a whole document: upstream's own gzip body when it is one plain member of exactly this
- * content (its size field says so), else one made here.
+ * Returns the member to store for a document: upstream's own gzip body if it is one plain member of exactly this content
+ * (its size field agrees), else a newly built one.
  */
 export function documentMember(
   content: Uint8Array,
@@ -67,7 +67,7 @@ export function documentMember(
   return usable ? gzip : packContent(content, deflate)
 }
 
-/** The size that a member says its content has, in bytes. */
+/** Returns the content size recorded in a member, bytes. */
 export function sizeOf(member: Buffer): number {
   return member.readUInt32LE(member.length - 4)
 }

@@ -8,15 +8,15 @@ import { PRIVATE_FILE, makeFolder } from '../../core/files.ts'
 
 type LockName = 'serve' | 'sync' | 'secrets' | 'export' | 'views'
 
-/** A lock that is held; releasing it twice does nothing more. */
+/** An acquired lock; a second release has no effect. */
 export interface Lock {
   release(): void
 }
 
 /**
- * Takes a lock on the data folder. It is a lock of the operating system, held through SQLite, so it ends
- * with the process however that ends: there is no stale lock file to clean up. Throws `locked` with the
- * holder's process id when another holds it.
+ * Acquires a lock on the data folder. It is a lock of the operating system, taken through SQLite, so it ends with the
+ * process in any case: there is no stale lock file to clean up. Throws `locked` with the holder's process id when
+ * another process has it.
  */
 export function acquireLock(dataDir: string, name: LockName): Lock {
   const path = join(dataDir, `${name}.lock`)
@@ -40,7 +40,7 @@ export function acquireLock(dataDir: string, name: LockName): Lock {
   }
 }
 
-/** Whether another process holds a lock; looks without taking it, and without making anything. */
+/** Reports whether another process has a lock, without acquiring it or creating anything. */
 export function isLocked(dataDir: string, name: LockName): boolean {
   const path = join(dataDir, `${name}.lock`)
   if (!existsSync(path)) return false
@@ -58,14 +58,14 @@ export function isLocked(dataDir: string, name: LockName): boolean {
 
 const INSTANCE_FILE = 'serve.instance'
 
-/** Gives the daemon that holds `serve` an id of its own, 16 hex digits, and leaves it in its data folder. */
+/** Creates a random id, 16 hex digits, for the daemon with the `serve` lock and writes it to the data folder. */
 export function announceInstance(dataDir: string): string {
   const instance = randomBytes(8).toString('hex')
   announceAddress(dataDir, instance, { port: 0 })
   return instance
 }
 
-/** Adds the port that the daemon listens on; gives back where that is. */
+/** Writes the port that the daemon listens on; returns `at`. */
 export function announceAddress<At extends { port: number }>(
   dataDir: string,
   instance: string,
@@ -77,7 +77,10 @@ export function announceAddress<At extends { port: number }>(
   return at
 }
 
-/** The daemon that serves this very folder now, and its port; null when none does. A copy of the folder has no daemon. */
+/**
+ * Returns the daemon that serves this data folder now, and its port; null if there is none. A copy of the folder has
+ * none.
+ */
 export function servingDaemon(dataDir: string): { instance: string; port: number } | null {
   if (!isLocked(dataDir, 'serve')) return null
   try {
@@ -86,16 +89,16 @@ export function servingDaemon(dataDir: string): { instance: string; port: number
     )
     return { instance, port: Number(port) }
   } catch {
-    return null // it is starting, or of an earlier version
+    return null // it is starting, or is an earlier version
   }
 }
 
 const PURPOSE: Record<LockName, string> = {
   serve: 'another Patchmirror already serves this data folder',
-  sync: 'another Patchmirror is writing to this data folder just now',
-  views: 'another Patchmirror is making the views of this data folder just now',
-  secrets: 'another command is changing the webhook secrets just now',
-  export: 'another Patchmirror exports from this data folder just now',
+  sync: 'another Patchmirror is writing to this data folder',
+  views: 'another Patchmirror is building the views of this data folder',
+  secrets: 'another command is changing the webhook secrets',
+  export: 'another Patchmirror is exporting from this data folder',
 }
 
 function holder(path: string): string {

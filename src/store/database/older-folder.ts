@@ -3,7 +3,10 @@ import { MirrorError } from '../../core/errors.ts'
 import { createLedgerReader } from '../replication/ledger.ts'
 import { databasePath, openReader } from './open.ts'
 
-/** Whether there is a database that `openReader` does not read, since it is of an earlier version that no writer has migrated. */
+/**
+ * Reports whether there is a database that `openReader` does not open because no writer has migrated it from an earlier
+ * version.
+ */
 export function isOlderFolder(dataDir: string): boolean {
   if (!existsSync(databasePath(dataDir))) return false
   const db = openReader(dataDir)
@@ -12,8 +15,8 @@ export function isOlderFolder(dataDir: string): boolean {
 }
 
 /**
- * Why `openReader` gave no database to read, and what to do: it is of an earlier version; else there is none, of which
- * the caller says what it means.
+ * Returns why `openReader` opened no database, and what to do: the database is of an earlier version; else there is
+ * none, with the caller's message `none`.
  */
 export function whyUnread(dataDir: string, none: string): MirrorError {
   const older =
@@ -22,7 +25,7 @@ export function whyUnread(dataDir: string, none: string): MirrorError {
   return new MirrorError('not_ready', isOlderFolder(dataDir) ? older : none)
 }
 
-/** Whether a bundle was ever imported into a data folder, of an earlier version too. */
+/** Reports whether a bundle was ever imported into a data folder, also into one of an earlier version. */
 export function hasImported(dataDir: string): boolean {
   const db = openReader(dataDir, { older: true })
   if (db === null) return false

@@ -10,25 +10,25 @@ import { VIEWS_TABLES } from './migrations/views.ts'
 
 export type Db = Database.Database
 
-/** The database file of a data folder. */
+/** Returns the database file of a data folder. */
 export function databasePath(dataDir: string): string {
   return join(dataDir, 'mirror.db')
 }
 
-/** The database file of what webhooks bring and of what is passed on. */
+/** Returns the database file of received webhooks and relayed events. */
 export function inboxPath(dataDir: string): string {
   return join(dataDir, 'webhooks.db')
 }
 
-/** Folder of the archives that are rebuilt from the database; safe to delete while nothing runs. */
+/** Returns the folder of the archives that are rebuilt from the database; safe to delete while nothing runs. */
 export function derivedDir(dataDir: string): string {
   return join(dataDir, 'derived')
 }
 
 /**
- * Opens the database for writing, creating and migrating it as needed. WAL, so that readers never wait;
- * `synchronous=NORMAL`: a power cut may lose the last commit, never tear one, and a sync is repeatable.
- * Throws `schema` for a database of a newer program, `corrupt` for a damaged one, `storage` for an unusable folder.
+ * Opens the database for writing; creates and migrates it as needed. WAL, so that readers never wait;
+ * `synchronous=NORMAL`: a power loss may lose the last commit but never damages one, and a sync is repeatable. Throws
+ * `schema` for a database of a newer program, `corrupt` for a damaged one, `storage` for an unusable folder.
  */
 export function openWriter(dataDir: string): Db {
   return guarded(dataDir, () => {
@@ -52,13 +52,13 @@ export function openWriter(dataDir: string): Db {
   })
 }
 
-/** How long the write-ahead log of the inbox gets before a commit copies it itself; mostly an idle moment comes first. */
+/** Size of the inbox's write-ahead log at which a commit copies it, bytes; usually it is copied earlier, while idle. */
 export const INBOX_LOG_BYTES = 16 * 2 ** 20
 const PAGE_BYTES = 4096
 
 /**
- * Opens webhooks.db for writing, creating and migrating it as needed. `synchronous=FULL`: what is committed is on the
- * disk, for a sender that was told so does not send again. Several processes may have it open. Throws as `openWriter`.
+ * Opens webhooks.db for writing; creates and migrates it as needed. `synchronous=FULL`: committed data is on disk, since
+ * a sender that got a success response does not send again. Several processes may open it. Throws as `openWriter`.
  */
 export function openInbox(dataDir: string): Db {
   const path = inboxPath(dataDir)
@@ -85,7 +85,7 @@ export function openInbox(dataDir: string): Db {
   )
 }
 
-/** Opens webhooks.db read-only; null when there is none yet, or it is of an earlier version still. */
+/** Opens webhooks.db read-only; null if there is none yet, or it is not migrated yet. */
 export function openInboxReader(dataDir: string): Db | null {
   const path = inboxPath(dataDir)
   return existsSync(path)
@@ -94,8 +94,8 @@ export function openInboxReader(dataDir: string): Db | null {
 }
 
 /**
- * Opens the database read-only. Null when there is none yet, or no writer has brought it to this program's schema yet; with
- * `older` it is opened then too, and tables and columns may be missing.
+ * Opens the database read-only. Null if there is none yet, or no writer has migrated it to this program's schema; with
+ * `older` it is opened anyway, and tables and columns may be missing.
  */
 export function openReader(dataDir: string, { older = false } = {}): Db | null {
   const path = databasePath(dataDir)
@@ -103,8 +103,8 @@ export function openReader(dataDir: string, { older = false } = {}): Db | null {
 }
 
 /**
- * Opens the database of views in the making. No journal: what is not finished is thrown away, and whoever finishes it
- * brings it to the disk.
+ * Opens the database of views that are being built. No journal: unfinished views are discarded, and the code that
+ * finishes them syncs the file.
  */
 export function openViewsWriter(path: string): Db {
   makeFile(path)
@@ -122,7 +122,7 @@ export function openViewsWriter(path: string): Db {
   }
 }
 
-/** Opens the finished database of views. Throws `corrupt` when it is not there, damaged, or of another version. */
+/** Opens the finished database of views. Throws `corrupt` if it is missing, damaged, or of another version. */
 export function openViewsReader(path: string): Db {
   try {
     const db = openRead(path, VIEWS_TABLES, 8192)
@@ -143,7 +143,7 @@ function openRead(
   const db = new Database(path, { readonly: true, timeout: 5_000 })
   try {
     db.pragma(`cache_size = -${cacheKilobytes}`)
-    db.pragma('mmap_size = 0') // a mapped file that somebody truncates ends the process by SIGBUS
+    db.pragma('mmap_size = 0') // if a mapped file is truncated, SIGBUS ends the process
     checkVersion(db, steps)
     if (older || userVersion(db) === steps.length) return db
     db.close()
@@ -154,7 +154,7 @@ function openRead(
   }
 }
 
-/** Creates a file for its owner alone, unless it is there. SQLite's files beside a database take over its mode. */
+/** Creates a file, mode 0600, unless it exists. SQLite gives its files beside a database the same mode. */
 export function makeFile(path: string): void {
   closeSync(openSync(path, 'a', PRIVATE_FILE))
 }
@@ -184,7 +184,7 @@ function checkVersion(db: Db, { length: known }: readonly string[]): void {
   )
 }
 
-/** Runs `work` and names SQLite's and the system's storage faults in the program's own terms. */
+/** Runs `work` and converts errors of SQLite and the system to `corrupt` and `storage`. */
 export function guarded<T>(dataDir: string, work: () => T, path = databasePath(dataDir)): T {
   try {
     return work()
@@ -193,12 +193,12 @@ export function guarded<T>(dataDir: string, work: () => T, path = databasePath(d
   }
 }
 
-const MEND: readonly [string, string] = [
-  'Run "patchmirror verify --repair": it keeps what is sound and fetches the rest again.',
-  'Stop the program and move the file away: deliveries that were not refreshed for yet are then found by the schedules.',
+const REPAIR_ADVICE: readonly [string, string] = [
+  'Run "patchmirror verify --repair": it keeps intact data and fetches the rest again.',
+  'Stop the program and move the file away: the scheduled syncs then find what the pending deliveries announced.',
 ]
 
-/** A `corrupt` or `storage` error for SQLite's and the file system's own; anything else unchanged. */
+/** Returns a `corrupt` or `storage` error for an error of SQLite or the file system; any other error unchanged. */
 export function nameStorageError(
   error: unknown,
   dataDir: string,
@@ -209,7 +209,7 @@ export function nameStorageError(
   if (code === 'SQLITE_NOTADB' || code.startsWith('SQLITE_CORRUPT')) {
     return new MirrorError(
       'corrupt',
-      `${path} is damaged (${messageOf(error)}). ${MEND[path === databasePath(dataDir) ? 0 : 1]}`,
+      `${path} is damaged (${messageOf(error)}). ${REPAIR_ADVICE[path === databasePath(dataDir) ? 0 : 1]}`,
       { cause: error },
     )
   }
@@ -222,8 +222,8 @@ export function nameStorageError(
 }
 
 const STORAGE_FAULTS: Partial<Record<string, string>> = {
-  SQLITE_FULL: 'is full: free some space, the next run goes on from here',
-  ENOSPC: 'is full: free some space, the next run goes on from here',
+  SQLITE_FULL: 'is full: free some space, the next run continues from here',
+  ENOSPC: 'is full: free some space, the next run continues from here',
   EDQUOT: 'is over its quota',
   SQLITE_READONLY: 'is not writable',
   SQLITE_READONLY_DIRECTORY: 'is not writable',

@@ -5,12 +5,12 @@ export const WHITE_SPACE =
 const CODES = Array.from(WHITE_SPACE, (one) => one.codePointAt(0)).join(', ')
 
 /**
- * The SQL condition that an id holds a space or a percent sign, or white space at an end. Records are indexed by it
- * (schema.ts, views-schema.ts), so that the few such ids are found without looking at all: only while it stays this text.
+ * SQL condition: an id contains a space or a percent sign, or begins or ends with white space. Partial indexes in the
+ * migrations (`mirror.ts`, `views.ts`) use exactly this text, so that the few such ids are found without a full scan.
  */
 export const IS_UNTIDY = `(instr(id, '%') > 0 OR instr(id, ' ') > 0 OR id <> trim(id, char(${CODES})))`
 
-/** Returns the statement that lists such ids of a table of records, at most a number of them. */
+/** Returns the statement that lists such ids of a table of records, up to a limit. */
 export function listUntidy(table: 'osv_record' | 'record'): string {
   return `SELECT id FROM ${table} WHERE ${IS_UNTIDY} LIMIT ?`
 }

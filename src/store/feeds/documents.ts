@@ -2,7 +2,7 @@ import type { SourceName } from '../../domain/sources.ts'
 import type { ChangeTracker } from '../changes/tracker.ts'
 import type { Db } from '../database/open.ts'
 
-/** A whole JSON document served at one path: the index, the patch feed, the system matrix, an extra feed. */
+/** A complete JSON document served at one path: the index, the patch feed, the system matrix, an extra feed. */
 export interface Document {
   path: string
   source: SourceName
@@ -17,14 +17,14 @@ export interface Document {
   entries: number
 }
 
-/** Upstream's validators for what is held, and its own bytes where the mirror serves different ones. */
+/** Upstream's validators for the stored document, and upstream's bytes if the mirror serves different ones. */
 export interface UpstreamState {
   etag: string | null
   lastModified: string | null
   body: Buffer | null
 }
 
-/** Reads of whole documents and of upstream's validators for them; usable on any connection. */
+/** Creates reads of documents and of upstream's validators for them; usable on any connection. */
 export function createDocumentReader(db: Db) {
   const read = db.prepare<[string], Document>(
     'SELECT path, source, body, size, sha256, changed, entries FROM document WHERE path = ?',
@@ -35,27 +35,27 @@ export function createDocumentReader(db: Db) {
   const state = db.prepare<[string], UpstreamState>(
     'SELECT etag, last_modified AS lastModified, body FROM upstream_state WHERE path = ?',
   )
-  // By its type, so that the body is not read.
-  const kept = db
+  // // By its type, so that the body is not read.
+  const hasBody = db
     .prepare<[string], number>("SELECT typeof(body) = 'blob' FROM upstream_state WHERE path = ?")
     .pluck()
-  const holds = db.prepare<[string], number>('SELECT 1 FROM document WHERE path = ?').pluck()
+  const exists = db.prepare<[string], number>('SELECT 1 FROM document WHERE path = ?').pluck()
   return {
     readDocument: (path: string): Document | null => read.get(path) ?? null,
-    /** Whether there is a row for a path, also one that says that upstream has nothing there. */
-    hasDocument: (path: string): boolean => holds.get(path) === 1,
+    /** Whether there is a row for a path, also one that records that upstream has no document there. */
+    hasDocument: (path: string): boolean => exists.get(path) === 1,
     /** All documents of a source by path, without their bodies. */
     listDocuments: (source: SourceName) =>
       list.all(source).map(({ present, ...row }) => ({ ...row, present: present === 1 })),
     readUpstreamState: (path: string): UpstreamState | null => state.get(path) ?? null,
-    /** Whether upstream's own bytes of a document are stored beside the ones that are served. */
-    hasUpstreamBody: (path: string): boolean => kept.get(path) === 1,
+    /** Whether upstream's own bytes of a document are stored beside the served ones. */
+    hasUpstreamBody: (path: string): boolean => hasBody.get(path) === 1,
   }
 }
 
 /**
- * Writes of whole documents, to be called inside a transaction of the caller's. What becomes of a feed is noted for the
- * change log; the OSV index is not, for its records are.
+ * Creates writes of documents, to be called inside a transaction of the caller's. Changes of a feed are recorded for the
+ * change log; those of the OSV index are not, since its records are.
  */
 export function createDocumentWriter(db: Db, tracker: ChangeTracker) {
   const write = db.prepare(
@@ -73,9 +73,9 @@ export function createDocumentWriter(db: Db, tracker: ChangeTracker) {
     'SELECT source, sha256, present FROM document WHERE path = ?',
   )
   const noteFeed = (path: string, next: Pick<Document, 'source' | 'sha256' | 'body'> | null) => {
-    const held = before.get(path)
-    if ((next ?? held)?.source !== 'feeds') return
-    const was = held?.present === 1 ? held.sha256.toString('hex') : null
+    const stored = before.get(path)
+    if ((next ?? stored)?.source !== 'feeds') return
+    const was = stored?.present === 1 ? stored.sha256.toString('hex') : null
     const is = next === null || next.body === null ? null : next.sha256.toString('hex')
     tracker.record(path, was, is)
   }
@@ -86,7 +86,7 @@ export function createDocumentWriter(db: Db, tracker: ChangeTracker) {
       noteFeed(document.path, document)
       write.run(document)
     },
-    /** Forgets a document and its validators, as when a path leaves the settings. */
+    /** Deletes a document and its validators, as when a path is removed from the settings. */
     removeDocument: (path: string): void => {
       noteFeed(path, null)
       remove.run(path)
@@ -99,9 +99,9 @@ export function createDocumentWriter(db: Db, tracker: ChangeTracker) {
 }
 
 /**
- * The Last-Modified of a new version, unix seconds: upstream's own date when that moves forward and is not
- * in the future, else as little forward as possible; in any case not before `least`. Importers compare it with what they
- * saw last, so it must move at every change, removals included.
+ * Returns the Last-Modified of a new version, Unix seconds: upstream's date if it is later than the previous one and not
+ * in the future, else the smallest later value; never before `least`. Importers compare it with the last value they saw,
+ * so it must increase at every change, removals included.
  */
 export function nextChanged(
   previous: number | null,

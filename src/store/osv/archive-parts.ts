@@ -1,8 +1,8 @@
 import type { Db } from '../database/open.ts'
 
-/** A run of neighbouring members of the published archive, as it lies in the file. */
+/** A range of consecutive members of the published archive. */
 export interface ArchivePart {
-  /** The first id that may lie in it; empty for the archive's first part, whatever its first member is. */
+  /** The first id that may be in it; empty for the archive's first part. */
   first: string
   members: number
   /** Bytes of its local headers and streams. */
@@ -11,12 +11,12 @@ export interface ArchivePart {
   sha256: Buffer
 }
 
-/** A part as the store knows it: `dirty` when a record of it was written since the archive was published. */
+/** A stored part: `dirty` when one of its records was written since the archive was published. */
 export interface StoredPart extends ArchivePart {
   dirty: boolean
 }
 
-/** Reads of the archive's parts; usable on any connection. */
+/** Creates reads of the archive's parts; usable on any connection. */
 export function createPartReader(db: Db) {
   const list = db
     .prepare<[], [string, number, number, number, Buffer, number]>(
@@ -32,12 +32,12 @@ export function createPartReader(db: Db) {
     )
     .raw()
   return {
-    /** Whether all records of the part are stored that an id would lie in; null where the archive has no parts. */
+    /** Whether all records are stored of the part to which an id belongs; null if the archive has no parts. */
     isPartStored(id: string): boolean | null {
       const [members, stored] = around.get(id) ?? [null, null]
       return members === null ? null : members === stored
     },
-    /** All parts in the order in which they lie in the file; none for an archive of before there were parts. */
+    /** All parts in file order; none for an archive of a version without parts. */
     listParts: (): StoredPart[] =>
       list.all().map(([first, members, bytes, crc32c, sha256, dirty]) => {
         return { first, members, bytes, crc32c, sha256, dirty: dirty === 1 }
@@ -45,7 +45,7 @@ export function createPartReader(db: Db) {
   }
 }
 
-/** Writes of the archive's parts. Call inside a transaction of the caller's. */
+/** Creates writes of the archive's parts. Call inside a transaction of the caller's. */
 export function createPartWriter(db: Db) {
   const touch = db.prepare(
     'UPDATE osv_part SET dirty = 1 WHERE first = (SELECT max(first) FROM osv_part WHERE first <= ?)',
@@ -58,16 +58,16 @@ export function createPartWriter(db: Db) {
   )
   return {
     ...createPartReader(db),
-    /** Marks the part that an id belongs to: the published file does not hold what the store holds any more. */
+    /** Marks the part of an id as dirty: the published file differs from the store. */
     touchPart: (id: string): void => {
       touch.run(id)
     },
-    /** The archive was made anew as a whole. */
+    /** Replaces all parts, after the whole archive was rebuilt. */
     replaceParts(parts: readonly ArchivePart[]): void {
       clear.run()
       for (const part of parts) put.run(part)
     },
-    /** The dirty parts were made anew; the others lie in the new file as they did in the old one. */
+    /** Replaces the dirty parts, after they were rebuilt; the others were copied unchanged. */
     renewParts(parts: readonly ArchivePart[]): void {
       drop.run()
       for (const part of parts) put.run(part)

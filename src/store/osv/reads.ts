@@ -3,7 +3,7 @@ import { newestPast } from '../../core/time.ts'
 import { createPartReader } from './archive-parts.ts'
 import { listUntidy } from '../database/untidy-ids.ts'
 
-/** What is served for one record. */
+/** The stored content of a record. */
 interface StoredRecord {
   /** A gzip member of upstream's bytes. */
   body: Buffer
@@ -14,9 +14,9 @@ interface StoredRecord {
   changed: number
 }
 
-/** A record as the serving side wants it: read in one step, its digest as text. */
+/** A record for the serving side: read in one step, its digest as text. */
 export interface ServedRecord {
-  /** A gzip member of upstream's bytes; null when the row is there and its bytes are lost. */
+  /** A gzip member of upstream's bytes; null when the row exists and its bytes are lost. */
   body: Buffer | null
   /** Bytes of the content. */
   size: number
@@ -24,21 +24,21 @@ export interface ServedRecord {
   tag: string
   /** Last-Modified, unix seconds. */
   changed: number
-  /** CRC-32 of `body` as it was stored; null: stored by an earlier version, which took none. */
+  /** CRC-32 of `body` when it was stored; null: stored by an earlier version, which computed none. */
   bodyCrc32: number | null
 }
 
-/** What a diff or a comparison needs of a record, without its bytes. */
+/** A record's fields for a diff or a comparison, without its bytes. */
 export interface RecordEntry {
   id: string
   modified: string
   crc32: number
   size: number
-  /** Upstream's date of the bytes held, unix milliseconds; null: unknown. */
+  /** Upstream's date of the stored bytes, Unix milliseconds; null: unknown. */
   asOf: number | null
 }
 
-/** Ids and stamps of some records. A stamp that holds a NUL itself shows by the count. */
+/** Ids and timestamps of some records. `records` reveals a timestamp that contains a NUL itself. */
 interface PairText {
   text: Buffer
   records: number
@@ -55,7 +55,7 @@ export interface RecordToStore {
   asOf: number | null
 }
 
-/** What is remembered of a record that is gone. */
+/** A record that was removed. */
 interface Tombstone {
   id: string
   /** Unix milliseconds. */
@@ -68,8 +68,8 @@ export interface ArchiveInfo {
   size: number
   crc32c: number
   /**
-   * Hex: over the SHA-256 of each part and of what follows them (`digestOfParts`). Of an archive without parts, as
-   * earlier versions published it: of all its bytes.
+   * Hex, over the SHA-256 of each part and of the tail (`digestOfParts`). For an archive without parts, as published by
+   * earlier versions: the SHA-256 of all its bytes.
    */
   sha256: string
   changed: number
@@ -77,13 +77,13 @@ export interface ArchiveInfo {
 
 const ENTRY = 'id, modified, crc32, size, as_of AS asOf'
 
-/** Reads of OSV records; usable on any connection. */
+/** Creates reads of OSV records; usable on any connection. */
 export function createOsvReader(db: Db) {
   const record = db.prepare<[string], StoredRecord>(
     `SELECT b.bytes AS body, r.size, r.sha256, r.changed
      FROM osv_record r JOIN osv_body b ON b.rowid = r.body WHERE r.id = ?`,
   )
-  // A scalar subquery, not a join: measured three times as fast for a point read of a kilobyte blob.
+  // // A scalar subquery, not a join: measured three times as fast for a point read of a kilobyte blob.
   const served = db.prepare<[string], ServedRecord>(
     `SELECT (SELECT bytes FROM osv_body WHERE rowid = r.body) AS body, r.size,
        lower(hex(substr(r.sha256, 1, 16))) AS tag, r.changed, r.body_crc32 AS bodyCrc32 FROM osv_record r WHERE r.id = ?`,
@@ -111,7 +111,7 @@ export function createOsvReader(db: Db) {
   const tombstone = db.prepare<[string], Tombstone>(
     'SELECT id, removed_at AS removedAt FROM osv_tombstone WHERE id = ?',
   )
-  const doubted = db.prepare<[], string>('SELECT id FROM osv_doubted ORDER BY id').pluck()
+  const suspect = db.prepare<[], string>('SELECT id FROM osv_doubted ORDER BY id').pluck()
   const missing = db.prepare<[string], number>('SELECT 1 FROM osv_missing WHERE id = ?').pluck()
   const archive = db.prepare<[], ArchiveInfo>(
     'SELECT file, size, crc32c, sha256, changed FROM osv_archive',
@@ -123,8 +123,8 @@ export function createOsvReader(db: Db) {
     readServed: (id: string): ServedRecord | null => served.get(id) ?? null,
     readEntry: (id: string): RecordEntry | null => entry.get(id) ?? null,
     /**
-     * `[id, crc32, size, body]` of every record, in id order: what an archive is made of. `from` (inclusive) and
-     * `before` (null: to the end) narrow the range.
+     * `[id, crc32, size, body]` of every record, in id order, for building an archive, from `from` (inclusive) to
+     * `before` (exclusive; null: to the end).
      */
     eachContent: (from = '', before: string | null = null) =>
       before === null ? contents.all.iterate(from) : contents.range.iterate(from, before),
@@ -133,14 +133,17 @@ export function createOsvReader(db: Db) {
     /** `[id, sha256, modified]` of every record, in id order. */
     eachDigest: () => digests.iterate(),
     countRecords: (): number => count.get() ?? 0,
-    /** Records whose bytes are there: differs from `countRecords` only in a database altered from outside. */
+    /**
+     * Number of records whose bytes are stored: differs from `countRecords` only in a database changed by other
+     * programs.
+     */
     countBodies: (): number => complete.get() ?? 0,
-    /** UTF-8 bytes of all ids together: tells how large a central directory must be. */
+    /** UTF-8 bytes of all ids together: determines the size of a central directory. */
     sumIdBytes: (): number => idBytes.get() ?? 0,
     readTombstone: (id: string): Tombstone | null => tombstone.get(id) ?? null,
-    /** Held records whose bytes may not be upstream's, though their stamp is the listed one. */
-    listSuspectIds: (): string[] => doubted.all(),
-    /** Whether a partial snapshot does not have a record that upstream's index lists. */
+    /** Stored records whose bytes may differ from upstream's, though their `modified` is the listed one. */
+    listSuspectIds: (): string[] => suspect.all(),
+    /** Whether a record that upstream's index lists is missing in a partial snapshot. */
     isMissing: (id: string): boolean => missing.get(id) === 1,
     readArchive: (): ArchiveInfo | null => archive.get() ?? null,
   }
@@ -159,14 +162,17 @@ function createPairReader(db: Db) {
   return {
     /** `[id, modified]` of every record, in id order. */
     eachPair: () => pairs.iterate(),
-    /** Ids that hold a space or a percent sign, or have white space at an end; at most `limit`. */
+    /** Ids that contain a space or a percent sign, or begin or end with white space; at most `limit`. */
     listUntidyIds: (limit: number): string[] => untidy.all(limit),
     /**
-     * The newest `modified` of the served index that is not after `now` (unix milliseconds), in unix seconds, rounded up:
-     * no Last-Modified may be older, for importers would pass over the change. Null when there is none.
+     * Returns the newest `modified` of the served index that is not after `now` (Unix milliseconds), in Unix seconds,
+     * rounded up; null if there is none. No Last-Modified may be older, or importers would miss the change.
      */
     readNewestModified: (now: number): number | null => newestPast(stamps.iterate(), now),
-    /** The same some thousand records at a time, as one text each: id, NUL, modified, NUL, and so on, in UTF-8. */
+    /**
+     * Yields `[id, modified]` of some thousand records at a time as one text: id, NUL, modified, NUL, and so on, in
+     * UTF-8.
+     */
     *eachPairText(): Generator<PairText> {
       for (let after = ''; ;) {
         const [text, records, last] = texts.get(after) ?? [null, 0, null]

@@ -5,7 +5,7 @@ import type { ChangeTracker } from '../changes/tracker.ts'
 import { createPartWriter } from './archive-parts.ts'
 import { type ArchiveInfo, type RecordToStore, createOsvReader } from './reads.ts'
 
-/** Writes of OSV records. Call inside a transaction of the caller's; what changes is noted for the change log. */
+/** Creates writes of OSV records. Call inside a transaction of the caller's; changes are recorded for the change log. */
 export function createOsvWriter(db: Db, tracker: ChangeTracker) {
   const sql = prepareWrites(db)
   const parts = createPartWriter(db)
@@ -20,50 +20,50 @@ export function createOsvWriter(db: Db, tracker: ChangeTracker) {
     ...parts,
     ...createExactWrites(sql, parts, tracker, insert),
     ...createMissingWrites(db),
-    /** Stores a record where none is held at all, and so no archive in parts either. `changed` in unix seconds. */
+    /** Stores a record in an empty store, which has no archive parts either. `changed` in Unix seconds. */
     insertRecord(record: RecordToStore, changed: number): void {
       tracker.markIncomplete()
       insert(record, changed)
     },
-    /** Replaces a held record's bytes; its Last-Modified moves forward by at least a second. */
+    /** Replaces a stored record's bytes; its Last-Modified increases by at least a second. */
     updateRecord(record: RecordToStore, changed: number): void {
       parts.touchPart(record.id)
       const { id, modified, crc32, size, sha256, asOf } = record
-      const held = sql.bodyOf.get(id)
+      const stored = sql.bodyOf.get(id)
       if (tracker.isComplete())
-        tracker.record(id, held ? stateOf(held[2], held[3]) : null, stateOf(modified, sha256))
-      if (held === undefined) return insert(record, changed)
-      const forward = Math.max(changed, held[1] + 1)
-      const { changes } = sql.updateBody.run(record.body, held[0])
-      // Its bytes were lost: they get a row of their own, the old number may be another record's by now.
-      const rowid = changes > 0 ? held[0] : sql.body.run(record.body).lastInsertRowid
+        tracker.record(id, stored ? stateOf(stored[2], stored[3]) : null, stateOf(modified, sha256))
+      if (stored === undefined) return insert(record, changed)
+      const forward = Math.max(changed, stored[1] + 1)
+      const { changes } = sql.updateBody.run(record.body, stored[0])
+      // Its bytes were lost: they get a new row, since another record may use the old row id now.
+      const rowid = changes > 0 ? stored[0] : sql.body.run(record.body).lastInsertRowid
       const member = crc32Of(record.body)
       sql.update.run(rowid, modified, crc32, size, sha256, forward, asOf, member, id)
     },
-    /** The bytes stay, the index's stamp is new. */
+    /** Stores a new `modified` from the index; the bytes stay unchanged. */
     markRecord: (id: string, modified: string): void => {
-      const held = sql.bodyOf.get(id)
-      if (held !== undefined)
-        tracker.record(id, stateOf(held[2], held[3]), stateOf(modified, held[3]))
+      const stored = sql.bodyOf.get(id)
+      if (stored !== undefined)
+        tracker.record(id, stateOf(stored[2], stored[3]), stateOf(modified, stored[3]))
       sql.mark.run(modified, id)
     },
-    /** Removes a record and leaves a tombstone, unless by its id no mirror should have had it. */
+    /** Removes a record and stores a tombstone, unless its id is one that no mirror may store. */
     removeRecord(id: string, runId: number, now: number): void {
       parts.touchPart(id)
-      const held = sql.bodyOf.get(id)
-      tracker.record(id, held ? stateOf(held[2], held[3]) : null, null)
+      const stored = sql.bodyOf.get(id)
+      tracker.record(id, stored ? stateOf(stored[2], stored[3]) : null, null)
       sql.removeBody.run(id)
       sql.remove.run(id)
-      if (faultOfRecordId(id) === null) sql.bury.run(id, now, runId)
+      if (faultOfRecordId(id) === null) sql.addTombstone.run(id, now, runId)
     },
-    /** Drops the tombstones that are older than `before` (unix milliseconds), and those of ids that are back. */
+    /** Deletes tombstones older than `before` (Unix milliseconds), and those of ids that exist again. */
     forgetTombstones: (before: number): void => {
       sql.forget.run(before)
     },
-    /** The ids to ask for again at the next run; those that are not held are left out. */
+    /** Replaces the suspect ids, which the next run requests again; ids that are not stored are ignored. */
     replaceSuspectIds(ids: Iterable<string>): void {
-      sql.trust.run()
-      for (const id of ids) sql.doubt.run(id)
+      sql.clearSuspect.run()
+      for (const id of ids) sql.addSuspect.run(id)
     },
     replaceArchive: (info: ArchiveInfo): void => {
       sql.archive.run(info)
@@ -71,7 +71,7 @@ export function createOsvWriter(db: Db, tracker: ChangeTracker) {
   }
 }
 
-/** Writes of records that are carried: they come with the dates that they had, and so do the tombstones of others. */
+/** Creates writes of imported records, which keep the dates of the source mirror. */
 function createExactWrites(
   sql: ReturnType<typeof prepareWrites>,
   parts: Pick<ReturnType<typeof createPartWriter>, 'touchPart'>,
@@ -79,32 +79,32 @@ function createExactWrites(
   insert: (record: RecordToStore, changed: number) => void,
 ) {
   return {
-    /** Stores a record, whether or not one is held; `changed` is its Last-Modified, unix seconds, even if that goes back. */
+    /** Stores or replaces a record; `changed` is its Last-Modified, Unix seconds, even if that is earlier than before. */
     putRecord(record: RecordToStore, changed: number): void {
       parts.touchPart(record.id)
       const { id, modified, sha256 } = record
-      const held = sql.bodyOf.get(id)
+      const stored = sql.bodyOf.get(id)
       if (tracker.isComplete())
-        tracker.record(id, held ? stateOf(held[2], held[3]) : null, stateOf(modified, sha256))
-      if (held !== undefined) {
+        tracker.record(id, stored ? stateOf(stored[2], stored[3]) : null, stateOf(modified, sha256))
+      if (stored !== undefined) {
         sql.removeBody.run(id)
         sql.remove.run(id)
       }
       insert(record, changed)
     },
-    /** Removes a record and leaves no tombstone. Tolerates one that is not held. */
+    /** Removes a record without a tombstone; does nothing if it is not stored. */
     dropRecord(id: string): void {
-      const held = sql.bodyOf.get(id)
-      if (held === undefined) return
+      const stored = sql.bodyOf.get(id)
+      if (stored === undefined) return
       parts.touchPart(id)
-      tracker.record(id, stateOf(held[2], held[3]), null)
+      tracker.record(id, stateOf(stored[2], stored[3]), null)
       sql.removeBody.run(id)
       sql.remove.run(id)
     },
   }
 }
 
-/** Writes of the ids that upstream lists and a partial snapshot does not have. */
+/** Creates writes of the ids that upstream lists and that are missing in a partial snapshot. */
 function createMissingWrites(db: Db) {
   const clear = db.prepare('DELETE FROM osv_missing')
   const add = db.prepare('INSERT OR IGNORE INTO osv_missing (id) VALUES (?)')
@@ -118,7 +118,7 @@ function createMissingWrites(db: Db) {
   }
 }
 
-/** What makes a record another one for its readers: its bytes, and the stamp that the index gives it. */
+/** Returns a text that differs whenever a record's bytes or its `modified` differ. */
 function stateOf(modified: string, sha256: Buffer): string {
   return `${sha256.toString('base64')} ${modified}`
 }
@@ -145,15 +145,17 @@ function prepareWrites(db: Db) {
       'DELETE FROM osv_body WHERE rowid = (SELECT body FROM osv_record WHERE id = ?)',
     ),
     remove: db.prepare('DELETE FROM osv_record WHERE id = ?'),
-    bury: db.prepare(
+    addTombstone: db.prepare(
       'INSERT OR REPLACE INTO osv_tombstone (id, removed_at, run_id) VALUES (?, ?, ?)',
     ),
     forget: db.prepare(
       `DELETE FROM osv_tombstone WHERE removed_at < ? OR EXISTS
          (SELECT 1 FROM osv_record WHERE osv_record.id = osv_tombstone.id)`,
     ),
-    trust: db.prepare('DELETE FROM osv_doubted'),
-    doubt: db.prepare('INSERT OR IGNORE INTO osv_doubted SELECT id FROM osv_record WHERE id = ?'),
+    clearSuspect: db.prepare('DELETE FROM osv_doubted'),
+    addSuspect: db.prepare(
+      'INSERT OR IGNORE INTO osv_doubted SELECT id FROM osv_record WHERE id = ?',
+    ),
     archive: db.prepare(
       `INSERT OR REPLACE INTO osv_archive (only, file, size, crc32c, sha256, changed)
        VALUES (1, @file, @size, @crc32c, @sha256, @changed)`,
@@ -162,8 +164,8 @@ function prepareWrites(db: Db) {
 }
 
 /**
- * A waiting room for records fetched one by one: a temporary table, so that nothing locks the database while the
- * network is slow, and memory does not follow their number. Gone with the connection.
+ * Creates a staging table for records fetched one by one: temporary, so that nothing locks the database while the
+ * network is slow, and memory does not grow with their number. It is lost with the connection.
  */
 export function createStaging(db: Db) {
   db.exec(
@@ -183,7 +185,7 @@ export function createStaging(db: Db) {
     stage: (record: RecordToStore): void => {
       put.run(record)
     },
-    /** Calls `use` with each staged record; one in memory at a time. */
+    /** Calls `use` with each staged record; one is in memory at a time. */
     eachStaged(use: (record: RecordToStore) => void): void {
       for (const id of ids.all()) {
         const record = take.get(id)

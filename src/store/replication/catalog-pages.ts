@@ -13,23 +13,26 @@ import type {
   RowExtras,
 } from './rows.ts'
 
-/** Whether a resource is the source's: accounts are the identity surface's, all else the catalog's (`ownsResource`). */
+/**
+ * SQL: whether a resource belongs to the source: `users` to the identity surface, all others to the catalog
+ * (`ownsResource`).
+ */
 const OWN = "(resource = 'users') = ?"
 
 const flag = (source: SourceName): number => (source === 'identity' ? 1 : 0)
 
-/** The key of an item in a list: canonical paths hold no space, so the order of keys is that of paths, then ids. */
+/** Returns the key of an item in a list: canonical paths contain no space, so keys are ordered by path, then id. */
 function entryKey(path: string, id: string): string {
   return `${path} ${id}`
 }
 
-/** The list's path and the item's id. */
+/** Returns the list's path and the item's id. */
 export function splitEntryKey(key: string): [path: string, id: string] {
   const at = key.indexOf(' ')
   return at < 0 ? [key, ''] : [key.slice(0, at), key.slice(at + 1)]
 }
 
-/** Rows of lists, answers and the documents that they name; usable on any connection. */
+/** Creates pages of lists, answers and the documents that they link to; usable on any connection. */
 export function createCatalogPages(db: Db) {
   return {
     'catalog-list': createListPages(db),
@@ -99,7 +102,7 @@ function createDocumentPages(db: Db): Pages<CatalogDocumentValue> {
   return (source, after, limit) => list.all(flag(source), after, limit)
 }
 
-/** What the lines of the catalog's rows have besides their values. */
+/** Creates reads of the bytes and dates that row lines have besides their values. */
 export function createCatalogExtras(db: Db) {
   const entry = db
     .prepare<[string, string], Buffer>(

@@ -2,7 +2,7 @@ import { type SourceName, SOURCES } from '../../domain/sources.ts'
 import type { CarriedReader } from './reader.ts'
 import { type CarriedRow, compareRows, ROW_KINDS, type RowKind, type SummaryRow } from './rows.ts'
 
-/** A row that is not now as it was in each of the states it is compared with; `row` null: it is not there any more. */
+/** A row that differs from at least one of the compared states; `row` null: it does not exist any more. */
 export interface Difference {
   source: SourceName
   kind: RowKind
@@ -10,7 +10,7 @@ export interface Difference {
   row: CarriedRow | null
 }
 
-/** One state's rows, with a look at the next. */
+/** Reads one state's rows, one row ahead. */
 interface Cursor {
   /** Null at the end. */
   next: SummaryRow | null
@@ -36,9 +36,9 @@ async function openCursor(
 }
 
 /**
- * Compares what is held with one state or several, row by row in order: every row that in any of them was another, or
- * was not there, or is not any more. Applied to whichever of these states, the differences lead to what is held.
- * One row of each is in memory.
+ * Compares the stored rows with one or several states, in row order, and yields every row that differs from any of them,
+ * was missing in any of them, or was removed. Applied to any of these states, the differences give the stored state. One
+ * row of each is in memory.
  */
 export async function* eachDifference(
   reader: CarriedReader,
@@ -51,17 +51,17 @@ export async function* eachDifference(
     for (const kind of ROW_KINDS[source]) {
       for (const row of reader.eachRow(source, kind)) {
         const place = { source, kind, key: row.key }
-        yield* goneBefore(cursors, place)
+        yield* removedBefore(cursors, place)
         if (await differs(cursors, place, row.hash)) yield { ...place, row }
       }
-      yield* goneBefore(cursors, { source, kind, key: null })
+      yield* removedBefore(cursors, { source, kind, key: null })
     }
 }
 
 interface Place {
   source: SourceName
   kind: RowKind
-  /** Null: behind all rows of the kind. */
+  /** Null: after all rows of the kind. */
   key: string | null
 }
 
@@ -70,8 +70,11 @@ function isBefore(row: SummaryRow, { source, kind, key }: Place): boolean {
   return compareRows(row, { source, kind, key: row.key }) <= 0
 }
 
-/** Rows that some state had before a place and that are not held: in order, each once. */
-async function* goneBefore(cursors: readonly Cursor[], place: Place): AsyncGenerator<Difference> {
+/** Yields the rows that some state has before a position and that are not stored: in order, each once. */
+async function* removedBefore(
+  cursors: readonly Cursor[],
+  place: Place,
+): AsyncGenerator<Difference> {
   for (;;) {
     let first: SummaryRow | null = null
     for (const { next } of cursors)
@@ -89,7 +92,7 @@ async function* goneBefore(cursors: readonly Cursor[], place: Place): AsyncGener
   }
 }
 
-/** Moves the cursors past a row that is held; true when any state had another, or none. */
+/** Advances the cursors past a stored row; returns true when any state has a different row, or none. */
 async function differs(
   cursors: readonly Cursor[],
   place: Place & { key: string },

@@ -1,12 +1,12 @@
 import type { CatalogDocumentValue } from './rows.ts'
 import type { Db } from '../database/open.ts'
 
-/** A document as its row says it, without the name of its blob. */
+/** A document from its row, without the name of its blob. */
 type DocumentToStore = Omit<CatalogDocumentValue, 'blob'>
 
-/** Writes of documents that come chunk by chunk as they are to be stored. Call inside a transaction of the caller's. */
+/** Creates writes of documents that arrive as stored chunks. Call inside a transaction of the caller's. */
 export function createCarriedDocumentWriter(db: Db) {
-  const held = db.prepare<[string], Omit<DocumentToStore, 'key'>>(
+  const current = db.prepare<[string], Omit<DocumentToStore, 'key'>>(
     'SELECT size, stored, type, changed FROM catalog_document WHERE digest = ?',
   )
   const clear = db.prepare('DELETE FROM catalog_chunk WHERE digest = ?')
@@ -16,24 +16,24 @@ export function createCarriedDocumentWriter(db: Db) {
   )
   return {
     /**
-     * Whether a document is held: `other` with other stored bytes or dates. Then readers may have it, and it is to be
-     * replaced in the transaction that publishes.
+     * Compares a document with the stored one: `other` if bytes or dates differ. Readers may be using that one, so it
+     * must be replaced in the transaction that publishes.
      */
     compareDocument(document: DocumentToStore): 'none' | 'same' | 'other' {
-      const is = held.get(document.key)
-      if (is === undefined) return 'none'
+      const found = current.get(document.key)
+      if (found === undefined) return 'none'
       const { size, stored, type, changed } = document
-      const same = is.size === size && is.stored === stored
-      return same && is.type === type && is.changed === changed ? 'same' : 'other'
+      const same = found.size === size && found.stored === stored
+      return same && found.type === type && found.changed === changed ? 'same' : 'other'
     },
-    /** Drops the chunks of a document, as before it is stored anew: a killed import may have left some. */
+    /** Deletes the chunks of a document before it is stored again: a killed import may have left some. */
     clearChunks: (digest: string): void => {
       clear.run(digest)
     },
     putChunk: (digest: string, number: number, bytes: Buffer): void => {
       chunk.run(digest, number, bytes)
     },
-    /** Makes what was put a document. Nobody's, until an answer names it. */
+    /** Makes the stored chunks a document. It is unreferenced until an answer links to it. */
     putDocument: (document: DocumentToStore): void => {
       put.run(document)
     },

@@ -3,7 +3,7 @@ import type { SourceName } from '../../domain/sources.ts'
 import type { Db } from '../database/open.ts'
 import { combineDigests } from './rows.ts'
 
-/** An exported state's source: what identifies it. `asOf` in unix milliseconds. */
+/** The identity of a source in an exported state. `asOf` in Unix milliseconds. */
 interface ExportedSource {
   digest: string
   snapshot: string
@@ -13,19 +13,19 @@ interface ExportedSource {
 /** A state that was exported. */
 export interface ExportedState {
   sequence: number
-  /** Of its sources together, hex. */
+  /** Digest over its sources, hex. */
   digest: string
   sources: Partial<Record<SourceName, ExportedSource>>
   exportedAt: number
-  /** Whether its summary is kept: then a delta can build on it. */
+  /** Whether its summary is stored: then a delta can build on it. */
   kept: boolean
 }
 
-/** What was imported of a source under one number of a mirror. */
+/** An import of a source under one sequence number of a source mirror. */
 export interface NumberedImport {
-  /** The state digest that it brought. */
+  /** The state digest that was imported. */
   digest: string
-  /** Not from before the last rollback: from then on the mirror's numbers may count again. */
+  /** False before the last rollback, after which the source mirror may reuse its sequence numbers. */
   current: boolean
 }
 
@@ -35,7 +35,7 @@ export interface ImportedBundle {
   sequence: number
   kind: 'full' | 'delta'
   digest: string
-  /** What it brought, by source. */
+  /** The state digests that it contained, by source. */
   sources: Partial<Record<SourceName, string>>
   /** The trusted key that signed it; null: unsigned. */
   keyId: string | null
@@ -43,7 +43,7 @@ export interface ImportedBundle {
   createdAt: number
   asOf: number
   importedAt: number
-  /** It was older than what was held. */
+  /** Whether it was older than the stored data. */
   rollback: boolean
   file: string
 }
@@ -58,7 +58,7 @@ const EXPORT = 'sequence, digest, sources, exported_at AS exportedAt, summary IS
 const IMPORT = `mirror, sequence, kind, digest, sources, key_id AS keyId, created_at AS createdAt, as_of AS asOf,
   imported_at AS importedAt, rollback, file`
 
-/** Reads of what was exported and imported; usable on any connection. */
+/** Creates reads of exports and imports; usable on any connection. */
 export function createLedgerReader(db: Db) {
   const identity = db.prepare<[], string>('SELECT id FROM mirror_identity').pluck()
   const exported = db.prepare<[string], ExportRow>(
@@ -94,7 +94,7 @@ export function createLedgerReader(db: Db) {
     `SELECT ${IMPORT} FROM bundle_import ORDER BY id DESC LIMIT ?`,
   )
   return {
-    /** Who this mirror is to those who import what it exports: 32 hex digits. */
+    /** Returns the identity of this mirror in its bundles: 32 hex digits. */
     readIdentity(): string {
       const id = identity.get()
       if (id === undefined) throw new Error('the database has lost its identity')
@@ -106,13 +106,13 @@ export function createLedgerReader(db: Db) {
     /** Exported states from a sequence on, oldest first. */
     listExports: (from = 1): ExportedState[] =>
       exports.all(from).flatMap((row) => mapExport(row) ?? []),
-    /** The gzipped summary of an exported state (`readSummary`); null: forgotten, or there is none. */
+    /** The gzipped summary of an exported state (`readSummary`); null: deleted, or never exported. */
     readExportSummary: (sequence: number): Buffer | null => summary.get(sequence) ?? null,
     /** The bundle that was applied last. */
     readLastImport: (): ImportedBundle | null => mapImport(last.get()),
-    /** The last one that had this source. */
+    /** The last import that contained this source. */
     readLastImportOf: (source: SourceName): ImportedBundle | null => mapImport(lastOf.get(source)),
-    /** What was imported of a source from a mirror under one number, each time that it was. */
+    /** All imports of a source from a mirror under one sequence number. */
     listNumbered: (mirror: string, sequence: number, source: SourceName): NumberedImport[] =>
       numbered
         .all({ mirror, sequence, source })
@@ -135,7 +135,7 @@ function mapImport(row: ImportRow | undefined): ImportedBundle | null {
   return { ...row, sources, rollback: row.rollback === 1 }
 }
 
-/** Writes of what was exported and imported. Call inside a transaction of the caller's. */
+/** Creates writes of exports and imports. Call inside a transaction of the caller's. */
 export function createLedgerWriter(db: Db) {
   const reader = createLedgerReader(db)
   const add = db.prepare(
@@ -158,8 +158,8 @@ export function createLedgerWriter(db: Db) {
   return {
     ...reader,
     /**
-     * The sequence of a state that is being exported: a new one, or that of the last export when the state and the sources
-     * are still the same. Its summary is kept.
+     * Returns the sequence of a state that is being exported: a new one, or that of its last export if none of its
+     * sources was exported since. Stores its summary.
      */
     recordExport(
       sources: Partial<Readonly<Record<SourceName, ExportedSource>>>,
@@ -177,11 +177,14 @@ export function createLedgerWriter(db: Db) {
       }
       return Number(add.run(digest, JSON.stringify(sources), exportedAt, summary).lastInsertRowid)
     },
-    /** Forgets the summaries of all but the newest exports and those named: deltas cannot build on the others any more. */
+    /**
+     * Deletes all summaries except those of the newest exports and of `spared`: deltas cannot build on the others any
+     * more.
+     */
     forgetSummaries(newest: number, spared: readonly number[] = []): void {
       forget.run({ keep: newest, spared: JSON.stringify(spared) })
     },
-    /** Makes this mirror another one to those who import: its bundles are compared with what it exported before by date. */
+    /** Gives this mirror a new identity: targets then compare its bundles with earlier ones by date, not by sequence. */
     renewIdentity(): string {
       const id = randomBytes(16).toString('hex')
       rename.run(id)
@@ -197,7 +200,10 @@ export function createLedgerWriter(db: Db) {
   }
 }
 
-/** Later exports that had a source of this one: numbers go up, and a delta since one of them cannot have a lower one. */
+/**
+ * Returns later exports that contain a source of this one: sequences increase, and a delta since one of them cannot have
+ * a lower one.
+ */
 function newerExport(
   { listExports }: ReturnType<typeof createLedgerReader>,
   known: ExportedState,

@@ -3,10 +3,10 @@ import type { SourceName } from '../../domain/sources.ts'
 import type { Db } from '../database/open.ts'
 import type { DocumentValue, RecordValue, SourceValue, TombstoneValue } from './rows.ts'
 
-/** Reads a kind's rows after a key, some at a time, in order; fewer than `limit` only at the end. */
+/** Reads a kind's rows after a key, in order; fewer than `limit` only at the end. */
 export type Pages<V> = (source: SourceName, after: string, limit: number) => V[]
 
-/** Rows of records, whole documents and snapshots; usable on any connection. */
+/** Creates pages of records, documents and snapshots; usable on any connection. */
 export function createOsvPages(db: Db) {
   return {
     source: createSourcePages(db),
@@ -29,8 +29,8 @@ function createSourcePages(db: Db): Pages<SourceValue> {
     const row = read.get(source)
     if (row === undefined || after >= source) return []
     const [snapshot, asOf, records, whole] = row
-    const held = source === 'osv' ? (archive.get() ?? null) : null
-    return [{ key: source, snapshot, asOf, records, whole: whole === 1, archive: held }]
+    const ownArchive = source === 'osv' ? (archive.get() ?? null) : null
+    return [{ key: source, snapshot, asOf, records, whole: whole === 1, archive: ownArchive }]
   }
 }
 

@@ -13,19 +13,21 @@ import {
   lineOf,
 } from './rows.ts'
 
-/** Rows read at a time: they are listed in pieces, so that the connection is free between two of them. */
+/** Rows read per query: between two queries the connection is free. */
 const PAGE = 2_000
-/** Of documents, for each piece of which all answers are asked. */
+/** Rows per query of documents, each of which scans all answers. */
 const DOCUMENTS = 20_000
 
-/** Reads of carried rows (what readers see, as rows in a fixed order); usable on any connection. */
+/** Creates reads of replicated rows (everything that readers see, in a fixed order); usable on any connection. */
 export function createCarriedReader(db: Db) {
   const pages: { [K in RowKind]: Pages<RowValues[K]> } = {
     ...createOsvPages(db),
     ...createCatalogPages(db),
   }
   const extras = createCatalogExtras(db)
-  const held = db.prepare<[string], number>('SELECT 1 FROM snapshot WHERE source = ?').pluck()
+  const hasSnapshot = db
+    .prepare<[string], number>('SELECT 1 FROM snapshot WHERE source = ?')
+    .pluck()
 
   function* eachRow<K extends RowKind>(source: SourceName, kind: K): Generator<CarriedRow<K>> {
     const limit = kind === 'catalog-document' ? DOCUMENTS : PAGE
@@ -54,22 +56,23 @@ export function createCarriedReader(db: Db) {
     return digest.digest('hex')
   }
 
-  const listStoredSources = (): SourceName[] => SOURCES.filter((source) => held.get(source) === 1)
+  const listStoredSources = (): SourceName[] =>
+    SOURCES.filter((source) => hasSnapshot.get(source) === 1)
 
   return {
     /** Sources that have a snapshot, in the order of `SOURCES`. */
     listStoredSources,
-    /** The rows of a kind in order of their keys. The connection may be written to meanwhile, up to the key reached. */
+    /** Yields the rows of a kind in key order. Rows up to the current key may be written meanwhile. */
     eachRow,
-    /** The line of a row in a pack: with the bytes that the hash covers by their digest alone. */
+    /** Returns the line of a row in a bundle, with the bytes of which the hash covers only the digest. */
     rowLine<K extends RowKind>(row: CarriedRow<K>): string {
       const { kind, key, value } = row
       const extra = kind in extras ? extras[kind as keyof typeof extras](key) : undefined
-      return lineOf(value, extra as never) // the kind says which
+      return lineOf(value, extra as never) // `kind` determines its type
     },
-    /** The state digest of a source, hex: SHA-256 over `kind key hash` and a newline for each of its rows. */
+    /** Returns the state digest of a source, hex: SHA-256 over `kind key hash` and a newline for each of its rows. */
     digestOf,
-    /** The digests of the sources held, and of all of them together. */
+    /** Returns the digests of the stored sources, and their combined digest. */
     digestSources(sources: readonly SourceName[] = listStoredSources()): {
       digest: string
       sources: Partial<Record<SourceName, string>>

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { type SourceName, SOURCES } from '../../domain/sources.ts'
 
-/** What a carried row is. Together they are all that readers see of a source, and nothing else. */
+/** The kinds of replicated rows. Together they are everything that readers see of a source, and nothing else. */
 export type RowKind =
   | 'source'
   | 'document'
@@ -22,7 +22,7 @@ const CATALOG: readonly RowKind[] = [
   'catalog-document',
 ]
 
-/** The kinds of rows that each source has, in the order in which they are listed, carried and digested. */
+/** The kinds of rows of each source, in the order in which they are listed, replicated and digested. */
 export const ROW_KINDS: Readonly<Record<SourceName, readonly RowKind[]>> = {
   feeds: ['source', 'document'],
   osv: ['source', 'document', 'osv-record', 'osv-tombstone'],
@@ -30,18 +30,18 @@ export const ROW_KINDS: Readonly<Record<SourceName, readonly RowKind[]>> = {
   identity: CATALOG,
 }
 
-/** A snapshot and the archive that goes with it; the key is the source's name. Times in unix milliseconds. */
+/** A snapshot and its archive; the key is the source's name. Times in Unix milliseconds. */
 export interface SourceValue {
   key: string
   snapshot: string
   asOf: number
   records: number
   whole: boolean
-  /** Of osv; `changed` in unix seconds. */
+  /** For osv only; `changed` in Unix seconds. */
   archive: { size: number; crc32c: number; sha256: string; changed: number } | null
 }
 
-/** A whole document by its path. `blob`: SHA-256 of the stored gzip member, hex; null when upstream has no such path. */
+/** A document by its path. `blob`: SHA-256 of the stored gzip member, hex; null when upstream has no such path. */
 export interface DocumentValue {
   key: string
   present: boolean
@@ -101,7 +101,7 @@ export interface AnswerValue {
   mentions: string
 }
 
-/** A path that could not be had. */
+/** A path that could not be fetched. */
 export interface MissingValue {
   key: string
   resource: string
@@ -117,7 +117,7 @@ export interface CatalogDocumentValue {
   blob: string
 }
 
-/** The values of each kind, that is, what its hash covers. */
+/** The values of each kind, which its hash covers. */
 export interface RowValues {
   source: SourceValue
   document: DocumentValue
@@ -132,24 +132,27 @@ export interface RowValues {
 
 export type RowValue = RowValues[RowKind]
 
-/** What a row's line has besides its values: bytes that the hash covers by their digest, and where chunks end. */
+/** Members of a row's line besides its values: bytes of which the hash covers only the digest, and the chunk sizes. */
 export interface RowExtras {
   source: unknown
   document: unknown
   'osv-record': unknown
   'osv-tombstone': unknown
-  /** When it was last walked, unix milliseconds; null: not known. */
+  /** When it was last walked, Unix milliseconds; null: unknown. */
   'catalog-list': { confirmed: number | null }
-  /** `text` where the bytes are UTF-8, which they nearly always are; else `base64`. */
+  /** `text` if the bytes are UTF-8, as nearly always; else `base64`. */
   'catalog-entry': { text: string } | { base64: string }
-  /** The stored gzip member, null where upstream has none; when upstream last confirmed it, unix milliseconds, null: not known. */
+  /**
+   * The stored gzip member, null if upstream has none; when upstream last confirmed it, Unix milliseconds, null:
+   * unknown.
+   */
   'catalog-answer': { base64: string | null; confirmed: number | null }
   'catalog-lacking': unknown
-  /** Bytes of each chunk as it is stored. */
+  /** Bytes of each stored chunk. */
   'catalog-document': { chunks: number[] }
 }
 
-/** A row as it is listed. */
+/** A listed row. */
 export interface CarriedRow<K extends RowKind = RowKind> {
   kind: K
   key: string
@@ -158,7 +161,7 @@ export interface CarriedRow<K extends RowKind = RowKind> {
   value: RowValues[K]
 }
 
-/** Its place in the order of all rows, and its hash: what a summary holds of a row. */
+/** A row in a summary: its position in the order of all rows, and its hash. */
 export interface SummaryRow {
   source: SourceName
   kind: RowKind
@@ -166,12 +169,12 @@ export interface SummaryRow {
   hash: string
 }
 
-/** The hash of a row: over its kind, a space and its values as JSON, the members in the order in which this file has them. */
+/** Returns the hash of a row: over its kind, a space and its values as JSON, members in the order of this file. */
 export function hashRow(kind: RowKind, value: RowValue): string {
   return hash('sha256', `${kind} ${JSON.stringify(value)}`, 'hex').slice(0, 32)
 }
 
-/** The order of keys: that of their UTF-8 bytes, as SQLite has it. */
+/** Compares keys by their UTF-8 bytes, as SQLite does. */
 export function compareKeys(a: string, b: string): number {
   if (a === b) return 0
   const length = Math.min(a.length, b.length)
@@ -179,7 +182,7 @@ export function compareKeys(a: string, b: string): number {
     const one = a.charCodeAt(at)
     const other = b.charCodeAt(at)
     if (one === other) continue
-    // Half of a surrogate pair stands for a character above all others of 16 bits.
+    // // A surrogate is half of a character that is above all others of 16 bits.
     const [high, low] = [isSurrogate(one), isSurrogate(other)]
     return high === low ? one - other : high ? 1 : -1
   }
@@ -190,7 +193,7 @@ function isSurrogate(code: number): boolean {
   return (code & 0xf800) === 0xd800
 }
 
-/** The order of rows: by source, kind and key. */
+/** Compares rows by source, kind and key. */
 export function compareRows(a: Omit<SummaryRow, 'hash'>, b: Omit<SummaryRow, 'hash'>): number {
   if (a.source !== b.source) return SOURCES.indexOf(a.source) - SOURCES.indexOf(b.source)
   if (a.kind !== b.kind) {
@@ -200,16 +203,16 @@ export function compareRows(a: Omit<SummaryRow, 'hash'>, b: Omit<SummaryRow, 'ha
   return compareKeys(a.key, b.key)
 }
 
-/** The line of a row in a pack: its values and what the hash does not cover. */
+/** Returns the line of a row in a bundle: its values and the members that the hash does not cover. */
 export function lineOf<K extends RowKind>(value: RowValues[K], extra: RowExtras[K]): string {
   return JSON.stringify(typeof extra === 'object' ? { ...value, ...extra } : value)
 }
 
-/** The digest of several sources, hex: over `source digest` and a newline each, in the order of `SOURCES`. */
+/** Returns the digest of several sources, hex: over `source digest` and a newline each, in the order of `SOURCES`. */
 export function combineDigests(digests: Partial<Readonly<Record<SourceName, string>>>): string {
-  const held = SOURCES.filter((source) => digests[source] !== undefined)
-  return hash('sha256', held.map((source) => `${source} ${digests[source]}\n`).join(''), 'hex')
+  const present = SOURCES.filter((source) => digests[source] !== undefined)
+  return hash('sha256', present.map((source) => `${source} ${digests[source]}\n`).join(''), 'hex')
 }
 
-/** The digest of a source of which nothing is held. */
+/** The digest of a source of which nothing is stored. */
 export const EMPTY_DIGEST = hash('sha256', '', 'hex')

@@ -5,11 +5,11 @@ import { SOURCES, type SourceName } from '../../domain/sources.ts'
 import type { CarriedReader } from './reader.ts'
 import { ROW_KINDS, type SummaryRow, compareRows } from './rows.ts'
 
-/** What a summary tells of one source. Times in unix milliseconds. */
+/** A source in a summary. Times in Unix milliseconds. */
 export interface SummarySource {
   digest: string
   snapshot: string
-  /** Upstream's date of what is held. */
+  /** Upstream's date of the stored data. */
   asOf: number
   records: number
 }
@@ -23,18 +23,18 @@ export interface SummaryHeader {
   /** Of all its sources together. */
   digest: string
   sources: Partial<Record<SourceName, SummarySource>>
-  /** Without rows: it says only which state is meant. */
+  /** Without rows: it only identifies the state. */
   brief: boolean
   createdAt: number
-  /** The bundle that was imported last: whose, and which; null: none, or not asked. */
+  /** The bundle that was imported last: its source mirror and sequence; null: none, or not requested. */
   imported: { mirror: string; sequence: number } | null
 }
 
 const PIECE = 65_536
-/** A line has a path or an id; a header little more. Anything longer is no summary. */
+/** Longest line, bytes. A line has a path or an id, a header little more: anything longer is not a summary. */
 const MAX_LINE = 1 << 20
 
-/** Writes a summary, gzipped, in chunks: the header, and unless it is brief a line for each row of its sources. */
+/** Writes a summary, gzipped, in chunks: the header, and unless it is brief a line per row of its sources. */
 export function writeSummary(reader: CarriedReader, header: SummaryHeader): AsyncIterable<Buffer> {
   const gzip = createGzip({ level: 6 })
   return Readable.from(summaryText(reader, header)).pipe(gzip)
@@ -54,15 +54,15 @@ function* summaryText(reader: CarriedReader, header: SummaryHeader): Generator<s
   yield text
 }
 
-/** An open summary: its header, and its rows in order, to be read once. */
+/** An open summary: its header, and its rows in order, which can be read once. */
 interface Summary {
   header: SummaryHeader
   rows: AsyncGenerator<SummaryRow>
 }
 
 /**
- * Reads a summary as it streams in; memory does not follow its size. Throws `bundle` for what is none, and where its
- * rows are out of order.
+ * Reads a summary from a stream; memory does not grow with its size. Throws `bundle` for any other file, and for rows
+ * out of order.
  */
 export async function readSummary(
   chunks: Iterable<Buffer> | AsyncIterable<Buffer>,
@@ -99,7 +99,7 @@ async function* eachLine(chunks: Iterable<Buffer> | AsyncIterable<Buffer>): Asyn
     if (error instanceof MirrorError) throw error
     throw bad(messageOf(error), error)
   }
-  if (rest !== '') throw bad('it is cut short')
+  if (rest !== '') throw bad('it is truncated')
 }
 
 const ROW = /^(\w+) ([\w-]+) ([\da-f]{32}) (.+)$/s
@@ -110,11 +110,11 @@ function parseRow(line: string): SummaryRow {
   const kind = source && ROW_KINDS[source].find((one) => one === kindName)
   const key = unquoteKey(quoted)
   if (source === undefined || kind === undefined || key === null)
-    throw bad('it has a line that is no row')
+    throw bad('it has a line that is not a row')
   return { source, kind, key, hash }
 }
 
-/** Keys are paths and ids, one a line as they are; one with a control character, or a quote in front, as JSON. */
+/** Encodes a key for its line: paths and ids unchanged; one with a control character or a leading quote as JSON. */
 function quoteKey(key: string): string {
   return /^"|\p{Cc}/u.test(key) ? JSON.stringify(key) : key
 }
@@ -131,11 +131,12 @@ function unquoteKey(text: string): string | null {
 
 function parseHeader(line: string): SummaryHeader {
   const header = parseJson(line)
-  if (header?.['kind'] !== 'patchmirror-summary') throw bad('its first line is not that of one')
+  if (header?.['kind'] !== 'patchmirror-summary')
+    throw bad('its first line is not the header of a summary')
   const { format } = header
   if (format !== 1)
     throw bad(`it has format ${String(format)}, and this program knows 1: use a newer one`)
-  if (!isHeader(header)) throw bad('its first line lacks something')
+  if (!isHeader(header)) throw bad('its first line is incomplete')
   return header
 }
 
@@ -172,6 +173,6 @@ function isSource(name: string, value: unknown): boolean {
 }
 
 function bad(why: string, cause?: unknown): MirrorError {
-  const text = `this is no file that "patchmirror need" wrote, or it is damaged: ${why}`
+  const text = `this file was not written by "patchmirror need", or it is damaged: ${why}`
   return new MirrorError('bundle', text, { cause })
 }

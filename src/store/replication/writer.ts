@@ -16,8 +16,9 @@ import type {
 } from './rows.ts'
 
 /**
- * Writes of carried rows: as the row says, dates included. All but the records' bytes come from the row itself. Call
- * inside the transaction that publishes; what changes is noted for the change log. Each remover tolerates what is not held.
+ * Creates writes of replicated rows, with the row's own values and dates; only the bytes of records are not part of
+ * their row. Call inside the transaction that publishes; changes are recorded for the change log. Removers ignore rows
+ * that are not stored.
  */
 export function createCarriedWriter(db: Db, tracker: ChangeTracker) {
   return {
@@ -27,26 +28,26 @@ export function createCarriedWriter(db: Db, tracker: ChangeTracker) {
     ...createAnswers(db, tracker),
     ...createCarriedDates(db),
     ...createIncoming(db),
-    ...createForgetting(db),
+    ...createUpstreamReset(db),
   }
 }
 
 function createTombstones(db: Db) {
-  const bury = db.prepare(
+  const put = db.prepare(
     'INSERT OR REPLACE INTO osv_tombstone (id, removed_at, run_id) VALUES (?, ?, ?)',
   )
   const both = db
     .prepare<[], string>('SELECT id FROM osv_tombstone JOIN osv_record USING (id) LIMIT 1')
     .pluck()
-  const exhume = db.prepare('DELETE FROM osv_tombstone WHERE id = ?')
+  const remove = db.prepare('DELETE FROM osv_tombstone WHERE id = ?')
   return {
     putTombstone: ({ key, removedAt }: TombstoneValue, runId: number): void => {
-      bury.run(key, removedAt, runId)
+      put.run(key, removedAt, runId)
     },
-    /** A record that is held and said to be removed; null: there is none. */
+    /** Returns the id of a record that is both stored and marked as removed; null if there is none. */
     readContradiction: (): string | null => both.get() ?? null,
     removeTombstone: (id: string): void => {
-      exhume.run(id)
+      remove.run(id)
     },
   }
 }
@@ -60,12 +61,16 @@ function createLists(db: Db, tracker: ChangeTracker) {
        confirmed_at = @confirmed`,
   )
   return {
-    /** `confirmed`: by the mirror that wrote the row. */
+    /** `confirmed`: date of the confirmation by the mirror that wrote the row. */
     putList(value: ListValue, confirmed: number | null): void {
-      const held = reader.readCatalogList(value.key)
-      tracker.record(value.key, held === null ? null : String(held.changed), String(value.changed))
-      const same = held?.changed === value.changed
-      put.run({ ...value, confirmed: same ? later(held.confirmedAt, confirmed) : confirmed })
+      const stored = reader.readCatalogList(value.key)
+      tracker.record(
+        value.key,
+        stored === null ? null : String(stored.changed),
+        String(value.changed),
+      )
+      const same = stored?.changed === value.changed
+      put.run({ ...value, confirmed: same ? later(stored.confirmedAt, confirmed) : confirmed })
     },
   }
 }
@@ -82,8 +87,8 @@ function createEntries(db: Db) {
   const settle = db.prepare('UPDATE catalog_entry SET ordinal = -1 - ordinal WHERE ordinal < 0')
   return {
     /**
-     * Puts an item; its place is taken only by `settleEntries`, for until then another may have it. False when its list is
-     * not held.
+     * Stores an item with a provisional position: until `settleEntries` another item may have its position. Returns
+     * false if its list is not stored.
      */
     putEntry({ key, ordinal, sha, facets }: EntryValue, body: Buffer): boolean {
       const [path, id] = splitEntryKey(key)
@@ -95,7 +100,7 @@ function createEntries(db: Db) {
     removeEntry: (key: string): void => {
       drop.run(...splitEntryKey(key))
     },
-    /** Puts the items in their places, once all of them are there and those that go are gone. */
+    /** Moves the items to their final positions, once all are stored and removed items are deleted. */
     settleEntries: (): void => {
       settle.run()
     },
@@ -113,12 +118,12 @@ function createAnswers(db: Db, tracker: ChangeTracker) {
   const date = db
     .prepare<[string], number | null>('SELECT confirmed_at FROM catalog_answer WHERE path = ?')
     .pluck()
-  const lack = db.prepare('INSERT OR REPLACE INTO catalog_lacking VALUES (@key, @resource)')
-  const had = db.prepare('DELETE FROM catalog_lacking WHERE path = ?')
+  const addMissing = db.prepare('INSERT OR REPLACE INTO catalog_lacking VALUES (@key, @resource)')
+  const removeMissing = db.prepare('DELETE FROM catalog_lacking WHERE path = ?')
   return {
     /**
-     * `body`: the stored gzip member; null where upstream has none. `confirmed`: by the mirror that wrote the row. Upstream's validator is
-     * not carried.
+     * `body`: the stored gzip member; null if upstream has none. `confirmed`: date of the confirmation by the mirror
+     * that wrote the row. Upstream's validator is not replicated.
      */
     putAnswer(value: AnswerValue, body: Buffer | null, confirmed: number | null): void {
       const { key, status, links } = value
@@ -129,10 +134,10 @@ function createAnswers(db: Db, tracker: ChangeTracker) {
       put.run({ ...value, body, confirmed: later(own, confirmed) })
     },
     putMissingPath: (value: MissingValue): void => {
-      lack.run(value)
+      addMissing.run(value)
     },
     removeMissingPath: (path: string): void => {
-      had.run(path)
+      removeMissing.run(path)
     },
   }
 }
@@ -148,19 +153,22 @@ function createCarriedDates(db: Db) {
     catalog_answer: moveOf('catalog_answer'),
   }
   return {
-    /** Takes when what is held as it is was confirmed, where that is later than is known here. */
+    /** Stores when an unchanged row was confirmed, if that is later than the stored date. */
     confirmCarried: (table: keyof typeof moves, path: string, confirmed: number | null): void => {
       moves[table].run({ path, confirmed })
     },
   }
 }
 
-/** The later of two dates; null: neither is known. */
+/** Returns the later of two dates; null if both are unknown. */
 function later(one: number | null, other: number | null): number | null {
   return one === null || other === null ? (one ?? other) : Math.max(one, other)
 }
 
-/** A waiting room for the rows of records until their bytes pass in the archive: memory does not follow their number. */
+/**
+ * Creates a staging table for record rows until their bytes arrive in the archive: memory does not grow with their
+ * number.
+ */
 function createIncoming(db: Db) {
   db.exec(
     `CREATE TEMP TABLE IF NOT EXISTS incoming_record (
@@ -186,7 +194,7 @@ function createIncoming(db: Db) {
       drop: (id: string): void => {
         drop.run(id)
       },
-      /** A record whose bytes have not come; null when all have. */
+      /** A record whose bytes have not arrived; null if all have. */
       first: (): string | null => first.get() ?? null,
       count: (): number => count.get() ?? 0,
       clear: (): void => {
@@ -197,16 +205,16 @@ function createIncoming(db: Db) {
 }
 
 /**
- * What a mirror knows of its own upstream is worth nothing for what another mirror saw: validators, pages as they were
- * walked, doubts, answers in hand, and what a guard refused. The next sync begins afresh.
+ * Creates the removal of upstream state after an import: validators, walked pages, suspect ids, fetched answers and
+ * refused changes describe another state than the imported one. The next sync starts without them.
  */
-function createForgetting(db: Db) {
+function createUpstreamReset(db: Db) {
   const own = "(resource = 'users') = ?"
   const states = db.prepare(
     `DELETE FROM upstream_state WHERE path IN (SELECT path FROM document WHERE source = ?)
        OR (? = 'osv' AND path LIKE '/external/osv/%')`,
   )
-  const doubts = db.prepare("DELETE FROM osv_doubted WHERE ? = 'osv'")
+  const suspects = db.prepare("DELETE FROM osv_doubted WHERE ? = 'osv'")
   const missing = db.prepare("DELETE FROM osv_missing WHERE ? = 'osv'")
   const refused = db.prepare(
     `UPDATE quarantine SET decision = 'superseded', decided_at = ? WHERE source = ? AND decision IS NULL`,
@@ -216,10 +224,10 @@ function createForgetting(db: Db) {
   )
   const fetched = db.prepare(`DELETE FROM catalog_fetched WHERE ${own}`)
   return {
-    /** Forgets what is known of the upstream of a source. */
+    /** Deletes the state of a source's upstream. */
     forgetUpstream(source: SourceName, now: number): void {
       states.run(source, source)
-      doubts.run(source)
+      suspects.run(source)
       missing.run(source)
       refused.run(now, source)
       if (source !== 'catalog' && source !== 'identity') return

@@ -1,7 +1,7 @@
 import type { SourceName } from '../../domain/sources.ts'
 import type { Db } from '../database/open.ts'
 
-/** A document that a guard refused, kept so that one command can let it in. */
+/** A document that a guard refused, stored so that one command can apply it. */
 export interface Quarantine {
   runId: number
   source: SourceName
@@ -12,7 +12,7 @@ export interface Quarantine {
   body: Buffer
   etag: string | null
   lastModified: string | null
-  /** Upstream's date when it gave the document, unix milliseconds. */
+  /** Upstream's date of the document, Unix milliseconds. */
   asOf: number
   decision: 'approved' | 'rejected' | 'superseded' | null
 }
@@ -20,7 +20,7 @@ export interface Quarantine {
 const COLUMNS =
   'run_id AS runId, source, path, reason, sha256, body, etag, last_modified AS lastModified, as_of AS asOf, decision'
 
-/** Reads of quarantined documents; usable on any connection. */
+/** Creates reads of quarantined documents; usable on any connection. */
 export function createQuarantineReader(db: Db) {
   const byRun = db.prepare<[number], Quarantine>(
     `SELECT ${COLUMNS} FROM quarantine WHERE run_id = ?`,
@@ -34,14 +34,14 @@ export function createQuarantineReader(db: Db) {
   )
   return {
     readQuarantine: (runId: number): Quarantine | null => byRun.get(runId) ?? null,
-    /** The open or rejected quarantine that holds exactly this content, so that it is not kept twice. */
+    /** The open or rejected quarantine of exactly this content, so that it is not stored twice. */
     findQuarantine: (path: string, sha256: Buffer): Quarantine | null =>
       same.get(path, sha256) ?? null,
     listOpenQuarantines: () => open.all(),
   }
 }
 
-/** Writes of quarantined documents and of what was decided about them. */
+/** Creates writes of quarantined documents and of the decisions about them. */
 export function createQuarantineWriter(db: Db) {
   const insert = db.prepare(
     `INSERT INTO quarantine (run_id, source, path, reason, sha256, body, etag, last_modified, as_of)
@@ -63,10 +63,13 @@ export function createQuarantineWriter(db: Db) {
       supersede.run(quarantine.asOf, quarantine.path) // the newest refused version is the one to decide about
       insert.run(quarantine)
     },
-    /** False when the quarantine does not exist or was decided before; publishing supersedes it, approving names it. */
+    /**
+     * Returns false if the quarantine does not exist or was approved before; publishing supersedes it, approving names
+     * it.
+     */
     decideQuarantine: (runId: number, decision: 'approved' | 'rejected', now: number): boolean =>
       decide.run(decision, now, runId).changes > 0,
-    /** Closes open quarantines of a document once a sound version of it has been published. */
+    /** Closes open quarantines of a document once a valid version of it has been published. */
     supersedeQuarantines: (path: string, now: number): void => {
       supersede.run(now, path)
     },

@@ -1,14 +1,14 @@
 import type { SourceName } from '../../domain/sources.ts'
 import type { Db } from '../database/open.ts'
 
-/** `refresh`: of the catalog, only the lists that an event can touch and what moved in them. */
+/** `refresh`: only the catalog lists that an event can affect, and what changed in them. */
 export type RunKind = 'sync' | 'refresh' | 'reconcile' | 'approve' | 'repair' | 'import'
 export type RunTrigger = 'schedule' | 'start' | 'command' | 'webhook' | 'inbox'
 /** How a run can end. `complete` only with a full proof. */
 export type RunOutcome = 'complete' | 'partial' | 'quarantined' | 'failed'
 export type RunState = RunOutcome | 'running'
 
-/** What a run found, counted; any JSON. Keys are documented in docs/reference/run-facts.md. */
+/** Counts and results of a run; any JSON. Keys are documented in docs/reference/run-facts.md. */
 export type RunFacts = Record<string, number | string | boolean | null | readonly string[]>
 
 /** A row of the run log. */
@@ -62,10 +62,10 @@ function fromRow(row: Row): Run {
   }
 }
 
-/** SQL: a run that looks at a part of its source, and says nothing of the whole. */
+/** SQL: a run that checks only a part of its source, and proves nothing about the whole. */
 const IN_PART = "(kind = 'refresh' OR (kind = 'reconcile' AND source <> 'osv'))"
 
-/** Reads of the run log; usable on any connection. */
+/** Creates reads of the run log; usable on any connection. */
 export function createRunReader(db: Db) {
   const byId = db.prepare<[number], Row>('SELECT * FROM run WHERE id = ?')
   const latest = db.prepare<[string], Row>(
@@ -93,14 +93,14 @@ export function createRunReader(db: Db) {
     readRun: (id: number) => mapRow(byId.get(id)),
     readLatestRun: (source: SourceName) => mapRow(latest.get(source)),
     readLatestEndedRun: (source: SourceName) => mapRow(ended.get(source)),
-    /** How the last run ended that looked at everything: no refresh, and no reconcile of the catalog. */
+    /** The last ended run that checked everything: no refresh, and no reconcile of the catalog. */
     readLatestWholeRun: (source: SourceName) => mapRow(whole.get(source)),
     /**
-     * Upstream's clock at the last run that found the held snapshot to be upstream's own; null: never. What was said before
-     * an import is not of what the import brought.
+     * Upstream's clock at the last run that found the stored snapshot to equal upstream's; null: never. Runs before an
+     * import are ignored, since they checked other data.
      */
     readConfirmedAt: (source: SourceName) => confirmed.get({ source }) ?? null,
-    /** When a reconcile last ended well, unix milliseconds. */
+    /** When a reconcile was last complete, Unix milliseconds. */
     readLastReconcile: (source: SourceName) => reconciled.get(source) ?? null,
     /** Newest first. */
     listRuns: (limit: number) => list.all(limit).map(fromRow),
@@ -111,7 +111,7 @@ function mapRow(row: Row | undefined): Run | null {
   return row === undefined ? null : fromRow(row)
 }
 
-/** Writes of the run log. Every run leaves a row; a row without an end is running, or its process died. */
+/** Creates writes of the run log. Every run has a row; a row without an end is running, or its process died. */
 export function createRunWriter(db: Db) {
   const insert = db.prepare(
     `INSERT INTO run (source, kind, trigger, pid, started_at, state, facts)
@@ -138,9 +138,15 @@ export function createRunWriter(db: Db) {
     endRun: (id: number, result: RunEnd): void => {
       end.run({ ...result, id, facts: JSON.stringify(result.facts) })
     },
-    /** Call only while holding the sync lock: then every open row is an orphan. Returns how many there were. */
+    /**
+     * Closes the rows of runs whose process died; call it with the sync lock, when every open row is such a row. Returns
+     * their number.
+     */
     closeOrphanRuns: (now: number): number => orphans.run(now).changes,
-    /** Those that look at a part are kept apart: however many events come, the runs that tell how old everything is stay. */
+    /**
+     * Deletes old runs. Partial runs are counted separately: many events do not displace the runs that determine the
+     * data's age.
+     */
     pruneRuns: (source: SourceName, keep: number): void => {
       for (const part of [0, 1]) prune.run({ source, keep, part })
     },

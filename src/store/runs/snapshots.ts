@@ -13,7 +13,7 @@ export interface Snapshot {
   runId: number
   /** Unix milliseconds. */
   publishedAt: number
-  /** Upstream's date of what it holds, unix milliseconds; later runs may confirm it anew. */
+  /** Upstream's date of its data, Unix milliseconds; later runs may confirm it again. */
   asOf: number
   records: number
   whole: boolean
@@ -30,7 +30,7 @@ interface Row {
   whole: number
 }
 
-/** Reads of what is published; usable on any connection. */
+/** Creates reads of the published snapshots; usable on any connection. */
 export function createSnapshotReader(db: Db) {
   const read = db.prepare<[string], Row>(
     `SELECT source, id, sequence, run_id AS runId, published_at AS publishedAt, as_of AS asOf, records, whole
@@ -45,8 +45,8 @@ export function createSnapshotReader(db: Db) {
 }
 
 /**
- * Publishes; the sequence counts up only when the snapshot's id changes. Then the change log gets a row with it, of what
- * was noted since the transaction began.
+ * Creates the publication of snapshots; the sequence counts up only when the snapshot's id changes. The change log then
+ * gets a row with the changes recorded since the transaction began.
  */
 export function createSnapshotWriter(db: Db, tracker: ChangeTracker) {
   const write = db.prepare(
@@ -64,12 +64,12 @@ export function createSnapshotWriter(db: Db, tracker: ChangeTracker) {
       const { source, id, publishedAt, asOf, records, whole } = snapshot
       const before = reader.readSnapshot(source)
       write.run({ ...snapshot, whole: whole ? 1 : 0 })
-      const noted = tracker.take()
+      const change = tracker.take()
       if (before?.id === id) return
       const sequence = (before?.sequence ?? 0) + 1
       const previous = before?.id ?? null
       const logged = { source, snapshot: id, previous, sequence, publishedAt, asOf, records }
-      changes.logSnapshot(logged, noted)
+      changes.logSnapshot(logged, change)
     },
   }
 }

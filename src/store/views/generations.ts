@@ -4,36 +4,39 @@ import { systemCode, MirrorError } from '../../core/errors.ts'
 import { derivedDir } from '../database/open.ts'
 import { PRIVATE_FILE } from '../../core/files.ts'
 
-/** What is made for scanners out of what is mirrored: of the OSV records, and of the VEX documents. */
+/** What is built for scanners from the mirrored data: `osv` from the OSV records, `vex` from the VEX documents. */
 export type ViewsKind = 'osv' | 'vex'
 
-/** Folder of all generations of views; safe to delete while nothing runs. */
+/** Returns the folder of all generations of views; safe to delete while nothing runs. */
 export function viewsDir(dataDir: string): string {
   return join(derivedDir(dataDir), 'views')
 }
 
-/** The folder of a generation. */
+/** Returns the folder of a generation. */
 export function generationDir(dataDir: string, name: string): string {
   return join(viewsDir(dataDir), name)
 }
 
-/** The database of an OSV generation. */
+/** Returns the database of an OSV generation. */
 export function viewsPath(folder: string): string {
   return join(folder, 'views.db')
 }
 
-/** The generation that is served. */
+/** The served generation. */
 interface CurrentViews {
   readonly name: string
-  /** The snapshot that it was last found to show. */
+  /** The last snapshot that it was found to show. */
   readonly snapshot: string
-  /** Upstream's date of that snapshot, unix milliseconds; null when an earlier version wrote none. */
+  /** Upstream's date of that snapshot, Unix milliseconds; null when an earlier version wrote none. */
   readonly asOf: number | null
-  /** Unix milliseconds, since when. */
+  /** Served since, Unix milliseconds. */
   readonly since: number
 }
 
-/** The generation that is served; null before the first, and when it was cleaned away. Throws the system's error for an unreadable folder. */
+/**
+ * Returns the served generation; null before the first, and if its folder was deleted. Throws the system's error for an
+ * unreadable folder.
+ */
 export function readCurrentViews(dataDir: string, kind: ViewsKind): CurrentViews | null {
   const pointer = pointerPath(dataDir, kind)
   try {
@@ -47,7 +50,7 @@ export function readCurrentViews(dataDir: string, kind: ViewsKind): CurrentViews
   }
 }
 
-/** From now on this generation is served. The file is replaced as a whole. */
+/** Makes a generation the served one. The file is replaced atomically. */
 export function replaceCurrentViews(
   dataDir: string,
   kind: ViewsKind,
@@ -64,35 +67,35 @@ export function replaceCurrentViews(
   }
 }
 
-/** The names that generations have: their kind, and what they are made of as 32 hex digits. */
+/** Names of generations: their kind, and a digest of their input as 32 hex digits. */
 export const GENERATION = /^(osv|vex)-[\da-f]{32}$/
 
 function pointerPath(dataDir: string, kind: ViewsKind): string {
   return join(viewsDir(dataDir), `current-${kind}`)
 }
 
-/** Records that name no ecosystem lie in this folder of osv.dev's bucket. */
+/** Folder of osv.dev's bucket for records without an ecosystem. */
 export const NO_ECOSYSTEM = '[EMPTY]'
 
-/** Records with a range of commits lie in this folder as well, whatever package they name. */
+/** Folder that also contains the records with a range of commits, whatever package they name. */
 export const COMMITS = 'GIT'
 
-/** The folder of an ecosystem in osv.dev's bucket: what stands before the first colon (`Debian` of `Debian:12`). */
+/** Returns the folder of an ecosystem in osv.dev's bucket: the part before the first colon (`Debian` of `Debian:12`). */
 export function folderOf(ecosystem: string): string {
   const colon = ecosystem.indexOf(':')
   return colon < 0 ? ecosystem : ecosystem.slice(0, colon)
 }
 
 /**
- * The name by which a package of an ecosystem is looked up. PyPI's names are one whatever their case and separators are
- * (PEP 503), a vendor's (`Root:PyPI`) too; all others are taken as they are written.
+ * Returns the name by which a package of an ecosystem is looked up. PyPI's names are normalized (PEP 503), a vendor's
+ * (`Root:PyPI`) too; all others are unchanged.
  */
 export function packageKey(ecosystem: string, name: string): string {
   const python = ecosystem === 'PyPI' || ecosystem.endsWith(':PyPI')
   return python ? name.toLowerCase().replace(/[-_.]+/g, '-') : name
 }
 
-/** What a generation's folder says of its VEX repository. */
+/** Description of the VEX repository in a generation's folder. */
 export interface VexInfo {
   /** Name of the archive in the folder. */
   readonly file: string
@@ -115,12 +118,12 @@ export interface VexGeneration extends VexInfo {
   readonly asOf: number
 }
 
-/** The file in a generation's folder that says what is in it; written last. */
+/** The file in a generation's folder that describes its content; written last. */
 export const VEX_FILE = 'repository.json'
 
 /**
- * The VEX repository in use; null before the first, and while it does not say which snapshot it shows (an earlier version
- * made it). Throws `corrupt` for one that is damaged.
+ * Returns the VEX repository in use; null before the first, and if it does not record its snapshot (built by an earlier
+ * version). Throws `corrupt` for a damaged one.
  */
 export function readVexGeneration(dataDir: string): VexGeneration | null {
   const current = readCurrentViews(dataDir, 'vex')
@@ -131,7 +134,7 @@ export function readVexGeneration(dataDir: string): VexGeneration | null {
   return info === null ? null : { ...info, folder, snapshot, asOf }
 }
 
-/** What is in a generation's folder; null when it is not there. Throws `corrupt`. */
+/** Reads the description in a generation's folder; null if there is none. Throws `corrupt`. */
 export function readVexInfo(folder: string): VexInfo | null {
   try {
     return JSON.parse(readFileSync(join(folder, VEX_FILE), 'utf8')) as VexInfo

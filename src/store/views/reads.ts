@@ -6,7 +6,7 @@ import { type Db, openViewsReader } from '../database/open.ts'
 import { folderOf, packageKey, viewsPath } from './generations.ts'
 import { listUntidy } from '../database/untidy-ids.ts'
 
-/** Which snapshot a generation shows. */
+/** The snapshot that a generation shows. */
 export interface GenerationInfo {
   readonly snapshot: string
   /** Unix milliseconds, upstream's date. */
@@ -14,7 +14,7 @@ export interface GenerationInfo {
   /** Last-Modified of everything in it, unix seconds. */
   readonly changed: number
   readonly records: number
-  /** Records with something odd about them, which lie where what is sound about them says. */
+  /** Number of records with malformed parts, which are listed by their valid parts. */
   readonly odd: number
 }
 
@@ -22,7 +22,7 @@ export interface GenerationInfo {
 interface ViewInfo {
   readonly name: string
   readonly records: number
-  /** Vendor prefixes that were taken off in it; none: upstream's bytes alone. */
+  /** Vendor prefixes that were removed in it; empty: only upstream's bytes. */
   readonly prefixes: readonly string[]
 }
 
@@ -35,23 +35,23 @@ export interface ViewAsset {
   /** Hex. */
   readonly sha256: string
   readonly crc32c: number
-  /** The same content as gzip; null where it is served as it is to everybody. */
+  /** The same content as gzip; null if it is served uncompressed only. */
   readonly gzip: { readonly file: string; readonly size: number } | null
   readonly prefixes: readonly string[]
 }
 
-/** A record as one view shows it. */
+/** A record as shown by one view. */
 export interface ViewRecord {
   readonly content: Buffer
   /** CRC-32 of the content. */
   readonly crc32: number
-  /** Its raw deflate stream, as it lies in the view's archive. */
+  /** Its raw deflate stream, as in the view's archive. */
   readonly deflated: Buffer
-  /** Vendor prefixes that were taken off; none: upstream's bytes. */
+  /** Vendor prefixes that were removed; empty: upstream's bytes. */
   readonly prefixes: readonly string[]
 }
 
-/** A record that may concern a package: which form of it the ecosystem's view shows is told by `derived`. */
+/** A record that may affect a package; `derived` determines which form of it the ecosystem's view shows. */
 interface Candidate {
   readonly id: string
   readonly derived: boolean
@@ -70,8 +70,8 @@ type Place = [
 export type Views = ReturnType<typeof openViews>
 
 /**
- * Opens the generation in `folder`. Throws `corrupt` or `storage` when it cannot be read: then it is to be built anew.
- * What a record's bytes should be is checked at each read.
+ * Opens the generation in `folder`. Throws `corrupt` or `storage` if it cannot be read: then it must be rebuilt. A
+ * record's bytes are verified at each read.
  */
 export function openViews(folder: string) {
   const db = openViewsReader(viewsPath(folder))
@@ -109,15 +109,15 @@ function createInfoReader(db: Db) {
   const untidy = db.prepare<[number], string>(listUntidy('record')).pluck()
   const asset = db.prepare<[string], AssetRow>(`SELECT ${ASSET} FROM asset WHERE path = ?`)
   const info = generation.get()
-  if (info === undefined) throw new MirrorError('corrupt', 'the views are not whole')
+  if (info === undefined) throw new MirrorError('corrupt', 'the views are incomplete')
   return {
     info,
     /** All ecosystems, in the order of their names. */
     listViews: (): ViewInfo[] =>
       views.all().map((row) => ({ ...row, prefixes: toPrefixes(row.prefixes) })),
-    /** Whether there is an ecosystem of this very name. */
+    /** Whether there is an ecosystem of exactly this name. */
     hasView: (name: string): boolean => isView.get(name) !== undefined,
-    /** Ids that hold a space or a percent sign, or have white space at an end; at most `limit`. */
+    /** Ids that contain a space or a percent sign, or begin or end with white space; at most `limit`. */
     listUntidyIds: (limit: number): string[] => untidy.all(limit),
     /** An ecosystem of this name in any case of ASCII letters; null when there is none. */
     findView: (name: string): string | null => inAnyCase.get(name) ?? null,
@@ -163,13 +163,13 @@ function createMemberReader(db: Db, files: Files) {
     const deflated = files.read(file, offset, length)
     const content = inflate(deflated, size)
     if (content === null || crc32(content) !== crc)
-      throw new MirrorError('corrupt', `${file} is damaged: the views are to be built anew`)
+      throw new MirrorError('corrupt', `${file} is damaged: the views must be rebuilt`)
     return { content, crc32: crc, deflated, prefixes: toPrefixes(prefixes) }
   }
   return {
-    /** A record as an ecosystem's view shows it; null when it is not in it. Throws `corrupt` for damaged bytes. */
+    /** A record as shown by an ecosystem's view; null if it is not in it. Throws `corrupt` for damaged bytes. */
     readViewRecord: (view: string, id: string): ViewRecord | null => read(inView.get(view, id)),
-    /** A record in upstream's bytes, whatever ecosystems it names; null when there is none. Throws as above. */
+    /** A record in upstream's bytes, whatever ecosystems it names; null if there is none. Throws as above. */
     readUpstreamRecord: (id: string): ViewRecord | null => read(upstreams.get(id)),
   }
 }
@@ -193,8 +193,8 @@ function createCandidateReader(db: Db) {
     .raw()
   return {
     /**
-     * Records that name a package, in id order behind `after` (''), at most `limit`. The ecosystem may have a suffix
-     * (`Debian:12`): it is not looked at here, nor are versions. Names are compared as `packageKey` says.
+     * Returns records that name a package, in id order after `after` (''), at most `limit`. A suffix of the ecosystem
+     * (`Debian:12`) and versions are not compared here. Names are compared by `packageKey`.
      */
     listCandidates(ecosystem: string, name: string, after: string, limit: number): Candidate[] {
       const folder = folderOf(ecosystem)
@@ -206,7 +206,7 @@ function createCandidateReader(db: Db) {
 
 type Files = ReturnType<typeof createFiles>
 
-/** Reads pieces of the generation's files; each is opened once, when it is first asked for. */
+/** Creates reads of ranges of the generation's files; each file is opened at its first read. */
 function createFiles(folder: string) {
   const open = new Map<string, number>()
   const descriptor = (file: string): number => {
@@ -220,7 +220,7 @@ function createFiles(folder: string) {
     read(file: string, offset: number, length: number): Buffer {
       const bytes = Buffer.allocUnsafe(length)
       const read = readSync(descriptor(file), bytes, 0, length, offset)
-      if (read < length) throw new MirrorError('corrupt', `${file} is cut short`)
+      if (read < length) throw new MirrorError('corrupt', `${file} is truncated`)
       return bytes
     },
     close(): void {

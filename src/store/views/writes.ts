@@ -8,24 +8,24 @@ export interface PlacedMember {
   readonly crc32: number
   readonly size: number
   readonly length: number
-  /** Where in the view's archive the stream begins; negative while it lies in none (below). */
+  /** Position of the stream in the view's archive; negative while it is in none (below). */
   readonly place: number
 }
 
-/** The place of a stream that is still to be taken from the stored record. */
+/** Position of a stream that must be copied from the stored record. */
 export const STORED = -1
 
-/** The place of a stream that waits at `at` in the spool. */
+/** Returns the position of a stream at `at` in the temporary file. */
 export function spooled(at: number): number {
   return -2 - at
 }
 
-/** The reverse; null for a stream that does not wait in the spool. */
+/** Inverse of `spooled`; null for a stream that is not in the temporary file. */
 export function spooledAt(place: number): number | null {
   return place <= -2 ? -2 - place : null
 }
 
-/** What a record's rows are made from. */
+/** The values of a record's rows. */
 interface RecordRow {
   readonly id: string
   readonly sha256: Buffer
@@ -36,7 +36,7 @@ interface RecordRow {
   readonly odd: boolean
 }
 
-/** Writes of a generation that is being made, and the reads that this takes. */
+/** Writes of a generation that is being built, and the reads that this needs. */
 export type ViewsWriter = ReturnType<typeof createViewsWriter>
 
 /** Works on a database of `openViewsWriter`, in one transaction. */
@@ -46,7 +46,7 @@ export function createViewsWriter(db: Db) {
     ...createMemberWriter(db),
     ...createAssetWriter(db),
     begin: () => void db.exec('BEGIN'),
-    /** The end of a generation. */
+    /** Completes a generation. */
     finish(info: GenerationInfo, form: string): void {
       db.prepare('INSERT OR REPLACE INTO generation VALUES (1, ?, ?, ?, ?, ?, ?)').run(
         ...[info.snapshot, info.asOf, info.changed, info.records, info.odd, form],
@@ -54,7 +54,7 @@ export function createViewsWriter(db: Db) {
       db.exec('COMMIT')
       db.exec('PRAGMA optimize')
     },
-    /** What a generation was made with, null when it is not whole. */
+    /** The version with which a generation was built; null if it is incomplete. */
     readForm: (): string | null =>
       db.prepare<[], string>('SELECT form FROM generation').pluck().get() ?? null,
     isSound: (): boolean => db.pragma('quick_check(1)', { simple: true }) === 'ok',
@@ -62,7 +62,7 @@ export function createViewsWriter(db: Db) {
 }
 
 function createRecordWriter(db: Db) {
-  const held = db.prepare<[string], { sha256: Buffer; stamp: string }>(
+  const stored = db.prepare<[string], { sha256: Buffer; stamp: string }>(
     'SELECT sha256, stamp FROM record WHERE id = ?',
   )
   const ids = db
@@ -80,24 +80,24 @@ function createRecordWriter(db: Db) {
   const count = db.prepare<[], number>('SELECT count(*) FROM view').pluck()
   let folders = count.get() ?? 0
   return {
-    readStored: (id: string) => held.get(id) ?? null,
+    readStored: (id: string) => stored.get(id) ?? null,
     listRecordIds: (after: string, limit: number): string[] => ids.all(after, limit),
     insertRecord: ({ id, sha256, stamp, instant, prefixes, odd }: RecordRow): void =>
       void put.run(id, sha256, stamp, instant, JSON.stringify(prefixes), odd ? 1 : 0),
     countOdd: (): number => odd.get() ?? 0,
-    /** Folders that there are, empty ones too until they are counted anew. */
+    /** Number of folders; includes empty ones until they are counted again. */
     countFolders: () => folders,
-    /** Removes a record from everything; the views it was in. */
+    /** Removes a record from all views; returns the views that contained it. */
     dropRecord(id: string): number[] {
       const left = views.all(id)
       for (const drop of drops) drop.run(id)
       return left
     },
-    /** The number of a view, which is made when there is none of that name. */
+    /** Returns the id of a view; creates the view if there is none of that name. */
     viewId(name: string): number {
-      const held = known.get(name) ?? viewOf.get(name)
-      if (held === undefined) folders++
-      const id = held ?? Number(addView.run(name).lastInsertRowid)
+      const stored = known.get(name) ?? viewOf.get(name)
+      if (stored === undefined) folders++
+      const id = stored ?? Number(addView.run(name).lastInsertRowid)
       known.set(name, id)
       return id
     },
@@ -137,7 +137,7 @@ function createMemberWriter(db: Db) {
         return { id, derived: derived === 1, crc32, size, length, place: at }
       }),
     placeMember: (view: number, id: string, at: number): void => void place.run(at, view, id),
-    /** `[instant, id]` of a view, newest first; of all views, with the view's name before the id, for null. */
+    /** `[instant, id]` of a view, newest first; with null of all views, with the view's name before the id. */
     eachStamp: (view: number | null) =>
       view === null ? allStamps.iterate() : stamps.iterate(view),
   }
@@ -174,7 +174,7 @@ function createAssetWriter(db: Db) {
       const gzipped = { gzipFile: gzip?.file ?? null, gzipSize: gzip?.size ?? null }
       put.run({ ...asset, ...gzipped, path, view, prefixes: JSON.stringify(asset.prefixes) })
     },
-    /** Counts a view anew: its prefixes, or null when nothing is in it any more; then it is gone. */
+    /** Counts a view's records again: returns its prefixes, or null if the view was empty and is removed. */
     countView(view: number): string[] | null {
       const records = count.get(view) ?? 0
       drop.run(view)
@@ -184,7 +184,7 @@ function createAssetWriter(db: Db) {
     },
     listViewIds: () =>
       views.all().map((row) => ({ ...row, prefixes: JSON.parse(row.prefixes) as string[] })),
-    /** The archive in which a view's placed members lie. */
+    /** The archive that contains a view's members. */
     readArchiveFile: (view: number): string | null => archive.get(view) ?? null,
     /** The name of every file of the generation. */
     listFiles: (): string[] => files.all(),

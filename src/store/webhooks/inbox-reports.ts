@@ -2,7 +2,7 @@ import { type EventTarget, targetsOf } from '../../domain/image-reference.ts'
 import type { Db } from '../database/open.ts'
 import { DISMISSED } from './inbox.ts'
 
-/** When an event that is done was received, stored, refreshed for and seen; unix milliseconds. */
+/** When a completed event was received, stored, refreshed and seen; Unix milliseconds. */
 export interface EventTimes {
   readonly receivedAt: number
   readonly storedAt: number
@@ -10,7 +10,7 @@ export interface EventTimes {
   readonly visibleAt: number | null
 }
 
-/** An event that named something, and whether what it named was looked for to the end in vain. */
+/** An event that named something, and whether the search for it ended without success. */
 export interface AnnouncedTag {
   readonly target: EventTarget
   /** Unix milliseconds. */
@@ -18,16 +18,16 @@ export interface AnnouncedTag {
   readonly unconfirmed: boolean
 }
 
-/** What polls are compared with; times in unix milliseconds. */
-export interface Heard {
+/** Announcements to compare with polls; times in Unix milliseconds. */
+export interface Announcements {
   /** Newest first. */
   readonly announcements: readonly AnnouncedTag[]
-  /** Of the oldest and the newest delivery that is remembered. */
+  /** Of the oldest and the newest stored delivery. */
   readonly firstAt: number | null
   readonly lastAt: number | null
 }
 
-/** The most announcements that are compared. */
+/** Maximum number of announcements to compare. */
 const MAX_ANNOUNCEMENTS = 5_000
 
 type StoredAnnouncement = Omit<AnnouncedTag, 'target' | 'unconfirmed'> & {
@@ -35,7 +35,7 @@ type StoredAnnouncement = Omit<AnnouncedTag, 'target' | 'unconfirmed'> & {
   unconfirmed: number
 }
 
-/** Reads of the inbox for reports, on any connection to webhooks.db. */
+/** Creates reads of the inbox for reports, on any connection to webhooks.db. */
 export function createInboxReports(db: Db) {
   const times = db.prepare<[number], EventTimes>(
     `SELECT received_at AS receivedAt, stored_at AS storedAt, refreshed_at AS refreshedAt, visible_at AS visibleAt
@@ -50,10 +50,10 @@ export function createInboxReports(db: Db) {
     db.prepare<[], number>(`SELECT received_at FROM inbox ORDER BY id ${order} LIMIT 1`).pluck()
   const [first, last] = [at('ASC'), at('DESC')]
   return {
-    /** Of the newest events that are done; not of those replayed, whose time is that of whoever replayed them. */
+    /** Times of the newest completed events; replayed events are omitted, since the operator chose their time. */
     eventTimes: (limit: number): EventTimes[] => times.all(limit),
-    /** What was announced from a moment on (unix milliseconds). */
-    announcedSince: (from: number): Heard => {
+    /** Returns what was announced at or after a time (Unix milliseconds). */
+    announcedSince: (from: number): Announcements => {
       const announcements = announced.all(from).flatMap(({ target, receivedAt, unconfirmed }) =>
         targetsOf(JSON.parse(target) as EventTarget).map((one) => ({
           ...{ target: one, receivedAt },

@@ -7,10 +7,13 @@ const HEAD = `id, endpoint, webhook_id AS webhookId, state, type, dialect, secre
   stored_at AS storedAt, refreshed_at AS refreshedAt, visible_at AS visibleAt, attempts, due_at AS dueAt, reason, size, replays`
 const LISTED = `${HEAD}, x'' AS body`
 
-/** Dead letters of earlier versions, which refused what they could not read. Nothing else is dead without a try. */
+/**
+ * SQL: dead letters of earlier versions, which refused what they could not parse. No other letter is dead without an
+ * attempt.
+ */
 const UNREAD = "state = 'dead' AND type IS NULL AND attempts = 0 AND refreshed_at IS NULL"
 
-/** A delivery that is known already stays as it is, but for one that could not be read: its retry takes its place. */
+/** SQL: a stored delivery stays unchanged, except one that could not be parsed: its retry replaces it. */
 const RECEIVE = `
   INSERT INTO inbox (endpoint, webhook_id, state, type, dialect, secret, target, received_at, stored_at, attempts, due_at,
     reason, size, body)
@@ -27,13 +30,13 @@ const SETTLE = `
     due_at = @dueAt, reason = @reason
   WHERE id = @id`
 
-/** The reason of dead letters that somebody has looked at. */
+/** The reason of dead letters that an operator has dismissed. */
 export const DISMISSED = 'dismissed'
 
-/** Rows that one call of `prune` removes at most: whoever waits for a commit waits for milliseconds. */
+/** Rows that one call of `prune` deletes at most, so that other commits wait only milliseconds. */
 const PRUNED_AT_ONCE = 500
 
-/** Reads of the inbox, on any connection to webhooks.db. */
+/** Creates reads of the inbox, on any connection to webhooks.db. */
 export function createInboxReads(db: Db) {
   const pending = db.prepare<[number, number, number, number], StoredRow>(
     `SELECT ${LISTED} FROM inbox WHERE state = 'pending' AND id > ? AND (due_at <= ? OR due_at > ?)
@@ -54,8 +57,8 @@ export function createInboxReads(db: Db) {
     .pluck()
   return {
     /**
-     * Rows that are due and have ids above `after`, oldest first, without their bodies. A row more than `longestMs`
-     * ahead, which only a clock that was set back can have left, is due too.
+     * Returns rows that are due and have ids above `after`, oldest first, without their bodies. A row due more than
+     * `longestMs` ahead can only be due to a clock that went backwards; it is returned too.
      */
     listPending: (now: number, limit: number, after = 0, longestMs = Infinity): InboxRow[] =>
       pending.all(after, now, now + longestMs, limit).map(rowOf),
@@ -74,12 +77,12 @@ export function createInboxReads(db: Db) {
       const { pending = 0, dead = 0, done = 0, ignored = 0 } = rows
       return { pending, dead, done, ignored, oldestPendingAt: oldest.get() ?? null }
     },
-    /** A number that changes when another connection has written, and never by this one's own writes. */
+    /** Returns a number that changes when another connection has written, and never by this one's own writes. */
     dataVersion: (): number => Number(db.pragma('data_version', { simple: true })),
   }
 }
 
-/** Reads and writes of the inbox. No write is safe before the transaction around it is committed. */
+/** Creates reads and writes of the inbox. A write is durable only after its transaction is committed. */
 export function createInbox(db: Db) {
   const reads = createInboxReads(db)
   const insert = db.prepare(RECEIVE)
@@ -110,8 +113,8 @@ export function createInbox(db: Db) {
   return {
     ...reads,
     /**
-     * Remembers a delivery; `duplicate` when one of this endpoint and id is there already, else `full` when `maxPending`
-     * rows are pending.
+     * Stores a delivery; `duplicate` if one of this endpoint and id is stored already, else `full` if `maxPending` rows
+     * are pending.
      */
     receive: (delivery: NewDelivery, maxPending = Infinity): Received => {
       if ((pendingRows.get() ?? 0) >= maxPending) {
@@ -122,7 +125,7 @@ export function createInbox(db: Db) {
       const size = delivery.body.byteLength
       return insert.run({ ...delivery, target, size }).changes > 0 ? 'new' : 'duplicate'
     },
-    /** Says what became of rows. One that is gone is passed over. */
+    /** Stores the results of rows. A row that does not exist any more is skipped. */
     settle: (settlements: readonly Settlement[]): void => {
       for (const settlement of settlements) {
         const row = reads.readRow(settlement.id)
@@ -134,13 +137,13 @@ export function createInbox(db: Db) {
         })
       }
     },
-    /** Makes a row pending anew, as if it had just come. False when there is none, or it is pending. */
+    /** Makes a row pending again, like a new delivery. Returns false if there is none, or it is pending. */
     replay: (id: number, now: number): boolean => requeue.run({ id, now }).changes === 1,
-    /** Makes all dead letters pending again; how many. */
+    /** Makes all dead letters pending again; returns their number. */
     replayDead: (now: number): number => requeueDead.run(now).changes,
-    /** Makes a dead letter one that is ignored, or all of them (`null`); how many. It is forgotten with the others. */
+    /** Makes a dead letter ignored, or all of them (`null`); returns their number. They are pruned with the others. */
     dismiss: (id: number | null): number => dismiss.run({ id }).changes,
-    /** Forgets rows received before a time that are not pending: some hundred at a time, so until it says 0. */
+    /** Deletes rows received before a time that are not pending, some hundred at a time: call it until it returns 0. */
     prune: (before: number): number => prune.run(before).changes,
   }
 }
@@ -152,16 +155,16 @@ function rowOf(row: StoredRow): InboxRow {
 
 export type { EventTarget }
 
-/** How a delivery stands: to be refreshed for, refreshed for, of no interest, or given up. */
+/** State of a delivery: to be refreshed, refreshed, ignored, or failed for good. */
 export type InboxState = 'pending' | 'done' | 'ignored' | 'dead'
 
 /** A delivery whose signature was verified, to be stored. Times are unix milliseconds, here and below. */
 export interface NewDelivery {
-  /** Name of the endpoint. Together with `webhookId` it tells deliveries apart. */
+  /** Name of the endpoint. It identifies a delivery together with `webhookId`. */
   readonly endpoint: string
   readonly webhookId: string
   readonly state: InboxState
-  /** The event's type, as it says it; null: it says none. */
+  /** The event's type as sent; null: it has none. */
   readonly type: string | null
   /** The form of signature that matched; never the key. */
   readonly dialect: string
@@ -170,33 +173,33 @@ export interface NewDelivery {
   readonly target: EventTarget | null
   readonly receivedAt: number
   readonly storedAt: number
-  /** Why it is ignored or dead, one plain line. */
+  /** Why it is ignored or dead, in one line. */
   readonly reason: string | null
   readonly body: Uint8Array
 }
 
-/** `full`: it would be one too many that are pending, and nothing is stored. */
+/** `full`: the limit of pending rows is reached, and nothing was stored. */
 export type Received = 'new' | 'duplicate' | 'full'
 
 /** A row of the inbox. */
 export interface InboxRow extends Omit<NewDelivery, 'body'> {
-  /** In order of arrival; never given twice. */
+  /** In order of arrival; never reused. */
   readonly id: number
   readonly refreshedAt: number | null
   readonly visibleAt: number | null
   /** Failures so far. */
   readonly attempts: number
-  /** Not before this time, while pending. */
+  /** Earliest time of the next attempt, while pending. */
   readonly dueAt: number
   /** As received; empty where rows are listed. */
   readonly body: Buffer
   /** Bytes of the body. */
   readonly size: number
-  /** How often it was made pending anew by hand. */
+  /** Number of manual replays. */
   readonly replays: number
 }
 
-/** What became of a row. A field that is not given stays as it is. */
+/** The result of a row. A field that is absent stays unchanged. */
 export interface Settlement {
   readonly id: number
   readonly state: InboxState
@@ -207,7 +210,7 @@ export interface Settlement {
   readonly reason?: string | null
 }
 
-/** How many rows there are in each state, and when the oldest pending one came. */
+/** Number of rows in each state, and when the oldest pending one was received. */
 export interface InboxCounts {
   readonly pending: number
   readonly dead: number

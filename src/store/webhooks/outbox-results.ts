@@ -1,9 +1,9 @@
 import type { Db } from '../database/open.ts'
 
 /**
- * What became of an attempt, to be written. Times are unix milliseconds. `seen`: the target's failures in a row when the
- * attempt was made, so that several under way at once count as one. `latest`: no pause ends later, so what does was
- * written before the clock was set back.
+ * The result of an attempt, to be stored. Times are Unix milliseconds. `seen`: the target's consecutive failures when
+ * the attempt began, so that several concurrent failures count as one. `latest`: the latest possible end of a pause; a
+ * later one was stored before the clock went backwards.
  */
 export type DeliveryResult = {
   target: number
@@ -17,23 +17,23 @@ export type DeliveryResult = {
   | { kind: 'retry'; reason: string; dueAt: number; targetDueAt: number | null }
 )
 
-/** What was put off for hours while a target was down comes so soon after it is back. */
+/** Delay before the backlog is retried once a target has recovered, milliseconds. */
 const SOON_MS = 60_000
 
-/** Writes what became of attempts. One whose target or event is gone is passed over. */
+/** Creates the writes of results. A result whose target or event does not exist any more is skipped. */
 export function createSettling(db: Db) {
   const sql = prepareSettling(db)
-  const hasten = (target: number, at: number): void => {
-    sql.hasten.run({ target, at })
+  const advance = (target: number, at: number): void => {
+    sql.advance.run({ target, at })
   }
-  return { hasten, settle: (settled: DeliveryResult): void => settleOne(sql, settled) }
+  return { advance, settle: (settled: DeliveryResult): void => settleOne(sql, settled) }
 }
 
 function settleOne(sql: ReturnType<typeof prepareSettling>, settled: DeliveryResult): void {
   const { target, event, at } = settled
   if (settled.kind === 'done') {
     sql.done.run(target, event)
-    if (sql.state.get(target) === 'failing') sql.hasten.run({ target, at: at + SOON_MS })
+    if (sql.state.get(target) === 'failing') sql.advance.run({ target, at: at + SOON_MS })
     sql.succeeded.run(at, target)
   } else if (settled.kind === 'disabled') {
     sql.disable.run({ at, reason: settled.reason, target })
@@ -51,7 +51,7 @@ function prepareSettling(db: Db) {
     dropDeliveries: db.prepare('DELETE FROM relay_delivery WHERE target = ?'),
     done: db.prepare('DELETE FROM relay_delivery WHERE target = ? AND event = ?'),
     state: db.prepare<[number], string>('SELECT state FROM relay_target WHERE id = ?').pluck(),
-    hasten: db.prepare(
+    advance: db.prepare(
       'UPDATE relay_delivery SET due_at = @at WHERE target = @target AND due_at > @at',
     ),
     succeeded: db.prepare(
@@ -75,11 +75,14 @@ function prepareSettling(db: Db) {
   }
 }
 
-/** Remembers of a mirror.db, by its instance, how far its change log was passed on. */
+/** SQL: stores how far the change log of a mirror.db, identified by its instance, was relayed. */
 export const MOVE_CURSOR =
   'INSERT OR REPLACE INTO relay_cursor (only, instance, log) VALUES (1, ?, ?)'
 
-/** Where the relay stands in the change log of a mirror.db, and from where on each target is told of it. */
+/**
+ * Creates reads and writes of the relay's position in the change log of a mirror.db, and of each target's first
+ * position.
+ */
 export function createRelayCursors(db: Db) {
   const cursor = db
     .prepare<[string], number>('SELECT log FROM relay_cursor WHERE instance = ?')
@@ -93,13 +96,13 @@ export function createRelayCursors(db: Db) {
     moveCursor.run(instance, log)
   })
   return {
-    /** How far the change log of this mirror.db was passed on; null: never. */
+    /** How far the change log of this mirror.db was relayed; null: never. */
     readCursor: (instance: string): number | null => cursor.get(instance) ?? null,
     /** Whether there is a target that `placeTargets` has not seen. */
     hasNewTargets: (): boolean => isNew.get() !== undefined,
-    /** The log ends here: targets that are new are told of nothing before. */
+    /** Sets the log's end as the start of new targets: they receive nothing from before. */
     placeTargets: (log: number): void => void place.run(log),
-    /** Nothing of the log up to here is passed on any more, whatever was remembered of it. */
+    /** Skips the log up to here for all targets, whatever position was stored. */
     skipTo: (instance: string, log: number): void => skip.immediate(instance, log),
   }
 }

@@ -8,29 +8,29 @@ import {
 
 export type { DeliveryResult }
 
-/** How a target stands: taking what it is sent, not at the moment, or gone for good. */
+/** State of a target: delivering, failing temporarily, or disabled permanently. */
 export type TargetState = 'ok' | 'failing' | 'disabled'
 
 /** A target of the relay. Times are unix milliseconds. */
 export interface RelayTarget {
   id: number
-  /** May hold a token: for its owner alone. */
+  /** May contain a token: visible to its owner only. */
   url: string
   state: TargetState
   /** Since when it fails, or is disabled. */
   since: number | null
-  /** In a row. */
+  /** Consecutive failures. */
   failures: number
-  /** Nothing is sent before this time. */
+  /** Earliest time of the next delivery. */
   dueAt: number
-  /** Of the last failure, one plain line. */
+  /** Reason of the last failure, one line. */
   reason: string | null
-  /** When that was; null: there was none, or it was before this was written down. */
+  /** Time of the last failure; null: there was none, or an earlier version did not store it. */
   failedAt: number | null
   deliveredAt: number | null
-  /** Deliveries that it never took, as long as they were tried. */
+  /** Deliveries that expired without success. */
   givenUp: number
-  /** Deliveries that wait. */
+  /** Deliveries that are pending. */
   pending: number
 }
 
@@ -43,7 +43,9 @@ export interface DueDelivery {
   body: Buffer
 }
 
-/** What is asked for: also what lies more than `longestMs` ahead, which only a clock that was set back can have left. */
+/**
+ * Selects due deliveries; also those more than `longestMs` ahead, which only a clock that went backwards can have left.
+ */
 interface DueQuery {
   target: number
   now: number
@@ -51,7 +53,7 @@ interface DueQuery {
   limit: number
 }
 
-/** An event in the order in which it was passed on. */
+/** A relayed event, in relay order. */
 interface RelayEvent {
   id: number
   kind: 'webhook' | 'snapshot'
@@ -63,7 +65,7 @@ interface RelayEvent {
 const TARGET = `id, url, state, since, failures, due_at AS dueAt, reason, failed_at AS failedAt, delivered_at AS deliveredAt,
   given_up AS givenUp, (SELECT count(*) FROM relay_delivery WHERE target = relay_target.id) AS pending`
 
-/** Reads of the relay, on any connection to webhooks.db. */
+/** Creates reads of the relay, on any connection to webhooks.db. */
 export function createOutboxReads(db: Db) {
   const targets = db.prepare<[], RelayTarget>(`SELECT ${TARGET} FROM relay_target ORDER BY id`)
   const last = db
@@ -80,7 +82,7 @@ export function createOutboxReads(db: Db) {
   )
   return {
     listTargets: (): RelayTarget[] => targets.all(),
-    /** The newest event's id, also when it is pruned; 0 while there was none. */
+    /** The newest event's id, also if it is pruned; 0 if there was none. */
     lastEvent: (): number => last.get() ?? 0,
     countEvents: (after: number): number => count.get(after) ?? 0,
     listEvents: (after: number, limit: number): RelayEvent[] => list.all(after, limit),
@@ -89,7 +91,7 @@ export function createOutboxReads(db: Db) {
 
 export type OutboxReads = ReturnType<typeof createOutboxReads>
 
-/** Reads and writes of the relay. Each write is one transaction; nothing is safe before it returns. */
+/** Creates reads and writes of the relay. Each write is one transaction; it is durable when it returns. */
 export function createRelayOutbox(db: Db) {
   const sql = prepareWrites(db)
   const settling = createSettling(db)
@@ -107,7 +109,7 @@ export function createRelayOutbox(db: Db) {
   return {
     ...reads,
     ...createRelayCursors(db),
-    /** Makes these the targets: one that is not among them is forgotten with all that waits for it. */
+    /** Sets the targets: a target that is not among them is deleted with its pending deliveries. */
     replaceTargets: inOne((urls: readonly string[]): void => {
       for (const { id, url } of reads.listTargets())
         if (!urls.includes(url)) {
@@ -116,14 +118,17 @@ export function createRelayOutbox(db: Db) {
         }
       for (const url of urls) sql.target.run(url)
     }),
-    /** A disabled target is sent what comes from now on; a failing one is tried at once. False when there is none. */
+    /**
+     * Enables a target: a disabled one gets events from now on; a failing one is retried at once. Returns false if there
+     * is none.
+     */
     enableTarget: inOne((id: number): boolean => {
-      settling.hasten(id, 0)
+      settling.advance(id, 0)
       return sql.enable.run(id).changes > 0
     }),
-    /** Up to `limit` deliveries of the inbox that were not passed on yet; those alone that are done when `visible`. */
+    /** Up to `limit` inbox deliveries that were not relayed yet; with `visible` only those that are done. */
     listReady: (visible: boolean, limit: number): number[] => sql.ready.all(visible ? 1 : 0, limit),
-    /** Passes deliveries of the inbox on, each once; the same event at two endpoints is one. */
+    /** Relays inbox deliveries, each once; the same event at two endpoints is one. */
     passOn: inOne((ids: readonly number[], deliver: boolean, now: number): void => {
       for (const id of ids) {
         const row = sql.received.get(id)
@@ -131,21 +136,21 @@ export function createRelayOutbox(db: Db) {
         sql.passed.run(id)
       }
     }),
-    /** Passes messages on, and remembers how far the log has been read, together. */
+    /** Relays messages and stores the position in the log, in one transaction. */
     passOnSnapshots: inOne(
       (messages: readonly NewMessage[], instance: string, log: number, now: number): void => {
         for (const message of messages) addEvent('snapshot', message, now)
         sql.moveCursor.run(instance, log)
       },
     ),
-    /** Deliveries of a target that are due: first what was not tried yet, so that one it chokes on holds up no others. */
+    /** Due deliveries of a target: new ones first, so that a failing one does not delay the others. */
     listDue: ({ target, now, longestMs, limit }: DueQuery): DueDelivery[] =>
       sql.due.all(target, now, now + longestMs, limit),
-    /** Writes what became of attempts. One whose target or event is gone is passed over. */
+    /** Stores the results of attempts. A result whose target or event does not exist any more is skipped. */
     settle: inOne((settled: readonly DeliveryResult[]): void => {
       for (const one of settled) settling.settle(one)
     }),
-    /** Gives up what is older than `before`, and forgets it. */
+    /** Gives up deliveries older than `before`, and deletes their events. */
     prune: inOne((before: number): void => {
       const upTo = sql.oldest.get(before) ?? null
       if (upTo === null) return
@@ -156,12 +161,12 @@ export function createRelayOutbox(db: Db) {
   }
 }
 
-/** A message to pass on; `deliver` false: only to those who follow the events. */
+/** A message to relay; `deliver` false: only for followers of the events. */
 interface NewMessage {
   webhookId: string
   body: Buffer
   deliver: boolean
-  /** Where it stands in the change log: targets that came later are not told. */
+  /** Its position in the change log: targets added later do not get it. */
   log?: number
 }
 
@@ -195,7 +200,7 @@ function prepareWrites(db: Db) {
   }
 }
 
-/** Statements that take events in. */
+/** Prepares the statements that add events. */
 function prepareRelay(db: Db) {
   return {
     ready: db

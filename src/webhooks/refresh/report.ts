@@ -1,6 +1,6 @@
 import { messageOf } from '../../core/errors.ts'
 import type { NewTag } from '../../store/catalog/tags.ts'
-import type { EventTimes, Heard } from '../../store/webhooks/inbox-reports.ts'
+import type { EventTimes, Announcements } from '../../store/webhooks/inbox-reports.ts'
 import type { Logger } from '../../core/log.ts'
 import type { CoalescerState } from './coalescer.ts'
 import { type Misses, WINDOW_MS, compareMisses } from './missed-events.ts'
@@ -99,7 +99,7 @@ export function heardFrom(now: number): number {
 /** What the figures are made from; times in unix milliseconds. */
 interface FiguresOptions {
   readonly times: readonly EventTimes[]
-  readonly heard: Heard
+  readonly heard: Announcements
   readonly arrivals: readonly NewTag[]
   readonly isOn: boolean
   readonly startedAt: number

@@ -85,7 +85,7 @@ describe('patchmirror serve and its keys', () => {
     const { url, ...daemon } = await world.serve()
     const file = join(world.dir, 'data', 'local.key')
     const said = await daemon.said(
-      /a key for the private paths was made: it is in [^"]*local\.key"/,
+      /a key for the private paths was created: it is in [^"]*local\.key"/,
     )
     const first = readFileSync(file, 'utf8').trim()
     expect([statSync(file).mode & 0o777, said.includes(first)]).toEqual([0o600, false])

@@ -129,13 +129,13 @@ describe('digests and summaries', () => {
       'has a source of another name',
       summary(JSON.stringify({ ...HEADER, sources: { x: {} } }), ''),
     ],
-    ['has a line that is no row', summary(JSON.stringify(HEADER), 'osv osv-record x y', '')],
+    ['has a line that is not a row', summary(JSON.stringify(HEADER), 'osv osv-record x y', '')],
     ['has a kind of another source', summary(JSON.stringify(HEADER), `feeds osv-record ${'0'.repeat(32)} y`, '')], // prettier-ignore
     ['is cut short', [gzipSync(`${JSON.stringify(HEADER)}\nosv`)]],
     ['is cut short as gzip', [gzipSync(`${JSON.stringify(HEADER)}\n`).subarray(0, -9)]],
     ['is out of order', summary(JSON.stringify(HEADER), ...['b', 'a'].map((key) => `osv osv-record ${'0'.repeat(32)} ${key}`), '')], // prettier-ignore
   ])('a file that %s is refused', async (_, chunks) => {
-    await expect(rowsOf(chunks)).rejects.toThrow(/no file that "patchmirror need" wrote/)
+    await expect(rowsOf(chunks)).rejects.toThrow(/was not written by "patchmirror need"/)
   })
 })
 
