@@ -77,9 +77,7 @@ export function createCatalogAnswerReader(db: Db) {
   const ofOwner = db
     .prepare<[string], number>('SELECT 1 FROM catalog_answer WHERE owner = ? LIMIT 1')
     .pluck()
-  const isMissing = db
-    .prepare<[string], number>('SELECT 1 FROM catalog_lacking WHERE path = ?')
-    .pluck()
+  const gap = db.prepare<[string], number>('SELECT 1 FROM catalog_lacking WHERE path = ?').pluck()
   const missing = db.prepare<[], { path: string; resource: string }>(
     'SELECT path, resource FROM catalog_lacking ORDER BY path',
   )
@@ -116,7 +114,7 @@ export function createCatalogAnswerReader(db: Db) {
     /** Whether any answer of an item is stored. */
     hasAnswers: (owner: string): boolean => ofOwner.get(owner) === 1,
     /** Whether the last run was to fetch this path and could not. */
-    isMissingPath: (path: string): boolean => isMissing.get(path) === 1,
+    isMissingPath: (path: string): boolean => gap.get(path) === 1,
     listMissingPaths: (): { path: string; resource: string }[] => missing.all(),
     /** Every stored answer, without its bytes. */
     eachStoredAnswer: () => stored.iterate(),
