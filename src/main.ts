@@ -1,7 +1,5 @@
 #!/usr/bin/env node
-import type { Command } from 'commander'
-import { CommanderError, createProgram } from './cli/program.ts'
-import { usageOf } from './cli/verbs.ts'
+import { type Command, CommanderError, createProgram, usageOf } from './cli/program.ts'
 import { MirrorError, exitCode, messageOf } from './core/errors.ts'
 
 // Restricts everything that a command creates to its own user: databases, archives, bundles, downloads, locks.

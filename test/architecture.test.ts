@@ -103,15 +103,7 @@ const LIBRARIES: Record<string, readonly string[]> = {
     'store/database/open.ts',
   ],
   'cli-progress': ['cli/progress.ts'],
-  // The command line is built in five files: the frame, how verbs are added, bundles, those that ask the service, its events.
-  commander: [
-    'cli/bundle-verbs.ts',
-    'cli/program.ts',
-    'cli/service-verbs.ts',
-    'cli/verbs.ts',
-    'cli/webhook-verbs.ts',
-    'main.ts',
-  ],
+  commander: ['cli/program.ts'],
   'fastest-levenshtein': [
     'api/http/paths.ts',
     'config/suggest.ts', // neither of the two may import the other, and a file around one call would say nothing

@@ -1,11 +1,9 @@
 import { Command, CommanderError } from 'commander'
 import { VERSION } from '../core/version.ts'
-import { addBundles } from './bundle-verbs.ts'
 import { AFTER, DESCRIPTION } from './manual.ts'
-import { addLocalKeys, addRelay, addService } from './service-verbs.ts'
-import { type Add, type Flag, adder, finish, global } from './verbs.ts'
+import { VERBS, type Verb } from './verbs.ts'
 
-export { CommanderError }
+export { type Command, CommanderError }
 
 /** The `patchmirror` command line. Each action sets the process's exit code. */
 export function createProgram(): Command {
@@ -19,91 +17,40 @@ export function createProgram(): Command {
     .configureHelp({ showGlobalOptions: true })
     .showHelpAfterError('(run "patchmirror --help" for the commands)')
     .exitOverride()
-  const json = ['--json', 'print JSON'] as const
-  const add = adder(program)
-
-  // Each command's code is loaded when it is called, so that --help does not wait for the database or the network.
-  add('serve', 'run the daemon: sync on schedule, serve the mirror')
-    .option('--offline', 'below an air gap: connect to nobody, serve what was imported')
-    .action(async (_, command: Command) => {
-      process.on('SIGHUP', () => undefined) // it never ends the daemon, not even while that is being loaded
-      const { serveCommand } = await import('./mirror/serve.ts')
-      await finish(serveCommand(global(command)))
-    })
-  add('sync [source...]', 'sync now: feeds, osv, catalog, identity, or what is set up')
-    .option('--full', 'trust nothing that is known: fetch and compare everything')
-    .option('--reconcile', 'find changes that lists do not announce (osv, catalog)')
-    .option('--dry-run', 'say what would change, store nothing')
-    .option(...json)
-    .action(async (names: string[], _, command: Command) => {
-      const { syncCommand } = await import('./mirror/sync.ts')
-      await finish(syncCommand(names, global(command)))
-    })
-  add('status', 'how fresh everything is')
-    .option(...json)
-    .action(async (_, command: Command) => {
-      const { statusCommand } = await import('./mirror/status.ts')
-      await finish(statusCommand(global(command)))
-    })
-  add('runs [run]', 'the run log, or all about one run')
-    .option('--limit <n>', 'how many runs', '20')
-    .option(...json)
-    .action(async (run: string | undefined, _, command: Command) => {
-      const { runsCommand } = await import('./mirror/runs.ts')
-      await finish(runsCommand(run, global(command)))
-    })
-  addUpkeep(add, json)
-  addScanners(add, json)
-  addLocalKeys(add, json)
-  addRelay(add, json)
-  addBundles(add, json)
-  addService(add, json)
+  const parents = new Map([['', program]])
+  for (const verb of VERBS) {
+    const words = verb.path.split(' ')
+    const name = words.pop() ?? ''
+    const parent = parents.get(words.join(' '))
+    if (parent === undefined)
+      throw new Error(`the group of "${verb.path}" must be listed before it`)
+    parents.set(verb.path, addVerb(parent, name, verb))
+  }
   return program
 }
 
-function addScanners(add: Add, json: Flag): void {
-  add(
-    'export-db <scanner> <dir>',
-    'write the offline database of a scanner (osv-scanner) to a folder',
-  )
-    .option('--ecosystem <name...>', 'only these; else all, and what is gone is removed')
-    .option(...json)
-    .action(async (scanner: string, dir: string, _, command: Command) => {
-      const { exportDbCommand } = await import('./mirror/export-db.ts')
-      await finish(exportDbCommand(scanner, dir, global(command)))
-    })
+/** Adds a command, which never ends the process by itself. */
+function addVerb(parent: Command, name: string, verb: Verb): Command {
+  const { arguments: given = '', summary, options = [], after, load } = verb
+  const command = parent
+    .command(`${name} ${given}`.trim())
+    .description(summary)
+    .showHelpAfterError()
+    .exitOverride()
+  for (const option of options) command.option(...option)
+  if (after !== undefined) command.addHelpText('after', after)
+  if (load === undefined) return command
+  return command.action(async () => {
+    // Commander parses arguments and options into the types that the action has for them; no type says so.
+    const action = (await load()) as (...given: unknown[]) => number | Promise<number>
+    const values: unknown[] = command.processedArgs
+    process.exitCode = await action(...values, command.optsWithGlobals())
+  })
 }
 
-function addUpkeep(add: Add, json: Flag): void {
-  add('approve <run>', 'let in what a quarantined run refused').action(
-    async (run: string, _, command: Command) => {
-      const { approveCommand } = await import('./mirror/quarantine.ts')
-      await finish(approveCommand(run, global(command)))
-    },
-  )
-  add('reject <run>', 'keep refusing what a quarantined run refused').action(
-    async (run: string, _, command: Command) => {
-      const { rejectCommand } = await import('./mirror/quarantine.ts')
-      await finish(rejectCommand(run, global(command)))
-    },
-  )
-  add('verify', 'check every stored byte against its digest')
-    .option('--repair', 'fetch what is damaged again')
-    .option(...json)
-    .action(async (_, command: Command) => {
-      const { verifyCommand } = await import('./mirror/verify.ts')
-      await finish(verifyCommand(global(command)))
-    })
-  add('config', 'the settings in force and where each came from')
-    .option(...json)
-    .action(async (_, command: Command) => {
-      const { configCommand } = await import('./mirror/config.ts')
-      await finish(configCommand(global(command)))
-    })
-  add('health', 'ask the running daemon whether it is well')
-    .option('--ready', 'whether everything is fresh enough, too')
-    .action(async (_, command: Command) => {
-      const { healthCommand } = await import('./mirror/health.ts')
-      await finish(healthCommand(global(command)))
-    })
+/** The command whose action runs, as a line of usage: `patchmirror runs [options] [run]`. */
+export function usageOf(command: Command): string {
+  const names: string[] = []
+  for (let at: Command | null = command; at !== null; at = at.parent) names.unshift(at.name())
+  return `usage: ${names.join(' ')} ${command.usage()}`
 }

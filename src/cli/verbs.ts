@@ -1,30 +1,229 @@
-import type { Command } from 'commander'
-import type { GlobalOptions } from './runner.ts'
+/** An option of a command: its flags, its description, and its default. */
+type Flag = readonly [flags: string, description: string, byDefault?: string]
 
-/** An option's flags and its description. */
-export type Flag = readonly [string, string]
-/** Adds a command. */
-export type Add = (name: string, description: string) => Command
+/** The code of a command: called with the command's arguments and then its options; returns the exit code. */
+type Action = (...given: never[]) => number | Promise<number>
 
-/** Adds commands to a parent, none of which ends the process by itself. */
-export function adder(parent: Command): Add {
-  return (name, description) =>
-    parent.command(name).description(description).showHelpAfterError().exitOverride()
+/** A command of the command line; without `load` a group of those whose path begins with its own. */
+export interface Verb {
+  /** Its words after `patchmirror`, such as `webhooks register`; a group comes before what belongs to it. */
+  readonly path: string
+  /** As commander writes them: `<required>`, `[optional]`, `<several...>`. */
+  readonly arguments?: string
+  readonly summary: string
+  readonly options?: readonly Flag[]
+  /** Text below the list of options. */
+  readonly after?: string
+  /** Loads the code when the command is called, so that --help does not wait for the database or the network. */
+  readonly load?: () => Promise<Action>
 }
 
-/** The command's own options and the global ones; each command names the ones it reads. */
-export function global(command: Command): GlobalOptions & Record<string, never> {
-  return command.optsWithGlobals()
+const JSON_FLAG: Flag = ['--json', 'print JSON']
+const OUT: Flag = ['--out <file>', 'write the secret into this new file, not to the terminal']
+const SECRETS: Flag = ['--secret-file <file>', 'secrets, one a line; default: those held here']
+const URL_FLAG: Flag = ['--url <url>', 'where events are sent: https://…/-/webhooks']
+const TEST_TAG: Flag = [
+  '--test-tag <id>',
+  'test it with the tag of this id, as /v1/tags/ has it; default: one that is mirrored',
+]
+
+const REGISTER = `
+The secret goes into webhooks.secretFile, which a running mirror reads at once; that the file can be
+written is tried before the service is asked. With --out it goes into a new file of its own, for a
+receiver elsewhere. Exit status 1: the secret could not be kept (it is shown then), or the test that
+--test-tag asked for failed.
+`
+const ROTATE = `
+Registers a new subscription like the old one; both secrets are accepted. When the test event comes
+through, the old subscription is deleted, and its secret is accepted for four more days, for what the
+service still tries to deliver. Otherwise (exit status 1) both stay until "rotate ID --finish".
+`
+const DOCTOR = `
+FILE is the text of the HTTP request (headers, an empty line, the body), or JSON with "headers" and
+"body" or "bodyBase64". Every held secret is tried in every form that is known to happen; no secret,
+signature or body is printed. Exit status 0: this mirror takes it; 1: it does not.
+`
+
+const loadServe = async (): Promise<Action> => {
+  process.on('SIGHUP', () => undefined) // it never ends the daemon, not even while that is being loaded
+  return (await import('./mirror/serve.ts')).serveCommand
 }
 
-/** The command whose action runs, as a line of usage: `patchmirror runs [options] [run]`. */
-export function usageOf(command: Command): string {
-  const names: string[] = []
-  for (let at: Command | null = command; at !== null; at = at.parent) names.unshift(at.name())
-  return `usage: ${names.join(' ')} ${command.usage()}`
-}
+// prettier-ignore
+/** Every command, in the order of the help pages. */
+export const VERBS: readonly Verb[] = [
+  { path: 'serve', summary: 'run the daemon: sync on schedule, serve the mirror',
+    options: [['--offline', 'below an air gap: connect to nobody, serve what was imported']],
+    load: loadServe },
+  { path: 'sync', arguments: '[source...]',
+    summary: 'sync now: feeds, osv, catalog, identity, or what is set up',
+    options: [
+      ['--full', 'trust nothing that is known: fetch and compare everything'],
+      ['--reconcile', 'find changes that lists do not announce (osv, catalog)'],
+      ['--dry-run', 'say what would change, store nothing'], JSON_FLAG,
+    ], load: async () => (await import('./mirror/sync.ts')).syncCommand },
+  { path: 'status', summary: 'how fresh everything is',
+    options: [JSON_FLAG], load: async () => (await import('./mirror/status.ts')).statusCommand },
+  { path: 'runs', arguments: '[run]', summary: 'the run log, or all about one run',
+    options: [['--limit <n>', 'how many runs', '20'], JSON_FLAG],
+    load: async () => (await import('./mirror/runs.ts')).runsCommand },
+  { path: 'approve', arguments: '<run>', summary: 'let in what a quarantined run refused',
+    load: async () => (await import('./mirror/quarantine.ts')).approveCommand },
+  { path: 'reject', arguments: '<run>', summary: 'keep refusing what a quarantined run refused',
+    load: async () => (await import('./mirror/quarantine.ts')).rejectCommand },
+  { path: 'verify', summary: 'check every stored byte against its digest',
+    options: [['--repair', 'fetch what is damaged again'], JSON_FLAG],
+    load: async () => (await import('./mirror/verify.ts')).verifyCommand },
+  { path: 'config', summary: 'the settings in force and where each came from',
+    options: [JSON_FLAG], load: async () => (await import('./mirror/config.ts')).configCommand },
+  { path: 'health', summary: 'ask the running daemon whether it is well',
+    options: [['--ready', 'whether everything is fresh enough, too']],
+    load: async () => (await import('./mirror/health.ts')).healthCommand },
+  { path: 'export-db', arguments: '<scanner> <dir>',
+    summary: 'write the offline database of a scanner (osv-scanner) to a folder',
+    options: [['--ecosystem <name...>', 'only these; else all, and what is gone is removed'], JSON_FLAG],
+    load: async () => (await import('./mirror/export-db.ts')).exportDbCommand },
 
-/** Sets the exit code when the work is done. */
-export async function finish(work: number | Promise<number>): Promise<void> {
-  process.exitCode = await work
-}
+  { path: 'keys', summary: 'local keys: who may read the private paths of this mirror' },
+  { path: 'keys create', summary: 'make a key and show it, once',
+    options: [
+      ['--name <name>', 'whose it is, for the list and the log'],
+      ['--out <file>', 'write it to a new file that only you may read, instead'],
+    ], load: async () => (await import('./mirror/keys.ts')).createKeyCommand },
+  { path: 'keys list', summary: 'every key ever made, without the keys themselves',
+    options: [JSON_FLAG], load: async () => (await import('./mirror/keys.ts')).listKeysCommand },
+  { path: 'keys revoke', arguments: '<id>', summary: 'make a key worthless, at once',
+    load: async () => (await import('./mirror/keys.ts')).revokeKeyCommand },
+
+  { path: 'relay', summary: 'whom this mirror passes events on to' },
+  { path: 'relay status', summary: 'how each target stands',
+    options: [JSON_FLAG], load: async () => (await import('./mirror/relay.ts')).relayStatusCommand },
+  { path: 'relay enable', arguments: '<id>',
+    summary: 'send to a disabled target again; try a failing one at once',
+    load: async () => (await import('./mirror/relay.ts')).enableTargetCommand },
+  { path: 'relay secret', summary: 'what a receiver needs to verify what this mirror passes on',
+    load: async () => (await import('./mirror/relay.ts')).relaySecretCommand },
+
+  { path: 'keygen', arguments: '<file>', summary: 'make a key pair that signs bundles: FILE and FILE.pub',
+    load: async () => (await import('./bundle/keygen.ts')).keygenCommand },
+  { path: 'export', arguments: '<file>', summary: 'write what is mirrored into a signed bundle',
+    options: [
+      ['--since <state>', 'only what changed since an export, by its sequence or a snapshot id'],
+      ['--for <need>', 'only what a mirror lacks that wrote this need file'],
+      ['--sources <names>', 'of these sources alone, separated by commas'],
+      ['--split <size>', 'cut it into parts of this size, such as 4 GB'],
+      ['--expires <days>', 'another validity than bundle.expireDays; 0: for ever'],
+      ['--force', 'replace a bundle of this name'],
+      ['--unsigned', 'without a signature: anybody could have made it'], JSON_FLAG,
+    ], load: async () => (await import('./bundle/export.ts')).exportCommand },
+  { path: 'inspect', arguments: '<file...>', summary: 'what a bundle says of itself; nothing is imported',
+    options: [['--verify', 'read every byte of it'], JSON_FLAG],
+    load: async () => (await import('./bundle/inspect.ts')).inspectCommand },
+  { path: 'import', arguments: '<file...>',
+    summary: 'take in bundles, or the parts of one, in the order of their sequence',
+    options: [
+      ['--dry-run', 'say what would change, store nothing'],
+      ['--allow-rollback', 'also what is older than what is held; the log says so'],
+      ['--allow-unsigned', 'also what nobody signed: anybody could have made it'],
+      ['--again', 'write everything anew from a full bundle: what a disk damaged'],
+      ['--offline', 'make sure of it: any attempt to connect is an error'], JSON_FLAG,
+    ], load: async () => (await import('./bundle/import.ts')).importCommand },
+  { path: 'need', arguments: '<file>',
+    summary: 'write down what is held here, for "export --for" above the gap',
+    options: [
+      ['--brief', 'only which state: a kilobyte, for a mirror above that still knows it'],
+      ['--sources <names>', 'of these sources alone, separated by commas; repeat it above'],
+      ['--force', 'replace a file of this name'],
+    ], load: async () => (await import('./bundle/need.ts')).needCommand },
+  { path: 'identity', summary: 'who this mirror is in the bundles that it exports',
+    options: [['--new', 'be another from now on: after a backup was restored, or a data folder copied']],
+    load: async () => (await import('./bundle/identity.ts')).identityCommand },
+  { path: 'digest', summary: 'one hash over all that is served: equal on both sides of a gap',
+    options: [JSON_FLAG], load: async () => (await import('./bundle/need.ts')).digestCommand },
+
+  { path: 'whoami', summary: "the account behind upstream's credential",
+    options: [JSON_FLAG], load: async () => (await import('./service/account.ts')).whoamiCommand },
+
+  { path: 'users', summary: 'the users of the organization' },
+  { path: 'users list', summary: 'list them',
+    options: [JSON_FLAG], load: async () => (await import('./service/account.ts')).listUsersCommand },
+
+  { path: 'api-keys', summary: "the service's API keys" },
+  { path: 'api-keys create', arguments: '<name>', summary: 'create a key; it is shown once',
+    options: [
+      ['--role <role>', 'readonly, member or admin'], ['--type <type>', 'user or service'],
+      ['--expires <time>', 'such as 2030-01-31T00:00:00Z'], OUT, JSON_FLAG,
+    ], load: async () => (await import('./service/api-keys.ts')).createApiKeyCommand },
+  { path: 'api-keys list', summary: 'list the keys',
+    options: [JSON_FLAG], load: async () => (await import('./service/api-keys.ts')).listApiKeysCommand },
+  { path: 'api-keys show', arguments: '<id>', summary: 'all about one key but the key itself',
+    options: [JSON_FLAG], load: async () => (await import('./service/api-keys.ts')).showKeyCommand },
+  { path: 'api-keys delete', arguments: '<id>', summary: 'delete a key; what uses it is refused from then on',
+    options: [JSON_FLAG], load: async () => (await import('./service/api-keys.ts')).deleteKeyCommand },
+
+  { path: 'subscriptions', summary: 'subscriptions to images and packages' },
+  { path: 'subscriptions add', summary: 'subscribe',
+    options: [
+      ['--tag <id...>', 'ids of tags'], ['--image <id...>', 'ids of images'],
+      ['--package <id...>', 'ids of packages'], JSON_FLAG,
+    ], load: async () => (await import('./service/subscriptions.ts')).addSubscriptionsCommand },
+  { path: 'subscriptions list', summary: 'list the subscriptions',
+    options: [JSON_FLAG],
+    load: async () => (await import('./service/subscriptions.ts')).listSubscriptionsCommand },
+  { path: 'subscriptions show', arguments: '<id>', summary: 'all about one subscription',
+    options: [JSON_FLAG],
+    load: async () => (await import('./service/subscriptions.ts')).showSubscriptionCommand },
+  { path: 'subscriptions remove', arguments: '<id...>', summary: 'remove subscriptions',
+    options: [JSON_FLAG],
+    load: async () => (await import('./service/subscriptions.ts')).removeSubscriptionsCommand },
+
+  { path: 'webhooks', summary: 'events of the service: subscriptions, deliveries, tools' },
+  { path: 'webhooks register', arguments: '[url]',
+    summary: 'have events sent to an endpoint; this mirror keeps the signing secret',
+    options: [
+      URL_FLAG, ['--description <text>', 'a label'],
+      ['--event <type...>', 'event types; default: a new image'], TEST_TAG, OUT, JSON_FLAG,
+    ], after: REGISTER, load: async () => (await import('./webhooks/register.ts')).registerWebhookCommand },
+  { path: 'webhooks rotate', arguments: '<id>',
+    summary: 'replace a subscription and its secret without a gap',
+    options: [URL_FLAG, TEST_TAG, ['--finish', 'drop the old subscription and its secret now'], JSON_FLAG],
+    after: ROTATE, load: async () => (await import('./webhooks/rotate.ts')).rotateWebhookCommand },
+  { path: 'webhooks list', summary: 'list the webhook subscriptions, and whether their secrets are held here',
+    options: [JSON_FLAG],
+    load: async () => (await import('./webhooks/subscriptions.ts')).listWebhooksCommand },
+  { path: 'webhooks test', arguments: '<id> [tag]', summary: 'have the service send a real event about a tag',
+    options: [['--tag <id>', 'id of the tag, as /v1/tags/ has it; default: one that is mirrored'], JSON_FLAG],
+    load: async () => (await import('./webhooks/subscriptions.ts')).testWebhookCommand },
+  { path: 'webhooks delete', arguments: '<id>', summary: 'delete a webhook subscription, and its secret here',
+    options: [JSON_FLAG],
+    load: async () => (await import('./webhooks/subscriptions.ts')).deleteWebhookCommand },
+  { path: 'webhooks inbox', summary: 'the newest deliveries and what became of them',
+    options: [
+      ['--state <state>', 'pending, done, ignored or dead'], ['--limit <n>', 'how many', '20'], JSON_FLAG,
+    ], load: async () => (await import('./webhooks/inbox.ts')).inboxCommand },
+  { path: 'webhooks show', arguments: '<id>', summary: 'all about one delivery but its body',
+    options: [['--body', 'its body instead, byte for byte'], JSON_FLAG],
+    load: async () => (await import('./webhooks/inbox.ts')).showDeliveryCommand },
+  { path: 'webhooks replay', arguments: '[id...]', summary: 'refresh for deliveries once more',
+    options: [['--failed', 'all dead letters'], JSON_FLAG],
+    load: async () => (await import('./webhooks/inbox.ts')).replayCommand },
+  { path: 'webhooks dismiss', arguments: '[id...]', summary: 'take dead letters off the list',
+    options: [['--all', 'all dead letters'], JSON_FLAG],
+    load: async () => (await import('./webhooks/inbox.ts')).dismissCommand },
+  { path: 'webhooks dead-letters', summary: 'what was given up, and why',
+    options: [['--limit <n>', 'how many', '20'], JSON_FLAG],
+    load: async () => (await import('./webhooks/inbox.ts')).deadLettersCommand },
+  { path: 'webhooks send', summary: 'sign a made-up event and send it to an endpoint',
+    options: [
+      ['--url <url>', 'where to'], SECRETS,
+      ['--dialect <form>', 'standard, vendor, whole-base64 or decoded-hex', 'standard'],
+      ['--type <type>', 'event type; default: a new image'],
+      ['--tag <name>', 'what it announces: repository:tag, or repository:tag@sha256:…'],
+      ['--id <id>', 'its id, to send the same one twice; default: a new one'],
+      ['--clock <seconds>', 'as if the clock were off by so much, such as -301'], JSON_FLAG,
+    ], load: async () => (await import('./webhooks/send.ts')).sendCommand },
+  { path: 'webhooks doctor', arguments: '<file>',
+    summary: 'say why a captured delivery is refused; - is standard input',
+    options: [SECRETS, ['--at <time>', 'judge its time as of then; default: now'], JSON_FLAG],
+    after: DOCTOR, load: async () => (await import('./webhooks/doctor.ts')).doctorCommand },
+]

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { CommanderError, createProgram } from '../../src/cli/program.ts'
+import { VERBS } from '../../src/cli/verbs.ts'
 import { SANDBOX_KEYS } from '../../src/sandbox/service/credentials.ts'
 import { type Sandbox, createSandbox } from '../../src/sandbox/server.ts'
 import { databasePath } from '../../src/store/database/open.ts'
@@ -117,6 +118,13 @@ describe('the command line', () => {
     ] as const) {
       const { code, err } = await patchmirror(...args)
       expect([code, err]).toEqual([2, expect.stringContaining(`Usage: patchmirror ${usage}`)])
+    }
+  })
+
+  test('the action of every command takes as many arguments as its row of the table declares', async () => {
+    for (const { path, arguments: given = '', load } of VERBS) {
+      const declared = given === '' ? 0 : given.split(' ').length
+      if (load !== undefined) expect([path, (await load()).length]).toEqual([path, declared + 1])
     }
   })
 
