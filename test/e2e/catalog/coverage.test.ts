@@ -109,7 +109,7 @@ test('the table of the contract in docs/coverage.md is this one', async () => {
     'asks the service and the mirror for the same paths, before and after changes upstream: same status, same bytes for items,',
     'same items in the same order for lists, the same documents with the same media types behind links, redirects and inline.',
     '`all.zip` is compared member for member by the tests of the feeds. This file is written by that test',
-    '(`npx vitest run test/catalog/coverage.test.ts --update`).',
+    '(`npx vitest run test/e2e/catalog/coverage.test.ts --update`).',
     '',
     '## Conditions',
     '',
@@ -127,7 +127,7 @@ test('the table of the contract in docs/coverage.md is this one', async () => {
     '| Table | Row | The mirror | Proved by |',
     '| --- | --- | --- | --- |',
     ...READING.map((row) => line(row, 'the same answer')),
-    '| Public feeds | `GET /external/osv/all.zip` | the same members | `test/sync/archive.test.ts` |',
+    '| Public feeds | `GET /external/osv/all.zip` | the same members | `test/sync/osv/archive/archive.test.ts` |',
     ...WRITING.map((row) => line(row, '405, with the command or place to use instead')),
     '',
     '## Parameters, authentication, events, errors, limits, versions (sections 4 to 9)',
@@ -137,5 +137,5 @@ test('the table of the contract in docs/coverage.md is this one', async () => {
     ...RULES.map(rule),
     '',
   ].join('\n')
-  await expect(text).toMatchFileSnapshot('../../docs/coverage.md')
+  await expect(text).toMatchFileSnapshot('../../../docs/coverage.md')
 })

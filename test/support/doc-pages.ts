@@ -1,0 +1,238 @@
+import { readFileSync } from 'node:fs'
+import type { Command } from 'commander'
+import { format } from 'prettier'
+import { loadConfig } from '../../src/config/load.ts'
+import { SECTIONS, SETTINGS } from '../../src/config/settings.ts'
+import { type ErrorCode, MirrorError, exitCode, httpStatus } from '../../src/core/errors.ts'
+import { createProgram } from '../../src/cli/program.ts'
+import { createMetrics } from '../../src/daemon/metrics.ts'
+
+/** A page of docs/ that is written from the running program, by its path from the root. */
+export interface GeneratedPage {
+  readonly path: string
+  readonly text: string
+}
+
+const NOTE =
+  'This page is generated: `npx vitest run test/docs.test.ts --update` writes it, and `npm test` fails while it is out of date.'
+
+/** Text without what begins an HTML tag; code is left as it is. */
+const plain = (text: string): string =>
+  text
+    .split('`')
+    .map((part, i) => (i % 2 === 0 ? part.replaceAll('<', '\\<') : part))
+    .join('`')
+
+/** Text of a table cell: one line, without the character that ends a cell. */
+const cell = (text: string): string =>
+  plain(text.replace(/\s+/g, ' ').replaceAll('|', '\\|').trim())
+
+const row = (...cells: readonly string[]): string => `| ${cells.map(cell).join(' | ')} |`
+
+const table = (head: readonly string[], rows: readonly string[]): string =>
+  [row(...head), row(...head.map(() => '---')), ...rows].join('\n')
+
+const code = (text: string): string => (text === '' ? '' : `\`${text}\``)
+
+/** docs/configuration.md: the settings schema with the defaults that are shipped. */
+function configurationPage(): string {
+  const { config } = loadConfig({ env: {}, cwd: '/' })
+  const values = new Map<string, Readonly<Record<string, unknown>>>(
+    Object.entries(config as unknown as Record<string, Record<string, unknown>>),
+  )
+  const shown = (section: string, name: string): string => {
+    if (section === 'data' && name === 'dir') return code('data')
+    const value = values.get(section)?.[name] ?? null
+    if (value === null) return 'none'
+    if (Array.isArray(value)) return value.length === 0 ? 'none' : code(value.join(', '))
+    return code(typeof value === 'string' ? value : JSON.stringify(value))
+  }
+  const tables = SECTIONS.map((section) => {
+    const rows = SETTINGS.filter((one) => one.section === section).map(
+      ({ name, fileEnv, setting }) =>
+        row(
+          code(name) + (fileEnv === null ? '' : ' (secret)'),
+          setting.allowed,
+          shown(section, name),
+          code(setting.example),
+        ),
+    )
+    return `## ${section}\n\n${table(['Setting', 'Accepts', 'Default', 'Example'], rows)}`
+  })
+  return [
+    '# Configuration',
+    NOTE,
+    'Later wins: `config/default.yaml`, then your file (`--config FILE` or `PATCHMIRROR_CONFIG`), then the environment.',
+    'The variable of `upstream.apiRoot` is `PATCHMIRROR_UPSTREAM_API_ROOT`: an underscore before each capital. Lists are separated by ' +
+      'commas. A secret can also be the content of a file, named by the variable with `_FILE` added. Sizes accept units: `512 MB`, `512 MiB`; ' +
+      'defaults of sizes are shown in bytes.',
+    'The reason of each default is in [config/default.yaml](../config/default.yaml). `patchmirror config` shows the values in force and ' +
+      'where each is set.',
+    ...tables,
+  ].join('\n\n')
+}
+
+const sentence = (text: string): string =>
+  plain(`${text.charAt(0).toUpperCase()}${text.slice(1)}`.replace(/([^.])$/, '$1.'))
+
+/** One bullet for each option: its flags, what it does, its default. */
+function optionList(command: Command): string {
+  const lines = command.options.map(({ flags, description, defaultValue }) => {
+    const preset = typeof defaultValue === 'string' ? ` (default: ${defaultValue})` : ''
+    return `- ${code(flags)}: ${plain(description)}${preset}`
+  })
+  return lines.join('\n')
+}
+
+function commandText({ name, command }: NamedCommand): string {
+  const usage = `${name} ${command.usage()}`
+  return [
+    `## ${name.replace(/^patchmirror /, '')}`,
+    `${sentence(command.description())} Usage: ${code(usage)}.`,
+    optionList(command),
+  ]
+    .filter((part) => part !== '')
+    .join('\n\n')
+}
+
+interface NamedCommand {
+  readonly name: string
+  readonly command: Command
+}
+
+/** Every command below one, each with its whole name; groups come before their commands. */
+function commandsBelow(command: Command, name: string): NamedCommand[] {
+  return command.commands.flatMap((one) => {
+    const whole = `${name} ${one.name()}`
+    return [{ name: whole, command: one }, ...commandsBelow(one, whole)]
+  })
+}
+
+/** docs/cli.md: the tree of commands. */
+function cliPage(): string {
+  const program = createProgram()
+  const all = commandsBelow(program, 'patchmirror')
+  const runnable = all.filter(({ command }) => command.commands.length === 0)
+  return [
+    '# Commands',
+    NOTE,
+    '`patchmirror --help` prints the list of commands, `patchmirror COMMAND --help` one of them. [Exit codes](reference/exit-codes.md) are the ' +
+      'same for all commands.',
+    'Options of every command:',
+    optionList(program),
+    ...runnable.map(commandText),
+  ].join('\n\n')
+}
+
+/** Each error code with its comment, as core/errors.ts declares them; a type has no value to read at run time. */
+function errorCodes(): { name: ErrorCode; meaning: string }[] {
+  const text = readFileSync('src/core/errors.ts', 'utf8')
+  const union = /export type ErrorCode =\n((?: *\| '.*\n)+)/.exec(text)?.[1] ?? ''
+  return [...union.matchAll(/\| '(\w+)' \/\/ (.*)/g)].map(([, name = '', meaning = '']) => ({
+    name: name as ErrorCode,
+    meaning,
+  }))
+}
+
+/** docs/reference/exit-codes.md: exit codes, and the error codes with what they mean to a shell and an HTTP client. */
+function exitCodesPage(): string {
+  const rows = errorCodes().map(({ name, meaning }) => {
+    const error = new MirrorError(name, '')
+    return row(code(name), meaning, String(exitCode(error)), String(httpStatus(error)))
+  })
+  return [
+    '# Exit and error codes',
+    NOTE,
+    '## Exit codes of the command',
+    table(
+      ['Exit code', 'Meaning'],
+      [
+        row('0', 'complete: the stored data is what upstream has, checked at the end of the run'),
+        row(
+          '1',
+          'failed: nothing was changed; the service refused; a webhook test was not delivered',
+        ),
+        row('2', 'usage or settings are wrong, or the data folder is in use by another daemon'),
+        row('3', 'partial: published, but something that upstream lists is missing'),
+        row(
+          '4',
+          'quarantined: too much would be removed; `patchmirror approve` or `reject` decides',
+        ),
+      ],
+    ),
+    '`patchmirror status` exits with the first that applies: 1 when a source failed or the data folder cannot be written to, 4 when one is ' +
+      'quarantined, 3 when one is partial, older than its `maxAgeHours` or not mirrored yet, otherwise 0. `patchmirror relay status` exits with 1 ' +
+      'when a target is disabled.',
+    '## Error codes',
+    'A run, a log line and an HTTP response name an error by its code.',
+    table(['Code', 'What it names', 'Exit code', 'HTTP status'], rows),
+  ].join('\n\n')
+}
+
+/** Labels of metrics with their values, and notes; the page that is served shows a label only once it has a value. */
+const LABELS: Readonly<Record<string, string>> = {
+  patchmirror_source_state:
+    '`source`; `state`: `never`, `running`, `complete`, `partial`, `quarantined`, `failed`',
+  patchmirror_source_age_seconds: '`source`',
+  patchmirror_source_records: '`source`',
+  patchmirror_source_partial_lists: '`source`',
+  patchmirror_source_last_run_seconds: '`source`',
+  patchmirror_webhook_requests_total:
+    '`outcome`: `new`, `duplicate`, `ignored`, `unauthorized`, `unavailable`, `refused`, `handshake`, `gone`; `reason`',
+  patchmirror_webhook_inbox_rows: '`state`: `pending`, `done`, `ignored`, `dead`',
+  patchmirror_webhook_refreshes_total: '`outcome`: `ok`, `failed`',
+  patchmirror_webhook_latency_seconds:
+    '`stage`: `stored`, `refreshed`, `visible`; `percentile`: `50`, `99` of the newest 500 that were not replayed',
+  patchmirror_webhook_unannounced_changes: '`window`: `7d`',
+  patchmirror_webhook_unconfirmed_announcements: '`window`: `7d`',
+  patchmirror_webhook_subscription_suspect: '`window`: `7d`',
+  patchmirror_connections_closed_total: '`reason`: `silent`, `idle`, `full`, `address`',
+  patchmirror_views_current: '`kind`: `osv`, `vex`',
+  patchmirror_views_making: '`kind`: `osv`, `vex`',
+  patchmirror_views_failing: '`kind`: `osv`, `vex`',
+  patchmirror_relay_target_state:
+    '`target`: its number in `relay status`; `state`: `ok`, `failing`, `disabled`',
+  patchmirror_relay_waiting: '`target`',
+  patchmirror_relay_given_up_total: '`target`: events not accepted within `relay.maxDays`',
+  patchmirror_inbox_bundles_total: '`outcome`: `imported`, `superseded`, `refused`',
+  patchmirror_outbox_sequence: 'since the start of the daemon',
+  patchmirror_inbox_waiting: 'half-copied, or a delta without its base',
+  patchmirror_storage_state: '`state`: `ok`, `full`, `failing`',
+}
+
+/** docs/reference/metrics.md: the names, types and help texts of a page that the program renders. */
+async function metricsPage(): Promise<string> {
+  const page = await createMetrics().render({ sources: [], inbox: null, refresh: null, relay: [] })
+  const types = new Map(
+    [...page.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name = '', type = '']) => [name, type]),
+  )
+  const rows = [...page.matchAll(/^# HELP (\S+) (.*)$/gm)].map(([, name = '', help = '']) =>
+    row(code(name), types.get(name) ?? '', help, LABELS[name] ?? ''),
+  )
+  const unknown = Object.keys(LABELS).filter((name) => !types.has(name))
+  if (unknown.length > 0)
+    throw new Error(`labels of metrics that do not exist: ${unknown.join(', ')}`)
+  return [
+    '# Metrics',
+    NOTE,
+    '`GET /-/metrics` is for Prometheus and needs no key. A state gauge has the value 1 for the state that applies and 0 for every other.',
+    table(['Metric', 'Type', 'Meaning', 'Labels and notes'], rows),
+  ].join('\n\n')
+}
+
+/** Renders every generated page, formatted as the repository formats Markdown. */
+export async function generatedPages(): Promise<GeneratedPage[]> {
+  const pages = {
+    'docs/configuration.md': configurationPage(),
+    'docs/cli.md': cliPage(),
+    'docs/reference/exit-codes.md': exitCodesPage(),
+    'docs/reference/metrics.md': await metricsPage(),
+  }
+  const style = JSON.parse(readFileSync('.prettierrc.json', 'utf8')) as object
+  return Promise.all(
+    Object.entries(pages).map(async ([path, text]) => ({
+      path,
+      text: await format(`${text}\n`, { ...style, parser: 'markdown' }),
+    })),
+  )
+}
