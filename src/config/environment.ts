@@ -35,7 +35,7 @@ export function readEnvironmentLayer(env: Environment, cwd: string): Layer {
   return { given, problems, unread, warnings: [] }
 }
 
-/** A value, a problem as text, or null when the environment says nothing. */
+/** A value, a problem as text, or null when the environment has none. */
 function readSetting(
   env: Environment,
   cwd: string,

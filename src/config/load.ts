@@ -12,7 +12,7 @@ import type { Config } from './schema.ts'
 import { maskSecret } from './kinds/keys.ts'
 import { SECTIONS, SETTINGS } from './settings.ts'
 
-/** The shipped defaults; `src` and `dist` both lie one level below the package root. */
+/** The shipped defaults; `src` and `dist` both are one level below the package root. */
 const DEFAULTS = fileURLToPath(new URL('../../config/default.yaml', import.meta.url))
 
 /** What the program runs with, and where each value came from (by dotted key). */

@@ -4,7 +4,7 @@ import { maskUrl } from './kinds/urls.ts'
 
 const QUOTE_LENGTH = 100
 
-/** A value somebody gave for a setting, not yet checked. */
+/** A value given for a setting, not yet checked. */
 export interface GivenSettings {
   readonly setting: NamedSetting
   readonly raw: unknown
@@ -24,7 +24,7 @@ export interface Unread {
   readonly problem: string
 }
 
-/** What one source of settings holds, what is wrong with it and what is odd about it. */
+/** The settings of one source, with its problems and warnings. */
 export interface Layer {
   readonly given: readonly GivenSettings[]
   readonly problems: readonly string[]

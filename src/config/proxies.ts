@@ -24,8 +24,8 @@ const BY_SCHEME: Readonly<Record<string, readonly string[]>> = {
 }
 
 /**
- * The rule of a process: `upstream.proxy` (`own`), else the variables of the environment. Loopback and the hosts of
- * NO_PROXY are reached directly, whatever is set.
+ * Creates the proxy rule of a process: `upstream.proxy` (`own`), else the variables of the environment. Loopback and the
+ * hosts of NO_PROXY are always reached directly.
  */
 export function createProxyRule(own: string | null, env: Environment): ProxyRule {
   const isExcepted = parseExceptions(value(env, ['NO_PROXY', 'no_proxy'])?.text ?? '')

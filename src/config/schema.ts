@@ -51,11 +51,11 @@ import {
   typePattern,
 } from './kinds/webhooks.ts'
 
-/** The longest wait a Node timer can hold: 2^31 - 1 milliseconds, 24.8 days. */
+/** The longest wait of a Node timer: 2^31 - 1 milliseconds, 24.8 days. */
 const MAX_MS = 2_147_483_647
 const MAX_SECONDS = 2_147_483
 
-/** What each surface may be given to say who we are; `together.ts` checks that it is one credential, and whole. */
+/** Settings of a surface's credential; `rules/credentials.ts` checks that exactly one complete credential is given. */
 const credential = () => ({
   apiKey: secret(nullable(credentialText('an API key', 'sk_4f9b1c'))),
   token: secret(nullable(credentialText('an access token', 'eyJhbGciOi'))),
@@ -84,7 +84,7 @@ export const SCHEMA = {
     archiveTimeoutMs: integerSetting({ min: 1, max: MAX_MS, example: 3_600_000 }),
     lowSpeedBytesPerSecond: integerSetting({ min: 0, max: 1_000_000_000, example: 1000 }),
     lowSpeedSeconds: integerSetting({ min: 1, max: MAX_SECONDS, example: 30 }),
-    // JSON is parsed from one string, and V8 holds at most 536,870,888 characters in one.
+    // JSON is parsed from one string, and V8 allows at most 536,870,888 characters in one.
     maxJsonBytes: bytes({ min: '1 KB', max: '512 MB', example: '256 MB' }),
     maxRecordBytes: bytes({ min: '1 KB', max: '512 MB', example: '32 MB' }),
     maxArchiveBytes: bytes({ min: '1 KB', max: '1 TB', example: '8 GB' }),

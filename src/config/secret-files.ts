@@ -7,7 +7,7 @@ import { SETTINGS } from './settings.ts'
 interface FollowedSecret<T> {
   /** The value in force; the file is read again when it looks changed. */
   readonly current: () => T
-  /** Reads the file, whatever it looks like. True when the value in force is another one now. */
+  /** Reads the file, even if unchanged. True when the value in force changed. */
   readonly reload: () => boolean
 }
 
@@ -20,8 +20,8 @@ export function secretText(path: string): string {
 const LOOK_MS = 1_000
 
 /**
- * Follows a secret setting. A file that is missing, empty or malformed, as it is for moments while a secret is rotated,
- * changes nothing: the last good value stays in force, and `warn` is told once. No message quotes a value.
+ * Follows a secret setting. A file that is missing, empty or malformed, as it may be during a rotation,
+ * changes nothing: the last valid value stays in force, and `warn` is called once. No message quotes a value.
  */
 export function followSecret<T>(
   config: Pick<Config, 'secretFiles'>,
@@ -59,7 +59,7 @@ export function followSecret<T>(
     // The secret settings' checks look at nothing but the text.
     const context = { cwd: '/', validateCron: () => true }
     const result = setting.check(setting.fromText(found), context)
-    if ('fault' in result) return refuse(`holds a value that ${result.fault}`)
+    if ('fault' in result) return refuse(`contains a value that ${result.fault}`)
     complaint = null
     text = found
     const changed = JSON.stringify(result.value) !== JSON.stringify(value)

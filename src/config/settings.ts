@@ -7,7 +7,7 @@ export interface NamedSetting {
   readonly section: string
   readonly name: string
   readonly env: string
-  /** The variable that names a file holding the value; only secrets have one. */
+  /** The variable that names a file with the value; only secrets have one. */
   readonly fileEnv: string | null
   readonly setting: Setting<unknown>
 }

@@ -4,7 +4,7 @@ import type { VersionOrder } from './orders/order.ts'
 import { type Pace, type PacedSteps, createPace } from './steps.ts'
 import { semverOrder } from './orders/semver.ts'
 
-/** The part of an OSV record that says whom it concerns, as read from JSON: nothing of it is certain. */
+/** The part of an OSV record that names what it affects, as parsed from JSON: no field is certain. */
 export interface OsvRecord {
   readonly id?: unknown
   readonly modified?: unknown
@@ -27,7 +27,7 @@ interface AskedVersion {
   readonly keyOf: (order: VersionOrder) => unknown
 }
 
-/** Makes a version ready to be asked for; '' stands for any. */
+/** Prepares a version for comparison; '' means any. */
 export function askVersion(text: string): AskedVersion {
   const keys = new Map<VersionOrder, unknown>()
   return {
@@ -40,10 +40,10 @@ export function askVersion(text: string): AskedVersion {
 }
 
 /**
- * Whether a record concerns a package in a version, by the evaluation of the OSV schema: listed among `versions`, or inside
- * a range of type SEMVER or ECOSYSTEM. Ranges of commits say nothing here; a withdrawn record concerns nobody, as at
- * osv.dev. A version that the ecosystem's order cannot read is only looked for in the list. `vendor`: the prefix that was
- * taken off the record's ecosystems, whose order is the vendor's still. In steps, for a record may be long.
+ * Evaluates whether a record affects a package in a version, as the OSV schema defines: listed among `versions`, or inside
+ * a range of type SEMVER or ECOSYSTEM. Ranges of commits are ignored; a withdrawn record affects nothing, as at
+ * osv.dev. A version that the ecosystem's order cannot parse is only looked for in the list. `vendor`: the prefix that was
+ * removed from the record's ecosystems; the vendor's order still applies. In steps, because a record may be long.
  */
 export function* concerns(record: OsvRecord, asked: Asked, vendor?: string): PacedSteps<boolean> {
   if (typeof record.withdrawn === 'string' && record.withdrawn !== '') return false
@@ -129,12 +129,12 @@ interface Event {
 type Place = 'start' | 'end' | { readonly key: unknown }
 
 /**
- * The OSV schema's IncludedInRanges and BeforeLimits, for a version as `order` reads it. Of all events that come before
- * the version, the last one in the order of versions decides whether it is affected, so they are walked once, in any order.
+ * The OSV schema's IncludedInRanges and BeforeLimits, for a version as `order` parses it. Of all events that precede
+ * the version, the last one in the order of versions decides whether it is affected, so they are visited once, in any order.
  *
- * An event that cannot be read is passed over. But a range with an upper bound that cannot be read (`fixed`,
- * `last_affected`, `limit`) says of a version only what a readable bound above it confirms: without one nobody knows where
- * the affected versions end, and it must not be at the last of all.
+ * An unreadable event is skipped. But a range with an unreadable upper bound (`fixed`,
+ * `last_affected`, `limit`) only affects versions that a readable bound above them confirms: without one it is unknown where
+ * the affected versions end.
  */
 function* isIncluded(
   events: unknown,
@@ -169,7 +169,7 @@ function* isIncluded(
   return !isOpen || next?.kind === 'fixed' || next?.kind === 'last_affected'
 }
 
-/** Null for an event of another kind; a field that is null or empty says as little as one that is not there. */
+/** Returns null for an event of another kind; a field that is null or empty counts as absent. */
 function placeOf(
   kind: Event['kind'],
   text: unknown,
@@ -198,8 +198,8 @@ function endOf(place: Place): number {
 }
 
 /**
- * What of a range can be told from its readable events, where an upper bound cannot be read: each introduction that another
- * bound ends, each readable bound. Null for a range whose upper bounds can all be read, which is to stay as it is.
+ * Returns the part of a range that its readable events confirm, where an upper bound is unreadable: each introduction that
+ * another bound ends, each readable bound. Null for a range whose upper bounds are all readable: it stays unchanged.
  */
 export function confirmedEvents(events: unknown, order: VersionOrder): readonly object[] | null {
   const readable: (Event & { readonly text: unknown })[] = []

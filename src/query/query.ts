@@ -8,12 +8,12 @@ export interface Query {
   readonly ecosystem: Ecosystem | null
   /** As the ecosystem compares names. */
   readonly name: string
-  /** Empty: whatever concerns the package in any version. */
+  /** Empty: every record about the package, in any version. */
   readonly version: string
   readonly pageToken: string
 }
 
-/** Longest text in a query: no package, version or token comes near. */
+/** Longest text in a query, in characters: far above any package, version or token. */
 const MAX_TEXT = 1024
 
 /**
@@ -85,7 +85,7 @@ function invalid(message: string): MirrorError {
   return new MirrorError('bad_request', message)
 }
 
-/** What a package URL says, in OSV's words. `version` is empty when it names none. */
+/** A package URL in OSV's terms. `version` is empty when it names none. */
 interface PurlPackage {
   readonly ecosystem: string
   readonly name: string
@@ -164,7 +164,7 @@ function parse(text: string): PackageURL {
   }
 }
 
-/** The ecosystem and the name that a package URL says; null for what is none, and for a package of no ecosystem here. */
+/** Returns the ecosystem and name in a package URL; null for what is none, and for a package without an ecosystem here. */
 export function purlNames(text: string): Pick<PurlPackage, 'ecosystem' | 'name'> | null {
   try {
     return readPurl(text)

@@ -37,7 +37,7 @@ export interface PageBounds {
   readonly bytes: number
   /** Whether it is late: then the page ends, though not before something was looked at. */
   readonly isLate: () => boolean
-  /** Waited for after each stretch of work, so that others have their turn. Throws to stop the search. */
+  /** Awaited after each stretch of work, to yield to other work. Throws to stop the search. */
   readonly pause: () => Promise<void>
 }
 
@@ -122,7 +122,7 @@ async function interleave<Value>(
   }
 }
 
-/** A record that is no JSON object concerns nobody. */
+/** Parses a record; one that is no JSON object affects nothing. */
 function parse(content: Buffer): OsvRecord {
   try {
     const value: unknown = JSON.parse(jsonTextOf(content))
@@ -135,15 +135,15 @@ function parse(content: Buffer): OsvRecord {
 const MARK_BYTES = 6
 
 /**
- * The token of the next page: which question it goes on with, and the last id that was looked at. Ids are looked at in
- * their order, so the token stays good when the mirror has moved on to another snapshot: what was new behind the place is
- * told, what stands before it is not told again.
+ * Creates the token of the next page: the query that it continues, and the last id that was checked. Ids are checked in
+ * their order, so the token stays valid when the mirror serves another snapshot: new records after the position are
+ * returned, records before it are not returned again.
  */
 function writeToken(mark: string, lastId: string): string {
   return Buffer.concat([markBytes(mark), Buffer.from(lastId)]).toString('base64url')
 }
 
-/** The id behind which to go on; '' without a token. Throws `bad_request` for one of another question, or of nobody. */
+/** Returns the id after which to continue; '' without a token. Throws `bad_request` for another query's token. */
 function readToken(token: string, mark: string): string {
   if (token === '') return ''
   const bytes = Buffer.from(token, 'base64url')

@@ -1,7 +1,7 @@
-/** Versions and packages that are looked at in one stretch: a few milliseconds, whatever their order. */
+/** Versions and packages checked per step: a few milliseconds, in any order. */
 const STRETCH = 1000
 
-/** Work in steps: each `next` does a stretch of it, and the last one tells what it came to. */
+/** Work in steps: each `next` does one step, and the last one returns the result. */
 export type PacedSteps<Value> = Generator<undefined, Value, undefined>
 
 /** Counts what was looked at. */

@@ -47,7 +47,7 @@ function writeAll(views: Views, dir: string, ecosystems: readonly string[]): Exp
   makeFolder(dir)
   for (const path of [...wanted.keys(), ...before.keys()]) refuseLinks(dir, path)
   const digests = new Map([...wanted].map(([path, name]) => [path, assetOf(views, name).sha256]))
-  writeStamp(dir, new Map([...before, ...digests])) // before any file, so that whatever is written is known
+  writeStamp(dir, new Map([...before, ...digests])) // before any file, so that every written file is recorded
   const written: string[] = []
   for (const [path, name] of wanted) if (place(views, name, join(dir, path))) written.push(path)
   const gone = ecosystems.length > 0 ? [] : [...before].filter(([path]) => !wanted.has(path))
@@ -58,7 +58,7 @@ function writeAll(views: Views, dir: string, ecosystems: readonly string[]): Exp
   return { written, kept: wanted.size - written.length, removed, skipped }
 }
 
-/** What is written lies below the folder that was named: a link there would lead out of it, and replace others' files. */
+/** Throws when a path below the named folder is a link: writing there would replace files outside of it. */
 function refuseLinks(dir: string, path: string): void {
   const [layout = '', name = ''] = path.split('/')
   for (const folder of [join(dir, layout), join(dir, layout, name)]) {
@@ -87,7 +87,7 @@ function isFolderName(name: string): boolean {
 
 function assetOf(views: Views, name: string) {
   const asset = views.readAsset(`${name}/all.zip`)
-  if (asset === null) throw new MirrorError('corrupt', `the views lack the archive of ${name}`)
+  if (asset === null) throw new MirrorError('corrupt', `the views have no archive of ${name}`)
   return asset
 }
 
@@ -106,12 +106,12 @@ function place(views: Views, name: string, path: string): boolean {
 
 function remove(dir: string, path: string, digest: string): boolean {
   const file = join(dir, path)
-  if (digestOf(file) !== digest) return false // gone, or somebody else's by now
+  if (digestOf(file) !== digest) return false // deleted, or replaced by other content
   rmSync(file)
   try {
     rmdirSync(dirname(file))
   } catch {
-    // Something else lies there.
+    // Other content has this name.
   }
   return true
 }
@@ -143,7 +143,7 @@ function readThrough(path: string, use: (piece: Buffer) => void): string {
   }
 }
 
-/** Paths with digests; a stamp that cannot be read says that nothing here is ours. */
+/** Reads paths with digests; with a stamp that cannot be read, no file here counts as ours. */
 function readStamp(dir: string): Map<string, string> {
   try {
     const { files } = JSON.parse(readFileSync(join(dir, STAMP), 'utf8')) as { files?: unknown }

@@ -80,7 +80,7 @@ export async function syncAll(folder: string): Promise<void> {
 
 const WINDOW = 1 << 20
 
-/** Whether a file is what its name says: the digest of its content. False also when it cannot be read. */
+/** Reports whether a file has the digest in its name. False also when it cannot be read. */
 export function isSoundFile(folder: string, file: string): boolean {
   try {
     const fd = openSync(join(folder, file), 'r')
@@ -112,7 +112,7 @@ export function linkFile(from: string, to: string): void {
   }
 }
 
-/** Reads pieces of a file that lie one behind the other, through a window; each is valid until the next is read. */
+/** Reads consecutive pieces of a file through a window; each is valid until the next is read. */
 export function createPieces(path: string): {
   read(offset: number, length: number): Buffer
   close(): void

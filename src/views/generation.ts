@@ -50,13 +50,13 @@ interface Making<T> {
   readonly asOf: number
   /** Make it even when one of that name is there: that one is damaged. */
   readonly rebuild?: boolean
-  /** Makes the folder, going on from the one served until now if there is one. Nobody reads it until it is whole. */
+  /** Builds the folder, from the generation before if there is one. It is not read until it is complete. */
   readonly make: (folder: string, before: string | null) => Promise<T>
 }
 
 /**
- * Makes a generation and serves it from then on; null when it is served already. One process at a time: throws `locked`
- * while another makes one. Killed at any moment, it leaves the generation before in use and a folder that the next one
+ * Builds a generation and publishes it; null when it is published already. One process at a time: throws `locked`
+ * while another builds one. Killed at any time, it leaves the previous generation in use and a folder that the next one
  * removes.
  */
 export async function makeGeneration<T>(making: Making<T>): Promise<T | null> {

@@ -21,8 +21,8 @@ export interface ViewsTask {
 export type ViewsReport = BuildReport | VexReport | null
 
 /**
- * Makes it from one moment of the store; null when it is there already, or nothing is mirrored yet. Throws `locked` while
- * another process or thread makes views.
+ * Builds views from one snapshot of the store; null when they are current, or nothing is mirrored yet. Throws `locked` while
+ * another process or thread builds views.
  */
 export async function performTask({
   dataDir,
@@ -33,7 +33,7 @@ export async function performTask({
   const db = openReader(dataDir)
   if (db === null) return null
   try {
-    db.exec('BEGIN') // one moment, for all that is read
+    db.exec('BEGIN') // one snapshot for all reads
     const reads = createReads(db)
     if (kind === 'osv') return await makeOsvViews({ dataDir, reads, vendors, rebuild, pause })
     const snapshot = reads.readSnapshot('catalog')
@@ -57,7 +57,7 @@ function end(db: Db): void {
   db.close()
 }
 
-/** Lets whatever else waits have its turn. */
+/** Yields to other waiting work. */
 async function pause(): Promise<void> {
   await setImmediate()
 }

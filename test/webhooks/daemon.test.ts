@@ -220,7 +220,7 @@ describe('patchmirror', () => {
     }
     const weak = await run(['serve'], { ...env, PATCHMIRROR_WEBHOOKS_SECRETS: 'whsec_' }, dir)
     expect(weak.code).toBe(2)
-    expect(weak.err).toContain('holds nothing but the prefix whsec_')
+    expect(weak.err).toContain('contains only the prefix whsec_')
     writeFileSync(join(dir, 'webhook-secrets.json'), '{')
     const malformed = await run(['serve'], env, dir)
     expect(malformed.code).toBe(2)

@@ -7,13 +7,13 @@ export interface CheckContext {
 /** A checked value, or what is wrong with it: a phrase that follows the value, and never repeats it. */
 export type Parsed<T> = { readonly value: T } | { readonly fault: string }
 
-/** One setting: what it accepts and how to say so. `check` takes YAML's value and returns the program's. */
+/** One setting: what it accepts and its description. `check` takes YAML's value and returns the program's. */
 export interface Setting<T> {
   readonly allowed: string
   readonly example: string
   readonly secret: boolean
   readonly check: (raw: unknown, context: CheckContext) => Parsed<T>
-  /** Turns an environment variable's text into what YAML would have given. */
+  /** Converts an environment variable's text into the value that YAML would give. */
   readonly fromText: (text: string) => unknown
 }
 

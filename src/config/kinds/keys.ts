@@ -12,7 +12,7 @@ export function credentialText(what: string, example: string): Setting<string> {
       return { fault: 'begins with Bearer or Basic: give what follows it' }
     return /^[\x21-\x7e]+$/.test(word)
       ? { value: word }
-      : { fault: 'holds spaces or characters that no header can carry' }
+      : { fault: 'contains spaces or characters that a header must not contain' }
   })
 }
 
@@ -27,7 +27,7 @@ export function localKey(): Setting<string> {
   return textSetting(allowed, `"${example}"`, (value): Parsed<string> => {
     const key = value.trim()
     if (!/^[\x21-\x7e]+$/.test(key) || /[:,]/.test(key))
-      return { fault: 'holds a space, a colon, a comma or a character outside ASCII' }
+      return { fault: 'contains a space, a colon, a comma or a character outside ASCII' }
     if (key.length < MIN_KEY) return { fault: `is shorter than ${MIN_KEY} characters` }
     return isGuessable(key) ? { fault: 'is easy to guess' } : { value: key }
   })
@@ -49,7 +49,7 @@ const PUBLIC_PREFIX = 'whpk_'
 /** How it marks the private key, which belongs to the sender alone. */
 const PRIVATE_PREFIX = 'whsk_'
 
-/** A secret as it is used, whatever a dashboard prints around it: `v1,whsec_…` is `whsec_…`. */
+/** Returns a secret without what a dashboard prints around it: `v1,whsec_…` is `whsec_…`. */
 export function plainSecret(text: string): string {
   return text.trim().replace(/^v1a?,(?=wh(?:sec|pk|sk)_)/, '')
 }
@@ -70,9 +70,9 @@ export function webhookSecretFault(secret: string): string | null {
   if (/whsk_/i.test(secret))
     return `is the sender's private key (${PRIVATE_PREFIX}): a receiver takes the public key (${PUBLIC_PREFIX})`
   const key = secret.startsWith(SECRET_PREFIX) ? secret.slice(SECRET_PREFIX.length) : secret
-  if (key === '') return `holds nothing but the prefix ${SECRET_PREFIX}`
+  if (key === '') return `contains only the prefix ${SECRET_PREFIX}`
   if (/[\s,\p{Cc}\p{Cf}\p{Cs}]/u.test(secret))
-    return 'holds a space, a comma or an invisible character'
+    return 'contains a space, a comma or an invisible character'
   if (Array.from(key).length < MIN_KEY)
     return `is shorter than ${MIN_KEY} characters (a prefix ${SECRET_PREFIX} not counted)`
   return isGuessable(key) ? 'is easy to guess' : null
@@ -93,8 +93,8 @@ function isUniform(secret: string): boolean {
 }
 
 /**
- * The key that a secret stands for by Standard Webhooks: what follows the prefix, decoded. Null when that is not
- * canonical base64 (with or without its padding), and such a secret can only be used as a whole; and for keys of a pair.
+ * Returns the key of a secret by Standard Webhooks: the part after the prefix, decoded. Null when that is not
+ * canonical base64 (with or without its padding), because such a secret can only be used as a whole; and for keys of a pair.
  */
 export function decodedKey(secret: string): Buffer | null {
   return keyBytes(secret, SECRET_PREFIX)
@@ -111,11 +111,11 @@ export function privateKeySeed(secret: string): Buffer | null {
   return key !== null && (key.length === 32 || key.length === 64) ? key.subarray(0, 32) : null
 }
 
-/** What the service's deliveries are verified with: the HMAC secret that it told at registration, or its public key. */
+/** Setting for what verifies the service's deliveries: the HMAC secret returned at registration, or its public key. */
 export function webhookSecrets(): Setting<readonly string[]> {
   const setting = list(
     secretText(
-      'signing secrets as the service told them at registration (whsec_…, at least 16 characters that are hard to guess), ' +
+      'signing secrets as the service returned them at registration (whsec_…, at least 16 characters that are hard to guess), ' +
         'or its Ed25519 public keys (whpk_…)',
       webhookSecretFault,
     ),
@@ -149,7 +149,7 @@ function secretText(allowed: string, faultOf: (secret: string) => string | null)
 
 const MASK = '********'
 
-/** A secret as it may be shown: told apart from one that is not set, and nothing more. */
+/** Returns the text shown for a secret: only whether it is set. */
 export function maskSecret<T>(value: T): T | string {
   const unset = value === null || (Array.isArray(value) && value.length === 0)
   return unset ? value : MASK
@@ -170,7 +170,7 @@ function readPublicKey(value: string, { cwd }: CheckContext): Parsed<string> {
       return { fault: 'is a private key: give the public half, and keep this one above the gap' }
     return pem.includes('-----BEGIN PUBLIC KEY-----')
       ? { value: file }
-      : { fault: 'holds no PEM public key (no "BEGIN PUBLIC KEY" line)' }
+      : { fault: 'contains no PEM public key (no "BEGIN PUBLIC KEY" line)' }
   } catch (error) {
     return { fault: `cannot be read (${systemCode(error) ?? 'not a file name'})` }
   }

@@ -14,7 +14,9 @@ export function directory(): Setting<string> {
     'a folder; a relative one counts from the working directory',
     'data',
     (path, at) =>
-      path.includes('\0') ? { fault: 'holds a NUL character' } : { value: resolve(at.cwd, path) },
+      path.includes('\0')
+        ? { fault: 'contains a NUL character' }
+        : { value: resolve(at.cwd, path) },
   )
 }
 
@@ -24,7 +26,7 @@ function readCertificate(path: string, { cwd }: CheckContext): Parsed<string> {
     const pem = readFileSync(file, 'latin1')
     return /-----BEGIN (TRUSTED |X509 )?CERTIFICATE-----/.test(pem)
       ? { value: file }
-      : { fault: 'holds no PEM certificate (no "BEGIN CERTIFICATE" line)' }
+      : { fault: 'contains no PEM certificate (no "BEGIN CERTIFICATE" line)' }
   } catch (error) {
     return { fault: `cannot be read (${systemCode(error) ?? 'not a file name'})` }
   }
@@ -90,7 +92,10 @@ export function scopePattern(): Setting<string> {
   const allowed = 'patterns image:NAME, package:NAME or ecosystem:NAME, where * is any characters'
   return textSetting(allowed, '"image:library/*"', (value) =>
     parsePattern(value) === null
-      ? { fault: 'does not say image:, package: or ecosystem: and then a name without spaces' }
+      ? {
+          fault:
+            'does not have the form image:NAME, package:NAME or ecosystem:NAME, without spaces',
+        }
       : { value: value.trim() },
   )
 }
@@ -113,9 +118,9 @@ export function vendorName(): Setting<string> {
   )
 }
 
-/** A vendor as it stands before its ecosystems in OSV records: `Root` of `Root:Debian:12`. */
+/** A vendor prefix before ecosystems in OSV records: `Root` of `Root:Debian:12`. */
 export function ecosystemVendor(): Setting<string> {
-  return textSetting('names of vendors as they stand before an ecosystem', '"Root"', (value) =>
+  return textSetting('vendor prefixes before an ecosystem', '"Root"', (value) =>
     /^[^:\p{C}]{1,200}$/u.test(value.trim())
       ? { value: value.trim() }
       : { fault: 'is not a name without colons, as Root of Root:Debian:12' },

@@ -4,7 +4,8 @@ const MASK = '********'
 
 /** What is wrong with a text that should be an http or https URL without query and fragment; null: nothing. */
 function urlFault(value: string): string | null {
-  if (/[\s\\]/.test(value)) return 'holds white space or a backslash, which no URL may'
+  if (/[\s\\]/.test(value))
+    return 'contains white space or a backslash, which a URL must not contain'
   if (!URL.canParse(value)) return 'is not a URL'
   if (!/^https?:\/\/[^/]/i.test(value)) return 'is not an http:// or https:// URL'
   return /[?#]/.test(value) ? 'has a query or a fragment' : null
@@ -21,7 +22,7 @@ function parseApiRoot(value: string): Parsed<string> {
   if (fault !== null) return { fault }
   const { username, password } = new URL(root)
   if (username !== '' || password !== '')
-    return { fault: 'holds a user name or password: the public feeds need none' }
+    return { fault: 'contains a user name or password: the public feeds need none' }
   if (/\/v\d+$/.test(root))
     return { fault: 'ends in a version: the public feeds have none, so give the root without it' }
   if (/\/external(\/(osv|globals|patch_feed|cve_feed)\b.*)?$/.test(root))
@@ -63,7 +64,7 @@ export function authUrl(): Setting<string> {
   return textSetting(allowed, 'https://auth.example.com', (value) =>
     parsePlain(value, (path) =>
       /\/oauth(\/token)?$/.test(path)
-        ? 'includes /oauth: the program adds /oauth/token, so give what comes before'
+        ? 'includes /oauth: the program adds /oauth/token, so give the part before /oauth'
         : null,
     ),
   )
@@ -83,7 +84,7 @@ function parsePlain(value: string, pathFault: (path: string) => string | null): 
   const fault = urlFault(base)
   if (fault !== null) return { fault }
   const { username, password, pathname } = new URL(base)
-  if (username !== '' || password !== '') return { fault: 'holds a user name or password' }
+  if (username !== '' || password !== '') return { fault: 'contains a user name or password' }
   const wrong = pathFault(pathname)
   return wrong === null ? { value: base } : { fault: wrong }
 }
@@ -107,7 +108,7 @@ export function comment(): Setting<string> {
   return textSetting(allowed, 'security-team@example.com', (value) =>
     /^[\x20-\x27\x2a-\x7e]{1,200}$/.test(value)
       ? { value: value.trim() }
-      : { fault: 'has characters a User-Agent comment cannot hold, or is too long' },
+      : { fault: 'contains characters that a User-Agent comment must not contain, or is too long' },
   )
 }
 
@@ -131,7 +132,7 @@ export function relayTarget(): Setting<string> {
     const { username, password } = new URL(url)
     return username === '' && password === ''
       ? { value: url }
-      : { fault: 'holds a user name or password: a token belongs into its path or query' }
+      : { fault: 'contains a user name or password: put a token into its path or query' }
   })
 }
 
@@ -141,7 +142,7 @@ export const RELAY_DIALECTS = ['standard', 'vendor', 'both'] as const
 /** Which of them. */
 export const relayDialect = () => choice(RELAY_DIALECTS, 'both')
 
-/** What a message to a team workspace says, around the summary of the event. */
+/** Setting for the template of a chat message; it contains the summary of the event. */
 export function chatTemplate(): Setting<string> {
   const allowed = 'text of at most 1000 characters with {summary} in it'
   return textSetting(allowed, '"Patchmirror: {summary}"', (value) => {

@@ -33,7 +33,7 @@ export function namedEndpoint(): Setting<string> {
   const allowed = 'endpoints NAME=/path; the name is of letters, digits, _ and -'
   return textSetting(allowed, 'staging=/-/webhooks/staging', (value): Parsed<string> => {
     const [, name, path = ''] = /^([A-Za-z\d_-]{1,64})=(.*)$/s.exec(value.trim()) ?? []
-    if (name === undefined) return { fault: 'does not say NAME=/path' }
+    if (name === undefined) return { fault: 'does not have the form NAME=/path' }
     if (name === 'default')
       return { fault: 'is called default, as the endpoint of webhooks.path is' }
     const fault = pathFault(path)
@@ -59,7 +59,7 @@ export function endpointsOf(settings: {
   return [{ name: 'default', path: settings.path }, ...more]
 }
 
-/** A pattern of event types; `*` stands for any characters, `{vendor}` for upstream.vendor. */
+/** A pattern of event types; `*` matches any characters, `{vendor}` is replaced by upstream.vendor. */
 export function typePattern(): Setting<string> {
   const allowed = 'event types, where * is any characters and {vendor} is upstream.vendor'
   return textSetting(allowed, '"io.service.cr.image.created.v*"', (value) =>
@@ -83,11 +83,11 @@ export function fileInData(): Setting<string> {
   return textSetting(
     'a file; a relative one counts from data.dir',
     'webhook-secrets.json',
-    (value) => (value.includes('\0') ? { fault: 'holds a NUL character' } : { value }),
+    (value) => (value.includes('\0') ? { fault: 'contains a NUL character' } : { value }),
   )
 }
 
-/** Where the secrets lie that `patchmirror webhooks register` keeps; absolute. */
+/** Returns the path of the file in which `patchmirror webhooks register` stores secrets; absolute. */
 export function secretFilePath(config: {
   readonly data: { readonly dir: string }
   readonly webhooks: { readonly secretFile: string }
@@ -105,7 +105,7 @@ export function privateKeyFile(): Setting<string> {
       try {
         return /-----BEGIN ([A-Z]+ )*PRIVATE KEY-----/.test(readFileSync(file, 'latin1'))
           ? { value: file }
-          : { fault: 'holds no PEM private key (no "BEGIN PRIVATE KEY" line)' }
+          : { fault: 'contains no PEM private key (no "BEGIN PRIVATE KEY" line)' }
       } catch (error) {
         return { fault: `cannot be read (${systemCode(error) ?? 'not a file name'})` }
       }

@@ -47,7 +47,7 @@ function checkFolders({ values, refused, origins }: Checked): string[] {
   ] as const) {
     if (box === null || data === null || !(isWithin(box, data) || isWithin(data, box))) continue
     problems.push(
-      `${place(key)}: ${box} and ${place('data.dir')}, which is ${data}, lie in one another. Give a folder apart from the mirror's own data.`,
+      `${place(key)}: ${box} and ${place('data.dir')}, which is ${data}, contain one another. Give a folder apart from the mirror's own data.`,
     )
   }
   return problems
@@ -62,7 +62,7 @@ function realOf(path: string): string {
   }
 }
 
-/** Whether a folder is another or lies in it; both absolute. */
+/** Reports whether a folder equals another or is inside it; both absolute. */
 function isWithin(inner: string, outer: string): boolean {
   const end = outer.endsWith(sep) ? outer : outer + sep
   return inner === outer || inner.startsWith(end)

@@ -73,8 +73,8 @@ function checkRelay({ values, refused, origins }: Checked): string[] {
         const { protocol, hostname } = new URL(target)
         if (protocol === 'https:' || isLoopbackHost(hostname)) return []
         return [
-          `${place(name)}: (entry ${at + 1}) is plain http to another machine, where anybody on the way reads ` +
-            'what is passed on. Use https, or set relay.allowPlainHttp: true for a network that is trusted as a whole.',
+          `${place(name)}: (entry ${at + 1}) is plain http to another machine, where the network path ` +
+            'is not protected. Use https, or set relay.allowPlainHttp: true for a network that is trusted as a whole.',
         ]
       }),
     ),

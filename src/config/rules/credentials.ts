@@ -1,7 +1,7 @@
 import type { Checked } from '../problems.ts'
 import { isLoopbackHost } from '../kinds/urls.ts'
 
-/** A section that holds a credential, and what the messages call the surface that it opens. */
+/** A section with a credential, and the name of its surface in messages. */
 interface Surface {
   readonly section: 'upstream' | 'identity'
   readonly title: string
@@ -51,7 +51,7 @@ function checkSurface(checked: Checked, { section, title, root }: Surface): stri
   ]
 }
 
-/** OAuth client credentials are four settings; each that lacks is named. */
+/** OAuth client credentials are four settings; each missing one is named. */
 function checkClient(checked: Checked, section: string): string[] {
   const isMissing = (name: string): boolean => {
     const key = `${section}.${name}`
@@ -77,15 +77,15 @@ const WANTED = {
   authUrl: 'Give the host of the token endpoint, without /oauth/token.',
 }
 
-/** Whoever is on the way of a plain connection can take the credential. */
+/** Refuses a credential over plain http to another machine: the network between could read it. */
 function checkPlain(checked: Checked, section: string, key: string): string[] {
   const url = checked.values.get(key)
   if (typeof url !== 'string' || !url.startsWith('http:')) return []
   const allow = `${section}.allowPlainHttp`
   if (checked.values.get(allow) === true || isLoopbackHost(new URL(url).hostname)) return []
   return [
-    `${place(checked, key)}: the credential would go to another machine over plain http, where anybody on the ` +
-      `way can read it. Use https, or set ${allow}: true for a network that is trusted as a whole.`,
+    `${place(checked, key)}: the credential would go to another machine over plain http, where the network ` +
+      `path is not protected. Use https, or set ${allow}: true for a network that is trusted as a whole.`,
   ]
 }
 

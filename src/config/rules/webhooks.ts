@@ -70,7 +70,7 @@ function checkEndpoints({ values, refused }: Checked): string[] {
   )
 }
 
-/** A delivery is accepted until its time is `toleranceSeconds` behind, and may be that much ahead when it comes first. */
+/** A delivery is accepted until its time is `toleranceSeconds` behind, and its time may be that far in the future on arrival. */
 function checkMemory({ values, refused }: Checked): string[] {
   const [keep, tolerance] = [
     values.get('webhooks.keepDays'),
@@ -104,7 +104,7 @@ function checkDialect(checked: Checked): string[] {
       ? []
       : [
           `${place(checked, 'secrets')}: (entry ${at + 1}) is not base64, and webhooks.dialect is ${String(dialect)}. ` +
-            'Give the secret as the service told it, or set webhooks.dialect: any.',
+            'Give the secret as the service returned it, or set webhooks.dialect: any.',
         ],
   )
 }

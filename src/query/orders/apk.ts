@@ -8,7 +8,7 @@ interface ApkVersion {
 }
 
 interface Suffix {
-  /** Place in the order of suffixes; below `NONE` it makes a version that comes before the one without. */
+  /** Rank in the order of suffixes; below `NONE` the version precedes the one without the suffix. */
   readonly rank: number
   readonly number: string
 }
@@ -44,7 +44,7 @@ export const apkOrder = createOrder<ApkVersion>({
     compareDigits(one.revision, other.revision),
 })
 
-/** Parts behind the first that begin with a zero are fractions: 1.05 comes before 1.1. A longer version is the later one. */
+/** Parts behind the first that begin with a zero are fractions: 1.05 precedes 1.1. A longer version is the later one. */
 function compareNumbers(one: readonly string[], other: readonly string[]): number {
   for (let i = 0; i < Math.min(one.length, other.length); i++) {
     const [a = '', b = ''] = [one[i], other[i]]

@@ -29,7 +29,7 @@ export const composerOrder = createOrder<readonly string[]>({
   },
 })
 
-/** How a version with this part more stands to the one without: a number makes it later, a word by its rank. */
+/** Compares a version that has this part more with the one without: a number makes it later, a word by its rank. */
 function rest(part = ''): number {
   return isNumber(part) ? 1 : rankOf(part) - NUMBER
 }
@@ -39,7 +39,7 @@ function comparePart(one: string, other: string): number {
   return rankOf(one) - rankOf(other)
 }
 
-/** dev < alpha < beta < RC < a number < patch level; a word that PHP does not know comes before them all. */
+/** dev < alpha < beta < RC < a number < patch level; a word that PHP does not know precedes them all. */
 function rankOf(part: string): number {
   if (isNumber(part)) return NUMBER
   return RANKS.findIndex(

@@ -25,7 +25,7 @@ export const dpkgOrder = createOrder<DpkgVersion>({
     compareParts(one.revision, other.revision),
 })
 
-/** Stretches of other signs and of digits by turns: the former sign by sign, the latter as numbers. */
+/** Compares alternating stretches of other characters and digits: the former by character, the latter as numbers. */
 function compareParts(one: string, other: string): number {
   const a = split(one)
   const b = split(other)
@@ -37,7 +37,7 @@ function compareParts(one: string, other: string): number {
   return 0
 }
 
-/** Signs at even places (the first may be empty), digits at odd ones. */
+/** Splits into other characters at even indexes (the first may be empty) and digits at the others. */
 function split(text: string): string[] {
   return text.split(/(\d+)/)
 }
@@ -50,7 +50,7 @@ function compareSigns(one: string, other: string): number {
   return 0
 }
 
-/** `~` comes before the end, the end before letters, letters before all else. */
+/** `~` precedes the end, the end before letters, letters before all else. */
 function weightOf(sign: string | undefined): number {
   if (sign === undefined) return 0
   if (sign === '~') return -1

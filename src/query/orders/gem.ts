@@ -3,8 +3,8 @@ import { compareDigits, compareLists, compareText, createOrder } from './order.t
 const FORM = /^\d+(?:\.[0-9A-Za-z]+)*(?:-[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?$/
 
 /**
- * RubyGems: Gem::Version. A word makes a prerelease, a dash is `.pre.`, trailing zeros say nothing. Ours, because the library
- * that there is orders words by the locale and long numbers as floats.
+ * RubyGems: Gem::Version. A word makes a prerelease, a dash is `.pre.`, trailing zeros are ignored. Implemented here, because
+ * the existing library orders words by the locale and long numbers as floats.
  */
 export const gemOrder = createOrder<readonly string[]>({
   read(text) {

@@ -1,7 +1,7 @@
 import { compareDigits, compareText, createOrder } from './order.ts'
 
 interface Token {
-  /** What stands before it; a change between letters and digits counts as a hyphen. */
+  /** The separator before it; a change between letters and digits counts as a hyphen. */
   readonly separator: '.' | '-'
   /** Lower case, no leading zeros; empty for a release. */
   readonly value: string
@@ -65,7 +65,7 @@ function valueOf(run: string, beforeDigits: boolean): string {
   return SAME.get(run) ?? (beforeDigits ? SHORT.get(run) : undefined) ?? run
 }
 
-/** Takes zeros and empty values off the end, and off the end of what stands before each hyphen. */
+/** Removes zeros and empty values from the end, and from the end of the part before each hyphen. */
 function trim(tokens: Token[]): Token[] {
   for (let i = tokens.length - 1; i > 0; i--) {
     const next = tokens[i + 1]

@@ -9,8 +9,8 @@ interface NugetVersion {
 const FORM = /^v?(\d+(?:\.\d+){0,3})(?:-([0-9A-Za-z.-]+))?(?:\+.*)?$/i
 
 /**
- * NuGet: four numbers, then SemVer's prerelease without regard to case; the build says nothing. Ours, for the library that
- * there is follows SemVer 1.
+ * NuGet: four numbers, then SemVer's prerelease without regard to case; the build is ignored. Implemented here, because the
+ * existing library follows SemVer 1.
  */
 export const nugetOrder = createOrder<NugetVersion>({
   read(text) {

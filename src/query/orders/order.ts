@@ -13,8 +13,8 @@ export interface VersionOrder<Key = unknown> {
 const LONGEST_VERSION = 256
 
 /**
- * Makes an order of one that need not look out for what records may hold: its `read` gets texts of a bounded length,
- * without white space at their ends, so that nobody waits for a hostile one whatever the form is matched by.
+ * Wraps an order so that it need not guard against hostile input: its `read` gets texts of a bounded length,
+ * without white space at their ends, so that matching one takes a bounded time.
  */
 export function createOrder<Key>(order: VersionOrder<Key>): VersionOrder<Key> {
   return {
@@ -35,7 +35,7 @@ export function compareDigits(one: string, other: string): number {
   return Math.sign(a.length - b.length) || compareText(a, b)
 }
 
-/** The first difference that is not 0 between two lists, where `missing` stands for what the shorter one lacks. */
+/** The first difference that is not 0 between two lists, where `missing` replaces missing items of the shorter one. */
 export function compareLists<Item>(
   one: readonly Item[],
   other: readonly Item[],

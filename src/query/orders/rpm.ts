@@ -34,7 +34,7 @@ function comparePieces(one: string, other: string): number {
   return 0
 }
 
-/** `~` comes before the end of a version, `^` right behind it, then letters, then numbers. */
+/** `~` precedes the end of a version, `^` directly follows it, then letters, then numbers. */
 function comparePiece(one: string | undefined, other: string | undefined): number {
   const difference = rankOf(one) - rankOf(other)
   if (difference !== 0) return difference

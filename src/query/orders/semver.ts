@@ -11,7 +11,7 @@ export const semverOrder = createOrder<SemVer>({
   compare: (one, other) => one.compare(other),
 })
 
-/** Pub compares the build too: 1.0.0 comes before 1.0.0+1. */
+/** Pub compares the build too: 1.0.0 precedes 1.0.0+1. */
 export const pubOrder = createOrder<SemVer>({
   read: readSemver,
   compare: (one, other) => one.compare(other) || one.compareBuild(other),

@@ -62,7 +62,7 @@ function streamOf({ before, spool, reads }: ArchiveOptions, member: PlacedMember
 
 /** Streams that wait to be written, on the disk. */
 export interface Spool {
-  /** Where the bytes lie in it. */
+  /** Writes bytes; returns their offset in the file. */
   put(bytes: Buffer): number
   read(at: number, length: number): Buffer
   /** Ends it and removes its file. */

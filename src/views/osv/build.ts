@@ -11,7 +11,7 @@ import { MOST_FOLDERS } from './ecosystem-limit.ts'
 import { type RecordReads, chooseFolders, updateRecords } from './records.ts'
 import { PRIVATE_FOLDER } from '../../core/files.ts'
 
-/** What a generation of the bucket is made from, all of one moment of the store. */
+/** What a generation of the bucket is built from, all of one snapshot of the store. */
 interface BuildOptions {
   readonly dataDir: string
   readonly reads: RecordReads & OsvReader
@@ -21,7 +21,7 @@ interface BuildOptions {
   readonly snapshot: { readonly id: string; readonly asOf: number }
   /** Where to make it: a folder that is not there yet. */
   readonly folder: string
-  /** The generation to go on from, when there is one. */
+  /** The generation to update, when there is one. */
   readonly before: string | null
   /** Vendors whose prefixes are taken off in derived views; none: there are no derived views. */
   readonly vendors: readonly string[]
@@ -36,16 +36,16 @@ export interface BuildReport {
   /** Records that were new, changed or gone since the generation before. */
   readonly changed: number
   readonly views: number
-  /** Records with something odd about them, and those that name more ecosystems than there may be. */
+  /** Records with an invalid ecosystem or package name, and those that name more ecosystems than the limit. */
   readonly odd: number
-  /** False when there was nothing to go on from, or it was damaged. */
+  /** False when there was no generation to update, or it was damaged. */
   readonly incremental: boolean
 }
 
-/** Another number when the same rows make other views: then no generation goes on from an earlier one. */
+/** Version of the rules. Increase it when equal rows give other views: then no generation updates an earlier one. */
 const RULES = 4
 
-/** Makes a generation in `folder`; whoever calls gives it its name. Equal rows make equal files, however they came. */
+/** Builds a generation in `folder`; the caller names it. Equal rows give equal files, in any order of changes. */
 export async function buildViews(options: BuildOptions): Promise<BuildReport> {
   const { folder, before } = options
   if (before !== null && takeOver(before, folder, folderForm(options))) {
@@ -72,8 +72,8 @@ function mostOf({ mostFolders = MOST_FOLDERS }: BuildOptions): number {
 }
 
 /**
- * Brings a folder to what is stored; `before` is the generation whose database lies in it. Null when there are more
- * folders than there may be. A generation of chosen folders is none to go on from: another record may change the choice.
+ * Updates a folder to the stored records; `before` is the generation whose database is in it. Null when there are more
+ * folders than the limit. A generation with chosen folders is never updated: another record may change the choice.
  */
 async function fill(
   options: BuildOptions,
@@ -105,7 +105,7 @@ async function fill(
   }
 }
 
-/** The form of a generation that lacks ecosystems. */
+/** The form of a generation without all ecosystems. */
 const LIMITED = 'limited'
 
 /** The settings and rules that a generation depends on. */
@@ -114,8 +114,8 @@ export function folderForm({ vendors }: Pick<BuildOptions, 'vendors'>): string {
 }
 
 /**
- * Copies the database of the generation before, if that is whole: every one of its files has the digest that its name
- * says. Nothing is built on a damaged one.
+ * Copies the database of the previous generation, if that is complete: each of its files has the digest in its
+ * name. A damaged generation is never updated.
  */
 function takeOver(before: string, folder: string, form: string): boolean {
   try {
@@ -186,7 +186,7 @@ async function writeWhole(options: BuildOptions, views: ViewsWriter): Promise<vo
   views.putAsset({ ...names, type: TEXT, prefixes, path: 'ecosystems.txt', view: null })
 }
 
-/** The files that stayed as they were lie in both generations. */
+/** Links the unchanged files into the new generation. */
 function linkKept(views: ViewsWriter, folder: string, before: string | null): void {
   if (before === null) return
   for (const file of views.listFiles())

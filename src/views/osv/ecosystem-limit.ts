@@ -13,11 +13,11 @@ interface EcosystemLimit {
 }
 
 /**
- * The first `most` of all names, whatever their order: those that the OSV schema knows before others, then by name, so
- * that equal records give equal folders. Holds no more than twice as many at once.
+ * Chooses the first `most` of all names, in any order of input: those that the OSV schema knows before others, then by name, so
+ * that equal records give equal folders. Keeps no more than twice as many in memory.
  */
 export function createFolderChoice(most: number): EcosystemLimit {
-  let names = new Set<string>([NO_ECOSYSTEM]) // whatever lies in no other
+  let names = new Set<string>([NO_ECOSYSTEM]) // the folder of records that are in no other
   let cut = false
   const shorten = (): void => {
     if (names.size <= most) return

@@ -3,7 +3,7 @@ import type { Config } from '../../config/schema.ts'
 
 /** What becomes of one affected package. */
 export interface Change {
-  /** It stands once for each of these, in their order; at least one. */
+  /** The record appears once for each of these, in their order; at least one. */
   readonly ecosystems: readonly string[]
   /** Its package URL; null: as it is. */
   readonly purl: string | null
@@ -44,7 +44,7 @@ interface Place {
   readonly events: readonly (Slice | null)[]
 }
 
-/** Where things stand in each affected package; null for one without an ecosystem. Of repeated names the last counts. */
+/** Positions in the text of each affected package; null for one without an ecosystem. Of repeated names the last counts. */
 function placesOf(text: Buffer): (Place | null)[] {
   try {
     const affected = lastMember(text, 0, 'affected')
@@ -160,15 +160,15 @@ export function derivedVendors({
 /** An ecosystem without its vendor's prefix. */
 export interface Stripped {
   readonly prefix: string
-  /** The ecosystem that the prefix stood before, such as `Debian`. */
+  /** The ecosystem after the prefix, such as `Debian`. */
   readonly base: string
   /** As scanners ask for it: several where they ask in several ways. At least one. */
   readonly ecosystems: readonly [string, ...string[]]
 }
 
 /**
- * Takes a vendor's prefix off: `Root:Debian:12` is `Debian:12` and `Root:npm` is `npm`. Null when there is none: what
- * stands before the first colon is a prefix only when `vendors` has it and an ecosystem of the OSV schema follows.
+ * Removes a vendor's prefix: `Root:Debian:12` is `Debian:12` and `Root:npm` is `npm`. Null when there is none: the text
+ * before the first colon is a prefix only when `vendors` has it and an ecosystem of the OSV schema follows.
  */
 export function stripPrefix(ecosystem: string, vendors: ReadonlySet<string>): Stripped | null {
   const colon = ecosystem.indexOf(':')
@@ -183,9 +183,9 @@ export function stripPrefix(ecosystem: string, vendors: ReadonlySet<string>): St
 }
 
 /**
- * A release as osv-scanner and osv-scalibr derive it from a scanned system, for they compare the text: Alpine's with a `v`
- * and two numbers (`v3.18`), Debian's and Ubuntu's by number where a code name stands, all others as they are. An LTS release
- * of Ubuntu in two ways: a scanned file system asks for `22.04`, an SBOM for `22.04:LTS`.
+ * Returns a release as osv-scanner and osv-scalibr derive it from a scanned system, because they compare texts: Alpine's with
+ * `v` and two numbers (`v3.18`), Debian's and Ubuntu's by number in place of a code name, all others unchanged. An LTS release
+ * of Ubuntu has two forms: a scanned file system asks for `22.04`, an SBOM for `22.04:LTS`.
  */
 function spellRelease(base: string, suffix: string): [string, ...string[]] {
   if (base === 'Alpine') return [suffix.replace(/^(\d+\.\d+)(\.\d+)*$/, 'v$1')]

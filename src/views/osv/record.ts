@@ -9,26 +9,26 @@ export type Folders = ReadonlyMap<string, ReadonlySet<string>>
 
 /** What views are made from of one record. */
 interface Analysis {
-  /** When it was modified, as `instantOf` says it. */
+  /** When it was modified, in the form of `instantOf`. */
   readonly instant: string
-  /** Where it lies in upstream's bytes: at least one folder. */
+  /** Folders that contain upstream's bytes: at least one. */
   readonly folders: Folders
-  /** Its form without vendor prefixes and where that lies; null when it has none. No folder is in both. */
+  /** Its form without vendor prefixes, and the folders of that; null when it has none. No folder is in both. */
   readonly derived: {
     readonly content: Buffer
     readonly folders: Folders
     /** The prefixes that were taken off, in the order of their names. */
     readonly prefixes: readonly string[]
   } | null
-  /** It is no record by its form, or names what can be no ecosystem or package: these names count as none. */
+  /** It is malformed, or names an invalid ecosystem or package: these names are ignored. */
   readonly odd: boolean
 }
 
 /**
- * Reads a record as osv.dev's exporter does: it lies in the folder of each ecosystem that it names, in `GIT` when it has
- * a range of commits, and in `[EMPTY]` when it has neither. `stamp` is the index's `modified`, for a record that has none that
- * can be read. `vendors`: whose prefixes are taken off. `isFolder`: folders that there may be, for where there are too many. Never throws: what is no record by
- * its form, or cannot be worked on (such as one that is nested too deeply), names no ecosystem.
+ * Analyses a record as osv.dev's exporter does: it belongs to the folder of each ecosystem that it names, to `GIT` when it
+ * has a range of commits, and to `[EMPTY]` when it has neither. `stamp` is the index's `modified`, for a record without a valid
+ * one. `vendors`: their prefixes are removed. `isFolder`: the permitted folders, where there are too many. Never throws: a
+ * malformed record, or one that cannot be processed (such as one that is nested too deeply), names no ecosystem.
  */
 export function analyse(
   bytes: Buffer,
@@ -78,7 +78,7 @@ function place(content: Buffer, record: Parsed, vendors: ReadonlySet<string>): P
   }
 }
 
-/** Leaves out the folders that there may not be; what lies in no other lies in `[EMPTY]`. */
+/** Removes folders that are not permitted; a record in no other folder belongs to `[EMPTY]`. */
 function keepTo(placed: Placed, isFolder: (name: string) => boolean): Placed {
   const { derived } = placed
   const names = [...placed.folders.keys(), ...(derived?.folders.keys() ?? [])]
@@ -86,14 +86,14 @@ function keepTo(placed: Placed, isFolder: (name: string) => boolean): Placed {
   const folders = only(placed.folders, isFolder)
   const inDerived = only(derived?.folders ?? NONE, isFolder)
   return {
-    folders: folders.size === 0 ? NOWHERE : folders, // upstream's bytes lie somewhere
+    folders: folders.size === 0 ? NOWHERE : folders, // upstream's bytes are in at least one folder
     derived: derived === null || inDerived.size === 0 ? null : { ...derived, folders: inDerived },
     odd: true,
   }
 }
 
 const MARK = Buffer.from('\ufeff')
-/** Each folder costs files: a record that names more ecosystems than there are lies in none. */
+/** Most folders of a record: each costs files, and a record that names more ecosystems belongs to none. */
 const MOST_FOLDERS = 100
 const NONE: Folders = new Map()
 const NOWHERE: Folders = new Map([[NO_ECOSYSTEM, new Set<string>()]])
@@ -115,7 +115,7 @@ function parse(content: Buffer): Parsed | null {
   }
 }
 
-/** What an affected package may have, of whatever type. */
+/** The fields of an affected package, of any type. */
 interface Affected {
   readonly package?: unknown
   readonly ranges?: unknown

@@ -22,7 +22,7 @@ interface RecordsOptions {
   readonly chosen: ReadonlySet<string> | null
   /** Folders that there may be, however they are called. */
   readonly most: number
-  /** Gives other work a turn now and then; throws when the build is to end. */
+  /** Yields to other work from time to time; throws when the build is to end. */
   readonly pause: () => Promise<void>
 }
 

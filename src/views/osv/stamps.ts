@@ -45,7 +45,7 @@ export function* stampLines(stamps: Iterable<[string, string]>): Generator<strin
   for (const [instant, name] of stamps) yield `${stampOf(instant)},${quoted(name)}\n`
 }
 
-/** An id may hold anything; quotes only where a reader needs them. */
+/** Quotes a field where a CSV parser needs it: an id may contain any character. */
 function quoted(field: string): string {
   return /[",\r\n]|^\s/.test(field) ? `"${field.replaceAll('"', '""')}"` : field
 }

@@ -6,7 +6,7 @@ import { changedAfter, generationName, makeGeneration } from '../generation.ts'
 /** What the bucket's views are made from. */
 interface OsvViewsOptions {
   readonly dataDir: string
-  /** Reads of one moment. */
+  /** Reads of one snapshot. */
   readonly reads: Reads
   /** Vendors whose prefixes are taken off in derived views; none: there are no derived views. */
   readonly vendors: readonly string[]
@@ -15,7 +15,7 @@ interface OsvViewsOptions {
   readonly pause: () => Promise<void>
 }
 
-/** The name of the generation that shows what `reads` hold; null before the first OSV snapshot. */
+/** Returns the name of the generation for the snapshot in `reads`; null before the first OSV snapshot. */
 export function osvViewsName(
   reads: Pick<Reads, 'readSnapshot' | 'readArchive'>,
   vendors: readonly string[],

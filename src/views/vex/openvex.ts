@@ -12,7 +12,7 @@ interface Statement {
 /** What a VEX repository needs of an OpenVEX document. */
 export interface OpenVex {
   readonly author: string
-  /** When the document was made, as it says. */
+  /** The document's own date. */
   readonly timestamp: unknown
   /** False for the form of before 0.2, which Trivy does not read. */
   readonly current: boolean
@@ -85,9 +85,9 @@ function modernise(statement: Fields): Statement {
 }
 
 /**
- * One document of what several say about a package (null: about all theirs), for a VEX repository has one for each.
- * Statements stand in the order of their time, so that the newest counts, those of equal time in the order of the
- * documents; what is said twice in the same words stands once, where it was said last. Equal documents give equal bytes.
+ * Merges several documents about a package (null: all their packages) into one, because a VEX repository has one for each.
+ * Statements are ordered by their time, so that the newest counts, those of equal time in the order of the
+ * documents; of equal statements only the last one stays. Equal documents give equal bytes.
  */
 export function mergeOpenVex(documents: readonly OpenVex[], about: string | null): Buffer {
   const collected = documents.flatMap(({ statements, timestamp }) =>

@@ -19,7 +19,7 @@ import { PRIVATE_FILE, PRIVATE_FOLDER } from '../../core/files.ts'
 interface VexOptions {
   readonly dataDir: string
   readonly reads: VexReader
-  /** The catalog's snapshot that `reads` hold; `asOf`: of the VEX in it, unix milliseconds. */
+  /** The catalog's snapshot in `reads`; `asOf`: of the VEX in it, unix milliseconds. */
   readonly snapshot: { readonly id: string; readonly asOf: number }
   readonly rebuild?: boolean
   readonly pause: () => Promise<void>
@@ -28,7 +28,7 @@ interface VexOptions {
 /** What was made. */
 export type VexReport = Pick<VexGeneration, 'documents' | 'packages'>
 
-/** A document over this is not read: no VEX that anybody writes. */
+/** Largest document that is read, bytes: far above any real VEX document. */
 const MAX_BYTES = 64 * 2 ** 20
 /** Another number when the same documents make another repository. */
 const RULES = '1'
@@ -101,7 +101,7 @@ async function writeRepository(
   }
 }
 
-/** Which documents say something about each package, both in order. What is no OpenVEX is passed over. */
+/** Returns which documents have statements about each package, both in order. What is not OpenVEX is skipped. */
 async function packagesOf({ reads, pause }: VexOptions, documents: readonly VexDocument[]) {
   const about = new Map<string, string[]>()
   for (const document of documents) {
@@ -123,12 +123,12 @@ interface Place {
   readonly digests: readonly string[]
 }
 
-/** A document that is alone about its packages lies there once; several are put together for each package. */
+/** Returns the location: a document that is alone about its packages is stored once; several are merged per package. */
 function placeOf(id: string, digests: readonly string[]): { location: string } {
   const [only = ''] = digests
   if (digests.length === 1) return { location: `documents/${only}.json` }
   const segments = id.slice('pkg:'.length).split('/')
-  // A name of dots alone would lead out of its folder when somebody unpacks this.
+  // A name of dots only would leave its folder when the archive is unpacked.
   const safe = segments.map((one) => (/^\.+$/.test(one) ? one.replaceAll('.', '%2E') : one))
   return { location: `pkg/${safe.join('/')}/vex.json` }
 }

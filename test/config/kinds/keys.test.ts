@@ -25,7 +25,7 @@ test('an inbox that is the outbox is refused', () => {
 
 test('a box in the data folder, or around it, is refused, also by another name', () => {
   for (const inbox of ['/srv/mirror/data', '/srv/mirror/data/in', '/srv/mirror', '/'])
-    expect(refusing({ INBOX: inbox })).toMatch(/bundle\.inbox .*data\.dir.*lie in one another/)
+    expect(refusing({ INBOX: inbox })).toMatch(/bundle\.inbox .*data\.dir.*contain one another/)
   const folder = scratch()
   mkdirSync(join(folder, 'data'))
   symlinkSync(join(folder, 'data'), join(folder, 'box'))

@@ -105,7 +105,7 @@ function made(settings: Readonly<Record<string, unknown>>): Record<string, unkno
 
 test('a private key file must hold a private key', () => {
   const fault = refusal(() => loadYaml(JSON.stringify({ webhooks: { keyFile: PEM() } })))
-  expect(fault).toContain('holds no PEM private key')
+  expect(fault).toContain('contains no PEM private key')
   const lost = refusal(() => loadYaml(JSON.stringify({ webhooks: { keyFile: '/none/key.pem' } })))
   expect(lost).toContain('cannot be read (ENOENT)')
 })

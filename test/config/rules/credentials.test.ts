@@ -44,8 +44,8 @@ describe('a credential', () => {
 
   test.each([
     ['apiKey', 'Bearer hunter2', 'begins with Bearer or Basic'],
-    ['token', 'two hunter2', 'holds spaces'],
-    ['token', 'ünï-hunter2', 'holds spaces or characters that no header can carry'],
+    ['token', 'two hunter2', 'contains spaces'],
+    ['token', 'ünï-hunter2', 'contains spaces or characters that a header must not contain'],
   ])('that no header can carry is refused, unquoted: %s %s', (name, value, fault) => {
     const message = refusal(() => loadYaml(`upstream: { ${name}: "${value}" }`))
     expect(message).toContain(`the value ${fault}`)
@@ -113,8 +113,8 @@ describe('a key of this mirror', () => {
 
   test.each([
     ['b7e2f0c94d1a836', 'is shorter than 16 characters'],
-    ['b7e2f0c9:4d1a8365', 'holds a space, a colon'],
-    ['b7e2f0c9 4d1a8365', 'holds a space'],
+    ['b7e2f0c9:4d1a8365', 'contains a space, a colon'],
+    ['b7e2f0c9 4d1a8365', 'contains a space'],
     ['aaaaaaaaaaaaaaaaaaaa', 'is easy to guess'],
     ['12345678901234567890', 'is easy to guess'],
     ['abcdefghijklmnopqrst', 'is easy to guess'],

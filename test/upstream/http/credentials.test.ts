@@ -218,7 +218,7 @@ describe('a credential file', () => {
     expect(warnings).toEqual([
       expect.stringMatching(/^upstream\.apiKey: the file .+ cannot be read \(ENOENT\); the value/),
       expect.stringContaining('is empty'),
-      expect.stringContaining('holds a value that holds spaces'),
+      expect.stringContaining('contains a value that contains spaces'),
     ])
     expect(warnings.join()).not.toContain('two words')
     expect(requests).toHaveLength(7)

@@ -122,7 +122,7 @@ test.each([
   [entry({ label: 'a b' }), '(secret 1) has no label'],
   [entry({ secret: 7 }), '(secret 1) has no secret'],
   [entry({ secret: '' }), '(secret 1) is empty'],
-  [entry({ secret: 'whsec_' }), '(secret 1) holds nothing but the prefix'],
+  [entry({ secret: 'whsec_' }), '(secret 1) contains only the prefix'],
   [entry({ secret: 'whsec_abc' }), '(secret 1) is shorter'],
   [entry({ secret: 'a'.repeat(40) }), '(secret 1) is easy to guess'],
   [entry({ secret: keyPair().whsk }), "(secret 1) is the sender's private key"],
