@@ -79,6 +79,26 @@ test('every file of src and test that the documents name exists', () => {
   )
 })
 
+/** Each room and what it may import, sorted: `core, json` as text. */
+function roomsOf(text: string, entry: RegExp, list: RegExp): Record<string, string[]> {
+  return Object.fromEntries(
+    [...text.matchAll(entry)].map(([, room = '', allowed = '']) => [
+      room,
+      [...allowed.matchAll(list)].map(([, one = '']) => one).sort(),
+    ]),
+  )
+}
+
+test('the table of rooms in docs/architecture.md is the one that test/architecture.test.ts checks', () => {
+  const rules = readFileSync('test/architecture.test.ts', 'utf8')
+  const table = /MAY_IMPORT[^=]*= \{\n([\s\S]*?)\n\}/.exec(rules)?.[1] ?? ''
+  const checked = roomsOf(table, /^ {2}(\w+): \[([^\]]*)\]/gm, /'([^']+)'/g)
+  expect(Object.keys(checked).length).toBeGreaterThan(15)
+  const page = readFileSync('docs/architecture.md', 'utf8').replaceAll(/\| nothing +\|/g, '| |')
+  const shown = roomsOf(page, /^\| `(\w+)` *\|[^|]*\|([^|]*)\|$/gm, /([\w./-]+)/g)
+  expect(shown).toEqual(checked)
+})
+
 test('the generated pages show the settings, commands, error codes and metrics of this program', async () => {
   for (const { path, text } of await generatedPages())
     await expect(text).toMatchFileSnapshot(join('..', path))

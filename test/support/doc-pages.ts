@@ -54,7 +54,7 @@ function configurationPage(): string {
           code(name) + (fileEnv === null ? '' : ' (secret)'),
           setting.allowed,
           shown(section, name),
-          code(setting.example),
+          setting.secret ? '' : code(setting.example), // examples of secrets are random
         ),
     )
     return `## ${section}\n\n${table(['Setting', 'Accepts', 'Default', 'Example'], rows)}`
