@@ -36,7 +36,7 @@ export function sendHead({ response, logged }: Outlet, answer: NegotiatedAnswer)
   response.writeHead(status, { ...length, ...headers })
 }
 
-/** Writes one piece and waits until there is room for the next, or nobody is there any more. */
+/** Writes one piece and waits until the next can be written, or the client is gone. */
 export async function write({ response, logged }: Outlet, piece: Buffer): Promise<void> {
   if (response.destroyed) return
   logged.bytes += piece.length

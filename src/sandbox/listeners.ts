@@ -6,7 +6,7 @@ type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<v
 
 /** The addresses that a sandbox listens at. */
 export interface Listeners {
-  /** Rejects when the port cannot be had; 0 for a free one. */
+  /** Rejects when the port is not available; 0 for a free one. */
   open(port: number, handler: Handler): Promise<{ url: string; port: number }>
   /** Ends all of them, open connections too. */
   close(): Promise<void>

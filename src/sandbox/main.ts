@@ -8,8 +8,8 @@ import { DIALECTS } from './service/events/announcer.ts'
 /** The page of `--help`: each option, its default and its purpose. */
 const USAGE = `usage: npm run sandbox -- [options]
 
-A stand-in for the service, for trying things out: made-up advisories, images and packages that change when told to.
-It keeps everything in memory. What it says at start are the URLs, the credentials and the calls that steer it.
+A stand-in for the service, for trials: generated advisories, images and packages that change on request.
+It stores everything in memory. At start it prints the URLs, the credentials and the calls that control it.
 
 Where
   --host H             address to listen on (127.0.0.1)
@@ -21,10 +21,10 @@ What it has
   --osv-index FILE     the index that belongs to --osv-zip; made from its records when not given
   --malformed          every sixth record is without its schema_version, so that scanners drop it
   --tags N             image tags, --packages N and --tickets N likewise
-  --large-sboms N      so many SBOMs of 20 MB (0)
+  --large-sboms N      number of SBOMs of 20 MB (0)
   --seed N             another number, other data; the same number, the same data (1)
 How it behaves
-  --live SECONDS       something changes so often (0: only when told to)
+  --live SECONDS       interval between changes (0: only on request)
   --no-ranges          it answers Range requests with the whole archive
   --shape NAME         how it reads what the contract leaves open: wire, other, link, items, nested or camel (wire)
   --vary JSON          other forms of some parts of the shape: '{"records":{"ids":"integer"},"lists":{"largestPage":3}}'
@@ -36,11 +36,11 @@ How it behaves
 
 interface Command {
   options: SandboxOptions
-  /** Milliseconds between changes; 0 for a feed that stands still. */
+  /** Milliseconds between changes; 0 for a feed that does not change. */
   liveMs: number
 }
 
-/** Reads the command line, null when it asks for help; throws an Error whose message says what is wrong with it. */
+/** Reads the command line, null when it asks for help; throws an Error whose message names the mistake. */
 function readArguments(args: string[]): Command | null {
   const { values } = parseArgs({
     args,
@@ -89,7 +89,7 @@ function readArguments(args: string[]): Command | null {
   return { options, liveMs: readNumber('--live', values.live ?? '0', 0, 86_400) * 1000 }
 }
 
-/** Flags that say how many there are, and of what. */
+/** Flags with a number of generated items. */
 const COUNTS = {
   tags: 'tags',
   packages: 'packages',
@@ -144,7 +144,7 @@ function describe(sandbox: Sandbox, liveMs: number): string {
     `  API keys ${Object.values(SANDBOX_KEYS).join(', ')}; bearer token ${SANDBOX_TOKEN}`,
     `  OAuth client ${SANDBOX_CLIENT.id} with ${SANDBOX_CLIENT.secret} at ${authUrl}/oauth/token`,
     `  curl -u ${SANDBOX_KEYS.readonly}: '${url}/v1/patches?limit=2'`,
-    liveMs > 0 ? `it changes every ${liveMs / 1000} s` : 'it stands still until told to change:',
+    liveMs > 0 ? `it changes every ${liveMs / 1000} s` : 'it changes only on request:',
     `  curl -X POST '${url}/-/sandbox/change?n=5'   (add, change, change-silently, withdraw, remove, move-backwards, touch-feeds)`,
     `  curl -X POST '${url}/-/sandbox/add-tag?n=2'   (add-tag, add-package, add-ticket, change-tag, change-package, change-ticket)`,
     `  curl ${url}/-/sandbox/deliveries ; curl -X POST ${url}/-/sandbox/delivery-fault -d '{"fault":{"kind":"early","ms":5000}}'`,
@@ -182,6 +182,6 @@ try {
   await main(process.argv.slice(2))
 } catch (error) {
   const message = error instanceof Error ? error.message : String(error)
-  process.stderr.write(`sandbox: ${message}\n(--help tells of every option)\n`)
+  process.stderr.write(`sandbox: ${message}\n(--help lists every option)\n`)
   process.exitCode = 2
 }

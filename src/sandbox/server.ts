@@ -58,7 +58,7 @@ export interface Sandbox extends Addresses {
   close(): Promise<void>
 }
 
-/** Starts a sandbox. Rejects when the archive cannot be read or an address cannot be had. */
+/** Starts a sandbox. Rejects when the archive cannot be read or an address is not available. */
 export async function createSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const context = await createContext(options)
   const { feed, source, faults, requests, service } = context

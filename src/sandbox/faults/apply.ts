@@ -5,8 +5,8 @@ import type { NegotiatedAnswer, Policy } from '../http/negotiate.ts'
 import { slice } from '../feed/representation.ts'
 
 /**
- * Sends an answer the way a fault has it. `answerWith` negotiates the (distorted) resource anew under a
- * policy, so faults that ignore a Range can ask for the whole.
+ * Sends an answer with a fault applied. `answerWith` negotiates the (distorted) resource again under a
+ * policy, so faults that ignore a Range can request the whole.
  */
 export async function deliverFaulty(
   outlet: Outlet,
@@ -110,7 +110,7 @@ function flushed({ response }: Outlet): Promise<void> {
   })
 }
 
-/** Until `ms` have passed (for ever when undefined), `until` says so or the client has gone. */
+/** Waits until `ms` have passed (for ever when undefined), `until` aborts or the client is gone. */
 function pause({ response }: Outlet, ms: number | undefined, until?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const timer = ms === undefined ? undefined : setTimeout(done, ms)

@@ -1,6 +1,6 @@
 import type { HostileKind } from './hostile-zip.ts'
 
-/** A way to fail. Byte counts are of the body as sent; what a kind needs and lacks has a default. */
+/** A way to fail. Byte counts are of the body as sent; missing members have defaults. */
 export type Fault =
   | TransportFault
   | ContentFault
@@ -21,7 +21,7 @@ export type ResourceKind =
 type TransportFault =
   /** Any status, for example 429 with `Retry-After`; the body is JSON unless given. */
   | { kind: 'status'; status: number; headers?: Record<string, string>; body?: string }
-  /** Nothing comes, before the headers or after `bytes` (0) body bytes; goes on after `ms`, else when the fault is cleared. */
+  /** Stalls before the headers or after `bytes` (0) body bytes; continues after `ms`, else when the fault is cleared. */
   | { kind: 'stall'; at?: 'headers' | 'body'; bytes?: number; ms?: number; until?: AbortSignal }
   /** The body trickles. */
   | { kind: 'slow'; bytesPerSecond: number }
@@ -77,9 +77,9 @@ type IndexFault =
 
 /** For `{id}.json` only. */
 type RecordFault =
-  /** Newer than index and archive say: other content, `modified` forward. */
+  /** Newer than in index and archive: other content, `modified` forward. */
   | { kind: 'newerRecords' }
-  /** Older than the index says: other content, `modified` back by days. */
+  /** Older than in the index: other content, `modified` back by days. */
   | { kind: 'staleRecords' }
 
 /** For lists of the private surfaces only. */
@@ -93,7 +93,7 @@ type ListFault =
 
 /** For artifacts: the answer that names a document, and the document itself. */
 type ArtifactFault =
-  /** Every URL of the answer is this one, of whatever scheme. */
+  /** Every URL of the answer is this one, of any scheme. */
   | { kind: 'artifactUrl'; url: string }
   /**
    * A document that begins like a CycloneDX SBOM and never gets anywhere, 2 GiB unless given; sent from one

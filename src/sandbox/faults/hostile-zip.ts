@@ -62,7 +62,7 @@ const KINDS = {
   bombSmall: () => ({ members: [bomb(64_000_000, 100)] }),
   /** Declares what it is: 64 MB from 64 KB. */
   bombTrue: () => ({ members: [bomb(64_000_000, 64_000_000)] }),
-  /** Declares 4 GB, holds little. */
+  /** Declares 4 GB, contains little. */
   bombHuge: () => one({ size: 0xfffffffe }),
   /** A thousand entries that share one member's data. */
   overlap: () => ({

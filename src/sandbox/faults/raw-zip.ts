@@ -43,7 +43,7 @@ export function soundMember(name: string, content: Buffer | string): RawMember {
   return { name, data, method: 8, crc32: crc32(bytes), ...sizes }
 }
 
-/** Writes exactly what it is told, sound or not; Zip64 end records when there are too many members. */
+/** Writes exactly the given members, valid or not; Zip64 end records when there are too many members. */
 export function writeRawZip(members: readonly RawMember[], archive: RawArchive = {}): Buffer {
   const prefix = archive.prefix ?? Buffer.alloc(0)
   const base = archive.shifted === false ? prefix.length : 0

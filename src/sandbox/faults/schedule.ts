@@ -14,7 +14,7 @@ export interface FaultTiming {
 
 /** One fault that was set: to take it back and to see whether it struck. */
 interface FaultHandle {
-  /** Takes it back; an answer that it stalls goes on. */
+  /** Removes the fault; an answer that it stalls continues. */
   clear(): void
   /** Requests it has hit. */
   hits(): number
@@ -117,7 +117,7 @@ const RESOURCES: Partial<Record<Fault['kind'], ResourceKind>> = {
   artifactUrl: 'artifact',
 }
 
-/** A whole path, in which `*` stands for any characters, or an expression to find in the path. */
+/** A whole path, in which `*` matches any characters, or an expression to find in the path. */
 export type PathPattern = string | RegExp
 
 /** Compares with the path as sent and with its percent-decoded form. */
@@ -128,7 +128,7 @@ export function matches(pattern: PathPattern, path: string): boolean {
 }
 
 function found(expression: RegExp, text: string): boolean {
-  expression.lastIndex = 0 // a global expression would go on from its last match
+  expression.lastIndex = 0 // a global expression would continue from its last match
   return expression.test(text)
 }
 

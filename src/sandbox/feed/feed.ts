@@ -35,7 +35,7 @@ export interface Feed {
   /** The archive stays as it is, validators included, while everything else moves on. */
   freezeArchive(): void
   thawArchive(): void
-  /** The same for the index: records and archive are then newer than it says. */
+  /** The same for the index: records and archive are then newer than the index. */
   freezeIndex(): void
   thawIndex(): void
   /** All ids, sorted by UTF-16 code units as the index is. */
@@ -127,7 +127,7 @@ export interface PublicationClock {
 const LAG = 86_400_000
 
 /**
- * Several changes within one second must still differ, and none may lie ahead of the clock. So the
+ * Several changes within one second must still differ, and none may be ahead of the clock. So the
  * first publication is a day old and each later one covers a hundredth of the way to now, at least a
  * second while there is room.
  */

@@ -60,7 +60,7 @@ function readStamps(index: Buffer): Map<string, string> {
   return new Map(entries.map((entry) => [entry.id, entry.modified]))
 }
 
-/** A member where it lies in a given archive. Offsets and sizes in bytes. */
+/** Position of a member in a given archive. Offsets and sizes in bytes. */
 interface Scanned {
   name: string
   method: number
@@ -101,7 +101,7 @@ function scanEntry(zip: Buffer, central: number): Scanned {
   const nameEnd = central + 46 + zip.readUInt16LE(central + 28)
   const compressed = zip.readUInt32LE(central + 20)
   let local = zip.readUInt32LE(central + 42)
-  // Sizes fit 32 bits in any feed, so an offset is all that a Zip64 extra field can hold here.
+  // Sizes fit 32 bits in any feed, so a Zip64 extra field can only contain an offset here.
   if (local === 0xffffffff) local = Number(zip.readBigUInt64LE(nameEnd + 4))
   const start = local + 30 + zip.readUInt16LE(local + 26) + zip.readUInt16LE(local + 28)
   return {

@@ -14,7 +14,7 @@ interface GenerateOptions {
   seed: number
   /** Records of more than 500 KB among the first ones; default 0. */
   large?: number
-  /** Whether the odd ids come first; default false. */
+  /** Whether the malformed ids are first; default false. */
   malformedIds?: boolean
   /** Whether about every sixth record is without its `schema_version`; default false. */
   malformed?: boolean

@@ -100,7 +100,7 @@ function addFix(random: Random, { target, packages }: Release): string {
   return [target.feed, target.distroVersion, name].join('/')
 }
 
-/** Ecosystems stay as keys whatever the filters leave of them; releases without packages go. */
+/** Ecosystems stay as keys even when filtered empty; releases without packages are removed. */
 function tree(releases: Release[], filters: FeedFilters, kind: 'patch' | 'cve'): object {
   const result: Record<string, object[]> = {}
   for (const { target, packages } of releases) {

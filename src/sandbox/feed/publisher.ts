@@ -15,13 +15,13 @@ interface Published {
   frozen(): boolean
 }
 
-/** Index and archive as they are published, made anew when the records changed. */
+/** Index and archive as they are published, rebuilt when the records changed. */
 export interface Publisher {
   index: Published
   archive: Published
   /** All ids, sorted. */
   ids(): readonly string[]
-  /** Makes what the records now say the published state; returns the ids it was given. */
+  /** Publishes the current records; returns the given ids. */
   publish(ids: string[], given?: { index?: Buffer; archive?: Buffer }): string[]
 }
 

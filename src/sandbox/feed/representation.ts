@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { gzipSync, crc32, deflateRawSync, inflateRawSync } from 'node:zlib'
 
-/** What one address serves at one moment: bytes, validators, and its gzip form when it has one. */
+/** What one address serves at one time: bytes, validators, and its gzip form when it has one. */
 export interface Representation {
   type: string
   size: number
@@ -70,14 +70,14 @@ export function* slice(chunks: readonly Buffer[], start: number, end: number): G
   }
 }
 
-/** An entity tag that follows from the content: MD5 is enough, nobody is deceived here. */
+/** An entity tag that follows from the content: MD5 is enough, because no attacker is involved. */
 export function etagOf(chunks: readonly Buffer[]): string {
   const hash = createHash('md5')
   for (const chunk of chunks) hash.update(chunk)
   return `"${hash.digest('hex')}"`
 }
 
-/** A record as the sandbox holds it: never parsed again, kept as the raw deflate stream of its bytes. */
+/** A stored record: never parsed again, kept as the raw deflate stream of its bytes. */
 export interface Stored {
   id: string
   /** The text that the index shows, verbatim. */

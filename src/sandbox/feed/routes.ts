@@ -2,7 +2,7 @@ import type { FeedSource } from './feed.ts'
 import type { FeedFilters, World } from './globals.ts'
 import type { Representation } from './representation.ts'
 
-/** What an address stands for. Faults of one kind of resource leave the others alone. */
+/** The resource at an address. Faults of one kind of resource leave the others alone. */
 export interface Resource {
   kind: 'index' | 'archive' | 'record' | 'feed'
   /** The record's id; undefined for other kinds. */
@@ -18,7 +18,7 @@ interface Refused {
 
 const OSV = '/external/osv/'
 
-/** Finds what a path and query stand for (service API, section 4, public feeds). */
+/** Finds the resource of a path and query (service API, section 4, public feeds). */
 export function route(
   source: FeedSource,
   path: string,

@@ -51,7 +51,7 @@ function word(random: Random, nouns: readonly string[]): string {
   return random.pick(nouns)
 }
 
-/** Something that looks like an identifier or a hash and deflates badly, as real texts hold them. */
+/** Returns a text like an identifier or a hash, which compresses badly, as in real records. */
 function symbol(random: Random, nouns: readonly string[]): string {
   const noun = random.pick(nouns)
   if (random.chance(0.5)) return `${noun}_${random.pick(nouns)}()`

@@ -7,7 +7,7 @@ import { type Representation, slice } from '../feed/representation.ts'
 export interface NegotiatedAnswer {
   status: number
   headers: Record<string, string | number>
-  /** Body bytes; what Content-Length says. */
+  /** Body bytes; the value of Content-Length. */
   length: number
   body: () => Iterable<Buffer>
 }
@@ -17,7 +17,7 @@ export interface Policy {
   ranges: boolean
   validators: Validators
   gzip: HttpForm['gzip']
-  /** Whether answers say their length. */
+  /** Whether answers have a Content-Length. */
   length: boolean
 }
 

@@ -93,7 +93,7 @@ function cursorOf<F extends object>(entry: Entry<F>, order: Order<F> | undefined
   return Buffer.from(JSON.stringify(keyOf(entry, order))).toString('base64url')
 }
 
-/** Where the first entry behind the cursor lies, by halving. */
+/** Returns the index of the first entry after the cursor, by binary search. */
 function position<F extends object>(
   entries: readonly Entry<F>[],
   cursor: string,
@@ -110,10 +110,10 @@ function position<F extends object>(
   return low
 }
 
-/** Where the entry behind the one of that id lies. */
+/** Returns the index of the entry after the one with that id. */
 function positionOfId(entries: readonly Entry[], id: string): number {
   const found = entries.findIndex((entry) => entry.id === id)
-  if (found < 0) throw new ServiceError(400, `the list has no item ${id} to go on from`)
+  if (found < 0) throw new ServiceError(400, `the list has no item ${id} to continue from`)
   return found + 1
 }
 

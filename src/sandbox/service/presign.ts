@@ -7,7 +7,7 @@ import type { Surface } from './surface.ts'
 export interface Presigner {
   /** A URL that was never given out before. */
   url(name: DocumentName): string
-  /** Which document a request's path and query stand for, or what is wrong with them. */
+  /** Returns the document of a request's path and query, or what is wrong with them. */
   check(path: string, query: URLSearchParams): DocumentName | 'missing' | 'expired' | 'forged'
 }
 

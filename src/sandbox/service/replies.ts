@@ -66,7 +66,7 @@ export function pendingReply(): NegotiatedAnswer {
   return { ...answer, headers: { ...answer.headers, 'Retry-After': 1 } }
 }
 
-/** 204, nothing to say. */
+/** Returns 204 without a body. */
 export function emptyReply(): NegotiatedAnswer {
   return { status: 204, headers: {}, length: 0, body: () => [] }
 }

@@ -12,11 +12,11 @@ export interface Route {
   serve(call: Call): Reply | Promise<Reply>
 }
 
-/** A path that is one of the surface's, whatever the method. */
+/** A path that is one of the surface's, for any method. */
 export interface Match {
   route: Route | undefined
   params: readonly string[]
-  /** What its Allow header says. */
+  /** Value of its Allow header. */
   allow: string
 }
 

@@ -37,7 +37,7 @@ export interface Service extends ServiceEdits {
   deliveries: Deliveries
 }
 
-/** Where the addresses lie, filled in once they listen. No slash at the end. */
+/** Base URLs, filled in once the servers listen. No slash at the end. */
 export interface Addresses {
   url: string
   catalogUrl: string
@@ -56,7 +56,7 @@ export interface ServiceParts {
   stop(): Promise<void>
 }
 
-/** Everything of the service but its feeds, generated from the seed; tell it its addresses before it is asked. */
+/** Everything of the service but its feeds, generated from the seed; set its addresses before the first request. */
 export function createService(
   options: ServiceOptions,
   { seed, now: right }: { seed: number; now: () => number },

@@ -96,7 +96,7 @@ const KINDS = [
 /** A kind of generated thing. */
 export type Kind = (typeof KINDS)[number]
 
-/** How many tags, packages and AVRs share their ids with one another: an id says nothing without its kind. */
+/** Number of tags, packages and AVRs that share their ids: an id is only unique within its kind. */
 const COLLIDING = 3
 
 /** The random numbers of the i-th thing of a kind: the same however many there are. */

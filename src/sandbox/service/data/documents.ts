@@ -83,7 +83,7 @@ function makeDocument(options: DocumentOptions, { kind, number }: DocumentName):
   return { type: 'text/x-diff; charset=utf-8', bytes: patchFile(random) }
 }
 
-/** What another deployment says of the same documents. */
+/** Media types of the same documents in another deployment. */
 const OTHER_TYPES: Partial<Record<string, string>> = {
   'application/vnd.cyclonedx+json': 'application/vnd.cyclonedx+json; version=1.6',
   'application/spdx+json': 'Application/SPDX+JSON; charset="utf-8"',

@@ -22,7 +22,7 @@ export interface ServiceEdits {
   /** Sets fields, for example `change('tickets', id, { ticket_status: 'done' })`. */
   change(kind: Things, id: string, fields?: Record<string, unknown>): void
   remove(kind: Things, id: string): void
-  /** A new tag of an image, that of its id or the next in turn; its own documents. Returns the tag's id. */
+  /** A new tag of an image, that of its id or the next one; its own documents. Returns the tag's id. */
   addTag(imageId?: string): string
   addPackage(): string
   addTicket(): string
@@ -111,7 +111,7 @@ function fresh(state: State, kind: 'tags' | 'packages' | 'tickets'): number {
   return state.counts[kind]++
 }
 
-/** The image's count moves with it, so the image list says where to look. */
+/** Adds a tag; the image's count changes with it, so the image list shows where to look. */
 function addTag(state: State, imageId: string | undefined, time: number): string {
   const images = state.counts.images
   if (images === 0) throw new Error('the sandbox has no images to add a tag to')

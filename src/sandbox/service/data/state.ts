@@ -87,7 +87,7 @@ function attachDocuments({ tags, packages, avrs, artifacts }: State): void {
   for (const { id, seq } of avrs.all()) artifacts.put('avr', id, avrArtifacts(seq))
 }
 
-/** Subscriptions to tags and packages in turn, the first ones of each. */
+/** Subscriptions to tags and packages alternately, the first ones of each. */
 function subscribe({ origin, counts, organization, tags, packages, subscriptions }: State): void {
   const [allTags, allPackages] = [tags.all(), packages.all()]
   for (let i = 0; i < counts.subscriptions; i++) {

@@ -38,7 +38,7 @@ export function openVex(random: Random): Buffer {
   })
 }
 
-/** A CycloneDX 1.5 document that holds nothing but vulnerabilities. */
+/** A CycloneDX 1.5 document that only contains vulnerabilities. */
 export function cycloneDxVex(random: Random): Buffer {
   return jsonBytes({
     bomFormat: 'CycloneDX',

@@ -21,7 +21,7 @@ export interface Deliveries {
 /** Announces what is created. */
 interface Announcing {
   deliveries: Deliveries
-  /** Tells all who subscribe of a new tag, if it is a remediated one; gives its id back. */
+  /** Announces a new tag to all subscribers, if it is a remediated one; returns its id. */
   announce(tagId: string): string
   stop(): Promise<void>
 }

@@ -28,7 +28,7 @@ export interface OutgoingEvent extends ShownEvent {
 interface Flaw {
   /** The signature is that of another body. */
   forged?: boolean
-  /** Seconds by which the timestamp lies in the past. */
+  /** Seconds by which the timestamp is in the past. */
   oldBy?: number
 }
 

@@ -2,15 +2,15 @@
 export type DeliveryFault =
   /** Never sent, nor tried again. */
   | { kind: 'lost' }
-  /** Each attempt is made so many times (2) at once. */
+  /** Each attempt is sent `times` times (2) at once. */
   | { kind: 'doubled'; times?: number }
-  /** Sent so many milliseconds late. */
+  /** Sent `ms` milliseconds late. */
   | { kind: 'delayed'; ms: number }
   /** Sent after the next event of the subscription. */
   | { kind: 'reordered' }
   /** The first attempts (1) bear the signature of another body. */
   | { kind: 'wrongSignature'; attempts?: number }
-  /** The first attempts (1) bear a timestamp so many seconds (600) old. */
+  /** The first `attempts` (1) have a timestamp `seconds` (600) old. */
   | { kind: 'oldTimestamp'; seconds?: number; attempts?: number }
   /** Sent before the tag is to be found; it appears after `ms`, or when `reveal` is called. */
   | { kind: 'early'; ms?: number }

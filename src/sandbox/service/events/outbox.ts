@@ -27,7 +27,7 @@ export interface DeliveryRecord {
 interface Outbox {
   /** Every attempt that has ended, in that order. */
   readonly records: readonly DeliveryRecord[]
-  /** Tells every endpoint that subscribes of a new tag, with retries, `fault` applied. */
+  /** Delivers a new tag to every subscribed endpoint, with retries, `fault` applied. */
   send(tag: Entry<Tag>, fault: DeliveryFault | null): void
   /** Resolves when nothing is on its way and nothing waits for its next attempt. */
   settled(): Promise<void>

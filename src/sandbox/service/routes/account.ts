@@ -45,7 +45,7 @@ export function accountRoutes(parts: Parts): Route[] {
   ]
 }
 
-/** Refuses with 403 whoever may only read. */
+/** Throws 403 for a caller with read access only. */
 export function mayWrite({ role }: Caller): void {
   if (role === 'readonly') throw new ServiceError(403, 'the credential may only read')
 }
@@ -58,7 +58,7 @@ function account({ state }: Parts, { role }: Caller): object {
   return { id, email: `${role}@example.com`, name: 'Zoë Ångström', role, ...STAMPS }
 }
 
-/** The only answer that holds the key itself. */
+/** The only answer that contains the key itself. */
 function createKey(parts: Parts, { request, caller }: Call): NegotiatedAnswer {
   const { state, credentials, shape, now } = parts
   mayWrite(caller)

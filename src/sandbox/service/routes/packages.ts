@@ -83,7 +83,7 @@ function versions(parts: Parts, call: Call): Reply {
   return recordReply(key === undefined ? versions : { package: about, [key]: versions }, at)
 }
 
-/** What the package catalog says of a release, in the form of the shape. */
+/** Returns the package catalog's answer about a release, in the form of the shape. */
 function releaseReply({ shape }: Parts, record: object, lastModified: number): Representation {
   return recordReply(worded(shape.records, 'release', record), lastModified)
 }

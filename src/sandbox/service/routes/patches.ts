@@ -76,7 +76,7 @@ function orderOf(text: string | null): Order<Ticket> | undefined {
   return { value: (ticket) => ticket[name] ?? '', descending: way === 'desc' }
 }
 
-/** The fields that hold texts. */
+/** The fields with text values. */
 type Sortable = Exclude<keyof Ticket, 'patch_found' | 'note' | 'upstream_reference'>
 
 const FIELDS: readonly string[] = [

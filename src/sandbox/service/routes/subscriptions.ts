@@ -13,7 +13,7 @@ const PATH = '/v1/subscriptions/'
 
 /**
  * Subscriptions (service API, section 4). Both writing operations are bulk: the body is an object whose arrays
- * named `…ids` hold identifiers; on POST of tags, else of packages (`package_ids`) or images (`image_ids`).
+ * named `…ids` contain identifiers; on POST of tags, else of packages (`package_ids`) or images (`image_ids`).
  */
 export function subscriptionRoutes(parts: Parts): Route[] {
   const { subscriptions } = parts.state
@@ -51,7 +51,7 @@ function idsOf(body: Record<string, unknown>): { name: string; id: string }[] {
       ? value.map((id: unknown) => ({ name, id: String(id) }))
       : [],
   )
-  if (found.length === 0) throw new ServiceError(400, 'the body must hold an array of ids')
+  if (found.length === 0) throw new ServiceError(400, 'the body must contain an array of ids')
   return found
 }
 

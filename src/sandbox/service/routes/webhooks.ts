@@ -49,7 +49,7 @@ function wrapped({ shape }: Parts, noun: 'webhook' | 'delivery', record: object)
   return { [wrap === 'noun' ? noun : 'data']: shown }
 }
 
-/** The only answer that holds the secret. */
+/** The only answer that contains the secret. */
 function register(parts: Parts, { request, caller }: Call): NegotiatedAnswer {
   const { state, deliverer, options, shape, now } = parts
   mayWrite(caller)

@@ -10,7 +10,7 @@ export interface ShownEvent {
   body: string
 }
 
-/** What an event says: `tags` has one, or more where the envelope takes several. */
+/** Content of an event: `tags` has one, or more where the envelope allows several. */
 interface EventFacts {
   id: string
   type: string

@@ -34,9 +34,9 @@ export interface ListForm {
   previous?: MemberPath
   limit?: MemberPath
   total?: MemberPath
-  /** Whether the total is rounded up to the next ten, and said to be an estimate beside it (`total_is_estimated`). */
+  /** Whether the total is rounded up to the next ten, and marked as an estimate beside it (`total_is_estimated`). */
   estimated?: boolean
-  /** A page has no more items than this, whatever `limit` asks for. */
+  /** A page has no more items than this, for any `limit`. */
   largestPage: number
   /** Whether a full last page names a next one, which is then empty. */
   emptyLast: boolean
@@ -48,7 +48,7 @@ export interface RecordForm {
   ids: 'mixed' | 'uuid' | 'integer' | 'name'
   /** `prefixed`: a record's own fields begin with its kind, as in `tag_name`. */
   fields: 'snake' | 'camel' | 'prefixed'
-  /** What stands for a value that is not there. */
+  /** Representation of a missing value. */
   none: 'null' | 'absent' | 'empty'
   /** `2025-01-31T10:20:30` and then `Z`, `.000Z`, nothing, or `+00:00`. */
   dates: 'zulu' | 'fraction' | 'zoneless' | 'offset'
@@ -63,12 +63,12 @@ export interface ArtifactForm {
    * `redirect`: 302 to the document (several patches: URLs in an object).
    */
   form: 'named' | 'renamed' | 'bare' | 'inline' | 'redirect'
-  /** So many requests for an artifact are answered 202 before it is ready. */
+  /** Number of requests for an artifact that are answered 202 before it is ready. */
   pending: number
   /** The status for an owner that has none of a kind. */
   none: 404 | 204
   /**
-   * The Content-Type of documents: `own`; `none`: `application/octet-stream`; `other`: another one that says the same, with a
+   * The Content-Type of documents: `own`; `none`: `application/octet-stream`; `other`: an equivalent one, with a
    * parameter or by a vendor's name.
    */
   types: 'own' | 'none' | 'other'
@@ -104,12 +104,12 @@ export type FeedForm = 'tree' | 'rows' | 'data'
 /** Which validators answers carry. */
 export type Validators = 'both' | 'weak' | 'etag' | 'date' | 'none'
 
-/** What holds for every answer. */
+/** The form of every answer. */
 export interface HttpForm {
   validators: Validators
   /** `always`: without being asked for it too. */
   gzip: 'asked' | 'always' | 'never'
-  /** Whether answers say their length; else they are chunked. */
+  /** Whether answers have a Content-Length; else they are chunked. */
   length: boolean
   /** By how much the service's clock is fast; deliveries are stamped with the right time all the same. */
   clockSeconds: number
