@@ -3,7 +3,8 @@ import type { Config } from '../config/schema.ts'
 import { createBucket } from './scanners/bucket.ts'
 import type { Failures, ServerLog } from './http/problems.ts'
 import { type MirrorOptions, createMirror } from './feeds/routes.ts'
-import { QUERY_API, MIRRORED } from './http/paths.ts'
+import { FEEDS_ROOT } from '../domain/feed-paths.ts'
+import { QUERY_API } from './http/paths.ts'
 import { createOsvQuery } from './scanners/query-routes.ts'
 import { type ViewsMaker, createViewOrigins, createViewsInUse } from './scanners/generation.ts'
 
@@ -39,7 +40,7 @@ export function createPublicSide(
   return {
     answer(request, response) {
       const { url = '' } = request
-      if (url.startsWith(MIRRORED)) mirror(request, response)
+      if (url.startsWith(FEEDS_ROOT)) mirror(request, response)
       else if (url.startsWith(QUERY_API)) query(request, response)
       else return bucket(request, response)
       return true

@@ -1,9 +1,5 @@
 import type { DocumentAnswer, Session } from './http/session.ts'
 
-/** Public feeds besides OSV that every deployment has (spec section 4, "Public feeds"). */
-export const PATCH_FEED = '/external/patch_feed'
-export const SYSTEM_MATRIX = '/external/globals/sys_matrix'
-
 /** A whole feed document, conditionally on what is stored. */
 export function fetchFeed(
   session: Session,

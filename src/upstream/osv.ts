@@ -1,15 +1,7 @@
 import { MirrorError } from '../core/errors.ts'
+import { OSV_ARCHIVE, OSV_INDEX, osvRecordPath } from '../domain/feed-paths.ts'
 import { type Meta, type RequestPlace, isPlain, parseContentRange } from './http/response.ts'
 import type { DocumentAnswer, Session } from './http/session.ts'
-
-/** Paths of the OSV feed under the API root (spec section 4, "Public feeds"). */
-export const OSV_INDEX = '/external/osv/all.json'
-export const OSV_ARCHIVE = '/external/osv/all.zip'
-
-/** The path of one record. Ids may hold any character, so each is percent-encoded. */
-export function recordPath(id: string): string {
-  return `/external/osv/${encodeURIComponent(id)}.json`
-}
 
 /** The index, `[{id, modified}]` as bytes, conditionally on what is stored. */
 export function fetchIndex(
@@ -26,9 +18,12 @@ export async function fetchRecord(
   id: string,
   maxBytes: number,
 ): Promise<{ body: Buffer; meta: Meta }> {
-  const answer = await session.fetchDocument(recordPath(id), { maxBytes })
+  const answer = await session.fetchDocument(osvRecordPath(id), { maxBytes })
   if (answer.status === 200) return answer
-  throw new MirrorError('upstream_status', `${recordPath(id)}: upstream answered ${answer.status}`)
+  throw new MirrorError(
+    'upstream_status',
+    `${osvRecordPath(id)}: upstream answered ${answer.status}`,
+  )
 }
 
 /** Part of the archive: where it lies, its validators, and the archive's whole size. */

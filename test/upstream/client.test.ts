@@ -1,10 +1,13 @@
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { PATCH_FEED, fetchFeed } from '../../src/upstream/feeds.ts'
-import { OSV_INDEX, fetchIndex, fetchRecord, recordPath } from '../../src/upstream/osv.ts'
+import { fetchFeed } from '../../src/upstream/feeds.ts'
+import { OSV_INDEX, osvRecordPath } from '../../src/domain/feed-paths.ts'
+import { fetchIndex, fetchRecord } from '../../src/upstream/osv.ts'
 import { createUpstream } from '../../src/upstream/surfaces.ts'
 import { createOrigin } from '../support/origin.ts'
 import { MAX, connect, refusal, sandbox } from './http/sessions.ts'
+
+const PATCH_FEED = '/external/patch_feed'
 
 describe('a document', () => {
   test('comes byte for byte, as gzip or not, with its validators and its date', async () => {
@@ -42,7 +45,7 @@ describe('a document', () => {
       const { body } = await fetchRecord(session, id, MAX)
       expect(body.toString()).toBe(JSON.stringify({ id }))
     }
-    expect(recordPath('a/b')).toBe('/external/osv/a%2Fb.json')
+    expect(osvRecordPath('a/b')).toBe('/external/osv/a%2Fb.json')
   })
 
   test('held is asked for with its ETag, else with its date, and 304 says it is still good', async () => {
@@ -339,7 +342,7 @@ describe('a redirect', () => {
     async (status) => {
       const service = await sandbox()
       const id = service.feed.ids()[0] ?? ''
-      const location = recordPath(id)
+      const location = osvRecordPath(id)
       service.faults.set(OSV_INDEX, { kind: 'redirect', location, status }, { times: 1 })
       const { session } = connect(service.url)
       const answer = await session.fetchDocument(OSV_INDEX, { maxBytes: MAX })

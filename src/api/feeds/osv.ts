@@ -7,7 +7,8 @@ import type { Reads } from '../../store/reads.ts'
 import { type JsonResponse, createAnswer } from '../http/response.ts'
 import type { ServedSnapshot } from '../snapshot/served.ts'
 import type { Coding } from '../http/request-headers.ts'
-import { RECORDS, recordId } from '../http/paths.ts'
+import { osvRecordPath } from '../../domain/feed-paths.ts'
+import { recordId } from '../http/paths.ts'
 import type { Problem } from '../http/problems.ts'
 import { rawTarget, readTarget } from '../http/request-target.ts'
 
@@ -81,7 +82,7 @@ export function findOtherRecord(
   const [id] = stored
   const answer = id === undefined || stored.length > 1 ? null : readRecordAnswer(reads, id, coding)
   if (answer === null || id === undefined) return null
-  return { answer, more: ['Content-Location', `${RECORDS}${encodeURIComponent(id)}.json`] }
+  return { answer, more: ['Content-Location', osvRecordPath(id)] }
 }
 
 /** Checks what is cheap to check: the member's own checksum, its frame, and its declared size. */

@@ -13,7 +13,8 @@ import {
 } from '../http/request-target.ts'
 import { notReady } from '../snapshot/not-ready.ts'
 import type { SnapshotOrigin } from '../http/origin.ts'
-import { type Paths, ARCHIVE, FILTERED, RECORDS, recordId } from '../http/paths.ts'
+import { FILTERED_FEEDS, OSV_ARCHIVE, OSV_ROOT } from '../../domain/feed-paths.ts'
+import { type Paths, recordId } from '../http/paths.ts'
 import { findOtherRecord, findRecord, missingRecord, readRecordAnswer } from './osv.ts'
 import { sendArchive } from '../http/zip.ts'
 
@@ -74,7 +75,7 @@ function refuseMethod(options: MirrorOptions, request: IncomingMessage, response
 /** The origin of what is mirrored at a target, decodable or not; null where nothing is, or nothing yet. */
 function originAt({ served, paths }: MirrorOptions, url: string): SnapshotOrigin | null {
   const path = readablePath(url)
-  const source = paths.sourceOf(path) ?? (path.startsWith(RECORDS) ? 'osv' : undefined)
+  const source = paths.sourceOf(path) ?? (path.startsWith(OSV_ROOT) ? 'osv' : undefined)
   return source === undefined ? null : served.knownOrigin(source)
 }
 
@@ -94,7 +95,7 @@ function answerArchive(
 ): Promise<void> {
   const origin = served.originOf('osv')
   const info = served.reads.readArchive()
-  if (info === null) throw notReady(served.reads, 'osv', ARCHIVE)
+  if (info === null) throw notReady(served.reads, 'osv', OSV_ARCHIVE)
   return sendArchive(exchange, served.archives.current(info), origin, cacheControl)
 }
 
@@ -124,8 +125,8 @@ function createRoutes({ served, paths, cacheControl, heads }: MirrorOptions): Ro
   const answerDocument = (exchange: Exchange, path: string, query: string) => {
     const origin = served.originOf(paths.sourceOf(path) ?? 'feeds')
     const coding = chooseCoding(exchange.requestHeaders.acceptEncoding)
-    const filter = FILTERED.has(path) && query !== '' ? readPatchFilter(query) : null
-    const more = FILTERED.has(path) ? ignoredField(otherParameters(query)) : []
+    const filter = FILTERED_FEEDS.has(path) && query !== '' ? readPatchFilter(query) : null
+    const more = FILTERED_FEEDS.has(path) ? ignoredField(otherParameters(query)) : []
     const send = (found: FeedAnswer): void => sendFound(exchange, path, origin, found, more)
     if (filter !== null) return served.documents.readFiltered(path, filter, coding).then(send)
     const found = served.documents.read(path, coding)
@@ -152,7 +153,7 @@ function createRoutes({ served, paths, cacheControl, heads }: MirrorOptions): Ro
     const target = readable(url)
     if (target === null && answerOther(exchange, url)) return undefined
     const { path, query } = target ?? readTarget(url)
-    if (path === ARCHIVE) return answerArchive(served, cacheControl, exchange)
+    if (path === OSV_ARCHIVE) return answerArchive(served, cacheControl, exchange)
     if (paths.sourceOf(path) !== undefined) return answerDocument(exchange, path, query)
     const id = recordId(path)
     if (id !== null) return answerRecord(exchange, id, path, url)

@@ -1,14 +1,14 @@
 import { distance } from 'fastest-levenshtein'
+import {
+  FEEDS_ROOT,
+  OSV_ARCHIVE,
+  OSV_INDEX,
+  OSV_RECORD,
+  OSV_ROOT,
+  PUBLIC_FEEDS,
+} from '../../domain/feed-paths.ts'
 import type { SourceName } from '../../domain/sources.ts'
 import { decodePart } from './request-target.ts'
-
-/** Upstream's paths, served unchanged (service API, section 4, public feeds). */
-export const MIRRORED = '/external/'
-export const INDEX = '/external/osv/all.json'
-export const ARCHIVE = '/external/osv/all.zip'
-const RECORD = '/external/osv/{id}.json'
-const LOCAL_PATCH_FEED = '/external/patch_feed'
-const LOCAL_SYSTEM_MATRIX = '/external/globals/sys_matrix'
 
 /** The changes since a snapshot; the event stream below announces new ones. */
 export const CHANGES = '/-/changes'
@@ -21,11 +21,6 @@ export const INSTANCE_HEADER = 'X-Mirror-Instance'
 export const OWN = ['/-/health', '/-/ready', '/-/status', '/-/metrics', CHANGES, EVENTS_PATH]
 const OWN_PAGES = '/-'
 
-/** Documents in the shape of the patch feed, which the three filters narrow; the second is its older form. */
-export const FILTERED: ReadonlySet<string> = new Set([LOCAL_PATCH_FEED, '/external/cve_feed'])
-
-/** Path prefix of all records. */
-export const RECORDS = '/external/osv/'
 const SUFFIX = '.json'
 
 /** What the mirror has under /external/, and which source each path belongs to. */
@@ -53,15 +48,14 @@ export function createPaths(
   isStoredFeed: (path: string) => boolean = () => false,
 ): Paths {
   const sources = new Map<string, SourceName>([
-    [INDEX, 'osv'],
-    [ARCHIVE, 'osv'],
-    [LOCAL_PATCH_FEED, 'feeds'],
-    [LOCAL_SYSTEM_MATRIX, 'feeds'],
+    [OSV_INDEX, 'osv'],
+    [OSV_ARCHIVE, 'osv'],
   ])
+  for (const { path } of PUBLIC_FEEDS) sources.set(path, 'feeds')
   for (const path of extraPaths) if (!sources.has(path)) sources.set(path, 'feeds')
   const fixed = [...sources.keys()]
   const bucket = hasBucket ? BUCKET_PATHS : []
-  const all = [...fixed, RECORD, ...bucket, ...(query ? QUERY_PATHS : [])]
+  const all = [...fixed, OSV_RECORD, ...bucket, ...(query ? QUERY_PATHS : [])]
   return {
     all,
     sourceOf: (path) =>
@@ -76,25 +70,25 @@ export function createPaths(
           path,
           bucket.filter((one) => !one.endsWith(SUFFIX)),
         )
-      if (!path.startsWith(MIRRORED))
+      if (!path.startsWith(FEEDS_ROOT))
         return closestPath(path, [...fixed, ...more, ...own, ...bucket])
       const fixedPath = closestPath(path, fixed)
       // A record's path without its end, or with another.
-      return fixedPath ?? (/^\/external\/osv\/[^/]+$/.test(path) ? RECORD : null)
+      return fixedPath ?? (/^\/external\/osv\/[^/]+$/.test(path) ? OSV_RECORD : null)
     },
   }
 }
 
 function isFeed(path: string): boolean {
-  return path.startsWith(MIRRORED) && !path.startsWith(RECORDS)
+  return path.startsWith(FEEDS_ROOT) && !path.startsWith(OSV_ROOT)
 }
 
 /** The id in a record's path, null for another path. `all` is the index: upstream has no record under that name. */
 export function recordId(path: string): string | null {
-  if (!path.startsWith(RECORDS) || !path.endsWith(SUFFIX) || path === INDEX) return null
-  return path.length < RECORDS.length + SUFFIX.length
+  if (!path.startsWith(OSV_ROOT) || !path.endsWith(SUFFIX) || path === OSV_INDEX) return null
+  return path.length < OSV_ROOT.length + SUFFIX.length
     ? null
-    : path.slice(RECORDS.length, -SUFFIX.length)
+    : path.slice(OSV_ROOT.length, -SUFFIX.length)
 }
 
 /** Letters by which a path may miss another and still be taken for it. */

@@ -1,7 +1,7 @@
 import { contentInPool } from '../../store/database/gzip.ts'
 import type { Reads } from '../../store/reads.ts'
 import { elementsInSteps, membersOf, sliceText } from '../../json/slices.ts'
-import { INDEX } from '../http/paths.ts'
+import { OSV_INDEX } from '../../domain/feed-paths.ts'
 import { type Steps, STEP, inSteps } from './steps.ts'
 
 /** Looks ids up in the stored index: shows whether a record that cannot be found should exist. */
@@ -29,7 +29,7 @@ export function createListing(reads: Reads): IndexLookup {
   }
   return {
     lists,
-    listsUpstream: (id) => (reads.hasUpstreamBody(INDEX) ? reads.isMissing(id) : null),
+    listsUpstream: (id) => (reads.hasUpstreamBody(OSV_INDEX) ? reads.isMissing(id) : null),
     drop() {
       lost = null
     },
@@ -44,7 +44,7 @@ function isSound(reads: Reads, id: string): boolean {
 }
 
 async function readLost(reads: Reads): Promise<ReadonlySet<string>> {
-  const index = reads.readDocument(INDEX)
+  const index = reads.readDocument(OSV_INDEX)
   if (index === null || index.body === null) return new Set()
   const text = await contentInPool(index.body, index.size)
   return inSteps(lostIn(reads, text))

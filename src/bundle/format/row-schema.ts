@@ -1,4 +1,5 @@
 import { MirrorError } from '../../core/errors.ts'
+import { OSV_INDEX } from '../../domain/feed-paths.ts'
 import { isActive, isMediaType } from '../../domain/media-type.ts'
 import { canonicalPath, isAddressable, pathForm } from '../../domain/path-templates.ts'
 import { faultOfRecordId } from '../../domain/record-id.ts'
@@ -116,7 +117,6 @@ export function isKindOf(source: keyof typeof ROW_KINDS, kind: string): boolean 
   return ROW_KINDS[source].some((one) => one === kind)
 }
 
-const INDEX = '/external/osv/all.json'
 /** As the setting for further feeds has it. */
 const FEED = /^\/external(?:\/[\w~-][\w.~-]*)+$/
 const OSV = /^\/external\/osv(?:\/|$)/
@@ -158,7 +158,7 @@ function isOwn(source: SourceName, kind: RowKind, value: RowValue): boolean {
   const { key } = value
   if (kind === 'source') return key === source
   if (kind === 'document')
-    return source === 'osv' ? key === INDEX : FEED.test(key) && !OSV.test(key)
+    return source === 'osv' ? key === OSV_INDEX : FEED.test(key) && !OSV.test(key)
   if (kind === 'osv-record' || kind === 'osv-tombstone') return faultOfRecordId(key) === null
   if (kind === 'catalog-entry') return isPath(splitEntryKey(key)[0])
   if (!('resource' in value)) return true

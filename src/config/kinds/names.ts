@@ -3,10 +3,11 @@ import { isIP } from 'node:net'
 import { resolve } from 'node:path'
 import { systemCode } from '../../core/errors.ts'
 import { type CheckContext, type Setting, type Parsed, textSetting } from './base.ts'
+import { FEEDS_ROOT, OSV_ROOT, PUBLIC_FEEDS } from '../../domain/feed-paths.ts'
 import { parsePattern } from '../../domain/patterns.ts'
 
 /** Paths that are mirrored always; an extra feed may not take their place. */
-const BUILT_IN = ['/external/patch_feed', '/external/globals/sys_matrix', '/external/osv']
+const BUILT_IN = [...PUBLIC_FEEDS.map(({ path }) => path), OSV_ROOT.slice(0, -1)]
 
 /** A folder, made absolute. It need not exist. */
 export function directory(): Setting<string> {
@@ -38,7 +39,7 @@ export function certificateFile(): Setting<string> {
 }
 
 function parseExternalPath(path: string): Parsed<string> {
-  if (!path.startsWith('/external/')) return { fault: 'does not start with /external/' }
+  if (!path.startsWith(FEEDS_ROOT)) return { fault: `does not start with ${FEEDS_ROOT}` }
   if (!/^(\/[\w~-][\w.~-]*)+$/.test(path))
     return { fault: 'is not a plain path (no query, "..", "//", "%" or slash at the end)' }
   const taken = BUILT_IN.find((own) => path === own || path.startsWith(`${own}/`))

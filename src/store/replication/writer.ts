@@ -1,3 +1,4 @@
+import { OSV_ROOT } from '../../domain/feed-paths.ts'
 import type { SourceName } from '../../domain/sources.ts'
 import { answerState, createCatalogAnswerReader } from '../catalog/answers.ts'
 import { FACETS } from '../catalog/list-query.ts'
@@ -212,7 +213,7 @@ function createUpstreamReset(db: Db) {
   const own = "(resource = 'users') = ?"
   const states = db.prepare(
     `DELETE FROM upstream_state WHERE path IN (SELECT path FROM document WHERE source = ?)
-       OR (? = 'osv' AND path LIKE '/external/osv/%')`,
+       OR (? = 'osv' AND path LIKE '${OSV_ROOT}%')`,
   )
   const suspects = db.prepare("DELETE FROM osv_doubted WHERE ? = 'osv'")
   const missing = db.prepare("DELETE FROM osv_missing WHERE ? = 'osv'")

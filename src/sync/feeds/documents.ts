@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { MirrorError, messageOf } from '../../core/errors.ts'
-import { PATCH_FEED, SYSTEM_MATRIX } from '../../upstream/feeds.ts'
+import { PUBLIC_FEEDS } from '../../domain/feed-paths.ts'
 import { refuseCostly } from '../../json/limits.ts'
 import { jsonTextOf } from '../../json/objects.ts'
 import { createHash } from 'node:crypto'
@@ -12,8 +12,9 @@ import type { SyncContext } from '../context.ts'
 /** Checks the shape of a feed and returns the number of its entries, for the removal guard. Throws `upstream_shape`. */
 function countEntries(path: string, bytes: Buffer): number {
   const value = parse(path, bytes)
-  if (path === PATCH_FEED) return countPackages(path, value)
-  if (path === SYSTEM_MATRIX) return countSystems(path, value)
+  const content = PUBLIC_FEEDS.find((feed) => feed.path === path)?.content
+  if (content === 'patches') return countPackages(path, value)
+  if (content === 'systems') return countSystems(path, value)
   return Array.isArray(value) ? value.length : countLeaves(value)
 }
 

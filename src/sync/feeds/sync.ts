@@ -2,7 +2,8 @@ import { type ErrorCode, MirrorError } from '../../core/errors.ts'
 import type { Document } from '../../store/feeds/documents.ts'
 import { contentOf, sizeOf } from '../../store/database/gzip.ts'
 import type { Quarantine } from '../../store/runs/quarantine.ts'
-import { PATCH_FEED, SYSTEM_MATRIX, fetchFeed } from '../../upstream/feeds.ts'
+import { PUBLIC_FEEDS } from '../../domain/feed-paths.ts'
+import { fetchFeed } from '../../upstream/feeds.ts'
 import type { SyncContext, SyncResult } from '../context.ts'
 import { type PreparedDocument, absent, prepareDocument, digestOfFeeds } from './documents.ts'
 import { refuseRemoval } from '../removal-guard.ts'
@@ -38,9 +39,9 @@ function codeOf(codes: readonly ErrorCode[]): ErrorCode {
   return codes.find((code) => code === 'upstream_unreachable') ?? codes[0] ?? 'upstream_status'
 }
 
-/** Returns every path of this source: the two standard feeds and the configured extra ones. */
+/** Returns every path of this source: the feeds that are always mirrored and the configured extra ones. */
 function feedPaths(extraPaths: readonly string[]): string[] {
-  return [PATCH_FEED, SYSTEM_MATRIX, ...extraPaths]
+  return [...PUBLIC_FEEDS.map(({ path }) => path), ...extraPaths]
 }
 
 /**

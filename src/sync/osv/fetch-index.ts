@@ -1,6 +1,7 @@
 import { MirrorError, messageOf } from '../../core/errors.ts'
 import { contentOf, documentMember, sizeOf } from '../../store/database/gzip.ts'
-import { OSV_INDEX, fetchIndex } from '../../upstream/osv.ts'
+import { OSV_INDEX } from '../../domain/feed-paths.ts'
+import { fetchIndex } from '../../upstream/osv.ts'
 import { deflate } from '../../zip/member.ts'
 import type { SyncContext, SyncResult } from '../context.ts'
 import { parseIndex } from './index-parser.ts'

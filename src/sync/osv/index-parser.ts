@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import { MirrorError } from '../../core/errors.ts'
+import { OSV_INDEX } from '../../domain/feed-paths.ts'
 import { type IdTable, createIdTable } from './id-table.ts'
 import { faultOfRecordId, shownId } from '../../domain/record-id.ts'
 import { type PlainEntry, plainEntryEnd, skipBlanks } from './index-entry.ts'
@@ -198,5 +199,5 @@ function describeStart(bytes: Buffer): string {
 }
 
 function shape(why: string): MirrorError {
-  return new MirrorError('upstream_shape', `/external/osv/all.json: ${why}`)
+  return new MirrorError('upstream_shape', `${OSV_INDEX}: ${why}`)
 }

@@ -1,5 +1,5 @@
 import { MirrorError } from '../../core/errors.ts'
-import { OSV_ARCHIVE } from '../../upstream/osv.ts'
+import { OSV_ARCHIVE } from '../../domain/feed-paths.ts'
 import type { SyncContext, SyncResult } from '../context.ts'
 import { type UpstreamArchive, downloadArchive, openRemoteArchive } from './upstream-archive.ts'
 import { type FetchResult, commit, confirm, isWhole, outcomeOf } from './commit.ts'

@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import { MirrorError } from '../../core/errors.ts'
 import type { Meta } from '../../upstream/http/response.ts'
 import { downloadFile } from '../../upstream/http/download.ts'
-import { type RangeAnswer, OSV_ARCHIVE, fetchArchiveRange } from '../../upstream/osv.ts'
+import { OSV_ARCHIVE } from '../../domain/feed-paths.ts'
+import { type RangeAnswer, fetchArchiveRange } from '../../upstream/osv.ts'
 import { parseDirectory } from '../../zip/directory.ts'
 import {
   type ArchiveReader,

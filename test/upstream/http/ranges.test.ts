@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { OSV_ARCHIVE, fetchArchiveRange } from '../../../src/upstream/osv.ts'
+import { OSV_ARCHIVE } from '../../../src/domain/feed-paths.ts'
+import { fetchArchiveRange } from '../../../src/upstream/osv.ts'
 import { createOrigin } from '../../support/origin.ts'
 import { connect, refusal, sandbox } from './sessions.ts'
 

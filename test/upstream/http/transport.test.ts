@@ -1,10 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { PATCH_FEED, fetchFeed } from '../../../src/upstream/feeds.ts'
+import { fetchFeed } from '../../../src/upstream/feeds.ts'
 import { createOrigin } from '../../support/origin.ts'
 import { createProxy } from '../../support/proxy.ts'
 import { type Tls, hasOpenssl, makeTls } from '../../support/tls.ts'
 import { MAX, connect, refusal, sandbox, scratch } from './sessions.ts'
 import { get, session, upstreamOf } from '../fixtures.ts'
+
+const PATCH_FEED = '/external/patch_feed'
 
 const VARIABLES = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY'].flatMap((name) => [
   name,
