@@ -7,14 +7,14 @@ const CLOSE_OBJECT = 0x7d
 const CLOSE_LIST = 0x5d
 
 /**
- * Whether a member is to go: its name, and the text from its value on (what follows the value is there too, so that no
- * value is walked twice).
+ * Returns whether a member is removed, by its name and the text that starts at its value (the text continues after
+ * the value, so that no value is scanned twice).
  */
 type Hide = (name: string, rest: Buffer) => boolean
 
 /**
- * The same JSON text without the members that `hide` names, at any depth; every other byte as it was. For text known
- * to be sound JSON. One pass, however deep it is nested.
+ * Returns the JSON text without the members for which `hide` returns true, at any depth; all other bytes are
+ * unchanged. The text must be valid JSON. One pass at any nesting depth.
  */
 export function cutMembers(text: Buffer, hide: Hide): Buffer {
   const cuts = findCuts(text, hide)
@@ -29,13 +29,13 @@ export function cutMembers(text: Buffer, hide: Hide): Buffer {
   return Buffer.concat(parts)
 }
 
-/** An object or list that is open. */
+/** An open object or list. */
 interface Level {
   object: boolean
-  /** End of the last value in it that stays; null while there is none. */
+  /** End of the last kept value in it; null while there is none. */
   keptEnd: number | null
-  /** Members in a row that go, up to now. */
-  going: Slice | null
+  /** Range of consecutive removed members; null: none. */
+  removed: Slice | null
 }
 
 function findCuts(text: Buffer, hide: Hide): Slice[] {
@@ -47,20 +47,20 @@ function findCuts(text: Buffer, hide: Hide): Slice[] {
     const byte = text[at]
     const level = open.at(-1)
     if (level !== undefined && (byte === CLOSE_OBJECT || byte === CLOSE_LIST)) {
-      // What goes at the end of an object goes with the comma before it.
-      if (level.going !== null)
-        cuts.push({ start: level.keptEnd ?? level.going.start, end: level.going.end })
+      // Members at the end of an object are removed with the comma before them.
+      if (level.removed !== null)
+        cuts.push({ start: level.keptEnd ?? level.removed.start, end: level.removed.end })
       open.pop()
       at = kept(open.at(-1), at + 1)
     } else if (level !== undefined && byte === COMMA) at++
-    else if (level?.object === true) at = passMember(text, at, hide, { level, open, cuts })
-    else at = passValue(text, at, open)
+    else if (level?.object === true) at = skipMember(text, at, hide, { level, open, cuts })
+    else at = enterValue(text, at, open)
   } while (open.length > 0)
   return cuts
 }
 
-/** Goes over a member that goes, or to the first byte within one that stays. */
-function passMember(
+/** Skips a removed member, or moves to the first byte within a kept one. */
+function skipMember(
   text: Buffer,
   at: number,
   hide: Hide,
@@ -70,18 +70,18 @@ function passMember(
   const value = skipSpace(text, skipSpace(text, key.end) + 1) // behind the colon
   if (hide(String(JSON.parse(sliceText(text, key))), text.subarray(value))) {
     const end = skipValue(text, value)
-    level.going = { start: level.going?.start ?? key.start, end }
+    level.removed = { start: level.removed?.start ?? key.start, end }
     return end
   }
-  if (level.going !== null) cuts.push({ start: level.going.start, end: key.start })
-  level.going = null
-  return passValue(text, value, open)
+  if (level.removed !== null) cuts.push({ start: level.removed.start, end: key.start })
+  level.removed = null
+  return enterValue(text, value, open)
 }
 
-function passValue(text: Buffer, at: number, open: Level[]): number {
+function enterValue(text: Buffer, at: number, open: Level[]): number {
   const byte = text[at]
   if (byte !== OPEN_OBJECT && byte !== OPEN_LIST) return kept(open.at(-1), skipValue(text, at))
-  open.push({ object: byte === OPEN_OBJECT, keptEnd: null, going: null })
+  open.push({ object: byte === OPEN_OBJECT, keptEnd: null, removed: null })
   return at + 1
 }
 

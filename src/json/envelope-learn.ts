@@ -11,13 +11,13 @@ import {
 } from './list-names.ts'
 import { type JsonPath, valueAt } from './slices.ts'
 
-/** Where the service's own lists have it (wire facts, lists and cursors). */
+/** Position of the cursor in the service's own lists (wire facts, lists and cursors). */
 const GUESSED = ['cursor', 'after']
 const BACK = new Set(['before', 'previous', 'prev', 'previouscursor', 'prevcursor', 'previouspage'])
 const SHOWN = new Set(['count', 'returned', 'shown', 'pagecount', 'itemcount'])
 const PAGES = new Set(['totalpages', 'pages', 'lastpage'])
 
-/** What a page can tell of its list's frame; the rest comes with the last page. */
+/** Learns a list's frame from a page; the last page completes it. */
 export function frameOf(
   page: unknown,
   known: { itemsPath: JsonPath; cursorPath: JsonPath | null; totalPath: JsonPath | null },
@@ -28,7 +28,7 @@ export function frameOf(
   const cursor = known.cursorPath ?? guessCursor(page)
   const next = formOf(page, cursor)
   const count = (valueAt(page, items) as unknown[] | null | undefined)?.length ?? 0
-  // On a page with a further one, a count of just its own items is no total.
+  // On a page that has a next one, a count equal to its own items is not the total.
   const total = known.totalPath ?? findTotal(places, next === null ? count : count + 1)
   const numbers = places.filter(({ path }) => !isSamePath(path, total))
   const numbered = (names: ReadonlySet<string>): JsonPath | null =>
@@ -55,18 +55,18 @@ export function frameOf(
   }
 }
 
-/** A frame that learned from a page which is not the last how the next one is named. */
+/** Returns a frame with the way to name the next page that was learned from a page that is not the last. */
 export function withNextOf(frame: Frame, { cursor, url, link, also }: Frame): Frame {
   return { ...frame, cursor, url, link, also, ending: endingOf(frame.envelope, cursor) }
 }
 
-/** What stands where the next cursor would, on a page that has none. */
+/** Returns the value in the cursor's position on a page without a next one. */
 export function endingOf(page: unknown, cursor: JsonPath | null): Frame['ending'] {
   const value = cursor === null ? undefined : valueAt(page, cursor)
   return value === null ? 'null' : value === '' ? 'empty' : 'absent'
 }
 
-/** `count` is the total for some services, and the number of items shown for others, which have a total beside it. */
+/** Finds a `count` that is the total; for some services it is the number of items on the page. */
 function findTotal(places: readonly EnvelopePlace[], count: number): JsonPath | null {
   const found = places.find(
     ({ name, value }) => name === 'count' && typeof value === 'number' && value >= count,
@@ -74,13 +74,13 @@ function findTotal(places: readonly EnvelopePlace[], count: number): JsonPath | 
   return found?.path ?? null
 }
 
-/** A list that never had a second page shows no cursor; an object of that name is where it would be. */
+/** Returns the position of a cursor object; a list of one page has no cursor in it. */
 function guessCursor(page: unknown): JsonPath | null {
   const cursor = valueAt(page, ['cursor'])
   return typeof cursor === 'object' && cursor !== null ? GUESSED : null
 }
 
-/** How a next page is named at a place; null when no next page is named there. */
+/** Returns how a position names the next page; null when it names none. */
 function formOf(page: unknown, path: JsonPath | null): NextPlace | null {
   if (path === null) return null
   const value = valueAt(page, path)
@@ -93,7 +93,7 @@ function formOf(page: unknown, path: JsonPath | null): NextPlace | null {
   return { path, url: isPageUrl(value), link: null }
 }
 
-/** Other places that name the same next page, in a form of their own. */
+/** Returns other positions that name the same next page in another form. */
 function alsoNamed(
   page: unknown,
   places: readonly EnvelopePlace[],
@@ -109,12 +109,12 @@ function alsoNamed(
   })
 }
 
-/** The cursor that is named at a place, freed of its URL. */
+/** Returns the cursor at a position, extracted from a URL if necessary. */
 function afterAt(page: unknown, path: JsonPath | null): string | null {
   const form = formOf(page, path)
   if (path === null || form === null) return null
   const text = valueAt(page, form.link === null ? path : [...path, form.link])
-  if (typeof text !== 'string') return null // numbers are too common to be the same by more than chance
+  if (typeof text !== 'string') return null // equal numbers can be a coincidence
   return form.url
     ? (URL.parse(text, 'http://relative.invalid/')?.searchParams.get('after') ?? null)
     : text

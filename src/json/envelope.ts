@@ -1,87 +1,87 @@
 import { randomUUID } from 'node:crypto'
 import { type JsonPath, valueAt } from './slices.ts'
 
-/** Where a page names the next one, and how. */
+/** Position at which a page names the next one, and its form. */
 export interface NextPlace {
   path: JsonPath
-  /** The cursor is given within a URL. */
+  /** Whether the cursor is within a URL. */
   url: boolean
-  /** The URL stands in a member of this name, as hypermedia formats have it; null: it stands there itself. */
+  /** Member that contains the URL, as in hypermedia formats; null: the position contains it directly. */
   link: string | null
 }
 
 /**
- * A list's envelope and where things lie in it: enough to answer any page of the list in upstream's own form. What it is
- * was learned from upstream's pages (frame-learn.ts; wire facts, lists and cursors).
+ * A list's envelope and the positions of its parts: enough to build any page of the list in upstream's own form.
+ * Learned from upstream's pages (envelope-learn.ts; wire facts, lists and cursors).
  */
 export interface Frame {
-  /** A page of upstream's without its items. */
+  /** A page of upstream without its items. */
   envelope: unknown
-  /** The place of the items; empty when the list is a bare array. */
+  /** Position of the items; empty when the list is a bare array. */
   items: JsonPath
-  /** The place of the value that leads to the next page; null when upstream's lists have none. */
+  /** Position of the value that leads to the next page; null when upstream's lists have none. */
   cursor: JsonPath | null
-  /** As in a `NextPlace`. */
+  /** See `NextPlace`. */
   url: boolean
   link: string | null
-  /** Further places that name the next page. */
+  /** Further positions that name the next page. */
   also: readonly NextPlace[]
-  /** What stands in the cursor's place on the last page. */
+  /** Value in the cursor's position on the last page. */
   ending: 'absent' | 'null' | 'empty'
   total: JsonPath | null
-  /** The place where the page size is told. */
+  /** Position of the page size. */
   limit: JsonPath | null
-  /** The place where the number of items on the page is told. */
+  /** Position of the number of items on the page. */
   shown: JsonPath | null
-  /** The place where the number of pages is told. */
+  /** Position of the number of pages. */
   pages: JsonPath | null
-  /** Places that say whether there is more. */
+  /** Positions of flags that indicate further pages. */
   more: readonly JsonPath[]
-  /** Places that name a page before. */
+  /** Positions that name a previous page. */
   back: readonly JsonPath[]
-  /** Whether the form in which the next page is named was seen, or at least looked for. */
+  /** Whether the form of the next page's name was seen, or was probed for. */
   learned: boolean
-  /** How upstream is asked for the next page, where that is not a cursor of the envelope's given as `after`. */
+  /** How the next page is requested, where that is not a cursor of the envelope sent as `after`. */
   onward?: Onward
-  /** Why not all of the list is known to be here; absent when it is. Then the numbers of the envelope stay upstream's. */
+  /** Why the list is not known to be complete; absent when it is. The numbers in the envelope then stay upstream's. */
   partial?: string
-  /** Whether that is because the list goes on in a way that is not understood. */
+  /** Whether the reason is that the list continues in an unknown way. */
   cut?: boolean
-  /** Items of upstream's pages that could not be taken: on which page, how many, and why the first of them. */
+  /** Skipped items of upstream's pages: the page, their number and the first reason. */
   skipped?: readonly Skipped[]
-  /** Upstream calls its total an estimate; absent when it does not. */
+  /** Whether upstream calls its total an estimate; absent when it does not. */
   estimated?: true
 }
 
-/** Items of one of upstream's pages that could not be taken. */
+/** Skipped items of one of upstream's pages. */
 export interface Skipped {
   page: number
   count: number
   why: string
 }
 
-/** How a list goes on beside, or instead of, what its envelope says. */
+/** How the next page of a list is requested, in addition to or instead of its envelope. */
 export interface Onward {
-  /** The parameter that takes the cursor; null: `after`. */
+  /** Query parameter of the cursor; null: `after`. */
   param: string | null
-  /** The cursor is the id of the last item. */
+  /** Whether the cursor is the id of the last item. */
   byId: boolean
-  /** A header `Link: <…>; rel="next"` names the next page (RFC 8288). */
+  /** Whether a header `Link: <…>; rel="next"` names the next page (RFC 8288). */
   header: boolean
-  /** Pages are cut to the size asked for, and nothing says so. */
+  /** Whether pages are truncated to the requested size without an indication. */
   silent: boolean
 }
 
-/** What a page of the mirror's own says. */
+/** Values of a page that the mirror serves. */
 interface PageFacts {
   /** The next page as a cursor and as a URL; null on the last page. */
   next: { cursor: string; url: string } | null
-  /** Null: as upstream says. */
+  /** Number of items in the list; null: keep upstream's value. */
   total: number | null
   limit: number
 }
 
-/** The envelope of one page of `shown` items, its items still missing. */
+/** Builds the envelope of a page of `shown` items, without the items. */
 function fillFrame(frame: Frame, { next, total, limit }: PageFacts, shown: number): unknown {
   let page = frame.envelope
   if (frame.items.length === 0) return page
@@ -90,11 +90,11 @@ function fillFrame(frame: Frame, { next, total, limit }: PageFacts, shown: numbe
   }
   const set = (place: NextPlace, ending: unknown): void => {
     const { path } = place
-    const inList = typeof path.at(-1) === 'number' // `[{"rel": "next", "href": …}]`: gone on the last page
+    const inList = typeof path.at(-1) === 'number' // removed on the last page
     const before = valueAt(frame.envelope, path) ?? (inList ? { rel: 'next' } : null)
-    put(path, next === null ? (inList ? undefined : ending) : named(place, next, before))
+    put(path, next === null ? (inList ? undefined : ending) : nextValue(place, next, before))
   }
-  // The mirror walks forward only: a way back that it cannot go is not offered.
+  // The mirror serves forward paging only: links to previous pages are removed.
   for (const path of frame.back) put(path, null)
   const isPartial = frame.partial !== undefined
   for (const path of frame.more)
@@ -109,7 +109,7 @@ function fillFrame(frame: Frame, { next, total, limit }: PageFacts, shown: numbe
   return page
 }
 
-function named(
+function nextValue(
   { url, link }: Pick<NextPlace, 'url' | 'link'>,
   next: { cursor: string; url: string },
   before: unknown,
@@ -119,7 +119,7 @@ function named(
   return { ...(typeof before === 'object' ? before : {}), [link]: text }
 }
 
-/** A page as JSON text: its envelope around the items' own bytes. */
+/** Returns a page as JSON text: its envelope around the items' own bytes. */
 export function joinPage(frame: Frame, facts: PageFacts, items: readonly Buffer[]): Buffer {
   const list = [OPEN, ...items.flatMap((item, at) => (at === 0 ? [item] : [COMMA, item])), CLOSE]
   if (frame.items.length === 0) return Buffer.concat(list)
@@ -128,13 +128,13 @@ export function joinPage(frame: Frame, facts: PageFacts, items: readonly Buffer[
   return Buffer.concat([Buffer.from(before), ...list, Buffer.from(after)])
 }
 
-/** Stands where the items belong; nothing that upstream says can be the same. */
+/** Placeholder of the items; random, so that no value of upstream can equal it. */
 const MARK = `items ${randomUUID()}`
 const OPEN = Buffer.from('[')
 const COMMA = Buffer.from(',')
 const CLOSE = Buffer.from(']')
 
-/** A copy with another value at a path; undefined removes the member. */
+/** Returns a copy with another value at a path; undefined removes the member. */
 export function replaceAt(value: unknown, path: JsonPath, replacement: unknown): unknown {
   const [step, ...rest] = path
   if (step === undefined) return replacement

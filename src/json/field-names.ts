@@ -3,12 +3,12 @@
  * `ticket_cve_id` may all be what the contract calls `cve_id`.
  */
 
-/** A name without case, underscores and other separators: `cve_id`, `cveId` and `CVE-ID` are one name. */
+/** Returns a name without case, underscores and other separators: `cve_id`, `cveId` and `CVE-ID` are equal. */
 export function plainName(name: string): string {
   return name.replace(/[^\p{L}\p{N}]+/gu, '').toLowerCase()
 }
 
-/** Words of a name, lower case: `ticketCVEId` and `ticket_cve_id` are ticket, cve, id. */
+/** Splits a name into lower-case words: `ticketCVEId` and `ticket_cve_id` are ticket, cve, id. */
 export function wordsOf(name: string): string[] {
   return name
     .replace(/([\p{Ll}\p{N}])(\p{Lu})/gu, '$1 $2')
@@ -19,8 +19,8 @@ export function wordsOf(name: string): string[] {
 }
 
 /**
- * The text of the first of these fields that has one, in whatever spelling (`tagId` for `tag_id`); numbers as texts.
- * Null when the item has none of them.
+ * Returns the text of the first of these fields that has one, in any spelling (`tagId` for `tag_id`); numbers as
+ * text. Null when the item has none of them.
  */
 export function readText(
   item: Readonly<Record<string, unknown>>,
@@ -38,7 +38,7 @@ export function readText(
   return null
 }
 
-/** Whether two names are spellings of one; that most differ in their last letter saves most of the work. */
+/** Returns whether two names are spellings of one name; the comparison of the last letter avoids most of the work. */
 function isSpelled(one: string, other: string): boolean {
   if (one === other) return true
   return (
@@ -57,9 +57,9 @@ function endsWith(words: readonly string[], end: readonly string[]): boolean {
 }
 
 /**
- * Returns the names, of those that items have, by which they say `field`: its own name in whatever spelling; else the one
- * name that is this one with a prefix (`ticket_cve_id`); else, where `shortened`, the one name that is its end (`status`
- * for `ticket_status`). Empty when there is none, or when several fields could be meant.
+ * Returns the item names that mean `field`: the same name in any spelling; otherwise the only name that is this one
+ * with a prefix (`ticket_cve_id`); otherwise, if `shortened`, the only name that is its end (`status` for
+ * `ticket_status`). Empty when there is none, or when it is ambiguous.
  */
 export function resolveField(
   field: string,
@@ -77,7 +77,7 @@ export function resolveField(
   return shortened ? onlyOne(all.filter((name) => endsWith(words, wordsOf(name)))) : []
 }
 
-/** The names when they are spellings of one; none when they are several. */
+/** Returns the names if they are spellings of one name; otherwise none. */
 function onlyOne(names: readonly string[]): readonly string[] {
   return new Set(names.map(plainName)).size === 1 ? names : []
 }

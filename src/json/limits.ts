@@ -4,16 +4,16 @@ const QUOTE = 0x22
 const BACKSLASH = 0x5c
 const COMMA = 0x2c
 
-/** Below this many bytes no JSON can cost enough to matter. */
+/** Size below which no JSON is too costly to parse, bytes. */
 const HARMLESS_BYTES = 1_000_000
 const MAX_DEPTH = 200
 const MAX_CONTAINERS = 5_000_000
-/** An object of twice as many members ends not the parser but the process: V8 has no larger tables. */
+/** Maximum values: an object of twice as many members crashes the process, because V8's hash tables are limited. */
 const MAX_VALUES = 10_000_000
 
 /**
- * Why a JSON text must not be parsed, or null when it may: a few compressed kilobytes can hold nesting, empty
- * objects or numbers by the million, which take gigabytes once parsed. Looks at the bytes only.
+ * Returns the reason why a JSON text must not be parsed, or null: a few compressed kilobytes can contain nesting,
+ * empty objects or numbers by the million, which need gigabytes when parsed. Scans the bytes only.
  */
 export function refuseCostly(bytes: Buffer): string | null {
   if (bytes.length < HARMLESS_BYTES) return null
@@ -25,11 +25,11 @@ export function refuseCostly(bytes: Buffer): string | null {
     if (byte === QUOTE) {
       for (at++; at < bytes.length && bytes[at] !== QUOTE; at++) if (bytes[at] === BACKSLASH) at++
     } else if (byte === COMMA) {
-      if (++commas > MAX_VALUES) return `it holds more than ${MAX_VALUES} values`
+      if (++commas > MAX_VALUES) return `it contains more than ${MAX_VALUES} values`
     } else if (byte > 0x5a && OPEN.has(byte)) {
       if (++depth > MAX_DEPTH) return `it is nested more than ${MAX_DEPTH} deep`
       if (++containers > MAX_CONTAINERS)
-        return `it holds more than ${MAX_CONTAINERS} objects and lists`
+        return `it contains more than ${MAX_CONTAINERS} objects and lists`
     } else if (byte > 0x5a && CLOSE.has(byte)) depth--
   }
   return null

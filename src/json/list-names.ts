@@ -9,10 +9,10 @@ export interface EnvelopePlace {
 
 const DEPTH = 3
 
-/** What a member is called that names the next page and nothing else (`next`, `next_cursor`, `nextPageToken`). */
+/** Member names that always mean the next page (`next`, `next_cursor`, `nextPageToken`). */
 export const NEXT = /^(?!.*(hasnext|prev)).*next/
 
-/** Flags that say whether there is a further page. */
+/** Names of flags that indicate a further page. */
 export const MORE: ReadonlySet<string> = new Set([
   'hasmore',
   'hasnext',
@@ -24,7 +24,7 @@ export const MORE: ReadonlySet<string> = new Set([
   'istruncated',
 ])
 
-/** Names under which a page tells how many items the list has. */
+/** Names of a list's total number of items. */
 export const TOTAL: ReadonlySet<string> = new Set([
   'total',
   'totalcount',
@@ -38,8 +38,8 @@ export const TOTAL: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Parameters that take the id of the last item seen, where upstream names no cursor: the contract's own first
- * (service API, section 4), then what other services call it.
+ * Query parameters that accept the id of the last item, where upstream names no cursor: the contract's own first
+ * (service API, section 4), then those of other services.
  */
 export const LAST_ID_PARAMS: readonly string[] = [
   'after',
@@ -51,7 +51,10 @@ export const LAST_ID_PARAMS: readonly string[] = [
   'marker',
 ]
 
-/** Every value of a page and of the objects in it, links in arrays (`[{"rel":"next","href":…}]`) by their relation; the items left out. */
+/**
+ * Returns every value of a page and of its objects, without the items; links in arrays (`[{"rel":"next","href":…}]`)
+ * are named by their relation.
+ */
 export function placesOf(page: unknown, items: JsonPath, above: JsonPath = []): EnvelopePlace[] {
   if (typeof page !== 'object' || page === null) return []
   if (Array.isArray(page)) return linksIn(page, above)
@@ -71,33 +74,33 @@ function linksIn(list: readonly unknown[], above: JsonPath): EnvelopePlace[] {
   })
 }
 
-/** Whether a value is a link object: `{"href": "…"}`, `{"url": "…"}`. */
+/** Returns whether a value is a link object: `{"href": "…"}`, `{"url": "…"}`. */
 export function isLink(value: unknown): boolean {
   return linkMember(value) !== null
 }
 
-/** The member of a link object that holds its URL; null when the value is none. */
+/** Returns the member of a link object that contains its URL; null when the value is not a link object. */
 export function linkMember(value: unknown): 'href' | 'url' | null {
   const names = ['href', 'url'] as const
   return names.find((name) => typeof valueAt(value, [name]) === 'string') ?? null
 }
 
-/** Whether a text names a page by a URL, absolute or relative, rather than by a cursor. */
+/** Returns whether a text names a page by a URL, absolute or relative, and not by a cursor. */
 export function isPageUrl(text: string): boolean {
   return /^https?:\/\//i.test(text) || /^[^\s?]*\?[^\s=]+=/.test(text)
 }
 
-/** A name in small letters, without punctuation and digits. */
+/** Returns a name in lower case, without punctuation and digits. */
 export function plainMember(name: string): string {
   return name.toLowerCase().replace(/[^a-z]/g, '')
 }
 
-/** Whether two places are the same. */
+/** Returns whether two paths are equal. */
 export function isSamePath(one: JsonPath, other: JsonPath | null): boolean {
   return other !== null && one.join('\0') === other.join('\0')
 }
 
-/** Whether a page calls its total an estimate (`"total_is_estimated": true`, `"total_relation": "gte"`). */
+/** Returns whether a page calls its total an estimate (`"total_is_estimated": true`, `"total_relation": "gte"`). */
 export function isEstimate(places: readonly EnvelopePlace[]): boolean {
   return places.some(
     ({ name, value }) =>

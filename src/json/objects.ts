@@ -1,19 +1,19 @@
-/** A JSON object of which nothing is known. */
+/** A JSON object with unknown members. */
 export type Fields = Readonly<Record<string, unknown>>
 
-/** The objects of a JSON list, one by one; nothing of anything else. */
+/** Iterates over the objects of a JSON list; empty for any other value. */
 export function* eachObject(value: unknown): Generator<Fields, void, undefined> {
   if (!Array.isArray(value)) return
   for (const item of value as unknown[])
     if (typeof item === 'object' && item !== null) yield item as Fields
 }
 
-/** A value as an object; without members when it is none. */
+/** Returns a value as an object; an empty one when it is not an object. */
 export function fieldsOf(value: unknown): Fields {
   return typeof value === 'object' && value !== null ? (value as Fields) : {}
 }
 
-/** Whether JSON in UTF-8 begins with a byte order mark, as files of some programs do. */
+/** Returns whether JSON in UTF-8 begins with a byte order mark, which some programs write. */
 export function hasMark(bytes: Uint8Array): boolean {
   return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf
 }

@@ -1,16 +1,16 @@
-/** What a JSON text is on its outside, found without holding it. */
+/** Structure of a JSON text, found without storing the text. */
 export interface Outline {
-  /** Whether every bracket and string is closed and nothing but JSON values and space is there. */
+  /** Whether every bracket and string is closed and the text contains only JSON values and white space. */
   sound: boolean
-  /** Names at the top of the first value, each with its text when that is a short string, else null. */
+  /** Member names of the first value, each with its text when that is a short string, otherwise null. */
   members: ReadonlyMap<string, string | null>
-  /** JSON values one after the other: more than one in a file of JSON lines. */
+  /** Number of consecutive JSON values: more than one in JSON lines. */
   values: number
 }
 
-/** Longest name or text that is looked at, bytes. */
+/** Maximum length of a name or text that is read, bytes. */
 const LONGEST = 300
-/** Deeper or wider than this is no document that anybody means, and its outline would grow with it. */
+/** Maximum nesting and members: more than any real document has; they bound the memory of the outline. */
 const MAX_DEPTH = 1000
 const MAX_MEMBERS = 1000
 const MARK = Buffer.from('\ufeff')
@@ -21,8 +21,8 @@ const COLON = 0x3a
 const COMMA = 0x2c
 
 /**
- * Reads a text of any size byte by byte, as it comes, and keeps only its outline. It checks structure, not grammar: a
- * document cut short, a page of HTML or plain text are told from JSON; a misspelt literal is not.
+ * Reads a text of any size byte by byte and stores only its outline. It checks structure, not grammar: it recognises
+ * a truncated document, HTML or plain text, but not a misspelt literal.
  */
 export function createOutline(): { write(bytes: Buffer): void; end(): Outline } {
   const top = createTop()
@@ -52,7 +52,7 @@ export function createOutline(): { write(bytes: Buffer): void; end(): Outline } 
     write(bytes) {
       let at = 0
       while (at < bytes.length && sound) {
-        // Most bytes say nothing: within a string that nobody looks at, and below the top.
+        // Most bytes are irrelevant: within skipped strings, and below the top level.
         if (word.isIdle()) at = runOfText(bytes, at)
         else if (!word.isOpen() && open.length > 1) at = runOfValues(bytes, at)
         const byte = bytes[at++]
@@ -71,7 +71,7 @@ export function createOutline(): { write(bytes: Buffer): void; end(): Outline } 
   }
 }
 
-/** The members of the object at the top. */
+/** Collects the members of the top-level object. */
 function createTop() {
   const members = new Map<string, string | null>()
   let name: string | null = null
@@ -86,12 +86,12 @@ function createTop() {
     open: (object: boolean): void => {
       awaiting = object ? 'name' : null
     },
-    /** A text between the signs: a name or a value. */
+    /** Takes a string: a name or a value. */
     text: (text: string | null): void => {
       if (awaiting === 'name') name = text
       else value(text)
     },
-    /** A colon, a comma, or a byte of a number or literal. */
+    /** Takes a colon, a comma, or a byte of a number or literal. */
     sign: (byte: number): void => {
       if (byte === COLON && awaiting === 'name') awaiting = 'value'
       else if (byte === COMMA && awaiting === 'value') awaiting = 'name'
@@ -100,20 +100,20 @@ function createTop() {
   }
 }
 
-/** One string token after the other; of those that matter the bytes are kept, up to a length. */
+/** Reads string tokens; stores the bytes of relevant ones, up to a length. */
 function createWord() {
   let isOpen = false
   let escaped = false
   let kept: number[] | null = null
   return {
     isOpen: (): boolean => isOpen,
-    /** Whether nothing counts but where the token ends. */
+    /** Whether only the end of the token matters. */
     isIdle: (): boolean => isOpen && !escaped && (kept === null || kept.length > LONGEST),
     begin: (keep: boolean): void => {
       isOpen = true
       kept = keep ? [] : null
     },
-    /** True when the byte ends the token. */
+    /** Returns true when the byte ends the token. */
     take: (byte: number): boolean => {
       if (!escaped && byte === QUOTE) {
         isOpen = false
@@ -127,7 +127,7 @@ function createWord() {
   }
 }
 
-/** Passes over a mark of UTF-8 at the very start, as parsers do. */
+/** Skips a byte order mark at the very start, as parsers do. */
 function createMark(): (byte: number) => 'within' | 'passed' | 'broken' {
   let at = 0
   return (byte) => {
@@ -142,7 +142,7 @@ function createMark(): (byte: number) => 'within' | 'passed' | 'broken' {
   }
 }
 
-/** The text of a string token's inside; null for one too long or misspelt. */
+/** Decodes the inside of a string token; null for one that is too long or invalid. */
 function decode(bytes: readonly number[]): string | null {
   if (bytes.length > LONGEST) return null
   const raw = Buffer.from(bytes).toString('utf8')
@@ -154,14 +154,14 @@ function decode(bytes: readonly number[]): string | null {
   }
 }
 
-/** Where a quote or a backslash comes, or the end. */
+/** Returns the position of the next quote or backslash, or the end. */
 function runOfText(bytes: Buffer, from: number): number {
   let at = from
   while (at < bytes.length && bytes[at] !== QUOTE && bytes[at] !== BACKSLASH) at++
   return at
 }
 
-/** Where a quote or a bracket comes, or the end. Brackets and braces differ in one bit, 0x20. */
+/** Returns the position of the next quote or bracket, or the end. Brackets and braces differ in one bit, 0x20. */
 function runOfValues(bytes: Buffer, from: number): number {
   for (let at = from; at < bytes.length; at++) {
     const byte = bytes[at] ?? 0

@@ -1,18 +1,18 @@
 import { plainName, resolveField } from './field-names.ts'
 
 /*
- * What the package catalog's answers say, whatever their form (service API, payload gaps): which versions a package has,
- * and which architectures a version. Read by the names of fields, as everything of upstream's is.
+ * Reads the package catalog's answers in any form (service API, payload gaps): the versions of a package, and the
+ * architectures of a version. Members are found by the names of fields, as in everything that upstream sends.
  */
 
-/** A version of a package, the architectures that are named beside it, and all that the answer states of it, as JSON. */
+/** A version of a package, the architectures named with it, and everything that the answer states about it, as JSON. */
 export interface Release {
   readonly version: string
   readonly archs: readonly string[]
   readonly stated: string
 }
 
-/** The parts of a package catalog path that a listed package gives. */
+/** Parameters of package catalog paths from a listed package. */
 export interface ListedRelease {
   readonly ecosystem: string
   readonly name: string
@@ -23,10 +23,10 @@ export interface ListedRelease {
 type Fields = Readonly<Record<string, unknown>>
 
 const MAX_DEPTH = 6
-/** More than any package has in earnest. */
+/** Maximum versions read of one package, far more than real ones have. */
 const MAX_RELEASES = 10_000
 
-/** Reads a listed package; null when it does not say its ecosystem or its name. */
+/** Reads a listed package; null when it does not name its ecosystem or its name. */
 export function listedRelease(item: Fields): ListedRelease | null {
   const ecosystem = firstText(item, ['ecosystem', 'package_ecosystem', 'pkg_ecosystem'])
   const name = firstText(item, ['name', 'package_name', 'pkg_name'])
@@ -34,7 +34,7 @@ export function listedRelease(item: Fields): ListedRelease | null {
   return { ecosystem, name, version: versionOf(item), archs: archsIn(item) }
 }
 
-/** The versions that an answer of `…/versions` names, each once; of one that is keyed or nested otherwise too. */
+/** Returns the versions in an answer of `…/versions`, each once, also when they are keys or nested. */
 export function releasesIn(answer: unknown): Release[] {
   const found = new Map<string, { archs: Set<string>; stated: unknown[] }>()
   const add = (version: string, archs: readonly string[], entry: unknown): void => {
@@ -55,7 +55,7 @@ export function releasesIn(answer: unknown): Release[] {
       const before = found.size
       const isEntry = Object.keys(value).some((name) => plainName(name) === 'version')
       if (!isEntry) for (const inner of membersWithVersions(value)) collect(inner, depth + 1)
-      // `latest_version` beside a list of versions is not an entry of its own.
+      // `latest_version` next to a list of versions is not an entry of its own.
       if (version !== null && found.size === before) add(version, archsIn(value), value)
     }
   }
@@ -65,7 +65,7 @@ export function releasesIn(answer: unknown): Release[] {
   })
 }
 
-/** The architectures that an answer names, such as one of `…/details`. */
+/** Returns the architectures that an answer names, for example one of `…/details`. */
 export function archsIn(answer: unknown): string[] {
   const found = new Set<string>()
   const collect = (value: unknown, named: boolean, depth: number): void => {
@@ -89,8 +89,8 @@ function isArch(name: string): boolean {
 }
 
 /**
- * The members in which versions may be: objects and lists of objects, and of lists of texts the one that is called
- * versions, or else the only one. An object called versions has them as its keys.
+ * Returns the members that can contain versions: objects and lists of objects, and of lists of texts the one named
+ * versions, or the only one. The keys of an object named versions are versions.
  */
 function membersWithVersions(value: Fields): unknown[] {
   const members = Object.entries(value)

@@ -1,13 +1,13 @@
 import { hasMark } from './objects.ts'
 
 /**
- * Finds the parts of a JSON text without rebuilding it: positions of values, so that an answer can be put together
- * from upstream's own bytes. For text known to be sound JSON; throws when it meets something else.
+ * A range of bytes of a JSON text. The functions of this file find values without parsing the text, so that an answer
+ * can be assembled from upstream's own bytes. The text must be valid JSON; they throw at anything else.
  */
 export interface Slice {
   /** Offset of the first byte. */
   readonly start: number
-  /** Offset behind the last byte. */
+  /** Offset after the last byte. */
   readonly end: number
 }
 
@@ -27,7 +27,7 @@ const CLOSE_LIST = 0x5d
 const OPEN_OBJECT = 0x7b
 const CLOSE_OBJECT = 0x7d
 
-/** The members of the object at `at`, in order; none when the value there is no object. */
+/** Iterates over the members of the object at `at`, in order; empty when the value there is not an object. */
 export function* membersOf(text: Buffer, at: number): Generator<Member> {
   let next = skipSpace(text, at)
   if (text[next] !== OPEN_OBJECT) return
@@ -41,7 +41,7 @@ export function* membersOf(text: Buffer, at: number): Generator<Member> {
   }
 }
 
-/** The elements of the list at `at`; none when the value there is no list. */
+/** Iterates over the elements of the list at `at`; empty when the value there is not a list. */
 export function* elementsOf(text: Buffer, at: number): Generator<Slice> {
   let next = skipSpace(text, at)
   if (text[next] !== OPEN_LIST) return
@@ -53,7 +53,7 @@ export function* elementsOf(text: Buffer, at: number): Generator<Slice> {
   }
 }
 
-/** The members of the object at `at` as above, of an object of any size: undefined in between says that it may be paused. */
+/** Does the same as `membersOf` for an object of any size; yields undefined where the caller may pause. */
 export function* membersInSteps(text: Buffer, at: number): Generator<Member | undefined> {
   let next = skipSpace(text, at)
   if (text[next] !== OPEN_OBJECT) return
@@ -67,7 +67,7 @@ export function* membersInSteps(text: Buffer, at: number): Generator<Member | un
   }
 }
 
-/** The elements of the list at `at` as above, of a list of any size. */
+/** Does the same as `elementsOf` for a list of any size; yields undefined where the caller may pause. */
 export function* elementsInSteps(text: Buffer, at: number): Generator<Slice | undefined> {
   let next = skipSpace(text, at)
   if (text[next] !== OPEN_LIST) return
@@ -79,12 +79,12 @@ export function* elementsInSteps(text: Buffer, at: number): Generator<Slice | un
   }
 }
 
-/** The text of a slice. */
+/** Returns the text of a slice. */
 export function sliceText(text: Buffer, { start, end }: Slice): string {
   return text.toString('utf8', start, end)
 }
 
-/** Offset of the first byte from `at` on that is no white space, nor the byte order mark that some texts begin with. */
+/** Returns the offset of the first byte from `at` that is neither white space nor a byte order mark. */
 export function skipSpace(text: Buffer, at: number): number {
   let next = at === 0 && hasMark(text) ? 3 : at
   while (text[next] === 0x20 || text[next] === 0x0a || text[next] === 0x0d || text[next] === 0x09)
@@ -105,7 +105,7 @@ function skipComma(text: Buffer, at: number, close: number): number {
   return skipSpace(text, next + 1)
 }
 
-/** Offset behind the string at `at`. Throws when there is none. */
+/** Returns the offset after the string at `at`. Throws when there is none. */
 export function skipString(text: Buffer, at: number): number {
   if (text[at] !== QUOTE) throw unsound(at)
   for (let next = at + 1; next < text.length; next++) {
@@ -115,7 +115,7 @@ export function skipString(text: Buffer, at: number): number {
   throw unsound(at)
 }
 
-/** Offset behind the value at `at`. Throws when there is none. */
+/** Returns the offset after the value at `at`. Throws when there is none. */
 export function skipValue(text: Buffer, at: number): number {
   const first = text[at]
   if (first === QUOTE) return skipString(text, at)
@@ -126,7 +126,7 @@ export function skipValue(text: Buffer, at: number): number {
   return next
 }
 
-/** Letters, digits and signs of a number, `true`, `false` or `null`. */
+/** Returns whether a byte is part of a number, `true`, `false` or `null`. */
 function isLiteral(byte: number | undefined): boolean {
   return byte !== undefined && byte > 0x20 && byte !== COMMA && byte !== 0x5d && byte !== 0x7d
 }
@@ -143,10 +143,10 @@ function skipNested(text: Buffer, at: number): number {
   throw unsound(at)
 }
 
-/** Bytes that are skipped between two pauses: a fraction of a millisecond. */
+/** Bytes scanned between two pauses: a fraction of a millisecond. */
 const PIECE = 65_536
 
-/** As `skipValue`, of a value of any size. */
+/** Does the same as `skipValue` for a value of any size. */
 function* skipInSteps(text: Buffer, at: number): Generator<undefined, number> {
   const first = text[at]
   if (first !== OPEN_OBJECT && first !== OPEN_LIST) return skipValue(text, at)
@@ -169,10 +169,13 @@ function unsound(at: number): Error {
   return new Error(`unexpected JSON at byte ${at}`)
 }
 
-/** Where a value stands: names of members and places in lists, from the top. */
+/** Path of a value from the top: names of members and indexes in lists. */
 export type JsonPath = readonly (string | number)[]
 
-/** The value at a path; null when there is none. Of members that repeat a name the last counts, as for a parser. */
+/**
+ * Returns the slice of the value at a path; null when there is none. Of members with the same name the last counts,
+ * as in a parser.
+ */
 export function locate(text: Buffer, path: JsonPath): Slice | null {
   if (path.length === 0) return wholeOf(text)
   let at = 0
@@ -201,7 +204,7 @@ function stepInto(text: Buffer, at: number, step: string | number): Slice | null
   return null
 }
 
-/** The value at a path of parsed JSON; undefined when there is none. */
+/** Returns the value at a path of parsed JSON; undefined when there is none. */
 export function valueAt(value: unknown, path: JsonPath): unknown {
   let at = value
   for (const step of path) {

@@ -9,27 +9,27 @@ import { documentError } from './http/errors.ts'
 import type { SecretSearch } from './secret-search.ts'
 import { type RawAnswer, type Transport, through } from './http/transport.ts'
 
-/** How documents behind pre-signed URLs are fetched. */
+/** Options for fetching documents behind pre-signed URLs. */
 export interface ArtifactOptions {
-  /** One that refuses private addresses when `allowPrivate` is false. */
+  /** Transport that refuses private addresses when `allowPrivate` is false. */
   transport: Transport
-  /** Also http, and also addresses that are not public. */
+  /** Whether http and private addresses are allowed too. */
   allowPrivate: boolean
   /** Cap on a document, bytes. */
   maxBytes: number
   /** Deadline of a document, milliseconds. */
   timeoutMs: number
   userAgent: string
-  /** Finds the credentials of the service in what comes. */
+  /** Finds the service's credentials in responses. */
   secrets: SecretSearch
   now: () => number
-  /** Counted as it goes, for failures too. */
+  /** Counters, updated for failed requests too. */
   cost: { requests: number; bytes: number }
 }
 
-/** Where a document goes as it comes. */
+/** Receives the chunks of a document. */
 export interface ArtifactSink {
-  /** A (further) attempt begins: what came before is void. */
+  /** Starts an attempt; discards what earlier attempts wrote. */
   begin(type: string): Promise<void> | void
   write(bytes: Buffer): Promise<void> | void
 }
@@ -37,8 +37,8 @@ export interface ArtifactSink {
 const MAX_REDIRECTS = 5
 
 /**
- * Fetches the document behind a pre-signed URL at once: no credential is sent, every hop is checked, the size and the
- * time are bounded. The URL holds a signature, so no message shows more of it than its host. Throws `upstream_*`.
+ * Fetches the document behind a pre-signed URL without a credential; every redirect is checked, size and time are
+ * bounded. The URL contains a signature, so messages show only its host. Throws `upstream_*`.
  */
 export async function fetchArtifact(
   url: string,
@@ -90,7 +90,7 @@ async function send(
     return await transport.send({ method: 'GET', url, headers, body: null }, signal)
   } catch (error) {
     const reason = privateReason(error)
-    if (reason !== null) throw refused(placeOf(url), reason + MEANT)
+    if (reason !== null) throw refused(placeOf(url), reason + ALLOW_HINT)
     throw networkError(error, placeOf(url), timeoutMs)
   }
 }
@@ -145,7 +145,10 @@ async function* counting(
   }
 }
 
-/** Some stores send gzip although it was not asked for. Inflated as it comes, so a cap on the outcome bounds the memory. */
+/**
+ * Inflates a chunked body: some object stores send gzip although it was not requested. The size cap on the output
+ * bounds the memory.
+ */
 async function* inflated(body: AsyncIterable<Buffer>, place: string): AsyncGenerator<Buffer> {
   const source = Readable.from(body)
   const gunzip = createGunzip()
@@ -163,20 +166,21 @@ async function* inflated(body: AsyncIterable<Buffer>, place: string): AsyncGener
 
 function checkUrl(text: string, from: URL | null, allowPrivate: boolean): URL {
   const url = URL.parse(text, from?.href)
-  if (url === null) throw refused('a document', 'its address is no URL')
+  if (url === null) throw refused('a document', 'its address is not a URL')
   const { protocol, hostname, username, password } = url
   const schemes = allowPrivate ? ['https:', 'http:'] : ['https:']
   if (!schemes.includes(protocol))
     throw refused(
       placeOf(url),
-      `it is no https URL (${protocol})${protocol === 'http:' ? MEANT : ''}`,
+      `it is not an https URL (${protocol})${protocol === 'http:' ? ALLOW_HINT : ''}`,
     )
-  if (username !== '' || password !== '') throw refused(placeOf(url), 'it holds a credential')
+  if (username !== '' || password !== '')
+    throw refused(placeOf(url), 'the URL contains a credential')
   if (from?.protocol === 'https:' && protocol === 'http:')
     throw refused(placeOf(url), 'it leads from https to http')
   const address = hostname.replace(/^\[|\]$/g, '')
   if (!allowPrivate && isIP(address) !== 0 && isPrivateAddress(address))
-    throw refused(placeOf(url), `${address} is a private address${MEANT}`)
+    throw refused(placeOf(url), `${address} is a private address${ALLOW_HINT}`)
   return url
 }
 
@@ -190,8 +194,8 @@ function placeOf({ protocol, host }: URL): string {
   return host === '' ? `a ${protocol} URL` : `the document at ${host}`
 }
 
-/** For what a setting allows. */
-const MEANT = '; if that is meant, set catalog.allowPrivateArtifacts'
+/** Hint for URLs that a setting can allow. */
+const ALLOW_HINT = '; to allow it, set catalog.allowPrivateArtifacts'
 
 function refused(place: string, why: string): MirrorError {
   return new MirrorError('upstream_shape', `${place} is not fetched: ${why}`)

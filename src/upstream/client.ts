@@ -10,44 +10,47 @@ import { type SecretSearch, createSecretSearch } from './secret-search.ts'
 import { type Session, createSession } from './http/session.ts'
 import type { Transport } from './http/transport.ts'
 
-/** The way to one surface of the service. */
+/** A client of one surface of the service. */
 export interface Client {
-  /** A session for one run. `ops` is for a person who waits: it may use the reserve of the rate limit. */
+  /** Opens a session for one run. `ops` is for interactive commands: it may use the reserve of the rate limit. */
   open(signal: AbortSignal, priority?: Priority): Session
 }
 
-/** What a client is made from. Surfaces share one transport, and one limiter for each host. */
+/** Dependencies of a client. Surfaces share one transport, and one limiter per host. */
 export interface ClientDeps {
   config: Config['upstream']
   transport: Transport
-  /** URL that every path is added to, without a slash at its end. */
+  /** URL that paths are appended to, without a slash at its end. */
   root: string
   /** Null: no credential is sent. */
   authorization: Authorization | null
-  /** Null: nothing is slowed. */
+  /** Null: no rate limit. */
   limiter: HostLimiter | null
   version: string
   now: () => number
   clock?: ClockWatch
-  /** How messages call the surface, and the setting that names its root. */
+  /** Name of the surface in messages, and the setting of its root. */
   title?: string
   setting?: string
-  /** Takes secrets out of messages where a request's body holds them; a credential brings its own. */
+  /** Removes secrets of request bodies from messages; a credential removes its own. */
   scrub?: (text: string) => string
-  /** Finds the credentials of all surfaces; not given: answers are not searched. */
+  /** Finds the credentials of all surfaces; without it responses are not searched. */
   secrets?: SecretSearch
   delay?: Delay
 }
 
-/** What requests call themselves. */
+/** Returns the User-Agent of requests. */
 export function agentName({ userAgent }: Config['upstream'], version: string): string {
   return `patchmirror/${version}${userAgent === null ? '' : ` (${userAgent})`}`
 }
 
-/** Waits in real time, until the signal ends it. */
+/** Waits in real time; the signal ends the wait. */
 export const realDelay: Delay = (ms, signal) => sleep(ms, undefined, { signal })
 
-/** A client of one surface: user agent, deadline, size cap, rate limit, credential and retry rule of every request. */
+/**
+ * Creates a client of one surface, with the user agent, deadline, size cap, rate limit, credential and retry rule of
+ * its requests.
+ */
 export function createClient(deps: ClientDeps): Client {
   const { config, version, root, authorization } = deps
   const wire: Wire = {

@@ -1,19 +1,22 @@
 import type { RawAnswer } from './http/transport.ts'
 
-/** Looks at the dates of answers. */
+/** Compares the dates of responses with the local clock. */
 export interface ClockWatch {
-  /** An answer to a request that was sent at `sentAt` and came at `now`, unix milliseconds. */
+  /** Checks the response to a request sent at `sentAt` and received at `now`, unix milliseconds. */
   observe(headers: RawAnswer['headers'], sentAt: number, now: number): void
 }
 
-/** A difference that no run suffers from, milliseconds. */
+/** Tolerated difference, milliseconds; it does not affect runs. */
 const TOLERATED_MS = 120_000
-/** Two answers that differ from our clock by the same show a clock; a cached answer differs by its own age. */
+/**
+ * Maximum change between two differences that both show a wrong clock, milliseconds; a cached response differs by its
+ * own age instead.
+ */
 const SAME_MS = 30_000
 
 /**
- * Warns once when this machine's clock is off against upstream's `Date`: dates, ages and signatures are judged by it. Answers
- * of a cache (`Age`) tell nothing.
+ * Warns once when this machine's clock differs from upstream's `Date`: ages, schedules and signatures depend on it.
+ * Responses from a cache (`Age`) are ignored.
  */
 export function createClockWatch(warn: (text: string) => void): ClockWatch {
   let last: number | null = null
@@ -34,9 +37,9 @@ export function createClockWatch(warn: (text: string) => void): ClockWatch {
       if (!again || warned) return
       warned = true
       const minutes = Math.round(Math.abs(ahead) / 60_000)
-      const text = `the clock of this machine is ${minutes} minutes ${ahead > 0 ? 'behind' : 'ahead of'} that of upstream`
+      const text = `the clock of this machine is ${minutes} minutes ${ahead > 0 ? 'behind' : 'ahead of'} upstream's`
       warn(
-        `${text} (its Date header): ages, schedules and webhook signatures go by it. Set the clock (NTP).`,
+        `${text} (its Date header): ages, schedules and webhook signatures depend on it. Set the clock (NTP).`,
       )
     },
   }

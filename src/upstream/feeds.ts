@@ -1,6 +1,6 @@
 import type { DocumentAnswer, Session } from './http/session.ts'
 
-/** A whole feed document, conditionally on what is stored. */
+/** Fetches a whole feed document, conditionally on the stored validators. */
 export function fetchFeed(
   session: Session,
   path: string,

@@ -4,7 +4,7 @@ import { statusOf } from './http/errors.ts'
 import type { Session } from './http/session.ts'
 import { jsonTextOf } from '../json/objects.ts'
 
-/** OAuth client credentials, and the section of the settings that they come from. */
+/** OAuth client credentials, and their section of the settings. */
 interface ClientCredentials {
   section: 'upstream' | 'identity'
   clientId: string
@@ -12,7 +12,7 @@ interface ClientCredentials {
   audience: string
 }
 
-/** A token, and when to ask for the next one, unix milliseconds; null: when this one is refused. */
+/** A token, and when to renew it, unix milliseconds; null: when it is refused. */
 interface Token {
   value: string
   renewAt: number | null
@@ -20,13 +20,13 @@ interface Token {
 
 const TOKEN_PATH = '/oauth/token'
 const MAX_BYTES = 1_000_000
-/** A token is renewed this long before it expires, or after nine tenths of a short life. */
+/** A token is renewed this long before it expires, milliseconds, or after nine tenths of a shorter lifetime. */
 const MARGIN_MS = 60_000
 
 /**
- * Tokens by the client credentials grant (spec section 4, "Identity surface"): asked for when first needed, kept until
- * shortly before they expire. There is one renewal at a time, and whoever needs a token meanwhile waits for it.
- * `session` is one with the token endpoint, and outlives the runs that wait.
+ * Creates a credential with tokens of the client credentials grant (spec section 4, "Identity surface"): requested on
+ * first use, and reused until shortly before they expire. There is one renewal at a time; other requests wait for it.
+ * `session` is a session with the token endpoint, which outlives the waiting runs.
  */
 export function clientCredentials(
   settings: ClientCredentials,
@@ -67,7 +67,10 @@ export function clientCredentials(
   }
 }
 
-/** What `work` gives, or the signal's reason if that comes first; the work goes on for the others who wait. */
+/**
+ * Returns the result of `work`, or throws the signal's reason if that is first; `work` continues for other waiting
+ * requests.
+ */
 async function unless<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   signal.throwIfAborted()
   const { promise, reject } = Promise.withResolvers<never>()
@@ -127,7 +130,7 @@ async function requestToken(
   }
 }
 
-/** Reads a token answer (RFC 6749, section 5.1). What it holds is never quoted. */
+/** Parses a token response (RFC 6749, section 5.1). Its content is never quoted in messages. */
 function parseToken(body: Buffer, asked: number, section: string): Token {
   const unusable = (why: string): MirrorError =>
     new MirrorError(
@@ -150,7 +153,7 @@ function parseToken(body: Buffer, asked: number, section: string): Token {
     throw unusable('is for another type of token than Bearer')
   const seconds = Number(fields['expires_in'] ?? Number.NaN)
   if (fields['expires_in'] !== undefined && !(seconds > 0))
-    throw unusable('has an expires_in that is no number of seconds')
+    throw unusable('has an expires_in that is not a number of seconds')
   const life = seconds * 1000
   return {
     value,

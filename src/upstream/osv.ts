@@ -3,7 +3,7 @@ import { OSV_ARCHIVE, OSV_INDEX, osvRecordPath } from '../domain/feed-paths.ts'
 import { type Meta, type RequestPlace, isPlain, parseContentRange } from './http/response.ts'
 import type { DocumentAnswer, Session } from './http/session.ts'
 
-/** The index, `[{id, modified}]` as bytes, conditionally on what is stored. */
+/** Fetches the index, `[{id, modified}]`, as bytes, conditionally on the stored validators. */
 export function fetchIndex(
   session: Session,
   stored: { etag: string | null; lastModified: string | null } | null,
@@ -12,7 +12,7 @@ export function fetchIndex(
   return session.fetchDocument(OSV_INDEX, { maxBytes, stored, gzip: true })
 }
 
-/** One record's exact bytes and upstream's date of them. Throws `upstream_not_found` for an unknown id. */
+/** Fetches one record's exact bytes and metadata. Throws `upstream_not_found` for an unknown id. */
 export async function fetchRecord(
   session: Session,
   id: string,
@@ -26,7 +26,7 @@ export async function fetchRecord(
   )
 }
 
-/** Part of the archive: where it lies, its validators, and the archive's whole size. */
+/** A range of the archive: its position, its validators, and the archive's total size. */
 export interface RangeAnswer {
   body: Buffer
   start: number
@@ -34,12 +34,12 @@ export interface RangeAnswer {
   meta: Meta
 }
 
-/** `unchanged`: the archive is still the one stored; `unavailable`: ranges are not honoured, or it changed meanwhile. */
+/** `unchanged`: the archive is the stored one; `unavailable`: ranges are not supported, or the archive changed. */
 type RangeOutcome = RangeAnswer | 'unchanged' | 'unavailable'
 
 /**
- * Asks for a range of the archive: `{ suffix }` bytes from its end, or `{ from, length }`. `ifRange` and
- * `ifNoneMatch` are validators to send. Anything but exactly the part asked for is `unavailable`.
+ * Requests a range of the archive: `{ suffix }` bytes from its end, or `{ from, length }`. `ifRange` and
+ * `ifNoneMatch` are validators to send. Any response but exactly the requested range is `unavailable`.
  */
 export async function fetchArchiveRange(
   session: Session,

@@ -1,44 +1,44 @@
 import { MirrorError } from '../core/errors.ts'
 
-/** Looks for the credentials in use in what upstream sends, so that none of them is stored. */
+/** Searches upstream's responses for the credentials in use, so that none of them is stored. */
 export interface SecretSearch {
-  /** Throws `upstream_secret`, naming `place` and not the secret, when the bytes hold a credential. */
+  /** Throws `upstream_secret`, naming `place` and not the secret, when the bytes contain a credential. */
   readonly check: (bytes: Buffer | string, place: string) => void
-  /** The same for bytes that come in chunks: one across two of them is found too. */
+  /** Does the same for chunked bytes, also across chunk boundaries. */
   readonly stream: (place: string) => (chunk: Buffer) => void
-  /** The text with stars in place of each credential. */
+  /** Replaces each credential in a text with stars. */
   readonly scrub: (text: string) => string
 }
 
-/** A shorter text is too likely to be there by chance. */
-const LEAST = 8
-/** Of a longer secret its last bytes are looked for: they identify it, and a long pattern is slow. */
+/** Minimum length of a secret, bytes: a shorter one can occur by chance. */
+const MIN_LENGTH = 8
+/** Number of last bytes of a longer secret that are searched for: they identify it, and a long pattern is slow. */
 const PROBE = 48
-/** A byte in any of its spellings is at most so long: `%252F`, `\u002f`. */
+/** Maximum length of an escaped byte: `%252F`, `\u002f`. */
 const SPELLING = 7
 const STEP = 1 << 20
 
 /**
- * A search for the secrets that `secretsOf` gives, in each of their forms: plain, Base64 (at any place in what is encoded, as
- * in `key:`; also base64url), and any of these with characters percent-encoded or JSON-escaped. `secretsOf` gives the
- * same array as long as nothing changed, or the pattern is made again. 100 MB take about 0.3 s.
+ * Creates a search for the secrets that `secretsOf` returns, in each of their forms: plain, Base64 (at any offset of
+ * the encoded text, as in `key:`; also base64url), and any of these with percent-encoded or JSON-escaped characters.
+ * `secretsOf` must return the same array while nothing changed, or the pattern is rebuilt. 100 MB take about 0.3 s.
  */
 export function createSecretSearch(secretsOf: () => readonly string[]): SecretSearch {
   let known: readonly string[] = []
-  let made: Pattern | null = null
+  let pattern: Pattern | null = null
   const current = (): Pattern | null => {
     const secrets = secretsOf()
     if (secrets.length !== known.length || secrets.some((secret, at) => secret !== known[at])) {
       known = [...secrets]
-      made = patternOf(known)
+      pattern = patternOf(known)
     }
-    return made
+    return pattern
   }
   const refuse = (place: string): MirrorError =>
     new MirrorError(
       'upstream_secret',
-      `${scrub(place)}: upstream returned the credential that it is asked with, so this answer is not stored. ` +
-        'Replace the credential by a new one, and ask the operator of the service why its answers contain it.',
+      `${scrub(place)}: upstream returned the credential that the mirror uses, so this response is not stored. ` +
+        'Replace the credential by a new one, and ask the operator of the service why its responses contain it.',
     )
   const scrub = (text: string): string => {
     const pattern = current()
@@ -68,17 +68,17 @@ export function createSecretSearch(secretsOf: () => readonly string[]): SecretSe
   }
 }
 
-/** What finds any of the secrets in text whose characters are bytes. */
+/** A pattern that finds any of the secrets in text whose characters are bytes. */
 interface Pattern {
   found: RegExp
-  /** Two pieces of one text share so many characters, or what lies across them is missed. */
+  /** Number of characters by which two consecutive chunks must overlap. */
   overlap: number
 }
 
 function patternOf(secrets: readonly string[]): Pattern | null {
   const needles = secrets
     .map((secret) => Buffer.from(secret))
-    .filter(({ length }) => length >= LEAST)
+    .filter(({ length }) => length >= MIN_LENGTH)
     .map((secret) => secret.subarray(-PROBE))
     .flatMap((secret) => [secret.toString('latin1'), ...base64Forms(secret)])
   if (needles.length === 0) return null
@@ -86,7 +86,7 @@ function patternOf(secrets: readonly string[]): Pattern | null {
   return { found, overlap: Math.max(...needles.map(({ length }) => length)) * SPELLING - 1 }
 }
 
-/** The part of its Base64 that does not depend on what stands around it, for each place that it can begin at. */
+/** Returns the part of the secret's Base64 that does not depend on its context, for each possible offset. */
 function base64Forms(secret: Buffer): string[] {
   return [0, 1, 2].map((before) => {
     const coded = Buffer.concat([Buffer.alloc(before), secret]).toString('base64')
@@ -95,7 +95,7 @@ function base64Forms(secret: Buffer): string[] {
   })
 }
 
-/** A pattern for a text in which each character may be written in another way. */
+/** Returns a pattern for a text in which each character may be escaped. */
 function spelled(text: string): string {
   return Array.from(text, (character) => spelledCharacter(character)).join('')
 }

@@ -1,15 +1,15 @@
 import { MirrorError } from '../core/errors.ts'
 
-/** An object as the service gave it; which fields it has is the service's matter. */
+/** An object in the service's own form; its fields are not fixed. */
 export type Item = Readonly<Record<string, unknown>>
 
-/** A thing just made, and the secret in the answer that made it; null: none was found. */
+/** A created object, and the secret in the response to its creation; null: none was found. */
 export interface Made {
   readonly item: Item
   readonly secret: string | null
 }
 
-/** Names, in plain form, of fields that tell what an object is. */
+/** Plain names of fields that identify the kind of an object. */
 const MARKS = {
   webhook: ['id', 'url', 'eventtypes', 'events', 'description'],
   delivery: ['status', 'httpstatus', 'eventid', 'errorreason', 'sentat', 'subscriptionid'],
@@ -17,12 +17,13 @@ const MARKS = {
 } as const
 type Noun = keyof typeof MARKS
 
-/** Answers are wrapped this deep at most (`{"data": {"webhook": {…}}}`). */
+/** Maximum nesting of an object in a response (`{"data": {"webhook": {…}}}`). */
 const MAX_WRAPS = 3
 
 /**
- * The object that an answer is about, plain or wrapped (wire facts, /v3 answers): of all objects in it, the one with most
- * of the noun's fields, and of equal ones the outermost. Throws `upstream_shape` for an answer that is no object.
+ * Returns the object of a response, plain or wrapped (wire facts, /v3 answers): of all objects in it, the one with
+ * most of the noun's fields; of equal ones the outermost. Throws `upstream_shape` for a response that is not an
+ * object.
  */
 export function itemIn(path: string, value: unknown, noun: Noun): Item {
   const [first, ...others] = objectsIn(value)
@@ -35,20 +36,20 @@ export function itemIn(path: string, value: unknown, noun: Noun): Item {
 
 const OWN_ID = /^((webhook|subscription|webhooksubscription|delivery|apikey|key)?id|uuid)$/
 
-/** Whether a field's name is this one, with or without the noun before it (`webhook_id`). */
+/** Returns whether a field has this name, with or without the noun before it (`webhook_id`). */
 function isNamed(name: string, mark: string): boolean {
   const text = plain(name)
   return mark === 'id' ? OWN_ID.test(text) : text.endsWith(mark)
 }
 
-/** The objects of an answer, outermost first, without those in lists. */
+/** Returns the objects of a response, outermost first, without those in lists. */
 function objectsIn(value: unknown, depth = 0): Item[] {
   if (!isObject(value)) return []
   const inner = depth < MAX_WRAPS ? Object.values(value) : []
   return [value, ...inner.flatMap((one) => objectsIn(one, depth + 1))]
 }
 
-/** The id of an object as text; null when it has none. */
+/** Returns the id of an object as text; null when it has none. */
 export function itemIdOf(item: Item): string | null {
   const names = Object.keys(item).filter((name) => isNamed(name, 'id'))
   const best = names.sort((a, b) => a.length - b.length)[0]
@@ -56,21 +57,21 @@ export function itemIdOf(item: Item): string | null {
   return typeof id === 'string' || typeof id === 'number' ? String(id) : null
 }
 
-/** A field's text, whatever the case and form of its name; null when there is none. */
+/** Returns a field's text, in any spelling of its name; null when there is none. */
 export function textOf(item: Item, name: string): string | null {
   const found = Object.keys(item).find((one) => isNamed(one, name))
   const value = found === undefined ? null : item[found]
   return typeof value === 'string' ? value : null
 }
 
-/** A field's list of texts; null when there is none. */
+/** Returns a field's list of texts; null when there is none. */
 export function itemListOf(item: Item, name: string): string[] | null {
   const found = Object.keys(item).find((one) => isNamed(one, name))
   const value = found === undefined ? null : item[found]
   return Array.isArray(value) ? value.map(String) : null
 }
 
-/** Names of fields that hold a secret, the surest first. */
+/** Names of fields that contain a secret, the most certain first. */
 const SECRET_NAMES: readonly (readonly [name: RegExp, leastLength: number])[] = [
   [/secret/, 1],
   [/(signing|hmac|webhook|verification|api|access|private)_?(key|token)$/, 1],
@@ -79,8 +80,8 @@ const SECRET_NAMES: readonly (readonly [name: RegExp, leastLength: number])[] = 
 ]
 
 /**
- * The secret in the answer that made something, at any depth and under any name: what looks like one, then by the name of
- * its field, then the only text of it that is nothing known. `sent` are the texts that the request named. Null: none.
+ * Finds the secret in the response to a creation, at any depth and under any name: first by its form, then by the
+ * name of its field, then the only remaining unknown text. `sent` are the texts of the request. Null: none.
  */
 export function secretIn(answer: unknown, sent: readonly string[]): string | null {
   const texts = objectsIn(answer).flatMap((item) =>
@@ -102,7 +103,7 @@ export function secretIn(answer: unknown, sent: readonly string[]): string | nul
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
-/** One word that is no address, no id and no date. */
+/** Returns whether a text is one word that is not an address, an id or a date. */
 function isOpaque(value: string, length: number): boolean {
   return (
     value.length >= length &&
@@ -112,19 +113,22 @@ function isOpaque(value: string, length: number): boolean {
   )
 }
 
-/** What became of a delivery, as the service says it (service API, section 3); null: it does not say. */
+/** State of a delivery as the service reports it (service API, section 3); null: unknown. */
 export type DeliveryState = 'pending' | 'delivered' | 'failed'
 
-/** The state of a delivery in an answer: `failed` where any status in it says so, for an envelope may say that all is well. */
+/**
+ * Returns the state of a delivery in a response: `failed` when any status in it is a failure, because an envelope may
+ * report success.
+ */
 export function deliveryStateIn(answer: unknown): DeliveryState | null {
-  const said = objectsIn(answer).flatMap((item) =>
+  const states = objectsIn(answer).flatMap((item) =>
     Object.entries(item)
       .filter(([name]) => /status$|^state$/.test(plain(name)))
       .map(([, value]) => (typeof value === 'string' ? value.trim().toLowerCase() : '')),
   )
-  if (said.some((word) => ['failed', 'failure', 'error', 'undelivered'].includes(word)))
+  if (states.some((word) => ['failed', 'failure', 'error', 'undelivered'].includes(word)))
     return 'failed'
-  return (['delivered', 'pending'] as const).find((state) => said.includes(state)) ?? null
+  return (['delivered', 'pending'] as const).find((state) => states.includes(state)) ?? null
 }
 
 /** `deliveryStatus` as `deliverystatus`. */

@@ -13,7 +13,7 @@ import type { Method } from './http/transport.ts'
 
 export type { Item, Made }
 
-/** A new key's properties; what is not given is the service's choice. */
+/** Properties of a new key; the service chooses those that are absent. */
 interface NewApiKey {
   name: string
   role?: string
@@ -21,7 +21,7 @@ interface NewApiKey {
   expires_at?: string
 }
 
-/** What to subscribe to, by ids. At least one. */
+/** Ids of the targets to subscribe to; at least one. */
 interface Targets {
   tags: readonly string[]
   images: readonly string[]
@@ -41,7 +41,7 @@ interface AccountApi {
   organization(): Promise<Item>
 }
 
-/** API keys (spec section 4). `create` answers with the key itself, once. */
+/** API keys (spec section 4). `create` returns the key itself, once. */
 export interface ApiKeysApi {
   create(key: NewApiKey): Promise<Made>
   list(): Promise<Item[]>
@@ -49,7 +49,7 @@ export interface ApiKeysApi {
   remove(id: string): Promise<void>
 }
 
-/** Subscriptions (spec section 4): adding and removing are bulk, the ids travel in the body. */
+/** Subscriptions (spec section 4); adding and removing are bulk operations with the ids in the body. */
 export interface SubscriptionsApi {
   add(targets: Targets): Promise<Item[]>
   list(): Promise<Item[]>
@@ -57,13 +57,16 @@ export interface SubscriptionsApi {
   remove(ids: readonly string[]): Promise<void>
 }
 
-/** A delivery that was sent as a test; `state` null: the answer does not say what became of it. */
+/** A test delivery; `state` null: the response does not contain its state. */
 export interface Tested {
   readonly item: Item
   readonly state: DeliveryState | null
 }
 
-/** Webhook settings (spec section 4), with the list and delete that deployments have beside the contract. */
+/**
+ * Webhook settings (spec section 4), with the list and delete operations that deployments have in addition to the
+ * contract.
+ */
 export interface WebhooksApi {
   register(webhook: NewWebhook): Promise<Made>
   list(): Promise<Item[]>
@@ -72,7 +75,7 @@ export interface WebhooksApi {
   remove(id: string): Promise<void>
 }
 
-/** A caller of one surface: a session and the cap of its answers in bytes. */
+/** A session with one surface and the cap on its responses, bytes. */
 interface Caller {
   session: Session
   maxBytes: number
@@ -135,7 +138,7 @@ export function subscriptionsApi(
   }
 }
 
-/** A bulk answer is a list, one object, or nothing at all. */
+/** Returns the items of a bulk response: a list, one object, or empty. */
 function madeBy(answer: unknown): readonly unknown[] {
   if (answer === null) return []
   const arrays = Object.values(answer as Item).filter((value) => Array.isArray(value))
@@ -182,7 +185,7 @@ async function send(
   json?: unknown,
 ): Promise<unknown> {
   const { body } = await session.request({ method, path, json, maxBytes })
-  // What a DELETE says beside its status is for nobody.
+  // The body of a DELETE response is ignored.
   return method === 'DELETE' ? null : parseJson(path, body)
 }
 

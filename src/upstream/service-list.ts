@@ -3,13 +3,13 @@ import { walkList } from './lists/walk.ts'
 import type { Session } from './http/session.ts'
 import { jsonTextOf } from '../json/objects.ts'
 
-/** The contract's maximum; and what a list for people may come to, which is kept in memory. */
+/** The contract's maximum page size, and the limits of a list in memory. */
 const PAGE_SIZE = 1000
 const BOUNDS = { timeoutMs: 600_000, bytes: 1_000_000_000, pages: 10_000 }
 
 /**
- * All items of a list, its pages walked by what they say of the next one. For people who look: everything is kept
- * in memory. Throws `upstream_shape` when a page is no list, the pages go in a circle, or the list is cut short.
+ * Fetches all items of a list into memory, for commands. Throws `upstream_shape` when a page is not a list, the pages
+ * form a cycle, or the list is incomplete.
  */
 export async function fetchList(
   session: Session,
@@ -37,7 +37,7 @@ function idOf(item: Buffer): string | null {
   return typeof id === 'string' || typeof id === 'number' ? String(id) : null
 }
 
-/** A JSON answer to a GET. Throws `upstream_shape` when it is not JSON. */
+/** Fetches a JSON response to a GET. Throws `upstream_shape` when it is not JSON. */
 export async function fetchJson(
   session: Session,
   path: string,
@@ -47,7 +47,7 @@ export async function fetchJson(
   return parseJson(path, body)
 }
 
-/** What a body says; null for none (204). Throws `upstream_shape` when it is not JSON. */
+/** Parses a body; null for an empty one (204). Throws `upstream_shape` when it is not JSON. */
 export function parseJson(path: string, body: Buffer): unknown {
   if (body.length === 0) return null
   try {

@@ -19,32 +19,35 @@ export type UpstreamSurface = 'public' | 'remediation' | 'settings' | 'catalog' 
 
 /** The whole service: one client for each surface, one transport for all, one limiter for each host. */
 export interface Upstream {
-  /** The client of a surface. Throws `config` naming the setting that lacks, for the root or for the credential. */
+  /**
+   * Returns the client of a surface. Throws `config` naming the setting that is missing, for the root or for the
+   * credential.
+   */
   client(surface: UpstreamSurface): Client
-  /** Whether the settings name the surface and the credential that it needs. */
+  /** Returns whether the surface and the credential that it needs are configured. */
   has(surface: UpstreamSurface): boolean
-  /** The limiter of a host, for requests that go elsewhere (pre-signed URLs). */
+  /** Returns the limiter of a host, for requests outside the surfaces (pre-signed URLs). */
   limiter(url: string): HostLimiter
   /** Fetches a document behind a pre-signed URL into a sink, with retries; adds to `cost`. Throws `upstream_*`. */
   fetchDocument(url: string, signal: AbortSignal, cost: Counts, sink: ArtifactSink): Promise<void>
-  /** Drops every connection; requests in flight end as unreachable. */
+  /** Closes every connection; current requests fail as unreachable. */
   close(): Promise<void>
 }
 
-/** What the way to the service is made from. */
+/** Dependencies of the connection to the service. */
 interface UpstreamDeps {
   config: Config
   version: string
   now: () => number
   delay?: Delay
-  /** Is told what an operator should know and no run says: a secret file that cannot be used. */
+  /** Logs a warning that is not part of a run: a secret file that cannot be used. */
   warn?: (text: string) => void
 }
 
-/** Requests a minute that each tier of the identity surface allows (spec section 8). */
+/** Requests per minute of each tier of the identity surface (spec section 8). */
 const TIERS = { free: 100, standard: 1000, enterprise: 10_000 } as const
 
-/** Wires the surfaces together. Nothing is sent, and nothing refused, before a surface is asked for. */
+/** Creates the clients of all surfaces. Nothing is sent or checked before a surface is used. */
 export function createUpstream(deps: UpstreamDeps): Upstream {
   const { config, version, now, delay = realDelay, warn = () => undefined } = deps
   const transport = createTransport(config.upstream)
@@ -57,9 +60,10 @@ export function createUpstream(deps: UpstreamDeps): Upstream {
     const maxWaitMs = Math.max(60_000, maxRetryAfterMs) // a window is a minute
     return createLimiter({ host, perMinute, maxWaitMs, maxRetryAfterMs, now, delay })
   }
-  const limiter = keep(limiterFor)
-  // The service limits what asks with a credential; the public feeds on the same host neither wait for it nor use it up.
-  const publicLimiter = keep(limiterFor)
+  const limiter = memoize(limiterFor)
+  // The service limits requests with a credential; requests to the public feeds on the same host do not share that
+  // limit.
+  const publicLimiter = memoize(limiterFor)
   const limiterOf = (url: string): HostLimiter => limiter(new URL(url).host)
   const clock = createClockWatch(warn)
   const base = { config: config.upstream, transport, version, now, delay, clock }
@@ -68,16 +72,16 @@ export function createUpstream(deps: UpstreamDeps): Upstream {
     const client = createClient({ ...base, ...limited, root: authUrl, ...more })
     return client.open(closing.signal, 'ops')
   }
-  const credential = keep((kind: Kind) => createAuthorization(deps, kind, tokens))
-  // Of all surfaces, wherever an answer comes from: hosts are shared, and so are proxies on the way to them.
+  const credential = memoize((kind: Kind) => createAuthorization(deps, kind, tokens))
+  // Credentials of all surfaces, for responses of any of them: surfaces can share hosts and proxies.
   const secrets = createSecretSearch(() =>
     KINDS.flatMap((kind) => credential(kind)?.secrets() ?? []),
   )
-  const client = keep((surface: UpstreamSurface) => {
-    const { root, setting, title, kind, free } = describe(config, surface)
+  const client = memoize((surface: UpstreamSurface) => {
+    const { root, setting, title, kind, isPublic } = describe(config, surface)
     if (root === null) throw notSet(setting, title)
     const authorization = kind === null ? null : credential(kind)
-    if (authorization === null && !free) throw missing(kind ?? 'upstream', title)
+    if (authorization === null && !isPublic) throw missing(kind ?? 'upstream', title)
     const limited = surface === 'public' ? publicLimiter(new URL(root).host) : limiterOf(root)
     const own = { root, setting, title, authorization, limiter: limited, secrets }
     return createClient({ ...base, ...own })
@@ -85,8 +89,8 @@ export function createUpstream(deps: UpstreamDeps): Upstream {
   return {
     client,
     has(surface) {
-      const { root, kind, free } = describe(config, surface)
-      return root !== null && (free || (kind !== null && credential(kind) !== null))
+      const { root, kind, isPublic } = describe(config, surface)
+      return root !== null && (isPublic || (kind !== null && credential(kind) !== null))
     },
     limiter: limiterOf,
     async fetchDocument(url, signal, cost, sink) {
@@ -126,7 +130,7 @@ function artifactOptions(
   }
 }
 
-/** Which credential: `settings` is upstream's in the form that the webhook settings take. */
+/** Kind of credential: `settings` is upstream's in the form that the webhook settings require. */
 type Kind = (typeof KINDS)[number]
 const KINDS = ['upstream', 'settings', 'identity'] as const
 
@@ -135,17 +139,17 @@ interface Surface {
   setting: string
   title: string
   kind: Kind | null
-  /** Whether it answers without a credential. */
-  free: boolean
+  /** Whether it needs no credential. */
+  isPublic: boolean
 }
 
 function describe({ upstream, identity, catalog }: Config, surface: UpstreamSurface): Surface {
   const { apiRoot, catalogUrl } = upstream
   const below = (path: string): string | null => (apiRoot === null ? null : apiRoot + path)
-  const api = { setting: 'upstream.apiRoot', free: false }
+  const api = { setting: 'upstream.apiRoot', isPublic: false }
   switch (surface) {
     case 'public':
-      return { ...api, root: apiRoot, title: 'public feeds', kind: null, free: true }
+      return { ...api, root: apiRoot, title: 'public feeds', kind: null, isPublic: true }
     case 'remediation':
       return { ...api, root: below('/v1'), title: 'remediation surface', kind: 'upstream' }
     case 'settings':
@@ -153,12 +157,12 @@ function describe({ upstream, identity, catalog }: Config, surface: UpstreamSurf
     case 'catalog': {
       const kind = catalog.sendCredential ? 'upstream' : null
       const setting = 'upstream.catalogUrl'
-      return { root: catalogUrl, setting, title: 'package catalog', kind, free: kind === null }
+      return { root: catalogUrl, setting, title: 'package catalog', kind, isPublic: kind === null }
     }
     case 'identity': {
       const setting = 'identity.apiUrl'
       const title = 'identity surface'
-      return { root: identity.apiUrl, setting, title, kind: 'identity', free: false }
+      return { root: identity.apiUrl, setting, title, kind: 'identity', isPublic: false }
     }
   }
 }
@@ -168,7 +172,7 @@ type TokenClient = (
   more: Pick<ClientDeps, 'setting' | 'scrub'>,
 ) => ReturnType<Client['open']>
 
-/** The credential that the settings give for a surface; null when there is none. At most one is set (see `config`). */
+/** Returns the configured credential of a surface; null when there is none. At most one is set (see `config`). */
 function createAuthorization(
   { config, now, warn }: UpstreamDeps,
   kind: Kind,
@@ -185,19 +189,20 @@ function createAuthorization(
     return kind === 'identity' ? bearer(key, secret) : basicKey(key, secret)
   }
   if (token !== null) return bearer(...follow('token', token), kind === 'settings')
-  const meant = audience ?? config.identity.apiUrl
-  if (clientId === null || clientSecret === null || authUrl === null || meant === null) return null
+  const tokenAudience = audience ?? config.identity.apiUrl
+  if (clientId === null || clientSecret === null || authUrl === null || tokenAudience === null)
+    return null
   const [, secret] = follow('clientSecret', clientSecret)
   const scrub = (text: string): string =>
     [clientSecret, secret.current()].reduce((rest, one) => rest.replaceAll(one, '********'), text)
   const session = tokens(authUrl, { setting: `${section}.authUrl`, scrub })
-  const client = { section, clientId, clientSecret: secret, audience: meant } as const
+  const client = { section, clientId, clientSecret: secret, audience: tokenAudience } as const
   return clientCredentials(client, session, now)
 }
 
 function notSet(setting: string, title: string): MirrorError {
   const variable = `PATCHMIRROR_${setting.replace(/[A-Z]/g, '_$&').replace('.', '_').toUpperCase()}`
-  const text = `${setting} is not set (${variable}): without it the ${title} cannot be asked`
+  const text = `${setting} is not set (${variable}): without it the ${title} cannot be reached`
   return new MirrorError('config', text)
 }
 
@@ -206,13 +211,13 @@ function missing(kind: Kind, title: string): MirrorError {
   const env = `PATCHMIRROR_${section.toUpperCase()}`
   return new MirrorError(
     'config',
-    `the ${title} ${title.endsWith('s') ? 'need' : 'needs'} a credential, and none is set: give ${section}.apiKey (${env}_API_KEY or ${env}_API_KEY_FILE), ` +
+    `the ${title} ${title.endsWith('s') ? 'need' : 'needs'} a credential, and none is set: set ${section}.apiKey (${env}_API_KEY or ${env}_API_KEY_FILE), ` +
       `${section}.token, or ${section}.clientId with clientSecret and authUrl`,
   )
 }
 
-/** Makes a thing once for each name. */
-function keep<Name extends string, Thing>(make: (name: Name) => Thing): (name: Name) => Thing {
+/** Returns a function that creates a value once per name. */
+function memoize<Name extends string, Thing>(make: (name: Name) => Thing): (name: Name) => Thing {
   const made = new Map<Name, Thing>()
   return (name) => {
     const stored = made.get(name)

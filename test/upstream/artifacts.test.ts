@@ -55,10 +55,10 @@ test('redirects between public hosts are followed, relative ones too', async () 
 test.each([
   ['https://169.254.169.254/latest/meta-data/', /169\.254\.169\.254 is a private address/],
   ['https://10.0.0.1/', /private address/],
-  ['http://store.example/b', /no https URL \(http:\)/],
-  ['file:///etc/passwd', /no https URL \(file:\)/],
+  ['http://store.example/b', /not an https URL \(http:\)/],
+  ['file:///etc/passwd', /not an https URL \(file:\)/],
   ['//127.0.0.1/x', /private address/],
-  ['https://someone@store.example/', /holds a credential/],
+  ['https://someone@store.example/', /contains a credential/],
 ])('a redirect to %s is not followed', async (location, why) => {
   await expect(follow([location])).rejects.toMatchObject({
     code: 'upstream_shape',

@@ -99,7 +99,7 @@ describe('client credentials', () => {
     ['{"access_token":5}', 'has no usable access_token'],
     ['{"access_token":"a b"}', 'has no usable access_token'],
     ['{"access_token":"hunter2","token_type":"mac"}', 'another type of token'],
-    ['{"access_token":"hunter2","expires_in":"soon"}', 'an expires_in that is no number'],
+    ['{"access_token":"hunter2","expires_in":"soon"}', 'an expires_in that is not a number'],
     ['"hunter2"', 'is not a JSON object'],
   ])('answered by %s are an error that says so', async (body, fault) => {
     const answer: Answer = (_request, response) => response.end(body)

@@ -1,36 +1,40 @@
-/** A secret as it is now: the text, and the same read again from its file, true when it is another one. */
+/** The current value of a secret; `reload` reads its file again and returns true when it changed. */
 export interface CurrentSecret {
   readonly current: () => string
   readonly reload: () => boolean
 }
 
-/**
- * A credential in use. What it holds lies in closures only: neither `inspect` nor a log line can show it.
- */
+/** A credential in use. Its secrets are in closures only: neither `inspect` nor a log line can show them. */
 export interface Authorization {
-  /** The setting it comes from, for messages: `upstream.apiKey`. */
+  /** Setting of the credential, for messages: `upstream.apiKey`. */
   readonly name: string
-  /** The value of the Authorization header. Throws `upstream_auth` or `upstream_unreachable` when it cannot be had. */
+  /**
+   * Returns the value of the Authorization header. Throws `upstream_auth` or `upstream_unreachable` when it cannot be
+   * obtained.
+   */
   header(signal: AbortSignal): Promise<string>
-  /** After a 401 for this header: another one to try once, or null when there is none. */
+  /** Returns another header to try once after a 401, or null when there is none. */
   renew(refused: string, signal: AbortSignal): Promise<string | null>
-  /** The text without any secret that an answer may have echoed. */
+  /** Replaces secrets in a text, for example echoed in a response. */
   scrub: (text: string) => string
-  /** The secrets that were sent of late, and those issued for them. Nothing is read for it. */
+  /** Returns the recently sent secrets, and those issued for them. Reads no file. */
   secrets: () => readonly string[]
 }
 
-/** An API key as the remediation surface takes it: Basic, the key as user name, no password (spec section 5). */
+/**
+ * Creates the credential of an API key for the remediation surface: Basic, the key as user name, no password (spec
+ * section 5).
+ */
 export function basicKey(name: string, key: CurrentSecret): Authorization {
-  return inTurn(name, key, (secret) => [basicOf(secret)])
+  return tryForms(name, key, (secret) => [basicOf(secret)])
 }
 
 /**
- * An access token, or the identity surface's API key, as Bearer. With `basicToo`, a 401 is followed by one attempt
- * as Basic: the contract shows the webhook settings with the token as user name.
+ * Creates a Bearer credential from an access token or the identity surface's API key. With `basicToo`, a 401 is
+ * followed by one attempt with Basic: the contract shows the webhook settings with the token as user name.
  */
 export function bearer(name: string, token: CurrentSecret, basicToo = false): Authorization {
-  return inTurn(name, token, (secret) => [
+  return tryForms(name, token, (secret) => [
     `Bearer ${secret}`,
     ...(basicToo ? [basicOf(secret)] : []),
   ])
@@ -40,8 +44,8 @@ function basicOf(user: string): string {
   return `Basic ${Buffer.from(`${user}:`).toString('base64')}`
 }
 
-/** Tries its forms in order and stays with the first that is not refused; another secret begins with the first again. */
-function inTurn(
+/** Tries header forms in order and keeps the first that is accepted; a changed secret starts with the first again. */
+function tryForms(
   name: string,
   source: CurrentSecret,
   formsOf: (secret: string) => readonly string[],
@@ -51,7 +55,7 @@ function inTurn(
   recent.add(secret)
   let forms = formsOf(secret)
   let at = 0
-  const look = (): void => {
+  const refresh = (): void => {
     const current = source.current()
     if (current === secret) return
     secret = current
@@ -62,12 +66,12 @@ function inTurn(
   return {
     name,
     header() {
-      look()
+      refresh()
       return Promise.resolve(forms[at] ?? '')
     },
     renew(refused) {
       source.reload()
-      look()
+      refresh()
       if (!forms.includes(refused)) return Promise.resolve(forms[at] ?? null) // it was another secret
       const next = forms.indexOf(refused) + 1
       at = next < forms.length ? next : 0
@@ -78,22 +82,22 @@ function inTurn(
   }
 }
 
-/** So many values of a credential are remembered: an answer may return one that was replaced a moment ago. */
-const REMEMBERED = 6
+/** Number of recent values of a credential that are searched for: a response may contain one that was just replaced. */
+const RECENT_VALUES = 6
 
-/** The last values of a credential. `all` gives the same array until another value is added. */
+/** Stores the last values of a credential. `all` returns the same array until a value is added. */
 export function createRecent() {
   let values: readonly string[] = []
   return {
     all: () => values,
     add(value: string): void {
       if (values.at(-1) === value) return
-      values = [...values.filter((one) => one !== value), value].slice(-REMEMBERED)
+      values = [...values.filter((one) => one !== value), value].slice(-RECENT_VALUES)
     },
   }
 }
 
-/** Replaces each secret, whole or as the Base64 that a header carries, by stars. */
+/** Replaces each secret, plain or as the Base64 of a header, with stars. */
 export function scrub(text: string, secrets: readonly string[]): string {
   return secrets
     .flatMap((secret) => [secret, secret.replace(/^(Basic|Bearer) /, '')])

@@ -2,7 +2,7 @@ import { type LookupAddress, type LookupOptions, lookup } from 'node:dns'
 import { BlockList, isIP } from 'node:net'
 import { MirrorError } from '../../core/errors.ts'
 
-/** Addresses that no document on the public internet can have: private, local, shared, reserved, multicast. */
+/** Address ranges that are not on the public internet: private, local, shared, reserved, multicast. */
 const PRIVATE = createPrivate()
 
 function createPrivate(): BlockList {
@@ -24,9 +24,9 @@ function createPrivate(): BlockList {
   ]
   for (const [net, prefix] of v4) list.addSubnet(net, prefix, 'ipv4')
   const v6: [string, number][] = [
-    ['::', 96], // unspecified, loopback, and IPv4 in its oldest coat
+    ['::', 96], // unspecified, loopback, and IPv4-compatible addresses
     ['2001::', 23], // tunnels and other protocols
-    ['64:ff9b::', 96], // stands for an IPv4 address that cannot be seen from here
+    ['64:ff9b::', 96], // NAT64: contains an IPv4 address
     ['64:ff9b:1::', 48],
     ['100::', 64],
     ['2001:db8::', 32],
@@ -40,7 +40,7 @@ function createPrivate(): BlockList {
   return list
 }
 
-/** Whether an IP address is not one of the public internet's; IPv4 in an IPv6 coat counts as IPv4. */
+/** Returns whether an IP address is not public; IPv4-mapped IPv6 addresses count as IPv4. */
 export function isPrivateAddress(address: string): boolean {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)
   const plain = mapped?.[1] ?? address
@@ -50,7 +50,7 @@ export function isPrivateAddress(address: string): boolean {
   return PRIVATE.check(plain, family === 6 ? 'ipv6' : 'ipv4')
 }
 
-/** Refuses to resolve a name to a private address; the connection then goes to the very address that was checked. */
+/** Thrown when a name resolves to a private address; a connection uses exactly the address that was checked. */
 class PrivateAddressError extends Error {
   constructor(host: string, address: string) {
     super(`${host} is at ${address}, a private address`)
@@ -60,7 +60,7 @@ class PrivateAddressError extends Error {
 
 type Callback = (error: Error | null, address: string | LookupAddress[], family?: number) => void
 
-/** `dns.lookup` for connections that must stay on the public internet. */
+/** Does the same as `dns.lookup`, but only for public addresses. */
 export function lookupPublic(host: string, options: LookupOptions, callback: Callback): void {
   lookup(host, { ...options, all: true }, (error, addresses) => {
     if (error !== null) return callback(error, [])
@@ -72,9 +72,9 @@ export function lookupPublic(host: string, options: LookupOptions, callback: Cal
   })
 }
 
-/** A redirect that leaves the host: for what the service keeps elsewhere it says where that is. */
+/** A redirect to another host, where the service stores large documents. */
 export class LeavingError extends MirrorError {
-  /** Where it leads, in full: it may hold a signature, so it is in no message. */
+  /** Full target URL: it may contain a signature, so it is in no message. */
   readonly location: string
   constructor(message: string, location: string) {
     super('upstream_status', message)
@@ -82,20 +82,20 @@ export class LeavingError extends MirrorError {
   }
 }
 
-/** Scheme, host and port of a URL, for messages: no path, no credentials. */
+/** Returns scheme, host and port of a URL, for messages: no path, no credentials. */
 export function originOf(url: URL): string {
   return `${url.protocol}//${url.host}`
 }
 
-/** Whether a redirect from one to the other stays on the same host and does not drop encryption. */
+/** Returns whether a redirect stays on the same host and keeps encryption. */
 export function sameHost(from: URL, to: URL): boolean {
   if (to.protocol === from.protocol) return to.host === from.host
   return from.protocol === 'http:' && to.protocol === 'https:' && to.hostname === from.hostname
 }
 
 /**
- * Where a redirect leads, if it may be followed: within the host, never back from https, and with a credential not to
- * another port either. Throws `upstream_status`; `setting` is the one that names the root.
+ * Returns the target of a redirect that may be followed: within the host, never from https to http, and with a
+ * credential not to another port. Throws `upstream_status`; `setting` names the root.
  */
 export function redirected(from: URL, location: string, setting: string, credential: boolean): URL {
   const to = URL.parse(location, from.href)

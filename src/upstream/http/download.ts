@@ -5,9 +5,9 @@ import type { OpenAnswer, Session } from './session.ts'
 import { type DownloadOptions, append } from './transfer.ts'
 
 /**
- * Downloads a file of any size to disk. An interrupted download goes on where it stopped (Range + If-Range with a strong
- * validator), within this run or in a later one, and begins anew when the file changed upstream. Size cap, low-speed
- * limit and deadline hold for the whole. Returns what the finished file's answer said.
+ * Downloads a file of any size to disk. An interrupted download is resumed (Range and If-Range with a strong
+ * validator), in this run or a later one, and restarted when the file changed upstream. Size cap, low-speed limit and
+ * deadline apply to the whole download. Returns the headers of the finished file's response.
  */
 export async function downloadFile(
   session: Session,
@@ -17,10 +17,10 @@ export async function downloadFile(
   const deadline = AbortSignal.timeout(options.config.archiveTimeoutMs)
   let furthest = await sizeOfPart(`${options.target}.part`)
   let reached = furthest
-  let late = null as Error | null // set below, which the compiler does not follow
+  let late = null as Error | null // set below, which the compiler does not track
   return session.retrying(
     async () => {
-      if (deadline.aborted && late !== null) throw late // no further attempt can be in time
+      if (deadline.aborted && late !== null) throw late // the deadline has passed for any further attempt
       const meta = await attempt(session, path, options, deadline, (place) => (reached = place))
       await rename(`${options.target}.part`, options.target)
       await rm(`${options.target}.part.json`, { force: true })
@@ -28,7 +28,8 @@ export async function downloadFile(
     },
     (error) => {
       late = error instanceof Error ? error : null
-      // Only what no attempt reached before is progress: else a file that cannot be resumed would be begun for ever.
+      // Only bytes that no attempt reached before count as progress: otherwise a file that cannot be resumed would be
+      // restarted without end.
       const forward = reached > furthest && !deadline.aborted
       furthest = Math.max(furthest, reached)
       return forward
@@ -72,7 +73,7 @@ async function attempt(
     : answer.meta
 }
 
-/** Where the answer's bytes belong and how long the whole is (null: unknown), once it is sure that they are wanted. */
+/** Returns the position of the response's bytes and the length of the file (null: unknown), after checking them. */
 async function place(
   { status, meta }: OpenAnswer,
   path: string,
@@ -86,13 +87,14 @@ async function place(
       `${path}: content encoding ${String(meta.contentEncoding)}`,
     )
   const range = status === 206 ? parseContentRange(meta.contentRange) : null
-  const goesOn = range !== null && have > 0 && range.start === have && isSameVersion(known, meta)
-  if (status !== 200 && !goesOn) {
-    // The server's idea of the file is not ours: what is there is worth nothing, begin anew.
+  const isContinuation =
+    range !== null && have > 0 && range.start === have && isSameVersion(known, meta)
+  if (status !== 200 && !isContinuation) {
+    // The response does not continue the local part: discard it and restart.
     await rm(`${options.target}.part`, { force: true })
     throw new MirrorError(
       'upstream_unreachable',
-      `${path}: the download cannot go on, it begins anew`,
+      `${path}: the download cannot be resumed, it restarts`,
     )
   }
   const total = range?.total ?? meta.length
@@ -108,14 +110,14 @@ async function place(
   return { from, total }
 }
 
-/** Throws unless the whole is there: an answer may hold less of it than was asked for. */
+/** Throws unless the file is complete: a response may contain less than was requested. */
 async function checkSize(path: string, part: string, total: number | null): Promise<void> {
   const size = await sizeOfPart(part)
   if (total === null || size === total) return
   throw new MirrorError('upstream_unreachable', `${path}: ${size} of ${total} bytes arrived`)
 }
 
-/** Nothing is left to ask for: an earlier attempt had it all, and ended before it could say so. */
+/** Returns whether an earlier attempt received the whole file, but ended before it was renamed. */
 function isComplete({ status, meta }: OpenAnswer, have: number, known: PartialDownload): boolean {
   return (
     status === 416 &&
@@ -125,14 +127,14 @@ function isComplete({ status, meta }: OpenAnswer, have: number, known: PartialDo
   )
 }
 
-/** What is known of the file that an unfinished download is a part of; lies beside it. */
+/** Validators of the file of an interrupted download, stored next to it. */
 interface PartialDownload {
   validator: string | null
   etag: string | null
   lastModified: string | null
 }
 
-/** A server that ignores If-Range would join two versions: what the answer says of itself counts too. */
+/** Returns whether the response is of the same version: a server that ignores If-Range would mix two versions. */
 function isSameVersion(known: PartialDownload | null, meta: Meta): boolean {
   if (known === null) return false
   if (known.etag !== null && meta.etag !== null) return known.etag === meta.etag
@@ -143,28 +145,28 @@ function isSameVersion(known: PartialDownload | null, meta: Meta): boolean {
   )
 }
 
-/** The old bytes go before the new validator comes: a crash in between must not join the two. */
+/** Discards the old bytes before writing the new validator: a crash in between must not combine the two. */
 async function restartDownload(part: string, meta: Meta): Promise<void> {
   await rm(part, { force: true })
   await writeFile(`${part}.json`, JSON.stringify(describe(meta)), { mode: 0o600 })
 }
 
-/** Only a strong validator may join two halves of a file (RFC 9110, If-Range). */
+/** Returns the validators to store; only a strong one may combine two parts of a file (RFC 9110, If-Range). */
 function describe({ etag, lastModified }: Meta): PartialDownload {
   const strong = etag !== null && !etag.startsWith('W/') ? etag : null
   return { validator: strong ?? (etag === null ? lastModified : null), etag, lastModified }
 }
 
-/** Reads what lies beside an unfinished download; null when there is nothing usable. */
+/** Reads the validators stored next to an interrupted download; null when there are none. */
 async function readPart(path: string): Promise<PartialDownload | null> {
   try {
     return JSON.parse(await readFile(path, 'utf8')) as PartialDownload
   } catch {
-    return null // absent or cut short by a crash: the download begins anew
+    return null // absent or truncated by a crash: the download restarts
   }
 }
 
-/** A file's size in bytes; 0 when there is none. */
+/** Returns a file's size in bytes; 0 when there is none. */
 async function sizeOfPart(path: string): Promise<number> {
   try {
     return (await stat(path)).size

@@ -2,7 +2,7 @@ import { MirrorError, systemCode } from '../../core/errors.ts'
 import { type RawAnswer, proxyStatus } from './transport.ts'
 import { jsonTextOf } from '../../json/objects.ts'
 
-/** An unusable HTTP status, with what the retry rule needs to know of it. */
+/** An error status, with the data that the retry rule needs. */
 class StatusError extends MirrorError {
   readonly status: number
   readonly retryAfterMs: number | null
@@ -19,20 +19,20 @@ class StatusError extends MirrorError {
 }
 
 /**
- * The error for a status that is not an answer. `Retry-After` is read in both of its forms; `said` is what the
- * answer's body says of the reason, if anything.
+ * Creates the error for an error status. `Retry-After` is read in both forms; `reason` is the reason in the
+ * response's body, if any.
  */
 export function statusError(
   status: number,
   headers: Record<string, string | string[] | undefined>,
   path: string,
   now: () => number,
-  said: string | null = null,
+  reason: string | null = null,
 ): MirrorError {
   const wait = parseRetryAfter(headers['retry-after'], now)
   const asked = wait === null ? '' : `, asked to wait ${Math.ceil(wait / 1000)} s`
-  const reason = said === null ? '' : ` (${said})`
-  const message = `${path}: upstream answered ${status}${asked}${reason}`
+  const detail = reason === null ? '' : ` (${reason})`
+  const message = `${path}: upstream answered ${status}${asked}${detail}`
   if (status === 404 || status === 410) {
     return new StatusError('upstream_not_found', message, status, wait)
   }
@@ -42,8 +42,8 @@ export function statusError(
 }
 
 /**
- * The same for a document behind a pre-signed URL: no credential of ours was sent, so a 401 or 403 says nothing of one,
- * only of that URL.
+ * Does the same for a document behind a pre-signed URL: no credential was sent, so a 401 or 403 concerns only that
+ * URL.
  */
 export function documentError(
   status: number,
@@ -52,11 +52,11 @@ export function documentError(
   now: () => number,
 ): MirrorError {
   if (status !== 401 && status !== 403) return statusError(status, headers, place, now)
-  const message = `${place}: its host answered ${status}, so the pre-signed URL expired or never was good`
+  const message = `${place}: its host answered ${status}, so the pre-signed URL has expired or is invalid`
   return new StatusError('upstream_status', message, status, null)
 }
 
-/** Milliseconds that a Retry-After header asks to wait, in both of its forms; null when it makes no sense. */
+/** Parses a Retry-After header, in both forms, to milliseconds; null when it is invalid. */
 export function parseRetryAfter(
   value: string | string[] | undefined,
   now: () => number,
@@ -67,13 +67,13 @@ export function parseRetryAfter(
   return Number.isNaN(at) ? null : Math.max(0, at - now())
 }
 
-/** The error for a request that was not sent, because the host's rate limit leaves no room for so long. */
+/** Creates the error for a request that was not sent, because the host's rate limit is exhausted for too long. */
 export function limitError(host: string, waitMs: number): MirrorError {
   const message = `${host}: its rate limit is used up for another ${Math.ceil(waitMs / 1000)} s, and nothing was sent`
   return new StatusError('upstream_status', message, 429, waitMs)
 }
 
-/** Network faults that come before the first byte of a request is sent: the service has not seen it. */
+/** Network errors before the first byte of a request is sent: the service has not received it. */
 const UNSENT = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -83,7 +83,7 @@ const UNSENT = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ])
 
-/** Whether the service cannot have acted on the request: it refused to look at it (429), or it never got it. */
+/** Returns whether the service cannot have processed the request: it rejected it (429), or never received it. */
 export function isUnsent(error: unknown): boolean {
   if (error instanceof StatusError) return error.status === 429
   const cause = error instanceof MirrorError ? systemCode(error.cause) : undefined
@@ -91,8 +91,8 @@ export function isUnsent(error: unknown): boolean {
 }
 
 /**
- * Whether trying again can help: network faults, 429 and 5xx. Never a shape, a size, a missing path or what a proxy
- * refuses (407).
+ * Returns whether a retry can succeed: network errors, 429 and 5xx. Never for a shape, a size, a missing path or a
+ * proxy's refusal (407).
  */
 export function isTransient(error: unknown): boolean {
   if (error instanceof StatusError) return error.status === 429 || error.status >= 500
@@ -101,12 +101,12 @@ export function isTransient(error: unknown): boolean {
   return status >= 500 || status === 408 || status === 429
 }
 
-/** The HTTP status behind an error; null when it is none. */
+/** Returns the HTTP status of an error; null when it has none. */
 export function statusOf(error: unknown): number | null {
   return error instanceof StatusError ? error.status : null
 }
 
-/** How long upstream asked to wait, milliseconds; null when it did not. */
+/** Returns the wait that upstream requested, milliseconds; null when it did not. */
 export function retryAfterMs(error: unknown): number | null {
   return error instanceof StatusError ? error.retryAfterMs : null
 }
@@ -115,8 +115,8 @@ const MAX_BYTES = 16_384
 const MAX_LENGTH = 300
 
 /**
- * What the body of a refusal says of the reason, in a line of at most 300 characters: a JSON body's description,
- * message or code. Null when it says nothing that is meant for people, or cannot be read.
+ * Reads the reason from the body of an error response, in a line of at most 300 characters: a JSON body's
+ * description, message or code. Null when it has none, or cannot be read.
  */
 export async function readErrorReason(body: RawAnswer['body']): Promise<string | null> {
   const chunks: Buffer[] = []
@@ -129,7 +129,7 @@ export async function readErrorReason(body: RawAnswer['body']): Promise<string |
     }
     return reasonOf(JSON.parse(jsonTextOf(Buffer.concat(chunks))))
   } catch {
-    return null // the status is what counts
+    return null // the status is sufficient
   }
 }
 

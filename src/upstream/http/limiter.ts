@@ -1,36 +1,42 @@
 import { type Priority, type QuotaHeaders, learn, take, unknownQuota, waitFor } from './quota.ts'
 import { limitError, parseRetryAfter } from './errors.ts'
 
-/** Leave to send one request; told how it ended, once. */
-interface LimiterTurn {
-  answered(told: QuotaHeaders): void
+/** Permission to send one request; its owner reports the end exactly once. */
+interface RequestPermit {
+  answered(response: QuotaHeaders): void
   failed(): void
 }
 
-/** Spaces the requests to one host, whichever surface and run they belong to. */
+/** Limits the rate of requests to one host, of all surfaces and runs. */
 export interface HostLimiter {
   /**
-   * Waits until a request may be sent. Throws `upstream_status` at once when that is longer away than the ceiling,
-   * and the signal's reason when it is given.
+   * Waits until a request may be sent. Throws `upstream_status` immediately when the wait would exceed the ceiling,
+   * and the signal's reason when it aborts.
    */
-  acquire(signal: AbortSignal, priority: Priority): Promise<LimiterTurn>
+  acquire(signal: AbortSignal, priority: Priority): Promise<RequestPermit>
 }
 
-/** What a limiter works with. The clock and the delay are arguments, so that tests are exact. */
+/** Dependencies of a limiter. Clock and delay are arguments, so that tests are exact. */
 interface LimiterDeps {
-  /** For messages. */
+  /** Host name for messages. */
   host: string
-  /** A limit known beforehand, requests a minute (the identity tier); null: only what answers tell. */
+  /** Known limit, requests per minute (the identity tier); null: only the limits in responses apply. */
   perMinute: number | null
-  /** The longest wait for room that is waited for, milliseconds. */
+  /** Longest wait for permission, milliseconds. */
   maxWaitMs: number
-  /** A longer Retry-After ends the run that got it, and is no matter of the limiter: a later run asks again. */
+  /**
+   * Longest Retry-After that the limiter observes, milliseconds; a longer one ends the run that received it, and a
+   * later run tries again.
+   */
   maxRetryAfterMs: number
   now: () => number
   delay: (ms: number, signal: AbortSignal) => Promise<void>
 }
 
-/** A rate limiter of one host. Without a tier it slows nothing until an answer tells of a limit (spec section 8). */
+/**
+ * Creates a rate limiter of one host. Without a tier it delays nothing until a response contains a limit (spec
+ * section 8).
+ */
 export function createLimiter(deps: LimiterDeps): HostLimiter {
   const { host, maxWaitMs, now, delay } = deps
   const quota = unknownQuota()
@@ -47,11 +53,11 @@ export function createLimiter(deps: LimiterDeps): HostLimiter {
       take(quota, priority, now())
       pace.take(now())
       return {
-        answered(told) {
+        answered(response) {
           quota.inFlight--
-          const asked = parseRetryAfter(told.headers['retry-after'], now)
+          const asked = parseRetryAfter(response.headers['retry-after'], now)
           const known = asked !== null && asked <= deps.maxRetryAfterMs ? asked : null
-          learn(quota, told, known, now())
+          learn(quota, response, known, now())
         },
         failed() {
           quota.inFlight--
@@ -61,12 +67,13 @@ export function createLimiter(deps: LimiterDeps): HostLimiter {
   }
 }
 
-/** Requests a minute that the crawl may send of what a tier allows, and how many of them at once. */
+/** Share of a tier's requests per minute that a crawl uses, and the share that it may send in one burst. */
 const STEADY = 0.8
 const BURST = 0.1
 
 /**
- * An even pace under a limit that no answer need tell of: in whichever minute the service counts, a tenth is left.
+ * Spaces requests evenly below a limit that responses need not contain: in any minute that the service counts, a
+ * tenth is left.
  */
 function createPace(perMinute: number | null): {
   waitFor(priority: Priority, now: number): number

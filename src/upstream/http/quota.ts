@@ -1,31 +1,31 @@
-/** What is known of one host's rate limit; times in unix milliseconds. Changed in place by the functions below. */
+/** Known state of one host's rate limit; times in unix milliseconds. Modified in place by the functions below. */
 interface Quota {
-  /** Requests allowed in a window, and left in this one, as the service told last; null: it told nothing. */
+  /** Requests allowed per window and remaining in this one, from the last response; null: unknown. */
   limit: number | null
   remaining: number
-  /** How long a window is: a minute until an answer shows otherwise. */
+  /** Length of a window; one minute until a response shows another. */
   windowMs: number
   resetAt: number
-  /** When this window began, if that was seen. */
+  /** Start of this window, if it was observed. */
   beganAt: number | null
-  /** Nothing may be sent before: Retry-After. */
+  /** Nothing may be sent before this time (Retry-After). */
   blockedUntil: number
-  /** When the crawl sent last. */
+  /** Time of the crawl's last request. */
   crawledAt: number
   inFlight: number
-  /** The most that were in flight: answers may overtake each other by as many. */
+  /** Maximum concurrent requests; responses can arrive out of order by as many. */
   peak: number
 }
 
-/** `crawl` spreads its requests and leaves the reserve; `ops`, a person who waits, may use all there is. */
+/** `crawl` spreads its requests and leaves the reserve; `ops`, an interactive command, may use all. */
 export type Priority = 'crawl' | 'ops'
 
-/** The part of a window that the crawl leaves to others: people, other programs, another mirror. */
+/** Share of a window that the crawl leaves to others: commands, other programs, another mirror. */
 const RESERVE = 0.1
 const MINUTE_MS = 60_000
 const LONGEST_WINDOW_MS = 3_600_000
 
-/** A quota of which nothing is known yet. */
+/** Returns a quota with unknown limits. */
 export function unknownQuota(): Quota {
   return {
     limit: null,
@@ -40,7 +40,7 @@ export function unknownQuota(): Quota {
   }
 }
 
-/** How long to wait before sending, milliseconds; 0: now. */
+/** Returns the wait before sending, milliseconds; 0: send now. */
 export function waitFor(quota: Quota, priority: Priority, now: number): number {
   const blocked = quota.blockedUntil - now
   if (blocked > 0) return blocked
@@ -48,7 +48,7 @@ export function waitFor(quota: Quota, priority: Priority, now: number): number {
   const left = quota.resetAt - now
   const usable = quota.remaining - (priority === 'crawl' ? Math.floor(quota.limit * RESERVE) : 0)
   if (usable <= 0) return left
-  // The first half is free, so that a short walk is quick; the rest is spread over what is left of the window.
+  // The first half is not delayed, so that a short walk is quick; the rest is spread over the remaining window.
   if (priority === 'ops' || quota.remaining > quota.limit / 2) return 0
   return Math.max(0, quota.crawledAt + left / usable - now)
 }
@@ -68,27 +68,27 @@ function beginWindow(quota: Quota, resetAt: number): void {
   quota.beganAt = null
 }
 
-/** What an answer says of the limit: its status and headers. */
+/** Status and headers of a response, for the limit. */
 export interface QuotaHeaders {
   status: number
   headers: Record<string, string | string[] | undefined>
 }
 
-/** Takes over what an answer says (spec section 8). `retryAfterMs` is its Retry-After, when it has one. */
+/** Updates the quota from a response (spec section 8). `retryAfterMs` is its Retry-After, if any. */
 export function learn(
   quota: Quota,
-  told: QuotaHeaders,
+  response: QuotaHeaders,
   retryAfterMs: number | null,
   now: number,
 ): void {
-  const limit = count(told.headers['x-ratelimit-limit'])
-  const left = count(told.headers['x-ratelimit-remaining'])
+  const limit = count(response.headers['x-ratelimit-limit'])
+  const left = count(response.headers['x-ratelimit-remaining'])
   if (limit !== null && limit > 0) quota.limit ??= limit
   if (left !== null && quota.limit !== null) {
     if (limit !== null && limit > 0) quota.limit = limit
-    learnWindow(quota, left, resetOf(told.headers['x-ratelimit-reset'], now), now)
+    learnWindow(quota, left, resetOf(response.headers['x-ratelimit-reset'], now), now)
   }
-  if (told.status !== 429 || retryAfterMs === null) return
+  if (response.status !== 429 || retryAfterMs === null) return
   quota.blockedUntil = Math.max(quota.blockedUntil, now + retryAfterMs)
   if (quota.limit === null) return
   if (quota.beganAt !== null) quota.windowMs = bounded(quota.blockedUntil - quota.beganAt)
@@ -96,7 +96,10 @@ export function learn(
   quota.resetAt = quota.blockedUntil
 }
 
-/** A count that rises by more than answers can overtake each other is a new window's. */
+/**
+ * Updates the window: a remaining count that rises by more than out-of-order responses explain belongs to a new
+ * window.
+ */
 function learnWindow(quota: Quota, left: number, resetAt: number | null, now: number): void {
   const running = now < quota.resetAt
   const risen = running && left > quota.remaining + quota.inFlight + quota.peak
@@ -113,13 +116,13 @@ function bounded(ms: number): number {
   return Math.min(LONGEST_WINDOW_MS, Math.max(1000, ms))
 }
 
-/** The number that a header begins with: `100`, or `100, 100;w=60`. */
+/** Returns the number at the start of a header: `100`, or `100, 100;w=60`. */
 function count(value: string | string[] | undefined): number | null {
   const digits = typeof value === 'string' ? /^\s*(\d{1,9})\b/.exec(value)?.[1] : undefined
   return digits === undefined ? null : Number(digits)
 }
 
-/** X-RateLimit-Reset comes as seconds from now, or as unix seconds or milliseconds. */
+/** Parses X-RateLimit-Reset: seconds from now, or unix seconds or milliseconds. */
 function resetOf(value: string | string[] | undefined, now: number): number | null {
   const number = typeof value === 'string' && /^\d{1,14}$/.test(value.trim()) ? Number(value) : null
   if (number === null) return null

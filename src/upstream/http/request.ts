@@ -17,28 +17,28 @@ import {
   through,
 } from './transport.ts'
 
-/** One surface of the service, and all that its requests have in common. */
+/** A surface of the service, with everything that its requests share. */
 export interface Wire {
   config: Config['upstream']
   transport: Transport
-  /** What messages call it: `remediation surface`. */
+  /** Name of the surface in messages: `remediation surface`. */
   title: string
-  /** The setting that names its root, for messages. */
+  /** Setting of its root, for messages. */
   setting: string
   authorization: Authorization | null
-  /** Takes secrets out of what answers say; null where requests carry none. */
+  /** Removes secrets from error reasons in responses; null where requests contain none. */
   scrub: ((text: string) => string) | null
-  /** Finds the credentials of all surfaces in what comes. */
+  /** Finds the credentials of all surfaces in responses. */
   secrets: SecretSearch
   limiter: HostLimiter | null
-  /** Null: dates are not looked at. */
+  /** Null: dates are not checked. */
   clock: ClockWatch | null
   userAgent: string
   now: () => number
   delay: Delay
 }
 
-/** One run's requests: its signal, its place in the queue, what it cost, and the refusal that ended it. */
+/** State of one run's requests: its signal, its priority, its cost, and the refusal that ended it. */
 export interface RunSignal {
   signal: AbortSignal
   priority: Priority
@@ -47,9 +47,10 @@ export interface RunSignal {
 }
 
 /**
- * Sends one request when the limiter gives leave and with the credential, if there is one. `deadline` begins when the
- * first of its attempts is sent, and ends with the run too. Throws `upstream_unreachable`, and `upstream_auth` for a refused credential; once
- * a credential, ours or the proxy's, was refused, it does so for the rest of the run without asking again.
+ * Sends one request when the limiter permits it, with the credential, if there is one. `deadline` starts when its
+ * first attempt is sent, and ends with the run. Throws `upstream_unreachable`, and `upstream_auth` for a refused
+ * credential; after a refused credential (of the service or the proxy) it throws that error for the rest of the run
+ * without sending.
  */
 export async function exchange(
   wire: Wire,
@@ -73,12 +74,15 @@ export async function exchange(
   }
 }
 
-/** Whether asking on would be refused likewise, and may lock the account: a credential of ours, or that of the proxy. */
+/**
+ * Returns whether further requests would be refused too, and could lock the account: a refused credential of the
+ * service or the proxy.
+ */
 function isRefusal({ code, cause }: MirrorError): boolean {
   return code === 'upstream_auth' || proxyStatus(cause) === 407
 }
 
-/** Whether the service wants to be left alone for longer than is waited for: the run is over, for all its requests. */
+/** Returns whether a 429 requests a longer wait than `upstream.retryAfterMaxSeconds`: this ends the run. */
 function isLongWait({ config, now }: Wire, { status, headers }: RawAnswer): boolean {
   if (status !== 429) return false
   return (parseRetryAfter(headers['retry-after'], now) ?? 0) > config.retryAfterMaxSeconds * 1000
@@ -105,11 +109,11 @@ async function withCredential(
     }
   }
   if (answer.status !== 401 && answer.status !== 403) return answer
-  const said = await readErrorReason(answer.body)
-  throw refusal(wire, authorization, request, { ...answer, status: answer.status }, said)
+  const reason = await readErrorReason(answer.body)
+  throw refusal(wire, authorization, request, { ...answer, status: answer.status }, reason)
 }
 
-/** What an answer says of itself. Throws `upstream_secret` when a header that is stored holds a credential. */
+/** Returns the metadata of a response. Throws `upstream_secret` when a header that is stored contains a credential. */
 export function checkedMeta(
   { now, secrets }: Wire,
   { method, url }: RawRequest,
@@ -117,7 +121,7 @@ export function checkedMeta(
 ): Meta {
   const meta = metaOf(answer, now)
   try {
-    // What answers a change is stored nowhere, and may be there to return a credential.
+    // The response to a change is not stored, and may be meant to return a credential.
     if (method === 'GET') secrets.check(JSON.stringify(meta), url.pathname)
   } catch (error) {
     answer.body.destroy()
@@ -126,22 +130,23 @@ export function checkedMeta(
   return meta
 }
 
-/** Names the credential, the surface and what to look at: whoever reads it did not see the request. */
+/** Creates the error for a refused credential; it names the credential, the surface and what to check. */
 function refusal(
   { title, secrets }: Wire,
   authorization: Authorization,
   { method, url }: RawRequest,
   { status, proxy = null }: Pick<RawAnswer, 'proxy'> & { status: 401 | 403 },
-  said: string | null,
+  reason: string | null,
 ): MirrorError {
   const { name } = authorization
   const place = `the ${title} at ${originOf(url)} (${method} ${url.pathname})${through(proxy)}`
-  const reason = said === null ? '' : ` It said: ${secrets.scrub(authorization.scrub(said))}.`
+  const detail =
+    reason === null ? '' : ` Reason given: ${secrets.scrub(authorization.scrub(reason))}.`
   const message =
     status === 401
-      ? `${name} was refused by ${place}: 401.${reason} Check that it is complete, meant for this service, ` +
+      ? `${name} was refused by ${place}: 401.${detail} Check that it is complete, meant for this service, ` +
         'neither expired nor deleted; "patchmirror config" shows where it was read from.'
-      : `${name} is not allowed this by ${place}: 403.${reason} Check the role and the organization of the ` +
+      : `${name} is not allowed this by ${place}: 403.${detail} Check the role and the organization of the ` +
         'account that it belongs to.'
   return new MirrorError('upstream_auth', message)
 }
@@ -152,17 +157,17 @@ async function send(
   request: RawRequest,
   deadline: Deadline,
 ): Promise<RawAnswer> {
-  const turn = (await limiter?.acquire(signal, priority)) ?? null
+  const permit = (await limiter?.acquire(signal, priority)) ?? null
   cost.requests++
   const headers = { 'user-agent': userAgent, ...request.headers }
   try {
     const sentAt = now()
     const answer = await transport.send({ ...request, headers }, deadline())
     clock?.observe(answer.headers, sentAt, now())
-    turn?.answered(answer)
+    permit?.answered(answer)
     return answer
   } catch (error) {
-    turn?.failed()
+    permit?.failed()
     const { url } = request
     throw networkError(error, `${originOf(url)}${url.pathname}`, config.requestTimeoutMs)
   }

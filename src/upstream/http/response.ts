@@ -2,13 +2,13 @@ import { gunzipSync } from 'node:zlib'
 import { MirrorError, messageOf, systemCode } from '../../core/errors.ts'
 import { type RawAnswer, faultNotes } from './transport.ts'
 
-/** What an answer says about itself. */
+/** Metadata of a response. */
 export interface Meta {
   etag: string | null
   lastModified: string | null
-  /** Upstream's clock (its Date header, else ours), unix milliseconds. */
+  /** Upstream's time (its Date header, otherwise the local clock), unix milliseconds. */
   date: number
-  /** Of this answer's body; null when chunked. */
+  /** Length of the response's body; null when chunked. */
   length: number | null
   contentRange: string | null
   contentEncoding: string | null
@@ -16,11 +16,11 @@ export interface Meta {
   retryAfter: string | null
   /** The Link header (RFC 8288). */
   link: string | null
-  /** How many items a list has, where a header tells (`X-Total-Count`). */
+  /** Number of items in a list, where a header contains it (`X-Total-Count`). */
   total: number | null
 }
 
-/** Reads an answer's headers; `now` stands in for a missing Date. */
+/** Reads a response's headers; `now` replaces a missing Date. */
 export function metaOf({ headers }: RawAnswer, now: () => number): Meta {
   const text = (name: string): string | null => {
     const value = headers[name]
@@ -32,7 +32,7 @@ export function metaOf({ headers }: RawAnswer, now: () => number): Meta {
   return {
     etag: validator(text('etag')),
     lastModified: validator(text('last-modified')),
-    // A clock ahead of ours would make the mirror look fresh for as long as it is ahead.
+    // A date ahead of the local clock would make the mirror look fresher than it is.
     date: Number.isNaN(date) ? now() : Math.min(date, now()),
     length: Number.isSafeInteger(length) ? length : null,
     contentRange: text('content-range'),
@@ -44,24 +44,24 @@ export function metaOf({ headers }: RawAnswer, now: () => number): Meta {
   }
 }
 
-/** A Link header may come in several lines. */
+/** Joins the lines of a Link header. */
 function links(value: string | string[] | undefined): string | null {
   return Array.isArray(value) ? value.join(', ') : (value ?? null)
 }
 
-/** A validator that is too long to be sent back is as good as none: its echo would be refused (431). */
+/** Returns a validator; null for one too long to be sent back in a request (431). */
 function validator(value: string | null): string | null {
   return value !== null && value.length > 1024 ? null : value
 }
 
-/** The part of a whole that a Content-Range names: bytes `start` to `end` of `total`, both included. */
+/** Range of a Content-Range header: bytes `start` to `end` of `total`, both included. */
 export interface RequestPlace {
   start: number
   end: number
   total: number
 }
 
-/** Reads a Content-Range; null when there is none, or one that is not sound or leaves the total open. */
+/** Parses a Content-Range; null when it is absent, invalid or without a total. */
 export function parseContentRange(value: string | null): RequestPlace | null {
   const match = /^bytes (\d+)-(\d+)\/(\d+)$/.exec(value ?? '')
   if (match === null) return null
@@ -69,14 +69,14 @@ export function parseContentRange(value: string | null): RequestPlace | null {
   return start <= end && end < total ? { start, end, total } : null
 }
 
-/** Whether the body is the file itself, not a compressed form of it. */
+/** Returns whether the body is not compressed. */
 export function isPlain({ contentEncoding }: Meta): boolean {
   return contentEncoding === null || contentEncoding === 'identity'
 }
 
 /**
- * Reads a body to its end, up to `maxBytes`, telling `count` of each piece. Throws `upstream_too_large` or
- * `upstream_unreachable`; `deadlineMs` is named when the deadline was the reason.
+ * Reads a body to its end, up to `maxBytes`; calls `count` with the size of each chunk. Throws `upstream_too_large`
+ * or `upstream_unreachable`; the message names `deadlineMs` when the deadline was the reason.
  */
 export async function readAnswerBody(
   body: RawAnswer['body'],
@@ -105,7 +105,7 @@ export async function readAnswerBody(
   return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, total)
 }
 
-/** Undoes the content encoding, within the same cap. */
+/** Decodes the content encoding, within the same cap. */
 export function decodeBody(raw: Buffer, meta: Meta, maxBytes: number, path: string): Buffer {
   if (isPlain(meta)) return raw
   if (meta.contentEncoding !== 'gzip') {
@@ -131,8 +131,8 @@ export function decodeBody(raw: Buffer, meta: Meta, maxBytes: number, path: stri
 }
 
 /**
- * Names a network fault: what it was, the proxy that it went through, and for a certificate the setting that decides whom
- * to trust. `deadlineMs` is told when the deadline was the reason.
+ * Creates the error for a network fault: the cause, the proxy that was used, and for a certificate the setting for
+ * trusted authorities. The message names `deadlineMs` when the deadline was the reason.
  */
 export function networkError(error: unknown, what: string, deadlineMs: number): MirrorError {
   if (error instanceof MirrorError) return error
@@ -145,16 +145,16 @@ export function networkError(error: unknown, what: string, deadlineMs: number): 
 
 function detail(error: unknown): string {
   const code = systemCode(error)
-  // Several addresses were tried: an AggregateError has no words of its own.
+  // An AggregateError (several addresses were tried) has no message of its own.
   const message = messageOf(error) || 'the connection failed'
   return code === undefined || message.includes(code) ? message : `${message} (${code})`
 }
 
-/** Reads and drops a body whose status has said it all. */
+/** Reads and discards a body whose status is sufficient. */
 export async function discardBody(body: RawAnswer['body']): Promise<void> {
   try {
     await body.dump()
   } catch {
-    // The status is what counts; a body that breaks off adds nothing to it.
+    // The status is sufficient; a body that ends early adds nothing.
   }
 }

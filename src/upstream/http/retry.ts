@@ -1,16 +1,19 @@
 import type { Config } from '../../config/schema.ts'
 import { isTransient, retryAfterMs } from './errors.ts'
 
-/** Waits, unless the signal ends it: an argument, so that tests of pauses are exact. */
+/** Waits until the signal aborts at the latest; a parameter, so that tests of pauses are exact. */
 export type Delay = (ms: number, signal: AbortSignal) => Promise<void>
 
-/** Calls `attempt` until it succeeds or the rule says no more. `madeProgress` counts the attempts anew. */
+/** Calls `attempt` until it succeeds or the retry limit is reached. `madeProgress` resets the count of attempts. */
 export type Retrying = <T>(
   attempt: () => Promise<T>,
   madeProgress?: (error: unknown) => boolean,
 ) => Promise<T>
 
-/** The retry rule: `retries` attempts after the first, counted anew after progress; the pause grows, the signal ends it. */
+/**
+ * Creates the retry rule: `retries` attempts after the first, counted again from zero after progress; pauses grow,
+ * and the signal ends them.
+ */
 export function createRetrying(
   config: Config['upstream'],
   signal: AbortSignal,
@@ -44,13 +47,13 @@ function pause(config: Config['upstream'], failures: number, error: unknown): nu
   throw error
 }
 
-/** Begins a deadline when it is first asked for. */
+/** Starts a deadline at its first call. */
 export type Deadline = () => AbortSignal
 
 /**
- * Does `work` within a deadline, which begins when it is first asked for: its signal aborts with a `TimeoutError` after
- * `ms`, and with the run's reason when the run ends. Unlike those of `AbortSignal.timeout` and `AbortSignal.any` it is gone
- * with its request: those stay until their time is up, which for a crawl is tens of thousands.
+ * Runs `work` within a deadline that starts when it is first requested: its signal aborts with a `TimeoutError` after
+ * `ms`, and with the run's reason when the run ends. Its timer ends with the request, unlike those of
+ * `AbortSignal.timeout` and `AbortSignal.any`, of which a crawl would leave tens of thousands.
  */
 export async function withDeadline<T>(
   ms: number,

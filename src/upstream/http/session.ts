@@ -7,74 +7,74 @@ import { isUnsent, statusError, readErrorReason } from './errors.ts'
 import { type Method, type RawAnswer, type RawRequest, through } from './transport.ts'
 
 export type DocumentAnswer =
-  /** `gzip`: the body as it came over the wire, when it came as gzip. */
+  /** `gzip`: the body as received, when it was sent as gzip. */
   { status: 200 | 206; body: Buffer; gzip: Buffer | null; meta: Meta } | { status: 304; meta: Meta }
 
-/** How a document is to be asked for. */
+/** Options of a document request. */
 interface FetchOptions {
   /** Cap on the decoded body, bytes. */
   maxBytes: number
-  /** Send conditional headers for what is stored. */
+  /** Validators of the stored copy, for conditional headers. */
   stored?: { etag: string | null; lastModified: string | null } | null
   headers?: Record<string, string>
-  /** Ask for gzip. Off for ranges and archives. */
+  /** Whether to accept gzip; off for ranges and archives. */
   gzip?: boolean
 }
 
-/** A request of the API client: what it sends, and whether sending it twice does what sending it once does. */
+/** A request of the API client, and whether it is safe to send it twice. */
 interface ApiRequest {
   method: Method
   path: string
   /** Sent as JSON; undefined sends no body. */
   json?: unknown
-  /** GET and DELETE are; a POST only where it is said. */
+  /** True for GET and DELETE; a POST must state it. */
   idempotent?: boolean
   /** Cap on the body, bytes. */
   maxBytes: number
 }
 
-/** The whole answer to a request of the API client. */
+/** The complete response to a request of the API client. */
 interface ApiAnswer {
   status: number
   body: Buffer
 }
 
-/** An answer whose body is still to be read. Read it to its end, or destroy it. */
+/** A response whose body is not read yet. Read it to its end, or destroy it. */
 export interface OpenAnswer {
   status: number
   meta: Meta
   body: RawAnswer['body']
 }
 
-/** What a run cost so far: requests sent, body bytes received, attempts repeated. */
+/** Cost of a run until now: requests sent, body bytes received, attempts repeated. */
 export interface Cost {
   requests: number
   bytes: number
   retries: number
 }
 
-/** One run's view of a surface: counts what it costs; stops at its signal, and when its credential was refused. */
+/** A run's session with one surface: counts its cost; ends with its signal, or when its credential was refused. */
 export interface Session {
-  /** Of the surface, without a slash at the end: what paths are put after. */
+  /** Root URL of the surface, without a slash at the end; paths are appended to it. */
   readonly root: string
   /** Fetches a whole document with retries. Throws `upstream_*` errors; never returns a partial body. */
   fetchDocument(path: string, options: FetchOptions): Promise<DocumentAnswer>
-  /** One attempt at a GET whose body the caller reads. Throws on anything but 2xx, 304 and 416. */
+  /** Sends a GET once; the caller reads the body. Throws for any status but 2xx, 304 and 416. */
   openBody(
     path: string,
     headers: Record<string, string>,
     deadline: AbortSignal,
   ): Promise<OpenAnswer>
   /**
-   * Sends a request of the API with retries, as far as they are safe. Any 2xx is an answer, and so is the 404 of a DELETE
-   * whose first answer got lost. Throws `upstream_*`.
+   * Sends a request of the API, retried where that is safe. Any 2xx is a success, and so is the 404 of a DELETE whose
+   * first response was lost. Throws `upstream_*`.
    */
   request(request: ApiRequest): Promise<ApiAnswer>
-  /** Calls `attempt` until it succeeds, within the retry rule: network faults, 429 and 5xx only. */
+  /** Calls `attempt` until it succeeds, within the retry rule: network errors, 429 and 5xx only. */
   retrying: Retrying
-  /** Counts body bytes that the caller read itself. */
+  /** Adds body bytes that the caller read itself. */
   countBytes(bytes: number): void
-  /** Throws `upstream_secret`, naming `place`, when bytes that the caller decoded hold a credential. */
+  /** Throws `upstream_secret`, naming `place`, when decoded bytes contain a credential. */
   checkSecrets(bytes: Buffer, place: string): void
   readonly cost: Readonly<Cost>
   readonly signal: AbortSignal
@@ -82,7 +82,7 @@ export interface Session {
 
 const MAX_REDIRECTS = 5
 
-/** A session with the surface at `root`, for one run. */
+/** Creates a run's session with the surface at `root`. */
 export function createSession(wire: Wire, root: string, run: RunSignal): Session {
   const { config, now } = wire
   const { cost, signal } = run
@@ -91,7 +91,7 @@ export function createSession(wire: Wire, root: string, run: RunSignal): Session
   const limits = { deadlineMs: config.requestTimeoutMs, count }
   const request: Session['request'] = async (asked) => {
     const { path, maxBytes, method, idempotent = method !== 'POST' } = asked
-    const earlier = { lost: false } // whether one of them may have done it
+    const earlier = { lost: false } // whether an earlier attempt may have succeeded
     const mayRepeat = (error: unknown): boolean => {
       const unsent = isUnsent(error)
       earlier.lost ||= !unsent
@@ -108,8 +108,8 @@ export function createSession(wire: Wire, root: string, run: RunSignal): Session
       return await again(() => withDeadline(limits.deadlineMs, signal, attempt))
     } catch (error) {
       if (method === 'DELETE' && earlier.lost && codeOf(error) === 'upstream_not_found')
-        return { status: 404, body: Buffer.alloc(0) } // gone, as it was meant to be
-      throw idempotent ? error : doubtful(error)
+        return { status: 404, body: Buffer.alloc(0) } // removed, as requested
+      throw idempotent ? error : uncertain(error)
     }
   }
 
@@ -138,7 +138,7 @@ export function createSession(wire: Wire, root: string, run: RunSignal): Session
   }
 }
 
-/** One attempt at a whole document. */
+/** Fetches a whole document once. */
 async function fetchWhole(
   wire: Wire,
   run: RunSignal,
@@ -162,14 +162,14 @@ async function fetchWhole(
   const gzip = meta.contentEncoding === 'gzip' ? raw : null
   const answer = { status, meta, body: decodeBody(raw, meta, maxBytes, path), gzip }
   wire.secrets.check(answer.body, path)
-  if (gzip !== null) wire.secrets.check(gzip, path) // it is stored as it came, its header's texts included
+  if (gzip !== null) wire.secrets.check(gzip, path) // the gzip bytes are stored too, including the texts of their header
   return answer
 }
 
-/** A change whose answer got lost may have been made: whoever asked has to look. */
-function doubtful(error: unknown): unknown {
+/** Returns the error for a change whose response was lost: it may have been made, so the caller must check. */
+function uncertain(error: unknown): unknown {
   if (codeOf(error) !== 'upstream_unreachable' || isUnsent(error)) return error
-  const message = `${messageOf(error)}; it is not known whether the change was made, so look before trying again`
+  const message = `${messageOf(error)}; it is not known whether the change was made, so check before you retry`
   return new MirrorError('upstream_unreachable', message, { cause: error })
 }
 
@@ -177,7 +177,7 @@ function codeOf(error: unknown): ErrorCode | null {
   return error instanceof MirrorError ? error.code : null
 }
 
-/** A part is no answer to whoever asked for the whole, nor is any other 2xx. */
+/** Returns whether the status is a complete response: a 206 only for a range request, and no other 2xx. */
 function isWhole(status: number, headers: Record<string, string>): status is 200 | 206 {
   return status === 200 || (status === 206 && 'range' in headers)
 }
@@ -193,7 +193,7 @@ function post(root: string, { method, path, json }: ApiRequest): RawRequest {
   return { method, url: new URL(root + path), headers, body }
 }
 
-/** Sends a request and follows its redirects, all within one deadline. Throws on anything but 2xx, 304 and 416. */
+/** Sends a request and follows its redirects within one deadline. Throws for any status but 2xx, 304 and 416. */
 async function follow(
   wire: Wire,
   run: RunSignal,
@@ -210,10 +210,10 @@ async function follow(
     const { pathname } = request.url
     if (status >= 400 || typeof location !== 'string') {
       const place = pathname + through(answer.proxy ?? null)
-      throw statusError(status, headers, place, wire.now, await saidBy(wire, body))
+      throw statusError(status, headers, place, wire.now, await reasonIn(wire, body))
     }
     await discardBody(body)
-    // A 301 or 302 would turn a POST into a GET, and a change into nothing.
+    // A 301 or 302 would turn a POST into a GET, which makes no change.
     if (request.method !== 'GET' && status !== 307 && status !== 308)
       throw statusError(status, {}, pathname, wire.now)
     if (hop === MAX_REDIRECTS)
@@ -223,11 +223,11 @@ async function follow(
   }
 }
 
-/** The public feeds' servers have nothing to say to us; the API's refusals name the reason. */
-async function saidBy({ scrub, secrets }: Wire, body: RawAnswer['body']): Promise<string | null> {
+/** Reads the reason of an error response of the API; null for the public feeds, whose bodies contain none. */
+async function reasonIn({ scrub, secrets }: Wire, body: RawAnswer['body']): Promise<string | null> {
   if (scrub === null) return discardBody(body).then(() => null)
-  const said = await readErrorReason(body)
-  return said === null ? null : secrets.scrub(scrub(said))
+  const reason = await readErrorReason(body)
+  return reason === null ? null : secrets.scrub(scrub(reason))
 }
 
 function requestHeaders(options: FetchOptions): Record<string, string> {
@@ -240,7 +240,7 @@ function requestHeaders(options: FetchOptions): Record<string, string> {
   return headers
 }
 
-/** "Unchanged" is no answer to whoever asked without a condition. */
+/** Returns whether the request was conditional; otherwise a 304 is not a valid response. */
 function isConditional(headers: Record<string, string>): boolean {
   return 'if-none-match' in headers || 'if-modified-since' in headers
 }

@@ -4,23 +4,23 @@ import { MirrorError } from '../../core/errors.ts'
 import { networkError } from './response.ts'
 import type { OpenAnswer, Session } from './session.ts'
 
-/** Where a download goes, within which limits, and whom it tells. */
+/** Target, limits and callbacks of a download. */
 export interface DownloadOptions {
-  /** Final file; the unfinished one lies beside it as `.part`, its validator as `.part.json`. */
+  /** Final file; the partial one is stored next to it as `.part`, its validators as `.part.json`. */
   target: string
   config: Pick<
     Config['upstream'],
     'maxArchiveBytes' | 'archiveTimeoutMs' | 'lowSpeedBytesPerSecond' | 'lowSpeedSeconds'
   >
   onProgress(received: number, total: number | null): void
-  /** Called with the bytes still to come before they are written; throws when there is no room. */
+  /** Called with the remaining bytes before they are written; throws when the disk is too full. */
   checkRoom(bytes: number): Promise<void>
 }
 
-/** An answer without a length is asked for room again and again, bytes. */
+/** Interval of disk space checks for a response without a length, bytes. */
 const CHECK_EVERY = 16_000_000
 
-/** One answer's part of a download. */
+/** The part of a download that one response transfers. */
 interface Transfer {
   path: string
   part: string
@@ -31,7 +31,9 @@ interface Transfer {
   onReached: (place: number) => void
 }
 
-/** Writes a body to the file as it comes, within the limits. What arrived before a break is kept. Throws `upstream_*`. */
+/**
+ * Appends a body to the file, within the limits. Bytes received before an interruption are kept. Throws `upstream_*`.
+ */
 export async function append(
   session: Session,
   { body }: OpenAnswer,
@@ -40,7 +42,7 @@ export async function append(
   const { path, part, from, total, options } = transfer
   const progress = { received: 0, checked: -CHECK_EVERY }
   const unwatch = watchSpeed(body, progress, options.config)
-  // Not a stream: one drops what it has buffered when the body breaks off, and that is what a later attempt goes on from.
+  // Not a stream: a stream drops its buffer on an error, and a later attempt resumes after those bytes.
   const file = await open(part, from > 0 ? 'a' : 'w', 0o600)
   const take = (chunk: Buffer): Promise<void> => takeChunk(session, transfer, file, progress, chunk)
   try {
@@ -52,11 +54,11 @@ export async function append(
     }
   } catch (error) {
     if (isStorage(error)) {
-      await rm(part, { force: true }) // what it holds can be fetched again; a full disk cannot even log the run
+      await rm(part, { force: true }) // it can be downloaded again; with a full disk not even the run could be logged
       throw error
     }
     const reached = from + progress.received
-    if (reached === total) return // the connection ended badly, but not before it had brought everything
+    if (reached === total) return // the connection failed after the last byte
     throw networkError(
       error,
       `${path}: the download broke off after ${reached} bytes`,
@@ -68,12 +70,12 @@ export async function append(
   }
 }
 
-/** What the connection had brought when it broke, if it was the connection that did. */
+/** Returns the bytes received before a connection error; null for other errors. */
 function left(error: unknown, body: OpenAnswer['body']): Buffer | null {
   return isStorage(error) || error instanceof MirrorError ? null : body.read()
 }
 
-/** Ends a body that brings too little in a window of time. Returns how to stop watching. */
+/** Aborts a body that is too slow over a time window. Returns the function that stops the check. */
 function watchSpeed(
   body: OpenAnswer['body'],
   progress: Readonly<{ received: number }>,
@@ -114,7 +116,7 @@ async function takeChunk(
   options.onProgress(reached, total)
 }
 
-/** A fault of the file, not of the connection. */
+/** Returns whether an error is one of the file and not of the connection. */
 function isStorage(error: unknown): boolean {
   if (!(error instanceof Error) || !('syscall' in error) || 'address' in error) return false
   return error.syscall === 'write' || error.syscall === 'open'

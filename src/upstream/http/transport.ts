@@ -6,24 +6,27 @@ import type { Config } from '../../config/schema.ts'
 import { messageOf, systemCode } from '../../core/errors.ts'
 import { lookupPublic } from './destinations.ts'
 
-/** One HTTP exchange: the raw status, headers and body of the answer, nothing interpreted. */
+/** The raw status, headers and body of one HTTP response. */
 export interface RawAnswer {
   status: number
   headers: Record<string, string | string[] | undefined>
   body: Body
-  /** The proxy that it came through; null or missing: none. */
+  /** Proxy that was used; null or missing: none. */
   proxy?: Proxy | null
 }
 
-/** The body of an answer: read it to its end, or destroy it. */
+/** Body of a response: read it to its end, or destroy it. */
 interface Body extends AsyncIterable<Buffer> {
-  /** What had arrived and was not yet read when the connection broke; null: nothing. A loop over the body drops it. */
+  /**
+   * Returns bytes that were received but not read when the connection broke; null: none. A loop over the body drops
+   * them.
+   */
   read(): Buffer | null
   destroy(error?: Error): unknown
   dump(): Promise<unknown>
 }
 
-/** The methods that the contract has. */
+/** HTTP methods of the contract. */
 export type Method = 'GET' | 'POST' | 'DELETE'
 
 /** One HTTP request; `body` null sends none. */
@@ -34,26 +37,24 @@ export interface RawRequest {
   body: string | Uint8Array | null
 }
 
-/**
- * Sends requests; `send` rejects with whatever the network does, and gives every status as it is. One for all surfaces.
- */
+/** Sends requests; `send` rejects with network errors and returns every status. Shared by all surfaces. */
 export interface Transport {
   send(request: RawRequest, signal: AbortSignal): Promise<RawAnswer>
   close(): Promise<void>
 }
 
-/** What a transport is for, beside the usual. */
+/** Options of a transport. */
 interface TransportOptions {
-  /** Refuse names that resolve to private addresses; behind a proxy, resolving names is the proxy's. */
+  /** Whether to refuse names that resolve to private addresses; behind a proxy, the proxy resolves names. */
   publicOnly?: boolean
-  /** Use no proxy at all. */
+  /** Whether to ignore the configured proxy. */
   direct?: boolean
 }
 
 /**
- * The only user of undici: connections, proxy (`config/proxies.ts`) and the extra certificate authorities of
- * `upstream.caFile`, next to the system's. What fails behind a proxy is marked with it (`proxyOf`). `send` throws `config`
- * for a proxy of the environment that is no URL.
+ * Creates the transport; the only file that imports undici. It uses the proxy (`config/proxies.ts`) and the extra
+ * certificate authorities of `upstream.caFile` in addition to the system's. Errors behind a proxy are marked with it
+ * (`proxyOf`). `send` throws `config` for a proxy of the environment that is not a URL.
  */
 export function createTransport(
   config: Config['upstream'],
@@ -67,7 +68,7 @@ export function createTransport(
       try {
         const dispatcher = dispatchers.of(proxy)
         const answer = await request(url, { dispatcher, ...rest, signal })
-        // Whoever reads the body gets its error; without a reader (a body dropped early) it would end the process.
+        // The reader of the body receives its error; without a reader (a discarded body) it would end the process.
         answer.body.on('error', (error) => markProxy(error, proxy))
         return { status: answer.statusCode, headers: answer.headers, body: answer.body, proxy }
       } catch (error) {
@@ -75,12 +76,12 @@ export function createTransport(
         throw error
       }
     },
-    // Nothing in flight is worth waiting for: what matters has been committed or is fetched again.
+    // No request is awaited: its results are committed already or will be fetched again.
     close: () => dispatchers.close(),
   }
 }
 
-/** One dispatcher for direct connections and one for each proxy, made when first used. */
+/** Creates a dispatcher for direct connections and one per proxy, each on first use. */
 function createDispatchers(config: Config['upstream'], publicOnly: boolean) {
   const ca =
     config.caFile === null
@@ -118,7 +119,7 @@ function createDispatchers(config: Config['upstream'], publicOnly: boolean) {
   }
 }
 
-/** The proxies that failures went through. */
+/** Proxies of failed requests, by error. */
 const PROXIES = new WeakMap<object, Proxy>()
 
 function markProxy(error: unknown, proxy: Proxy | null): void {
@@ -126,8 +127,8 @@ function markProxy(error: unknown, proxy: Proxy | null): void {
 }
 
 /**
- * What is to be said of a failed request beside its own words: the proxy that it went through, and what to do about a
- * refusal of the proxy or a certificate that is not accepted. Empty when there is nothing.
+ * Returns additions to a network error's message: the proxy that was used, and advice for a proxy's refusal or an
+ * untrusted certificate. Empty when there are none.
  */
 export function faultNotes(error: unknown): string {
   const proxy = proxyOf(error)
@@ -138,29 +139,32 @@ function proxyAdvice(error: unknown, proxy: Proxy | null): string {
   const status = proxyStatus(error)
   if (proxy === null || status === null) return ''
   if (status === 407)
-    return `; the proxy wants another user name or password: give them in the URL of ${proxy.setting}`
+    return `; the proxy requires another user name or password: set them in the URL of ${proxy.setting}`
   return status < 500 ? '; the proxy refuses this host: allow it there, or name it in NO_PROXY' : ''
 }
 
-/** The status by which the proxy itself refused a request (407, 403); null when it failed otherwise. */
+/** Returns the status with which the proxy itself refused a request (407, 403); null for other failures. */
 export function proxyStatus(error: unknown): number | null {
   const [, status] = /^Proxy .*\((\d{3})\)/.exec(messageOf(error)) ?? []
   return status === undefined || proxyOf(error) === null ? null : Number(status)
 }
 
-/** The proxy that a failed request went through; null: none. */
+/** Returns the proxy of a failed request; null: none. */
 function proxyOf(error: unknown): Proxy | null {
   return (typeof error === 'object' && error !== null ? PROXIES.get(error) : undefined) ?? null
 }
 
-/** ` (through the proxy http://proxy:3128 of HTTPS_PROXY)`: for messages, without the proxy's password; empty for none. */
+/**
+ * Returns ` (through the proxy http://proxy:3128 of HTTPS_PROXY)`, for messages, without the proxy's password; empty
+ * for no proxy.
+ */
 export function through(proxy: Proxy | null): string {
   if (proxy === null) return ''
   const { protocol, host } = new URL(proxy.url)
   return ` (through the proxy ${protocol}//${host} of ${proxy.setting})`
 }
 
-/** Certificates that no authority known here has signed. */
+/** Error codes for certificates that are not signed by a known authority. */
 const UNTRUSTED = new Set([
   'DEPTH_ZERO_SELF_SIGNED_CERT',
   'SELF_SIGNED_CERT_IN_CHAIN',
@@ -173,7 +177,7 @@ const UNTRUSTED = new Set([
 ])
 const CERTIFICATE = /^(CERT_|ERR_TLS_CERT)|CERT_(NOT_YET_VALID|HAS_EXPIRED)|CRL_/
 
-/** What to do about a certificate that is not accepted; empty for other faults. */
+/** Returns advice for a rejected certificate; empty for other errors. */
 function certificateAdvice(error: unknown, proxied: boolean): string {
   const code = codeIn(error)
   if (code === undefined) return ''
@@ -186,7 +190,7 @@ function certificateAdvice(error: unknown, proxied: boolean): string {
     : ''
 }
 
-/** The code of an error, or of what caused it. */
+/** Returns the code of an error or of its cause. */
 function codeIn(error: unknown): string | undefined {
   const code = systemCode(error)
   if (code !== undefined && !code.startsWith('UND_ERR')) return code

@@ -1,7 +1,7 @@
 import type { MirrorError } from '../../core/errors.ts'
 import { type ReadPage, unwalkable } from './page.ts'
 
-/** How much of one list is read before it counts as endless. */
+/** Limits of one list's walk; a longer list counts as endless. */
 export interface WalkBounds {
   /** Milliseconds. */
   timeoutMs: number
@@ -9,10 +9,10 @@ export interface WalkBounds {
   pages: number
 }
 
-/** Empty pages in a row that still name a next one. */
+/** Maximum consecutive empty pages that still name a next one. */
 const MAX_EMPTY = 3
 
-/** Refuses a walk that does not get anywhere, or takes more than a list may. */
+/** Creates the guard that ends a walk without progress, or beyond a list's limits. */
 export function createGuard(path: string, bounds: WalkBounds, now: () => number) {
   const seen = new Set<string>()
   const startedAt = now()
@@ -20,7 +20,7 @@ export function createGuard(path: string, bounds: WalkBounds, now: () => number)
   let empty = 0
   let bytes = 0
   const endless = (what: string, setting: string): MirrorError =>
-    unwalkable(path, `it does not end after ${what} (${setting}), so nothing of it was taken`)
+    unwalkable(path, `it does not end after ${what} (${setting}), so none of it was stored`)
   return {
     begin(number: number): void {
       if (number >= bounds.pages) throw endless(`${bounds.pages} pages`, 'catalog.maxListPages')

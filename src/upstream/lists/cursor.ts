@@ -13,26 +13,26 @@ import { type JsonPath, valueAt } from '../../json/slices.ts'
 
 export type EnvelopeFields = Readonly<Record<string, unknown>>
 
-/** What a page names as the next one. */
+/** The next page as a page names it. */
 export interface Next {
   /** A page's URL, absolute or relative, or the value for a parameter. */
   text: string
   isUrl: boolean
-  /** What the member is called that holds it, as upstream writes it. */
+  /** Name of the member that contains it, in upstream's spelling. */
   field: string
 }
 
-/** What a page says of those that follow. */
+/** What a page states about the next one. */
 interface NextPageRule {
   next: Next | null
   cursorPath: JsonPath | null
-  /** Whether there are more by the page's own word; null: it does not say. */
+  /** Whether the page states that there are more; null: it does not. */
   more: boolean | null
 }
 
 /**
- * What the place of the next page is called, best first. A name of an earlier row counts even when it says "no more":
- * `after` beside `next` is what this page was asked for.
+ * Member names of the next page, in order of precedence. A name of an earlier row counts even when it states that
+ * there are no more: `after` next to `next` is the cursor of this page's request.
  */
 const RANKS: readonly RegExp[] = [
   NEXT,
@@ -45,8 +45,8 @@ const PAGES = new Set(['totalpages', 'pages', 'pagecount', 'lastpage'])
 const PAGE_SIZE = new Set(['limit', 'pagesize', 'perpage', 'size', 'itemsperpage', 'maxresults'])
 
 /**
- * Where a page names the next one. `known` is the place that an earlier page of the list had. Throws `upstream_shape` when
- * two places disagree.
+ * Finds the next page. `known` is the position on an earlier page of the list. Throws `upstream_shape` when two
+ * positions disagree.
  */
 export function findCursor(
   page: EnvelopeFields,
@@ -61,18 +61,19 @@ export function findCursor(
   const atKnown = places.filter(({ path, value }) => isSamePath(path, known) && isCursor(value))
   const named = [atKnown, ...rows].find((row) => row.length > 0) ?? []
   const [first] = named
-  if (first === undefined) return { next: null, cursorPath: null, more: flag ?? silence(page) }
-  const told = named.flatMap((place) => {
+  if (first === undefined)
+    return { next: null, cursorPath: null, more: flag ?? emptyCursorFlag(page) }
+  const candidates = named.flatMap((place) => {
     const next = nextOf(place)
     return next === null ? [] : [{ path: place.path, next }]
   })
-  const best = agreed(told)
+  const best = selectNext(candidates)
   if (best === null || flag === false)
     return { next: null, cursorPath: (best ?? first).path, more: flag ?? false }
   return { next: best.next, cursorPath: best.path, more: true }
 }
 
-/** Where a page tells how many items there are in all, if it does. */
+/** Returns the position of the total number of items, if there is one. */
 export function findTotal(page: EnvelopeFields, itemsPath: JsonPath): JsonPath | null {
   const place = placesOf(page, itemsPath).find(
     ({ name, value }) => TOTAL.has(name) && Number.isSafeInteger(value),
@@ -80,7 +81,7 @@ export function findTotal(page: EnvelopeFields, itemsPath: JsonPath): JsonPath |
   return place?.path ?? null
 }
 
-/** How many pages the list has, and how many items a page of it, as far as the page tells. */
+/** Returns the numbers of pages and of items per page, where the page contains them. */
 export function findSizes(
   page: EnvelopeFields,
   itemsPath: JsonPath,
@@ -93,7 +94,7 @@ export function findSizes(
   return { pages: numberAt(PAGES), pageSize: numberAt(PAGE_SIZE) }
 }
 
-/** What flags say; null when there are none. */
+/** Returns the value of the flags; null when there are none. */
 function flagOf(places: readonly EnvelopePlace[]): boolean | null {
   const flags = places.filter(({ name, value }) => MORE.has(name) && typeof value === 'boolean')
   const [flag] = flags
@@ -101,29 +102,38 @@ function flagOf(places: readonly EnvelopePlace[]): boolean | null {
   return places.some(({ name, value }) => name === 'next' && value === false) ? false : null
 }
 
-/** `{"cursor": {"limit": 100}}` is how the service's own lists end: a place for a cursor, and none in it (wire facts). */
-function silence(page: EnvelopeFields): boolean | null {
+/**
+ * Returns false for `{"cursor": {"limit": 100}}`, with which the service's own lists end: a cursor object without a
+ * cursor (wire facts).
+ */
+function emptyCursorFlag(page: EnvelopeFields): boolean | null {
   return isObject(page['cursor']) ? false : null
 }
 
-interface Told {
+interface Candidate {
   path: JsonPath
   next: Next
 }
 
-/** Of several places a URL wins, for it says how to ask; of cursors a text wins over a number. Throws when they disagree. */
-function agreed(told: readonly Told[]): Told | null {
-  const url = told.find(({ next }) => next.isUrl)
+/**
+ * Selects one of several positions: a URL first, because it names the parameter; then a text before a number. Throws
+ * when they disagree.
+ */
+function selectNext(candidates: readonly Candidate[]): Candidate | null {
+  const url = candidates.find(({ next }) => next.isUrl)
   if (url !== undefined) return url
-  const texts = told.filter(({ next }) => !/^\d+$/.test(next.text))
-  const [best, ...others] = texts.length > 0 ? texts : told
+  const texts = candidates.filter(({ next }) => !/^\d+$/.test(next.text))
+  const [best, ...others] = texts.length > 0 ? texts : candidates
   if (best === undefined) return null
   if (others.every(({ next }) => next.text === best.next.text)) return best
-  const where = told.map(({ path }) => path.join('.')).join(', ')
+  const where = candidates.map(({ path }) => path.join('.')).join(', ')
   throw unclear(`names the next page in several places, each in its own way: ${where}`)
 }
 
-/** A text, a number, null for "no more", or an object that holds a link. Not `next: true`, nor a group of fields. */
+/**
+ * Returns whether a value can be a cursor: a text, a number, null for "no more", or an object with a link; not `next:
+ * true`, nor a group of fields.
+ */
 function isCursor(value: unknown): boolean {
   if (value === null || typeof value === 'string' || typeof value === 'number') return true
   return linkMember(value) !== null
@@ -140,12 +150,12 @@ function nextOf({ path, value }: EnvelopePlace): Next | null {
   return { text, isUrl, field: String(path.at(-1)) }
 }
 
-/** Whether a JSON value is an object, and no array. */
+/** Returns whether a JSON value is an object, and not an array. */
 export function isObject(value: unknown): value is EnvelopeFields {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The error for a page that is no list that we understand. */
+/** Creates the error for a page that is not a supported list. */
 export function unclear(why: string): MirrorError {
   return new MirrorError('upstream_shape', `the list ${why}`)
 }

@@ -3,28 +3,28 @@ import { statusOf } from '../http/errors.ts'
 import { keyOfCursor, nextLink, targetOf } from './page-key.ts'
 import type { ReadPage } from './page.ts'
 
-/** Asks for a page to see what is there; null when there is nothing new. */
+/** Requests a page as a probe; null when there is nothing new. */
 export type Ask = (target: string) => Promise<ReadPage | null>
 
-/** A way to ask for the page behind another. */
+/** A way to request the page after another. */
 export interface NextPageAttempt {
   param: string
   value: string
   byId: boolean
-  /** The member of the envelope that holds the value. */
+  /** Member of the envelope that contains the value. */
   at?: string
 }
 
-/** An attempt that worked; `ends`: there is nothing behind the page. */
+/** A successful attempt; `ends`: nothing follows the page. */
 interface FoundPage {
   attempt: NextPageAttempt
   ends: boolean
 }
 
-/** For services that count: how many items were seen. */
+/** Parameter of services that count: the number of items already read. */
 export const OFFSET = 'offset'
 
-/** Finds out by asking how a list goes on whose pages do not say it. */
+/** Creates a search for the way to request the next page of a list whose pages do not name it. */
 export function createSeeker(
   { path, limit, idOf }: { path: string; limit: number; idOf: (item: Buffer) => string | null },
   ask: Ask,
@@ -35,9 +35,9 @@ export function createSeeker(
   }
   const answerTo = (attempt: NextPageAttempt): Promise<ReadPage | null> => {
     const key = keyOfCursor(path, limit, attempt.param, attempt.value)
-    return askMildly(ask, targetOf(path, limit, key))
+    return probe(ask, targetOf(path, limit, key))
   }
-  /** Whether the parameter is understood: behind the first item stands the second one. */
+  /** Returns whether upstream supports the parameter: after the first item it must return the second. */
   const isUnderstood = async (attempt: NextPageAttempt, { items }: ReadPage): Promise<boolean> => {
     const [one, other] = items
     const value = one === undefined || !attempt.byId ? '1' : idOf(one)
@@ -47,7 +47,7 @@ export function createSeeker(
   }
   return {
     lastId,
-    /** What to ask with for what may follow a page: unknown texts of its envelope, its last id, how many there were. */
+    /** Returns the ways to request a next page: unknown texts of the envelope, the last id, the number of items. */
     attempts(page: ReadPage, collected: number): NextPageAttempt[] {
       const id = lastId(page)
       const ids =
@@ -58,7 +58,7 @@ export function createSeeker(
         { param: OFFSET, value: String(collected), byId: false },
       ]
     },
-    /** The first attempt that is answered by what the page does not have, or by nothing where the list ends. */
+    /** Returns the first attempt that returns new items, or nothing where the list ends. */
     async first(attempts: readonly NextPageAttempt[], page: ReadPage): Promise<FoundPage | null> {
       const known = new Set(page.items.map((item) => item.toString('latin1')))
       for (const attempt of attempts) {
@@ -67,22 +67,22 @@ export function createSeeker(
         if (answer === null || answer.items.some((item) => first?.equals(item) === true)) continue
         const ends = answer.items.every((item) => known.has(item.toString('latin1')))
         if (!ends) return { attempt, ends }
-        // An empty answer may also mean that the value was not understood.
+        // An empty response can also mean that the value was not understood.
         if (page.shape.more !== true && (await isUnderstood(attempt, page)))
           return { attempt, ends }
       }
       return null
     },
-    /** Whether a page of a single item names the next one: then a page that names none is the last. */
+    /** Returns whether a page of one item names the next one: a page that names none is then the last. */
     async namesNext(): Promise<boolean> {
-      const page = await askMildly(ask, `${path}?limit=1`)
+      const page = await probe(ask, `${path}?limit=1`)
       if (page === null || page.items.length > 1) return false
       return page.shape.next !== null || nextLink(page.link) !== null
     },
   }
 }
 
-/** Parameters that a cursor's name suggests: `next_page_token` → `page_token`, `next_cursor` → `cursor`. */
+/** Returns parameters suggested by a cursor's name: `next_page_token` → `page_token`, `next_cursor` → `cursor`. */
 export function paramsOf(field: string): string[] {
   const bare = field.replace(/^next[_-]?/i, '')
   const small = bare.charAt(0).toLowerCase() + bare.slice(1)
@@ -90,7 +90,10 @@ export function paramsOf(field: string): string[] {
   return [...new Set(own)].filter((name) => name !== 'after')
 }
 
-/** Texts of the envelope's top that no rule knows: one of them may be the cursor. Not those of the answer itself. */
+/**
+ * Returns texts of the envelope with unknown names: one of them may be the cursor. Excludes members that describe the
+ * response itself.
+ */
 export function textsOfPage({ value, shape }: ReadPage): NextPageAttempt[] {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return []
   const fit = Object.entries(value).flatMap(([name, text]: [string, unknown]) => {
@@ -101,11 +104,11 @@ export function textsOfPage({ value, shape }: ReadPage): NextPageAttempt[] {
   return fit.slice(0, 3)
 }
 
-/** Members that tell of the answer itself. */
+/** Member names that describe the response itself. */
 const OWN = /^(id|object|type|kind|status|message|self|url|version|requestid|traceid|\w*at)$/
 
-/** Null for what is refused: upstream does not know the parameter, or the value. */
-async function askMildly(ask: Ask, target: string): Promise<ReadPage | null> {
+/** Returns null for a rejected request: upstream does not support the parameter, or the value. */
+async function probe(ask: Ask, target: string): Promise<ReadPage | null> {
   try {
     return await ask(target)
   } catch (error) {

@@ -1,21 +1,21 @@
 import { originOf } from '../http/destinations.ts'
 
 /**
- * Where the next page of a list is asked for, as a text that can be stored: a plain cursor, the value for `after`; or,
- * behind the mark, a whole target below the surface's root.
+ * The next page's request as a text that can be stored: a plain cursor, which is the value of `after`; or, after the
+ * mark, a whole target relative to the surface's root.
  */
 export type PageKey = string
 
 const MARK = '>'
 const SIZES = ['limit', 'page_size', 'pagesize', 'per_page', 'perpage', 'size', 'max_results']
 
-/** The request target of a page; null asks for the first one. */
+/** Returns the request target of a page; null requests the first one. */
 export function targetOf(path: string, limit: number, key: PageKey | null): string {
   if (key === null) return `${path}?limit=${limit}`
   return key.startsWith(MARK) ? key.slice(1) : withValue(path, limit, 'after', key)
 }
 
-/** The key of the page behind a cursor. */
+/** Returns the key of the page after a cursor. */
 export function keyOfCursor(path: string, limit: number, param: string, value: string): PageKey {
   if (param === 'after' && !value.startsWith(MARK)) return value
   return MARK + withValue(path, limit, param, value)
@@ -26,8 +26,8 @@ function withValue(path: string, limit: number, param: string, value: string): s
 }
 
 /**
- * The key of the page that a URL names. It leads to the surface it came from, whatever scheme a proxy made it name, and
- * keeps the page size asked for where it does not say one. `refused`: why it is not followed.
+ * Returns the key of the page that a URL names. The request stays on the surface, whatever scheme a proxy put into
+ * the URL, and keeps the requested page size if the URL has none. `refused`: why it is not followed.
  */
 export function keyOfUrl(
   root: string,
@@ -41,7 +41,7 @@ export function keyOfUrl(
     return { refused: `at another host, ${originOf(url)}, and only ${originOf(from)} is asked` }
   const base = new URL(root).pathname.replace(/\/$/, '')
   const own = base + path
-  // A proxy may serve the surface below a prefix that the service behind it does not know of.
+  // A proxy may serve the surface below a prefix that the service does not know.
   const below = url.pathname.startsWith(`${base}/`) ? url.pathname.slice(base.length) : null
   const place = below ?? (isEnd(own, url.pathname) ? path : null)
   if (place === null) return { refused: `outside ${originOf(from)}${base}` }
@@ -56,7 +56,7 @@ function isEnd(path: string, end: string): boolean {
   return end.length > 1 && plain(path).endsWith(plain(end))
 }
 
-/** The URL that a Link header gives the relation `next`; null when it gives none (RFC 8288, section 3). */
+/** Returns the URL of the relation `next` in a Link header; null when there is none (RFC 8288, section 3). */
 export function nextLink(header: string | null): string | null {
   for (const [, url = '', params = ''] of (header ?? '').matchAll(LINK)) {
     const [, quoted, bare] = /;\s*rel\s*=\s*(?:"([^"]*)"|([^\s;,"]+))/i.exec(params) ?? []

@@ -6,39 +6,39 @@ import type { Meta } from '../http/response.ts'
 import { type KnownShape, type ListShape, learnList } from './shape.ts'
 import { jsonTextOf } from '../../json/objects.ts'
 
-/** A page of a list as it came: upstream's own bytes of each item. */
+/** A page of a list with upstream's own bytes of each item. */
 export interface ReadPage {
   items: Buffer[]
-  /** The page parsed, and where things lie in it. */
+  /** The parsed page. */
   value: unknown
   shape: ListShape
   etag: string | null
   lastModified: string | null
   /** The Link header. */
   link: string | null
-  /** How many items the list has by this page; null: it does not say. */
+  /** Number of items in the list by this page; null: unknown. */
   total: number | null
   sha256: Buffer
 }
 
-/** What earlier walks of a list found out. */
+/** What earlier walks learned about a list. */
 export interface KnownList {
   onward: Onward | null
-  /** Where its pages keep the cursor. */
+  /** Position of the cursor on its pages. */
   cursorPath: JsonPath | null
-  /** Why it was not all of the list. */
+  /** Why the list was incomplete; null: it was not. */
   cut: string | null
-  /** Whether the list was looked at for how it goes on. */
+  /** Whether the way to request its next page was already searched for. */
   looked: boolean
 }
 
-/** How a page is read. */
+/** Options for reading a page. */
 export interface Reading {
-  /** Why a page must not be parsed, from its bytes; null when it may. */
+  /** Returns why a page must not be parsed; null when it may. */
   refuse: (body: Buffer) => string | null
 }
 
-/** A page's parts. Throws `upstream_shape` when it is no list. */
+/** Reads a page. Throws `upstream_shape` when it is not a list. */
 export function readPage(
   path: string,
   body: Buffer,
@@ -53,8 +53,8 @@ export function readPage(
   const array = locate(body, learned.itemsPath)?.start ?? 0
   const items = [...elementsOf(body, array)].map(({ start, end }) => body.subarray(start, end))
   const sha256 = createHash('sha256').update(body).digest()
-  const told = learned.isEstimate ? null : (totalAt(value, learned.totalPath) ?? total)
-  return { etag, lastModified, link, total: told, sha256, items, value, shape: learned }
+  const count = learned.isEstimate ? null : (totalAt(value, learned.totalPath) ?? total)
+  return { etag, lastModified, link, total: count, sha256, items, value, shape: learned }
 }
 
 function totalAt(value: unknown, path: JsonPath | null): number | null {
@@ -70,7 +70,7 @@ function parse(path: string, body: Buffer): unknown {
   }
 }
 
-/** The error for a list that cannot be walked. */
+/** Creates the error for a list that cannot be walked. */
 export function unwalkable(path: string, why: string): MirrorError {
   return new MirrorError('upstream_shape', `${path}: ${why}`)
 }

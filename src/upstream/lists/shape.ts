@@ -10,30 +10,30 @@ import {
   unclear,
 } from './cursor.ts'
 
-/** Where a list keeps what: paths are members from the top of the page, `[]` the page itself. */
+/** Positions in a list's page: paths of members from the top, `[]` the page itself. */
 export interface ListShape {
   itemsPath: JsonPath
   items: readonly unknown[]
-  /** What leads to the next page; null: the page names none. */
+  /** The next page; null: the page names none. */
   next: Next | null
   cursorPath: JsonPath | null
-  /** Whether there is more by the page's own word; null: it does not say. */
+  /** Whether the page states that there is more; null: it does not. */
   more: boolean | null
   totalPath: JsonPath | null
-  /** How many pages there are, and how many items a page has, where the page tells. */
+  /** Numbers of pages and of items per page, where the page contains them. */
   pages: number | null
   pageSize: number | null
   /** Whether the page calls its total an estimate. */
   isEstimate: boolean
 }
 
-/** What earlier pages of the list showed. */
+/** What earlier pages of the list contained. */
 export type KnownShape = Pick<ListShape, 'itemsPath' | 'cursorPath'> | null
 
 /**
- * Learns the shape of a list's page, which the contract leaves open ("Payload gaps"): `{"data":[…],"cursor":{"after":…}}`,
- * `{"tickets":[…]}`, a bare array, `{"results":[…],"next_cursor":…}`, a next page given as a URL, and their like.
- * Throws `upstream_shape` when it is no list, or could be read in more than one way.
+ * Learns the shape of a list's page, which the contract leaves open ("Payload gaps"):
+ * `{"data":[…],"cursor":{"after":…}}`, `{"tickets":[…]}`, a bare array, `{"results":[…],"next_cursor":…}`, a next
+ * page as a URL, and similar. Throws `upstream_shape` when it is not a list, or is ambiguous.
  */
 export function learnList(page: unknown, known: KnownShape = null): ListShape {
   if (Array.isArray(page)) {
@@ -55,25 +55,27 @@ interface Found {
   items: readonly unknown[]
 }
 
-/** Names that lists are customarily kept under: they settle it when there are several arrays, and are not needed else. */
-const CUSTOMARY = new Set(['data', 'items', 'results', 'records', 'entries', 'values', 'list'])
-/** Names of arrays that stand beside the items. */
-const BESIDE = new Set([
+/** Usual names of item arrays; used only when a page has several arrays. */
+const USUAL_NAMES = new Set(['data', 'items', 'results', 'records', 'entries', 'values', 'list'])
+/** Names of arrays that are not the items. */
+const OTHER_ARRAYS = new Set([
   ...['errors', 'warnings', 'messages', 'notices', 'links', 'included', 'facets', 'filters'],
   ...['sort', 'sorting', 'orderby', 'columns', 'fields', 'scopes', 'aggregations', 'meta'],
 ])
 const DEPTH = 3
 
-/** The array of the page that holds its items, up to three levels deep; for some services an empty list is null. */
+/** Finds the array of items, up to three levels deep; some services send null for an empty list. */
 function findItems(page: EnvelopeFields, known: JsonPath): Found {
   const before = known.length === 0 ? undefined : valueAt(page, known)
   if (Array.isArray(before)) return { path: known, items: before }
   const all = arraysOf(page, [])
-  const own = all.filter(({ path }) => !path.some((name) => BESIDE.has(plainMember(String(name)))))
-  const found = theOne(own) ?? emptyList(page) ?? theOne(all)
+  const own = all.filter(
+    ({ path }) => !path.some((name) => OTHER_ARRAYS.has(plainMember(String(name)))),
+  )
+  const found = selectArray(own) ?? emptyList(page) ?? selectArray(all)
   if (found !== null) return found
   const keys = Object.keys(page).slice(0, 8).join(', ')
-  throw unclear(`holds no array; its keys are: ${keys === '' ? 'none' : keys}`)
+  throw unclear(`contains no array; its keys are: ${keys === '' ? 'none' : keys}`)
 }
 
 function arraysOf(fields: EnvelopeFields, above: JsonPath): Found[] {
@@ -84,15 +86,15 @@ function arraysOf(fields: EnvelopeFields, above: JsonPath): Found[] {
   })
 }
 
-/** One array wins; of several, the one that holds objects, or has a customary name, or stands nearest to the top. */
-function theOne(arrays: readonly Found[]): Found | null {
+/** Selects one array: the only one; of several, the one with objects, with a usual name, or nearest to the top. */
+function selectArray(arrays: readonly Found[]): Found | null {
   if (arrays.length === 0) return null
   const shallowest = Math.min(...arrays.map(({ path }) => path.length))
   const rules: ((found: Found) => boolean)[] = [
     () => true,
     ({ items }) => items.some(isObject),
-    ({ path }) => CUSTOMARY.has(String(path.at(-1))),
-    ({ path, items }) => items.some(isObject) && CUSTOMARY.has(String(path.at(-1))),
+    ({ path }) => USUAL_NAMES.has(String(path.at(-1))),
+    ({ path, items }) => items.some(isObject) && USUAL_NAMES.has(String(path.at(-1))),
     ({ path }) => path.length === shallowest,
     ({ path, items }) => path.length === shallowest && items.some(isObject),
   ]
@@ -101,13 +103,13 @@ function theOne(arrays: readonly Found[]): Found | null {
     if (only !== undefined && more.length === 0) return only
   }
   const names = arrays.map(({ path }) => path.join('.')).join(', ')
-  throw unclear(`has several arrays, and nothing tells which holds the items: ${names}`)
+  throw unclear(`has several arrays, and it is unknown which one contains the items: ${names}`)
 }
 
-/** `{"data": null}`: what some servers write for a list without items. */
+/** Finds the null that some servers write for an empty list (`{"data": null}`). */
 function emptyList(page: EnvelopeFields): Found | null {
   const names = Object.entries(page).filter(
-    ([key, value]) => value === null && CUSTOMARY.has(key.toLowerCase()),
+    ([key, value]) => value === null && USUAL_NAMES.has(key.toLowerCase()),
   )
   const [only] = names
   return only !== undefined && names.length === 1 ? { path: [only[0]], items: [] } : null

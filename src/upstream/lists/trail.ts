@@ -12,18 +12,18 @@ import {
   textsOfPage,
 } from './next-page.ts'
 
-/** Where a walk goes from a page. */
+/** The next step of a walk. */
 export interface Step {
   next: PageKey | null
-  /** Why the list may go on although there is no next page to ask for; null: it is the last one. */
+  /** Why the list may continue although there is no next page to request; null: this is the last page. */
   cut: string | null
-  /** A member of the envelope turned out to hold the cursor: the list is to be read again by it. */
+  /** Member of the envelope that was found to contain the cursor: the list must be read again with it. */
   cursorPath?: JsonPath
 }
 
-/** How a list is asked for, and what is known of it. */
+/** Options of a list's requests, with what earlier walks learned. */
 interface TrailOptions {
-  /** Of the surface, without a slash at the end. */
+  /** Root URL of the surface, without a slash at the end. */
   root: string
   path: string
   limit: number
@@ -32,25 +32,25 @@ interface TrailOptions {
   idOf: (item: Buffer) => string | null
 }
 
-/** What a list that is cut to a page by the service itself is likely to be cut to (100: service API, section 8). */
+/** Page size to which the service most likely truncates a list (100: service API, section 8). */
 const DEFAULT_SIZE = 100
-/** Further sizes of pages, where a list is known to be cut without a word. */
+/** Other usual page sizes, for lists that are known to be truncated without an indication. */
 const USUAL_SIZES = new Set([10, 20, 25, 30, 50, 100, 200, 250, 500, 1000])
 
-/** Whether a list of so many items may be one that was cut to a page. */
+/** Returns whether a list with this number of items may be truncated to a page. */
 export function isUsualSize(count: number): boolean {
   return USUAL_SIZES.has(count)
 }
 
-/** How far a walk is. */
-interface Way {
+/** State of a walk. */
+interface WalkState {
   onward: Onward
-  /** The target that was asked for last. */
+  /** Target of the last request. */
   asked: string
   before: { page: ReadPage; next: Next | null } | null
   collected: number
   pages: number
-  /** Whether an earlier page of this walk named the next one: then the last one is known by not doing so. */
+  /** Whether an earlier page of this walk named the next one: then a page that names none is the last. */
   named: boolean
 }
 
@@ -59,12 +59,12 @@ const END: Step = { next: null, cut: null }
 
 type Attempts = readonly NextPageAttempt[]
 
-/** Follows one list from page to page: by what each page says, else by what is found out by asking. */
+/** Follows one list from page to page: by what each page names, otherwise by probing. */
 export function createTrail(options: TrailOptions, ask: Ask) {
   const { path, limit, known } = options
   const onward: Onward = { ...PLAIN, ...known.onward }
   const asked = targetOf(path, limit, null)
-  const way: Way = { onward, asked, before: null, collected: 0, pages: 0, named: false }
+  const way: WalkState = { onward, asked, before: null, collected: 0, pages: 0, named: false }
   const seeker = createSeeker(options, ask)
   const go = (param: string | null, value: string): Step =>
     goTo(options, way, keyOfCursor(path, limit, param ?? 'after', value))
@@ -76,14 +76,14 @@ export function createTrail(options: TrailOptions, ask: Ask) {
     if (found.ends) return END
     return at === undefined ? go(param, value) : { ...go(param, value), cursorPath: [at] }
   }
-  /** For a page that names no next one: what is known of the list, else what asking brings. */
-  const lookOn = async (page: ReadPage): Promise<Step> => {
+  /** Continues after a page that names no next one: by what is known of the list, otherwise by probing. */
+  const seekNext = async (page: ReadPage): Promise<Step> => {
     const { shape, items, total } = page
     if (shape.more !== false && items.length > 0) {
       const value = onward.param === OFFSET ? String(way.collected) : seeker.lastId(page)
       if ((onward.byId || onward.param === OFFSET) && value !== null) return go(onward.param, value)
     }
-    if (mayGoOn(options, way, page)) {
+    if (mayContinue(options, way, page)) {
       if (shape.more === null && (await seeker.namesNext())) return END
       const attempts = seeker.attempts(page, way.collected)
       return (await seek(page, attempts)) ?? { next: null, cut: reasonOf(page) }
@@ -93,7 +93,7 @@ export function createTrail(options: TrailOptions, ask: Ask) {
   }
   return {
     onward: (): Onward => onward,
-    /** A page is as it is stored, and so is what follows it. */
+    /** Records a page that equals the stored one, as does its successor. */
     kept({ next }: Step): void {
       way.pages++
       way.named ||= next !== null
@@ -109,25 +109,25 @@ export function createTrail(options: TrailOptions, ask: Ask) {
       onward.header ||= link !== null
       way.named ||= link !== null || next !== null
       if (link !== null) return follow(options, way, link)
-      if (next === null) return lookOn(page)
+      if (next === null) return seekNext(page)
       return isUrl(options, next) ? follow(options, way, next.text) : go(onward.param, next.text)
     },
     /**
-     * The cursor behind which a page came that is the same as the one before: upstream does not know the parameter.
-     * Null when it is another page, or a further parameter was found out before.
+     * Returns the cursor after which the same page was returned again: upstream does not support the parameter. Null
+     * when it is another page, or another parameter was already found.
      */
-    instead(page: ReadPage): Next | null {
+    repeatedCursor(page: ReadPage): Next | null {
       const { before } = way
       if (before === null || onward.param !== null || before.next?.isUrl !== false) return null
       return isSame(page, before.page) ? before.next : null
     },
-    /** Finds the parameter that a cursor goes by; null when there is none that works. */
+    /** Finds the parameter that accepts a cursor; null when there is none. */
     learn: (cursor: Next): Promise<Onward | null> => learnParam(way, seeker, cursor),
   }
 }
 
 async function learnParam(
-  { before, onward }: Way,
+  { before, onward }: WalkState,
   seeker: ReturnType<typeof createSeeker>,
   { text, field }: Next,
 ): Promise<Onward | null> {
@@ -138,25 +138,32 @@ async function learnParam(
   return found === null ? null : onward
 }
 
-function goTo({ path, limit }: TrailOptions, way: Way, key: PageKey): Step {
+function goTo({ path, limit }: TrailOptions, way: WalkState, key: PageKey): Step {
   way.asked = targetOf(path, limit, key)
   return { next: key, cut: null }
 }
 
-function follow(options: TrailOptions, way: Way, text: string): Step {
+function follow(options: TrailOptions, way: WalkState, text: string): Step {
   const to = keyOfUrl(options.root, { ...options, asked: way.asked }, text)
   if ('key' in to) return goTo(options, way, to.key)
   return { next: null, cut: `it names the next page ${to.refused}` }
 }
 
-/** Whether what names the next page is its URL, by its form, its name, or because it begins as the list's own path. */
+/**
+ * Returns whether the next page is named by a URL: by its form, its name, or because it starts with the list's own
+ * path.
+ */
 function isUrl({ root, path }: TrailOptions, next: Next): boolean {
   const own = new URL(root).pathname.replace(/\/$/, '') + path
   return next.isUrl || /url|link|href/i.test(next.field) || next.text.startsWith(own)
 }
 
-/** Whether a page that names no further one may have one. */
-function mayGoOn({ limit }: TrailOptions, way: Way, { items, shape, total }: ReadPage): boolean {
+/** Returns whether a page that names no next one may have one. */
+function mayContinue(
+  { limit }: TrailOptions,
+  way: WalkState,
+  { items, shape, total }: ReadPage,
+): boolean {
   if (shape.more === true) return true
   if (shape.more === false || way.named || items.length === 0) return false
   if (shape.pages !== null && way.pages < shape.pages) return true
@@ -172,9 +179,9 @@ function isSame(one: ReadPage, other: ReadPage): boolean {
 
 function reasonOf({ shape, items, total }: ReadPage): string {
   const way =
-    'no way to ask for it was found: neither a cursor, a URL or a Link header that names it, nor by the last id'
-  if (shape.more === true) return `it says that there is more, and ${way}`
+    'no way to request it was found: no cursor, URL or Link header names it, and the last id does not work'
+  if (shape.more === true) return `it indicates that there is more, but ${way}`
   if (total !== null)
     return `upstream counts ${total} items and its last page names no next one; ${way}`
-  return `its last page is full (${items.length} items) and does not say whether there is more; ${way}`
+  return `its last page is full (${items.length} items) and does not indicate whether there is more; ${way}`
 }

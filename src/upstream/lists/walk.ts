@@ -9,15 +9,15 @@ import { targetOf } from './page-key.ts'
 import { type KnownList, type ReadPage, type Reading, readPage, unwalkable } from './page.ts'
 import { type Step, createTrail } from './trail.ts'
 
-/** A page in its place. */
+/** A page with its position in the walk. */
 export interface WalkedPage extends ReadPage {
   number: number
-  /** The key (onward.ts) that asked for it; null for the first. */
+  /** The key (page-key.ts) that requested it; null for the first. */
   cursor: string | null
   next: string | null
 }
 
-/** What is known of a page from an earlier walk. */
+/** A page that an earlier walk stored. */
 interface StoredPage {
   cursor: string | null
   next: string | null
@@ -26,38 +26,38 @@ interface StoredPage {
   sha256: Buffer
 }
 
-/** Takes pages as they come. */
+/** Receives the pages of a walk. */
 export interface PageSink {
-  /** A walk begins, for the first time or anew: whatever came before is void. */
+  /** Starts a walk or restarts it: earlier pages are discarded. */
   begin(): Promise<void> | void
   page(page: WalkedPage): Promise<void> | void
-  /** The page is as it is stored. */
+  /** Takes a page that equals the stored one. */
   kept(number: number): Promise<void> | void
 }
 
-/** How a list is walked. */
+/** Options of a walk. */
 export interface WalkOptions extends Reading {
-  /** Items asked for at once. */
+  /** Requested page size. */
   limit: number
   /** Cap on one page, bytes. */
   maxBytes: number
-  /** Caps on the whole list, and the settings that name them. */
+  /** Limits of the whole list. */
   bounds: WalkBounds
   stored(number: number): StoredPage | null
   /** An item's own identifier, by its bytes; null when it has none. */
   idOf: (item: Buffer) => string | null
-  /** How the list went on when it was walked before, and why it was not all of it. */
+  /** What earlier walks learned about the list. */
   known: KnownList
   now: () => number
 }
 
-/** What became of a walk. */
+/** Result of a walk. */
 export interface WalkEnd {
   /** Upstream's date of the last page, unix milliseconds. */
   asOf: number
-  /** Why what was read is not known to be all of the list; null: it ended by upstream's own word. */
+  /** Why the list may be incomplete; null: upstream indicated its end. */
   cut: string | null
-  /** How many items there are by the last page; null when it does not say, or is as it is stored. */
+  /** Number of items by the last page; null when it is unknown, or the page is unchanged. */
   total: number | null
   onward: Onward
 }
@@ -65,9 +65,9 @@ export interface WalkEnd {
 const MAX_RESTARTS = 3
 
 /**
- * Walks a paged list by what its pages turn out to say of the next one (wire facts, lists and cursors): a cursor, a URL, a
- * Link header, or the id of the last item. A page that is gone when its turn comes means that the list changed
- * underneath: the walk begins again. Throws `upstream_shape` for a list that leads back or never ends.
+ * Walks a paged list by what its pages name as the next one (wire facts, lists and cursors): a cursor, a URL, a Link
+ * header, or the id of the last item. A page that is missing when it is requested means that the list changed
+ * meanwhile: the walk restarts. Throws `upstream_shape` for a list with a cycle or without end.
  */
 export async function walkList(
   session: Session,
@@ -81,10 +81,10 @@ export async function walkList(
     try {
       return await walkOnce(session, path, { ...options, known }, sink, restarts === 0)
     } catch (error) {
-      if (error instanceof Learned) known = { ...known, ...error.known }
-      else if (!(error instanceof Vanished)) throw error
+      if (error instanceof NextPageLearned) known = { ...known, ...error.known }
+      else if (!(error instanceof PageVanished)) throw error
       if (restarts === MAX_RESTARTS) {
-        const message = `${path}: its pages vanish while they are read; the list was begun ${restarts + 1} times`
+        const message = `${path}: its pages disappear while they are read; the walk was started ${restarts + 1} times`
         throw new MirrorError('upstream_shape', message, { cause: error })
       }
     }
@@ -92,8 +92,8 @@ export async function walkList(
 }
 
 /**
- * A page of a single item, to see what a page that is not the last looks like. `refused`: upstream gives no such page.
- * `later`: what came is a failure, which says nothing about the list.
+ * Requests a page of one item, to see a page that is not the last. `refused`: upstream returns no such page. `later`:
+ * the request failed, so it is still unknown.
  */
 export async function probeList(
   session: Session,
@@ -113,14 +113,14 @@ export async function probeList(
   }
 }
 
-/** A page that was named is not there any more. */
-class Vanished extends Error {}
+/** A named page is missing. */
+class PageVanished extends Error {}
 
-/** How the list goes on was found out on the way: from the first page on it is asked for like that. */
-class Learned extends Error {
+/** The way to request the next page was learned: restart from the first page with it. */
+class NextPageLearned extends Error {
   readonly known: Partial<KnownList>
   constructor(known: Partial<KnownList>) {
-    super('how the list goes on was found out')
+    super('the way to request the next page was learned')
     this.known = known
   }
 }
@@ -130,7 +130,7 @@ async function walkOnce(
   path: string,
   options: WalkOptions,
   sink: PageSink,
-  useHeld: boolean,
+  useStored: boolean,
 ): Promise<WalkEnd> {
   const { known } = options
   const ask = (target: string, stored: StoredPage | null): Promise<Fetched> =>
@@ -145,9 +145,11 @@ async function walkOnce(
   let cursor: string | null = null
   for (let number = 0; ; number++) {
     guard.begin(number)
-    const earlier: StoredPage | null = useHeld ? options.stored(number) : null
+    const earlier: StoredPage | null = useStored ? options.stored(number) : null
     const stored: StoredPage | null = earlier?.cursor === cursor ? earlier : null
-    const answer = await vanishing(cursor, () => ask(targetOf(path, options.limit, cursor), stored))
+    const answer = await detectVanished(cursor, () =>
+      ask(targetOf(path, options.limit, cursor), stored),
+    )
     let step: Step
     let total: number | null = null
     if (answer.page === null) {
@@ -158,12 +160,12 @@ async function walkOnce(
       const read = readPage(path, answer.page, answer.meta, options, first)
       if (number === 0) first = { ...read.shape, cursorPath: read.shape.cursorPath ?? cursorPath }
       const same = stored?.sha256.equals(read.sha256) === true
-      const other = number > 0 ? trail.instead(read) : null
+      const other = number > 0 ? trail.repeatedCursor(read) : null
       const onward = other === null ? null : await trail.learn(other)
-      if (onward !== null) throw new Learned({ onward })
-      // What was looked for in the same page before, and not found, is not looked for again.
+      if (onward !== null) throw new NextPageLearned({ onward })
+      // The search of the same page found nothing before; it is not repeated.
       step = same && stored.next === null ? { next: null, cut: known.cut } : await trail.after(read)
-      if (step.cursorPath !== undefined) throw new Learned({ cursorPath: step.cursorPath })
+      if (step.cursorPath !== undefined) throw new NextPageLearned({ cursorPath: step.cursorPath })
       total = read.total
       guard.page(read, answer.page.length, step.next)
       if (same) await sink.kept(number)
@@ -195,13 +197,13 @@ async function fetchPage(
   return { page: answer.body, meta: answer.meta }
 }
 
-async function vanishing<T>(cursor: string | null, fetch: () => Promise<T>): Promise<T> {
+async function detectVanished<T>(cursor: string | null, fetch: () => Promise<T>): Promise<T> {
   try {
     return await fetch()
   } catch (error) {
     const status = statusOf(error)
     if (cursor !== null && (status === 400 || status === 404 || status === 410))
-      throw new Vanished(`page ${cursor} is gone`, { cause: error })
+      throw new PageVanished(`page ${cursor} is missing`, { cause: error })
     throw error
   }
 }

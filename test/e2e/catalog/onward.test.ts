@@ -178,7 +178,7 @@ describe('a list that goes on by', () => {
 const CUT: Record<string, [Form, RegExp]> = {
   'a flag that says there is more': [
     (data) => ({ body: { data, has_more: true } }),
-    /says that there is more/,
+    /indicates that there is more/,
   ],
   'a total that is larger': [
     (data) => ({ body: { data, total_count: 500 } }),
@@ -196,7 +196,10 @@ const CUT: Record<string, [Form, RegExp]> = {
     (body) => ({ body, headers: { 'x-total-count': '500' } }),
     /upstream counts 500 items/,
   ],
-  'a number of pages': [(data) => ({ body: { data, page: 1, total_pages: 3 } }), /no way to ask/],
+  'a number of pages': [
+    (data) => ({ body: { data, page: 1, total_pages: 3 } }),
+    /no way to request/,
+  ],
   'a page that is as large as it says pages are': [
     (data) => ({ body: { data, per_page: 4 } }),
     /its last page is full \(4 items\)/,

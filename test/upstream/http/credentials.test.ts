@@ -125,7 +125,7 @@ describe('a refused credential', () => {
     })
     const { message } = await refusal('upstream_auth', work)
     expect(message).toContain('upstream.apiKey is not allowed this')
-    expect(message).toContain('It said: the credential may only read')
+    expect(message).toContain('Reason given: the credential may only read')
     expect(message).toContain('Check the role')
   })
 

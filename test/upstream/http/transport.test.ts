@@ -60,7 +60,7 @@ describe('a proxy', () => {
       expect(proxy.asked).toHaveLength(1) // the same password again does not help
       expect(message).toContain('407')
       expect(message).toContain(`through the proxy ${proxy.url} of HTTP_PROXY`)
-      expect(message).toContain('give them in the URL of HTTP_PROXY')
+      expect(message).toContain('set them in the URL of HTTP_PROXY')
       expect(message).not.toContain('wr0ng')
     },
   )

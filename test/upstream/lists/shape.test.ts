@@ -46,14 +46,17 @@ describe('the items', () => {
   })
 
   test.each([
-    [{ cats: A, dogs: A }, 'several arrays, and nothing tells which holds the items: cats, dogs'],
+    [
+      { cats: A, dogs: A },
+      'several arrays, and it is unknown which one contains the items: cats, dogs',
+    ],
     [{ data: A, items: A }, 'several arrays'],
     [{ cats: [], dogs: [] }, 'several arrays'],
-    [{ message: 'no', code: 5 }, 'holds no array; its keys are: message, code'],
+    [{ message: 'no', code: 5 }, 'contains no array; its keys are: message, code'],
     [{}, 'its keys are: none'],
     ['text', 'is neither an object nor an array'],
     [null, 'is neither an object nor an array'],
-    [{ things: null, message: null }, 'holds no array'],
+    [{ things: null, message: null }, 'contains no array'],
   ])('of %j are not guessed', (page, message) => {
     expect(refusal(page)).toContain(message)
   })

@@ -32,14 +32,14 @@ describe('a URL that must not be followed', () => {
     ['https://2130706433/x', /127\.0\.0\.1 is a private address/],
     ['https://0x7f.1/x', /127\.0\.0\.1 is a private address/],
     ['https://localhost/x', /localhost is at .*, a private address/],
-    ['http://203.0.114.1/sbom.json', /no https URL/],
-    ['file:///etc/passwd', /no https URL \(file:\)/],
-    ['file:/etc/passwd', /no https URL \(file:\)/],
-    ['ftp://example.com/x', /no https URL \(ftp:\)/],
-    ['data:application/json,{}', /no https URL \(data:\)/],
-    ['https://user:pass@example.com/x', /holds a credential/],
-    ['https://:pass@example.com/x', /holds a credential/],
-    ['https://', /no URL/],
+    ['http://203.0.114.1/sbom.json', /not an https URL/],
+    ['file:///etc/passwd', /not an https URL \(file:\)/],
+    ['file:/etc/passwd', /not an https URL \(file:\)/],
+    ['ftp://example.com/x', /not an https URL \(ftp:\)/],
+    ['data:application/json,{}', /not an https URL \(data:\)/],
+    ['https://user:pass@example.com/x', /contains a credential/],
+    ['https://:pass@example.com/x', /contains a credential/],
+    ['https://', /not a URL/],
   ]
   test.each(never)('%s', async (url, why) => {
     const made = await bench(ONE, { env: PUBLIC_ONLY })
@@ -68,9 +68,9 @@ describe('a URL that must not be followed', () => {
   })
 
   test.each([
-    ['file:///etc/passwd', /no https URL \(file:\)/],
-    ['http://user:pass@127.0.0.1/', /holds a credential/],
-    ['http://[', /no URL/],
+    ['file:///etc/passwd', /not an https URL \(file:\)/],
+    ['http://user:pass@127.0.0.1/', /contains a credential/],
+    ['http://[', /not a URL/],
   ])('because it redirects to %s', async (location, why) => {
     const made = await bench(ONE)
     made.sandbox.faults.set(/^\/artifacts\/sbom/, { kind: 'redirect', location })

@@ -39,7 +39,7 @@ describe('a list that cannot be walked', () => {
     ],
     ['is a page of HTML', { kind: 'html' }, /a page is not JSON/],
     ['is empty', { kind: 'empty' }, /a page is not JSON/],
-    ['is no list', { kind: 'body', body: '{"message":"soon"}' }, /holds no array/],
+    ['is no list', { kind: 'body', body: '{"message":"soon"}' }, /contains no array/],
     ['is a number', { kind: 'body', body: '17' }, /neither an object nor an array/],
     ['holds no objects', { kind: 'body', body: '{"data":[1,2]}' }, /is not an object/],
     ['is refused', { kind: 'status', status: 500 }, /500/],
@@ -111,7 +111,7 @@ test('pages that are lost again and again end the walk, not the run', async () =
   made.sandbox.faults.set(PATCHES, { kind: 'lostPage' })
   const report = await made.run('catalog')
   expect(report).toMatchObject({ state: 'partial' })
-  expect(lackingOf(report)[0]).toContain('its pages vanish while they are read')
+  expect(lackingOf(report)[0]).toContain('its pages disappear while they are read')
   expect(idsOf(made, PATCHES)).toEqual(held)
   expect(asked(made).filter((path) => path.startsWith(PATCHES)).length).toBeLessThanOrEqual(8)
 })
