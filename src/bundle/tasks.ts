@@ -4,10 +4,10 @@ import { startTask } from '../threads/task.ts'
 import { workerFile } from '../threads/worker-file.ts'
 import type { ImportOutcome, ImportTask } from './import/import.worker.ts'
 
-/** A small nursery: the gigabytes that pass by are garbage at once, and a large one would only raise the peak of memory. */
+/** Small young generation: the buffers of a bundle are garbage at once, and a large one would only raise peak memory. */
 const LIMITS = { maxYoungGenerationSizeMb: 6, maxOldGenerationSizeMb: 2000 }
 
-/** `exportBundle` in a thread of its own. */
+/** Runs `exportBundle` in a thread of its own. */
 export function exportInThread(
   task: ExportTask,
   onProgress: OnProgress,
@@ -17,8 +17,8 @@ export function exportInThread(
 }
 
 /**
- * Opens and applies a bundle (`applyBundle`) in a thread of its own: the caller's goes on serving, and memory stays small.
- * Throws as that does, except for a bundle that does not go with what is held.
+ * Opens and applies a bundle (`applyBundle`) in a thread of its own: the caller's thread keeps serving, and memory stays
+ * small. Throws as that does, except for a bundle that cannot be applied to the stored data.
  */
 export function importInThread(task: ImportTask, onProgress: OnProgress): Promise<ImportOutcome> {
   const file = workerFile('import/import.worker', import.meta.url)

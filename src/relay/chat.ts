@@ -2,27 +2,27 @@ import { type EventTarget, namesOf, targetsOf } from '../domain/image-reference.
 import { createTypeFilter, parseBody } from '../webhooks/receive/event.ts'
 import { SNAPSHOT_TYPE } from './message.ts'
 
-/** Characters of a message at most: below what team workspaces take. */
+/** Maximum length of a message, characters: below the limit of team workspaces. */
 const MAX_TEXT = 2000
-/** Images that a message names. */
+/** Maximum number of images in a message. */
 const MAX_IMAGES = 10
-/** Digits of a number of fixes that is believed. */
+/** Largest number of fixes that is shown. */
 const MAX_FIXES = 1_000_000
 
-/** The body of a message for a team workspace: `{"text": "…"}`. */
+/** Returns the body of a message for a team workspace: `{"text": "…"}`. */
 export function chatBody(template: string, body: Uint8Array): Buffer {
   const summary = summaryOf(body)
   const text = template.replaceAll('{summary}', () => summary)
   return Buffer.from(JSON.stringify({ text: bounded(text) }))
 }
 
-/** Cut between characters, never in the midst of one. */
+/** Truncates between characters, never inside one. */
 function bounded(text: string): string {
   const letters = Array.from(text)
   return letters.length <= MAX_TEXT ? text : `${letters.slice(0, MAX_TEXT - 1).join('')}…`
 }
 
-/** What an event or a snapshot says, in a line of plain words for each thing that it names. */
+/** Describes an event or a snapshot, one line per named image. */
 function summaryOf(body: Uint8Array): string {
   const { event, named } = read(body)
   if (event['type'] === SNAPSHOT_TYPE) return snapshotLine(event)
@@ -50,14 +50,14 @@ function read(body: Uint8Array): { event: Json; named: EventTarget | null } {
 function snapshotLine(event: Json): string {
   const data = isObject(event['data']) ? event['data'] : {}
   const counts = isObject(data['counts']) ? data['counts'] : null
-  const said = data['source']
-  // Another mirror's event can be passed on, too: a word alone, since workspaces read more than `<` as markup.
-  const source = typeof said === 'string' && /^[a-z]{1,20}$/.test(said) ? said : 'a mirror'
+  const name = data['source']
+  // // Another mirror's event can be relayed too: only a plain word, since workspaces interpret more than `<` as markup.
+  const source = typeof name === 'string' && /^[a-z]{1,20}$/.test(name) ? name : 'a mirror'
   const changed = counts === null ? null : [counts['added'], counts['changed'], counts['removed']]
-  const news = changed?.every((one) => typeof one === 'number')
+  const changes = changed?.every((one) => typeof one === 'number')
     ? `${String(changed[0])} added, ${String(changed[1])} changed, ${String(changed[2])} removed`
     : 'everything may have changed'
-  return `New snapshot of ${source}: ${news}.`
+  return `New snapshot of ${source}: ${changes}.`
 }
 
 function nameOf(target: EventTarget): string {
@@ -71,7 +71,7 @@ function changesOf(fixes: number | null): string {
   return fixes === 1 ? '1 new fix' : `${fixes} new fixes`
 }
 
-/** How many fixes an event speaks of: a number, or a list, under a name that says so. Null: it does not say. */
+/** Returns the number of fixes in an event: a number, or a list, in a field with such a name. Null if there is none. */
 function fixesIn(value: unknown, depth: number): number | null {
   if (!isObject(value) || depth > 4) return null
   for (const [name, one] of Object.entries(value)) {
@@ -88,7 +88,7 @@ function fixesIn(value: unknown, depth: number): number | null {
 const FIXES =
   /^(new)?(fix(es|ed)?|patch(es|ed)|remediat(ed|ions)|(cves?|vulnerabilit(y|ies))(fixed|patched|remediated)|(fixed|patched|remediated)(cves?|vulnerabilities))(count|total)?$/
 
-/** Without what moves a cursor or hides, and without what workspaces read as a link or a mention. */
+/** Removes control characters, and escapes what workspaces interpret as a link or a mention. */
 function plain(text: string): string {
   return text
     .replace(/\p{C}/gu, ' ')

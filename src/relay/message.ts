@@ -1,18 +1,18 @@
 import type { ChangeMessage } from '../store/changes/message.ts'
 import type { LoggedSnapshot } from '../store/changes/log.ts'
 
-/** The type of the event that tells of a published snapshot. */
+/** The type of the event for a published snapshot. */
 export const SNAPSHOT_TYPE = 'io.patchmirror.snapshot.published.v1'
 
-/** A message to pass on: its `webhook-id`, the same over all attempts, and its bytes. */
+/** A message to relay: its `webhook-id`, equal for all attempts, and its bytes. */
 interface Message {
   webhookId: string
   body: Buffer
 }
 
 /**
- * A published snapshot as a CloudEvent (1.0, JSON). Its id is made of this mirror's name and the place in the change log, so
- * it is the same however often the event is made, and another one when a snapshot comes back later.
+ * Builds the CloudEvent (1.0, JSON) for a published snapshot. Its id consists of this mirror's instance name and the
+ * position in the change log: it is the same each time the event is built, and differs when a snapshot recurs.
  */
 export function snapshotMessage(
   instance: string,

@@ -11,7 +11,7 @@ import type {
 import { type TargetResponse, LONGEST_PAUSE_MS, isDue, outcomeOf } from './delivery-rule.ts'
 import { snapshotMessage } from './message.ts'
 
-/** What is passed on, and how. */
+/** Settings of the relay. */
 export interface RelaySettings {
   readonly targets: readonly string[]
   readonly events: readonly string[]
@@ -21,16 +21,16 @@ export interface RelaySettings {
   readonly concurrency: number
 }
 
-/** What the relay works with. */
+/** Dependencies of the relay. */
 interface RelayDeps {
   readonly settings: RelaySettings
   readonly outbox: RelayOutbox
-  /** mirror.db as it is now; null while there is none. */
+  /** Reads of mirror.db; null while there is none. */
   readonly reads: () => Pick<
     Reads,
     'listLogged' | 'lastLogged' | 'listNames' | 'readInstance'
   > | null
-  /** How far the change log is served: who is told shall be able to read. */
+  /** Served position of the change log: announced snapshots must be readable. */
   readonly served: () => number
   /** Sends a delivery to a URL; never rejects. */
   readonly send: (url: string, delivery: DueDelivery) => Promise<TargetResponse>
@@ -38,58 +38,58 @@ interface RelayDeps {
   readonly now: () => number
   /** In [0, 1). */
   readonly random: () => number
-  /** A fault of the store: told, and tried again. */
+  /** Called with a fault of the store; the work is retried. */
   readonly onFault: (message: string) => void
-  /** A target begins to fail, is disabled, or is back. */
+  /** Called when a target begins to fail, is disabled, or has recovered. */
   readonly onTurn: (turn: RelayStateChange) => void
 }
 
-/** Passes events on. */
+/** Relays events. */
 export interface Relay {
-  /** Looks what is new and what is due, and starts to send it. Call it often: it is cheap when there is nothing. */
+  /** Collects new events and starts due deliveries. Call it often: it is cheap when there is nothing to do. */
   tick(): void
-  /** Resolves when no request is under way and all that was answered is written down. */
+  /** Resolves when no request is active and all results are stored. */
   idle(): Promise<void>
-  /** Sends nothing more; what is under way is sent again by the next start. */
+  /** Stops sending; active deliveries are sent again after the next start. */
   stop(): void
 }
 
 const BATCH = 50
 const DAY_MS = 86_400_000
-/** How often the outbox is pruned. */
+/** Interval of pruning the outbox, milliseconds. */
 const PRUNE_MS = 60_000
-/** After the start, or a leap of the clock, nothing is given up for so long. */
+/** Time after the start, or a jump of the clock, in which nothing is given up, milliseconds. */
 const GRACE_MS = 600_000
-/** After a fault of the store nothing is sent for so long: what cannot be marked as sent would be sent over and over. */
+/** Pause after a fault of the store, milliseconds: what cannot be marked as sent would be sent repeatedly. */
 const FAULT_PAUSE_MS = 5_000
 
 /**
- * Collects events into the outbox, sends what is due, and writes down what became of it. Crash reasoning: an event is in the
- * outbox before it counts as passed on, with the cursor in one transaction; a delivery leaves it only after its target
- * said 2xx. So a killed process at most sends again what it had sent, under the same webhook-id.
+ * Collects events into the outbox, sends what is due, and stores the results. Crash safety: an event is in the outbox
+ * before it counts as relayed, in one transaction with the cursor; a delivery is removed only after its target answered
+ * 2xx. So a killed process at most sends events again, under the same webhook-id.
  */
 export function createRelay(deps: RelayDeps): Relay {
   const { settings, outbox, now, onFault } = deps
-  const flying = new Map<string, Promise<void>>()
+  const active = new Map<string, Promise<void>>()
   let settled: DeliveryResult[] = []
   let stopped = false
-  let heldUntil = 0
+  let pausedUntil = 0
   const prune = createPruning(deps)
   outbox.replaceTargets(settings.targets)
-  const tellTurns = createStateChanges(outbox, deps.onTurn)
+  const reportStateChanges = createStateChanges(outbox, deps.onTurn)
 
   const fault = (error: unknown): void => {
-    heldUntil = now() + FAULT_PAUSE_MS
+    pausedUntil = now() + FAULT_PAUSE_MS
     onFault(messageOf(error))
   }
-  /** What was answered within one turn of the event loop is written in one transaction. */
+  /** Stores the results of one event-loop iteration in one transaction. */
   const flush = (): void => {
     if (settled.length === 0) return
     try {
       outbox.settle(settled)
-      tellTurns(new Set(settled.map(({ target }) => target)))
+      reportStateChanges(new Set(settled.map(({ target }) => target)))
     } catch (error) {
-      fault(error) // they are sent again: better twice than never
+      fault(error) // they are sent again: at least once
     }
     settled = []
   }
@@ -100,17 +100,17 @@ export function createRelay(deps: RelayDeps): Relay {
       if (settled.length === 0) setImmediate(tick)
       settled.push(settle(deps, target, delivery, answer))
     })
-    flying.set(key, attempt)
-    void attempt.finally(() => flying.delete(key))
+    active.set(key, attempt)
+    void attempt.finally(() => active.delete(key))
   }
   const tick = (): void => {
     if (stopped) return
     flush()
-    if (!isDue(heldUntil, now(), FAULT_PAUSE_MS)) return
+    if (!isDue(pausedUntil, now(), FAULT_PAUSE_MS)) return
     try {
       prune()
       collect(deps)
-      for (const [target, delivery] of listFree(deps, flying)) start(target, delivery)
+      for (const [target, delivery] of listSendable(deps, active)) start(target, delivery)
     } catch (error) {
       fault(error)
     }
@@ -118,8 +118,8 @@ export function createRelay(deps: RelayDeps): Relay {
   return {
     tick,
     async idle() {
-      while (flying.size > 0 || settled.length > 0) {
-        await Promise.all(flying.values())
+      while (active.size > 0 || settled.length > 0) {
+        await Promise.all(active.values())
         flush()
       }
     },
@@ -131,8 +131,8 @@ export function createRelay(deps: RelayDeps): Relay {
 }
 
 /**
- * Gives up what is too old. Not at once when the clock is suddenly a day ahead, or at the start: what waits is tried
- * before, and the clock may be set right. A clock that stays ahead by days makes everything that still waits too old.
+ * Returns a function that gives up old deliveries. After the start or a jump of the clock it waits: pending deliveries
+ * are tried first, and the clock may be corrected.
  */
 function createPruning({ settings, outbox, now }: RelayDeps): () => void {
   let seenAt = -Infinity
@@ -147,19 +147,22 @@ function createPruning({ settings, outbox, now }: RelayDeps): () => void {
   }
 }
 
-/** What may be sent now: each target has places of its own, so a slow one holds up no other. A failing one has one place. */
-function listFree(
+/**
+ * Returns the deliveries to send now: each target has its own limit, so a slow one delays no other. A failing one has
+ * one.
+ */
+function listSendable(
   { settings, outbox, now }: RelayDeps,
-  flying: ReadonlyMap<string, unknown>,
+  active: ReadonlyMap<string, unknown>,
 ): [RelayTarget, DueDelivery][] {
   return outbox.listTargets().flatMap((target) => {
     const at = { now: now(), longestMs: LONGEST_PAUSE_MS }
     if (target.state === 'disabled' || !isDue(target.dueAt, at.now, at.longestMs)) return []
-    const own = [...flying.keys()].filter((key) => key.startsWith(`${target.id} `)).length
+    const own = [...active.keys()].filter((key) => key.startsWith(`${target.id} `)).length
     const free = (target.state === 'ok' ? settings.concurrency : 1) - own
     if (free <= 0) return []
     const due = outbox.listDue({ target: target.id, ...at, limit: free + own })
-    const fresh = due.filter((delivery) => !flying.has(keyOf(delivery))).slice(0, free)
+    const fresh = due.filter((delivery) => !active.has(keyOf(delivery))).slice(0, free)
     return fresh.map((delivery): [RelayTarget, DueDelivery] => [target, delivery])
   })
 }
@@ -180,7 +183,7 @@ function settle(
   return { target: target.id, event, at, seen, latest: at + LONGEST_PAUSE_MS, ...outcome }
 }
 
-/** Takes into the outbox what happened since the last look. */
+/** Adds new events to the outbox. */
 function collect(deps: RelayDeps): void {
   const { settings, outbox, reads, now } = deps
   const webhooks = settings.targets.length > 0 && settings.events.includes('webhook')
@@ -194,8 +197,8 @@ function collect(deps: RelayDeps): void {
 }
 
 /**
- * Snapshots published from the first start on; the log's older ones are nobody's news. Nor is what is published while
- * nobody is to be told, or before a target came: the place in the log goes along, and each target has one to begin at.
+ * Adds the snapshots published since the first start. Older ones are skipped, and so are those published while no target
+ * wants snapshots, or before a target was added: the cursor moves on, and each target has its own first position.
  */
 function collectSnapshots(
   { settings, outbox, served, now }: RelayDeps,
@@ -220,12 +223,12 @@ function collectSnapshots(
   }
 }
 
-/** A target has come to stand otherwise. It is known by its number: its URL may hold a token. */
+/** A changed state of a target, identified by its number: its URL may contain a token. */
 export type RelayStateChange = Pick<RelayTarget, 'id' | 'state' | 'reason'>
 
 /**
- * Tells when a target stands otherwise than it was last seen, once and not for each attempt. Call what this gives with the
- * targets of the attempts that were just written down; how targets stood before the start is no news.
+ * Returns a function that reports changed target states, each change once. Call it with the targets of the stored
+ * attempts; states at the start are not reported.
  */
 function createStateChanges(
   outbox: Pick<OutboxReads, 'listTargets'>,

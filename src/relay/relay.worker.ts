@@ -10,7 +10,7 @@ import { createTransport } from '../upstream/http/transport.ts'
 import { type RelayStateChange, createRelay } from './relay.ts'
 import { createSender, createSigner, writeSecret } from './sender.ts'
 
-/** What the relay's thread is started with. */
+/** Start data of the relay's thread. */
 export interface RelayStart {
   readonly config: Pick<Config, 'relay' | 'upstream' | 'data'>
   readonly version: string
@@ -24,10 +24,10 @@ export type FromRelay =
   | { readonly type: 'fault'; readonly message: string }
   | { readonly type: 'turn'; readonly turn: RelayStateChange }
 
-/** Between two looks for what is new or due. */
-const LOOK_MS = 500
+/** Interval between checks for new and due deliveries, milliseconds. */
+const CHECK_MS = 500
 
-/** The relay's thread: what it writes and whom it waits for is no business of the thread that answers requests. */
+/** Runs the relay in its own thread, so that its writes and waits do not delay the thread that serves requests. */
 function main(port: MessagePort): void {
   const { config, version } = workerData as RelayStart
   const send = (message: FromRelay | WorkerStarted): void => port.postMessage(message)
@@ -39,8 +39,8 @@ function main(port: MessagePort): void {
   const reads = createReads(mirror)
   const transport = createTransport({
     ...upstream,
-    proxy: null, // upstream's way out; targets go by HTTPS_PROXY and NO_PROXY
-    // Connections are counted by host, places by target: several targets may be at one host.
+    proxy: null, // that is upstream's proxy; targets use HTTPS_PROXY and NO_PROXY
+    // // Connections are limited by host, requests by target: several targets may be on one host.
     concurrency: settings.concurrency * Math.max(1, settings.targets.length),
     connectTimeoutMs: Math.min(upstream.connectTimeoutMs, settings.timeoutMs),
     requestTimeoutMs: settings.timeoutMs,
@@ -52,7 +52,7 @@ function main(port: MessagePort): void {
   )
   const chat = { urls: new Set(relay.chatTargets), template: relay.chatTemplate }
   let served = 0
-  const passing = createRelay({
+  const relayLoop = createRelay({
     settings,
     outbox: createRelayOutbox(db),
     reads: () => reads,
@@ -63,15 +63,15 @@ function main(port: MessagePort): void {
     onFault: (message) => send({ type: 'fault', message }),
     onTurn: (turn) => send({ type: 'turn', turn }),
   })
-  const look = setInterval(() => passing.tick(), LOOK_MS)
+  const timer = setInterval(() => relayLoop.tick(), CHECK_MS)
   port.on('message', (message: ToRelay) => {
     if (message.type === 'served') {
       served = message.log
-      passing.tick()
+      relayLoop.tick()
       return
     }
-    clearInterval(look)
-    passing.stop()
+    clearInterval(timer)
+    relayLoop.stop()
     void transport.close().finally(() => {
       db.close()
       mirror.close()
@@ -79,7 +79,7 @@ function main(port: MessagePort): void {
     })
   })
   send({ type: 'ready' })
-  passing.tick()
+  relayLoop.tick()
 }
 
 function open({ data }: RelayStart['config']): { outbox: Db; mirror: Db } {

@@ -6,13 +6,13 @@ import type { TargetResponse } from './delivery-rule.ts'
 import type { RELAY_DIALECTS } from '../config/kinds/urls.ts'
 import { signDelivery } from '../webhooks/receive/signature.ts'
 
-/** What a delivery is sent with. */
+/** Dependencies of the sender. */
 interface SenderDeps {
   readonly transport: Pick<Transport, 'send'>
   readonly sign: Sign
-  /** Targets that are team workspaces, and what a message to them says. */
+  /** Targets that are team workspaces, and the template of their messages. */
   readonly chat: { readonly urls: ReadonlySet<string>; readonly template: string }
-  /** From the first byte out to the head of the answer. */
+  /** From the first byte sent to the head of the response. */
   readonly timeoutMs: number
   readonly userAgent: string
   /** Unix milliseconds. */
@@ -20,8 +20,9 @@ interface SenderDeps {
 }
 
 /**
- * Sends deliveries: the same `webhook-id` at each attempt, a new timestamp, a signature over both and the bytes. Redirects
- * are not followed, answers not read. Never rejects, and says nothing of the URL, which may hold a token.
+ * Creates the sender: each attempt has the same `webhook-id`, a new timestamp, and a signature over both and the bytes.
+ * Redirects are not followed, response bodies not read. Never rejects, and never reports the URL, which may contain a
+ * token.
  */
 export function createSender(deps: SenderDeps) {
   const { transport, timeoutMs } = deps
@@ -31,9 +32,12 @@ export function createSender(deps: SenderDeps) {
       const { headers, body } = requestFor(url, delivery, deps)
       const request = { method: 'POST' as const, url: new URL(url), headers, body }
       const answer = await transport.send(request, deadline)
-      await passOver(answer.body)
-      const wish = answer.headers['retry-after']
-      return { status: answer.status, retryAfter: typeof wish === 'string' ? wish : null }
+      await discard(answer.body)
+      const retryAfter = answer.headers['retry-after']
+      return {
+        status: answer.status,
+        retryAfter: typeof retryAfter === 'string' ? retryAfter : null,
+      }
     } catch (error) {
       if (deadline.aborted)
         return { failure: `no answer within ${timeoutMs} ms${faultNotes(error)}` }
@@ -42,7 +46,7 @@ export function createSender(deps: SenderDeps) {
   }
 }
 
-/** A signed event; or, for a team workspace, a message. Its URL is its credential, so it has no signature. */
+/** Builds a signed event, or a message for a team workspace, which is not signed since its URL is its credential. */
 function requestFor(
   url: string,
   { webhookId, body }: DueDelivery,
@@ -64,18 +68,18 @@ function requestFor(
   return { headers, body }
 }
 
-/** What upstream's header said is not kept: an event in JSON is a CloudEvent, as those of the contract are. */
+/** Returns the content type. Upstream's header is not stored: a JSON event is a CloudEvent, as in the contract. */
 function typeOf(body: Uint8Array): string {
   const first = Buffer.from(body.subarray(0, 64)).toString('utf8').trimStart().charAt(0)
   if (first === '{') return 'application/cloudevents+json'
   return first === '[' ? 'application/cloudevents-batch+json' : 'application/octet-stream'
 }
 
-/** An answer's body that takes longer is cut off with its connection, milliseconds. */
+/** Time after which a response body is cut off with its connection, milliseconds. */
 const BODY_MS = 1_000
 
-/** Lets a body go by, within the attempt: one that does not end holds up nothing but its own target. */
-async function passOver(body: RawAnswer['body']): Promise<void> {
+/** Discards a response body within the attempt: an endless one delays only its own target. */
+async function discard(body: RawAnswer['body']): Promise<void> {
   const cut = setTimeout(() => body.destroy(), BODY_MS)
   await body.dump().catch(() => undefined)
   clearTimeout(cut)
@@ -86,13 +90,14 @@ function codeOf(error: unknown): string {
   return systemCode(error) ?? systemCode(cause) ?? 'the connection failed'
 }
 
-/** Signs a message: its id, the time of the attempt in unix seconds, its bytes. */
+/** Signs a message: its id, the time of the attempt in Unix seconds, its bytes. */
 type Sign = (webhookId: string, timestamp: number, body: Buffer) => string
 
 /**
- * Signatures of the body's very bytes, for upstream's are passed on as they came: as Standard Webhooks has them (`v1,` and
- * base64), as the vendor's receiver has them (`v1,` and hex, keyed with the whole secret), or both in one header, of which a
- * receiver takes the one that it knows. Throws for a secret that is not base64 where that is needed; the settings refuse it.
+ * Creates signatures over the exact bytes of the body, since upstream's events are relayed unchanged: in the form of
+ * Standard Webhooks (`v1,` and base64), of the vendor's receiver (`v1,` and hex, keyed with the whole secret), or both
+ * in one header, of which a receiver uses the one it knows. Throws for a secret that is not base64 where that is needed;
+ * the settings refuse it.
  */
 export function createSigner(secret: string, dialect: (typeof RELAY_DIALECTS)[number]): Sign {
   const dialects = dialect === 'both' ? (['standard', 'vendor'] as const) : [dialect]
@@ -106,7 +111,7 @@ export function createSigner(secret: string, dialect: (typeof RELAY_DIALECTS)[nu
       .join(' ')
 }
 
-/** The secret as it is told to whoever receives, from the mirror's own key. */
+/** Formats the secret for receivers, from the mirror's own key. */
 export function writeSecret(key: Buffer): string {
   return `whsec_${key.toString('base64')}`
 }

@@ -112,7 +112,7 @@ async function arrive(
     return outcome === 'same' ? 'same' : 'applied'
   } catch (error) {
     if (!(error instanceof Error) || error.name !== 'MirrorError') throw error
-    if (!/is missing here|is older than what is held/.test(error.message)) throw error
+    if (!/is missing here|is older than the stored data/.test(error.message)) throw error
     if (below.digest() !== before) throw new Error('a refusal changed something', { cause: error })
     return 'refused'
   }

@@ -11,25 +11,25 @@ import { type Shipped, fillOutbox } from './outbox.ts'
 import { createTries } from './crash-counter.ts'
 import { nameBoxFault, stripPaths } from './inbox-files.ts'
 
-/** What the thread of inbox and outbox is started with. */
+/** Start data of the thread of inbox and outbox. */
 export interface BoxesStart {
   readonly config: Pick<Config, 'bundle' | 'data'>
   readonly version: string
 }
 
-/** How the outbox stands; times in ISO 8601. */
+/** State of the outbox; times in ISO 8601. */
 interface OutboxStatus {
-  /** What was put into it last since the start; null: nothing yet. */
+  /** The last bundle written since the start; null: none yet. */
   readonly last:
     (Pick<Shipped, 'sequence' | 'kind' | 'file' | 'bytes'> & { readonly at: string }) | null
   readonly exporting: boolean
-  /** The code of what went wrong the last time; null: nothing did. */
+  /** Error code of the last export; null if it succeeded. */
   readonly problem: string | null
-  /** The same in words, without the names of folders. */
+  /** Its message, without the names of folders. */
   readonly reason: string | null
 }
 
-/** How both stand; null for one that the settings do not ask for. */
+/** State of both folders; null for one that is not configured. */
 export interface BoxesStatus {
   readonly outbox: OutboxStatus | null
   readonly inbox: InboxStatus | null
@@ -43,13 +43,13 @@ export type FromBoxes =
   | { readonly type: 'shipped'; readonly shipped: Shipped }
   | { readonly type: 'fault'; readonly message: string }
 
-/** A failed export is tried again after this long, or with the next snapshot. */
+/** Pause before a failed export is retried, milliseconds; the next snapshot also retries it. */
 const RETRY_MS = 60_000
 
-/** So often is looked whether the date in the outbox is too far behind: a few reads. */
+/** Interval of checks whether the date in the outbox is outdated, milliseconds; each costs a few reads. */
 const DATE_MS = 60_000
 
-/** The thread: exports after each snapshot, imports what arrives, one after the other. */
+/** Runs the thread: exports after each snapshot and imports new bundles, one after the other. */
 function main(port: MessagePort): void {
   const start = workerData as BoxesStart
   const { bundle } = start.config
@@ -68,10 +68,10 @@ function main(port: MessagePort): void {
   const out = bundle.outbox === null ? null : createOut(start, bundle.outbox, send, show)
   const published = (): void =>
     queue.add('outbox', () => out?.() ?? Promise.resolve(true), RETRY_MS)
-  const looking = (): void => queue.add('inbox', () => look().then(() => true), null)
+  const scan = (): void => queue.add('inbox', () => look().then(() => true), null)
   const timers = [
-    ...(inbox === null ? [] : [setInterval(looking, bundle.pollSeconds * 1000)]),
-    // That upstream was asked, and has nothing new, publishes nothing.
+    ...(inbox === null ? [] : [setInterval(scan, bundle.pollSeconds * 1000)]),
+    // // A run that finds nothing new publishes no snapshot, but confirms a later date.
     ...(out === null ? [] : [setInterval(published, DATE_MS)]),
   ]
   port.on('message', (message: ToBoxes) => {
@@ -80,7 +80,7 @@ function main(port: MessagePort): void {
     void queue.end().then(() => port.close())
   })
   send({ type: 'ready' })
-  if (inbox !== null) looking()
+  if (inbox !== null) scan()
   published()
 }
 
@@ -93,7 +93,7 @@ function openInbox(
   try {
     makeFolder(folder)
   } catch {
-    // What is wrong with it is told by the first look.
+    // // The first scan reports what is wrong with the folder.
   }
   return createInboxImporter({
     ...{ folder, trust: { keys, revoked, now: Date.now }, now: Date.now },
@@ -111,7 +111,7 @@ function openInbox(
   })
 }
 
-/** Fills the outbox once; false when that failed. */
+/** Returns a function that fills the outbox once; it resolves with false on failure. */
 function createOut(
   { config, version }: BoxesStart,
   folder: string,
@@ -140,14 +140,14 @@ function createOut(
       show({ outbox: { last, exporting: false, problem, reason } })
       send({
         type: 'fault',
-        message: `the outbox was not filled: ${messageOf(error)}; it is tried again`,
+        message: `the export to the outbox failed: ${messageOf(error)}; it is retried`,
       })
       return false
     }
   }
 }
 
-/** One piece of work at a time; the same that waits already is not added again. What fails is tried again after a pause. */
+/** Runs one task at a time; a task that is already waiting is not added again. A failed task is retried after a pause. */
 function createQueue() {
   const waiting = new Map<string, () => Promise<void>>()
   let running: Promise<void> | null = null

@@ -2,17 +2,20 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { PRIVATE_FILE } from '../../core/files.ts'
 
-/** What was begun with bundles of an inbox and never ended: the process died of it, or was killed. */
+/** Counts attempts with inbox bundles that never ended, since the process crashed or was killed. */
 export interface Tries {
-  /** Notes a beginning. False: it was begun so often without an end that it is not to be begun again. */
+  /**
+   * Records the beginning of an attempt. Returns false if too many attempts never ended: the bundle must not be tried
+   * again.
+   */
   begin(bundle: string): boolean
   end(bundle: string): void
 }
 
-/** So often a bundle may take the process with it: once may be chance. */
+/** Process crashes tolerated per bundle before it is rejected: one may be a coincidence. */
 const MOST = 2
 
-/** Tries that are remembered in a file of the data folder: the database may be what cannot be written. */
+/** Stores the counts in a file of the data folder, since the database may be what cannot be written. */
 export function createTries(dataDir: string): Tries {
   const path = join(dataDir, 'inbox-tries.json')
   const counts = readCounts(path)
@@ -21,7 +24,7 @@ export function createTries(dataDir: string): Tries {
       if (counts.size === 0) rmSync(path, { force: true })
       else writeFileSync(path, JSON.stringify([...counts]), { mode: PRIVATE_FILE })
     } catch {
-      // A folder that cannot be written to refuses the import itself.
+      // // If the folder is not writable, the import itself fails.
     }
   }
   return {

@@ -2,7 +2,10 @@ import { MirrorError } from '../../core/errors.ts'
 import type { InboxFile } from './inbox-files.ts'
 import { refusalOf } from '../format/refusal.ts'
 
-/** What was decided of a bundle as its files were then. `why` null: it is done with, and could not be moved. */
+/**
+ * The decision about a bundle, for the state of its files at that time. `why` null: processed, but it could not be
+ * moved.
+ */
 interface Decision {
   stamp: string
   why: string | null
@@ -10,7 +13,7 @@ interface Decision {
   at: number
 }
 
-/** Which bundles are to be looked at, and which wait for what. */
+/** Stores which bundles must be processed, and what the others wait for. */
 export function createDecisions(now: () => number) {
   const stamps = new Map<string, string>()
   const decisions = new Map<string, Decision>()
@@ -19,7 +22,7 @@ export function createDecisions(now: () => number) {
     if (why === 'gone') decisions.delete(name)
     else decisions.set(name, { stamp, why, imports, at: now() })
   }
-  /** Files that have not changed since the last look, and of which nothing is decided that still holds. */
+  /** Returns files that have not changed since the last scan, and for which no valid decision exists. */
   const isDue = (arrival: InboxFile): boolean => {
     const { name, stamp } = arrival
     if (stamps.get(name) !== stamp) {
@@ -40,7 +43,7 @@ export function createDecisions(now: () => number) {
     imported() {
       imports++
     },
-    /** Those that have lain half-copied for a day; each is told once, and said to be so from then on. */
+    /** Returns bundles that have been incomplete for a day; each is returned once. */
     overdue(): string[] {
       return [...decisions].flatMap(([name, decision]) => {
         if (decision.why !== INCOMPLETE || now() - decision.at < OVERDUE_MS) return []
@@ -63,7 +66,7 @@ export function createDecisions(now: () => number) {
 
 const ARRIVING = 'still arriving'
 const FAILED = 'failed: '
-/** After a trouble of the mirror's own, such as a full disk: each try reads the whole bundle. */
+/** Pause after a fault of this mirror, such as a full disk, milliseconds: each attempt reads the whole bundle. */
 const RETRY_MS = 5 * 60_000
 const INCOMPLETE = 'incomplete: the rest has not arrived'
 const OVERDUE = 'incomplete for over a day: send the rest, or remove it'
@@ -72,7 +75,7 @@ const WAITING_FOR = 'waiting for bundle'
 
 type Verdict = { outcome: 'superseded' | 'refused' } | { outcome: 'waiting'; why: string }
 
-/** What becomes of a bundle that could not be opened or applied. */
+/** Decides about a bundle that could not be opened or applied. */
 export function decide(error: unknown): Verdict {
   const refusal = refusalOf(error)
   if (refusal?.kind === 'older') return { outcome: 'superseded' }
@@ -81,7 +84,7 @@ export function decide(error: unknown): Verdict {
     const which = refusal.sequence === null ? ' of its need file' : ` ${refusal.sequence}`
     return { outcome: 'waiting', why: WAITING_FOR + which }
   }
-  // The mirror's own troubles pass, and are no fault of the bundle.
+  // // Faults of this mirror are temporary, and not caused by the bundle.
   const isFault = error instanceof MirrorError && ['bundle', 'archive'].includes(error.code)
   if (isFault) return { outcome: 'refused' }
   const code = error instanceof MirrorError ? error.code : 'internal'

@@ -5,18 +5,18 @@ import { groupFiles } from '../format/split-names.ts'
 import { PRIVATE_FILE, PRIVATE_FOLDER } from '../../core/files.ts'
 import { nameStorageError } from '../../store/database/open.ts'
 
-/** Files in the inbox that make up one bundle. */
+/** The files in the inbox that form one bundle. */
 export interface InboxFile {
   /** Without the number of a part. */
   readonly name: string
   readonly files: readonly string[]
-  /** Changes while anything of it is still being written. */
+  /** Changes while a file is being written. */
   readonly stamp: string
 }
 
 const BUNDLE = /^[^.].*\.zip(?:\.\d{3}|\.sha256)?$/
 
-/** What lies in the inbox, by name: files alone, no links and no pipes. Throws the system's error for a folder that cannot be read. */
+/** Returns the bundles in the inbox, by name: only regular files. Throws the system's error for an unreadable folder. */
 export function listArrivals(folder: string): InboxFile[] {
   const names = readdirSync(folder, { withFileTypes: true })
     .filter((entry) => entry.isFile() && BUNDLE.test(entry.name))
@@ -28,17 +28,19 @@ export function listArrivals(folder: string): InboxFile[] {
   })
 }
 
-/** What lies in the inbox and is left alone, by name: links, pipes, folders. Throws as `listArrivals`. */
+/** Returns the names of ignored inbox entries: links, pipes, folders. Throws as `listArrivals`. */
 export function listSkipped(folder: string): string[] {
   return readdirSync(folder, { withFileTypes: true })
     .filter((entry) => !entry.isFile() && !entry.name.startsWith('.') && !OWN.has(entry.name))
     .map(({ name }) => name)
 }
 
-/** Folders that an inbox makes itself. */
+/** Folders that an inbox creates. */
 const OWN: ReadonlySet<string> = new Set(['done', 'refused'])
 
-/** The file may go while it is looked at, or be beyond looking: then it has another stamp, and the others theirs. */
+/**
+ * Returns a text that changes with the file. A file that is removed or unreadable meanwhile does not affect the others.
+ */
 function stampOf(path: string): string {
   try {
     const { size, mtimeMs, ino } = lstatSync(path)
@@ -49,8 +51,8 @@ function stampOf(path: string): string {
 }
 
 /**
- * Moves a bundle's files into a folder of the inbox, with a note for what was refused; never over what lies there, and never
- * where a link leads. Returns false where that is not possible, as on a medium that is read-only.
+ * Moves a bundle's files into a folder of the inbox, with a note for a refused one; never overwrites a file, and never
+ * follows a link. Returns false where that is not possible, as on a read-only medium.
  */
 export function moveAside(
   folder: string,
@@ -78,7 +80,7 @@ export function moveAside(
   }
 }
 
-/** What to put before names so that none is taken: nothing, `2-`, `3-` and so on. */
+/** Returns a prefix that makes all names unused: empty, `2-`, `3-` and so on. */
 function freePrefix(folder: string, names: readonly string[]): string {
   for (let n = 1; ; n++) {
     const prefix = n === 1 ? '' : `${n}-`
@@ -90,7 +92,10 @@ function isThere(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false }) !== undefined
 }
 
-/** A `storage` error that names the box for the file system's own, the data folder for SQLite's; anything else unchanged. */
+/**
+ * Returns a `storage` error that names the folder for file system errors, the data folder for SQLite's; others
+ * unchanged.
+ */
 export function nameBoxFault(
   error: unknown,
   box: 'inbox' | 'outbox',
@@ -107,7 +112,7 @@ export function nameBoxFault(
   )
 }
 
-/** A message that anybody may read: what lies in a folder is named, and not where that is. */
+/** Returns a message without absolute paths, which any client may read. */
 export function stripPaths(
   message: string,
   folders: Readonly<Partial<Record<'inbox' | 'outbox' | 'data', string>>>,

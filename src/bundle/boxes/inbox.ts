@@ -7,7 +7,7 @@ import type { Tries } from './crash-counter.ts'
 import { createDecisions, decide } from './inbox-decisions.ts'
 import { type InboxFile, listArrivals, listSkipped, moveAside, stripPaths } from './inbox-files.ts'
 
-/** What an inbox works with. */
+/** Dependencies of an inbox. */
 interface InboxDeps {
   readonly folder: string
   /** Never allows unsigned bundles. */
@@ -15,22 +15,22 @@ interface InboxDeps {
   /** Throws as `applyBundle`. */
   readonly apply: (bundle: Bundle, file: string) => Promise<ImportReport>
   readonly now: () => number
-  /** Which bundles ended the process; null: that is not looked for. */
+  /** Counter of the bundles that ended the process; null: not counted. */
   readonly tries?: Tries
-  /** Something became of a bundle: for the log. */
+  /** Called with the result of a bundle, for the log. */
   readonly onSettled: (settled: ImportResult) => void
-  /** Something is wrong that is not a bundle's: told once, until it is over. */
+  /** Called with faults that no bundle caused: once per fault, until it has ended. */
   readonly onTrouble?: (message: string) => void
 }
 
-/** What became of a bundle. `superseded`: what it brings is held already, its date too, or something newer is. */
+/** The result of a bundle. `superseded`: its content and its date are stored already, or newer ones are. */
 export interface ImportResult {
   readonly file: string
   readonly outcome: 'imported' | 'superseded' | 'refused'
   readonly detail: string
 }
 
-/** How the inbox stands; times in ISO 8601. Nothing in it tells of paths. */
+/** State of the inbox; times in ISO 8601. Contains no paths. */
 export interface InboxStatus {
   readonly waiting: readonly { readonly file: string; readonly why: string }[]
   readonly imported: number
@@ -41,19 +41,19 @@ export interface InboxStatus {
     readonly at: string
     readonly why: string
   } | null
-  /** Why it cannot be looked into, in the system's word; null: it can. */
+  /** The system's error code if the folder cannot be read; null otherwise. */
   readonly problem: string | null
 }
 
-/** Looks for bundles, one look at a time. */
+/** Scans for bundles, one scan at a time. */
 export interface Inbox {
   look(): Promise<void>
   status(): InboxStatus
 }
 
 /**
- * An inbox: what has arrived whole is imported in the order of its sequence and moved aside. Nothing is remembered but in
- * the folder and in the ledger: after a restart on a read-only medium everything is found to be held already.
+ * Creates an inbox: complete bundles are imported in order of their sequence and moved aside. Its only state is the
+ * folder and the ledger: after a restart on a read-only medium all bundles are found to be stored already.
  */
 export function createInboxImporter(deps: InboxDeps): Inbox {
   const { folder, now, onTrouble = () => undefined } = deps
@@ -99,7 +99,7 @@ export function createInboxImporter(deps: InboxDeps): Inbox {
         problem = null
       } catch (error) {
         const now = systemCode(error) ?? 'it cannot be read'
-        if (now !== problem) onTrouble(`the inbox ${folder} cannot be looked into (${now})`)
+        if (now !== problem) onTrouble(`the inbox ${folder} cannot be read (${now})`)
         problem = now
       }
       decisions.forgetOthers(arrivals)
@@ -111,7 +111,7 @@ export function createInboxImporter(deps: InboxDeps): Inbox {
   }
 }
 
-/** Reports once what an inbox leaves alone. Returns all of it. */
+/** Reports new ignored entries once. Returns all of them. */
 function reportSkipped(
   names: readonly string[],
   known: ReadonlySet<string>,
@@ -120,12 +120,12 @@ function reportSkipped(
   for (const name of names)
     if (!known.has(name))
       report(
-        `inbox: ${JSON.stringify(name)} is a link, a pipe or a folder and is left alone: put the bundle itself there`,
+        `inbox: ${JSON.stringify(name)} is a link, a pipe or a folder and is ignored: put the bundle file itself there`,
       )
   return new Set(names)
 }
 
-/** What of a bundle says when it is its turn. */
+/** The fields of a manifest that determine the import order. */
 interface Head extends Pick<Manifest, 'mirror' | 'sequence' | 'kind'> {
   arrival: InboxFile
 }
@@ -135,14 +135,14 @@ interface Opening {
   readonly tries?: Tries
 }
 
-/** Works with arrivals one at a time; of what fails, `fail` is told. */
+/** Processes bundles one at a time; calls `fail` for each that fails. */
 function createOpener(
   { trust, tries }: Opening,
   fail: (arrival: InboxFile, error: unknown) => void,
 ) {
   const open = (arrival: InboxFile): Promise<Bundle> =>
     openBundle(arrival.files, { ...trust, allowUnsigned: false })
-  /** Null: it failed, or did so by ending the process again and again. */
+  /** Returns null if it failed now, or ended the process in earlier attempts. */
   const attempt = async <T>(arrival: InboxFile, work: () => Promise<T>): Promise<T | null> => {
     const id = `${arrival.name} ${arrival.stamp}`
     try {
@@ -153,7 +153,7 @@ function createOpener(
       return null
     }
   }
-  /** What bundles say of themselves. They are closed again: there may be more of them than files that can be open. */
+  /** Reads the head of a bundle and closes it: there may be more bundles than files that can be open. */
   const readHead = (arrival: InboxFile): Promise<Head | null> =>
     attempt(arrival, async () => {
       const bundle = await open(arrival)
@@ -176,9 +176,9 @@ function createOpener(
 }
 
 const DEADLY =
-  'the process ended twice while it worked with it, so it is not tried again. To try again: "touch" it, and move it back'
+  'the process ended twice while importing it, so it is not retried. To retry: "touch" it, and move it back into the inbox'
 
-/** In the order in which they are to be imported: by mirror, sequence, and a full one first. */
+/** Orders bundles for import: by mirror, then sequence, full before delta. */
 function compare(a: Head, b: Head): number {
   if (a.mirror !== b.mirror) return a.mirror < b.mirror ? -1 : 1
   return a.sequence - b.sequence || Number(a.kind === 'delta') - Number(b.kind === 'delta')

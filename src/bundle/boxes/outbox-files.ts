@@ -1,18 +1,18 @@
 import { readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** A bundle in the outbox, as its name tells. */
+/** A bundle in the outbox, as described by its name. */
 export interface OutboxFile {
   readonly name: string
   readonly sequence: number
   readonly kind: 'full' | 'delta'
-  /** When it was made, where a state was exported once more for its date; empty: it was new. */
+  /** When it was created, if it repeats an exported state with a later date; empty: a new state. */
   readonly dated: string
 }
 
 /**
- * The name of a bundle in the outbox. One that only has a later date than another of its sequence gets a name of its own: what
- * carries files passes over names that it knows.
+ * Returns the name of a bundle in the outbox. A bundle that only has a later date than another of its sequence gets a
+ * different name, since transfer tools skip names that they know.
  */
 export function outboxName(
   mirror: string,
@@ -23,7 +23,7 @@ export function outboxName(
   return `patchmirror-${mirror.slice(0, 8)}-${number}-${kind}${date}.bundle.zip`
 }
 
-/** A time as names have it, to the second. */
+/** Formats a time for names, to the second. */
 export function dateInName(time: number): string {
   return `${new Date(time).toISOString().slice(0, 19).replace(/[-:]/g, '')}Z`
 }
@@ -31,7 +31,7 @@ export function dateInName(time: number): string {
 const NAME =
   /^patchmirror-([\da-f]{8})-(\d{8,})-(full|delta)(?:\.dated-(\d{8}T\d{6}Z))?\.bundle\.zip$/
 
-/** What this mirror has put into the outbox, oldest first. Throws the system's error for a folder that cannot be read. */
+/** Returns this mirror's bundles in the outbox, oldest first. Throws the system's error for an unreadable folder. */
 export function listOutbox(folder: string, mirror: string): OutboxFile[] {
   return readdirSync(folder)
     .flatMap((name): OutboxFile[] => {
@@ -48,8 +48,8 @@ export function listOutbox(folder: string, mirror: string): OutboxFile[] {
 }
 
 /**
- * Those that stay: the newest `keep`, and each full bundle that a delta among them builds on. Of those that differ in their
- * dates alone the latest counts, so that a quiet upstream drives nothing out.
+ * Returns the files to keep: the newest `keep`, and each full bundle on which a delta among them builds. Bundles that
+ * differ only in their dates count as one, so that a quiet upstream does not displace others.
  */
 export function keptFiles(files: readonly OutboxFile[], keep: number): OutboxFile[] {
   const latest = files.filter(
@@ -62,12 +62,12 @@ export function keptFiles(files: readonly OutboxFile[], keep: number): OutboxFil
     .filter(({ kind }) => kind === 'delta')
     .flatMap(({ sequence }) => [
       full.findLast((one) => one.sequence < sequence),
-      full.find((one) => one.sequence === sequence), // what only has a date
+      full.find((one) => one.sequence === sequence), // a delta that has only a later date
     ])
   return files.filter((one) => newest.includes(one) || bases.includes(one))
 }
 
-/** Removes what is not kept. */
+/** Removes the files that are not kept. */
 export function pruneOutbox(folder: string, mirror: string, keep: number): void {
   const files = listOutbox(folder, mirror)
   const kept = new Set(keptFiles(files, keep))

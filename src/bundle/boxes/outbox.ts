@@ -12,7 +12,7 @@ import type { Manifest } from '../format/manifest.ts'
 import { inspectBundle } from '../import/open.ts'
 import { type OutboxFile, dateInName, listOutbox, outboxName, pruneOutbox } from './outbox-files.ts'
 
-/** What an outbox works with. */
+/** Dependencies of an outbox. */
 interface OutboxDeps {
   readonly settings: Pick<Config['bundle'], 'keep' | 'fullDays' | 'dateHours' | 'expireDays'>
   readonly folder: string
@@ -22,22 +22,22 @@ interface OutboxDeps {
   readonly now: () => number
 }
 
-/** A bundle that lies in the outbox. */
+/** A bundle that was written to the outbox. */
 export interface Shipped {
   readonly sequence: number
   readonly kind: 'full' | 'delta'
   readonly file: string
   readonly bytes: number
-  /** Sources that were not whole. */
+  /** Sources that were incomplete. */
   readonly partial: readonly string[]
 }
 
-/** A name that nobody takes for a bundle: it is given its own when it is whole. */
+/** Temporary name; renamed when complete. */
 const DRAFT = '.patchmirror-export.zip'
 
 /**
- * Puts what is published into the outbox: a full bundle when the last one is `fullDays` old, else what changed since it.
- * Returns null when what is published lies there already, with a date within `dateHours`, or nothing is. Throws as
+ * Exports the published state into the outbox: a full bundle when the last one is `fullDays` old, else a delta since it.
+ * Returns null if the state is there already, with a date within `dateHours`, or nothing is published. Throws as
  * `exportBundle`, the system's errors for its folder, and `bundle` for a mirror that was restored from a backup.
  */
 export async function fillOutbox(deps: OutboxDeps): Promise<Shipped | null> {
@@ -50,7 +50,7 @@ export async function fillOutbox(deps: OutboxDeps): Promise<Shipped | null> {
   refuseRestored(files, state)
   const full = files.findLast(({ kind }) => kind === 'full')
   const isOld = full === undefined || !remembered.has(full.sequence) || (await ageOf(deps, full))
-  // Where all are to be full ones, that alone is no reason for one more.
+  // // With `fullDays` 0, the age of the last full bundle is no reason for another export.
   if ((!isOld || settings.fullDays === 0) && (await isThere(deps, files, state))) return null
   const path = join(folder, DRAFT)
   const report = await exportBundle({
@@ -69,18 +69,18 @@ export async function fillOutbox(deps: OutboxDeps): Promise<Shipped | null> {
   return { sequence, kind, file, bytes: report.bytes, partial: report.partial }
 }
 
-/** What is exported then would be taken for older than what lies there, here and below the gap. */
+/** Throws if the outbox has a later export: target mirrors would take new exports for older ones. */
 function refuseRestored(files: readonly OutboxFile[], { mirror, last }: State): void {
   const newest = files.at(-1)
   if (newest === undefined || newest.sequence <= last) return
   throw new MirrorError(
     'bundle',
-    `${newest.name} is of this mirror (${mirror}), which knows of no export after ${last}: the mirror was restored from a ` +
-      'backup. Run "patchmirror identity --new", and what is exported counts again',
+    `${newest.name} is of this mirror (${mirror}), whose last recorded export is ${last}: the mirror was restored from a ` +
+      'backup. Run "patchmirror identity --new", then target mirrors accept its exports again',
   )
 }
 
-/** Whether the full bundle is too old to build on, or cannot be read any more. */
+/** Reports whether the full bundle is too old to build on, or unreadable. */
 async function ageOf(
   { folder, settings, now }: OutboxDeps,
   { name, sequence }: OutboxFile,
@@ -91,28 +91,28 @@ async function ageOf(
   return manifest.kind !== 'full' || manifest.sequence !== sequence || until <= now()
 }
 
-/** Whether the newest in the outbox is what is published, and says so of a time that is not long ago. */
+/** Reports whether the newest bundle in the outbox is the published state, with a recent date. */
 async function isThere(
   { folder, settings }: OutboxDeps,
   files: readonly OutboxFile[],
   { current, asOf }: State,
 ): Promise<boolean> {
   if (current === null || files.at(-1)?.sequence !== current) return false
-  const told: Partial<Record<SourceName, number>> = {}
+  const exportedDates: Partial<Record<SourceName, number>> = {}
   for (const { name, sequence } of files) {
     if (sequence !== current) continue
     const manifest = await readManifest(join(folder, name))
     for (const source of SOURCES) {
       const date = Date.parse(manifest?.sources[source]?.asOf ?? '')
-      if (date > (told[source] ?? 0)) told[source] = date
+      if (date > (exportedDates[source] ?? 0)) exportedDates[source] = date
     }
   }
   return SOURCES.every(
-    (source) => (asOf[source] ?? 0) - (told[source] ?? 0) < settings.dateHours * 3_600_000,
+    (source) => (asOf[source] ?? 0) - (exportedDates[source] ?? 0) < settings.dateHours * 3_600_000,
   )
 }
 
-/** Null: it cannot be read any more. */
+/** Returns null for an unreadable bundle. */
 async function readManifest(path: string): Promise<Manifest | null> {
   try {
     const bundle = await inspectBundle([path])
@@ -126,13 +126,13 @@ async function readManifest(path: string): Promise<Manifest | null> {
 
 interface State {
   mirror: string
-  /** The sequence of the exported state whose snapshots are those published now; null: not exported yet. */
+  /** The sequence of the exported state with the published snapshots; null: not exported yet. */
   current: number | null
-  /** The sequence of its last export; 0: none. */
+  /** The sequence of the mirror's last export; 0: none. */
   last: number
-  /** Upstream's date of each source that is published, unix milliseconds. */
+  /** Upstream's date of each published source, Unix milliseconds. */
   asOf: Partial<Record<SourceName, number>>
-  /** Sequences that a delta can build on. */
+  /** Sequences on which a delta can build. */
   remembered: ReadonlySet<number>
 }
 

@@ -7,10 +7,10 @@ import type { ExportSnapshot } from './snapshot.ts'
 import type { Blob, RowsWritten } from './rows.ts'
 import type { BundleWriter } from './writer.ts'
 
-/** About what a record takes in an archive. */
+/** Approximate bytes of a record in an archive. */
 const RECORD_BYTES = 1500
 
-/** Bytes that will follow the rows, as far as they are known before. */
+/** Returns the estimated bytes that follow the rows. */
 export function sizeOfData(
   { reads, archive }: ExportSnapshot,
   { records, blobs }: RowsWritten,
@@ -24,51 +24,51 @@ export function sizeOfData(
   return bytes
 }
 
-/** Writes the bytes that the rows call for: the archive, or one of the records that differ, and the documents. */
+/** Writes the bytes to which the rows refer: the archive, or one of the differing records, and the documents. */
 export async function writeData(
-  moment: ExportSnapshot,
+  snapshot: ExportSnapshot,
   { records, blobs }: RowsWritten,
   writer: BundleWriter,
   onBytes: (bytes: number) => void,
 ): Promise<void> {
   const start = writer.size()
-  function* told(chunks: Iterable<Buffer>): Generator<Buffer> {
+  function* reported(chunks: Iterable<Buffer>): Generator<Buffer> {
     let done = writer.size() - start
     for (const chunk of chunks) {
       yield chunk
       onBytes((done += chunk.length))
     }
   }
-  const { archive } = moment
+  const { archive } = snapshot
   if (archive !== null) {
     const { fd, info } = archive
-    await writer.addStored('osv/all.zip', info.size, told(chunksOfFile(fd, info.size)))
+    await writer.addStored('osv/all.zip', info.size, reported(chunksOfFile(fd, info.size)))
   }
   if (records.length > 0)
-    await writer.addStored('osv/changed.zip', null, told(archiveOf(moment, records)))
+    await writer.addStored('osv/changed.zip', null, reported(archiveOf(snapshot, records)))
   for (const blob of blobs) {
     const name = memberOf(blob)
     if (blob.kind === 'document') {
-      const body = moment.reads.readDocument(blob.path)?.body ?? lost(blob.path)
-      await writer.addStored(name, body.length, told([body]))
-    } else await writer.addStored(name, blob.stored, told(chunksOf(moment, blob)))
+      const body = snapshot.reads.readDocument(blob.path)?.body ?? lost(blob.path)
+      await writer.addStored(name, body.length, reported([body]))
+    } else await writer.addStored(name, blob.stored, reported(chunksOf(snapshot, blob)))
   }
 }
 
 const CHUNK = 1 << 20
 
-/** A file's bytes in chunks, valid until the next. */
+/** Yields a file's bytes in chunks, each valid until the next. */
 function* chunksOfFile(fd: number, size: number): Generator<Buffer> {
   const buffer = Buffer.allocUnsafe(CHUNK)
   for (let at = 0; at < size;) {
     const read = readSync(fd, buffer, 0, Math.min(CHUNK, size - at), at)
-    if (read === 0) return // the writer counts
+    if (read === 0) return // the writer checks the size
     yield buffer.subarray(0, read)
     at += read
   }
 }
 
-/** An archive of some records, as any archive of this program: their streams as they are stored. */
+/** Builds an archive of some records from their stored streams. */
 function* archiveOf({ reads }: ExportSnapshot, ids: readonly string[]): Generator<Buffer> {
   let ready: Buffer[] = []
   const writer = createZipWriter((chunk) => ready.push(Buffer.from(chunk)))
@@ -90,14 +90,14 @@ function* chunksOf(
 ): Generator<Buffer> {
   for (let number = 0; ; number++) {
     const bytes = reads.readChunk(name, number)
-    if (bytes === null) return // the writer counts
+    if (bytes === null) return // the writer checks the size
     yield bytes
-    letGo(bytes)
+    release(bytes)
   }
 }
 
-/** Gives a chunk's memory back at once: left to the collector, some sixty chunks lie about before it looks. */
-function letGo({ buffer, byteLength }: Buffer): void {
+/** Frees a chunk's memory at once: otherwise about sixty chunks accumulate before garbage collection. */
+function release({ buffer, byteLength }: Buffer): void {
   if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) buffer.transfer(0)
 }
 

@@ -5,25 +5,25 @@ import { EMPTY_DIGEST, type SummaryRow, combineDigests } from '../../store/repli
 import { type SummaryHeader, readSummary } from '../../store/replication/summary.ts'
 import type { ManifestBase } from '../format/manifest.ts'
 
-/** A state of one source that a delta is to apply to; its rows can be read again and again. */
+/** A state of one source to which a delta shall apply; its rows can be read repeatedly. */
 export interface KnownState {
   readonly digest: string
   readonly rows: () => Promise<AsyncGenerator<SummaryRow>>
 }
 
-/** What a delta builds on. */
+/** The states on which a delta builds. */
 export interface Base {
   readonly base: ManifestBase
-  /** Of each source wanted: the base's state, and those exported since. */
+  /** For each wanted source: the base's state, and those exported since. */
   readonly states: Partial<Record<SourceName, KnownState[]>>
 }
 
-/** States that one delta is compared with, at most: each costs a pass over its summary. */
+/** Maximum number of states compared with one delta: each costs a pass over its summary. */
 const MAX_STATES = 32
 
 const HOW = 'export a full bundle instead (without --since and --for)'
 
-/** The exported state that `--since` names: by its sequence, or by the beginning of a snapshot's id. Throws `usage`. */
+/** Returns the exported state named by `--since`: a sequence, or the beginning of a snapshot id. Throws `usage`. */
 export function findSince(ledger: LedgerReader, since: string): ExportedState {
   const exports = ledger.listExports()
   if (/^\d{1,9}$/.test(since))
@@ -35,7 +35,7 @@ export function findSince(ledger: LedgerReader, since: string): ExportedState {
   if (!/^[\da-f]{8,128}$/.test(start))
     throw new MirrorError(
       'usage',
-      `--since takes the sequence of an export or a snapshot id (12 characters will do), not ${since}`,
+      `--since takes the sequence of an export or a snapshot id (12 characters are enough), not ${since}`,
     )
   const has = ({ sources }: ExportedState): boolean =>
     Object.values(sources).some(({ snapshot }) => snapshot.startsWith(start))
@@ -48,12 +48,12 @@ function usable(found: ExportedState | undefined, name: string): ExportedState {
   if (found.kept) return found
   throw new MirrorError(
     'usage',
-    `${name} was exported, but what was in it is not remembered any more (bundle.keep): ${HOW}, or take ` +
-      '"patchmirror need FILE" below the gap and --for FILE here',
+    `${name} was exported, but its summary is not stored any more (bundle.keep): ${HOW}, or run ` +
+      '"patchmirror need FILE" on the target mirror and use --for FILE here',
   )
 }
 
-/** What a delta since an exported state builds on: that state, and all exported after it. */
+/** Returns the base of a delta since an exported state: that state, and all exported after it. */
 export function baseOfExport(
   ledger: LedgerReader,
   state: ExportedState,
@@ -80,7 +80,7 @@ export function baseOfExport(
 
 const NOTHING: KnownState = { digest: EMPTY_DIGEST, rows: () => Promise.resolve(noRows()) }
 
-// eslint-disable-next-line @typescript-eslint/require-await -- a generator of nothing
+// eslint-disable-next-line @typescript-eslint/require-await -- an empty generator
 async function* noRows(): AsyncGenerator<SummaryRow> {
   yield* []
 }
@@ -107,7 +107,7 @@ async function rowsIn(summary: Buffer, source: SourceName): Promise<AsyncGenerat
   return ofSource(rows, source)
 }
 
-/** Only the rows of one source; they lie together, so what follows is not read. */
+/** Yields the rows of one source; they are consecutive, so later rows are not read. */
 async function* ofSource(
   rows: AsyncGenerator<SummaryRow>,
   source: SourceName,
@@ -120,8 +120,8 @@ async function* ofSource(
 }
 
 /**
- * What a delta for a need file builds on. The rows in it say what is held below the gap; a brief one says only which
- * state that is, and this mirror has to remember it. Throws `bundle`, and `usage` with what to do.
+ * Returns the base of a delta for a need file. Its rows describe the state of the target mirror; a brief file only
+ * identifies that state, whose summary must be stored here. Throws `bundle`, and `usage` with what to do.
  */
 export async function baseOfNeed(
   ledger: LedgerReader,
@@ -134,8 +134,8 @@ export async function baseOfNeed(
   if (header.brief)
     throw new MirrorError(
       'usage',
-      'this brief need file names a state that this mirror does not remember: write one with ' +
-        `"patchmirror need FILE" (without --brief) below the gap, or ${HOW}`,
+      'this brief need file names a state whose summary is not stored here: write one with ' +
+        `"patchmirror need FILE" (without --brief) on the target mirror, or ${HOW}`,
     )
   const digests = digestsBySource(sources, (source) => header.sources[source]?.digest)
   const states = Object.fromEntries(
@@ -148,14 +148,14 @@ export async function baseOfNeed(
   return { base: { sequence, digest: combineDigests(digests), sources: digests }, states }
 }
 
-/** The newest exported state that is what the need says, in the sources wanted. */
+/** Returns the newest exported state that equals the state of the need file in the wanted sources. */
 function findState(
   ledger: LedgerReader,
-  { sources: held }: SummaryHeader,
+  { sources: needed }: SummaryHeader,
   wanted: readonly SourceName[],
 ): ExportedState | undefined {
   const isSame = ({ sources }: ExportedState): boolean =>
-    wanted.every((source) => sources[source]?.digest === held[source]?.digest)
+    wanted.every((source) => sources[source]?.digest === needed[source]?.digest)
   const found = ledger.listExports().filter(isSame)
   return found.findLast(({ kept }) => kept) ?? found.at(-1)
 }

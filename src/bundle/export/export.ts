@@ -21,23 +21,23 @@ import { verifyOwn } from './self-check.ts'
 import { type ExportSnapshot, pinExportSnapshot } from './snapshot.ts'
 import { type BundleWriter, createBundleWriter } from './writer.ts'
 
-/** What to export, and where to. */
+/** Options of an export. */
 export interface ExportOptions {
   readonly dataDir: string
   readonly path: string
-  /** Null: all that have a snapshot. */
+  /** Null: all sources with a snapshot. */
   readonly sources: readonly SourceName[] | null
-  /** An export's sequence or a snapshot's id, a need file's bytes, or neither: everything. */
+  /** An export's sequence or a snapshot's id, a need file's bytes, or neither: a full bundle. */
   readonly since: string | null
   readonly need: Buffer | null
   /** Bytes of a part; null: one file. */
   readonly split: number | null
   readonly force: boolean
-  /** None: the bundle is not signed. */
+  /** Empty: the bundle is not signed. */
   readonly keys: readonly SigningKey[]
   /** 0: it never expires. */
   readonly expireDays: number
-  /** Exports that deltas can build on later: the newest so many, and these. */
+  /** Number of newest exports on which later deltas can build, and further sequences. */
   readonly keep: number
   readonly spared: readonly number[]
   readonly program: string
@@ -50,13 +50,13 @@ export interface ExportReport {
   readonly manifest: Manifest
   readonly files: string[]
   readonly bytes: number
-  /** Sources that were not whole: something of them was missing or stale already. */
+  /** Sources that were incomplete: data was missing or stale already. */
   readonly partial: SourceName[]
 }
 
 /**
- * Writes a bundle of one moment of the mirror, while syncs go on, and verifies it to its last byte before it gets its name.
- * Throws `usage`, `not_ready`, `locked`, `storage`, `corrupt`, `bundle`; nothing is left behind then.
+ * Writes a bundle of one snapshot while syncs continue, and verifies all of it before it gets its final name. Throws
+ * `usage`, `not_ready`, `locked`, `storage`, `corrupt`, `bundle`; then no file is left.
  */
 export async function exportBundle(options: ExportOptions): Promise<ExportReport> {
   // One at a time: a later sequence must be a later state.
@@ -64,33 +64,36 @@ export async function exportBundle(options: ExportOptions): Promise<ExportReport
   try {
     const full = options.since === null && options.need === null
     const withArchive = full && (options.sources?.includes('osv') ?? true)
-    const moment = await pinExportSnapshot(options.dataDir, withArchive)
+    const snapshot = await pinExportSnapshot(options.dataDir, withArchive)
     try {
-      return await exportMoment(moment, options)
+      return await exportPinned(snapshot, options)
     } finally {
-      moment.close()
+      snapshot.close()
     }
   } finally {
     lock.release()
   }
 }
 
-async function exportMoment(moment: ExportSnapshot, options: ExportOptions): Promise<ExportReport> {
-  const sources = chosenSources(moment, options)
-  const base = await chosenBase(moment, options, sources)
+async function exportPinned(
+  snapshot: ExportSnapshot,
+  options: ExportOptions,
+): Promise<ExportReport> {
+  const sources = chosenSources(snapshot, options)
+  const base = await chosenBase(snapshot, options, sources)
   const writer = createBundleWriter(options.path, options)
   try {
     const { onProgress } = options
     const states = base?.states ?? null
-    const written = await writeRows(moment.carried, sources, states, writer, (done) =>
+    const written = await writeRows(snapshot.carried, sources, states, writer, (done) =>
       onProgress({ phase: 'rows', unit: 'rows', done, total: null }),
     )
-    const total = sizeOfData(moment, written)
+    const total = sizeOfData(snapshot, written)
     await refuseFullDisk(options.path, total, base !== null)
-    await writeData(moment, written, writer, (done) =>
+    await writeData(snapshot, written, writer, (done) =>
       onProgress({ phase: 'write', unit: 'bytes', done, total: Math.max(done, total) }),
     )
-    return await finish(moment, options, sources, base, written, writer)
+    return await finish(snapshot, options, sources, base, written, writer)
   } catch (error) {
     await writer.discard()
     throw error
@@ -98,16 +101,16 @@ async function exportMoment(moment: ExportSnapshot, options: ExportOptions): Pro
 }
 
 async function finish(
-  moment: ExportSnapshot,
+  snapshot: ExportSnapshot,
   options: ExportOptions,
   sources: readonly SourceName[],
   base: Base | null,
   { counts, blobs }: RowsWritten,
   writer: BundleWriter,
 ): Promise<ExportReport> {
-  const header = describe(moment, options, sources)
-  const sequence = await record(moment, options, header)
-  const head = headOf(moment, options, header, base)
+  const header = describe(snapshot, options, sources)
+  const sequence = await record(snapshot, options, header)
+  const head = headOf(snapshot, options, header, base)
   const { keys, onProgress } = options
   const check = (drafts: readonly string[]): Promise<void> =>
     verifyOwn(drafts, keys, blobs, onProgress)
@@ -120,11 +123,11 @@ function chosenSources(
   { carried }: ExportSnapshot,
   { sources, dataDir }: ExportOptions,
 ): SourceName[] {
-  const held = carried.listStoredSources()
-  const lacking = sources?.find((source) => !held.includes(source))
-  if (lacking !== undefined)
-    throw new MirrorError('not_ready', `of ${lacking} nothing is mirrored yet in ${dataDir}`)
-  const chosen = held.filter((source) => sources?.includes(source) ?? true)
+  const stored = carried.listStoredSources()
+  const missing = sources?.find((source) => !stored.includes(source))
+  if (missing !== undefined)
+    throw new MirrorError('not_ready', `nothing is mirrored yet of ${missing} in ${dataDir}`)
+  const chosen = stored.filter((source) => sources?.includes(source) ?? true)
   if (chosen.length === 0)
     throw new MirrorError(
       'not_ready',
@@ -142,7 +145,7 @@ async function chosenBase(
   return need === null ? null : baseOfNeed(reads, need, sources)
 }
 
-/** What is exported, as a summary's header has it. */
+/** Describes the exported state as the header of a summary. */
 function describe(
   { reads, carried }: ExportSnapshot,
   { now }: ExportOptions,
@@ -162,20 +165,20 @@ function describe(
   return { ...common, mirror, digest, sources, createdAt: dateAfter(reads, now()) }
 }
 
-/** A clock that is further ahead than this, milliseconds, was wrong: target mirrors refuse its bundles. */
+/** A clock further ahead than this was wrong, milliseconds: target mirrors refuse its bundles. */
 const AHEAD_MS = 86_400_000
 
-/** The date of an export: now, but later than that of the last one, so that the dates of one mirror are in its order. */
+/** Returns the date of an export: now, but later than the last one, so that dates of one mirror follow its sequence. */
 function dateAfter({ listExports }: ExportSnapshot['reads'], now: number): number {
   const last = Math.max(0, ...listExports().map(({ exportedAt }) => exportedAt))
   return last < now || last > now + AHEAD_MS ? now : last + 1
 }
 
-/** How long a sync that holds the database is waited for, and how long between two looks, milliseconds. */
+/** Longest wait for a sync that is writing to the database, and the interval between attempts, milliseconds. */
 const WAIT_MS = 30 * 60_000
-const LOOK_MS = 1_000
+const RETRY_MS = 1_000
 
-/** Gives the moment its sequence and remembers what was in it, for later deltas. */
+/** Assigns the sequence of the exported state and stores its summary, for later deltas. */
 async function record(
   { carried }: ExportSnapshot,
   { dataDir, keep, spared, now }: ExportOptions,
@@ -196,7 +199,7 @@ async function record(
         return sequence
       } catch (error) {
         if (systemCode(error) !== 'SQLITE_BUSY' || now() > until) throw error
-        await pause(LOOK_MS)
+        await pause(RETRY_MS)
       }
     }
   } finally {
@@ -231,7 +234,7 @@ async function refuseFullDisk(path: string, bytes: number, isDelta: boolean): Pr
   })
   const free = bavail * bsize
   const needed = bytes + reserveFor(bytes, ...MARGIN)
-  if (blocks === 0 || free >= needed) return // some file systems do not say
+  if (blocks === 0 || free >= needed) return // some file systems do not report it
   const advice = isDelta
     ? 'free some space, or choose another place'
     : 'free some space, choose another place, or export a delta (--since, --for)'
@@ -241,5 +244,5 @@ async function refuseFullDisk(path: string, bytes: number, isDelta: boolean): Pr
   )
 }
 
-/** For the manifest and what the file system needs itself: least and most. */
+/** Reserve for the manifest and the file system, bytes: least and most. */
 const MARGIN = [64_000, 4_000_000] as const

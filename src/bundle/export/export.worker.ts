@@ -3,12 +3,12 @@ import { readSigningKey } from '../format/keys.ts'
 import type { Manifest } from '../format/manifest.ts'
 import { answerTask } from '../../threads/task.ts'
 
-/** An export as it can be handed to a thread: keys by their files. */
+/** An export as passed to a thread: keys by their files. */
 export type ExportTask = Omit<ExportOptions, 'keys' | 'now' | 'onProgress'> & {
   readonly keyFiles: readonly string[]
 }
 
-/** What comes back: of the members only how many there are. */
+/** The report from the thread: only the number of members. */
 export type ExportTaskReport = Omit<ExportReport, 'manifest'> & {
   readonly manifest: Omit<Manifest, 'members'>
   readonly members: number

@@ -6,19 +6,19 @@ import { MirrorError, messageOf, systemCode } from '../../core/errors.ts'
 import { partName, partNumber, sidecarName } from '../format/split-names.ts'
 import { PRIVATE_FILE } from '../../core/files.ts'
 
-/** A file, or the parts of one, being written under names that end in `.partial`. */
+/** A file, or its parts, written under names that end in `.partial`. */
 export interface OutputFile {
-  /** Writes all bytes at a position of the whole; positions behind the end lengthen it. */
+  /** Writes bytes at a position of the whole; positions after the end extend it. */
   write(position: number, bytes: Uint8Array): Promise<void>
-  /** Brings everything to the disk and closes it; returns the files under their names for now, in order. */
+  /** Syncs and closes all files; returns them under their temporary names, in order. */
   settle(): Promise<string[]>
-  /** Gives the files their names, in place of those of before. Returns what is there now, the list of digests last. */
+  /** Renames the files, replacing earlier ones. Returns their final names, the list of digests last. */
   publish(): Promise<string[]>
   /** Removes what was written. */
   discard(): Promise<void>
 }
 
-/** How a file is to be written. */
+/** Options of an output file. */
 export interface TargetOptions {
   /** Bytes of a part; null for one file. */
   readonly split: number | null
@@ -30,8 +30,8 @@ const MAX_PARTS = 999
 const DRAFT = '.partial'
 
 /**
- * Opens a file to write that appears under its name only when it is whole. Throws `usage` when there is one already and
- * `force` is not given, `storage` when it cannot be written.
+ * Creates an output file that gets its name only when it is complete. Throws `usage` if the name exists and `force` is
+ * not set, `storage` if it cannot be written.
  */
 export function createTarget(path: string, { split, force }: TargetOptions): OutputFile {
   const there = namesTaken(path)
@@ -79,7 +79,7 @@ export function createTarget(path: string, { split, force }: TargetOptions): Out
       named(path, async () => {
         const sums = split === null ? null : await digestsOf(drafts(), final)
         if (!force && namesTaken(path).length > 0)
-          throw new MirrorError('usage', `${path} was made by another meanwhile`)
+          throw new MirrorError('usage', `${path} was created by another process meanwhile`)
         const names = files.map((_, i) => final(i))
         await replace(path, names)
         if (sums !== null)
@@ -94,16 +94,16 @@ export function createTarget(path: string, { split, force }: TargetOptions): Out
   }
 }
 
-/** Gives drafts their names, and removes what of an older bundle by this name is left then. */
+/** Renames the temporary files, and removes remaining files of an older bundle of this name. */
 async function replace(path: string, names: readonly string[]): Promise<void> {
-  await rm(sidecarName(path), { force: true }) // it is not of what comes now
+  await rm(sidecarName(path), { force: true }) // it does not describe the new files
   const old = namesTaken(path)
   for (const name of names) await rename(name + DRAFT, name)
   const own = new Set(names.map((name) => resolve(name)))
   for (const name of old) if (!own.has(name)) await rm(name, { force: true })
 }
 
-/** What of a bundle by this name is there already: the file, parts, the list of digests. */
+/** Returns existing files of a bundle of this name: the file, parts, the list of digests. */
 function namesTaken(path: string): string[] {
   const folder = dirname(resolve(path))
   const base = basename(path)
@@ -121,7 +121,7 @@ async function writeAll(file: FileHandle, bytes: Uint8Array, position: number): 
   }
 }
 
-/** A list as `sha256sum` writes it and `sha256sum -c` checks it. */
+/** Builds a list of digests in the format of `sha256sum`, for `sha256sum -c`. */
 async function digestsOf(drafts: readonly string[], final: (i: number) => string): Promise<string> {
   const lines: string[] = []
   for (const [i, draft] of drafts.entries())
@@ -129,7 +129,7 @@ async function digestsOf(drafts: readonly string[], final: (i: number) => string
   return lines.join('')
 }
 
-/** SHA-256 of a file, hex. */
+/** Returns the SHA-256 of a file, hex. */
 export async function digestOfFile(path: string): Promise<string> {
   const hash = createHash('sha256')
   const file = await open(path, 'r')
@@ -138,7 +138,7 @@ export async function digestOfFile(path: string): Promise<string> {
   return hash.digest('hex')
 }
 
-/** So that the names outlast a power cut; some file systems of media cannot, and need not. */
+/** Makes names durable after a power loss; some file systems of removable media do not support it. */
 async function syncFolder(path: string): Promise<void> {
   try {
     const folder = await open(path, 'r')
@@ -155,7 +155,7 @@ async function named<T>(path: string, work: () => Promise<T>): Promise<T> {
     if (error instanceof MirrorError || systemCode(error) === undefined) throw error
     const full = ['ENOSPC', 'EDQUOT', 'EFBIG'].includes(systemCode(error) ?? '')
     const what = full
-      ? 'there is no room for it (a FAT medium takes files up to 4 GB: --split)'
+      ? 'the disk is full, or the file is too large for it (a FAT medium takes files up to 4 GB: use --split)'
       : messageOf(error)
     throw new MirrorError('storage', `${path} cannot be written: ${what}`, { cause: error })
   }

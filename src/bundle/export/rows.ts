@@ -7,15 +7,15 @@ import { CAPS, type ManifestHead } from '../format/manifest.ts'
 import type { KnownState } from './delta-base.ts'
 import type { BundleWriter } from './writer.ts'
 
-/** What the rows of a bundle call for besides themselves. */
+/** The rows of a bundle that were written, and the data to which they refer. */
 export interface RowsWritten {
   readonly counts: ManifestHead['counts']
-  /** Records that differ, in order of their ids. Of a full bundle none: its archive has all. */
+  /** Records that differ, in id order; empty for a full bundle, whose archive has all. */
   readonly records: string[]
   readonly blobs: Blob[]
 }
 
-/** Bytes that a row names: those of a whole document by its path, or of a document of the catalog by its digest. */
+/** Bytes to which a row refers: a feed document by its path, or a catalog document by its digest. */
 export type Blob =
   | { readonly kind: 'document'; readonly name: string; readonly path: string }
   | { readonly kind: 'catalog-document'; readonly name: string; readonly stored: number }
@@ -23,8 +23,8 @@ export type Blob =
 const PACK_BYTES = 4 * 2 ** 20
 
 /**
- * Writes the rows of some sources into packs: all of them, or, with states, those that differ from any of these.
- * One pack is in memory at a time. `onRows` is told how many were written so far.
+ * Writes the rows of some sources into packs: all of them, or, with states, those that differ from any of these. One
+ * pack is in memory at a time. `onRows` gets the number of rows written so far.
  */
 export async function writeRows(
   carried: CarriedReader,

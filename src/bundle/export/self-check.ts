@@ -21,12 +21,12 @@ import {
 } from '../import/rows.ts'
 import type { Blob } from './rows.ts'
 
-/** Up to this many bytes of documents, as they are stored, are inflated too: with more, that would cost as much as the export. */
+/** Largest total of stored documents that are inflated too, bytes: above it, that would cost as much as the export. */
 const INFLATED_BYTES = 64_000_000
 
 /**
- * Opens a bundle that was just written as an import does, reads it to its end with all of its rows, and checks that blobs are
- * what their names say. Throws `bundle`, and `corrupt` for a document whose stored bytes are not what they were.
+ * Opens a bundle that was just written as an import does, reads all of it with its rows, and checks that blobs match
+ * their names. Throws `bundle`, and `corrupt` for a document whose stored bytes are damaged.
  */
 export async function verifyOwn(
   drafts: readonly string[],
@@ -55,12 +55,12 @@ export async function verifyOwn(
   }
 }
 
-/** The member that holds a blob. */
+/** Returns the name of the member with a blob. */
 export function memberOf({ name }: Blob): string {
   return `blobs/${name}.gz`
 }
 
-/** SHA-256 of what a member inflates to, hex; its own words where it does not inflate. */
+/** Returns the SHA-256 of a member's inflated content, hex, or the error message if it does not inflate. */
 async function contentDigest(bundle: Bundle, name: string): Promise<string> {
   const source = bundle.source(name)
   async function* chunks(): AsyncGenerator<Buffer> {
@@ -81,14 +81,14 @@ async function contentDigest(bundle: Bundle, name: string): Promise<string> {
 function damaged(what: string): MirrorError {
   return new MirrorError(
     'corrupt',
-    `${what} is damaged here already, and is not exported: run "patchmirror verify --repair"`,
+    `${what} is damaged on this mirror and is not exported: run "patchmirror verify --repair"`,
   )
 }
 
 /**
- * Reads all rows of a bundle as an import does, and finds for each record its member in the archive. What an export makes
- * must pass this before it gets its name: a bundle that no mirror takes would be noticed only at the target mirror. Throws
- * `corrupt` with the row.
+ * Reads all rows of a bundle as an import does, and finds the archive member of each record. A bundle must pass this
+ * before it gets its name: a bundle that no mirror accepts would be noticed only at the target mirror. Throws `corrupt`
+ * with the row.
  */
 async function verifyRows(bundle: Bundle): Promise<void> {
   try {
@@ -98,7 +98,7 @@ async function verifyRows(bundle: Bundle): Promise<void> {
   } catch (error) {
     throw new MirrorError(
       'corrupt',
-      `no mirror would take this bundle: ${messageOf(error)}. Replace what is stored and export again: "patchmirror sync --full" or "patchmirror verify --repair", or, where no upstream is set (upstream.apiRoot), import a full bundle`,
+      `no mirror would accept this bundle: ${messageOf(error)}. Replace the stored data and export again: "patchmirror sync --full" or "patchmirror verify --repair", or, where no upstream is set (upstream.apiRoot), import a full bundle`,
       { cause: error },
     )
   }
@@ -115,19 +115,19 @@ async function verifyKind(bundle: Bundle, source: SourceName, kind: RowKind): Pr
     if (entry?.name !== `${put.key}.json` || !entry.safeName)
       throw new MirrorError(
         'bundle',
-        `its archive does not have the record ${put.key} in its place`,
+        `its archive does not have the record ${put.key} at its position`,
       )
   }
 }
 
-/** The bytes beside a row are what its values say. */
+/** Checks that a line's bytes match the row's values. */
 function verifyExtra(kind: RowKind, line: PutLine<RowKind>): void {
   if (kind === 'catalog-entry') entryBody(line as PutLine<'catalog-entry'>)
   else if (kind === 'catalog-answer') answerBody(line as PutLine<'catalog-answer'>)
   else if (kind === 'catalog-document') chunksOf(line as PutLine<'catalog-document'>)
 }
 
-/** Members of the archive, in the order of the rows of records; null when the bundle has none. */
+/** Returns the members of the archive, in the order of the record rows; null if the bundle has no archive. */
 async function openMembers(bundle: Bundle): Promise<Directory | null> {
   const name = archiveName(bundle.manifest)
   if (!bundle.manifest.members.some((member) => member.name === name)) return null

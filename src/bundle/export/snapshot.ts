@@ -8,21 +8,21 @@ import { whyUnread } from '../../store/database/older-folder.ts'
 import type { ArchiveInfo } from '../../store/osv/reads.ts'
 import { type Reads, createReads } from '../../store/reads.ts'
 
-/** One moment of the mirror, held while it is read: syncs go on meanwhile. */
+/** A pinned snapshot of the mirror, read while syncs continue. */
 export interface ExportSnapshot {
   readonly reads: Reads
   readonly carried: CarriedReader
-  /** The archive that belongs to it, open: it may be swept away meanwhile. Null when there is none. */
+  /** Its archive, open because it may be deleted meanwhile; null if there is none. */
   readonly archive: { readonly fd: number; readonly info: ArchiveInfo } | null
   close(): void
 }
 
-/** A sync may publish between the look into the database and that into the folder; it does not do so all the time. */
+/** Attempts to read the database and open the archive: a sync may publish between the two, but not every time. */
 const TRIES = 5
 
 /**
- * Holds a moment on a connection of its own. Throws `not_ready` when nothing is mirrored, `corrupt` when the archive is
- * lost or damaged.
+ * Pins a snapshot on a connection of its own. Throws `not_ready` when nothing is mirrored, `corrupt` when the archive is
+ * missing or damaged.
  */
 export async function pinExportSnapshot(
   dataDir: string,
@@ -34,13 +34,12 @@ export async function pinExportSnapshot(
     for (let left = TRIES; ; left--) {
       db.exec('BEGIN')
       const reads = createReads(db)
-      const info = reads.readArchive() // the moment is taken here, with the first read
-      if (info === null || !withArchive) return moment(db, reads, null)
+      const info = reads.readArchive() // the first read pins the snapshot
+      if (info === null || !withArchive) return createSnapshot(db, reads, null)
       const path = join(derivedDir(dataDir), info.file)
       const fd = openIfThere(path)
-      const fault =
-        fd === null ? 'is not there' : await faultOfArchive(path, info, reads.listParts())
-      if (fd !== null && fault === null) return moment(db, reads, { fd, info })
+      const fault = fd === null ? 'is missing' : await faultOfArchive(path, info, reads.listParts())
+      if (fd !== null && fault === null) return createSnapshot(db, reads, { fd, info })
       if (fd !== null) closeSync(fd)
       if (left === 0 || existsSync(path))
         throw new MirrorError(
@@ -55,7 +54,7 @@ export async function pinExportSnapshot(
   }
 }
 
-function moment(db: Db, reads: Reads, archive: ExportSnapshot['archive']): ExportSnapshot {
+function createSnapshot(db: Db, reads: Reads, archive: ExportSnapshot['archive']): ExportSnapshot {
   return {
     reads,
     carried: createCarriedReader(db),

@@ -17,24 +17,24 @@ import {
 import { type Manifest, type ManifestHead, type BundleMember, CAPS } from '../format/manifest.ts'
 import { type TargetOptions, type OutputFile, createTarget } from './output-file.ts'
 
-/** A bundle being written. Whoever does not finish it discards it. */
+/** A bundle that is being written. A caller that does not finish it must discard it. */
 export interface BundleWriter {
   /**
-   * Adds a member as it lies: exactly `size` bytes, or, with null, as many as come, under 4 GiB. Throws `proof` when there
-   * are more or fewer.
+   * Adds a stored member: exactly `size` bytes, or, with null, all chunks, under 4 GiB. Throws `proof` if the size
+   * differs.
    */
   addStored(
     name: string,
     size: number | null,
     chunks: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
   ): Promise<void>
-  /** Adds a member deflated. */
+  /** Adds a deflated member. */
   addDeflated(name: string, bytes: Uint8Array): Promise<void>
   /** Bytes so far. */
   size(): number
   /**
-   * Writes manifest and signatures, brings all to the disk, has `check` look at the files under their names for now, and
-   * only then gives them their own. Returns the manifest and the files.
+   * Writes manifest and signatures, syncs all files, calls `check` with their temporary names, and then renames them.
+   * Returns the manifest and the files.
    */
   finish(
     head: ManifestHead,
@@ -44,7 +44,7 @@ export interface BundleWriter {
   discard(): Promise<void>
 }
 
-/** Starts a bundle. Throws `usage` when the file is there and not to be replaced. */
+/** Starts a bundle. Throws `usage` if the file exists and must not be replaced. */
 export function createBundleWriter(path: string, options: TargetOptions): BundleWriter {
   const target = createTarget(path, options)
   const output = createOutput(target)
@@ -106,7 +106,7 @@ export function createBundleWriter(path: string, options: TargetOptions): Bundle
   }
 }
 
-/** The manifest as it is written: a line for each member, so that people can read it and tools can compare it. */
+/** Formats the manifest with one line per member, so that people can read it and tools can compare it. */
 function manifestBytes({ members, ...rest }: Manifest): Buffer {
   if (members.length > CAPS.members)
     throw new MirrorError('bundle', `${members.length} members are more than a bundle can have`)
@@ -114,7 +114,7 @@ function manifestBytes({ members, ...rest }: Manifest): Buffer {
   const lines = members.map((member) => `    ${JSON.stringify(member)}`)
   const bytes = Buffer.from(`${head},\n  "members": [\n${lines.join(',\n')}\n  ]\n}\n`)
   if (bytes.length <= CAPS.manifestBytes) return bytes
-  throw new MirrorError('bundle', `a manifest of ${bytes.length} bytes is more than is read`)
+  throw new MirrorError('bundle', `a manifest of ${bytes.length} bytes is over the limit`)
 }
 
 async function pour(
@@ -137,19 +137,19 @@ function digest(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex')
 }
 
-/** Bytes on their way into a target, one behind the other. */
+/** Sequential output into a target. */
 interface Output {
-  /** Where the next byte goes. */
+  /** Position of the next byte. */
   position(): number
   readonly append: (bytes: Uint8Array) => Promise<void>
-  /** Writes over bytes that were appended before. */
+  /** Overwrites bytes that were appended before. */
   patch(position: number, bytes: Uint8Array): Promise<void>
   flush(): Promise<void>
 }
 
 const CHUNK = 1 << 20
 
-/** Gathers what is written into chunks of 1 MiB; one is on its way to the disk while the next is filled. */
+/** Gathers writes into chunks of 1 MiB; one is written to disk while the next is filled. */
 function createOutput(target: OutputFile): Output {
   let chunk = Buffer.allocUnsafe(CHUNK)
   let spare = Buffer.allocUnsafe(CHUNK)

@@ -20,26 +20,26 @@ export interface PublicKey {
   readonly verifies: (bytes: Uint8Array, signature: Uint8Array) => boolean
 }
 
-/** A key that signs. The private half lives in a closure, so that no dump shows it. */
+/** A key that signs. The private half is kept in a closure, so that no log or dump shows it. */
 export interface SigningKey extends PublicKey {
   /** 64 bytes, by Ed25519 (RFC 8032). */
   readonly sign: (bytes: Uint8Array) => Buffer
 }
 
-/** What stands before the 32 bytes of an Ed25519 key in its SPKI DER (RFC 8410). */
+/** Prefix of an Ed25519 public key in SPKI DER, before its 32 bytes (RFC 8410). */
 const SPKI = Buffer.from('302a300506032b6570032100', 'hex')
 
-/** Reads a private key of bundles from a PEM file (PKCS #8). Throws `config`; the message has nothing of the key. */
+/** Reads a private signing key from a PEM file (PKCS #8). Throws `config`; the message does not contain key material. */
 export function readSigningKey(path: string): SigningKey {
   const pem = readKeyFile(path)
   let key: KeyObject
   try {
     key = createPrivateKey(pem)
   } catch (error) {
-    // OpenSSL's words say nothing of the key, but nothing to whoever reads them either.
+    // // OpenSSL's message is not helpful; report our own.
     const why = pem.includes('ENCRYPTED')
       ? 'is encrypted: give it without a passphrase, in a file that only this user may read'
-      : 'is no PEM private key (PKCS #8)'
+      : 'is not a PEM private key (PKCS #8)'
     throw new MirrorError('config', `the bundle key ${path} ${why}`, { cause: error })
   }
   const half = publicKeyOf(createPublicKey(key), path)
@@ -51,7 +51,7 @@ export function readPublicKey(given: string): PublicKey {
   if (given.startsWith('ed25519:')) {
     const raw = Buffer.from(given.slice('ed25519:'.length), 'base64')
     if (raw.length !== 32)
-      throw new MirrorError('config', `${given} is no bundle key: it must have 32 bytes`)
+      throw new MirrorError('config', `${given} is not a bundle key: it must have 32 bytes`)
     const der = Buffer.concat([SPKI, raw])
     return publicKeyOf(createPublicKey({ key: der, format: 'der', type: 'spki' }), given)
   }
@@ -62,7 +62,7 @@ export function readPublicKey(given: string): PublicKey {
     return publicKeyOf(createPublicKey(pem), given)
   } catch (error) {
     if (error instanceof MirrorError) throw error
-    throw new MirrorError('config', `${given} is no PEM public key`, { cause: error })
+    throw new MirrorError('config', `${given} is not a PEM public key`, { cause: error })
   }
 }
 
@@ -82,7 +82,7 @@ function publicKeyOf(key: KeyObject, where: string): PublicKey {
     throw new MirrorError(
       'config',
       `${where} is a key of type ${key.asymmetricKeyType ?? 'unknown'}; bundles are signed with Ed25519 ` +
-        '("patchmirror keygen" makes one)',
+        '("patchmirror keygen" creates one)',
     )
   const der = key.export({ type: 'spki', format: 'der' })
   return {
@@ -93,8 +93,8 @@ function publicKeyOf(key: KeyObject, where: string): PublicKey {
 }
 
 /**
- * Makes a key: `path` gets the private half (PEM, PKCS #8, mode 0600), `path`.pub the public one (PEM, SPKI). Files that are
- * there are left alone. Throws `usage`, and leaves nothing behind then.
+ * Creates a key pair: `path` gets the private half (PEM, PKCS #8, mode 0600), `path`.pub the public one (PEM, SPKI).
+ * Existing files are not changed. Throws `usage`, and then leaves no file.
  */
 export function createKeyFiles(path: string): PublicKey {
   const { publicKey, privateKey } = generateKeyPairSync('ed25519')
@@ -121,11 +121,11 @@ function writeNew(path: string, text: string | Buffer, mode: number): void {
   } catch (error) {
     const taken = systemCode(error) === 'EEXIST'
     const why = taken ? 'it exists already, and is not overwritten' : messageOf(error)
-    throw new MirrorError('usage', `${path}: ${why}. No key was made.`, { cause: error })
+    throw new MirrorError('usage', `${path}: ${why}. No key was created.`, { cause: error })
   }
 }
 
-/** Whom the settings trust. Throws `config` for a key that cannot be read any more. */
+/** Returns the keys trusted by the settings. Throws `config` for an unreadable key. */
 export function trustOf(
   { bundle }: Pick<Config, 'bundle'>,
   more: Pick<KeyTrust, 'allowUnsigned' | 'now'>,
@@ -134,10 +134,10 @@ export function trustOf(
   return { keys: bundle.trustedKeys.map(readPublicKey), revoked, ...more }
 }
 
-/** Whose bundles are taken. */
+/** Decides whose bundles are accepted. */
 export interface KeyTrust {
   readonly keys: readonly PublicKey[]
-  /** Ids of keys that are not believed, whatever else is said. */
+  /** Ids of keys that are never accepted. */
   readonly revoked: ReadonlySet<string>
   readonly allowUnsigned: boolean
   /** Unix milliseconds; null: an expired bundle is opened too. */

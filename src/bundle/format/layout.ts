@@ -10,22 +10,22 @@ import {
 } from '../../zip/headers.ts'
 import type { BundleMember } from './manifest.ts'
 
-/** What the manifest and the signatures are called in the zip. */
+/** Name of the manifest in the zip. */
 export const MANIFEST_NAME = 'manifest.json'
 export const STORED_METHOD = 0
 const DEFLATED = 8
 
-/** The name of the signature by a key. */
+/** Returns the name of the signature by a key. */
 export function signatureName(keyId: string): string {
   return `signatures/${keyId}.sig`
 }
 
-/** The id of the key whose signature has this name, or null. */
+/** Returns the id of the key whose signature has this name, or null. */
 export function signerOf(name: string): string | null {
   return /^signatures\/([\da-f]{16})\.sig$/.exec(name)?.[1] ?? null
 }
 
-/** A data member as its zip headers tell of it. */
+/** Returns a data member's fields for its zip headers. */
 export function zipHeaderOf(member: BundleMember): HeaderMember {
   const { name, size, crc32 } = member
   const packed = member.method === 'deflate' ? member.packed : size
@@ -33,7 +33,7 @@ export function zipHeaderOf(member: BundleMember): HeaderMember {
   return { name, method, crc32: Number.parseInt(crc32, 16), size, packed }
 }
 
-/** A member that is stored, as its headers tell of it. */
+/** Returns a stored member's fields for its zip headers. */
 export function storedHeader(name: string, bytes: Uint8Array): HeaderMember {
   return {
     ...{ name, method: STORED_METHOD, crc32: crc32(bytes) },
@@ -41,19 +41,19 @@ export function storedHeader(name: string, bytes: Uint8Array): HeaderMember {
   }
 }
 
-/** A CRC-32 as the manifest says it. */
+/** Formats a CRC-32 as in the manifest. */
 export function hex(crc: number): string {
   return crc.toString(16).padStart(8, '0')
 }
 
-/** A member at its place. Its bytes lie from `dataAt` to `end`. */
+/** A member at its position. Its bytes are from `dataAt` to `end`. */
 export interface Placed {
   readonly fields: HeaderFields
   readonly dataAt: number
   readonly end: number
 }
 
-/** Where everything lies in a zip that has exactly these members. */
+/** Positions of everything in a zip with exactly these members. */
 export interface Layout {
   readonly placed: readonly Placed[]
   readonly directoryAt: number
@@ -65,14 +65,14 @@ export interface Layout {
 
 const PIECE = 1 << 18
 
-/** Where a member lies that begins at `offset`. */
+/** Returns the positions of a member that begins at `offset`. */
 export function place(member: HeaderMember, offset: number): Placed {
   const fields = headerFields(member, offset)
   const dataAt = offset + fields.localBytes
   return { fields, dataAt, end: dataAt + member.packed }
 }
 
-/** Lays members out one behind the other, from byte 0. Throws `bundle` when sizes add up to nonsense. */
+/** Places members one after the other, from byte 0. Throws `bundle` if the sizes are too large in total. */
 export function layOut(members: Iterable<HeaderMember>): Layout {
   const placed: Placed[] = []
   let at = 0
@@ -108,7 +108,7 @@ export function layOut(members: Iterable<HeaderMember>): Layout {
   }
 }
 
-/** The local header of a placed member. */
+/** Returns the local header of a placed member. */
 export function localHeader({ fields }: Placed): Buffer {
   const header = Buffer.allocUnsafe(fields.localBytes)
   writeLocalHeader(header, 0, fields)

@@ -14,19 +14,19 @@ import {
   truth,
 } from './validators.ts'
 
-/** The version of the format that this program writes and reads; docs/bundle-format.md. */
+/** Version of the format that this program writes and reads; docs/bundle-format.md. */
 export const FORMAT = 1
 
 /** One source in a bundle. */
 export interface ManifestSource {
-  /** The id of the snapshot as readers see it, hex. */
+  /** The id of the snapshot, hex. */
   snapshot: string
   /** The state digest of the source after the bundle is applied: 64 hex digits. */
   digest: string
-  /** Upstream's date of what is held. */
+  /** Upstream's date of the data. */
   asOf: string
   records: number
-  /** False: something was missing or stale above the gap already. */
+  /** False: data was missing or stale on the source mirror already. */
   whole: boolean
   /** In a delta, the digests of all states of this source that it applies to; empty in a full bundle. */
   bases: string[]
@@ -41,19 +41,19 @@ export interface StoredMember {
   sha256: string
 }
 
-/** A data member that is deflated: `packed` and `packedSha256` are of its bytes as they lie in the bundle. */
+/** A deflated data member: `packed` and `packedSha256` describe its bytes in the bundle. */
 export interface DeflatedMember extends Omit<StoredMember, 'method'> {
   method: 'deflate'
   packed: number
   packedSha256: string
 }
 
-/** A data member as the manifest describes it, in the order in which they lie. */
+/** A data member in the manifest, in file order. */
 export type BundleMember = StoredMember | DeflatedMember
 
-/** What a delta builds on: the exported state of the same mirror with this sequence. */
+/** The base of a delta: the exported state of the same mirror with this sequence. */
 export interface ManifestBase {
-  /** Null when the mirror never exported that state itself. */
+  /** Null if the mirror never exported that state itself. */
   sequence: number | null
   digest: string
   /** State digests by source. */
@@ -71,22 +71,22 @@ export interface ManifestHead {
   createdAt: string
   expiresAt: string | null
   program: string
-  /** The state digest of the exported sources together: 64 hex digits. */
+  /** The combined state digest of the exported sources: 64 hex digits. */
   digest: string
   sources: Partial<Record<SourceName, ManifestSource>>
   base: ManifestBase | null
-  /** By kind of row, how many are put and how many are removed. */
+  /** Numbers of rows put and removed, by kind of row. */
   counts: Partial<Record<string, { put: number; removed: number }>>
 }
 
-/** All that a bundle says of itself, in `manifest.json`. */
+/** The content of `manifest.json`. */
 export interface Manifest extends ManifestHead {
   /** The ids of the keys that signed, in the order of their signatures. */
   keys: string[]
   members: BundleMember[]
 }
 
-/** Caps against hostile bundles. Bytes of the manifest, members, signatures, and bytes of one pack of rows. */
+/** Limits against hostile bundles: bytes of the manifest, members, signatures, and bytes of one pack of rows. */
 export const CAPS = {
   manifestBytes: 128 * 2 ** 20,
   members: 500_000,
@@ -97,7 +97,7 @@ export const CAPS = {
 const sha256 = textField(/^[\da-f]{64}$/, 'a SHA-256 in hex')
 const size = integerField(0, 2 ** 50)
 
-/** Names that a member can have. There is no other, so none that leads out of a folder. */
+/** Valid names of members. None of them leads out of a folder. */
 const NAME =
   /^(?:osv\/(?:all|changed)\.zip|blobs\/[\da-f]{64}\.gz|rows\/[a-z]{1,16}\/[a-z-]{1,32}-\d{5,9}\.jsonl)$/
 const name = textField(NAME, 'a name that a member of this format has')
@@ -160,8 +160,8 @@ const manifest = shape<Manifest>({
 })
 
 /**
- * Reads a manifest that anybody may have written. Whatever it returns keeps to the types, to the caps, and to what the
- * fields say of each other. Throws `bundle` with the place.
+ * Parses an untrusted manifest. The result conforms to the types, the limits, and the relations between fields. Throws
+ * `bundle` with the position.
  */
 export function parseManifest(bytes: Buffer): Manifest {
   if (bytes.length > CAPS.manifestBytes)
@@ -224,7 +224,10 @@ function digestsOf(sources: Manifest['sources']): Partial<Record<SourceName, str
   return Object.fromEntries(Object.entries(sources).map(([name, { digest }]) => [name, digest]))
 }
 
-/** Rows are deflated and all else is stored as it lies; each belongs to a source that the bundle has. */
+/**
+ * Returns why a member is invalid, or null: rows are deflated and all others stored; each belongs to a source of the
+ * bundle.
+ */
 function memberFault(
   { name, method, size }: BundleMember,
   sources: readonly string[],

@@ -1,27 +1,27 @@
 import { MirrorError } from '../../core/errors.ts'
 
 /**
- * Why a bundle does not go with what is held: it builds on a state that is not here, or it is older than what is; or why it
- * cannot be judged yet: something of it is still missing.
+ * Why a bundle cannot be applied to the stored data: its base state is not stored, or it is older; or why it cannot be
+ * decided yet: a part is missing.
  */
 export type RefusalReason =
-  /** `sequence`: the bundle that is missing; null: a state that only the need file knew. */
+  /** `sequence`: the missing bundle; null: a state known from the need file only. */
   | { kind: 'base'; sequence: number | null }
   | { kind: 'older' }
-  /** The source mirror was restored from a backup and gives numbers again: its order cannot be trusted. */
+  /** The source mirror reused sequence numbers, as after a restored backup: its ordering cannot be trusted. */
   | { kind: 'restored' }
   | { kind: 'incomplete' }
 
-const TOLD = new WeakMap<Error, RefusalReason>()
+const REASONS = new WeakMap<Error, RefusalReason>()
 
-/** A `bundle` error that can be told from others by `refusalOf`. */
+/** Creates a `bundle` error whose reason `refusalOf` returns. */
 export function bundleRefusal(why: RefusalReason, message: string): MirrorError {
   const error = new MirrorError('bundle', message)
-  TOLD.set(error, why)
+  REASONS.set(error, why)
   return error
 }
 
-/** Why a sound bundle is refused; null when that is not what an error says. */
+/** Returns why a valid bundle is refused; null for other errors. */
 export function refusalOf(error: unknown): RefusalReason | null {
-  return error instanceof Error ? (TOLD.get(error) ?? null) : null
+  return error instanceof Error ? (REASONS.get(error) ?? null) : null
 }

@@ -27,13 +27,13 @@ import {
   union,
 } from './validators.ts'
 
-// eslint-disable-next-line no-control-regex -- what no key of upstream's has
+// eslint-disable-next-line no-control-regex -- characters that no key of upstream's has
 const CONTROL = /[\0-\x1f\x7f]/
 const plain: Check<string> = textField(
   { test: (value) => value !== '' && value.isWellFormed() && !CONTROL.test(value) },
   'a key',
 )
-/** Ids and stamps are upstream's, whatever they hold: what a sync takes above must not be stuck at the gap. */
+/** Ids and timestamps are upstream's, with any content: data that a sync accepts must also pass the air gap. */
 const id: Check<string> = textField(
   { test: (value) => value !== '' && value.isWellFormed() },
   'an id',
@@ -45,7 +45,7 @@ const half = textField(/^[\da-f]{32}$/, 'half a SHA-256 in hex')
 const hex = textField(/^(?:[\da-f]{2}){0,64}$/, 'hex')
 const uint32 = integerField(0, 0xffffffff)
 const size = integerField(0, 2 ** 50)
-/** Of what is held in memory as a whole. */
+/** For data that is completely in memory. */
 const small = integerField(0, 2 ** 28)
 const seconds = integerField(0, 2 ** 40)
 const time = integerField(0, 2 ** 50)
@@ -67,7 +67,7 @@ const next = { path: place, url: truth, link: orNull(any) }
 const envelope: Check<unknown> = (value) => value
 const onward = shape({ param: orNull(any), byId: truth, header: truth, silent: truth })
 const skipped = shape({ page: small, count: small, why: stamp })
-/** As the crawl learns it (json/frame.ts), and as small. */
+/** The frame as the crawl learns it (json/frame.ts), with size limits. */
 const frame = jsonText(
   shape({
     ...{ envelope, items: place, cursor: orNull(place), url: truth, link: orNull(any) },
@@ -80,7 +80,10 @@ const frame = jsonText(
   2 ** 18,
 )
 
-/** What each kind of row may hold; the members in the order in which they are hashed. Throws `bundle` with the place. */
+/**
+ * Validators of each kind of row; the members in the order in which they are hashed. They throw `bundle` with the
+ * position.
+ */
 export const ROW_VALUES: { [K in RowKind]: Check<RowValues[K]> } = {
   source: shape({
     ...{ key: plain, snapshot: hex, asOf: time, records: size, whole: truth },
@@ -109,26 +112,26 @@ export const ROW_VALUES: { [K in RowKind]: Check<RowValues[K]> } = {
   }),
 }
 
-/** The key of a row that goes. */
+/** The key of a removed row. */
 export const rowKey = id
 
-/** Whether a kind of rows is known of a source. */
+/** Reports whether a source has rows of this kind. */
 export function isKindOf(source: keyof typeof ROW_KINDS, kind: string): boolean {
   return ROW_KINDS[source].some((one) => one === kind)
 }
 
-/** As the setting for further feeds has it. */
+/** The form that the setting for extra feeds accepts. */
 const FEED = /^\/external(?:\/[\w~-][\w.~-]*)+$/
 const OSV = /^\/external\/osv(?:\/|$)/
 
 /** The list of users at any version of the identity surface. */
 const VERSIONED = /^\/v\d+(?:-[a-z]+)?\/users$/
 
-/** The forms of the paths that belong to a resource. */
+/** Forms of the paths that belong to a resource. */
 interface Forms {
   lists: RegExp[]
   answers: RegExp[]
-  /** What an item is called that answers belong to. */
+  /** Prefix of the items that own its answers. */
   owner: string
 }
 
@@ -136,14 +139,17 @@ const FORMS = new Map<string, Forms>([
   ['releases', { lists: [], answers: Object.values(RELEASES).map(pathForm), owner: 'packages/' }],
   ...RESOURCES.map(({ name, surface, list, sublist, item, artifacts }): [string, Forms] => {
     const lists = [list, sublist].flatMap((one) => (one === null ? [] : [pathForm(one.path)]))
-    if (surface === 'identity') lists.push(VERSIONED) // under the version that it was mirrored at
+    if (surface === 'identity') lists.push(VERSIONED) // under the version with which it was mirrored
     const items = item === null ? [] : [item]
     const answers = [...items, ...artifacts.map(({ path }) => path)].map(pathForm)
     return [name, { lists, answers, owner: `${name}/` }]
   }),
 ])
 
-/** Throws `bundle` for a row that is not its source's: it would stand in the way of another source, or of nobody's. */
+/**
+ * Throws `bundle` for a row that does not belong to its source: it could replace a row of another source, or never be
+ * served.
+ */
 export function refuseForeign(
   source: SourceName,
   kind: RowKind,
@@ -151,7 +157,7 @@ export function refuseForeign(
   place: string,
 ): void {
   if (isOwn(source, kind, value)) return
-  throw new MirrorError('bundle', `${place} is no row that ${source} has: ${value.key}`)
+  throw new MirrorError('bundle', `${place} is not a row of ${source}: ${value.key}`)
 }
 
 function isOwn(source: SourceName, kind: RowKind, value: RowValue): boolean {

@@ -3,26 +3,26 @@ import { basename, dirname, resolve } from 'node:path'
 import { MirrorError, messageOf, systemCode } from '../../core/errors.ts'
 import { bundleRefusal } from './refusal.ts'
 
-/** The name of the n-th part, from 1: FILE.001. */
+/** Returns the name of the n-th part, from 1: FILE.001. */
 export function partName(path: string, n: number): string {
   return `${path}.${String(n).padStart(3, '0')}`
 }
 
-/** Which part of `base` a name is, or null. */
+/** Returns the number of the part of `base` with this name, or null. */
 export function partNumber(name: string, base: string): number | null {
   const match = /^(.+)\.(\d{3})$/.exec(name)
   const number = Number(match?.[2] ?? 0)
   return match?.[1] === base && number > 0 ? number : null
 }
 
-/** The name of the list of digests beside the parts. */
+/** Returns the name of the list of digests beside the parts. */
 export function sidecarName(path: string): string {
   return `${path}.sha256`
 }
 
 /**
- * Which files belong together, of those given on a command line: the parts of one bundle in one group, whatever their
- * order, and each other file alone. A part, or the list of digests, stands for all parts beside it.
+ * Groups the files of a command line: the parts of one bundle in one group, in any order, and each other file alone. A
+ * part, or the list of digests, represents all parts beside it.
  */
 export function groupFiles(given: readonly string[]): string[][] {
   const groups = new Map<string, string[]>()
@@ -33,7 +33,7 @@ export function groupFiles(given: readonly string[]): string[][] {
   return [...groups.values()]
 }
 
-/** The files of one bundle, in order: one file, or all its parts. Throws `bundle` and names what is missing. */
+/** Returns the files of one bundle, in order: one file, or all its parts. Throws `bundle` and names what is missing. */
 export function findParts(given: readonly string[]): string[] {
   const [group, other] = groupFiles(given)
   const [first] = group ?? []
@@ -86,17 +86,17 @@ function checkedRow(base: string): string[] {
   if (foreign !== undefined)
     throw new MirrorError(
       'bundle',
-      `${foreign} is no part of this bundle: ${basename(sidecarName(base))} does not list it. Move it elsewhere`,
+      `${foreign} is not a part of this bundle: ${basename(sidecarName(base))} does not list it. Move it elsewhere`,
     )
   return row
 }
 
-/** Digests by name of the list beside a bundle, or null when there is none that can be read. */
+/** Returns the digests by name from the list beside a bundle, or null if there is no readable list. */
 export function readSums(base: string): Map<string, string> | null {
   try {
     const path = sidecarName(base)
     const stat = statSync(path)
-    if (!stat.isFile() || stat.size > 1 << 20) return null // a pipe would be waited for
+    if (!stat.isFile() || stat.size > 1 << 20) return null // a pipe would block
     const lines = readFileSync(path, 'utf8').split('\n')
     const sums = lines.flatMap((line): [string, string][] => {
       const match = /^([\da-f]{64}) [ *](.+)$/.exec(line)

@@ -1,19 +1,19 @@
 import { MirrorError } from '../../core/errors.ts'
 
-/** Takes a value out of foreign JSON, or throws `bundle` with its place. */
+/** Validates a value of untrusted JSON and returns it, or throws `bundle` with its position. */
 export type Check<T> = (value: unknown, place: string) => T
 
 function refuse(place: string, what: string): never {
   throw new MirrorError('bundle', `${place} ${what}`)
 }
 
-/** Text of a form. */
+/** Accepts a text that matches a pattern. */
 export function textField(pattern: Pick<RegExp, 'test'>, what: string): Check<string> {
   return (value, place) =>
     typeof value === 'string' && pattern.test(value) ? value : refuse(place, `is not ${what}`)
 }
 
-/** A whole number that JavaScript holds exactly. */
+/** Accepts an integer in a range, exactly representable in JavaScript. */
 export function integerField(min: number, max = Number.MAX_SAFE_INTEGER): Check<number> {
   return (value, place) =>
     typeof value === 'number' && Number.isSafeInteger(value) && value >= min && value <= max
@@ -21,7 +21,7 @@ export function integerField(min: number, max = Number.MAX_SAFE_INTEGER): Check<
       : refuse(place, `is not a whole number from ${min} to ${max}`)
 }
 
-/** A moment as `Date.toISOString` writes it, in UTC. */
+/** Accepts a UTC time in the format of `Date.toISOString`. */
 export const date: Check<string> = (value, place) => {
   if (typeof value === 'string' && value.length === 24) {
     const time = Date.parse(value)
@@ -30,22 +30,22 @@ export const date: Check<string> = (value, place) => {
   return refuse(place, 'is not a date such as 2026-11-21T09:00:00.000Z')
 }
 
-/** True or false. */
+/** Accepts true or false. */
 export const truth: Check<boolean> = (value, place) =>
   typeof value === 'boolean' ? value : refuse(place, 'is neither true nor false')
 
-/** One of a few words or numbers. */
+/** Accepts one of a few values. */
 export function oneOf<const T extends string | number>(...allowed: readonly T[]): Check<T> {
   return (value, place) =>
     allowed.find((one) => one === value) ?? refuse(place, `is not one of ${allowed.join(', ')}`)
 }
 
-/** The value, or null. */
+/** Accepts the value, or null. */
 export function orNull<T>(check: Check<T>): Check<T | null> {
   return (value, place) => (value === null ? null : check(value, place))
 }
 
-/** What one check or the other takes. */
+/** Accepts what either check accepts. */
 export function union<T>(one: Check<T>, other: Check<T>): Check<T> {
   return (value, place) => {
     try {
@@ -57,8 +57,8 @@ export function union<T>(one: Check<T>, other: Check<T>): Check<T> {
 }
 
 /**
- * Text of up to `max` characters that is JSON as this program writes it, of a shape: two readers of it cannot take it for
- * different things.
+ * Accepts a text of up to `max` characters that is valid JSON exactly as this program writes it, so that no two parsers
+ * can interpret it differently.
  */
 export function jsonText(check: Check<unknown>, max: number): Check<string> {
   return (value, place) => {
@@ -74,7 +74,7 @@ export function jsonText(check: Check<unknown>, max: number): Check<string> {
   }
 }
 
-/** A list of up to `max`. */
+/** Accepts a list of up to `max` entries. */
 export function listField<T>(check: Check<T>, max: number): Check<T[]> {
   return (value, place) => {
     if (!Array.isArray(value)) refuse(place, 'is not a list')
@@ -89,7 +89,7 @@ function entriesOf(value: unknown, place: string): [string, unknown][] {
   return Object.entries(value)
 }
 
-/** An object whose keys are of a form, up to `max` of them. The outcome has no prototype. */
+/** Accepts an object with up to `max` keys that match a pattern. The result has no prototype. */
 export function recordOf<T>(
   key: RegExp,
   check: Check<T>,
@@ -107,7 +107,7 @@ export function recordOf<T>(
   }
 }
 
-/** The same check for a field that an object may do without, as those have that an earlier version wrote. */
+/** Makes a field optional, as earlier versions did not write it. */
 export function orAbsent<T>(check: Check<T>): Check<T | undefined> {
   const optional: Check<T | undefined> = (value, place) => check(value, place)
   OPTIONAL.add(optional)
@@ -116,18 +116,21 @@ export function orAbsent<T>(check: Check<T>): Check<T | undefined> {
 
 const OPTIONAL = new WeakSet<object>()
 
-/** An object with exactly these keys. */
+/** Accepts an object with exactly these keys. */
 export function shape<T extends object>(checks: { [K in keyof T]-?: Check<T[K]> }): Check<T> {
   const names = Object.keys(checks) as (keyof T & string)[]
   return (value, place) => {
     const given = new Map(entriesOf(value, place))
     const foreign = [...given.keys()].find((name) => !Object.hasOwn(checks, name))
     if (foreign !== undefined)
-      refuse(place, `has a field that it cannot have: ${shown(foreign)}. A newer program's?`)
+      refuse(
+        place,
+        `has a field that it cannot have: ${shown(foreign)}. It may come from a newer version`,
+      )
     const outcome: Partial<T> = {}
     for (const name of names) {
       if (!given.has(name) && OPTIONAL.has(checks[name])) continue
-      if (!given.has(name)) refuse(place, `lacks ${name}`)
+      if (!given.has(name)) refuse(place, `has no ${name}`)
       outcome[name] = checks[name](given.get(name), `${place}.${name}`)
     }
     return outcome as T

@@ -14,37 +14,37 @@ import type { Bundle } from './open.ts'
 import { type PutLine, answerBody, confirmedOf, eachLine, entryBody, isContent } from './rows.ts'
 import type { RowCounts } from './types.ts'
 
-/** What the rows of a source are written with. */
+/** Context for writing the rows of a source. */
 interface RowContext {
   bundle: Bundle
   store: Writes
   source: SourceName
   runId: number
-  /** Write also what is held as the bundle has it. */
+  /** Also write rows that equal the stored ones. */
   again: boolean
   progress: OnProgress
 }
 
-/** What came of a source's rows. */
+/** The result of applying a source's rows. */
 interface AppliedRows {
   counts: Partial<Record<RowKind, RowCounts>>
-  /** The source's own row, when it is another than the one held. */
+  /** The source's own row, if it differs from the stored one. */
   value: SourceValue | null
 }
 
 type Writer<K extends RowKind> = {
   put(line: PutLine<K>): void | Promise<void>
   remove(key: string): void
-  /** Takes what is not part of the row from the line of one that is held as it is. */
+  /** Stores what is not part of the row, from the line of an unchanged row. */
   confirm?(line: PutLine<K>): void
 }
 
-/** How each kind is written; documents of the catalog are staged before, and swept after. */
+/** Writers by kind; documents of the catalog are staged before, and swept after. */
 type Writers = { [K in Exclude<RowKind, 'catalog-document'>]: Writer<K> }
 
 /**
- * Writes what differs between a bundle's rows of a source and those held, within the transaction that is open. The bytes
- * of records come after it: their rows wait in `store.incoming`.
+ * Writes the rows of a source that differ from the stored ones, within the open transaction. The bytes of records follow
+ * later: their rows are staged in `store.incoming`.
  */
 export async function applyRows(context: RowContext): Promise<AppliedRows> {
   const { store, source } = context
@@ -63,8 +63,7 @@ export async function applyRows(context: RowContext): Promise<AppliedRows> {
 }
 
 /**
- * Takes when what is stored already was confirmed, of the rows that a bundle has as they are stored. Call inside the
- * transaction that records the bundle.
+ * Stores the confirmation dates of rows that equal the stored ones. Call inside the transaction that records the bundle.
  */
 export async function confirmRows(
   { bundle, store }: Pick<RowContext, 'bundle' | 'store'>,
@@ -85,14 +84,14 @@ async function applyKind<K extends RowKind>(
   const counts = { put: 0, removed: 0 }
   const total = bundle.manifest.counts[kind]?.put ?? null
   const full = bundle.manifest.kind === 'full'
-  const held = createStored(full ? store.carried.eachRow(source, kind) : null)
+  const stored = createStored(full ? store.carried.eachRow(source, kind) : null)
   const remove = (key: string): void => {
     writer.remove(key)
     counts.removed++
   }
   let seen = 0
   for await (const line of eachLine(bundle, source, kind)) {
-    const same = held.passTo(line.key, remove)
+    const same = stored.passTo(line.key, remove)
     if (line.put === null) remove(line.key)
     else if (again || same !== line.put.hash) {
       await writer.put(line.put)
@@ -100,21 +99,24 @@ async function applyKind<K extends RowKind>(
     } else writer.confirm?.(line.put)
     if (++seen % 1000 === 0) progress({ phase: 'rows', unit: 'rows', done: seen, total })
   }
-  held.passTo(null, remove)
+  stored.passTo(null, remove)
   return counts
 }
 
-/** The rows held, of which a full bundle is all that stays. A delta names what goes itself. */
+/** The stored rows: a full bundle replaces all of them, a delta lists the removed ones itself. */
 function createStored(rows: Generator<CarriedRow> | null) {
   let next = rows?.next()
   return {
-    /** Reports the rows before a key (null: all that are left) as gone. The hash of the row with that key; null: none. */
+    /**
+     * Reports the rows before a key (null: all remaining) as removed. Returns the hash of the row with that key; null:
+     * none.
+     */
     passTo(key: string | null, gone: (key: string) => void): string | null {
       while (next?.done === false) {
         const { value } = next
         const order = key === null ? -1 : compareKeys(value.key, key)
         if (order > 0) return null
-        next = rows?.next() // before anything is written that it might meet
+        next = rows?.next() // read ahead, before anything is written
         if (order === 0) return value.hash
         gone(value.key)
       }
@@ -130,7 +132,8 @@ function createWriters(
   return {
     source: {
       put: ({ key, value }) => {
-        if (key !== source) throw new MirrorError('bundle', `rows of ${source} speak of ${key}`)
+        if (key !== source)
+          throw new MirrorError('bundle', `the rows of ${source} have a row of ${key}`)
         found(value)
       },
       remove: (key) => {
@@ -162,7 +165,10 @@ function createWriters(
     'catalog-entry': {
       put(line) {
         if (!store.putEntry(line.value, entryBody(line)))
-          throw new MirrorError('bundle', `the item ${line.key} is of a list that is not there`)
+          throw new MirrorError(
+            'bundle',
+            `the item ${line.key} belongs to a list that is not stored`,
+          )
       },
       remove: store.removeEntry,
     },

@@ -18,16 +18,16 @@ import { atOnce, eachMissing, storeDocument } from './documents.ts'
 import type { Bundle } from './open.ts'
 import type { ImportOptions, RowCounts, SourceReport } from './types.ts'
 
-/** What an archive in a bundle may have: a record is a few kilobytes. */
+/** Limits for an archive in a bundle: a record is a few kilobytes. */
 export const ARCHIVE_LIMITS = { maxMemberBytes: 2 ** 29 }
 const ENDING = '.json'
 
-/** The member of a bundle that holds its records. */
+/** Returns the name of the member with the bundle's records. */
 export function archiveName({ kind }: Pick<Manifest, 'kind'>): string {
   return kind === 'full' ? 'osv/all.zip' : 'osv/changed.zip'
 }
 
-/** Stores the records whose rows wait in `store.incoming`, with the bytes that the bundle has. Throws `bundle` when one lacks. */
+/** Stores the staged records of `store.incoming` with their bytes from the bundle. Throws `bundle` if one is missing. */
 async function applyRecords(bundle: Bundle, store: Writes, progress: OnProgress): Promise<void> {
   const { incoming } = store
   const total = incoming.count()
@@ -55,7 +55,8 @@ async function applyRecords(bundle: Bundle, store: Writes, progress: OnProgress)
     },
   )
   const first = incoming.first()
-  if (first !== null) throw new MirrorError('bundle', `${name} lacks the record ${first}`)
+  if (first !== null)
+    throw new MirrorError('bundle', `${name} does not contain the record ${first}`)
 }
 
 function putRecord(
@@ -75,8 +76,8 @@ type Carried = NonNullable<SourceValue['archive']>
 const EVERY = { get: () => true, find: () => true }
 
 /**
- * Makes the archive of what the open transaction holds and publishes it under the carried date. Throws `bundle` when it is
- * not the exporter's to the byte: then the records are not either.
+ * Builds the archive from the records in the open transaction and publishes it with the bundle's date. Throws `bundle`
+ * unless it equals the source mirror's archive to the byte: then the records differ too.
  */
 async function applyArchive(
   store: Writes,
@@ -84,19 +85,19 @@ async function applyArchive(
   carried: Carried,
   touched: boolean,
 ): Promise<void> {
-  const held = store.readArchive()
-  if (!touched && held?.sha256 === carried.sha256) {
-    store.replaceArchive({ ...held, changed: carried.changed })
+  const stored = store.readArchive()
+  if (!touched && stored?.sha256 === carried.sha256) {
+    store.replaceArchive({ ...stored, changed: carried.changed })
     return
   }
   const patched = await patchArchive(store, dir, EVERY)
-  // The published file may be damaged: what is stored decides.
+  // // The published file may be damaged: the stored records are authoritative.
   const usable = patched !== null && (await isCarried(dir, patched, carried))
   const built = usable ? patched : await buildArchive(store, dir, EVERY.get)
   if (!usable && !(await isCarried(dir, built, carried)))
     throw new MirrorError(
       'bundle',
-      'the records do not make up the archive that the bundle promises: nothing was changed. Import a full bundle',
+      'the records do not give the archive that the bundle describes: nothing was changed. Import a full bundle',
     )
   const { file, size, crc32c, sha256 } = built
   const divided = sha256 === carried.sha256
@@ -105,7 +106,7 @@ async function applyArchive(
   store.replaceArchive({ file, size, crc32c, sha256: carried.sha256, changed: carried.changed })
 }
 
-/** An archive of an earlier version's has a digest over all its bytes, and the same bytes. */
+/** Compares a built archive with the bundle's. An archive of an earlier version has a digest over all its bytes. */
 async function isCarried(dir: string, built: BuiltArchive, carried: Carried): Promise<boolean> {
   if (built.size !== carried.size || built.crc32c !== carried.crc32c) return false
   if (built.sha256 === carried.sha256) return true
@@ -113,8 +114,8 @@ async function isCarried(dir: string, built: BuiltArchive, carried: Carried): Pr
 }
 
 /**
- * Makes a source what the bundle says, within the transaction that is open: rows, records, documents, archive, snapshot.
- * `staged`: how many documents were staged for it; null: none were, as in a dry run.
+ * Applies a source of the bundle within the open transaction: rows, records, documents, archive, snapshot. `staged`:
+ * number of documents staged for it; null: none, as in a dry run.
  */
 export async function applySource(
   options: ImportOptions,
@@ -146,7 +147,10 @@ export async function applySource(
   return { source, before, after: id, asOf: confirmed, records, changed: counts }
 }
 
-/** Documents that are held with other bytes are replaced here, where no reader sees it half done; what is not named goes. */
+/**
+ * Replaces documents that are stored with other bytes, where no reader sees an incomplete one; removes unreferenced
+ * ones.
+ */
 async function applyDocuments(
   { bundle, store, again = false }: ImportOptions,
   source: SourceName,

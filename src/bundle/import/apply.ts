@@ -19,10 +19,10 @@ import { type ImportRuns, startRuns } from './runs.ts'
 import type { ImportOptions, ImportReport, SourceReport } from './types.ts'
 
 /**
- * Applies an open bundle: verifies all of it, stages its documents, and then publishes everything in one transaction, which
- * commits only when the state digest that comes out is the manifest's. Readers have the old snapshot until then. A killed
- * import leaves everything as it was, and is taken up where it was by importing again. Throws `bundle` and `archive` for a
- * bundle that is refused, `locked` while another writes, `storage` for the disk.
+ * Applies an open bundle: verifies all of it, stages its documents, and then publishes everything in one transaction,
+ * which commits only if the resulting state digest is the manifest's. Until then readers see the old snapshot. A killed
+ * import leaves the published state unchanged; importing again continues it. Throws `bundle` and `archive` for a refused
+ * bundle, `locked` while another process writes, `storage` for the disk.
  */
 export async function applyBundle(options: ImportOptions): Promise<ImportReport> {
   const { config, store, now } = options
@@ -41,30 +41,33 @@ async function admitAndApply(options: ImportOptions): Promise<ImportReport> {
   const { bundle, store, dryRun = false, allowRollback = false, progress = ignore } = options
   const { manifest } = bundle
   refuseOtherRows(manifest)
-  const held = readStored(store, manifest)
+  const stored = readStored(store, manifest)
   if (options.again === true && manifest.kind === 'delta')
-    throw new MirrorError('usage', 'everything can be written anew from a full bundle alone')
-  const admission = admit(manifest, held, allowRollback)
+    throw new MirrorError(
+      'usage',
+      '--again needs a full bundle: a delta cannot write everything again',
+    )
+  const admission = admit(manifest, stored, allowRollback)
   if (admission.verdict === 'same' && options.again !== true) {
-    // Of the manifest alone, which is signed: nothing else is taken.
-    const renewed = !dryRun && (await confirm(options, held, admission))
+    // // Only data of the manifest is used, which is signed.
+    const renewed = !dryRun && (await confirm(options, stored, admission))
     return { ...report(options, admission, []), renewed }
   }
   await bundle.verify((done, total) => {
     progress({ phase: 'verify', unit: 'bytes', done, total })
   })
-  const missing = dryRun ? 0 : await makeRoom(options)
+  const missing = dryRun ? 0 : await checkSpace(options)
   const staged = new Map<SourceName, number>()
   if (dryRun)
-    return report(options, admission, await publish(options, admission, held, staged, null))
-  const runs = await startRuns(options, [...held.keys()])
+    return report(options, admission, await publish(options, admission, stored, staged, null))
+  const runs = await startRuns(options, [...stored.keys()])
   try {
-    for (const source of held.keys())
+    for (const source of stored.keys())
       staged.set(
         source,
         await stageDocuments(bundle, store, source, missing, options.config.data.dir, progress),
       )
-    return report(options, admission, await publish(options, admission, held, staged, runs))
+    return report(options, admission, await publish(options, admission, stored, staged, runs))
   } catch (error) {
     await runs.fail(nameFault(error, options.config.data.dir))
     throw error
@@ -87,11 +90,11 @@ function readStored(store: Writes, manifest: Manifest): StoredSources {
   )
 }
 
-/** Beside the write-ahead log, and what SQLite and the file system keep: least and most. */
+/** Reserve beside the write-ahead log, for SQLite and the file system, bytes: least and most. */
 const SLACK = [4 * 2 ** 20, 64 * 2 ** 20] as const
 
-/** Throws `storage` when the disk is too small for what is to come. The number of documents that are missing. */
-async function makeRoom({ bundle, store, config, again }: ImportOptions): Promise<number> {
+/** Throws `storage` if the disk is too small for the import. Returns the number of missing documents. */
+async function checkSpace({ bundle, store, config, again }: ImportOptions): Promise<number> {
   const { manifest } = bundle
   let documents = 0
   let bytes = 0
@@ -110,25 +113,25 @@ async function makeRoom({ bundle, store, config, again }: ImportOptions): Promis
 }
 
 /**
- * The content is stored already. A later date, a higher number or a rollback is recorded in the ledger as what was imported
- * last. Returns whether there was any.
+ * Records in the ledger that the stored content was imported again with a later date, a higher sequence or a rollback.
+ * Returns whether there was any of these.
  */
 async function confirm(
   options: ImportOptions,
-  held: StoredSources,
+  stored: StoredSources,
   { rollback }: Admission,
 ): Promise<boolean> {
   const { bundle, store } = options
   const { mirror, sequence } = bundle.manifest
   refuseOtherFacts(store, bundle.manifest)
   const younger = manifestSources(bundle.manifest)
-    .filter(([source, { asOf }]) => Date.parse(asOf) > (held.get(source)?.asOf ?? 0))
+    .filter(([source, { asOf }]) => Date.parse(asOf) > (stored.get(source)?.asOf ?? 0))
     .map(([source]) => source)
-  const counts = [...held.values()].some(
+  const counts = [...stored.values()].some(
     ({ imported: last }) => last === null || (last.mirror === mirror && last.sequence < sequence),
   )
   if (younger.length === 0 && !counts && !rollback) return false
-  const runs = await startRuns(options, rollback ? [...held.keys()] : younger)
+  const runs = await startRuns(options, rollback ? [...stored.keys()] : younger)
   await store.transaction(async () => {
     for (const source of younger) await confirmRows(options, source)
     runs.end('nothing changed', {}, rollback)
@@ -142,7 +145,7 @@ async function confirm(
 async function publish(
   options: ImportOptions,
   { rollback }: Admission,
-  held: StoredSources,
+  stored: StoredSources,
   staged: ReadonlyMap<SourceName, number>,
   runs: ImportRuns | null,
 ): Promise<SourceReport[]> {
@@ -157,7 +160,7 @@ async function publish(
       const others = digestOthers(store, bundle.manifest)
       for (const [source, { digest }] of manifestSources(bundle.manifest)) {
         const documents = staged.get(source) ?? null
-        if (held.get(source)?.digest === digest && options.again !== true)
+        if (stored.get(source)?.digest === digest && options.again !== true)
           await confirmRows(options, source)
         else applied.push(await applySource(options, source, runs?.idOf(source) ?? 0, documents))
       }
@@ -170,7 +173,7 @@ async function publish(
     })
     committed = runs !== null
   } finally {
-    // An archive that nobody will serve must not fill the disk.
+    // // An unused archive must not fill the disk.
     sweepArchives(dir, committed ? [store.readArchive()?.file ?? '', previous ?? ''] : before)
   }
   store.checkpoint()
@@ -181,9 +184,9 @@ function recordImport({ store, bundle, file, now }: ImportOptions, rollback: boo
   const { mirror, sequence, kind, digest, createdAt } = bundle.manifest
   const sources = manifestSources(bundle.manifest)
   const brought = sources.filter(([source, one]) => {
-    // From a rollback on, the mirror's numbers count from there, also for what did not change.
+    // // After a rollback, the source mirror's sequence counts from there, also for unchanged sources.
     if (rollback) return true
-    // A later bundle brought just this state: what came between the two is older all the same.
+    // // A later bundle contained this state too: bundles between the two are still older.
     const last = store.readLastImportOf(source)
     const later = last?.mirror === mirror && last.sequence > sequence
     return !(later && last.sources[source] === one.digest)
@@ -210,7 +213,7 @@ function report(
   return { ...result, outcome, dryRun, renewed: false, held: digestThen(options) }
 }
 
-/** Of the mirror with what the bundle brings: that is known of the bundle's sources, and only the others are read. */
+/** Returns the mirror's state digest after the import: the bundle's sources are known, the others are read. */
 function digestThen({ bundle, store }: ImportOptions): string {
   const digests: Partial<Record<SourceName, string>> = {}
   for (const source of store.carried.listStoredSources())
@@ -225,11 +228,11 @@ function nameFault(error: unknown, dataDir: string): unknown {
     return new MirrorError('bundle', `its rows contradict each other (${messageOf(error)})`, {
       cause: error,
     })
-  // Texts that are JSON in the store are checked as they are read: what still is none was held already, or is a lie.
+  // // Stored JSON texts are validated when they are read: an invalid one is stored already, or the bundle is forged.
   if (error instanceof SyntaxError || isBadJson(error))
     return new MirrorError(
       'bundle',
-      `what it brings, or what is held, has text that is no JSON (${messageOf(error)}): nothing was changed. ` +
+      `its data or the stored data has a text that is not JSON (${messageOf(error)}): nothing was changed. ` +
         'Import a full bundle with --again',
       { cause: error },
     )

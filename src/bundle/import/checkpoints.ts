@@ -5,16 +5,16 @@ import { workerFile } from '../../threads/worker-file.ts'
 
 /** Keeps the write-ahead log short while gigabytes are written. */
 export interface Checkpointer {
-  /** Tells what was committed, in bytes; waits where the log would get much longer than `every`. */
+  /** Adds committed bytes; waits if the log would get much longer than `every`. */
   written(bytes: number): Promise<void>
-  /** Ends it; commits copy the log by themselves again. */
+  /** Ends it; commits copy the log again. */
   close(): Promise<void>
 }
 
 /**
- * Copies the log into the database in a thread of its own, each time that so many bytes were committed: the next are
- * written meanwhile, where a commit that copies would wait for the disk. The database is safe at every moment, as with
- * any checkpoint. The thread starts when there is that much; should it end, commits copy by themselves.
+ * Copies the log into the database in a thread of its own, each time `every` bytes were committed: the next bytes are
+ * written meanwhile, where a commit that copies would wait for the disk. The database is always consistent, as with any
+ * checkpoint. The thread starts at the first copy; if it ends, commits copy the log again.
  */
 export function createCheckpointer(store: Writes, dataDir: string, every: number): Checkpointer {
   let thread: CopyingThread | null = null
@@ -37,7 +37,7 @@ export function createCheckpointer(store: Writes, dataDir: string, every: number
 }
 
 interface CopyingThread {
-  /** Resolves when it is done, or the thread has ended. */
+  /** Resolves when the copy is done, or the thread has ended. */
   copy(): Promise<void>
   stop(): Promise<void>
 }

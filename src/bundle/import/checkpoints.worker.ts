@@ -1,10 +1,10 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { openWriter } from '../../store/database/open.ts'
 
-/** What the thread is told, one thing at a time. */
+/** Messages to the thread, one at a time. */
 export type ToCheckpointer = 'copy' | 'stop'
 
-/** Copies the write-ahead log into the database whenever it is told to, and says when that is done. */
+/** Copies the write-ahead log into the database on request, and reports when that is done. */
 function main(port: NonNullable<typeof parentPort>): void {
   const { dataDir } = workerData as { dataDir: string }
   const db = openWriter(dataDir)

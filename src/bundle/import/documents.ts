@@ -12,37 +12,37 @@ import { type Checkpointer, createCheckpointer } from './checkpoints.ts'
 import type { Bundle } from './open.ts'
 import { chunksOf, eachLine } from './rows.ts'
 
-/** A document of a bundle that is to be stored. */
+/** A document of a bundle that must be stored. */
 interface IncomingDocument {
   value: CatalogDocumentValue
   chunks: number[]
 }
 
-/** Bytes that share a transaction: so much is lost of a killed import, and so short others wait. */
+/** Bytes per transaction: a killed import loses at most as much, and other writers wait only briefly. */
 const BATCH_BYTES = 8 * 2 ** 20
-/** How long the write-ahead log gets before it is copied: as long as it may stay (`journal_size_limit`). */
+/** Size of the write-ahead log at which it is copied, bytes: the size that it may keep (`journal_size_limit`). */
 const LOG_BYTES = 64 * 2 ** 20
 
-/** The documents of a bundle that are not held as they are there; with `again`, all of them. */
+/** Yields the documents of a bundle that differ from the stored ones; with `again`, all of them. */
 export async function* eachMissing(
   bundle: Bundle,
   store: Writes,
   source: SourceName,
   again = false,
-): AsyncGenerator<IncomingDocument & { held: 'none' | 'other' }> {
+): AsyncGenerator<IncomingDocument & { stored: 'none' | 'other' }> {
   for await (const line of eachLine(bundle, source, 'catalog-document')) {
     if (line.put === null) continue
     const { value } = line.put
-    const held = store.compareDocument(value)
-    if (held !== 'same' || again)
-      yield { value, chunks: chunksOf(line.put), held: held === 'none' ? held : 'other' }
+    const stored = store.compareDocument(value)
+    if (stored !== 'same' || again)
+      yield { value, chunks: chunksOf(line.put), stored: stored === 'none' ? stored : 'other' }
   }
 }
 
 /**
- * Stores the documents of a bundle that are not held at all, in transactions of some megabytes. They are invisible until
- * an answer names them; an import that was killed finds again what it stored. Returns how many were not held as they are
- * in the bundle.
+ * Stores the documents of a bundle that are not stored at all, in transactions of some megabytes. They are unreferenced
+ * until an answer links to them; an import after a killed one finds them again. Returns the number of documents that
+ * differ from the stored ones.
  */
 export async function stageDocuments(
   bundle: Bundle,
@@ -55,25 +55,25 @@ export async function stageDocuments(
   const checkpointer = createCheckpointer(store, dataDir, LOG_BYTES)
   const batch = createBatch(store, checkpointer)
   let done = 0
-  const tell = (): void => progress({ phase: 'stage', unit: 'documents', done, total })
-  tell()
+  const report = (): void => progress({ phase: 'stage', unit: 'documents', done, total })
+  report()
   try {
-    for await (const { value, chunks, held } of eachMissing(bundle, store, source)) {
-      if (held === 'none') await storeDocument(bundle, store, { value, chunks }, batch.add)
+    for await (const { value, chunks, stored } of eachMissing(bundle, store, source)) {
+      if (stored === 'none') await storeDocument(bundle, store, { value, chunks }, batch.add)
       done++
-      tell()
+      report()
     }
   } finally {
-    await batch.flush() // also when the medium was pulled: what came of it need not come again
+    await batch.flush() // also after a read error: what was read need not be read again
     await checkpointer.close()
   }
   return done
 }
 
-/** Writes so many bytes, once it is proven that they are to be written. */
+/** Writes bytes after `proven` has resolved. */
 type Put = (bytes: number, work: () => void, proven?: Promise<void>) => Promise<void>
 
-/** Writes that wait for each other's company. */
+/** Creates batched writes. */
 function createBatch(
   { transaction }: Writes,
   checkpointer: Checkpointer,
@@ -105,15 +105,15 @@ function createBatch(
   }
 }
 
-/** Writes at once, as within a transaction that is open. */
+/** Writes at once, as within an open transaction. */
 export const atOnce: Put = async (_, work, proven) => {
   await proven
   work()
 }
 
 /**
- * Cuts a document's stored bytes into its chunks and stores them; its row comes last, when their content is what its key
- * says. Throws `bundle` when it is not; with a `put` that gathers, that is when it is written.
+ * Splits a document's stored bytes into its chunks and stores them; its row follows when the content matches its key.
+ * Throws `bundle` if it does not; with a batching `put`, when the batch is written.
  */
 export async function storeDocument(
   bundle: Bundle,
@@ -136,7 +136,7 @@ export async function storeDocument(
   await put(0, () => store.putDocument(value), proof.end())
 }
 
-/** Cuts a stream of bytes into pieces of given lengths; what it gives is its own. */
+/** Splits a stream of bytes into pieces of given lengths; each piece has its own buffer. */
 function createCutter(lengths: readonly number[]): { cut(piece: Buffer): Generator<Buffer> } {
   let at = 0
   let filled = 0
@@ -156,23 +156,26 @@ function createCutter(lengths: readonly number[]): { cut(piece: Buffer): Generat
   }
 }
 
-/** That the chunks of a document, inflated, are the document of that digest. */
+/** Proves that the inflated chunks of a document have its digest. */
 interface ContentProof {
-  /** Takes the next chunk; waits only while enough are on their way. */
+  /** Adds the next chunk; waits while too many are being inflated. */
   add(chunk: Buffer): Promise<void>
-  /** Resolves when all chunks were what they should be; rejects with `bundle`. */
+  /** Resolves if all chunks are correct; rejects with `bundle`. */
   end(): Promise<void>
 }
 
-/** Inflating goes on in other threads meanwhile; so many chunks lie in memory then, a mebibyte each. */
+/** Chunks inflated concurrently in the thread pool, a mebibyte of memory each. */
 const MOST = 4
 
 const inflate: (chunk: Buffer, options: object) => Promise<Buffer> = promisify(gunzip)
 
-let onTheirWay = 0
+let active = 0
 let free: (() => void)[] = []
 
-/** Proves a document of a bundle while its chunks are written: each but the last holds `CHUNK_BYTES`, together the key's content. */
+/**
+ * Proves a document of a bundle while its chunks are written: each except the last has `CHUNK_BYTES`, all together the
+ * key's content.
+ */
 function createContentProof(
   { key, size }: { key: string; size: number },
   chunks: number,
@@ -190,22 +193,22 @@ function createContentProof(
   }
   return {
     async add(chunk) {
-      while (onTheirWay >= MOST) await new Promise<void>((resolve) => free.push(resolve))
-      onTheirWay++
+      while (active >= MOST) await new Promise<void>((resolve) => free.push(resolve))
+      active++
       done = take(chunk, ++number === chunks, done).finally(() => {
-        onTheirWay--
+        active--
         const waiting = free
         free = []
         for (const one of waiting) one()
       })
-      done.catch(() => undefined) // told at the end
+      done.catch(() => undefined) // reported by `end`
     },
     end: () => {
       const end = done.then(() => {
         if (number !== chunks || content !== size || hash.digest('hex') !== key)
           throw unlike(key, size)
       })
-      end.catch(() => undefined) // told to whoever waits for it
+      end.catch(() => undefined) // reported to the caller
       return end
     },
   }
@@ -226,8 +229,5 @@ async function inflated(key: string, chunk: Buffer): Promise<Buffer> {
 }
 
 function unlike(key: string, size: number): MirrorError {
-  return new MirrorError(
-    'bundle',
-    `document ${key} does not have the ${size} bytes that it is named by`,
-  )
+  return new MirrorError('bundle', `document ${key} does not have the ${size} bytes of its digest`)
 }

@@ -5,17 +5,17 @@ import { type Layout, MANIFEST_NAME, localHeader, signerOf } from '../format/lay
 import { CAPS } from '../format/manifest.ts'
 import { bundleRefusal } from '../format/refusal.ts'
 
-/** What a bundle says before anything of it is believed. */
+/** The content of a bundle before its signature is verified. */
 export interface Claims {
   manifest: Buffer
-  /** By the id of the key that is said to have made them, in the order in which they lie. */
+  /** By the id of the claimed signing key, in file order. */
   signatures: Map<string, Buffer>
 }
 
 const CHUNK = 1 << 20
 const SIGNATURE_BYTES = 64
 
-/** Finds manifest and signatures by the zip's directory. Throws `archive` or `bundle`. */
+/** Reads manifest and signatures by the zip's directory. Throws `archive` or `bundle`. */
 export async function readClaims(source: ByteSource): Promise<Claims> {
   const span = Math.min(source.size, END_SPAN)
   const limits = { maxMemberBytes: CAPS.manifestBytes, maxDirectoryBytes: CAPS.manifestBytes }
@@ -32,7 +32,7 @@ export async function readClaims(source: ByteSource): Promise<Claims> {
     if (name !== MANIFEST_NAME && signer === null) break
     const most = signer === null ? CAPS.manifestBytes : SIGNATURE_BYTES
     if (method !== 0 || size !== compressedSize || size > most)
-      throw new MirrorError('bundle', `its ${name} is not stored as it has to be`)
+      throw new MirrorError('bundle', `its ${name} is not stored as the format requires`)
     const bytes = Buffer.from(await source.read(offset + 30 + name.length, size))
     if (signer === null) return { manifest: bytes, signatures: reversed(signatures) }
     signatures.set(signer, bytes)
@@ -40,11 +40,11 @@ export async function readClaims(source: ByteSource): Promise<Claims> {
   }
   throw new MirrorError(
     'bundle',
-    'it is a zip, but no bundle: there is no manifest.json at its end',
+    'it is a zip, but not a bundle: there is no manifest.json at its end',
   )
 }
 
-/** Without an end it is no bundle, or not all of one is there yet; with one that is wrong it never will be. */
+/** Distinguishes a file without an end record, which may be incomplete, from a damaged one. */
 function located<T>(tail: Buffer, size: number, work: () => T): T {
   try {
     return work()
@@ -60,18 +60,18 @@ const CENTRAL_RECORD = Buffer.from('PK\x01\x02', 'latin1')
 const END_BYTES = 22
 const CENTRAL_BYTES = 46
 
-/** Why a file without a sound end is damaged, and not cut short; null when it may be cut short. */
+/** Returns why a file without a valid end is damaged, not truncated; null if it may be truncated. */
 function whyDamaged(tail: Buffer, size: number): string | null {
   const end = tail.lastIndexOf(END_RECORD)
   if (end >= 0 && end + END_BYTES <= tail.length) {
     const behind = tail.length - end - END_BYTES
     const at = size - tail.length + end
     const isItsOwn = tail.readUInt32LE(end + 12) + tail.readUInt32LE(end + 16) === at
-    if (behind > 0 && isItsOwn) return `it has ${behind} bytes behind its end: copy it again`
+    if (behind > 0 && isItsOwn) return `it has ${behind} bytes after its end: copy it again`
     if (behind === 0)
       return 'its zip directory does not end where it should: bytes were added or lost'
   }
-  // The last entry of the directory is a signature's: whatever is behind it is the end.
+  // // The last entry of the directory is a signature's: everything after it is the end record.
   const last = tail.lastIndexOf(CENTRAL_RECORD)
   if (last < 0 || last + CENTRAL_BYTES > tail.length) return null
   const name = tail.toString(
@@ -92,8 +92,8 @@ function reversed(map: Map<string, Buffer>): Map<string, Buffer> {
 }
 
 /**
- * Compares size, directory, end records and the headers of the last `checked` members with what a writer makes of the
- * same members. Throws `bundle`: something was added, taken away, moved or changed.
+ * Compares size, directory, end records and the headers of the last `checked` members with those that a writer creates
+ * for the same members. Throws `bundle`: something was added, removed, moved or changed.
  */
 export async function refuseOtherLayout(
   source: ByteSource,
@@ -114,7 +114,7 @@ export async function refuseOtherLayout(
   for (const placed of layout.placed.slice(-checked)) await refuseOtherHeader(source, placed)
 }
 
-/** Throws `bundle` when a member's local header is not the one that a writer makes. */
+/** Throws `bundle` if a member's local header differs from the one that a writer creates. */
 export async function refuseOtherHeader(
   source: ByteSource,
   placed: Layout['placed'][number],
@@ -124,7 +124,7 @@ export async function refuseOtherHeader(
     throw new MirrorError('bundle', `the header of ${name} is not what its manifest says`)
 }
 
-/** Reads in chunks of 1 MiB, the next on its way while `use` has one. Chunks are valid during the call. */
+/** Reads in chunks of 1 MiB, the next one while `use` processes one. Chunks are valid during the call. */
 export async function readThrough(
   source: ByteSource,
   from: number,

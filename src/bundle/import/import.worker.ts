@@ -11,7 +11,7 @@ import { type RefusalReason, refusalOf } from '../format/refusal.ts'
 import { answerTask } from '../../threads/task.ts'
 import { trustOf } from '../format/keys.ts'
 
-/** An import as it can be handed to a thread. */
+/** An import as passed to a thread. */
 export interface ImportTask {
   config: Pick<Config, 'data' | 'bundle'>
   /** One bundle: its file, or parts of it. */
@@ -24,7 +24,7 @@ export interface ImportTask {
   offline: boolean
 }
 
-/** What came of it: a report, or why a sound bundle does not go with what is held. */
+/** The result: a report, or why a valid bundle cannot be applied to the stored data. */
 export type ImportOutcome = { report: ImportReport } | { refused: RefusalReason; message: string }
 
 answerTask(async (data, progress): Promise<ImportOutcome> => {

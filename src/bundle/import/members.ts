@@ -10,11 +10,17 @@ import { readThrough, refuseOtherHeader } from './envelope.ts'
 export interface Contents {
   /** Reads every member to its end against the manifest. `progress` gets the bytes so far. Throws `bundle`. */
   readonly verify: (progress?: (done: number, total: number) => void) => Promise<void>
-  /** A whole member, inflated and verified. For packs of rows; throws `bundle` over the cap or when there is none. */
+  /**
+   * Returns a complete member, inflated and verified. For packs of rows; throws `bundle` over the limit or if it is
+   * missing.
+   */
   readonly read: (name: string) => Promise<Buffer>
-  /** A stored member in pieces, valid during the call; throws `bundle` at its end when it was not what it should be. */
+  /**
+   * Streams a stored member in pieces, valid during the call; throws `bundle` at its end if it does not match the
+   * manifest.
+   */
   readonly stream: (name: string, use: (chunk: Buffer) => void | Promise<void>) => Promise<void>
-  /** A stored member where it lies. What is read of it is not verified here. Throws `bundle` when there is none. */
+  /** Returns a stored member as a source. Its bytes are not verified here. Throws `bundle` if it is missing. */
   readonly source: (name: string) => ByteSource
 }
 
@@ -25,7 +31,7 @@ interface Found<M extends BundleMember> {
   place: Placed
 }
 
-/** The members of a bundle whose layout is known to be that of its manifest. */
+/** Creates access to the members of a bundle whose layout was verified. */
 export function createContents(
   source: ByteSource,
   manifest: Manifest,
@@ -37,12 +43,12 @@ export function createContents(
     const member = manifest.members[i]
     const place = placed[i]
     if (member !== undefined && place !== undefined) return { member, place }
-    throw new MirrorError('bundle', `it lacks ${name}`)
+    throw new MirrorError('bundle', `it does not contain ${name}`)
   }
   const findStored = (name: string): Found<StoredMember> => {
     const { member, place } = find(name)
     if (member.method === 'store') return { member, place }
-    throw new MirrorError('bundle', `${name} is not stored as it lies`)
+    throw new MirrorError('bundle', `${name} is compressed, and must be stored uncompressed`)
   }
   return {
     async verify(progress = () => undefined) {
@@ -94,7 +100,7 @@ async function pass(
   refuseOther(member, end - dataAt, crc, hash.digest('hex'))
 }
 
-/** A stretch of a source as a source of its own. */
+/** Returns a range of a source as a source of its own. */
 function within(source: ByteSource, { name, size }: StoredMember, start: number): ByteSource {
   return {
     size,

@@ -15,24 +15,24 @@ import { type Claims, readClaims, refuseOtherLayout } from './envelope.ts'
 import { type Contents, createContents } from './members.ts'
 import { openParts, readAhead } from './split-reader.ts'
 
-/** An open bundle. Its structure is sound; its members are verified by `verify`, and again as they are read. */
+/** An open bundle. Its structure is valid; its members are verified by `verify`, and again as they are read. */
 export interface Bundle extends Contents {
   readonly manifest: Manifest
-  /** The id of the trusted key that signed; null: unsigned, and that was allowed. */
+  /** The id of the trusted signing key; null: unsigned, which was allowed. */
   readonly key: string | null
   readonly bytes: number
   close(): Promise<void>
 }
 
 /**
- * Opens a bundle, given as one file, as its parts, or as one of its parts. Nothing of it is believed before a signature is.
- * Throws `bundle` or `archive` with the reason and what to do.
+ * Opens a bundle, given as one file, as its parts, or as one of its parts. Nothing of it is used before a signature is
+ * verified. Throws `bundle` or `archive` with the reason and what to do.
  */
 export async function openBundle(paths: readonly string[], trust: KeyTrust): Promise<Bundle> {
   return openFiles(findParts(paths), trust)
 }
 
-/** As `openBundle`, of exactly these files in this order, whatever their names. */
+/** Works as `openBundle` for exactly these files in this order, whatever their names. */
 export async function openFiles(paths: readonly string[], trust: KeyTrust): Promise<Bundle> {
   return open(paths, (claims) => {
     const key = judge(claims, trust)
@@ -40,7 +40,7 @@ export async function openFiles(paths: readonly string[], trust: KeyTrust): Prom
   })
 }
 
-/** A bundle that nobody vouches for, to look at: `signatures` has what is said to be one. */
+/** Opens an unverified bundle for inspection: `claims.signatures` has its claimed signatures. */
 export async function inspectBundle(
   paths: readonly string[],
 ): Promise<Bundle & { readonly claims: Claims }> {
@@ -64,8 +64,8 @@ async function open(
 ): Promise<Bundle> {
   const parts = await openParts(found)
   const source = readAhead(parts)
-  // What is wrong with the whole may be wrong with one part of it, which then can be copied again.
-  const told = async <T>(work: () => Promise<T>): Promise<T> => {
+  // // An error of the whole may be caused by one damaged part, which can then be copied again.
+  const namingParts = async <T>(work: () => Promise<T>): Promise<T> => {
     try {
       return await work()
     } catch (error) {
@@ -73,13 +73,13 @@ async function open(
     }
   }
   try {
-    const { manifest, key, layout } = await told(() => openBundleSource(source, judged))
+    const { manifest, key, layout } = await namingParts(() => openBundleSource(source, judged))
     const contents = createContents(source, manifest, layout)
     const { verify, read, stream } = contents
     return {
       ...{ manifest, key, bytes: parts.size, source: contents.source },
-      verify: (progress) => told(() => verify(progress)),
-      read: (name) => told(() => read(name)),
+      verify: (progress) => namingParts(() => verify(progress)),
+      read: (name) => namingParts(() => read(name)),
       stream: (name, use) => stream(name, use),
       close: () => parts.close(),
     }
@@ -89,7 +89,7 @@ async function open(
   }
 }
 
-/** As `openBundle`, of bytes wherever they lie. */
+/** Works as `openBundle` for bytes from any source. */
 export async function openBundleSource(source: ByteSource, judged: (claims: Claims) => Judgement) {
   const claims = await readClaims(source)
   const { key, check } = judged(claims)
@@ -107,14 +107,14 @@ export async function openBundleSource(source: ByteSource, judged: (claims: Clai
   return { manifest, key, layout }
 }
 
-/** The id of the trusted key that signed, or null for an unsigned bundle that is allowed. Throws `bundle`. */
+/** Returns the id of the trusted signing key, or null for an allowed unsigned bundle. Throws `bundle`. */
 function judge({ manifest, signatures }: Claims, trust: KeyTrust): string | null {
   const { keys, revoked, allowUnsigned } = trust
   if (signatures.size === 0) {
     if (allowUnsigned) return null
     throw new MirrorError(
       'bundle',
-      'it is not signed: anybody could have made it. Only --allow-unsigned would take it',
+      'it is not signed: anybody could have created it. Only --allow-unsigned would accept it',
     )
   }
   const by = [...signatures.keys()].join(', ')
@@ -130,7 +130,7 @@ function judge({ manifest, signatures }: Claims, trust: KeyTrust): string | null
     throw new MirrorError(
       'bundle',
       `it is signed by ${by}, which bundle.trustedKeys does not have` +
-        (keys.length === 0 ? ' (it has no key at all)' : ''),
+        (keys.length === 0 ? ' (it is empty)' : ''),
     )
   }
   const bad = believed.find(({ id, verifies }) => {
@@ -145,20 +145,20 @@ function judge({ manifest, signatures }: Claims, trust: KeyTrust): string | null
   return believed[0]?.id ?? null
 }
 
-/** So much a clock may be behind that of whoever exported, or of its upstream, milliseconds. */
+/** Largest accepted difference between this clock and that of the source mirror, or its upstream, milliseconds. */
 const AHEAD_MS = 86_400_000
 
 function refuseOtherTime({ expiresAt, createdAt, sources }: Manifest, { now }: KeyTrust): void {
   const time = now?.()
   if (time === undefined) return
-  const here = `the clock here says ${new Date(time).toISOString()}`
+  const here = `the clock here shows ${new Date(time).toISOString()}`
   const dates = [createdAt, ...Object.values(sources).map(({ asOf }) => asOf)]
-  // All that is exported later would be older than it, and refused.
+  // // All later exports would be older than it, and refused.
   const future = dates.find((date) => Date.parse(date) > time + AHEAD_MS)
   if (future !== undefined)
     throw new MirrorError(
       'bundle',
-      `it is of the future: ${future} (${here}). Set the clocks right`,
+      `it is dated in the future: ${future} (${here}). Correct the clocks`,
     )
   if (expiresAt === null || time < Date.parse(expiresAt)) return
   throw new MirrorError(

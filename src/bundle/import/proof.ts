@@ -6,15 +6,15 @@ import { manifestSources } from './admission.ts'
 
 type Digests = ReadonlyMap<SourceName, string>
 
-/** The state digests of what is held and is no business of a bundle's. */
+/** Returns the state digests of the stored sources that are not in the bundle. */
 export function digestOthers({ carried }: Writes, { sources }: Manifest): Digests {
   const others = carried.listStoredSources().filter((source) => sources[source] === undefined)
   return new Map(others.map((source) => [source, carried.digestOf(source)]))
 }
 
 /**
- * Proves what the open transaction holds: each source of the manifest is in the state that it promises, to the last row,
- * and all others are as they were. A mixture of two states, or a bundle that is not what it says, ends here: throws `bundle`.
+ * Proves the result in the open transaction: each source of the manifest is in the described state, to the last row, and
+ * all others are unchanged. A mixture of two states, or a forged bundle, is refused here: throws `bundle`.
  */
 export function prove(store: Writes, manifest: Manifest, others: Digests): void {
   for (const [source, { digest }] of manifestSources(manifest)) {
@@ -22,7 +22,7 @@ export function prove(store: Writes, manifest: Manifest, others: Digests): void 
     if (is === digest) continue
     throw new MirrorError(
       'bundle',
-      `after applying it, ${source} is not in the state that it promises (${is.slice(0, 12)}, not ${digest.slice(0, 12)}): ` +
+      `after applying it, ${source} is not in the state that its manifest describes (${is.slice(0, 12)}, not ${digest.slice(0, 12)}): ` +
         'nothing was changed. Import a full bundle',
     )
   }
@@ -31,23 +31,24 @@ export function prove(store: Writes, manifest: Manifest, others: Digests): void 
       throw new MirrorError('bundle', `it would change ${source}, which it does not have`)
   const both = store.readContradiction()
   if (both !== null)
-    throw new MirrorError(
-      'bundle',
-      `it says of record ${both} that it is there and that it is gone`,
-    )
+    throw new MirrorError('bundle', `it has the record ${both} both as stored and as removed`)
   refuseOtherFacts(store, manifest)
 }
 
-/** Throws `bundle` where the manifest says of a source something else than its own row, which is held. */
+/** Throws `bundle` if the manifest contradicts the stored row of a source. */
 export function refuseOtherFacts({ carried }: Writes, manifest: Manifest): void {
-  for (const [source, said] of manifestSources(manifest)) {
+  for (const [source, described] of manifestSources(manifest)) {
     const [row] = [...carried.eachRow(source, 'source')]
     if (row === undefined)
       throw new MirrorError('bundle', `it does not say which snapshot ${source} is`)
     const { snapshot, records, whole, asOf } = row.value
-    const same = said.snapshot === snapshot && said.records === records && said.whole === whole
-    // Upstream may have confirmed later what was as of then.
-    if (same && Date.parse(said.asOf) >= asOf) continue
-    throw new MirrorError('bundle', `its manifest and its rows say different things of ${source}`)
+    const same =
+      described.snapshot === snapshot && described.records === records && described.whole === whole
+    // // Upstream may have confirmed the data later.
+    if (same && Date.parse(described.asOf) >= asOf) continue
+    throw new MirrorError(
+      'bundle',
+      `its manifest and its rows contradict each other about ${source}`,
+    )
   }
 }

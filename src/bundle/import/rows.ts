@@ -15,7 +15,7 @@ import { ROW_VALUES, isKindOf, refuseForeign, rowKey } from '../format/row-schem
 import { integerField, listField, orNull, shape } from '../format/validators.ts'
 import type { Bundle } from './open.ts'
 
-/** A line that puts a row. */
+/** A line that adds or replaces a row. */
 export interface PutLine<K extends RowKind> {
   key: string
   value: RowValues[K]
@@ -23,7 +23,7 @@ export interface PutLine<K extends RowKind> {
   extra: RowExtras[K]
 }
 
-/** A line of a pack: a row to put, or null with the key of one that is to go. */
+/** A line of a pack: a row to put, or null with the key of a row to remove. */
 interface Line<K extends RowKind> {
   key: string
   put: PutLine<K> | null
@@ -36,20 +36,17 @@ const EXTRAS: { readonly [K in RowKind]?: readonly string[] } = {
   'catalog-document': ['chunks'],
 }
 
-/** Throws `bundle` for a pack of rows that belongs to no kind of its source: it would be left out in silence. */
+/** Throws `bundle` for a pack of rows of an unknown kind: it would be ignored silently. */
 export function refuseOtherRows({ members }: Manifest): void {
   for (const { name } of members.filter((one) => one.name.startsWith('rows/'))) {
     const [, source = '', pack = ''] = name.split('/')
     if (!isKindOf(source as SourceName, pack.replace(/-\d+\.jsonl$/, '')))
       // a source of the manifest's
-      throw new MirrorError(
-        'bundle',
-        `${name} holds rows of a kind that this program does not know`,
-      )
+      throw new MirrorError('bundle', `${name} has rows of a kind that this program does not know`)
   }
 }
 
-/** The lines of a kind in order, pack by pack: one pack is in memory. Throws `bundle` for whatever is no line. */
+/** Yields the lines of a kind in order, pack by pack: one pack is in memory. Throws `bundle` for an invalid line. */
 export async function* eachLine<K extends RowKind>(
   { manifest, read }: Pick<Bundle, 'manifest' | 'read'>,
   source: SourceName,
@@ -72,7 +69,7 @@ export async function* eachLine<K extends RowKind>(
   }
 }
 
-/** The lines of a pack, one at a time: a pack may have more of them than a list can hold. */
+/** Yields the lines of a pack one at a time: a pack may have too many of them for an array. */
 function* linesOf(pack: Buffer, name: string): Generator<string> {
   for (let at = 0; at < pack.length;) {
     const end = pack.indexOf(0x0a, at)
@@ -97,7 +94,7 @@ function parseLine<K extends RowKind>(
   const isExtra = ([name]: [string, unknown]): boolean => extras?.includes(name) === true
   const given = extras === undefined ? null : Object.entries(json)
   const rest = given === null ? json : Object.fromEntries(given.filter((one) => !isExtra(one)))
-  // What an extra is, is checked where it is used.
+  // // Extras are validated where they are used.
   const extra = Object.fromEntries(given?.filter(isExtra) ?? []) as RowExtras[K]
   const value = ROW_VALUES[kind](rest, place)
   refuseForeign(source, kind, value, place)
@@ -106,7 +103,7 @@ function parseLine<K extends RowKind>(
 
 const removal = shape({ removed: rowKey })
 
-/** A removal has nothing else. */
+/** Parses a removal, which has no other members. */
 function removalOf(json: Record<string, unknown>, place: string) {
   const { removed } = removal(json, place)
   return { key: removed, put: null } as const
@@ -117,12 +114,12 @@ function parseJson(line: string, place: string): Record<string, unknown> {
     const json: unknown = JSON.parse(line)
     if (typeof json === 'object' && json !== null) return json as Record<string, unknown>
   } catch {
-    // said below
+    // // reported below
   }
-  throw new MirrorError('bundle', `${place} is no JSON object`)
+  throw new MirrorError('bundle', `${place} is not a JSON object`)
 }
 
-/** The bytes of an item. Throws `bundle` when they are not the row's. */
+/** Returns the bytes of an item. Throws `bundle` if they do not match the row. */
 export function entryBody({ key: at, value, extra }: PutLine<'catalog-entry'>): Buffer {
   const { text: plain, base64 }: { text?: unknown; base64?: unknown } = extra
   const body =
@@ -136,19 +133,20 @@ export function entryBody({ key: at, value, extra }: PutLine<'catalog-entry'>): 
   throw new MirrorError('bundle', `the item ${at} does not have the bytes that its row names`)
 }
 
-/** The stored bytes of an answer, null where upstream has none. Throws `bundle` when they are not the row's. */
+/** Returns the stored bytes of an answer, null if upstream has none. Throws `bundle` if they do not match the row. */
 export function answerBody({ key: at, value, extra }: PutLine<'catalog-answer'>): Buffer | null {
   const { base64 }: { base64?: unknown } = extra
-  // An answer that is a document itself has its bytes there.
+  // // An answer that is a document itself has its bytes in that document.
   if (base64 === null && (isNone(value) || value.links.startsWith('[{"at":[],'))) return null
   const body = typeof base64 === 'string' ? Buffer.from(base64, 'base64') : null
-  // An answer that "verify" found damaged has no digest: it is carried as it is, and fetched again above.
+  // // An answer that "verify" found damaged has no digest: it is transferred unchanged, and the source mirror fetches
+  // it again.
   if (body !== null && (value.sha256 === '' || isContent(body, value.size, value.sha256)))
     return body
   throw new MirrorError('bundle', `the answer ${at} does not have the bytes that its row names`)
 }
 
-/** When upstream last confirmed a list or an answer, unix milliseconds; null where the bundle does not say. Throws `bundle`. */
+/** Returns when upstream last confirmed a list or an answer, Unix milliseconds; null if unknown. Throws `bundle`. */
 export function confirmedOf({
   key: at,
   extra,
@@ -157,15 +155,15 @@ export function confirmedOf({
   return orNull(integerField(0, 2 ** 50))(confirmed ?? null, `the date of ${at}`)
 }
 
-/** The lengths of a document's chunks. Throws `bundle` when they are not those of the whole. */
+/** Returns the lengths of a document's chunks. Throws `bundle` if their sum is not the stored size. */
 export function chunksOf({ key: at, value, extra }: PutLine<'catalog-document'>): number[] {
   const given: unknown = (extra as { chunks?: unknown }).chunks
   const chunks = listField(integerField(18, 2 ** 24), 2 ** 22)(given, `the chunks of ${at}`)
   if (chunks.reduce((sum, one) => sum + one, 0) === value.stored && value.blob === at) return chunks
-  throw new MirrorError('bundle', `the chunks of document ${at} do not make up the whole`)
+  throw new MirrorError('bundle', `the chunks of document ${at} do not add up to its size`)
 }
 
-/** Whether a gzip member inflates to exactly this content. */
+/** Reports whether a gzip member inflates to exactly this content. */
 export function isContent(member: Buffer, contentSize: number, sha256: string): boolean {
   try {
     return hash('sha256', contentOf(member, contentSize), 'hex') === sha256

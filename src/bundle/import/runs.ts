@@ -4,22 +4,22 @@ import type { RowKind } from '../../store/replication/rows.ts'
 import type { RunFacts } from '../../store/runs/runs.ts'
 import type { ImportOptions, RowCounts } from './types.ts'
 
-/** The rows of an import in the run log, one for each source. */
+/** The rows of an import in the run log, one per source. */
 export interface ImportRuns {
   idOf(source: SourceName): number
-  /** Ends them well; within the transaction that publishes, so that a run says what was committed and nothing else. */
+  /** Ends them successfully, within the transaction that publishes, so that a run reports exactly what was committed. */
   end(
     message: string | null,
     changed: Partial<Record<SourceName, Counted>>,
     rollback: boolean,
   ): void
-  /** Ends them when nothing was committed. */
+  /** Ends them as failed, when nothing was committed. */
   fail(error: unknown): Promise<void>
 }
 
 type Counted = Partial<Record<RowKind, RowCounts>>
 
-/** Begins a run for each source of an import. */
+/** Starts a run for each source of an import. */
 export async function startRuns(
   { store, bundle, trigger, now, config, file }: ImportOptions,
   sources: readonly SourceName[],
@@ -41,13 +41,14 @@ export async function startRuns(
       const back = rollback ? `ROLLBACK to bundle ${sequence}: ` : ''
       for (const [source, id] of ids) {
         const given = bundle.manifest.sources[source]
-        const told = `${back}${message ?? describe(changed[source])}`
+        const text = `${back}${message ?? describe(changed[source])}`
         store.endRun(id, {
           state: given?.whole === false ? 'partial' : 'complete',
           asOf: Date.parse(given?.asOf ?? ''),
           snapshot: given?.snapshot ?? null,
           code: null,
-          message: given?.whole === false ? `${told}; not whole above the gap either` : told,
+          message:
+            given?.whole === false ? `${text}; the source mirror's data was incomplete` : text,
           facts: { ...facts, ...factsOf(changed[source]), ...(rollback && { rollback }) },
           endedAt: now(),
         })

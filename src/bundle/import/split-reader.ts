@@ -7,10 +7,10 @@ import type { ByteSource } from '../../zip/reader.ts'
 import { readSums } from '../format/split-names.ts'
 import { bundleRefusal } from '../format/refusal.ts'
 
-/** A file, or the parts of one in order, read as one. Nothing is written, not even to join them. */
+/** A file, or its parts in order, read as one, without joining them on disk. */
 interface SplitParts extends ByteSource {
   readonly paths: readonly string[]
-  /** Compares the parts with the list of digests beside them, and names one that differs; null: no list, or none does. */
+  /** Compares the parts with the list of digests beside them; returns which one differs, or null: none, or no list. */
   fault(): Promise<string | null>
   close(): Promise<void>
 }
@@ -19,11 +19,11 @@ interface Part {
   path: string
   file: FileHandle
   size: number
-  /** Where it begins in the whole. */
+  /** Offset of its first byte in the whole. */
   start: number
 }
 
-/** Opens files as one. All parts but the last are equally long. Throws `bundle`. */
+/** Opens files as one. All parts except the last have equal length. Throws `bundle`. */
 export async function openParts(paths: readonly string[]): Promise<SplitParts> {
   const parts: Part[] = []
   const close = async (): Promise<void> => {
@@ -53,11 +53,11 @@ export async function openParts(paths: readonly string[]): Promise<SplitParts> {
   }
 }
 
-/** Opening a pipe that nobody writes to would wait for ever: it is opened without waiting, and then refused. */
+/** Opens without blocking: a pipe without a writer would block for ever. It is refused after opening. */
 const READ = constants.O_RDONLY | constants.O_NONBLOCK
 
-/** What is wrong with this computer, or with who runs it, for now: no fault of the file's. */
-const PASSING: ReadonlySet<string> = new Set([
+/** Temporary faults of this computer or its configuration, not of the file. */
+const TEMPORARY: ReadonlySet<string> = new Set([
   'EMFILE',
   'ENFILE',
   'EACCES',
@@ -75,9 +75,9 @@ async function openFile(path: string): Promise<FileHandle> {
   } catch (error) {
     if (error instanceof MirrorError) throw error
     const code = systemCode(error) ?? ''
-    const why = code === 'ENOENT' ? 'is not there' : `cannot be read (${messageOf(error)})`
-    const passing = PASSING.has(code)
-    throw new MirrorError(passing ? 'storage' : 'bundle', `${path} ${why}`, { cause: error })
+    const why = code === 'ENOENT' ? 'is missing' : `cannot be read (${messageOf(error)})`
+    const temporary = TEMPORARY.has(code)
+    throw new MirrorError(temporary ? 'storage' : 'bundle', `${path} ${why}`, { cause: error })
   }
 }
 
@@ -89,12 +89,12 @@ function refuseUneven(parts: readonly Part[]): void {
     if (size < whole && !isLast)
       throw bundleRefusal(
         { kind: 'incomplete' },
-        `${path} is cut short: it has ${size} bytes and the first part ${whole}. Copy it again`,
+        `${path} is truncated: it has ${size} bytes and the first part ${whole}. Copy it again`,
       )
     if (size > whole)
       throw new MirrorError(
         'bundle',
-        `${path} is no part of this bundle: it has ${size} bytes and the first part ${whole}`,
+        `${path} is not a part of this bundle: it has ${size} bytes and the first part ${whole}`,
       )
   }
 }
@@ -116,7 +116,7 @@ async function readAcross(
       done += bytesRead
     }
   }
-  if (done < length) throw new MirrorError('bundle', 'it ends too early: it is cut short')
+  if (done < length) throw new MirrorError('bundle', 'it ends too early: it is truncated')
   return target.subarray(0, length)
 }
 
@@ -132,8 +132,8 @@ async function readFrom(
     return await file.read(target, offset, length, position)
   } catch (error) {
     const message = `${path} cannot be read (${messageOf(error)}): the medium may be damaged, copy it again`
-    const passing = PASSING.has(systemCode(error) ?? '')
-    throw new MirrorError(passing ? 'storage' : 'bundle', message, { cause: error })
+    const temporary = TEMPORARY.has(systemCode(error) ?? '')
+    throw new MirrorError(temporary ? 'storage' : 'bundle', message, { cause: error })
   }
 }
 
@@ -151,8 +151,8 @@ async function faultOf(parts: readonly Part[]): Promise<string | null> {
     if (listed === undefined || listed === digest) continue
     const what =
       same === undefined
-        ? 'is not what the list of digests beside it says'
-        : `holds the same bytes as ${basename(same)}`
+        ? 'does not match the list of digests beside it'
+        : `has the same bytes as ${basename(same)}`
     return `${part.path} ${what}: copy it again`
   }
   return null
@@ -170,14 +170,14 @@ async function digestOf({ path, file, size }: Part): Promise<string> {
   return hash.digest('hex')
 }
 
-/** Read at once where little is asked for. */
+/** Bytes read at once for small reads. */
 const WINDOW = 1 << 18
-/** What is longer is read by itself. */
+/** Longer reads are not buffered, bytes. */
 const SMALL = 1 << 16
 
 /**
- * A source that reads ahead: a bundle of many small members costs a read for each quarter of a mebibyte, not three for each
- * member. What it gives is the caller's own.
+ * Creates a source that reads ahead: a bundle of many small members needs a read per 256 KiB, not three per member. The
+ * returned buffers belong to the caller.
  */
 export function readAhead(source: ByteSource): ByteSource {
   const { size } = source

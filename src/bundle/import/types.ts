@@ -6,13 +6,13 @@ import type { RunTrigger } from '../../store/runs/runs.ts'
 import type { Writes } from '../../store/writer.ts'
 import type { Bundle } from './open.ts'
 
-/** What an import changes of a kind of rows. */
+/** Numbers of changed rows of one kind. */
 export interface RowCounts {
   put: number
   removed: number
 }
 
-/** What an import works with. */
+/** Options of an import. */
 export interface ImportOptions {
   config: Pick<Config, 'data'>
   store: Writes
@@ -21,19 +21,19 @@ export interface ImportOptions {
   file: string
   trigger: RunTrigger
   now: () => number
-  /** Say what would change, store nothing. */
+  /** Report what would change, store nothing. */
   dryRun?: boolean
-  /** Apply also what is older than what is held; the ledger says so then. */
+  /** Also apply a bundle that is older than the stored data; the ledger records it. */
   allowRollback?: boolean
-  /** Write everything anew, also what is held as the bundle has it: what a disk damaged. Of a full bundle only. */
+  /** Write everything again, also rows that equal the stored ones, to repair disk damage. Needs a full bundle. */
   again?: boolean
   progress?: OnProgress
 }
 
-/** What an import did to one source. */
+/** The changes of one source. */
 export interface SourceReport {
   source: SourceName
-  /** Snapshot ids; null: nothing was held. */
+  /** Snapshot ids; null: nothing was stored. */
   before: string | null
   after: string
   /** Upstream's date, ISO 8601. */
@@ -43,21 +43,21 @@ export interface SourceReport {
   changed: Partial<Record<RowKind, RowCounts>>
 }
 
-/** What an import came to. */
+/** The result of an import. */
 export interface ImportReport {
-  /** `same`: all of it was held already. `dry run`: this would be applied. */
+  /** `same`: all of it was stored already. `dry run`: it would be applied. */
   outcome: 'applied' | 'same' | 'dry run'
   dryRun: boolean
-  /** `same`, and it has a later date or a higher number than what was imported last: that was written down. */
+  /** `same`, but with a later date or a higher sequence than the last import, which was recorded. */
   renewed: boolean
   mirror: string
   sequence: number
   kind: 'full' | 'delta'
-  /** Of the bundle's sources together. */
+  /** Combined digest of the bundle's sources. */
   digest: string
-  /** Of all that the mirror holds with it: what `patchmirror digest` prints there. */
+  /** Digest of everything that the mirror stores afterwards: what `patchmirror digest` prints there. */
   held: string
-  /** The trusted key that signed it; null: unsigned. */
+  /** The trusted signing key; null: unsigned. */
   key: string | null
   rollback: boolean
   sources: SourceReport[]

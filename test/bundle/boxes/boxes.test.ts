@@ -318,7 +318,7 @@ describe('the inbox', () => {
     await look()
     await look()
     expect(troubles.sort()).toEqual([
-      expect.stringMatching(/"link\.zip" is a link, a pipe or a folder and is left alone/),
+      expect.stringMatching(/"link\.zip" is a link, a pipe or a folder and is ignored/),
       expect.stringMatching(/"media"/),
     ])
   })
@@ -348,7 +348,7 @@ describe('the inbox', () => {
     const { inbox, troubles, look } = watch(box, below())
     await look()
     expect(inbox.status().problem).toBe('ENOENT')
-    expect(troubles).toEqual([`the inbox ${box} cannot be looked into (ENOENT)`])
+    expect(troubles).toEqual([`the inbox ${box} cannot be read (ENOENT)`])
     mkdirSync(box)
     await look()
     expect(inbox.status().problem).toBeNull()

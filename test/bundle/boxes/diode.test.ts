@@ -109,7 +109,7 @@ test('what a restored source mirror exports is refused loudly, until it has anot
   const anew = await carry(bench.dir, to)
   expect(after.said.split('\n')[0]).toBe(anew.manifest.mirror)
   expect((await there.take(anew.files)).outcome).toBe('applied')
-  expect(await there.refuses(first ?? [])).toMatch(/older than what is held/)
+  expect(await there.refuses(first ?? [])).toMatch(/older than the stored data/)
 })
 
 test('an outbox that has more than the mirror knows of is not filled, until that is another one', async () => {
@@ -123,7 +123,7 @@ test('an outbox that has more than the mirror knows of is not filled, until that
   const later = (first?.file ?? '').replace('00000001', '00000005')
   copyFileSync(join(box, first?.file ?? ''), join(box, later))
   await expect(fill()).rejects.toThrow(
-    /no export after 1: the mirror was restored.*"patchmirror identity --new"/,
+    /last recorded export is 1: the mirror was restored.*"patchmirror identity --new"/,
   )
   await spoken({ PATCHMIRROR_DATA_DIR: bench.dir }, () => identityCommand({ new: true }))
   expect(await fill()).toMatchObject({ kind: 'full' })

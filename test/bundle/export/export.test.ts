@@ -222,7 +222,7 @@ describe('a delta', () => {
       bench.store.forgetSummaries(0)
       return Promise.resolve({ commit: true })
     })
-    await expect(refused('1')).rejects.toThrow('not remembered')
+    await expect(refused('1')).rejects.toThrow('is not stored any more')
   })
 
   test('for a need file holds what that mirror lacks, also when it holds nothing', async () => {

@@ -37,7 +37,7 @@ describe('a bundle', () => {
     expect(archive.size).toBe(21)
     expect(String(await archive.read(3, 7))).toBe('archive')
     await expect(archive.read(20, 2)).rejects.toThrow('ends before')
-    await expect(bundle.read('osv/changed.zip')).rejects.toThrow('lacks')
+    await expect(bundle.read('osv/changed.zip')).rejects.toThrow('does not contain')
     await expect(bundle.stream('rows/osv/osv-record-00001.jsonl', () => undefined)).rejects.toThrow(
       'not stored',
     )

@@ -23,7 +23,7 @@ describe('a key', () => {
     expect(() => createKeyFiles(path)).toThrow('is not overwritten')
     const other = join(scratch(), 'other')
     writeFileSync(`${other}.pub`, 'mine')
-    expect(() => createKeyFiles(other)).toThrow('No key was made')
+    expect(() => createKeyFiles(other)).toThrow('No key was created')
     expect([existsSync(other), readFileSync(`${other}.pub`, 'utf8')]).toEqual([false, 'mine'])
   })
 
@@ -43,13 +43,13 @@ describe('a key', () => {
     expect(() => readSigningKey(other)).toThrow('Ed25519')
     expect(() => readPublicKey(otherPublic)).toThrow('Ed25519')
     expect(() => readSigningKey(locked)).toThrow('without a passphrase')
-    expect(() => readSigningKey(write('none', 'nothing'))).toThrow('no PEM private key')
+    expect(() => readSigningKey(write('none', 'nothing'))).toThrow('not a PEM private key')
     expect(() => readSigningKey(join(folder, 'gone'))).toThrow(
       'there is no such file: check the path',
     )
     expect(() => readPublicKey(plain)).toThrow('public half')
     expect(() => readPublicKey('ed25519:AAAA')).toThrow('32 bytes')
-    expect(() => readPublicKey(write('no.pub', 'nothing'))).toThrow('no PEM public key')
+    expect(() => readPublicKey(write('no.pub', 'nothing'))).toThrow('not a PEM public key')
   })
 })
 

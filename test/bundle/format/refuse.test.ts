@@ -129,7 +129,7 @@ describe('a bundle that does not go with what is held', () => {
       /is as of 2020-01-01T00:00:00.000Z, and here it is as of/,
     )
     const future = await dated(full, '2136-01-01T00:00:00.000Z')
-    expect(await there.refuses(future)).toMatch(/is of the future: 2136-01-01/)
+    expect(await there.refuses(future)).toMatch(/is dated in the future: 2136-01-01/)
     const later = await dated(full, new Date(Date.now() + 3_600_000).toISOString())
     expect((await there.take(later)).outcome).toBe('applied')
     expect(there.digest()).toBe(full.manifest.digest)
@@ -141,7 +141,7 @@ describe('a signed bundle that is not what it says', () => {
   const lies: [string, RegExp, Forgery][] = [
     [
       'promises another state',
-      /not in the state that it promises/,
+      /not in the state that its manifest describes/,
       {
         head: ({ sources }) => {
           const given = Object.entries(sources).map(([name, one]) => [name, { ...one, digest }])
@@ -156,12 +156,12 @@ describe('a signed bundle that is not what it says', () => {
     ],
     [
       'lacks a row',
-      /archive that the bundle promises|state that it promises/,
+      /archive that the bundle describes|state that it promises/,
       { rows: (name, lines) => (name.includes('osv-record') ? lines.slice(1) : lines) },
     ],
     [
       'has a row too many',
-      /lacks the record ZZZ-1/,
+      /does not contain the record ZZZ-1/,
       {
         rows: (name, lines) =>
           name.includes('osv-record')
@@ -176,7 +176,7 @@ describe('a signed bundle that is not what it says', () => {
     ],
     [
       'has another date for a record',
-      /not in the state that it promises/,
+      /not in the state that its manifest describes/,
       {
         rows: (name, lines) =>
           lines.map((line) =>
@@ -196,7 +196,7 @@ describe('a signed bundle that is not what it says', () => {
     ],
     [
       'says other things in its manifest than in its rows',
-      /different things of feeds/,
+      /contradict each other about feeds/,
       {
         head: ({ sources }) => {
           const given = Object.entries(sources).map(([name, one]) => [name, { ...one, records: 1 }])
@@ -205,7 +205,7 @@ describe('a signed bundle that is not what it says', () => {
       },
     ],
     ['removes in a full bundle', /in a full bundle/, { rows: () => ['{"removed":"x"}'] }],
-    ['has a line that is no JSON', /is no JSON object/, { rows: () => ['{'] }],
+    ['has a line that is no JSON', /is not a JSON object/, { rows: () => ['{'] }],
     ['has a field too many', /cannot have: "more"/, { rows: () => ['{"more":1}'] }],
   ]
   test.each(lies)('that %s changes nothing', async (_, why, forgery) => {

@@ -72,7 +72,7 @@ describe('a bundle in parts', () => {
 
   test('names the part that is half-copied', async () => {
     truncateSync(`${path}.002`, 499)
-    expect(await refusal([path], whom)).toContain('b.zip.002 is cut short')
+    expect(await refusal([path], whom)).toContain('b.zip.002 is truncated')
     truncateSync(`${path}.002`, 0)
     expect(await refusal([path], whom)).toContain('b.zip.002 is empty')
   })
@@ -80,21 +80,21 @@ describe('a bundle in parts', () => {
   test('names the last part when that is half-copied', async () => {
     const last = files.at(-2) ?? ''
     truncateSync(last, 10)
-    expect(await refusal([path], whom)).toContain(`${last} is not what the list`)
+    expect(await refusal([path], whom)).toContain(`${last} does not match the list`)
   })
 
   test("names another bundle's part among its own", async () => {
     const other = join(scratch(), 'b.zip')
     await writeBundle(other, [key], SMALL, { sequence: 999 }, 500)
     copyFileSync(`${other}.002`, `${path}.002`)
-    expect(await refusal([path], whom)).toContain(`${path}.002 is not what the list`)
+    expect(await refusal([path], whom)).toContain(`${path}.002 does not match the list`)
     copyFileSync(`${path}.001`, `${path}.099`)
     expect(await refusal([path], whom)).toContain('missing')
   })
 
   test('names a part that is there in place of another', async () => {
     copyFileSync(`${path}.002`, `${path}.003`)
-    expect(await refusal([path], whom)).toContain('b.zip.003 holds the same bytes as b.zip.002')
+    expect(await refusal([path], whom)).toContain('b.zip.003 has the same bytes as b.zip.002')
     renameSync(`${path}.003`, join(folder, 'other.001'))
     expect(await refusal([`${path}.001`, join(folder, 'other.001')], whom)).toContain(
       'not parts of one bundle',

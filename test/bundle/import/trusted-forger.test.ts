@@ -104,27 +104,27 @@ describe('a bundle of somebody who is trusted and lies', () => {
     ]),
     [
       'puts the index among the feeds',
-      /no row that feeds has/,
+      /not a row of feeds/,
       change('feeds/document', /"key":"[^"]*"/, '"key":"/external/osv/all.json"'),
     ],
     [
       'puts a feed elsewhere',
-      /no row that feeds has/,
+      /not a row of feeds/,
       change('feeds/document', /"key":"[^"]*"/, '"key":"/v1/me"'),
     ],
     [
       'has users in the catalog',
-      /no row that catalog has/,
+      /not a row of catalog/,
       change('catalog-list', /"resource":"\w+"/, '"resource":"users"'),
     ],
     [
       'has an answer where none is',
-      /no row that catalog has/,
+      /not a row of catalog/,
       change('catalog-answer', /"key":"[^"]*"/, '"key":"/v1/elsewhere"'),
     ],
     [
       'has a path that is not written as paths are',
-      /no row that catalog has/,
+      /not a row of catalog/,
       change('catalog-answer', /"key":"\/v1\/tags\/[^/"]+/, '"key":"/v1/tags/%41'),
     ],
     [
@@ -161,7 +161,7 @@ describe('a bundle of somebody who is trusted and lies', () => {
           : lines,
       stored: (name, bytes) => (name === `blobs/${row.blob}.gz` ? other : bytes),
     })
-    expect(await there.refuses(forged)).toMatch(/does not have the \d+ bytes that it is named by/)
+    expect(await there.refuses(forged)).toMatch(/does not have the \d+ bytes of its digest/)
     expect(there.store.countCatalog().documents).toBe(0)
   })
 
