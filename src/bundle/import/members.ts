@@ -48,7 +48,7 @@ export function createContents(
   const findStored = (name: string): Found<StoredMember> => {
     const { member, place } = find(name)
     if (member.method === 'store') return { member, place }
-    throw new MirrorError('bundle', `${name} is compressed, and must be stored uncompressed`)
+    throw new MirrorError('bundle', `${name} is compressed, not stored uncompressed`)
   }
   return {
     async verify(progress = () => undefined) {
