@@ -49,7 +49,7 @@ test('other methods are a 405 that names the allowed ones, everywhere', async ()
     }
 })
 
-test('other methods on a path that nobody knows are a 404, as GET is', async () => {
+test('other methods on an unknown path are a 404, like GET', async () => {
   const { get } = await serveAll()
   for (const path of ['/nothing', '/external/nothing', '/external/osv/', '/-/redy'])
     for (const method of ['POST', 'DELETE', 'OPTIONS']) {
@@ -59,7 +59,7 @@ test('other methods on a path that nobody knows are a 404, as GET is', async () 
     }
 })
 
-test('a refusal on a mirrored path says which snapshot stands there', async () => {
+test('a refusal on a mirrored path names the snapshot', async () => {
   const { get } = await serveAll()
   const refused: [string, string, number][] = [
     ...MIRRORED.map((path): [string, string, number] => ['POST', path, 405]),
@@ -125,7 +125,7 @@ test('a long path and an undecodable one outside of the mirror are answered in J
   expect([bad.status, jsonOf(bad)['error']]).toEqual([400, 'bad_request'])
 })
 
-test('credentials, upgrades, bodies and odd headers change nothing', async () => {
+test('credentials, upgrades, bodies and unknown headers change nothing', async () => {
   const { get, raw } = await serveAll()
   const plain = await get(RECORD)
   const odd: Record<string, string>[] = [

@@ -350,7 +350,7 @@ describe('the command line', () => {
     expect(out).toMatch(/server\.port +8080 +default/)
   })
 
-  test('wrong settings are all told in one message, exit 2', async () => {
+  test('wrong settings are all reported in one message, exit 2', async () => {
     const env = { PATCHMIRROR_SERVER_PORT: 'high', PATCHMIRROR_OSV_SCHEDULE: '99 * * * *' }
     const { code, err } = await run(['config'], env, dir)
     expect(code).toBe(2)
@@ -365,7 +365,7 @@ describe('the command line', () => {
     expect(out).toContain('80 records, the index, the feeds and the archive are sound')
   })
 
-  test('verify --repair mirrors a database anew whose structure is damaged, and keeps the local keys', async () => {
+  test('verify --repair mirrors a database with damaged structure again, and keeps the local keys', async () => {
     await patchmirror('sync')
     const { out: key } = await patchmirror('keys', 'create', '--name', 'ci')
     const before = (await patchmirror('keys', 'list', '--json')).out

@@ -38,7 +38,7 @@ test('a list is shown with commas, an empty one as none', () => {
   expect(paths('feeds: { extraPaths: [] }')).toMatch(/ \(none\) /)
 })
 
-test('a secret is masked, and told apart from one that is not set', () => {
+test('a secret is masked, and distinguished from one that is not set', () => {
   for (const json of [true, false]) {
     const text = formatConfig(loadYaml(secretYaml), { json })
     expect(text).toContain('********')

@@ -12,7 +12,7 @@ test('the Config type follows from the schema', () => {
   expectTypeOf<Config['log']['format']>().toEqualTypeOf<'auto' | 'json' | 'pretty'>()
 })
 
-test('the file goes over the defaults and the environment over both, and each origin is told', () => {
+test('the file overrides the defaults and the environment both, and each origin is reported', () => {
   const file = fileWith('server:\n  port: 9000\n  host: localhost\n')
   const { config, origins } = load({ file, env: { PATCHMIRROR_SERVER_PORT: '9001' } })
   expect(config.server).toMatchObject({ host: 'localhost', port: 9001, maxConnections: 4096 })

@@ -19,7 +19,7 @@ const REFRESH = {
 
 const TARGET = { id: 3, state: 'failing', pending: 4, givenUp: 2 }
 
-test('the page shows each source as it stands now, and what was counted', async () => {
+test('the metrics page shows each source’s current state, and the counters', async () => {
   const metrics = createMetrics()
   metrics.countWebhook('new', '')
   metrics.countWebhook('new', '')

@@ -97,7 +97,7 @@ test('a token stays good when the records have changed meanwhile', async () => {
   expect(ids(second)).toEqual(['R010', 'R0105', 'R011'])
 })
 
-test('a token of another question, a changed one and one of nobody are refused', async () => {
+test('a token of another query, a changed one and an invalid one are refused', async () => {
   const source = sourceOf(many(30))
   const { next } = await search(source, ask(), bounds({ records: 5 }))
   const bad = [next.slice(0, -1), `${next}=`, `A${next.slice(1)}`, 'x', '!', 'AAAAAAAA']

@@ -33,7 +33,7 @@ interface RecordRow {
   readonly stamp: string
   readonly instant: string
   readonly prefixes: readonly string[]
-  readonly odd: boolean
+  readonly malformed: boolean
 }
 
 /** Writes of a generation that is being built, and the reads that this needs. */
@@ -82,7 +82,7 @@ function createRecordWriter(db: Db) {
   return {
     readStored: (id: string) => stored.get(id) ?? null,
     listRecordIds: (after: string, limit: number): string[] => ids.all(after, limit),
-    insertRecord: ({ id, sha256, stamp, instant, prefixes, odd }: RecordRow): void =>
+    insertRecord: ({ id, sha256, stamp, instant, prefixes, malformed: odd }: RecordRow): void =>
       void put.run(id, sha256, stamp, instant, JSON.stringify(prefixes), odd ? 1 : 0),
     countOdd: (): number => odd.get() ?? 0,
     /** Number of folders; includes empty ones until they are counted again. */

@@ -21,7 +21,7 @@ interface Analysis {
     readonly prefixes: readonly string[]
   } | null
   /** It is malformed, or names an invalid ecosystem or package: these names are ignored. */
-  readonly odd: boolean
+  readonly malformed: boolean
 }
 
 /**
@@ -37,7 +37,7 @@ export function analyse(
   isFolder: (name: string) => boolean = () => true,
 ): Analysis {
   const content = bytes.subarray(bytes.subarray(0, MARK.length).equals(MARK) ? MARK.length : 0)
-  const nowhere = { folders: NOWHERE, derived: null, odd: true }
+  const nowhere = { folders: NOWHERE, derived: null, malformed: true }
   const record = parse(content)
   if (record === null) return { ...nowhere, instant: instantOf(stamp) }
   const instant = instantOf(record.modified) || instantOf(stamp)
@@ -54,13 +54,13 @@ type Placed = Omit<Analysis, 'instant'>
 /** Null for one that names more ecosystems than there are. */
 function place(content: Buffer, record: Parsed, vendors: ReadonlySet<string>): Placed | null {
   const affected: unknown[] = Array.isArray(record.affected) ? record.affected : []
-  const odd = affected.some((one) => isMalformed(packageOf(one)))
+  const malformed = affected.some((one) => isMalformed(packageOf(one)))
   const named = affected.map(ecosystemOf)
   const stripped = named.map((ecosystem) => stripPrefix(ecosystem, vendors))
   const folders = foldersOf(affected, named)
   if (folders.size > MOST_FOLDERS) return null
   const prefixes = new Set(stripped.flatMap((one) => one?.prefix ?? []))
-  if (prefixes.size === 0) return { folders, derived: null, odd }
+  if (prefixes.size === 0) return { folders, derived: null, malformed }
   const bases = new Set(stripped.flatMap((one) => one?.base ?? []))
   const changes = affected.map((one, i) => changeOf(one, named[i] ?? '', stripped[i] ?? null))
   const inDerived = foldersOf(
@@ -74,7 +74,7 @@ function place(content: Buffer, record: Parsed, vendors: ReadonlySet<string>): P
       folders: only(inDerived, (folder) => bases.has(folder)),
       prefixes: [...prefixes].sort(),
     },
-    odd,
+    malformed,
   }
 }
 
@@ -88,7 +88,7 @@ function keepTo(placed: Placed, isFolder: (name: string) => boolean): Placed {
   return {
     folders: folders.size === 0 ? NOWHERE : folders, // upstream's bytes are in at least one folder
     derived: derived === null || inDerived.size === 0 ? null : { ...derived, folders: inDerived },
-    odd: true,
+    malformed: true,
   }
 }
 

@@ -100,7 +100,12 @@ function insertRecord(
 ): Set<number> {
   const { content, length } = readStored(reads, id)
   const isFolder = (name: string): boolean => chosen?.has(name) ?? true
-  const { instant, folders, derived, odd } = analyse(content, stamp, new Set(vendors), isFolder)
+  const { instant, folders, derived, malformed } = analyse(
+    content,
+    stamp,
+    new Set(vendors),
+    isFolder,
+  )
   const into = new Set<number>()
   const put = (where: Folders, member: Parameters<ViewsWriter['insertMember']>[1]): void => {
     for (const [folder, names] of where) {
@@ -110,7 +115,7 @@ function insertRecord(
       for (const name of names) views.insertName(view, name, id)
     }
   }
-  views.insertRecord({ id, sha256, stamp, instant, prefixes: derived?.prefixes ?? [], odd })
+  views.insertRecord({ id, sha256, stamp, instant, prefixes: derived?.prefixes ?? [], malformed })
   put(folders, { ...measured(id, content, length), derived: false, place: STORED })
   if (derived === null) return into
   const deflated = deflate(derived.content)

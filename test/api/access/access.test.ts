@@ -284,7 +284,7 @@ describe('failures', () => {
     expect(fail('a').wait).toBe(0)
   })
 
-  test('are forgotten when the clock is set back, not kept for ever', () => {
+  test('are forgotten when the clock goes backwards, not kept for ever', () => {
     let now = 1_000_000
     const { fail } = createAttempts(limits, () => now)
     fail('a')

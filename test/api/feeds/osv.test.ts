@@ -240,7 +240,7 @@ test.each<[string, Partial<RunEnd> | null, RegExp]>([
   expect(jsonOf(await get('/external/patch_feed'))['message']).toMatch(/; another one is running$/)
 }) // prettier-ignore
 
-test('the age is the newest date at which upstream confirmed what is held', async () => {
+test('the age is the newest date at which upstream confirmed the stored data', async () => {
   const served = await serve((store) => store.publishOsv({ [ID]: TEXT }))
   await served.get(PATH)
   served.store.addRun('osv', FILLED_AT + 7_200_000, { asOf: FILLED_AT + 7_200_000 })

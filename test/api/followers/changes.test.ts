@@ -44,7 +44,7 @@ async function three(): Promise<{ served: Served; ids: string[] }> {
 }
 
 describe('/-/changes', () => {
-  test('folds what lies between a snapshot and the one served', async () => {
+  test('folds the changes between a snapshot and the one served', async () => {
     const { served, ids } = await three()
     const page = pageOf(await served.get(`/-/changes?since=${ids[0]}`))
     expect(page).toMatchObject({ source: 'osv', from: ids[0], to: ids[2], complete: true })
@@ -86,7 +86,7 @@ describe('/-/changes', () => {
     ])
   })
 
-  test('ends a page of long names sooner, and goes on with the next one', async () => {
+  test('ends a page of long names sooner, and continues with the next one', async () => {
     const names = Array.from({ length: 70 }, (_, i) => `${i + 10}-${'x'.repeat(7_800)}`)
     const served = await serve((store) => store.publishOsv({ a: '1' }))
     const since = await serving(served)

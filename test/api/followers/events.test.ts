@@ -139,7 +139,7 @@ describe('/-/events', () => {
     ])
   })
 
-  test('goes on behind the last event that a reader got', async () => {
+  test('resumes after the last event that a client received', async () => {
     const served = await start()
     for (let n = 1; n <= 120; n++) served.store.publishOsv({ a: `v${n}` }, FILLED_AT + n * 1000)
     served.server.snapshotChanged()
@@ -147,7 +147,7 @@ describe('/-/events', () => {
     for (let id = 4; id <= 121; id++) expect((await reader.next()).id).toBe(`${id}.0`)
   })
 
-  test('says by a reset that what lies between was forgotten, or is of another mirror', async () => {
+  test('sends a reset when events were deleted since, or the id is of another mirror', async () => {
     const served = await start()
     for (let n = 1; n <= 5; n++) publish(served, { a: `v${n}` }, n)
     const store = openWrites(served.dir)
@@ -164,7 +164,7 @@ describe('/-/events', () => {
     await reader.next().then(({ id }) => expect(id).toBe('6.0'))
   })
 
-  test('tells private sources and webhooks to those who have a key, and to nobody else', async () => {
+  test('sends private sources and webhooks only to clients with a key', async () => {
     const served = await serve((store) => store.publishFeeds(FEEDS), {
       ...WITH_KEY,
       webhookLog: webhooksOf(['{"one":\r\n1}', '{"two":2}']),

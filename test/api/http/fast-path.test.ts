@@ -71,7 +71,7 @@ test('the fast lane’s answers are the ordinary ones, to the byte', async () =>
   }
 })
 
-test('a connection goes from the fast lane to the other and goes on', async () => {
+test('a connection moves from the fast path to the server and continues', async () => {
   const { port } = await serveRecords()
   const { ask } = await dial(port)
   for (let again = 0; again < 2; again++) {

@@ -231,7 +231,7 @@ test('all answers are of one generation, which they name, while a newer snapshot
   expect((await get('/osv/Debian/ROOT-Z.json')).status).toBe(200)
 })
 
-test('damaged files are a 503, asked to be made anew, and never served', async () => {
+test('damaged view files are a 503, cause a rebuild, and are never served', async () => {
   const dir = await filled()
   await performTask({ dataDir: dir, kind: 'osv', vendors: ['Root'], rebuild: false })
   const asked: string[] = []

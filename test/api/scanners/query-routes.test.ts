@@ -84,7 +84,7 @@ describe('POST query', () => {
     expect(text).not.toContain('GHSA-2')
   })
 
-  test('compresses what is worth it for whoever takes gzip', async () => {
+  test('compresses long answers for clients that accept gzip', async () => {
     const { port, post } = await serve()
     const plain = await post('query', LEFT_PAD, { 'accept-encoding': 'identity' })
     expect(plain.headers.has('content-encoding')).toBe(false)
@@ -134,7 +134,7 @@ describe('POST query', () => {
     expect(pages).toBe(4)
   })
 
-  test('does its work anew when the views gave way to newer ones in the midst of it', async () => {
+  test('repeats its work when newer views replace the ones in use', async () => {
     const old = viewsOf(RECORDS)
     const { post, state } = await serve(old)
     old.broken = true
@@ -220,7 +220,7 @@ describe('POST querybatch', () => {
     ])
   })
 
-  test('gives shorter pages once it has told a lot, each with its own token', async () => {
+  test('gives shorter pages once it has returned many records, each with its own token', async () => {
     const records = Array.from({ length: 1100 }, (_, i) =>
       heldRecord(`R${String(i).padStart(4, '0')}`, 'npm', 'p', '1.0.0'),
     )
@@ -271,7 +271,7 @@ describe('GET vulns', () => {
     expect((await fetch(`${url}vulns/${encodeURIComponent('odd id/1')}`)).status).toBe(200)
   })
 
-  test('says 404 for an id that is not held, and never shows a derived form', async () => {
+  test('answers 404 for an id that is not stored, and never shows a derived form', async () => {
     const { url } = await serve()
     for (const id of ['CVE-1', 'ROOT-OS-DEBIAN-12-CVE-2024-3']) {
       const response = await fetch(`${url}vulns/${id}`)

@@ -176,7 +176,7 @@ test('a status that cannot be read is a fault in JSON, not a page', async () => 
   expect((await served.get('/external/osv/one.json')).status).toBe(200)
 })
 
-test('without an upstream, what is held is what counts, and with nothing held the public feeds are missed', async () => {
+test('without an upstream, the stored sources count, and with nothing stored the public feeds are missing', async () => {
   const empty = await serveStore(() => undefined)
   const nothing = await empty.get('/-/ready')
   expect(nothing.status).toBe(503)

@@ -110,7 +110,7 @@ test('a private key file must hold a private key', () => {
   expect(lost).toContain('cannot be read (ENOENT)')
 })
 
-test('the secret file lies in the data folder unless its name is absolute', () => {
+test('the secret file is in the data folder unless its name is absolute', () => {
   const { config } = load()
   expect(secretFilePath(config)).toBe('/srv/mirror/data/webhook-secrets.json')
   const webhooks = { ...config.webhooks, secretFile: '/run/secrets/hooks.json' }

@@ -108,7 +108,7 @@ describe('a feed command', () => {
     expect(JSON.parse(feed.record(id).toString())).toHaveProperty('withdrawn')
   })
 
-  test('put and delete do exactly what they are told', async () => {
+  test('put and delete change exactly the given records', async () => {
     const { feed, url } = await open()
     const text = '{ "id": "MINE-1",\t"modified": "2026-01-02T03:04:05.6Z" }\n'
     expect(feed.put('MINE-1', text)).toEqual(['MINE-1'])

@@ -16,7 +16,7 @@ afterEach(() => {
   closeBenches()
 })
 
-test('records of lone surrogates, odd names and wild forms end no build, and are counted', async () => {
+test('records of lone surrogates, malformed names and wild forms end no build, and are counted', async () => {
   const bench = openBench()
   bench.store.publishOsv({
     one: record('one', '', ['\ud800', 'p'], ['\ud801', 'p'], ['\ud800:npm', '\udc00']),

@@ -103,20 +103,20 @@ test.each([
   const affected = names.map((ecosystem) => ({ package: { ecosystem, name } }))
   const text = JSON.stringify({ affected: [...affected, { package: { ecosystem: 'Go', name } }] })
   expect(told(look(text).folders)).toEqual({ Go: ['p'] })
-  expect(look(text)).toMatchObject({ derived: null, odd: true })
+  expect(look(text)).toMatchObject({ derived: null, malformed: true })
 })
 
-test('a name of lone surrogates, or of thousands of characters, is found by nobody', () => {
+test('a name of lone surrogates, or of thousands of characters, is in no folder', () => {
   const names = ['\ud800', '\ud801', 'x'.repeat(4097), 'ok']
   const affected = names.map((name) => ({ package: { ecosystem: 'npm', name } }))
   expect(told(look(JSON.stringify({ affected })).folders)).toEqual({ npm: ['ok'] })
 })
 
-test('a record that is nested too deeply to be written anew names no ecosystem', () => {
+test('a record that is nested too deeply to be serialized names no ecosystem', () => {
   const deep = '['.repeat(50_000) + ']'.repeat(50_000)
   const named = '{"package":{"ecosystem":"Root:npm"},"z":' + deep + '}'
   const broken = '"affected":[{"\\ud800":[]}],' // the places are found, so it need not be
-  expect(look(`{"affected":[${named}]}`).odd).toBe(false)
+  expect(look(`{"affected":[${named}]}`).malformed).toBe(false)
   expect(() => look(`{${broken}"affected":[${named}]}`)).not.toThrow()
 })
 
@@ -124,7 +124,7 @@ test('where folders are chosen, a record lies in those, or in [EMPTY], upstreamâ
   const of = (names: string[], ...allowed: string[]) => {
     const text = record('R', '', ...names.map((name): [string, string] => [name, 'p']))
     const isFolder = (name: string): boolean => allowed.includes(name)
-    const { folders, derived, odd } = analyse(Buffer.from(text), '', VENDORS, isFolder)
+    const { folders, derived, malformed: odd } = analyse(Buffer.from(text), '', VENDORS, isFolder)
     return [Object.keys(told(folders)), derived === null ? null : [...derived.folders.keys()], odd]
   }
   expect(of(['Go', 'x'], 'Go', 'x')).toEqual([['Go', 'x'], null, false])

@@ -101,7 +101,7 @@ function nameAt(port: number): Promise<unknown> {
 }
 
 describe.skipIf(!OPENSSL)('a certificate', () => {
-  test('that is renewed is taken without a restart, and a broken one is told and not taken', async () => {
+  test('that is renewed is used without a restart, and a broken one is logged and not used', async () => {
     const dir = scratch()
     for (const name of ['first', 'second']) makeCertificate(dir, name)
     const tls = { certFile: join(dir, 'cert.pem'), keyFile: join(dir, 'cert.key') }

@@ -38,7 +38,7 @@ describe('a delivery', () => {
     expect(stored()).toBe(1)
   })
 
-  test('that comes again is 200, and the coalescer is not told twice', async () => {
+  test('that is a duplicate is 200, and starts no second refresh', async () => {
     const { deliver, inbox, clock, stored } = await receiving()
     await deliver()
     clock.now += 60_000
@@ -56,7 +56,7 @@ describe('a delivery', () => {
     expect((await inbox.pending(NOW, 9)).map(({ endpoint }) => endpoint)).toEqual(['default', 'staging']) // prettier-ignore
   })
 
-  test('of a type that nobody wants is 200, and remembered as ignored', async () => {
+  test('of a type that is not enabled is 200, and remembered as ignored', async () => {
     const { deliver, inbox, stored } = await receiving()
     const body = JSON.stringify({ ...EVENT, type: 'io.service.cr.image.deleted.v1' })
     expect((await deliver({ body })).status).toBe(200)

@@ -69,7 +69,7 @@ test('the file is written whole, for its owner alone, and read back as it was', 
   expect(() => replaceSecretFile(join(dir, 'none', 'x.json'), secrets)).toThrow('cannot be written')
 })
 
-test('a file that changes is read anew without a restart, also when nothing but its content changed', () => {
+test('a secret file that changes is read again without a restart, also when nothing but its content changed', () => {
   const file = join(scratch(), 'secrets.json')
   const { clock, labels, told } = open(file)
   expect(labels()).toEqual([])
@@ -86,7 +86,7 @@ test('a file that changes is read anew without a restart, also when nothing but 
   expect(told.filter((line) => line.startsWith('read the webhook secrets again'))).toHaveLength(3)
 })
 
-test('a file that became malformed is told once, and the secrets before it stay in force', () => {
+test('a secret file that became malformed is logged once, and the secrets before it stay in force', () => {
   const file = join(scratch(), 'secrets.json')
   replaceSecretFile(file, [kept('one')])
   const { clock, labels, told } = open(file)

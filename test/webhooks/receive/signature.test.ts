@@ -103,7 +103,7 @@ describe('a signature', () => {
     expect(signDelivery({ ...content, dialect })).toBe(signed({ dialect, body: BODY })['webhook-signature']) // prettier-ignore
   })
 
-  test('by any of several secrets fits, and the label of that secret is told', () => {
+  test('by any of several secrets fits, and the label of that secret is returned', () => {
     const headers = raw(signed({ secret: RAW_SECRET, dialect: 'vendor', body: BODY }))
     const verdict = judge({ headers, body: BODY, secrets: [SECRET, RAW_SECRET] })
     expect(verdict).toMatchObject({ ok: true, label: 'settings-2', dialect: 'vendor' })

@@ -123,7 +123,7 @@ describe('the coalescer', () => {
     expect(world.rows[0]).toMatchObject({ state: 'done', reason: null })
   })
 
-  test('tries a row again whose sight cannot be told, alone', async () => {
+  test('retries a row alone when its visibility is unknown', async () => {
     let broken = true
     const world = createWorld(atOnce, ({ tag }) => {
       if (broken && tag === 'a') throw new Error('the database is damaged')
@@ -192,7 +192,7 @@ describe('the coalescer', () => {
     expect(waiting.map(({ id }) => world.rows[id - 1]?.state)).toEqual(['dead'])
   })
 
-  test('takes up after a restart what was stored, told or not', async () => {
+  test('resumes after a restart with the stored rows', async () => {
     const world = createWorld(atOnce, always)
     world.arrive(tagged('told'))
     await world.pass(2_100) // in the midst of the refresh
@@ -203,7 +203,7 @@ describe('the coalescer', () => {
     expect(world.asked.at(-1)?.tags).toEqual(['told', 'untold'])
   })
 
-  test('goes on when the inbox could not be read or written for a while', async () => {
+  test('continues when the inbox could not be read or written for a while', async () => {
     const world = createWorld(atOnce, always)
     await world.pass(10_000)
     world.arrive(tagged('a'))
