@@ -79,7 +79,7 @@ describe.each(Object.entries(ENVELOPES))('an envelope with %s', (_, envelope) =>
     expect(JSON.parse(join(frame, things(1), null, 5, 2))).toEqual(last)
   })
 
-  test('holds the same items, cursor and total when it is learned anew', () => {
+  test('a served page has the same items, cursor and total when it is learned again', () => {
     const sample = learn(envelope(things(3), 'upstreams', 900, 3), 3)
     fc.assert(
       fc.property(

@@ -56,7 +56,7 @@ describe('the outline of a text', () => {
     )
   })
 
-  test('of any bytes at all is told without a throw', () => {
+  test('the outline of any bytes is returned without a throw', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), fc.array(fc.nat()), (bytes, cuts) => {
         const text = Buffer.from(bytes)

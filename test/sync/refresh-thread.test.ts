@@ -179,7 +179,7 @@ describe('a refresh that did not look', () => {
     })
   })
 
-  test('tells that another process is syncing', async () => {
+  test('a refresh reports that another process is syncing', async () => {
     const { made, thread } = await filled()
     const stall = made.sandbox.faults.set(INDEX, { kind: 'stall' })
     const running = made.run('osv')

@@ -275,7 +275,7 @@ describe('the guard', () => {
   })
 })
 
-test('a refresh that ended well does not hide that the last sync did not; the last to fail is told', async () => {
+test('a successful refresh does not hide the failure of the last sync', async () => {
   const made = await mirrored(SMALL)
   const reads = openPinnedReads(made.dir)
   if (reads === null) throw new Error('there is no database')

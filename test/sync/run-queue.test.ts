@@ -32,7 +32,7 @@ describe('requests of one source', () => {
     expect(started.slice(1)).toEqual([{ ...SYNC, targets: [a, b] }])
   })
 
-  test('are told once each, by the run that served them', () => {
+  test('each waiting caller gets one outcome, from the run that served it', () => {
     const { requests, told, ask } = queue()
     ask(REFRESH)
     ask(REFRESH)
@@ -45,7 +45,7 @@ describe('requests of one source', () => {
     expect(told).toEqual(['one', 'two', 'two'].map((failure) => ({ failure })))
   })
 
-  test('are all told when the thread is lost; what had not begun is done by the next thread, what had is not', () => {
+  test('all callers get the failure when the thread exits; only runs that had not started are executed by the next thread', () => {
     const { requests, started, told, state, ask } = queue()
     ask(SYNC)
     ask(REFRESH)

@@ -112,7 +112,7 @@ describe('the lock', () => {
     expect(await other.run('feeds')).toMatchObject({ state: 'complete' })
   })
 
-  test('is one for both sources, and held until the last has ended', async () => {
+  test('the sync lock is shared by both sources and kept until the last run has ended', async () => {
     const made = await bench({ sandbox: { records: 30, large: 0 } })
     const other = await bench({ dir: made.dir })
     const stall = made.sandbox.faults.set(INDEX, { kind: 'stall' })

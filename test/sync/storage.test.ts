@@ -207,7 +207,7 @@ describe('a data folder that cannot be used', () => {
     expect(await codeOf(() => openPinnedReads(dir))).toBe('schema')
   })
 
-  test('is held by another process: the run is refused and the lock is not lost', async () => {
+  test('a lock of another process refuses the run and stays with that process', async () => {
     const made = await synced({ sandbox: { records: 20, large: 0 } })
     const holder = new Database(join(made.dir, 'sync.lock'))
     holder.exec('BEGIN EXCLUSIVE')

@@ -54,7 +54,7 @@ describe('the sync thread', () => {
     await expect.poll(() => ended.length, { interval: 5 }).toBe(3)
   })
 
-  test('survives checkpoints at any moment', async () => {
+  test('a sync run survives checkpoints at any time', async () => {
     const made = await bench({ sandbox: { records: 400 } })
     const { thread, ended, failed, progress } = await withThread(made)
     onTestFinished(() => thread.stop())
@@ -81,7 +81,7 @@ describe('the sync thread', () => {
     expect(made.store.listRuns(1)).toMatchObject([{ state: 'failed', code: 'aborted' }])
   })
 
-  test('tells when another process is syncing', async () => {
+  test('the sync thread reports that another process is syncing', async () => {
     const made = await bench({ sandbox: SMALL })
     const { thread, failed } = await withThread(made)
     onTestFinished(() => thread.stop())

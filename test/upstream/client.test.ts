@@ -48,7 +48,7 @@ describe('a document', () => {
     expect(osvRecordPath('a/b')).toBe('/external/osv/a%2Fb.json')
   })
 
-  test('held is asked for with its ETag, else with its date, and 304 says it is still good', async () => {
+  test('a stored document is requested with its ETag, or its date, and a 304 confirms it', async () => {
     const service = await sandbox()
     const { session } = connect(service.url)
     const { meta } = await fetchIndex(session, null, MAX)
@@ -65,7 +65,7 @@ describe('a document', () => {
     expect(await fetchIndex(session, meta, MAX)).toMatchObject({ status: 200 })
   })
 
-  test('that upstream claims to be unchanged though nothing is held is no answer', async () => {
+  test('a 304 without a stored document is not accepted', async () => {
     const { url, requests } = await createOrigin((_request, response) => {
       response.writeHead(304).end()
     })
@@ -169,7 +169,7 @@ describe('the retry rule', () => {
     expect(session.cost).toMatchObject({ requests: 3, bytes: 0, retries: 2 })
   })
 
-  test('counts every attempt anew for each document, and all of them in the cost', async () => {
+  test('attempts are counted per document, and all of them in the cost', async () => {
     const service = await sandbox()
     service.faults.set(OSV_INDEX, { kind: 'status', status: 500 }, { times: 2 })
     service.faults.set(PATCH_FEED, { kind: 'status', status: 500 }, { times: 2 })

@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { bench } from './fixtures.ts'
 import { SERVICE, expectWhole, killAndResume, world } from './killing.ts'
 
-test('a crawl that is killed is gone on with, and nothing that is in hand is fetched again', async () => {
+test('a run resumes a killed crawl and does not fetch stored answers again', async () => {
   const before = await killAndResume(await world(), 30)
   expect(before.length).toBeGreaterThan(25)
 })

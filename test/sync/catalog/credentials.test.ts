@@ -32,7 +32,7 @@ describe('a credential that is refused', () => {
     expect(made.store.readSnapshot('catalog')).toBeNull()
   })
 
-  test('in the middle of the lists stops them all and leaves what is held', async () => {
+  test('a refusal during the list walks stops all walks and keeps the stored catalog', async () => {
     const made = await mirrored({ ...SMALL, tags: 2, packages: 1, tickets: 1100 })
     made.sandbox.service.addTicket()
     made.sandbox.faults.set('/v1/patches', REFUSED, { after: 1 })
@@ -144,7 +144,7 @@ test('a document that its host refuses twice is named, and the rest is mirrored'
   expect(mirror).toEqual(upstream)
 })
 
-test('a pre-signed URL that expired is asked for anew, once', async () => {
+test('an expired pre-signed URL is requested again once', async () => {
   const made = await bench(SMALL, { env: { ...ALL, PATCHMIRROR_CATALOG_CONCURRENCY: '1' } })
   const struck = made.sandbox.faults.set(
     /^\/artifacts\/sbom-/,

@@ -61,7 +61,7 @@ describe('a list that suddenly shrinks', () => {
     expect(await differences(made)).toEqual([])
   })
 
-  test('by other items than were approved is quarantined anew, though they are as many', async () => {
+  test('a removal of other items than the approved ones is quarantined again', async () => {
     const { made, run } = await shrunk()
     const { service } = made.sandbox
     made.sandbox.faults.clear()

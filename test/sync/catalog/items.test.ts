@@ -29,7 +29,7 @@ describe('an item that answers 500', () => {
     expect(await differences(made)).toEqual([])
   })
 
-  test('and is held already is served as it was', async () => {
+  test('a stored answer that cannot be fetched again is served unchanged', async () => {
     const made = await mirrored()
     const [tag = ''] = made.sandbox.service.ids('tags')
     const before = await (await made.ask(`/v1/tags/${tag}`)).text()
@@ -59,7 +59,7 @@ describe('an item that is listed but answers 404', () => {
     expect(await differences(made)).toEqual([])
   })
 
-  test('and is held stays until the list drops it', async () => {
+  test('a stored answer stays after a 404 until the list removes its item', async () => {
     const made = await mirrored()
     const [tag = ''] = made.sandbox.service.ids('tags')
     made.sandbox.service.change('tags', tag)

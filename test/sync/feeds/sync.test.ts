@@ -226,7 +226,7 @@ describe('a feed that cannot be used', () => {
     expect(made.store.readSnapshot('feeds')).toMatchObject({ whole: true })
   })
 
-  test('is no 304 that nobody asked for', async () => {
+  test('an unrequested 304 is not accepted as a feed', async () => {
     const made = await bench({ sandbox: { records: 5 } })
     made.sandbox.faults.set(MATRIX, { kind: 'status', status: 304, body: '' })
     expect(await made.run('feeds')).toMatchObject({ state: 'partial' })
@@ -258,7 +258,7 @@ describe('a feed that cannot be used', () => {
 describe('a feed that shrinks', () => {
   const NO_PACKAGES = json({ alpine: [{ distroversion: '3.18', packages: [] }] })
 
-  test('is quarantined, and the others go on', async () => {
+  test('a feed that loses too many entries is quarantined, and the other feeds are published', async () => {
     const made = await synced()
     made.sandbox.feed.touchFeeds()
     const old = held(made, PATCH_FEED)
@@ -280,7 +280,7 @@ describe('a feed that shrinks', () => {
     await expectEqual(made)
   })
 
-  test('is forgotten when upstream is back at what is held', async () => {
+  test('a quarantine is closed when upstream serves the stored feed again', async () => {
     const made = await synced()
     made.sandbox.faults.set(PATCH_FEED, NO_PACKAGES)
     const { id } = await made.run('feeds')

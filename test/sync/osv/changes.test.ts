@@ -85,7 +85,7 @@ const step = fc.oneof(
   { weight: 2, arbitrary: fc.record({ run: fc.constantFrom('sync', 'reconcile', 'full') }) },
 )
 
-test('a copy that follows the change log is what is held, after any history of the feed', async () => {
+test('a copy that follows the change log equals the store after any history of the feed', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(step, { minLength: 6, maxLength: 14, size: 'max' }),
@@ -121,7 +121,7 @@ test('a copy that follows the change log is what is held, after any history of t
   )
 })
 
-test('a feed that changes is told by its path, and a run that changes nothing is not told', async () => {
+test('the change log names a changed feed by its path and omits runs without changes', async () => {
   const made = await createBench()
   try {
     const kept: Kept[] = []
@@ -137,7 +137,7 @@ test('a feed that changes is told by its path, and a run that changes nothing is
   }
 })
 
-test('the catalog is told by the paths of its lists and answers', async () => {
+test('the change log names the paths of changed catalog lists and answers', async () => {
   const made = await bench()
   const { service } = made.sandbox
   const kept: Kept[] = []

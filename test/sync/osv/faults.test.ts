@@ -105,7 +105,7 @@ describe('an index that cannot be used', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('a 304 that nobody asked for is no index', async () => {
+  test('an unrequested 304 is not accepted as an index', async () => {
     const made = await bench({ sandbox: SMALL })
     made.sandbox.faults.set(INDEX, { kind: 'status', status: 304, body: '' })
     expect(told(await made.run('osv'))).toEqual({ state: 'failed', code: 'upstream_status' })

@@ -84,7 +84,7 @@ describe('a hostile archive', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('members that two entries claim, and that cannot be had singly, are not guessed', async () => {
+  test('a member with two entries that cannot be fetched by itself is not stored', async () => {
     const made = await bench({ sandbox: SMALL })
     made.sandbox.feed.put('ROOT-HOSTILE-1', `{"id":"ROOT-HOSTILE-1","modified":"${STAMP}"}`)
     made.sandbox.faults.archive('duplicates')

@@ -188,7 +188,7 @@ describe('the edges of the guard', () => {
     expectAgreement(made)
   })
 
-  test('a feed whose ids are all others is held back', async () => {
+  test('an index with only other ids is quarantined', async () => {
     const made = await synced({ sandbox: { records: 8, large: 0 } })
     const old = made.sandbox.feed.ids()
     made.sandbox.feed.add(8)
@@ -199,7 +199,7 @@ describe('the edges of the guard', () => {
     })
   })
 
-  test('an empty index is held back, also the first time', async () => {
+  test('an empty index is quarantined, in the first run too', async () => {
     for (const first of [true, false]) {
       const made = first ? await bench() : await synced()
       made.sandbox.faults.set(INDEX, { kind: 'shrinkIndex', keep: 0 })

@@ -92,7 +92,7 @@ describe('a reconcile', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('asks singly when a dateless archive and a held record disagree about its date', async () => {
+  test('a record is fetched by itself when an archive without a date contradicts the stored record', async () => {
     const made = await synced()
     made.sandbox.feed.archive()
     made.sandbox.feed.freezeArchive()
@@ -175,7 +175,7 @@ describe('a reconcile without usable ranges', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('is not fooled by a 304 that nobody asked for', async () => {
+  test('a reconcile does not accept an unrequested 304', async () => {
     const made = await synced()
     made.sandbox.feed.change(1)
     made.sandbox.feed.changeSilently(2)
@@ -190,7 +190,7 @@ describe('a reconcile without usable ranges', () => {
     ['HTML', { kind: 'html' }, 'archive'],
     ['half an archive', { kind: 'truncatedZip' }, 'archive'],
   ] as [string, Fault, string][])(
-    'fails when no archive can be had at all (%s): it has compared nothing',
+    'a reconcile fails when the archive cannot be fetched (%s), because it compared nothing',
     async (_name, fault, code) => {
       const made = await synced()
       made.sandbox.feed.changeSilently(3)
@@ -205,7 +205,7 @@ describe('a reconcile without usable ranges', () => {
     },
   )
 
-  test('changes nothing when the index is held back', async () => {
+  test('a reconcile changes nothing when the index is quarantined', async () => {
     const made = await synced()
     const before = contentsOf(made.dir)
     made.sandbox.faults.set(INDEX, { kind: 'status', status: 500 })

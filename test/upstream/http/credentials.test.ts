@@ -202,7 +202,7 @@ describe('a credential file', () => {
     expect(requests).toHaveLength(4)
   })
 
-  test('that is missing, empty or malformed for a moment changes nothing, and is warned of once', async () => {
+  test('a secret file that is briefly missing, empty or malformed changes nothing and is logged once', async () => {
     const { requests, file, warnings, upstream } = await rotating()
     const made = session(upstream)
     await get(made, '/me')

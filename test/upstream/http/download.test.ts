@@ -132,7 +132,7 @@ describe('a download', () => {
     expect(connection.session.cost).toEqual({ requests: 1, bytes: zip.length, retries: 0 })
   })
 
-  test('that breaks off goes on where it stopped, as often as it makes progress', async () => {
+  test('an interrupted download is resumed as long as it makes progress', async () => {
     const connection = await breaking(2000)
     await download(connection.session, connection.options)
     expect(readFileSync(connection.options.target).equals(FILE)).toBe(true)
@@ -148,7 +148,7 @@ describe('a download', () => {
     expect(readFileSync(connection.options.part).equals(FILE.subarray(0, 6000))).toBe(true)
   })
 
-  test('that upstream cannot resume does not begin anew for ever', async () => {
+  test('a download that upstream cannot resume is not restarted without end', async () => {
     const service = await sandbox({ records: 300, ranges: false })
     service.faults.set(OSV_ARCHIVE, { kind: 'truncate', bytes: 5000 })
     const connection = connect(service.url)
@@ -171,7 +171,7 @@ describe('a download', () => {
     expect([existsSync(part), existsSync(`${part}.json`)]).toEqual([false, false])
   })
 
-  test('left by an earlier run begins anew when the file changed meanwhile', async () => {
+  test('a partial download of an earlier run restarts when the file changed', async () => {
     const service = await sandbox({ records: 300 })
     service.faults.set(OSV_ARCHIVE, { kind: 'truncate', bytes: 5000 }, { times: 1 })
     const first = connect(service.url, { RETRIES: '0' })
@@ -248,7 +248,7 @@ describe('an interrupted download', () => {
     ],
     ['304, unasked', (_q, a) => a.writeHead(304).end(), 2],
   ] as [string, Answer, (string | null)[] | number][])(
-    'begins anew when the answer is %s',
+    'a download restarts when the response is %s',
     async (_what, answer, asked) => {
       const connection = await origin(answer)
       expect((await resume(connection)).etag).toBe('"two"')
@@ -257,7 +257,7 @@ describe('an interrupted download', () => {
     },
   )
 
-  test('of another date begins anew where there is no ETag', async () => {
+  test('a download of another date without an ETag restarts', async () => {
     const [then, now] = ['Fri, 01 May 2026 00:00:00 GMT', 'Sat, 02 May 2026 00:00:00 GMT']
     const later = partial(
       { 'Last-Modified': now, 'Content-Range': 'bytes 4000-9999/10000' },

@@ -74,7 +74,7 @@ describe('without a limit', () => {
     for (let i = 0; i < 1000; i++) expect(await made.send()).toBe(0)
   })
 
-  test('a 429 without Retry-After stops nobody else', async () => {
+  test('a 429 without Retry-After does not delay other requests', async () => {
     const made = bench()
     await made.send({}, 429)
     expect(await made.send()).toBe(0)
@@ -116,7 +116,7 @@ describe('a limit that answers tell', () => {
     expect(await made.send(told(100, 99))).toBeGreaterThan(20_000)
   })
 
-  test('begins anew when X-RateLimit-Reset says, in any of its forms', async () => {
+  test('a window restarts at X-RateLimit-Reset in each of its forms', async () => {
     const seconds = String(START / 1000 + 7)
     for (const reset of ['7', seconds, `${seconds}000`]) {
       const made = bench()

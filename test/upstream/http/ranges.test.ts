@@ -39,7 +39,7 @@ describe('a range of the archive', () => {
     expect(whole).toMatchObject({ start: 0, total: zip.length, body: zip })
   })
 
-  test('of another version is unavailable, of the one held it is unchanged', async () => {
+  test('a range of another version is unavailable, and of the stored version unchanged', async () => {
     const service = await sandbox()
     const { session } = connect(service.url)
     const first = await fetchArchiveRange(session, { suffix: 100 }, {}, 2000)

@@ -39,7 +39,7 @@ describe('a change', () => {
     expect(requests.length).toBe(1)
   })
 
-  test('whose answer got lost is not repeated, and said to be in doubt', async () => {
+  test('a change whose response is lost is not repeated and is reported as uncertain', async () => {
     const { url, requests } = await createOrigin(inTurn(0, 200))
     const { message } = await refusal('upstream_unreachable', against(url).request(CHANGE))
     expect(message).toContain('it is not known whether the change was made')

@@ -153,7 +153,7 @@ describe.skipIf(!hasOpenssl)('https (needs the openssl command)', () => {
     expect(answer).toMatchObject({ status: 200, body: Buffer.from('{"secure":true}') })
   })
 
-  test('is refused when nobody trusted signed the certificate, and the reason is named', async () => {
+  test('a certificate of an untrusted authority is refused with the reason', async () => {
     const { url, requests } = await secure()
     const { message } = await refusal('upstream_unreachable', fetchVia(connect(url)))
     expect(message).toContain(url)

@@ -110,7 +110,7 @@ describe('the next page', () => {
   })
 })
 
-test('the total is found where it is told', () => {
+test('the total of a list is found', () => {
   expect(learnList({ data: A, cursor: { total_count: 7 } }).totalPath).toEqual([
     'cursor',
     'total_count',

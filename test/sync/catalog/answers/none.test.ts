@@ -7,7 +7,7 @@ const SERVICE = { images: 2, tags: 60, packages: 4, tickets: 5, avrs: 0, subscri
 const ENV = { PATCHMIRROR_CATALOG_SCOPE: 'all' }
 const NONE = { kind: 'status', status: 404 } as const
 
-test('an artifact that comes later than its tag is found the next day', async () => {
+test('an artifact published after its tag is found the next day', async () => {
   let now = Date.now()
   const made = await catalogBench(SERVICE, {
     env: ENV,

@@ -96,7 +96,7 @@ test('a service that answers no list at all ends the run as failed; nothing is p
   expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
 })
 
-test('a page that is lost in the middle begins the walk anew, and it ends right', async () => {
+test('a walk that misses a page restarts and completes', async () => {
   const made = await mirrored(LONG)
   made.sandbox.service.addTicket()
   const struck = made.sandbox.faults.set(PATCHES, { kind: 'lostPage' }, { times: 1 })

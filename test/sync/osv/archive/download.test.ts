@@ -29,7 +29,7 @@ async function brokenOff(bytes: number, sandbox: object = {}): Promise<Bench> {
 describe('the download of the archive', () => {
   const LARGE = { records: 1500, large: 0 }
 
-  test('goes on where it broke off within a run', async () => {
+  test('an interrupted download is resumed within the run', async () => {
     const made = await bench({ sandbox: LARGE, env: NO_SINGLES })
     made.sandbox.faults.set(ARCHIVE, { kind: 'truncate', bytes: 400_000 }, { times: 2 })
     expect(await made.run('osv')).toMatchObject({ state: 'complete', facts: { requests: 4 } })
@@ -51,7 +51,7 @@ describe('the download of the archive', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('goes on in a later run', async () => {
+  test('an interrupted download is resumed by a later run', async () => {
     const made = await brokenOff(400_000, LARGE)
     const have = statSync(join(made.dir, PART)).size
     expect(have).toBe(400_000) // every byte that had come
@@ -70,7 +70,7 @@ describe('the download of the archive', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('begins anew when the archive changed meanwhile', async () => {
+  test('an interrupted download restarts when the archive changed', async () => {
     const made = await brokenOff(400_000, LARGE)
     made.sandbox.feed.change(3)
     expect(told(await made.run('osv'))).toEqual({ state: 'complete', code: null })
@@ -78,7 +78,7 @@ describe('the download of the archive', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('begins anew where ranges are ignored, refused or unknown', async () => {
+  test('an interrupted download restarts where ranges are not supported', async () => {
     for (const sandbox of [{ ranges: false }, { validators: false }]) {
       const made = await brokenOff(400_000, { ...LARGE, ...sandbox })
       expect(told(await made.run('osv'))).toEqual({ state: 'complete', code: null })
