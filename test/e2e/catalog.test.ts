@@ -58,7 +58,7 @@ describe('patchmirror serve with a credential', () => {
   test('bound to every address asks for a key, as Basic user or Bearer, and says so at start', async () => {
     const open = await world.serve({ PATCHMIRROR_SERVER_HOST: '0.0.0.0' })
     const port = new URL(open.url).port
-    await open.said(/a key for the private paths was made/)
+    await open.said(/a key for the private paths was created/)
     const denied = await fetch(`http://127.0.0.1:${port}/v1/me`)
     expect([denied.status, await denied.text()]).toEqual([
       401,

@@ -156,7 +156,7 @@ describe('a signed bundle that is not what it says', () => {
     ],
     [
       'lacks a row',
-      /archive that the bundle describes|state that it promises/,
+      /archive that the bundle describes|state that its manifest describes/,
       { rows: (name, lines) => (name.includes('osv-record') ? lines.slice(1) : lines) },
     ],
     [
