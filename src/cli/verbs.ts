@@ -20,7 +20,7 @@ export interface Verb {
 
 const JSON_FLAG: Flag = ['--json', 'print JSON']
 const OUT: Flag = ['--out <file>', 'write the secret into this new file, not to the terminal']
-const SECRETS: Flag = ['--secret-file <file>', 'secrets, one a line; default: those held here']
+const SECRETS: Flag = ['--secret-file <file>', 'secrets, one a line; default: those stored here']
 const URL_FLAG: Flag = ['--url <url>', 'where events are sent: https://…/-/webhooks']
 const TEST_TAG: Flag = [
   '--test-tag <id>',
@@ -53,7 +53,7 @@ const loadServe = async (): Promise<Action> => {
 /** Every command, in the order of the help pages. */
 export const VERBS: readonly Verb[] = [
   { path: 'serve', summary: 'run the daemon: sync on schedule, serve the mirror',
-    options: [['--offline', 'below an air gap: connect to nobody, serve what was imported']],
+    options: [['--offline', 'target mirror behind an air gap: make no connections, serve what was imported']],
     load: loadServe },
   { path: 'sync', arguments: '[source...]',
     summary: 'sync now: feeds, osv, catalog, identity, or what is set up',
@@ -96,7 +96,7 @@ export const VERBS: readonly Verb[] = [
     load: async () => (await import('./mirror/keys.ts')).revokeKeyCommand },
 
   { path: 'relay', summary: 'whom this mirror passes events on to' },
-  { path: 'relay status', summary: 'how each target stands',
+  { path: 'relay status', summary: 'the state of each target',
     options: [JSON_FLAG], load: async () => (await import('./mirror/relay.ts')).relayStatusCommand },
   { path: 'relay enable', arguments: '<id>',
     summary: 'send to a disabled target again; try a failing one at once',
@@ -123,13 +123,13 @@ export const VERBS: readonly Verb[] = [
     summary: 'take in bundles, or the parts of one, in the order of their sequence',
     options: [
       ['--dry-run', 'say what would change, store nothing'],
-      ['--allow-rollback', 'also what is older than what is held; the log says so'],
-      ['--allow-unsigned', 'also what nobody signed: anybody could have made it'],
-      ['--again', 'write everything anew from a full bundle: what a disk damaged'],
+      ['--allow-rollback', 'also import a bundle that is older than the stored data; the ledger records it'],
+      ['--allow-unsigned', 'also import an unsigned bundle, which anyone could have made'],
+      ['--again', 'write everything again from a full bundle, to repair damaged data'],
       ['--offline', 'make sure of it: any attempt to connect is an error'], JSON_FLAG,
     ], load: async () => (await import('./bundle/import.ts')).importCommand },
   { path: 'need', arguments: '<file>',
-    summary: 'write down what is held here, for "export --for" above the gap',
+    summary: 'write down what is stored here, for "export --for" on the source mirror',
     options: [
       ['--brief', 'only which state: a kilobyte, for a mirror above that still knows it'],
       ['--sources <names>', 'of these sources alone, separated by commas; repeat it above'],
@@ -188,7 +188,7 @@ export const VERBS: readonly Verb[] = [
     summary: 'replace a subscription and its secret without a gap',
     options: [URL_FLAG, TEST_TAG, ['--finish', 'drop the old subscription and its secret now'], JSON_FLAG],
     after: ROTATE, load: async () => (await import('./webhooks/rotate.ts')).rotateWebhookCommand },
-  { path: 'webhooks list', summary: 'list the webhook subscriptions, and whether their secrets are held here',
+  { path: 'webhooks list', summary: 'list the webhook subscriptions, and whether their secrets are stored here',
     options: [JSON_FLAG],
     load: async () => (await import('./webhooks/subscriptions.ts')).listWebhooksCommand },
   { path: 'webhooks test', arguments: '<id> [tag]', summary: 'have the service send a real event about a tag',
