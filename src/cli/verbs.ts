@@ -40,7 +40,7 @@ service still tries to deliver. Otherwise (exit status 1) both stay until "rotat
 `
 const DOCTOR = `
 FILE is the text of the HTTP request (headers, an empty line, the body), or JSON with "headers" and
-"body" or "bodyBase64". Every held secret is tried in every form that is known to happen; no secret,
+"body" or "bodyBase64". Every stored secret is tried in every known form; no secret,
 signature or body is printed. Exit status 0: this mirror takes it; 1: it does not.
 `
 

@@ -35,7 +35,7 @@ export interface Rpc<Name extends string, Called extends Functions<Name>> {
   readonly disconnect: () => void
 }
 
-/** Creates the calling side; `unavailable` makes the error of a call that nobody will answer. */
+/** Creates the calling side; `unavailable` makes the error of a call that will not be answered. */
 export function createRpc<Name extends string, Called extends Functions<Name>>(
   unavailable: () => MirrorError,
 ): Rpc<Name, Called> {

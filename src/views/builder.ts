@@ -20,7 +20,7 @@ interface KeeperOptions {
   readonly onMade: () => void
   /** Snapshots that follow each other closely are made into one generation: waits so long, milliseconds. */
   readonly settleMs?: number
-  /** Pause before what failed is tried again, and between two times that all is made anew, milliseconds. */
+  /** Pause before a failed build is retried, and between two rebuilds, milliseconds. */
   readonly retryMs?: number
   readonly now?: () => number
 }
@@ -37,7 +37,7 @@ interface ViewsState {
   readonly making: boolean
   /** They could not be made the last time; the log says why. */
   readonly failing: boolean
-  /** Records with something odd about them, such as a name that can be no ecosystem's; null where none are counted. */
+  /** Number of records with an invalid ecosystem or package name; null where they are not counted. */
   readonly odd: number | null
 }
 
@@ -45,9 +45,9 @@ interface ViewsState {
 interface ViewsBuilder {
   /** Something may have been published. */
   look(): void
-  /** Somebody waits for them: makes what is lacking at once. */
+  /** Builds missing views at once, for a waiting request. */
   wanted(): void
-  /** They cannot be read: makes them anew. */
+  /** Rebuilds views that cannot be read. */
   damaged(kind: ViewsKind): void
   report(): ViewsState[]
   /** Ends what is under way. */
@@ -61,7 +61,7 @@ const LOCKED_RETRY_MS = 2_000
 /** Keeps the views at what is served. One kind at a time; no thread while there is nothing to make. */
 export function createKeeper(options: KeeperOptions): ViewsBuilder {
   const { config, onMade, settleMs = SETTLE_MS, retryMs = RETRY_MS, now = Date.now } = options
-  const anew = new Set<ViewsKind>()
+  const rebuilds = new Set<ViewsKind>()
   const isSoon = createPace(retryMs, now)
   const errors = new Map<ViewsKind, string>()
   const oddOf = createOddCount(config.data.dir)
@@ -74,15 +74,20 @@ export function createKeeper(options: KeeperOptions): ViewsBuilder {
     timer = setTimeout(begin, ms).unref()
   }
   const next = (): ViewsKind | undefined => {
-    const lacking = kindsOf(options).filter((kind) => anew.has(kind) || lacks(options, kind))
-    return lacking.find((kind) => !errors.has(kind)) ?? lacking[0] // what failed comes last
+    const missing = kindsOf(options).filter((kind) => rebuilds.has(kind) || lacks(options, kind))
+    return missing.find((kind) => !errors.has(kind)) ?? missing[0] // a failed kind is retried last
   }
   const begin = (): void => {
     timer = null
     const kind = next()
     if (kind === undefined || closed) return
     const vendors = derivedVendors(config.views)
-    const task = startBuild({ dataDir: config.data.dir, kind, vendors, rebuild: anew.delete(kind) })
+    const task = startBuild({
+      dataDir: config.data.dir,
+      kind,
+      vendors,
+      rebuild: rebuilds.delete(kind),
+    })
     running = { task, kind }
     void outcomeOf(task).then((outcome) => ended(kind, outcome))
   }
@@ -103,8 +108,8 @@ export function createKeeper(options: KeeperOptions): ViewsBuilder {
     },
     wanted: () => after(0),
     damaged(kind) {
-      if (anew.has(kind)) return
-      anew.add(kind)
+      if (rebuilds.has(kind)) return
+      rebuilds.add(kind)
       after(isSoon() ? retryMs : 0)
     },
     report: () =>
@@ -120,7 +125,7 @@ export function createKeeper(options: KeeperOptions): ViewsBuilder {
   }
 }
 
-/** How many records of the generation in use are odd; read once for each. Null when there is none that can be read. */
+/** Returns the number of malformed records of the current generation, read once for each; null if none can be read. */
 function createOddCount(dataDir: string): (kind: ViewsKind) => number | null {
   let counted: { readonly name: string; readonly odd: number } | null = null
   return (kind) => {
@@ -133,12 +138,12 @@ function createOddCount(dataDir: string): (kind: ViewsKind) => number | null {
       views.close()
       return counted.odd
     } catch {
-      return null // whoever serves it has it made anew
+      return null // the serving side requests a rebuild
     }
   }
 }
 
-/** What looks like damage may be another trouble, which making views anew does not end: whether the last time is near. */
+/** Whether the last rebuild was a short time ago: damage that a rebuild does not repair has another cause. */
 function createPace(ms: number, now: () => number): () => boolean {
   let last = -Infinity
   return () => {
@@ -174,7 +179,7 @@ function stateOf(
   return { kind, state, snapshot: current.snapshot, madeAt }
 }
 
-/** What the settings ask for, of what is held. */
+/** The view kinds that the settings ask for and the stored data allows. */
 function kindsOf({ config, reads }: KeeperOptions): ViewsKind[] {
   const { bucket, query, vex } = config.views
   const hasCatalog = reads.readSnapshot('catalog') !== null // synced, or imported below a gap

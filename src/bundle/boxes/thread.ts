@@ -9,7 +9,7 @@ export interface BoxesThread {
   /** A snapshot was published: the outbox is to have it. While an export runs, further ones come to one more. */
   published(): void
   status(): BoxesStatus
-  /** Ends it. What is under way has a moment to end; what is not whole by then is made again by the next start. */
+  /** Stops the thread. Work in progress gets a short time to end; otherwise the next start repeats it. */
   close(): Promise<void>
 }
 

@@ -119,7 +119,7 @@ function describe(
     'signed by',
     `${key}: ${STATES[state]}`,
   ])
-  if (signed.length === 0) signed.push(['signed by', 'NOBODY: its origin cannot be verified'])
+  if (signed.length === 0) signed.push(['signed by', 'no key: its origin cannot be verified'])
   return [
     ...[...facts, ...signed].map(([name, value]) => `${`${name}:`.padEnd(11)}${value}`),
     '',

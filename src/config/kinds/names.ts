@@ -35,7 +35,11 @@ function readCertificate(path: string, { cwd }: CheckContext): Parsed<string> {
 
 /** A readable file of PEM certificates, made absolute. */
 export function certificateFile(): Setting<string> {
-  return textSetting('a file of PEM certificates', '/etc/ssl/certs/company-ca.pem', readCertificate)
+  return textSetting(
+    'a file of PEM certificates',
+    '/etc/ssl/certs/internal-ca.pem',
+    readCertificate,
+  )
 }
 
 function parseExternalPath(path: string): Parsed<string> {

@@ -50,7 +50,7 @@ export interface InboxThreadDeps {
   readonly restartMs?: number
 }
 
-const UNAVAILABLE = 'the inbox is not available at the moment; the log says why'
+const UNAVAILABLE = 'the inbox is not available now; the log says why'
 
 /** Starts the inbox thread. Never rejects: a database that cannot be opened is reported, and tried again. */
 export async function startInboxThread(deps: InboxThreadDeps): Promise<InboxThread> {

@@ -63,7 +63,7 @@ export const BUNDLE_TABLES = `
     created_at INTEGER NOT NULL,
     as_of INTEGER NOT NULL,       -- the earliest of its sources
     imported_at INTEGER NOT NULL,
-    rollback INTEGER NOT NULL,    -- 1: it was older than what was held, and was told to be applied nevertheless
+    rollback INTEGER NOT NULL,    -- 1: it was older than the stored data, and was applied with --allow-rollback
     file TEXT NOT NULL
   ) STRICT;
 `

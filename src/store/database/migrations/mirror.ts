@@ -10,7 +10,7 @@ import {
  * released, only followed by another.
  *
  * A record is two rows: a small one in id order, so that a diff or an archive scans few pages, and its
- * bytes, appended. Bodies are whole gzip members: sent as they lie to whoever accepts gzip, and their
+ * bytes, appended. Bodies are whole gzip members: sent unchanged to clients that accept gzip, and their
  * deflate streams become `all.zip` without recompression.
  *
  * Steps may call `random_bytes(n)`, which the program brings along: SQLite promises nothing about its own random numbers.
@@ -42,7 +42,7 @@ export const MIGRATIONS: readonly string[] = [
     published_at INTEGER NOT NULL,
     as_of INTEGER NOT NULL,
     records INTEGER NOT NULL,
-    whole INTEGER NOT NULL        -- 1: the proof held in full; 0: something is missing or stale
+    whole INTEGER NOT NULL        -- 1: the check passed in full; 0: something is missing or stale
   ) STRICT;
 
   CREATE TABLE osv_body (
@@ -83,7 +83,7 @@ export const MIGRATIONS: readonly string[] = [
     changed INTEGER NOT NULL,
     entries INTEGER NOT NULL      -- packages or records inside, for the guard
   ) STRICT;
-  CREATE TABLE upstream_state (   -- what upstream said when it gave what is held; committed with it
+  CREATE TABLE upstream_state (   -- upstream's validators of the stored data; committed with it
     path TEXT PRIMARY KEY,
     etag TEXT,
     last_modified TEXT,
@@ -105,7 +105,7 @@ export const MIGRATIONS: readonly string[] = [
   ) STRICT;
   `,
   `
-  CREATE TABLE osv_doubted (      -- held records that are to be asked for again though their stamp is the listed one
+  CREATE TABLE osv_doubted (      -- stored records to be fetched again although their stamp is the listed one
     id TEXT PRIMARY KEY
   ) STRICT, WITHOUT ROWID;
   `,
@@ -216,7 +216,7 @@ export const MIGRATIONS: readonly string[] = [
     bytes INTEGER NOT NULL,       -- local headers and streams, as they lie in the file one part after the other
     crc32c INTEGER NOT NULL,      -- of these bytes
     sha256 BLOB NOT NULL,         -- of these bytes
-    dirty INTEGER NOT NULL        -- 1: a record of it was written since, so the part must be made anew
+    dirty INTEGER NOT NULL        -- 1: a record of it was written since, so the part must be built again
   ) STRICT, WITHOUT ROWID;
   `,
   ANNOUNCED_TABLES,

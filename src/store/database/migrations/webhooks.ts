@@ -25,7 +25,7 @@ const RELAY_TABLES = `
   ) STRICT;
   CREATE TABLE relay_target (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    url TEXT NOT NULL UNIQUE,     -- may hold a token: shown to nobody but its owner
+    url TEXT NOT NULL UNIQUE,     -- may contain a token: shown to its owner only
     state TEXT NOT NULL,          -- ok | failing | disabled
     since INTEGER,                -- since when it fails, or is disabled
     failures INTEGER NOT NULL,    -- in a row
@@ -49,7 +49,7 @@ const RELAY_TABLES = `
   ) STRICT;
 `
 
-/** A target is told of what was published after it came; those that were there before go on as they stand. */
+/** A new target receives what is published after it was added; existing targets continue unchanged. */
 const RELAY_PLACES = `
   ALTER TABLE relay_target ADD COLUMN log INTEGER; -- the change log's end when it came; null: it was not looked at yet
   UPDATE relay_target SET log = 0;
@@ -115,7 +115,7 @@ export const INBOX_MIGRATIONS: readonly string[] = [
   RELAY_TABLES,
   RELAY_PLACES,
   `
-  ALTER TABLE inbox ADD COLUMN replays INTEGER NOT NULL DEFAULT 0; -- how often it was made pending anew by hand
+  ALTER TABLE inbox ADD COLUMN replays INTEGER NOT NULL DEFAULT 0; -- how often an operator made it pending again
   `,
   RELAY_UNTYPED,
 ]
