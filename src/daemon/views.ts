@@ -6,7 +6,7 @@ import type { Config } from '../config/schema.ts'
 import type { Logger } from '../core/log.ts'
 import { activeSources } from '../domain/sources.ts'
 import type { PinnedReads } from '../store/reads.ts'
-import { createKeeper } from '../views/builder.ts'
+import { createViewsBuilder } from '../views/builder.ts'
 
 /** What the making and serving of views is wired from. */
 interface ViewsStartOptions {
@@ -33,7 +33,7 @@ export interface RunningViews {
 export function startViews(options: ViewsStartOptions): RunningViews {
   const { config, log, reads, onMade } = options
   const expectsCatalog = activeSources(config).includes('catalog')
-  const keeper = createKeeper({ config, log, reads: reads.pinned, onMade })
+  const keeper = createViewsBuilder({ config, log, reads: reads.pinned, onMade })
   const onServed = (upTo: number): void => {
     options.onServed?.(upTo)
     keeper.look()

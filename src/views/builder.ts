@@ -11,7 +11,7 @@ import { workerFile } from '../threads/worker-file.ts'
 import type { ViewsReport, ViewsTask } from './task.ts'
 
 /** What a keeper is made from. */
-interface KeeperOptions {
+interface ViewsBuilderOptions {
   readonly config: Pick<Config, 'views' | 'data'>
   readonly log: Pick<Logger, 'info' | 'warn'>
   /** What is served now. */
@@ -58,8 +58,8 @@ const SETTLE_MS = 2_000
 const RETRY_MS = 60_000
 const LOCKED_RETRY_MS = 2_000
 
-/** Keeps the views at what is served. One kind at a time; no thread while there is nothing to make. */
-export function createKeeper(options: KeeperOptions): ViewsBuilder {
+/** Keeps the views at the served snapshot. Builds one kind at a time; starts no thread while nothing is to be built. */
+export function createViewsBuilder(options: ViewsBuilderOptions): ViewsBuilder {
   const { config, onMade, settleMs = SETTLE_MS, retryMs = RETRY_MS, now = Date.now } = options
   const rebuilds = new Set<ViewsKind>()
   const isSoon = createPace(retryMs, now)
@@ -81,13 +81,8 @@ export function createKeeper(options: KeeperOptions): ViewsBuilder {
     timer = null
     const kind = next()
     if (kind === undefined || closed) return
-    const vendors = derivedVendors(config.views)
-    const task = startBuild({
-      dataDir: config.data.dir,
-      kind,
-      vendors,
-      rebuild: rebuilds.delete(kind),
-    })
+    const [vendors, rebuild] = [derivedVendors(config.views), rebuilds.delete(kind)]
+    const task = startBuild({ dataDir: config.data.dir, kind, vendors, rebuild })
     running = { task, kind }
     void outcomeOf(task).then((outcome) => ended(kind, outcome))
   }
@@ -155,7 +150,7 @@ function createPace(ms: number, now: () => number): () => boolean {
 
 /** One line for what was made, and for the first failure of its kind. */
 function tell(
-  { log }: KeeperOptions,
+  { log }: ViewsBuilderOptions,
   kind: ViewsKind,
   outcome: ViewsOutcome,
   before: string | undefined,
@@ -169,7 +164,7 @@ function tell(
 const NAMES: Record<ViewsKind, string> = { osv: 'the bucket', vex: 'the VEX repository' }
 
 function stateOf(
-  options: KeeperOptions,
+  options: ViewsBuilderOptions,
   kind: ViewsKind,
 ): Omit<ViewsState, 'making' | 'failing' | 'odd'> {
   const current = readCurrentViews(options.config.data.dir, kind)
@@ -180,7 +175,7 @@ function stateOf(
 }
 
 /** The view kinds that the settings ask for and the stored data allows. */
-function kindsOf({ config, reads }: KeeperOptions): ViewsKind[] {
+function kindsOf({ config, reads }: ViewsBuilderOptions): ViewsKind[] {
   const { bucket, query, vex } = config.views
   const hasCatalog = reads.readSnapshot('catalog') !== null // synced, or imported below a gap
   return [
@@ -190,7 +185,7 @@ function kindsOf({ config, reads }: KeeperOptions): ViewsKind[] {
 }
 
 /** Whether the views show less than what is served; false when there is nothing to show. */
-function lacks({ config, reads }: KeeperOptions, kind: ViewsKind): boolean {
+function lacks({ config, reads }: ViewsBuilderOptions, kind: ViewsKind): boolean {
   const current = readCurrentViews(config.data.dir, kind)
   if (kind === 'osv') {
     const name = osvViewsName(reads, derivedVendors(config.views))
