@@ -7,31 +7,11 @@ process.env['MALLOC_ARENA_MAX'] ??= '2'
 /** Longest time of one test or hook, milliseconds: far beyond what any of them needs on a machine under load. */
 const HANGS_AFTER_MS = 180_000
 
-/**
- * Rooms of tests that run one group after the other, each group in new workers: a process that has run a hundred files keeps
- * some hundreds of megabytes that nothing refers to any more.
- */
-const GROUPS = [
-  ['sync', 'upstream'],
-  ['api', 'bundle', 'sandbox', 'store', 'zip'],
-] as const
-
-const OUTSIDE = ['test/long/**', 'test/clients/**']
-const foldersOf = (rooms: readonly string[]): string[] => rooms.map((room) => `test/${room}/**`)
-const projects = [...GROUPS.map(foldersOf), null].map((folders, groupOrder) => ({
-  extends: true as const,
-  test: {
-    name: `group ${groupOrder + 1}`,
-    include: folders?.map((folder) => `${folder}/*.test.ts`) ?? ['test/**/*.test.ts'],
-    exclude: folders === null ? [...OUTSIDE, ...foldersOf(GROUPS.flat())] : OUTSIDE,
-    sequence: { groupOrder },
-  },
-}))
-
 /** The fast suite: everything that `npm test` runs. Loops and soaks live in vitest.long.config.ts. */
 export default defineConfig({
   test: {
-    projects,
+    include: ['test/**/*.test.ts'],
+    exclude: ['test/long/**', 'test/clients/**'],
     // Timeouts end what hangs; they measure nothing. No test has one of its own.
     testTimeout: HANGS_AFTER_MS,
     hookTimeout: HANGS_AFTER_MS,
