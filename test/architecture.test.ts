@@ -244,6 +244,14 @@ describe('a source file', () => {
     expect(unused).toEqual([])
   })
 
+  test('exports nothing under a name that another file exports', () => {
+    const names = SOURCES.flatMap(({ path, text }) =>
+      [...text.matchAll(EXPORTS)].map(([, name = '']) => ({ path, name })),
+    )
+    const twice = [...Map.groupBy(names, ({ name }) => name)].filter(([, ones]) => ones.length > 1)
+    expect(twice.map(([name, ones]) => [name, ...ones.map(({ path }) => path)])).toEqual([])
+  })
+
   test('lies in a room of at most 16 files', () => {
     const rooms = Map.groupBy(SOURCES, ({ path }) => path.slice(0, path.lastIndexOf('/') + 1))
     const crowded = [...rooms].filter(([, files]) => files.length > 16)

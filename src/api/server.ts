@@ -19,8 +19,8 @@ import { type ServerAddress, addressOf, boundAddress, nameListenError } from './
 import { createPublicSide } from './public-routes.ts'
 import type { ViewsMaker } from './scanners/generation.ts'
 import { type ServedSnapshot, createServedSnapshot, followStore } from './snapshot/served.ts'
-import type { BoxesStatus } from './status/bundles.ts'
-import type { StatusOptions, WebhooksReport } from './status/report.ts'
+import type { BoxesStatus, WebhooksReport } from '../domain/status.ts'
+import type { StatusOptions } from './status/report.ts'
 import { type MetricsPage, addPages, createApp } from './status/routes.ts'
 
 /** What a server answers from, and its settings. */

@@ -1,3 +1,5 @@
+import type { BoxesStatus, RefreshReport, ViewsStatus } from '../domain/status.ts'
+
 /** A source as the gauges show it. */
 interface SourceFigures {
   readonly name: string
@@ -15,16 +17,10 @@ interface SourceFigures {
 type InboxFigures = Readonly<Record<string, number>> | null
 
 /** What events came to, as the gauges show it; null without webhooks. */
-type RefreshFigures = {
-  readonly refreshes: number
-  readonly failedRefreshes: number
-  readonly latency: Readonly<Record<Stage, Quantiles | null>> | null
-  readonly misses: {
-    readonly unannounced: number
-    readonly unconfirmed: number
-    readonly warning: string | null
-  } | null
-} | null
+type RefreshFigures = Pick<
+  RefreshReport,
+  'refreshes' | 'failedRefreshes' | 'latency' | 'misses'
+> | null
 
 /** A target of the relay as the gauges show it: by its number, because its URL may contain a token. */
 interface RelayFigures {
@@ -41,29 +37,6 @@ type BundleFigures = {
   readonly importedAt: string
 } | null
 
-/** Outbox and inbox, as the gauges show them; null for one that the settings do not name. */
-interface BoxesFigures {
-  readonly outbox: {
-    readonly last: { readonly sequence: number } | null
-    readonly problem: string | null
-  } | null
-  readonly inbox: {
-    readonly waiting: readonly unknown[]
-    readonly problem: string | null
-    readonly imported: number
-    readonly superseded: number
-    readonly refused: number
-  } | null
-}
-
-/** What scanners read, as the gauges show it. */
-interface ViewsFigures {
-  readonly kind: string
-  readonly state: string
-  readonly making: boolean
-  readonly failing: boolean
-}
-
 /** All that the page shows besides what is counted. */
 export interface Figures {
   readonly sources: readonly SourceFigures[]
@@ -71,12 +44,10 @@ export interface Figures {
   readonly refresh: RefreshFigures
   readonly relay: readonly RelayFigures[]
   readonly bundle?: BundleFigures
-  readonly views?: readonly ViewsFigures[]
-  readonly boxes?: BoxesFigures
+  readonly views?: readonly ViewsStatus[]
+  readonly boxes?: BoxesStatus
   readonly storage?: { readonly state: string; readonly freeBytes: number | null }
 }
 
 /** How long events took, from being received to each of these, milliseconds. */
 export const STAGES = ['stored', 'refreshed', 'visible'] as const
-type Stage = (typeof STAGES)[number]
-type Quantiles = Readonly<Record<'median' | 'p99', number>>

@@ -1,4 +1,4 @@
-import type { WebhooksReport } from '../api/status/report.ts'
+import type { WebhooksReport } from '../domain/status.ts'
 import type { Refresher } from '../webhooks/refresh/refresher.ts'
 import type { Webhooks } from '../webhooks/webhooks.ts'
 

@@ -8,7 +8,7 @@ import { createReads } from '../store/reads.ts'
 import { type StopMessage, type WorkerStarted, openOrRefuse } from '../threads/supervisor.ts'
 import { createTransport } from '../upstream/http/transport.ts'
 import { type RelayStateChange, createRelay } from './relay.ts'
-import { createSender, createSigner, writeSecret } from './sender.ts'
+import { createSender, createSigner, formatSecret } from './sender.ts'
 
 /** Start data of the relay's thread. */
 export interface RelayStart {
@@ -47,7 +47,7 @@ function main(port: MessagePort): void {
   })
   const deps = { transport, timeoutMs: settings.timeoutMs, now: Date.now }
   const sign = createSigner(
-    settings.secret ?? writeSecret(reads.readSecret('relay')),
+    settings.secret ?? formatSecret(reads.readSecret('relay')),
     settings.dialect,
   )
   const chat = { urls: new Set(relay.chatTargets), template: relay.chatTemplate }

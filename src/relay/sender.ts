@@ -112,6 +112,6 @@ export function createSigner(secret: string, dialect: (typeof RELAY_DIALECTS)[nu
 }
 
 /** Formats the secret for receivers, from the mirror's own key. */
-export function writeSecret(key: Buffer): string {
+export function formatSecret(key: Buffer): string {
   return `whsec_${key.toString('base64')}`
 }

@@ -2,6 +2,7 @@ import type { Config } from '../config/schema.ts'
 import type { Logger } from '../core/log.ts'
 import type { Reads } from '../store/reads.ts'
 import { openViews } from '../store/views/reads.ts'
+import type { ViewsStatus } from '../domain/status.ts'
 import { type ViewsKind, generationDir, readCurrentViews } from '../store/views/generations.ts'
 import { derivedVendors } from './osv/ecosystems.ts'
 import { osvViewsName } from './osv/views.ts'
@@ -25,22 +26,6 @@ interface ViewsBuilderOptions {
   readonly now?: () => number
 }
 
-/** How the views stand, for the status. */
-interface ViewsState {
-  readonly kind: ViewsKind
-  /** `current`: they show what is served; `behind`: an earlier snapshot; `none`: there are none yet. */
-  readonly state: 'current' | 'behind' | 'none'
-  /** The snapshot that they show; null where there are none. */
-  readonly snapshot: string | null
-  /** ISO 8601 UTC. */
-  readonly madeAt: string | null
-  readonly making: boolean
-  /** They could not be made the last time; the log says why. */
-  readonly failing: boolean
-  /** Number of records with an invalid ecosystem or package name; null where they are not counted. */
-  readonly odd: number | null
-}
-
 /** Makes views whenever there is something to show that they do not show yet. */
 interface ViewsBuilder {
   /** Something may have been published. */
@@ -49,7 +34,7 @@ interface ViewsBuilder {
   wanted(): void
   /** Rebuilds views that cannot be read. */
   damaged(kind: ViewsKind): void
-  report(): ViewsState[]
+  report(): ViewsStatus[]
   /** Ends what is under way. */
   close(): Promise<void>
 }
@@ -166,7 +151,7 @@ const NAMES: Record<ViewsKind, string> = { osv: 'the bucket', vex: 'the VEX repo
 function stateOf(
   options: ViewsBuilderOptions,
   kind: ViewsKind,
-): Omit<ViewsState, 'making' | 'failing' | 'odd'> {
+): Omit<ViewsStatus, 'making' | 'failing' | 'odd'> {
   const current = readCurrentViews(options.config.data.dir, kind)
   if (current === null) return { kind, state: 'none', snapshot: null, madeAt: null }
   const state = lacks(options, kind) ? 'behind' : 'current'

@@ -8,7 +8,8 @@ import type { ReceiptOutcome } from './receive/responses.ts'
 import { createTypeFilter } from './receive/event.ts'
 import { type Listener, startListener } from './receive/listener.ts'
 import { createReceiver } from './receive/receiver.ts'
-import { type WebhooksStatus, createReport } from './receive/status.ts'
+import type { WebhooksStatus } from '../domain/status.ts'
+import { createReport } from './receive/status.ts'
 import { createSecrets } from './receive/secrets.ts'
 import { type InboxThread, startInboxThread } from './inbox/thread.ts'
 import { createVerifier } from './receive/signature.ts'
@@ -25,8 +26,6 @@ interface WebhooksOptions {
   /** A row was stored that waits for a refresh. */
   readonly onStored?: () => void
 }
-
-export type { WebhooksStatus }
 
 /** The receiving side of webhooks, running. */
 export interface Webhooks {

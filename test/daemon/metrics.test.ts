@@ -13,8 +13,14 @@ const OSV = {
 const REFRESH = {
   refreshes: 7,
   failedRefreshes: 2,
-  latency: { stored: null, refreshed: { median: 1500, p99: 2500 }, visible: null },
-  misses: { unannounced: 3, unconfirmed: 1, warning: 'it seems dead' },
+  latency: { events: 4, stored: null, refreshed: { median: 1500, p99: 2500 }, visible: null },
+  misses: {
+    arrivals: 6,
+    unannounced: 3,
+    missRate: 0.5,
+    unconfirmed: 1,
+    warning: 'it seems dead',
+  },
 }
 
 const TARGET = { id: 3, state: 'failing', pending: 4, givenUp: 2 }

@@ -1,3 +1,4 @@
+import type { ViewsStatus } from '../../domain/status.ts'
 import { statSync } from 'node:fs'
 import { MirrorError, messageOf, systemCode } from '../../core/errors.ts'
 import { type Views, type ViewRecord, openViews } from '../../store/views/reads.ts'
@@ -24,18 +25,6 @@ export interface ViewsMaker {
   damaged(kind: ViewsKind): void
   /** Returns the state of the views; nothing in it is secret. */
   report(): readonly ViewsStatus[]
-}
-
-/** State of one kind of views; times in ISO 8601 UTC. */
-export interface ViewsStatus {
-  readonly kind: ViewsKind
-  readonly state: 'current' | 'behind' | 'none'
-  readonly snapshot: string | null
-  readonly madeAt: string | null
-  readonly making: boolean
-  readonly failing: boolean
-  /** Records with an invalid ecosystem or package name; null where none are counted. */
-  readonly odd: number | null
 }
 
 /** The generation of views in use. */

@@ -4,8 +4,8 @@ import type { StorageState } from '../../store/disk-state.ts'
 import type { Reads } from '../../store/reads.ts'
 import type { Run, RunState } from '../../store/runs/runs.ts'
 import type { RelayTarget, TargetState } from '../../store/webhooks/outbox.ts'
-import type { ViewsStatus } from '../scanners/generation.ts'
-import { type BoxesStatus, type BundleStatus, bundleStatus } from './bundles.ts'
+import type { BoxesStatus, ViewsStatus, WebhooksReport } from '../../domain/status.ts'
+import { type BundleStatus, bundleStatus } from './bundles.ts'
 
 /** State of a source: its latest run while that runs, else how its last run ended. */
 export type SourceState = RunState | 'never'
@@ -71,46 +71,6 @@ export interface Status {
   /** Outbox and inbox, where a daemon has any. */
   boxes?: BoxesStatus
 }
-
-/** The report on webhooks; times in ISO 8601 UTC. */
-export interface WebhooksReport {
-  readonly state: 'on' | 'off'
-  readonly endpoints: readonly { readonly name: string; readonly path: string }[]
-  /** How many are valid now. */
-  readonly secrets: number
-  /** Rows of the inbox by state; null while it is not available. */
-  readonly counts: Readonly<Record<'pending' | 'done' | 'ignored' | 'dead', number>> | null
-  readonly oldestPendingAt: string | null
-  readonly lastReceivedAt: string | null
-  readonly lastRefusedAt: string | null
-  readonly refresh: RefreshReport
-}
-
-/** What events came to. */
-export interface RefreshReport {
-  /** Since the start. */
-  readonly refreshes: number
-  readonly failedRefreshes: number
-  readonly failuresInRow: number
-  readonly refreshingSince: string | null
-  /** From being received, milliseconds; null while the inbox is not available. */
-  readonly latency: {
-    readonly events: number
-    readonly stored: Quantiles | null
-    readonly refreshed: Quantiles | null
-    readonly visible: Quantiles | null
-  } | null
-  /** What polls and events found of the same changes, within a week. */
-  readonly misses: {
-    readonly arrivals: number
-    readonly unannounced: number
-    readonly missRate: number | null
-    readonly unconfirmed: number
-    readonly warning: string | null
-  } | null
-}
-
-type Quantiles = Readonly<Record<'median' | 'p99', number>>
 
 /** What the report is made from. */
 export interface StatusOptions {

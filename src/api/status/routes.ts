@@ -15,16 +15,10 @@ import {
   problemHeaders,
 } from '../http/problems.ts'
 import type { ViewsMaker } from '../scanners/generation.ts'
-import type { BoxesStatus } from './bundles.ts'
+import type { BoxesStatus, WebhooksReport } from '../../domain/status.ts'
 import { openStatus } from './open-report.ts'
 import { judgeReadiness } from './readiness.ts'
-import {
-  type SourceStatus,
-  type Status,
-  type StatusOptions,
-  type WebhooksReport,
-  buildStatus,
-} from './report.ts'
+import { type SourceStatus, type Status, type StatusOptions, buildStatus } from './report.ts'
 
 /** What the mirror's own pages are made from. */
 interface PageOptions extends Omit<StatusOptions, 'reads' | 'active'> {

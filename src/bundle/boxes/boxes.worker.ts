@@ -5,7 +5,8 @@ import { makeFolder } from '../../core/files.ts'
 import { openWrites } from '../../store/writer.ts'
 import type { StopMessage, WorkerStarted } from '../../threads/supervisor.ts'
 import { applyBundle } from '../import/apply.ts'
-import { type Inbox, type InboxStatus, type ImportResult, createInboxImporter } from './inbox.ts'
+import type { BoxesStatus } from '../../domain/status.ts'
+import { type Inbox, type ImportResult, createInboxImporter } from './inbox.ts'
 import { readSigningKey, trustOf } from '../format/keys.ts'
 import { type Shipped, fillOutbox } from './outbox.ts'
 import { createTries } from './crash-counter.ts'
@@ -15,24 +16,6 @@ import { nameBoxFault, stripPaths } from './inbox-files.ts'
 export interface BoxesStart {
   readonly config: Pick<Config, 'bundle' | 'data'>
   readonly version: string
-}
-
-/** State of the outbox; times in ISO 8601. */
-interface OutboxStatus {
-  /** The last bundle written since the start; null: none yet. */
-  readonly last:
-    (Pick<Shipped, 'sequence' | 'kind' | 'file' | 'bytes'> & { readonly at: string }) | null
-  readonly exporting: boolean
-  /** Error code of the last export; null if it succeeded. */
-  readonly problem: string | null
-  /** Its message, without the names of folders. */
-  readonly reason: string | null
-}
-
-/** State of both folders; null for one that is not configured. */
-export interface BoxesStatus {
-  readonly outbox: OutboxStatus | null
-  readonly inbox: InboxStatus | null
 }
 
 export type ToBoxes = { readonly type: 'published' } | StopMessage
@@ -121,7 +104,7 @@ function createOut(
   const keys = config.bundle.signingKeys.map(readSigningKey)
   const program = `patchmirror/${version}`
   const deps = { settings: config.bundle, folder, dataDir: config.data.dir, keys, program }
-  let last: OutboxStatus['last'] = null
+  let last: NonNullable<BoxesStatus['outbox']>['last'] = null
   return async () => {
     show({ outbox: { last, exporting: true, problem: null, reason: null } })
     try {

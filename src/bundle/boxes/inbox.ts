@@ -1,3 +1,4 @@
+import type { InboxStatus } from '../../domain/status.ts'
 import { messageOf, MirrorError, systemCode } from '../../core/errors.ts'
 import type { KeyTrust } from '../format/keys.ts'
 import type { Manifest } from '../format/manifest.ts'
@@ -28,21 +29,6 @@ export interface ImportResult {
   readonly file: string
   readonly outcome: 'imported' | 'superseded' | 'refused'
   readonly detail: string
-}
-
-/** State of the inbox; times in ISO 8601. Contains no paths. */
-export interface InboxStatus {
-  readonly waiting: readonly { readonly file: string; readonly why: string }[]
-  readonly imported: number
-  readonly superseded: number
-  readonly refused: number
-  readonly lastRefused: {
-    readonly file: string
-    readonly at: string
-    readonly why: string
-  } | null
-  /** The system's error code if the folder cannot be read; null otherwise. */
-  readonly problem: string | null
 }
 
 /** Scans for bundles, one scan at a time. */

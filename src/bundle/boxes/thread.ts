@@ -2,7 +2,8 @@ import type { ImportResult } from './inbox.ts'
 import type { Shipped } from './outbox.ts'
 import { supervise } from '../../threads/supervisor.ts'
 import { workerFile } from '../../threads/worker-file.ts'
-import type { BoxesStart, BoxesStatus, FromBoxes, ToBoxes } from './boxes.worker.ts'
+import type { BoxesStatus } from '../../domain/status.ts'
+import type { BoxesStart, FromBoxes, ToBoxes } from './boxes.worker.ts'
 
 /** The thread of inbox and outbox as the rest of the program sees it. */
 export interface BoxesThread {

@@ -67,7 +67,7 @@ const next = { path: place, url: truth, link: orNull(any) }
 const envelope: Check<unknown> = (value) => value
 const onward = shape({ param: orNull(any), byId: truth, header: truth, silent: truth })
 const skipped = shape({ page: small, count: small, why: stamp })
-/** The frame as the crawl learns it (json/frame.ts), with size limits. */
+/** The frame as the crawl learns it (json/envelope.ts), with size limits. */
 const frame = jsonText(
   shape({
     ...{ envelope, items: place, cursor: orNull(place), url: truth, link: orNull(any) },

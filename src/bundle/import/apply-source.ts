@@ -14,7 +14,7 @@ import type { Writes } from '../../store/writer.ts'
 import { openSource } from '../../zip/reader.ts'
 import type { Manifest } from '../format/manifest.ts'
 import { applyRows } from './apply-rows.ts'
-import { atOnce, eachMissing, storeDocument } from './documents.ts'
+import { atOnce, eachMissing, stageDocument } from './documents.ts'
 import type { Bundle } from './open.ts'
 import type { ImportOptions, RowCounts, SourceReport } from './types.ts'
 
@@ -161,7 +161,7 @@ async function applyDocuments(
   for await (const document of eachMissing(bundle, store, source, again)) missing.push(document)
   for (const document of missing) {
     if (dryRun) store.putDocument(document.value)
-    else await storeDocument(bundle, store, document, atOnce)
+    else await stageDocument(bundle, store, document, atOnce)
   }
   return { put: missing.length, removed: store.sweepDocuments() }
 }

@@ -59,7 +59,7 @@ export async function stageDocuments(
   report()
   try {
     for await (const { value, chunks, stored } of eachMissing(bundle, store, source)) {
-      if (stored === 'none') await storeDocument(bundle, store, { value, chunks }, batch.add)
+      if (stored === 'none') await stageDocument(bundle, store, { value, chunks }, batch.add)
       done++
       report()
     }
@@ -115,7 +115,7 @@ export const atOnce: Put = async (_, work, proven) => {
  * Splits a document's stored bytes into its chunks and stores them; its row follows when the content matches its key.
  * Throws `bundle` if it does not; with a batching `put`, when the batch is written.
  */
-export async function storeDocument(
+export async function stageDocument(
   bundle: Bundle,
   store: Writes,
   { value, chunks }: IncomingDocument,

@@ -1,7 +1,7 @@
 import { relayStatus } from '../../api/status/report.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../core/errors.ts'
-import { writeSecret } from '../../relay/sender.ts'
+import { formatSecret } from '../../relay/sender.ts'
 import {
   type Db,
   guarded,
@@ -24,7 +24,7 @@ import { timeOf, table } from '../output.ts'
 export function relaySecretCommand(options: GlobalOptions): number {
   const { relay, data } = settings(options, false, ['relay.secret']).config
   // Before the first sync or import too: the secret is made with the database.
-  print(relay.secret ?? writeSecret(ownKey(data.dir)))
+  print(relay.secret ?? formatSecret(ownKey(data.dir)))
   return 0
 }
 

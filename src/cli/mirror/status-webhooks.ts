@@ -1,4 +1,4 @@
-import type { RefreshReport, WebhooksReport } from '../../api/status/report.ts'
+import type { RefreshReport, WebhooksReport } from '../../domain/status.ts'
 import type { Config } from '../../config/schema.ts'
 import { endpointsOf } from '../../config/kinds/webhooks.ts'
 import { MirrorError } from '../../core/errors.ts'

@@ -16,7 +16,7 @@ import { firstStep } from '../context.ts'
 import { type GlobalOptions, print, settings } from '../runner.ts'
 import { describeWebhooks, readWebhooks } from './status-webhooks.ts'
 import { duration, timeOf, table } from '../output.ts'
-import type { ViewsStatus } from '../../api/scanners/generation.ts'
+import type { ViewsStatus } from '../../domain/status.ts'
 
 /** `patchmirror status`: the daemon's own report when one runs, else the same from the data folder. */
 export async function statusCommand(options: GlobalOptions & { json?: boolean }): Promise<number> {

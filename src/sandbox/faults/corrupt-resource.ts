@@ -8,7 +8,7 @@ import {
   type Representation,
   jsonRepresentation,
   zipRepresentation,
-  contentOf,
+  decodedContent,
 } from '../feed/representation.ts'
 import type { Resource } from '../feed/routes.ts'
 import { scanZip } from '../feed/from-archive.ts'
@@ -94,7 +94,7 @@ function restamped(
 ): Representation {
   const stored = source.stored(id)
   if (stored === undefined) return representation
-  const before = { bytes: contentOf(stored), modified: stored.modified }
+  const before = { bytes: decodedContent(stored), modified: stored.modified }
   const changed = mutate(createRandom(stored.crc32), before, { stamp, now })
   if (changed === null) return representation
   return jsonRepresentation(changed.bytes, representation.lastModified)

@@ -3,10 +3,10 @@ import { modifiedOf, readGiven } from './from-archive.ts'
 import { type Stamp, mutate, createSupply } from './mutate.ts'
 import type { Publisher } from './publisher.ts'
 import { createRandom } from './random.ts'
-import { type Stored, contentOf, store } from './representation.ts'
+import { type Stored, decodedContent, store } from './representation.ts'
 
 /** What the commands work on. */
-export interface Parts {
+export interface FeedParts {
   options: FeedOptions
   records: Map<string, Stored>
   clock: PublicationClock
@@ -27,7 +27,10 @@ type Commands = Pick<
 >
 
 /** The commands that touch records. */
-export function createEdits(parts: Parts): { commands: Commands; generate: () => Promise<void> } {
+export function createEdits(parts: FeedParts): {
+  commands: Commands
+  generate: () => Promise<void>
+} {
   const { options, records, clock, publisher } = parts
   const random = createRandom(options.seed)
   const { generate, next } = createSupply(parts)
@@ -40,7 +43,7 @@ export function createEdits(parts: Parts): { commands: Commands; generate: () =>
       if (touched.length >= n) break
       const old = records.get(id) as Stored // picked from the map's keys
       if (stamp === 'backward' && !(Date.parse(old.modified) > 86_400_000 * 60)) continue
-      const before = { bytes: contentOf(old), modified: old.modified }
+      const before = { bytes: decodedContent(old), modified: old.modified }
       const changed = mutate(random, before, { stamp, now: options.now(), withdraw })
       if (changed === null) continue
       records.set(id, store(id, changed.modified, changed.bytes, at))

@@ -5,7 +5,7 @@ import { type Publisher, createPublisher } from './publisher.ts'
 import {
   type Representation,
   type Stored,
-  contentOf,
+  decodedContent,
   recordRepresentation,
 } from './representation.ts'
 import type { Shape } from '../service/shapes/shape.ts'
@@ -96,7 +96,7 @@ export function createFeed(options: FeedOptions): {
     freezeIndex: () => publisher.index.freeze(),
     thawIndex: () => publisher.index.thaw(),
     ids: () => [...publisher.ids()],
-    record: (id) => contentOf(stored(id)),
+    record: (id) => decodedContent(stored(id)),
     modified: (id) => stored(id).modified,
     index: () => Buffer.concat(publisher.index.current().chunks()),
     archive: () => Buffer.concat(publisher.archive.current().chunks()),

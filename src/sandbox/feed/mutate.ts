@@ -1,7 +1,7 @@
 import { seconds, generateRecord } from './generate.ts'
 import { sentence } from './text-generator.ts'
 import type { Random } from './random.ts'
-import type { Parts } from './edits.ts'
+import type { FeedParts } from './edits.ts'
 import { store } from './representation.ts'
 
 type Json = Record<string, unknown>
@@ -84,7 +84,7 @@ function parseObject(text: string): Json | null {
 }
 
 /** Generates records one after the other, never an id that is already there. */
-export function createSupply({ options, records, clock, publisher }: Parts): {
+export function createSupply({ options, records, clock, publisher }: FeedParts): {
   generate: () => Promise<void>
   next: (at: number) => string
 } {

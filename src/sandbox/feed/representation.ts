@@ -103,7 +103,7 @@ export function store(id: string, modified: string, bytes: Buffer, lastModified:
 }
 
 /** The record's exact bytes. */
-export function contentOf(record: Stored): Buffer {
+export function decodedContent(record: Stored): Buffer {
   return inflateRawSync(record.deflated, { chunkSize: Math.max(64, record.size + 16) })
 }
 
@@ -115,7 +115,7 @@ export function recordRepresentation(record: Stored): Representation {
     etag: `"${record.crc32.toString(16).padStart(8, '0')}-${record.size.toString(16)}"`,
     lastModified: record.lastModified,
     ranges: false,
-    chunks: () => [contentOf(record)],
+    chunks: () => [decodedContent(record)],
     gzip: () => gzipAround(record.deflated, record.crc32, record.size),
   }
 }

@@ -3,11 +3,11 @@ import { type Deliveries, createAnnouncing } from './events/announcer.ts'
 import { createArtifactHost, createPresigner } from './presign.ts'
 import type { Caller, ServiceError } from './call.ts'
 import { type Audiences, createCredentials } from './credentials.ts'
-import { type DeliveryResult, createDeliverer } from './events/deliveries.ts'
+import { type DeliveryAttempt, createDeliverer } from './events/deliveries.ts'
 import { type OwnerKind, createDocuments } from './data/documents.ts'
 import { type ServiceEdits, createServiceEdits } from './data/edits.ts'
 import type { Tag } from './data/images.ts'
-import { type Surface, TIERS, createLimiter, createSurface } from './surface.ts'
+import { type Surface, TIERS, createRequestLimiter, createSurface } from './surface.ts'
 import type { ServiceOptions, Parts } from './types.ts'
 import { accountRoutes, TOKEN_PATH, identityRoutes } from './routes/account.ts'
 import { imageRoutes } from './routes/images.ts'
@@ -32,7 +32,7 @@ export interface Service extends ServiceEdits {
    * Sends the event of a tag to every endpoint that subscribes to it, once each. A new tag's is sent without that.
    * More tags go into the same body where the shape's envelope takes several.
    */
-  announce(tagId: string, ...more: string[]): Promise<DeliveryResult[]>
+  announce(tagId: string, ...more: string[]): Promise<DeliveryAttempt[]>
   /** What is delivered by itself: the event of each new remediated tag (service API, section 6). */
   deliveries: Deliveries
 }
@@ -116,7 +116,7 @@ const ANYONE: Caller = { role: 'readonly', identity: false, remediation: false }
 function surfacesOf(parts: Parts): Record<'api' | 'catalog' | 'identity', Surface> {
   const { credentials, options, shape, now } = parts
   const { rateLimit, tier, catalogNeedsCredential = false } = options
-  const limiter = createLimiter(rateLimit, now)
+  const limiter = createRequestLimiter(rateLimit, now)
   const api = createSurface({
     host: 'api',
     owns: (path) => /^\/v[13]\//.test(path),
@@ -141,7 +141,7 @@ function surfacesOf(parts: Parts): Record<'api' | 'catalog' | 'identity', Surfac
     wordError: (error) => messageOf(shape, error),
   })
   const perMinute = tier && { requests: TIERS[tier], windowSeconds: 60 }
-  const identityLimiter = createLimiter(perMinute, now)
+  const identityLimiter = createRequestLimiter(perMinute, now)
   const identity = createSurface({
     host: 'identity',
     owns: () => true,

@@ -78,7 +78,7 @@ type Limiter = () => Record<string, string>
 export const TIERS = { free: 100, standard: 1000, enterprise: 10_000 } as const
 
 /** Fixed windows by the given clock, the first one from the first request on. Without a limit: no headers. */
-export function createLimiter(limit: RateLimit | undefined, now: () => number): Limiter {
+export function createRequestLimiter(limit: RateLimit | undefined, now: () => number): Limiter {
   if (limit === undefined) return () => ({})
   const length = limit.windowSeconds * 1000
   let start = Number.NEGATIVE_INFINITY

@@ -32,7 +32,7 @@ export async function commit(
     const result = await store.transaction(() => apply(context, listed, plan, fill))
     sweepArchives(dir, [store.readArchive()?.file ?? '', previous ?? ''])
     facts['records'] = result.records
-    return outcomeOf(context, listed, plan, result.missing)
+    return runOutcome(context, listed, plan, result.missing)
   } catch (error) {
     sweepArchives(dir, before) // an unpublished archive must not fill the disk
     throw error
@@ -64,7 +64,7 @@ export function isWhole({ index }: ListedIndex, missing: ReadonlyMap<string, str
 }
 
 /** Returns the result of a run that committed: `complete` only when nothing is missing and no entry was skipped. */
-export function outcomeOf(
+export function runOutcome(
   context: SyncContext,
   listed: ListedIndex,
   plan: OsvPlan,
@@ -116,7 +116,7 @@ export async function confirm(context: SyncContext, listed: ListedIndex): Promis
   if (!isSound && !whole && isKnown(context, listed)) {
     await renewValidators(context, listed, listed.gzip)
     await unchanged(context, '')
-    return outcomeOf(context, listed, NO_CHANGE, NOTHING_OPEN.missing)
+    return runOutcome(context, listed, NO_CHANGE, NOTHING_OPEN.missing)
   }
   if (!isSound || !whole || stored?.sha256.equals(listed.index.sha256) !== true) {
     // Equal as a set but not as text (another order or spacing): serve upstream's bytes. Or a missing record is no

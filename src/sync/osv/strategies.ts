@@ -2,7 +2,7 @@ import { MirrorError } from '../../core/errors.ts'
 import { OSV_ARCHIVE } from '../../domain/feed-paths.ts'
 import type { SyncContext, SyncResult } from '../context.ts'
 import { type UpstreamArchive, downloadArchive, openRemoteArchive } from './upstream-archive.ts'
-import { type FetchResult, commit, confirm, isWhole, outcomeOf } from './commit.ts'
+import { type FetchResult, commit, confirm, isWhole, runOutcome } from './commit.ts'
 import { type IngestResult, ingestArchive } from './ingest.ts'
 import { type OsvPlan, isEmpty } from './diff.ts'
 import { type ListedIndex, proveStored } from './publish.ts'
@@ -31,7 +31,7 @@ export async function syncSingles(
     if (store.listSuspectIds().length > 0) {
       await store.exclusive(() => store.replaceSuspectIds(fetched.missing.keys()))
     }
-    return outcomeOf(context, listed, plan, fetched.missing)
+    return runOutcome(context, listed, plan, fetched.missing)
   }
   return commit(context, listed, plan, () => Promise.resolve(fetched))
 }

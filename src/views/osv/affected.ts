@@ -4,7 +4,7 @@ import { purlNames, writePurl } from '../../query/query.ts'
 import { confirmedEvents } from '../../query/affected.ts'
 import { semverOrder } from '../../query/orders/semver.ts'
 import { folderOf } from '../../store/views/generations.ts'
-import type { Change, Stripped } from './ecosystems.ts'
+import type { PackageChange, Stripped } from './ecosystems.ts'
 
 /**
  * What becomes of an affected package in a derived record: its ecosystems without the vendor's prefix; a package URL that
@@ -16,7 +16,7 @@ export function changeOf(
   affected: unknown,
   ecosystem: string,
   stripped: Stripped | null,
-): Change | null {
+): PackageChange | null {
   const { package: named, ranges } = fieldsOf(affected)
   const base = stripped?.base ?? folderOf(ecosystem)
   const purl = purlFor(base, fieldsOf(named))
@@ -33,7 +33,7 @@ function purlFor(base: string, { name, purl }: Readonly<Record<string, unknown>>
   return known ? null : writePurl(base, name)
 }
 
-function eventsOf(ranges: unknown, ecosystem: string): Change['events'] {
+function eventsOf(ranges: unknown, ecosystem: string): PackageChange['events'] {
   const own = findEcosystem(ecosystem)?.order ?? null
   const list: unknown[] = Array.isArray(ranges) ? ranges : []
   return list.map((range) => {

@@ -2,7 +2,7 @@ import { type Slice, elementsOf, membersOf } from '../../json/slices.ts'
 import type { Config } from '../../config/schema.ts'
 
 /** What becomes of one affected package. */
-export interface Change {
+export interface PackageChange {
   /** The record appears once for each of these, in their order; at least one. */
   readonly ecosystems: readonly string[]
   /** Its package URL; null: as it is. */
@@ -19,7 +19,7 @@ export interface Change {
 export function changeAffected(
   text: Buffer,
   record: object,
-  changes: readonly (Change | null)[],
+  changes: readonly (PackageChange | null)[],
 ): Buffer {
   const places = placesOf(text)
   const parts: Buffer[] = []
@@ -77,7 +77,11 @@ interface Edit extends Slice {
   readonly to: string
 }
 
-function changeElement(text: Buffer, place: Place, { ecosystems, purl, events }: Change): Buffer {
+function changeElement(
+  text: Buffer,
+  place: Place,
+  { ecosystems, purl, events }: PackageChange,
+): Buffer {
   const common: Edit[] = []
   for (const [i, list] of events.entries()) {
     const slice = place.events[i] ?? null
@@ -107,7 +111,7 @@ interface AnyAffected {
   readonly ranges?: readonly object[]
 }
 
-function writeAgain(record: object, changes: readonly (Change | null)[]): Buffer {
+function writeAgain(record: object, changes: readonly (PackageChange | null)[]): Buffer {
   const { affected } = record as { affected: AnyAffected[] }
   const changed = affected.flatMap((one, i): object[] => {
     const change = changes[i] ?? null

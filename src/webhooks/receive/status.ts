@@ -1,23 +1,9 @@
+import type { WebhooksStatus } from '../../domain/status.ts'
 import type { Endpoint } from '../../config/kinds/webhooks.ts'
 import type { InboxCounts } from '../../store/webhooks/inbox.ts'
 import type { ReceiptOutcome } from './responses.ts'
 import type { Secrets } from './secrets.ts'
 import type { InboxThread } from '../inbox/thread.ts'
-
-/** State of webhooks; times in ISO 8601 UTC. */
-export interface WebhooksStatus {
-  /** `off`: without a secret every delivery is a 503. */
-  readonly state: 'on' | 'off'
-  readonly endpoints: readonly Endpoint[]
-  /** How many secrets are valid now. */
-  readonly secrets: number
-  /** Rows of the inbox by state; null while it is not available. */
-  readonly counts: Omit<InboxCounts, 'oldestPendingAt'> | null
-  readonly oldestPendingAt: string | null
-  /** The last verified delivery, and the last one since the start that was refused. */
-  readonly lastReceivedAt: string | null
-  readonly lastRefusedAt: string | null
-}
 
 /** What the report is made from. */
 interface ReportOptions {

@@ -1,6 +1,6 @@
 import {
   type Waiting,
-  type RefreshResult,
+  type BatchResult,
   type Visibility,
   type EventTarget,
   afterFailure,
@@ -65,7 +65,7 @@ function targetKey(target: Waiting['target']): string {
 export interface WaitingRows {
   /** Pending rows that are due and have ids above `after`, in the order of arrival. */
   readonly pending: (now: number, limit: number, after: number) => Promise<readonly Waiting[]>
-  readonly settle: (settled: readonly RefreshResult[]) => Promise<void>
+  readonly settle: (settled: readonly BatchResult[]) => Promise<void>
   /** Unix milliseconds; null: nothing is pending. */
   readonly nextDueAt: () => Promise<number | null>
 }

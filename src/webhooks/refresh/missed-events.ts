@@ -1,20 +1,7 @@
+import type { Misses } from '../../domain/status.ts'
 import { namesOf, plainRepository } from '../../domain/image-reference.ts'
 import type { NewTag } from '../../store/catalog/tags.ts'
 import type { AnnouncedTag } from '../../store/webhooks/inbox-reports.ts'
-
-/** What polls and events found of the same changes, over a window. */
-export interface Misses {
-  /** Tags that arrived, however they were found. */
-  readonly arrivals: number
-  /** Of them, those that a poll found and no event announced, not even late. */
-  readonly unannounced: number
-  /** `unannounced` of `arrivals`, 0 to 1; null when nothing arrived. */
-  readonly missRate: number | null
-  /** Events that named a tag which upstream never listed. */
-  readonly unconfirmed: number
-  /** Why the subscription seems dead, and what to do; null: it does not. */
-  readonly warning: string | null
-}
 
 /** What is compared. Times in unix milliseconds. */
 export interface Compared {

@@ -7,7 +7,8 @@ import type { Settlement } from '../../store/webhooks/inbox.ts'
 import { LONGEST_WAIT_MS, visibilityOf } from './settlement.ts'
 import { type Coalescer, createCoalescer } from './coalescer.ts'
 import type { RefreshOutcome } from './batch.ts'
-import { type RefreshReport, createReports } from './report.ts'
+import type { RefreshReport } from '../../domain/status.ts'
+import { createReports } from './report.ts'
 import type { InboxThread } from '../inbox/thread.ts'
 
 /** Dependencies of the refresher; the caller passes how to refresh and how to find what is visible. */

@@ -1,23 +1,11 @@
+import type { Latency, Quantiles, RefreshReport } from '../../domain/status.ts'
 import { messageOf } from '../../core/errors.ts'
 import type { NewTag } from '../../store/catalog/tags.ts'
 import type { EventTimes, Announcements } from '../../store/webhooks/inbox-reports.ts'
 import type { Logger } from '../../core/log.ts'
 import type { CoalescerState } from './coalescer.ts'
-import { type Misses, WINDOW_MS, compareMisses } from './missed-events.ts'
+import { WINDOW_MS, compareMisses } from './missed-events.ts'
 import type { InboxThread } from '../inbox/thread.ts'
-
-/** State of events and refreshes. Contains no private name; times in ISO 8601 UTC. */
-export interface RefreshReport {
-  /** Refreshes that events caused, since the start. */
-  readonly refreshes: number
-  readonly failedRefreshes: number
-  readonly failuresInRow: number
-  /** Null: none is running. */
-  readonly refreshingSince: string | null
-  /** Null while the inbox is not available, as `misses`. */
-  readonly latency: Latency | null
-  readonly misses: Misses | null
-}
 
 /** What reports are made from. */
 interface ReportOptions {
@@ -120,24 +108,9 @@ export function figuresFrom(options: FiguresOptions): Figures {
   return { latency: latencyOf(times), misses }
 }
 
-/** Milliseconds: half of the events took no longer, and 99 of 100. Null without events. */
-interface Spread {
-  readonly median: number
-  readonly p99: number
-}
-
-/** How long events took from being received until they were stored, refreshed for, and visible. */
-interface Latency {
-  /** How many events this is about: the newest that are done. */
-  readonly events: number
-  readonly stored: Spread | null
-  readonly refreshed: Spread | null
-  readonly visible: Spread | null
-}
-
 /** Summarizes the times of events. A negative time, from a clock that went backwards, counts as zero. */
 export function latencyOf(times: readonly EventTimes[]): Latency {
-  const since = (at: (one: EventTimes) => number | null): Spread | null =>
+  const since = (at: (one: EventTimes) => number | null): Quantiles | null =>
     spreadOf(
       times.flatMap((one) => {
         const end = at(one)
@@ -153,7 +126,7 @@ export function latencyOf(times: readonly EventTimes[]): Latency {
 }
 
 /** By the nearest rank. */
-function spreadOf(values: readonly number[]): Spread | null {
+function spreadOf(values: readonly number[]): Quantiles | null {
   const sorted = values.toSorted((a, b) => a - b)
   const rank = (share: number): number | undefined => sorted[Math.ceil(share * sorted.length) - 1]
   const [median, p99] = [rank(0.5), rank(0.99)]

@@ -17,7 +17,7 @@ export const LONGEST_WAIT_MS = Math.max(LONGEST_PAUSE_MS * 1.25, ...LOOKS_MS)
 const TOO_LATE_MS = 6 * 3_600_000
 
 /** What is to be written of a row; what is not named stays as it is. */
-export interface RefreshResult {
+export interface BatchResult {
   readonly id: number
   readonly state: 'pending' | 'done' | 'dead'
   readonly refreshedAt?: number
@@ -28,12 +28,7 @@ export interface RefreshResult {
 }
 
 /** A refresh failed that covered the row: it is tried again, later and later, and given up after about a day. */
-export function afterFailure(
-  row: Waiting,
-  why: string,
-  now: number,
-  random: number,
-): RefreshResult {
+export function afterFailure(row: Waiting, why: string, now: number, random: number): BatchResult {
   const attempts = row.attempts + 1
   const reason = `the refresh failed: ${why}`
   if (attempts < MAX_ATTEMPTS) {
@@ -66,7 +61,7 @@ export type Visibility = 'visible' | 'partly' | 'other digest' | 'absent' | null
  * documents is done, because not every tag has all of them; one that is not listed is given up. When the clock went
  * backwards, or ahead by more than some hours, the checks restart, so that none is missed.
  */
-export function afterRefresh(row: Waiting, visibility: Visibility, now: number): RefreshResult {
+export function afterRefresh(row: Waiting, visibility: Visibility, now: number): BatchResult {
   const refreshedAt = row.refreshedAt ?? now
   const about = { id: row.id, refreshedAt }
   if (visibility === null) return { ...about, state: 'done', reason: null }

@@ -8,7 +8,7 @@ import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { openArchiveFile } from '../../../src/api/http/send-file.ts'
 
 const SIZE = 200_000
-/** As `api/archive.ts` has them: so many may stop, and this long is stopped. */
+/** The limits of `send-file.ts`: readers that may stop, and after how long one counts as stopped. */
 const MOST = 128
 const STOPPED_MS = 5_000
 

@@ -1,6 +1,6 @@
 import { type Coalescer, createCoalescer } from '../../../src/webhooks/refresh/coalescer.ts'
 import type {
-  RefreshResult,
+  BatchResult,
   Visibility,
   EventTarget,
   Waiting,
@@ -69,7 +69,7 @@ export function createRows(clock: Clock) {
       answer(() => pending().reduce<number | null>((at, row) => least(at, row.dueAt), null)),
     settle: (settled) => answer(() => settled.forEach(write)),
   }
-  const write = ({ id, ...fields }: RefreshResult): void => {
+  const write = ({ id, ...fields }: BatchResult): void => {
     const at = rows.findIndex((row) => row.id === id)
     const row = rows[at]
     if (row !== undefined) rows[at] = { ...row, ...fields }

@@ -4,7 +4,7 @@ import { type Entry, type Origin, idFor, randomFor } from './collection.ts'
 import { exactly } from '../replies.ts'
 
 /** The filter vocabulary (service API, section 2). */
-export const ECOSYSTEMS = ['alpine', 'debian', 'ubuntu', 'pypi', 'npm', 'maven'] as const
+export const TICKET_ECOSYSTEMS = ['alpine', 'debian', 'ubuntu', 'pypi', 'npm', 'maven'] as const
 export const SEVERITIES = ['critical', 'high', 'medium', 'low'] as const
 export const TICKET_STATUSES = ['open', 'in_progress', 'done', 'deferred'] as const
 
@@ -12,7 +12,7 @@ export const TICKET_STATUSES = ['open', 'in_progress', 'done', 'deferred'] as co
 export interface Ticket {
   ticket_id: string
   cve_id: string
-  ecosystem: (typeof ECOSYSTEMS)[number]
+  ecosystem: (typeof TICKET_ECOSYSTEMS)[number]
   os_distro_major: string
   package_src_name: string
   version: string

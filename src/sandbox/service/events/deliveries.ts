@@ -7,7 +7,7 @@ import { shapeOf } from '../shapes/shape.ts'
 import { signature } from './announcer.ts'
 
 /** The outcome of a delivery (service API, section 2). */
-export interface DeliveryResult {
+export interface DeliveryAttempt {
   id: string
   subscription_id: string
   event_id: string
@@ -34,7 +34,7 @@ interface Flaw {
 
 /** One attempt, and how long the endpoint asked to be left alone, milliseconds. */
 interface Attempt {
-  result: DeliveryResult
+  result: DeliveryAttempt
   retryAfterMs: number
   /** Unix seconds, as signed. */
   timestamp: number
@@ -50,7 +50,7 @@ export interface Deliverer {
   /** One attempt, under a timestamp of now; never rejects, a failure is a result. */
   attempt(webhook: Webhook, event: OutgoingEvent, flaw?: Flaw): Promise<Attempt>
   /** A new event and one attempt to deliver it. */
-  deliver(webhook: Webhook, tags: readonly [Tag, ...Tag[]], type: string): Promise<DeliveryResult>
+  deliver(webhook: Webhook, tags: readonly [Tag, ...Tag[]], type: string): Promise<DeliveryAttempt>
   /** Breaks off what is on its way. */
   stop(): void
 }
@@ -93,7 +93,7 @@ export function createDeliverer(options: ServiceOptions, now: () => number): Del
   }
 }
 
-type Outcome = Pick<DeliveryResult, 'status' | 'http_status' | 'error_reason'> & {
+type Outcome = Pick<DeliveryAttempt, 'status' | 'http_status' | 'error_reason'> & {
   retryAfterMs: number
 }
 

@@ -1,10 +1,10 @@
 import { type Call, type Reply, ServiceError } from '../call.ts'
-import { type Ticket, ECOSYSTEMS, SEVERITIES, TICKET_STATUSES } from '../data/tickets.ts'
+import { type Ticket, TICKET_ECOSYSTEMS, SEVERITIES, TICKET_STATUSES } from '../data/tickets.ts'
 import { type Order, sorted } from '../paging.ts'
 import type { Parts } from '../types.ts'
 import { listReply } from '../replies.ts'
 import type { Route } from '../router.ts'
-import { plainName } from '../shapes/record.ts'
+import { plainField } from '../shapes/record.ts'
 
 type Filter = (ticket: Ticket) => boolean
 
@@ -41,7 +41,7 @@ function filtersOf(query: URLSearchParams): Filter[] {
   const filters: Filter[] = []
   const cve = query.get('cve_id') ?? ''
   const source = query.get('package_src_name') ?? ''
-  const [ecosystem] = words(query, 'ecosystem', ECOSYSTEMS, 1)
+  const [ecosystem] = words(query, 'ecosystem', TICKET_ECOSYSTEMS, 1)
   const severities = words(query, 'severities', SEVERITIES)
   const statuses = words(query, 'ticket_statuses', TICKET_STATUSES)
   if (cve !== '') filters.push((ticket) => ticket.cve_id === cve)
@@ -67,7 +67,7 @@ function words(
 function orderOf(text: string | null): Order<Ticket> | undefined {
   if (text === null || text === '') return undefined
   const [, shown, way] = /^(\w+):(asc|desc)$/.exec(text) ?? []
-  const field = shown === undefined ? undefined : plainName('ticket', shown)
+  const field = shown === undefined ? undefined : plainField('ticket', shown)
   if (field === undefined) throw new ServiceError(400, 'order must be <field>:<asc or desc>')
   if (!FIELDS.includes(field)) {
     throw new ServiceError(400, `order must name one of ${FIELDS.join(', ')}`)

@@ -38,7 +38,7 @@ export function fieldName({ fields: form }: RecordForm, name: string): string {
 }
 
 /** The name that a field has in the sandbox, of the name that a request gives it. */
-export function plainName(noun: Noun, name: string): string {
+export function plainField(noun: Noun, name: string): string {
   const snake = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
   if (noun !== 'ticket' || snake === 'ticket_status' || snake === 'ticket_id') return snake
   return snake.replace(/^ticket_/, '')

@@ -1,4 +1,4 @@
-/** What is passed on, in webhooks.db: a step of its history, in `inbox-schema.ts`. */
+/** What is passed on, in webhooks.db: a step of its history (below). */
 const RELAY_TABLES = `
   CREATE TABLE relay_ready (      -- deliveries of the inbox that were not passed on yet
     inbox INTEGER PRIMARY KEY

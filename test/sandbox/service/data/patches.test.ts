@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { Sandbox } from '../../../../src/sandbox/server.ts'
-import { ECOSYSTEMS, SEVERITIES, TICKET_STATUSES } from '../../../../src/sandbox/service/data/tickets.ts'
+import { TICKET_ECOSYSTEMS, SEVERITIES, TICKET_STATUSES } from '../../../../src/sandbox/service/data/tickets.ts'
 import { sandboxes } from '../../fixtures.ts'
 import { type Json, asAdmin, walk } from '../asking.ts'
 
@@ -19,7 +19,7 @@ const find = async (query: string): Promise<Json[]> => {
 
 describe('a filter of /patches', () => {
   test('by ecosystem keeps exactly the tickets of that one', async () => {
-    for (const ecosystem of ECOSYSTEMS) {
+    for (const ecosystem of TICKET_ECOSYSTEMS) {
       const wanted = all.filter((ticket) => ticket['ecosystem'] === ecosystem)
       expect(await find(`&ecosystem=${ecosystem}`)).toEqual(wanted)
       expect(wanted.length).toBeGreaterThan(0)

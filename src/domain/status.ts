@@ -1,0 +1,116 @@
+/*
+ * What the report at /-/status says of the parts of a daemon: declared once, for the part that makes it and for those that
+ * show it. Times in ISO 8601 UTC. Nothing in it is secret or contains the name of a folder.
+ */
+
+/** State of one kind of views. */
+export interface ViewsStatus {
+  readonly kind: 'osv' | 'vex'
+  /** `current`: made from the served snapshot; `behind`: from an earlier one; `none`: not made yet. */
+  readonly state: 'current' | 'behind' | 'none'
+  /** The snapshot that they were made from; null where there are none. */
+  readonly snapshot: string | null
+  readonly madeAt: string | null
+  readonly making: boolean
+  /** The last build failed; the log has the reason. */
+  readonly failing: boolean
+  /** Number of records with an invalid ecosystem or package name; null where they are not counted. */
+  readonly odd: number | null
+}
+
+/** State of the outbox. */
+interface OutboxStatus {
+  /** The last bundle written since the start; null: none yet. */
+  readonly last: {
+    readonly sequence: number
+    readonly kind: 'full' | 'delta'
+    readonly file: string
+    readonly bytes: number
+    readonly at: string
+  } | null
+  readonly exporting: boolean
+  /** Error code of the last export; null if it succeeded. */
+  readonly problem: string | null
+  /** Its message. */
+  readonly reason: string | null
+}
+
+/** State of the inbox for bundles. Counts are since the start. */
+export interface InboxStatus {
+  readonly waiting: readonly { readonly file: string; readonly why: string }[]
+  readonly imported: number
+  readonly superseded: number
+  readonly refused: number
+  readonly lastRefused: {
+    readonly file: string
+    readonly at: string
+    readonly why: string
+  } | null
+  /** The system's error code if the folder cannot be read; null otherwise. */
+  readonly problem: string | null
+}
+
+/** State of both folders; null for one that is not configured. */
+export interface BoxesStatus {
+  readonly outbox: OutboxStatus | null
+  readonly inbox: InboxStatus | null
+}
+
+/** State of the endpoints that receive events. */
+export interface WebhooksStatus {
+  /** `off`: without a secret every delivery is a 503. */
+  readonly state: 'on' | 'off'
+  readonly endpoints: readonly { readonly name: string; readonly path: string }[]
+  /** Number of secrets that are valid now. */
+  readonly secrets: number
+  /** Rows of the inbox by state; null while it is not available. */
+  readonly counts: Readonly<Record<'pending' | 'done' | 'ignored' | 'dead', number>> | null
+  readonly oldestPendingAt: string | null
+  /** The last verified delivery, and the last one since the start that was refused. */
+  readonly lastReceivedAt: string | null
+  readonly lastRefusedAt: string | null
+}
+
+/** The report on webhooks: what receives events, and what they came to. */
+export interface WebhooksReport extends WebhooksStatus {
+  readonly refresh: RefreshReport
+}
+
+/** State of events and the refreshes that they caused. */
+export interface RefreshReport {
+  /** Refreshes that events caused, since the start. */
+  readonly refreshes: number
+  readonly failedRefreshes: number
+  readonly failuresInRow: number
+  /** Null: none is running. */
+  readonly refreshingSince: string | null
+  /** Null while the inbox is not available, as `misses`. */
+  readonly latency: Latency | null
+  readonly misses: Misses | null
+}
+
+/** How long events took from being received until they were stored, refreshed for, and visible. */
+export interface Latency {
+  /** Number of events measured: the newest that are done. */
+  readonly events: number
+  readonly stored: Quantiles | null
+  readonly refreshed: Quantiles | null
+  readonly visible: Quantiles | null
+}
+
+/** Milliseconds. */
+export type Quantiles = Readonly<Record<'median' | 'p99', number>>
+
+/** What polls and events found of the same changes, within a week. */
+export interface Misses {
+  /** Tags that arrived, by a poll or an event. */
+  readonly arrivals: number
+  /** Of them, those that a poll found and no event announced, not even late. */
+  readonly unannounced: number
+  /** `unannounced` of `arrivals`, 0 to 1; null when nothing arrived. */
+  readonly missRate: number | null
+  /** Events that named a tag which upstream never listed. */
+  readonly unconfirmed: number
+  /** Why the subscription seems dead, and what to do; null: it does not. */
+  readonly warning: string | null
+}
