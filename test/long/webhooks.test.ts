@@ -10,6 +10,7 @@ import {
   webhooksOf,
 } from '../e2e/receiving.ts'
 import { coalesceAtRandom } from '../webhooks/refresh/coalesce-random.ts'
+import { scratch, startInbox } from '../webhooks/inbox/inboxes.ts'
 import { receiving } from '../webhooks/receive/receivers.ts'
 
 test('ten thousand events cause at most two refreshes, and all are settled', async () => {
@@ -39,7 +40,7 @@ test('ten thousand events cause at most two refreshes, and all are settled', asy
 }, 240_000)
 
 test('ten thousand events in ten seconds are all stored', async () => {
-  const { deliver, inbox } = await receiving()
+  const { deliver, inbox } = await receiving({}, await startInbox(scratch()))
   let next = 0
   const sender = async (): Promise<number> => {
     let accepted = 0

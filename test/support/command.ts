@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /** The program's file. */
 export const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
-/** Node keeps compiled code here, by its content: a process starts in half the time. */
-export const COMPILED = join(tmpdir(), 'patchmirror-compiled')
+/** Node stores compiled code here, by its content: a process starts in half the time, also in the next run of the suite. */
+export const COMPILED = fileURLToPath(
+  new URL('../../node_modules/.cache/compiled', import.meta.url),
+)
 
 export interface Finished {
   code: number | null

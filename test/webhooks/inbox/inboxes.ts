@@ -2,7 +2,17 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
+import { MirrorError } from '../../../src/core/errors.ts'
+import { openInbox } from '../../../src/store/database/open.ts'
 import type { NewDelivery } from '../../../src/store/webhooks/inbox.ts'
+import { createRpc } from '../../../src/threads/rpc.ts'
+import {
+  type InboxCall,
+  type InboxFunctions,
+  type OperationName,
+  answerBatch,
+  createOperations,
+} from '../../../src/webhooks/inbox/operations.ts'
 import {
   type InboxThread,
   type InboxThreadDeps,
@@ -11,6 +21,8 @@ import {
 
 /** 2026-11-21T09:06:40Z, unix milliseconds: when the deliveries of these tests come. */
 export const NOW = 1_795_252_000_000
+/** How long the inboxes of these tests remember deliveries. */
+const KEEP_MS = 600_000
 
 /** A folder that is gone when the test ends. */
 export function scratch(): string {
@@ -45,10 +57,46 @@ export async function startInbox(
   const failures: string[] = []
   const thread = await startInboxThread({
     dataDir: dir,
-    keepMs: 600_000,
+    keepMs: KEEP_MS,
     onFailed: (message) => failures.push(message),
     ...more,
   })
   onTestFinished(() => thread.close())
   return Object.assign(thread, { failures })
+}
+
+/**
+ * The operations of the inbox thread over a real database, in this thread: for tests of what is around the inbox. What comes
+ * in one iteration of the event loop is one batch, as in the thread.
+ */
+export function openInboxHere(
+  dir: string,
+  { maxPending }: Pick<InboxThreadDeps, 'maxPending'> = {},
+): InboxThread {
+  const db = openInbox(dir)
+  onTestFinished(() => void db.close())
+  const operations = createOperations(db)
+  const { call, connect, settle } = createRpc<OperationName, InboxFunctions>(
+    () => new MirrorError('storage', 'the inbox is closed'),
+  )
+  let waiting: InboxCall[] = []
+  const answer = (): void => {
+    const questions = waiting
+    waiting = []
+    for (const reply of answerBatch(db, operations, questions, dir)) settle(structuredClone(reply))
+  }
+  connect((question) => {
+    if (waiting.push(structuredClone(question)) === 1) setImmediate(answer)
+  })
+  return {
+    receive: (one) => call('receive', { ...one, body: new Uint8Array(one.body) }, maxPending),
+    pending: (now, limit) => call('pending', now, limit),
+    settle: (settlements) => call('settle', settlements),
+    counts: () => call('counts'),
+    changed: () => call('changed'),
+    prune: (now) => call('prune', now - KEEP_MS),
+    call,
+    alive: true,
+    close: () => Promise.resolve(),
+  }
 }

@@ -2,7 +2,7 @@ import { connect } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import type { InboxThread } from '../../../src/webhooks/inbox/thread.ts'
-import { NOW } from '../inbox/inboxes.ts'
+import { NOW, openInboxHere, scratch, startInbox } from '../inbox/inboxes.ts'
 import { deliveryOf, receiving, send } from './receivers.ts'
 import { EVENT, RAW_SECRET, SECRET, signed } from '../signing.ts'
 
@@ -311,14 +311,15 @@ describe('503 with Retry-After, never 2xx,', () => {
   })
 
   test('while its thread is dead', async () => {
-    const { deliver, inbox } = await receiving()
+    const { deliver, inbox } = await receiving({}, await startInbox(scratch()))
     const dying = (inbox.call as (name: string) => Promise<unknown>)('no such operation')
     await expect(dying).rejects.toThrow()
     unavailable(await deliver())
   })
 
   test('while as many are pending as may be, but 200 to what is known, and 202 when there are fewer', async () => {
-    const { deliver, inbox, outcomes, told, stored } = await receiving({}, { maxPending: 2 })
+    const two = openInboxHere(scratch(), { maxPending: 2 })
+    const { deliver, inbox, outcomes, told, stored } = await receiving({}, two)
     for (const id of ['evt_1', 'evt_2']) expect((await deliver({ id })).status).toBe(202)
     unavailable(await deliver({ id: 'evt_3' }))
     unavailable(await deliver({ id: 'evt_4', body: 'authentic, but not JSON' }))

@@ -6,7 +6,7 @@ import { createTypeFilter } from '../../../src/webhooks/receive/event.ts'
 import { type ReceiverOptions, createReceiver } from '../../../src/webhooks/receive/receiver.ts'
 import type { InboxThread } from '../../../src/webhooks/inbox/thread.ts'
 import { createSigningSecret, createVerifier } from '../../../src/webhooks/receive/signature.ts'
-import { NOW, scratch, startInbox } from '../inbox/inboxes.ts'
+import { NOW, openInboxHere, scratch } from '../inbox/inboxes.ts'
 import { type Signing, EVENT, RAW_SECRET, SECRET, signed } from '../signing.ts'
 
 export interface Reply {
@@ -61,12 +61,11 @@ export interface Receiving {
   deliver: (signing?: Signing, headers?: Record<string, string>) => Promise<Reply>
 }
 
-/** A receiver over a real server and a real inbox, with two secrets and two endpoints. */
+/** A receiver over a real server and a real inbox, this one unless another is given, with two secrets and two endpoints. */
 export async function receiving(
   more: Partial<ReceiverOptions> = {},
-  bounds: Parameters<typeof startInbox>[1] = {},
+  inbox: InboxThread = openInboxHere(scratch()),
 ): Promise<Receiving> {
-  const inbox = await startInbox(scratch(), bounds)
   const clock = { now: NOW }
   const outcomes: [ReceiptOutcome, string][] = []
   const told: Receiving['told'] = []
