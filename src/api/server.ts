@@ -86,7 +86,7 @@ export function createServer(options: ServerOptions): MirrorServer {
   const { host, port, cacheBytes } = config.server
   const cacheControl = `public, max-age=${config.server.cacheMaxAgeSeconds}, must-revalidate`
   const served = createServedSnapshot(reads, dataDir, cacheBytes, options.onArchiveLost)
-  const isStoredFeed = (path: string): boolean => reads.pinned.hasDocument(path)
+  const isStoredFeed = (path: string): boolean => reads.pinned.feeds.hasDocument(path)
   const paths = createPaths(config.feeds.extraPaths, config.views, isStoredFeed)
   const failures = createFailures(dataDir, log)
   const heads = createHeads(cacheControl)

@@ -57,7 +57,7 @@ export function unsyncedHere(config: Config): string[] {
   if (db === null) return []
   try {
     const reads = createReads(db)
-    return unsyncedSources(config, (source) => reads.readSnapshot(source) !== null)
+    return unsyncedSources(config, (source) => reads.snapshots.readSnapshot(source) !== null)
   } finally {
     db.close()
   }

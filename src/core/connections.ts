@@ -120,7 +120,7 @@ function updateActivity(connection: Connection): void {
  */
 function findSpare(among: Iterable<Connection>): ['silent' | 'idle', Connection[]] {
   const waiting = [...among].filter(({ active }) => active === 0)
-  // // Records are served on the fast path, whose requests the HTTP server does not see.
+  // Records are served on the fast path, whose requests the HTTP server does not see.
   const silent = waiting.filter(({ requests, socket }) => requests + socket.bytesWritten === 0)
   if (silent.length > 0) return ['silent', silent]
   waiting.forEach(updateActivity)

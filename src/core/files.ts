@@ -118,6 +118,6 @@ function syncFolder(folder: string): void {
     fsyncSync(fd)
     closeSync(fd)
   } catch {
-    // // Not supported on every system.
+    // Not supported on every system.
   }
 }

@@ -55,7 +55,7 @@ export function newestPast(stamps: Iterable<string>, now: number): number | null
   let newest: number | null = null
   let dayBefore = ''
   for (const stamp of stamps) {
-    // // A zone moves a timestamp by less than a day, so most need not be parsed.
+    // A zone moves a timestamp by less than a day, so most need not be parsed.
     if (stamp < dayBefore && /^\d/.test(stamp)) continue
     const seconds = pastSeconds(stamp, now)
     if (seconds === null || (newest !== null && seconds <= newest)) continue

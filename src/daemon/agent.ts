@@ -223,9 +223,9 @@ function refresherOptions(
   { pinned, live }: PinnedReads,
 ): RefresherOptions {
   const hasCatalog = activeSources(config).includes('catalog')
-  const { listNewTags } = live
+  const { listNewTags } = live.catalog
   // As readers see it: the pin is moved before the thread reports that a refresh has ended.
-  const find = (target: EventTarget): Announced => pinned.findAnnounced(target)
+  const find = (target: EventTarget): Announced => pinned.catalog.findAnnounced(target)
   const refresh = (targets: readonly EventTarget[]) => thread.refresh(targets)
   return { config, log, now, inbox, isOn, refresh, find: hasCatalog ? find : null, listNewTags }
 }

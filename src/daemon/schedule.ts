@@ -17,7 +17,7 @@ export function scheduledJobs(config: Config, { live }: PinnedReads, thread: Syn
     identity: config.identity.schedule,
   }
   const polls = activeSources(config).map((source): DueJob => {
-    const last = live.readLatestWholeRun(source)
+    const last = live.runs.readLatestWholeRun(source)
     return {
       name: source,
       expression: expressions[source],
@@ -30,7 +30,9 @@ export function scheduledJobs(config: Config, { live }: PinnedReads, thread: Syn
     expression: config.osv.reconcileSchedule,
     // Before the first snapshot there is nothing to reconcile: the first sync reads the whole archive.
     lastSuccess:
-      live.readLastReconcile('osv') ?? live.readSnapshot('osv')?.publishedAt ?? Date.now(),
+      live.runs.readLastReconcile('osv') ??
+      live.snapshots.readSnapshot('osv')?.publishedAt ??
+      Date.now(),
     run: () => thread.requestSync('osv', 'reconcile', 'schedule'),
   }
   const again: DueJob = {

@@ -51,7 +51,7 @@ function snapshotLine(event: Json): string {
   const data = isObject(event['data']) ? event['data'] : {}
   const counts = isObject(data['counts']) ? data['counts'] : null
   const name = data['source']
-  // // Another mirror's event can be relayed too: only a plain word, since workspaces interpret more than `<` as markup.
+  // Another mirror's event can be relayed too: only a plain word, since workspaces interpret more than `<` as markup.
   const source = typeof name === 'string' && /^[a-z]{1,20}$/.test(name) ? name : 'a mirror'
   const changed = counts === null ? null : [counts['added'], counts['changed'], counts['removed']]
   const changes = changed?.every((one) => typeof one === 'number')

@@ -26,10 +26,7 @@ interface RelayDeps {
   readonly settings: RelaySettings
   readonly outbox: RelayOutbox
   /** Reads of mirror.db; null while there is none. */
-  readonly reads: () => Pick<
-    Reads,
-    'listLogged' | 'lastLogged' | 'listNames' | 'readInstance'
-  > | null
+  readonly reads: () => Pick<Reads, 'changes' | 'secrets'> | null
   /** Served position of the change log: announced snapshots must be readable. */
   readonly served: () => number
   /** Sends a delivery to a URL; never rejects. */
@@ -204,8 +201,8 @@ function collectSnapshots(
   { settings, outbox, served, now }: RelayDeps,
   store: NonNullable<ReturnType<RelayDeps['reads']>>,
 ): void {
-  const instance = store.readInstance()
-  const last = store.lastLogged()
+  const instance = store.secrets.readInstance()
+  const last = store.changes.lastLogged()
   const known = outbox.readCursor(instance)
   const wanted = settings.targets.length > 0 && settings.events.includes('snapshot')
   if (known === null || known > last || (!wanted && known < last)) outbox.skipTo(instance, last)
@@ -213,10 +210,14 @@ function collectSnapshots(
   const until = Math.min(served(), last)
   let from = outbox.readCursor(instance) ?? last
   while (wanted && from < until) {
-    const rows = store.listLogged(from, BATCH).filter(({ id }) => id <= until)
+    const rows = store.changes.listLogged(from, BATCH).filter(({ id }) => id <= until)
     const end = rows.at(-1)?.id ?? until
     const messages = rows.map((row) => {
-      return { ...snapshotMessage(instance, row, announce(store, row)), deliver: true, log: row.id }
+      return {
+        ...snapshotMessage(instance, row, announce(store.changes, row)),
+        deliver: true,
+        log: row.id,
+      }
     })
     outbox.passOnSnapshots(messages, instance, end, now())
     from = end

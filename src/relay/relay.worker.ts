@@ -40,14 +40,14 @@ function main(port: MessagePort): void {
   const transport = createTransport({
     ...upstream,
     proxy: null, // that is upstream's proxy; targets use HTTPS_PROXY and NO_PROXY
-    // // Connections are limited by host, requests by target: several targets may be on one host.
+    // Connections are limited by host, requests by target: several targets may be on one host.
     concurrency: settings.concurrency * Math.max(1, settings.targets.length),
     connectTimeoutMs: Math.min(upstream.connectTimeoutMs, settings.timeoutMs),
     requestTimeoutMs: settings.timeoutMs,
   })
   const deps = { transport, timeoutMs: settings.timeoutMs, now: Date.now }
   const sign = createSigner(
-    settings.secret ?? formatSecret(reads.readSecret('relay')),
+    settings.secret ?? formatSecret(reads.secrets.readSecret('relay')),
     settings.dialect,
   )
   const chat = { urls: new Set(relay.chatTargets), template: relay.chatTemplate }

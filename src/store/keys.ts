@@ -101,7 +101,6 @@ export function createKeyWriter(db: Db) {
   }
   return {
     ...reader,
-    ...secret,
     /** Stores the keys and the secret of a former database in this one, which must be new. */
     restoreKeys: db.transaction((backup: KeyBackup) => {
       putSecret.run(backup.secret)

@@ -14,24 +14,26 @@ import { createRunReader } from './runs/runs.ts'
 import { createSecretReader } from './secret.ts'
 import { createSnapshotReader } from './runs/snapshots.ts'
 
-/** Creates all reads on one connection. */
+/** Creates all reads on one connection, by the room that owns the tables. */
 export function createReads(db: Db) {
   return {
-    ...createOsvReader(db),
-    ...createDocumentReader(db),
-    ...createSnapshotReader(db),
-    ...createRunReader(db),
-    ...createQuarantineReader(db),
-    ...createCatalogListReader(db),
-    ...createCatalogAnswerReader(db),
-    ...createCatalogQuery(db),
-    ...createAnnouncedReader(db),
-    ...createNewTagReader(db),
-    ...createDocumentStoreReader(db),
-    ...createKeyReader(db),
-    ...createSecretReader(db),
-    ...createChangeReader(db),
-    ...createLedgerReader(db),
+    osv: createOsvReader(db),
+    feeds: createDocumentReader(db),
+    catalog: {
+      ...createCatalogListReader(db),
+      ...createCatalogAnswerReader(db),
+      ...createCatalogQuery(db),
+      ...createAnnouncedReader(db),
+      ...createNewTagReader(db),
+      ...createDocumentStoreReader(db),
+    },
+    runs: createRunReader(db),
+    snapshots: createSnapshotReader(db),
+    quarantine: createQuarantineReader(db),
+    changes: createChangeReader(db),
+    keys: createKeyReader(db),
+    secrets: createSecretReader(db),
+    ledger: createLedgerReader(db),
   }
 }
 

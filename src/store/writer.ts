@@ -11,7 +11,9 @@ import { createCatalogAnswerWriter } from './catalog/answer-writes.ts'
 import { createCatalogListWriter } from './catalog/list-writes.ts'
 import { createDocumentWriter } from './feeds/documents.ts'
 import { createKeyWriter } from './keys.ts'
-import { createChangeTracker } from './changes/tracker.ts'
+import { createSecretReader } from './secret.ts'
+import { createChangeWriter } from './changes/log.ts'
+import { type ChangeTracker, createChangeTracker } from './changes/tracker.ts'
 import { createOsvWriter, createStaging } from './osv/writes.ts'
 import { createQuarantineWriter } from './runs/quarantine.ts'
 import { createRunWriter } from './runs/runs.ts'
@@ -27,25 +29,7 @@ export function openWrites(dataDir: string) {
   const batch = createBatch(db)
   const tracker = createChangeTracker()
   return {
-    ...createOsvWriter(db, tracker),
-    ...createDocumentWriter(db, tracker),
-    ...createSnapshotWriter(db, tracker),
-    ...createRunWriter(db),
-    ...createQuarantineWriter(db),
-    ...createCatalogListWriter(db, tracker),
-    ...createCatalogAnswerWriter(db, tracker),
-    ...createCatalogQuery(db),
-    ...createAnnouncedReader(db),
-    ...createNewTagWriter(db),
-    ...createDocumentStoreWriter(db),
-    ...createCatalogRepair(db),
-    ...createKeyWriter(db),
-    ...createLedgerWriter(db),
-    ...createCarriedWriter(db, tracker),
-    ...createCarriedDocumentWriter(db),
-    staging: createStaging(db),
-    /** Everything that readers see, as rows, on this connection. */
-    carried: createCarriedReader(db),
+    ...createTableWriters(db, tracker),
     /** Runs single statements that must not be part of another source's open transaction. */
     exclusive: <T>(work: () => T): Promise<T> =>
       queue(() => {
@@ -81,7 +65,7 @@ export function openWrites(dataDir: string) {
       try {
         db.pragma('wal_checkpoint(PASSIVE)')
       } catch {
-        // // Committed data is safe in the log; the next run meets and reports the fault.
+        // Committed data is safe in the log; the next run meets and reports the fault.
       }
     },
     /** Sets whether commits copy the write-ahead log into the database file; if not, call `checkpoint`. */
@@ -91,6 +75,37 @@ export function openWrites(dataDir: string) {
     close: (): void => {
       batch.commit() // a failure is not reported: the next crawl fetches what is missing
       db.close()
+    },
+  }
+}
+
+/** Creates the reads and writes of each table, by the room that owns it. */
+function createTableWriters(db: Db, tracker: ChangeTracker) {
+  const changes = createChangeWriter(db)
+  return {
+    osv: { ...createOsvWriter(db, tracker), staging: createStaging(db) },
+    feeds: createDocumentWriter(db, tracker),
+    catalog: {
+      ...createCatalogListWriter(db, tracker),
+      ...createCatalogAnswerWriter(db, tracker),
+      ...createCatalogQuery(db),
+      ...createAnnouncedReader(db),
+      ...createNewTagWriter(db),
+      ...createDocumentStoreWriter(db),
+      ...createCatalogRepair(db),
+    },
+    runs: createRunWriter(db),
+    snapshots: createSnapshotWriter(db, tracker, changes),
+    quarantine: createQuarantineWriter(db),
+    changes,
+    keys: createKeyWriter(db),
+    secrets: createSecretReader(db),
+    ledger: createLedgerWriter(db),
+    /** Everything that readers see, as the rows of bundles, read and written on this connection. */
+    carried: {
+      ...createCarriedReader(db),
+      ...createCarriedWriter(db, tracker),
+      ...createCarriedDocumentWriter(db),
     },
   }
 }

@@ -37,7 +37,7 @@ export function createRunner(deps: RunnerDeps): Runner {
     try {
       const lock = acquireLock(config.data.dir, 'sync')
       release = () => lock.release()
-      await store.exclusive(() => store.closeOrphanRuns(deps.now()))
+      await store.exclusive(() => store.runs.closeOrphanRuns(deps.now()))
     } catch (error) {
       leave()
       throw error
@@ -52,7 +52,10 @@ export function createRunner(deps: RunnerDeps): Runner {
   return {
     async run(asked) {
       try {
-        const request = { ...asked, kind: kindOf(asked, store.readSnapshot(asked.source) !== null) }
+        const request = {
+          ...asked,
+          kind: kindOf(asked, store.snapshots.readSnapshot(asked.source) !== null),
+        }
         await enter()
         try {
           return await (request.dryRun === true
@@ -80,17 +83,17 @@ async function recordedRun(deps: RunnerDeps, request: RunRequest): Promise<RunRe
   const { store, now, config } = deps
   const { source, kind, trigger } = request
   const runId = await store.exclusive(() =>
-    store.startRun({ source, kind, trigger, startedAt: now() }),
+    store.runs.startRun({ source, kind, trigger, startedAt: now() }),
   )
   const ended = await executeRun(deps, request, runId)
-  const snapshot = store.readSnapshot(source)?.id ?? null
+  const snapshot = store.snapshots.readSnapshot(source)?.id ?? null
   await store.exclusive(() => {
-    store.endRun(runId, { ...ended, snapshot, endedAt: now() })
-    store.pruneRuns(source, config.data.keepRuns)
-    store.forgetQuarantines(now() - config.data.tombstoneDays * 86_400_000)
-    store.forgetChanges(source, now() - config.data.changeDays * 86_400_000)
+    store.runs.endRun(runId, { ...ended, snapshot, endedAt: now() })
+    store.runs.pruneRuns(source, config.data.keepRuns)
+    store.quarantine.forgetQuarantines(now() - config.data.tombstoneDays * 86_400_000)
+    store.changes.forgetChanges(source, now() - config.data.changeDays * 86_400_000)
   })
-  const run = store.readRun(runId)
+  const run = store.runs.readRun(runId)
   if (run === null) throw new MirrorError('internal', `run ${runId} left no row`)
   return run
 }
@@ -99,7 +102,7 @@ async function dryRun(deps: RunnerDeps, request: RunRequest): Promise<RunReport>
   const startedAt = deps.now()
   const ended = await executeRun(deps, request, 0)
   const { source, kind, trigger } = request
-  const snapshot = deps.store.readSnapshot(source)?.id ?? null
+  const snapshot = deps.store.snapshots.readSnapshot(source)?.id ?? null
   return {
     id: 0,
     source,

@@ -128,8 +128,8 @@ async function repair(store: Writes, dataDir: string): Promise<string | null> {
   try {
     const lock = acquireLock(dataDir, 'sync')
     try {
-      store.closeOrphanRuns(Date.now())
-      await rebuildLostArchive(store, dataDir)
+      store.runs.closeOrphanRuns(Date.now())
+      await rebuildLostArchive(store.osv, dataDir)
     } finally {
       lock.release()
     }

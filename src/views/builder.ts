@@ -16,7 +16,7 @@ interface ViewsBuilderOptions {
   readonly config: Pick<Config, 'views' | 'data'>
   readonly log: Pick<Logger, 'info' | 'warn'>
   /** What is served now. */
-  readonly reads: Pick<Reads, 'readSnapshot' | 'readArchive'>
+  readonly reads: Pick<Reads, 'snapshots' | 'osv'>
   /** Another generation can be served. */
   readonly onMade: () => void
   /** Snapshots that follow each other closely are made into one generation: waits so long, milliseconds. */
@@ -162,7 +162,7 @@ function stateOf(
 /** The view kinds that the settings ask for and the stored data allows. */
 function kindsOf({ config, reads }: ViewsBuilderOptions): ViewsKind[] {
   const { bucket, query, vex } = config.views
-  const hasCatalog = reads.readSnapshot('catalog') !== null // synced, or imported below a gap
+  const hasCatalog = reads.snapshots.readSnapshot('catalog') !== null // synced, or imported below a gap
   return [
     ...(bucket || query ? (['osv'] as const) : []),
     ...(vex && hasCatalog ? (['vex'] as const) : []),
@@ -176,7 +176,7 @@ function lacks({ config, reads }: ViewsBuilderOptions, kind: ViewsKind): boolean
     const name = osvViewsName(reads, derivedVendors(config.views))
     return name !== null && current?.name !== name
   }
-  const snapshot = reads.readSnapshot('catalog')
+  const snapshot = reads.snapshots.readSnapshot('catalog')
   return snapshot !== null && (current?.snapshot !== snapshot.id || current.asOf === null)
 }
 

@@ -36,9 +36,9 @@ export async function performTask({
     db.exec('BEGIN') // one snapshot for all reads
     const reads = createReads(db)
     if (kind === 'osv') return await makeOsvViews({ dataDir, reads, vendors, rebuild, pause })
-    const snapshot = reads.readSnapshot('catalog')
+    const snapshot = reads.snapshots.readSnapshot('catalog')
     if (snapshot === null) return null
-    const asOf = Math.min(snapshot.asOf, reads.readVexConfirmedAt() ?? snapshot.asOf)
+    const asOf = Math.min(snapshot.asOf, reads.catalog.readVexConfirmedAt() ?? snapshot.asOf)
     const vex = {
       dataDir,
       reads: createVexReader(db),

@@ -15,7 +15,7 @@ export function crc32c(data: Uint8Array, previous = 0): number {
   const head = Math.min(data.length, (4 - (data.byteOffset % 4)) % 4)
   for (let at = 0; at < head; at++) crc = step(crc, data, at)
   const pairs = LITTLE ? (data.length - head) >>> 3 : 0
-  // // A view must begin at a word boundary even if it is empty, and short data may end before one.
+  // A view must begin at a word boundary even if it is empty, and short data may end before one.
   const words = pairs === 0 ? NONE : new Int32Array(data.buffer, data.byteOffset + head, pairs * 2)
   for (let at = 0; at < words.length; at += 2) {
     const low = crc ^ word(words, at)

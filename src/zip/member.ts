@@ -62,8 +62,8 @@ function faultOf(entry: ZipEntry, region: Buffer, maxSize: number): string | nul
 
 function inflate(packed: Buffer, size: number): Buffer | string {
   try {
-    // // One output buffer of the declared size: the default of one 16 KB buffer per record is slow.
-    // // `info` returns how many bytes the stream used: trailing ones would corrupt the gzip member built around it.
+    // One output buffer of the declared size: the default of one 16 KB buffer per record is slow.
+    // `info` returns how many bytes the stream used: trailing ones would corrupt the gzip member built around it.
     const { buffer, engine } = inflateRawSync(packed, {
       chunkSize: Math.max(64, size + 16),
       maxOutputLength: Math.max(1, size),

@@ -144,7 +144,7 @@ function* plan(
   for (let i = 0; i < directory.count; i++) {
     const entry = directory.entry(i)
     if (!want(entry)) continue
-    // // The space between two members may exceed what the first one needs: do not read it.
+    // The space between two members may exceed what the first one needs: do not read it.
     const end = Math.min(directory.regionEnd(i), entry.offset + MAX_HEADER + entry.compressedSize)
     if (run !== null && (entry.offset - run.from - run.bytes > gap || end - run.from > WINDOW)) {
       yield run

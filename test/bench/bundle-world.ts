@@ -1,3 +1,4 @@
+import { createChangeWriter } from '../../src/store/changes/log.ts'
 import { createHash, randomBytes } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
 import { openWriter } from '../../src/store/database/open.ts'
@@ -53,7 +54,7 @@ export function fillCatalog(dir: string, bytes: number): void {
   })
   const id = createHash('sha256').update(`catalog ${number}`).digest('hex')
   const at = { publishedAt: Date.now(), asOf: Date.now() }
-  createSnapshotWriter(db, createChangeTracker()).replaceSnapshot({
+  createSnapshotWriter(db, createChangeTracker(), createChangeWriter(db)).replaceSnapshot({
     ...{ source: 'catalog', id, runId, records: number, whole: true },
     ...at,
   })

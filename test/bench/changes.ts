@@ -129,14 +129,14 @@ async function rebuild(dir: string): Promise<Line> {
     for (let round = 0; round < 5; round++) {
       let started = performance.now()
       let bytes = 0
-      for (const [, , , body] of store.eachContent()) bytes += body.length
+      for (const [, , , body] of store.osv.eachContent()) bytes += body.length
       reading.push(performance.now() - started)
       if (bytes === 0) throw new Error('nothing was read')
       started = performance.now()
-      await Promise.resolve(buildArchive(store, derivedDir(dir), () => true))
+      await Promise.resolve(buildArchive(store.osv, derivedDir(dir), () => true))
       building.push(performance.now() - started)
     }
-    const size = statSync(join(derivedDir(dir), store.readArchive()?.file ?? '')).size
+    const size = statSync(join(derivedDir(dir), store.osv.readArchive()?.file ?? '')).size
     const ratio = median(building) / median(reading)
     const detail = `${seconds(median(building))} to ${seconds(median(reading))}, ${megabytes(size)}`
     return ratioLine(

@@ -150,17 +150,17 @@ export async function serveFolder(
 
 /** Every path that a mirror answers with something of its own: public ones, records, lists, answers. */
 export function pathsOf(store: Writes): string[] {
-  const lists = store.listCatalogLists().map(({ path }) => path)
+  const lists = store.catalog.listLists().map(({ path }) => path)
   return [
     ...['/external/osv/all.json', '/external/osv/all.zip'],
-    ...store.listDocuments('feeds').map(({ path }) => path),
-    ...[...store.eachPair()].map(([id]) => `/external/osv/${encodeURIComponent(id)}.json`),
+    ...store.feeds.listDocuments('feeds').map(({ path }) => path),
+    ...[...store.osv.eachPair()].map(([id]) => `/external/osv/${encodeURIComponent(id)}.json`),
     ...[...store.carried.eachRow('osv', 'osv-tombstone')].map(
       ({ key }) => `/external/osv/${encodeURIComponent(key)}.json`,
     ),
     ...lists.flatMap((path) => [path, `${path}?limit=2`]),
-    ...[...store.eachStoredAnswer()].map(({ path }) => path),
-    ...store.listMissingPaths().map(({ path }) => path),
+    ...[...store.catalog.eachStoredAnswer()].map(({ path }) => path),
+    ...store.catalog.listMissingPaths().map(({ path }) => path),
   ]
 }
 

@@ -105,7 +105,7 @@ test('an import of some sources prints the digest that the mirror has with them'
   const again = await command()
   expect(again.said).toMatch(/already imported: nothing to do/)
   expect(again.said).toContain(digest)
-  expect(there.store.readLastImport()?.file).toMatch(/^\d+\.zip$/)
+  expect(there.store.ledger.readLastImport()?.file).toMatch(/^\d+\.zip$/)
 })
 
 test('what is damaged where there is no upstream is mended by a bundle, and verify says so', async () => {

@@ -58,7 +58,7 @@ test('what a sync stores of any ids, an export carries, an import takes and both
           const isWhole = usable.size === listed.length
           const report = await bench.run('osv', { full })
           expect(report).toMatchObject({ state: isWhole ? 'complete' : 'partial' })
-          expect(new Set([...bench.store.eachPair()].map(([one]) => one))).toEqual(usable)
+          expect(new Set([...bench.store.osv.eachPair()].map(([one]) => one))).toEqual(usable)
           await cross()
           for (const ask of sides) {
             ask.look()
@@ -103,16 +103,16 @@ test('a record that could not be fetched is answered with that reason, and never
   }
   // Which records are missing is looked up, without reading upstream's index again.
   const path = '/external/osv/all.json'
-  const state = bench.store.readUpstreamState(path)
+  const state = bench.store.feeds.readUpstreamState(path)
   if (state === null) throw new Error('there is no state of the index')
-  bench.store.replaceUpstreamState(path, { ...state, body: Buffer.from('no gzip') })
+  bench.store.feeds.replaceUpstreamState(path, { ...state, body: Buffer.from('no gzip') })
   up.look()
   expect(await told(up, 'ROOT-LOST')).toMatch(/^404 upstream lists this record.*answers 404/)
   expect(await told(up, 'ROOT-BAD')).toMatch(/^503 upstream lists this record.*not JSON/)
   expect(await told(up, 'ROOT-NONE')).toMatch(
     /^404 upstream's index of this snapshot .*does not list this id/,
   )
-  bench.store.replaceUpstreamState(path, state)
+  bench.store.feeds.replaceUpstreamState(path, state)
   expect(await told(up, 'a\nb')).toMatch(/^404 no record of this id can be mirrored: .*line break/)
   const feeds = await down('/external/patch_feed')
   expect(feeds.status).toBe(503)

@@ -154,7 +154,7 @@ describe('a daemon without an upstream', () => {
     expect((await fetch(`${url}/v1/images/`, { headers })).status).toBe(404)
     const runs = openWrites(there.dir)
     onTestFinished(() => runs.close())
-    expect(runs.listRuns(100).map(({ kind }) => kind)).toEqual(['import', 'import'])
+    expect(runs.runs.listRuns(100).map(({ kind }) => kind)).toEqual(['import', 'import'])
   })
 })
 

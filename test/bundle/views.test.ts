@@ -14,9 +14,9 @@ async function makeViews(dataDir: string): Promise<void> {
 }
 
 /** Every path at which a mirror has something for scanners, and some at which it has nothing. */
-function pathsOf(dataDir: string, store: Pick<Writes, 'eachPair'>): string[] {
+function pathsOf(dataDir: string, store: Pick<Writes, 'osv'>): string[] {
   const views = openViews(generationDir(dataDir, readCurrentViews(dataDir, 'osv')?.name ?? ''))
-  const ids = [...store.eachPair()].map(([id]) => id)
+  const ids = [...store.osv.eachPair()].map(([id]) => id)
   const paths = views.listViews().flatMap(({ name }) => {
     const held = ids.filter((id) => views.readViewRecord(name, id) !== null)
     const files = ['all.zip', 'modified_id.csv', ...held.map((id) => `${id}.json`), 'none.json']

@@ -60,7 +60,7 @@ test('killed at any moment, an import has done nothing or all of it, and the nex
     const db = openReader(work)
     if (db === null) throw new Error('no database')
     expect(isSoundVerdict(await verifyStore(db, work))).toBe(true)
-    expect(createReads(db).readLatestRun('osv')?.state).toBe('complete')
+    expect(createReads(db).runs.readLatestRun('osv')?.state).toBe('complete')
     db.close()
   }
   expect(killed).toBeGreaterThan(LOOPS / 3)

@@ -62,7 +62,7 @@ test('killed at any moment, the making of views leaves whole ones of one snapsho
 
 function snapshotOf(dir: string): string {
   const db = openReader(dir)
-  const id = db === null ? '' : (createReads(db).readSnapshot('osv')?.id ?? '')
+  const id = db === null ? '' : (createReads(db).snapshots.readSnapshot('osv')?.id ?? '')
   db?.close()
   return id
 }

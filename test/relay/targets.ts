@@ -198,8 +198,8 @@ export function bench(
     async publish(id, records) {
       const store = openWrites(dir)
       await store.transaction(() => {
-        for (const one of records) store.updateRecord(record(one, id), 1)
-        store.replaceSnapshot(snapshot({ id, publishedAt: now(), asOf: now() }))
+        for (const one of records) store.osv.updateRecord(record(one, id), 1)
+        store.snapshots.replaceSnapshot(snapshot({ id, publishedAt: now(), asOf: now() }))
         return Promise.resolve({ commit: true })
       })
       store.close()

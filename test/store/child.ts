@@ -13,9 +13,9 @@ if (what === 'lock') {
   process.stdout.write('opened\n')
 } else if (what === 'unfinished') {
   const store = openWrites(dir)
-  store.startRun({ source: 'osv', kind: 'sync', trigger: 'schedule', startedAt: 1 })
+  store.runs.startRun({ source: 'osv', kind: 'sync', trigger: 'schedule', startedAt: 1 })
   void store.transaction(() => {
-    store.replaceUpstreamState('/lost', { etag: '"lost"', lastModified: null, body: null })
+    store.feeds.replaceUpstreamState('/lost', { etag: '"lost"', lastModified: null, body: null })
     process.stdout.write('writing\n')
     return new Promise<{ commit: boolean }>(() => process.stdin.resume())
   })

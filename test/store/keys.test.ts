@@ -9,53 +9,57 @@ import { NOW, reads, scratch, writes } from './fixtures.ts'
 describe('a local key', () => {
   test('is told once, and nothing that is kept contains it', () => {
     const store = writes()
-    const { id, key } = store.createKey('ci', NOW)
+    const { id, key } = store.keys.createKey('ci', NOW)
     expect(key).toMatch(/^pmk_[\w-]{32}$/)
-    expect(store.listKeys()).toEqual([
+    expect(store.keys.listKeys()).toEqual([
       { id, name: 'ci', prefix: key.slice(0, 8), createdAt: NOW, revokedAt: null },
     ])
-    expect(JSON.stringify([store.listKeys(), store.listKeyHashes()])).not.toContain(key.slice(8))
+    expect(JSON.stringify([store.keys.listKeys(), store.keys.listKeyHashes()])).not.toContain(
+      key.slice(8),
+    )
     store.checkpoint()
     expect(readFileSync(databasePath(store.dir)).includes(key.slice(8))).toBe(false)
   })
 
   test('is found by the hash that only this database’s secret gives', () => {
     const [one, other] = [writes(), writes()]
-    const { id, key } = one.createKey('', NOW)
-    const hash = hashKey(key, one.readSecret('keys'))
-    expect(one.listKeyHashes()).toEqual([{ id, name: '', hash }])
-    expect(hashKey(key, other.readSecret('keys')).equals(hash)).toBe(false)
+    const { id, key } = one.keys.createKey('', NOW)
+    const hash = hashKey(key, one.secrets.readSecret('keys'))
+    expect(one.keys.listKeyHashes()).toEqual([{ id, name: '', hash }])
+    expect(hashKey(key, other.secrets.readSecret('keys')).equals(hash)).toBe(false)
   })
 
   test('is no other: each is new, ids too, in the order they were made', () => {
     const store = writes()
-    const keys = Array.from({ length: 20 }, () => store.createKey('same', NOW))
+    const keys = Array.from({ length: 20 }, () => store.keys.createKey('same', NOW))
     expect(new Set(keys.map(({ key }) => key)).size).toBe(20)
-    expect(store.listKeys().map(({ id }) => id)).toEqual(keys.map(({ id }) => id))
+    expect(store.keys.listKeys().map(({ id }) => id)).toEqual(keys.map(({ id }) => id))
   })
 
   test('that is revoked stays in the list, with the moment, and is valid no more', () => {
     const store = writes()
-    expect(store.hadKeys()).toBe(false)
-    const { id } = store.createKey('', NOW)
-    expect(store.revokeKey(id, NOW + 1)).toBe(true)
-    expect(store.revokeKey(id, NOW + 2)).toBe(false)
-    expect(store.revokeKey(99, NOW)).toBe(false)
-    expect(store.listKeys()[0]?.revokedAt).toBe(NOW + 1)
-    expect(store.listKeyHashes()).toEqual([])
-    expect(store.hadKeys()).toBe(true)
+    expect(store.keys.hadKeys()).toBe(false)
+    const { id } = store.keys.createKey('', NOW)
+    expect(store.keys.revokeKey(id, NOW + 1)).toBe(true)
+    expect(store.keys.revokeKey(id, NOW + 2)).toBe(false)
+    expect(store.keys.revokeKey(99, NOW)).toBe(false)
+    expect(store.keys.listKeys()[0]?.revokedAt).toBe(NOW + 1)
+    expect(store.keys.listKeyHashes()).toEqual([])
+    expect(store.keys.hadKeys()).toBe(true)
   })
 
   test('opens a new database too that its backup was put into', () => {
     const [old, young] = [writes(), writes()]
-    const { key } = old.createKey('ci', NOW)
-    old.revokeKey(old.createKey('gone', NOW).id, NOW + 1)
-    const backup = old.readKeyBackup()
+    const { key } = old.keys.createKey('ci', NOW)
+    old.keys.revokeKey(old.keys.createKey('gone', NOW).id, NOW + 1)
+    const backup = old.keys.readKeyBackup()
     expect(backup).not.toBeNull()
-    if (backup !== null) young.restoreKeys(backup)
-    expect(young.listKeys()).toEqual(old.listKeys())
-    expect(young.listKeyHashes()).toMatchObject([{ hash: hashKey(key, young.readSecret('keys')) }])
-    expect(young.createKey('', NOW).id).toBe(3)
+    if (backup !== null) young.keys.restoreKeys(backup)
+    expect(young.keys.listKeys()).toEqual(old.keys.listKeys())
+    expect(young.keys.listKeyHashes()).toMatchObject([
+      { hash: hashKey(key, young.secrets.readSecret('keys')) },
+    ])
+    expect(young.keys.createKey('', NOW).id).toBe(3)
   })
 
   test('of another process is announced by the count of commits', () => {
@@ -63,21 +67,21 @@ describe('a local key', () => {
     const reader = reads(store.dir)
     const before = reader.commits()
     expect(reader.commits()).toBe(before)
-    store.createKey('', NOW)
+    store.keys.createKey('', NOW)
     expect(reader.commits()).not.toBe(before)
-    expect(reader.live.listKeyHashes()).toHaveLength(1)
+    expect(reader.live.keys.listKeyHashes()).toHaveLength(1)
   })
 })
 
 describe('the secret', () => {
   test('is made with the database, stays, and gives each purpose bytes of its own', () => {
     const store = writes()
-    const links = store.readSecret('links')
+    const links = store.secrets.readSecret('links')
     expect(links).toHaveLength(32)
-    expect(store.readSecret('keys').equals(links)).toBe(false)
+    expect(store.secrets.readSecret('keys').equals(links)).toBe(false)
     store.close()
-    expect(reads(store.dir).live.readSecret('links')).toEqual(links)
-    expect(writes().readSecret('links').equals(links)).toBe(false)
+    expect(reads(store.dir).live.secrets.readSecret('links')).toEqual(links)
+    expect(writes().secrets.readSecret('links').equals(links)).toBe(false)
   })
 
   test('comes to a database that was made before there were keys', () => {
@@ -88,8 +92,8 @@ describe('the secret', () => {
     old.pragma(`user_version = ${before}`)
     old.close()
     const store = writes(dir)
-    expect(store.readSecret('links')).toHaveLength(32)
-    expect(store.listKeys()).toEqual([])
+    expect(store.secrets.readSecret('links')).toHaveLength(32)
+    expect(store.keys.listKeys()).toEqual([])
   })
 
   test('that is lost is a fault, never an empty one', () => {
@@ -97,6 +101,6 @@ describe('the secret', () => {
     const db = new Database(databasePath(store.dir))
     db.exec('DELETE FROM secret')
     db.close()
-    expect(() => store.readSecret('links')).toThrow(/lost its secret/)
+    expect(() => store.secrets.readSecret('links')).toThrow(/lost its secret/)
   })
 })

@@ -7,39 +7,39 @@ describe('a transaction', () => {
     const store = writes()
     const put = (id: string, commit: boolean) =>
       store.transaction(() => {
-        store.insertRecord(record(id), 1)
+        store.osv.insertRecord(record(id), 1)
         return Promise.resolve({ commit })
       })
     expect(await put('R-1', true)).toEqual({ commit: true })
     expect(await put('R-2', false)).toEqual({ commit: false })
     const failing = store.transaction(() => {
-      store.insertRecord(record('R-3'), 1)
+      store.osv.insertRecord(record('R-3'), 1)
       return Promise.reject(new Error('half-way'))
     })
     await expect(failing).rejects.toThrow('half-way')
     const throwing = store.transaction(() => {
-      store.insertRecord(record('R-4'), 1)
+      store.osv.insertRecord(record('R-4'), 1)
       throw new Error('at once')
     })
     await expect(throwing).rejects.toThrow('at once')
-    expect([...store.eachPair()].map(([id]) => id)).toEqual(['R-1'])
+    expect([...store.osv.eachPair()].map(([id]) => id)).toEqual(['R-1'])
   })
 
   test('is not entered by what another source writes meanwhile', async () => {
     const store = writes()
     let finish = (): void => undefined
     const slow = store.transaction(async () => {
-      store.insertRecord(record('R-1'), 1)
+      store.osv.insertRecord(record('R-1'), 1)
       await new Promise<void>((resolve) => (finish = resolve))
       return { commit: false }
     })
-    const run = store.exclusive(() => store.startRun(START))
+    const run = store.exclusive(() => store.runs.startRun(START))
     await new Promise(setImmediate)
     finish()
     await slow
     expect(await run).toBe(1)
-    expect(store.readRun(1)?.state).toBe('running')
-    expect(store.countRecords()).toBe(0)
+    expect(store.runs.readRun(1)?.state).toBe('running')
+    expect(store.osv.countRecords()).toBe(0)
   })
 
   test('waits for its turn: what was asked first is done first, failures included', async () => {
@@ -74,7 +74,7 @@ describe('a transaction', () => {
 
 describe('the waiting room', () => {
   test('gives each record once, the last version of it, until it is cleared', () => {
-    const { staging } = writes()
+    const { staging } = writes().osv
     staging.stage(record('R-2'))
     staging.stage(record('R-1', 'old'))
     staging.stage({ ...record('R-1', 'new'), asOf: null })
@@ -90,19 +90,19 @@ describe('the waiting room', () => {
 
   test('lets its records be moved into the store while they are gone through', () => {
     const store = writes()
-    for (let i = 0; i < 100; i++) store.staging.stage(record(`R-${i}`))
-    store.staging.eachStaged((staged) => store.insertRecord(staged, 1))
-    expect(store.countRecords()).toBe(100)
+    for (let i = 0; i < 100; i++) store.osv.staging.stage(record(`R-${i}`))
+    store.osv.staging.eachStaged((staged) => store.osv.insertRecord(staged, 1))
+    expect(store.osv.countRecords()).toBe(100)
   })
 
   test('belongs to its connection: another never sees it, and the next start finds it empty', () => {
     const dir = scratch()
     const first = openWrites(dir)
-    first.staging.stage(record('R-1'))
+    first.osv.staging.stage(record('R-1'))
     const seen: string[] = []
-    writes(dir).staging.eachStaged(({ id }) => seen.push(id))
+    writes(dir).osv.staging.eachStaged(({ id }) => seen.push(id))
     first.close()
-    writes(dir).staging.eachStaged(({ id }) => seen.push(id))
+    writes(dir).osv.staging.eachStaged(({ id }) => seen.push(id))
     expect(seen).toEqual([])
   })
 })
@@ -111,21 +111,23 @@ describe('what is gathered', () => {
   const paths = (dir: string): number => {
     const other = openWrites(dir)
     try {
-      return other.listMissingPaths().length
+      return other.catalog.listMissingPaths().length
     } finally {
       other.close()
     }
   }
   const lack = (store: ReturnType<typeof openWrites>, path: string): Promise<void> =>
-    store.gathered(100, () => store.replaceMissingPaths(() => false, new Map([[path, 'tags']])))
+    store.gathered(100, () =>
+      store.catalog.replaceMissingPaths(() => false, new Map([[path, 'tags']])),
+    )
 
   test('is committed before anything else is written', async () => {
     const dir = scratch()
     const store = openWrites(dir)
     await lack(store, '/v1/tags/1')
     await lack(store, '/v1/tags/2')
-    expect(store.listMissingPaths()).toHaveLength(2)
-    await store.exclusive(() => store.startRun(START))
+    expect(store.catalog.listMissingPaths()).toHaveLength(2)
+    await store.exclusive(() => store.runs.startRun(START))
     expect(paths(dir)).toBe(2)
     await lack(store, '/v1/tags/3')
     await store.transaction(() => Promise.resolve({ commit: false }))
@@ -145,7 +147,9 @@ describe('what is gathered', () => {
     const dir = scratch()
     const store = openWrites(dir)
     const lackOne = (path: string): Promise<void> =>
-      store.gathered(2, () => store.replaceMissingPaths(() => false, new Map([[path, 'tags']])))
+      store.gathered(2, () =>
+        store.catalog.replaceMissingPaths(() => false, new Map([[path, 'tags']])),
+      )
     await lackOne('/v1/tags/1')
     await lackOne('/v1/tags/2')
     const third = lackOne('/v1/tags/3')

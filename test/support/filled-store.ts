@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import type { SourceName } from '../../src/domain/sources.ts'
+import { createChangeWriter } from '../../src/store/changes/log.ts'
 import { createChangeTracker } from '../../src/store/changes/tracker.ts'
 import { deflatedOf, packContent } from '../../src/store/database/gzip.ts'
 import { derivedDir, openWriter } from '../../src/store/database/open.ts'
@@ -41,7 +42,7 @@ export function openFilledStore(dir: string): FilledStore {
   const notes = createChangeTracker()
   const osv = createOsvWriter(db, notes)
   const documents = createDocumentWriter(db, notes)
-  const snapshots = createSnapshotWriter(db, notes)
+  const snapshots = createSnapshotWriter(db, notes, createChangeWriter(db))
   const runs = createRunWriter(db)
 
   const writeDocument = (

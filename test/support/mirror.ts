@@ -90,11 +90,11 @@ export async function createBench(options: BenchOptions = {}): Promise<Bench> {
       }
     },
     content(id) {
-      const record = store.readRecord(id)
+      const record = store.osv.readRecord(id)
       return record === null ? null : contentOf(record.body, record.size)
     },
     index() {
-      const document = store.readDocument('/external/osv/all.json')
+      const document = store.feeds.readDocument('/external/osv/all.json')
       return document === null || document.body === null
         ? null
         : contentOf(document.body, document.size)
@@ -114,8 +114,8 @@ export function differences({ sandbox, store, content, index }: Bench): string[]
   const found: string[] = []
   const ids = sandbox.feed.ids()
   for (const id of ids) if (content(id)?.equals(sandbox.feed.record(id)) !== true) found.push(id)
-  if (store.countRecords() !== ids.length)
-    found.push(`holds ${store.countRecords()} of ${ids.length}`)
+  if (store.osv.countRecords() !== ids.length)
+    found.push(`holds ${store.osv.countRecords()} of ${ids.length}`)
   if (index()?.equals(sandbox.feed.index()) !== true) found.push('the index differs')
   return found
 }

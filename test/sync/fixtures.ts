@@ -126,18 +126,18 @@ export async function expectSound(dir: string): Promise<void> {
 
 /** The derived archive's bytes; null before the first publication. */
 export function archiveOf({ store, dir }: Pick<Bench, 'store' | 'dir'>): Buffer | null {
-  const info = store.readArchive()
+  const info = store.osv.readArchive()
   return info === null ? null : readFileSync(join(dir, 'derived', info.file))
 }
 
 /** How index, records and archive of one moment disagree; the archive is read by another program's reader. */
 export function disagreements(reads: Reads, dir: string): string[] {
-  const document = reads.readDocument(INDEX)
-  const info = reads.readArchive()
-  const snapshot = reads.readSnapshot('osv')
+  const document = reads.feeds.readDocument(INDEX)
+  const info = reads.osv.readArchive()
+  const snapshot = reads.snapshots.readSnapshot('osv')
   const body = document?.body ?? null
   if (document === null || body === null || info === null || snapshot === null) {
-    return reads.countRecords() === 0 ? [] : ['records without an index']
+    return reads.osv.countRecords() === 0 ? [] : ['records without an index']
   }
   const path = join(dir, 'derived', info.file)
   if (!existsSync(path)) return [`${info.file} is gone`]
@@ -147,16 +147,18 @@ export function disagreements(reads: Reads, dir: string): string[] {
   )
   const found: string[] = []
   const members = new AdmZip(path).getEntries()
-  if (members.length !== listed.size || reads.countRecords() !== listed.size)
-    found.push(`${listed.size} listed, ${reads.countRecords()} stored, ${members.length} members`)
+  if (members.length !== listed.size || reads.osv.countRecords() !== listed.size)
+    found.push(
+      `${listed.size} listed, ${reads.osv.countRecords()} stored, ${members.length} members`,
+    )
   if (snapshot.records !== listed.size) found.push('the snapshot counts otherwise')
   for (const member of members) {
     const id = member.entryName.replace(/\.json$/, '')
-    const record = reads.readRecord(id)
+    const record = reads.osv.readRecord(id)
     if (!listed.has(id)) found.push(`${id} is not listed`)
     if (record === null || !contentOf(record.body, record.size).equals(member.getData()))
       found.push(`${id} differs`)
-    if (reads.readEntry(id)?.modified !== listed.get(id)) found.push(`${id} has another date`)
+    if (reads.osv.readEntry(id)?.modified !== listed.get(id)) found.push(`${id} has another date`)
   }
   return found
 }

@@ -44,9 +44,9 @@ describe('a refresh by the thread', () => {
     const result = await thread.refresh([target])
     expect(result).toMatchObject({ ok: true, reason: null })
     expect(kindsOf(result.reports)).toEqual(EVENT_RUNS)
-    expect(made.store.findAnnounced(target)).toMatchObject({ artifacts: 'complete' })
-    expect(made.store.listRuns(3).map(({ state }) => state)).toEqual(Array(3).fill('complete'))
-    expect(made.store.listNewTags(0)).toMatchObject([
+    expect(made.store.catalog.findAnnounced(target)).toMatchObject({ artifacts: 'complete' })
+    expect(made.store.runs.listRuns(3).map(({ state }) => state)).toEqual(Array(3).fill('complete'))
+    expect(made.store.catalog.listNewTags(0)).toMatchObject([
       { repository: target.repository, tag: target.tag, digest: target.digest, trigger: 'webhook' },
     ])
   })
@@ -74,7 +74,7 @@ describe('a refresh by the thread', () => {
       'refresh',
     ])
     expect(reports.find(({ source }) => source === 'catalog')?.kind).toBe('refresh')
-    expect(made.store.findAnnounced(target)).toMatchObject({ artifacts: 'complete' })
+    expect(made.store.catalog.findAnnounced(target)).toMatchObject({ artifacts: 'complete' })
   })
 
   test('is served by a sync that waits already, and many by one', async () => {
@@ -94,7 +94,7 @@ describe('a refresh by the thread', () => {
     expect(results.map(({ ok }) => ok)).toEqual([true, true, true])
     const runs = ended.filter(({ source }) => source === 'catalog')
     expect(kindsOf(runs)).toEqual(['catalog sync schedule', 'catalog sync schedule'])
-    expect(made.store.findAnnounced(target).artifacts).toBe('complete') // the vex came with the second look
+    expect(made.store.catalog.findAnnounced(target).artifacts).toBe('complete') // the vex came with the second look
   })
 
   test('of many at once costs one more run of each source', async () => {
@@ -104,7 +104,7 @@ describe('a refresh by the thread', () => {
       Array.from({ length: 30 }, (_, i) => thread.refresh([tags[i % 3] ?? targetOf({})])),
     )
     expect(ended.length).toBeLessThanOrEqual(6)
-    for (const tag of tags) expect(made.store.findAnnounced(tag).artifacts).toBe('complete')
+    for (const tag of tags) expect(made.store.catalog.findAnnounced(tag).artifacts).toBe('complete')
   })
 })
 

@@ -16,7 +16,7 @@ describe('a refresh', () => {
       const { service } = made.sandbox
       const tag = service.addTag(service.ids('images')[2])
       const target = announced(service, tag)
-      expect(made.store.findAnnounced(target)).toMatchObject({ listed: false })
+      expect(made.store.catalog.findAnnounced(target)).toMatchObject({ listed: false })
       const report = await refresh(made, target)
       expect(report).toMatchObject({ state: 'complete', kind: 'refresh', trigger: 'webhook' })
       const own = ['', '/sbom', '/vex', '/provenance'].map((kind) => `/v1/tags/${tag}${kind}`)
@@ -25,7 +25,7 @@ describe('a refresh', () => {
       const paths = new Set(asked(made, 'api')) // the other form's lists are probed for their cursor
       expect([...paths].sort()).toEqual([...lists, image, ...own].sort())
       expect(asked(made, 'artifacts')).toHaveLength(4) // three documents and the public key
-      expect(made.store.findAnnounced(target)).toEqual({
+      expect(made.store.catalog.findAnnounced(target)).toEqual({
         listed: true,
         digestMatches: true,
         artifacts: 'complete',
@@ -55,8 +55,8 @@ describe('a refresh', () => {
     service.addPackage()
     expect(await refresh(made)).toMatchObject({ state: 'complete' })
     expect(asked(made).filter((path) => NOT_TOUCHED.test(path))).toEqual([])
-    expect(made.store.findAnnounced(announced(service, tag)).artifacts).toBe('complete')
-    expect(made.store.readCatalogList('/v1/patches')?.entries).toBe(WIDE.tickets)
+    expect(made.store.catalog.findAnnounced(announced(service, tag)).artifacts).toBe('complete')
+    expect(made.store.catalog.readList('/v1/patches')?.entries).toBe(WIDE.tickets)
     expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
     expect(await differences(made)).toEqual([])
   })
@@ -69,22 +69,22 @@ describe('a refresh', () => {
       sandbox: { now: clock.now },
     })
     await made.run('catalog')
-    const before = made.store.readSnapshot('catalog')
-    const confirmed = made.store.readConfirmedAt('catalog')
+    const before = made.store.snapshots.readSnapshot('catalog')
+    const confirmed = made.store.runs.readConfirmedAt('catalog')
     clock.pass(DAY)
     made.sandbox.service.addTag()
     expect(await refresh(made)).toMatchObject({ state: 'complete', asOf: null })
-    const after = made.store.readSnapshot('catalog')
+    const after = made.store.snapshots.readSnapshot('catalog')
     expect(after).toMatchObject({ asOf: before?.asOf, whole: true, publishedAt: clock.now() })
     expect(after?.sequence).toBe((before?.sequence ?? 0) + 1)
-    expect(made.store.readConfirmedAt('catalog')).toBe(confirmed)
+    expect(made.store.runs.readConfirmedAt('catalog')).toBe(confirmed)
   })
 
   test('before the first snapshot is a sync of everything', async () => {
     const made = await bench(WIDE)
     const report = await refresh(made, targetOf({ repository: 'nginx', tag: '1' }))
     expect(report).toMatchObject({ state: 'complete', kind: 'sync', trigger: 'webhook' })
-    expect(made.store.readCatalogList('/v1/patches')?.entries).toBe(WIDE.tickets)
+    expect(made.store.catalog.readList('/v1/patches')?.entries).toBe(WIDE.tickets)
     expect(report.asOf).not.toBeNull()
   })
 
@@ -95,12 +95,18 @@ describe('a refresh', () => {
     const digest = `sha256:${'5'.repeat(64)}`
     const held = announced(service, tag)
     const target = { ...held, digest }
-    expect(made.store.findAnnounced(target)).toMatchObject({ listed: true, digestMatches: false })
+    expect(made.store.catalog.findAnnounced(target)).toMatchObject({
+      listed: true,
+      digestMatches: false,
+    })
     service.change('tags', tag, { digest })
     service.rotateArtifact('tag', tag, 'sbom', { silent: true })
     expect(await refresh(made, target)).toMatchObject({ state: 'complete', facts: { arrived: 1 } })
-    expect(made.store.findAnnounced(target)).toMatchObject({ listed: true, digestMatches: true })
-    expect(made.store.findAnnounced(held)).toMatchObject({ digestMatches: false })
+    expect(made.store.catalog.findAnnounced(target)).toMatchObject({
+      listed: true,
+      digestMatches: true,
+    })
+    expect(made.store.catalog.findAnnounced(held)).toMatchObject({ digestMatches: false })
     expect(await differences(made)).toEqual([])
     await expectNothingLeft(made)
   })
@@ -112,7 +118,10 @@ describe('a refresh', () => {
     const target = announced(service, tag)
     service.remove('tags', tag)
     expect(await refresh(made, target)).toMatchObject({ state: 'complete', facts: { removed: 7 } })
-    expect(made.store.findAnnounced(target)).toMatchObject({ listed: false, artifacts: null })
+    expect(made.store.catalog.findAnnounced(target)).toMatchObject({
+      listed: false,
+      artifacts: null,
+    })
     expect(await differences(made)).toEqual([])
     await expectNothingLeft(made)
   })
@@ -123,7 +132,7 @@ describe('a refresh', () => {
     const tag = service.addTag(service.ids('images')[4])
     const target = announced(service, tag)
     expect(await refresh(made, target)).toMatchObject({ state: 'complete', facts: { fetched: 0 } })
-    expect(made.store.findAnnounced(target).artifacts).toBe('out of scope')
+    expect(made.store.catalog.findAnnounced(target).artifacts).toBe('out of scope')
     expect(asked(made)).toEqual(expect.not.arrayContaining([`/v1/tags/${tag}`]))
   })
 })
@@ -138,7 +147,7 @@ describe('artifacts that come later than their tag', () => {
     const target = announced(service, tag)
     faults.set(`/v1/tags/${tag}/vex`, NONE)
     expect(await refresh(made, target)).toMatchObject({ state: 'complete' })
-    expect(made.store.findAnnounced(target).artifacts).toBe('none yet')
+    expect(made.store.catalog.findAnnounced(target).artifacts).toBe('none yet')
     made.sandbox.requests.clear()
     const before = contentsOf(made.dir)
     expect(await refresh(made, target)).toMatchObject({ message: 'nothing changed' })
@@ -149,7 +158,7 @@ describe('artifacts that come later than their tag', () => {
     expect(await refresh(made)).toMatchObject({ message: 'nothing changed' })
     expect(asked(made)).not.toContain(`/v1/tags/${tag}/vex`)
     expect(await refresh(made, target)).toMatchObject({ state: 'complete', facts: { fetched: 1 } })
-    expect(made.store.findAnnounced(target).artifacts).toBe('complete')
+    expect(made.store.catalog.findAnnounced(target).artifacts).toBe('complete')
     expect(await differences(made)).toEqual([])
   })
 
@@ -163,7 +172,7 @@ describe('artifacts that come later than their tag', () => {
     faults.clear()
     expect(await made.run('catalog')).toMatchObject({ message: 'nothing changed' })
     expect(await made.run('catalog', { targets: [target] })).toMatchObject({ state: 'complete' })
-    expect(made.store.findAnnounced(target).artifacts).toBe('complete')
+    expect(made.store.catalog.findAnnounced(target).artifacts).toBe('complete')
   })
 })
 
@@ -199,17 +208,17 @@ describe('a refresh that cannot have everything', () => {
     faults.set(`/v1/tags/${tag}/sbom`, { kind: 'status', status: 500 })
     const report = await refresh(made, target)
     expect([report.state, lackingOf(report).length]).toEqual(['partial', 1])
-    expect(made.store.readSnapshot('catalog')?.whole).toBe(false)
-    expect(made.store.findAnnounced(target).artifacts).toBe('lacking')
+    expect(made.store.snapshots.readSnapshot('catalog')?.whole).toBe(false)
+    expect(made.store.catalog.findAnnounced(target).artifacts).toBe('lacking')
     faults.clear()
     made.sandbox.requests.clear()
     const other = await refresh(made)
     expect(other).toMatchObject({ state: 'partial', facts: { leftAlone: 1 } })
     expect(asked(made)).toHaveLength(2)
-    expect(made.store.listMissingPaths()).toHaveLength(1)
+    expect(made.store.catalog.listMissingPaths()).toHaveLength(1)
     expect(await refresh(made, target)).toMatchObject({ state: 'complete' })
-    expect(made.store.readSnapshot('catalog')?.whole).toBe(true)
-    expect(made.store.listMissingPaths()).toEqual([])
+    expect(made.store.snapshots.readSnapshot('catalog')?.whole).toBe(true)
+    expect(made.store.catalog.listMissingPaths()).toEqual([])
     await expectNothingLeft(made)
   })
 
@@ -218,12 +227,12 @@ describe('a refresh that cannot have everything', () => {
     made.sandbox.faults.set('/v1/patches', { kind: 'status', status: 500 })
     made.sandbox.faults.set(/artifacts\/patches$/, { kind: 'status', status: 500 })
     expect(await made.run('catalog')).toMatchObject({ state: 'partial' })
-    const lacking = made.store.listMissingPaths()
+    const lacking = made.store.catalog.listMissingPaths()
     expect(lacking.length).toBeGreaterThan(2)
     made.sandbox.service.addTag()
     expect(await refresh(made)).toMatchObject({ state: 'partial', facts: { fetched: 5 } })
-    expect(made.store.listMissingPaths()).toEqual(lacking)
-    expect(made.store.readSnapshot('catalog')?.whole).toBe(false)
+    expect(made.store.catalog.listMissingPaths()).toEqual(lacking)
+    expect(made.store.snapshots.readSnapshot('catalog')?.whole).toBe(false)
     made.sandbox.faults.clear()
     expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
   })
@@ -235,7 +244,7 @@ describe('a refresh that cannot have everything', () => {
     expect(report).toMatchObject({ state: 'partial', facts: { fetched: 0 } })
     expect(report.message).toContain('left to the next sync')
     expect(await all.run('catalog')).toMatchObject({ state: 'complete' })
-    expect(all.store.readSnapshot('catalog')?.whole).toBe(true)
+    expect(all.store.snapshots.readSnapshot('catalog')?.whole).toBe(true)
   })
 })
 
@@ -247,9 +256,9 @@ describe('the guard', () => {
     const report = await refresh(made)
     expect(report).toMatchObject({ state: 'quarantined', facts: { quarantine: report.id } })
     expect(report.message).toContain('/v1/tags: it would remove 20 of 40 items')
-    expect(made.store.readCatalogList('/v1/tags')?.entries).toBe(40)
+    expect(made.store.catalog.readList('/v1/tags')?.entries).toBe(40)
     expect(await made.run('catalog')).toMatchObject({ facts: { quarantine: report.id } })
-    const approved = made.store.readQuarantine(report.id)
+    const approved = made.store.quarantine.readQuarantine(report.id)
     if (approved === null) throw new Error('nothing was kept')
     expect(await made.run('catalog', { kind: 'approve', approved })).toMatchObject({
       state: 'complete',
@@ -264,14 +273,14 @@ describe('the guard', () => {
     const { id: run } = await made.run('catalog')
     const tag = service.addTag()
     expect(await refresh(made)).toMatchObject({ state: 'complete' })
-    expect(made.store.findAnnounced(announced(service, tag)).artifacts).toBe('complete')
+    expect(made.store.catalog.findAnnounced(announced(service, tag)).artifacts).toBe('complete')
     expect(await refresh(made)).toMatchObject({ message: 'nothing changed' })
-    expect(made.store.listOpenQuarantines()).toMatchObject([{ runId: run }])
+    expect(made.store.quarantine.listOpenQuarantines()).toMatchObject([{ runId: run }])
     for (const id of service.ids('tags').slice(0, 20)) service.remove('tags', id)
     const refused = await refresh(made)
     expect(refused).toMatchObject({ state: 'quarantined', facts: { quarantine: run } })
     expect(refused.message).toContain(`approve or reject run ${run} first`)
-    expect(made.store.listOpenQuarantines()).toMatchObject([{ runId: run }])
+    expect(made.store.quarantine.listOpenQuarantines()).toMatchObject([{ runId: run }])
   })
 })
 
@@ -312,19 +321,22 @@ test('a tag that is announced before it is listed is found by a later look', asy
   const { service } = made.sandbox
   const target = targetOf({ subject: 'cr.example.com/library/python:early' })
   expect(await refresh(made, target)).toMatchObject({ message: 'nothing changed' })
-  expect(made.store.findAnnounced(target).listed).toBe(false)
+  expect(made.store.catalog.findAnnounced(target).listed).toBe(false)
   const tag = service.addTag(service.ids('images')[0])
   service.change('tags', tag, { name: 'early' })
   expect(await refresh(made, target)).toMatchObject({ state: 'complete' })
-  expect(made.store.findAnnounced(target)).toMatchObject({ listed: true, artifacts: 'complete' })
+  expect(made.store.catalog.findAnnounced(target)).toMatchObject({
+    listed: true,
+    artifacts: 'complete',
+  })
 })
 
 test('many refreshes do not push the runs that look at everything out of the log', async () => {
   const made = await mirrored(SMALL, { PATCHMIRROR_DATA_KEEP_RUNS: '10' })
-  const confirmed = made.store.readConfirmedAt('catalog')
+  const confirmed = made.store.runs.readConfirmedAt('catalog')
   for (let i = 0; i < 12; i++) await refresh(made)
-  const kinds = made.store.listRuns(100).map(({ kind }) => kind)
+  const kinds = made.store.runs.listRuns(100).map(({ kind }) => kind)
   expect(kinds.filter((kind) => kind === 'refresh')).toHaveLength(10)
   expect(kinds.filter((kind) => kind === 'sync')).toHaveLength(1)
-  expect(made.store.readConfirmedAt('catalog')).toBe(confirmed)
+  expect(made.store.runs.readConfirmedAt('catalog')).toBe(confirmed)
 })

@@ -19,7 +19,7 @@ describe('every run leaves a row', () => {
     const clock = createClock()
     const made = await bench({ now: clock.now, sandbox: { now: clock.now } })
     const report = await made.run('osv', { trigger: 'schedule' })
-    expect(made.store.readRun(report.id)).toEqual(report)
+    expect(made.store.runs.readRun(report.id)).toEqual(report)
     expect(report).toMatchObject({
       source: 'osv',
       kind: 'sync',
@@ -28,7 +28,7 @@ describe('every run leaves a row', () => {
       startedAt: clock.now(),
       endedAt: clock.now(),
       asOf: clock.now(),
-      snapshot: made.store.readSnapshot('osv')?.id,
+      snapshot: made.store.snapshots.readSnapshot('osv')?.id,
       facts: { listed: 120, added: 120, records: 120, requests: 2, retries: 0 },
     })
   })
@@ -41,8 +41,8 @@ describe('every run leaves a row', () => {
     expect(report).toMatchObject({ state: 'failed', facts: { plannedChanged: 100 }, asOf: null })
     for (const done of ['added', 'changed', 'removed'])
       expect(report.facts).not.toHaveProperty(done)
-    expect(report.snapshot).toBe(made.store.readSnapshot('osv')?.id)
-    expect(made.store.readConfirmedAt('osv')).not.toBeNull()
+    expect(report.snapshot).toBe(made.store.snapshots.readSnapshot('osv')?.id)
+    expect(made.store.runs.readConfirmedAt('osv')).not.toBeNull()
   })
 
   test('that is open while it runs', async () => {
@@ -51,7 +51,7 @@ describe('every run leaves a row', () => {
     made.sandbox.feed.change(1)
     const running = made.run('osv', {})
     await new Promise((resolve) => setImmediate(resolve))
-    expect(reads?.live.readLatestRun('osv')).toMatchObject({ state: 'running', endedAt: null })
+    expect(reads?.live.runs.readLatestRun('osv')).toMatchObject({ state: 'running', endedAt: null })
     expect(await running).toMatchObject({ state: 'complete' })
     reads?.close()
   })
@@ -62,7 +62,7 @@ describe('every run leaves a row', () => {
     const { id } = await made.run('osv')
     made.sandbox.faults.set(INDEX, { kind: 'status', status: 500 })
     for (let i = 0; i < 5; i++) await made.run('osv')
-    expect(made.store.listRuns(99).map((run) => run.id)).toEqual([id + 5, id + 4, id + 3, id])
+    expect(made.store.runs.listRuns(99).map((run) => run.id)).toEqual([id + 5, id + 4, id + 3, id])
   })
 })
 
@@ -77,7 +77,7 @@ describe('a run that is stopped', () => {
     await expect.poll(() => made.sandbox.requests.count(path), { interval: 2 }).toBe(1)
     made.abort()
     expect(await running).toMatchObject({ state: 'failed', code: 'aborted' })
-    expect(made.store.countRecords()).toBe(0)
+    expect(made.store.osv.countRecords()).toBe(0)
     expect(existsSync(join(made.dir, 'downloads', 'osv-all.zip'))).toBe(false)
   })
 
@@ -107,7 +107,7 @@ describe('the lock', () => {
     await expect(made.run('osv')).rejects.toThrow('refused')
     tamper(made.dir, 'DROP TRIGGER no_orphans')
     expect(await made.run('osv')).toMatchObject({ state: 'complete' })
-    expect(made.store.readRun(1)).toMatchObject({ state: 'failed', code: 'aborted' })
+    expect(made.store.runs.readRun(1)).toMatchObject({ state: 'failed', code: 'aborted' })
     const other = await bench({ dir: made.dir })
     expect(await other.run('feeds')).toMatchObject({ state: 'complete' })
   })

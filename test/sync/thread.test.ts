@@ -78,7 +78,7 @@ describe('the sync thread', () => {
     await expect.poll(() => made.sandbox.requests.count(INDEX), { interval: 2 }).toBe(1)
     await thread.stop()
     expect(ended).toMatchObject([{ state: 'failed', code: 'aborted' }])
-    expect(made.store.listRuns(1)).toMatchObject([{ state: 'failed', code: 'aborted' }])
+    expect(made.store.runs.listRuns(1)).toMatchObject([{ state: 'failed', code: 'aborted' }])
   })
 
   test('the sync thread reports that another process is syncing', async () => {

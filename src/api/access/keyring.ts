@@ -34,7 +34,7 @@ export function createKeyring(
   settingKeys: () => readonly string[],
   { live, commits }: Pick<PinnedReads, 'live' | 'commits'>,
 ): Keyring {
-  const secret = live.readSecret('keys')
+  const secret = live.secrets.readSecret('keys')
   const fixed = hashed(settingKeys, secret)
   fixed()
   let stored: { readonly entries: readonly Entry[]; readonly had: boolean } | null = null
@@ -42,10 +42,10 @@ export function createKeyring(
   const read = () => {
     const current = commits()
     if (stored !== null && current === seen) return stored
-    const entries = live.listKeyHashes().map(({ id, name, hash }) => {
+    const entries = live.keys.listKeyHashes().map(({ id, name, hash }) => {
       return { title: name === '' ? `key ${id}` : `key ${id} (${name})`, hash }
     })
-    stored = { entries, had: live.hadKeys() }
+    stored = { entries, had: live.keys.hadKeys() }
     seen = current
     return stored
   }

@@ -74,7 +74,7 @@ export function createGate(options: GateOptions): Gate {
   const { publicUrl, cacheMaxAgeSeconds } = settings
   const trusted = createTrust(settings.trustProxy)
   const access = createAccess({ settings, reads, trusted, listeningOn, log, now })
-  const links = createLinks(reads.live.readSecret('links'), now)
+  const links = createLinks(reads.live.secrets.readSecret('links'), now)
   const cacheControl = `private, max-age=${cacheMaxAgeSeconds}, must-revalidate`
   const heads = createHeads(cacheControl)
   const tools = { served, heads, links, now, cacheControl, atEnd }

@@ -43,7 +43,7 @@ export function createAnswers({ tools, missing }: CatalogParts) {
       const origin = missing.origin(resource)
       if ('status' in origin) return call.refuse(origin)
       const path = requestedPath(template, call.params)
-      const answer = served.reads.readCatalogAnswer(path)
+      const answer = served.reads.catalog.readAnswer(path)
       if (answer === null) return call.refuse(missing.explain(resource, call.params, path))
       const always = answer.ownerSha.length === 0 // it belongs to no item, such as `/v1/me`
       const own = originOfOne(origin, answer, { always, reads: served.reads })

@@ -74,10 +74,10 @@ export async function sendDocument(
 
 /** A link may have been made from a later commit than the one served from here. */
 function findDocument(served: ServedSnapshot, digest: string): CatalogDocument | null {
-  const document = served.reads.readCatalogDocument(digest)
+  const document = served.reads.catalog.readDocument(digest)
   if (document !== null) return document
   served.refresh()
-  return served.reads.readCatalogDocument(digest)
+  return served.reads.catalog.readDocument(digest)
 }
 
 async function sendPlain(
@@ -122,7 +122,7 @@ async function pump(
 ): Promise<void> {
   const last = Math.floor(part.end / CHUNK_BYTES)
   for (let number = Math.floor(part.start / CHUNK_BYTES); number <= last; number++) {
-    const bytes = reads.readChunk(digest, number)
+    const bytes = reads.catalog.readChunk(digest, number)
     // A sync may have deleted it since the response began; the client notices by the Content-Length.
     if (bytes === null)
       throw new MirrorError('storage', `a chunk of document ${digest} is not there`)

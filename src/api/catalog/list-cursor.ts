@@ -82,7 +82,7 @@ interface Beginning {
  * item seen, for a list that names no cursor.
  */
 export function createListCursors(
-  reads: Pick<Reads, 'readOrderedEntry'>,
+  reads: Pick<Reads, 'catalog'>,
   list: CatalogList,
   order: Ordering,
   byId: boolean,
@@ -92,12 +92,12 @@ export function createListCursors(
     /** Throws `bad_request` for what is no cursor of this list and order. */
     read(after: string | null): Beginning {
       if (after === null) return { place: null, anchors: [] }
-      const last = byId ? reads.readOrderedEntry(list.id, after, order) : null
+      const last = byId ? reads.catalog.readOrderedEntry(list.id, after, order) : null
       if (last !== null) return { place: last, anchors: [{ id: last.id, sha: shaOf(last) }] }
       const { anchors, ordinal, value } = readCursor(after, made)
       let moved: OrderedEntry | null = null
       for (const { id, sha } of anchors) {
-        const entry = reads.readOrderedEntry(list.id, id, order)
+        const entry = reads.catalog.readOrderedEntry(list.id, id, order)
         // Between the place and the first anchor that is as it was, there is nothing but what changed or went.
         if (entry !== null && shaOf(entry) === sha) return { place: entry, anchors }
         moved ??= entry

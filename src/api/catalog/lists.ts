@@ -33,7 +33,7 @@ export function createLists({ tools, missing, strictParameters }: CatalogParts) 
     if ('status' in origin) return call.refuse(origin)
     const { facets } = declared
     const path = requestedPath(declared.path, call.params)
-    const list = served.reads.readCatalogList(path)
+    const list = served.reads.catalog.readList(path)
     const frame = list === null ? null : (JSON.parse(list.frame) as Frame)
     const pagers = frame === null ? [] : pagersOf(frame)
     const { known: query, unknown } = readListQuery(call.query, facets, pagers)
@@ -55,7 +55,7 @@ export function createLists({ tools, missing, strictParameters }: CatalogParts) 
     const rows =
       count === 0
         ? []
-        : served.reads.listCatalogEntries({
+        : served.reads.catalog.listEntries({
             ...{ list: list.id, where, order, after: from.place, limit: limit + 1, matches: count },
             maxBytes: MAX_PAGE_BYTES,
             ...(ordering !== null && {
@@ -126,10 +126,7 @@ function nextOf(
 /** What is remembered at most: counts of different filters, and fields of different lists. */
 const KEPT = 1000
 
-type Source = Pick<
-  Reads,
-  'countCatalogEntries' | 'hasCatalogFacet' | 'readFieldNames' | 'findFieldNames'
->
+type Source = Pick<Reads, 'catalog'>
 
 /** What takes a look at a whole list, remembered until the next snapshot (`version`). */
 function createCounts(reads: Source) {
@@ -148,14 +145,14 @@ function createCounts(reads: Source) {
     countOf(version: string, list: CatalogList, where: readonly Where[]): number {
       if (where.length === 0) return list.entries
       return remembered(version, `count ${list.id} ${JSON.stringify(where)}`, () =>
-        reads.countCatalogEntries(list.id, where),
+        reads.catalog.countEntries(list.id, where),
       )
     },
     /** The names of the fields that items of a list have. */
     fieldsOf(version: string, list: CatalogList): readonly string[] {
       return (
-        reads.readFieldNames(list.id) ??
-        remembered(version, `fields ${list.id}`, () => reads.findFieldNames(list.id))
+        reads.catalog.readFieldNames(list.id) ??
+        remembered(version, `fields ${list.id}`, () => reads.catalog.findFieldNames(list.id))
       )
     },
     /**
@@ -166,13 +163,13 @@ function createCounts(reads: Source) {
       if (list.entries === 0) return
       for (const { facet } of where) {
         const { param, field, values } = facets[facet] ?? {}
-        if (reads.hasCatalogFacet(list.id, facet, values)) continue
+        if (reads.catalog.hasFacet(list.id, facet, values)) continue
         throw unknownField(param ?? '', field ?? '')
       }
     },
     /** Throws `not_supported` for an order by a facet that no item has. */
     checkOrder(list: CatalogList, facets: readonly Facet[], facet: number | null): void {
-      if (facet === null || list.entries === 0 || reads.hasCatalogFacet(list.id, facet)) return
+      if (facet === null || list.entries === 0 || reads.catalog.hasFacet(list.id, facet)) return
       throw unknownField('order', facets[facet]?.field ?? '')
     },
   }

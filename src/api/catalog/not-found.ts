@@ -36,7 +36,7 @@ export function createMissing(config: Config, served: Origins): Missing {
   const active = activeSources(config)
   /** Reports whether the list is stored. Imported content counts whatever the settings here are: the source mirror's apply. */
   const isMirrored = ({ list }: CatalogResource): boolean =>
-    list !== null && served.reads.readCatalogList(canonicalPath(list.path) ?? '') !== null
+    list !== null && served.reads.catalog.readList(canonicalPath(list.path) ?? '') !== null
   const switchedOff = (resource: CatalogResource): Problem | null => {
     const { setting, name } = resource
     if (setting === null || isMirrored(resource)) return null
@@ -78,14 +78,14 @@ export function createMissing(config: Config, served: Origins): Missing {
     explain(resource, params, path) {
       const { reads } = served
       const coming = (): MirrorError => notReady(reads, sourceOf(resource), path)
-      if (reads.isMissingPath(path)) throw coming()
+      if (reads.catalog.isMissingPath(path)) throw coming()
       if (resource === null) return explainRelease(config, served, params, path)
       if (resource.list === null) return resource.item === null ? unnamed() : notListed('answers')
-      const list = reads.readCatalogList(canonicalPath(resource.list.path) ?? '')
+      const list = reads.catalog.readList(canonicalPath(resource.list.path) ?? '')
       if (list === null) throw coming()
       const { id, repo } = params
-      const found = repo === undefined ? (id ?? '') : reads.findEntryWith(list.id, [repo])
-      if (found === null || reads.readCatalogEntry(list.id, found) === null)
+      const found = repo === undefined ? (id ?? '') : reads.catalog.findEntryWith(list.id, [repo])
+      if (found === null || reads.catalog.readEntry(list.id, found) === null)
         return notListed(`list of ${resource.name}`, list)
       if (resource.reach === 'always') throw coming()
       return excludedOrPending(served, `${resource.name}/${found}`, path)
@@ -102,7 +102,7 @@ function explainRelease(config: Config, served: Origins, params: Params, path: s
   if (config.upstream.apiRoot !== null && config.upstream.catalogUrl === null)
     return leftOut('the package catalog is not mirrored', 'upstream.catalogUrl')
   const { reads } = served
-  const list = reads.readCatalogList('/v1/packages')
+  const list = reads.catalog.readList('/v1/packages')
   if (list === null) throw notReady(reads, 'catalog', path)
   const { ecosystem, name, version, arch } = params
   const found = findReleases(
@@ -118,7 +118,7 @@ function explainRelease(config: Config, served: Origins, params: Params, path: s
   )
   if (exact !== undefined) return excludedOrPending(served, `packages/${exact.id}`, path)
   // The name is there, that version or architecture of it is not.
-  const isMirrored = found.some(({ id }) => reads.hasAnswers(`packages/${id}`))
+  const isMirrored = found.some(({ id }) => reads.catalog.hasAnswers(`packages/${id}`))
   return isMirrored ? notListed('versions and architectures of the package', list) : outOfScope()
 }
 
@@ -129,7 +129,7 @@ function findReleases(
   accepts: (release: ListedRelease) => boolean,
 ): { id: string; release: ListedRelease }[] {
   const found: { id: string; release: ListedRelease }[] = []
-  for (const { id, body } of reads.eachCatalogEntry(list)) {
+  for (const { id, body } of reads.catalog.eachEntry(list)) {
     const release = listedRelease(JSON.parse(body.toString('utf8')) as Record<string, unknown>)
     if (release !== null && accepts(release)) found.push({ id, release })
   }
@@ -138,7 +138,7 @@ function findReleases(
 
 /** Explains a missing path of a listed item: excluded by the scope, or not fetched yet. Throws `not_ready` for the latter. */
 function excludedOrPending(served: Origins, owner: string, path: string): Problem {
-  if (served.reads.hasAnswers(owner)) throw notReady(served.reads, 'catalog', path)
+  if (served.reads.catalog.hasAnswers(owner)) throw notReady(served.reads, 'catalog', path)
   return outOfScope()
 }
 

@@ -14,7 +14,7 @@ import { rawTarget, readTarget } from '../http/request-target.ts'
 
 /** The answer for a record, null when upstream has none of that id. Throws `corrupt` when its bytes are not sound. */
 export function readRecordAnswer(reads: Reads, id: string, coding: Coding): JsonResponse | null {
-  const record = reads.readServed(id)
+  const record = reads.osv.readServed(id)
   if (record === null) return null
   const { tag, changed } = record
   const member = soundMember(record)
@@ -78,7 +78,7 @@ export function findOtherRecord(
     (path) => recordId(path) ?? [],
   )
   const ids = [...new Set([...asked, ...otherIds.find(asked)])]
-  const stored = ids.filter((id) => reads.readEntry(id) !== null)
+  const stored = ids.filter((id) => reads.osv.readEntry(id) !== null)
   const [id] = stored
   const answer = id === undefined || stored.length > 1 ? null : readRecordAnswer(reads, id, coding)
   if (answer === null || id === undefined) return null
@@ -117,7 +117,7 @@ export async function missingRecord(
     )
   const known = missingForReason(served, id)
   if (known !== null) return known
-  const tombstone = served.reads.readTombstone(id)
+  const tombstone = served.reads.osv.readTombstone(id)
   if (tombstone === null) return notFound(UNLISTED, named)
   const removedAt = new Date(tombstone.removedAt).toISOString()
   const message = `this record was removed: upstream's index stopped listing it, seen on ${removedAt}`
@@ -136,7 +136,7 @@ const RUNS = 50
 
 /** Of a snapshot that is not whole: why the record is missing; null where upstream does not list it either. */
 function missingForReason({ reads, listing }: ServedSnapshot, id: string): Problem | null {
-  if (reads.readSnapshot('osv')?.whole !== false) return null
+  if (reads.snapshots.readSnapshot('osv')?.whole !== false) return null
   const listed = listing.listsUpstream(id)
   if (listed === false) return null
   if (listed === null)
@@ -155,7 +155,7 @@ const ANSWERS_404 = 'upstream lists it but answers 404'
 
 /** Returns the reason that the last failed run recorded for this id; null where none names it. */
 function reasonOf(reads: ServedSnapshot['reads'], id: string): string | null {
-  for (const { source, facts } of reads.listRuns(RUNS)) {
+  for (const { source, facts } of reads.runs.listRuns(RUNS)) {
     const missing = source === 'osv' ? facts['lackingIds'] : undefined
     if (!Array.isArray(missing)) continue
     const found = (missing as string[]).find((line) => line.startsWith(`${id}: `))

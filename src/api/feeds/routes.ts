@@ -94,7 +94,7 @@ function answerArchive(
   exchange: Exchange,
 ): Promise<void> {
   const origin = served.originOf('osv')
-  const info = served.reads.readArchive()
+  const info = served.reads.osv.readArchive()
   if (info === null) throw notReady(served.reads, 'osv', OSV_ARCHIVE)
   return sendArchive(exchange, served.archives.current(info), origin, cacheControl)
 }

@@ -66,19 +66,21 @@ function answerFor(
   query: URLSearchParams,
 ): Problem | object {
   const given = readSince(query)
-  const since = PREFIX.test(given) ? (reads.findSnapshot(given) ?? given) : given
+  const since = PREFIX.test(given) ? (reads.changes.findSnapshot(given) ?? given) : given
   const wanted = readSource(query)
   const limit = readLimit(query)
   const denied = wanted !== null && isPrivateSource(wanted) ? access.judge(request) : null
   if (denied !== null) return denied
-  const places = reads.findInLog(since).filter(({ source }) => source === (wanted ?? source))
+  const places = reads.changes
+    .findInLog(since)
+    .filter(({ source }) => source === (wanted ?? source))
   const [place, another] = places
   if (place === undefined) return unknown(since, wanted)
   if (another !== undefined)
     throw new MirrorError('bad_request', 'since=… is a snapshot of two sources: add source=…')
   const refusal = isPrivateSource(place.source) ? access.judge(request) : null
   if (refusal !== null) return refusal
-  const latest = reads.readLatestLogged(place.source)?.id ?? 0
+  const latest = reads.changes.readLatestLogged(place.source)?.id ?? 0
   const cursor = readCursor(query) ?? { after: place.after, until: latest, name: '' }
   const span = { ...cursor, source: place.source }
   return leadsOn(reads, span, since)
@@ -88,15 +90,15 @@ function answerFor(
 
 function pageOf(reads: Reads, since: string, span: LogSpan, from: string, limit: number): object {
   const { source, after, until } = span
-  const names = reads.countNames(span)
+  const names = reads.changes.countNames(span)
   const complete = names !== null && names <= MAX_FOLDED
-  const found = complete ? reads.listChanged(span, from, limit + 1) : []
+  const found = complete ? reads.changes.listChanged(span, from, limit + 1) : []
   const page = found.slice(0, Math.min(limit, fitting(found)))
   const last = page.at(-1)
   return {
     source,
     from: since,
-    to: reads.readLogged(until)?.snapshot ?? since,
+    to: reads.changes.readLogged(until)?.snapshot ?? since,
     complete,
     changes: page.map(({ name, change, snapshot }) => {
       return { source, ...toChangedName(source, name, change), snapshot }
@@ -117,10 +119,10 @@ function fitting(found: readonly { name: string }[]): number {
 
 /** Whether a span begins right behind the snapshot and ends at a row that is there: nothing of it was forgotten. */
 function leadsOn(reads: Reads, { source, after, until }: LogSpan, since: string): boolean {
-  if (until !== after && reads.readLogged(until)?.source !== source) return false
-  const next = reads.readNextLogged(source, after)
+  if (until !== after && reads.changes.readLogged(until)?.source !== source) return false
+  const next = reads.changes.readNextLogged(source, after)
   return next === null || until === after
-    ? reads.readLogged(after)?.snapshot === since
+    ? reads.changes.readLogged(after)?.snapshot === since
     : next.previous === since
 }
 

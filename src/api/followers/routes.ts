@@ -33,7 +33,7 @@ interface FollowerRoutes extends Pick<Events, 'look' | 'close'> {
 export function createFollowerRoutes(options: FollowerOptions): FollowerRoutes {
   const { served, access, failures, webhooks, bounds, onServed } = options
   const { reads } = served
-  const snapshots = createSnapshotLog(reads)
+  const snapshots = createSnapshotLog(reads.changes)
   const events = createEvents({ ...bounds, snapshots, webhooks, access })
   let lastServed = -1
   return {

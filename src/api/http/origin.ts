@@ -15,10 +15,10 @@ export interface SnapshotOrigin {
 
 /** Reads a source's origin from the pinned snapshot of the store; null before its first snapshot. */
 export function readOrigin(reads: Reads, source: SourceName): SnapshotOrigin | null {
-  const snapshot = reads.readSnapshot(source)
+  const snapshot = reads.snapshots.readSnapshot(source)
   if (snapshot === null) return null
   const { id, sequence, runId, publishedAt } = snapshot
-  const asOf = Math.max(snapshot.asOf, reads.readConfirmedAt(source) ?? 0)
+  const asOf = Math.max(snapshot.asOf, reads.runs.readConfirmedAt(source) ?? 0)
   return {
     snapshot: id,
     asOf: new Date(asOf).toISOString(),
@@ -36,10 +36,10 @@ type Confirmed = Pick<CatalogAnswer | CatalogList, 'path' | 'confirmedAt' | 'cha
 export function originOfOne(
   origin: SnapshotOrigin,
   { path, confirmedAt, changed }: Confirmed,
-  { always, reads }: { always: boolean; reads: Pick<Reads, 'isMissingPath'> },
+  { always, reads }: { always: boolean; reads: Pick<Reads, 'catalog'> },
 ): SnapshotOrigin {
   const whole = Date.parse(origin.asOf)
   const own = confirmedAt ?? Math.min(changed * 1000, whole)
-  const asOf = always && whole > own && !reads.isMissingPath(path) ? whole : own
+  const asOf = always && whole > own && !reads.catalog.isMissingPath(path) ? whole : own
   return { ...origin, asOf: new Date(asOf).toISOString() }
 }

@@ -36,7 +36,7 @@ function createOrigins({ reads, commits }: ShortReads): Origins {
 /** Answers requests one after the other, each from one snapshot of the store. */
 function createReading({ config, cacheControl }: ReadingData, shortReads: ShortReads) {
   const clock = { now: 0 }
-  const links = createLinks(shortReads.reads.readSecret('links'), () => clock.now)
+  const links = createLinks(shortReads.reads.secrets.readSecret('links'), () => clock.now)
   const served = createOrigins(shortReads)
   const { orderings } = shortReads
   const heads = createHeads(cacheControl)

@@ -151,7 +151,7 @@ function openForm(
   { sha256, crc32c }: ViewAsset,
   { file, size }: { readonly file: string; readonly size: number },
 ): OpenArchive & { release(): void } {
-  const published = served.reads.readArchive()
+  const published = served.reads.osv.readArchive()
   if (published?.sha256 === sha256 && published.changed === views.info.changed) {
     try {
       return { ...served.archives.current(published), release: () => undefined }

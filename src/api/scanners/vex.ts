@@ -79,7 +79,7 @@ function originOf(
   const { snapshot, asOf, folder } = made
   if (now?.snapshot === snapshot) {
     const whole = Date.parse(now.asOf)
-    const oldest = Math.min(whole, served.reads.readVexConfirmedAt() ?? whole)
+    const oldest = Math.min(whole, served.reads.catalog.readVexConfirmedAt() ?? whole)
     return { ...now, asOf: new Date(oldest).toISOString() }
   }
   return { snapshot, asOf: new Date(asOf).toISOString(), version: folder }

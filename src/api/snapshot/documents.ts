@@ -64,7 +64,7 @@ export function createFeedDocuments(reads: Reads, cache: AnswerCache): FeedDocum
   const load = (path: string): StoredFeed | null => {
     const known = documents.get(path)
     if (known !== undefined) return known
-    const document = reads.readDocument(path)
+    const document = reads.feeds.readDocument(path)
     if (document === null) return null
     const feed: StoredFeed = { document, answers: {}, index: undefined }
     documents.set(path, feed)

@@ -22,14 +22,15 @@ export interface IndexLookup {
 export function createListing(reads: Reads): IndexLookup {
   let lost: Promise<ReadonlySet<string>> | null = null
   const lists = async (id: string): Promise<boolean> => {
-    if (reads.readEntry(id) !== null || isSound(reads, id)) return false
+    if (reads.osv.readEntry(id) !== null || isSound(reads, id)) return false
     const mine = (lost ??= readLost(reads))
     const ids = await mine
     return lost === mine ? ids.has(id) : lists(id) // another snapshot is served by now
   }
   return {
     lists,
-    listsUpstream: (id) => (reads.hasUpstreamBody(OSV_INDEX) ? reads.isMissing(id) : null),
+    listsUpstream: (id) =>
+      reads.feeds.hasUpstreamBody(OSV_INDEX) ? reads.osv.isMissing(id) : null,
     drop() {
       lost = null
     },
@@ -38,13 +39,13 @@ export function createListing(reads: Reads): IndexLookup {
 
 /** Reports whether the stored records around this id are complete, so the index need not be read. */
 function isSound(reads: Reads, id: string): boolean {
-  const snapshot = reads.readSnapshot('osv')
+  const snapshot = reads.snapshots.readSnapshot('osv')
   if (snapshot?.whole !== true) return true
-  return reads.isPartStored(id) ?? reads.countRecords() === snapshot.records
+  return reads.osv.isPartStored(id) ?? reads.osv.countRecords() === snapshot.records
 }
 
 async function readLost(reads: Reads): Promise<ReadonlySet<string>> {
-  const index = reads.readDocument(OSV_INDEX)
+  const index = reads.feeds.readDocument(OSV_INDEX)
   if (index === null || index.body === null) return new Set()
   const text = await contentInPool(index.body, index.size)
   return inSteps(lostIn(reads, text))
@@ -57,7 +58,7 @@ function* lostIn(reads: Reads, text: Buffer): Steps<ReadonlySet<string>> {
     if (++count % STEP === 0) yield
     if (entry === undefined) continue
     const id = idOf(text, entry.start)
-    if (id !== null && reads.readEntry(id) === null) lost.add(id)
+    if (id !== null && reads.osv.readEntry(id) === null) lost.add(id)
   }
   return lost
 }

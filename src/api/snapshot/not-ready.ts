@@ -3,7 +3,7 @@ import type { SourceName } from '../../domain/sources.ts'
 import type { Reads } from '../../store/reads.ts'
 
 /** The reads that explain why something is missing. */
-type RunReads = Pick<Reads, 'readLatestRun' | 'readLatestWholeRun' | 'readLastImport'>
+type RunReads = Pick<Reads, 'runs' | 'ledger'>
 
 /** The error for something of a source that is mirrored, but is not there yet, with the reason that its last run gave. */
 export function notReady(reads: RunReads, source: SourceName, what: string): MirrorError {
@@ -14,10 +14,10 @@ const MAX_MESSAGE = 400
 
 /** Why nothing, or not everything, of a source is mirrored: one clause, from its last runs. */
 function whyMissing(reads: RunReads, source: SourceName): string {
-  const latest = reads.readLatestRun(source)
-  const ended = reads.readLatestWholeRun(source)
+  const latest = reads.runs.readLatestRun(source)
+  const ended = reads.runs.readLatestWholeRun(source)
   const isRunning = latest !== null && latest.endedAt === null
-  if (ended === null && !isRunning && reads.readLastImport() !== null)
+  if (ended === null && !isRunning && reads.ledger.readLastImport() !== null)
     return `no bundle that was imported has ${source}; "patchmirror export FILE --sources ${source}" on the source mirror makes one that brings it`
   if (ended === null) return isRunning ? 'the first sync has not ended' : neverRun(source)
   const at = ended.endedAt === null ? '' : ` at ${new Date(ended.endedAt).toISOString()}`

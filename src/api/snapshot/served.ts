@@ -51,7 +51,7 @@ export function createServedSnapshot(
   const archives = createArchiveFiles(derivedDir(dataDir), onArchiveLost)
   const documents = createFeedDocuments(reads.pinned, cache)
   const listing = createListing(reads.pinned)
-  const readOtherIds = (): OtherIds => createOtherIds(reads.pinned.listUntidyIds)
+  const readOtherIds = (): OtherIds => createOtherIds(reads.pinned.osv.listUntidyIds)
   let otherIds = readOtherIds()
   const origins: Record<SourceName, SnapshotOrigin | null> = {
     osv: null,
@@ -75,7 +75,7 @@ export function createServedSnapshot(
   /** At once, while the file is surely there: a later snapshot's publication deletes it. */
   const reopen = (): void => {
     archives.release()
-    const info = reads.pinned.readArchive()
+    const info = reads.pinned.osv.readArchive()
     if (info !== null) archives.prepare(info)
   }
   load()

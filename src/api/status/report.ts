@@ -104,7 +104,7 @@ export function buildStatus(options: StatusOptions): Status {
     ),
     storage: options.storage?.() ?? { state: 'ok', reason: null, freeBytes: null },
     relay: (options.relayTargets?.() ?? []).map(relayStatus),
-    bundle: bundleStatus(options.reads.readLastImport()),
+    bundle: bundleStatus(options.reads.ledger.readLastImport()),
   }
 }
 
@@ -121,22 +121,26 @@ export function relayStatus(target: RelayTarget): RelayStatus {
 
 /** Reports whether a source is shown: the settings name it, or data of it is stored. */
 function isShown(source: SourceName, { active, reads }: StatusOptions): boolean {
-  return active.includes(source) || reads.readSnapshot(source) !== null
+  return active.includes(source) || reads.snapshots.readSnapshot(source) !== null
 }
 
 function sourceStatus(
   name: SourceName,
   { reads, now, nextRunAt, servedId }: StatusOptions,
 ): SourceStatus {
-  const latest = reads.readLatestRun(name)
-  const snapshot = reads.readSnapshot(name)
-  const asOf = snapshot === null ? null : Math.max(snapshot.asOf, reads.readConfirmedAt(name) ?? 0)
+  const latest = reads.runs.readLatestRun(name)
+  const snapshot = reads.snapshots.readSnapshot(name)
+  const asOf =
+    snapshot === null ? null : Math.max(snapshot.asOf, reads.runs.readConfirmedAt(name) ?? 0)
   return {
     name,
-    state: stateOf(latest, [reads.readLatestEndedRun(name), reads.readLatestWholeRun(name)]),
+    state: stateOf(latest, [
+      reads.runs.readLatestEndedRun(name),
+      reads.runs.readLatestWholeRun(name),
+    ]),
     snapshot: snapshot?.id ?? null,
     served: servedId?.(name) ?? null,
-    comparedAt: isoOrNull(name === 'osv' ? reads.readLastReconcile('osv') : null),
+    comparedAt: isoOrNull(name === 'osv' ? reads.runs.readLastReconcile('osv') : null),
     records: snapshot?.records ?? 0,
     asOf: isoOrNull(asOf),
     ageSeconds: asOf === null ? null : Math.max(0, Math.floor((now() - asOf) / 1000)),
@@ -171,9 +175,11 @@ interface PartialLists {
 }
 
 /** Returns a source's lists that are not known to be complete. */
-function partialListsOf(name: SourceName, reads: Pick<Reads, 'listPartialLists'>): PartialLists {
+function partialListsOf(name: SourceName, reads: Pick<Reads, 'catalog'>): PartialLists {
   if (name !== 'catalog' && name !== 'identity') return { partialLists: [], partialListCount: 0 }
-  const own = reads.listPartialLists().filter(({ resource }) => ownsResource(name, resource))
+  const own = reads.catalog
+    .listPartialLists()
+    .filter(({ resource }) => ownsResource(name, resource))
   const partialLists = own.slice(0, 20).map(({ path, reason }) => ({ path, reason }))
   return { partialLists, partialListCount: own.length }
 }

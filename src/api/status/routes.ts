@@ -77,9 +77,9 @@ export function addPages(app: FastifyInstance, options: PageOptions): void {
   const { version, config, paths, privatePaths } = options
   const { live } = options.reads
   const served = (): SourceName[] =>
-    servedSources(config, (source) => live.readSnapshot(source) !== null)
+    servedSources(config, (source) => live.snapshots.readSnapshot(source) !== null)
   const servedId = (source: SourceName): string | null =>
-    options.reads.pinned.readSnapshot(source)?.id ?? null
+    options.reads.pinned.snapshots.readSnapshot(source)?.id ?? null
   const status = onceASecond(
     () => openStatus(buildStatus({ ...options, active: served(), reads: live, servedId })),
     options.now,

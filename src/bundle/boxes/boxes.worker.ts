@@ -54,7 +54,7 @@ function main(port: MessagePort): void {
   const scan = (): void => queue.add('inbox', () => look().then(() => true), null)
   const timers = [
     ...(inbox === null ? [] : [setInterval(scan, bundle.pollSeconds * 1000)]),
-    // // A run that finds nothing new publishes no snapshot, but confirms a later date.
+    // A run that finds nothing new publishes no snapshot, but confirms a later date.
     ...(out === null ? [] : [setInterval(published, DATE_MS)]),
   ]
   port.on('message', (message: ToBoxes) => {
@@ -76,7 +76,7 @@ function openInbox(
   try {
     makeFolder(folder)
   } catch {
-    // // The first scan reports what is wrong with the folder.
+    // The first scan reports what is wrong with the folder.
   }
   return createInboxImporter({
     ...{ folder, trust: { keys, revoked, now: Date.now }, now: Date.now },

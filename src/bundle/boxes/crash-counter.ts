@@ -24,7 +24,7 @@ export function createTries(dataDir: string): Tries {
       if (counts.size === 0) rmSync(path, { force: true })
       else writeFileSync(path, JSON.stringify([...counts]), { mode: PRIVATE_FILE })
     } catch {
-      // // If the folder is not writable, the import itself fails.
+      // If the folder is not writable, the import itself fails.
     }
   }
   return {

@@ -84,7 +84,7 @@ export function decide(error: unknown): Verdict {
     const which = refusal.sequence === null ? ' of its need file' : ` ${refusal.sequence}`
     return { outcome: 'waiting', why: WAITING_FOR + which }
   }
-  // // Faults of this mirror are temporary, and not caused by the bundle.
+  // Faults of this mirror are temporary, and not caused by the bundle.
   const isFault = error instanceof MirrorError && ['bundle', 'archive'].includes(error.code)
   if (isFault) return { outcome: 'refused' }
   const code = error instanceof MirrorError ? error.code : 'internal'

@@ -50,7 +50,7 @@ export async function fillOutbox(deps: OutboxDeps): Promise<Shipped | null> {
   refuseRestored(files, state)
   const full = files.findLast(({ kind }) => kind === 'full')
   const isOld = full === undefined || !remembered.has(full.sequence) || (await ageOf(deps, full))
-  // // With `fullDays` 0, the age of the last full bundle is no reason for another export.
+  // With `fullDays` 0, the age of the last full bundle is no reason for another export.
   if ((!isOld || settings.fullDays === 0) && (await isThere(deps, files, state))) return null
   const path = join(folder, DRAFT)
   const report = await exportBundle({
@@ -141,12 +141,12 @@ function readState(dataDir: string): State | null {
   if (db === null) return null
   try {
     const reads = createReads(db)
-    if (SOURCES.every((source) => reads.readSnapshot(source) === null)) return null
-    const exports = reads.listExports()
+    if (SOURCES.every((source) => reads.snapshots.readSnapshot(source) === null)) return null
+    const exports = reads.ledger.listExports()
     const last = exports.at(-1)
     const remembered = exports.filter(({ kept }) => kept).map(({ sequence }) => sequence)
     const current = last !== undefined && isPublished(reads, last.sources) ? last.sequence : null
-    const mirror = reads.readIdentity()
+    const mirror = reads.ledger.readIdentity()
     const known = { last: last?.sequence ?? 0, asOf: datesOf(reads) }
     return { mirror, current, ...known, remembered: new Set(remembered) }
   } finally {
@@ -157,9 +157,9 @@ function readState(dataDir: string): State | null {
 function datesOf(reads: Reads): State['asOf'] {
   const dates: State['asOf'] = {}
   for (const source of SOURCES) {
-    const snapshot = reads.readSnapshot(source)
+    const snapshot = reads.snapshots.readSnapshot(source)
     if (snapshot !== null)
-      dates[source] = Math.max(snapshot.asOf, reads.readConfirmedAt(source) ?? 0)
+      dates[source] = Math.max(snapshot.asOf, reads.runs.readConfirmedAt(source) ?? 0)
   }
   return dates
 }
@@ -168,5 +168,7 @@ function isPublished(
   reads: Reads,
   exported: Partial<Record<string, { snapshot: string; asOf: number }>>,
 ): boolean {
-  return SOURCES.every((source) => reads.readSnapshot(source)?.id === exported[source]?.snapshot)
+  return SOURCES.every(
+    (source) => reads.snapshots.readSnapshot(source)?.id === exported[source]?.snapshot,
+  )
 }

@@ -20,7 +20,7 @@ export function sizeOfData(
     bytes +=
       blob.kind === 'catalog-document'
         ? blob.stored
-        : (reads.readDocument(blob.path)?.body?.length ?? 0)
+        : (reads.feeds.readDocument(blob.path)?.body?.length ?? 0)
   return bytes
 }
 
@@ -49,7 +49,7 @@ export async function writeData(
   for (const blob of blobs) {
     const name = memberOf(blob)
     if (blob.kind === 'document') {
-      const body = snapshot.reads.readDocument(blob.path)?.body ?? lost(blob.path)
+      const body = snapshot.reads.feeds.readDocument(blob.path)?.body ?? lost(blob.path)
       await writer.addStored(name, body.length, reported([body]))
     } else await writer.addStored(name, blob.stored, reported(chunksOf(snapshot, blob)))
   }
@@ -73,7 +73,7 @@ function* archiveOf({ reads }: ExportSnapshot, ids: readonly string[]): Generato
   let ready: Buffer[] = []
   const writer = createZipWriter((chunk) => ready.push(Buffer.from(chunk)))
   for (const id of ids) {
-    const [row] = [...reads.eachContent(id, `${id}\0`)]
+    const [row] = [...reads.osv.eachContent(id, `${id}\0`)]
     if (row === undefined) lost(id)
     const [, crc32, size, body] = row
     writer.add({ name: `${id}.json`, crc32, size, deflated: deflatedOf(body) })
@@ -89,7 +89,7 @@ function* chunksOf(
   { name }: Extract<Blob, { kind: 'catalog-document' }>,
 ): Generator<Buffer> {
   for (let number = 0; ; number++) {
-    const bytes = reads.readChunk(name, number)
+    const bytes = reads.catalog.readChunk(name, number)
     if (bytes === null) return // the writer checks the size
     yield bytes
     release(bytes)

@@ -141,8 +141,8 @@ async function chosenBase(
   { since, need }: ExportOptions,
   sources: readonly SourceName[],
 ): Promise<Base | null> {
-  if (since !== null) return baseOfExport(reads, findSince(reads, since), sources)
-  return need === null ? null : baseOfNeed(reads, need, sources)
+  if (since !== null) return baseOfExport(reads.ledger, findSince(reads.ledger, since), sources)
+  return need === null ? null : baseOfNeed(reads.ledger, need, sources)
 }
 
 /** Describes the exported state as the header of a summary. */
@@ -154,13 +154,13 @@ function describe(
   const { digest, sources: digests } = carried.digestSources(chosen)
   const sources: Partial<Record<SourceName, SummarySource>> = {}
   for (const source of chosen) {
-    const snapshot = reads.readSnapshot(source)
+    const snapshot = reads.snapshots.readSnapshot(source)
     const of = digests[source]
     if (snapshot === null || of === undefined) throw new Error(`${source} has no snapshot`)
-    const asOf = Math.max(snapshot.asOf, reads.readConfirmedAt(source) ?? 0)
+    const asOf = Math.max(snapshot.asOf, reads.runs.readConfirmedAt(source) ?? 0)
     sources[source] = { digest: of, snapshot: snapshot.id, asOf, records: snapshot.records }
   }
-  const mirror = reads.readIdentity()
+  const mirror = reads.ledger.readIdentity()
   const common = { format: 1, kind: 'patchmirror-summary', brief: false, imported: null } as const
   return { ...common, mirror, digest, sources, createdAt: dateAfter(reads, now()) }
 }
@@ -169,8 +169,8 @@ function describe(
 const AHEAD_MS = 86_400_000
 
 /** Returns the date of an export: now, but later than the last one, so that dates of one mirror follow its sequence. */
-function dateAfter({ listExports }: ExportSnapshot['reads'], now: number): number {
-  const last = Math.max(0, ...listExports().map(({ exportedAt }) => exportedAt))
+function dateAfter({ ledger }: ExportSnapshot['reads'], now: number): number {
+  const last = Math.max(0, ...ledger.listExports().map(({ exportedAt }) => exportedAt))
   return last < now || last > now + AHEAD_MS ? now : last + 1
 }
 
@@ -192,8 +192,8 @@ async function record(
     for (const until = now() + WAIT_MS; ;) {
       try {
         const { sequence } = await store.transaction(() => {
-          const given = store.recordExport(header.sources, header.createdAt, summary)
-          store.forgetSummaries(keep, [...spared, given])
+          const given = store.ledger.recordExport(header.sources, header.createdAt, summary)
+          store.ledger.forgetSummaries(keep, [...spared, given])
           return Promise.resolve({ commit: true, sequence: given })
         })
         return sequence
@@ -217,7 +217,7 @@ function headOf(
   const sources: ManifestHead['sources'] = {}
   for (const [name, { asOf, ...rest }] of Object.entries(described)) {
     const source = name as SourceName
-    const whole = reads.readSnapshot(source)?.whole ?? false
+    const whole = reads.snapshots.readSnapshot(source)?.whole ?? false
     const bases = (base?.states[source] ?? []).map((state) => state.digest)
     sources[source] = { ...rest, asOf: iso(asOf), whole, bases }
   }

@@ -34,11 +34,12 @@ export async function pinExportSnapshot(
     for (let left = TRIES; ; left--) {
       db.exec('BEGIN')
       const reads = createReads(db)
-      const info = reads.readArchive() // the first read pins the snapshot
+      const info = reads.osv.readArchive() // the first read pins the snapshot
       if (info === null || !withArchive) return createSnapshot(db, reads, null)
       const path = join(derivedDir(dataDir), info.file)
       const fd = openIfThere(path)
-      const fault = fd === null ? 'is missing' : await faultOfArchive(path, info, reads.listParts())
+      const fault =
+        fd === null ? 'is missing' : await faultOfArchive(path, info, reads.osv.listParts())
       if (fd !== null && fault === null) return createSnapshot(db, reads, { fd, info })
       if (fd !== null) closeSync(fd)
       if (left === 0 || existsSync(path))

@@ -36,7 +36,7 @@ export function readSigningKey(path: string): SigningKey {
   try {
     key = createPrivateKey(pem)
   } catch (error) {
-    // // OpenSSL's message is not helpful; report our own.
+    // OpenSSL's message is not helpful; report our own.
     const why = pem.includes('ENCRYPTED')
       ? 'is encrypted: give it without a passphrase, in a file that only this user may read'
       : 'is not a PEM private key (PKCS #8)'

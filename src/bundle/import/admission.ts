@@ -80,7 +80,7 @@ function whyRestored(
   if (numbered.some((one) => one.digest === digest)) return null // it was imported before
   if (numbered.some((one) => one.current))
     return `another bundle with the same sequence ${sequence} was imported`
-  // // Every export of a mirror is dated later than the one before, whatever its clock shows.
+  // Every export of a mirror is dated later than the one before, whatever its clock shows.
   if (Date.parse(createdAt) <= last.createdAt) return null
   return `it was made later than bundle ${last.sequence}, which was imported, and has the lower sequence ${sequence}`
 }
@@ -104,7 +104,7 @@ function olderThan(
   const here = stored.get(name)
   if (here === undefined || here.digest === digest || here.asOf === null) return null
   const { imported } = here
-  // // The source mirror's sequence takes precedence over dates, unless this mirror has changed the source since.
+  // The source mirror's sequence takes precedence over dates, unless this mirror has changed the source since.
   if (imported?.mirror === mirror && imported.sources[name] === here.digest) {
     return sequence > imported.sequence
       ? null

@@ -52,12 +52,12 @@ export async function applyRows(context: RowContext): Promise<AppliedRows> {
   const writers = createWriters(context, (value) => {
     applied.value = value
   })
-  store.incoming.clear()
+  store.carried.incoming.clear()
   for (const kind of ROW_KINDS[source]) {
     if (kind === 'catalog-document') continue
     const counts = await applyKind(context, kind, writers[kind] as Writer<RowKind>)
     if (counts.put + counts.removed > 0) applied.counts[kind] = counts
-    if (kind === 'catalog-entry') store.settleEntries()
+    if (kind === 'catalog-entry') store.carried.settleEntries()
   }
   return applied
 }
@@ -71,9 +71,9 @@ export async function confirmRows(
 ): Promise<void> {
   if (!ROW_KINDS[source].includes('catalog-list')) return
   for await (const { put } of eachLine(bundle, source, 'catalog-list'))
-    if (put !== null) store.confirmCarried('catalog_list', put.key, confirmedOf(put))
+    if (put !== null) store.carried.confirmCarried('catalog_list', put.key, confirmedOf(put))
   for await (const { put } of eachLine(bundle, source, 'catalog-answer'))
-    if (put !== null) store.confirmCarried('catalog_answer', put.key, confirmedOf(put))
+    if (put !== null) store.carried.confirmCarried('catalog_answer', put.key, confirmedOf(put))
 }
 
 async function applyKind<K extends RowKind>(
@@ -145,41 +145,42 @@ function createWriters(
         const { key: path, size, sha256, changed, entries } = value
         const body = await readDocument(bundle, value)
         const digest = Buffer.from(sha256, 'hex')
-        store.replaceDocument({ path, source, body, size, sha256: digest, changed, entries })
+        store.feeds.replaceDocument({ path, source, body, size, sha256: digest, changed, entries })
       },
-      remove: store.removeDocument,
+      remove: store.feeds.removeDocument,
     },
     'osv-record': {
-      put: ({ value }) => store.incoming.put(value),
-      remove: (id) => store.dropRecord(id),
+      put: ({ value }) => store.carried.incoming.put(value),
+      remove: (id) => store.osv.dropRecord(id),
     },
     'osv-tombstone': {
-      put: ({ value }) => store.putTombstone(value, runId),
-      remove: store.removeTombstone,
+      put: ({ value }) => store.carried.putTombstone(value, runId),
+      remove: store.carried.removeTombstone,
     },
     'catalog-list': {
-      put: (line) => store.putList(line.value, confirmedOf(line)),
-      confirm: (line) => store.confirmCarried('catalog_list', line.key, confirmedOf(line)),
-      remove: (path) => store.removeCatalogList(path),
+      put: (line) => store.carried.putList(line.value, confirmedOf(line)),
+      confirm: (line) => store.carried.confirmCarried('catalog_list', line.key, confirmedOf(line)),
+      remove: (path) => store.catalog.removeList(path),
     },
     'catalog-entry': {
       put(line) {
-        if (!store.putEntry(line.value, entryBody(line)))
+        if (!store.carried.putEntry(line.value, entryBody(line)))
           throw new MirrorError(
             'bundle',
             `the item ${line.key} belongs to a list that is not stored`,
           )
       },
-      remove: store.removeEntry,
+      remove: store.carried.removeEntry,
     },
     'catalog-answer': {
-      put: (line) => store.putAnswer(line.value, answerBody(line), confirmedOf(line)),
-      confirm: (line) => store.confirmCarried('catalog_answer', line.key, confirmedOf(line)),
-      remove: store.removeAnswer,
+      put: (line) => store.carried.putAnswer(line.value, answerBody(line), confirmedOf(line)),
+      confirm: (line) =>
+        store.carried.confirmCarried('catalog_answer', line.key, confirmedOf(line)),
+      remove: store.catalog.removeAnswer,
     },
     'catalog-lacking': {
-      put: ({ value }) => store.putMissingPath(value),
-      remove: store.removeMissingPath,
+      put: ({ value }) => store.carried.putMissingPath(value),
+      remove: store.carried.removeMissingPath,
     },
   }
 }

@@ -29,7 +29,7 @@ export function archiveName({ kind }: Pick<Manifest, 'kind'>): string {
 
 /** Stores the staged records of `store.incoming` with their bytes from the bundle. Throws `bundle` if one is missing. */
 async function applyRecords(bundle: Bundle, store: Writes, progress: OnProgress): Promise<void> {
-  const { incoming } = store
+  const { incoming } = store.carried
   const total = incoming.count()
   if (total === 0) return
   const name = archiveName(bundle.manifest)
@@ -68,7 +68,7 @@ function putRecord(
     throw new MirrorError('bundle', `record ${key} does not have the bytes that its row names`)
   const body = gzipMember(deflated, crc32, size)
   const digest = Buffer.from(sha256, 'hex')
-  store.putRecord({ id: key, modified, crc32, size, sha256: digest, body, asOf }, changed)
+  store.osv.putRecord({ id: key, modified, crc32, size, sha256: digest, body, asOf }, changed)
 }
 
 type Carried = NonNullable<SourceValue['archive']>
@@ -85,15 +85,15 @@ async function applyArchive(
   carried: Carried,
   touched: boolean,
 ): Promise<void> {
-  const stored = store.readArchive()
+  const stored = store.osv.readArchive()
   if (!touched && stored?.sha256 === carried.sha256) {
-    store.replaceArchive({ ...stored, changed: carried.changed })
+    store.osv.replaceArchive({ ...stored, changed: carried.changed })
     return
   }
-  const patched = await patchArchive(store, dir, EVERY)
-  // // The published file may be damaged: the stored records are authoritative.
+  const patched = await patchArchive(store.osv, dir, EVERY)
+  // The published file may be damaged: the stored records are authoritative.
   const usable = patched !== null && (await isCarried(dir, patched, carried))
-  const built = usable ? patched : await buildArchive(store, dir, EVERY.get)
+  const built = usable ? patched : await buildArchive(store.osv, dir, EVERY.get)
   if (!usable && !(await isCarried(dir, built, carried)))
     throw new MirrorError(
       'bundle',
@@ -101,9 +101,9 @@ async function applyArchive(
     )
   const { file, size, crc32c, sha256 } = built
   const divided = sha256 === carried.sha256
-  if (built.patched) store.renewParts(built.written)
-  else store.replaceParts(divided ? built.written : [])
-  store.replaceArchive({ file, size, crc32c, sha256: carried.sha256, changed: carried.changed })
+  if (built.patched) store.osv.renewParts(built.written)
+  else store.osv.replaceParts(divided ? built.written : [])
+  store.osv.replaceArchive({ file, size, crc32c, sha256: carried.sha256, changed: carried.changed })
 }
 
 /** Compares a built archive with the bundle's. An archive of an earlier version has a digest over all its bytes. */
@@ -124,10 +124,10 @@ export async function applySource(
   staged: number | null,
 ): Promise<SourceReport> {
   const { bundle, store, config, now, dryRun = false, progress = () => undefined } = options
-  const before = store.readSnapshot(source)?.id ?? null
+  const before = store.snapshots.readSnapshot(source)?.id ?? null
   const { again = false } = options
   const { counts, value } = await applyRows({ bundle, store, source, runId, again, progress })
-  const touched = store.incoming.count() + (counts['osv-record']?.removed ?? 0) > 0
+  const touched = store.carried.incoming.count() + (counts['osv-record']?.removed ?? 0) > 0
   if (source === 'osv') await applyRecords(bundle, store, progress)
   const documents = await applyDocuments(options, source, dryRun)
   const put = staged ?? documents.put
@@ -139,10 +139,10 @@ export async function applySource(
     if (row.archive === null) throw new MirrorError('bundle', 'it does not describe the archive')
     await applyArchive(store, derivedDir(config.data.dir), row.archive, touched)
   }
-  store.forgetUpstream(source, now())
+  store.carried.forgetUpstream(source, now())
   const { snapshot: id, asOf, records, whole } = row
-  store.replaceSnapshot({ source, id, runId, publishedAt: now(), asOf, records, whole })
-  store.forgetChanges(source, now() - config.data.changeDays * 86_400_000)
+  store.snapshots.replaceSnapshot({ source, id, runId, publishedAt: now(), asOf, records, whole })
+  store.changes.forgetChanges(source, now() - config.data.changeDays * 86_400_000)
   const confirmed = bundle.manifest.sources[source]?.asOf ?? ''
   return { source, before, after: id, asOf: confirmed, records, changed: counts }
 }
@@ -160,8 +160,8 @@ async function applyDocuments(
   const missing = []
   for await (const document of eachMissing(bundle, store, source, again)) missing.push(document)
   for (const document of missing) {
-    if (dryRun) store.putDocument(document.value)
+    if (dryRun) store.carried.putDocument(document.value)
     else await stageDocument(bundle, store, document, atOnce)
   }
-  return { put: missing.length, removed: store.sweepDocuments() }
+  return { put: missing.length, removed: store.catalog.sweepDocuments() }
 }

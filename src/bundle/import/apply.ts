@@ -28,7 +28,7 @@ export async function applyBundle(options: ImportOptions): Promise<ImportReport>
   const { config, store, now } = options
   const lock = acquireLock(config.data.dir, 'sync')
   try {
-    await store.exclusive(() => store.closeOrphanRuns(now()))
+    await store.exclusive(() => store.runs.closeOrphanRuns(now()))
     return await admitAndApply(options)
   } catch (error) {
     throw nameFault(error, config.data.dir)
@@ -49,7 +49,7 @@ async function admitAndApply(options: ImportOptions): Promise<ImportReport> {
     )
   const admission = admit(manifest, stored, allowRollback)
   if (admission.verdict === 'same' && options.again !== true) {
-    // // Only data of the manifest is used, which is signed.
+    // Only data of the manifest is used, which is signed.
     const renewed = !dryRun && (await confirm(options, stored, admission))
     return { ...report(options, admission, []), renewed }
   }
@@ -80,11 +80,11 @@ function readStored(store: Writes, manifest: Manifest): StoredSources {
   const { mirror, sequence } = manifest
   return new Map(
     manifestSources(manifest).map(([source]) => {
-      const snapshot = store.readSnapshot(source)
-      const asOf = snapshot && Math.max(snapshot.asOf, store.readConfirmedAt(source) ?? 0)
+      const snapshot = store.snapshots.readSnapshot(source)
+      const asOf = snapshot && Math.max(snapshot.asOf, store.runs.readConfirmedAt(source) ?? 0)
       const digest = store.carried.digestOf(source)
-      const imported = store.readLastImportOf(source)
-      const numbered = store.listNumbered(mirror, sequence, source)
+      const imported = store.ledger.readLastImportOf(source)
+      const numbered = store.ledger.listNumbered(mirror, sequence, source)
       return [source, { digest, asOf, imported, numbered }]
     }),
   )
@@ -107,7 +107,7 @@ async function checkSpace({ bundle, store, config, again }: ImportOptions): Prom
     if (name.startsWith('rows/')) bytes += 2 * size // in the log and in the database
     if (name.startsWith('osv/')) bytes += 3 * size // and in the derived archive
   }
-  if (manifest.kind === 'delta') bytes += store.readArchive()?.size ?? 0
+  if (manifest.kind === 'delta') bytes += store.osv.readArchive()?.size ?? 0
   await refuseFullDisk(config.data.dir, bytes + reserveFor(bytes, ...SLACK))
   return documents
 }
@@ -150,7 +150,7 @@ async function publish(
   runs: ImportRuns | null,
 ): Promise<SourceReport[]> {
   const { store, config, bundle } = options
-  const previous = store.readArchive()?.file
+  const previous = store.osv.readArchive()?.file
   const dir = derivedDir(config.data.dir)
   const before = readdirSync(dir)
   const applied: SourceReport[] = []
@@ -173,8 +173,8 @@ async function publish(
     })
     committed = runs !== null
   } finally {
-    // // An unused archive must not fill the disk.
-    sweepArchives(dir, committed ? [store.readArchive()?.file ?? '', previous ?? ''] : before)
+    // An unused archive must not fill the disk.
+    sweepArchives(dir, committed ? [store.osv.readArchive()?.file ?? '', previous ?? ''] : before)
   }
   store.checkpoint()
   return applied
@@ -184,14 +184,14 @@ function recordImport({ store, bundle, file, now }: ImportOptions, rollback: boo
   const { mirror, sequence, kind, digest, createdAt } = bundle.manifest
   const sources = manifestSources(bundle.manifest)
   const brought = sources.filter(([source, one]) => {
-    // // After a rollback, the source mirror's sequence counts from there, also for unchanged sources.
+    // After a rollback, the source mirror's sequence counts from there, also for unchanged sources.
     if (rollback) return true
-    // // A later bundle contained this state too: bundles between the two are still older.
-    const last = store.readLastImportOf(source)
+    // A later bundle contained this state too: bundles between the two are still older.
+    const last = store.ledger.readLastImportOf(source)
     const later = last?.mirror === mirror && last.sequence > sequence
     return !(later && last.sources[source] === one.digest)
   })
-  store.recordImport({
+  store.ledger.recordImport({
     ...{ mirror, sequence, kind, digest, rollback, file, keyId: bundle.key },
     sources: Object.fromEntries(brought.map(([source, one]) => [source, one.digest])),
     createdAt: Date.parse(createdAt),
@@ -228,7 +228,7 @@ function nameFault(error: unknown, dataDir: string): unknown {
     return new MirrorError('bundle', `its rows contradict each other (${messageOf(error)})`, {
       cause: error,
     })
-  // // Stored JSON texts are validated when they are read: an invalid one is stored already, or the bundle is forged.
+  // Stored JSON texts are validated when they are read: an invalid one is stored already, or the bundle is forged.
   if (error instanceof SyntaxError || isBadJson(error))
     return new MirrorError(
       'bundle',

@@ -33,7 +33,7 @@ export async function* eachMissing(
   for await (const line of eachLine(bundle, source, 'catalog-document')) {
     if (line.put === null) continue
     const { value } = line.put
-    const stored = store.compareDocument(value)
+    const stored = store.carried.compareDocument(value)
     if (stored !== 'same' || again)
       yield { value, chunks: chunksOf(line.put), stored: stored === 'none' ? stored : 'other' }
   }
@@ -125,15 +125,15 @@ export async function stageDocument(
   const cutter = createCutter(chunks)
   const proof = createContentProof(value, chunks.length)
   let number = 0
-  await put(0, () => store.clearChunks(key))
+  await put(0, () => store.carried.clearChunks(key))
   await bundle.stream(`blobs/${blob}.gz`, async (piece) => {
     for (const bytes of cutter.cut(piece)) {
       const at = number++
       await proof.add(bytes)
-      await put(bytes.length, () => store.putChunk(key, at, bytes))
+      await put(bytes.length, () => store.carried.putChunk(key, at, bytes))
     }
   })
-  await put(0, () => store.putDocument(value), proof.end())
+  await put(0, () => store.carried.putDocument(value), proof.end())
 }
 
 /** Splits a stream of bytes into pieces of given lengths; each piece has its own buffer. */

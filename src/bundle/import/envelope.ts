@@ -71,7 +71,7 @@ function whyDamaged(tail: Buffer, size: number): string | null {
     if (behind === 0)
       return 'its zip directory does not end where it should: bytes were added or lost'
   }
-  // // The last entry of the directory is a signature's: everything after it is the end record.
+  // The last entry of the directory is a signature's: everything after it is the end record.
   const last = tail.lastIndexOf(CENTRAL_RECORD)
   if (last < 0 || last + CENTRAL_BYTES > tail.length) return null
   const name = tail.toString(

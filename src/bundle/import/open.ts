@@ -64,7 +64,7 @@ async function open(
 ): Promise<Bundle> {
   const parts = await openParts(found)
   const source = readAhead(parts)
-  // // An error of the whole may be caused by one damaged part, which can then be copied again.
+  // An error of the whole may be caused by one damaged part, which can then be copied again.
   const namingParts = async <T>(work: () => Promise<T>): Promise<T> => {
     try {
       return await work()
@@ -153,7 +153,7 @@ function refuseOtherTime({ expiresAt, createdAt, sources }: Manifest, { now }: K
   if (time === undefined) return
   const here = `the clock here shows ${new Date(time).toISOString()}`
   const dates = [createdAt, ...Object.values(sources).map(({ asOf }) => asOf)]
-  // // All later exports would be older than it, and refused.
+  // All later exports would be older than it, and refused.
   const future = dates.find((date) => Date.parse(date) > time + AHEAD_MS)
   if (future !== undefined)
     throw new MirrorError(

@@ -29,7 +29,7 @@ export function prove(store: Writes, manifest: Manifest, others: Digests): void 
   for (const [source, was] of others)
     if (store.carried.digestOf(source) !== was)
       throw new MirrorError('bundle', `it would change ${source}, which it does not have`)
-  const both = store.readContradiction()
+  const both = store.carried.readContradiction()
   if (both !== null)
     throw new MirrorError('bundle', `it has the record ${both} both as stored and as removed`)
   refuseOtherFacts(store, manifest)
@@ -44,7 +44,7 @@ export function refuseOtherFacts({ carried }: Writes, manifest: Manifest): void 
     const { snapshot, records, whole, asOf } = row.value
     const same =
       described.snapshot === snapshot && described.records === records && described.whole === whole
-    // // Upstream may have confirmed the data later.
+    // Upstream may have confirmed the data later.
     if (same && Date.parse(described.asOf) >= asOf) continue
     throw new MirrorError(
       'bundle',

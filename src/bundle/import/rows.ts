@@ -94,7 +94,7 @@ function parseLine<K extends RowKind>(
   const isExtra = ([name]: [string, unknown]): boolean => extras?.includes(name) === true
   const given = extras === undefined ? null : Object.entries(json)
   const rest = given === null ? json : Object.fromEntries(given.filter((one) => !isExtra(one)))
-  // // Extras are validated where they are used.
+  // Extras are validated where they are used.
   const extra = Object.fromEntries(given?.filter(isExtra) ?? []) as RowExtras[K]
   const value = ROW_VALUES[kind](rest, place)
   refuseForeign(source, kind, value, place)
@@ -114,7 +114,7 @@ function parseJson(line: string, place: string): Record<string, unknown> {
     const json: unknown = JSON.parse(line)
     if (typeof json === 'object' && json !== null) return json as Record<string, unknown>
   } catch {
-    // // reported below
+    // reported below
   }
   throw new MirrorError('bundle', `${place} is not a JSON object`)
 }
@@ -136,10 +136,10 @@ export function entryBody({ key: at, value, extra }: PutLine<'catalog-entry'>): 
 /** Returns the stored bytes of an answer, null if upstream has none. Throws `bundle` if they do not match the row. */
 export function answerBody({ key: at, value, extra }: PutLine<'catalog-answer'>): Buffer | null {
   const { base64 }: { base64?: unknown } = extra
-  // // An answer that is a document itself has its bytes in that document.
+  // An answer that is a document itself has its bytes in that document.
   if (base64 === null && (isNone(value) || value.links.startsWith('[{"at":[],'))) return null
   const body = typeof base64 === 'string' ? Buffer.from(base64, 'base64') : null
-  // // An answer that "verify" found damaged has no digest: it is transferred unchanged, and the source mirror fetches
+  // An answer that "verify" found damaged has no digest: it is transferred unchanged, and the source mirror fetches
   // it again.
   if (body !== null && (value.sha256 === '' || isContent(body, value.size, value.sha256)))
     return body

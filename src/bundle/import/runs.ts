@@ -31,7 +31,7 @@ export async function startRuns(
       new Map(
         sources.map((source) => {
           const started = { source, kind: 'import', trigger, startedAt: now() } as const
-          return [source, store.startRun(started)]
+          return [source, store.runs.startRun(started)]
         }),
       ),
   )
@@ -42,7 +42,7 @@ export async function startRuns(
       for (const [source, id] of ids) {
         const given = bundle.manifest.sources[source]
         const text = `${back}${message ?? describe(changed[source])}`
-        store.endRun(id, {
+        store.runs.endRun(id, {
           state: given?.whole === false ? 'partial' : 'complete',
           asOf: Date.parse(given?.asOf ?? ''),
           snapshot: given?.snapshot ?? null,
@@ -52,7 +52,7 @@ export async function startRuns(
           facts: { ...facts, ...factsOf(changed[source]), ...(rollback && { rollback }) },
           endedAt: now(),
         })
-        store.pruneRuns(source, config.data.keepRuns)
+        store.runs.pruneRuns(source, config.data.keepRuns)
       }
     },
     async fail(error) {
@@ -60,8 +60,8 @@ export async function startRuns(
       const ended = { asOf: null, code, message: messageOf(error), facts, endedAt: now() }
       await store.exclusive(() => {
         for (const [source, id] of ids) {
-          const snapshot = store.readSnapshot(source)?.id ?? null
-          store.endRun(id, { ...ended, state: 'failed', snapshot })
+          const snapshot = store.snapshots.readSnapshot(source)?.id ?? null
+          store.runs.endRun(id, { ...ended, state: 'failed', snapshot })
         }
       })
     },

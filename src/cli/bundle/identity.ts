@@ -26,7 +26,7 @@ export async function identityCommand(options: IdentityOptions): Promise<number>
   try {
     const store = openWrites(dir)
     try {
-      print(await store.exclusive(() => store.renewIdentity()))
+      print(await store.exclusive(() => store.ledger.renewIdentity()))
     } finally {
       store.close()
     }
@@ -47,7 +47,7 @@ function readIdentity(dataDir: string): string {
       `there is no database in ${dataDir} yet, so this mirror has no identity: sync or import first`,
     )
   try {
-    return createReads(db).readIdentity()
+    return createReads(db).ledger.readIdentity()
   } finally {
     db.close()
   }

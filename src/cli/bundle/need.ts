@@ -106,17 +106,17 @@ function headerOf(
   const states: Partial<Record<SourceName, SummarySource>> = {}
   const digests: Partial<Record<SourceName, string>> = {}
   for (const source of sources) {
-    const snapshot = reads.readSnapshot(source)
+    const snapshot = reads.snapshots.readSnapshot(source)
     if (snapshot === null) continue
     const { id, records } = snapshot
-    const asOf = Math.max(snapshot.asOf, reads.readConfirmedAt(source) ?? 0)
+    const asOf = Math.max(snapshot.asOf, reads.runs.readConfirmedAt(source) ?? 0)
     const digest = carried.digestOf(source)
     digests[source] = digest
     states[source] = { digest, snapshot: id, asOf, records }
   }
-  const last = reads.readLastImport()
+  const last = reads.ledger.readLastImport()
   return {
-    ...{ format: 1, kind: 'patchmirror-summary', mirror: reads.readIdentity(), brief },
+    ...{ format: 1, kind: 'patchmirror-summary', mirror: reads.ledger.readIdentity(), brief },
     ...{ digest: combineDigests(digests), sources: states, createdAt: Date.now() },
     imported: last === null ? null : { mirror: last.mirror, sequence: last.sequence },
   }

@@ -24,11 +24,11 @@ export async function createKeyCommand(options: CreateKeyOptions): Promise<numbe
   const file = options.out === undefined ? null : createSecretFile(options.out)
   try {
     const made = await write(options, (store) => {
-      const { id, key } = store.createKey(name, Date.now())
+      const { id, key } = store.keys.createKey(name, Date.now())
       try {
         file?.write(key)
       } catch (error) {
-        store.revokeKey(id, Date.now()) // it was never shown
+        store.keys.revokeKey(id, Date.now()) // it was never shown
         throw error
       }
       return { id, key }
@@ -47,11 +47,11 @@ export async function createKeyCommand(options: CreateKeyOptions): Promise<numbe
 export async function revokeKeyCommand(id: string, options: GlobalOptions): Promise<number> {
   const number = /^\d{1,15}$/.test(id) ? Number(id) : 0
   const known = await write(options, (store, dataDir) => {
-    const key = store.listKeys().find((one) => one.id === number)
+    const key = store.keys.listKeys().find((one) => one.id === number)
     if (key === undefined) return undefined
-    const hash = store.listKeyHashes().find((one) => one.id === number)?.hash
-    store.revokeKey(number, Date.now())
-    if (hash !== undefined) discardLocalKey(dataDir, hash, store.readSecret('keys'))
+    const hash = store.keys.listKeyHashes().find((one) => one.id === number)?.hash
+    store.keys.revokeKey(number, Date.now())
+    if (hash !== undefined) discardLocalKey(dataDir, hash, store.secrets.readSecret('keys'))
     return key
   })
   if (known === undefined)

@@ -16,7 +16,9 @@ export async function approveCommand(run: string, options: GlobalOptions): Promi
       const { source } = approved
       const done = await runner.run({ source, kind: 'approve', trigger: 'command', approved })
       if (done.state !== 'failed') {
-        await store.exclusive(() => store.decideQuarantine(approved.runId, 'approved', Date.now()))
+        await store.exclusive(() =>
+          store.quarantine.decideQuarantine(approved.runId, 'approved', Date.now()),
+        )
       }
       return done
     },
@@ -32,7 +34,7 @@ export async function rejectCommand(run: string, options: GlobalOptions): Promis
   const store = openWrites(config.data.dir)
   try {
     const { runId, reason } = openQuarantine(store, run, false)
-    await store.exclusive(() => store.decideQuarantine(runId, 'rejected', Date.now()))
+    await store.exclusive(() => store.quarantine.decideQuarantine(runId, 'rejected', Date.now()))
     print(`run ${runId} rejected (${reason}); the snapshot before it keeps serving`)
     return 0
   } finally {
@@ -50,8 +52,8 @@ function openQuarantine(store: Writes, text: string, undo: boolean): Quarantine 
     )
   }
   // A run that met what an earlier one had refused names that one.
-  const earlier = Number(store.readRun(runId)?.facts['quarantine'] ?? runId)
-  const found = store.readQuarantine(runId) ?? store.readQuarantine(earlier)
+  const earlier = Number(store.runs.readRun(runId)?.facts['quarantine'] ?? runId)
+  const found = store.quarantine.readQuarantine(runId) ?? store.quarantine.readQuarantine(earlier)
   if (found === null) throw new MirrorError('usage', `run ${runId} has nothing in quarantine`)
   if (found.decision === null || (undo && found.decision === 'rejected')) return found
   throw new MirrorError('usage', `what run ${runId} refused is settled already: ${found.decision}`)

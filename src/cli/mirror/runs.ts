@@ -20,7 +20,7 @@ export function runsCommand(run: string | undefined, options: RunsOptions): numb
   try {
     const reads = createReads(db)
     if (run === undefined)
-      printRuns(reads.listRuns(countOf(options.limit ?? '20')), options.json === true)
+      printRuns(reads.runs.listRuns(countOf(options.limit ?? '20')), options.json === true)
     else printRun(reads, countOf(run), options.json === true)
     return 0
   } finally {
@@ -52,7 +52,7 @@ function printRuns(runs: readonly Run[], json: boolean): void {
 }
 
 function printRun(reads: Reads, id: number, json: boolean): void {
-  const run = reads.readRun(id)
+  const run = reads.runs.readRun(id)
   if (run === null)
     throw new MirrorError('usage', `there is no run ${id}; "patchmirror runs" lists them`)
   if (json) return printJson(run)
@@ -64,7 +64,7 @@ function printRun(reads: Reads, id: number, json: boolean): void {
   print(table(['run', String(id)], lines.slice(1)))
   for (const [key, value] of shown)
     if (Array.isArray(value) && value.length > 0) print(listOf(key, value, facts))
-  const quarantine = reads.readQuarantine(id)
+  const quarantine = reads.quarantine.readQuarantine(id)
   if (quarantine === null) return
   const decision =
     quarantine.decision ?? `open: patchmirror approve ${id} | patchmirror reject ${id}`

@@ -21,7 +21,7 @@ export function readWebhooks(config: Config, reads: Reads): WebhooksReport | nul
   const now = Date.now()
   const secrets = countSecrets(config, now)
   const isOn = secrets > 0
-  const arrivals = reads.listNewTags(now - WINDOW_MS)
+  const arrivals = reads.catalog.listNewTags(now - WINDOW_MS)
   const none = { refreshes: 0, failedRefreshes: 0, failuresInRow: 0, refreshingSince: null }
   const head = {
     state: isOn ? ('on' as const) : ('off' as const),

@@ -119,7 +119,7 @@ function readOwnStatus(config: Config): Status | null {
     const webhooks = readWebhooks(config, reads)
     const status = buildStatus({
       reads,
-      active: servedSources(config, (source) => reads.readSnapshot(source) !== null),
+      active: servedSources(config, (source) => reads.snapshots.readSnapshot(source) !== null),
       version: VERSION,
       startedAt: null,
       now: Date.now,
@@ -152,7 +152,7 @@ function openQuarantines({ data }: Config): { runId: number; reason: string }[] 
   const db = openReader(data.dir)
   if (db === null) return []
   try {
-    return createReads(db).listOpenQuarantines()
+    return createReads(db).quarantine.listOpenQuarantines()
   } finally {
     db.close()
   }

@@ -144,7 +144,7 @@ async function repairSource(loaded: LoadedConfig, report: VerifyReport): Promise
     if (osvDamaged) done.push(await runner.run(osv))
     if (feedsDamaged) done.push(await runner.run(feeds))
     if (!catalog) return done
-    await store.exclusive(() => store.invalidateCatalog(report.catalog))
+    await store.exclusive(() => store.catalog.invalidate(report.catalog))
     const sources = activeSources(loaded.config)
     for (const source of ['catalog', 'identity'] as const)
       if (sources.includes(source)) done.push(await runner.run({ ...common, source, full: false }))
@@ -165,7 +165,7 @@ function salvageKeys(dataDir: string): KeyBackup | null {
     const db = openReader(dataDir)
     if (db === null) return null
     try {
-      return createReads(db).readKeyBackup()
+      return createReads(db).keys.readKeyBackup()
     } finally {
       db.close()
     }
@@ -188,7 +188,7 @@ async function rebuild(loaded: LoadedConfig): Promise<number> {
     print(`the damaged database is kept as ${aside}; mirroring everything again`)
     const display = createProgress(false)
     const reports = await withRunner(loaded, display.show, async (runner, store) => {
-      if (keys !== null) await store.exclusive(() => store.restoreKeys(keys))
+      if (keys !== null) await store.exclusive(() => store.keys.restoreKeys(keys))
       const common = { kind: 'repair', trigger: 'command' } as const
       const done = []
       for (const source of activeSources(loaded.config))

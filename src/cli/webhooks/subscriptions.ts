@@ -155,8 +155,8 @@ export function anyMirroredTag({ data }: Config): string | null {
   if (db === null) return null
   try {
     const reads = createReads(db)
-    const list = reads.readCatalogList('/v1/tags')
-    return list === null ? null : reads.findEntryWith(list.id, [])
+    const list = reads.catalog.readList('/v1/tags')
+    return list === null ? null : reads.catalog.findEntryWith(list.id, [])
   } finally {
     db.close()
   }

@@ -19,7 +19,7 @@ export function createCatalogAnswerWriter(db: Db, tracker: ChangeTracker) {
   const sql = prepareAnswerWrites(db)
   const reader = createCatalogAnswerReader(db)
   const publish = (row: FetchedRow, now: number): void => {
-    const before = reader.readCatalogAnswer(row.path)
+    const before = reader.readAnswer(row.path)
     const same =
       before !== null &&
       before.status === row.status &&

@@ -108,7 +108,7 @@ export function createCatalogAnswerReader(db: Db) {
     )
     .raw()
   return {
-    readCatalogAnswer: (path: string): CatalogAnswer | null => toAnswer(answer.get(path)),
+    readAnswer: (path: string): CatalogAnswer | null => toAnswer(answer.get(path)),
     /** Returns `answerState` of a stored answer without reading the answer itself. */
     readAnswerState: (path: string): string | null => answerState(state.get(path) ?? null),
     /** Whether any answer of an item is stored. */
@@ -125,7 +125,7 @@ export function createCatalogAnswerReader(db: Db) {
     /**
      * `[path, text, resource]` of every answer and list: with the entries' digests, everything that the catalog serves.
      */
-    eachCatalogDigest: () => digests.iterate(),
+    eachAnswerDigest: () => digests.iterate(),
     /** Numbers of stored list entries, answers and documents. */
     countCatalog(): { entries: number; answers: number; documents: number } {
       const [all, answers, documents] = counts.get() ?? [0, 0, 0]

@@ -37,7 +37,7 @@ export function createDocumentStoreReader(db: Db) {
     )
     .pluck()
   return {
-    readCatalogDocument: (digest: string): CatalogDocument | null => info.get(digest) ?? null,
+    readDocument: (digest: string): CatalogDocument | null => info.get(digest) ?? null,
     /** A chunk as stored, a gzip member; null if there is none. */
     readChunk: (digest: string, number: number): Buffer | null => chunk.get(digest, number) ?? null,
   }
@@ -88,7 +88,7 @@ export function createDocumentStoreWriter(db: Db) {
   return {
     ...reader,
     openDocument: (): DocumentSink =>
-      createSink(++sinks, chunks, (digest) => reader.readCatalogDocument(digest)?.type ?? null),
+      createSink(++sinks, chunks, (digest) => reader.readDocument(digest)?.type ?? null),
     /** Removes documents that no answer links to; call it while nothing is being fetched. Returns their number. */
     sweepDocuments(): number {
       const { changes } = sweep.run()

@@ -70,7 +70,7 @@ export function createCatalogQuery(db: Db) {
     return rows.length < query.limit
   }
   return {
-    listCatalogEntries(query: EntryQuery): OrderedEntry[] {
+    listEntries(query: EntryQuery): OrderedEntry[] {
       const rows: OrderedEntry[] = []
       for (const segment of segmentsOf(query)) if (!listSome(query, segment, rows)) break
       return rows
@@ -81,14 +81,14 @@ export function createCatalogQuery(db: Db) {
       return (prepared(sql).get(list, id) as OrderedEntry | undefined) ?? null
     },
     /** Whether any item of a list has a value for a facet; given values, whether any item has one of these. */
-    hasCatalogFacet(list: number, facet: number, values?: readonly string[]): boolean {
+    hasFacet(list: number, facet: number, values?: readonly string[]): boolean {
       const key = column(facet)
       const marks = values?.map(() => '?').join(', ')
       const test = marks === undefined ? `${key} IS NOT NULL` : `${key} IN (${marks})`
       const sql = `SELECT 1 FROM catalog_entry WHERE list = ? AND ${test} LIMIT 1`
       return prepared(sql).get(list, ...(values ?? [])) !== undefined
     },
-    countCatalogEntries(list: number, where: readonly Where[]): number {
+    countEntries(list: number, where: readonly Where[]): number {
       const { text, values } = conditionsOf(list, where)
       const sql = `SELECT count(*) AS count FROM catalog_entry WHERE ${text}`
       return (prepared(sql).get(...values) as { count: number }).count
@@ -190,7 +190,7 @@ function keyOf({ facet, field }: ListOrder): string | null {
   if (field === null) return null
   if (/["\\]/.test(field)) throw new Error(`not a field: ${field}`)
   const json = `(CAST(body AS TEXT), '$."${field.replaceAll("'", "''")}"')`
-  // // Numbers as the cursor represents them: JavaScript's, which would round a larger integer.
+  // Numbers as the cursor represents them: JavaScript's, which would round a larger integer.
   const number = `CAST(json_extract${json} AS REAL)`
   return `iif(json_valid(CAST(body AS TEXT)), iif(json_type${json} = 'integer', ${number}, json_extract${json}), NULL)`
 }

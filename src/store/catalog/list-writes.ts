@@ -8,26 +8,26 @@ import type { ChangeTracker } from '../changes/tracker.ts'
  * Creates writes of the catalog's lists, inside the transaction that publishes; changes are recorded for the change log.
  */
 export function createCatalogListWriter(db: Db, tracker: ChangeTracker) {
-  const catalogStaging = createCatalogStaging(db) // before the statements that read its tables
+  const staging = createCatalogStaging(db) // before the statements that read its tables
   const sql = prepareListWrites(db)
   const reader = createCatalogListReader(db)
   return {
     ...reader,
     ...createCatalogMoves(db),
     ...createCatalogGone(db),
-    catalogStaging,
+    staging,
     /** `[id, sha, body]` of every item of a walk, unchanged pages included, in order. */
     eachWalked: (listId: number | null, path: string) =>
       sql.walked.iterate(listId ?? -1, path, path),
     /** Publishes a walk as the list's content; writes only the pages with new content. Returns the number of entries. */
-    replaceCatalogList(
+    replaceList(
       path: string,
       resource: string,
       frame: string,
       fields: readonly string[],
       now: number,
     ): number {
-      const stored = reader.readCatalogList(path)
+      const stored = reader.readList(path)
       const changed = nextChanged(stored?.changed ?? null, null, now)
       tracker.record(path, stored === null ? null : String(stored.changed), String(changed))
       const id = stored?.id ?? Number(sql.list.run(path, resource, frame, changed).lastInsertRowid)
@@ -41,7 +41,7 @@ export function createCatalogListWriter(db: Db, tracker: ChangeTracker) {
     },
     /** Computes the facets of a list's items again with `read`; writes only those that differ. */
     rereadFacets(path: string, read: (body: Buffer) => readonly (string | null)[]): void {
-      const list = reader.readCatalogList(path)
+      const list = reader.readList(path)
       if (list === null) return
       let ordinal = -1
       for (;;) {
@@ -60,8 +60,8 @@ export function createCatalogListWriter(db: Db, tracker: ChangeTracker) {
     confirmLists: (lists: readonly (readonly [path: string, at: number])[]): void => {
       for (const [path, at] of lists) sql.confirm.run(at, path)
     },
-    removeCatalogList(path: string): void {
-      const stored = reader.readCatalogList(path)
+    removeList(path: string): void {
+      const stored = reader.readList(path)
       if (stored === null) return
       tracker.record(path, String(stored.changed), null)
       sql.clearEntries.run(stored.id)
@@ -107,7 +107,7 @@ function prepareListWrites(db: Db) {
       `INSERT INTO catalog_page (list, number, cursor, next, etag, last_modified, sha256, entries)
        SELECT ?, number, cursor, next, etag, lastModified, sha256, entries FROM staged_page WHERE path = ?`,
     ),
-    // // An item that moves while the list is walked occurs on two pages and is stored from one. The validators of the
+    // An item that moves while the list is walked occurs on two pages and is stored from one. The validators of the
     // other page are deleted: it must be read again when the first one loses the item.
     invalidatePages: db.prepare(
       `UPDATE catalog_page SET etag = NULL, last_modified = NULL, sha256 = x''

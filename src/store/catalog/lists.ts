@@ -89,13 +89,12 @@ export function createCatalogListReader(db: Db) {
   return {
     /** Lists that may be incomplete. */
     listPartialLists: (): PartialList[] => partial.all(),
-    readCatalogList: (path: string): CatalogList | null => list.get(path) ?? null,
-    listCatalogLists: (): CatalogList[] => lists.all(),
-    listCatalogPages: (listId: number): CatalogPage[] => pages.all(listId),
+    readList: (path: string): CatalogList | null => list.get(path) ?? null,
+    listLists: (): CatalogList[] => lists.all(),
+    listPages: (listId: number): CatalogPage[] => pages.all(listId),
     ...createFieldNameReader(db),
-    readCatalogEntry: (listId: number, id: string): CatalogEntry | null =>
-      entry.get(listId, id) ?? null,
-    eachCatalogEntry: (listId: number) => entries.iterate(listId),
+    readEntry: (listId: number, id: string): CatalogEntry | null => entry.get(listId, id) ?? null,
+    eachEntry: (listId: number) => entries.iterate(listId),
     /**
      * Returns the id of a list's first item in which each of these texts is the value of a field; null if there is none.
      */

@@ -35,7 +35,7 @@ export function createCatalogRepair(db: Db) {
      * Deletes the validators and digests of damaged answers and lists, so that nothing confirms them; they stay until
      * they are replaced. A damaged document is removed, since its digest is its name.
      */
-    invalidateCatalog({ answers, lists, documents }: CatalogDamage): void {
+    invalidate({ answers, lists, documents }: CatalogDamage): void {
       for (const path of answers) invalidateAnswer.run(path)
       for (const path of lists) dropPages.run(path)
       for (const digest of documents) {

@@ -35,7 +35,7 @@ export function createDocumentReader(db: Db) {
   const state = db.prepare<[string], UpstreamState>(
     'SELECT etag, last_modified AS lastModified, body FROM upstream_state WHERE path = ?',
   )
-  // // By its type, so that the body is not read.
+  // By its type, so that the body is not read.
   const hasBody = db
     .prepare<[string], number>("SELECT typeof(body) = 'blob' FROM upstream_state WHERE path = ?")
     .pluck()

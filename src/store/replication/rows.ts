@@ -182,7 +182,7 @@ export function compareKeys(a: string, b: string): number {
     const one = a.charCodeAt(at)
     const other = b.charCodeAt(at)
     if (one === other) continue
-    // // A surrogate is half of a character that is above all others of 16 bits.
+    // A surrogate is half of a character that is above all others of 16 bits.
     const [high, low] = [isSurrogate(one), isSurrogate(other)]
     return high === low ? one - other : high ? 1 : -1
   }

@@ -64,7 +64,7 @@ function createLists(db: Db, tracker: ChangeTracker) {
   return {
     /** `confirmed`: date of the confirmation by the mirror that wrote the row. */
     putList(value: ListValue, confirmed: number | null): void {
-      const stored = reader.readCatalogList(value.key)
+      const stored = reader.readList(value.key)
       tracker.record(
         value.key,
         stored === null ? null : String(stored.changed),

@@ -1,5 +1,5 @@
 import type { SourceName } from '../../domain/sources.ts'
-import { createChangeWriter } from '../changes/log.ts'
+import type { createChangeWriter } from '../changes/log.ts'
 import type { ChangeTracker } from '../changes/tracker.ts'
 import type { Db } from '../database/open.ts'
 
@@ -48,7 +48,11 @@ export function createSnapshotReader(db: Db) {
  * Creates the publication of snapshots; the sequence counts up only when the snapshot's id changes. The change log then
  * gets a row with the changes recorded since the transaction began.
  */
-export function createSnapshotWriter(db: Db, tracker: ChangeTracker) {
+export function createSnapshotWriter(
+  db: Db,
+  tracker: ChangeTracker,
+  changes: Pick<ReturnType<typeof createChangeWriter>, 'logSnapshot'>,
+) {
   const write = db.prepare(
     `INSERT INTO snapshot (source, id, sequence, run_id, published_at, as_of, records, whole)
      VALUES (@source, @id, 1, @runId, @publishedAt, @asOf, @records, @whole)
@@ -56,10 +60,8 @@ export function createSnapshotWriter(db: Db, tracker: ChangeTracker) {
        published_at = @publishedAt, as_of = @asOf, records = @records, whole = @whole`,
   )
   const reader = createSnapshotReader(db)
-  const changes = createChangeWriter(db)
   return {
     ...reader,
-    ...changes,
     replaceSnapshot(snapshot: Omit<Snapshot, 'sequence'>): void {
       const { source, id, publishedAt, asOf, records, whole } = snapshot
       const before = reader.readSnapshot(source)

@@ -25,7 +25,7 @@ export function createVexReader(db: Db) {
       const named = links.all().flatMap((json) => JSON.parse(json) as CatalogLink[])
       const digests = [...new Set(named.map(({ digest }) => digest))].sort()
       return digests.flatMap((digest) => {
-        const stored = documents.readCatalogDocument(digest)
+        const stored = documents.readDocument(digest)
         return stored === null ? [] : [{ digest, size: stored.size, changed: stored.changed }]
       })
     },

@@ -25,13 +25,13 @@ export async function guardCatalog(
   const reasons: string[] = []
   const refused: Record<string, unknown> = {}
   for (const { path, stored: id } of crawl.walks.walked.values()) {
-    const list = id === null ? null : store.readCatalogList(path)
+    const list = id === null ? null : store.catalog.readList(path)
     if (list === null) continue
-    const gone = store.countGone(list.id, path)
+    const gone = store.catalog.countGone(list.id, path)
     const reason = refuseRemoval(list.entries, gone, limits, 'items')
     if (reason === null || gone <= config.catalog.guardItems) continue
     reasons.push(`${path}: ${reason}`)
-    refused[path] = { count: gone, sha256: digestOfIds(store.eachGone(list.id, path)) }
+    refused[path] = { count: gone, sha256: digestOfIds(store.catalog.eachGone(list.id, path)) }
   }
   const owners = ownersOf(context, crawl, stored)
   const reason = refuseRemoval(
@@ -78,7 +78,7 @@ function lostArtifacts(
     const document = wanted.get(path)?.document ?? null
     if (status !== 200 || document === null) continue
     count++
-    if (isNone(store.readFetched(path))) gone.push(path)
+    if (isNone(store.catalog.readFetched(path))) gone.push(path)
   }
   return { stored: count, gone: gone.sort() }
 }
@@ -88,7 +88,7 @@ function lostLists(
   { store, source }: CatalogContext,
   { wantedLists }: Crawl,
 ): { stored: number; gone: string[] } {
-  const own = store.listCatalogLists().filter(({ resource }) => ownsResource(source, resource))
+  const own = store.catalog.listLists().filter(({ resource }) => ownsResource(source, resource))
   const gone = own.map(({ path }) => path).filter((path) => !wantedLists.has(path))
   return { stored: own.length, gone }
 }
@@ -137,16 +137,16 @@ async function refuse(
 ): Promise<SyncResult> {
   const { store, runId, dryRun, now, facts } = context
   const path = quarantinePath(source)
-  const known = store.findQuarantine(path, sha256)
+  const known = store.quarantine.findQuarantine(path, sha256)
   // A refresh compares only a part; it must not replace what a sync, comparing everything, has quarantined.
-  const open = store.listOpenQuarantines().find((one) => one.path === path)
+  const open = store.quarantine.listOpenQuarantines().find((one) => one.path === path)
   if (known === null && open !== undefined && isNarrow(context))
     return awaitDecision(context, open.runId, reason)
   if (known === null && !dryRun) {
     const packed = packContent(body, deflate)
     const kept = { runId, source, path, reason, sha256, body: packed }
     await store.exclusive(() =>
-      store.keepQuarantine({ ...kept, etag: null, lastModified: null, asOf: now() }),
+      store.quarantine.keepQuarantine({ ...kept, etag: null, lastModified: null, asOf: now() }),
     )
   }
   const run = known?.runId ?? runId

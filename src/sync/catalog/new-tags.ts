@@ -24,7 +24,7 @@ export function recordArrivals(context: CatalogContext, { walked }: Walks): void
   if (walk === undefined || walk.stored === null || !walk.changed) return
   const arrived: Names[] = []
   let count = 0
-  for (const [body, before] of store.eachMovedPair(walk.stored, path)) {
+  for (const [body, before] of store.catalog.eachMovedPair(walk.stored, path)) {
     const item = parse(body)
     if (!isAnnounced(item)) continue
     const names = namesOfTag(item)
@@ -35,7 +35,7 @@ export function recordArrivals(context: CatalogContext, { walked }: Walks): void
   if (count === 0) return
   facts['arrived'] = count
   const at = now()
-  store.addNewTags(
+  store.catalog.addNewTags(
     arrived.map((names) => ({ ...names, runId, at })),
     at,
   )

@@ -21,8 +21,8 @@ export async function publishCatalog(
   const { store, facts, dryRun, source } = context
   const gone = [...stored.values()].filter((answer) => isGone(context, crawl, answer))
   const lists = [...crawl.walks.walked.values()].filter(({ changed }) => changed)
-  const goneLists = store
-    .listCatalogLists()
+  const goneLists = store.catalog
+    .listLists()
     .filter(
       ({ path, resource }) => removesResource(context, resource) && !crawl.wantedLists.has(path),
     )
@@ -30,11 +30,11 @@ export async function publishCatalog(
   facts['lists'] = lists.length
   const moved = lists.length + goneLists.length + gone.length + crawl.fetched
   const whole = isWhole(crawl)
-  const before = store.readSnapshot(context.source)
+  const before = store.snapshots.readSnapshot(context.source)
   const asOf = confirmedAt(context, crawl)
   if (dryRun) return dryRunResult(context, crawl, asOf, lists.length)
   let unpublished = 0
-  for (const path of store.eachFetchedPath()) if (crawl.wanted.has(path)) unpublished++
+  for (const path of store.catalog.eachFetchedPath()) if (crawl.wanted.has(path)) unpublished++
   if (moved + unpublished === 0 && before?.whole === whole) {
     await store.exclusive(() => confirm(context, crawl))
     await settleQuarantine(context)
@@ -44,20 +44,22 @@ export async function publishCatalog(
     recordArrivals(context, crawl.walks)
     for (const { path, resource, frame, facets } of lists) {
       const names = facets.names()
-      store.replaceCatalogList(path, resource.name, JSON.stringify(frame), names, context.now())
-      if (!facets.isSettled()) store.rereadFacets(path, (body) => facets.read(parseBody(body)))
+      store.catalog.replaceList(path, resource.name, JSON.stringify(frame), names, context.now())
+      if (!facets.isSettled())
+        store.catalog.rereadFacets(path, (body) => facets.read(parseBody(body)))
     }
-    for (const { path } of goneLists) store.removeCatalogList(path)
-    for (const { path } of gone) store.removeAnswer(path)
-    store.publishFetched(
+    for (const { path } of goneLists) store.catalog.removeList(path)
+    for (const { path } of gone) store.catalog.removeAnswer(path)
+    store.catalog.publishFetched(
       (resource) => ownsResource(source, resource),
       (path) => crawl.wanted.has(path),
       context.now(),
     )
     confirm(context, crawl)
     // The other source may have fetched documents that no published answer links to yet.
-    if (source === 'catalog') facts['documentsDropped'] = store.sweepDocuments()
-    if (!isNarrow(context)) store.supersedeQuarantines(quarantinePath(source), context.now())
+    if (source === 'catalog') facts['documentsDropped'] = store.catalog.sweepDocuments()
+    if (!isNarrow(context))
+      store.quarantine.supersedeQuarantines(quarantinePath(source), context.now())
     writeSnapshot(context, asOf ?? before?.asOf ?? oldestWalk(context, crawl), whole)
     return Promise.resolve({ commit: true })
   })
@@ -106,8 +108,8 @@ async function settleQuarantine(context: CatalogContext): Promise<void> {
   const { store, source, now } = context
   if (isNarrow(context)) return // a refresh may not have walked the quarantined part
   const path = quarantinePath(source)
-  if (store.listOpenQuarantines().some((open) => open.path === path))
-    await store.exclusive(() => store.supersedeQuarantines(path, now()))
+  if (store.quarantine.listOpenQuarantines().some((open) => open.path === path))
+    await store.exclusive(() => store.quarantine.supersedeQuarantines(path, now()))
 }
 
 /**
@@ -116,8 +118,9 @@ async function settleQuarantine(context: CatalogContext): Promise<void> {
  */
 function confirm(context: CatalogContext, crawl: Crawl): void {
   const { store } = context
-  store.confirmLists([...crawl.walks.walked.values()].map(({ path, asOf }) => [path, asOf]))
-  for (const { canonical, at, ...by } of crawl.confirmed) store.confirmAnswer(canonical, by, at)
+  store.catalog.confirmLists([...crawl.walks.walked.values()].map(({ path, asOf }) => [path, asOf]))
+  for (const { canonical, at, ...by } of crawl.confirmed)
+    store.catalog.confirmAnswer(canonical, by, at)
   recordMissing(context, crawl)
 }
 
@@ -129,7 +132,7 @@ function recordMissing(
     path,
     wanted.get(path)?.resource ?? (source === 'identity' ? 'users' : 'lists'),
   ])
-  store.replaceMissingPaths(
+  store.catalog.replaceMissingPaths(
     (resource) => ownsResource(source, resource),
     new Map([...carriedOver.missing, ...paths]),
   )
@@ -146,9 +149,9 @@ function writeSnapshot(
   asOf: number,
   whole: boolean,
 ): void {
-  const own = store.listCatalogLists().filter(({ resource }) => ownsResource(source, resource))
+  const own = store.catalog.listLists().filter(({ resource }) => ownsResource(source, resource))
   const records = own.reduce((sum, { entries }) => sum + entries, 0)
-  store.replaceSnapshot({
+  store.snapshots.replaceSnapshot({
     source,
     id: digestOfCatalog(store, source),
     runId,
@@ -235,15 +238,12 @@ function incompleteNote(incomplete: Crawl['incomplete']): string {
  * Returns the digest of everything that a source serves of the catalog, hex: lists, their items in order, answers and
  * the linked documents.
  */
-export function digestOfCatalog(
-  reads: Pick<Reads, 'eachCatalogDigest' | 'eachEntryDigest'>,
-  source: SourceName,
-): string {
+export function digestOfCatalog(reads: Pick<Reads, 'catalog'>, source: SourceName): string {
   const own = (resource: string): boolean => ownsResource(source, resource)
   const hash = createHash('sha256')
-  for (const [path, text, resource] of reads.eachCatalogDigest())
+  for (const [path, text, resource] of reads.catalog.eachAnswerDigest())
     if (own(resource)) hash.update(`${path} ${text}\n`)
-  for (const [path, sha, resource] of reads.eachEntryDigest())
+  for (const [path, sha, resource] of reads.catalog.eachEntryDigest())
     if (own(resource)) hash.update(path).update(sha)
   return hash.digest('hex')
 }

@@ -39,7 +39,7 @@ export async function syncCatalog(
   } finally {
     // Drop the staged pages however the run ended; they would only fill the disk.
     await store.exclusive(() => {
-      for (const path of walks.walked.keys()) store.catalogStaging.dropWalk(path)
+      for (const path of walks.walked.keys()) store.catalog.staging.dropWalk(path)
     })
   }
 }
@@ -67,7 +67,9 @@ async function crawlAll(
     requested: new Set([...walks.walked.keys(), ...walks.failed.keys()]),
     carriedOver: { missing: new Map(), unrequested: 0 },
   }
-  const stored = new Map([...store.eachStoredAnswer()].map((answer) => [answer.path, answer]))
+  const stored = new Map(
+    [...store.catalog.eachStoredAnswer()].map((answer) => [answer.path, answer]),
+  )
   await fetchAll(context, crawl, stored, itemTasks(context, walks, scope))
   await fetchAll(context, crawl, stored, carriedReleases(context, crawl, stored))
   await fetchAll(context, crawl, stored, versionTasks(context, crawl))
@@ -115,7 +117,7 @@ function readScope(context: CatalogContext, walks: Walks): Scope {
     tags: items('tags'),
     packages: items('packages'),
   }
-  return scopeOf(config.catalog, input, (owner) => store.hasAnswers(owner))
+  return scopeOf(config.catalog, input, (owner) => store.catalog.hasAnswers(owner))
 }
 
 function itemTasks(context: CatalogContext, walks: Walks, scope: Scope): Task[] {
@@ -148,7 +150,7 @@ function mentionTasks(context: CatalogContext, { wanted, refreshScope }: Crawl):
   for (const { owner, ownerSha } of wanted.values())
     if (!owners.has(owner)) owners.set(owner, `${owner} ${ownerSha.toString('hex')}`)
   const naming = new Map<string, string[]>()
-  for (const [id, owner] of context.store.listMentions()) {
+  for (const [id, owner] of context.store.catalog.listMentions()) {
     const sha = owners.get(owner)
     if (sha === undefined) continue
     naming.set(id, [...(naming.get(id) ?? []), sha])

@@ -143,7 +143,7 @@ export function prepareDocument(
   const sha256 = createHash('sha256').update(body).digest()
   const state = { etag: meta.etag, lastModified: meta.lastModified, body: null }
   if (stored !== null && stored.body !== null && stored.sha256.equals(sha256)) {
-    const known = context.store.readUpstreamState(path)
+    const known = context.store.feeds.readUpstreamState(path)
     const same = known?.etag === state.etag && known.lastModified === state.lastModified
     const repaired = {
       ...stored,

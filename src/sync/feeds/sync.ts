@@ -62,12 +62,12 @@ export async function syncFeeds(
   )
   if (fetched.asOf === Number.POSITIVE_INFINITY)
     throw new MirrorError(codeOf(fetched.codes), refusals.join('; '))
-  const stored = store.listDocuments('feeds').map(({ path }) => path)
+  const stored = store.feeds.listDocuments('feeds').map(({ path }) => path)
   const dropped = stored.filter((path) => !paths.includes(path))
   const work = fetched.prepared.length + dropped.length
   if (dryRun)
     return { outcome: 'complete', asOf: null, message: `dry run: ${work} documents differ` }
-  const isRepaired = refusals.length === 0 && store.readSnapshot('feeds')?.whole === false
+  const isRepaired = refusals.length === 0 && store.snapshots.readSnapshot('feeds')?.whole === false
   if (work > 0 || isRepaired) await commit(context, fetched, dropped)
   await settleQuarantines(context, fetched.confirmed)
   const message = [work > 0 ? `${work} documents changed` : 'nothing changed', ...refusals].join(
@@ -103,8 +103,8 @@ async function fetchAll(context: SyncContext, paths: readonly string[]): Promise
 
 async function fetchOne(context: SyncContext, path: string, fetched: FetchedFeeds): Promise<void> {
   const { session, config, full, store } = context
-  const stored = store.readDocument(path)
-  const known = full || stored === null ? null : store.readUpstreamState(path)
+  const stored = store.feeds.readDocument(path)
+  const known = full || stored === null ? null : store.feeds.readUpstreamState(path)
   try {
     const answer = await fetchFeed(session, path, known, config.upstream.maxJsonBytes)
     if (answer.status === 206)
@@ -143,8 +143,8 @@ async function admitOrRefuse(
     fetched.prepared.push(document)
     return
   }
-  const known = store.findQuarantine(path, sha256)
-  const taken = known === null && store.readQuarantine(runId) !== null // a run stores one quarantined document
+  const known = store.quarantine.findQuarantine(path, sha256)
+  const taken = known === null && store.quarantine.readQuarantine(runId) !== null // a run stores one quarantined document
   if (known === null && !taken && !dryRun) {
     const { etag, lastModified } = document.state
     const kept = {
@@ -158,7 +158,7 @@ async function admitOrRefuse(
       lastModified,
       asOf,
     } as const
-    await store.exclusive(() => store.keepQuarantine(kept))
+    await store.exclusive(() => store.quarantine.keepQuarantine(kept))
   }
   const run = known?.runId ?? runId
   if (!taken) facts['quarantine'] = run
@@ -174,13 +174,14 @@ async function settleQuarantines(
   { store, now }: SyncContext,
   confirmed: readonly string[],
 ): Promise<void> {
-  const open = store.listOpenQuarantines().filter(({ path }) => confirmed.includes(path))
-  for (const { path } of open) await store.exclusive(() => store.supersedeQuarantines(path, now()))
+  const open = store.quarantine.listOpenQuarantines().filter(({ path }) => confirmed.includes(path))
+  for (const { path } of open)
+    await store.exclusive(() => store.quarantine.supersedeQuarantines(path, now()))
 }
 
 /** Returns the quarantined document that the operator approved, with the bytes that were reviewed. */
 function admitApproved(approved: Quarantine, context: SyncContext): FetchedFeeds {
-  const stored = context.store.readDocument(approved.path)
+  const stored = context.store.feeds.readDocument(approved.path)
   const body = contentOf(approved.body, sizeOf(approved.body))
   const document = prepareDocument(context, approved.path, stored, {
     body,
@@ -199,16 +200,16 @@ async function commit(
 ): Promise<void> {
   await store.transaction(() => {
     for (const { document, state } of prepared) {
-      store.replaceDocument(document)
-      store.replaceUpstreamState(document.path, state)
-      store.supersedeQuarantines(document.path, now())
+      store.feeds.replaceDocument(document)
+      store.feeds.replaceUpstreamState(document.path, state)
+      store.quarantine.supersedeQuarantines(document.path, now())
     }
-    for (const path of dropped) store.removeDocument(path)
-    const documents = store.listDocuments('feeds')
-    const previous = store.readSnapshot('feeds')
+    for (const path of dropped) store.feeds.removeDocument(path)
+    const documents = store.feeds.listDocuments('feeds')
+    const previous = store.snapshots.readSnapshot('feeds')
     const isComplete = failed.size + quarantined.size === 0
     const whole = all ? isComplete : previous?.whole === true
-    store.replaceSnapshot({
+    store.snapshots.replaceSnapshot({
       source: 'feeds',
       id: digestOfFeeds(documents),
       runId,

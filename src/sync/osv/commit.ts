@@ -25,12 +25,12 @@ export async function commit(
   fill: () => Promise<FetchResult>,
 ): Promise<SyncResult> {
   const { store, facts, config } = context
-  const previous = store.readArchive()?.file
+  const previous = store.osv.readArchive()?.file
   const dir = derivedDir(config.data.dir)
   const before = readdirSync(dir)
   try {
     const result = await store.transaction(() => apply(context, listed, plan, fill))
-    sweepArchives(dir, [store.readArchive()?.file ?? '', previous ?? ''])
+    sweepArchives(dir, [store.osv.readArchive()?.file ?? '', previous ?? ''])
     facts['records'] = result.records
     return runOutcome(context, listed, plan, result.missing)
   } catch (error) {
@@ -47,12 +47,12 @@ async function apply(
 ): Promise<{ commit: boolean; missing: Map<string, string>; records: number }> {
   const { store, runId, now } = context
   const { missing, suspectIds } = await fill()
-  store.staging.eachStaged((record) =>
-    store.updateRecord(record, recordChanged(now(), now(), [record.modified])),
+  store.osv.staging.eachStaged((record) =>
+    store.osv.updateRecord(record, recordChanged(now(), now(), [record.modified])),
   )
-  store.staging.clear()
-  for (const id of plan.removed) store.removeRecord(id, runId, now())
-  store.replaceSuspectIds([...missing.keys(), ...suspectIds])
+  store.osv.staging.clear()
+  for (const id of plan.removed) store.osv.removeRecord(id, runId, now())
+  store.osv.replaceSuspectIds([...missing.keys(), ...suspectIds])
   context.progress({ source: 'osv', phase: 'publish', unit: 'records', done: 0, total: null })
   const published = await publishOsv(context, listed, isWhole(listed, missing))
   return { commit: true, missing, ...published }
@@ -97,7 +97,7 @@ export function runOutcome(
 /** Returns a note that a sync compared only the index's stamps; empty where contents were compared. */
 function comparedBy({ kind, full, facts, store }: SyncContext): string {
   if (full || kind !== 'sync' || facts['archiveBytes'] !== undefined) return ''
-  const at = store.readLastReconcile('osv')
+  const at = store.runs.readLastReconcile('osv')
   const last =
     at === null
       ? 'contents not compared yet (reconcile)'
@@ -110,8 +110,8 @@ const NOTHING_OPEN: FetchResult = { missing: new Map(), suspectIds: [] }
 /** Handles an index that lists the same records as stored; at most upstream's validators are new. */
 export async function confirm(context: SyncContext, listed: ListedIndex): Promise<SyncResult> {
   const { store } = context
-  const stored = store.readDocument(OSV_INDEX)
-  const whole = store.readSnapshot('osv')?.whole === true
+  const stored = store.feeds.readDocument(OSV_INDEX)
+  const whole = store.snapshots.readSnapshot('osv')?.whole === true
   const isSound = isWhole(listed, NOTHING_OPEN.missing)
   if (!isSound && !whole && isKnown(context, listed)) {
     await renewValidators(context, listed, listed.gzip)
@@ -121,7 +121,7 @@ export async function confirm(context: SyncContext, listed: ListedIndex): Promis
   if (!isSound || !whole || stored?.sha256.equals(listed.index.sha256) !== true) {
     // Equal as a set but not as text (another order or spacing): serve upstream's bytes. Or a missing record is no
     // longer listed: the snapshot is now complete and must be published as such.
-    return commit(context, listed, planOsv(store, listed.index), () =>
+    return commit(context, listed, planOsv(store.osv, listed.index), () =>
       Promise.resolve(NOTHING_OPEN),
     )
   }
@@ -133,7 +133,7 @@ const NO_CHANGE: OsvPlan = { added: [], changed: [], removed: [], stored: 0 }
 
 /** Returns whether the stored partial snapshot was built from this same index. */
 function isKnown({ store }: SyncContext, { stored, index }: ListedIndex): boolean {
-  const body = stored ? null : (store.readUpstreamState(OSV_INDEX)?.body ?? null)
+  const body = stored ? null : (store.feeds.readUpstreamState(OSV_INDEX)?.body ?? null)
   return (
     stored ||
     (body !== null &&
@@ -146,9 +146,11 @@ async function renewValidators(
   { etag, lastModified }: ListedIndex,
   body: Buffer | null,
 ): Promise<void> {
-  const state = store.readUpstreamState(OSV_INDEX)
+  const state = store.feeds.readUpstreamState(OSV_INDEX)
   if (state?.etag === etag && state.lastModified === lastModified) return
-  await store.exclusive(() => store.replaceUpstreamState(OSV_INDEX, { etag, lastModified, body }))
+  await store.exclusive(() =>
+    store.feeds.replaceUpstreamState(OSV_INDEX, { etag, lastModified, body }),
+  )
 }
 
 /**
@@ -163,8 +165,8 @@ export async function unchanged(
   const { store, facts, dryRun, now } = context
   await proveStored(context)
   await keepDated(context)
-  if (!dryRun && store.listOpenQuarantines().some(({ path }) => path === OSV_INDEX)) {
-    await store.exclusive(() => store.supersedeQuarantines(OSV_INDEX, now()))
+  if (!dryRun && store.quarantine.listOpenQuarantines().some(({ path }) => path === OSV_INDEX)) {
+    await store.exclusive(() => store.quarantine.supersedeQuarantines(OSV_INDEX, now()))
   }
   const confirmed = asOf ?? (typeof facts['asOf'] === 'number' ? facts['asOf'] : null)
   return { outcome: 'complete', asOf: confirmed, message: message + comparedBy(context) }

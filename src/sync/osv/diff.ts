@@ -13,7 +13,7 @@ export interface OsvPlan {
 
 /** Compares the index with the stored records, both as sets of (id, modified). */
 export function planOsv(
-  store: Pick<Writes, 'eachPair' | 'eachPairText' | 'listSuspectIds' | 'readEntry'>,
+  store: Pick<Writes['osv'], 'eachPair' | 'eachPairText' | 'listSuspectIds' | 'readEntry'>,
   { ids }: OsvIndex,
 ): OsvPlan {
   const plan = planFromTexts(store, ids) ?? planFromPairs(store, ids)
@@ -29,7 +29,7 @@ export function planOsv(
  * Compares the bytes of ids and stamps without creating strings; null when a stored text cannot be split at its NUL
  * characters.
  */
-function planFromTexts(store: Pick<Writes, 'eachPairText'>, ids: IdTable): OsvPlan | null {
+function planFromTexts(store: Pick<Writes['osv'], 'eachPairText'>, ids: IdTable): OsvPlan | null {
   const plan: OsvPlan = { added: [], changed: [], removed: [], stored: 0 }
   const seen = new Uint8Array(ids.size)
   for (const { text, records } of store.eachPairText()) {
@@ -61,7 +61,7 @@ function nextNul(text: Buffer, from: number): number {
   return at
 }
 
-function planFromPairs(store: Pick<Writes, 'eachPair'>, ids: IdTable): OsvPlan {
+function planFromPairs(store: Pick<Writes['osv'], 'eachPair'>, ids: IdTable): OsvPlan {
   const plan: OsvPlan = { added: [], changed: [], removed: [], stored: 0 }
   const seen = new Uint8Array(ids.size)
   for (const [id, modified] of store.eachPair()) {

@@ -10,8 +10,8 @@ import type { ListedIndex } from './publish.ts'
 /** Fetches the index conditionally. Null: upstream has nothing new, and everything listed is stored. */
 export async function listOsv(context: SyncContext): Promise<ListedIndex | null> {
   const { store, session, config, full } = context
-  const snapshot = store.readSnapshot('osv')
-  const state = snapshot === null ? null : store.readUpstreamState(OSV_INDEX)
+  const snapshot = store.snapshots.readSnapshot('osv')
+  const state = snapshot === null ? null : store.feeds.readUpstreamState(OSV_INDEX)
   const answer = await fetchIndex(session, full ? null : state, config.upstream.maxJsonBytes)
   context.facts['asOf'] = answer.meta.date
   if (answer.status === 200) {
@@ -22,15 +22,15 @@ export async function listOsv(context: SyncContext): Promise<ListedIndex | null>
   }
   if (answer.status !== 304)
     throw new MirrorError('upstream_shape', `${OSV_INDEX}: upstream sent a partial response (206)`)
-  const isComplete = snapshot?.whole === true && store.listSuspectIds().length === 0
+  const isComplete = snapshot?.whole === true && store.osv.listSuspectIds().length === 0
   if (isComplete && context.kind !== 'reconcile') return null
   return { ...storedIndex(context), asOf: answer.meta.date }
 }
 
 /** Returns upstream's last index from the store. */
 function storedIndex({ store }: SyncContext): Omit<ListedIndex, 'asOf'> {
-  const state = store.readUpstreamState(OSV_INDEX)
-  const document = store.readDocument(OSV_INDEX)
+  const state = store.feeds.readUpstreamState(OSV_INDEX)
+  const document = store.feeds.readDocument(OSV_INDEX)
   const body = state?.body ?? document?.body ?? null
   const { etag, lastModified } = state ?? { etag: null, lastModified: null }
   try {
@@ -51,11 +51,13 @@ export async function quarantine(
 ): Promise<SyncResult> {
   const { store, runId, dryRun } = context
   const { sha256 } = listed.index
-  const known = store.findQuarantine(OSV_INDEX, sha256)
+  const known = store.quarantine.findQuarantine(OSV_INDEX, sha256)
   if (known === null && !dryRun) {
     const { gzip, etag, lastModified, asOf } = listed
     const kept = { runId, source: 'osv', path: OSV_INDEX, reason, sha256, body: gzip } as const
-    await store.exclusive(() => store.keepQuarantine({ ...kept, etag, lastModified, asOf }))
+    await store.exclusive(() =>
+      store.quarantine.keepQuarantine({ ...kept, etag, lastModified, asOf }),
+    )
   }
   const run = known?.runId ?? runId
   context.facts['quarantine'] = run

@@ -102,11 +102,11 @@ async function fetchOne(
   const order = compareStamps(identity.modified, listed)
   if (order === 'newer') result.newer++
   const record = fromAnswer(id, listed, body, publishedAt(meta))
-  const stored = store.readEntry(id)
+  const stored = store.osv.readEntry(id)
   if (stored?.modified === listed && stored.crc32 === record.crc32 && stored.size === record.size)
     return
   if (order === 'older') result.older.push(id)
-  store.staging.stage(record)
+  store.osv.staging.stage(record)
 }
 
 /**

@@ -91,7 +91,7 @@ function wants(ingest: Ingest, entry: ZipEntry): boolean {
     return false
   }
   taken[ordinal] = 1
-  const stored = ingest.empty || context.suspectIds.has(id) ? null : context.store.readEntry(id)
+  const stored = ingest.empty || context.suspectIds.has(id) ? null : context.store.osv.readEntry(id)
   return (
     stored === null || differs(entry, stored, index.ids.modifiedAt(ordinal), ingest.asOf, result)
   )
@@ -119,7 +119,7 @@ function take(ingest: Ingest, entry: ZipEntry, member: Content | ZipFault): void
   const listed = listedStamp(index, id)
   const order = compareStamps(identity.modified, listed)
   if (order === 'newer') result.newer++
-  const stored = !ingest.empty && context.store.readEntry(id) !== null
+  const stored = !ingest.empty && context.store.osv.readEntry(id) !== null
   // Stamps can also go backwards, so a differing stamp does not show which is later: the stored record stays until it
   // is requested by itself.
   if (order === 'older' || (order === 'newer' && stored)) {

@@ -38,24 +38,24 @@ export async function publishOsv(
 ): Promise<{ snapshot: string; records: number }> {
   const { store, config, runId, now } = context
   const dir = derivedDir(config.data.dir)
-  store.clearMissing()
-  const listedIds = whole ? listed.index.ids.size : store.countRecords()
+  store.osv.clearMissing()
+  const listedIds = whole ? listed.index.ids.size : store.osv.countRecords()
   const built = await makeArchive(context, listed, dir)
-  await prove(join(dir, built.file), [built.members, store.countRecords()], listedIds)
+  await prove(join(dir, built.file), [built.members, store.osv.countRecords()], listedIds)
   const served = whole ? listedIndex(listed) : narrowedIndex(context, listed)
-  const notBefore = store.readNewestModified(now())
+  const notBefore = store.osv.readNewestModified(now())
   const changed = replaceIndex(context, listed, served, { entries: built.members, notBefore })
   replaceArchive(context, built, { changed, notBefore })
   const snapshot = createHash('sha256')
     .update(served.sha256)
     .update(built.sha256, 'hex')
     .digest('hex')
-  store.replaceUpstreamState(OSV_INDEX, {
+  store.feeds.replaceUpstreamState(OSV_INDEX, {
     etag: listed.etag,
     lastModified: listed.lastModified,
     body: whole ? null : listed.gzip,
   })
-  store.replaceSnapshot({
+  store.snapshots.replaceSnapshot({
     source: 'osv',
     id: snapshot,
     runId,
@@ -64,8 +64,8 @@ export async function publishOsv(
     records: built.members,
     whole,
   })
-  store.forgetTombstones(now() - config.data.tombstoneDays * 86_400_000)
-  store.supersedeQuarantines(OSV_INDEX, now())
+  store.osv.forgetTombstones(now() - config.data.tombstoneDays * 86_400_000)
+  store.quarantine.supersedeQuarantines(OSV_INDEX, now())
   return { snapshot, records: built.members }
 }
 
@@ -86,9 +86,9 @@ async function makeArchive(
     find: (bytes, from, to) => index.ids.find(bytes, from, to) !== undefined,
   }
   const patchable =
-    kind === 'sync' && !full && (store.readSnapshot('osv')?.records ?? 0) >= PATCH_FROM
-  const patched = patchable ? await patchArchive(store, dir, expected) : null
-  return patched ?? (await buildArchive(store, dir, expected.get))
+    kind === 'sync' && !full && (store.snapshots.readSnapshot('osv')?.records ?? 0) >= PATCH_FROM
+  const patched = patchable ? await patchArchive(store.osv, dir, expected) : null
+  return patched ?? (await buildArchive(store.osv, dir, expected.get))
 }
 
 /** The index to serve: its bytes as a gzip member, their size and digest. */
@@ -108,9 +108,9 @@ function listedIndex({ index, gzip }: ListedIndex): ServedIndex {
  */
 function narrowedIndex({ store }: SyncContext, { index, gzip }: ListedIndex): ServedIndex {
   const bytes = narrowIndex(contentOf(gzip, sizeOf(gzip)), (id) => {
-    const stored = store.readEntry(id)
+    const stored = store.osv.readEntry(id)
     if (stored === null) {
-      store.addMissing(id)
+      store.osv.addMissing(id)
       return false
     }
     return stored.modified === listedStamp(index, id) ? true : { modified: stored.modified }
@@ -125,7 +125,7 @@ function replaceIndex(
   served: ServedIndex,
   { entries, notBefore }: { readonly entries: number; readonly notBefore: number | null },
 ): number {
-  const previous = store.readDocument(OSV_INDEX)
+  const previous = store.feeds.readDocument(OSV_INDEX)
   const same =
     previous?.sha256.equals(served.sha256) === true && previous.changed >= (notBefore ?? 0)
   if (same && kind !== 'repair') return previous.changed
@@ -134,7 +134,7 @@ function replaceIndex(
   const changed = same
     ? previous.changed
     : nextChanged(previous?.changed ?? null, seconds, now(), notBefore)
-  store.replaceDocument({ path: OSV_INDEX, source: 'osv', ...served, changed, entries })
+  store.feeds.replaceDocument({ path: OSV_INDEX, source: 'osv', ...served, changed, entries })
   return changed
 }
 
@@ -146,13 +146,13 @@ function replaceArchive(
     notBefore,
   }: { readonly changed: number; readonly notBefore: number | null },
 ): void {
-  if (built.patched) store.renewParts(built.written)
-  else store.replaceParts(built.written)
-  const previous = store.readArchive()
+  if (built.patched) store.osv.renewParts(built.written)
+  else store.osv.replaceParts(built.written)
+  const previous = store.osv.readArchive()
   if (previous?.sha256 === built.sha256 && previous.changed >= (notBefore ?? 0)) return
   const changed = nextChanged(previous?.changed ?? null, indexChanged, now(), notBefore)
   const { file, size, crc32c: crc, sha256 } = built
-  store.replaceArchive({ file, size, crc32c: crc, sha256, changed })
+  store.osv.replaceArchive({ file, size, crc32c: crc, sha256, changed })
 }
 
 /** Reads the central directory back from the disk and compares its count with the index and the store. */
@@ -175,26 +175,23 @@ async function prove(
  * newest past one: no Last-Modified may be older than it. Uses its own transaction; usually there is nothing to do.
  */
 export async function keepDated({ store, now, dryRun }: SyncContext): Promise<void> {
-  const notBefore = store.readNewestModified(now())
-  const index = store.listDocuments('osv').find(({ path }) => path === OSV_INDEX)
-  const archive = store.readArchive()
-  const snapshot = store.readSnapshot('osv')
+  const notBefore = store.osv.readNewestModified(now())
+  const index = store.feeds.listDocuments('osv').find(({ path }) => path === OSV_INDEX)
+  const archive = store.osv.readArchive()
+  const snapshot = store.snapshots.readSnapshot('osv')
   if (dryRun || notBefore === null || index === undefined || archive === null || snapshot === null)
     return
   if (Math.min(index.changed, archive.changed) >= notBefore) return
   await store.exclusive(() => {
-    const stored = store.readDocument(OSV_INDEX)
+    const stored = store.feeds.readDocument(OSV_INDEX)
     if (stored !== null && stored.changed < notBefore)
-      store.replaceDocument({ ...stored, changed: notBefore })
-    if (archive.changed < notBefore) store.replaceArchive({ ...archive, changed: notBefore })
-    store.replaceSnapshot({ ...snapshot, publishedAt: now() })
+      store.feeds.replaceDocument({ ...stored, changed: notBefore })
+    if (archive.changed < notBefore) store.osv.replaceArchive({ ...archive, changed: notBefore })
+    store.snapshots.replaceSnapshot({ ...snapshot, publishedAt: now() })
   })
 }
 
-type StoredRecords = Pick<
-  Reads,
-  'readSnapshot' | 'listDocuments' | 'readArchive' | 'countRecords' | 'countBodies'
->
+type StoredRecords = Pick<Reads, 'snapshots' | 'feeds' | 'osv'>
 
 /**
  * Proves that the store is still what was published, by count and digest, at the end of a run without changes, and
@@ -209,7 +206,7 @@ export async function proveStored({ store, config, dryRun, kind }: SyncContext):
       `upstream has nothing new, but ${fault}: run "patchmirror verify --repair"`,
     )
   }
-  if (!dryRun) await rebuildLostArchive(store, config.data.dir, kind === 'reconcile')
+  if (!dryRun) await rebuildLostArchive(store.osv, config.data.dir, kind === 'reconcile')
 }
 
 /**
@@ -217,16 +214,16 @@ export async function proveStored({ store, config, dryRun, kind }: SyncContext):
  * published.
  */
 export function faultOfStored(stored: StoredRecords): string | null {
-  const snapshot = stored.readSnapshot('osv')
-  const index = stored.listDocuments('osv').find(({ path }) => path === OSV_INDEX)
-  const archive = stored.readArchive()
-  const records = stored.countRecords()
+  const snapshot = stored.snapshots.readSnapshot('osv')
+  const index = stored.feeds.listDocuments('osv').find(({ path }) => path === OSV_INDEX)
+  const archive = stored.osv.readArchive()
+  const records = stored.osv.countRecords()
   if (snapshot === null) return records > 0 ? 'the stored records were never published' : null
   if (index?.present !== true) return 'the index is missing'
   if (archive === null) return 'the archive is missing'
   if (records !== snapshot.records)
     return `${records} records are stored, but ${snapshot.records} were published`
-  if (stored.countBodies() !== records) return 'contents of records are missing'
+  if (stored.osv.countBodies() !== records) return 'contents of records are missing'
   const id = createHash('sha256').update(index.sha256).update(archive.sha256, 'hex').digest('hex')
   return id === snapshot.id ? null : 'index and archive differ from the published ones'
 }

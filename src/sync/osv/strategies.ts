@@ -18,18 +18,18 @@ export async function syncSingles(
   const singles = await fetchSingles(context, listed.index, [...plan.added, ...plan.changed])
   const fetched = resultOf([], singles)
   const { store } = context
-  const whole = store.readSnapshot('osv')?.whole === true
+  const whole = store.snapshots.readSnapshot('osv')?.whole === true
   if (
     listed.stored &&
     plan.removed.length === 0 &&
-    store.staging.isEmpty() &&
+    store.osv.staging.isEmpty() &&
     whole === isWhole(listed, fetched.missing)
   ) {
     // Unchanged since the last run: missing records are still missing, suspect ones are confirmed. The archive needs
     // no rebuild.
     await proveStored(context)
-    if (store.listSuspectIds().length > 0) {
-      await store.exclusive(() => store.replaceSuspectIds(fetched.missing.keys()))
+    if (store.osv.listSuspectIds().length > 0) {
+      await store.exclusive(() => store.osv.replaceSuspectIds(fetched.missing.keys()))
     }
     return runOutcome(context, listed, plan, fetched.missing)
   }
@@ -58,8 +58,8 @@ export async function syncFromArchive(
         empty,
         put: (record, own) => {
           const changed = recordChanged(archive.asOf ?? now, now, [record.modified, own])
-          if (empty) store.insertRecord(record, changed)
-          else store.updateRecord(record, changed)
+          if (empty) store.osv.insertRecord(record, changed)
+          else store.osv.updateRecord(record, changed)
         },
       })
       await archive.dispose() // its directory is large, and publishing needs the memory
@@ -104,7 +104,7 @@ export async function syncFromRanges(
   plan: OsvPlan,
 ): Promise<SyncResult> {
   const before = context.session.cost.bytes
-  const state = context.store.readUpstreamState(OSV_ARCHIVE)
+  const state = context.store.feeds.readUpstreamState(OSV_ARCHIVE)
   try {
     const archive = await openRemoteArchive(context, isEmpty(plan) ? (state?.etag ?? null) : null)
     if (archive === 'unchanged') {
@@ -115,7 +115,7 @@ export async function syncFromRanges(
       const result = await ingestArchive(context, listed.index, archive.reader, {
         asOf: archive.asOf,
         empty: false,
-        put: (record) => context.store.staging.stage(record),
+        put: (record) => context.store.osv.staging.stage(record),
       })
       context.facts['savedBytes'] = archive.reader.size - (context.session.cost.bytes - before)
       const fetched = await fetchContradicted(context, listed, result)
@@ -138,7 +138,7 @@ export async function syncFromRanges(
     if (!(error instanceof MirrorError) || error.code !== 'archive') throw error
     context.facts['rangesFailed'] = error.message
   }
-  context.store.staging.clear()
+  context.store.osv.staging.clear()
   return syncFromArchive(context, listed, plan)
 }
 
@@ -152,9 +152,9 @@ function rememberArchive(
   { missing }: FetchResult,
 ): void {
   if (missing.size > 0) return
-  const known = store.readUpstreamState(OSV_ARCHIVE)
+  const known = store.feeds.readUpstreamState(OSV_ARCHIVE)
   if (known?.etag === etag && known.lastModified === lastModified) return
-  store.replaceUpstreamState(OSV_ARCHIVE, { etag, lastModified, body: null })
+  store.feeds.replaceUpstreamState(OSV_ARCHIVE, { etag, lastModified, body: null })
 }
 
 /**

@@ -18,14 +18,14 @@ export async function syncOsv(
   if (!context.dryRun) await dropDownloaded(context)
   const listed = approved ?? (await listOsv(context))
   if (listed === null) return await unchanged(context, 'upstream has nothing new')
-  const plan = planOsv(context.store, listed.index)
+  const plan = planOsv(context.store.osv, listed.index)
   recordPlan(context, listed, plan)
   const refusal = approved === null ? removalReason(context, listed, plan) : null
   if (refusal !== null) return quarantine(context, listed, refusal)
   if (context.dryRun) return { outcome: 'complete', asOf: null, message: dryRunMessage(plan) }
   const strategy = strategyOf(context, plan)
   if (strategy === 'nothing') return confirm(context, listed)
-  context.store.staging.clear()
+  context.store.osv.staging.clear()
   if (strategy === 'archive') return syncFromArchive(context, listed, plan)
   if (strategy === 'ranges') return syncFromRanges(context, listed, plan)
   return syncSingles(context, listed, plan)

@@ -181,8 +181,8 @@ class ArchiveMoved extends MirrorError {
 
 /** Estimates the size of the central directory, bytes, from the stored records. */
 function expectedDirectory({ store }: SyncContext): number {
-  const entries = store.countRecords()
-  return entries * (CENTRAL_HEADER + '.json'.length) + store.sumIdBytes() + SPARE_BYTES
+  const entries = store.osv.countRecords()
+  return entries * (CENTRAL_HEADER + '.json'.length) + store.osv.sumIdBytes() + SPARE_BYTES
 }
 
 function validators(meta: Meta): Pick<UpstreamArchive, 'asOf' | 'etag' | 'lastModified'> {

@@ -35,14 +35,14 @@ export function verifyCatalog(reads: Reads, disagree: (what: string) => void): C
     checked: { answers: 0, entries: 0, documents: 0 },
   }
   const named = new Set<string>()
-  for (const { path } of [...reads.eachStoredAnswer()]) {
+  for (const { path } of [...reads.catalog.eachStoredAnswer()]) {
     report.checked.answers++
     if (!isAnswerSound(reads, path, named)) report.answers.push(path)
   }
-  for (const { id, path, entries } of reads.listCatalogLists()) {
+  for (const { id, path, entries } of reads.catalog.listLists()) {
     let count = 0
     let sound = true
-    for (const { body, sha } of reads.eachCatalogEntry(id)) {
+    for (const { body, sha } of reads.catalog.eachEntry(id)) {
       count++
       sound &&= hash('sha256', body, 'buffer').subarray(0, sha.length).equals(sha)
     }
@@ -54,7 +54,7 @@ export function verifyCatalog(reads: Reads, disagree: (what: string) => void): C
     if (!isDocumentSound(reads, digest)) report.documents.push(digest)
   }
   for (const source of ['catalog', 'identity'] as const) {
-    const published = reads.readSnapshot(source)?.id
+    const published = reads.snapshots.readSnapshot(source)?.id
     if (published !== undefined && published !== digestOfCatalog(reads, source))
       disagree(`the stored ${source} differs from the published snapshot`)
   }
@@ -63,7 +63,7 @@ export function verifyCatalog(reads: Reads, disagree: (what: string) => void): C
 
 function isAnswerSound(reads: Reads, path: string, named: Set<string>): boolean {
   try {
-    const answer = reads.readCatalogAnswer(path)
+    const answer = reads.catalog.readAnswer(path)
     if (answer === null) return false
     for (const { digest } of answer.links) named.add(digest)
     if (answer.body === null) return true // a 404, or a document that is the answer itself
@@ -75,7 +75,7 @@ function isAnswerSound(reads: Reads, path: string, named: Set<string>): boolean 
 }
 
 function isDocumentSound(reads: Reads, digest: string): boolean {
-  const document = reads.readCatalogDocument(digest)
+  const document = reads.catalog.readDocument(digest)
   return document !== null && digestOf(reads, document) === digest
 }
 
@@ -84,7 +84,7 @@ function digestOf(reads: Reads, { digest, size }: CatalogDocument): string | nul
   let bytes = 0
   try {
     for (let number = 0; ; number++) {
-      const chunk = reads.readChunk(digest, number)
+      const chunk = reads.catalog.readChunk(digest, number)
       if (chunk === null) break
       const part = chunkContent(chunk)
       content.update(part)

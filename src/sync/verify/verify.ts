@@ -37,7 +37,7 @@ export async function verifyStore(db: Db, dataDir: string): Promise<VerifyReport
     catalog: NO_CATALOG,
   }
   const stored = new Map<string, string>()
-  for (const [id, crc, size, sha256, body, modified, bodyCrc] of reads.eachSum()) {
+  for (const [id, crc, size, sha256, body, modified, bodyCrc] of reads.osv.eachSum()) {
     report.records++
     stored.set(id, modified)
     const member = bodyCrc === null || body === null || crc32(body) === bodyCrc
@@ -112,10 +112,10 @@ function checkDocuments(
   report: VerifyReport,
 ): void {
   for (const { path, present } of [
-    ...reads.listDocuments('feeds'),
-    ...reads.listDocuments('osv'),
+    ...reads.feeds.listDocuments('feeds'),
+    ...reads.feeds.listDocuments('osv'),
   ]) {
-    const document = reads.readDocument(path)
+    const document = reads.feeds.readDocument(path)
     if (!present || document === null) continue
     if (isSound(document.body, document.size, document.sha256)) {
       if (path === OSV_INDEX && document.body !== null) {
@@ -146,14 +146,18 @@ function compareIndex(
 function checkSnapshots(reads: Reads, report: VerifyReport): void {
   const fault = faultOfStored(reads)
   if (fault !== null) report.disagreements.push(fault)
-  const published = reads.readSnapshot('feeds')?.id
-  if (published !== undefined && digestOfFeeds(reads.listDocuments('feeds')) !== published)
+  const published = reads.snapshots.readSnapshot('feeds')?.id
+  if (published !== undefined && digestOfFeeds(reads.feeds.listDocuments('feeds')) !== published)
     report.disagreements.push(FEEDS_DISAGREE)
 }
 
 async function checkArchive(reads: Reads, dataDir: string, report: VerifyReport): Promise<void> {
-  const info = reads.readArchive()
+  const info = reads.osv.readArchive()
   if (info === null) return
-  const fault = await faultOfArchive(join(derivedDir(dataDir), info.file), info, reads.listParts())
+  const fault = await faultOfArchive(
+    join(derivedDir(dataDir), info.file),
+    info,
+    reads.osv.listParts(),
+  )
   if (fault !== null) report.disagreements.push(`${info.file} ${fault}`)
 }

@@ -17,11 +17,11 @@ interface OsvViewsOptions {
 
 /** Returns the name of the generation for the snapshot in `reads`; null before the first OSV snapshot. */
 export function osvViewsName(
-  reads: Pick<Reads, 'readSnapshot' | 'readArchive'>,
+  reads: Pick<Reads, 'snapshots' | 'osv'>,
   vendors: readonly string[],
 ): string | null {
-  const snapshot = reads.readSnapshot('osv')
-  const archive = reads.readArchive()
+  const snapshot = reads.snapshots.readSnapshot('osv')
+  const archive = reads.osv.readArchive()
   if (snapshot === null || archive === null) return null
   const { sha256, changed } = archive
   return generationName('osv', [folderForm({ vendors }), snapshot.id, sha256, String(changed)])
@@ -31,14 +31,14 @@ export function osvViewsName(
 export async function makeOsvViews(options: OsvViewsOptions): Promise<BuildReport | null> {
   const { dataDir, reads, vendors, rebuild = false, pause } = options
   const name = osvViewsName(reads, vendors)
-  const snapshot = reads.readSnapshot('osv')
-  const archive = reads.readArchive()
+  const snapshot = reads.snapshots.readSnapshot('osv')
+  const archive = reads.osv.readArchive()
   if (name === null || snapshot === null || archive === null) return null
   const make = (folder: string, before: string | null) => {
     const changed = changedAfter(before, name, archive.changed, changedIn)
     return buildViews({
       dataDir,
-      reads,
+      reads: reads.osv,
       archive,
       changed,
       snapshot,

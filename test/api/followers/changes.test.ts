@@ -112,7 +112,7 @@ describe('/-/changes', () => {
       expect((await served.get(`/-/changes?since=${since}`)).status).toBe(404)
     const store = openWrites(served.dir)
     await store.transaction(() => {
-      store.replaceSnapshot(snapshot({ id: `${second.slice(0, 12)}${'0'.repeat(52)}` }))
+      store.snapshots.replaceSnapshot(snapshot({ id: `${second.slice(0, 12)}${'0'.repeat(52)}` }))
       return Promise.resolve({ commit: true })
     })
     store.close()
@@ -125,7 +125,7 @@ describe('/-/changes', () => {
   test('says of an unknown or forgotten snapshot that everything is to be read, never an empty list', async () => {
     const { served, ids } = await three()
     const store = openWrites(served.dir)
-    store.forgetChanges('osv', FILLED_AT + 1500)
+    store.changes.forgetChanges('osv', FILLED_AT + 1500)
     store.close()
     served.server.snapshotChanged()
     for (const since of ['nonsense', ids[0], `${ids[1]}0`]) {
@@ -184,8 +184,8 @@ describe('/-/changes', () => {
     const store = openWrites(served.dir)
     for (const id of ['c1', 'c2'])
       await store.transaction(() => {
-        if (id === 'c2') store.replaceCatalogList('/v1/tags', 'tags', '{}', [], FILLED_AT)
-        store.replaceSnapshot(snapshot({ source: 'catalog', id }))
+        if (id === 'c2') store.catalog.replaceList('/v1/tags', 'tags', '{}', [], FILLED_AT)
+        store.snapshots.replaceSnapshot(snapshot({ source: 'catalog', id }))
         return Promise.resolve({ commit: true })
       })
     store.close()

@@ -151,7 +151,7 @@ describe('/-/events', () => {
     const served = await start()
     for (let n = 1; n <= 5; n++) publish(served, { a: `v${n}` }, n)
     const store = openWrites(served.dir)
-    store.forgetChanges('osv', FILLED_AT + 3000)
+    store.changes.forgetChanges('osv', FILLED_AT + 3000)
     store.close()
     served.server.snapshotChanged()
     for (const id of ['1', '2.0', '99', 'nonsense', '5.7', '']) {
@@ -176,7 +176,7 @@ describe('/-/events', () => {
     expect((await keyed.next()).id).toBe('1.2')
     const store = openWrites(served.dir)
     await store.transaction(() => {
-      store.replaceSnapshot(snapshot({ source: 'catalog', id: 'c1' }))
+      store.snapshots.replaceSnapshot(snapshot({ source: 'catalog', id: 'c1' }))
       return Promise.resolve({ commit: true })
     })
     store.close()
@@ -205,10 +205,10 @@ describe('/-/events', () => {
   test('ends with the key that opened it', async () => {
     const served = await start({ eventBounds: { heartbeatMs: 10 } })
     const keys = openWrites(served.dir)
-    const { id, key } = keys.createKey('ci', FILLED_AT)
+    const { id, key } = keys.keys.createKey('ci', FILLED_AT)
     const reader = await follow(served, { Authorization: `Bearer ${key}` })
     await reader.comment()
-    keys.revokeKey(id, FILLED_AT)
+    keys.keys.revokeKey(id, FILLED_AT)
     keys.close()
     await reader.ended()
     expect((await served.get('/-/events', { Authorization: `Bearer ${key}` })).status).toBe(401)

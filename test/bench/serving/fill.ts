@@ -1,3 +1,4 @@
+import { createChangeWriter } from '../../../src/store/changes/log.ts'
 import { createHash } from 'node:crypto'
 import { closeSync, mkdirSync, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
@@ -50,7 +51,11 @@ export function fillStore(dir: string, records: number, filesDir: string | null)
       filled.member += body.length / records
     }
     const snapshot = { source: 'osv' as const, id: 'b'.repeat(64), runId, records, whole: true }
-    createSnapshotWriter(db, notes).replaceSnapshot({ ...snapshot, publishedAt: at, asOf: at })
+    createSnapshotWriter(db, notes, createChangeWriter(db)).replaceSnapshot({
+      ...snapshot,
+      publishedAt: at,
+      asOf: at,
+    })
   })()
   db.close()
   return filled

@@ -83,7 +83,7 @@ describe('the outbox', () => {
     await change(bench)
     expect((await fillOutbox(deps))?.kind).toBe('full')
     await bench.store.transaction(() => {
-      bench.store.forgetSummaries(0)
+      bench.store.ledger.forgetSummaries(0)
       return Promise.resolve({ commit: true })
     })
     await change(bench)

@@ -42,14 +42,14 @@ test('a quiet upstream crosses by its date, under a name of its own, and drives 
   }
   expect([await fill(0), await fill(5)]).toEqual(['1 full', null])
   await cross()
-  const dates: number[] = [there.store.readConfirmedAt('osv') ?? 0]
+  const dates: number[] = [there.store.runs.readConfirmedAt('osv') ?? 0]
   const names: string[][] = []
   for (let i = 0; i < 3; i++) {
     expect([await fill(4), await fill(3)].filter((one) => one !== null)).toEqual(['1 delta'])
     names.push(readdirSync(box).filter((name) => name.includes('delta')))
     await cross()
-    dates.push(there.store.readConfirmedAt('osv') ?? 0)
-    expect(there.store.readLastImport()?.asOf).toBe(dates.at(-1))
+    dates.push(there.store.runs.readConfirmedAt('osv') ?? 0)
+    expect(there.store.ledger.readLastImport()?.asOf).toBe(dates.at(-1))
   }
   expect(names.flat()).toHaveLength(3) // the latest alone is kept
   expect(new Set(names.flat()).size).toBe(3)
@@ -154,8 +154,11 @@ test('after a rollback the same bundles lead forward again, for sources that did
   const [first] = states
   await there.take(first?.files ?? [], { allowRollback: true })
   for (const source of ['feeds', 'osv'] as const)
-    expect(there.store.readLastImportOf(source)).toMatchObject({ sequence: 1, rollback: true })
-  for (const run of there.store.listRuns(2)) {
+    expect(there.store.ledger.readLastImportOf(source)).toMatchObject({
+      sequence: 1,
+      rollback: true,
+    })
+  for (const run of there.store.runs.listRuns(2)) {
     expect(run.message).toContain('ROLLBACK to bundle 1')
     expect(run.facts).toMatchObject({ rollback: true })
   }
@@ -163,7 +166,7 @@ test('after a rollback the same bundles lead forward again, for sources that did
     expect((await there.take(files)).outcome).toBe('applied')
     expect(there.digest()).toBe(manifest.digest)
   }
-  expect(there.store.readLastImport()).toMatchObject({ sequence: 4, rollback: false })
+  expect(there.store.ledger.readLastImport()).toMatchObject({ sequence: 4, rollback: false })
 })
 
 test('a rollback to what is stored already counts from there', async () => {
@@ -204,10 +207,10 @@ test('a bundle whose content is held is recorded for its higher number, and is n
   const [first, second] = states.map(({ files }) => files)
   await there.take(second ?? [])
   await there.take(first ?? [], { allowRollback: true })
-  expect(there.store.readLastImport()).toMatchObject({ sequence: 1, rollback: true })
+  expect(there.store.ledger.readLastImport()).toMatchObject({ sequence: 1, rollback: true })
   const [third = ''] = await forge(first ?? [], to, { head: () => ({ sequence: 3 }) })
   expect(await there.take([third])).toMatchObject({ outcome: 'same', renewed: true })
-  expect(there.store.readLastImport()).toMatchObject({ sequence: 3, rollback: false })
+  expect(there.store.ledger.readLastImport()).toMatchObject({ sequence: 3, rollback: false })
   expect(await there.refuses(second ?? [])).toMatch(/has sequence 2, and 3 was imported/)
   expect(await there.take([third])).toMatchObject({ outcome: 'same', renewed: false })
 })

@@ -65,7 +65,7 @@ describe('an export of everything', () => {
     expect(manifest.digest).toBe(bench.store.carried.digestSources().digest)
     expect(manifest.expiresAt).toBe(new Date(NOW + 90 * 86_400_000).toISOString())
     const zip = new AdmZip(options.path)
-    const archive = bench.store.readArchive()
+    const archive = bench.store.osv.readArchive()
     const held = readFileSync(join(bench.dir, 'derived', archive?.file ?? ''))
     expect(zip.getEntry('osv/all.zip')?.getData().equals(held)).toBe(true)
     const rows = rowsIn(options.path)
@@ -95,8 +95,8 @@ describe('an export of everything', () => {
 
   test('holds nothing secret: no credential, no key, no address of upstream', async () => {
     const bench = await wholeMirror()
-    bench.store.createKey('somebody', NOW)
-    const { key: local } = bench.store.createKey('another', NOW)
+    bench.store.keys.createKey('somebody', NOW)
+    const { key: local } = bench.store.keys.createKey('another', NOW)
     const options = optionsFor(bench)
     await exportBundle(options)
     const zip = new AdmZip(options.path)
@@ -105,7 +105,7 @@ describe('an export of everything', () => {
       .map((entry) => [entry.entryName, textsIn(entry.getData()).join('\n')] as const)
     expect(texts.some(([, text]) => text.includes('cyclonedx'))).toBe(true)
     const { sandbox } = bench
-    const secret = bench.store.readSecret('links')
+    const secret = bench.store.secrets.readSecret('links')
     const words = [
       ...Object.values(SANDBOX_KEYS),
       ...[local, secret.toString('hex'), secret.toString('base64')],
@@ -148,7 +148,7 @@ describe('an export of everything', () => {
 
   test('leaves nothing behind where it fails: damaged archive, lost document', async () => {
     const bench = await mirror()
-    const archive = join(bench.dir, 'derived', bench.store.readArchive()?.file ?? '')
+    const archive = join(bench.dir, 'derived', bench.store.osv.readArchive()?.file ?? '')
     const bytes = readFileSync(archive)
     bytes[100] = (bytes[100] ?? 0) ^ 1
     writeFileSync(archive, bytes)
@@ -162,11 +162,11 @@ test('a document that is damaged in the store is not exported', async () => {
   const bench = await wholeMirror()
   const [document] = bench.store.carried.eachRow('catalog', 'catalog-document')
   const digest = document?.key ?? ''
-  const bytes = bench.store.readChunk(digest, 0) ?? Buffer.alloc(0)
+  const bytes = bench.store.catalog.readChunk(digest, 0) ?? Buffer.alloc(0)
   bytes[bytes.length - 9] = (bytes[bytes.length - 9] ?? 0) ^ 0xff
   await bench.store.exclusive(() => {
-    bench.store.clearChunks(digest)
-    bench.store.putChunk(digest, 0, bytes)
+    bench.store.carried.clearChunks(digest)
+    bench.store.carried.putChunk(digest, 0, bytes)
   })
   await expect(exportBundle(optionsFor(bench))).rejects.toMatchObject({ code: 'corrupt' })
 })
@@ -219,7 +219,7 @@ describe('a delta', () => {
     await expect(refused('ffffffffffff')).rejects.toThrow('never exported')
     await expect(refused('yesterday')).rejects.toThrow('--since takes')
     await bench.store.transaction(() => {
-      bench.store.forgetSummaries(0)
+      bench.store.ledger.forgetSummaries(0)
       return Promise.resolve({ commit: true })
     })
     await expect(refused('1')).rejects.toThrow('is not stored any more')

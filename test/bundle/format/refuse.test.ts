@@ -32,11 +32,11 @@ async function change(bench: Bench): Promise<void> {
 function stateOf({ store, ...there }: Below): object {
   return {
     digest: there.digest(),
-    snapshots: SOURCES.map((source) => store.readSnapshot(source)),
-    archive: store.readArchive(),
-    parts: store.listParts(),
-    imports: store.listImports(100),
-    logged: store.lastLogged(),
+    snapshots: SOURCES.map((source) => store.snapshots.readSnapshot(source)),
+    archive: store.osv.readArchive(),
+    parts: store.osv.listParts(),
+    imports: store.ledger.listImports(100),
+    logged: store.changes.lastLogged(),
   }
 }
 
@@ -86,8 +86,8 @@ describe('a bundle that does not go with what is held', () => {
     const report = await there.take(first.files, { allowRollback: true })
     expect(report).toMatchObject({ outcome: 'applied', rollback: true })
     expect(there.digest()).toBe(first.manifest.digest)
-    expect(there.store.readLastImport()).toMatchObject({ sequence: 1, rollback: true })
-    expect(there.store.readConfirmedAt('osv')).toBe(
+    expect(there.store.ledger.readLastImport()).toMatchObject({ sequence: 1, rollback: true })
+    expect(there.store.runs.readConfirmedAt('osv')).toBe(
       Date.parse(first.manifest.sources.osv?.asOf ?? ''),
     )
   })
@@ -97,10 +97,10 @@ describe('a bundle that does not go with what is held', () => {
     const there = below()
     await there.take(first.files)
     const before = stateOf(there)
-    const runs = there.store.listRuns(100)
+    const runs = there.store.runs.listRuns(100)
     expect((await there.take(first.files)).outcome).toBe('same')
     expect(stateOf(there)).toEqual(before)
-    expect(there.store.listRuns(100)).toEqual(runs)
+    expect(there.store.runs.listRuns(100)).toEqual(runs)
   })
 
   test('is refused when it has the number of another', async () => {
@@ -215,7 +215,7 @@ describe('a signed bundle that is not what it says', () => {
     const before = stateOf(there)
     expect(await there.refuses(await forge(full.files, to, forgery))).toMatch(why)
     expect(stateOf(there)).toEqual(before)
-    expect(there.store.readLatestRun('osv')?.state).toMatch(/complete|failed/)
+    expect(there.store.runs.readLatestRun('osv')?.state).toMatch(/complete|failed/)
     expect((await there.take(full.files)).outcome).toBe('applied')
   })
 

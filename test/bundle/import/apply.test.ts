@@ -43,11 +43,16 @@ const catalogAbove = once(() => {
 async function needOf({ store, ...there }: Below): Promise<Buffer> {
   const carried = store.carried
   const held = carried.listStoredSources().map((source) => {
-    const { id: snapshot, asOf, records } = store.readSnapshot(source) ?? { id: '', asOf: 0, records: 0 } // prettier-ignore
+    const { id: snapshot, asOf, records } = store.snapshots.readSnapshot(source) ?? { id: '', asOf: 0, records: 0 } // prettier-ignore
     return [source, { digest: carried.digestOf(source), snapshot, asOf, records }]
   })
   const header: SummaryHeader = {
-    ...{ format: 1, kind: 'patchmirror-summary', mirror: store.readIdentity(), brief: false },
+    ...{
+      format: 1,
+      kind: 'patchmirror-summary',
+      mirror: store.ledger.readIdentity(),
+      brief: false,
+    },
     ...{ digest: there.digest(), createdAt: 0, imported: null },
     sources: Object.fromEntries(held) as SummaryHeader['sources'],
   }
@@ -89,8 +94,8 @@ describe('a delta', () => {
     await there.take(files, { allowRollback: true })
     expect(there.digest()).toBe(bench.store.carried.digestSources().digest)
     for (const path of ['/external/osv/all.json', '/external/osv/all.zip'])
-      expect(there.store.readUpstreamState(path)).toBeNull()
-    expect(there.store.listSuspectIds()).toEqual([])
+      expect(there.store.feeds.readUpstreamState(path)).toBeNull()
+    expect(there.store.osv.listSuspectIds()).toEqual([])
     const again = await self.run('osv') // goes on by itself from there, and finds its own upstream again
     expect(again).toMatchObject({ state: 'complete' })
     expect(self.index()?.equals(self.sandbox.feed.index())).toBe(true)
@@ -117,9 +122,9 @@ describe('an import', () => {
       progress: ({ phase }) => during.push(`${phase} ${String(pinned.refresh())}`),
     })
     expect(during.filter((one) => one.startsWith('prove'))).toEqual(['prove false'])
-    expect(pinned.pinned.readRecord(gone)).not.toBeNull()
+    expect(pinned.pinned.osv.readRecord(gone)).not.toBeNull()
     expect(pinned.refresh()).toBe(true)
-    expect(pinned.pinned.readRecord(gone)).toBeNull()
+    expect(pinned.pinned.osv.readRecord(gone)).toBeNull()
     ask.look()
     const fresh = await ask('/external/osv/all.json')
     expect(fresh.headers['x-mirror-snapshot']).not.toBe(old.headers['x-mirror-snapshot'])
@@ -128,7 +133,7 @@ describe('an import', () => {
     const told = JSON.parse((await ask(`/-/changes?since=${last}`)).body.toString()) as unknown
     const text = JSON.stringify(told)
     for (const id of [...changed, gone]) expect(text).toContain(id)
-    const run = there.store.readLatestRun('osv')
+    const run = there.store.runs.readLatestRun('osv')
     expect(run).toMatchObject({ kind: 'import', state: 'complete' })
     expect(run?.facts['sequence']).toBe(delta.manifest.sequence)
     expect(run?.asOf).toBe(Date.parse(delta.manifest.sources.osv?.asOf ?? ''))
@@ -139,13 +144,13 @@ describe('an import', () => {
     const [there, to] = [below(), folder()]
     const base = await carry(bench.dir, to)
     await there.take(base.files)
-    const feeds = there.store.readSnapshot('feeds')
+    const feeds = there.store.snapshots.readSnapshot('feeds')
     bench.sandbox.feed.touchFeeds()
     bench.sandbox.feed.change(1)
     for (const source of ['feeds', 'osv'] as const) await bench.run(source)
     const only = await carry(bench.dir, to, { sources: ['osv'] })
     await there.take(only.files)
-    expect(there.store.readSnapshot('feeds')).toEqual(feeds)
+    expect(there.store.snapshots.readSnapshot('feeds')).toEqual(feeds)
     expect(there.store.carried.digestOf('osv')).toBe(bench.store.carried.digestOf('osv'))
     const all = await carry(bench.dir, to, { since: String(base.manifest.sequence) })
     await there.take(all.files)
@@ -159,14 +164,14 @@ describe('an import', () => {
     const report = await there.take(files, { dryRun: true })
     expect(report.outcome).toBe('dry run')
     expect(report.sources.find(({ source }) => source === 'osv')?.changed).toMatchObject({
-      'osv-record': { put: bench.store.countRecords(), removed: 0 },
+      'osv-record': { put: bench.store.osv.countRecords(), removed: 0 },
     })
     const catalog = report.sources.find(({ source }) => source === 'catalog')
-    const { documents } = bench.store.countCatalog()
+    const { documents } = bench.store.catalog.countCatalog()
     expect(catalog?.changed['catalog-document']).toEqual({ put: documents, removed: 0 })
     expect(there.store.carried.listStoredSources()).toEqual([])
-    expect(there.store.countCatalog()).toEqual({ entries: 0, answers: 0, documents: 0 })
-    expect(there.store.listRuns(10)).toEqual([])
+    expect(there.store.catalog.countCatalog()).toEqual({ entries: 0, answers: 0, documents: 0 })
+    expect(there.store.runs.listRuns(10)).toEqual([])
     expect(readdirSync(join(there.dir, 'derived'))).toEqual([])
   })
 
@@ -192,7 +197,7 @@ describe('an import', () => {
     }
     await expect(once(3)).rejects.toThrow('the power is gone')
     expect(there.store.carried.listStoredSources()).toEqual([])
-    expect(there.store.readLatestRun('osv')).toMatchObject({ state: 'failed' })
+    expect(there.store.runs.readLatestRun('osv')).toMatchObject({ state: 'failed' })
     await once(-1)
     expect(there.digest()).toBe(bench.store.carried.digestSources().digest)
     expect(new Set(read).size).toBe(read.length)
@@ -205,13 +210,13 @@ describe('an import', () => {
     for (const source of ['feeds', 'osv'] as const) await bench.run(source)
     const [there, to] = [below(), folder()]
     await there.take((await carry(bench.dir, to)).files)
-    const before = there.store.readConfirmedAt('osv') ?? 0
+    const before = there.store.runs.readConfirmedAt('osv') ?? 0
     now += 7_200_000
     for (const source of ['feeds', 'osv'] as const) await bench.run(source)
     const again = await carry(bench.dir, to)
     expect(again.manifest.sequence).toBe(1)
     expect((await there.take(again.files)).outcome).toBe('same')
-    expect((there.store.readConfirmedAt('osv') ?? 0) - before).toBeGreaterThan(3_600_000)
+    expect((there.store.runs.readConfirmedAt('osv') ?? 0) - before).toBeGreaterThan(3_600_000)
   })
 
   test('writes everything anew when it is told so, and mends what was damaged', async () => {

@@ -29,7 +29,7 @@ describe('a full bundle into an empty folder', () => {
     ])
       bench.sandbox.feed.put(id, JSON.stringify({ id, details: 'odd' }), `when\t${id.length}`)
     await bench.run('osv')
-    expect(bench.store.readEntry('bell\u0007 and\ttab')).not.toBeNull()
+    expect(bench.store.osv.readEntry('bell\u0007 and\ttab')).not.toBeNull()
     const there = below()
     const { files, manifest } = await carry(bench.dir, folder())
     const report = await there.take(files)

@@ -162,7 +162,7 @@ describe('a bundle of somebody who is trusted and lies', () => {
       stored: (name, bytes) => (name === `blobs/${row.blob}.gz` ? other : bytes),
     })
     expect(await there.refuses(forged)).toMatch(/does not have the \d+ bytes of its digest/)
-    expect(there.store.countCatalog().documents).toBe(0)
+    expect(there.store.catalog.countCatalog().documents).toBe(0)
   })
 
   test('is read line by line, however many lines a pack has', async () => {

@@ -67,7 +67,7 @@ test('one document named by two answers has for each the type that upstream gave
   expect((await made.ask('/v1/tags/c/sbom')).headers.get('content-type')).toBe(
     'application/json; charset=utf-8',
   )
-  expect(made.store.readCatalogAnswer('/v1/tags/a/sbom')?.links).toEqual([
+  expect(made.store.catalog.readAnswer('/v1/tags/a/sbom')?.links).toEqual([
     { at: ['url'], digest: expect.any(String) as string },
   ])
 })

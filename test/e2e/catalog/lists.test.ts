@@ -177,11 +177,17 @@ describe('a list whose upstream', () => {
     const made = await mirrored()
     const { store } = made
     const path = '/v1/patches'
-    const id = store.readCatalogList(path)?.id ?? -1
+    const id = store.catalog.readList(path)?.id ?? -1
     const frame = JSON.stringify(frameOf(example, learnList(example), 1000))
     await store.transaction(() => {
-      for (const row of store.listCatalogPages(id)) store.catalogStaging.keepPage(path, row)
-      store.replaceCatalogList(path, 'patches', frame, store.readFieldNames(id) ?? [], Date.now())
+      for (const row of store.catalog.listPages(id)) store.catalog.staging.keepPage(path, row)
+      store.catalog.replaceList(
+        path,
+        'patches',
+        frame,
+        store.catalog.readFieldNames(id) ?? [],
+        Date.now(),
+      )
       return Promise.resolve({ commit: true })
     })
     return made

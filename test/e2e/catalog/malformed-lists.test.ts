@@ -53,7 +53,7 @@ describe('an odd list of upstream spoils nothing beside it', () => {
     const { report, store } = made
     expect(['complete', 'partial']).toContain(report.state)
     expect(report.code).toBeNull()
-    expect(store.readCatalogList('/v1/patches')?.entries).toBe(2)
+    expect(store.catalog.readList('/v1/patches')?.entries).toBe(2)
     expect((await made.ask('/v1/me')).status).toBe(200)
   })
 })

@@ -21,7 +21,7 @@ function beyond(
   { sandbox: { service }, store }: CatalogBench,
   kind: 'tags' | 'images' | 'packages',
 ) {
-  const isHeld = (id: string): boolean => store.hasAnswers(`${kind}/${id}`)
+  const isHeld = (id: string): boolean => store.catalog.hasAnswers(`${kind}/${id}`)
   const nameOf = (id: string): unknown => service.read(kind, id)['name']
   const names = new Set(service.ids(kind).filter(isHeld).map(nameOf))
   const id = service

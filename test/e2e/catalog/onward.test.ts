@@ -74,8 +74,8 @@ const FORMS: Record<string, Saying> = {
 }
 
 function idsOf({ store }: PlainBench): string[] {
-  const list = store.readCatalogList(PATH)
-  return list === null ? [] : [...store.eachCatalogEntry(list.id)].map(({ id }) => id)
+  const list = store.catalog.readList(PATH)
+  return list === null ? [] : [...store.catalog.eachEntry(list.id)].map(({ id }) => id)
 }
 
 /** The items of a page, and what asks for the next one: by its Link header, a URL or a cursor in it. */
@@ -218,7 +218,7 @@ describe('a list that ends with', () => {
     expect(report).toMatchObject({ state: 'partial', code: null, facts: { incomplete: 1 } })
     expect(report.message).toMatch(why)
     expect(report.message).toContain(`${PATH}: `)
-    expect(made.store.readSnapshot('catalog')).toMatchObject({ whole: false })
+    expect(made.store.snapshots.readSnapshot('catalog')).toMatchObject({ whole: false })
     const status = (await (await made.ask('/-/status')).json()) as {
       sources: { name: string; partialLists: { path: string; reason: string }[] }[]
     }

@@ -33,14 +33,14 @@ async function mirrored(): Promise<CatalogBench> {
 
 /** Reads that take the longer the more is stored. */
 const LONG = [
-  'listCatalogEntries',
-  'countCatalogEntries',
-  'hasCatalogFacet',
+  'listEntries',
+  'countEntries',
+  'hasFacet',
   'findFieldNames',
   'findEntryWith',
-  'eachCatalogEntry',
-  'readCatalogAnswer',
-] as const satisfies readonly (keyof PinnedReads['pinned'])[]
+  'eachEntry',
+  'readAnswer',
+] as const satisfies readonly (keyof PinnedReads['pinned']['catalog'])[]
 
 describe('the serving thread', () => {
   test('reads no list and no item itself, nor why one is missing', async () => {
@@ -51,7 +51,10 @@ describe('the serving thread', () => {
       throw new Error('read on the serving thread')
     }
     const refused = Object.fromEntries(LONG.map((name) => [name, refuse]))
-    const all = (own: PinnedReads['pinned']) => ({ ...own, ...refused })
+    const all = (own: PinnedReads['pinned']) => ({
+      ...own,
+      catalog: { ...own.catalog, ...refused },
+    })
     const server = createServer({
       reads: { ...reads, pinned: all(reads.pinned), live: all(reads.live) },
       dataDir: made.dir,

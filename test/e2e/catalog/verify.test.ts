@@ -63,12 +63,12 @@ describe('verification of the catalog', () => {
     tamper(made, sql)
     const { catalog } = await verify(made)
     expect([...catalog.answers, ...catalog.lists, ...catalog.documents]).toHaveLength(1)
-    made.store.invalidateCatalog(catalog)
+    made.store.catalog.invalidate(catalog)
     made.sandbox.requests.clear()
     expect(await made.run('catalog', { kind: 'repair' })).toMatchObject({ state: 'complete' })
     expect(made.sandbox.requests.count()).toBeLessThan(30)
     expect(isSoundVerdict(await verify(made))).toBe(true)
-    for (const { path } of made.store.eachStoredAnswer()) {
+    for (const { path } of made.store.catalog.eachStoredAnswer()) {
       const { mirror } = await compare(made, path)
       expect([200, 404]).toContain(mirror.status)
     }
@@ -79,7 +79,7 @@ describe('verification of the catalog', () => {
     tamper(made, `UPDATE catalog_answer SET body = zeroblob(40) WHERE etag IS NOT NULL`)
     const { catalog } = await verify(made)
     expect(catalog.answers).toContain('/v1/me')
-    made.store.invalidateCatalog(catalog)
+    made.store.catalog.invalidate(catalog)
     expect(await made.run('catalog', { kind: 'repair' })).toMatchObject({ state: 'complete' })
     expect(isSoundVerdict(await verify(made))).toBe(true)
     const { mirror, upstream } = await compare(made, '/v1/me')

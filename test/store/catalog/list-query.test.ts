@@ -27,14 +27,14 @@ function entryOf({ id, colour, weight, version }: Item): StagedEntry {
 /** What a sync publishes: the whole list, in upstream's pages. */
 async function publish(store: Writes, items: readonly Item[]): Promise<void> {
   await store.transaction(() => {
-    store.catalogStaging.dropWalk(PATH)
+    store.catalog.staging.dropWalk(PATH)
     for (let number = 0; number * PER_PAGE < items.length; number++) {
       const entries = items.slice(number * PER_PAGE, (number + 1) * PER_PAGE).map(entryOf)
       const page = { cursor: null, next: null, etag: null, lastModified: null }
       const row = { ...page, number, sha256: Buffer.alloc(32, number), entries: entries.length }
-      store.catalogStaging.stagePage(PATH, row, entries)
+      store.catalog.staging.stagePage(PATH, row, entries)
     }
-    store.replaceCatalogList(PATH, 'patches', '{}', [], NOW)
+    store.catalog.replaceList(PATH, 'patches', '{}', [], NOW)
     return Promise.resolve({ commit: true })
   })
 }
@@ -60,12 +60,12 @@ function page(
   after: string | null,
   limit: number,
 ): Walked {
-  const list = store.readCatalogList(PATH)
+  const list = store.catalog.readList(PATH)
   if (list === null) throw new Error('no list')
   const places = createListCursors(store, list, order, false)
   const from = places.read(after)
   const where = colours.length === 0 ? [] : [{ facet: 0, values: colours }]
-  const rows = store.listCatalogEntries({
+  const rows = store.catalog.listEntries({
     list: list.id,
     where,
     order,

@@ -20,21 +20,21 @@ async function publish(
   resource = 'tags',
 ): Promise<void> {
   await store.transaction(() => {
-    store.catalogStaging.dropWalk(path)
+    store.catalog.staging.dropWalk(path)
     const entries = items.map((item, at) => {
       const sha = Buffer.alloc(16, 'x')
       return { id: `id ${at}`, body: Buffer.from(JSON.stringify(item)), sha, facets: [] }
     })
     const page = { cursor: null, next: null, etag: null, lastModified: null, number: 0 }
     const row = { ...page, sha256: Buffer.alloc(32), entries: entries.length }
-    store.catalogStaging.stagePage(path, row, entries)
-    store.replaceCatalogList(path, resource, '{}', [], NOW)
+    store.catalog.staging.stagePage(path, row, entries)
+    store.catalog.replaceList(path, resource, '{}', [], NOW)
     return Promise.resolve({ commit: true })
   })
 }
 
 const isListed = (store: Writes, named: Partial<EventTarget>): boolean =>
-  store.findAnnounced(targetOf(named)).listed
+  store.catalog.findAnnounced(targetOf(named)).listed
 
 describe('what an event names', () => {
   const FORMS = {
@@ -47,7 +47,7 @@ describe('what an event names', () => {
     await publish(store, [{ name: '3.12', image: { repository: 'node' } }, item])
     const target = { tag: '3.12', digest: A }
     for (const repository of ['library/python', 'localhost/library/python'])
-      expect(store.findAnnounced(targetOf({ ...target, repository }))).toMatchObject({
+      expect(store.catalog.findAnnounced(targetOf({ ...target, repository }))).toMatchObject({
         listed: true,
         digestMatches: true,
       })
@@ -63,8 +63,8 @@ describe('what an event names', () => {
     const store = writes()
     const subject = 'cr.example.com:5000/library/python:3.12'
     await publish(store, [{ ref: `${subject}@${A}` }, { ref: subject }])
-    expect(store.findAnnounced(targetOf({ subject }))).toMatchObject({ listed: true })
-    expect(store.findAnnounced(targetOf({ subject, digest: A })).digestMatches).toBe(true)
+    expect(store.catalog.findAnnounced(targetOf({ subject }))).toMatchObject({ listed: true })
+    expect(store.catalog.findAnnounced(targetOf({ subject, digest: A })).digestMatches).toBe(true)
     expect(isListed(store, { subject: subject.replace('3.12', '3.13') })).toBe(false)
   })
 
@@ -72,8 +72,10 @@ describe('what an event names', () => {
     const store = writes()
     await publish(store, [])
     const nothing = { listed: true, digestMatches: null, artifacts: null }
-    expect(store.findAnnounced(targetOf({}))).toEqual(nothing)
-    expect(store.findAnnounced(targetOf({ repository: 'nginx', arch: 'arm64' }))).toEqual(nothing)
+    expect(store.catalog.findAnnounced(targetOf({}))).toEqual(nothing)
+    expect(store.catalog.findAnnounced(targetOf({ repository: 'nginx', arch: 'arm64' }))).toEqual(
+      nothing,
+    )
   })
 
   test('may be as odd as it likes', async () => {
@@ -101,9 +103,9 @@ describe('what an event names', () => {
       { name: '2', image: 'nginx' },
     ])
     const find = (tag: string) =>
-      store.findAnnounced(targetOf({ tag, repository: 'nginx', digest: A })).digestMatches
+      store.catalog.findAnnounced(targetOf({ tag, repository: 'nginx', digest: A })).digestMatches
     expect([find('1'), find('2')]).toEqual([false, null])
-    expect(store.findAnnounced(targetOf({ tag: '1' })).digestMatches).toBeNull()
+    expect(store.catalog.findAnnounced(targetOf({ tag: '1' })).digestMatches).toBeNull()
   })
 
   test('for one architecture of several is the one with its digest', async () => {
@@ -113,7 +115,7 @@ describe('what an event names', () => {
       { ...one, arch: 'arm64', digest: B },
       { ...one, arch: 'amd64', digest: A },
     ])
-    expect(store.findAnnounced(targetOf({ tag: '1', digest: A })).digestMatches).toBe(true)
+    expect(store.catalog.findAnnounced(targetOf({ tag: '1', digest: A })).digestMatches).toBe(true)
   })
 
   test('goes with the item, and is looked for among tags alone', async () => {
@@ -124,7 +126,7 @@ describe('what an event names', () => {
     expect(isListed(store, { tag: '9' })).toBe(false)
     await publish(store, [{ name: '1' }])
     expect(isListed(store, { tag: '2' })).toBe(false)
-    await store.exclusive(() => store.removeCatalogList(TAGS))
+    await store.exclusive(() => store.catalog.removeList(TAGS))
     expect(isListed(store, { tag: '1' })).toBe(false)
   })
 
@@ -173,16 +175,16 @@ describe('the artifacts of what is listed', () => {
     const store = writes()
     await publish(store, [{ name: '1' }])
     await store.transaction(() => {
-      for (const one of answers) store.keepFetched(one)
-      store.publishFetched(
+      for (const one of answers) store.catalog.keepFetched(one)
+      store.catalog.publishFetched(
         () => true,
         () => true,
         NOW,
       )
-      store.replaceMissingPaths(() => true, new Map(lacking.map((path) => [path, 'tags'])))
+      store.catalog.replaceMissingPaths(() => true, new Map(lacking.map((path) => [path, 'tags'])))
       return Promise.resolve({ commit: true })
     })
-    return store.findAnnounced(targetOf({ tag: '1' })).artifacts
+    return store.catalog.findAnnounced(targetOf({ tag: '1' })).artifacts
   }
   const own = '/v1/tags/id%200'
 

@@ -17,7 +17,7 @@ async function publish(
 ): Promise<void> {
   await store.transaction(() => {
     work()
-    store.replaceSnapshot(snapshot({ id, ...more }))
+    store.snapshots.replaceSnapshot(snapshot({ id, ...more }))
     return Promise.resolve({ commit: true })
   })
 }
@@ -26,18 +26,18 @@ async function publish(
 async function begun(): Promise<Writes & { dir: string }> {
   const store = writes()
   await publish(store, 's1', () => {
-    for (const id of ['a', 'b', 'c']) store.insertRecord(record(id), 1)
+    for (const id of ['a', 'b', 'c']) store.osv.insertRecord(record(id), 1)
   })
   return store
 }
 
 const names = (store: Writes, id: number) =>
-  store.listNames(id, 100).map(({ name, change }) => `${name} ${change}`)
+  store.changes.listNames(id, 100).map(({ name, change }) => `${name} ${change}`)
 
 describe('the change log', () => {
   test('keeps no names of a first snapshot: everything may be new', async () => {
     const store = await begun()
-    expect(store.listLogged(0, 10)).toMatchObject([
+    expect(store.changes.listLogged(0, 10)).toMatchObject([
       { id: 1, source: 'osv', snapshot: 's1', previous: null, sequence: 1, complete: false },
     ])
     expect(names(store, 1)).toEqual([])
@@ -46,12 +46,12 @@ describe('the change log', () => {
   test('says of each later snapshot what became of which record', async () => {
     const store = await begun()
     await publish(store, 's2', () => {
-      store.updateRecord(record('a', 'other'), 2)
-      store.updateRecord(record('d'), 2)
-      store.removeRecord('c', 1, NOW)
-      store.updateRecord(record('b'), 2) // as it is
+      store.osv.updateRecord(record('a', 'other'), 2)
+      store.osv.updateRecord(record('d'), 2)
+      store.osv.removeRecord('c', 1, NOW)
+      store.osv.updateRecord(record('b'), 2) // as it is
     })
-    expect(store.readLatestLogged('osv')).toMatchObject({
+    expect(store.changes.readLatestLogged('osv')).toMatchObject({
       ...{ snapshot: 's2', previous: 's1', sequence: 2, complete: true },
       ...{ added: 1, changed: 1, removed: 1 },
     })
@@ -61,26 +61,26 @@ describe('the change log', () => {
   test('tells a record whose stamp alone is new, and not one that came back as it was', async () => {
     const store = await begun()
     await publish(store, 's2', () => {
-      store.markRecord('a', '2030-01-01T00:00:00Z')
-      store.removeRecord('b', 1, NOW)
-      store.updateRecord(record('b'), 2)
-      store.updateRecord(record('d'), 2)
-      store.removeRecord('d', 1, NOW)
-      store.removeRecord('never there', 1, NOW)
+      store.osv.markRecord('a', '2030-01-01T00:00:00Z')
+      store.osv.removeRecord('b', 1, NOW)
+      store.osv.updateRecord(record('b'), 2)
+      store.osv.updateRecord(record('d'), 2)
+      store.osv.removeRecord('d', 1, NOW)
+      store.osv.removeRecord('never there', 1, NOW)
     })
     expect(names(store, 2)).toEqual(['a changed'])
   })
 
   test('gets no row when nothing that is served changed, nor what a rolled back transaction did', async () => {
     const store = await begun()
-    await publish(store, 's1', () => store.updateRecord(record('a'), 2), { whole: false })
-    expect(store.lastLogged()).toBe(1)
+    await publish(store, 's1', () => store.osv.updateRecord(record('a'), 2), { whole: false })
+    expect(store.changes.lastLogged()).toBe(1)
     const undone = store.transaction(() => {
-      store.updateRecord(record('lost'), 2)
+      store.osv.updateRecord(record('lost'), 2)
       return Promise.resolve({ commit: false })
     })
     await undone
-    await publish(store, 's2', () => store.updateRecord(record('kept'), 2))
+    await publish(store, 's2', () => store.osv.updateRecord(record('kept'), 2))
     expect(names(store, 2)).toEqual(['kept added'])
   })
 
@@ -89,7 +89,12 @@ describe('the change log', () => {
     const feed = (path: string, text: string | null) => {
       const { sha256, body, size } = record(path, text ?? '')
       const rest = { sha256, size, changed: 1, entries: 0 }
-      store.replaceDocument({ path, source: 'feeds', body: text === null ? null : body, ...rest })
+      store.feeds.replaceDocument({
+        path,
+        source: 'feeds',
+        body: text === null ? null : body,
+        ...rest,
+      })
     }
     const of = { source: 'feeds' } as const
     await publish(store, 'f1', () => feed('/external/patch_feed', '{}'), of)
@@ -99,7 +104,7 @@ describe('the change log', () => {
       feed('/external/extra', '[]')
     }
     await publish(store, 'f2', second, of)
-    await publish(store, 'f3', () => store.removeDocument('/external/extra'), of)
+    await publish(store, 'f3', () => store.feeds.removeDocument('/external/extra'), of)
     expect(names(store, 2)).toEqual(['/external/extra added', '/external/patch_feed changed'])
     expect(names(store, 3)).toEqual(['/external/extra removed'])
   })
@@ -107,53 +112,53 @@ describe('the change log', () => {
   test('gives up names that are too many, and says so', async () => {
     const store = await begun()
     await publish(store, 's2', () => {
-      for (let i = 0; i <= MAX_TRACKED; i++) store.updateRecord(record(`many-${i}`), 2)
+      for (let i = 0; i <= MAX_TRACKED; i++) store.osv.updateRecord(record(`many-${i}`), 2)
     })
-    expect(store.readLatestLogged('osv')).toMatchObject({ complete: false, added: null })
-    expect(store.countNames({ source: 'osv', after: 1, until: 2 })).toBeNull()
+    expect(store.changes.readLatestLogged('osv')).toMatchObject({ complete: false, added: null })
+    expect(store.changes.countNames({ source: 'osv', after: 1, until: 2 })).toBeNull()
   })
 
   test('folds what lies between two snapshots', async () => {
     const store = await begun()
     await publish(store, 's2', () => {
-      store.updateRecord(record('d'), 2)
-      store.updateRecord(record('e'), 2)
-      store.removeRecord('a', 1, NOW)
-      store.removeRecord('b', 1, NOW)
+      store.osv.updateRecord(record('d'), 2)
+      store.osv.updateRecord(record('e'), 2)
+      store.osv.removeRecord('a', 1, NOW)
+      store.osv.removeRecord('b', 1, NOW)
     })
     await publish(store, 's3', () => {
-      store.removeRecord('d', 1, NOW)
-      store.updateRecord(record('e', 'again'), 3)
-      store.updateRecord(record('a', 'back'), 3)
+      store.osv.removeRecord('d', 1, NOW)
+      store.osv.updateRecord(record('e', 'again'), 3)
+      store.osv.updateRecord(record('a', 'back'), 3)
     })
     const span = { source: 'osv', after: 1, until: 3 } as const
-    expect(store.listChanged(span, '', 10)).toEqual([
+    expect(store.changes.listChanged(span, '', 10)).toEqual([
       { name: 'a', change: 'changed', snapshot: 's3' },
       { name: 'b', change: 'removed', snapshot: 's2' },
       { name: 'e', change: 'added', snapshot: 's3' },
     ])
-    expect(store.listChanged(span, 'a', 1)).toEqual([
+    expect(store.changes.listChanged(span, 'a', 1)).toEqual([
       { name: 'b', change: 'removed', snapshot: 's2' },
     ])
-    expect(store.findInLog('s1')).toEqual([{ source: 'osv', after: 1 }])
-    expect(store.findInLog('none')).toEqual([])
+    expect(store.changes.findInLog('s1')).toEqual([{ source: 'osv', after: 1 }])
+    expect(store.changes.findInLog('none')).toEqual([])
   })
 
   test('forgets what is too old, never the newest, and leads on from what came right before', async () => {
     const store = await begun()
     for (const n of [2, 3, 4]) {
-      const work = () => store.updateRecord(record('a', String(n)), n)
+      const work = () => store.osv.updateRecord(record('a', String(n)), n)
       await publish(store, `s${n}`, work, { publishedAt: NOW + n * DAY })
     }
-    store.forgetChanges('osv', NOW + 3 * DAY)
-    expect(store.listLogged(0, 10).map(({ snapshot }) => snapshot)).toEqual(['s3', 's4'])
+    store.changes.forgetChanges('osv', NOW + 3 * DAY)
+    expect(store.changes.listLogged(0, 10).map(({ snapshot }) => snapshot)).toEqual(['s3', 's4'])
     expect(names(store, 2)).toEqual([])
-    expect(store.findInLog('s1')).toEqual([])
-    expect(store.findInLog('s2')).toEqual([{ source: 'osv', after: 2 }])
-    store.forgetChanges('osv', NOW + 100 * DAY)
-    expect(store.listLogged(0, 10).map(({ snapshot }) => snapshot)).toEqual(['s4'])
-    expect(store.countLogged(0)).toBe(1)
-    expect(store.lastLogged()).toBe(4)
+    expect(store.changes.findInLog('s1')).toEqual([])
+    expect(store.changes.findInLog('s2')).toEqual([{ source: 'osv', after: 2 }])
+    store.changes.forgetChanges('osv', NOW + 100 * DAY)
+    expect(store.changes.listLogged(0, 10).map(({ snapshot }) => snapshot)).toEqual(['s4'])
+    expect(store.changes.countLogged(0)).toBe(1)
+    expect(store.changes.lastLogged()).toBe(4)
   })
 
   test('begins with the snapshots that an earlier version published', () => {
@@ -165,7 +170,7 @@ describe('the change log', () => {
     old.exec("INSERT INTO snapshot VALUES ('osv', 'old', 3, 7, 1, 2, 9, 1)")
     old.close()
     const store = writes(dir)
-    expect(store.findInLog('old')).toEqual([{ source: 'osv', after: 1 }])
-    expect(store.readLatestLogged('osv')).toMatchObject({ sequence: 3, complete: false })
+    expect(store.changes.findInLog('old')).toEqual([{ source: 'osv', after: 1 }])
+    expect(store.changes.readLatestLogged('osv')).toMatchObject({ sequence: 3, complete: false })
   })
 })

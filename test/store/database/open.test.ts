@@ -28,8 +28,9 @@ function refusal(work: () => unknown): MirrorError {
 /** A database with some hundred records, closed. */
 function filled(): string {
   const store = writes()
-  for (let i = 0; i < 300; i++) store.insertRecord(record(`R-${i}`, `${i}`.repeat(500)), NOW / 1000)
-  store.replaceSnapshot(snapshot())
+  for (let i = 0; i < 300; i++)
+    store.osv.insertRecord(record(`R-${i}`, `${i}`.repeat(500)), NOW / 1000)
+  store.snapshots.replaceSnapshot(snapshot())
   store.close()
   return store.dir
 }
@@ -57,7 +58,7 @@ describe('a data folder', () => {
     const db = openWriter(dir)
     db.exec("INSERT INTO osv_tombstone VALUES ('R', 1, 1)")
     db.close()
-    expect(writes(dir).readTombstone('R')).toEqual({ id: 'R', removedAt: 1 })
+    expect(writes(dir).osv.readTombstone('R')).toEqual({ id: 'R', removedAt: 1 })
   })
 
   test('that several processes open at once for the first time is migrated by one of them', async () => {
@@ -134,7 +135,7 @@ describe('a damaged database', () => {
     const { code } = refusal(() => {
       const opened = openPinnedReads(dir)
       try {
-        return [...(opened?.pinned.eachSum() ?? [])]
+        return [...(opened?.pinned.osv.eachSum() ?? [])]
       } catch (error) {
         throw nameStorageError(error, dir)
       } finally {
@@ -151,7 +152,7 @@ describe('a damaged database', () => {
     const { code } = refusal(() => {
       try {
         const { pinned } = reads(dir)
-        return [...pinned.eachSum()]
+        return [...pinned.osv.eachSum()]
       } catch (error) {
         throw nameStorageError(error, dir)
       }
@@ -189,7 +190,7 @@ describe('a fault of the storage', () => {
 
   test('a full disk in mid-transaction leaves the last commit as it was', async () => {
     const store = writes()
-    await store.exclusive(() => store.insertRecord(record('R-1'), 1))
+    await store.exclusive(() => store.osv.insertRecord(record('R-1'), 1))
     const db = new Database(databasePath(store.dir))
     const pages = Number(db.pragma('page_count', { simple: true }))
     db.close()
@@ -202,8 +203,8 @@ describe('a fault of the storage', () => {
     })
     expect(() => fill()).toThrow(/full/)
     limited.close()
-    expect(store.countRecords()).toBe(1)
-    expect(store.readRecord('R-1')).not.toBeNull()
+    expect(store.osv.countRecords()).toBe(1)
+    expect(store.osv.readRecord('R-1')).not.toBeNull()
   })
 })
 
@@ -213,14 +214,14 @@ describe('a killed process', () => {
     const child = await startChild('unfinished', dir)
     await child.kill()
     const store = writes(dir)
-    expect(store.readUpstreamState('/lost')).toBeNull()
-    expect(store.readLatestRun('osv')).toMatchObject({ state: 'running', pid: child.pid })
-    expect(store.closeOrphanRuns(NOW)).toBe(1)
-    expect(store.readLatestRun('osv')).toMatchObject({
+    expect(store.feeds.readUpstreamState('/lost')).toBeNull()
+    expect(store.runs.readLatestRun('osv')).toMatchObject({ state: 'running', pid: child.pid })
+    expect(store.runs.closeOrphanRuns(NOW)).toBe(1)
+    expect(store.runs.readLatestRun('osv')).toMatchObject({
       state: 'failed',
       code: 'aborted',
       endedAt: NOW,
     })
-    expect(store.startRun(START)).toBe(2)
+    expect(store.runs.startRun(START)).toBe(2)
   })
 })

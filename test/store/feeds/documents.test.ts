@@ -18,42 +18,53 @@ function document(text: string | null, more: Partial<Document> = {}): Document {
 describe('a document', () => {
   test('is given back as it was stored, and replaced as a whole', () => {
     const store = writes()
-    expect(store.readDocument(PATH)).toBeNull()
-    store.replaceDocument(document('{"alpine":[]}'))
-    expect(store.readDocument(PATH)).toEqual(document('{"alpine":[]}'))
-    store.replaceDocument(document('{}', { changed: 5, entries: 0 }))
-    const held = store.readDocument(PATH)
+    expect(store.feeds.readDocument(PATH)).toBeNull()
+    store.feeds.replaceDocument(document('{"alpine":[]}'))
+    expect(store.feeds.readDocument(PATH)).toEqual(document('{"alpine":[]}'))
+    store.feeds.replaceDocument(document('{}', { changed: 5, entries: 0 }))
+    const held = store.feeds.readDocument(PATH)
     expect(held).toEqual(document('{}', { changed: 5, entries: 0 }))
     expect(contentOf(held?.body ?? Buffer.alloc(0), 2).toString()).toBe('{}')
   })
 
   test('that upstream does not have is known to be absent, and can come back', () => {
     const store = writes()
-    store.replaceDocument(document(null))
-    expect(store.readDocument(PATH)?.body).toBeNull()
-    expect(store.listDocuments('feeds')).toMatchObject([{ path: PATH, present: false }])
-    store.replaceDocument(document('{}'))
-    expect(store.listDocuments('feeds')).toMatchObject([{ path: PATH, present: true }])
+    store.feeds.replaceDocument(document(null))
+    expect(store.feeds.readDocument(PATH)?.body).toBeNull()
+    expect(store.feeds.listDocuments('feeds')).toMatchObject([{ path: PATH, present: false }])
+    store.feeds.replaceDocument(document('{}'))
+    expect(store.feeds.listDocuments('feeds')).toMatchObject([{ path: PATH, present: true }])
   })
 
   test('is listed under its own source, by path, without its body', () => {
     const store = writes()
-    for (const path of ['/b', '/a']) store.replaceDocument(document('{}', { path }))
-    store.replaceDocument(document('[]', { path: '/c', source: 'osv' }))
-    const listed = store.listDocuments('feeds')
+    for (const path of ['/b', '/a']) store.feeds.replaceDocument(document('{}', { path }))
+    store.feeds.replaceDocument(document('[]', { path: '/c', source: 'osv' }))
+    const listed = store.feeds.listDocuments('feeds')
     expect(listed.map(({ path }) => path)).toEqual(['/a', '/b'])
     expect(listed[0]).not.toHaveProperty('body')
   })
 
   test("is forgotten together with upstream's validators for it", () => {
     const store = writes()
-    store.replaceDocument(document('{}'))
-    store.replaceUpstreamState(PATH, { etag: '"e"', lastModified: null, body: null })
-    expect(store.readUpstreamState(PATH)).toEqual({ etag: '"e"', lastModified: null, body: null })
-    store.replaceUpstreamState(PATH, { etag: null, lastModified: 'x', body: Buffer.from('b') })
-    expect(store.readUpstreamState(PATH)).toMatchObject({ etag: null, lastModified: 'x' })
-    store.removeDocument(PATH)
-    expect([store.readDocument(PATH), store.readUpstreamState(PATH)]).toEqual([null, null])
+    store.feeds.replaceDocument(document('{}'))
+    store.feeds.replaceUpstreamState(PATH, { etag: '"e"', lastModified: null, body: null })
+    expect(store.feeds.readUpstreamState(PATH)).toEqual({
+      etag: '"e"',
+      lastModified: null,
+      body: null,
+    })
+    store.feeds.replaceUpstreamState(PATH, {
+      etag: null,
+      lastModified: 'x',
+      body: Buffer.from('b'),
+    })
+    expect(store.feeds.readUpstreamState(PATH)).toMatchObject({ etag: null, lastModified: 'x' })
+    store.feeds.removeDocument(PATH)
+    expect([store.feeds.readDocument(PATH), store.feeds.readUpstreamState(PATH)]).toEqual([
+      null,
+      null,
+    ])
   })
 })
 
@@ -97,22 +108,26 @@ describe('the date of a new version', () => {
 describe('a snapshot', () => {
   test('counts up when what it serves changes, and only then', () => {
     const store = writes()
-    expect(store.readSnapshot('osv')).toBeNull()
-    store.replaceSnapshot(snapshot({ id: 'aa' }))
-    expect(store.readSnapshot('osv')).toEqual({ ...snapshot({ id: 'aa' }), sequence: 1 })
-    store.replaceSnapshot(snapshot({ id: 'aa', runId: 2, whole: false }))
-    expect(store.readSnapshot('osv')).toMatchObject({ sequence: 1, runId: 2, whole: false })
-    store.replaceSnapshot(snapshot({ id: 'bb', records: 7 }))
-    store.replaceSnapshot(snapshot({ id: 'aa' }))
-    expect(store.readSnapshot('osv')).toMatchObject({ sequence: 3, id: 'aa' })
+    expect(store.snapshots.readSnapshot('osv')).toBeNull()
+    store.snapshots.replaceSnapshot(snapshot({ id: 'aa' }))
+    expect(store.snapshots.readSnapshot('osv')).toEqual({ ...snapshot({ id: 'aa' }), sequence: 1 })
+    store.snapshots.replaceSnapshot(snapshot({ id: 'aa', runId: 2, whole: false }))
+    expect(store.snapshots.readSnapshot('osv')).toMatchObject({
+      sequence: 1,
+      runId: 2,
+      whole: false,
+    })
+    store.snapshots.replaceSnapshot(snapshot({ id: 'bb', records: 7 }))
+    store.snapshots.replaceSnapshot(snapshot({ id: 'aa' }))
+    expect(store.snapshots.readSnapshot('osv')).toMatchObject({ sequence: 3, id: 'aa' })
   })
 
   test('is one for each source', () => {
     const store = writes()
-    store.replaceSnapshot(snapshot({ id: 'aa' }))
-    store.replaceSnapshot(snapshot({ id: 'ff', source: 'feeds' }))
-    store.replaceSnapshot(snapshot({ id: 'bb' }))
-    expect(store.readSnapshot('feeds')).toMatchObject({ id: 'ff', sequence: 1 })
-    expect(store.readSnapshot('osv')).toMatchObject({ id: 'bb', sequence: 2 })
+    store.snapshots.replaceSnapshot(snapshot({ id: 'aa' }))
+    store.snapshots.replaceSnapshot(snapshot({ id: 'ff', source: 'feeds' }))
+    store.snapshots.replaceSnapshot(snapshot({ id: 'bb' }))
+    expect(store.snapshots.readSnapshot('feeds')).toMatchObject({ id: 'ff', sequence: 1 })
+    expect(store.snapshots.readSnapshot('osv')).toMatchObject({ id: 'bb', sequence: 2 })
   })
 })

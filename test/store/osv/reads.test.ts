@@ -12,10 +12,10 @@ describe('a record', () => {
   test('is given back byte for byte, with what is known of it', () => {
     const store = writes()
     const stored = record('ROOT ünï/🐙', '{"id":"x"}')
-    store.insertRecord(stored, SECONDS)
+    store.osv.insertRecord(stored, SECONDS)
     const { body, size, sha256 } = stored
-    expect(store.readRecord(stored.id)).toEqual({ body, size, sha256, changed: SECONDS })
-    expect(store.readServed(stored.id)).toEqual({
+    expect(store.osv.readRecord(stored.id)).toEqual({ body, size, sha256, changed: SECONDS })
+    expect(store.osv.readServed(stored.id)).toEqual({
       body,
       size,
       changed: SECONDS,
@@ -23,60 +23,60 @@ describe('a record', () => {
       bodyCrc32: crc32Of(body),
     })
     const { modified, crc32, asOf } = stored
-    expect(store.readEntry(stored.id)).toEqual({ id: stored.id, modified, crc32, size, asOf })
+    expect(store.osv.readEntry(stored.id)).toEqual({ id: stored.id, modified, crc32, size, asOf })
     expect(contentOf(body, size).toString()).toBe('{"id":"x"}')
-    expect([store.readRecord('y'), store.readServed('y'), store.readEntry('y')]).toEqual([
-      null,
-      null,
-      null,
-    ])
+    expect([
+      store.osv.readRecord('y'),
+      store.osv.readServed('y'),
+      store.osv.readEntry('y'),
+    ]).toEqual([null, null, null])
   })
 
   test('is told apart from others by the exact bytes of its id', () => {
     const store = writes()
-    for (const id of ['a', 'A', 'a ', 'ä', 'a\u0308']) store.insertRecord(record(id), 1)
-    expect(store.countRecords()).toBe(5)
-    expect(store.sumIdBytes()).toBe(1 + 1 + 2 + 2 + 3)
-    expect(store.readRecord('a ')).not.toBeNull()
-    expect(() => store.insertRecord(record('a'), 1)).toThrow(/UNIQUE/)
+    for (const id of ['a', 'A', 'a ', 'ä', 'a\u0308']) store.osv.insertRecord(record(id), 1)
+    expect(store.osv.countRecords()).toBe(5)
+    expect(store.osv.sumIdBytes()).toBe(1 + 1 + 2 + 2 + 3)
+    expect(store.osv.readRecord('a ')).not.toBeNull()
+    expect(() => store.osv.insertRecord(record('a'), 1)).toThrow(/UNIQUE/)
   })
 
   test('that is replaced moves its date forward by a second at least', () => {
     const store = writes()
-    store.updateRecord(record('R', 'one'), 100)
-    store.updateRecord(record('R', 'two'), 50)
-    expect(store.readRecord('R')).toMatchObject({ changed: 101, size: 3 })
-    store.updateRecord(record('R', 'three'), 500)
-    expect(store.readRecord('R')).toMatchObject({ changed: 500, size: 5 })
-    expect(store.countRecords()).toBe(1)
-    expect([...store.eachSum()].length).toBe(1)
+    store.osv.updateRecord(record('R', 'one'), 100)
+    store.osv.updateRecord(record('R', 'two'), 50)
+    expect(store.osv.readRecord('R')).toMatchObject({ changed: 101, size: 3 })
+    store.osv.updateRecord(record('R', 'three'), 500)
+    expect(store.osv.readRecord('R')).toMatchObject({ changed: 500, size: 5 })
+    expect(store.osv.countRecords()).toBe(1)
+    expect([...store.osv.eachSum()].length).toBe(1)
   })
 
   test('with a new stamp keeps its bytes and its date', () => {
     const store = writes()
-    store.insertRecord(record('R'), 100)
-    store.markRecord('R', '2026-06-01T00:00:00Z')
-    expect(store.readEntry('R')?.modified).toBe('2026-06-01T00:00:00Z')
-    expect(store.readRecord('R')?.changed).toBe(100)
+    store.osv.insertRecord(record('R'), 100)
+    store.osv.markRecord('R', '2026-06-01T00:00:00Z')
+    expect(store.osv.readEntry('R')?.modified).toBe('2026-06-01T00:00:00Z')
+    expect(store.osv.readRecord('R')?.changed).toBe(100)
   })
 
   test('that is removed leaves a tombstone, which goes in time or when it is back', () => {
     const store = writes()
     for (const id of ['a', 'b', 'c']) {
-      store.insertRecord(record(id), 1)
-      store.removeRecord(id, 7, NOW)
+      store.osv.insertRecord(record(id), 1)
+      store.osv.removeRecord(id, 7, NOW)
     }
-    expect([store.readRecord('a'), store.countRecords()]).toEqual([null, 0])
-    expect(store.readTombstone('a')).toEqual({ id: 'a', removedAt: NOW })
-    store.removeRecord('b', 8, NOW + 10)
-    store.insertRecord(record('c'), 1)
-    store.forgetTombstones(NOW)
-    expect([store.readTombstone('a'), store.readTombstone('c')]).toEqual([
+    expect([store.osv.readRecord('a'), store.osv.countRecords()]).toEqual([null, 0])
+    expect(store.osv.readTombstone('a')).toEqual({ id: 'a', removedAt: NOW })
+    store.osv.removeRecord('b', 8, NOW + 10)
+    store.osv.insertRecord(record('c'), 1)
+    store.osv.forgetTombstones(NOW)
+    expect([store.osv.readTombstone('a'), store.osv.readTombstone('c')]).toEqual([
       { id: 'a', removedAt: NOW },
       null,
     ])
-    store.forgetTombstones(NOW + 10)
-    expect([store.readTombstone('a'), store.readTombstone('b')]).toEqual([
+    store.osv.forgetTombstones(NOW + 10)
+    expect([store.osv.readTombstone('a'), store.osv.readTombstone('b')]).toEqual([
       null,
       { id: 'b', removedAt: NOW + 10 },
     ])
@@ -84,13 +84,13 @@ describe('a record', () => {
 
   test('removed takes its bytes with it and nobody else’s', () => {
     const store = writes()
-    for (const id of ['a', 'b', 'c']) store.insertRecord(record(id), 1)
-    store.removeRecord('b', 1, NOW)
-    expect([...store.eachContent()].map(([id, , , body]) => [id, body.length > 0])).toEqual([
+    for (const id of ['a', 'b', 'c']) store.osv.insertRecord(record(id), 1)
+    store.osv.removeRecord('b', 1, NOW)
+    expect([...store.osv.eachContent()].map(([id, , , body]) => [id, body.length > 0])).toEqual([
       ['a', true],
       ['c', true],
     ])
-    expect(store.countBodies()).toBe(2)
+    expect(store.osv.countBodies()).toBe(2)
   })
 })
 
@@ -98,23 +98,23 @@ describe('all records', () => {
   test('are gone through in the order of their ids’ bytes, one way or the other', () => {
     const store = writes()
     const ids = ['b', 'a', 'Z', 'ä', '🐙', '\uff5e', 'a-1', 'a']
-    for (const id of new Set(ids)) store.insertRecord(record(id), 1)
+    for (const id of new Set(ids)) store.osv.insertRecord(record(id), 1)
     const sorted = [...new Set(ids)].sort((x, y) => Buffer.compare(Buffer.from(x), Buffer.from(y)))
-    expect([...store.eachPair()].map(([id]) => id)).toEqual(sorted)
-    expect([...store.eachContent()].map(([id]) => id)).toEqual(sorted)
+    expect([...store.osv.eachPair()].map(([id]) => id)).toEqual(sorted)
+    expect([...store.osv.eachContent()].map(([id]) => id)).toEqual(sorted)
   })
 
   test('of which few have a space or a percent sign in their ids are not gone through for these', () => {
     const store = writes()
     for (const id of ['plain', 'a b', '50%', ' at the start', 'at the end\u3000', 'x-y'])
-      store.insertRecord(record(id), 1)
-    expect(store.listUntidyIds(10).sort()).toEqual([
+      store.osv.insertRecord(record(id), 1)
+    expect(store.osv.listUntidyIds(10).sort()).toEqual([
       ' at the start',
       '50%',
       'a b',
       'at the end\u3000',
     ])
-    expect(store.listUntidyIds(2)).toHaveLength(2)
+    expect(store.osv.listUntidyIds(2)).toHaveLength(2)
     const db = new Database(databasePath(store.dir), { readonly: true })
     const plan = db
       .prepare<[number], { detail: string }>(`EXPLAIN QUERY PLAN ${listUntidy('osv_record')}`)
@@ -125,14 +125,14 @@ describe('all records', () => {
 
   test('around an id are counted against the part of the archive in which it would lie', () => {
     const store = writes()
-    expect(store.isPartStored('a')).toBeNull()
-    for (const id of ['a', 'b', 'c']) store.insertRecord(record(id), 1)
+    expect(store.osv.isPartStored('a')).toBeNull()
+    for (const id of ['a', 'b', 'c']) store.osv.insertRecord(record(id), 1)
     const part = { bytes: 1, crc32c: 1, sha256: Buffer.alloc(32) }
-    store.replaceParts([
+    store.osv.replaceParts([
       { ...part, first: '', members: 2 },
       { ...part, first: 'c', members: 2 },
     ])
-    expect(['a', 'bb', 'c', 'zz'].map((id) => store.isPartStored(id))).toEqual([
+    expect(['a', 'bb', 'c', 'zz'].map((id) => store.osv.isPartStored(id))).toEqual([
       true,
       true,
       false,
@@ -142,15 +142,17 @@ describe('all records', () => {
 
   test('are counted also when there are none', () => {
     const store = writes()
-    expect([store.countRecords(), store.sumIdBytes(), store.countBodies()]).toEqual([0, 0, 0])
-    expect(store.readArchive()).toBeNull()
+    expect([store.osv.countRecords(), store.osv.sumIdBytes(), store.osv.countBodies()]).toEqual([
+      0, 0, 0,
+    ])
+    expect(store.osv.readArchive()).toBeNull()
   })
 
   test('have one archive, replaced as a whole', () => {
     const store = writes()
     const info = { file: 'a.zip', size: 1, crc32c: 2 ** 32 - 1, sha256: 'aa', changed: 5 }
-    store.replaceArchive(info)
-    store.replaceArchive({ ...info, file: 'b.zip' })
-    expect(store.readArchive()).toEqual({ ...info, file: 'b.zip' })
+    store.osv.replaceArchive(info)
+    store.osv.replaceArchive({ ...info, file: 'b.zip' })
+    expect(store.osv.readArchive()).toEqual({ ...info, file: 'b.zip' })
   })
 })

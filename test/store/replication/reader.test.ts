@@ -76,15 +76,15 @@ describe('digests and summaries', () => {
       [other, ['😀', 'b', 'ü', 'a']],
     ] as const)
       await store.transaction(() => {
-        for (const id of ids) store.putRecord(record(id), 5)
-        store.replaceSnapshot(snapshot())
+        for (const id of ids) store.osv.putRecord(record(id), 5)
+        store.snapshots.replaceSnapshot(snapshot())
         return Promise.resolve({ commit: true })
       })
     expect(one.carried.digestSources()).toEqual(other.carried.digestSources())
     const [first, second] = [one.carried.digestOf('osv'), one.carried.digestOf('feeds')]
     expect(second).toBe(EMPTY_DIGEST)
     expect(one.carried.digestSources().digest).toBe(combineDigests({ osv: first }))
-    await other.exclusive(() => other.markRecord('ü', 'another'))
+    await other.exclusive(() => other.osv.markRecord('ü', 'another'))
     expect(other.carried.digestOf('osv')).not.toBe(first)
     const chunks = [await collect(writeSummary(one.carried, HEADER))]
     const rows = await rowsOf(chunks)
@@ -102,7 +102,7 @@ describe('digests and summaries', () => {
   test('lead from each of several states to the one held', async () => {
     const store = writes()
     await store.transaction(() => {
-      for (const id of ['a', 'c']) store.putRecord(record(id), 5)
+      for (const id of ['a', 'c']) store.osv.putRecord(record(id), 5)
       return Promise.resolve({ commit: true })
     })
     const hashes = new Map(
@@ -142,8 +142,8 @@ describe('digests and summaries', () => {
 test('the ledger gives a state its number again, and never a lower one', async () => {
   const store = writes()
   const [a, b] = ['a', 'b'].map((digest) => ({ digest, snapshot: digest, asOf: 1 }))
-  const give = (sources: Parameters<typeof store.recordExport>[0]): Promise<number> =>
-    store.exclusive(() => store.recordExport(sources, 1, Buffer.from('summary')))
+  const give = (sources: Parameters<typeof store.ledger.recordExport>[0]): Promise<number> =>
+    store.exclusive(() => store.ledger.recordExport(sources, 1, Buffer.from('summary')))
   if (a === undefined || b === undefined) throw new Error('two')
   expect(await give({ osv: a })).toBe(1)
   expect(await give({ osv: a })).toBe(1)
@@ -153,10 +153,10 @@ test('the ledger gives a state its number again, and never a lower one', async (
   expect(await give({ osv: a })).toBe(4)
   expect(await give({ osv: a, feeds: b })).toBe(5)
   expect(await give({ osv: a })).toBe(6)
-  await store.exclusive(() => store.forgetSummaries(2, [1]))
-  expect(store.listExports().map(({ kept }) => kept)).toEqual([true, false, false, false, true, true]) // prettier-ignore
-  expect(store.readExportSummary(2)).toBeNull()
-  expect(store.readExportSummary(6)?.toString()).toBe('summary')
-  expect(store.readIdentity()).toMatch(/^[\da-f]{32}$/)
-  expect(writes().readIdentity()).not.toBe(store.readIdentity())
+  await store.exclusive(() => store.ledger.forgetSummaries(2, [1]))
+  expect(store.ledger.listExports().map(({ kept }) => kept)).toEqual([true, false, false, false, true, true]) // prettier-ignore
+  expect(store.ledger.readExportSummary(2)).toBeNull()
+  expect(store.ledger.readExportSummary(6)?.toString()).toBe('summary')
+  expect(store.ledger.readIdentity()).toMatch(/^[\da-f]{32}$/)
+  expect(writes().ledger.readIdentity()).not.toBe(store.ledger.readIdentity())
 })

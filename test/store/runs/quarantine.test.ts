@@ -7,26 +7,26 @@ const PATH = '/external/osv/all.json'
 describe('a quarantine', () => {
   test('keeps the refused document exactly, until someone decides', () => {
     const store = writes()
-    store.keepQuarantine(quarantine(1, '["kept"]'))
-    const kept = store.readQuarantine(1)
+    store.quarantine.keepQuarantine(quarantine(1, '["kept"]'))
+    const kept = store.quarantine.readQuarantine(1)
     expect(kept).toEqual({ ...quarantine(1, '["kept"]'), decision: null })
     expect(contentOf(kept?.body ?? Buffer.alloc(0), 8).toString()).toBe('["kept"]')
-    expect(store.listOpenQuarantines()).toEqual([
+    expect(store.quarantine.listOpenQuarantines()).toEqual([
       { runId: 1, source: 'osv', path: PATH, reason: 'too many removals' },
     ])
-    expect(store.readQuarantine(2)).toBeNull()
+    expect(store.quarantine.readQuarantine(2)).toBeNull()
   })
 
   test('is decided once, but a rejection can be undone', () => {
     const store = writes()
-    store.keepQuarantine(quarantine(1))
-    expect(store.decideQuarantine(1, 'rejected', NOW)).toBe(true)
-    expect(store.readQuarantine(1)?.decision).toBe('rejected')
-    expect(store.decideQuarantine(1, 'approved', NOW)).toBe(true)
-    expect(store.decideQuarantine(1, 'rejected', NOW)).toBe(false)
-    expect(store.decideQuarantine(9, 'approved', NOW)).toBe(false)
-    expect(store.readQuarantine(1)?.decision).toBe('approved')
-    expect(store.listOpenQuarantines()).toEqual([])
+    store.quarantine.keepQuarantine(quarantine(1))
+    expect(store.quarantine.decideQuarantine(1, 'rejected', NOW)).toBe(true)
+    expect(store.quarantine.readQuarantine(1)?.decision).toBe('rejected')
+    expect(store.quarantine.decideQuarantine(1, 'approved', NOW)).toBe(true)
+    expect(store.quarantine.decideQuarantine(1, 'rejected', NOW)).toBe(false)
+    expect(store.quarantine.decideQuarantine(9, 'approved', NOW)).toBe(false)
+    expect(store.quarantine.readQuarantine(1)?.decision).toBe('approved')
+    expect(store.quarantine.listOpenQuarantines()).toEqual([])
   })
 
   test('is superseded by a sound version of its document, and may still be named as approved', () => {
@@ -36,37 +36,37 @@ describe('a quarantine', () => {
       [2, '/other'],
       [3, PATH],
     ] as const) {
-      store.keepQuarantine({ ...quarantine(run, String(run)), path })
+      store.quarantine.keepQuarantine({ ...quarantine(run, String(run)), path })
     }
-    store.decideQuarantine(3, 'rejected', NOW)
-    store.supersedeQuarantines(PATH, NOW)
-    const decisions = [1, 2, 3].map((run) => store.readQuarantine(run)?.decision)
+    store.quarantine.decideQuarantine(3, 'rejected', NOW)
+    store.quarantine.supersedeQuarantines(PATH, NOW)
+    const decisions = [1, 2, 3].map((run) => store.quarantine.readQuarantine(run)?.decision)
     expect(decisions).toEqual(['superseded', null, 'rejected'])
-    expect(store.decideQuarantine(1, 'approved', NOW)).toBe(true)
+    expect(store.quarantine.decideQuarantine(1, 'approved', NOW)).toBe(true)
   })
 
   test('of the same content is found while it is open or rejected, so that it is kept once', () => {
     const store = writes()
     const { sha256: digest } = quarantine(1, 'x')
-    store.keepQuarantine(quarantine(1, 'x'))
-    expect(store.findQuarantine(PATH, digest)?.runId).toBe(1)
-    expect(store.findQuarantine('/other', digest)).toBeNull()
-    expect(store.findQuarantine(PATH, sha256('y'))).toBeNull()
-    store.decideQuarantine(1, 'rejected', NOW)
-    expect(store.findQuarantine(PATH, digest)?.decision).toBe('rejected')
-    store.keepQuarantine(quarantine(2, 'z'))
-    store.decideQuarantine(2, 'approved', NOW)
-    expect(store.findQuarantine(PATH, sha256('z'))).toBeNull()
+    store.quarantine.keepQuarantine(quarantine(1, 'x'))
+    expect(store.quarantine.findQuarantine(PATH, digest)?.runId).toBe(1)
+    expect(store.quarantine.findQuarantine('/other', digest)).toBeNull()
+    expect(store.quarantine.findQuarantine(PATH, sha256('y'))).toBeNull()
+    store.quarantine.decideQuarantine(1, 'rejected', NOW)
+    expect(store.quarantine.findQuarantine(PATH, digest)?.decision).toBe('rejected')
+    store.quarantine.keepQuarantine(quarantine(2, 'z'))
+    store.quarantine.decideQuarantine(2, 'approved', NOW)
+    expect(store.quarantine.findQuarantine(PATH, sha256('z'))).toBeNull()
   })
 
   test('is forgotten some time after its decision; open and rejected ones never', () => {
     const store = writes()
-    for (const run of [1, 2, 3, 4]) store.keepQuarantine(quarantine(run, String(run)))
-    store.decideQuarantine(1, 'approved', NOW)
-    store.decideQuarantine(2, 'rejected', NOW)
-    store.decideQuarantine(3, 'approved', NOW + 10)
-    store.forgetQuarantines(NOW + 10)
-    expect([1, 2, 3, 4].map((run) => store.readQuarantine(run) !== null)).toEqual([
+    for (const run of [1, 2, 3, 4]) store.quarantine.keepQuarantine(quarantine(run, String(run)))
+    store.quarantine.decideQuarantine(1, 'approved', NOW)
+    store.quarantine.decideQuarantine(2, 'rejected', NOW)
+    store.quarantine.decideQuarantine(3, 'approved', NOW + 10)
+    store.quarantine.forgetQuarantines(NOW + 10)
+    expect([1, 2, 3, 4].map((run) => store.quarantine.readQuarantine(run) !== null)).toEqual([
       false,
       true,
       true,

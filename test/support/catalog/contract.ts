@@ -175,7 +175,7 @@ export const WRITING: readonly Row[] = [
 
 /** What the sandbox has, of what the mirror holds. */
 export function knownOf({ sandbox, store }: CatalogBench): Known {
-  const owners = new Set([...store.eachStoredAnswer()].map(({ owner }) => owner))
+  const owners = new Set([...store.catalog.eachStoredAnswer()].map(({ owner }) => owner))
   return knownBy(sandbox, (kind) =>
     [...owners]
       .filter((owner) => owner.startsWith(`${kind}/`))

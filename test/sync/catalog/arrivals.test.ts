@@ -7,19 +7,19 @@ import { WIDE, announced, refresh } from '../refreshes.ts'
 test('a first snapshot brings nothing; a poll and a refresh tell what each of them found', async () => {
   const made = await mirrored(WIDE)
   const { service } = made.sandbox
-  expect(made.store.listNewTags(0)).toEqual([])
+  expect(made.store.catalog.listNewTags(0)).toEqual([])
   const tags = [service.addTag(), service.addTag()].map((tag) => announced(service, tag))
   const poll = await made.run('catalog', { trigger: 'schedule' })
   expect(poll.facts['arrived']).toBe(2)
   const named = tags.map(({ repository, tag, digest }) => ({ repository, tag, digest }))
   const told = named.map((names) => ({ ...names, runId: poll.id, trigger: 'schedule' }))
-  expect(made.store.listNewTags(0)).toMatchObject(told)
+  expect(made.store.catalog.listNewTags(0)).toMatchObject(told)
   const event = announced(service, service.addTag())
   const { id } = await refresh(made, event)
-  const [, , last] = made.store.listNewTags(0)
+  const [, , last] = made.store.catalog.listNewTags(0)
   expect(last).toMatchObject({ runId: id, trigger: 'webhook', digest: event.digest })
-  expect(made.store.listNewTags((last?.at ?? 0) + 1)).toEqual([])
-  expect(made.store.listNewTags(0, 1)).toHaveLength(1)
+  expect(made.store.catalog.listNewTags((last?.at ?? 0) + 1)).toEqual([])
+  expect(made.store.catalog.listNewTags(0, 1)).toHaveLength(1)
 })
 
 test('a tag arrives under another digest, not with another date, and not when it is no remediated one', async () => {
@@ -31,7 +31,7 @@ test('a tag arrives under another digest, not with another date, and not when it
   expect((await refresh(made)).facts['arrived']).toBeUndefined()
   service.change('tags', two, { digest: `sha256:${'8'.repeat(64)}` })
   expect((await refresh(made)).facts['arrived']).toBe(1)
-  expect(made.store.listNewTags(0)).toMatchObject([{ digest: `sha256:${'8'.repeat(64)}` }])
+  expect(made.store.catalog.listNewTags(0)).toMatchObject([{ digest: `sha256:${'8'.repeat(64)}` }])
 })
 
 test('no more than a thousand arrivals of a run are kept, and none for longer than 30 days', async () => {
@@ -44,9 +44,9 @@ test('no more than a thousand arrivals of a run are kept, and none for longer th
   for (let i = 0; i < 1100; i++) made.sandbox.service.addTag()
   const { facts } = await refresh(made)
   expect(Number(facts['arrived'])).toBeGreaterThan(1000)
-  expect(made.store.listNewTags(0)).toHaveLength(1000)
+  expect(made.store.catalog.listNewTags(0)).toHaveLength(1000)
   clock.pass(31 * DAY)
   made.sandbox.service.addTag(made.sandbox.service.ids('images')[0])
   await made.run('catalog')
-  expect(made.store.listNewTags(0)).toHaveLength(1)
+  expect(made.store.catalog.listNewTags(0)).toHaveLength(1)
 })

@@ -15,7 +15,7 @@ describe('an account in which nothing changed', () => {
     async (shape) => {
       const made = await mirrored({ ...SMALL, shape })
       const before = contentsOf(made.dir)
-      const snapshot = made.store.readSnapshot('catalog')
+      const snapshot = made.store.snapshots.readSnapshot('catalog')
       for (let i = 0; i < 2; i++) {
         made.sandbox.requests.clear()
         const report = await made.run('catalog')
@@ -23,7 +23,7 @@ describe('an account in which nothing changed', () => {
         expect(asked(made).sort()).toEqual([...LISTS, ...ALONE].sort())
         expect(contentsOf(made.dir)).toEqual(before)
       }
-      expect(made.store.readSnapshot('catalog')).toEqual(snapshot)
+      expect(made.store.snapshots.readSnapshot('catalog')).toEqual(snapshot)
     },
   )
 
@@ -97,8 +97,8 @@ describe('--dry-run', () => {
   test('on an empty mirror leaves it empty', async () => {
     const made = await bench()
     expect(await made.run('catalog', { dryRun: true })).toMatchObject({ state: 'complete' })
-    expect(made.store.countCatalog()).toEqual({ entries: 0, answers: 0, documents: 0 })
-    expect(made.store.readSnapshot('catalog')).toBeNull()
+    expect(made.store.catalog.countCatalog()).toEqual({ entries: 0, answers: 0, documents: 0 })
+    expect(made.store.snapshots.readSnapshot('catalog')).toBeNull()
   })
 })
 
@@ -175,11 +175,11 @@ describe('secrets', () => {
   test('and personal data goes when its setting is switched off', async () => {
     const on = await mirrored({ ...SMALL, users: 3 }, PERSONAL)
     expect(await on.run('identity')).toMatchObject({ state: 'complete' })
-    expect(on.store.readCatalogList('/v1/users')?.entries).toBe(3)
+    expect(on.store.catalog.readList('/v1/users')?.entries).toBe(3)
     const off = await bench({ ...SMALL, users: 3 }, { dir: on.dir })
     const report = await off.run('catalog')
     expect([report.state, lackingOf(report)]).toEqual(['complete', []])
-    expect(off.store.readCatalogList('/v1/users')).toBeNull()
-    expect(off.store.readCatalogList('/v1/api_keys')).toBeNull()
+    expect(off.store.catalog.readList('/v1/users')).toBeNull()
+    expect(off.store.catalog.readList('/v1/api_keys')).toBeNull()
   })
 })

@@ -23,15 +23,15 @@ test('a crawl that is stopped by a signal says so, publishes nothing, and is res
   stopped.abort = () => made.abort()
   const report = await made.run('catalog')
   expect(report).toMatchObject({ state: 'failed', code: 'aborted' })
-  expect(made.store.readSnapshot('catalog')).toBeNull()
-  const inHand = [...made.store.eachFetchedPath()].length
+  expect(made.store.snapshots.readSnapshot('catalog')).toBeNull()
+  const inHand = [...made.store.catalog.eachFetchedPath()].length
   expect(inHand).toBeGreaterThan(8)
   const next = await bench(SERVICE, { dir: made.dir })
   const resumed = await next.run('catalog')
   expect(resumed).toMatchObject({ state: 'complete' })
-  const answers = next.store.countCatalog().answers
+  const answers = next.store.catalog.countCatalog().answers
   expect(Number(resumed.facts['fetched'])).toBeLessThanOrEqual(
-    [...next.store.eachStoredAnswer()].length - inHand + 2,
+    [...next.store.catalog.eachStoredAnswer()].length - inHand + 2,
   )
   expect(answers).toBeGreaterThan(inHand)
   await expectWhole(made.dir)

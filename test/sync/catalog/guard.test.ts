@@ -10,10 +10,12 @@ const GUARD = { PATCHMIRROR_CATALOG_GUARD_ITEMS: '5', PATCHMIRROR_CATALOG_GUARD_
 
 /** As `patchmirror approve RUN` does it. */
 async function approve(made: Pick<CatalogBench, 'run' | 'store'>, run: number) {
-  const approved = made.store.readQuarantine(run)
+  const approved = made.store.quarantine.readQuarantine(run)
   if (approved === null) throw new Error(`run ${run} has nothing in quarantine`)
   const report = await made.run(approved.source, { kind: 'approve', approved })
-  await made.store.exclusive(() => made.store.decideQuarantine(run, 'approved', Date.now()))
+  await made.store.exclusive(() =>
+    made.store.quarantine.decideQuarantine(run, 'approved', Date.now()),
+  )
   return report
 }
 
@@ -46,10 +48,10 @@ describe('a list that suddenly shrinks', () => {
       facts: { quarantine: run },
     })
     expect((await made.ask('/v1/patches')).status).toBe(200)
-    expect(made.store.readCatalogList('/v1/patches')?.entries).toBe(60)
+    expect(made.store.catalog.readList('/v1/patches')?.entries).toBe(60)
     expect(await approve(made, run)).toMatchObject({ state: 'complete' })
-    expect(made.store.readCatalogList('/v1/patches')?.entries).toBe(30)
-    expect(made.store.listOpenQuarantines()).toEqual([])
+    expect(made.store.catalog.readList('/v1/patches')?.entries).toBe(30)
+    expect(made.store.quarantine.listOpenQuarantines()).toEqual([])
     expect(await differences(made)).toEqual([])
   })
 
@@ -67,7 +69,7 @@ describe('a list that suddenly shrinks', () => {
     made.sandbox.faults.clear()
     const [first = ''] = service.ids('tickets')
     const removed = [
-      ...made.store.eachCatalogEntry(made.store.readCatalogList('/v1/patches')?.id ?? 0),
+      ...made.store.catalog.eachEntry(made.store.catalog.readList('/v1/patches')?.id ?? 0),
     ]
     service.remove('tickets', first)
     // One of those that had gone is back.
@@ -79,18 +81,20 @@ describe('a list that suddenly shrinks', () => {
     const report = await approve(made, run)
     expect(report).toMatchObject({ state: 'quarantined' })
     expect(report.facts['quarantine']).not.toBe(run)
-    expect(made.store.readCatalogList('/v1/patches')?.entries).toBe(60)
+    expect(made.store.catalog.readList('/v1/patches')?.entries).toBe(60)
   })
 
   test('stays refused once it was rejected', async () => {
     const { made, run } = await shrunk()
-    await made.store.exclusive(() => made.store.decideQuarantine(run, 'rejected', Date.now()))
+    await made.store.exclusive(() =>
+      made.store.quarantine.decideQuarantine(run, 'rejected', Date.now()),
+    )
     for (let i = 0; i < 2; i++) {
       const report = await made.run('catalog')
       expect(report).toMatchObject({ state: 'quarantined', facts: { quarantine: run } })
       expect(report.message).toContain(`rejected before (run ${run})`)
     }
-    expect(made.store.readCatalogList('/v1/patches')?.entries).toBe(60)
+    expect(made.store.catalog.readList('/v1/patches')?.entries).toBe(60)
   })
 
   test('and comes back settles the quarantine by itself', async () => {
@@ -98,10 +102,10 @@ describe('a list that suddenly shrinks', () => {
     const body = JSON.stringify({ tickets: [], cursor: { after: '' } })
     made.sandbox.faults.set('/v1/patches', { kind: 'body', type: 'application/json', body })
     expect(await made.run('catalog')).toMatchObject({ state: 'quarantined' })
-    expect(made.store.listOpenQuarantines()).toHaveLength(1)
+    expect(made.store.quarantine.listOpenQuarantines()).toHaveLength(1)
     made.sandbox.faults.clear()
     expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
-    expect(made.store.listOpenQuarantines()).toEqual([])
+    expect(made.store.quarantine.listOpenQuarantines()).toEqual([])
   })
 
   test('is only looked at by --dry-run', async () => {
@@ -123,7 +127,9 @@ describe('a scope that changes', () => {
   const OWNERS = /^(tags|images|packages)\//
   const ownersOf = ({ store }: Pick<CatalogBench, 'store'>) =>
     new Set(
-      [...store.eachStoredAnswer()].map(({ owner }) => owner).filter((owner) => OWNERS.test(owner)),
+      [...store.catalog.eachStoredAnswer()]
+        .map(({ owner }) => owner)
+        .filter((owner) => OWNERS.test(owner)),
     )
 
   test('from subscribed to all fetches what it adds and nothing else', async () => {
@@ -146,10 +152,10 @@ describe('a scope that changes', () => {
     expect(refused).toMatchObject({ state: 'quarantined' })
     expect(refused.message).toMatch(/would remove \d+ of \d+ items with their artifacts/)
     expect(ownersOf(few)).toEqual(ownersOf(all))
-    const documents = few.store.countCatalog().documents
+    const documents = few.store.catalog.countCatalog().documents
     expect(await approve(few, refused.id)).toMatchObject({ state: 'complete' })
     expect(ownersOf(few).size).toBeLessThan(25)
-    expect(few.store.countCatalog().documents).toBeLessThan(documents)
+    expect(few.store.catalog.countCatalog().documents).toBeLessThan(documents)
     expect(await few.run('catalog')).toMatchObject({ message: 'nothing changed' })
   })
 
@@ -163,14 +169,14 @@ describe('a scope that changes', () => {
     })
     expect(await include.run('catalog')).toMatchObject({ state: 'complete' })
     expect(ownersOf(include)).toContain(`images/${image}`)
-    expect(include.store.readCatalogList('/v1/images/nginx/tags')?.entries).toBe(2)
+    expect(include.store.catalog.readList('/v1/images/nginx/tags')?.entries).toBe(2)
     const exclude = await bench(SMALL, {
       dir: base.dir,
       env: { PATCHMIRROR_CATALOG_SCOPE: 'all', PATCHMIRROR_CATALOG_EXCLUDE: 'image:nginx' },
     })
     expect(await exclude.run('catalog')).toMatchObject({ state: 'complete' })
     expect(ownersOf(exclude)).not.toContain(`images/${image}`)
-    expect(exclude.store.readCatalogList('/v1/images/nginx/tags')).toBeNull()
+    expect(exclude.store.catalog.readList('/v1/images/nginx/tags')).toBeNull()
     expect(ownersOf(exclude).size).toBe(SMALL_OWNERS - 3) // the image and its two tags
   })
   const SMALL_OWNERS = 3 + 6 + 5

@@ -117,9 +117,9 @@ function edit(service: Service, name: (typeof EDITS)[number], pick: number): voi
 
 /** What every run must leave behind, however it ended: whatever is served hangs together. */
 function expectSound(made: CatalogBench): void {
-  for (const { path } of made.store.eachStoredAnswer()) {
-    for (const { digest } of made.store.readCatalogAnswer(path)?.links ?? [])
-      expect([path, made.store.readCatalogDocument(digest)?.digest]).toEqual([path, digest])
+  for (const { path } of made.store.catalog.eachStoredAnswer()) {
+    for (const { digest } of made.store.catalog.readAnswer(path)?.links ?? [])
+      expect([path, made.store.catalog.readDocument(digest)?.digest]).toEqual([path, digest])
   }
 }
 
@@ -128,15 +128,17 @@ async function refreshed(made: CatalogBench, named: readonly number[]): Promise<
   const { service } = made.sandbox
   const ids = service.ids('tags')
   const targets = named.map((pick) => announced(service, ids[pick % ids.length] ?? ''))
-  const asOf = made.store.readSnapshot('catalog')?.asOf
+  const asOf = made.store.snapshots.readSnapshot('catalog')?.asOf
   const report = await refresh(made, ...targets)
   if (report.kind === 'refresh') {
     expect(report.asOf).toBeNull()
-    expect(made.store.readSnapshot('catalog')?.asOf).toBe(asOf)
+    expect(made.store.snapshots.readSnapshot('catalog')?.asOf).toBe(asOf)
   }
   if (report.state !== 'complete') return report
   for (const id of ids) {
-    const { listed, digestMatches, artifacts } = made.store.findAnnounced(announced(service, id))
+    const { listed, digestMatches, artifacts } = made.store.catalog.findAnnounced(
+      announced(service, id),
+    )
     expect([id, listed, digestMatches, artifacts === 'lacking']).toEqual([id, true, true, false])
   }
   return report
@@ -178,7 +180,7 @@ export async function checkHistories(
         expect(await differences(made)).toEqual([])
         expectSound(made)
         expect((await made.run('catalog')).message).toContain('nothing changed')
-        const { id } = made.store.readSnapshot('catalog') ?? { id: '' }
+        const { id } = made.store.snapshots.readSnapshot('catalog') ?? { id: '' }
         const full = await made.run('catalog', { full: true })
         expect([full.state, full.snapshot]).toEqual([state, id])
       },

@@ -228,7 +228,7 @@ test('an older version is asked for again when the versions of its name state so
   const { service } = made.sandbox
   for (const id of service.ids('packages')) service.rotateArtifact('package', id, 'patches')
   await made.run('catalog')
-  const { id } = made.store.readSnapshot('catalog') ?? { id: '' }
+  const { id } = made.store.snapshots.readSnapshot('catalog') ?? { id: '' }
   expect(await made.run('catalog', { full: true })).toMatchObject({ snapshot: id })
 })
 
@@ -237,7 +237,8 @@ test('an answer that several packages share is stored under one that is still mi
   await made.run('catalog')
   const { service } = made.sandbox
   const [first = ''] = service.ids('packages') // another package has its name, and takes over the subscription
-  const owners = (): string[] => [...made.store.eachStoredAnswer()].map(({ owner }) => owner)
+  const owners = (): string[] =>
+    [...made.store.catalog.eachStoredAnswer()].map(({ owner }) => owner)
   expect(owners()).toContain(`packages/${first}`)
   service.remove('packages', first)
   await made.run('catalog')

@@ -162,7 +162,7 @@ test('a change of the form of subscriptions makes the run partial, removes nothi
     ])
     expect(await read()).toEqual([200, 200, 404])
   }
-  expect(made.store.readSnapshot('catalog')).toMatchObject({ whole: false })
+  expect(made.store.snapshots.readSnapshot('catalog')).toMatchObject({ whole: false })
   expect(await (await made.ask('/-/status')).text()).not.toContain('bmdpbng')
   made.say(subscriptions({ id: 's-1', what: 'python:3' }, { id: 's-2', what: { of: 'nginx' } }))
   expect(await made.run('catalog')).toMatchObject({ state: 'complete' })

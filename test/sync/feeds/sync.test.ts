@@ -18,7 +18,7 @@ const ALL = [PATCH_FEED, MATRIX, CVE_FEED]
 const CAP = { PATCHMIRROR_UPSTREAM_MAX_JSON_BYTES: '1 MB' }
 
 function held({ store }: Bench, path: string): string | null {
-  const document = store.readDocument(path)
+  const document = store.feeds.readDocument(path)
   const body = document?.body ?? null
   return document === null || body === null ? null : contentOf(body, document.size).toString()
 }
@@ -72,22 +72,22 @@ describe('the other feeds', () => {
 
   test('are replaced one by one as they change', async () => {
     const made = await synced()
-    const before = made.store.readSnapshot('feeds')
-    const date = made.store.readDocument(PATCH_FEED)?.changed ?? 0
+    const before = made.store.snapshots.readSnapshot('feeds')
+    const date = made.store.feeds.readDocument(PATCH_FEED)?.changed ?? 0
     made.sandbox.feed.touchFeeds()
     expect(await made.run('feeds')).toMatchObject({
       state: 'complete',
       facts: { documents: [PATCH_FEED, CVE_FEED] },
     })
-    expect(made.store.readSnapshot('feeds')?.id).not.toBe(before?.id)
-    expect(made.store.readDocument(PATCH_FEED)?.changed).toBeGreaterThan(date)
+    expect(made.store.snapshots.readSnapshot('feeds')?.id).not.toBe(before?.id)
+    expect(made.store.feeds.readDocument(PATCH_FEED)?.changed).toBeGreaterThan(date)
     await expectEqual(made)
   })
 
   test('do without an extra path that upstream does not have', async () => {
     const made = await bench({ sandbox: { records: 5, cveFeed: false } })
     expect(await made.run('feeds')).toMatchObject({ state: 'complete' })
-    expect(made.store.readDocument(CVE_FEED)).toMatchObject({ body: null })
+    expect(made.store.feeds.readDocument(CVE_FEED)).toMatchObject({ body: null })
     const before = contentsOf(made.dir)
     expect(await made.run('feeds')).toMatchObject({ state: 'complete' })
     expect(contentsOf(made.dir)).toEqual(before)
@@ -119,8 +119,8 @@ describe('the other feeds', () => {
       env: { PATCHMIRROR_FEEDS_EXTRA_PATHS: '/external/other' },
     })
     expect(await again.run('feeds')).toMatchObject({ state: 'complete' })
-    expect(again.store.readDocument(CVE_FEED)).toBeNull()
-    expect(again.store.readUpstreamState(CVE_FEED)).toBeNull()
+    expect(again.store.feeds.readDocument(CVE_FEED)).toBeNull()
+    expect(again.store.feeds.readUpstreamState(CVE_FEED)).toBeNull()
     await expectSound(made.dir)
   })
 
@@ -167,11 +167,11 @@ describe('a feed that cannot be used', () => {
       const report = await runMeeting(made, 'feeds', fault, { timeoutMs: 3000, retries: 0 })
       expect(report).toMatchObject({ state: 'partial', facts: { documents: [CVE_FEED] } })
       expect(report.message).toContain(PATCH_FEED)
-      expect(made.store.readSnapshot('feeds')).toMatchObject({ whole: false })
+      expect(made.store.snapshots.readSnapshot('feeds')).toMatchObject({ whole: false })
       expect(held(made, PATCH_FEED)).toBe(old)
       made.sandbox.faults.clear()
       expect(await made.run('feeds')).toMatchObject({ state: 'complete' })
-      expect(made.store.readSnapshot('feeds')).toMatchObject({ whole: true })
+      expect(made.store.snapshots.readSnapshot('feeds')).toMatchObject({ whole: true })
       await expectEqual(made)
     },
   )
@@ -181,7 +181,7 @@ describe('a feed that cannot be used', () => {
     made.sandbox.faults.set(MATRIX, fault)
     const first = await runMeeting(made, 'feeds', fault, { timeoutMs: 3000, retries: 0 })
     expect(first).toMatchObject({ state: 'partial' })
-    expect(made.store.readDocument(MATRIX)).toBeNull()
+    expect(made.store.feeds.readDocument(MATRIX)).toBeNull()
     expect(held(made, PATCH_FEED)).not.toBeNull()
     made.sandbox.faults.clear()
     expect(await made.run('feeds')).toMatchObject({ state: 'complete' })
@@ -199,7 +199,7 @@ describe('a feed that cannot be used', () => {
     made.sandbox.faults.set(PATCH_FEED, json(feed))
     expect(await made.run('feeds')).toMatchObject({ state: 'complete' })
     expect(held(made, PATCH_FEED)).toBe(JSON.stringify(feed))
-    expect(made.store.readDocument(PATCH_FEED)?.entries).toBe(entries)
+    expect(made.store.feeds.readDocument(PATCH_FEED)?.entries).toBe(entries)
   })
 
   test.each<[string, unknown, string]>([
@@ -212,7 +212,7 @@ describe('a feed that cannot be used', () => {
     made.sandbox.faults.set(PATCH_FEED, json(feed))
     const report = await made.run('feeds')
     expect([report.state, report.message]).toEqual(['partial', expect.stringContaining(why)])
-    expect(made.store.readDocument(PATCH_FEED)).toBeNull()
+    expect(made.store.feeds.readDocument(PATCH_FEED)).toBeNull()
   })
 
   test('leaves the mirror whole again when it was only a passing trouble', async () => {
@@ -220,17 +220,17 @@ describe('a feed that cannot be used', () => {
     made.sandbox.feed.touchFeeds()
     made.sandbox.faults.set(MATRIX, { kind: 'status', status: 500 })
     expect(await made.run('feeds')).toMatchObject({ state: 'partial' })
-    expect(made.store.readSnapshot('feeds')).toMatchObject({ whole: false })
+    expect(made.store.snapshots.readSnapshot('feeds')).toMatchObject({ whole: false })
     made.sandbox.faults.clear()
     expect(await made.run('feeds')).toMatchObject({ state: 'complete' })
-    expect(made.store.readSnapshot('feeds')).toMatchObject({ whole: true })
+    expect(made.store.snapshots.readSnapshot('feeds')).toMatchObject({ whole: true })
   })
 
   test('an unrequested 304 is not accepted as a feed', async () => {
     const made = await bench({ sandbox: { records: 5 } })
     made.sandbox.faults.set(MATRIX, { kind: 'status', status: 304, body: '' })
     expect(await made.run('feeds')).toMatchObject({ state: 'partial' })
-    expect(made.store.readDocument(MATRIX)).toBeNull()
+    expect(made.store.feeds.readDocument(MATRIX)).toBeNull()
   })
 
   test('like all the others fails the run', async () => {
@@ -273,10 +273,10 @@ describe('a feed that shrinks', () => {
       state: 'quarantined',
       facts: { quarantine: report.id },
     })
-    expect(made.store.listOpenQuarantines()).toHaveLength(1)
+    expect(made.store.quarantine.listOpenQuarantines()).toHaveLength(1)
     made.sandbox.faults.clear()
     expect(await made.run('feeds')).toMatchObject({ state: 'complete' })
-    expect(made.store.readQuarantine(report.id)?.decision).toBe('superseded')
+    expect(made.store.quarantine.readQuarantine(report.id)?.decision).toBe('superseded')
     await expectEqual(made)
   })
 
@@ -286,8 +286,8 @@ describe('a feed that shrinks', () => {
     const { id } = await made.run('feeds')
     made.sandbox.faults.clear()
     expect(await made.run('feeds')).toMatchObject({ state: 'complete' })
-    expect(made.store.readQuarantine(id)?.decision).toBe('superseded')
-    expect(made.store.readSnapshot('feeds')).toMatchObject({ whole: true })
+    expect(made.store.quarantine.readQuarantine(id)?.decision).toBe('superseded')
+    expect(made.store.snapshots.readSnapshot('feeds')).toMatchObject({ whole: true })
   })
 
   test('does not keep a second one that shrinks from being refused', async () => {
@@ -300,24 +300,24 @@ describe('a feed that shrinks', () => {
     expect(first.message).toContain(CVE_FEED)
     const second = await made.run('feeds')
     expect(second).toMatchObject({ state: 'quarantined' })
-    expect(made.store.listOpenQuarantines()).toMatchObject([
+    expect(made.store.quarantine.listOpenQuarantines()).toMatchObject([
       { runId: first.id, path: PATCH_FEED },
       { runId: second.id, path: CVE_FEED },
     ])
     expect(ALL.map((path) => held(made, path))).toEqual(old)
     expect(await made.run('feeds')).toMatchObject({ state: 'quarantined' })
-    expect(made.store.listOpenQuarantines()).toHaveLength(2)
+    expect(made.store.quarantine.listOpenQuarantines()).toHaveLength(2)
   })
 
   test('is let in by approval, exactly, while the others keep their age', async () => {
     const clock = createClock()
     const made = await bench({ now: clock.now, sandbox: { records: 5, now: clock.now } })
     await made.run('feeds')
-    const asOf = made.store.readSnapshot('feeds')?.asOf
+    const asOf = made.store.snapshots.readSnapshot('feeds')?.asOf
     clock.pass(3_600_000)
     made.sandbox.faults.set(PATCH_FEED, NO_PACKAGES)
     const { id } = await made.run('feeds')
-    const approved = made.store.readQuarantine(id)
+    const approved = made.store.quarantine.readQuarantine(id)
     if (approved === null) throw new Error('nothing in quarantine')
     made.sandbox.requests.clear()
     expect(await made.run('feeds', { kind: 'approve', approved })).toMatchObject({
@@ -325,7 +325,7 @@ describe('a feed that shrinks', () => {
     })
     expect(made.sandbox.requests.count()).toBe(0)
     expect(held(made, PATCH_FEED)).toBe(NO_PACKAGES.kind === 'body' ? NO_PACKAGES.body : '')
-    expect(made.store.readSnapshot('feeds')?.asOf).toBe(asOf)
+    expect(made.store.snapshots.readSnapshot('feeds')?.asOf).toBe(asOf)
     await expectSound(made.dir)
   })
 
@@ -333,7 +333,9 @@ describe('a feed that shrinks', () => {
     const made = await synced()
     made.sandbox.faults.set(PATCH_FEED, NO_PACKAGES)
     const { id } = await made.run('feeds')
-    await made.store.exclusive(() => made.store.decideQuarantine(id, 'rejected', Date.now()))
+    await made.store.exclusive(() =>
+      made.store.quarantine.decideQuarantine(id, 'rejected', Date.now()),
+    )
     const report = await made.run('feeds')
     expect(report).toMatchObject({ state: 'quarantined' })
     expect(report.message).toContain(`rejected before (run ${id})`)

@@ -10,37 +10,37 @@ type Copy = Map<string, string>
 
 function holdings(reads: Reads, source: SourceName): Copy {
   if (source === 'osv') {
-    const sums = [...reads.eachSum()]
+    const sums = [...reads.osv.eachSum()]
     return new Map(
       sums.map(([id, , , sha, , modified]) => [id, `${sha.toString('hex')} ${modified}`]),
     )
   }
   if (source === 'catalog') return catalogHoldings(reads)
-  const documents = reads.listDocuments(source).filter(({ present }) => present)
+  const documents = reads.feeds.listDocuments(source).filter(({ present }) => present)
   return new Map(documents.map(({ path, sha256 }) => [path, sha256.toString('hex')]))
 }
 
 /** Answers that are served, and lists with all that is in them. */
 function catalogHoldings(reads: Reads): Copy {
   const held: Copy = new Map()
-  for (const [path, text] of reads.eachCatalogDigest()) {
-    const answer = reads.readCatalogAnswer(path)
+  for (const [path, text] of reads.catalog.eachAnswerDigest()) {
+    const answer = reads.catalog.readAnswer(path)
     if (answer === null || answer.status === 200) held.set(path, text)
   }
-  for (const [path, sha] of reads.eachEntryDigest())
+  for (const [path, sha] of reads.catalog.eachEntryDigest())
     held.set(path, `${held.get(path) ?? ''} ${sha.toString('hex')}`)
   return held
 }
 
 /** Brings a copy of an earlier snapshot up to now by what the log says; null when it says to read everything. */
 function follow(copy: Copy, snapshot: string, source: SourceName, now: Reads): Copy | null {
-  const place = now.findInLog(snapshot).find((one) => one.source === source)
+  const place = now.changes.findInLog(snapshot).find((one) => one.source === source)
   if (place === undefined) throw new Error(`${snapshot} is not in the log`)
-  const span = { ...place, until: now.readLatestLogged(source)?.id ?? 0 }
-  if (now.countNames(span) === null) return null
+  const span = { ...place, until: now.changes.readLatestLogged(source)?.id ?? 0 }
+  if (now.changes.countNames(span) === null) return null
   const held = holdings(now, source)
   const next = new Map(copy)
-  for (const { name, change } of now.listChanged(span, '', 1000)) {
+  for (const { name, change } of now.changes.listChanged(span, '', 1000)) {
     expect([name, change, copy.has(name), held.has(name)]).toEqual([
       ...[name, change, change !== 'added', change !== 'removed'],
     ])
@@ -57,7 +57,7 @@ interface Kept {
 
 /** After a run: every copy ever taken, brought up to now, is what is held now. */
 function check({ store }: Bench, source: SourceName, kept: Kept[]): void {
-  const { id = '' } = store.readSnapshot(source) ?? {}
+  const { id = '' } = store.snapshots.readSnapshot(source) ?? {}
   const held = holdings(store, source)
   for (const { snapshot, copy } of kept) {
     const followed = follow(copy, snapshot, source, store)
@@ -104,12 +104,12 @@ test('a copy that follows the change log equals the store after any history of t
               made.sandbox.feed[one.edit](one.edit === 'remove' ? Math.min(one.n, most) : one.n)
               continue
             }
-            const rows = made.store.lastLogged()
-            const before = made.store.readSnapshot('osv')?.id
+            const rows = made.store.changes.lastLogged()
+            const before = made.store.snapshots.readSnapshot('osv')?.id
             const kind = one.run === 'reconcile' ? 'reconcile' : 'sync'
             await made.run('osv', { kind, full: one.run === 'full' })
-            const moved = made.store.readSnapshot('osv')?.id !== before
-            expect(made.store.lastLogged() - rows).toBe(moved ? 1 : 0)
+            const moved = made.store.snapshots.readSnapshot('osv')?.id !== before
+            expect(made.store.changes.lastLogged() - rows).toBe(moved ? 1 : 0)
             check(made, 'osv', kept)
           }
         } finally {
@@ -128,7 +128,7 @@ test('the change log names a changed feed by its path and omits runs without cha
     await made.run('feeds')
     check(made, 'feeds', kept)
     await made.run('feeds')
-    expect(made.store.lastLogged()).toBe(1)
+    expect(made.store.changes.lastLogged()).toBe(1)
     made.sandbox.feed.change(3)
     await made.run('feeds')
     check(made, 'feeds', kept)
@@ -147,7 +147,7 @@ test('the change log names the paths of changed catalog lists and answers', asyn
   }
   await run()
   await run()
-  expect(made.store.lastLogged()).toBe(1)
+  expect(made.store.changes.lastLogged()).toBe(1)
   const [first = '', second = '', untouched = ''] = service.ids('tags')
   const edits = [
     () => service.addTag(),
@@ -161,8 +161,8 @@ test('the change log names the paths of changed catalog lists and answers', asyn
     edit()
     await run()
   }
-  const span = { source: 'catalog', after: 1, until: made.store.lastLogged() } as const
-  const told = made.store.listChanged(span, '', 1000)
+  const span = { source: 'catalog', after: 1, until: made.store.changes.lastLogged() } as const
+  const told = made.store.changes.listChanged(span, '', 1000)
   const paths = new Map(told.map(({ name, change }) => [name, change]))
   expect(paths.get('/v1/tags')).toBe('changed')
   expect(paths.get('/v1/patches')).toBe('changed')

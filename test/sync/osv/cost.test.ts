@@ -56,7 +56,7 @@ describe('what a sync of the OSV feed costs', () => {
     feed.add(3)
     feed.put('ROOT-X-1', '{"id":"ROOT-X-1","modified":"2026-05-01T00:00:00Z"}')
     const touched = new Set([...feed.change(2), ...feed.withdraw(2), ...feed.moveBackwards(2)])
-    const added = feed.ids().filter((id) => made.store.readEntry(id) === null)
+    const added = feed.ids().filter((id) => made.store.osv.readEntry(id) === null)
     const k = new Set([...touched, ...added]).size
     feed.remove(1)
     const gone = [...touched, ...added].filter((id) => !feed.ids().includes(id)).length
@@ -124,13 +124,13 @@ describe('what a sync of the OSV feed costs', () => {
 
   test('a dry run writes nothing, not even a row', async () => {
     const made = await synced()
-    const runs = made.store.listRuns(100).length
+    const runs = made.store.runs.listRuns(100).length
     const before = contentsOf(made.dir)
     made.sandbox.feed.change(3)
     const report = await made.run('osv', { dryRun: true })
     expect(report).toMatchObject({ id: 0, state: 'complete', facts: { plannedChanged: 3 } })
     expect(contentsOf(made.dir)).toEqual(before)
-    expect(made.store.listRuns(100)).toHaveLength(runs)
+    expect(made.store.runs.listRuns(100)).toHaveLength(runs)
   })
 })
 
@@ -141,15 +141,15 @@ describe('records that go and come back', () => {
     const [gone = ''] = made.sandbox.feed.remove(1)
     await made.run('osv')
     expect(made.content(gone)).toBeNull()
-    expect(made.store.readTombstone(gone)).toEqual({ id: gone, removedAt: clock.now() })
+    expect(made.store.osv.readTombstone(gone)).toEqual({ id: gone, removedAt: clock.now() })
     clock.pass(30 * DAY)
     made.sandbox.feed.change(1)
     await made.run('osv')
-    expect(made.store.readTombstone(gone)).not.toBeNull()
+    expect(made.store.osv.readTombstone(gone)).not.toBeNull()
     clock.pass(1000)
     made.sandbox.feed.change(1)
     await made.run('osv')
-    expect(made.store.readTombstone(gone)).toBeNull()
+    expect(made.store.osv.readTombstone(gone)).toBeNull()
   })
 
   test('are served again when the id returns, with a later date', async () => {
@@ -158,10 +158,10 @@ describe('records that go and come back', () => {
     const bytes = made.sandbox.feed.record(id)
     made.sandbox.feed.delete(id)
     await made.run('osv')
-    expect(made.store.readTombstone(id)).not.toBeNull()
+    expect(made.store.osv.readTombstone(id)).not.toBeNull()
     made.sandbox.feed.put(id, bytes)
     expect(await made.run('osv')).toMatchObject({ state: 'complete', facts: { added: 1 } })
-    expect(made.store.readTombstone(id)).toBeNull()
+    expect(made.store.osv.readTombstone(id)).toBeNull()
     expect(differences(made)).toEqual([])
   })
 

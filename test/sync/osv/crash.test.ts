@@ -15,17 +15,20 @@ test.each([
   async (_name, phase, nth, held) => {
     const made = await bench({ sandbox: { records: 400, large: 0 } })
     if (held) expect(await made.run('osv')).toMatchObject({ state: 'complete' })
-    const before = made.store.readSnapshot('osv')
+    const before = made.store.snapshots.readSnapshot('osv')
     made.sandbox.feed.change(300)
     if (phase === 'archive')
       made.sandbox.faults.set(ARCHIVE, { kind: 'stall', at: 'body', bytes: 300_000 }, { times: 1 })
     expect(await killAt(made.sandbox, made.dir, phase, nth)).toBe(true)
     expect(await findingsAfterKill(made.dir)).toEqual([])
-    expect(made.store.readSnapshot('osv')).toEqual(before)
+    expect(made.store.snapshots.readSnapshot('osv')).toEqual(before)
     const report = await made.run('osv')
     expect(report).toMatchObject({ state: 'complete' })
     if (phase !== 'open')
-      expect(made.store.readRun(report.id - 1)).toMatchObject({ state: 'failed', code: 'aborted' })
+      expect(made.store.runs.readRun(report.id - 1)).toMatchObject({
+        state: 'failed',
+        code: 'aborted',
+      })
     expect(differences(made)).toEqual([])
     expect(leftovers(made.dir)).toEqual([])
     expectAgreement(made)

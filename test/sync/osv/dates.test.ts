@@ -21,9 +21,9 @@ test('no Last-Modified is older than the newest stamp of the index, but for stam
   const dates = () => {
     const { store } = made
     return {
-      index: store.readDocument(INDEX)?.changed ?? 0,
-      archive: store.readArchive()?.changed ?? 0,
-      of: (id: string): number => store.readServed(id)?.changed ?? 0,
+      index: store.feeds.readDocument(INDEX)?.changed ?? 0,
+      archive: store.osv.readArchive()?.changed ?? 0,
+      of: (id: string): number => store.osv.readServed(id)?.changed ?? 0,
     }
   }
   put('ROOT-NEWEST', '2026-06-10T12:00:00.25+02:00')
@@ -37,11 +37,11 @@ test('no Last-Modified is older than the newest stamp of the index, but for stam
   expect(first.of('ROOT-BY-THE-DAY')).toBe(seconds('2026-06-09T18:00:00Z'))
   expect(first.of('ROOT-LATER')).toBeLessThan(seconds('2026-06-15T00:00:00Z'))
 
-  const before = made.store.readSnapshot('osv')
+  const before = made.store.snapshots.readSnapshot('osv')
   clock.pass(60 * DAY) // the stamp of ROOT-LATER is past now, and nothing else has changed
   expect(await made.run('osv')).toMatchObject({ state: 'complete' })
   expect(dates()).toMatchObject({ index: seconds('2026-07-01'), archive: seconds('2026-07-01') })
-  expect(made.store.readSnapshot('osv')?.id).toBe(before?.id)
+  expect(made.store.snapshots.readSnapshot('osv')?.id).toBe(before?.id)
 
   made.sandbox.feed.remove(1)
   await made.run('osv')

@@ -73,8 +73,8 @@ describe('an index that cannot be used', () => {
     const made = await bench({ sandbox: SMALL, env: CAPS })
     made.sandbox.faults.set(INDEX, fault)
     expect(told(await runMeeting(made, 'osv', fault))).toEqual({ state: 'failed', code })
-    expect(made.store.readSnapshot('osv')).toBeNull()
-    expect(made.store.countRecords()).toBe(0)
+    expect(made.store.snapshots.readSnapshot('osv')).toBeNull()
+    expect(made.store.osv.countRecords()).toBe(0)
     await expectRecovery(made)
   })
 
@@ -87,7 +87,7 @@ describe('an index that cannot be used', () => {
     const report = await runMeeting(made, 'osv', fault)
     expect(told(report)).toEqual({ state: 'failed', code })
     expect(report.message).not.toBe('')
-    expect(made.store.readLatestRun('osv')).toMatchObject({ id: report.id, state: 'failed' })
+    expect(made.store.runs.readLatestRun('osv')).toMatchObject({ id: report.id, state: 'failed' })
     expect(contentsOf(made.dir)).toEqual(before)
     await expectRecovery(made)
   })
@@ -217,7 +217,7 @@ describe('an archive that cannot be used', () => {
     const made = await bench({ sandbox: SMALL, env })
     made.sandbox.faults.set(ARCHIVE, fault)
     expect(await made.run('osv')).toMatchObject({ state: 'failed' })
-    expect(made.store.countRecords()).toBe(0)
+    expect(made.store.osv.countRecords()).toBe(0)
     await expectRecovery(made)
   })
 
@@ -261,13 +261,13 @@ describe('records that cannot be used', () => {
     else {
       expect(report).toMatchObject({ state: 'partial', facts: { lacking: 2 } })
       expect(made.content(other)).toEqual(made.sandbox.feed.record(other))
-      expect(made.store.readSnapshot('osv')).toMatchObject({ whole: false })
+      expect(made.store.snapshots.readSnapshot('osv')).toMatchObject({ whole: false })
     }
     expect(made.content(id)).toEqual(old)
     expect(made.content(added)).toBeNull()
     expectAgreement(made)
     await expectRecovery(made)
-    expect(made.store.readSnapshot('osv')).toMatchObject({ whole: true })
+    expect(made.store.snapshots.readSnapshot('osv')).toMatchObject({ whole: true })
   })
 
   test('many of them end the run early, with nothing changed', async () => {

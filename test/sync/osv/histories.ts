@@ -129,7 +129,7 @@ async function take(made: Bench, one: Step): Promise<string[]> {
   const report = await made.run('osv', { kind, full: one.do === 'full' })
   const wrong = disagreements(made.store, made.dir)
   if (report.code === 'internal' || report.code === 'proof') wrong.push(String(report.message))
-  const whole = made.store.readSnapshot('osv')?.whole
+  const whole = made.store.snapshots.readSnapshot('osv')?.whole
   if (report.state === 'complete' && whole !== true) wrong.push('complete, but not whole')
   return wrong
 }
@@ -140,8 +140,8 @@ async function settle(made: Bench): Promise<string[]> {
   sandbox.feed.thawIndex()
   sandbox.feed.thawArchive()
   const runs = [await made.run('osv')]
-  const open = store.listOpenQuarantines().at(-1)
-  const approved = open === undefined ? null : store.readQuarantine(open.runId)
+  const open = store.quarantine.listOpenQuarantines().at(-1)
+  const approved = open === undefined ? null : store.quarantine.readQuarantine(open.runId)
   if (runs[0]?.state === 'quarantined' && approved !== null)
     runs[0] = await made.run('osv', { kind: 'approve', approved })
   runs.push(await made.run('osv', { kind: 'reconcile' }))

@@ -97,8 +97,8 @@ describe('the plan', () => {
     const none = { eachPairText: () => [{ text: Buffer.of(1), records: 1 }][Symbol.iterator]() }
     const { store } = made
     const both = (): unknown[] => [
-      planOsv(store, index),
-      planOsv({ ...store, eachPairText: none.eachPairText as never }, index),
+      planOsv(store.osv, index),
+      planOsv({ ...store.osv, eachPairText: none.eachPairText as never }, index),
     ]
     const [texts, rows] = both()
     expect(texts).toEqual(rows)

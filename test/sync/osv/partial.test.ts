@@ -23,7 +23,7 @@ describe('ids in the index that have no record', () => {
       facts: { added: 40, lacking: 3, records: 40 },
     })
     expect(made.index()).toEqual(made.sandbox.feed.index())
-    expect(made.store.readSnapshot('osv')).toMatchObject({ whole: false, records: 40 })
+    expect(made.store.snapshots.readSnapshot('osv')).toMatchObject({ whole: false, records: 40 })
     expectAgreement(made)
     await expectSound(made.dir)
   })
@@ -46,7 +46,7 @@ describe('ids in the index that have no record', () => {
     await made.run('osv')
     made.sandbox.faults.clear()
     expect(await made.run('osv')).toMatchObject({ state: 'complete' })
-    expect(made.store.readSnapshot('osv')).toMatchObject({ whole: true })
+    expect(made.store.snapshots.readSnapshot('osv')).toMatchObject({ whole: true })
     expect(differences(made)).toEqual([])
     made.sandbox.requests.clear()
     expect(await made.run('osv')).toMatchObject({ state: 'complete', facts: { requests: 1 } })
@@ -57,7 +57,7 @@ describe('ids in the index that have no record', () => {
     const [late = ''] = made.sandbox.feed.add(1)
     const [changed = ''] = made.sandbox.feed.ids().filter((id) => id !== late)
     made.sandbox.feed.put(changed, made.sandbox.feed.record(changed), '2026-08-01T00:00:00Z')
-    const old = made.store.readEntry(changed)?.modified
+    const old = made.store.osv.readEntry(changed)?.modified
     made.sandbox.faults.set(RECORDS, { kind: 'status', status: 404 })
     expect(await made.run('osv')).toMatchObject({ state: 'partial', facts: { lacking: 2 } })
     const served = JSON.parse(made.index()?.toString() ?? '') as { id: string; modified: string }[]
@@ -92,10 +92,10 @@ describe('an archive that is older than the index', () => {
     const changed = made.sandbox.feed.change(5)
     made.sandbox.faults.set(RECORDS, { kind: 'status', status: 404 })
     expect(await made.run('osv')).toMatchObject({ state: 'partial', facts: { lacking: 5 } })
-    expect(made.store.countRecords()).toBe(40)
+    expect(made.store.osv.countRecords()).toBe(40)
     expectAgreement(made)
     for (const id of changed)
-      expect(made.store.readEntry(id)?.modified).not.toBe(made.sandbox.feed.modified(id))
+      expect(made.store.osv.readEntry(id)?.modified).not.toBe(made.sandbox.feed.modified(id))
     made.sandbox.faults.clear()
     made.sandbox.requests.clear()
     expect(await made.run('osv')).toMatchObject({ state: 'complete' })

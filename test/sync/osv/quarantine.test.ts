@@ -10,7 +10,7 @@ function served(dir: string): Record<string, string> {
 }
 
 function quarantineOf({ store }: Bench, run: number): Quarantine {
-  const found = store.readQuarantine(run)
+  const found = store.quarantine.readQuarantine(run)
   if (found === null) throw new Error(`run ${run} has nothing in quarantine`)
   return found
 }
@@ -19,12 +19,14 @@ function quarantineOf({ store }: Bench, run: number): Quarantine {
 async function approve(made: Bench, run: number) {
   const approved = quarantineOf(made, run)
   const report = await made.run(approved.source, { kind: 'approve', approved })
-  await made.store.exclusive(() => made.store.decideQuarantine(run, 'approved', Date.now()))
+  await made.store.exclusive(() =>
+    made.store.quarantine.decideQuarantine(run, 'approved', Date.now()),
+  )
   return report
 }
 
 function reject({ store }: Bench, run: number): Promise<boolean> {
-  return store.exclusive(() => store.decideQuarantine(run, 'rejected', Date.now()))
+  return store.exclusive(() => store.quarantine.decideQuarantine(run, 'rejected', Date.now()))
 }
 
 async function shrunk(): Promise<{ made: Bench; run: number }> {
@@ -58,7 +60,7 @@ describe('an index that suddenly shrinks', () => {
       const again = await made.run('osv')
       expect(again).toMatchObject({ state: 'quarantined', facts: { quarantine: run } })
     }
-    expect(made.store.listOpenQuarantines()).toMatchObject([{ runId: run, path: INDEX }])
+    expect(made.store.quarantine.listOpenQuarantines()).toMatchObject([{ runId: run, path: INDEX }])
   })
 
   test('that shrinks further is kept in place of the one before, which is not open any more', async () => {
@@ -66,8 +68,10 @@ describe('an index that suddenly shrinks', () => {
     made.sandbox.faults.clear()
     made.sandbox.faults.set(INDEX, { kind: 'shrinkIndex', keep: 0.25 })
     const second = await made.run('osv')
-    expect(made.store.listOpenQuarantines().map(({ runId }) => runId)).toEqual([second.id])
-    expect(made.store.readQuarantine(run)?.decision).toBe('superseded')
+    expect(made.store.quarantine.listOpenQuarantines().map(({ runId }) => runId)).toEqual([
+      second.id,
+    ])
+    expect(made.store.quarantine.readQuarantine(run)?.decision).toBe('superseded')
   })
 
   test('applies to a reconcile and to a full sync alike', async () => {
@@ -86,16 +90,16 @@ describe('an index that suddenly shrinks', () => {
 
   test('is applied when it is approved, exactly as it was shown', async () => {
     const { made, run } = await shrunk()
-    const shown = made.store.readQuarantine(run)
+    const shown = made.store.quarantine.readQuarantine(run)
     made.sandbox.faults.clear()
     made.sandbox.faults.set(INDEX, { kind: 'shrinkIndex', keep: 0.1 })
     expect(await approve(made, run)).toMatchObject({
       state: 'complete',
       facts: { removed: 60, records: 60 },
     })
-    expect(made.store.countRecords()).toBe(60)
-    expect(made.store.readDocument(INDEX)?.sha256).toEqual(shown?.sha256)
-    expect(made.store.readQuarantine(run)?.decision).toBe('approved')
+    expect(made.store.osv.countRecords()).toBe(60)
+    expect(made.store.feeds.readDocument(INDEX)?.sha256).toEqual(shown?.sha256)
+    expect(made.store.quarantine.readQuarantine(run)?.decision).toBe('approved')
     expectAgreement(made)
     expect(await made.run('osv')).toMatchObject({
       state: 'quarantined',
@@ -125,7 +129,7 @@ describe('an index that suddenly shrinks', () => {
     const again = await made.run('osv')
     expect(again).toMatchObject({ state: 'quarantined', facts: { quarantine: run } })
     expect(again.message).toContain(`rejected before (run ${run})`)
-    expect(made.store.listOpenQuarantines()).toEqual([])
+    expect(made.store.quarantine.listOpenQuarantines()).toEqual([])
     expect(differences(made)).toEqual([])
   })
 
@@ -134,8 +138,8 @@ describe('an index that suddenly shrinks', () => {
     made.sandbox.faults.clear()
     made.sandbox.feed.change(1)
     expect(await made.run('osv')).toMatchObject({ state: 'complete' })
-    expect(made.store.readQuarantine(run)?.decision).toBe('superseded')
-    expect(made.store.listOpenQuarantines()).toEqual([])
+    expect(made.store.quarantine.readQuarantine(run)?.decision).toBe('superseded')
+    expect(made.store.quarantine.listOpenQuarantines()).toEqual([])
   })
 
   test.each([
@@ -146,7 +150,7 @@ describe('an index that suddenly shrinks', () => {
     const { made, run } = await shrunk()
     made.sandbox.faults.clear()
     expect(await made.run('osv', how)).toMatchObject({ state: 'complete' })
-    expect(made.store.readQuarantine(run)?.decision).toBe('superseded')
+    expect(made.store.quarantine.readQuarantine(run)?.decision).toBe('superseded')
   })
 
   test('is superseded by the same bytes under another ETag', async () => {
@@ -158,8 +162,8 @@ describe('an index that suddenly shrinks', () => {
       headers: { ETag: '"another"' },
     })
     expect(await made.run('osv')).toMatchObject({ state: 'complete' })
-    expect(made.store.readQuarantine(run)?.decision).toBe('superseded')
-    expect(made.store.readUpstreamState(INDEX)?.etag).toBe('"another"')
+    expect(made.store.quarantine.readQuarantine(run)?.decision).toBe('superseded')
+    expect(made.store.feeds.readUpstreamState(INDEX)?.etag).toBe('"another"')
   })
 
   test('leaves nothing behind when it is only tried', async () => {
@@ -184,7 +188,7 @@ describe('the edges of the guard', () => {
     made.sandbox.feed.remove(removed)
     const fact = state === 'complete' ? 'removed' : 'plannedRemoved'
     expect(await made.run('osv')).toMatchObject({ state, facts: { [fact]: removed } })
-    expect(made.store.countRecords()).toBe(state === 'complete' ? records - removed : records)
+    expect(made.store.osv.countRecords()).toBe(state === 'complete' ? records - removed : records)
     expectAgreement(made)
   })
 
@@ -206,9 +210,9 @@ describe('the edges of the guard', () => {
       const report = await made.run('osv')
       expect(report).toMatchObject({ state: 'quarantined' })
       expect(report.message).toContain('lists no record at all')
-      expect(made.store.countRecords()).toBe(first ? 0 : 120)
+      expect(made.store.osv.countRecords()).toBe(first ? 0 : 120)
       expect(await approve(made, report.id)).toMatchObject({ state: 'complete' })
-      expect(made.store.countRecords()).toBe(0)
+      expect(made.store.osv.countRecords()).toBe(0)
       expect(made.index()?.toString()).toBe('[]')
       expectAgreement(made)
       made.sandbox.faults.clear()

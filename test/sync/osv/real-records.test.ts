@@ -20,9 +20,9 @@ describe('real records', () => {
     for (const name of ['t1', 't2', 't0']) {
       await made.sandbox.feed.load(...series(name))
       await made.run('osv', { kind: 'reconcile' })
-      const open = made.store.listOpenQuarantines().at(-1)
+      const open = made.store.quarantine.listOpenQuarantines().at(-1)
       if (open !== undefined) {
-        const approved = made.store.readQuarantine(open.runId)
+        const approved = made.store.quarantine.readQuarantine(open.runId)
         if (approved === null) throw new Error('nothing in quarantine')
         await made.run('osv', { kind: 'approve', approved })
       }

@@ -198,7 +198,7 @@ describe('a reconcile without usable ranges', () => {
       made.sandbox.faults.set(ARCHIVE, fault)
       expect(told(await reconcile(made))).toEqual({ state: 'failed', code })
       expect(contentsOf(made.dir)).toEqual(before)
-      expect(made.store.readLastReconcile('osv')).toBeNull()
+      expect(made.store.runs.readLastReconcile('osv')).toBeNull()
       made.sandbox.faults.clear()
       expect(await reconcile(made)).toMatchObject({ state: 'complete' })
       expect(differences(made)).toEqual([])

@@ -29,7 +29,7 @@ function victim({ sandbox }: Bench): string {
 }
 
 function derived({ store, dir }: Bench): string {
-  return join(dir, 'derived', store.readArchive()?.file ?? '')
+  return join(dir, 'derived', store.osv.readArchive()?.file ?? '')
 }
 
 const BODY_OF = '(SELECT body FROM osv_record WHERE id = ?)'
@@ -161,13 +161,13 @@ describe('a run after the database was altered', () => {
     async (_name, damage) => {
       const made = await whole()
       damage(made)
-      const before = made.store.readSnapshot('osv')
+      const before = made.store.snapshots.readSnapshot('osv')
       const old = victim(made)
       made.sandbox.feed.put('ROOT-NEW-1', '{"id":"ROOT-NEW-1","modified":"2026-05-01T00:00:00Z"}')
       const report = await made.run('osv')
       expect(report).toMatchObject({ state: 'failed', code: 'proof' })
       expect(report.message).toContain(old)
-      expect(made.store.readSnapshot('osv')).toEqual(before)
+      expect(made.store.snapshots.readSnapshot('osv')).toEqual(before)
       await repair(made)
       await expectHealed(made)
     },
@@ -175,10 +175,10 @@ describe('a run after the database was altered', () => {
 
   test('rebuilds an archive that is gone, the same to the byte', async () => {
     const made = await whole()
-    const info = made.store.readArchive()
+    const info = made.store.osv.readArchive()
     rmSync(derived(made))
     expect(await made.run('osv')).toMatchObject({ state: 'complete' })
-    expect(made.store.readArchive()).toEqual(info)
+    expect(made.store.osv.readArchive()).toEqual(info)
     await expectHealed(made)
   })
 })

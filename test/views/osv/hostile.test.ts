@@ -59,12 +59,12 @@ test('of too many ecosystems some have folders, the same whether they came at on
     cleanups.push(() => rmSync(dir, { recursive: true, force: true }))
     if (db === null) throw new Error('there is no store')
     const reads = createReads(db)
-    const [archive, snapshot] = [reads.readArchive(), reads.readSnapshot('osv')]
+    const [archive, snapshot] = [reads.osv.readArchive(), reads.snapshots.readSnapshot('osv')]
     if (archive === null || snapshot === null) throw new Error('nothing is published')
     const folder = join(dir, 'made')
     const pause = async (): Promise<void> => Promise.resolve()
     const { changed } = archive
-    const own = { dataDir: bench.dir, reads, archive, changed, snapshot, folder, before }
+    const own = { dataDir: bench.dir, reads: reads.osv, archive, changed, snapshot, folder, before }
     await buildViews({ ...own, vendors: ['Root'], mostFolders: 4, pause })
     db.close()
     return folder

@@ -16,7 +16,7 @@ test('an answer of the VEX repository names the snapshot that its bytes were mad
     const told = { snapshot: headers['x-mirror-snapshot'], asOf: headers['x-mirror-as-of'] }
     return { status, ...told, etag: headers.etag, changed: headers['last-modified'] }
   }
-  const snapshot = () => bench.store.readSnapshot('catalog')
+  const snapshot = () => bench.store.snapshots.readSnapshot('catalog')
   const first = snapshot()
   const before = { archive: await look(VEX_ARCHIVE), manifest: await look(VEX_MANIFEST) }
   expect(before.archive).toMatchObject({ status: 200, snapshot: first?.id })

@@ -23,7 +23,7 @@ export async function storeDocument(
   content: DocumentContent,
 ): Promise<LinkedDocument> {
   return store.gathered(config.catalog.concurrency, () => {
-    const sink = store.openDocument()
+    const sink = store.catalog.openDocument()
     if (sink.write(body)) sink.flush()
     return finishDocument(sink, given, content, Math.floor(now() / 1000))
   })
@@ -76,7 +76,7 @@ function createIncoming({ store }: CatalogContext, kind: DocumentKind) {
   return {
     async begin(given: string) {
       await abort()
-      current = { sink: store.openDocument(), check: createKindCheck(kind), given }
+      current = { sink: store.catalog.openDocument(), check: createKindCheck(kind), given }
     },
     write(bytes: Buffer): Promise<void> | undefined {
       if (current === null) return undefined

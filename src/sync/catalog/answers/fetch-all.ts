@@ -27,7 +27,7 @@ export async function fetchAll(
       context,
       crawl.refreshScope,
       task,
-      store.readFetched(task.canonical),
+      store.catalog.readFetched(task.canonical),
       stored.get(task.canonical),
     ),
   )
@@ -37,8 +37,8 @@ export async function fetchAll(
     return
   }
   const paths = due.map(({ canonical }) => canonical)
-  const stale = paths.filter((path) => store.readFetched(path) !== null)
-  if (stale.length > 0) await store.exclusive(() => store.dropFetched(stale))
+  const stale = paths.filter((path) => store.catalog.readFetched(path) !== null)
+  if (stale.length > 0) await store.exclusive(() => store.catalog.dropFetched(stale))
   const failures = createHostFailures()
   const total = due.length
   await runPool(due, config.catalog.concurrency, async (task, done) => {
@@ -101,7 +101,7 @@ async function fetchOne(
       crawl.confirmed.push({ ...task, ownerSha, at }) // still absent
       return
     }
-    const write = (): void => store.keepFetched({ ...answer, ownerSha })
+    const write = (): void => store.catalog.keepFetched({ ...answer, ownerSha })
     await store.gathered(config.catalog.concurrency, write)
     crawl.fetched++
   } catch (error) {

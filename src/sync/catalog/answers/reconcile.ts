@@ -32,7 +32,7 @@ export async function reconcileCatalog(context: CatalogContext): Promise<SyncRes
     const batch = [...found.confirmed]
     found.confirmed.clear()
     confirmed += batch.length
-    if (batch.length > 0) await store.exclusive(() => store.confirmAnswers(batch))
+    if (batch.length > 0) await store.exclusive(() => store.catalog.confirmAnswers(batch))
   }
   const failures = createHostFailures()
   try {
@@ -80,11 +80,12 @@ async function askAgain(
   try {
     const { answer, at } = await fetchAnswer(context, task, stored)
     failures.recordSuccess(task)
-    const same = answer === null || answerState(answer) === store.readAnswerState(task.canonical)
+    const same =
+      answer === null || answerState(answer) === store.catalog.readAnswerState(task.canonical)
     if (same) found.confirmed.set(task.canonical, at)
     else if (isNone(answer)) found.contradicted.push(task.canonical)
     else {
-      await store.exclusive(() => store.keepFetched(answer))
+      await store.exclusive(() => store.catalog.keepFetched(answer))
       found.changed.push(task.canonical)
     }
   } catch (error) {
@@ -97,15 +98,16 @@ async function askAgain(
 
 async function publish(context: CatalogContext, found: Found): Promise<void> {
   const { store, source, runId, now } = context
-  const before = store.readSnapshot(source)
+  const before = store.snapshots.readSnapshot(source)
   if (before === null) return
-  if (found.contradicted.length > 0) await store.exclusive(() => store.askAgain(found.contradicted))
+  if (found.contradicted.length > 0)
+    await store.exclusive(() => store.catalog.askAgain(found.contradicted))
   if (found.changed.length === 0) return
   await store.transaction(() => {
-    store.publishPaths(found.changed, now())
-    store.sweepDocuments()
+    store.catalog.publishPaths(found.changed, now())
+    store.catalog.sweepDocuments()
     const id = digestOfCatalog(store, source)
-    store.replaceSnapshot({ ...before, id, runId, publishedAt: now() })
+    store.snapshots.replaceSnapshot({ ...before, id, runId, publishedAt: now() })
     return Promise.resolve({ commit: true })
   })
 }
@@ -114,7 +116,7 @@ async function publish(context: CatalogContext, found: Found): Promise<void> {
 function dueTasks(context: CatalogContext): [Task, StoredAnswer][] {
   const { store, source, full } = context
   const due: [Task, StoredAnswer][] = []
-  for (const stored of store.eachStoredAnswer()) {
+  for (const stored of store.catalog.eachStoredAnswer()) {
     if (
       stored.status !== 200 ||
       stored.ownerSha.length === 0 ||
@@ -125,7 +127,7 @@ function dueTasks(context: CatalogContext): [Task, StoredAnswer][] {
     const task = taskFor(context, stored)
     if (task !== null) due.push([task, stored])
   }
-  const fetched = new Set(store.eachFetchedPath()) // fetched by a killed run: the next sync publishes them
+  const fetched = new Set(store.catalog.eachFetchedPath()) // fetched by a killed run: the next sync publishes them
   return due
     .filter(([{ canonical }]) => !fetched.has(canonical))
     .sort(([, one], [, other]) => (one.confirmedAt ?? 0) - (other.confirmedAt ?? 0))

@@ -119,7 +119,7 @@ function answersOf(context: CatalogContext, { wanted }: Crawl, template: string)
 }
 
 function readAnswer({ store }: CatalogContext, path: string): unknown {
-  const answer = store.readFetchedBody(path) ?? store.readCatalogAnswer(path)
+  const answer = store.catalog.readFetchedBody(path) ?? store.catalog.readAnswer(path)
   if (answer?.status !== 200 || answer.body === null) return null
   try {
     return JSON.parse(jsonTextOf(contentOf(answer.body, answer.size)))

@@ -50,7 +50,7 @@ export function createSink(
   known: Frame | null,
 ): PageSink {
   const { store } = context
-  const staging = store.catalogStaging
+  const staging = store.catalog.staging
   return {
     begin() {
       walk.seen.clear()

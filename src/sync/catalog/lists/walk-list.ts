@@ -46,9 +46,9 @@ export async function walkCatalogList(
 ): Promise<WalkedList> {
   const { store } = context
   const canonical = canonicalPath(path) ?? path
-  const stored = store.readCatalogList(canonical)
-  const names = stored === null ? null : store.readFieldNames(stored.id)
-  const all = stored === null ? [] : store.listCatalogPages(stored.id)
+  const stored = store.catalog.readList(canonical)
+  const names = stored === null ? null : store.catalog.readFieldNames(stored.id)
+  const all = stored === null ? [] : store.catalog.listPages(stored.id)
   // Without stored field names the values that the filters compare are read again from all pages.
   const pages = names === null ? [] : all.filter((page) => !isCarried(page))
   const facets = createFacetReader(template.facets, names ?? [])
@@ -74,7 +74,7 @@ export async function walkCatalogList(
     const { asOf } = end
     return { path: canonical, resource, stored: stored?.id ?? null, changed, frame, facets, asOf }
   } catch (error) {
-    await store.exclusive(() => store.catalogStaging.dropWalk(canonical))
+    await store.exclusive(() => store.catalog.staging.dropWalk(canonical))
     throw error
   }
 }
@@ -161,10 +161,10 @@ async function carryOver(
   walk: Walk,
   carried: CatalogPage | null,
 ): Promise<void> {
-  const { catalogStaging: staging } = store
+  const { staging } = store.catalog
   await store.exclusive(() => {
     if (carried !== null) staging.keepPage(canonical, carried)
-    else store.carryEntries(stored.id, canonical, walk.count)
+    else store.catalog.carryEntries(stored.id, canonical, walk.count)
   })
 }
 

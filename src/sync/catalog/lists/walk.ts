@@ -66,7 +66,7 @@ export async function walkSublists(
     const path = fillPath(list.path, { repo })
     const canonical = canonicalPath(path) ?? path
     const touched = full || moved === 'all' || moved.has(id) || moved.has(repo) || isNamed(repo)
-    const stored = store.readCatalogList(canonical)
+    const stored = store.catalog.readList(canonical)
     const settled = isNarrow(context) || (stored !== null && !needsWalk(context, canonical, stored))
     if (touched || !settled) due.set(canonical, { resource: images, list, path })
   }
@@ -76,7 +76,9 @@ export async function walkSublists(
 /** Returns whether a list is walked although its item is unchanged: it was incomplete, or was confirmed long ago. */
 function needsWalk(context: CatalogContext, path: string, stored: CatalogList): boolean {
   return (
-    context.store.isMissingPath(path) || isUnlearned(stored) || isConfirmationDue(context, stored)
+    context.store.catalog.isMissingPath(path) ||
+    isUnlearned(stored) ||
+    isConfirmationDue(context, stored)
   )
 }
 
@@ -127,12 +129,13 @@ export function* itemsOf(
   const path = canonicalPath(resource.list?.path ?? '') ?? ''
   const walk = walked.get(path)
   if (walk !== undefined) {
-    for (const [id, sha, body] of store.eachWalked(walk.stored, path)) yield toItem(id, sha, body)
+    for (const [id, sha, body] of store.catalog.eachWalked(walk.stored, path))
+      yield toItem(id, sha, body)
     return
   }
-  const stored = store.readCatalogList(path)
+  const stored = store.catalog.readList(path)
   if (stored === null) return
-  for (const { id, sha, body } of store.eachCatalogEntry(stored.id)) yield toItem(id, sha, body)
+  for (const { id, sha, body } of store.catalog.eachEntry(stored.id)) yield toItem(id, sha, body)
 }
 
 function toItem(id: string, sha: Buffer, body: Buffer): ListedItem {

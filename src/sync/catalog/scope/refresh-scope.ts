@@ -78,7 +78,7 @@ function changedOwners(
     const walk = walked.get(path)
     if (walk?.changed !== true) continue
     if (walk.stored === null) kinds.add(name)
-    else for (const id of store.eachMovedId(walk.stored, path)) owners.add(`${name}/${id}`)
+    else for (const id of store.catalog.eachMovedId(walk.stored, path)) owners.add(`${name}/${id}`)
   }
   return { owners, kinds }
 }
@@ -96,17 +96,17 @@ export function carriedOver(
   const { store, source } = context
   const missing = new Map<string, string>()
   if (!isNarrow(context)) return { missing, unrequested: 0 }
-  for (const { path, resource } of store.listMissingPaths()) {
+  for (const { path, resource } of store.catalog.listMissingPaths()) {
     const isWanted = wanted.has(path) || wantedLists.has(path)
     if (ownsResource(source, resource) && isWanted && !requested.has(path))
       missing.set(path, resource)
   }
   const isUnrequested = (path: string): boolean => !requested.has(path) && !missing.has(path)
   const answers = [...wanted.keys()].filter(
-    (path) => isUnrequested(path) && !stored.has(path) && store.readFetched(path) === null,
+    (path) => isUnrequested(path) && !stored.has(path) && store.catalog.readFetched(path) === null,
   )
   const lists = [...wantedLists].filter(
-    (path) => isUnrequested(path) && store.readCatalogList(path) === null,
+    (path) => isUnrequested(path) && store.catalog.readList(path) === null,
   )
   return { missing, unrequested: answers.length + lists.length }
 }
@@ -124,7 +124,7 @@ export function changedImages({ store }: CatalogContext, { walked }: Walks): Set
     if (walk?.changed !== true) continue
     if (walk.stored === null) return 'all'
     let count = 0
-    for (const body of store.eachMoved(walk.stored, path)) {
+    for (const body of store.catalog.eachMoved(walk.stored, path)) {
       const value = JSON.parse(body.toString('utf8')) as Record<string, unknown> // parsed once before it was staged
       const names =
         name === 'images'

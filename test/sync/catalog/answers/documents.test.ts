@@ -48,7 +48,7 @@ describe('a URL that must not be followed', () => {
     const told = await sbomFails(made)
     expect(told).toMatch(why)
     expect(told).not.toContain('pass@')
-    expect(made.store.countCatalog().documents).toBe(0)
+    expect(made.store.catalog.countCatalog().documents).toBe(0)
   })
 
   test.each(['file:///etc/passwd', 'ftp://127.0.0.1/x', 'http://user@127.0.0.1/x'])(
@@ -129,11 +129,11 @@ describe('a document that is not what it should be', () => {
       const [tag = ''] = made.sandbox.service.ids('tags')
       const path = `/v1/tags/${tag}/sbom`
       const before = await compare(made, path)
-      const documents = made.store.countCatalog().documents
+      const documents = made.store.catalog.countCatalog().documents
       made.sandbox.service.rotateArtifact('tag', tag, 'sbom')
       made.sandbox.faults.set(/^\/artifacts\/sbom/, fault)
       expect(await sbomFails(made)).toMatch(why)
-      expect(made.store.countCatalog().documents).toBe(documents)
+      expect(made.store.catalog.countCatalog().documents).toBe(documents)
       made.sandbox.faults.clear()
       const link = ((await (await made.ask(path)).json()) as { sbom_file_url: string })
         .sbom_file_url
@@ -143,7 +143,7 @@ describe('a document that is not what it should be', () => {
       const after = await compare(made, path)
       expect(after.mirror).toEqual(after.upstream)
       expect(after.mirror).not.toEqual(before.mirror)
-      expect(made.store.countCatalog().documents).toBe(documents) // the one that it replaces is swept
+      expect(made.store.catalog.countCatalog().documents).toBe(documents) // the one that it replaces is swept
     },
   )
 })
@@ -210,14 +210,14 @@ test('a document that many tags share is stored once, and goes with the last of 
       ),
     ].map(String),
   )
-  const before = made.store.countCatalog().documents
+  const before = made.store.catalog.countCatalog().documents
   expect(named.size).toBeLessThan(tags.length * 3)
   service.remove('tags', tags[3] ?? '')
   expect(await made.run('catalog')).toMatchObject({
     state: 'complete',
     facts: { documentsDropped: 1 },
   })
-  expect(made.store.countCatalog().documents).toBe(before - 1) // its provenance; the SBOM is still the third one's
+  expect(made.store.catalog.countCatalog().documents).toBe(before - 1) // its provenance; the SBOM is still the third one's
   service.remove('tags', tags[2] ?? '')
   expect(await made.run('catalog')).toMatchObject({
     state: 'complete',

@@ -44,29 +44,29 @@ test('a 204 is answered as one, as old as the service’s last word, and asked f
     const answer = await made.ask(path)
     const { headers, status } = answer
     expect([status, asked(), await answer.text()]).toEqual([204, day + 1, ''])
-    expect(headers.get('x-mirror-snapshot')).toBe(made.store.readSnapshot('catalog')?.id)
+    expect(headers.get('x-mirror-snapshot')).toBe(made.store.snapshots.readSnapshot('catalog')?.id)
     expect(Math.abs(Date.parse(headers.get('x-mirror-as-of') ?? '') - start)).toBeLessThan(1000)
     now = start + DAY
   }
   made.sandbox.faults.clear()
   made.sandbox.faults.set(path, NONE)
-  const before = made.store.readSnapshot('catalog')?.id
+  const before = made.store.snapshots.readSnapshot('catalog')?.id
   now += DAY
   expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
   expect((await made.ask(path)).status).toBe(404)
-  expect(made.store.readSnapshot('catalog')?.id).not.toBe(before)
+  expect(made.store.snapshots.readSnapshot('catalog')?.id).not.toBe(before)
 })
 
 test('artifacts that are all gone at once are not believed to be', async () => {
   const made = await catalogBench(SERVICE, { env: ENV })
   expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
-  const { documents } = made.store.countCatalog()
+  const { documents } = made.store.catalog.countCatalog()
   made.sandbox.faults.set('/v1/tags/*/sbom', NONE)
   for (const id of made.sandbox.service.ids('tags')) made.sandbox.service.change('tags', id)
   const refused = await made.run('catalog')
   expect(refused).toMatchObject({ state: 'quarantined' })
   expect(refused.message).toContain('artifacts')
-  expect(made.store.countCatalog().documents).toBeGreaterThanOrEqual(documents)
+  expect(made.store.catalog.countCatalog().documents).toBeGreaterThanOrEqual(documents)
   made.sandbox.faults.clear()
   expect(await made.run('catalog', { full: true })).toMatchObject({ state: 'complete' })
   const [tag = ''] = made.sandbox.service.ids('tags')

@@ -62,7 +62,7 @@ test('an answer is as old as its own last confirmation, which makes no other sna
   const [tag = ''] = made.sandbox.service.ids('tags')
   const [detail, sbom, list] = [`/v1/tags/${tag}`, `/v1/tags/${tag}/sbom`, '/v1/tags/']
   const [first, document] = [await asOf(made, detail), await asOf(made, sbom)]
-  const [digest, snapshot] = [digestOf(made), made.store.readSnapshot('catalog')]
+  const [digest, snapshot] = [digestOf(made), made.store.snapshots.readSnapshot('catalog')]
   made.pass(25)
   expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
   expect(await asOf(made, detail)).toBe(first) // the sync did not ask for it
@@ -70,7 +70,7 @@ test('an answer is as old as its own last confirmation, which makes no other sna
   expect((await made.run('catalog', { kind: 'reconcile' })).facts).toMatchObject({ changed: 0 })
   expect(await asOf(made, detail)).toBeGreaterThan(first + 24 * HOUR)
   expect(await asOf(made, sbom)).toBe(document)
-  expect([digestOf(made), made.store.readSnapshot('catalog')]).toEqual([digest, snapshot])
+  expect([digestOf(made), made.store.snapshots.readSnapshot('catalog')]).toEqual([digest, snapshot])
   const idle = await made.run('catalog', { kind: 'reconcile' })
   expect(idle.facts).toMatchObject({ due: 0 })
   expect(idle.message).toContain('nothing was due')
@@ -100,7 +100,7 @@ test('what could not be fetched keeps its age; what was confirmed before the fai
   expect(await asOf(made, `/v1/tags/${other}`)).toBeGreaterThan(first)
   made.sandbox.faults.clear()
   expect((await made.run('catalog', { kind: 'reconcile' })).facts).toMatchObject({ due: 1 })
-  expect(made.store.readLatestWholeRun('catalog')?.kind).toBe('sync')
+  expect(made.store.runs.readLatestWholeRun('catalog')?.kind).toBe('sync')
 })
 
 test('a document by signed link is as old as the answer that has the link', async () => {

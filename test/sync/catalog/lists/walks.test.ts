@@ -19,13 +19,13 @@ const LONG = { ...SMALL, images: 1, tags: 2, packages: 1, avrs: 0, tickets: 1100
 
 /** Ids of a list as it would be served, in order. */
 function idsOf({ store }: Bench, path: string): string[] {
-  const list = store.readCatalogList(path)
-  return list === null ? [] : [...store.eachCatalogEntry(list.id)].map(({ id }) => id)
+  const list = store.catalog.readList(path)
+  return list === null ? [] : [...store.catalog.eachEntry(list.id)].map(({ id }) => id)
 }
 
 /** Rows that wait in the temporary tables for a publication that will not come. */
 function staged({ store }: Bench, path: string): number {
-  return [...store.eachWalked(null, path)].length
+  return [...store.catalog.eachWalked(null, path)].length
 }
 
 describe('a list that cannot be walked', () => {
@@ -78,11 +78,11 @@ describe('a list that cannot be walked', () => {
     const made = await catalogBench(SMALL, { env: ALL })
     made.sandbox.faults.set('/v1/packages/', { kind: 'html' })
     expect(await made.run('catalog')).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
-    expect(made.store.readSnapshot('catalog')).toMatchObject({ whole: false })
+    expect(made.store.snapshots.readSnapshot('catalog')).toMatchObject({ whole: false })
     expect((await made.ask('/v1/packages/')).status).toBe(503)
     made.sandbox.faults.clear()
     expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
-    expect(made.store.readSnapshot('catalog')).toMatchObject({ whole: true })
+    expect(made.store.snapshots.readSnapshot('catalog')).toMatchObject({ whole: true })
     expect(await differences(made)).toEqual([])
   })
 })
@@ -91,7 +91,7 @@ test('a service that answers no list at all ends the run as failed; nothing is p
   const made = await bench()
   made.sandbox.faults.set(/^\/v1\//, { kind: 'status', status: 503 })
   expect(await made.run('catalog')).toMatchObject({ state: 'failed', code: 'upstream_status' })
-  expect(made.store.readSnapshot('catalog')).toBeNull()
+  expect(made.store.snapshots.readSnapshot('catalog')).toBeNull()
   made.sandbox.faults.clear()
   expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
 })

@@ -38,21 +38,21 @@ function put(store: Writes, id: string, text: string): void {
   const content = Buffer.from(text)
   const body = packContent(content, deflate)
   const sums = { crc32: crc32(content), sha256: hash('sha256', content, 'buffer') }
-  store.updateRecord({ id, modified: text, size: content.length, body, asOf: null, ...sums }, 1)
+  store.osv.updateRecord({ id, modified: text, size: content.length, body, asOf: null, ...sums }, 1)
 }
 
 function publish(store: Writes, built: BuiltArchive): void {
-  if (built.patched) store.renewParts(built.written)
-  else store.replaceParts(built.written)
+  if (built.patched) store.osv.renewParts(built.written)
+  else store.osv.replaceParts(built.written)
   const { file, size, crc32c: crc, sha256 } = built
-  store.replaceArchive({ file, size, crc32c: crc, sha256, changed: 1 })
+  store.osv.replaceArchive({ file, size, crc32c: crc, sha256, changed: 1 })
 }
 
 /** A store of these records, its archive published. */
 async function filled(dir: string, held: readonly string[]): Promise<Writes> {
   const store = openWrites(dir)
   for (const id of held) put(store, id, `first of ${id}`)
-  publish(store, await buildArchive(store, join(dir, 'derived'), all))
+  publish(store, await buildArchive(store.osv, join(dir, 'derived'), all))
   return store
 }
 
@@ -72,7 +72,7 @@ describe('a patched archive', () => {
           try {
             for (const step of history) {
               for (const { id, to } of step)
-                if (to === null) store.removeRecord(id, 1, 1)
+                if (to === null) store.osv.removeRecord(id, 1, 1)
                 else put(store, id, to)
               await expectRebuilt(store, join(dir, 'derived'))
             }
@@ -93,7 +93,7 @@ describe('a patched archive', () => {
     const ends = ids.filter((id, i) => i < 500 && startsPart(id))
     expect(ends.length).toBeGreaterThan(5)
     for (const id of [...ends.slice(0, 3), ...ids.slice(0, 500).sort().slice(0, 2)]) {
-      store.removeRecord(id, 1, 1)
+      store.osv.removeRecord(id, 1, 1)
       await expectRebuilt(store, join(dir, 'derived'))
       put(store, id, 'it is back')
       await expectRebuilt(store, join(dir, 'derived'))
@@ -105,17 +105,17 @@ describe('a patched archive', () => {
     const store = await filled(dir, ids)
     onTestFinished(() => store.close())
     const derived = join(dir, 'derived')
-    const path = join(derived, store.readArchive()?.file ?? '')
+    const path = join(derived, store.osv.readArchive()?.file ?? '')
     put(store, ids[3] ?? '', 'x')
     truncateSync(path, 900)
-    expect(await patchArchive(store, derived, any)).toBeNull()
+    expect(await patchArchive(store.osv, derived, any)).toBeNull()
     rmSync(path)
-    expect(await patchArchive(store, derived, any)).toBeNull()
-    publish(store, await buildArchive(store, derived, all))
+    expect(await patchArchive(store.osv, derived, any)).toBeNull()
+    publish(store, await buildArchive(store.osv, derived, all))
     for (const id of ids) put(store, id, 'y')
-    expect(await patchArchive(store, derived, any)).toBeNull()
-    store.replaceParts([])
-    expect(await patchArchive(store, derived, any)).toBeNull()
+    expect(await patchArchive(store.osv, derived, any)).toBeNull()
+    store.osv.replaceParts([])
+    expect(await patchArchive(store.osv, derived, any)).toBeNull()
   })
 
   test('is refused when it would hold what is not listed', async () => {
@@ -124,7 +124,9 @@ describe('a patched archive', () => {
     onTestFinished(() => store.close())
     put(store, ids[3] ?? '', 'x')
     for (const stranger of [ids[3], ids[600]])
-      await expect(patchArchive(store, join(dir, 'derived'), but(stranger))).rejects.toMatchObject({
+      await expect(
+        patchArchive(store.osv, join(dir, 'derived'), but(stranger)),
+      ).rejects.toMatchObject({
         code: 'proof',
       })
   })
@@ -137,15 +139,15 @@ function but(stranger: string | undefined): Expected {
 
 /** Patches, rebuilds, compares everything, publishes. */
 async function expectRebuilt(store: Writes, derived: string): Promise<void> {
-  const patched = await patchArchive(store, derived, any)
+  const patched = await patchArchive(store.osv, derived, any)
   const bytes = patched === null ? null : readFileSync(join(derived, patched.file))
-  const built = await buildArchive(store, derived, all)
+  const built = await buildArchive(store.osv, derived, all)
   if (patched !== null && bytes !== null) {
     expect(bytes.equals(readFileSync(join(derived, built.file)))).toBe(true)
     expect({ ...patched, patched: false, written: [] }).toEqual({ ...built, written: [] })
     expect(patched.crc32c).toBe(crc32c(bytes))
-    store.renewParts(patched.written)
-    expect(store.listParts()).toEqual(built.written.map((part) => ({ ...part, dirty: false })))
+    store.osv.renewParts(patched.written)
+    expect(store.osv.listParts()).toEqual(built.written.map((part) => ({ ...part, dirty: false })))
   }
   publish(store, patched ?? built)
 }
@@ -156,7 +158,7 @@ const LARGE = { records: 2_100, large: 0 }
 async function large(): Promise<{ made: Bench; path: () => string }> {
   const made = await bench({ sandbox: LARGE })
   expect(await made.run('osv')).toMatchObject({ state: 'complete' })
-  return { made, path: () => join(made.dir, 'derived', made.store.readArchive()?.file ?? '') }
+  return { made, path: () => join(made.dir, 'derived', made.store.osv.readArchive()?.file ?? '') }
 }
 
 function spoil(path: string, at: number): void {
@@ -181,9 +183,9 @@ describe('a sync of a large feed', () => {
       expectAgreement(made)
       await expectSound(made.dir)
       const published = archiveOf(made)
-      const info = made.store.readArchive()
+      const info = made.store.osv.readArchive()
       expect(published === null ? null : crc32c(published)).toBe(info?.crc32c)
-      const built = await buildArchive(made.store, join(made.dir, 'derived'), all)
+      const built = await buildArchive(made.store.osv, join(made.dir, 'derived'), all)
       expect(built).toMatchObject({ file: info?.file, sha256: info?.sha256 })
       expect(archiveOf(made)?.equals(published ?? Buffer.of())).toBe(true)
     }
@@ -216,7 +218,7 @@ describe('a sync of a large feed', () => {
   test('goes on from an archive that an earlier version published', async () => {
     const { made, path } = await large()
     const digest = createHash('sha256').update(readFileSync(path())).digest('hex')
-    const index = made.store.listDocuments('osv')[0]?.sha256 ?? Buffer.of()
+    const index = made.store.feeds.listDocuments('osv')[0]?.sha256 ?? Buffer.of()
     const snapshot = createHash('sha256').update(index).update(digest, 'hex').digest('hex')
     tamper(made.dir, 'DELETE FROM osv_part')
     tamper(made.dir, 'UPDATE osv_archive SET sha256 = ?', digest)
@@ -231,6 +233,6 @@ describe('a sync of a large feed', () => {
     made.sandbox.feed.change(2)
     expect(await made.run('osv')).toMatchObject({ state: 'complete' })
     await expectSound(made.dir)
-    expect(made.store.listParts().length).toBeGreaterThan(10)
+    expect(made.store.osv.listParts().length).toBeGreaterThan(10)
   })
 })

@@ -9,7 +9,7 @@ const UNZIP = spawnSync('unzip', ['-v']).status === 0
 
 /** What two mirrors serve, in short. */
 function state(made: Bench) {
-  const id = made.store.readSnapshot('osv')?.id
+  const id = made.store.snapshots.readSnapshot('osv')?.id
   return { id, archive: archiveOf(made), index: made.index() }
 }
 
@@ -31,7 +31,7 @@ describe('the derived archive', () => {
 
   test.skipIf(!UNZIP)('passes the test of unzip', async () => {
     const made = await synced({ sandbox: { records: 300 } })
-    const path = join(made.dir, 'derived', made.store.readArchive()?.file ?? '')
+    const path = join(made.dir, 'derived', made.store.osv.readArchive()?.file ?? '')
     expect(execFileSync('unzip', ['-tq', path]).toString()).toContain('No errors detected')
   })
 
@@ -60,7 +60,7 @@ describe('the derived archive', () => {
     for (let i = 0; i < 3; i++) {
       made.sandbox.feed.put(id, content, stamp)
       await made.run('osv', { kind: 'reconcile' })
-      const { id: snapshot } = made.store.readSnapshot('osv') ?? { id: '' }
+      const { id: snapshot } = made.store.snapshots.readSnapshot('osv') ?? { id: '' }
       const archive = archiveOf(made)
       if (seen.has(snapshot)) expect(archive).toEqual(seen.get(snapshot))
       seen.set(snapshot, archive)
@@ -73,11 +73,11 @@ describe('the derived archive', () => {
 
   test('has a number that goes up with each change and stands still without', async () => {
     const made = await synced({ sandbox: { records: 60, large: 0 } })
-    const first = made.store.readSnapshot('osv')
+    const first = made.store.snapshots.readSnapshot('osv')
     await made.run('osv', { full: true })
-    expect(made.store.readSnapshot('osv')?.sequence).toBe(first?.sequence)
+    expect(made.store.snapshots.readSnapshot('osv')?.sequence).toBe(first?.sequence)
     made.sandbox.feed.change(1)
     await made.run('osv')
-    expect(made.store.readSnapshot('osv')?.sequence).toBe((first?.sequence ?? 0) + 1)
+    expect(made.store.snapshots.readSnapshot('osv')?.sequence).toBe((first?.sequence ?? 0) + 1)
   })
 })

@@ -123,7 +123,7 @@ describe('the download of the archive', () => {
     made.sandbox.faults.set(ARCHIVE, { kind: 'truncate', bytes: 50_000 })
     expect(told(await made.run('osv'))).toEqual({ state: 'failed', code: 'upstream_unreachable' })
     expect(archiveRequests(made).length).toBeLessThanOrEqual(5)
-    expect(made.store.countRecords()).toBe(0)
+    expect(made.store.osv.countRecords()).toBe(0)
   })
 
   test.each([
@@ -188,6 +188,6 @@ describe('the download of the archive', () => {
     stop = () => made.abort()
     made.sandbox.faults.set(ARCHIVE, { kind: 'stall', at: 'body', bytes: 60_000 })
     expect(told(await made.run('osv'))).toEqual({ state: 'failed', code: 'aborted' })
-    expect(made.store.countRecords()).toBe(0)
+    expect(made.store.osv.countRecords()).toBe(0)
   })
 })

@@ -42,7 +42,7 @@ describe('an upstream that attacks', () => {
     serveIndex(bench, JSON.stringify(spoiled))
     const report = await bench.run('osv')
     expect(report.facts['removed']).toBe(0)
-    expect(bench.store.countRecords()).toBe(60)
+    expect(bench.store.osv.countRecords()).toBe(60)
   })
 
   test('deletes nothing by spoiling the ids of listed records: that is for someone to decide', async () => {
@@ -53,7 +53,7 @@ describe('an upstream that attacks', () => {
     const report = await bench.run('osv')
     expect(report.state).toBe('quarantined')
     expect(report.message).toContain('3 entries have no id')
-    expect(bench.store.countRecords()).toBe(60)
+    expect(bench.store.osv.countRecords()).toBe(60)
   })
 
   test('does not look fresh for ever by a Date of its own making', async () => {
