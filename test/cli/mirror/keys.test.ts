@@ -1,22 +1,24 @@
 import { readFileSync, readdirSync, statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { type Finished, run } from '../../support/command.ts'
+import type { Finished } from '../../support/command.ts'
 import { type World, openWorld } from '../../support/daemons.ts'
+import { commandHost } from '../../support/hosted.ts'
 
+const run = commandHost()
 let world: World
 
 beforeEach(async () => {
-  world = await openWorld({ records: 5 })
+  world = await openWorld({ records: 5 }, () => ({ PATCHMIRROR_SYNC_CATCH_UP: 'false' }))
 })
 
 afterEach(() => world.close())
 
 function keys(...args: string[]): Promise<Finished> {
-  return world.patchmirror('keys', ...args)
+  return run(['keys', ...args], world.env, world.dir)
 }
 
-describe('patchmirror keys', () => {
+describe('the command keys', () => {
   test('create prints the key alone on standard output, list never does', async () => {
     expect((await keys('list')).out).toContain('patchmirror keys create')
     const { code, out, err } = await keys('create', '--name', 'build server')
@@ -87,6 +89,7 @@ describe('patchmirror serve and its keys', () => {
     const said = await daemon.said(
       /a key for the private paths was created: it is in [^"]*local\.key"/,
     )
+    await daemon.said(/take a key \(1 valid\)/)
     const first = readFileSync(file, 'utf8').trim()
     expect([statSync(file).mode & 0o777, said.includes(first)]).toEqual([0o600, false])
     expect((await keys('list')).out).toMatch(/^1 +local\.key +pmk_.{4}… .*-$/m)
@@ -111,32 +114,33 @@ describe('patchmirror serve and its keys', () => {
     expect((await fetch(`${again.url}/v1/none`)).status).toBe(401)
   })
 
-  test('makes no key where keys are set, and warns where server.openLoopback is', async () => {
-    const open = await world.serve({
-      PATCHMIRROR_SERVER_KEYS: 'Zk3v9wq7Rt5y2Lm8',
-      PATCHMIRROR_SERVER_OPEN_LOOPBACK: 'true',
-    })
-    await open.said(/"level":40,[^\n]*server\.openLoopback: [^\n]* without a key/)
-    expect(readdirSync(join(world.dir, 'data'))).not.toContain('local.key')
-    expect((await fetch(`${open.url}/v1/none`)).status).toBe(404)
-    expect((await fetch(`${open.url}/v1/none`, { headers: { via: '1.1 p' } })).status).toBe(401)
-  })
-
-  test('never shows a key of the settings', async () => {
+  test('makes no key where keys are set, shows none, and warns of server.openLoopback', async () => {
     const secret = 'Zk3v9wq7Rt5y2Lm8'
-    const more = { PATCHMIRROR_SERVER_KEYS: secret, PATCHMIRROR_LOG_LEVEL: 'trace' }
+    const more = {
+      PATCHMIRROR_SERVER_KEYS: secret,
+      PATCHMIRROR_SERVER_OPEN_LOOPBACK: 'true',
+      PATCHMIRROR_LOG_LEVEL: 'trace',
+    }
     const daemon = await world.serve(more)
-    expect((await fetch(`${daemon.url}/v1/none`, bearer(secret))).status).toBe(404)
-    expect((await fetch(`${daemon.url}/v1/none`, bearer(`${secret}x`))).status).toBe(401)
+    await daemon.said(/"level":40,[^\n]*server\.openLoopback: [^\n]* without a key/)
+    expect(readdirSync(join(world.dir, 'data'))).not.toContain('local.key')
+    const ask = async (headers: Record<string, string> = {}): Promise<number> =>
+      (await fetch(`${daemon.url}/v1/none`, { headers })).status
+    expect(await ask()).toBe(404)
+    const proxied = { via: '1.1 p' }
+    expect([await ask(proxied), await ask({ ...proxied, ...bearer(secret).headers })]).toEqual([
+      ...[401, 404],
+    ])
+    expect(await ask({ ...proxied, ...bearer(`${secret}x`).headers })).toBe(401)
     const shown = await (await fetch(`${daemon.url}/-/status`)).text()
     const config = await run(['config'], { ...world.env, ...more }, world.dir)
     daemon.child.kill('SIGTERM')
     const { out, err } = await daemon.finished
-    expect(err).toContain('take a key (1 valid)')
+    expect(err).toContain('server.openLoopback')
     expect(out + err + shown + config.out).not.toContain(secret)
   })
 })
 
-function bearer(key: string): RequestInit {
+function bearer(key: string): { headers: { Authorization: string } } {
   return { headers: { Authorization: `Bearer ${key}` } }
 }
