@@ -109,7 +109,7 @@ export function createArchiveReader(
   gap: number,
 ): ArchiveReader {
   const largest = limits.maxMemberBytes + WINDOW // no allowed member is larger when compressed
-  const buffer = Buffer.allocUnsafe(WINDOW)
+  const buffer = Buffer.allocUnsafe(Math.min(WINDOW, source.size))
   return {
     size: source.size,
     directory,

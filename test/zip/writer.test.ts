@@ -211,7 +211,7 @@ function farArchive(): { tail: Buffer; size: number } {
   let bytes = 0
   const writer = createZipWriter((chunk) => {
     bytes += chunk.length
-    kept = [...kept, Buffer.from(chunk)].slice(-2)
+    if (bytes > 65 * FAR_STREAM) kept = [...kept, Buffer.from(chunk)].slice(-2)
   })
   for (const i of FAR_OFFSETS.keys()) {
     writer.add({ name: `part-${i}.json`, crc32: i, size: FAR_STREAM, deflated })
@@ -291,7 +291,8 @@ describe('Zip64', () => {
   test('end records that point nowhere are refused', () => {
     const chunks: Buffer[] = []
     const writer = createZipWriter((chunk) => chunks.push(Buffer.from(chunk)))
-    for (let i = 0; i < 65_535; i++) writer.add(zipMember(['a', '']))
+    const member = zipMember(['a', ''])
+    for (let i = 0; i < 65_535; i++) writer.add(member)
     writer.finish()
     const zip = Buffer.concat(chunks)
     const locator = zip.length - 22 - 20
