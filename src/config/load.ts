@@ -63,11 +63,14 @@ export function loadConfig(options: LoadOptions): LoadedConfig {
   return { config: buildConfig(checked), origins: checked.origins, warnings }
 }
 
+/** The shipped defaults, parsed once: they are part of the program. */
+let defaults: Layer | null = null
+
 function readLayers({ file, env, cwd }: LoadOptions): Layer[] {
   const path = file ?? variable(env, CONFIG_VARIABLE)
   const user = path === undefined ? [] : [resolve(cwd, path)]
   return [
-    readFileLayer(DEFAULTS, 'default'),
+    (defaults ??= readFileLayer(DEFAULTS, 'default')),
     ...user.map((absolute) => readFileLayer(absolute, `file ${absolute}`)),
     readEnvironmentLayer(env, cwd),
   ]

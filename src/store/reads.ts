@@ -65,6 +65,7 @@ export function openShortReads(dataDir: string) {
       },
       /** Returns a number that changes after each commit of another connection. */
       commits: (): number => version.get() ?? 0,
+      close: (): void => void db.close(),
     }
   })
 }

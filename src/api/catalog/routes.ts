@@ -13,7 +13,7 @@ import { createMissing } from './not-found.ts'
 import { DOCUMENT_PATH, sendDocument } from './documents.ts'
 import type { RouteTools } from '../access/private-routes.ts'
 import { readLinkTerms } from '../access/signed-links.ts'
-import type { ReadRequest, ReadRoute } from '../reading/request.ts'
+import type { ReadRequest, ReadRoute, ReadingData } from '../reading/request.ts'
 import { type ReadingThread, createReadingThread, errorOf } from '../reading/thread.ts'
 import type { PrivateRoute, RouteCall } from '../access/route-table.ts'
 
@@ -61,10 +61,16 @@ function versioned({ identity }: Config): CatalogResource[] {
   )
 }
 
-/** The local routes of the catalog, and of the documents that signed links lead to. */
-export function createCatalogRoutes(config: Config): (tools: RouteTools) => PrivateRoute[] {
+/**
+ * The local routes of the catalog, and of the documents that signed links lead to. `startReading`: what answers for lists
+ * and items, a thread of its own unless something else is given.
+ */
+export function createCatalogRoutes(
+  config: Config,
+  startReading: (data: ReadingData) => ReadingThread = createReadingThread,
+): (tools: RouteTools) => PrivateRoute[] {
   return (tools) => {
-    const thread = createReadingThread({ config, cacheControl: tools.cacheControl })
+    const thread = startReading({ config, cacheControl: tools.cacheControl })
     tools.atEnd(() => thread.close())
     const routes = createReadRoutes(config, { ...tools, orderings: null }).map(
       ({ path, source }): PrivateRoute => ({

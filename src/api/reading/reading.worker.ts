@@ -1,109 +1,11 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { MirrorError, messageOf, systemCode } from '../../core/errors.ts'
-import type { SourceName } from '../../domain/sources.ts'
-import { openShortReads } from '../../store/reads.ts'
-import { createLinks } from '../access/signed-links.ts'
-import { createReadRoutes } from '../catalog/routes.ts'
-import { type SnapshotOrigin, readOrigin } from '../http/origin.ts'
-import { createHeads } from '../http/response.ts'
-import { notReady } from '../snapshot/not-ready.ts'
-import { type Origins, SOURCE_NAMES } from '../snapshot/served.ts'
-import type { ReadCall, ReadReply, ReadRequest, ReadingData } from './request.ts'
-
-type ShortReads = NonNullable<ReturnType<typeof openShortReads>>
-
-function createOrigins({ reads, commits }: ShortReads): Origins {
-  const known = new Map<SourceName, SnapshotOrigin | null>()
-  let seen = -1
-  const knownOrigin = (source: SourceName): SnapshotOrigin | null => {
-    if (commits() !== seen) known.clear()
-    seen = commits()
-    const origin = known.get(source) ?? readOrigin(reads, source)
-    known.set(source, origin)
-    return origin
-  }
-  return {
-    reads,
-    knownOrigin,
-    originOf(source) {
-      const origin = knownOrigin(source)
-      if (origin === null) throw notReady(reads, source, SOURCE_NAMES[source])
-      return origin
-    },
-  }
-}
-
-/** Answers requests one after the other, each from one snapshot of the store. */
-function createReading({ config, cacheControl }: ReadingData, shortReads: ShortReads) {
-  const clock = { now: 0 }
-  const links = createLinks(shortReads.reads.secrets.readSecret('links'), () => clock.now)
-  const served = createOrigins(shortReads)
-  const { orderings } = shortReads
-  const heads = createHeads(cacheControl)
-  const routes = createReadRoutes(config, { served, links, heads, orderings })
-  const byPath = new Map(routes.map((route) => [route.path, route]))
-  return (request: ReadRequest): ReadReply => {
-    const { path, method, params, requestHeaders, baseUrl } = request
-    clock.now = request.now
-    const route = byPath.get(path)
-    if (route === undefined) throw new MirrorError('internal', `no route ${path} is read`)
-    const sent: { status: number; headers: string[]; body: Uint8Array | null } = {
-      ...{ status: 0, headers: [], body: null },
-    }
-    const outcome: { other: ReadReply | null } = { other: null }
-    const response: ReadCall['response'] = {
-      writeHead(status, headers) {
-        sent.status = status
-        sent.headers = flatOf(headers)
-        return response
-      },
-      end(body) {
-        sent.body = body ?? null
-      },
-    }
-    const call: ReadCall = {
-      ...{ request: { method }, response, requestHeaders, params },
-      query: new URLSearchParams(request.query),
-      baseUrl: () => baseUrl,
-      refuse: (problem) => (outcome.other = { problem }),
-      sendDocument: (document, asOf) => (outcome.other = { document, asOf }),
-    }
-    shortReads.during(() => route.answer(call))
-    return outcome.other ?? sent
-  }
-}
-
-function flatOf(headers: Parameters<ReadCall['response']['writeHead']>[1]): string[] {
-  if (Array.isArray(headers)) return headers
-  return Object.entries(headers).flatMap(([name, value]) => [name, String(value)])
-}
-
-function failureOf(error: unknown): ReadReply {
-  const named = error instanceof MirrorError
-  const code = named ? error.code : (systemCode(error) ?? null)
-  const stack = error instanceof Error ? (error.stack ?? '') : ''
-  return { failed: { code, named, message: messageOf(error), stack } }
-}
+import { createReader } from './reader.ts'
+import type { ReadRequest, ReadingData } from './request.ts'
 
 function main(port: NonNullable<typeof parentPort>): void {
-  const data = workerData as ReadingData
-  const state: { answer: ((request: ReadRequest) => ReadReply) | null } = { answer: null }
-  const open = (): ((request: ReadRequest) => ReadReply) => {
-    const shortReads = openShortReads(data.config.data.dir)
-    if (shortReads === null)
-      throw new MirrorError('not_ready', 'there is no database yet: the mirror is starting')
-    return createReading(data, shortReads)
-  }
-  const reply = (request: ReadRequest): ReadReply => {
-    try {
-      state.answer ??= open()
-      return state.answer(request)
-    } catch (error) {
-      return failureOf(error)
-    }
-  }
+  const { read } = createReader(workerData as ReadingData)
   port.on('message', (request: ReadRequest) => {
-    const made = reply(request)
+    const made = read(request)
     const bytes = 'body' in made ? made.body : null
     const isOwn = bytes !== null && bytes.byteLength === bytes.buffer.byteLength
     port.postMessage(made, isOwn && bytes.buffer instanceof ArrayBuffer ? [bytes.buffer] : [])

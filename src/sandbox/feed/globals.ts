@@ -44,7 +44,8 @@ const CODE_NAMES: Readonly<Record<string, string>> = {
 /** The patch feed, CVE feed and system matrix of a seed; `lastModified` in unix milliseconds. */
 export function createWorld(seed: number, lastModified: number, shape: Shape): World {
   const random = createRandom(seed, 0x7eed)
-  const releases = TARGETS.map((target) => createRelease(random, target))
+  let all: Release[] | null = null // at the first use: most users read only the records
+  const releases = (): Release[] => (all ??= TARGETS.map((target) => createRelease(random, target)))
   const matrix = jsonRepresentation(Buffer.from(JSON.stringify(sysMatrix())), lastModified)
   const cache = new Map<string, Representation>()
   let at = lastModified
@@ -55,7 +56,7 @@ export function createWorld(seed: number, lastModified: number, shape: Shape): W
     const cached = cache.get(key)
     if (cached !== undefined) return cached
     const isTree = kind === 'cve' || shape.feed === 'tree'
-    const body = isTree ? tree(releases, filters, kind) : rows(releases, filters, shape)
+    const body = isTree ? tree(releases(), filters, kind) : rows(releases(), filters, shape)
     const bytes = Buffer.from(JSON.stringify(body))
     const made = jsonRepresentation(bytes, at)
     if (cache.size < 200) cache.set(key, made)
@@ -68,7 +69,7 @@ export function createWorld(seed: number, lastModified: number, shape: Shape): W
     touch(changedAt) {
       cache.clear()
       at = changedAt
-      return Array.from({ length: 3 }, () => addFix(random, random.pick(releases)))
+      return Array.from({ length: 3 }, () => addFix(random, random.pick(releases())))
     },
   }
 }

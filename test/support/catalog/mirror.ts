@@ -1,5 +1,9 @@
+import { setImmediate } from 'node:timers/promises'
 import { onTestFinished } from 'vitest'
 import { createCatalogRoutes } from '../../../src/api/catalog/routes.ts'
+import { createReader } from '../../../src/api/reading/reader.ts'
+import type { ReadingData } from '../../../src/api/reading/request.ts'
+import type { ReadingThread } from '../../../src/api/reading/thread.ts'
 import { type MirrorServer, createServer } from '../../../src/api/server.ts'
 import { SANDBOX_KEYS } from '../../../src/sandbox/service/credentials.ts'
 import type { SandboxOptions } from '../../../src/sandbox/server.ts'
@@ -71,7 +75,7 @@ async function serverOf({ config, dir }: Bench, now = Date.now): Promise<MirrorS
     now,
     log: null,
     nextRunAt: () => null,
-    routes: createCatalogRoutes(config),
+    routes: createCatalogRoutes(config, readHere),
   })
   await server.listen()
   onTestFinished(async () => {
@@ -79,4 +83,22 @@ async function serverOf({ config, dir }: Bench, now = Date.now): Promise<MirrorS
     reads.close()
   })
   return server
+}
+
+/**
+ * Reads lists and items in this thread, as the reading thread reads them: starting one for each mirror takes most of the
+ * time of a test. Requests and replies are copied as between threads. The thread itself: `reading.test.ts`.
+ */
+export function readHere(data: ReadingData): ReadingThread {
+  const { read, close } = createReader(structuredClone(data))
+  return {
+    async ask(request, isGone) {
+      await setImmediate()
+      return isGone() ? null : structuredClone(read(structuredClone(request)))
+    },
+    close() {
+      close()
+      return Promise.resolve()
+    },
+  }
 }
