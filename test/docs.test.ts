@@ -79,6 +79,23 @@ test('every file of src and test that the documents name exists', () => {
   )
 })
 
+test('each recipe of docs/architecture.md names at most five places of src, and only files and folders that exist', () => {
+  const page = readFileSync('docs/architecture.md', 'utf8')
+  const recipes = page
+    .slice(page.indexOf('## How to add'))
+    .split(/^- (?=\*\*)/m)
+    .slice(1)
+  expect(recipes.length).toBe(6)
+  for (const recipe of recipes) {
+    const spans = [...recipe.matchAll(/`([\w-]+(?:\/[\w.-]+)+)`/g)].map(([, path = '']) => path)
+    expect(recipe).not.toMatch(/`[\w.-]+\.ts`/) // a bare name, which could not be found
+    expect(spans.filter((path) => !existsSync(path) && !existsSync(join('src', path)))).toEqual([])
+    const places = new Set(spans.filter((path) => existsSync(join('src', path))))
+    expect(places.size, recipe).toBeGreaterThan(0)
+    expect(places.size, recipe).toBeLessThanOrEqual(5)
+  }
+})
+
 /** Each room and what it may import, sorted: `core, json` as text. */
 function roomsOf(text: string, entry: RegExp, list: RegExp): Record<string, string[]> {
   return Object.fromEntries(

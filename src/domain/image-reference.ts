@@ -20,6 +20,13 @@ export function targetsOf({ others = [], ...first }: EventTarget): EventTarget[]
   return [first, ...others]
 }
 
+/** Returns a text that is equal for targets that name the same thing. */
+export function targetKey(target: EventTarget | null): string {
+  if (target === null) return ''
+  const { repository, tag, digest, arch, subject, others = [] } = target
+  return JSON.stringify([repository, tag, digest, arch, subject, ...others.map(targetKey)])
+}
+
 /** The names by which a target is looked up: the repository without a host. */
 export interface TargetNames {
   readonly repository: string | null
@@ -36,6 +43,11 @@ export function namesOf({ repository, tag, digest, subject }: EventTarget): Targ
     tag: tag ?? parsed.tag,
     digest: digest ?? parsed.digest,
   }
+}
+
+/** Reports whether names identify one thing that can be looked for: a tag or a digest. */
+export function isSpecific({ tag, digest }: TargetNames): boolean {
+  return tag !== null || digest !== null
 }
 
 /** Returns a repository without a registry's host, which contains a dot or a port, or is `localhost`. */

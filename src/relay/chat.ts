@@ -1,6 +1,6 @@
+import { namedBy } from '../domain/event-types.ts'
 import { type EventTarget, namesOf, targetsOf } from '../domain/image-reference.ts'
 import { createTypeFilter, parseBody } from '../webhooks/receive/event.ts'
-import { SNAPSHOT_TYPE } from './message.ts'
 
 /** Maximum length of a message, characters: below the limit of team workspaces. */
 const MAX_TEXT = 2000
@@ -25,7 +25,7 @@ function bounded(text: string): string {
 /** Describes an event or a snapshot, one line per named image. */
 function summaryOf(body: Uint8Array): string {
   const { event, named } = read(body)
-  if (event['type'] === SNAPSHOT_TYPE) return snapshotLine(event)
+  if (namedBy(event['type']) === 'snapshot') return snapshotLine(event)
   if (named === null) return 'The service reported a change; it names no image.'
   const all = targetsOf(named)
   const fixes = all.length === 1 ? fixesIn(event, 0) : null

@@ -1,8 +1,6 @@
+import { EVENT_TYPES } from '../domain/event-types.ts'
 import type { ChangeMessage } from '../store/changes/message.ts'
 import type { LoggedSnapshot } from '../store/changes/log.ts'
-
-/** The type of the event for a published snapshot. */
-export const SNAPSHOT_TYPE = 'io.patchmirror.snapshot.published.v1'
 
 /** A message to relay: its `webhook-id`, equal for all attempts, and its bytes. */
 interface Message {
@@ -24,7 +22,7 @@ export function snapshotMessage(
     specversion: '1.0',
     id: webhookId,
     source: `/patchmirror/${instance}`,
-    type: SNAPSHOT_TYPE,
+    type: EVENT_TYPES.snapshotPublished.type,
     subject: row.source,
     time: new Date(row.publishedAt).toISOString(),
     datacontenttype: 'application/json',

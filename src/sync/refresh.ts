@@ -1,3 +1,4 @@
+import { AWAITED_LISTS, REFRESHED_SOURCES } from '../domain/event-types.ts'
 import type { EventTarget } from '../domain/image-reference.ts'
 import type { SourceName } from '../domain/sources.ts'
 import type { RequestOutcome } from './run-queue.ts'
@@ -17,15 +18,12 @@ export interface RefreshResult {
   reason: string | null
 }
 
-/** Sources that an event can affect; `identity` is not one of them. */
-const EVENT_SOURCES: readonly SourceName[] = ['feeds', 'osv', 'catalog']
-
 /** Creates the refresh function; `ask` requests one run. The catalog run fetches only what an event can change. */
 export function createRefresh(
   active: readonly SourceName[],
   ask: (request: RunRequest) => Promise<RequestOutcome>,
 ): (targets: readonly EventTarget[]) => Promise<RefreshResult> {
-  const sources = active.filter((source) => EVENT_SOURCES.includes(source))
+  const sources = active.filter((source) => REFRESHED_SOURCES.includes(source))
   return async (targets) => {
     const outcomes = await Promise.all(
       sources.map((source) =>
@@ -45,13 +43,11 @@ export function createRefresh(
   }
 }
 
-/** The list that a refresh needs to find an announced tag, as run facts name it. */
-const TAGS = '/v1/tags'
-
 function refusalsOf({ source, state, message, facts }: RunReport): string[] {
   const failed = state === 'failed' || (state === 'quarantined' && source === 'catalog')
   if (failed) return [`${source}: ${state}: ${message ?? ''}`]
   const lists = facts['listsFailed']
-  const isTagListMissing = source === 'catalog' && Array.isArray(lists) && lists.includes(TAGS)
-  return isTagListMissing ? [`${source}: ${TAGS} could not be read`] : []
+  if (source !== 'catalog' || !Array.isArray(lists)) return []
+  const missing = AWAITED_LISTS.filter((path) => lists.includes(path))
+  return missing.map((path) => `${source}: ${path} could not be read`)
 }

@@ -1,4 +1,5 @@
 import type { Config } from '../../config/schema.ts'
+import { imageCreatedType } from '../../domain/event-types.ts'
 import { MirrorError, messageOf } from '../../core/errors.ts'
 import { itemIdOf, itemListOf, textOf } from '../../upstream/service-answer.ts'
 import type { Item, Made, NewWebhook, WebhooksApi } from '../../upstream/service-api.ts'
@@ -34,7 +35,7 @@ export function registerWebhookCommand(
     const webhook = {
       url,
       description: options.description ?? 'patchmirror',
-      event_types: options.event ?? [usualType(config)],
+      event_types: options.event ?? [imageCreatedType(config.upstream.vendor)],
     }
     if (options.out !== undefined) return writeSecret(() => api.register(webhook), options)
     return withSecretKeeper(config, async (keeper) => {
@@ -66,11 +67,6 @@ function whetherServed({ data, server, webhooks }: Config): string {
 
 function isRequested({ testTag }: RegisterOptions): boolean {
   return testTag !== undefined
-}
-
-/** The event that announces a new image (service API, section 6). */
-export function usualType({ upstream }: Config): string {
-  return `io.${upstream.vendor}.cr.image.created.v1`
 }
 
 /** The address of an endpoint. Throws `usage`. */

@@ -1,4 +1,5 @@
 import type { Config } from '../../config/schema.ts'
+import { imageCreatedType } from '../../domain/event-types.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { createInboxReads } from '../../store/webhooks/inbox.ts'
 import { itemIdOf, textOf } from '../../upstream/service-answer.ts'
@@ -17,7 +18,7 @@ import {
   warnSecret,
   withWebhooks,
 } from './subscriptions.ts'
-import { type TriedOut, copyOf, printTest, tryOut, usualType } from './register.ts'
+import { type TriedOut, copyOf, printTest, tryOut } from './register.ts'
 
 /** Options of `patchmirror webhooks rotate`. */
 interface RotateOptions extends ServiceCommandOptions {
@@ -53,7 +54,9 @@ async function rotate(
 ): Promise<number> {
   // With an address given there is nothing to look up, which not every deployment can do.
   const old = options.url === undefined ? await find(api, id) : {}
-  const made = await api.register(copyOf(old, options.url, usualType(config)))
+  const made = await api.register(
+    copyOf(old, options.url, imageCreatedType(config.upstream.vendor)),
+  )
   const stored = keepSecret(keeper, made)
   if (stored.problem !== null) {
     if (stored.secret !== null) print(`secret  ${stored.secret}`)

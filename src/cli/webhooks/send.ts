@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Config } from '../../config/schema.ts'
 import { privateKeySeed, publicKeyBytes } from '../../config/kinds/keys.ts'
 import { SIGNATURE_DIALECTS } from '../../config/kinds/webhooks.ts'
+import { imageCreatedType } from '../../domain/event-types.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { networkError } from '../../upstream/http/response.ts'
 import { type RawAnswer, createTransport } from '../../upstream/http/transport.ts'
@@ -50,7 +51,7 @@ export async function sendCommand(options: SendOptions): Promise<number> {
   const secret = secretOf(config, options.secretFile)
   const id = idOf(options.id)
   const now = Date.now() + clockOf(options.clock) * 1000
-  const event = eventOf(options, `io.${config.upstream.vendor}.cr.image.created.v1`)
+  const event = eventOf(options, imageCreatedType(config.upstream.vendor))
   const body = sampleEvent(id, now, event)
   const timestamp = Math.floor(now / 1000)
   const signature = signDelivery({ id, timestamp, body, secret: secret.secret, dialect })

@@ -3,6 +3,7 @@ import {
   type TargetNames,
   hasDigest,
   isNamed,
+  isSpecific,
   namesOf,
   textsWithin,
 } from '../../domain/image-reference.ts'
@@ -58,8 +59,8 @@ export function createAnnouncedReader(db: Db) {
     /** Returns whether what an event announced is readable now, and how much of it. */
     findAnnounced(target: EventTarget): Announced {
       const names = namesOf(target)
-      const { tag, digest } = names
-      if (tag === null && digest === null) return { ...NOT_LISTED, listed: true }
+      const { digest } = names
+      if (!isSpecific(names)) return { ...NOT_LISTED, listed: true }
       const named = candidates
         .all(JSON.stringify(lookupsOf(names, target)))
         .map((item) => ({ ...item, texts: textsWithin(parse(item.body)) }))

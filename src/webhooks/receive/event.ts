@@ -1,3 +1,4 @@
+import { withVendor } from '../../domain/event-types.ts'
 import { matchesPattern } from '../../domain/patterns.ts'
 import type { EventTarget } from '../../store/webhooks/inbox.ts'
 import { imagesIn } from './event-images.ts'
@@ -101,7 +102,7 @@ function isObject(value: unknown): value is Json {
  * CloudEvents, and those that begin as a pattern does (`io.…`); of any other vocabulary it knows nothing.
  */
 export function createTypeFilter(patterns: readonly string[], vendor: string): TypeFilter {
-  const own = patterns.map((pattern) => pattern.replaceAll('{vendor}', vendor))
+  const own = patterns.map((pattern) => withVendor(pattern, vendor))
   const heads = new Set(own.map(headOf))
   return (type, isCloudEvent = true) =>
     own.some((pattern) => matchesPattern(pattern, type)) ||

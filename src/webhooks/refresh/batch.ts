@@ -8,6 +8,7 @@ import {
   targetsOf,
 } from './settlement.ts'
 import { messageOf } from '../../core/errors.ts'
+import { targetKey } from '../../domain/image-reference.ts'
 
 /**
  * Rows per refresh, by the number of their earlier failures. Failing rows are retried in progressively smaller
@@ -52,13 +53,6 @@ export function chooseBatch(due: readonly Waiting[], tried: Tried): readonly Wai
 function withSameTarget(chosen: readonly Waiting[], due: readonly Waiting[]): readonly Waiting[] {
   const targets = new Set(chosen.map(({ target }) => targetKey(target)))
   return due.filter(({ target }) => targets.has(targetKey(target)))
-}
-
-/** Equal for targets that name the same thing. */
-function targetKey(target: Waiting['target']): string {
-  if (target === null) return ''
-  const { repository, tag, digest, arch, subject, others = [] } = target
-  return JSON.stringify([repository, tag, digest, arch, subject, ...others.map(targetKey)])
 }
 
 /** The inbox as the coalescer uses it; each call is answered by another thread and may reject. */

@@ -1,5 +1,5 @@
 import type { Announced } from '../../store/catalog/tags.ts'
-import { type EventTarget, namesOf } from '../../domain/image-reference.ts'
+import { type EventTarget, isSpecific, namesOf } from '../../domain/image-reference.ts'
 import type { InboxRow } from '../../store/webhooks/inbox.ts'
 
 /** When to look again for what was announced, milliseconds after the first refresh that should have shown it. */
@@ -89,8 +89,7 @@ export function visibilityOf(
   target: EventTarget,
   find: (target: EventTarget) => Announced,
 ): Visibility {
-  const { tag, digest } = namesOf(target)
-  if (tag === null && digest === null) return null
+  if (!isSpecific(namesOf(target))) return null
   const { listed, digestMatches, artifacts } = find(target)
   if (!listed) return 'absent'
   if (digestMatches === false) return 'other digest'

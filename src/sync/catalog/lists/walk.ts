@@ -12,7 +12,8 @@ import type { CatalogContext } from '../context.ts'
 import type { Walks } from '../crawl.ts'
 import { isConfirmationDue } from '../answers/due.ts'
 import { isUnlearned, walkCatalogList } from './walk-list.ts'
-import { REFRESHED, isNarrow, namedRepositories, changedImages } from '../scope/refresh-scope.ts'
+import { isNarrow, namedRepositories, changedImages } from '../scope/refresh-scope.ts'
+import { REFRESHED_LISTS } from '../../../domain/event-types.ts'
 import type { ListedItem, Scope } from '../scope/scope.ts'
 import { unaddressable } from '../answers/plan.ts'
 import { runPool } from '../../../core/pool.ts'
@@ -42,7 +43,7 @@ export async function walkLists(context: CatalogContext, walks: Walks): Promise<
 /** Returns the resources whose lists this run walks; a refresh walks only those that an event can change. */
 function walkedResources(context: CatalogContext): CatalogResource[] {
   const all = resourcesOf(context)
-  return isNarrow(context) ? all.filter(({ name }) => REFRESHED.includes(name)) : all
+  return isNarrow(context) ? all.filter(({ name }) => REFRESHED_LISTS.includes(name)) : all
 }
 
 /**

@@ -1,6 +1,8 @@
+import { REFRESHED_LISTS } from '../../../domain/event-types.ts'
 import {
   type EventTarget,
   isNamed,
+  isSpecific,
   namesOf,
   plainRepository,
   textsWithin,
@@ -15,9 +17,6 @@ import type { StoredAnswer } from '../../../store/catalog/answers.ts'
 import { ownsResource } from '../../../domain/resources.ts'
 import { entryIdOf } from '../lists/items.ts'
 import { refsOf } from './references.ts'
-
-/** Names of the lists that an event can change; all others are left to the polls. */
-export const REFRESHED: readonly string[] = ['images', 'tags']
 
 /** Returns whether a run covers only what an event can change. */
 export function isNarrow({ kind }: Pick<CatalogContext, 'kind'>): boolean {
@@ -50,7 +49,7 @@ export function refreshScopeOf(context: CatalogContext, walks: Walks, scope: Sco
 
 /** Returns the tags that events name. Events are indexed by text, because there may be as many events as tags. */
 function namedOwners({ targets }: CatalogContext, { tags }: Scope): Set<string> {
-  const all = targets.map(namesOf).filter(({ tag, digest }) => tag !== null || digest !== null)
+  const all = targets.map(namesOf).filter(isSpecific)
   const named = new Set<string>()
   if (all.length === 0) return named
   const byText = new Map<string, typeof all>()
@@ -72,7 +71,7 @@ function changedOwners(
 ): { owners: Set<string>; kinds: Set<string> } {
   const owners = new Set<string>()
   const kinds = new Set<string>()
-  for (const name of REFRESHED) {
+  for (const name of REFRESHED_LISTS) {
     const resource = resourceNamed(name)
     const path = canonicalPath(resource.list?.path ?? '') ?? ''
     const walk = walked.get(path)

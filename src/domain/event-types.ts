@@ -1,0 +1,68 @@
+import { canonicalPath } from './path-templates.ts'
+import { RESOURCES } from './resources.ts'
+import { SOURCES, type SourceName } from './sources.ts'
+
+/** A type of event: what its events name, and what a refresh that they cause checks. */
+interface EventType {
+  /** `{vendor}` is `upstream.vendor`; `webhooks.types` selects which types cause a refresh. */
+  readonly type: string
+  /** `image`: a tag of an image, in the fields of `webhooks/receive/event-images.ts`. `snapshot`: one of a source mirror. */
+  readonly names: 'image' | 'snapshot'
+  /** Sources that are synced. */
+  readonly sources: readonly SourceName[]
+  /** Lists of the catalog that are walked, by resource; all others are left to the polls. */
+  readonly lists: readonly string[]
+  /** The one of these lists in which the named thing appears: a refresh that could not read it is repeated. */
+  readonly appearsIn: string | null
+}
+
+/** Every type of event (service API, section 6), and the mirror's own; receiver, refresh, relay and CLI read this table. */
+export const EVENT_TYPES = {
+  imageCreated: {
+    type: 'io.{vendor}.cr.image.created.v1',
+    names: 'image',
+    sources: ['feeds', 'osv', 'catalog'],
+    lists: ['images', 'tags'],
+    appearsIn: 'tags',
+  },
+  snapshotPublished: {
+    type: 'io.patchmirror.snapshot.published.v1',
+    names: 'snapshot',
+    sources: ['feeds', 'osv', 'catalog'],
+    lists: ['images', 'tags'],
+    appearsIn: null,
+  },
+} as const satisfies Record<string, EventType>
+
+const ALL: readonly EventType[] = Object.values(EVENT_TYPES)
+
+/**
+ * What a refresh checks: all that some type asks for. One refresh settles every event that waits, and one whose type or
+ * content is not understood may be of any type.
+ */
+export const REFRESHED_SOURCES = SOURCES.filter((one) =>
+  ALL.some((type) => type.sources.includes(one)),
+)
+/** Names of the lists that a refresh walks. */
+export const REFRESHED_LISTS = RESOURCES.map(({ name }) => name).filter((name) =>
+  ALL.some(({ lists }) => lists.includes(name)),
+)
+/** Paths of the lists in which named things appear, as run facts name them. */
+export const AWAITED_LISTS = RESOURCES.filter(({ name }) =>
+  ALL.some(({ appearsIn }) => appearsIn === name),
+).map(({ list }) => canonicalPath(list?.path ?? ''))
+
+/** Returns a type, or a pattern of types, with the vendor's name in it. */
+export function withVendor(type: string, vendor: string): string {
+  return type.replaceAll('{vendor}', vendor)
+}
+
+/** Returns the type of the event that announces a new tag. */
+export function imageCreatedType(vendor: string): string {
+  return withVendor(EVENT_TYPES.imageCreated.type, vendor)
+}
+
+/** Returns what events of a type name; `image` for a type that is not in the table. */
+export function namedBy(type: unknown): EventType['names'] {
+  return ALL.find((one) => one.type === type)?.names ?? 'image'
+}
