@@ -98,6 +98,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
 /** Each library, and the one file that imports it; more than one only with a reason. */
 const LIBRARIES: Record<string, readonly string[]> = {
   '@renovatebot/pep440': ['query/orders/pep440.ts'],
+  'adm-zip': ['zip/small.ts'],
   'better-sqlite3': [
     'store/database/lock.ts', // a lock is a database of its own, empty and never migrated
     'store/database/open.ts',

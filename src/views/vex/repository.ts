@@ -1,6 +1,5 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { crc32 } from 'node:zlib'
 import type { VexDocument, VexReader } from '../../store/views/vex.ts'
 import {
   type VexGeneration,
@@ -8,8 +7,7 @@ import {
   VEX_FILE,
   readVexInfo,
 } from '../../store/views/generations.ts'
-import { deflate } from '../../zip/member.ts'
-import { createZipWriter } from '../../zip/writer.ts'
+import { createContentZip } from '../../zip/small.ts'
 import { createFileDraft } from '../files.ts'
 import { changedAfter, generationName, makeGeneration } from '../generation.ts'
 import { type OpenVex, mergeOpenVex, readOpenVex } from './openvex.ts'
@@ -71,24 +69,17 @@ async function writeRepository(
   const about = await packagesOf(options, documents)
   const file = createFileDraft(folder, '.zip')
   try {
-    const zip = createZipWriter((chunk) => file.write(chunk))
-    const add = (name: string, content: Buffer): void =>
-      void zip.add({
-        name,
-        crc32: crc32(content),
-        size: content.length,
-        deflated: deflate(content),
-      })
+    const zip = createContentZip((chunk) => file.write(chunk))
     const updated = newestOf(documents) // not `changed`: equal documents give equal bytes
     const packages = [...about].map(([id, digests]) => ({ id, ...placeOf(id, digests), digests }))
     const index = packages.map(({ id, location }) => ({ id, location, format: 'openvex' }))
-    add(
+    zip.add(
       'index.json',
       toJson({ updated_at: new Date(updated * 1000).toISOString(), packages: index }),
     )
     const read = createDocuments(options.reads, documents)
     for (const [location, { id, digests }] of byLocation(packages)) {
-      add(location, contentFor(read, id, digests))
+      zip.add(location, contentFor(read, id, digests))
       await options.pause()
     }
     zip.finish()

@@ -1,0 +1,70 @@
+import { crc32 } from 'node:zlib'
+import AdmZip from 'adm-zip'
+import { deflate } from './member.ts'
+import { createZipWriter } from './writer.ts'
+
+/** An archive made of complete contents; nothing may be added after `finish`. */
+interface ContentZip {
+  /** Adds a member. The name is a normalized relative path that was not added before, the content is not empty. */
+  add(name: string, content: Buffer): void
+  finish(): void
+}
+
+/** Limits of an archive that adm-zip writes: its members are in memory, and it counts up to 65,535 of them. */
+interface SmallLimits {
+  /** Bytes of all contents together. */
+  readonly bytes: number
+  readonly members: number
+}
+const SMALL: SmallLimits = { bytes: 8 * 2 ** 20, members: 10_000 }
+
+const DOS_DATE_1980 = 0x21 << 16 // date and time, as all archives of this program have it
+const MADE_ON_UNIX = (3 << 8) | 20 // adm-zip's default depends on the system
+const MODE = 0o644
+const isAscii = (name: string): boolean => Buffer.byteLength(name) === name.length
+const NAMES = {
+  efs: (name: string): boolean => !isAscii(name),
+  encode: (name: string): Buffer => Buffer.from(name),
+  decode: (bytes: Uint8Array): string => Buffer.from(bytes).toString(),
+}
+
+/**
+ * Creates an archive of complete contents: adm-zip writes a small one in memory, `createZipWriter` streams one that
+ * exceeds `limits`. Both give the same bytes, so the digest of an archive does not depend on which of them wrote it.
+ */
+export function createContentZip(
+  sink: (chunk: Uint8Array) => void,
+  limits: SmallLimits = SMALL,
+): ContentZip {
+  const waiting: { name: string; content: Buffer }[] = []
+  let bytes = 0
+  let stream: ReturnType<typeof createZipWriter> | null = null
+  return {
+    add(name, content) {
+      waiting.push({ name, content })
+      bytes += content.length
+      if (stream === null && bytes <= limits.bytes && waiting.length <= limits.members) return
+      stream ??= createZipWriter(sink)
+      for (const one of waiting.splice(0)) {
+        const { length: size } = one.content
+        const deflated = deflate(one.content)
+        stream.add({ name: one.name, crc32: crc32(one.content), size, deflated })
+      }
+    },
+    finish() {
+      if (stream === null) sink(zipInMemory(waiting))
+      else stream.finish()
+    },
+  }
+}
+
+function zipInMemory(members: readonly { name: string; content: Buffer }[]): Buffer {
+  const zip = new AdmZip({ noSort: true, decoder: NAMES })
+  for (const { name, content } of members) {
+    const { header, entryName } = zip.addFile(name, content, '', MODE)
+    if (entryName !== name) throw new Error(`adm-zip stores ${name} as ${entryName}`)
+    header.made = MADE_ON_UNIX
+    header.timeval = DOS_DATE_1980
+  }
+  return zip.toBuffer()
+}
