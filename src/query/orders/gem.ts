@@ -4,7 +4,8 @@ const FORM = /^\d+(?:\.[0-9A-Za-z]+)*(?:-[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?$/
 
 /**
  * RubyGems: Gem::Version. A word makes a prerelease, a dash is `.pre.`, trailing zeros are ignored. Implemented here, because
- * the existing library orders words by the locale and long numbers as floats.
+ * @renovatebot/ruby-semver 5.0.0 differs from RubyGems: it compares words by the locale of the process (`RC` after `a`, Ruby:
+ * before), reads numbers as floats (two that differ beyond 2^53 are equal), and takes the empty text for version 0.
  */
 export const gemOrder = createOrder<readonly string[]>({
   read(text) {

@@ -67,6 +67,8 @@ const ROWS: Record<string, readonly string[]> = {
   RubyGems: [
     '1.0.0.RC1 1.0.0.a9 1.0.0.a10 1.0.0.beta1 1.0.0.pre=1.0.0.pre.0 1.0.0.rc1 1.0.0=1=1.0 1.0.1 1.10',
     '2.0.0-1 2.0.0 2.0.0.1',
+    // what @renovatebot/ruby-semver 5.0.0 orders otherwise: capitals, and numbers over 2^53
+    '1.A 1.B 1.RC 1.a 1.aB 1.ab 1.rc 1.9007199254740992 1.9007199254740993 1.20240101000000000001 1.20240101000000000002',
   ],
   Packagist: [
     '1.0-dev 1.0-alpha1=1.0a1 1.0-beta2 1.0-RC1=1.0rc1 1.0=v1.0 1.0-p1=1.0pl1',
