@@ -51,7 +51,6 @@ function printDiagnosis(
     ['key', match?.key ?? '-'],
     ['signature', match?.encoding ?? '-'],
     ['signed', match === null ? '-' : `${match.content}, the body ${match.body}`],
-    ['time signed', match === null ? '-' : `${match.offsetSeconds} s from the header`],
   ]
   print(table(['what', 'found'], rows))
   for (const problem of problems) print(`\n- ${visible(problem)}`)

@@ -10,6 +10,7 @@ import {
   isValidAt,
   signaturesOf,
 } from './match.ts'
+import { AS_CAPTURED } from './forms.ts'
 
 /** Result of checking a captured delivery, and its problems. Contains no secret, no signature, no body. */
 export interface Diagnosis {
@@ -186,22 +187,17 @@ function signatureProblems(capture: Capture, match: SecretMatch | null): string[
   if (SIGNED.some((name) => captureHeader(capture, name) === '')) return []
   return [
     'no stored secret gives this signature in any known form: it is another ' +
-      "subscription's secret, or the body was changed in a way that cannot be guessed. Compare " +
-      '"patchmirror webhooks list" with the sender, and capture the body as bytes',
+      "subscription's secret, or webhook-id, webhook-timestamp or the body was changed on the way. Compare " +
+      '"patchmirror webhooks list" with the sender, and capture the request as bytes',
   ]
 }
 
-function unusual({ key, encoding, content, body, offsetSeconds }: SecretMatch): string[] {
+function unusual({ key, encoding, content, body }: SecretMatch): string[] {
   const found: string[] = []
-  if (body !== 'as captured') {
+  if (body !== AS_CAPTURED) {
     found.push(
       `the signature is for the body ${body}: something between sender and file has changed it. ` +
         'Pass the raw bytes on',
-    )
-  }
-  if (offsetSeconds !== 0) {
-    found.push(
-      `the signature is for a time ${offsetSeconds} s from the one in webhook-timestamp: the header was changed`,
     )
   }
   if (content !== 'id.timestamp.body')

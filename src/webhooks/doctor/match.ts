@@ -1,6 +1,13 @@
 import type { Capture } from './capture.ts'
 import type { KeptSecret } from '../receive/secret-file.ts'
-import { type KeyForm, type Written, bodyForms, keyForms, readSignature } from './forms.ts'
+import {
+  type KeyForm,
+  type Written,
+  AS_CAPTURED,
+  bodyForms,
+  keyForms,
+  readSignature,
+} from './forms.ts'
 
 /** A stored secret, with its label and the dates of its validity. */
 export type LabelledSecret = Pick<KeptSecret, 'label' | 'secret' | 'notBefore' | 'notAfter'>
@@ -17,8 +24,6 @@ export interface SecretMatch {
   readonly encoding: string
   readonly content: string
   readonly body: string
-  /** Seconds between the time that was signed and the one in the header. */
-  readonly offsetSeconds: number
   /** The mirror takes it as it is, its time apart. */
   readonly usual: boolean
 }
@@ -33,7 +38,6 @@ interface Attempt {
   readonly content: Buffer
   readonly name: string
   readonly body: string
-  readonly offset: number
 }
 
 /** Returns the first way, from the likely to the unlikely, in which one of the secrets gives one of the signatures. */
@@ -54,14 +58,13 @@ export function findMatch({ capture, secrets }: DoctorQuestion): SecretMatch | n
 }
 
 function matchOf(attempt: Attempt, label: string, form: KeyForm, signature: Written): SecretMatch {
-  const asIs = attempt.name === USUAL && attempt.body === 'as captured' && attempt.offset === 0
+  const asIs = attempt.name === USUAL && attempt.body === AS_CAPTURED
   return {
     secret: label,
     key: form.name,
     encoding: signature.encoding,
     content: attempt.name,
     body: attempt.body,
-    offsetSeconds: attempt.offset,
     usual: asIs && form.usual && signature.usual,
   }
 }
@@ -85,35 +88,11 @@ export function signaturesOf(capture: Capture): Written[] {
 
 const USUAL = 'id.timestamp.body'
 
-/** What may have been signed: the right thing, then the body in other forms, other contents, and other times. */
+/** What may have been signed: the right thing, then the body in other forms, then other contents. */
 function* attempts(id: string, timestamp: string, body: Buffer): Generator<Attempt> {
-  const forms = bodyForms(body)
-  for (const form of forms) {
-    const content = signedContent(id, timestamp, form.body)
-    yield { content, name: USUAL, body: form.name, offset: 0 }
-  }
-  for (const form of forms) {
-    const time = Buffer.from(`${timestamp}.`)
-    yield { content: form.body, name: 'the body alone', body: form.name, offset: 0 }
-    const timed = Buffer.concat([time, form.body])
-    yield { content: timed, name: 'timestamp.body', body: form.name, offset: 0 }
-  }
-  if (!/^\d{1,12}$/.test(timestamp)) return
-  for (const offset of offsets()) {
-    const shifted = String(Number(timestamp) + offset)
-    const content = signedContent(id, shifted, body)
-    yield { content, name: USUAL, body: 'as captured', offset }
-  }
-}
-
-/** Offsets in seconds: a quarter of an hour to each side, then whole time zones. */
-function* offsets(): Generator<number> {
-  for (let seconds = 1; seconds <= 900; seconds++) {
-    yield seconds
-    yield -seconds
-  }
-  for (let quarters = 2; quarters <= 14 * 4; quarters++) {
-    yield quarters * 900
-    yield -quarters * 900
-  }
+  for (const form of bodyForms(body))
+    yield { content: signedContent(id, timestamp, form.body), name: USUAL, body: form.name }
+  const timed = Buffer.concat([Buffer.from(`${timestamp}.`), body])
+  yield { content: body, name: 'the body alone', body: AS_CAPTURED }
+  yield { content: timed, name: 'timestamp.body', body: AS_CAPTURED }
 }
