@@ -54,8 +54,6 @@ export interface ServerOptions {
   readonly routes?: (tools: RouteTools) => readonly PrivateRoute[]
   /** Looks at requests before the pages do, bodies unread: true when it answers. It takes no mirrored path. */
   readonly intercept?: (request: IncomingMessage, response: ServerResponse) => boolean
-  /** The paths that `intercept` answers, for path suggestions. */
-  readonly hookPaths?: readonly string[]
   /** For the status page. */
   readonly webhooks?: () => Promise<WebhooksReport>
   readonly metrics?: MetricsPage
@@ -105,7 +103,7 @@ export function createServer(options: ServerOptions): MirrorServer {
     return createHttp(traced(warnOfProxy(options, withReserve(handler)), log, now), config.server)
   })
   const gate = createGate({
-    ...{ reads, served, paths, failures, log, now, atEnd: ends.add },
+    ...{ reads, served, failures, log, now, atEnd: ends.add },
     settings: config.server,
     routes: options.routes ?? (() => []),
     listeningOn: () => boundAddress(app.server.address()),
@@ -116,7 +114,7 @@ export function createServer(options: ServerOptions): MirrorServer {
     followers.look() // last, so every announced change is already readable
   }
   const follower = followStore({ refresh }, log)
-  addPages(app, { ...options, paths, privatePaths: gate.paths })
+  addPages(app, { ...options, paths })
   const fastPath = createFastPath(app.server, options, served, heads)
   limitConnections(app.server, connectionOptions(options))
   return {

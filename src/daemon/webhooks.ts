@@ -4,8 +4,7 @@ import type { Webhooks } from '../webhooks/webhooks.ts'
 
 /** What the main listener has of webhooks. */
 export function webhookParts(webhooks: Webhooks, refresher: Refresher) {
-  const { handle: intercept, paths: hookPaths } = webhooks
-  return { intercept, hookPaths, webhooks: reportOn(webhooks, refresher) }
+  return { intercept: webhooks.handle, webhooks: reportOn(webhooks, refresher) }
 }
 
 /** Returns the report on webhooks: receiving and refreshing. */

@@ -89,32 +89,22 @@ test('a refusal before the first sync names no snapshot', async () => {
 })
 
 test.each([
-  ['/-/redy', '/-/ready'],
-  ['/-/', null],
-  ['/-', null],
-  ['/-/Health/', '/-/health'],
-  ['/healthz', '/-/health'],
-  ['/-/status.json', null],
-  ['/entirely/elsewhere', null],
-  ['/-/statu', '/-/status'],
-  ['/external/osv/all.json/', '/external/osv/all.json'],
-  ['/external/osv/all.jso', '/external/osv/all.json'],
-  ['/external/osv/ALL.json', '/external/osv/all.json'],
-  ['/external//osv/all.zip', '/external/osv/all.zip'],
-  ['/external/osv//all.json', '/external/osv/all.json'],
-  ['//external/patch_feed', '/external/patch_feed'],
-  ['/external/Patch_Feed', '/external/patch_feed'],
-  ['/v1/external/patch_feed', '/external/patch_feed'],
-  ['/external/globals/sys-matrix', '/external/globals/sys_matrix'],
-  ['/external/osv/CVE-2024-1', '/external/osv/{id}.json'],
-])('%s is a 404 that points at %s', async (path, closest) => {
+  '/-/redy',
+  '/-/',
+  '/-',
+  '/-/Health/',
+  '/entirely/elsewhere',
+  '/external/osv/all.json/',
+  '/external/osv/ALL.json',
+  '/external//osv/all.zip',
+  '//external/patch_feed',
+  '/external/Patch_Feed',
+  '/v1/external/patch_feed',
+  '/external/osv/CVE-2024-1',
+])('%s is a 404 in JSON that no cache stores', async (path) => {
   const { get } = await serveAll()
   const reply = await get(path)
-  expect([reply.status, jsonOf(reply)['error'], jsonOf(reply)['closest']]).toEqual([
-    404,
-    'not_found',
-    closest,
-  ])
+  expect([reply.status, jsonOf(reply)['error']]).toEqual([404, 'not_found'])
   expect(reply.headers['cache-control']).toBe('no-store')
 })
 

@@ -14,7 +14,6 @@ import {
 import { type Heads, createHeads } from '../http/response.ts'
 import { type Links, createLinks, linkProblem } from './signed-links.ts'
 import type { ServedSnapshot } from '../snapshot/served.ts'
-import type { Paths } from '../http/paths.ts'
 import {
   type PrivateRoute,
   type RouteMatch,
@@ -49,7 +48,6 @@ interface GateOptions {
   /** The address that the server is bound to; null while it is not. */
   readonly listeningOn: () => string | null
   readonly served: ServedSnapshot
-  readonly paths: Paths
   readonly failures: Failures
   readonly routes: (tools: RouteTools) => readonly PrivateRoute[]
   readonly log: ServerLog | null
@@ -62,15 +60,13 @@ interface Gate {
   /** Who may read; for pages that show more to those who may. */
   readonly access: Access
   readonly answer: PrivatePaths
-  /** The private paths, as they are declared. */
-  readonly paths: readonly string[]
   /** Logs who may read private paths; called once the server listens. */
   readonly announce: () => void
 }
 
 /** Puts routes, keys and links together. Throws `config` for keys or proxies that cannot be. */
 export function createGate(options: GateOptions): Gate {
-  const { reads, settings, listeningOn, served, paths, failures, log, now, atEnd } = options
+  const { reads, settings, listeningOn, served, failures, log, now, atEnd } = options
   const { publicUrl, cacheMaxAgeSeconds } = settings
   const trusted = createTrust(settings.trustProxy)
   const access = createAccess({ settings, reads, trusted, listeningOn, log, now })
@@ -85,10 +81,9 @@ export function createGate(options: GateOptions): Gate {
     access,
     links,
     failures,
-    paths,
     baseUrl: (request) => baseUrl({ publicUrl, trusted }, arrivalOf(request)),
   })
-  return { access, answer, paths: routes.paths, announce: access.announce }
+  return { access, answer, announce: access.announce }
 }
 
 /** What the private paths are answered from. */
@@ -98,7 +93,6 @@ interface PrivateOptions {
   readonly access: Access
   readonly links: Links
   readonly failures: Failures
-  readonly paths: Paths
   readonly baseUrl: (request: IncomingMessage) => string
 }
 
@@ -154,7 +148,7 @@ function find(routes: RouteTable, path: string): RouteMatch | null {
 }
 
 function open(
-  { access, links, paths, routes }: PrivateOptions,
+  { access, links }: PrivateOptions,
   request: IncomingMessage,
   path: string,
   match: RouteMatch | null,
@@ -168,13 +162,11 @@ function open(
   if (denied !== null) return { ...denied, origin: null }
   if (match !== null) return match
   const asked = decodePart(path)
-  return isWrittenAt(path)
-    ? nothingToRead(asked)
-    : pathNotFound(asked, paths.closest(asked, routes.paths))
+  return isWrittenAt(path) ? nothingToRead(asked) : pathNotFound(asked)
 }
 
 /** 404 for a path at which the service only takes orders. */
 function nothingToRead(path: string): Problem {
   const message = 'there is nothing to read at this path: the service itself only takes orders here'
-  return { ...pathNotFound(path, null), message }
+  return { ...pathNotFound(path), message }
 }

@@ -38,8 +38,6 @@ export interface RouteMatch {
 
 /** All private routes. */
 export interface RouteTable {
-  /** Every path as it was declared. */
-  readonly paths: readonly string[]
   /** The route of a path (percent-encoded, no query); null when there is none. Throws `bad_request` if undecodable. */
   readonly match: (path: string) => RouteMatch | null
 }
@@ -54,11 +52,9 @@ interface Pattern {
 /** Throws for a path that is declared twice or has more than one `{name+}`: defects, seen at start. */
 export function createRouteTable(routes: readonly PrivateRoute[]): RouteTable {
   const patterns = routes.map(compile).sort((one, other) => other.fixed - one.fixed)
-  const paths = routes.map(({ path }) => path)
-  const shapes = new Set(paths.map((path) => path.replace(/\{\w+/g, '{').replace(/\/$/, '')))
+  const shapes = new Set(routes.map(({ path }) => path.replace(/\{\w+/g, '{').replace(/\/$/, '')))
   if (shapes.size < routes.length) throw new Error('two private routes have the same path')
   return {
-    paths,
     match(path) {
       const segments = path.replace(/\/$/, '').split('/').slice(1).map(decodePart)
       for (const pattern of patterns) {

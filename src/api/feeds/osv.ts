@@ -98,18 +98,12 @@ function soundMember({ body, size, bodyCrc32 }: ServedRecord): Buffer {
 }
 
 /**
- * Explains a missing record: 404 where upstream has none, with the time when the mirror observed a removal, or with the
- * document of a similar path; 404 or 503 with the reason for one that upstream lists and the mirror could not fetch.
+ * Explains a missing record: 404 where upstream has none, with the time when the mirror observed a removal; 404 or 503 with the reason for one that upstream lists and the mirror could not fetch.
  * Throws `corrupt` for one that the served index lists: then the database is damaged.
  */
-export async function missingRecord(
-  served: ServedSnapshot,
-  id: string,
-  closest: string | null,
-): Promise<Problem> {
+export async function missingRecord(served: ServedSnapshot, id: string): Promise<Problem> {
   const fault = faultOfRecordId(id)
-  const named = closest === null ? { id } : { id, closest }
-  if (fault !== null) return notFound(`no record of this id can be mirrored: ${fault}`, named)
+  if (fault !== null) return notFound(`no record of this id can be mirrored: ${fault}`, { id })
   if (await served.listing.lists(id))
     throw new MirrorError(
       'corrupt',
@@ -118,7 +112,7 @@ export async function missingRecord(
   const known = missingForReason(served, id)
   if (known !== null) return known
   const tombstone = served.reads.osv.readTombstone(id)
-  if (tombstone === null) return notFound(UNLISTED, named)
+  if (tombstone === null) return notFound(UNLISTED, { id })
   const removedAt = new Date(tombstone.removedAt).toISOString()
   const message = `this record was removed: upstream's index stopped listing it, seen on ${removedAt}`
   return notFound(message, { id, removedAt })

@@ -65,7 +65,7 @@ function refuseMethod(options: MirrorOptions, request: IncomingMessage, response
   try {
     const { path } = readTarget(url)
     const known = paths.sourceOf(path) !== undefined || recordId(path) !== null
-    const problem = known ? methodNotAllowed(method) : pathNotFound(path, paths.closest(path))
+    const problem = known ? methodNotAllowed(method) : pathNotFound(path)
     sendProblem(request, response, { ...problem, origin: known ? origin : null })
   } catch (error) {
     onError(error, request, response, { origin })
@@ -105,17 +105,12 @@ function createRoutes({ served, paths, cacheControl, heads }: MirrorOptions): Ro
   const answerOther = (exchange: Exchange, url: string): boolean =>
     sendOther(served, heads, exchange, url)
 
-  const answerRecord = async (
-    exchange: Exchange,
-    id: string,
-    path: string,
-    url: string,
-  ): Promise<void> => {
+  const answerRecord = async (exchange: Exchange, id: string, url: string): Promise<void> => {
     const { request, response, requestHeaders } = exchange
     const origin = served.originOf('osv')
     const answer = readRecordAnswer(served.reads, id, chooseCoding(requestHeaders.acceptEncoding))
     if (answer !== null) return sendAnswer(exchange, answer, origin, heads)
-    const problem = await missingRecord(served, id, paths.sameButForm(path))
+    const problem = await missingRecord(served, id)
     // For a known id, such as a removed one, the reason is more useful than a similar id.
     const unknown = problem.status === 404 && problem.fields?.['removedAt'] === undefined
     if (unknown && answerOther(exchange, url)) return
@@ -156,9 +151,9 @@ function createRoutes({ served, paths, cacheControl, heads }: MirrorOptions): Ro
     if (path === OSV_ARCHIVE) return answerArchive(served, cacheControl, exchange)
     if (paths.sourceOf(path) !== undefined) return answerDocument(exchange, path, query)
     const id = recordId(path)
-    if (id !== null) return answerRecord(exchange, id, path, url)
+    if (id !== null) return answerRecord(exchange, id, url)
     if (!answerOther(exchange, url))
-      sendProblem(exchange.request, exchange.response, pathNotFound(path, paths.closest(path)))
+      sendProblem(exchange.request, exchange.response, pathNotFound(path))
     return undefined
   }
 }

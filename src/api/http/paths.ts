@@ -1,4 +1,3 @@
-import { distance } from 'fastest-levenshtein'
 import {
   FEEDS_ROOT,
   OSV_ARCHIVE,
@@ -19,7 +18,6 @@ export const INSTANCE_HEADER = 'X-Mirror-Instance'
 
 /** The mirror's own pages, apart from `/`. */
 export const OWN = ['/-/health', '/-/ready', '/-/status', '/-/metrics', CHANGES, EVENTS_PATH]
-const OWN_PAGES = '/-'
 
 const SUFFIX = '.json'
 
@@ -29,13 +27,6 @@ export interface Paths {
   readonly all: readonly string[]
   /** The source of a document path or of the archive; undefined for anything else. */
   sourceOf(path: string): SourceName | undefined
-  /** The path in other letters or slashes, if there is one. */
-  sameButForm(path: string): string | null
-  /**
-   * The path of a mirrored document, of an own page, among `more` or among `hooks` (where webhooks come in) that looks
-   * most like this one.
-   */
-  closest(path: string, more?: readonly string[], hooks?: readonly string[]): string | null
 }
 
 /**
@@ -60,22 +51,6 @@ export function createPaths(
     all,
     sourceOf: (path) =>
       sources.get(path) ?? (isFeed(path) && isStoredFeed(path) ? 'feeds' : undefined),
-    sameButForm: (path) => fixed.find((known) => sameButForm(known, path)) ?? null,
-    closest(path, more = [], hooks = []) {
-      const own = [...OWN, ...hooks]
-      if (path === OWN_PAGES || path.startsWith(`${OWN_PAGES}/`)) return closestPath(path, own)
-      if (path.startsWith(BUCKET))
-        // a path with the ending of a record counts as one
-        return closestPath(
-          path,
-          bucket.filter((one) => !one.endsWith(SUFFIX)),
-        )
-      if (!path.startsWith(FEEDS_ROOT))
-        return closestPath(path, [...fixed, ...more, ...own, ...bucket])
-      const fixedPath = closestPath(path, fixed)
-      // A record's path without its end, or with another.
-      return fixedPath ?? (/^\/external\/osv\/[^/]+$/.test(path) ? OSV_RECORD : null)
-    },
   }
 }
 
@@ -89,47 +64,6 @@ export function recordId(path: string): string | null {
   return path.length < OSV_ROOT.length + SUFFIX.length
     ? null
     : path.slice(OSV_ROOT.length, -SUFFIX.length)
-}
-
-/** Letters by which a path may miss another and still be taken for it. */
-const TYPO = 3
-
-/**
- * Returns the most similar path among `paths`, null when none is within `limit` edits: a path that is no likely typing error
- * does not help. Case, doubled slashes and parameters (`{id}`) do not count.
- */
-function closestPath(asked: string, paths: readonly string[], limit = TYPO): string | null {
-  const wanted = plain(asked)
-  let best: string | null = null
-  let least = limit
-  for (const path of paths) {
-    const steps = distance(wanted, plain(filledIn(path, asked)))
-    if (steps > least || (steps === least && best !== null)) continue
-    best = path
-    least = steps
-  }
-  return best
-}
-
-/** A path whose parameters are those of the path asked for, where it has as many segments. */
-function filledIn(path: string, asked: string): string {
-  if (!path.includes('{')) return path
-  const given = asked.slice(0, COMPARED).split('/')
-  const segments = path.split('/')
-  if (segments.length !== given.length) return path
-  return segments.map((one, at) => (one.startsWith('{') ? (given[at] ?? one) : one)).join('/')
-}
-
-const COMPARED = 256
-
-/** Normalizes a path, cut to a length that bounds the cost of the comparison. */
-function plain(path: string): string {
-  return path.slice(0, COMPARED).toLowerCase().replace(/\/+/g, '/')
-}
-
-/** True when two paths differ only in case or slashes. */
-function sameButForm(one: string, other: string): boolean {
-  return plain(one).replace(/\/$/, '') === plain(other).replace(/\/$/, '')
 }
 
 /** Everything below is osv.dev's query API. */

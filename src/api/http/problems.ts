@@ -74,10 +74,9 @@ export function methodNotAllowed(method: string): Problem {
 }
 
 /** 404 for a path that the mirror does not have. */
-export function pathNotFound(path: string, closest: string | null): Problem {
-  const hint = closest === null ? '' : `; the closest path is ${closest}`
-  const message = `nothing is mirrored under this path${hint}`
-  return { status: 404, error: 'not_found', message, fields: { path: path.slice(0, 512), closest } }
+export function pathNotFound(path: string): Problem {
+  const message = 'nothing is mirrored under this path: GET / lists the public paths'
+  return { status: 404, error: 'not_found', message, fields: { path: path.slice(0, 512) } }
 }
 
 const RETRY_SECONDS = '30'

@@ -3,7 +3,7 @@ import type { ViewAsset, ViewRecord, Views } from '../../store/views/reads.ts'
 import { crc32c, googHash } from '../../zip/crc32c.ts'
 import { type Exchange, type Heads, sendAnswer } from '../http/response.ts'
 import { type OpenArchive, openArchiveFile } from '../http/send-file.ts'
-import { type BucketPath, type Paths, BUCKET, bucketPath, isBucket } from '../http/paths.ts'
+import { type BucketPath, BUCKET, bucketPath, isBucket } from '../http/paths.ts'
 import {
   type Failures,
   type Problem,
@@ -28,7 +28,6 @@ import { sendFile } from '../http/zip.ts'
 interface BucketOptions {
   readonly served: Pick<ServedSnapshot, 'knownOrigin' | 'reads' | 'archives'>
   readonly views: ViewsInUse
-  readonly paths: Pick<Paths, 'closest'>
   readonly cacheControl: string
   readonly heads: Heads
   readonly onError: Failures['answer']
@@ -74,14 +73,14 @@ export function createBucket(options: BucketOptions): Bucket {
 
 /** What is refused before anything is looked up; null when nothing is. */
 function refuse(
-  { enabled, paths }: BucketOptions,
+  { enabled }: BucketOptions,
   request: IncomingMessage,
   path: string,
 ): Problem | null {
   const { method = '' } = request
   const shown = readablePath(path)
-  if (!enabled) return { ...pathNotFound(shown, null), message: SWITCHED_OFF }
-  if (bucketPath(path) === null) return pathNotFound(shown, paths.closest(shown))
+  if (!enabled) return { ...pathNotFound(shown), message: SWITCHED_OFF }
+  if (bucketPath(path) === null) return pathNotFound(shown)
   return method === 'GET' || method === 'HEAD' ? null : methodNotAllowed(method)
 }
 

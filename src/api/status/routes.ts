@@ -25,10 +25,6 @@ interface PageOptions extends Omit<StatusOptions, 'reads' | 'active'> {
   readonly reads: PinnedReads
   readonly config: Config
   readonly paths: Paths
-  /** The paths that take a key, as they are declared. */
-  readonly privatePaths: readonly string[]
-  /** Where webhooks come in on this listener. */
-  readonly hookPaths?: readonly string[]
   readonly webhooks?: () => Promise<WebhooksReport>
   readonly metrics?: MetricsPage
   readonly viewsMaker?: Pick<ViewsMaker, 'report'>
@@ -74,7 +70,7 @@ export function createApp(failures: Failures, createHttpServer: (pages: HttpHand
 
 /** Adds the mirror's own pages, and the answers for every unknown path and method. */
 export function addPages(app: FastifyInstance, options: PageOptions): void {
-  const { version, config, paths, privatePaths } = options
+  const { version, config, paths } = options
   const { live } = options.reads
   const served = (): SourceName[] =>
     servedSources(config, (source) => live.snapshots.readSnapshot(source) !== null)
@@ -86,8 +82,7 @@ export function addPages(app: FastifyInstance, options: PageOptions): void {
   )
   const pages = new Set(['/', ...OWN])
   const pathOf = (url: string): string => url.split('?', 1)[0] ?? ''
-  const notFound = (url: string): Problem =>
-    pathNotFound(pathOf(url), paths.closest(pathOf(url), privatePaths, options.hookPaths))
+  const notFound = (url: string): Problem => pathNotFound(pathOf(url))
   app.addHook('onRequest', (request, reply, done) => {
     // Before the body is read: a 404 route would parse it first.
     const { method, url, is404 } = request

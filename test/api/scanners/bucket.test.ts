@@ -167,7 +167,7 @@ describe('the bucket', () => {
     ])
     expect(await ask('/osv/Debian/modified.csv')).toEqual([
       404,
-      expect.objectContaining({ closest: '/osv/{ecosystem}/modified_id.csv' }),
+      expect.objectContaining({ error: 'not_found', path: '/osv/Debian/modified.csv' }),
     ])
     expect(await ask('/osv')).toEqual([404, expect.objectContaining({ error: 'not_found' })])
   })
