@@ -1,6 +1,6 @@
 import { Agent, request as httpRequest } from 'node:http'
 import { randomBytes, randomUUID } from 'node:crypto'
-import { onTestFinished } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import type { Status } from '../../src/api/status/report.ts'
 import type { Sandbox } from '../../src/sandbox/server.ts'
 import type { ServiceOptions } from '../../src/sandbox/service/types.ts'
@@ -8,7 +8,8 @@ import { sampleEvent } from '../../src/cli/webhooks/send.ts'
 import { signDelivery } from '../../src/webhooks/receive/signature.ts'
 import { catalogEnv } from '../support/catalog/mirror.ts'
 import { TEST_KEY, bearer } from '../support/keys.ts'
-import { type Served, type World, openWorld } from '../support/daemons.ts'
+import type { run } from '../support/command.ts'
+import { type Hosted, type World, openWorld } from '../support/daemons.ts'
 
 /** What the stand-in signs with. */
 export const SECRET = `whsec_${randomBytes(24).toString('base64')}`
@@ -16,33 +17,68 @@ export const SECRET = `whsec_${randomBytes(24).toString('base64')}`
 export const PATIENT = { interval: 20 }
 
 /** A daemon that mirrors a small catalog, and where its deliveries go. */
-export interface Receiving extends Served {
+export interface Receiving extends Hosted {
   hook: string
 }
 
 /** Opens a world for one test, whose daemons all listen on the port of the first one. */
-export async function open(service: ServiceOptions = {}): Promise<World & { sandbox: Sandbox }> {
+export async function open(service: ServiceOptions = {}, command?: typeof run): Promise<World> {
   const small = { images: 2, tags: 4, packages: 2, tickets: 5, webhookSecret: SECRET }
-  const world = await openWorld({ records: 5, service: { ...small, ...service } }, (sandbox) => ({
+  const envOf = (sandbox: Sandbox): Record<string, string> => ({
     ...catalogEnv(sandbox),
     PATCHMIRROR_SERVER_KEYS: TEST_KEY,
     PATCHMIRROR_CATALOG_SCOPE: 'all',
     PATCHMIRROR_WEBHOOKS_DEBOUNCE_MS: '100',
     PATCHMIRROR_WEBHOOKS_DEBOUNCE_MAX_MS: '120000',
-  }))
+  })
+  const options = { records: 5, service: { ...small, ...service } }
+  const world = await openWorld(options, envOf, command)
   onTestFinished(() => world.close())
   return world
 }
 
 /** Starts the daemon; the first time on any port, afterwards on the same one. */
 export async function serve(world: World, more: Record<string, string> = {}): Promise<Receiving> {
-  const daemon = await world.serve(more)
+  const daemon = await world.host(more)
   world.env['PATCHMIRROR_SERVER_PORT'] = new URL(daemon.url).port
   return { ...daemon, hook: `${daemon.url}/-/webhooks` }
 }
 
 /** Resolves once the catalog is mirrored. */
-export const synced = (daemon: Receiving): Promise<string> => daemon.said(/catalog sync: complete/)
+export const synced = (daemon: Pick<Receiving, 'said'>): Promise<string> =>
+  daemon.said(/catalog sync: complete/)
+
+/**
+ * Has a tag announced while no daemon runs, and compares what is readable once one does. The world's service signs in this
+ * dialect, and tries again every 200 ms.
+ */
+export async function becomesReadable(world: World, dialect: string): Promise<Receiving> {
+  const first = await serve(world)
+  await synced(first)
+  const made = await world.patchmirror('webhooks', 'register', '--url', first.hook)
+  expect(made.code, made.err).toBe(0)
+  expect(made.err).toContain('a test event was delivered') // about a tag that is mirrored
+  await first.close()
+  const tag = world.sandbox.service.addTag()
+  const records = world.sandbox.service.deliveries.records
+  await expect.poll(() => records.length, PATIENT).toBeGreaterThan(1)
+  const second = await serve(world, { PATCHMIRROR_SYNC_CATCH_UP: 'false' })
+  await expect.poll(() => isServed(second, tag), PATIENT).toBe(200)
+  await expect.poll(() => isServed(second, tag, '/sbom'), PATIENT).toBe(200)
+  await expect.poll(async () => (await webhooksOf(second)).counts?.done, PATIENT).toBe(2)
+  const inbox = await world.patchmirror('webhooks', 'inbox', '--json')
+  expect(JSON.parse(inbox.out)).toMatchObject([
+    { state: 'done', dialect, secret: expect.any(String) as string, reason: null },
+    { state: 'done' },
+  ])
+  expect(inbox.out).not.toContain('"visibleAt": null')
+  const shown = await world.patchmirror('status')
+  expect(shown.out).toMatch(/received to visible: median \d/)
+  expect(await (await fetch(`${second.url}/-/metrics`)).text()).toMatch(
+    /patchmirror_webhook_latency_seconds\{stage="visible",percentile="99"\} [\d.]+/,
+  )
+  return second
+}
 
 /** What the status says of webhooks. */
 export async function webhooksOf({ url }: Receiving): Promise<NonNullable<Status['webhooks']>> {

@@ -3,15 +3,16 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type Target, SECRET, freePort, target } from '../relay/targets.ts'
-import { run } from '../support/command.ts'
 import { type World, openWorld } from '../support/daemons.ts'
+import { commandHost } from '../support/hosted.ts'
 import { localKey } from '../support/keys.ts'
 
+const command = commandHost()
 let world: World
 let to: Target
 
 beforeEach(async () => {
-  world = await openWorld({ records: 40 })
+  world = await openWorld({ records: 40, service: false }, undefined, command)
 })
 
 afterEach(() => world.close())
@@ -20,14 +21,20 @@ interface Told {
   data: { source: string; snapshot: string; previous: string; changes: { id: string }[] }
 }
 
+/** What the target that answers got of osv. */
 const told = (): Told['data'][] =>
   to.got
+    .filter(({ url }) => !url.endsWith('slow'))
     .map(({ body }) => (JSON.parse(body.toString()) as Told).data)
     .filter(({ source }) => source === 'osv')
 
-test('a daemon tells its targets of each snapshot that it publishes, signed with the secret that it tells', async () => {
-  to = await target()
-  world.env['PATCHMIRROR_RELAY_TARGETS'] = to.url
+test('a daemon tells its targets of each snapshot, signed with the secret that it shows, and one that never answers holds up no other', async () => {
+  to = await target((response) => {
+    if (response.req.url?.endsWith('slow') !== true) response.writeHead(204).end()
+  })
+  world.env['PATCHMIRROR_RELAY_TARGETS'] = `${to.url}&slow,${to.url}`
+  world.env['PATCHMIRROR_RELAY_CONCURRENCY'] = '1'
+  world.env['PATCHMIRROR_RELAY_TIMEOUT_MS'] = '60000'
   const daemon = await world.serve()
   await daemon.said(/osv sync: complete/)
   await expect.poll(() => told().length).toBe(1)
@@ -55,7 +62,7 @@ test('a daemon tells its targets of each snapshot that it publishes, signed with
 test('a disabled target is told in the status, without its address to strangers, and enabled by hand', async () => {
   to = await target(410)
   world.env['PATCHMIRROR_RELAY_TARGETS'] = to.url
-  const daemon = await world.serve()
+  const daemon = await world.host()
   const relay = async () =>
     ((await (await fetch(`${daemon.url}/-/status`)).json()) as { relay: object[] }).relay
   const disabled = { id: 1, state: 'disabled', target: null, reason: null }
@@ -81,22 +88,7 @@ test('a disabled target is told in the status, without its address to strangers,
 const FAILED = /disabled .* {2}\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ it answered 410/
 const FAILED_EARLIER = / ok .* {2}earlier: \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ it answered 410/
 
-test('a target that never answers holds up no other at the same host', async () => {
-  let quick = 0
-  to = await target((response) => {
-    if (response.req.url?.endsWith('slow') === true) return
-    quick++
-    response.writeHead(204).end()
-  })
-  world.env['PATCHMIRROR_RELAY_TARGETS'] = `${to.url}&slow,${to.url}`
-  world.env['PATCHMIRROR_RELAY_CONCURRENCY'] = '1'
-  world.env['PATCHMIRROR_RELAY_TIMEOUT_MS'] = '60000'
-  const daemon = await world.serve()
-  await daemon.said(/osv sync: complete/)
-  await expect.poll(() => quick).toBeGreaterThan(0)
-})
-
-test('without targets nothing is passed on, and the commands say so', async () => {
+test('a mirror without relay targets passes nothing on, and the commands say so', async () => {
   const none = await world.patchmirror('relay', 'status')
   expect([none.code, none.out]).toEqual([0, expect.stringContaining('relay.targets')])
   const secret = await world.patchmirror('relay', 'secret')
@@ -104,18 +96,23 @@ test('without targets nothing is passed on, and the commands say so', async () =
   expect((await world.patchmirror('relay', 'enable', '1')).code).toBe(2)
 })
 
-test('mirrors chain: a second one has what the first published as soon as it is told', async () => {
+test('mirrors chain: a second one has what the first published as soon as it is told, and passes deliveries on as they came', async () => {
+  to = await target()
   const second = {
     PATCHMIRROR_DATA_DIR: join(world.dir, 'second'),
     PATCHMIRROR_WEBHOOKS_SECRETS: SECRET,
     PATCHMIRROR_WEBHOOKS_DEBOUNCE_MS: '100',
     PATCHMIRROR_SERVER_PORT: String(await freePort()),
+    PATCHMIRROR_RELAY_TARGETS: to.url,
+    PATCHMIRROR_RELAY_EVENTS: 'webhook',
+    PATCHMIRROR_RELAY_WAIT_VISIBLE: 'false',
   }
   world.env['PATCHMIRROR_RELAY_SECRET'] = SECRET
   const hook = `http://127.0.0.1:${second.PATCHMIRROR_SERVER_PORT}/-/webhooks`
-  const first = await world.serve({ PATCHMIRROR_RELAY_TARGETS: hook })
+  const first = await world.host({ PATCHMIRROR_RELAY_TARGETS: hook })
   await first.said(/osv sync: complete/)
-  const { url } = await world.serve({ ...second, PATCHMIRROR_UPSTREAM_API_ROOT: first.url })
+  const below = await world.host({ ...second, PATCHMIRROR_UPSTREAM_API_ROOT: first.url })
+  const { url } = below
   const counts = async (): Promise<{ pending: number; done: number }> => {
     const status = (await (await fetch(`${url}/-/status`)).json()) as {
       webhooks: { counts: { pending: number; done: number } }
@@ -131,15 +128,18 @@ test('mirrors chain: a second one has what the first published as soon as it is 
     (await fetch(`${mirror}/external/osv/all.json`)).text()
   await expect.poll(() => index(first.url)).toBe(world.sandbox.feed.index().toString())
   await expect.poll(() => index(url)).toBe(await index(first.url))
-  const held = (
-    await run(['relay', 'status'], { ...world.env, PATCHMIRROR_RELAY_TARGETS: hook }, world.dir)
-  ).out
-  expect(held).toMatch(/ ok /)
+  world.env['PATCHMIRROR_RELAY_TARGETS'] = hook
+  expect((await world.patchmirror('relay', 'status')).out).toMatch(/ ok /)
+
+  expect(await deliver(below, BODY, second.PATCHMIRROR_DATA_DIR)).toContain('"webhookId":"msg_1"')
+  await expect.poll(() => to.ids()).toContain('msg_1')
+  const got = to.got.find(({ id }) => id === 'msg_1')
+  expect([got?.body.toString(), got?.signed]).toEqual([BODY, true])
 })
 
 /** Sends a signed event, reads the daemon's stream until it is told there, and returns what was told. */
-async function deliver({ url }: { url: string }, body: string): Promise<string> {
-  const events = await fetch(`${url}/-/events`, { headers: localKey(join(world.dir, 'data')) })
+async function deliver({ url }: { url: string }, body: string, dataDir: string): Promise<string> {
+  const events = await fetch(`${url}/-/events`, { headers: localKey(dataDir) })
   const timestamp = Math.floor(Date.now() / 1000)
   const key = Buffer.from(SECRET.slice('whsec_'.length), 'base64')
   const mac = createHmac('sha256', key).update(`msg_1.${timestamp}.${body}`).digest('base64')
@@ -161,25 +161,9 @@ async function deliver({ url }: { url: string }, body: string): Promise<string> 
 const BODY =
   '{ "type": "io.service.cr.image.created.v1",\n "data": {"image_repo": "library/python"} }'
 
-test('a delivery of the service reaches targets and readers with its own id and bytes', async () => {
-  to = await target()
-  const daemon = await world.serve({
-    PATCHMIRROR_RELAY_TARGETS: to.url,
-    PATCHMIRROR_RELAY_SECRET: SECRET,
-    PATCHMIRROR_RELAY_EVENTS: 'webhook',
-    PATCHMIRROR_RELAY_WAIT_VISIBLE: 'false',
-    PATCHMIRROR_WEBHOOKS_SECRETS: SECRET,
-  })
-  expect(await deliver(daemon, BODY)).toContain('"webhookId":"msg_1"')
-  await expect.poll(() => to.ids()).toEqual(['msg_1'])
-  expect([to.got[0]?.body.toString(), to.got[0]?.signed]).toEqual([BODY, true])
-})
-
 test('readers are told of deliveries too when the first secret comes while the daemon runs', async () => {
-  const daemon = await world.serve({ PATCHMIRROR_WEBHOOKS_DEBOUNCE_MS: '50' })
+  const daemon = await world.host({ PATCHMIRROR_WEBHOOKS_DEBOUNCE_MS: '50' })
   const kept = JSON.stringify({ secrets: [{ label: 'first', secret: SECRET }] })
-  writeFileSync(join(world.dir, 'data', 'webhook-secrets.json'), kept, { mode: 0o600 })
-  expect(await deliver(daemon, BODY)).toContain('"webhookId":"msg_1"')
-  daemon.child.kill('SIGTERM')
-  expect((await daemon.finished).code).toBe(0)
+  writeFileSync(join(world.data, 'webhook-secrets.json'), kept, { mode: 0o600 })
+  expect(await deliver(daemon, BODY, world.data)).toContain('"webhookId":"msg_1"')
 })

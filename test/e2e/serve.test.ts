@@ -2,61 +2,59 @@ import { generateKeyPairSync } from 'node:crypto'
 import { cpSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { run } from '../support/command.ts'
 import { type World, openWorld } from '../support/daemons.ts'
+import { commandHost } from '../support/hosted.ts'
 
+const command = commandHost()
 let world: World
 
 beforeEach(async () => {
-  world = await openWorld({ records: 80 })
+  world = await openWorld({ records: 80, service: false }, undefined, command)
 })
 
 afterEach(() => world.close())
 
 describe('patchmirror serve', () => {
-  test('syncs at start, serves, and stops cleanly on SIGTERM with exit 0', async () => {
+  test('syncs at start, answers health, refuses a second daemon on its folder, and stops cleanly on SIGTERM with exit 0', async () => {
     const daemon = await world.serve()
     await daemon.said(/osv sync: complete/)
     expect((await fetch(`${daemon.url}/external/osv/all.json`)).status).toBe(200)
+    const second = await world.patchmirror('serve')
+    expect(second.code).toBe(2)
+    expect(second.err).toContain(`process ${daemon.child.pid}`)
+
+    const copy = join(world.dir, 'copy')
+    cpSync(world.data, copy, { recursive: true })
+    const at = { ...world.env, PATCHMIRROR_SERVER_PORT: new URL(daemon.url).port }
+    expect(await command(['health'], at, world.dir)).toMatchObject({ code: 0 })
+    const own = await command(['status'], at, world.dir)
+    expect(own.out).not.toContain('data folder')
+    const copied = await command(['status'], { ...at, PATCHMIRROR_DATA_DIR: copy }, world.dir)
+    expect(copied.out).toContain('the mirror of another data folder answers')
+    expect((await fetch(`${daemon.url}/-/health`)).status).toBe(200)
+
     daemon.child.kill('SIGTERM')
     const { code, err } = await daemon.finished
     expect(code).toBe(0)
     expect(err).toContain('"msg":"stopped"')
+    expect(await command(['health'], at, world.dir)).toMatchObject({ code: 1 })
   })
 
-  test('a second daemon on the same folder refuses, names the first, exits 2', async () => {
-    const daemon = await world.serve()
-    const second = await world.patchmirror('serve')
-    expect(second.code).toBe(2)
-    expect(second.err).toContain(`process ${daemon.child.pid}`)
-    const copy = join(world.dir, 'copy')
-    cpSync(join(world.dir, 'data'), copy, { recursive: true })
-    const at = { ...world.env, PATCHMIRROR_SERVER_PORT: new URL(daemon.url).port }
-    const own = await run(['status'], at, world.dir)
-    expect(own.out).not.toContain('data folder')
-    const copied = await run(['status'], { ...at, PATCHMIRROR_DATA_DIR: copy }, world.dir)
-    expect(copied.out).toContain('the mirror of another data folder answers')
-    expect((await fetch(`${daemon.url}/-/health`)).status).toBe(200)
-  })
-
-  test('notices within moments what a sync from the command line has published', async () => {
-    const daemon = await world.serve()
+  test('serves what a sync from the command line has published as soon as the command returns', async () => {
+    const daemon = await world.host()
     await daemon.said(/osv sync: complete/)
-    const before = await (await fetch(`${daemon.url}/external/osv/all.json`)).text()
+    const ask = (): Promise<Response> => fetch(`${daemon.url}/external/osv/all.json`)
+    const before = await (await ask()).text()
     world.sandbox.feed.add(5)
     const synced = await world.patchmirror('sync', 'osv', '--json')
     expect([synced.code, synced.err]).toEqual([0, ''])
     const [report] = JSON.parse(synced.out) as { snapshot: string; startedAt: string }[]
     expect(report?.startedAt).toMatch(/^\d{4}-\d\d-\d\dT/)
     // The command returned: the daemon serves what it published.
-    const now = await fetch(`${daemon.url}/external/osv/all.json`)
+    const now = await ask()
     expect(now.headers.get('x-mirror-snapshot')).toContain(report?.snapshot.slice(0, 12))
-    await expect
-      .poll(async () => (await fetch(`${daemon.url}/external/osv/all.json`)).text())
-      .not.toBe(before)
-    expect(await (await fetch(`${daemon.url}/external/osv/all.json`)).text()).toBe(
-      world.sandbox.feed.index().toString(),
-    )
+    await expect.poll(async () => (await ask()).text()).not.toBe(before)
+    expect(await (await ask()).text()).toBe(world.sandbox.feed.index().toString())
   })
 
   test('killed at any moment it starts again clean, and the lost run says so', async () => {
@@ -66,7 +64,7 @@ describe('patchmirror serve', () => {
     daemon.child.kill('SIGKILL')
     await daemon.finished
     world.sandbox.faults.clear()
-    const again = await world.serve()
+    const again = await world.host()
     await again.said(/osv sync: complete/)
     const { out } = await world.patchmirror('runs')
     expect(out).toContain('the process ended before the run did')
@@ -74,18 +72,18 @@ describe('patchmirror serve', () => {
 
   test('makes a derived archive that is missing again, the same to the byte', async () => {
     expect((await world.patchmirror('sync')).code).toBe(0)
-    const derived = join(world.dir, 'data', 'derived')
+    const derived = join(world.data, 'derived')
     const [file = ''] = readdirSync(derived).filter((name) => name.endsWith('.zip'))
     const bytes = readFileSync(join(derived, file))
     rmSync(join(derived, file))
     // No sync of its own makes it: upstream is not there.
-    const daemon = await world.serve({ PATCHMIRROR_UPSTREAM_API_ROOT: 'http://127.0.0.1:9' })
+    const daemon = await world.host({ PATCHMIRROR_UPSTREAM_API_ROOT: 'http://127.0.0.1:9' })
     const ask = () => fetch(`${daemon.url}/external/osv/all.zip`)
     await expect.poll(async () => (await ask()).status).toBe(200)
     expect(Buffer.from(await (await ask()).arrayBuffer()).equals(bytes)).toBe(true)
   })
 
-  test('SIGHUP never ends it: files are read again, and the log says which and what needs a restart', async () => {
+  test('is never ended by SIGHUP, which reads files again and logs which and what needs a restart, nor by a reader of its output that is gone', async () => {
     const keyFile = join(world.dir, 'keys')
     writeFileSync(keyFile, 'Xq7-first-of-the-keys-92\n')
     const bundleKey = join(world.dir, 'bundle.pub')
@@ -99,7 +97,7 @@ describe('patchmirror serve', () => {
       PATCHMIRROR_CONFIG: settingsFile,
       PATCHMIRROR_BUNDLE_TRUSTED_KEYS: bundleKey,
     }
-    const daemon = await world.serve(more)
+    const daemon = await world.serve({ ...more, PATCHMIRROR_LOG_LEVEL: 'debug' })
     const status = async (key: string) =>
       (await fetch(`${daemon.url}/v1/tags/`, { headers: { authorization: `Bearer ${key}` } }))
         .status
@@ -119,12 +117,7 @@ describe('patchmirror serve', () => {
     daemon.child.kill('SIGHUP')
     await daemon.said(/SIGHUP: the settings cannot be read[^"]*osv\.maxAgeHours/)
     expect((await fetch(`${daemon.url}/-/health`)).status).toBe(200)
-    daemon.child.kill('SIGTERM')
-    expect((await daemon.finished).code).toBe(0)
-  })
 
-  test('goes on serving when the reader of its output is gone', async () => {
-    const daemon = await world.serve({ PATCHMIRROR_LOG_LEVEL: 'debug' })
     daemon.child.stderr?.destroy()
     daemon.child.stdout?.destroy()
     for (let n = 0; n < 3; n++) {
@@ -133,14 +126,5 @@ describe('patchmirror serve', () => {
     }
     daemon.child.kill('SIGTERM')
     expect((await daemon.finished).code).toBe(0)
-  })
-
-  test('health asks the daemon and exits 0, and 1 when there is none', async () => {
-    const daemon = await world.serve()
-    const at = { ...world.env, PATCHMIRROR_SERVER_PORT: new URL(daemon.url).port }
-    expect(await run(['health'], at, world.dir)).toMatchObject({ code: 0 })
-    daemon.child.kill('SIGTERM')
-    await daemon.finished
-    expect(await run(['health'], at, world.dir)).toMatchObject({ code: 1 })
   })
 })

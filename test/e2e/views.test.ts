@@ -1,74 +1,15 @@
 import AdmZip from 'adm-zip'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { pino } from 'pino'
 import { afterEach, expect, test } from 'vitest'
-import { loadConfig } from '../../src/config/load.ts'
-import { createAgent } from '../../src/daemon/agent.ts'
-import type { SourceName } from '../../src/domain/sources.ts'
-import { type Sandbox, createSandbox } from '../../src/sandbox/server.ts'
 import { catalogEnv } from '../support/catalog/mirror.ts'
-import { QUICK } from '../support/mirror.ts'
+import { type World, openWorld } from '../support/daemons.ts'
+import { TEST_KEY, bearer } from '../support/keys.ts'
 
-const KEY = 'Zk3v9wq7Rt5y2Lm8Qp4x'
-const AUTHORIZED = { headers: { authorization: `Basic ${btoa(`${KEY}:`)}` } }
+const AUTHORIZED = { headers: bearer() }
 const SOON = { interval: 50 }
 
-const closers: (() => Promise<unknown>)[] = []
+let world: World
 
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close()
-})
-
-interface Running {
-  readonly sandbox: Sandbox
-  readonly url: string
-  readonly sync: () => void
-  /** Ends it, and starts one on the same data that has no credential, as below a gap. */
-  readonly withoutCredential: () => Promise<string>
-}
-
-async function start(): Promise<Running> {
-  const service = { images: 2, tags: 6, packages: 2, tickets: 5, users: 2 }
-  const sandbox = await createSandbox({ records: 30, service })
-  const dir = mkdtempSync(join(tmpdir(), 'patchmirror-viewing-'))
-  const env = {
-    ...QUICK,
-    PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
-    PATCHMIRROR_DATA_DIR: dir,
-    PATCHMIRROR_SERVER_PORT: '0',
-    PATCHMIRROR_SERVER_KEYS: KEY,
-  }
-  const configOf = (more: Record<string, string>) =>
-    loadConfig({ env: { ...env, ...more }, cwd: dir, requireUpstream: true }).config
-  const config = configOf(catalogEnv(sandbox))
-  let heard: (source: SourceName) => void = () => undefined
-  const first = new Promise<void>((resolve) => {
-    const left = new Set<SourceName>(['osv', 'catalog'])
-    heard = (source) => {
-      left.delete(source)
-      if (left.size === 0) resolve()
-    }
-  })
-  const log = pino({ level: 'silent' })
-  const onEnded = ({ source }: { source: SourceName }): void => heard(source)
-  const agent = createAgent({ config, version: 'test', log, onEnded })
-  closers.push(
-    () => sandbox.close(),
-    async () => Promise.resolve(rmSync(dir, { recursive: true, force: true })),
-    () => agent.close(),
-  )
-  const { url } = await agent.start()
-  await first
-  const withoutCredential = async (): Promise<string> => {
-    await agent.close()
-    const other = createAgent({ config: configOf({}), version: 'test', log })
-    closers.push(() => other.close())
-    return (await other.start()).url
-  }
-  return { sandbox, url, sync: () => agent.requestSync('osv', 'sync'), withoutCredential }
-}
+afterEach(() => world.close())
 
 const statusOf = async (url: string, init?: RequestInit): Promise<number> => {
   const answer = await fetch(url, init)
@@ -77,7 +18,8 @@ const statusOf = async (url: string, init?: RequestInit): Promise<number> => {
 }
 
 test('the daemon makes what scanners read after its first sync, and again after each change', async () => {
-  const { sandbox, url, sync } = await start()
+  world = await openWorld({ records: 30, service: false })
+  const { url, agent } = await world.host()
   await expect.poll(() => statusOf(`${url}/osv/ecosystems.txt`), SOON).toBe(200)
   const snapshotOf = async (path: string): Promise<string | null> => {
     const answer = await fetch(url + path, { method: 'HEAD' })
@@ -87,8 +29,8 @@ test('the daemon makes what scanners read after its first sync, and again after 
   const listed = await (await fetch(`${url}/osv/Root/modified_id.csv`)).text()
   expect(listed.trim().split('\n')).toHaveLength(30)
   const before = await snapshotOf('/osv/all.zip')
-  sandbox.feed.change(1)
-  sync()
+  world.sandbox.feed.change(1)
+  agent.requestSync('osv', 'sync')
   await expect.poll(() => snapshotOf('/osv/all.zip'), SOON).not.toBe(before)
   expect(await snapshotOf('/osv/all.zip')).toBe(await snapshotOf('/external/osv/all.zip'))
   const status = (await (await fetch(`${url}/-/status`)).json()) as { views: object[] }
@@ -98,7 +40,11 @@ test('the daemon makes what scanners read after its first sync, and again after 
 })
 
 test('the VEX repository has every OpenVEX document of the catalog, behind the key', async () => {
-  const { url, withoutCredential } = await start()
+  const service = { images: 2, tags: 6, packages: 2, tickets: 5, users: 2 }
+  const keys = { PATCHMIRROR_SERVER_KEYS: TEST_KEY }
+  world = await openWorld({ records: 5, service }, () => keys)
+  const daemon = await world.host(catalogEnv(world.sandbox))
+  const { url } = daemon
   const manifestUrl = `${url}/.well-known/vex-repository.json`
   await expect.poll(() => statusOf(manifestUrl, AUTHORIZED), SOON).toBe(200)
   const answer = await fetch(manifestUrl, AUTHORIZED)
@@ -139,9 +85,11 @@ test('the VEX repository has every OpenVEX document of the catalog, behind the k
   expect(expected.size).toBeGreaterThan(3)
   expect([...expected].filter((one) => !said.has(one))).toEqual([]) // beside those of artifact sets
 
-  const other = await withoutCredential()
-  const held = await fetch(`${other}/vex/v0.1/vex-data.zip`, AUTHORIZED)
-  expect([held.status, held.headers.get('etag')]).toEqual([200, etag])
+  // A daemon on the same data that has no credential serves it too, as on the disconnected side.
+  await daemon.close()
+  const other = await world.host()
+  const served = await fetch(`${other.url}/vex/v0.1/vex-data.zip`, AUTHORIZED)
+  expect([served.status, served.headers.get('etag')]).toEqual([200, etag])
 })
 
 interface Vex {

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import {
   PATIENT,
   SECRET,
+  becomesReadable,
   isServed,
   open,
   send,
@@ -38,6 +39,26 @@ test('ten thousand events cause at most two refreshes, and all are settled', asy
   expect((await webhooksOf(served)).refresh.refreshes).toBeLessThanOrEqual(2)
   for (const tag of tags) expect(await isServed(served, tag)).toBe(200)
 }, 240_000)
+
+test('a tag that the service announces in the vendor dialect is readable with its SBOM once the mirror runs', async () => {
+  const retryDelaysMs = Array.from({ length: 300 }, () => 200)
+  await becomesReadable(await open({ dialect: 'vendor', retryDelaysMs }), 'vendor')
+})
+
+test('an event that comes before its tag is listed is looked for again without a command', async () => {
+  const world = await open()
+  const served = await serve(world)
+  await synced(served)
+  const made = await world.patchmirror('webhooks', 'register', '--url', served.hook)
+  expect(made.code, made.err).toBe(0)
+  await expect.poll(async () => (await webhooksOf(served)).counts?.done, PATIENT).toBe(1)
+  world.sandbox.service.deliveries.faults.set({ kind: 'early' })
+  const tag = world.sandbox.service.addTag()
+  await expect.poll(async () => (await webhooksOf(served)).counts?.pending, PATIENT).toBe(1)
+  world.sandbox.service.deliveries.reveal()
+  await expect.poll(() => isServed(served, tag), PATIENT).toBe(200)
+  await expect.poll(async () => (await webhooksOf(served)).counts?.done, PATIENT).toBe(2)
+})
 
 test('ten thousand events in ten seconds are all stored', async () => {
   const { deliver, inbox } = await receiving({}, await startInbox(scratch()))

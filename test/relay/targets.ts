@@ -20,6 +20,8 @@ export const SECRET = `whsec_${Buffer.from('a key for the relay tests').toString
 /** A request as a target got it. */
 export interface Got {
   id: string
+  /** Path and query. */
+  url: string
   timestamp: number
   /** Whether the signature is right, judged without the program's own code. */
   signed: boolean
@@ -91,7 +93,7 @@ async function take(request: IncomingMessage): Promise<Got> {
   const mac = createHmac('sha256', key).update(`${id}.${time}.`).update(body).digest('base64')
   const hex = createHmac('sha256', SECRET).update(`${id}.${time}.`).update(body).digest('hex')
   const signed = headers['webhook-signature'] === `v1,${mac} v1,${hex}`
-  return { id, timestamp: Number(time), signed, headers, body }
+  return { id, url: request.url ?? '', timestamp: Number(time), signed, headers, body }
 }
 
 /** How a delivery of the service's is stored. */

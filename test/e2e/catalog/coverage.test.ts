@@ -1,86 +1,13 @@
 import { describe, expect, test } from 'vitest'
-import { type Shape, SHAPE_NAMES, shaped } from '../../../src/sandbox/service/shapes/shape.ts'
-import { formOf } from '../../support/walk.ts'
-import { type CatalogBench, catalogBench } from '../../support/catalog/mirror.ts'
-import {
-  type Difference,
-  itemDifference,
-  listDifference,
-} from '../../support/catalog/differences.ts'
-import { type Rule, RULES, WEBHOOK_SECRET } from '../../support/catalog/rules.ts'
+import { SHAPE_NAMES } from '../../../src/sandbox/service/shapes/shape.ts'
+import { FAST_SHAPES, proveContract } from '../../support/catalog/coverage.ts'
+import { catalogBench } from '../../support/catalog/mirror.ts'
+import { type Rule, RULES } from '../../support/catalog/rules.ts'
 import { type Row, READING, WRITING, allKnown } from '../../support/catalog/contract.ts'
 
-const SERVICE = {
-  images: 4,
-  tags: 7,
-  packages: 5,
-  tickets: 23,
-  avrs: 3,
-  users: 4,
-  subscriptions: 4,
-}
-const ENV = {
-  PATCHMIRROR_CATALOG_MIRROR_API_KEYS: 'true',
-  PATCHMIRROR_IDENTITY_MIRROR_USERS: 'true',
-  PATCHMIRROR_CATALOG_SCOPE: 'all',
-}
-/** Small, so that every list has several pages upstream. */
-const PAGES = { largestPage: 3 }
-
-/** An artifact that was in the making at the first run is there at the next. */
-async function syncAll(made: CatalogBench, { artifacts }: Shape): Promise<void> {
-  for (const source of ['osv', 'feeds', 'catalog', 'identity'] as const) {
-    let report = await made.run(source)
-    for (let i = 0; i < artifacts.pending && report.state === 'partial'; i++)
-      report = await made.run(source)
-    expect(report).toMatchObject({ source, state: 'complete', code: null })
-  }
-}
-
-async function differencesOf(made: CatalogBench, shape: Shape): Promise<Difference[]> {
-  const known = allKnown(made)
-  const found: Difference[] = []
-  for (const { isList, path: row, requests } of READING) {
-    const paths = requests(known)
-    expect({ row, paths }).not.toEqual({ row, paths: [] })
-    for (const path of paths) {
-      const difference = isList
-        ? await listDifference(made, path, formOf(shape, path))
-        : await itemDifference(made, path, shape.artifacts.types !== 'none')
-      if (difference !== null) found.push(difference)
-    }
-  }
-  return found
-}
-
-/** The service goes on: things come, change and go. */
-function live({ service, feed }: CatalogBench['sandbox']): void {
-  const [tag = ''] = service.ids('tags')
-  const gone = service.ids('tags').at(-1) ?? '' // no AVR hangs on it: one that nothing names is out of the mirror's sight
-  const [pkg = ''] = service.ids('packages')
-  const [ticket = ''] = service.ids('tickets')
-  service.addTag()
-  service.addTicket()
-  service.addPackage()
-  service.change('tags', tag)
-  service.change('tickets', ticket, { ticket_status: 'deferred' })
-  service.change('packages', pkg)
-  service.remove('tags', gone)
-  feed.change(2)
-}
-
-describe.each(SHAPE_NAMES)('a service of the shape %s', (name) => {
-  test('has a mirror that keeps to the contract, before and after changes', async () => {
-    const shape = shaped(name, { lists: PAGES, patches: PAGES })
-    const service = { ...SERVICE, shape, webhookSecret: WEBHOOK_SECRET }
-    const made = await catalogBench(service, { env: ENV })
-    await syncAll(made, shape)
-    expect(await differencesOf(made, shape)).toEqual([])
-    for (const { by } of RULES) if (typeof by !== 'string') await by(made, shape)
-    live(made.sandbox)
-    await syncAll(made, shape)
-    expect(await differencesOf(made, shape)).toEqual([])
-  })
+describe.each(FAST_SHAPES)('a service of the shape %s', (name) => {
+  test('has a mirror that keeps to the contract, before and after changes', () =>
+    proveContract(name))
 })
 
 test('every writing row of the contract is refused with where to do it instead', async () => {
@@ -121,6 +48,7 @@ test('the table of the contract in docs/coverage.md is this one', async () => {
     '- Errors are compared by their status. Their text is the mirror’s.',
     `- Each row holds for services of ${SHAPE_NAMES.length} shapes (\`npm run sandbox -- --help\`): ${SHAPE_NAMES.map((name) => `\`${name}\``).join(', ')}. They`,
     '  differ in envelopes, next pages, ids, field names, dates, artifacts, errors, events, validators and the patch feed.',
+    `  \`npm test\` runs ${FAST_SHAPES.map((name) => `\`${name}\``).join(' and ')}, \`npm run test:long\` the others.`,
     '',
     '## Endpoints (section 4)',
     '',
