@@ -10,6 +10,7 @@ import {
   synced,
   webhooksOf,
 } from '../e2e/receiving.ts'
+import { relayAndKill } from '../relay/killed-relay.ts'
 import { coalesceAtRandom } from '../webhooks/refresh/coalesce-random.ts'
 import { scratch, startInbox } from '../webhooks/inbox/inboxes.ts'
 import { receiving } from '../webhooks/receive/receivers.ts'
@@ -75,4 +76,8 @@ test('ten thousand events in ten seconds are all stored', async () => {
 
 test('whatever happens, no event is lost and two refreshes never run at once', async () => {
   await coalesceAtRandom(1_000)
+})
+
+test('a relay that is killed between sending and writing down loses nothing, and renames nothing', async () => {
+  await relayAndKill(60, 12)
 })

@@ -1,57 +1,6 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { fileURLToPath } from 'node:url'
-import { expect, onTestFinished, test } from 'vitest'
-import { NOW } from '../store/fixtures.ts'
-import { SECRET, bench, target } from './targets.ts'
-
-const CHILD = fileURLToPath(new URL('./child.ts', import.meta.url))
-
-function start(dir: string, url: string): ChildProcess {
-  const args = [CHILD, dir, url, SECRET]
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'] })
-  onTestFinished(() => void child.kill('SIGKILL'))
-  return child
-}
-
-async function kill(child: ChildProcess): Promise<void> {
-  const exited = once(child, 'exit')
-  child.kill('SIGKILL')
-  await exited
-}
+import { test } from 'vitest'
+import { relayAndKill } from './killed-relay.ts'
 
 test('a relay that is killed between sending and writing down loses nothing, and renames nothing', async () => {
-  const made = bench({ targets: [] }, undefined, NOW)
-  const [total, kills] = [30, 5]
-  const texts = new Map<string, string>()
-  for (let n = 0; n < total; n++) {
-    texts.set(`msg_${n}`, `{"n":${n}}`)
-    made.deliver(`msg_${n}`, { body: `{"n":${n}}` })
-  }
-  const to = await target()
-  for (let round = 1; round <= kills; round++) {
-    // The answer is what the child waits for: it dies with the event taken and its row not yet written.
-    const reached = new Promise<void>((resolve) => {
-      to.manner = (response) => {
-        if (round % 2 === 0) response.writeHead(204).end()
-        if (new Set(to.ids()).size >= round * 4) resolve()
-        else if (round % 2 === 1) response.writeHead(204).end()
-      }
-    })
-    const child = start(made.dir, to.url)
-    await reached
-    await kill(child)
-  }
-  to.manner = 204
-  const last = start(made.dir, to.url)
-  const left = () => made.outbox.listTargets().map(({ pending }) => pending)
-  await expect.poll(left).toEqual([0])
-  await kill(last)
-  expect(new Set(to.ids())).toEqual(new Set(texts.keys()))
-  for (const { id, body, signed } of to.got) {
-    expect(body.toString()).toBe(texts.get(id))
-    expect(signed).toBe(true)
-  }
-  // Each kill can make no more than what was under way be sent twice.
-  expect(to.got.length - total).toBeLessThanOrEqual(2 * kills)
+  await relayAndKill(12, 2)
 })

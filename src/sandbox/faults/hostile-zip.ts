@@ -24,9 +24,13 @@ const one = (changes: Partial<RawMember>): Made => ({
 })
 const around = (archive: RawArchive): Made => ({ members: [bad('ROOT-HOSTILE-1.json')], archive })
 
-/** Deflates to about a thousandth: `size` zero bytes inside a JSON text. */
-function bomb(size: number, declared: number): RawMember {
-  const data = deflateRawSync(Buffer.alloc(size, 0x20), { level: 9 })
+/** What both bombs inflate to, bytes. */
+const BOMB_BYTES = 64_000_000
+let spaces: Buffer | null = null
+
+/** A member of 64 MB of spaces, which deflate to about a thousandth. */
+function bomb(declared: number): RawMember {
+  const data = (spaces ??= deflateRawSync(Buffer.alloc(BOMB_BYTES, 0x20), { level: 9 }))
   return bad('ROOT-HOSTILE-BOMB.json', { data, compressedSize: data.length, size: declared })
 }
 
@@ -59,9 +63,9 @@ const KINDS = {
   foreignMember: () => ({ members: [bad('README.txt', {}, 'hello')] }),
   symlink: () => ({ members: [bad('ROOT-HOSTILE-1.json', { mode: 0o120777 }, '/etc/passwd')] }),
   /** Declares 100 bytes, inflates to 64 MB. */
-  bombSmall: () => ({ members: [bomb(64_000_000, 100)] }),
+  bombSmall: () => ({ members: [bomb(100)] }),
   /** Declares what it is: 64 MB from 64 KB. */
-  bombTrue: () => ({ members: [bomb(64_000_000, 64_000_000)] }),
+  bombTrue: () => ({ members: [bomb(BOMB_BYTES)] }),
   /** Declares 4 GB, contains little. */
   bombHuge: () => one({ size: 0xfffffffe }),
   /** A thousand entries that share one member's data. */

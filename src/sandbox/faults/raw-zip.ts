@@ -1,3 +1,4 @@
+import { isAscii } from 'node:buffer'
 import { crc32, deflateRawSync } from 'node:zlib'
 
 /** A member as its headers shall describe it, true or not. */
@@ -108,8 +109,7 @@ type Fields = Pick<RawMember, 'method' | 'crc32' | 'compressedSize' | 'size'>
 
 /** Flags, method, date, CRC and sizes: the 20 bytes that both headers have in this order. */
 function writeFields(header: Buffer, at: number, member: RawMember, fields: Fields): void {
-  const ascii = Buffer.from(member.name).every((byte) => byte < 0x80)
-  const utf8 = ascii || typeof member.name !== 'string' ? 0 : 0x0800
+  const utf8 = typeof member.name !== 'string' || isAscii(Buffer.from(member.name)) ? 0 : 0x0800
   header.writeUInt16LE((member.flags ?? 0) | utf8 | (member.descriptor === true ? 8 : 0), at)
   header.writeUInt16LE(fields.method, at + 2)
   header.writeUInt16LE(0x21, at + 6) // 1980-01-01

@@ -227,7 +227,7 @@ describe('/-/changes', () => {
         }
         await closeAll()
       }),
-      { numRuns: 15 },
+      { numRuns: 8 },
     )
   })
 })

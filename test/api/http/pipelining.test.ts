@@ -9,7 +9,7 @@ const LAST = 'GET /-/health HTTP/1.1\r\nHost: m\r\nConnection: close\r\n\r\n'
 
 const start = () => serve((store) => store.publishOsv({ one: '{}' }))
 
-test.each([1000, 20_000])('%i requests sent at once by a client that reads', async (count) => {
+test.each([1000, 10_000])('%i requests sent at once by a client that reads', async (count) => {
   const { raw } = await start()
   const text = await raw(REQUEST.repeat(count) + LAST)
   expect(text.split('HTTP/1.1 200 OK').length - 1).toBe(count + 1)
@@ -18,7 +18,7 @@ test.each([1000, 20_000])('%i requests sent at once by a client that reads', asy
 
 test('clients that send and never read leave others their turn', async () => {
   const served = await start()
-  const sockets = Array.from({ length: 20 }, () => stuff(served, 4000))
+  const sockets = Array.from({ length: 8 }, () => stuff(served, 4000))
   for (let again = 0; again < 20; again++) {
     expect((await served.get('/-/health')).status).toBe(200)
   }

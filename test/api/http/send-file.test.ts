@@ -1,16 +1,18 @@
 import { randomBytes } from 'node:crypto'
-import { readdirSync, rmSync, truncateSync } from 'node:fs'
+import { cpSync, mkdtempSync, readdirSync, rmSync, truncateSync } from 'node:fs'
 import { connect } from 'node:net'
 import { once } from 'node:events'
 import { type IncomingMessage, get as httpGet } from 'node:http'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import AdmZip from 'adm-zip'
-import { afterEach, expect, test } from 'vitest'
+import { afterAll, afterEach, expect, test } from 'vitest'
 import { parseRange } from '../../../src/api/http/conditions.ts'
 import { derivedDir } from '../../../src/store/database/open.ts'
 import { crc32c, googHash } from '../../../src/zip/crc32c.ts'
+import { openFilledStore } from '../../support/filled-store.ts'
 import { type Served, FILLED_AT, closeAll, jsonOf, serve } from '../served.ts'
 
 afterEach(closeAll)
@@ -123,11 +125,29 @@ test('validators that match give a 304, before any range', async () => {
   expect((await get(PATH, since)).status).toBe(304)
 })
 
-/** Incompressible, so that the archive is far larger than what sockets buffer. */
+/** Incompressible records of these megabytes. */
 function bulk(name: string, megabytes: number): Record<string, Buffer> {
   const records: Record<string, Buffer> = {}
   for (let i = 0; i < megabytes * 4; i++) records[`${name}-${i}`] = randomBytes(262_144)
   return records
+}
+
+let large: { dir: string; archive: Buffer } | null = null
+afterAll(() => {
+  if (large !== null) rmSync(large.dir, { recursive: true })
+})
+
+/** Serves a copy of a folder with an archive that is far larger than what sockets buffer; it is filled once. */
+async function serveLarge(): Promise<Served & { archive: Buffer }> {
+  if (large === null) {
+    const dir = mkdtempSync(join(tmpdir(), 'patchmirror-large-'))
+    const store = openFilledStore(dir)
+    large = { dir, archive: store.publishOsv(bulk('big', 12)).archive }
+    store.close()
+  }
+  const dir = mkdtempSync(join(tmpdir(), 'patchmirror-api-'))
+  cpSync(large.dir, dir, { recursive: true })
+  return { ...(await serve(() => undefined, { dir })), archive: large.archive }
 }
 
 function open(port: number, headers = {}): Promise<IncomingMessage> {
@@ -146,25 +166,22 @@ async function drainOf(response: IncomingMessage): Promise<Buffer> {
 }
 
 test('a download that began before a new snapshot ends with the old bytes', async () => {
-  let old: Buffer = Buffer.alloc(0)
-  const served = await serve((store) => {
-    old = store.publishOsv(bulk('old', 12)).archive
-  })
+  const served = await serveLarge()
   const slow = await open(served.port)
   const files = readdirSync(derivedDir(served.dir))
   const { archive } = served.store.publishOsv(bulk('new', 1), FILLED_AT + 60_000)
   served.server.snapshotChanged()
   for (const file of files) rmSync(join(derivedDir(served.dir), file))
   expect((await served.get(PATH)).body.equals(archive)).toBe(true)
-  expect((await drainOf(slow)).equals(old)).toBe(true)
+  expect((await drainOf(slow)).equals(served.archive)).toBe(true)
 })
 
 test('readers that take nothing hold little memory, and others are served meanwhile', async () => {
-  const served = await serve((store) => store.publishOsv(bulk('big', 8)))
+  const served = await serveLarge()
   await served.get(PATH)
   collectGarbage()
   const before = process.memoryUsage().arrayBuffers
-  const readers = Array.from({ length: 300 }, () => {
+  const readers = Array.from({ length: 100 }, () => {
     const socket = connect(served.port, '127.0.0.1').pause()
     socket.write(`GET ${PATH} HTTP/1.1\r\nHost: m\r\n\r\n`)
     return socket
@@ -188,7 +205,7 @@ function collectGarbage(): void {
 }
 
 test('a reader that goes away in the middle leaves nothing behind', async () => {
-  const served = await serve((store) => store.publishOsv(bulk('big', 8)))
+  const served = await serveLarge()
   const socket = connect(served.port, '127.0.0.1')
   socket.write(`GET ${PATH} HTTP/1.1\r\nHost: m\r\n\r\n`)
   await once(socket, 'data')
@@ -212,7 +229,7 @@ test('an archive that is missing, or not as long as it should be, is a 503 and i
 })
 
 test('a file that shrinks while it is read breaks the transfer, it never ends it short', async () => {
-  const served = await serve((store) => store.publishOsv(bulk('big', 12)))
+  const served = await serveLarge()
   const response = await open(served.port)
   const [file = ''] = readdirSync(derivedDir(served.dir))
   truncateSync(join(derivedDir(served.dir), file), 1_000_000)

@@ -1,3 +1,4 @@
+import { expect } from 'vitest'
 import type { Sandbox } from '../../../src/sandbox/server.ts'
 import { SANDBOX_KEYS } from '../../../src/sandbox/service/credentials.ts'
 
@@ -49,6 +50,14 @@ export function asAdmin(sandbox: Sandbox, path: string, asking: Asking = {}): Pr
     ...asking,
     headers: { ...basic(SANDBOX_KEYS.admin), ...asking.headers },
   })
+}
+
+/** Expects that no two things of a kind have one id. */
+export function expectDistinctIds({ service }: Sandbox): void {
+  for (const kind of ['images', 'tags', 'packages', 'tickets', 'avrs', 'users'] as const) {
+    const ids = service.ids(kind)
+    expect([kind, new Set(ids).size]).toEqual([kind, ids.length])
+  }
 }
 
 /** Every item of a list in the published form, walked by its cursor; `path` without a query. */

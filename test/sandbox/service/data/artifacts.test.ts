@@ -115,15 +115,6 @@ describe('documents', () => {
         .status,
     ).toBe(304)
   })
-
-  test('may be of twenty megabytes', async () => {
-    const large = await open({ service: { largeSboms: 1, tags: 2 } })
-    const id = large.service.ids('tags')[0] ?? ''
-    const { value } = await asAdmin(large, `/v1/tags/${id}/sbom`)
-    const { bytes } = await ask(String(value['sbom_file_url']))
-    expect(bytes.length).toBeGreaterThan(19_000_000)
-    expect(bytes.length).toBeLessThan(22_000_000)
-  })
 })
 
 describe('a pre-signed URL', () => {

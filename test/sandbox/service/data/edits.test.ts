@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Sandbox } from '../../../../src/sandbox/server.ts'
 import { sandboxes } from '../../fixtures.ts'
-import { type Json, asAdmin, ask } from '../asking.ts'
+import { type Json, asAdmin, ask, expectDistinctIds } from '../asking.ts'
 
 const open = sandboxes()
 const LISTS = ['/v1/tags/', '/v1/images/', '/v1/packages/', '/v1/patches', '/v1/subscriptions/']
@@ -39,14 +39,9 @@ describe('what is generated', () => {
   })
 
   test('has no two things of a kind under one id', async () => {
-    const { service } = await open({
-      service: { images: 50, tags: 5000, packages: 2000, tickets: 20_000 },
-    })
-    for (const kind of ['images', 'tags', 'packages', 'tickets', 'avrs', 'users'] as const) {
-      const ids = service.ids(kind)
-      expect([kind, new Set(ids).size]).toEqual([kind, ids.length])
-    }
-    expect(service.ids('tags')).toHaveLength(5000)
+    const sandbox = await open({ service: { images: 20, tags: 500, packages: 200 } })
+    expectDistinctIds(sandbox)
+    expect(sandbox.service.ids('tags')).toHaveLength(500)
   })
 
   test('may be nothing at all', async () => {

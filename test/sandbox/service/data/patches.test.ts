@@ -102,10 +102,10 @@ test('some tickets hold texts and numbers that only their bytes keep', async () 
   expect(bytes.toString()).toContain('漏洞を確認中 🛡')
 })
 
-test('twenty thousand tickets are served a page at a time', async () => {
-  const large = await open({ service: { tickets: 20_000 } })
+test('two thousand tickets are served a page at a time', async () => {
+  const large = await open({ service: { tickets: 2_000 } })
   const { value } = await asAdmin(large, '/v1/patches?ecosystem=npm&order=updated_at:desc&limit=5')
   expect(value['tickets']).toHaveLength(5)
   const { total_count: total } = value['cursor'] as { total_count: number }
-  expect(total).toBeGreaterThan(1000)
+  expect(total).toBeGreaterThan(100)
 })
