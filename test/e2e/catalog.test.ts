@@ -1,19 +1,20 @@
-import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { SANDBOX_KEYS } from '../../src/sandbox/service/credentials.ts'
 import { catalogEnv } from '../support/catalog/mirror.ts'
-import { run } from '../support/command.ts'
 import { type World, openWorld } from '../support/daemons.ts'
+import { commandHost } from '../support/hosted.ts'
 import { TEST_KEY, bearer, localKey } from '../support/keys.ts'
 
+const command = commandHost()
 let world: World
 
 beforeEach(async () => {
   const service = { images: 2, tags: 4, packages: 2, tickets: 20, users: 3 }
-  world = await openWorld({ records: 5, service }, (sandbox) => ({
+  const envOf = (sandbox: World['sandbox']): World['env'] => ({
     ...catalogEnv(sandbox),
     PATCHMIRROR_IDENTITY_MIRROR_USERS: 'true',
-  }))
+  })
+  world = await openWorld({ records: 5, service }, envOf, command)
 })
 
 afterEach(() => world.close())
@@ -21,9 +22,9 @@ afterEach(() => world.close())
 const namesIn = async (answer: Response): Promise<string[]> =>
   ((await answer.json()) as { sources: { name: string }[] }).sources.map(({ name }) => name)
 
-describe('patchmirror serve with a credential', () => {
+describe('a daemon with a credential', () => {
   test('mirrors the catalog and the users, and tells of both', async () => {
-    const { url, ...daemon } = await world.serve()
+    const { url, ...daemon } = await world.host()
     await daemon.said(/catalog sync: complete/)
     await daemon.said(/identity sync: complete/)
     await daemon.said(/osv sync: complete/)
@@ -35,7 +36,7 @@ describe('patchmirror serve with a credential', () => {
       'identity',
       'osv',
     ])
-    const headers = localKey(join(world.dir, 'data'))
+    const headers = localKey(world.data)
     const patches = (await (await fetch(`${url}/v1/patches?limit=1000`, { headers })).json()) as {
       tickets: unknown[]
     }
@@ -56,7 +57,7 @@ describe('patchmirror serve with a credential', () => {
   })
 
   test('bound to every address asks for a key, as Basic user or Bearer, and says so at start', async () => {
-    const open = await world.serve({ PATCHMIRROR_SERVER_HOST: '0.0.0.0' })
+    const open = await world.host({ PATCHMIRROR_SERVER_HOST: '0.0.0.0' })
     const port = new URL(open.url).port
     await open.said(/a key for the private paths was created/)
     const denied = await fetch(`http://127.0.0.1:${port}/v1/me`)
@@ -85,7 +86,7 @@ test('a mirror without a credential is ready without the catalog', async () => {
     ([name]) => !/_(API_KEY|CATALOG_URL|API_URL|USERS)$/.test(name),
   )
   world.env = Object.fromEntries(plain)
-  const { url, ...daemon } = await world.serve({ PATCHMIRROR_SERVER_KEYS: TEST_KEY })
+  const { url, ...daemon } = await world.host({ PATCHMIRROR_SERVER_KEYS: TEST_KEY })
   await daemon.said(/osv sync: complete/)
   await daemon.said(/feeds sync: complete/)
   await expect.poll(async () => (await fetch(`${url}/-/ready`)).status).toBe(200)
@@ -112,7 +113,7 @@ describe('patchmirror sync catalog', () => {
       expect.stringContaining('could not be fetched'),
     ])
     world.sandbox.faults.clear()
-    const refused = await run(
+    const refused = await command(
       ['sync', 'catalog'],
       { ...world.env, PATCHMIRROR_UPSTREAM_API_KEY: 'no-such-key-here' },
       world.dir,
@@ -127,10 +128,10 @@ describe('patchmirror sync catalog', () => {
   test('without a credential is a wrong setting, exit 2, and says which', async () => {
     const plain = { ...world.env }
     delete plain['PATCHMIRROR_UPSTREAM_API_KEY']
-    const { code, err } = await run(['sync', 'catalog'], plain, world.dir)
+    const { code, err } = await command(['sync', 'catalog'], plain, world.dir)
     expect([code, err]).toEqual([2, expect.stringContaining('set upstream.apiKey')])
     const without = { ...world.env, PATCHMIRROR_IDENTITY_MIRROR_USERS: 'false' }
-    const identity = await run(['sync', 'identity'], without, world.dir)
+    const identity = await command(['sync', 'identity'], without, world.dir)
     expect(identity.code).toBe(2)
     expect(identity.err).toContain('identity.mirrorUsers')
     expect(world.sandbox.requests.count()).toBe(0)

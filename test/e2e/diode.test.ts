@@ -1,32 +1,10 @@
-import { cpSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { pino } from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
-import { createAgent } from '../../src/daemon/agent.ts'
 import type { BoxesStatus } from '../../src/domain/status.ts'
 import { createKeyFiles } from '../../src/bundle/format/keys.ts'
-import { loadConfig } from '../../src/config/load.ts'
-import { createSandbox } from '../../src/sandbox/server.ts'
 import { target } from '../relay/targets.ts'
-import { QUICK } from '../support/mirror.ts'
-
-function folder(): string {
-  const dir = mkdtempSync(join(tmpdir(), 'patchmirror-diode-'))
-  onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
-  return dir
-}
-
-/** The daemon on a free port, until the test ends. */
-async function daemon(env: Record<string, string>, offline: boolean): Promise<string> {
-  const dir = folder()
-  const fixed = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_SERVER_PORT: '0' }
-  const { config } = loadConfig({ env: { ...QUICK, ...fixed, ...env }, cwd: dir })
-  const agent = createAgent({ config, version: 'test', log: pino({ level: 'silent' }), offline })
-  const { url } = await agent.start()
-  onTestFinished(() => agent.close())
-  return url
-}
+import { openWorld } from '../support/daemons.ts'
 
 const boxesOf = async (url: string): Promise<BoxesStatus | undefined> => {
   const status = (await (await fetch(`${url}/-/status`)).json()) as { boxes?: BoxesStatus }
@@ -34,30 +12,26 @@ const boxesOf = async (url: string): Promise<BoxesStatus | undefined> => {
 }
 
 test('what one daemon publishes comes by outbox and inbox to others that have no upstream, and they tell of it', async () => {
-  const sandbox = await createSandbox({ records: 10, service: false })
-  onTestFinished(() => sandbox.close())
-  const box = folder()
-  const key = join(folder(), 'key')
-  const { line } = createKeyFiles(key)
-  const above = await daemon(
-    {
-      PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
-      PATCHMIRROR_SYNC_JITTER_SECONDS: '0',
-      PATCHMIRROR_BUNDLE_OUTBOX: box,
-      PATCHMIRROR_BUNDLE_SIGNING_KEYS: key,
-    },
-    false,
-  )
-  await expect.poll(async () => (await boxesOf(above))?.outbox?.last?.kind ?? null).not.toBeNull()
-  const below = await daemon(
-    {
-      PATCHMIRROR_BUNDLE_INBOX: box,
-      PATCHMIRROR_BUNDLE_POLL_SECONDS: '1',
-      PATCHMIRROR_BUNDLE_TRUSTED_KEYS: line,
-    },
-    true,
-  )
-  const [id = ''] = sandbox.feed.ids()
+  const world = await openWorld({ records: 10, service: false })
+  onTestFinished(() => world.close())
+  const folder = (name: string): string => join(world.dir, name)
+  const box = folder('box')
+  const { line } = createKeyFiles(folder('key'))
+  const { url: above } = await world.host({
+    PATCHMIRROR_SYNC_JITTER_SECONDS: '0',
+    PATCHMIRROR_BUNDLE_OUTBOX: box,
+    PATCHMIRROR_BUNDLE_SIGNING_KEYS: folder('key'),
+  })
+  const outboxOf = async () => (await boxesOf(above))?.outbox
+  await expect.poll(async () => (await outboxOf())?.last?.kind ?? null).not.toBeNull()
+  const inbox = {
+    PATCHMIRROR_UPSTREAM_API_ROOT: '',
+    PATCHMIRROR_BUNDLE_POLL_SECONDS: '1',
+    PATCHMIRROR_BUNDLE_TRUSTED_KEYS: line,
+  }
+  const own = { PATCHMIRROR_DATA_DIR: folder('below'), PATCHMIRROR_BUNDLE_INBOX: box }
+  const { url: below } = await world.host({ ...inbox, ...own }, true)
+  const [id = ''] = world.sandbox.feed.ids()
   const path = `/external/osv/${id}.json`
   await expect.poll(async () => (await fetch(below + path)).status).toBe(200)
   const bytes = async (url: string) => Buffer.from(await (await fetch(url + path)).arrayBuffer())
@@ -67,18 +41,15 @@ test('what one daemon publishes comes by outbox and inbox to others that have no
   expect(metrics).toMatch(/patchmirror_inbox_bundles_total\{outcome="imported"\} [1-9]/)
   expect(await (await fetch(`${above}/-/metrics`)).text()).toMatch(/patchmirror_outbox_sequence \d/)
 
-  const copied = folder()
+  const copied = folder('copied')
   cpSync(join(box, 'done'), copied, { recursive: true })
   const told = await target()
-  await daemon(
-    {
-      PATCHMIRROR_BUNDLE_INBOX: copied,
-      PATCHMIRROR_BUNDLE_POLL_SECONDS: '1',
-      PATCHMIRROR_BUNDLE_TRUSTED_KEYS: line,
-      PATCHMIRROR_RELAY_TARGETS: told.url,
-    },
-    false,
-  )
+  await world.host({
+    ...inbox,
+    PATCHMIRROR_DATA_DIR: folder('third'),
+    PATCHMIRROR_BUNDLE_INBOX: copied,
+    PATCHMIRROR_RELAY_TARGETS: told.url,
+  })
   const sources = () =>
     told.got.map(
       ({ body }) => (JSON.parse(body.toString()) as { data: { source: string } }).data.source,
