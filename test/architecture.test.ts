@@ -47,11 +47,12 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   query: ['core', 'json'],
   sync: ['archive', 'core', 'domain', 'json', 'store', 'threads', 'upstream', 'zip'],
   api: ['core', 'domain', 'json', 'query', 'store', 'threads', 'zip/crc32c.ts'],
-  webhooks: ['config', 'core', 'domain', 'store', 'threads'],
+  webhooks: ['config', 'core', 'domain', 'json/objects.ts', 'store', 'threads'],
   relay: [
     'config',
     'core',
     'domain',
+    'json/objects.ts',
     'store',
     'threads',
     'upstream/http/transport.ts',
@@ -259,6 +260,13 @@ describe('a source file', () => {
   test('leaves nothing for later and prints nothing by itself', () => {
     expect(places(/TODO|FIXME|XXX/)).toEqual([])
     expect(places(/\bconsole\./)).toEqual([])
+  })
+
+  test('formats times and digests of one value by the helpers of core', () => {
+    const elsewhere = places(
+      /new Date\([^)]*\)\.toISOString\(\)(?!\.)|toUTCString|\('sha256'\)\.update\([^)]*\)\.digest|hash\('sha256'/,
+    )
+    expect(elsewhere.filter((place) => !/^(?:core|sandbox)\//.test(place))).toEqual([])
   })
 
   test('says what each function, interface and constant it exports is', () => {

@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto'
 import { fstatSync, readSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
+import { digestOfChunks } from '../core/digest.ts'
 import { messageOf, systemCode } from '../core/errors.ts'
 import type { ArchiveInfo } from '../store/osv/reads.ts'
 import type { ArchivePart } from '../store/osv/archive-parts.ts'
@@ -63,10 +63,8 @@ async function faultOfParts(
 }
 
 async function faultOfWhole(file: FileHandle, { sha256 }: Recorded): Promise<string | null> {
-  const digest = createHash('sha256')
-  for await (const chunk of file.createReadStream({ autoClose: false }))
-    digest.update(chunk as Buffer)
-  return digest.digest('hex') === sha256 ? null : 'is damaged'
+  const digest = await digestOfChunks(file.createReadStream({ autoClose: false }))
+  return digest === sha256 ? null : 'is damaged'
 }
 
 /**

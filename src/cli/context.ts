@@ -1,3 +1,4 @@
+import { toIso } from '../core/time.ts'
 import { type LoadedConfig, loadConfig } from '../config/load.ts'
 import { checkProxies } from '../config/proxies.ts'
 import { isLocked } from '../store/database/lock.ts'
@@ -20,7 +21,7 @@ export function printJson(value: unknown): void {
 
 function isoTime(name: string, value: unknown): unknown {
   const isTime = typeof value === 'number' && /^asOf$|(At|Until|Before|After)$/.test(name)
-  return isTime && value > 1e11 ? new Date(value).toISOString() : value
+  return isTime && value > 1e11 ? toIso(value) : value
 }
 
 /** Signals that end a command which is not the daemon, in good order: a closed terminal is one of them. */

@@ -1,4 +1,5 @@
 import { closeSync, fsyncSync, openSync, rmSync, writeFileSync } from 'node:fs'
+import { PRIVATE_FILE } from '../core/files.ts'
 import { MirrorError, messageOf, systemCode } from '../core/errors.ts'
 
 /** A new file that only its owner may read, for a secret that is shown once. */
@@ -35,7 +36,7 @@ export function createSecretFile(path: string): SecretFile {
 
 function open(path: string): number {
   try {
-    return openSync(path, 'wx', 0o600)
+    return openSync(path, 'wx', PRIVATE_FILE)
   } catch (error) {
     const taken = systemCode(error) === 'EEXIST'
     const why = taken ? 'it exists already, and is not overwritten' : messageOf(error)

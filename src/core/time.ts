@@ -1,3 +1,39 @@
+/** Milliseconds of an hour and of a day. */
+export const HOUR_MS = 3_600_000
+export const DAY_MS = 86_400_000
+
+/** Formats Unix milliseconds per ISO 8601 in UTC, with milliseconds. */
+export function toIso(at: number): string {
+  return new Date(at).toISOString()
+}
+
+/** Formats Unix milliseconds as `toIso`; null without a time. */
+export function toIsoOrNull(at: number | null | undefined): string | null {
+  return at === null || at === undefined ? null : toIso(at)
+}
+
+/** Returns the Unix milliseconds of a date in any form that JavaScript parses; null for any other text. */
+export function parseDate(text: string | null | undefined): number | null {
+  const at = Date.parse(text ?? '')
+  return Number.isNaN(at) ? null : at
+}
+
+const GMT_DATE = /^[A-Z][a-z]+, \d{2}[ -][A-Z][a-z]{2}[ -]\d{2,4} \d{2}:\d{2}:\d{2} GMT$/
+const ASCTIME = /^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d{2}:\d{2}:\d{2} \d{4}$/
+
+/** Returns the Unix seconds of an HTTP date in any of its three forms (RFC 9110, 5.6.7); null for any other text. */
+export function parseHttpDate(text: string): number | null {
+  const value = text.trim()
+  const form = GMT_DATE.test(value) ? value : ASCTIME.test(value) ? `${value} GMT` : null
+  const at = parseDate(form)
+  return at === null ? null : at / 1000
+}
+
+/** Formats Unix seconds as an HTTP date (IMF-fixdate). */
+export function formatHttpDate(seconds: number): string {
+  return new Date(seconds * 1000).toUTCString()
+}
+
 const STAMP =
   /^(\d{4})-(\d{2})-(\d{2})(?:[Tt ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d+))?)?\s?([Zz]|[+-]\d{2}:?\d{2})?)?$/
 

@@ -1,6 +1,11 @@
 /** A JSON object with unknown members. */
 export type Fields = Readonly<Record<string, unknown>>
 
+/** Reports whether a value is a JSON object, and not an array. */
+export function isObject(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
 /** Iterates over the objects of a JSON list; empty for any other value. */
 export function* eachObject(value: unknown): Generator<Fields, void, undefined> {
   if (!Array.isArray(value)) return

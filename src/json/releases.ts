@@ -1,3 +1,4 @@
+import { isObject } from './objects.ts'
 import { plainName, resolveField } from './field-names.ts'
 
 /*
@@ -50,7 +51,7 @@ export function releasesIn(answer: unknown): Release[] {
       for (const inner of value)
         if (typeof inner === 'string' || typeof inner === 'number') add(String(inner), [], inner)
         else collect(inner, depth + 1)
-    } else if (isFields(value)) {
+    } else if (isObject(value)) {
       const version = versionOf(value)
       const before = found.size
       const isEntry = Object.keys(value).some((name) => plainName(name) === 'version')
@@ -73,7 +74,7 @@ export function archsIn(answer: unknown): string[] {
     if (typeof value === 'string') {
       if (named && value !== '' && value.length <= 100) found.add(value)
     } else if (Array.isArray(value)) for (const inner of value) collect(inner, named, depth + 1)
-    else if (isFields(value))
+    else if (isObject(value))
       for (const [name, inner] of Object.entries(value))
         collect(inner, isArch(name) || (named && plainName(name) === 'name'), depth + 1)
   }
@@ -95,7 +96,7 @@ function isArch(name: string): boolean {
 function membersWithVersions(value: Fields): unknown[] {
   const members = Object.entries(value)
   const keyed = members.flatMap(([name, inner]) =>
-    isVersions(name) && isFields(inner)
+    isVersions(name) && isObject(inner)
       ? [Object.entries(inner).map(([version, more]) => ({ version, more }))]
       : [],
   )
@@ -128,8 +129,4 @@ function firstText(item: Fields, names: readonly string[]): string | null {
       if (plainName(name) === plainName(wanted) && typeof value === 'string' && value !== '')
         return value
   return null
-}
-
-function isFields(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

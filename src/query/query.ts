@@ -1,3 +1,4 @@
+import { isObject } from '../json/objects.ts'
 import { MirrorError } from '../core/errors.ts'
 import { type Ecosystem, findEcosystem, normalName } from './orders/ecosystems.ts'
 import { PackageURL } from 'packageurl-js'
@@ -67,8 +68,7 @@ function byPurl(
 
 /** The object that a value of JSON should be; throws `bad_request` for anything else. */
 export function objectOf(value: unknown, what: string): Readonly<Record<string, unknown>> {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value))
-    return value as Record<string, unknown>
+  if (isObject(value)) return value
   throw invalid(`Invalid JSON payload received: ${what} must be an object.`)
 }
 

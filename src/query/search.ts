@@ -2,7 +2,7 @@ import { jsonTextOf } from '../json/objects.ts'
 import { type Asked, type OsvRecord, askVersion, concerns } from './affected.ts'
 import type { PacedSteps } from './steps.ts'
 import type { Query } from './query.ts'
-import { createHash } from 'node:crypto'
+import { sha256Of } from '../core/digest.ts'
 import { MirrorError } from '../core/errors.ts'
 
 /** Where a search looks: one snapshot's index of packages and its records. */
@@ -154,5 +154,5 @@ function readToken(token: string, mark: string): string {
 }
 
 function markBytes(mark: string): Buffer {
-  return createHash('sha256').update(mark).digest().subarray(0, MARK_BYTES)
+  return sha256Of(mark).subarray(0, MARK_BYTES)
 }

@@ -1,3 +1,4 @@
+import { isObject } from '../json/objects.ts'
 import { namedBy } from '../domain/event-types.ts'
 import { type EventTarget, namesOf, targetsOf } from '../domain/image-reference.ts'
 import { createTypeFilter, parseBody } from '../webhooks/receive/event.ts'
@@ -95,8 +96,4 @@ function plain(text: string): string {
     .replaceAll('&', '&amp;')
     .replaceAll('<', '&lt;')
     .replaceAll('>', '&gt;')
-}
-
-function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

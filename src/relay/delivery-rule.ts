@@ -1,3 +1,4 @@
+import { DAY_MS, parseDate } from '../core/time.ts'
 /** A target's response, or why there is none. */
 export type TargetResponse =
   | { readonly status: number; readonly retryAfter: string | null }
@@ -61,7 +62,7 @@ function describe(status: number): string {
 const PAUSES = [5, 30, 120, 600, 1800, 3600, 7200, 14_400, 21_600]
 
 /** The longest `Retry-After` that is respected, milliseconds: one day. */
-const LONGEST_RETRY_AFTER_MS = 86_400_000
+const LONGEST_RETRY_AFTER_MS = DAY_MS
 
 /** The longest pause, milliseconds. */
 export const LONGEST_PAUSE_MS = Math.max(
@@ -92,6 +93,6 @@ export function readRetryAfter(value: string | null, now: number): number | null
   if (value === null) return null
   const text = value.trim()
   if (/^\d{1,10}$/.test(text)) return Number(text) * 1000
-  const date = /[a-z]/i.test(text) ? Date.parse(text) : Number.NaN
-  return Number.isNaN(date) ? null : Math.max(0, date - now)
+  const date = /[a-z]/i.test(text) ? parseDate(text) : null
+  return date === null ? null : Math.max(0, date - now)
 }

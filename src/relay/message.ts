@@ -1,3 +1,4 @@
+import { toIso } from '../core/time.ts'
 import { EVENT_TYPES } from '../domain/event-types.ts'
 import type { ChangeMessage } from '../store/changes/message.ts'
 import type { LoggedSnapshot } from '../store/changes/log.ts'
@@ -24,7 +25,7 @@ export function snapshotMessage(
     source: `/patchmirror/${instance}`,
     type: EVENT_TYPES.snapshotPublished.type,
     subject: row.source,
-    time: new Date(row.publishedAt).toISOString(),
+    time: toIso(row.publishedAt),
     datacontenttype: 'application/json',
     data,
   }

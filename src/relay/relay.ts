@@ -1,3 +1,4 @@
+import { DAY_MS } from '../core/time.ts'
 import { messageOf } from '../core/errors.ts'
 import { announce } from '../store/changes/message.ts'
 import type { Reads } from '../store/reads.ts'
@@ -52,7 +53,6 @@ export interface Relay {
 }
 
 const BATCH = 50
-const DAY_MS = 86_400_000
 /** Interval of pruning the outbox, milliseconds. */
 const PRUNE_MS = 60_000
 /** Time after the start, or a jump of the clock, in which nothing is given up, milliseconds. */

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { PRIVATE_FILE } from '../core/files.ts'
 import { messageOf, systemCode } from '../core/errors.ts'
 
 /** Whether the data folder is writable: `full` when the disk is full, `failing` for any other reason. */
@@ -64,7 +65,7 @@ export function awaitRoom<T>(
 
 function tryWriting(path: string): void {
   try {
-    writeFileSync(path, Buffer.alloc(PROBE_BYTES), { mode: 0o600 })
+    writeFileSync(path, Buffer.alloc(PROBE_BYTES), { mode: PRIVATE_FILE })
   } finally {
     rmSync(path, { force: true })
   }

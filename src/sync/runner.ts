@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { DAY_MS } from '../core/time.ts'
 import { MirrorError } from '../core/errors.ts'
 import { nameStorageError } from '../store/database/open.ts'
 import { makeFolder } from '../core/files.ts'
@@ -90,8 +91,8 @@ async function recordedRun(deps: RunnerDeps, request: RunRequest): Promise<RunRe
   await store.exclusive(() => {
     store.runs.endRun(runId, { ...ended, snapshot, endedAt: now() })
     store.runs.pruneRuns(source, config.data.keepRuns)
-    store.quarantine.forgetQuarantines(now() - config.data.tombstoneDays * 86_400_000)
-    store.changes.forgetChanges(source, now() - config.data.changeDays * 86_400_000)
+    store.quarantine.forgetQuarantines(now() - config.data.tombstoneDays * DAY_MS)
+    store.changes.forgetChanges(source, now() - config.data.changeDays * DAY_MS)
   })
   const run = store.runs.readRun(runId)
   if (run === null) throw new MirrorError('internal', `run ${runId} left no row`)

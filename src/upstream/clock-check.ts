@@ -1,3 +1,4 @@
+import { parseDate } from '../core/time.ts'
 import type { RawAnswer } from './http/transport.ts'
 
 /** Compares the dates of responses with the local clock. */
@@ -24,8 +25,8 @@ export function createClockWatch(warn: (text: string) => void): ClockWatch {
   return {
     observe(headers, sentAt, now) {
       const { date, age } = headers
-      const at = typeof date === 'string' ? Date.parse(date) : Number.NaN
-      if (Number.isNaN(at) || (age !== undefined && age !== '0')) return
+      const at = typeof date === 'string' ? parseDate(date) : null
+      if (at === null || (age !== undefined && age !== '0')) return
       const ahead = at > now ? at - now : Math.min(0, at + 1000 - sentAt) // a Date has whole seconds
       if (Math.abs(ahead) <= TOLERATED_MS) {
         last = null

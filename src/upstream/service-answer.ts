@@ -1,3 +1,4 @@
+import { isObject } from '../json/objects.ts'
 import { MirrorError } from '../core/errors.ts'
 
 /** An object in the service's own form; its fields are not fixed. */
@@ -142,8 +143,4 @@ function spelt(name: string): string {
     .replace(/([a-z\d])([A-Z])/g, '$1_$2')
     .toLowerCase()
     .replace(/[^a-z\d]+/g, '_')
-}
-
-function isObject(value: unknown): value is Item {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

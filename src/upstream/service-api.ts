@@ -1,3 +1,4 @@
+import { isObject } from '../json/objects.ts'
 import { MirrorError } from '../core/errors.ts'
 import {
   type DeliveryState,
@@ -190,7 +191,7 @@ async function send(
 }
 
 function itemOf(path: string, value: unknown): Item {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Item
+  if (isObject(value)) return value
   throw new MirrorError('upstream_shape', `${path}: the answer is not a JSON object`)
 }
 

@@ -1,3 +1,4 @@
+import { toIso } from '../core/time.ts'
 import type { Config } from '../config/schema.ts'
 import type { Logger } from '../core/log.ts'
 import type { Reads } from '../store/reads.ts'
@@ -155,7 +156,7 @@ function stateOf(
   const current = readCurrentViews(options.config.data.dir, kind)
   if (current === null) return { kind, state: 'none', snapshot: null, madeAt: null }
   const state = lacks(options, kind) ? 'behind' : 'current'
-  const madeAt = new Date(current.since).toISOString()
+  const madeAt = toIso(current.since)
   return { kind, state, snapshot: current.snapshot, madeAt }
 }
 

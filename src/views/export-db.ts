@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto'
-import { closeSync, lstatSync, openSync, readFileSync, readSync, rmSync, rmdirSync } from 'node:fs'
+import { closeSync, lstatSync, openSync, readFileSync, rmSync, rmdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { digestOfOpenFile } from '../core/digest.ts'
 import { MirrorError, systemCode } from '../core/errors.ts'
 import { makeFolder, replaceFile } from '../core/files.ts'
 import type { Views } from '../store/views/reads.ts'
@@ -125,19 +125,10 @@ function digestOf(path: string): string | null {
   }
 }
 
-const PIECE = 1 << 20
-
 function readThrough(path: string, use: (piece: Buffer) => void): string {
   const fd = openSync(path, 'r')
   try {
-    const digest = createHash('sha256')
-    const buffer = Buffer.allocUnsafe(PIECE)
-    for (;;) {
-      const read = readSync(fd, buffer, 0, buffer.length, null)
-      if (read === 0) return digest.digest('hex')
-      digest.update(buffer.subarray(0, read))
-      use(buffer.subarray(0, read))
-    }
+    return digestOfOpenFile(fd, use)
   } finally {
     closeSync(fd)
   }

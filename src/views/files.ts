@@ -11,6 +11,7 @@ import {
 } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
+import { digestOfOpenFile } from '../core/digest.ts'
 import { systemCode } from '../core/errors.ts'
 import { crc32c } from '../zip/crc32c.ts'
 import { PRIVATE_FILE } from '../core/files.ts'
@@ -85,13 +86,7 @@ export function isSoundFile(folder: string, file: string): boolean {
   try {
     const fd = openSync(join(folder, file), 'r')
     try {
-      const digest = createHash('sha256')
-      const buffer = Buffer.allocUnsafe(WINDOW)
-      for (;;) {
-        const read = readSync(fd, buffer, 0, buffer.length, null)
-        if (read === 0) return digest.digest('hex').slice(0, 32) === file.split('.', 1)[0]
-        digest.update(buffer.subarray(0, read))
-      }
+      return digestOfOpenFile(fd).slice(0, 32) === file.split('.', 1)[0]
     } finally {
       closeSync(fd)
     }

@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto'
 import { readdirSync, renameSync, rmSync } from 'node:fs'
 import { basename, join } from 'node:path'
+import { sha256Hex } from '../core/digest.ts'
 import { syncAll } from './files.ts'
 import { makeFolder } from '../core/files.ts'
 import { acquireLock } from '../store/database/lock.ts'
@@ -15,7 +15,7 @@ import {
 
 /** The name of the generation that is made of these texts: equal texts, equal generation. */
 export function generationName(kind: ViewsKind, madeOf: readonly string[]): string {
-  const digest = createHash('sha256').update(JSON.stringify(madeOf)).digest('hex')
+  const digest = sha256Hex(JSON.stringify(madeOf))
   return `${kind}-${digest.slice(0, 32)}`
 }
 

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { DAY_MS, HOUR_MS } from '../core/time.ts'
 import type { Config } from '../config/schema.ts'
 import { type Endpoint, endpointsOf, secretFilePath } from '../config/kinds/webhooks.ts'
 import type { ConnectionOptions } from '../core/connections.ts'
@@ -45,8 +46,7 @@ export interface Webhooks {
   close(): Promise<void>
 }
 
-const DAY_MS = 86_400_000
-const PRUNE_MS = 3_600_000
+const PRUNE_MS = HOUR_MS
 const GRACE_MS = 10_000
 
 /** Starts what receives webhooks. Throws `config` for secrets that cannot be used. */

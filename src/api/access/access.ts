@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import { HOUR_MS } from '../../core/time.ts'
 import type { Config } from '../../config/schema.ts'
 import type { PinnedReads } from '../../store/reads.ts'
 import { type TrustedProxies, clientNetwork, isLoopbackAddress } from '../http/client-address.ts'
@@ -46,7 +47,7 @@ interface AccessOptions {
 /** Wrong keys that one client may send within a minute before it gets 429. */
 const FAILURES = { failures: 10, windowMs: 60_000, clients: 10_000 }
 /** Interval between two log lines about the same key in use, milliseconds. */
-const LOG_INTERVAL_MS = 3_600_000
+const LOG_INTERVAL_MS = HOUR_MS
 
 /**
  * Accepts keys in the forms that the service accepts (credentials.ts). An address is no credential: a proxy on this machine, or

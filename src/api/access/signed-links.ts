@@ -1,4 +1,5 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
+import { toIso } from '../../core/time.ts'
 import type { Problem } from '../http/problems.ts'
 
 /** How long a link is good for: long enough to follow it, as the service's own pre-signed URLs are. */
@@ -99,7 +100,7 @@ export function readLinkTerms(query: URLSearchParams): { asOf?: string; type?: s
   const date = query.get(LINK_DATE)
   const type = query.get(LINK_TYPE)
   return {
-    ...(date !== null && { asOf: new Date(Number(date)).toISOString() }),
+    ...(date !== null && { asOf: toIso(Number(date)) }),
     ...(type !== null && { type: Buffer.from(type, 'base64url').toString() }),
   }
 }
@@ -112,7 +113,7 @@ export function linkProblem(check: LinkCheck): Problem | null {
     const message = `this link was not made by this mirror, or was changed on the way. ${again}`
     return { status: 403, error: 'link_not_valid', message }
   }
-  const expiredAt = new Date(check.expiredAt * 1000).toISOString()
+  const expiredAt = toIso(check.expiredAt * 1000)
   const message = `this link has expired. ${again}`
   return { status: 403, error: 'link_expired', message, fields: { expiredAt } }
 }

@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
+import { sha256Hex } from '../../core/digest.ts'
 import { locate } from '../../json/slices.ts'
 import type { CatalogResource } from '../../domain/resources.ts'
 import { type CatalogAnswer, type CatalogLink, isNone } from '../../store/catalog/answers.ts'
@@ -134,5 +134,5 @@ function withLinks(
 
 /** 32 hex digits of a content's digest, for its ETag. */
 export function tagOf(content: Buffer): string {
-  return createHash('sha256').update(content).digest('hex').slice(0, 32)
+  return sha256Hex(content).slice(0, 32)
 }

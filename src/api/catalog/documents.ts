@@ -1,12 +1,8 @@
+import { formatHttpDate } from '../../core/time.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { type CatalogDocument, CHUNK_BYTES, chunkContent } from '../../store/catalog/documents.ts'
 import { type Exchange, sendFailed } from '../http/response.ts'
-import {
-  checkConditions,
-  formatHttpDate,
-  rangeStillApplies,
-  parseRange,
-} from '../http/conditions.ts'
+import { checkConditions, rangeStillApplies, parseRange } from '../http/conditions.ts'
 import type { ServedSnapshot } from '../snapshot/served.ts'
 import { chooseCoding } from '../http/request-headers.ts'
 import type { SnapshotOrigin } from '../http/origin.ts'

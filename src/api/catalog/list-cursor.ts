@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { sha256Of } from '../../core/digest.ts'
 import { MirrorError } from '../../core/errors.ts'
 import type { CatalogList } from '../../store/catalog/lists.ts'
 import type { OrderedEntry, ListPosition } from '../../store/catalog/list-query.ts'
@@ -50,7 +50,7 @@ export function readCursor(text: string, made: string): Cursor {
 }
 
 function markOf(made: string): string {
-  return createHash('sha256').update(made).digest('base64url').slice(0, 6)
+  return sha256Of(made).toString('base64url').slice(0, 6)
 }
 
 function parse(text: string): unknown {

@@ -1,4 +1,5 @@
 import { crc32 } from 'node:zlib'
+import { toIso } from '../../core/time.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { contentOf } from '../../store/database/gzip.ts'
 import { faultOfRecordId } from '../../domain/record-id.ts'
@@ -113,7 +114,7 @@ export async function missingRecord(served: ServedSnapshot, id: string): Promise
   if (known !== null) return known
   const tombstone = served.reads.osv.readTombstone(id)
   if (tombstone === null) return notFound(UNLISTED, { id })
-  const removedAt = new Date(tombstone.removedAt).toISOString()
+  const removedAt = toIso(tombstone.removedAt)
   const message = `this record was removed: upstream's index stopped listing it, seen on ${removedAt}`
   return notFound(message, { id, removedAt })
 }

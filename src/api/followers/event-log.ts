@@ -1,3 +1,4 @@
+import { toIso } from '../../core/time.ts'
 import type { SourceName } from '../../domain/sources.ts'
 import type { ChangeReader } from '../../store/changes/log.ts'
 import { announce } from '../../store/changes/message.ts'
@@ -51,7 +52,7 @@ export function createWebhookLog(reads: OutboxReads): EventLog {
     count: reads.countEvents,
     list: (after, limit) =>
       reads.listEvents(after, limit).map(({ id, kind, webhookId, createdAt, body }) => {
-        const head = JSON.stringify({ webhookId, at: new Date(createdAt).toISOString() })
+        const head = JSON.stringify({ webhookId, at: toIso(createdAt) })
         const data = () => `${head.slice(0, -1)},"event":${asJson(body)}}`
         return { id, name: 'webhook', source: null, data: kind === 'webhook' ? data : null }
       }),

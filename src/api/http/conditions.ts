@@ -1,3 +1,4 @@
+import { parseHttpDate } from '../../core/time.ts'
 import type { RequestHeaders } from './request-headers.ts'
 
 /** What a condition is compared with. `changed` is Last-Modified in unix seconds. */
@@ -47,22 +48,6 @@ function listsTag(list: string, etag: string, comparison: 'weak' | 'strong'): bo
     if (tag === etag && (comparison === 'weak' || weak === undefined)) return true
   }
   return false
-}
-
-const GMT_DATE = /^[A-Z][a-z]+, \d{2}[ -][A-Z][a-z]{2}[ -]\d{2,4} \d{2}:\d{2}:\d{2} GMT$/
-const ASCTIME = /^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d{2}:\d{2}:\d{2} \d{4}$/
-
-/** Unix seconds of an HTTP date in any of its three forms (RFC 9110, 5.6.7), null for anything else. */
-export function parseHttpDate(text: string): number | null {
-  const value = text.trim()
-  const form = GMT_DATE.test(value) ? value : ASCTIME.test(value) ? `${value} GMT` : null
-  const milliseconds = form === null ? Number.NaN : Date.parse(form)
-  return Number.isNaN(milliseconds) ? null : milliseconds / 1000
-}
-
-/** IMF-fixdate of unix seconds. */
-export function formatHttpDate(seconds: number): string {
-  return new Date(seconds * 1000).toUTCString()
 }
 
 /** A part of a representation, both ends inclusive. */

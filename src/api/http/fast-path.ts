@@ -1,5 +1,6 @@
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
+import { formatHttpDate } from '../../core/time.ts'
 import { type Coding, chooseCoding } from './request-headers.ts'
 
 /*
@@ -162,7 +163,7 @@ function dateNow(): string {
   const second = Math.floor(now / 1000)
   if (second !== clock.second) {
     clock.second = second
-    clock.text = new Date(now).toUTCString()
+    clock.text = formatHttpDate(second)
   }
   return clock.text
 }

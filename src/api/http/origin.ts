@@ -1,3 +1,4 @@
+import { toIso } from '../../core/time.ts'
 import type { SourceName } from '../../domain/sources.ts'
 import type { CatalogAnswer } from '../../store/catalog/answers.ts'
 import type { CatalogList } from '../../store/catalog/lists.ts'
@@ -21,7 +22,7 @@ export function readOrigin(reads: Reads, source: SourceName): SnapshotOrigin | n
   const asOf = Math.max(snapshot.asOf, reads.runs.readConfirmedAt(source) ?? 0)
   return {
     snapshot: id,
-    asOf: new Date(asOf).toISOString(),
+    asOf: toIso(asOf),
     version: [id, sequence, runId, publishedAt].join(' '),
   }
 }
@@ -41,5 +42,5 @@ export function originOfOne(
   const whole = Date.parse(origin.asOf)
   const own = confirmedAt ?? Math.min(changed * 1000, whole)
   const asOf = always && whole > own && !reads.catalog.isMissingPath(path) ? whole : own
-  return { ...origin, asOf: new Date(asOf).toISOString() }
+  return { ...origin, asOf: toIso(asOf) }
 }

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { checkConditions, formatHttpDate } from './conditions.ts'
+import { formatHttpDate } from '../../core/time.ts'
+import { checkConditions } from './conditions.ts'
 import type { Coding, RequestHeaders } from './request-headers.ts'
 import type { SnapshotOrigin } from './origin.ts'
 import { type Outgoing, sendProblem } from './problems.ts'

@@ -1,5 +1,6 @@
 import type { ViewsStatus } from '../../domain/status.ts'
 import { statSync } from 'node:fs'
+import { toIso } from '../../core/time.ts'
 import { MirrorError, messageOf, systemCode } from '../../core/errors.ts'
 import { type Views, type ViewRecord, openViews } from '../../store/views/reads.ts'
 import {
@@ -9,7 +10,7 @@ import {
   viewsPath,
 } from '../../store/views/generations.ts'
 import type { ServerLog } from '../http/problems.ts'
-import { createHash } from 'node:crypto'
+import { sha256Hex } from '../../core/digest.ts'
 import { gzipMember } from '../../store/database/gzip.ts'
 import { type JsonResponse, createAnswer } from '../http/response.ts'
 import type { ServedSnapshot } from '../snapshot/served.ts'
@@ -115,7 +116,7 @@ export function viewRecordAnswer(
   coding: Coding,
   { info }: Pick<Views, 'info'>,
 ): JsonResponse {
-  const tag = createHash('sha256').update(content).digest('hex').slice(0, 32)
+  const tag = sha256Hex(content).slice(0, 32)
   const body = coding === 'gzip' ? gzipMember(deflated, crc32, content.length) : content
   return createAnswer(coding, body, tag, info.changed)
 }
@@ -135,7 +136,7 @@ export function createViewOrigins(served: Pick<ServedSnapshot, 'knownOrigin'>) {
     const { snapshot, asOf } = views.info
     if (now?.snapshot === snapshot) return now
     if (made?.views !== views) {
-      const origin = { snapshot, asOf: new Date(asOf).toISOString(), version: views.folder }
+      const origin = { snapshot, asOf: toIso(asOf), version: views.folder }
       made = { views, origin }
     }
     return made.origin

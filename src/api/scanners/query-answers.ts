@@ -1,6 +1,7 @@
 import type { ServerResponse, IncomingMessage } from 'node:http'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
+import { toIsoOrNull, parseDate } from '../../core/time.ts'
 import type { SearchResult, ResultPage } from '../../query/search.ts'
 import type { Coding } from '../http/request-headers.ts'
 import type { SnapshotOrigin } from '../http/origin.ts'
@@ -50,8 +51,7 @@ function brief({ id, modified }: SearchResult): object {
 /** Returns a stamp as protobuf parses it (one invalid stamp fails the whole batch); null when it is not a time. */
 function timestamp(modified: string): string | null {
   if (/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z$/.test(modified)) return modified
-  const time = Date.parse(modified)
-  return Number.isNaN(time) ? null : new Date(time).toISOString()
+  return toIsoOrNull(parseDate(modified))
 }
 
 function prefixesOf(found: readonly SearchResult[]): string[] {

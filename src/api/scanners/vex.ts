@@ -1,4 +1,5 @@
-import { createHash } from 'node:crypto'
+import { toIso } from '../../core/time.ts'
+import { sha256Hex } from '../../core/digest.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { type VexGeneration, readVexGeneration } from '../../store/views/generations.ts'
@@ -53,7 +54,7 @@ export function createVexRoutes(options: VexRoutesOptions): (tools: RouteTools) 
   return (tools) => [
     route(tools, VEX_MANIFEST, (call, made, origin) => {
       const body = Buffer.from(JSON.stringify(manifestOf(call.baseUrl(), made), null, 1))
-      const tag = createHash('sha256').update(body).digest('hex').slice(0, 32)
+      const tag = sha256Hex(body).slice(0, 32)
       sendAnswer(call, createAnswer('identity', body, tag, made.changed), origin, tools.heads)
       return undefined
     }),
@@ -80,9 +81,9 @@ function originOf(
   if (now?.snapshot === snapshot) {
     const whole = Date.parse(now.asOf)
     const oldest = Math.min(whole, served.reads.catalog.readVexConfirmedAt() ?? whole)
-    return { ...now, asOf: new Date(oldest).toISOString() }
+    return { ...now, asOf: toIso(oldest) }
   }
-  return { snapshot, asOf: new Date(asOf).toISOString(), version: folder }
+  return { snapshot, asOf: toIso(asOf), version: folder }
 }
 
 /** The repository in use; null when the request was refused. Throws `not_ready` before the first. */

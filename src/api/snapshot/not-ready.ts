@@ -1,3 +1,4 @@
+import { toIso } from '../../core/time.ts'
 import { MirrorError } from '../../core/errors.ts'
 import type { SourceName } from '../../domain/sources.ts'
 import type { Reads } from '../../store/reads.ts'
@@ -20,7 +21,7 @@ function whyMissing(reads: RunReads, source: SourceName): string {
   if (ended === null && !isRunning && reads.ledger.readLastImport() !== null)
     return `no bundle that was imported has ${source}; "patchmirror export FILE --sources ${source}" on the source mirror makes one that brings it`
   if (ended === null) return isRunning ? 'the first sync has not ended' : neverRun(source)
-  const at = ended.endedAt === null ? '' : ` at ${new Date(ended.endedAt).toISOString()}`
+  const at = ended.endedAt === null ? '' : ` at ${toIso(ended.endedAt)}`
   const message = ended.message ?? ''
   const cut = message.length > MAX_MESSAGE ? `${message.slice(0, MAX_MESSAGE)}…` : message
   const reason = cut === '' ? '' : `: ${cut}`

@@ -1,3 +1,4 @@
+import { toIso } from '../../core/time.ts'
 import type { ImportedBundle } from '../../store/replication/ledger.ts'
 
 /** A bundle in the report; times in ISO 8601 UTC. */
@@ -22,8 +23,8 @@ export function bundleStatus(last: ImportedBundle | null): BundleStatus | null {
   const { mirror, sequence, kind, keyId: key, rollback } = last
   return {
     ...{ mirror, sequence, kind, key, rollback },
-    asOf: new Date(last.asOf).toISOString(),
-    createdAt: new Date(last.createdAt).toISOString(),
-    importedAt: new Date(last.importedAt).toISOString(),
+    asOf: toIso(last.asOf),
+    createdAt: toIso(last.createdAt),
+    importedAt: toIso(last.importedAt),
   }
 }

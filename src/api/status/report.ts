@@ -1,3 +1,4 @@
+import { toIsoOrNull, toIso } from '../../core/time.ts'
 import { ownsResource } from '../../domain/resources.ts'
 import { type SourceName, SOURCES } from '../../domain/sources.ts'
 import type { StorageState } from '../../store/disk-state.ts'
@@ -113,9 +114,9 @@ export function relayStatus(target: RelayTarget): RelayStatus {
   const { id, url, state, since, reason, failedAt, deliveredAt, pending, givenUp } = target
   return {
     ...{ id, target: new URL(url).origin, state, reason, pending, givenUp },
-    since: isoOrNull(since),
-    failedAt: isoOrNull(failedAt),
-    deliveredAt: isoOrNull(deliveredAt),
+    since: toIsoOrNull(since),
+    failedAt: toIsoOrNull(failedAt),
+    deliveredAt: toIsoOrNull(deliveredAt),
   }
 }
 
@@ -140,13 +141,13 @@ function sourceStatus(
     ]),
     snapshot: snapshot?.id ?? null,
     served: servedId?.(name) ?? null,
-    comparedAt: isoOrNull(name === 'osv' ? reads.runs.readLastReconcile('osv') : null),
+    comparedAt: toIsoOrNull(name === 'osv' ? reads.runs.readLastReconcile('osv') : null),
     records: snapshot?.records ?? 0,
-    asOf: isoOrNull(asOf),
+    asOf: toIsoOrNull(asOf),
     ageSeconds: asOf === null ? null : Math.max(0, Math.floor((now() - asOf) / 1000)),
     ...partialListsOf(name, reads),
     lastRun: latest === null ? null : summaryOf(latest),
-    nextRunAt: isoOrNull(nextRunAt(name)),
+    nextRunAt: toIsoOrNull(nextRunAt(name)),
   }
 }
 
@@ -159,12 +160,17 @@ function stateOf(latest: Run | null, ended: readonly (Run | null)[]): SourceStat
 }
 
 function summaryOf({ id, kind, state, startedAt, endedAt, code, message, facts }: Run): RunSummary {
-  const started = new Date(startedAt).toISOString()
-  return { id, kind, state, startedAt: started, endedAt: isoOrNull(endedAt), code, message, facts }
-}
-
-function isoOrNull(milliseconds: number | null): string | null {
-  return milliseconds === null ? null : new Date(milliseconds).toISOString()
+  const started = toIso(startedAt)
+  return {
+    id,
+    kind,
+    state,
+    startedAt: started,
+    endedAt: toIsoOrNull(endedAt),
+    code,
+    message,
+    facts,
+  }
 }
 
 /** Lists of a source that are served and not known to be complete. */

@@ -1,4 +1,5 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
+import { toIso } from '../../core/time.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError, messageOf } from '../../core/errors.ts'
 import { makeFolder } from '../../core/files.ts'
@@ -111,7 +112,7 @@ function createOut(
       const shipped = await fillOutbox({ ...deps, now: Date.now })
       if (shipped !== null) {
         const { sequence, kind, file, bytes } = shipped
-        last = { sequence, kind, file, bytes, at: new Date().toISOString() }
+        last = { sequence, kind, file, bytes, at: toIso(Date.now()) }
         send({ type: 'shipped', shipped })
       }
       show({ outbox: { last, exporting: false, problem: null, reason: null } })

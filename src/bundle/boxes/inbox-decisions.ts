@@ -1,3 +1,4 @@
+import { DAY_MS } from '../../core/time.ts'
 import { MirrorError } from '../../core/errors.ts'
 import type { InboxFile } from './inbox-files.ts'
 import { refusalOf } from '../format/refusal.ts'
@@ -70,7 +71,7 @@ const FAILED = 'failed: '
 const RETRY_MS = 5 * 60_000
 const INCOMPLETE = 'incomplete: the rest has not arrived'
 const OVERDUE = 'incomplete for over a day: send the rest, or remove it'
-const OVERDUE_MS = 86_400_000
+const OVERDUE_MS = DAY_MS
 const WAITING_FOR = 'waiting for bundle'
 
 type Verdict = { outcome: 'superseded' | 'refused' } | { outcome: 'waiting'; why: string }

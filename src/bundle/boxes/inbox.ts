@@ -1,3 +1,4 @@
+import { toIso } from '../../core/time.ts'
 import type { InboxStatus } from '../../domain/status.ts'
 import { messageOf, MirrorError, systemCode } from '../../core/errors.ts'
 import type { KeyTrust } from '../format/keys.ts'
@@ -50,7 +51,7 @@ export function createInboxImporter(deps: InboxDeps): Inbox {
   let skips: ReadonlySet<string> = new Set()
 
   const settle = (arrival: InboxFile, outcome: ImportResult['outcome'], detail: string): void => {
-    const at = new Date(now()).toISOString()
+    const at = toIso(now())
     counts[outcome]++
     if (outcome === 'imported') decisions.imported()
     if (outcome === 'refused')

@@ -1,5 +1,6 @@
 import { renameSync } from 'node:fs'
 import { join } from 'node:path'
+import { DAY_MS, HOUR_MS } from '../../core/time.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { makeFolder } from '../../core/files.ts'
@@ -87,7 +88,7 @@ async function ageOf(
 ): Promise<boolean> {
   const manifest = await readManifest(join(folder, name))
   if (manifest === null) return true
-  const until = Date.parse(manifest.createdAt) + settings.fullDays * 86_400_000
+  const until = Date.parse(manifest.createdAt) + settings.fullDays * DAY_MS
   return manifest.kind !== 'full' || manifest.sequence !== sequence || until <= now()
 }
 
@@ -108,7 +109,7 @@ async function isThere(
     }
   }
   return SOURCES.every(
-    (source) => (asOf[source] ?? 0) - (exportedDates[source] ?? 0) < settings.dateHours * 3_600_000,
+    (source) => (asOf[source] ?? 0) - (exportedDates[source] ?? 0) < settings.dateHours * HOUR_MS,
   )
 }
 

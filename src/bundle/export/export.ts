@@ -1,6 +1,7 @@
 import { statfs } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { toIso, DAY_MS } from '../../core/time.ts'
 import { reserveFor, shownBytes } from '../../core/disk-space.ts'
 import { MirrorError, messageOf, systemCode } from '../../core/errors.ts'
 import type { OnProgress } from '../../domain/progress.ts'
@@ -166,7 +167,7 @@ function describe(
 }
 
 /** A clock further ahead than this was wrong, milliseconds: target mirrors refuse its bundles. */
-const AHEAD_MS = 86_400_000
+const AHEAD_MS = DAY_MS
 
 /** Returns the date of an export: now, but later than the last one, so that dates of one mirror follow its sequence. */
 function dateAfter({ ledger }: ExportSnapshot['reads'], now: number): number {
@@ -213,17 +214,16 @@ function headOf(
   { mirror, digest, sources: described, createdAt }: SummaryHeader,
   base: Base | null,
 ): Omit<ManifestHead, 'sequence' | 'counts'> {
-  const iso = (time: number): string => new Date(time).toISOString()
   const sources: ManifestHead['sources'] = {}
   for (const [name, { asOf, ...rest }] of Object.entries(described)) {
     const source = name as SourceName
     const whole = reads.snapshots.readSnapshot(source)?.whole ?? false
     const bases = (base?.states[source] ?? []).map((state) => state.digest)
-    sources[source] = { ...rest, asOf: iso(asOf), whole, bases }
+    sources[source] = { ...rest, asOf: toIso(asOf), whole, bases }
   }
-  const expiresAt = expireDays === 0 ? null : iso(createdAt + expireDays * 86_400_000)
+  const expiresAt = expireDays === 0 ? null : toIso(createdAt + expireDays * DAY_MS)
   const kind = base === null ? 'full' : 'delta'
-  const stamp = { createdAt: iso(createdAt), expiresAt, program }
+  const stamp = { createdAt: toIso(createdAt), expiresAt, program }
   return { format: FORMAT, mirror, kind, ...stamp, digest, sources, base: base?.base ?? null }
 }
 

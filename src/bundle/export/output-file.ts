@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto'
 import { existsSync, readdirSync } from 'node:fs'
 import { type FileHandle, open, rename, rm, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
+import { digestOfChunks } from '../../core/digest.ts'
 import { MirrorError, messageOf, systemCode } from '../../core/errors.ts'
 import { partName, partNumber, sidecarName } from '../format/split-names.ts'
 import { PRIVATE_FILE } from '../../core/files.ts'
@@ -131,11 +131,8 @@ async function digestsOf(drafts: readonly string[], final: (i: number) => string
 
 /** Returns the SHA-256 of a file, hex. */
 export async function digestOfFile(path: string): Promise<string> {
-  const hash = createHash('sha256')
   const file = await open(path, 'r')
-  for await (const chunk of file.createReadStream({ highWaterMark: 1 << 20 }))
-    hash.update(chunk as Buffer)
-  return hash.digest('hex')
+  return digestOfChunks(file.createReadStream({ highWaterMark: 1 << 20 }))
 }
 
 /** Makes names durable after a power loss; some file systems of removable media do not support it. */

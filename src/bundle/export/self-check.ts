@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
+import { digestOfChunks } from '../../core/digest.ts'
 import { MirrorError, messageOf } from '../../core/errors.ts'
 import type { OnProgress } from '../../domain/progress.ts'
 import type { SourceName } from '../../domain/sources.ts'
@@ -67,12 +67,10 @@ async function contentDigest(bundle: Bundle, name: string): Promise<string> {
     for (let at = 0; at < source.size; at += 1 << 20)
       yield await source.read(at, Math.min(1 << 20, source.size - at))
   }
-  const hash = createHash('sha256')
   const inflated = createGunzip()
   const packed = Readable.from(chunks()).on('error', (error) => inflated.destroy(error))
   try {
-    for await (const chunk of packed.pipe(inflated)) hash.update(chunk as Buffer)
-    return hash.digest('hex')
+    return await digestOfChunks(packed.pipe(inflated))
   } catch (error) {
     return messageOf(error)
   }

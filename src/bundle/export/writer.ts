@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { crc32, deflateRawSync } from 'node:zlib'
+import { sha256Hex } from '../../core/digest.ts'
 import { MirrorError } from '../../core/errors.ts'
 import type { HeaderMember } from '../../zip/headers.ts'
 import type { SigningKey } from '../format/keys.ts'
@@ -78,7 +79,7 @@ export function createBundleWriter(path: string, options: TargetOptions): Bundle
       const packed = deflateRawSync(bytes)
       const member: BundleMember = {
         ...{ name, method: 'deflate', size: bytes.length, crc32: hex(crc32(bytes)) },
-        ...{ sha256: digest(bytes), packed: packed.length, packedSha256: digest(packed) },
+        ...{ sha256: sha256Hex(bytes), packed: packed.length, packedSha256: sha256Hex(packed) },
       }
       await addRaw(zipHeaderOf(member), packed)
       members.push(member)
@@ -131,10 +132,6 @@ async function pour(
     await append(chunk)
   }
   return { size, crc32: crc, sha256: hash.digest('hex') }
-}
-
-function digest(bytes: Uint8Array): string {
-  return createHash('sha256').update(bytes).digest('hex')
 }
 
 /** Sequential output into a target. */

@@ -1,6 +1,5 @@
 import {
   type KeyObject,
-  createHash,
   createPrivateKey,
   createPublicKey,
   generateKeyPairSync,
@@ -8,6 +7,8 @@ import {
   verify,
 } from 'node:crypto'
 import { closeSync, fsyncSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { PRIVATE_FILE } from '../../core/files.ts'
+import { sha256Hex } from '../../core/digest.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError, messageOf, systemCode, whyUnreadable } from '../../core/errors.ts'
 
@@ -86,7 +87,7 @@ function publicKeyOf(key: KeyObject, where: string): PublicKey {
     )
   const der = key.export({ type: 'spki', format: 'der' })
   return {
-    id: createHash('sha256').update(der).digest('hex').slice(0, 16),
+    id: sha256Hex(der).slice(0, 16),
     line: `ed25519:${der.subarray(SPKI.length).toString('base64')}`,
     verifies: (bytes, signature) => signature.length === 64 && verify(null, bytes, key, signature),
   }
@@ -99,7 +100,7 @@ function publicKeyOf(key: KeyObject, where: string): PublicKey {
 export function createKeyFiles(path: string): PublicKey {
   const { publicKey, privateKey } = generateKeyPairSync('ed25519')
   const open = `${path}.pub`
-  writeNew(path, privateKey.export({ type: 'pkcs8', format: 'pem' }), 0o600)
+  writeNew(path, privateKey.export({ type: 'pkcs8', format: 'pem' }), PRIVATE_FILE)
   try {
     writeNew(open, publicKey.export({ type: 'spki', format: 'pem' }), 0o644)
   } catch (error) {

@@ -1,3 +1,4 @@
+import { toIso } from '../../core/time.ts'
 import { MirrorError } from '../../core/errors.ts'
 
 /** Validates a value of untrusted JSON and returns it, or throws `bundle` with its position. */
@@ -25,7 +26,7 @@ export function integerField(min: number, max = Number.MAX_SAFE_INTEGER): Check<
 export const date: Check<string> = (value, place) => {
   if (typeof value === 'string' && value.length === 24) {
     const time = Date.parse(value)
-    if (!Number.isNaN(time) && new Date(time).toISOString() === value) return value
+    if (!Number.isNaN(time) && toIso(time) === value) return value
   }
   return refuse(place, 'is not a date such as 2026-11-21T09:00:00.000Z')
 }

@@ -1,3 +1,4 @@
+import { toIso } from '../../core/time.ts'
 import type { SourceName } from '../../domain/sources.ts'
 import type { ImportedBundle, NumberedImport } from '../../store/replication/ledger.ts'
 import type { Manifest, ManifestSource } from '../format/manifest.ts'
@@ -111,7 +112,7 @@ function olderThan(
       : `it is older than the stored data: it has sequence ${sequence}, and ${imported.sequence} was imported`
   }
   if (Date.parse(asOf) >= here.asOf) return null
-  const is = new Date(here.asOf).toISOString()
+  const is = toIso(here.asOf)
   return `it is older than the stored data: its ${name} is as of ${asOf}, and here it is as of ${is}`
 }
 

@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto'
+import { sha256Hex } from '../../core/digest.ts'
 import { MirrorError } from '../../core/errors.ts'
 import type { OnProgress } from '../../domain/progress.ts'
 import type { SourceName } from '../../domain/sources.ts'
@@ -192,7 +192,7 @@ async function readDocument(
 ): Promise<Buffer | null> {
   if (!present && blob === null) return null
   const body = blob === null ? null : await read(`blobs/${blob}.gz`)
-  if (present && body !== null && hash('sha256', body, 'hex') === blob)
+  if (present && body !== null && sha256Hex(body) === blob)
     if (isContent(body, size, sha256)) return body
   throw new MirrorError('bundle', `${key} does not have the bytes that its row names`)
 }

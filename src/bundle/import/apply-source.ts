@@ -1,5 +1,6 @@
-import { hash } from 'node:crypto'
 import { join } from 'node:path'
+import { DAY_MS } from '../../core/time.ts'
+import { sha256Hex } from '../../core/digest.ts'
 import { buildArchive } from '../../archive/build.ts'
 import { faultOfArchive } from '../../archive/check.ts'
 import { patchArchive } from '../../archive/patch.ts'
@@ -64,7 +65,7 @@ function putRecord(
   { key, modified, crc32, size, sha256, changed, asOf }: RecordValue,
   { content, deflated }: { content: Buffer; deflated: Buffer },
 ): void {
-  if (content.length !== size || hash('sha256', content, 'hex') !== sha256)
+  if (content.length !== size || sha256Hex(content) !== sha256)
     throw new MirrorError('bundle', `record ${key} does not have the bytes that its row names`)
   const body = gzipMember(deflated, crc32, size)
   const digest = Buffer.from(sha256, 'hex')
@@ -142,7 +143,7 @@ export async function applySource(
   store.carried.forgetUpstream(source, now())
   const { snapshot: id, asOf, records, whole } = row
   store.snapshots.replaceSnapshot({ source, id, runId, publishedAt: now(), asOf, records, whole })
-  store.changes.forgetChanges(source, now() - config.data.changeDays * 86_400_000)
+  store.changes.forgetChanges(source, now() - config.data.changeDays * DAY_MS)
   const confirmed = bundle.manifest.sources[source]?.asOf ?? ''
   return { source, before, after: id, asOf: confirmed, records, changed: counts }
 }

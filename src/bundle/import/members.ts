@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { crc32, inflateRawSync } from 'node:zlib'
+import { sha256Hex } from '../../core/digest.ts'
 import { MirrorError, systemCode } from '../../core/errors.ts'
 import type { ByteSource } from '../../zip/reader.ts'
 import { type Layout, type Placed, hex } from '../format/layout.ts'
@@ -81,7 +82,7 @@ async function readWhole(
     throw new MirrorError('bundle', `${member.name} is too large to be read whole`)
   const bytes = await source.read(dataAt, end - dataAt)
   const content = member.method === 'deflate' ? inflate(member, bytes) : bytes
-  refuseOther(member, content.length, crc32(content), digestOf(content))
+  refuseOther(member, content.length, crc32(content), sha256Hex(content))
   return content
 }
 
@@ -113,7 +114,7 @@ function within(source: ByteSource, { name, size }: StoredMember, start: number)
 }
 
 function inflate(member: DeflatedMember, packed: Buffer): Buffer {
-  if (digestOf(packed) !== member.packedSha256)
+  if (sha256Hex(packed) !== member.packedSha256)
     throw new MirrorError('bundle', `${member.name} is damaged`)
   try {
     return inflateRawSync(packed, { maxOutputLength: Math.max(1, member.size) })
@@ -132,8 +133,4 @@ function refuseOther(member: BundleMember, size: number, crc: number, sha256: st
         ? 'is damaged: its bytes are not those that were signed'
         : null
   if (fault !== null) throw new MirrorError('bundle', `${member.name} ${fault}`)
-}
-
-function digestOf(bytes: Buffer): string {
-  return createHash('sha256').update(bytes).digest('hex')
 }

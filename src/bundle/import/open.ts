@@ -1,3 +1,4 @@
+import { toIso, DAY_MS } from '../../core/time.ts'
 import { MirrorError } from '../../core/errors.ts'
 import type { ByteSource } from '../../zip/reader.ts'
 import type { KeyTrust } from '../format/keys.ts'
@@ -146,12 +147,12 @@ function judge({ manifest, signatures }: Claims, trust: KeyTrust): string | null
 }
 
 /** Largest accepted difference between this clock and that of the source mirror, or its upstream, milliseconds. */
-const AHEAD_MS = 86_400_000
+const AHEAD_MS = DAY_MS
 
 function refuseOtherTime({ expiresAt, createdAt, sources }: Manifest, { now }: KeyTrust): void {
   const time = now?.()
   if (time === undefined) return
-  const here = `the clock here shows ${new Date(time).toISOString()}`
+  const here = `the clock here shows ${toIso(time)}`
   const dates = [createdAt, ...Object.values(sources).map(({ asOf }) => asOf)]
   // All later exports would be older than it, and refused.
   const future = dates.find((date) => Date.parse(date) > time + AHEAD_MS)

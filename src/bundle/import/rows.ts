@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto'
+import { sha256Hex } from '../../core/digest.ts'
 import { MirrorError } from '../../core/errors.ts'
 import type { SourceName } from '../../domain/sources.ts'
 import { isNone } from '../../store/catalog/answers.ts'
@@ -128,8 +128,7 @@ export function entryBody({ key: at, value, extra }: PutLine<'catalog-entry'>): 
       : typeof base64 === 'string'
         ? Buffer.from(base64, 'base64')
         : null
-  if (body !== null && hash('sha256', body, 'hex').startsWith(value.sha) && value.sha !== '')
-    return body
+  if (body !== null && sha256Hex(body).startsWith(value.sha) && value.sha !== '') return body
   throw new MirrorError('bundle', `the item ${at} does not have the bytes that its row names`)
 }
 
@@ -166,7 +165,7 @@ export function chunksOf({ key: at, value, extra }: PutLine<'catalog-document'>)
 /** Reports whether a gzip member inflates to exactly this content. */
 export function isContent(member: Buffer, contentSize: number, sha256: string): boolean {
   try {
-    return hash('sha256', contentOf(member, contentSize), 'hex') === sha256
+    return sha256Hex(contentOf(member, contentSize)) === sha256
   } catch {
     return false
   }

@@ -1,3 +1,4 @@
+import { toIsoOrNull } from '../../core/time.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { guarded, openReader } from '../../store/database/open.ts'
 import { isOlderFolder, whyUnread } from '../../store/database/older-folder.ts'
@@ -111,7 +112,5 @@ function row({ id, name, prefix, createdAt, revokedAt }: LocalKey): string[] {
 }
 
 function shown({ createdAt, revokedAt, ...key }: LocalKey): object {
-  const iso = (at: number | null): string | null =>
-    at === null ? null : new Date(at).toISOString()
-  return { ...key, createdAt: iso(createdAt), revokedAt: iso(revokedAt) }
+  return { ...key, createdAt: toIsoOrNull(createdAt), revokedAt: toIsoOrNull(revokedAt) }
 }

@@ -9,8 +9,8 @@ import { goOffline } from '../../core/offline.ts'
 import { hasImported } from '../../store/database/older-folder.ts'
 import { unsyncedHere } from '../runner.ts'
 import { type GlobalOptions, settings } from '../context.ts'
-import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { sha256Hex } from '../../core/digest.ts'
 import { SETTINGS } from '../../config/settings.ts'
 
 /** Options of `patchmirror serve`. */
@@ -158,7 +158,7 @@ function digestsOf({ upstream, bundle }: Config): Record<(typeof READ_AT_START)[
 
 function digestOf(path: string): string {
   try {
-    return hash('sha256', readFileSync(path))
+    return sha256Hex(readFileSync(path))
   } catch (error) {
     return systemCode(error) ?? messageOf(error)
   }

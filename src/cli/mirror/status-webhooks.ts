@@ -1,3 +1,4 @@
+import { toIsoOrNull } from '../../core/time.ts'
 import type { RefreshReport, WebhooksReport } from '../../domain/status.ts'
 import type { Config } from '../../config/schema.ts'
 import { endpointsOf } from '../../config/kinds/webhooks.ts'
@@ -34,7 +35,10 @@ export function readWebhooks(config: Config, reads: Reads): WebhooksReport | nul
     const [times, heard] = [reports.eventTimes(EVENTS), reports.announcedSince(heardFrom(now))]
     const { oldestPendingAt, ...counts } = createInboxReads(db).counts()
     const figures = figuresFrom({ times, heard, arrivals, isOn, startedAt: now, now })
-    const at = { oldestPendingAt: iso(oldestPendingAt), lastReceivedAt: iso(heard.lastAt) }
+    const at = {
+      oldestPendingAt: toIsoOrNull(oldestPendingAt),
+      lastReceivedAt: toIsoOrNull(heard.lastAt),
+    }
     return { ...head, counts, ...at, refresh: { ...none, ...figures } }
   }
   try {
@@ -53,10 +57,6 @@ function countSecrets(config: Config, now: number): number {
   } catch {
     return config.webhooks.secrets.length
   }
-}
-
-function iso(at: number | null): string | null {
-  return at === null ? null : new Date(at).toISOString()
 }
 
 /** A line on webhooks, and what they came to. */

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs'
+import { toIsoOrNull } from '../../core/time.ts'
 import type { Config } from '../../config/schema.ts'
 import { type Db, guarded, inboxPath, openInbox } from '../../store/database/open.ts'
 import type { EventTarget, InboxRow } from '../../store/webhooks/inbox.ts'
@@ -33,15 +34,11 @@ export function shownRow({ body, ...row }: InboxRow): object {
   const { receivedAt, storedAt, refreshedAt, visibleAt, dueAt, size, ...rest } = row
   return {
     ...rest,
-    receivedAt: iso(receivedAt),
-    storedAt: iso(storedAt),
-    refreshedAt: iso(refreshedAt),
-    visibleAt: iso(visibleAt),
-    dueAt: row.state === 'pending' ? iso(dueAt) : null,
+    receivedAt: toIsoOrNull(receivedAt),
+    storedAt: toIsoOrNull(storedAt),
+    refreshedAt: toIsoOrNull(refreshedAt),
+    visibleAt: toIsoOrNull(visibleAt),
+    dueAt: row.state === 'pending' ? toIsoOrNull(dueAt) : null,
     bytes: Math.max(size, body.length),
   }
-}
-
-function iso(at: number | null): string | null {
-  return at === null ? null : new Date(at).toISOString()
 }

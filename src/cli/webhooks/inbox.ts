@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { sha256Hex } from '../../core/digest.ts'
 import { MirrorError } from '../../core/errors.ts'
 import {
   type InboxRow,
@@ -85,7 +85,7 @@ export function showDeliveryCommand(
     process.stdout.write(process.stdout.isTTY ? printable(row.body) : row.body)
     return 0
   }
-  const bodySha256 = createHash('sha256').update(row.body).digest('hex')
+  const bodySha256 = sha256Hex(row.body)
   const shown = { ...shownRow(row), bodySha256 }
   if (options.json === true) {
     print(JSON.stringify(shown, null, 2))

@@ -1,3 +1,4 @@
+import { toIsoOrNull, DAY_MS } from '../../core/time.ts'
 import type { Config } from '../../config/schema.ts'
 import { imageCreatedType } from '../../domain/event-types.ts'
 import { MirrorError } from '../../core/errors.ts'
@@ -28,7 +29,7 @@ interface RotateOptions extends ServiceCommandOptions {
 }
 
 /** Published schedules of retries last 75 hours: so long a delivery signed with the old secret may still come. */
-const GRACE_MS = 4 * 86_400_000
+const GRACE_MS = 4 * DAY_MS
 
 /**
  * `patchmirror webhooks rotate ID`: a new subscription and secret beside the old ones, both accepted. Once a test came
@@ -112,7 +113,7 @@ function report(
   const secretUntil =
     keeper.list().find(({ subscription }) => subscription === old)?.notAfter ?? null
   if (json === true) {
-    const until = secretUntil === null ? null : new Date(secretUntil).toISOString()
+    const until = toIsoOrNull(secretUntil)
     print(JSON.stringify({ old, new: id, finished, secretUntil: until, ...(todo !== null && { todo }) }, null, 2)) // prettier-ignore
     return todo === null ? undefined : warnSecret(todo)
   }

@@ -1,3 +1,4 @@
+import { HOUR_MS } from '../../core/time.ts'
 import type { Checked } from '../problems.ts'
 import { isLoopbackHost } from '../kinds/urls.ts'
 
@@ -46,9 +47,9 @@ function ages(checked: Checked, periodOf: CronPeriod): string[] {
     if (typeof hours !== 'number' || typeof schedule !== 'string') return []
     const [age, plan] = [`${section}.maxAgeHours`, `${section}.schedule`]
     const period = isGiven(checked, age) || isGiven(checked, plan) ? periodOf(schedule) : null
-    if (period === null || period <= hours * 3_600_000) return []
+    if (period === null || period <= hours * HOUR_MS) return []
     return [
-      `${place(checked, age)}: ${hours} hours are shorter than the ${round(period / 3_600_000)} hours between two runs of ` +
+      `${place(checked, age)}: ${hours} hours are shorter than the ${round(period / HOUR_MS)} hours between two runs of ` +
         `${place(checked, plan)}, so the source is stale before the next one. Raise it, or run more often.`,
     ]
   })

@@ -1,3 +1,4 @@
+import { DAY_MS } from '../../core/time.ts'
 import {
   type EventTarget,
   type TargetNames,
@@ -115,7 +116,7 @@ export interface NewTag {
   trigger: RunTrigger
 }
 
-const KEEP_MS = 30 * 86_400_000
+const KEEP_MS = 30 * DAY_MS
 
 /** Creates reads of new tags; usable on any connection. */
 export function createNewTagReader(db: Db) {

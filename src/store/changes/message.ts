@@ -1,3 +1,4 @@
+import { toIso } from '../../core/time.ts'
 import type { SourceName } from '../../domain/sources.ts'
 import type { ChangeReader, LoggedSnapshot } from './log.ts'
 import type { ChangeKind } from './tracker.ts'
@@ -37,8 +38,8 @@ export function announce(
   const names = reads.listNames(id, ANNOUNCED_NAMES)
   return {
     ...{ source, snapshot, previous, sequence },
-    publishedAt: new Date(publishedAt).toISOString(),
-    asOf: new Date(asOf).toISOString(),
+    publishedAt: toIso(publishedAt),
+    asOf: toIso(asOf),
     records,
     counts: counted ? { added, changed, removed } : null,
     complete,

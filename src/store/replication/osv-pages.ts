@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto'
+import { sha256Hex } from '../../core/digest.ts'
 import type { SourceName } from '../../domain/sources.ts'
 import type { Db } from '../database/open.ts'
 import type { DocumentValue, RecordValue, SourceValue, TombstoneValue } from './rows.ts'
@@ -46,7 +46,7 @@ function createDocumentPages(db: Db): Pages<DocumentValue> {
     .raw()
   return (source, after, limit) =>
     list.all(source, after, limit).map(([key, present, body, size, sha256, changed, entries]) => {
-      const blob = body === null ? null : hash('sha256', body, 'hex')
+      const blob = body === null ? null : sha256Hex(body)
       return { key, present: present === 1, size, sha256, changed, entries, blob }
     })
 }

@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto'
+import { sha256Hex } from '../../core/digest.ts'
 import { type SourceName, SOURCES } from '../../domain/sources.ts'
 
 /** The kinds of replicated rows. Together they are everything that readers see of a source, and nothing else. */
@@ -171,7 +171,7 @@ export interface SummaryRow {
 
 /** Returns the hash of a row: over its kind, a space and its values as JSON, members in the order of this file. */
 export function hashRow(kind: RowKind, value: RowValue): string {
-  return hash('sha256', `${kind} ${JSON.stringify(value)}`, 'hex').slice(0, 32)
+  return sha256Hex(`${kind} ${JSON.stringify(value)}`).slice(0, 32)
 }
 
 /** Compares keys by their UTF-8 bytes, as SQLite does. */
@@ -211,8 +211,8 @@ export function lineOf<K extends RowKind>(value: RowValues[K], extra: RowExtras[
 /** Returns the digest of several sources, hex: over `source digest` and a newline each, in the order of `SOURCES`. */
 export function combineDigests(digests: Partial<Readonly<Record<SourceName, string>>>): string {
   const present = SOURCES.filter((source) => digests[source] !== undefined)
-  return hash('sha256', present.map((source) => `${source} ${digests[source]}\n`).join(''), 'hex')
+  return sha256Hex(present.map((source) => `${source} ${digests[source]}\n`).join(''))
 }
 
 /** The digest of a source of which nothing is stored. */
-export const EMPTY_DIGEST = hash('sha256', '', 'hex')
+export const EMPTY_DIGEST = sha256Hex('')

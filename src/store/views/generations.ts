@@ -1,8 +1,8 @@
-import { existsSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { systemCode, MirrorError } from '../../core/errors.ts'
 import { derivedDir } from '../database/open.ts'
-import { PRIVATE_FILE } from '../../core/files.ts'
+import { replacePrivateFile } from '../../core/files.ts'
 
 /** What is built for scanners from the mirrored data: `osv` from the OSV records, `vex` from the VEX documents. */
 export type ViewsKind = 'osv' | 'vex'
@@ -57,14 +57,7 @@ export function replaceCurrentViews(
   { name, snapshot, asOf }: { readonly [Key in 'name' | 'snapshot']: string } & { asOf: number },
 ): void {
   const path = pointerPath(dataDir, kind)
-  const temporary = `${path}.${process.pid}`
-  try {
-    writeFileSync(temporary, `${name}\n${snapshot}\n${asOf}\n`, { flush: true, mode: PRIVATE_FILE })
-    renameSync(temporary, path)
-  } catch (error) {
-    rmSync(temporary, { force: true })
-    throw error
-  }
+  replacePrivateFile(path, `${name}\n${snapshot}\n${asOf}\n`)
 }
 
 /** Names of generations: their kind, and a digest of their input as 32 hex digits. */

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { sha256Hex } from '../../core/digest.ts'
 import { chunkContent, createDocumentStoreReader } from '../catalog/documents.ts'
 import { type CatalogLink, IS_VEX } from '../catalog/answers.ts'
 import type { Db } from '../database/open.ts'
@@ -42,7 +42,7 @@ export function createVexReader(db: Db) {
         length += content.length
       }
       const content = Buffer.concat(chunks)
-      return createHash('sha256').update(content).digest('hex') === digest ? content : null
+      return sha256Hex(content) === digest ? content : null
     },
   }
 }

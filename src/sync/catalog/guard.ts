@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { sha256Of } from '../../core/digest.ts'
 import { ownsResource } from '../../domain/resources.ts'
 import { type StoredAnswer, isNone } from '../../store/catalog/answers.ts'
 import { packContent } from '../../store/database/gzip.ts'
@@ -61,7 +62,7 @@ export async function guardCatalog(
   check('lists', 'lists', lists.stored, lists.gone)
   if (reasons.length === 0) return null
   const body = Buffer.from(JSON.stringify(refused))
-  const sha256 = createHash('sha256').update(body).digest()
+  const sha256 = sha256Of(body)
   if (approved?.sha256.equals(sha256) === true) return null
   return refuse(context, source, reasons.join('; '), body, sha256)
 }

@@ -2,8 +2,10 @@ import { isUtf8 } from 'node:buffer'
 import { MirrorError, messageOf } from '../../core/errors.ts'
 import { PUBLIC_FEEDS } from '../../domain/feed-paths.ts'
 import { refuseCostly } from '../../json/limits.ts'
-import { jsonTextOf } from '../../json/objects.ts'
+import { jsonTextOf, isObject } from '../../json/objects.ts'
 import { createHash } from 'node:crypto'
+import { parseDate } from '../../core/time.ts'
+import { sha256Of } from '../../core/digest.ts'
 import { type Document, type UpstreamState, nextChanged } from '../../store/feeds/documents.ts'
 import { documentMember } from '../../store/database/gzip.ts'
 import { deflate } from '../../zip/member.ts'
@@ -39,16 +41,16 @@ const ECOSYSTEMS = ['alpine', 'debian', 'ubuntu', 'pypi', 'npm', 'maven']
  * shape.
  */
 function countPackages(path: string, value: unknown): number {
-  if (isRecord(value) && isTree(value)) return countTree(path, value)
-  const inner = isRecord(value) ? Object.values(value).filter(isRecord) : []
+  if (isObject(value) && isTree(value)) return countTree(path, value)
+  const inner = isObject(value) ? Object.values(value).filter(isObject) : []
   const trees = inner.filter((one) => Object.keys(one).length > 0 && isTree(one))
   if (trees.length === 1) return countTree(path, trees[0])
   const lists = Array.isArray(value) ? [value as unknown[]] : rowLists(path, value, 0)
   const [rows] = lists
   if (rows === undefined || rows.length === 0 || lists.length > 1)
     throw shape(path, 'it is neither a tree of ecosystems nor one list of rows')
-  if (!rows.every(isRecord)) throw shape(path, 'its list contains values that are not rows')
-  if (isRecord(value) && isPaged(value))
+  if (!rows.every(isObject)) throw shape(path, 'its list contains values that are not rows')
+  if (isObject(value) && isPaged(value))
     throw shape(path, 'it is one page of several, and the patch feed is fetched as one document')
   return rows.length
 }
@@ -63,8 +65,8 @@ function rowLists(path: string, value: unknown, depth: number): unknown[][] {
   return members(path, value).flatMap(([name, one]) => {
     if (/^(errors?|error_description|detail|details)$/i.test(name))
       throw shape(path, `it has ${name}`)
-    if (Array.isArray(one)) return isRecord(one[0]) ? [one as unknown[]] : []
-    return isRecord(one) && depth === 0 ? rowLists(path, one, depth + 1) : []
+    if (Array.isArray(one)) return isObject(one[0]) ? [one as unknown[]] : []
+    return isObject(one) && depth === 0 ? rowLists(path, one, depth + 1) : []
   })
 }
 
@@ -74,7 +76,7 @@ function isPaged(value: Readonly<Record<string, unknown>>, depth = 0): boolean {
     if (/^has_?more$/i.test(name)) return one === true
     if (/^(next|after|next_?(cursor|page|token|url))$/i.test(name))
       return (typeof one === 'string' && one !== '') || typeof one === 'number'
-    return isRecord(one) && depth < 2 && isPaged(one, depth + 1)
+    return isObject(one) && depth < 2 && isPaged(one, depth + 1)
   })
 }
 
@@ -83,7 +85,7 @@ function countTree(path: string, value: unknown): number {
   for (const [ecosystem, releases] of members(path, value)) {
     if (!Array.isArray(releases)) throw shape(path, `${ecosystem} is not a list`)
     for (const release of releases as unknown[]) {
-      const listed = isRecord(release) ? release['packages'] : undefined
+      const listed = isObject(release) ? release['packages'] : undefined
       if (!Array.isArray(listed)) throw shape(path, `an entry of ${ecosystem} has no packages`)
       packages += listed.length
     }
@@ -97,24 +99,20 @@ function countTree(path: string, value: unknown): number {
  */
 function countSystems(path: string, value: unknown): number {
   const ecosystems = Object.fromEntries(members(path, value))['ecosystems']
-  if (!isRecord(ecosystems)) throw shape(path, 'it has no ecosystems')
+  if (!isObject(ecosystems)) throw shape(path, 'it has no ecosystems')
   return countLeaves(ecosystems)
 }
 
 function countLeaves(value: unknown): number {
-  if (!isRecord(value)) return 1
+  if (!isObject(value)) return 1
   let count = 0
   for (const member of Object.values(value)) count += Array.isArray(member) ? member.length : 1
   return count
 }
 
 function members(path: string, value: unknown): [string, unknown][] {
-  if (!isRecord(value)) throw shape(path, 'it is not a JSON object')
+  if (!isObject(value)) throw shape(path, 'it is not a JSON object')
   return Object.entries(value)
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function shape(path: string, why: string): MirrorError {
@@ -140,7 +138,7 @@ export function prepareDocument(
 ): PreparedDocument | null {
   const { body, gzip, meta } = answer
   const entries = countEntries(path, body)
-  const sha256 = createHash('sha256').update(body).digest()
+  const sha256 = sha256Of(body)
   const state = { etag: meta.etag, lastModified: meta.lastModified, body: null }
   if (stored !== null && stored.body !== null && stored.sha256.equals(sha256)) {
     const known = context.store.feeds.readUpstreamState(path)
@@ -153,8 +151,8 @@ export function prepareDocument(
     }
     return same && context.kind !== 'repair' ? null : { document: repaired, state }
   }
-  const upstream = Date.parse(meta.lastModified ?? '')
-  const seconds = Number.isNaN(upstream) ? null : Math.floor(upstream / 1000)
+  const upstream = parseDate(meta.lastModified)
+  const seconds = upstream === null ? null : Math.floor(upstream / 1000)
   const changed = nextChanged(stored?.changed ?? null, seconds, context.now())
   const packed = documentMember(body, gzip, deflate)
   const document = { path, source: 'feeds', body: packed, size: body.length } as const
@@ -164,7 +162,7 @@ export function prepareDocument(
 /** Returns the entry of an extra feed that upstream does not have, so that the mirror answers 404 with the reason. */
 export function absent({ now }: SyncContext, path: string): PreparedDocument {
   const changed = nextChanged(null, null, now())
-  const sha256 = createHash('sha256').digest()
+  const sha256 = sha256Of('')
   const document = {
     path,
     source: 'feeds',

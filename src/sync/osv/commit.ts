@@ -1,5 +1,6 @@
-import { hash } from 'node:crypto'
 import { readdirSync } from 'node:fs'
+import { toIso } from '../../core/time.ts'
+import { sha256Hex } from '../../core/digest.ts'
 import { derivedDir } from '../../store/database/open.ts'
 import { contentOf, sizeOf } from '../../store/database/gzip.ts'
 import { OSV_INDEX } from '../../domain/feed-paths.ts'
@@ -101,7 +102,7 @@ function comparedBy({ kind, full, facts, store }: SyncContext): string {
   const last =
     at === null
       ? 'contents not compared yet (reconcile)'
-      : `contents last compared (reconcile) on ${new Date(at).toISOString()}`
+      : `contents last compared (reconcile) on ${toIso(at)}`
   return `; compared by the stamps of the index, ${last}`
 }
 
@@ -136,8 +137,7 @@ function isKnown({ store }: SyncContext, { stored, index }: ListedIndex): boolea
   const body = stored ? null : (store.feeds.readUpstreamState(OSV_INDEX)?.body ?? null)
   return (
     stored ||
-    (body !== null &&
-      hash('sha256', contentOf(body, sizeOf(body)), 'hex') === index.sha256.toString('hex'))
+    (body !== null && sha256Hex(contentOf(body, sizeOf(body))) === index.sha256.toString('hex'))
   )
 }
 

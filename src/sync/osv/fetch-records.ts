@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer'
+import { parseDate } from '../../core/time.ts'
 import { MirrorError, messageOf } from '../../core/errors.ts'
 import type { Meta } from '../../upstream/http/response.ts'
 import { fetchRecord } from '../../upstream/osv.ts'
@@ -114,6 +115,6 @@ async function fetchOne(
  * there is none.
  */
 function publishedAt({ lastModified, date }: Meta): number {
-  const published = Date.parse(lastModified ?? '')
-  return Number.isNaN(published) ? date : Math.min(published, date)
+  const published = parseDate(lastModified)
+  return published === null ? date : Math.min(published, date)
 }

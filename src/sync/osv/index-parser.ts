@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { createHash } from 'node:crypto'
+import { sha256Of } from '../../core/digest.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { OSV_INDEX } from '../../domain/feed-paths.ts'
 import { type IdTable, createIdTable } from './id-table.ts'
@@ -46,7 +46,7 @@ const MAX_ENTRY_BYTES = 1_000_000
 export function parseIndex(bytes: Buffer, { plain = true } = {}): OsvIndex {
   if (!isUtf8(bytes)) throw shape('it is not UTF-8')
   const index: OsvIndex = {
-    sha256: createHash('sha256').update(bytes).digest(),
+    sha256: sha256Of(bytes),
     ids: createIdTable(bytes.length >>> 1),
     duplicates: 0,
     unusable: 0,

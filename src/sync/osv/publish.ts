@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
+import { DAY_MS, parseDate } from '../../core/time.ts'
+import { sha256Of } from '../../core/digest.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { derivedDir } from '../../store/database/open.ts'
 import { nextChanged } from '../../store/feeds/documents.ts'
@@ -64,7 +66,7 @@ export async function publishOsv(
     records: built.members,
     whole,
   })
-  store.osv.forgetTombstones(now() - config.data.tombstoneDays * 86_400_000)
+  store.osv.forgetTombstones(now() - config.data.tombstoneDays * DAY_MS)
   store.quarantine.supersedeQuarantines(OSV_INDEX, now())
   return { snapshot, records: built.members }
 }
@@ -115,7 +117,7 @@ function narrowedIndex({ store }: SyncContext, { index, gzip }: ListedIndex): Se
     }
     return stored.modified === listedStamp(index, id) ? true : { modified: stored.modified }
   })
-  const sha256 = createHash('sha256').update(bytes).digest()
+  const sha256 = sha256Of(bytes)
   return { body: packContent(bytes, deflate), size: bytes.length, sha256 }
 }
 
@@ -129,8 +131,8 @@ function replaceIndex(
   const same =
     previous?.sha256.equals(served.sha256) === true && previous.changed >= (notBefore ?? 0)
   if (same && kind !== 'repair') return previous.changed
-  const upstream = Date.parse(listed.lastModified ?? '')
-  const seconds = Number.isNaN(upstream) ? null : Math.floor(upstream / 1000)
+  const upstream = parseDate(listed.lastModified)
+  const seconds = upstream === null ? null : Math.floor(upstream / 1000)
   const changed = same
     ? previous.changed
     : nextChanged(previous?.changed ?? null, seconds, now(), notBefore)

@@ -1,5 +1,5 @@
-import { hash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
+import { sha256Of } from '../../core/digest.ts'
 import { messageOf } from '../../core/errors.ts'
 import { jsonTextOf } from '../../json/objects.ts'
 import { gzipMember } from '../../store/database/gzip.ts'
@@ -56,7 +56,7 @@ export function fromArchive(
     modified,
     crc32: member.crc32,
     size: content.length,
-    sha256: hash('sha256', content, 'buffer'),
+    sha256: sha256Of(content),
     body: gzipMember(deflated, member.crc32, content.length),
     asOf,
   }

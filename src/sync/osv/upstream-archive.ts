@@ -1,5 +1,6 @@
 import { rm, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
+import { parseDate } from '../../core/time.ts'
 import { MirrorError } from '../../core/errors.ts'
 import type { Meta } from '../../upstream/http/response.ts'
 import { downloadFile } from '../../upstream/http/download.ts'
@@ -186,9 +187,9 @@ function expectedDirectory({ store }: SyncContext): number {
 }
 
 function validators(meta: Meta): Pick<UpstreamArchive, 'asOf' | 'etag' | 'lastModified'> {
-  const date = Date.parse(meta.lastModified ?? '')
+  const date = parseDate(meta.lastModified)
   return {
-    asOf: Number.isNaN(date) ? null : Math.min(date, meta.date), // no archive is newer than its response
+    asOf: date === null ? null : Math.min(date, meta.date), // no archive is newer than its response
     etag: meta.etag,
     lastModified: meta.lastModified,
   }

@@ -1,4 +1,5 @@
-import { createHash, hash } from 'node:crypto'
+import { createHash } from 'node:crypto'
+import { sha256Of } from '../../core/digest.ts'
 import { type CatalogDocument, chunkContent } from '../../store/catalog/documents.ts'
 import { contentOf } from '../../store/database/gzip.ts'
 import type { Reads } from '../../store/reads.ts'
@@ -44,7 +45,7 @@ export function verifyCatalog(reads: Reads, disagree: (what: string) => void): C
     let sound = true
     for (const { body, sha } of reads.catalog.eachEntry(id)) {
       count++
-      sound &&= hash('sha256', body, 'buffer').subarray(0, sha.length).equals(sha)
+      sound &&= sha256Of(body).subarray(0, sha.length).equals(sha)
     }
     report.checked.entries += count
     if (!sound || count !== entries) report.lists.push(path)
@@ -68,7 +69,7 @@ function isAnswerSound(reads: Reads, path: string, named: Set<string>): boolean 
     for (const { digest } of answer.links) named.add(digest)
     if (answer.body === null) return true // a 404, or a document that is the answer itself
     const content = contentOf(answer.body, answer.size)
-    return hash('sha256', content, 'buffer').equals(answer.sha256)
+    return sha256Of(content).equals(answer.sha256)
   } catch {
     return false // bytes that do not inflate or parse are the finding
   }

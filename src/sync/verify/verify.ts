@@ -1,6 +1,6 @@
-import { hash } from 'node:crypto'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
+import { sha256Of } from '../../core/digest.ts'
 import { type Db, derivedDir } from '../../store/database/open.ts'
 import { contentOf } from '../../store/database/gzip.ts'
 import { type Reads, createReads } from '../../store/reads.ts'
@@ -100,7 +100,7 @@ function isSound(body: Buffer | null, size: number, sha256: Buffer, crc?: number
   try {
     const content = contentOf(body, size)
     if (crc !== undefined && crc32(content) !== crc) return false
-    return hash('sha256', content, 'buffer').equals(sha256)
+    return sha256Of(content).equals(sha256)
   } catch {
     return false // a damaged gzip member does not inflate: this is the finding
   }

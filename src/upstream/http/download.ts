@@ -1,4 +1,5 @@
 import { rename, rm, readFile, stat, writeFile } from 'node:fs/promises'
+import { PRIVATE_FILE } from '../../core/files.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { type Meta, isPlain, parseContentRange } from './response.ts'
 import type { OpenAnswer, Session } from './session.ts'
@@ -148,7 +149,7 @@ function isSameVersion(known: PartialDownload | null, meta: Meta): boolean {
 /** Discards the old bytes before writing the new validator: a crash in between must not combine the two. */
 async function restartDownload(part: string, meta: Meta): Promise<void> {
   await rm(part, { force: true })
-  await writeFile(`${part}.json`, JSON.stringify(describe(meta)), { mode: 0o600 })
+  await writeFile(`${part}.json`, JSON.stringify(describe(meta)), { mode: PRIVATE_FILE })
 }
 
 /** Returns the validators to store; only a strong one may combine two parts of a file (RFC 9110, If-Range). */

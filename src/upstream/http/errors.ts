@@ -1,3 +1,4 @@
+import { parseDate } from '../../core/time.ts'
 import { MirrorError, systemCode } from '../../core/errors.ts'
 import { type RawAnswer, proxyStatus } from './transport.ts'
 import { jsonTextOf } from '../../json/objects.ts'
@@ -63,8 +64,8 @@ export function parseRetryAfter(
 ): number | null {
   if (typeof value !== 'string') return null
   if (/^\d+$/.test(value.trim())) return Number(value) * 1000
-  const at = Date.parse(value)
-  return Number.isNaN(at) ? null : Math.max(0, at - now())
+  const at = parseDate(value)
+  return at === null ? null : Math.max(0, at - now())
 }
 
 /** Creates the error for a request that was not sent, because the host's rate limit is exhausted for too long. */

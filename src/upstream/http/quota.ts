@@ -1,3 +1,4 @@
+import { HOUR_MS } from '../../core/time.ts'
 /** Known state of one host's rate limit; times in unix milliseconds. Modified in place by the functions below. */
 interface Quota {
   /** Requests allowed per window and remaining in this one, from the last response; null: unknown. */
@@ -23,7 +24,7 @@ export type Priority = 'crawl' | 'ops'
 /** Share of a window that the crawl leaves to others: commands, other programs, another mirror. */
 const RESERVE = 0.1
 const MINUTE_MS = 60_000
-const LONGEST_WINDOW_MS = 3_600_000
+const LONGEST_WINDOW_MS = HOUR_MS
 
 /** Returns a quota with unknown limits. */
 export function unknownQuota(): Quota {

@@ -1,4 +1,5 @@
 import { gunzipSync } from 'node:zlib'
+import { parseDate } from '../../core/time.ts'
 import { MirrorError, messageOf, systemCode } from '../../core/errors.ts'
 import { type RawAnswer, faultNotes } from './transport.ts'
 
@@ -27,13 +28,13 @@ export function metaOf({ headers }: RawAnswer, now: () => number): Meta {
     return typeof value === 'string' ? value : null
   }
   const length = Number(text('content-length') ?? Number.NaN)
-  const date = Date.parse(text('date') ?? '')
+  const date = parseDate(text('date'))
   const total = text('x-total-count') ?? text('x-total') ?? ''
   return {
     etag: validator(text('etag')),
     lastModified: validator(text('last-modified')),
     // A date ahead of the local clock would make the mirror look fresher than it is.
-    date: Number.isNaN(date) ? now() : Math.min(date, now()),
+    date: date === null ? now() : Math.min(date, now()),
     length: Number.isSafeInteger(length) ? length : null,
     contentRange: text('content-range'),
     contentEncoding: text('content-encoding')?.trim().toLowerCase() ?? null,

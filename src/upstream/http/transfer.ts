@@ -1,4 +1,5 @@
 import { type FileHandle, open, rm } from 'node:fs/promises'
+import { PRIVATE_FILE } from '../../core/files.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { networkError } from './response.ts'
@@ -43,7 +44,7 @@ export async function append(
   const progress = { received: 0, checked: -CHECK_EVERY }
   const unwatch = watchSpeed(body, progress, options.config)
   // Not a stream: a stream drops its buffer on an error, and a later attempt resumes after those bytes.
-  const file = await open(part, from > 0 ? 'a' : 'w', 0o600)
+  const file = await open(part, from > 0 ? 'a' : 'w', PRIVATE_FILE)
   const take = (chunk: Buffer): Promise<void> => takeChunk(session, transfer, file, progress, chunk)
   try {
     try {

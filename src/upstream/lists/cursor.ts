@@ -1,3 +1,4 @@
+import { isObject } from '../../json/objects.ts'
 import { MirrorError } from '../../core/errors.ts'
 import {
   type EnvelopePlace,
@@ -148,11 +149,6 @@ function nextOf({ path, value }: EnvelopePlace): Next | null {
   if (isUrl && URL.parse(text, 'http://relative.invalid/')?.searchParams.get('after') === '')
     return null
   return { text, isUrl, field: String(path.at(-1)) }
-}
-
-/** Returns whether a JSON value is an object, and not an array. */
-export function isObject(value: unknown): value is EnvelopeFields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** Creates the error for a page that is not a supported list. */

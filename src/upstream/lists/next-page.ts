@@ -1,3 +1,4 @@
+import { isObject } from '../../json/objects.ts'
 import { LAST_ID_PARAMS, plainMember } from '../../json/list-names.ts'
 import { statusOf } from '../http/errors.ts'
 import { keyOfCursor, nextLink, targetOf } from './page-key.ts'
@@ -95,7 +96,7 @@ export function paramsOf(field: string): string[] {
  * response itself.
  */
 export function textsOfPage({ value, shape }: ReadPage): NextPageAttempt[] {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return []
+  if (!isObject(value)) return []
   const fit = Object.entries(value).flatMap(([name, text]: [string, unknown]) => {
     const isText = typeof text === 'string' && text !== '' && text.length <= 1024
     if (!isText || OWN.test(plainMember(name)) || name === shape.itemsPath[0]) return []

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { sha256Of } from '../../core/digest.ts'
 import { MirrorError } from '../../core/errors.ts'
 import type { Onward } from '../../json/envelope.ts'
 import { type JsonPath, locate, valueAt, elementsOf } from '../../json/slices.ts'
@@ -52,7 +52,7 @@ export function readPage(
   const learned = learnList(value, known)
   const array = locate(body, learned.itemsPath)?.start ?? 0
   const items = [...elementsOf(body, array)].map(({ start, end }) => body.subarray(start, end))
-  const sha256 = createHash('sha256').update(body).digest()
+  const sha256 = sha256Of(body)
   const count = learned.isEstimate ? null : (totalAt(value, learned.totalPath) ?? total)
   return { etag, lastModified, link, total: count, sha256, items, value, shape: learned }
 }

@@ -1,3 +1,4 @@
+import { isObject } from '../../json/objects.ts'
 import { isEstimate, isLink, placesOf, plainMember } from '../../json/list-names.ts'
 import { type JsonPath, valueAt } from '../../json/slices.ts'
 import {
@@ -6,7 +7,6 @@ import {
   findCursor,
   findSizes,
   findTotal,
-  isObject,
   unclear,
 } from './cursor.ts'
 

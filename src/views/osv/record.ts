@@ -1,4 +1,4 @@
-import { jsonTextOf } from '../../json/objects.ts'
+import { jsonTextOf, isObject } from '../../json/objects.ts'
 import { COMMITS, NO_ECOSYSTEM, folderOf, packageKey } from '../../store/views/generations.ts'
 import { changeOf } from './affected.ts'
 import { changeAffected, stripPrefix } from './ecosystems.ts'
@@ -109,7 +109,7 @@ interface Parsed {
 function parse(content: Buffer): Parsed | null {
   try {
     const value: unknown = JSON.parse(jsonTextOf(content))
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : null
+    return isObject(value) ? value : null
   } catch {
     return null
   }

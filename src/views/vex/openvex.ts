@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto'
+import { sha256Hex } from '../../core/digest.ts'
 import { instantOf } from '../../core/time.ts'
-import { jsonTextOf } from '../../json/objects.ts'
+import { jsonTextOf, isObject } from '../../json/objects.ts'
 
 /** A statement in the form of OpenVEX 0.2; fields that are not named here are kept. */
 interface Statement {
@@ -49,9 +49,7 @@ function parse(bytes: Buffer): Fields {
 }
 
 function fieldsOf(value: unknown): Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-    ? (value as Fields)
-    : {}
+  return isObject(value) ? value : {}
 }
 
 function listOf(value: unknown): readonly unknown[] {
@@ -104,7 +102,7 @@ export function mergeOpenVex(documents: readonly OpenVex[], about: string | null
   const statements = [...texts].reverse()
   const times = documents.map(({ timestamp }) => timestamp).filter((one) => instantOf(one) !== '')
   const timestamp = times.sort((one, other) => compare(instantOf(one), instantOf(other))).at(-1)
-  const digest = createHash('sha256').update(statements.join('\n')).digest('hex')
+  const digest = sha256Hex(statements.join('\n'))
   const head = {
     '@context': 'https://openvex.dev/ns/v0.2.0',
     '@id': `urn:sha256:${digest}`,

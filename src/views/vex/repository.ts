@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { toIso } from '../../core/time.ts'
 import type { VexDocument, VexReader } from '../../store/views/vex.ts'
 import {
   type VexGeneration,
@@ -73,10 +74,7 @@ async function writeRepository(
     const updated = newestOf(documents) // not `changed`: equal documents give equal bytes
     const packages = [...about].map(([id, digests]) => ({ id, ...placeOf(id, digests), digests }))
     const index = packages.map(({ id, location }) => ({ id, location, format: 'openvex' }))
-    zip.add(
-      'index.json',
-      toJson({ updated_at: new Date(updated * 1000).toISOString(), packages: index }),
-    )
+    zip.add('index.json', toJson({ updated_at: toIso(updated * 1000), packages: index }))
     const read = createDocuments(options.reads, documents)
     for (const [location, { id, digests }] of byLocation(packages)) {
       zip.add(location, contentFor(read, id, digests))

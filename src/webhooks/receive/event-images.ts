@@ -1,3 +1,4 @@
+import { isObject } from '../../json/objects.ts'
 import { type EventTarget, namesOf } from '../../domain/image-reference.ts'
 
 /** One component of a repository's name, as registries allow them. */
@@ -192,8 +193,4 @@ function targetOf({ reference, ...parts }: Parts): EventTarget | null {
 
 function plain(key: string): string {
   return key.toLowerCase().replace(/[^a-z0-9]/g, '')
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,3 +1,4 @@
+import { isObject } from '../../json/objects.ts'
 import { withVendor } from '../../domain/event-types.ts'
 import { matchesPattern } from '../../domain/patterns.ts'
 import type { EventTarget } from '../../store/webhooks/inbox.ts'
@@ -91,10 +92,6 @@ function isWantedEvent(event: Json, isWanted: TypeFilter): boolean {
   const { type } = event
   if (typeof type !== 'string' || !TYPE.test(type)) return true
   return isWanted(type, typeof event['specversion'] === 'string')
-}
-
-function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /**

@@ -1,4 +1,6 @@
 import { readFileSync } from 'node:fs'
+import { isObject } from '../../json/objects.ts'
+import { toIsoOrNull } from '../../core/time.ts'
 import { plainSecret, webhookSecretFault } from '../../config/kinds/keys.ts'
 import { MirrorError, messageOf, systemCode, whyUnreadable } from '../../core/errors.ts'
 import { replacePrivateFile } from '../../core/files.ts'
@@ -75,10 +77,6 @@ function parseJson(text: string, path: string): unknown {
   }
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
 function fault(path: string, what: string): MirrorError {
   return new MirrorError(
     'config',
@@ -92,12 +90,10 @@ function fault(path: string, what: string): MirrorError {
  * Throws `storage`.
  */
 export function replaceSecretFile(path: string, secrets: readonly KeptSecret[]): void {
-  const iso = (time: number | null): string | null =>
-    time === null ? null : new Date(time).toISOString()
   const entries = secrets.map(({ notBefore, notAfter, ...rest }) => ({
     ...rest,
-    notBefore: iso(notBefore),
-    notAfter: iso(notAfter),
+    notBefore: toIsoOrNull(notBefore),
+    notAfter: toIsoOrNull(notAfter),
   }))
   try {
     replacePrivateFile(path, `${JSON.stringify({ secrets: entries }, null, 2)}\n`)

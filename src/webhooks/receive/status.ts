@@ -1,3 +1,4 @@
+import { toIsoOrNull } from '../../core/time.ts'
 import type { WebhooksStatus } from '../../domain/status.ts'
 import type { Endpoint } from '../../config/kinds/webhooks.ts'
 import type { InboxCounts } from '../../store/webhooks/inbox.ts'
@@ -25,8 +26,14 @@ export function createReport({ endpoints, secrets, inbox, now }: ReportOptions) 
       const active = secrets.active().length
       return {
         ...{ state: active > 0 ? ('on' as const) : ('off' as const), endpoints, secrets: active },
-        ...{ counts: found && withoutOldest(found), oldestPendingAt: iso(found?.oldestPendingAt) },
-        ...{ lastReceivedAt: iso(last.receivedAt()), lastRefusedAt: iso(last.refusedAt()) },
+        ...{
+          counts: found && withoutOldest(found),
+          oldestPendingAt: toIsoOrNull(found?.oldestPendingAt),
+        },
+        ...{
+          lastReceivedAt: toIsoOrNull(last.receivedAt()),
+          lastRefusedAt: toIsoOrNull(last.refusedAt()),
+        },
       }
     },
   }
@@ -76,8 +83,4 @@ function createCounts(
 
 function withoutOldest({ pending, dead, done, ignored }: InboxCounts) {
   return { pending, dead, done, ignored }
-}
-
-function iso(time: number | null | undefined): string | null {
-  return time === null || time === undefined ? null : new Date(time).toISOString()
 }

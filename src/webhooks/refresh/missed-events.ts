@@ -1,3 +1,4 @@
+import { DAY_MS, HOUR_MS } from '../../core/time.ts'
 import type { Misses } from '../../domain/status.ts'
 import { namesOf, plainRepository } from '../../domain/image-reference.ts'
 import type { NewTag } from '../../store/catalog/tags.ts'
@@ -16,12 +17,11 @@ export interface Compared {
 }
 
 /** How far back polls and events are compared. */
-export const WINDOW_MS = 7 * 86_400_000
+export const WINDOW_MS = 7 * DAY_MS
 /** An event may come this long after a poll has found what it announces. */
 const LATE_MS = 15 * 60_000
 /** Changes without any event from which a subscription is considered dead. */
 const SUSPICIOUS = 3
-const HOUR_MS = 3_600_000
 
 /** Compares what polls found with what events announced. */
 export function compareMisses(compared: Compared): Misses {

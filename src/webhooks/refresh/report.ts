@@ -1,3 +1,4 @@
+import { toIsoOrNull, DAY_MS } from '../../core/time.ts'
 import type { Latency, Quantiles, RefreshReport } from '../../domain/status.ts'
 import { messageOf } from '../../core/errors.ts'
 import type { NewTag } from '../../store/catalog/tags.ts'
@@ -19,7 +20,6 @@ interface ReportOptions {
 
 type Figures = Pick<RefreshReport, 'latency' | 'misses'>
 
-const DAY_MS = 86_400_000
 /** Figures are taken this often at most, however often they are asked for, and this often at least. */
 const FRESH_MS = 10_000
 const EVERY_MS = 60_000
@@ -52,7 +52,7 @@ export function createReports(options: ReportOptions) {
     report: async (): Promise<RefreshReport> => {
       if (now() - takenAt > FRESH_MS) await patiently((taking ??= take()))
       const { refreshes, failures, failuresInRow, refreshingSince: since } = state()
-      const refreshingSince = since === null ? null : new Date(since).toISOString()
+      const refreshingSince = toIsoOrNull(since)
       return { refreshes, failedRefreshes: failures, failuresInRow, refreshingSince, ...figures }
     },
     stop: () => clearInterval(timer),

@@ -1,3 +1,4 @@
+import { HOUR_MS } from '../../core/time.ts'
 import type { Announced } from '../../store/catalog/tags.ts'
 import { type EventTarget, isSpecific, namesOf } from '../../domain/image-reference.ts'
 import type { InboxRow } from '../../store/webhooks/inbox.ts'
@@ -14,7 +15,7 @@ export const MAX_ATTEMPTS = 150
 /** No row is put off for longer, milliseconds. */
 export const LONGEST_WAIT_MS = Math.max(LONGEST_PAUSE_MS * 1.25, ...LOOKS_MS)
 /** A check that is this late, milliseconds, proves nothing about the time before it: the clock was changed, or nothing ran. */
-const TOO_LATE_MS = 6 * 3_600_000
+const TOO_LATE_MS = 6 * HOUR_MS
 
 /** What is to be written of a row; what is not named stays as it is. */
 export interface BatchResult {

@@ -1,9 +1,6 @@
 import { afterEach, expect, test } from 'vitest'
-import {
-  checkConditions,
-  parseHttpDate,
-  rangeStillApplies,
-} from '../../../src/api/http/conditions.ts'
+import { checkConditions, rangeStillApplies } from '../../../src/api/http/conditions.ts'
+import { parseHttpDate } from '../../../src/core/time.ts'
 import { chooseCoding, readRequestHeaders } from '../../../src/api/http/request-headers.ts'
 import { FEEDS, closeAll, serve } from '../served.ts'
 

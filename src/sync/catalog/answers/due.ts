@@ -1,7 +1,6 @@
-import { createHash } from 'node:crypto'
+import { HOUR_MS } from '../../../core/time.ts'
+import { sha256Of } from '../../../core/digest.ts'
 import type { CatalogContext } from '../context.ts'
-
-const HOUR_MS = 3_600_000
 
 /**
  * Returns whether an answer confirmed long ago is due for another request: at a point within the second half of
@@ -12,7 +11,7 @@ export function isConfirmationDue(
   { config, now }: Pick<CatalogContext, 'config' | 'now'>,
   { path, confirmedAt }: { path: string; confirmedAt: number | null },
 ): boolean {
-  const share = createHash('sha256').update(path).digest().readUInt32BE(0) / 2 ** 32
+  const share = sha256Of(path).readUInt32BE(0) / 2 ** 32
   const wait = config.catalog.reconcileHours * HOUR_MS * (0.5 + share / 2)
   return now() - (confirmedAt ?? 0) >= wait
 }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { sha256Of } from '../../../core/digest.ts'
 import { MirrorError, messageOf } from '../../../core/errors.ts'
 import { type JsonPath, locate } from '../../../json/slices.ts'
 import type { CatalogLink, StoredAnswer } from '../../../store/catalog/answers.ts'
@@ -45,7 +45,7 @@ async function buildAnswer(
   const answer = await ask(context, task, stored, onDate)
   if (answer === 'unchanged') return null
   if (answer === 404 || answer === 204)
-    return { ...blank(task), status: answer, sha256: shaOf(Buffer.alloc(0)) }
+    return { ...blank(task), status: answer, sha256: sha256Of(Buffer.alloc(0)) }
   if ('redirectedTo' in answer) return redirectedDocument(context, task, answer.redirectedTo)
   if (task.document === null) {
     const item = itemAnswer(task, answer.body, answer.etag)
@@ -135,7 +135,7 @@ function jsonAnswer(task: Task, body: Buffer, links: readonly CatalogLink[]): Fe
     status: 200,
     body: packed,
     size: body.length,
-    sha256: shaOf(body),
+    sha256: sha256Of(body),
     links,
   }
 }
@@ -178,7 +178,7 @@ async function inlineDocument(
   content: DocumentContent,
 ): Promise<FetchedAnswer> {
   const links = [{ at: [], ...(await storeDocument(context, body, type, content)) }]
-  return { ...blank(task), status: 200, size: body.length, sha256: shaOf(body), links }
+  return { ...blank(task), status: 200, size: body.length, sha256: sha256Of(body), links }
 }
 
 /**
@@ -236,8 +236,4 @@ function parse(path: string, body: Buffer): unknown {
     const message = `${path}: not JSON (${messageOf(error).slice(0, 100)})`
     throw new MirrorError('upstream_shape', message, { cause: error })
   }
-}
-
-function shaOf(bytes: Buffer): Buffer {
-  return createHash('sha256').update(bytes).digest()
 }

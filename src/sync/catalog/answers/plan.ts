@@ -1,4 +1,5 @@
-import { createHash } from 'node:crypto'
+import { DAY_MS } from '../../../core/time.ts'
+import { sha256Of } from '../../../core/digest.ts'
 import { MirrorError } from '../../../core/errors.ts'
 import { canonicalPath, fillPath } from '../../../domain/path-templates.ts'
 import {
@@ -42,7 +43,7 @@ export function tasksOfItem(resource: CatalogResource, id: string, ownerSha: Buf
  * be published later than its item.
  */
 export function absenceDigest(ownerSha: Buffer, now: number): Buffer {
-  return digestOf(['none', String(Math.floor(now / 86_400_000)), ownerSha.toString('hex')])
+  return digestOf(['none', String(Math.floor(now / DAY_MS)), ownerSha.toString('hex')])
 }
 
 /** Returns the task of a document without a list (`/v1/me`): requested in every run, with its validator. */
@@ -65,7 +66,7 @@ export function mustExist({ document, surface }: Task): boolean {
  * once a day.
  */
 export function dailyTasks(resource: CatalogResource, id: string, now: number): Task[] {
-  return tasksOfItem(resource, id, digestOf([`day ${Math.floor(now / 86_400_000)}`, id]))
+  return tasksOfItem(resource, id, digestOf([`day ${Math.floor(now / DAY_MS)}`, id]))
 }
 
 /** Creates a task. */
@@ -87,7 +88,7 @@ export const NO_OWNER_DIGEST = Buffer.alloc(0)
 /** Returns one digest of several texts, independent of their order. */
 export function digestOf(texts: readonly string[]): Buffer {
   const text = JSON.stringify([...texts].sort())
-  return createHash('sha256').update(text).digest().subarray(0, 16)
+  return sha256Of(text).subarray(0, 16)
 }
 
 /** Returns the resource with a name; throws for an unknown one. */

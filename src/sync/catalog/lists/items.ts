@@ -1,4 +1,5 @@
-import { createHash } from 'node:crypto'
+import { isObject } from '../../../json/objects.ts'
+import { sha256Of } from '../../../core/digest.ts'
 import { MirrorError, messageOf } from '../../../core/errors.ts'
 import { readText } from '../../../json/field-names.ts'
 import type { Skipped } from '../../../json/envelope.ts'
@@ -60,7 +61,7 @@ function readItem(
   }
   const body = resource.secrets ? withoutSecrets(item, resource.name) : item
   const value = parseItem(body)
-  const sha = createHash('sha256').update(body).digest().subarray(0, 16)
+  const sha = sha256Of(body).subarray(0, 16)
   const id = entryIdOf(resource, value)
   if (id !== null && CONTROL.test(id))
     throw new MirrorError('upstream_shape', 'its id has a line break or another control character')
@@ -75,8 +76,7 @@ function readItem(
 function parseItem(item: Buffer): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(item.toString('utf8'))
-    if (typeof value === 'object' && value !== null && !Array.isArray(value))
-      return value as Record<string, unknown>
+    if (isObject(value)) return value
   } catch (error) {
     throw new MirrorError('upstream_shape', `it is not JSON (${messageOf(error)})`)
   }
