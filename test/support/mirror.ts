@@ -51,9 +51,12 @@ export interface BenchOptions {
   onProgress?: (progress: Progress) => void
 }
 
-/** A sandbox and a store with a runner between them: the real thing, in a temporary folder. */
+/**
+ * A sandbox and a store with a runner between them: the real thing, in a temporary folder. The sandbox has the public feeds
+ * alone unless a `service` is given.
+ */
 export async function createBench(options: BenchOptions = {}): Promise<Bench> {
-  const sandbox = await createSandbox({ records: 120, ...options.sandbox })
+  const sandbox = await createSandbox({ records: 120, service: false, ...options.sandbox })
   const dir = options.dir ?? mkdtempSync(join(tmpdir(), 'patchmirror-'))
   const env = {
     ...QUICK,

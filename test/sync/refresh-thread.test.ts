@@ -3,7 +3,7 @@ import type { RunReport } from '../../src/sync/runner.ts'
 import { type SyncThread, startSyncThread } from '../../src/sync/thread.ts'
 import type { Bench } from '../support/mirror.ts'
 import { INDEX, PATCH_FEED, bench as feedBench } from './fixtures.ts'
-import { asked, bench } from './catalog/fixtures.ts'
+import { asked, bench, filledFolder } from './catalog/fixtures.ts'
 import { WIDE, announced, targetOf } from './refreshes.ts'
 
 async function withThread(made: Bench): Promise<{ thread: SyncThread; ended: RunReport[] }> {
@@ -19,12 +19,9 @@ async function withThread(made: Bench): Promise<{ thread: SyncThread; ended: Run
   return { thread, ended }
 }
 
-/** A thread over a mirror that has everything; the request log is empty. */
+/** A thread over a mirror that has everything; nothing was requested of its sandbox yet. */
 async function filled() {
-  const made = await bench(WIDE)
-  for (const source of ['feeds', 'osv', 'catalog'] as const)
-    expect(await made.run(source)).toMatchObject({ state: 'complete' })
-  made.sandbox.requests.clear()
+  const made = await bench(WIDE, { dir: await filledFolder(WIDE, {}, ['feeds', 'osv', 'catalog']) })
   const { thread, ended } = await withThread(made)
   onTestFinished(() => thread.stop())
   return { made, thread, ended }

@@ -10,7 +10,7 @@ interface Generated {
 }
 
 /** What the generated records follow from. */
-interface GenerateOptions {
+export interface GenerateOptions {
   seed: number
   /** Records of more than 500 KB among the first ones; default 0. */
   large?: number

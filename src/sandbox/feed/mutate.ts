@@ -1,8 +1,8 @@
-import { seconds, generateRecord } from './generate.ts'
+import { type GenerateOptions, generateRecord, seconds } from './generate.ts'
 import { sentence } from './text-generator.ts'
 import type { Random } from './random.ts'
 import type { FeedParts } from './edits.ts'
-import { store } from './representation.ts'
+import { type Stored, store } from './representation.ts'
 
 type Json = Record<string, unknown>
 
@@ -83,6 +83,26 @@ function parseObject(text: string): Json | null {
   }
 }
 
+/** How many of a seed's first records are kept once they are generated, and of how many kinds of feeds. */
+const KEPT = { records: 2_500, feeds: 12 }
+
+/** Generated records in their stored form, by what they follow from: a process may start many sandboxes. */
+const generated = new Map<string, Omit<Stored, 'lastModified'>[]>()
+
+/** The i-th record of a feed, from memory if an earlier sandbox of this process has generated it. */
+function recordOf(options: GenerateOptions, i: number): Omit<Stored, 'lastModified'> {
+  const { seed, large, malformedIds, malformed, at } = options
+  const make = (): Stored => {
+    const { id, modified, bytes } = generateRecord(options, i)
+    return store(id, modified, bytes, 0)
+  }
+  if (at !== undefined || i >= KEPT.records) return make()
+  const key = JSON.stringify([seed, large, malformedIds, malformed])
+  const kept = generated.get(key) ?? []
+  if (!generated.has(key) && generated.size < KEPT.feeds) generated.set(key, kept)
+  return (kept[i] ??= make())
+}
+
 /** Generates records one after the other, never an id that is already there. */
 export function createSupply({ options, records, clock, publisher }: FeedParts): {
   generate: () => Promise<void>
@@ -92,11 +112,10 @@ export function createSupply({ options, records, clock, publisher }: FeedParts):
   const take = (lastModified: number, at?: number): string => {
     for (;;) {
       const malformedIds = options.records >= 50
-      const stamp = at === undefined ? {} : { at }
-      const { id, modified, bytes } = generateRecord({ ...options, malformedIds, ...stamp }, i++)
-      if (records.has(id)) continue
-      records.set(id, store(id, modified, bytes, lastModified))
-      return id
+      const made = recordOf({ ...options, malformedIds, ...(at !== undefined && { at }) }, i++)
+      if (records.has(made.id)) continue
+      records.set(made.id, { ...made, lastModified })
+      return made.id
     }
   }
   return {

@@ -1,11 +1,13 @@
 import { isDeepStrictEqual } from 'node:util'
-import { expect, onTestFinished } from 'vitest'
+import { onTestFinished } from 'vitest'
+import type { SourceName } from '../../../src/domain/sources.ts'
 import type { LoggedRequest } from '../../../src/sandbox/request-log.ts'
 import type { ServiceOptions } from '../../../src/sandbox/service/types.ts'
 import type { RunReport } from '../../../src/sync/runner.ts'
 import { type CatalogBench, catalogBench, catalogEnv } from '../../support/catalog/mirror.ts'
 import { compare } from '../../support/catalog/compare.ts'
 import { READING, knownOf } from '../../support/catalog/contract.ts'
+import { copyFilledFolder } from '../../support/filled-folder.ts'
 import { type Bench, type BenchOptions, createBench } from '../../support/mirror.ts'
 
 /** A service small enough for a sync of it to take a moment. */
@@ -42,15 +44,24 @@ export async function bench(
   return made
 }
 
-/** A mirror that serves, its first sync done; the request log is empty. */
+/** A mirror that serves, its first sync done; nothing was requested of its sandbox yet. */
 export async function mirrored(
   service: ServiceOptions = SMALL,
   env: Record<string, string> = {},
 ): Promise<CatalogBench> {
-  const made = await catalogBench(service, { env: { ...ALL, ...env } })
-  expect(await made.run('catalog')).toMatchObject({ state: 'complete', code: null })
-  made.sandbox.requests.clear()
-  return made
+  const dir = await filledFolder(service, env)
+  return catalogBench(service, { dir, env: { ...ALL, ...env } })
+}
+
+/** A data folder whose first sync of the catalog, and of other sources if given, is done. */
+export function filledFolder(
+  service: ServiceOptions,
+  env: Record<string, string> = {},
+  sources: readonly SourceName[] = ['catalog'],
+): Promise<string> {
+  const envOf = (sandbox: Bench['sandbox']) => ({ ...ALL, ...catalogEnv(sandbox), ...env })
+  const sandbox = { records: 5, service }
+  return copyFilledFolder({ sandbox, env, envOf }, sources)
 }
 
 const PRIVATE = READING.filter(
