@@ -44,7 +44,7 @@ export function runMeeting(
   made: Bench,
   source: RunRequest['source'],
   fault: Fault,
-  { timeoutMs = 300, retries = 2 } = {},
+  { timeoutMs = 300, retries = 0 } = {},
 ): Promise<RunReport> {
   if (fault.kind !== 'stall') return made.run(source)
   const env = {

@@ -6,6 +6,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { openPinnedReads } from '../../src/store/reads.ts'
 import type { Sandbox } from '../../src/sandbox/server.ts'
+import { COMPILED } from '../support/command.ts'
 import { QUICK } from '../support/mirror.ts'
 import { disagreements, verify } from './fixtures.ts'
 
@@ -34,6 +35,7 @@ export function startChild(
     PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
     PATCHMIRROR_DATA_DIR: dir,
     NODE_NO_WARNINGS: '1',
+    NODE_COMPILE_CACHE: COMPILED,
   }
   const { kind = 'sync', full = false, source = 'osv', halt } = options
   const place = halt === undefined ? [] : [halt.at, String(halt.nth)]

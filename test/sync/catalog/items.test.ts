@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { catalogBench } from '../../support/catalog/mirror.ts'
+import { telling } from '../../support/tables.ts'
 import { compare } from '../../support/catalog/compare.ts'
 import {
   ALL,
@@ -155,30 +156,33 @@ describe('ids', () => {
     '\ud800',
     '9007199254740993',
   ]
-  test.each(odd)('such as %j are asked for and served', async (id) => {
-    const made = await catalogBench({ ...SMALL, tags: 0, images: 0, packages: 0 }, { env: ALL })
-    const item = { id, name: 'x', repository: 'r', updated_at: 'now' }
-    const body = JSON.stringify({ data: [item], cursor: { after: null } })
-    const json = { kind: 'body', type: 'application/json' } as const
-    made.sandbox.faults.set('/v1/tags/', { ...json, body })
-    made.sandbox.faults.set(/\/(sbom|vex|provenance)$/, { kind: 'status', status: 404 })
-    const detail = made.sandbox.faults.set(/^\/v1\/tags\/./, {
-      ...json,
-      body: JSON.stringify(item),
-    })
-    const report = await made.run('catalog')
-    const unaddressable = id === '..' || id === '.'
-    expect(report).toMatchObject({ state: unaddressable ? 'partial' : 'complete', code: null })
-    expect(detail.hits()).toBe(unaddressable ? 0 : 1)
-    if (unaddressable) return
-    const path = `/v1/tags/${encodeURIComponent(id.toWellFormed())}`
-    expect(asked(made).filter((one) => one.startsWith('/v1/tags/') && one !== '/v1/tags/')[0]).toBe(
-      path,
-    )
-    const answer = await made.ask(path)
-    expect(answer.status).toBe(200)
-    expect(await answer.text()).toBe(JSON.stringify(item))
-  })
+  test.each(telling(odd, 'a|b', 'a/b', '%2F', 'ünï ✓ 修', '..', '9007199254740993'))(
+    'such as %j are asked for and served',
+    async (id) => {
+      const made = await catalogBench({ ...SMALL, tags: 0, images: 0, packages: 0 }, { env: ALL })
+      const item = { id, name: 'x', repository: 'r', updated_at: 'now' }
+      const body = JSON.stringify({ data: [item], cursor: { after: null } })
+      const json = { kind: 'body', type: 'application/json' } as const
+      made.sandbox.faults.set('/v1/tags/', { ...json, body })
+      made.sandbox.faults.set(/\/(sbom|vex|provenance)$/, { kind: 'status', status: 404 })
+      const detail = made.sandbox.faults.set(/^\/v1\/tags\/./, {
+        ...json,
+        body: JSON.stringify(item),
+      })
+      const report = await made.run('catalog')
+      const unaddressable = id === '..' || id === '.'
+      expect(report).toMatchObject({ state: unaddressable ? 'partial' : 'complete', code: null })
+      expect(detail.hits()).toBe(unaddressable ? 0 : 1)
+      if (unaddressable) return
+      const path = `/v1/tags/${encodeURIComponent(id.toWellFormed())}`
+      expect(
+        asked(made).filter((one) => one.startsWith('/v1/tags/') && one !== '/v1/tags/')[0],
+      ).toBe(path)
+      const answer = await made.ask(path)
+      expect(answer.status).toBe(200)
+      expect(await answer.text()).toBe(JSON.stringify(item))
+    },
+  )
 
   test('that are numbers are texts in paths', async () => {
     const made = await mirrored()

@@ -1,16 +1,19 @@
 import { expect, test } from 'vitest'
 import { differences } from '../../support/mirror.ts'
+import { telling } from '../../support/tables.ts'
 import { ARCHIVE, bench, expectAgreement, expectSound } from '../fixtures.ts'
 import { findingsAfterKill, killAt, leftovers, runChild } from '../killing.ts'
 
-test.each([
+const PLACES = [
   ['while it opens', 'open', 1, false],
   ['while it downloads', 'archive', 1, false],
   ['while it takes records in', 'ingest', 1, false],
   ['while it publishes', 'publish', 1, false],
   ['while it downloads again', 'archive', 1, true],
   ['while it publishes again', 'publish', 1, true],
-] as const)(
+] as const
+
+test.each(telling(PLACES, 'while it takes records in', 'while it publishes again'))(
   'a process killed -9 %s loses nothing but its own work',
   async (_name, phase, nth, held) => {
     const made = await bench({ sandbox: { records: 400, large: 0 } })

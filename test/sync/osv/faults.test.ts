@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Fault } from '../../../src/sandbox/faults/fault.ts'
 import { type Bench, differences } from '../../support/mirror.ts'
+import { telling } from '../../support/tables.ts'
 import {
   ARCHIVE,
   INDEX,
@@ -69,7 +70,14 @@ async function expectRecovery(made: Bench): Promise<void> {
 }
 
 describe('an index that cannot be used', () => {
-  test.each(UNUSABLE_INDEX)('%s fails the first run', async (_name, fault, code) => {
+  const FIRST = telling(
+    UNUSABLE_INDEX,
+    'a 500',
+    'a body cut short',
+    'a gzip bomb',
+    'entries without ids',
+  )
+  test.each(FIRST)('%s fails the first run', async (_name, fault, code) => {
     const made = await bench({ sandbox: SMALL, env: CAPS })
     made.sandbox.faults.set(INDEX, fault)
     expect(told(await runMeeting(made, 'osv', fault))).toEqual({ state: 'failed', code })
@@ -78,7 +86,23 @@ describe('an index that cannot be used', () => {
     await expectRecovery(made)
   })
 
-  test.each(UNUSABLE_INDEX)('%s leaves what is held alone', async (_name, fault, code) => {
+  const LATER = telling(
+    UNUSABLE_INDEX,
+    ...[
+      'a 401',
+      'a 404',
+      'a stall before the headers',
+      'a reset in the body',
+      'a Content-Length too large',
+    ],
+    ...[
+      'a redirect to another host',
+      'a page of HTML',
+      'an empty body',
+      'an index with text behind it',
+    ],
+  )
+  test.each(LATER)('%s leaves what is held alone', async (_name, fault, code) => {
     const made = await synced({ sandbox: SMALL, env: CAPS })
     const before = contentsOf(made.dir)
     made.sandbox.feed.change(2)
@@ -92,18 +116,22 @@ describe('an index that cannot be used', () => {
     await expectRecovery(made)
   })
 
-  test.each([
+  const PASSING: [string, Fault][] = [
     ['a 500', { kind: 'status', status: 500 }],
     ['a reset', { kind: 'reset', bytes: 60 }],
     ['a stall', { kind: 'stall' }],
     ['a 429', { kind: 'status', status: 429, headers: { 'Retry-After': '0' } }],
-  ] as [string, Fault][])('%s that passes is overcome', async (_name, fault) => {
-    const made = await bench({ sandbox: SMALL, env: CAPS })
-    made.sandbox.faults.set(INDEX, fault, { times: 1 })
-    const report = await runMeeting(made, 'osv', fault, { timeoutMs: 5000, retries: 1 })
-    expect(report).toMatchObject({ state: 'complete', facts: { retries: 1 } })
-    expect(differences(made)).toEqual([])
-  })
+  ]
+  test.each(telling(PASSING, 'a 500', 'a reset', 'a 429'))(
+    '%s that passes is overcome',
+    async (_name, fault) => {
+      const made = await bench({ sandbox: SMALL, env: CAPS })
+      made.sandbox.faults.set(INDEX, fault, { times: 1 })
+      const report = await runMeeting(made, 'osv', fault, { timeoutMs: 5000, retries: 1 })
+      expect(report).toMatchObject({ state: 'complete', facts: { retries: 1 } })
+      expect(differences(made)).toEqual([])
+    },
+  )
 
   test('an unrequested 304 is not accepted as an index', async () => {
     const made = await bench({ sandbox: SMALL })
@@ -190,7 +218,12 @@ describe('an archive that cannot be used', () => {
     ['a Content-Length too small', { kind: 'wrongLength', by: -30 }, 'archive'],
   ]
 
-  test.each(BROKEN)('%s is replaced by single records', async (_name, fault) => {
+  const FEW = telling(
+    BROKEN,
+    ...['a 401', 'a 404', 'a reset before the first byte', 'half an archive', 'a damaged end'],
+  )
+
+  test.each(FEW)('%s is replaced by single records', async (_name, fault) => {
     const made = await bench({ sandbox: SMALL, env: CAPS })
     made.sandbox.faults.set(ARCHIVE, fault)
     const report = await made.run('osv')
@@ -212,7 +245,8 @@ describe('an archive that cannot be used', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test.each(BROKEN)('%s fails a run with too many records for that', async (_name, fault) => {
+  const MANY = telling(BROKEN, 'a 503', 'a page of HTML', 'half an archive')
+  test.each(MANY)('%s fails a run with too many records for that', async (_name, fault) => {
     const env = { ...CAPS, PATCHMIRROR_OSV_MAX_SINGLE_FETCHES: '10' }
     const made = await bench({ sandbox: SMALL, env })
     made.sandbox.faults.set(ARCHIVE, fault)
@@ -248,7 +282,12 @@ describe('an archive that cannot be used', () => {
 })
 
 describe('records that cannot be used', () => {
-  test.each(UNUSABLE)('%s makes the run partial, or fails it', async (name, fault) => {
+  const SINGLE = telling(
+    UNUSABLE,
+    ...['a 500', 'a 401', 'a reset in the body', 'a Content-Length too large', 'a page of HTML'],
+    ...['corrupt bytes', 'a gzip bomb'],
+  )
+  test.each(SINGLE)('%s makes the run partial, or fails it', async (name, fault) => {
     const made = await synced({ sandbox: SMALL, env: CAPS })
     const [id = '', other = ''] = made.sandbox.feed.change(2)
     const [added = ''] = made.sandbox.feed.add(1)

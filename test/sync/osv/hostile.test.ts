@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { shownId } from '../../../src/domain/record-id.ts'
 import { HOSTILE_KINDS } from '../../../src/sandbox/faults/hostile-zip.ts'
 import { differences } from '../../support/mirror.ts'
+import { telling } from '../../support/tables.ts'
 import {
   ARCHIVE,
   INDEX,
@@ -30,8 +31,14 @@ const NAMED = [
   ...['../../evil', 'a/../../evil', '/etc/evil', '..\\evil', 'C:\\evil', 'N'.repeat(60_000)],
 ]
 
+/** One of each: names, twins, lies about sizes, damage, a container that is no archive. */
+const KINDS = telling(
+  HOSTILE_KINDS,
+  ...['traversal', 'duplicates', 'idMismatch', 'bombSmall', 'localName', 'wrongCrc', 'truncated'],
+)
+
 describe('a hostile archive', () => {
-  test.each(HOSTILE_KINDS)('%s: what it adds unasked is not taken', async (kind) => {
+  test.each(KINDS)('%s: what it adds unasked is not taken', async (kind) => {
     const made = await bench({ sandbox: SMALL, env: CAPS })
     made.sandbox.faults.archive(kind)
     expect(await made.run('osv')).toMatchObject({ state: 'complete' })
@@ -39,7 +46,7 @@ describe('a hostile archive', () => {
     expectAgreement(made)
   })
 
-  test.each(HOSTILE_KINDS)('%s: what is listed is taken only when it is sound', async (kind) => {
+  test.each(KINDS)('%s: what is listed is taken only when it is sound', async (kind) => {
     const made = await bench({ sandbox: SMALL, env: CAPS })
     const listed = JSON.parse(made.sandbox.feed.index().toString()) as object[]
     const body = JSON.stringify([...listed, ...NAMED.map((id) => ({ id, modified: STAMP }))])
@@ -58,7 +65,7 @@ describe('a hostile archive', () => {
     await expectSound(made.dir)
   })
 
-  test.each(HOSTILE_KINDS)('%s: a reconcile over ranges takes no harm', async (kind) => {
+  test.each(KINDS)('%s: a reconcile over ranges takes no harm', async (kind) => {
     const made = await synced({ sandbox: SMALL, env: CAPS })
     const silent = made.sandbox.feed.changeSilently(3)
     made.sandbox.faults.archive(kind)

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { differences } from '../../support/mirror.ts'
+import { LONG } from '../../support/tables.ts'
 import { bench, expectAgreement, expectSound } from '../fixtures.ts'
 
 const DATA = resolve('../shared/data')
@@ -10,6 +11,9 @@ const series = (name: string): [string, string] => [
   resolve(DATA, 'series', `${name}.all.json`),
 ]
 const present = existsSync(series('t0')[0]) && existsSync(resolve(DATA, 'osv-real.zip'))
+
+/** Ten times the records of the other test. */
+const longTest = LONG ? test.skipIf(!present) : (): void => undefined
 
 describe('real records', () => {
   test.skipIf(!present)('of a feed at three dates arrive exactly, silent changes too', async () => {
@@ -32,7 +36,7 @@ describe('real records', () => {
     await expectSound(made.dir)
   })
 
-  test.skipIf(!present)('of ten ecosystems arrive exactly', async () => {
+  longTest('of ten ecosystems arrive exactly', async () => {
     const osvZip = resolve(DATA, 'osv-real.zip')
     const made = await bench({ sandbox: { osvZip, osvIndex: resolve(DATA, 'osv-real.all.json') } })
     expect(await made.run('osv')).toMatchObject({ state: 'complete' })

@@ -3,7 +3,9 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { packContent } from '../../../src/store/database/gzip.ts'
 import { deflate } from '../../../src/zip/member.ts'
+import { copyFilledFolder } from '../../support/filled-folder.ts'
 import { type Bench, differences } from '../../support/mirror.ts'
+import { telling } from '../../support/tables.ts'
 import {
   INDEX,
   PATCH_FEED,
@@ -18,10 +20,8 @@ const SMALL = { records: 40, large: 0 }
 const FOREIGN = packContent(Buffer.from('{"id":"FOREIGN"}'), deflate)
 
 async function whole(): Promise<Bench> {
-  const made = await bench({ sandbox: SMALL })
-  expect(await made.run('feeds')).toMatchObject({ state: 'complete' })
-  expect(await made.run('osv')).toMatchObject({ state: 'complete' })
-  return made
+  const dir = await copyFilledFolder({ sandbox: SMALL }, ['feeds', 'osv'])
+  return bench({ sandbox: SMALL, dir })
 }
 
 function victim({ sandbox }: Bench): string {
@@ -133,16 +133,31 @@ async function expectHealed(made: Bench): Promise<void> {
   expect(await made.run('osv')).toMatchObject({ state: 'complete', facts: { requests: 1 } })
 }
 
-describe('a run after the database was altered', () => {
-  test.each(SEEN_BY_A_RUN)('does not say complete: %s', async (_name, damage) => {
-    const made = await whole()
-    damage(made)
-    const report = await made.run('osv')
-    expect(report).toMatchObject({ state: 'failed', code: 'proof', asOf: null })
-    expect(report.message).toContain('verify --repair')
-  })
+const OF_A_RUN = ['a record is deleted', 'the newest bytes are deleted', 'the index is another']
+const OF_ALL = [
+  ...[
+    'a record is added',
+    'the archive is forgotten',
+    'bytes are another record’s',
+    'a size is wrong',
+  ],
+  ...['a checksum of the stored bytes is wrong', 'a feed’s bytes are others', 'a feed is deleted'],
+  'the archive is cut short',
+]
 
-  test.each(SEEN_BY_A_RUN)(
+describe('a run after the database was altered', () => {
+  test.each(telling(SEEN_BY_A_RUN, ...OF_A_RUN))(
+    'does not say complete: %s',
+    async (_name, damage) => {
+      const made = await whole()
+      damage(made)
+      const report = await made.run('osv')
+      expect(report).toMatchObject({ state: 'failed', code: 'proof', asOf: null })
+      expect(report.message).toContain('verify --repair')
+    },
+  )
+
+  test.each(telling(SEEN_BY_A_RUN, ...OF_A_RUN))(
     'is either right or not complete after a change: %s',
     async (_name, damage) => {
       const made = await whole()
@@ -156,22 +171,21 @@ describe('a run after the database was altered', () => {
     },
   )
 
-  test.each(SEEN_BY_VERIFY.slice(0, 6))(
-    'publishes no damaged archive: %s',
-    async (_name, damage) => {
-      const made = await whole()
-      damage(made)
-      const before = made.store.snapshots.readSnapshot('osv')
-      const old = victim(made)
-      made.sandbox.feed.put('ROOT-NEW-1', '{"id":"ROOT-NEW-1","modified":"2026-05-01T00:00:00Z"}')
-      const report = await made.run('osv')
-      expect(report).toMatchObject({ state: 'failed', code: 'proof' })
-      expect(report.message).toContain(old)
-      expect(made.store.snapshots.readSnapshot('osv')).toEqual(before)
-      await repair(made)
-      await expectHealed(made)
-    },
-  )
+  test.each(
+    telling(SEEN_BY_VERIFY.slice(0, 6), 'bytes are another record’s', 'bytes are cut short'),
+  )('publishes no damaged archive: %s', async (_name, damage) => {
+    const made = await whole()
+    damage(made)
+    const before = made.store.snapshots.readSnapshot('osv')
+    const old = victim(made)
+    made.sandbox.feed.put('ROOT-NEW-1', '{"id":"ROOT-NEW-1","modified":"2026-05-01T00:00:00Z"}')
+    const report = await made.run('osv')
+    expect(report).toMatchObject({ state: 'failed', code: 'proof' })
+    expect(report.message).toContain(old)
+    expect(made.store.snapshots.readSnapshot('osv')).toEqual(before)
+    await repair(made)
+    await expectHealed(made)
+  })
 
   test('rebuilds an archive that is gone, the same to the byte', async () => {
     const made = await whole()
@@ -184,7 +198,7 @@ describe('a run after the database was altered', () => {
 })
 
 describe('verification', () => {
-  test.each([...SEEN_BY_A_RUN, ...SEEN_BY_VERIFY])(
+  test.each(telling([...SEEN_BY_A_RUN, ...SEEN_BY_VERIFY], ...OF_ALL))(
     'finds it, and repair heals it: %s',
     async (_name, damage) => {
       const made = await whole()

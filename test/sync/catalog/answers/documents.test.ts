@@ -9,6 +9,7 @@ import { catalogBench } from '../../../support/catalog/mirror.ts'
 import { compare } from '../../../support/catalog/compare.ts'
 import type { Bench } from '../../../support/mirror.ts'
 import { createOrigin } from '../../../support/origin.ts'
+import { telling } from '../../../support/tables.ts'
 import { ALL, DOCUMENT, SBOM, SMALL, bench, lackingOf, mirrored } from '../fixtures.ts'
 
 /** One tag, one artifact answer at a time. */
@@ -41,7 +42,13 @@ describe('a URL that must not be followed', () => {
     ['https://:pass@example.com/x', /contains a credential/],
     ['https://', /not a URL/],
   ]
-  test.each(never)('%s', async (url, why) => {
+  const FEW = telling(
+    never,
+    ...['https://169.254.169.254/latest/meta-data/', 'https://[::ffff:169.254.169.254]/'],
+    ...['https://2130706433/x', 'https://localhost/x', 'http://203.0.114.1/sbom.json'],
+    ...['file:///etc/passwd', 'https://user:pass@example.com/x'],
+  )
+  test.each(FEW)('%s', async (url, why) => {
     const made = await bench(ONE, { env: PUBLIC_ONLY })
     made.sandbox.faults.set(/\/(vex|provenance)$/, { kind: 'status', status: 404 })
     made.sandbox.faults.set(SBOM, { kind: 'artifactUrl', url })
@@ -119,7 +126,17 @@ describe('a document that is not what it should be', () => {
     ['encoded, and no document', { kind: 'gzipBomb', bytes: 1_000_000 }, /it is not a CycloneDX/],
     ['one that stalls', { kind: 'stall' }, /within|timeout|Timeout/i],
   ]
-  test.each(ways)(
+  const FEW = telling(
+    ways,
+    ...[
+      'a page of HTML',
+      'cut short',
+      'of another kind',
+      'one that breaks off',
+      'encoded, and no document',
+    ],
+  )
+  test.each(FEW)(
     '%s: it is named, not kept, and what was held before is served',
     async (_how, fault, why) => {
       const made = await mirrored(ONE, {

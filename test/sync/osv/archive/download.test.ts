@@ -27,11 +27,13 @@ async function brokenOff(bytes: number, sandbox: object = {}): Promise<Bench> {
 }
 
 describe('the download of the archive', () => {
-  const LARGE = { records: 1500, large: 0 }
+  const LARGE = { records: 400, large: 0 }
+  /** Bytes after which a transfer breaks off: about a third of the archive. */
+  const CUT = 110_000
 
   test('an interrupted download is resumed within the run', async () => {
     const made = await bench({ sandbox: LARGE, env: NO_SINGLES })
-    made.sandbox.faults.set(ARCHIVE, { kind: 'truncate', bytes: 400_000 }, { times: 2 })
+    made.sandbox.faults.set(ARCHIVE, { kind: 'truncate', bytes: CUT }, { times: 2 })
     expect(await made.run('osv')).toMatchObject({ state: 'complete', facts: { requests: 4 } })
     const sent = archiveRequests(made)
     expect(sent.map(({ status }) => status)).toEqual([200, 206, 206])
@@ -52,9 +54,9 @@ describe('the download of the archive', () => {
   })
 
   test('an interrupted download is resumed by a later run', async () => {
-    const made = await brokenOff(400_000, LARGE)
+    const made = await brokenOff(CUT, LARGE)
     const have = statSync(join(made.dir, PART)).size
-    expect(have).toBe(400_000) // every byte that had come
+    expect(have).toBe(CUT) // every byte that had come
     expect(told(await made.run('osv'))).toEqual({ state: 'complete', code: null })
     const range = `bytes=${have}-`
     expect(archiveRequests(made)).toMatchObject([{ status: 206, headers: { range } }])
@@ -63,7 +65,7 @@ describe('the download of the archive', () => {
   })
 
   test('takes what is there when all of it is', async () => {
-    const made = await brokenOff(400_000, LARGE)
+    const made = await brokenOff(CUT, LARGE)
     writeFileSync(join(made.dir, PART), made.sandbox.feed.archive())
     expect(told(await made.run('osv'))).toEqual({ state: 'complete', code: null })
     expect(archiveRequests(made)).toMatchObject([{ status: 416 }])
@@ -71,7 +73,7 @@ describe('the download of the archive', () => {
   })
 
   test('an interrupted download restarts when the archive changed', async () => {
-    const made = await brokenOff(400_000, LARGE)
+    const made = await brokenOff(CUT, LARGE)
     made.sandbox.feed.change(3)
     expect(told(await made.run('osv'))).toEqual({ state: 'complete', code: null })
     expect(archiveRequests(made)).toMatchObject([{ status: 200 }])
@@ -80,7 +82,7 @@ describe('the download of the archive', () => {
 
   test('an interrupted download restarts where ranges are not supported', async () => {
     for (const sandbox of [{ ranges: false }, { validators: false }]) {
-      const made = await brokenOff(400_000, { ...LARGE, ...sandbox })
+      const made = await brokenOff(CUT, { ...LARGE, ...sandbox })
       expect(told(await made.run('osv'))).toEqual({ state: 'complete', code: null })
       expect(archiveRequests(made).at(-1)).toMatchObject({ status: 200 })
       expect(differences(made)).toEqual([])
@@ -91,7 +93,7 @@ describe('the download of the archive', () => {
     'is not taken in by a continuation with a wrong range (%s)',
     async (how) => {
       const made = await bench({ sandbox: LARGE })
-      made.sandbox.faults.set(ARCHIVE, { kind: 'truncate', bytes: 400_000 }, { times: 1 })
+      made.sandbox.faults.set(ARCHIVE, { kind: 'truncate', bytes: CUT }, { times: 1 })
       made.sandbox.faults.set(ARCHIVE, { kind: 'wrongRange', how }, { times: 1 })
       expect(told(await made.run('osv'))).toEqual({ state: 'complete', code: null })
       expect(differences(made)).toEqual([])
@@ -100,10 +102,10 @@ describe('the download of the archive', () => {
   )
 
   test.each([
-    ['what lies there is longer than the archive', Buffer.alloc(3_000_000, 'x')],
+    ['what lies there is longer than the archive', Buffer.alloc(1_000_000, 'x')],
     ['what lies there is not its beginning', Buffer.alloc(70_000, 'x')],
   ])('recovers when %s', async (_name, junk) => {
-    const made = await brokenOff(400_000, LARGE)
+    const made = await brokenOff(CUT, LARGE)
     writeFileSync(join(made.dir, PART), junk)
     expect(told(await made.run('osv'))).toMatchObject({ state: expect.any(String) as string })
     expect(told(await made.run('osv'))).toEqual({ state: 'complete', code: null })
@@ -111,7 +113,7 @@ describe('the download of the archive', () => {
   })
 
   test('recovers when the note of its validator was cut short', async () => {
-    const made = await brokenOff(400_000, LARGE)
+    const made = await brokenOff(CUT, LARGE)
     writeFileSync(join(made.dir, `${PART}.json`), '{"validator":"\\"x')
     expect(told(await made.run('osv'))).toEqual({ state: 'complete', code: null })
     expect(archiveRequests(made)).toMatchObject([{ status: 200 }])
