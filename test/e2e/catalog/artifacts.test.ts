@@ -2,7 +2,12 @@ import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { gunzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { type CatalogBench, catalogBench } from '../../support/catalog/mirror.ts'
+import {
+  type AtEnd,
+  type CatalogBench,
+  catalogBench,
+  sharedBench,
+} from '../../support/catalog/mirror.ts'
 import { raw } from '../../support/catalog/raw.ts'
 
 const LARGE = 3_500_000
@@ -16,12 +21,16 @@ interface Options {
   now?: () => number
 }
 
-async function mirrored(options: Options = {}): Promise<CatalogBench> {
+async function mirrored(options: Options = {}, atEnd?: AtEnd): Promise<CatalogBench> {
   const { env = {}, largeBytes = LARGE, ...more } = options
-  const made = await catalogBench({ ...SERVICE, largeBytes }, { ...more, env: { ...ENV, ...env } })
+  const service = { ...SERVICE, largeBytes }
+  const own = { ...more, env: { ...ENV, ...env } }
+  const made = await catalogBench(service, own, undefined, atEnd)
   expect(await made.run('catalog')).toMatchObject({ state: 'complete', code: null })
   return made
 }
+
+const shared = sharedBench((atEnd) => mirrored({}, atEnd))
 
 /** A tag whose SBOM is several MiB, and its exact bytes. */
 function large({ sandbox: { service } }: CatalogBench): { id: string; bytes: Buffer } {
@@ -43,7 +52,7 @@ const targetOf = (url: string): string => new URL(url).pathname + new URL(url).s
 
 describe('an artifact answer', () => {
   test('carries links of the mirror’s own, fresh each time, and is not to be kept', async () => {
-    const made = await mirrored()
+    const made = shared()
     const { id, bytes } = large(made)
     for (const coding of ['identity', 'gzip']) {
       const answer = await raw(made, `/v1/tags/${id}/sbom`, { 'accept-encoding': coding })
@@ -65,7 +74,7 @@ describe('an artifact answer', () => {
   })
 
   test('leads to every file that it names, a provenance’s public key included', async () => {
-    const made = await mirrored()
+    const made = shared()
     const { service } = made.sandbox
     const [tag = ''] = service.ids('tags')
     const answer = await raw(made, `/v1/tags/${tag}/provenance`)
@@ -117,7 +126,7 @@ describe('a link', () => {
   })
 
   test('opens nothing else, however it is bent', async () => {
-    const made = await mirrored()
+    const made = shared()
     const { service } = made.sandbox
     const [one = '', two = ''] = service.ids('tags')
     const [first, second] = [
@@ -159,7 +168,7 @@ describe('a link', () => {
 
 describe('a document', () => {
   test('comes with its type and validators, plain and as gzip, and 304 when it is held', async () => {
-    const made = await mirrored()
+    const made = shared()
     const { id, bytes } = large(made)
     const url = await linkOf(made, `/v1/tags/${id}/sbom`)
     const plain = await raw(made, url)
@@ -195,7 +204,7 @@ describe('a document', () => {
   })
 
   test('comes in parts, wherever they lie', async () => {
-    const made = await mirrored()
+    const made = shared()
     const { id, bytes } = large(made)
     const url = await linkOf(made, `/v1/tags/${id}/sbom`)
     const end = bytes.length - 1
@@ -235,7 +244,7 @@ describe('a document', () => {
   })
 
   test('goes whole to a reader that takes its time, and nobody minds one that goes away', async () => {
-    const made = await mirrored()
+    const made = shared()
     const { id, bytes } = large(made)
     const url = await linkOf(made, `/v1/tags/${id}/sbom`)
     const gone = await open(url)

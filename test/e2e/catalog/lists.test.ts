@@ -2,7 +2,12 @@ import { gunzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { frameOf } from '../../../src/json/envelope-learn.ts'
 import { learnList } from '../../../src/upstream/lists/shape.ts'
-import { type CatalogBench, catalogBench } from '../../support/catalog/mirror.ts'
+import {
+  type AtEnd,
+  type CatalogBench,
+  catalogBench,
+  sharedBench,
+} from '../../support/catalog/mirror.ts'
 import { walkPages } from '../../support/catalog/compare.ts'
 import { raw } from '../../support/catalog/raw.ts'
 
@@ -15,12 +20,15 @@ const SERVICE = { images: 3, tags: 6, packages: 3, tickets: 130, users: 4 }
 
 async function mirrored(
   service: Parameters<typeof catalogBench>[0] = SERVICE,
-  env: Record<string, string> = {},
+  atEnd?: AtEnd,
 ): Promise<CatalogBench> {
-  const made = await catalogBench(service, { env: { PATCHMIRROR_CATALOG_SCOPE: 'all', ...env } })
+  const options = { env: { PATCHMIRROR_CATALOG_SCOPE: 'all' } }
+  const made = await catalogBench(service, options, undefined, atEnd)
   expect(await made.run('catalog')).toMatchObject({ state: 'complete', code: null })
   return made
 }
+
+const shared = sharedBench((atEnd) => mirrored(SERVICE, atEnd))
 
 const ids = ({ tickets }: Page): string[] => tickets.map((ticket) => ticket.ticket_id)
 
@@ -32,7 +40,7 @@ async function page(made: CatalogBench, query: string): Promise<Page> {
 
 describe('a page of a list', () => {
   test('holds 100 items when nothing else is asked for, at most 1000, and tells the total', async () => {
-    const made = await mirrored()
+    const made = shared()
     expect(ids(await page(made, ''))).toHaveLength(100)
     expect(ids(await page(made, 'limit=1000'))).toHaveLength(130)
     const one = await page(made, 'limit=1&ecosystem=debian')
@@ -41,7 +49,7 @@ describe('a page of a list', () => {
   })
 
   test('of an order, a list or a filter of another kind refuses the cursor, or goes on where it was', async () => {
-    const made = await mirrored()
+    const made = shared()
     const { after } = (await page(made, 'limit=5')).cursor
     const refused = async (path: string): Promise<unknown> => {
       const answer = await made.ask(path)
@@ -56,9 +64,9 @@ describe('a page of a list', () => {
   })
 
   test('follows the one before though tickets come, go and change between them', async () => {
+    const made = await mirrored()
+    const { service } = made.sandbox
     for (const query of ['', 'order=updated_at:desc', 'order=severity:asc', 'ecosystem=debian']) {
-      const made = await mirrored()
-      const { service } = made.sandbox
       const before = service.ids('tickets')
       const first = await page(made, `${query}&limit=20`)
       const seen = ids(first)
@@ -84,7 +92,7 @@ describe('a page of a list', () => {
   })
 
   test('is the same JSON plain and as gzip, with an ETag of its own each, and 304 for what is held', async () => {
-    const made = await mirrored()
+    const made = shared()
     for (const path of ['/v1/patches?limit=3', '/v1/tags/', '/v1/me']) {
       const plain = await raw(made, path, {})
       const zipped = await raw(made, path, { 'accept-encoding': 'gzip' })
@@ -123,7 +131,7 @@ describe('a page of a list', () => {
 
 describe('a path', () => {
   test('means the same with and without the slash at the end, without a redirect', async () => {
-    const made = await mirrored()
+    const made = shared()
     const [image = ''] = made.sandbox.service.ids('images')
     for (const path of ['/v1/patches', '/v1/tags', '/v1/orgs', '/v1/me', `/v1/images/${image}`]) {
       const bare = await made.ask(path, { redirect: 'manual' })

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
-import { onTestFinished } from 'vitest'
+import { beforeAll, onTestFinished } from 'vitest'
 import { createCatalogRoutes } from '../../../src/api/catalog/routes.ts'
 import { createReader } from '../../../src/api/reading/reader.ts'
 import type { ReadingData } from '../../../src/api/reading/request.ts'
@@ -30,19 +30,45 @@ export interface CatalogBench extends Bench {
   askUpstream: (path: string) => Promise<Response>
 }
 
-/** A sandbox with a small service, and a mirror of it that serves on loopback; `envOf`: credentials and addresses. */
+/** Has something done once a mirror is not used any more, the last one first. */
+export type AtEnd = (end: () => Promise<void>) => void
+
+/**
+ * A mirror that all tests of a file share, none of which changes it or its service: made before the first of them, closed
+ * after the last.
+ */
+export function sharedBench(make: (atEnd: AtEnd) => Promise<CatalogBench>): () => CatalogBench {
+  let made: CatalogBench | null = null
+  beforeAll(async () => {
+    const ends: (() => Promise<void>)[] = []
+    made = await make((end) => void ends.unshift(end))
+    return async () => {
+      for (const end of ends) await end()
+    }
+  })
+  return () => {
+    if (made === null) throw new Error('the mirror is made before the first test')
+    return made
+  }
+}
+
+/**
+ * A sandbox with a small service, and a mirror of it that serves on loopback, until the test ends; `envOf`: credentials and
+ * addresses.
+ */
 export async function catalogBench(
   service: Exclude<SandboxOptions['service'], false> = {},
   options: BenchOptions = {},
   envOf: (sandbox: Bench['sandbox']) => Record<string, string> = catalogEnv,
+  atEnd: AtEnd = onTestFinished,
 ): Promise<CatalogBench> {
   const bench = await createBench({
     ...options,
     sandbox: { records: 5, ...options.sandbox, service },
     envOf: (sandbox) => ({ ...envOf(sandbox), ...options.env }),
   })
-  onTestFinished(() => bench.close())
-  const server = await serverOf(bench, options.now)
+  atEnd(() => bench.close())
+  const server = await serverOf(bench, atEnd, options.now)
   const headers = { authorization: `Basic ${btoa(`${SANDBOX_KEYS.admin}:`)}` }
   const bearer = { authorization: `Bearer ${SANDBOX_KEYS.admin}` }
   const { sandbox } = bench
@@ -63,7 +89,11 @@ export async function catalogBench(
 
 const OWN = { host: '127.0.0.1', port: 0, keys: [TEST_KEY] }
 
-async function serverOf({ config, dir }: Bench, now = Date.now): Promise<MirrorServer> {
+async function serverOf(
+  { config, dir }: Bench,
+  atEnd: AtEnd,
+  now = Date.now,
+): Promise<MirrorServer> {
   const reads = openPinnedReads(dir)
   if (reads === null) throw new Error('no database')
   const server = createServer({
@@ -78,7 +108,7 @@ async function serverOf({ config, dir }: Bench, now = Date.now): Promise<MirrorS
     routes: createCatalogRoutes(config, readHere),
   })
   await server.listen()
-  onTestFinished(async () => {
+  atEnd(async () => {
     await server.close()
     reads.close()
   })
