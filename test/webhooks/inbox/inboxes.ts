@@ -90,7 +90,8 @@ export function openInboxHere(
   })
   return {
     receive: (one) => call('receive', { ...one, body: new Uint8Array(one.body) }, maxPending),
-    pending: (now, limit) => call('pending', now, limit),
+    pending: async (now, limit) =>
+      (await call('pending', now, limit)).map((row) => ({ ...row, body: Buffer.from(row.body) })),
     settle: (settlements) => call('settle', settlements),
     counts: () => call('counts'),
     changed: () => call('changed'),

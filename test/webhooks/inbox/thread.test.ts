@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { openInbox } from '../../../src/store/database/open.ts'
 import { createInbox } from '../../../src/store/webhooks/inbox.ts'
 import type { InboxThread } from '../../../src/webhooks/inbox/thread.ts'
-import { NOW, delivery, scratch, startInbox } from './inboxes.ts'
+import { NOW, delivery, openInboxHere, scratch, startInbox } from './inboxes.ts'
 
 /** A defect of the thread's own, which ends it. */
 function crash(inbox: InboxThread): Promise<unknown> {
@@ -85,7 +85,7 @@ test('what another process writes is noticed, and own writes are not', async () 
 })
 
 test('a delivery that an earlier version refused unread is replaced by its retry, and no other is', async () => {
-  const inbox = await startInbox(scratch())
+  const inbox = openInboxHere(scratch())
   const unread = delivery({ state: 'dead', type: null, reason: 'not JSON' })
   const untyped = delivery({ type: null, target: null })
   expect(await inbox.receive(unread)).toBe('new')
@@ -99,7 +99,7 @@ test('a delivery that an earlier version refused unread is replaced by its retry
 
 test('what names neither type nor image is replayed like any other', async () => {
   const dir = scratch()
-  const inbox = await startInbox(dir)
+  const inbox = openInboxHere(dir)
   await inbox.receive(delivery({ state: 'dead', type: null }))
   await inbox.receive(delivery({ state: 'dead', webhookId: 'evt_2' }))
   const db = openInbox(dir)
@@ -111,7 +111,7 @@ test('what names neither type nor image is replayed like any other', async () =>
 })
 
 test('old rows are forgotten, pending ones never', async () => {
-  const inbox = await startInbox(scratch())
+  const inbox = openInboxHere(scratch())
   for (const state of ['pending', 'done', 'ignored', 'dead'] as const)
     await inbox.receive(delivery({ webhookId: state, state }))
   await inbox.receive(delivery({ webhookId: 'young', state: 'done', receivedAt: NOW + 1 }))
@@ -122,7 +122,7 @@ test('old rows are forgotten, pending ones never', async () => {
 })
 
 test('an operation that fails takes none with it that came in the same turn', async () => {
-  const inbox = await startInbox(scratch())
+  const inbox = openInboxHere(scratch())
   const bad = inbox.receive(delivery({ state: 3 as unknown as 'done', endpoint: null as never }))
   const good = inbox.receive(delivery())
   await expect(bad).rejects.toThrow(/NOT NULL/)
