@@ -1,3 +1,4 @@
+import { withReads } from './store-access.ts'
 import type { LoadedConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../core/errors.ts'
@@ -9,8 +10,6 @@ import {
   activeSources,
   unsyncedSources,
 } from '../domain/sources.ts'
-import { openReader } from '../store/database/open.ts'
-import { createReads } from '../store/reads.ts'
 import { type Writes, openWrites } from '../store/writer.ts'
 import type { Progress } from '../sync/context.ts'
 import { type Runner, createRunner } from '../sync/runner.ts'
@@ -53,14 +52,10 @@ export function parseSources(names: readonly string[], config: Config): SourceNa
 
 /** Returns a sentence for each source that is stored but that these settings do not sync; none where nothing is stored. */
 export function unsyncedHere(config: Config): string[] {
-  const db = openReader(config.data.dir)
-  if (db === null) return []
-  try {
-    const reads = createReads(db)
-    return unsyncedSources(config, (source) => reads.snapshots.readSnapshot(source) !== null)
-  } finally {
-    db.close()
-  }
+  const here = withReads(config.data.dir, ({ snapshots }) =>
+    unsyncedSources(config, (source) => snapshots.readSnapshot(source) !== null),
+  )
+  return here ?? []
 }
 
 /**

@@ -1,8 +1,5 @@
-import { openReader } from '../../store/database/open.ts'
-import { whyUnread } from '../../store/database/older-folder.ts'
+import { withStoredReads, withWrites } from '../store-access.ts'
 import { acquireLock } from '../../store/database/lock.ts'
-import { createReads } from '../../store/reads.ts'
-import { openWrites } from '../../store/writer.ts'
 import { type GlobalOptions, print, settings } from '../context.ts'
 
 /** Options of `patchmirror identity`. */
@@ -24,12 +21,7 @@ export async function identityCommand(options: IdentityOptions): Promise<number>
   }
   const lock = acquireLock(dir, 'export')
   try {
-    const store = openWrites(dir)
-    try {
-      print(await store.exclusive(() => store.ledger.renewIdentity()))
-    } finally {
-      store.close()
-    }
+    print(await withWrites(dir, ({ ledger }) => ledger.renewIdentity()))
   } finally {
     lock.release()
   }
@@ -40,15 +32,6 @@ export async function identityCommand(options: IdentityOptions): Promise<number>
 }
 
 function readIdentity(dataDir: string): string {
-  const db = openReader(dataDir)
-  if (db === null)
-    throw whyUnread(
-      dataDir,
-      `there is no database in ${dataDir} yet, so this mirror has no identity: sync or import first`,
-    )
-  try {
-    return createReads(db).ledger.readIdentity()
-  } finally {
-    db.close()
-  }
+  const none = `there is no database in ${dataDir} yet, so this mirror has no identity: sync or import first`
+  return withStoredReads(dataDir, none, ({ ledger }) => ledger.readIdentity())
 }

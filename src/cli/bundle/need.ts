@@ -1,12 +1,11 @@
 import { createWriteStream, existsSync, renameSync, rmSync } from 'node:fs'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { withStoredReads } from '../store-access.ts'
 import { MirrorError, messageOf } from '../../core/errors.ts'
 import { PRIVATE_FILE } from '../../core/files.ts'
 import type { SourceName } from '../../domain/sources.ts'
-import { whyUnread } from '../../store/database/older-folder.ts'
-import { openReader } from '../../store/database/open.ts'
-import { type Reads, createReads } from '../../store/reads.ts'
+import { type Reads } from '../../store/reads.ts'
 import { type CarriedReader, createCarriedReader } from '../../store/replication/reader.ts'
 import { combineDigests } from '../../store/replication/rows.ts'
 import {
@@ -76,19 +75,15 @@ async function withStored(
   work: (carried: CarriedReader, reads: Reads, sources: SourceName[]) => void | Promise<void>,
 ): Promise<void> {
   const { config } = settings(options, false, [])
-  const db = openReader(config.data.dir)
   const nothing = `nothing is stored in ${config.data.dir}: import a full bundle first ("patchmirror export FILE" on the source mirror)`
-  if (db === null) throw whyUnread(config.data.dir, nothing)
-  try {
+  await withStoredReads(config.data.dir, nothing, async (reads, db) => {
     db.exec('BEGIN')
     const carried = createCarriedReader(db)
     const stored = carried.listStoredSources()
     const sources = wantedOf(options.sources, stored)
     if (sources.length === 0) throw new MirrorError('not_ready', nothing)
-    await work(carried, createReads(db), sources)
-  } finally {
-    db.close()
-  }
+    await work(carried, reads, sources)
+  })
 }
 
 function wantedOf(names: string | undefined, stored: readonly SourceName[]): SourceName[] {

@@ -1,10 +1,11 @@
+import { withReads, withWrites } from '../store-access.ts'
 import { toIsoOrNull } from '../../core/time.ts'
 import { MirrorError } from '../../core/errors.ts'
-import { guarded, openReader } from '../../store/database/open.ts'
+import { guarded } from '../../store/database/open.ts'
 import { isOlderFolder, whyUnread } from '../../store/database/older-folder.ts'
 import { discardLocalKey } from '../../store/local-key.ts'
-import { type LocalKey, createKeyReader } from '../../store/keys.ts'
-import { type Writes, openWrites } from '../../store/writer.ts'
+import type { LocalKey } from '../../store/keys.ts'
+import type { Writes } from '../../store/writer.ts'
 import { createSecretFile } from '../secret-file.ts'
 import { type GlobalOptions, print, printJson, settings } from '../runner.ts'
 import { timeOf, table } from '../output.ts'
@@ -78,16 +79,9 @@ export function listKeysCommand(options: GlobalOptions & { json?: boolean }): nu
 }
 
 function readKeys(dataDir: string): LocalKey[] {
-  const db = openReader(dataDir)
-  if (db === null) {
-    if (isOlderFolder(dataDir)) throw whyUnread(dataDir, '')
-    return []
-  }
-  try {
-    return guarded(dataDir, () => createKeyReader(db).listKeys())
-  } finally {
-    db.close()
-  }
+  const stored = guarded(dataDir, () => withReads(dataDir, ({ keys }) => keys.listKeys()))
+  if (stored === null && isOlderFolder(dataDir)) throw whyUnread(dataDir, '')
+  return stored ?? []
 }
 
 async function write<T>(
@@ -95,12 +89,7 @@ async function write<T>(
   work: (store: Writes, dataDir: string) => T,
 ): Promise<T> {
   const { dir } = settings(options, false, []).config.data
-  const store = openWrites(dir)
-  try {
-    return await store.exclusive(() => guarded(dir, () => work(store, dir)))
-  } finally {
-    store.close()
-  }
+  return withWrites(dir, (store) => guarded(dir, () => work(store, dir)))
 }
 
 function titleOf({ id, name }: LocalKey): string {

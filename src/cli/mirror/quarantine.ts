@@ -1,6 +1,7 @@
+import { withWrites } from '../store-access.ts'
 import { MirrorError } from '../../core/errors.ts'
 import type { Quarantine } from '../../store/runs/quarantine.ts'
-import { type Writes, openWrites } from '../../store/writer.ts'
+import { type Writes } from '../../store/writer.ts'
 import { createProgress } from '../progress.ts'
 import { type GlobalOptions, SERVICE_FILES, print, settings, withRunner } from '../runner.ts'
 import { describe, runsExitCode } from './sync.ts'
@@ -31,15 +32,13 @@ export async function approveCommand(run: string, options: GlobalOptions): Promi
 /** `patchmirror reject RUN`: the refused version stays refused, also when upstream offers it again. */
 export async function rejectCommand(run: string, options: GlobalOptions): Promise<number> {
   const { config } = settings(options, false, [])
-  const store = openWrites(config.data.dir)
-  try {
-    const { runId, reason } = openQuarantine(store, run, false)
-    await store.exclusive(() => store.quarantine.decideQuarantine(runId, 'rejected', Date.now()))
-    print(`run ${runId} rejected (${reason}); the snapshot before it keeps serving`)
-    return 0
-  } finally {
-    store.close()
-  }
+  const { runId, reason } = await withWrites(config.data.dir, (store) => {
+    const open = openQuarantine(store, run, false)
+    store.quarantine.decideQuarantine(open.runId, 'rejected', Date.now())
+    return open
+  })
+  print(`run ${runId} rejected (${reason}); the snapshot before it keeps serving`)
+  return 0
 }
 
 /** Returns the quarantine to decide about. `undo`: a rejected one may be decided again. */

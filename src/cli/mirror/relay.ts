@@ -1,9 +1,9 @@
+import { closing } from '../store-access.ts'
 import { relayStatus } from '../../api/status/report.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { formatSecret } from '../../relay/sender.ts'
 import {
-  type Db,
   guarded,
   inboxPath,
   openInbox,
@@ -111,12 +111,4 @@ export function enableTargetCommand(id: string, options: GlobalOptions): number 
     throw new MirrorError('usage', `there is no target ${id}; "patchmirror relay status" shows all`)
   print(`target ${number} is enabled`)
   return 0
-}
-
-function closing<T>(db: Db, work: () => T): T {
-  try {
-    return work()
-  } finally {
-    db.close()
-  }
 }

@@ -1,7 +1,6 @@
+import { withStoredReads } from '../store-access.ts'
 import { MirrorError } from '../../core/errors.ts'
-import { openReader } from '../../store/database/open.ts'
-import { whyUnread } from '../../store/database/older-folder.ts'
-import { type Reads, createReads } from '../../store/reads.ts'
+import { type Reads } from '../../store/reads.ts'
 import type { Run, RunFacts } from '../../store/runs/runs.ts'
 import { type GlobalOptions, print, printJson, settings } from '../runner.ts'
 import { duration, timeOf, table } from '../output.ts'
@@ -15,17 +14,12 @@ export interface RunsOptions extends GlobalOptions {
 /** `patchmirror runs [RUN]`: prints the run log, or all facts of one run. */
 export function runsCommand(run: string | undefined, options: RunsOptions): number {
   const { config } = settings(options, false, [])
-  const db = openReader(config.data.dir)
-  if (db === null) throw whyUnread(config.data.dir, `nothing has run yet in ${config.data.dir}`)
-  try {
-    const reads = createReads(db)
+  withStoredReads(config.data.dir, `nothing has run yet in ${config.data.dir}`, (reads) => {
     if (run === undefined)
       printRuns(reads.runs.listRuns(countOf(options.limit ?? '20')), options.json === true)
     else printRun(reads, countOf(run), options.json === true)
-    return 0
-  } finally {
-    db.close()
-  }
+  })
+  return 0
 }
 
 function countOf(text: string): number {

@@ -1,14 +1,14 @@
+import { closing, withReads } from '../store-access.ts'
 import type { BundleStatus } from '../../api/status/bundles.ts'
 import { judgeReadiness } from '../../api/status/readiness.ts'
 import { type Status, buildStatus } from '../../api/status/report.ts'
 import { servedSources, unsyncedSources } from '../../domain/sources.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../core/errors.ts'
-import { type Db, openInboxReader, openReader } from '../../store/database/open.ts'
+import { openInboxReader } from '../../store/database/open.ts'
 import { whyUnread } from '../../store/database/older-folder.ts'
 import { type RelayTarget, createOutboxReads } from '../../store/webhooks/outbox.ts'
 import { servingDaemon } from '../../store/database/lock.ts'
-import { createReads } from '../../store/reads.ts'
 import { probeStorage } from '../../store/disk-state.ts'
 import { VERSION } from '../../core/version.ts'
 import { askDaemon, daemonUrl } from '../daemon-client.ts'
@@ -112,10 +112,7 @@ async function statusOfDaemon(config: Config): Promise<Status | null> {
 /** Reads the report from the data folder; null when there is none. */
 function readOwnStatus(config: Config): Status | null {
   const { data } = config
-  const db = openReader(data.dir)
-  if (db === null) return null
-  try {
-    const reads = createReads(db)
+  return withReads(data.dir, (reads) => {
     const webhooks = readWebhooks(config, reads)
     const status = buildStatus({
       reads,
@@ -128,34 +125,22 @@ function readOwnStatus(config: Config): Status | null {
       relayTargets: () => readTargets(data.dir),
     })
     return webhooks === null ? status : { ...status, webhooks }
-  } finally {
-    db.close()
-  }
+  })
 }
 
 /** None when the file is damaged: that ends no report on everything else. */
 function readTargets(dataDir: string): RelayTarget[] {
-  let db: Db | null = null
   try {
-    db = openInboxReader(dataDir)
-    if (db === null) return []
-    return createOutboxReads(db).listTargets()
+    const db = openInboxReader(dataDir)
+    return db === null ? [] : closing(db, () => createOutboxReads(db).listTargets())
   } catch (error) {
     if (error instanceof MirrorError) return []
     throw error
-  } finally {
-    db?.close()
   }
 }
 
 function openQuarantines({ data }: Config): { runId: number; reason: string }[] {
-  const db = openReader(data.dir)
-  if (db === null) return []
-  try {
-    return createReads(db).quarantine.listOpenQuarantines()
-  } finally {
-    db.close()
-  }
+  return withReads(data.dir, ({ quarantine }) => quarantine.listOpenQuarantines()) ?? []
 }
 
 /** A sync goes by the stamps of the index: when more than these was compared is another date. */

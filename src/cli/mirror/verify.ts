@@ -1,11 +1,11 @@
 import { renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { closing, withReads } from '../store-access.ts'
 import type { LoadedConfig } from '../../config/load.ts'
 import { databasePath, derivedDir, openReader } from '../../store/database/open.ts'
 import { whyUnread } from '../../store/database/older-folder.ts'
 import type { KeyBackup } from '../../store/keys.ts'
 import { acquireLock } from '../../store/database/lock.ts'
-import { createReads } from '../../store/reads.ts'
 import type { RunReport, RunRequest } from '../../sync/runner.ts'
 import { NO_CATALOG } from '../../sync/verify/catalog.ts'
 import {
@@ -95,11 +95,7 @@ async function examine(dataDir: string): Promise<VerifyReport> {
   try {
     const db = openReader(dataDir)
     if (db === null) throw whyUnread(dataDir, `nothing is mirrored yet in ${dataDir}`)
-    try {
-      return await verifyStore(db, dataDir)
-    } finally {
-      db.close()
-    }
+    return await closing(db, () => verifyStore(db, dataDir))
   } catch (error) {
     const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : null
     if (code !== 'corrupt' && !String(code).startsWith('SQLITE_CORRUPT')) throw error
@@ -162,13 +158,7 @@ async function repairSource(loaded: LoadedConfig, report: VerifyReport): Promise
 /** Reads the local keys from a database that is given up; null when they cannot be read. */
 function salvageKeys(dataDir: string): KeyBackup | null {
   try {
-    const db = openReader(dataDir)
-    if (db === null) return null
-    try {
-      return createReads(db).keys.readKeyBackup()
-    } finally {
-      db.close()
-    }
+    return withReads(dataDir, ({ keys }) => keys.readKeyBackup())
   } catch {
     return null // damaged there too: the caller reports it
   }

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs'
+import { closing } from '../store-access.ts'
 import { toIsoOrNull } from '../../core/time.ts'
 import type { Config } from '../../config/schema.ts'
 import { type Db, guarded, inboxPath, openInbox } from '../../store/database/open.ts'
@@ -12,11 +13,7 @@ import { visible } from '../output.ts'
 export function withInbox<T>({ data: { dir } }: Config, none: T, work: (db: Db) => T): T {
   if (!existsSync(inboxPath(dir))) return none
   const db = openInbox(dir)
-  try {
-    return guarded(dir, () => work(db), inboxPath(dir))
-  } finally {
-    db.close()
-  }
+  return closing(db, () => guarded(dir, () => work(db), inboxPath(dir)))
 }
 
 /** What an event names, in one line: `library/python:3.12@sha256:0123456789ab…`. */

@@ -1,3 +1,4 @@
+import { withReads } from '../store-access.ts'
 import { MirrorError } from '../../core/errors.ts'
 import type { Config } from '../../config/schema.ts'
 import { itemIdOf } from '../../upstream/service-answer.ts'
@@ -19,8 +20,6 @@ import {
 } from '../service/session.ts'
 import { print } from '../runner.ts'
 import { timeOf } from '../output.ts'
-import { openReader } from '../../store/database/open.ts'
-import { createReads } from '../../store/reads.ts'
 
 /** What the messages name as the place to look. */
 export const LIST = 'webhooks list'
@@ -151,13 +150,8 @@ export function warnSecret(text: string): void {
 
 /** The id of any tag of the service's that is mirrored here; null when there is none. */
 export function anyMirroredTag({ data }: Config): string | null {
-  const db = openReader(data.dir)
-  if (db === null) return null
-  try {
-    const reads = createReads(db)
-    const list = reads.catalog.readList('/v1/tags')
-    return list === null ? null : reads.catalog.findEntryWith(list.id, [])
-  } finally {
-    db.close()
-  }
+  return withReads(data.dir, ({ catalog }) => {
+    const list = catalog.readList('/v1/tags')
+    return list === null ? null : catalog.findEntryWith(list.id, [])
+  })
 }

@@ -1,0 +1,43 @@
+import { whyUnread } from '../store/database/older-folder.ts'
+import { type Db, openReader } from '../store/database/open.ts'
+import { type Reads, createReads } from '../store/reads.ts'
+import { type Writes, openWrites } from '../store/writer.ts'
+
+/** Calls `work` and closes `store` after it, also after a promise of it or an error. */
+export function closing<T>(store: { close(): void }, work: () => T): T {
+  let isPending = false
+  try {
+    const result = work()
+    if (!(result instanceof Promise)) return result
+    isPending = true
+    return result.finally(() => store.close()) as T
+  } finally {
+    if (!isPending) store.close()
+  }
+}
+
+/**
+ * Calls `work` with the reads of a data folder, on a connection that is closed after it. Null when there is no database,
+ * or one of an earlier version. Throws `storage`, `corrupt` or `schema`.
+ */
+export function withReads<T>(dataDir: string, work: (reads: Reads, db: Db) => T): T | null {
+  const db = openReader(dataDir)
+  return db === null ? null : closing(db, () => work(createReads(db), db))
+}
+
+/** Does the same; throws `not_ready` where `withReads` returns null: `none`, or that the database is to be migrated. */
+export function withStoredReads<T>(
+  dataDir: string,
+  none: string,
+  work: (reads: Reads, db: Db) => T,
+): T {
+  const db = openReader(dataDir)
+  if (db === null) throw whyUnread(dataDir, none)
+  return closing(db, () => work(createReads(db), db))
+}
+
+/** Calls `work` with the writes of a data folder, in the lock of its writers, and closes them after it. */
+export function withWrites<T>(dataDir: string, work: (store: Writes) => T): Promise<T> {
+  const store = openWrites(dataDir)
+  return closing(store, () => store.exclusive(() => work(store)))
+}
