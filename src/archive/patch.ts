@@ -6,7 +6,6 @@ import type { StoredPart } from '../store/osv/archive-parts.ts'
 import { entriesEnd, eachName } from '../zip/writer.ts'
 import { type BuiltArchive, type Draft, createDraft, unlisted } from './writer.ts'
 import { readTail } from './check.ts'
-import { bytesOfParts } from './parts.ts'
 
 /** Largest archive that is patched, bytes: one near 4 GiB may need Zip64 offsets, which patching does not support. */
 const MAX_BYTES = 0x7fffffff
@@ -35,11 +34,12 @@ export async function patchArchive(
   const source = openPublished(join(dir, info.file))
   if (source === null) return null
   try {
+    const runs = runsOf(parts)
     const tail = readTail(source, info, parts)
     if (tail === null) return null
     const draft = createDraft(store, dir, expected.get)
     try {
-      patch(draft, parts, { source, tail }, expected)
+      patch(draft, runs, { source, tail }, expected)
       return await draft.finish()
     } finally {
       draft.close()
@@ -76,41 +76,51 @@ interface Published {
 
 function patch(
   draft: Draft,
-  parts: readonly StoredPart[],
+  runs: readonly PartRun[],
   { source, tail }: Published,
   expected: Expected,
 ): void {
   let entry = 0
   let from = 0
-  const runs = runsOf(parts)
-  for (const [i, run] of runs.entries()) {
-    const count = run.reduce((sum, { members }) => sum + members, 0)
-    const bytes = bytesOfParts(run)
+  for (const [i, { dirty, first, parts, count, bytes }] of runs.entries()) {
     const end = entriesEnd(tail, entry, count)
-    const [first] = run
-    if (first?.dirty === true) {
-      draft.write(first.first, runs[i + 1]?.[0]?.first ?? null)
-    } else {
+    if (dirty) draft.write(first, runs[i + 1]?.first ?? null)
+    else {
       const entries = tail.subarray(entry, end)
       eachName(entries, (start, end) => {
         const idEnd = end - ENDING.length
         if (!expected.find(entries, start, idEnd))
           throw unlisted(entries.toString('utf8', start, idEnd))
       })
-      draft.adopt(run, { count, bytes, from, entries }, source)
+      draft.adopt(parts, { count, bytes, from, entries }, source)
     }
     entry = end
     from += bytes
   }
 }
 
-/** Groups consecutive parts that are all dirty or all clean. */
-function runsOf(parts: readonly StoredPart[]): StoredPart[][] {
-  const runs: StoredPart[][] = []
+/** Consecutive parts that are all dirty or all clean. */
+interface PartRun {
+  dirty: boolean
+  /** The first id of the first part. */
+  first: string
+  parts: StoredPart[]
+  /** Members of all parts. */
+  count: number
+  /** Bytes of all parts in the published archive. */
+  bytes: number
+}
+
+function runsOf(parts: readonly StoredPart[]): PartRun[] {
+  const runs: PartRun[] = []
   for (const part of parts) {
+    const { dirty, first, members, bytes } = part
     const last = runs.at(-1)
-    if (last?.[0]?.dirty === part.dirty) last.push(part)
-    else runs.push([part])
+    if (last?.dirty === dirty) {
+      last.parts.push(part)
+      last.count += members
+      last.bytes += bytes
+    } else runs.push({ dirty, first, parts: [part], count: members, bytes })
   }
   return runs
 }

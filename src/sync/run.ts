@@ -1,7 +1,6 @@
 import { MirrorError, messageOf } from '../core/errors.ts'
 import { plainText } from '../core/text.ts'
 import type { SourceName } from '../domain/sources.ts'
-import { contentOf, sizeOf } from '../store/database/gzip.ts'
 import { nameStorageError } from '../store/database/open.ts'
 import type { Run, RunFacts } from '../store/runs/runs.ts'
 import type { Cost } from '../upstream/http/session.ts'
@@ -11,7 +10,6 @@ import { createCatalogContext } from './catalog/context.ts'
 import { syncCatalog } from './catalog/sync.ts'
 import type { RunRequest, RunnerDeps, SyncContext, SyncResult } from './context.ts'
 import { syncFeeds } from './feeds/sync.ts'
-import { parseIndex } from './osv/index-parser.ts'
 import { syncOsv } from './osv/sync.ts'
 import { type Sessions, openSessions } from './sessions.ts'
 
@@ -97,22 +95,10 @@ function syncSource(
   sessions: Sessions,
 ): Promise<SyncResult> {
   if (source === 'feeds') return syncFeeds(context, approved ?? null)
-  if (source !== 'osv') {
-    const catalog = createCatalogContext(context, sessions)
-    if (context.kind === 'reconcile') return reconcileCatalog(catalog)
-    return syncCatalog(catalog, approved ?? null)
-  }
-  if (approved === undefined) return syncOsv(context, null)
-  const { body, etag, lastModified, asOf } = approved
-  const bytes = contentOf(body, sizeOf(body))
-  return syncOsv(context, {
-    index: parseIndex(bytes),
-    stored: false,
-    gzip: body,
-    etag,
-    lastModified,
-    asOf,
-  })
+  if (source === 'osv') return syncOsv(context, approved ?? null)
+  const catalog = createCatalogContext(context, sessions)
+  if (context.kind === 'reconcile') return reconcileCatalog(catalog)
+  return syncCatalog(catalog, approved ?? null)
 }
 
 /** Names of the facts that count changes of the mirror. */
@@ -138,9 +124,8 @@ function asPlanned(facts: RunFacts): RunFacts {
 }
 
 function finalFacts(facts: RunFacts, cost: Cost): { facts: RunFacts } {
-  const { asOf: _confirmed, ...found } = facts
   const printable = Object.fromEntries(
-    Object.entries(found).map(([key, value]) => [key, plainFact(value)]),
+    Object.entries(facts).map(([key, value]) => [key, plainFact(value)]),
   )
   return {
     facts: { ...printable, requests: cost.requests, bytes: cost.bytes, retries: cost.retries },

@@ -27,7 +27,7 @@ export async function fetchRecord(
 }
 
 /** A range of the archive: its position, its validators, and the archive's total size. */
-export interface RangeAnswer {
+interface RangeAnswer {
   body: Buffer
   start: number
   total: number

@@ -62,13 +62,20 @@ export async function openArchive(
   }
 }
 
-/** Opens an archive from any source by its central directory. Throws `archive` if its structure is invalid. */
-export async function openSource(source: ByteSource, limits: ReaderLimits): Promise<ArchiveReader> {
+/**
+ * Opens an archive from any source by its central directory. Wanted members no further apart than `gap` bytes share a
+ * read. Throws `archive` if its structure is invalid.
+ */
+export async function openSource(
+  source: ByteSource,
+  limits: ReaderLimits,
+  gap = 1 << 16,
+): Promise<ArchiveReader> {
   const { size } = source
   const tail = await source.read(Math.max(0, size - END_SPAN), Math.min(size, END_SPAN))
   const location = checkedLocation(tail, size, limits)
   const bytes = await source.read(location.offset, location.size)
-  return createArchiveReader(source, parseDirectory(bytes, location), limits, 1 << 16)
+  return createArchiveReader(source, parseDirectory(bytes, location), limits, gap)
 }
 
 /** Returns the member count in the end record of an archive on disk. Throws `archive` if that record is invalid. */

@@ -1,3 +1,4 @@
+import type { RunFacts } from '../../store/runs/runs.ts'
 import type { Writes } from '../../store/writer.ts'
 import type { IdTable } from './id-table.ts'
 import type { OsvIndex } from './index-parser.ts'
@@ -86,4 +87,21 @@ function withAdded(plan: OsvPlan, seen: Uint8Array, ids: IdTable): OsvPlan {
 /** Returns whether there is nothing to fetch and nothing to remove. */
 export function isEmpty(plan: OsvPlan): boolean {
   return plan.added.length + plan.changed.length + plan.removed.length === 0
+}
+
+/** Returns what a run reports of the index and the difference. */
+export function planFacts(index: OsvIndex, { added, changed, removed }: OsvPlan): RunFacts {
+  const facts: RunFacts = {
+    listed: index.ids.size,
+    added: added.length,
+    changed: changed.length,
+    removed: removed.length,
+    removedIds: removed.slice(0, 20),
+  }
+  if (index.duplicates > 0) facts['duplicateIds'] = index.duplicates
+  if (index.unusable > 0) {
+    facts['unusableEntries'] = index.unusable
+    facts['unusable'] = index.skipped
+  }
+  return facts
 }

@@ -8,18 +8,15 @@ import type { SyncContext } from '../context.ts'
 import { type OsvIndex, listedStamp } from './index-parser.ts'
 import { compareStamps, fromAnswer, identify } from './record.ts'
 
-/** Result of fetching records one by one. */
-export interface SinglesResult {
-  /** Ids that upstream lists but answers with 404. */
-  notFound: string[]
-  /** Ids that could not be fetched → reason. */
-  failed: Map<string, string>
-  newer: number
+/** Result of fetching records. */
+export interface FetchResult {
+  /** Ids that are listed but could not be fetched → reason. */
+  missing: Map<string, string>
   /**
    * Ids whose record is older than listed and differs from the stored one, perhaps because of a cache. They are
-   * stored, and requested again by the next run; the same answer then counts as final.
+   * fetched, and requested again by the next run; the same answer then counts as final.
    */
-  older: string[]
+  suspectIds: string[]
 }
 
 /** Consecutive failures (after retries) after which upstream is considered down. */
@@ -33,11 +30,12 @@ export async function fetchSingles(
   context: SyncContext,
   index: OsvIndex,
   ids: readonly string[],
-): Promise<SinglesResult> {
-  const result: SinglesResult = { notFound: [], failed: new Map(), newer: 0, older: [] }
+): Promise<FetchResult> {
+  const result: FetchResult = { missing: new Map(), suspectIds: [] }
   const { concurrency } = context.config.upstream
   let next = 0
   let done = 0
+  let notFound = 0
   let failures = 0 // since the last fetched record
   let fatal = null as Error | null // set by the workers, which the compiler does not track
   const worker = async (): Promise<void> => {
@@ -52,9 +50,11 @@ export async function fetchSingles(
           fatal = toError(error) // an internal or storage error: the other workers must stop too
           return
         }
-        if (error.code === 'upstream_not_found') result.notFound.push(id)
-        else {
-          result.failed.set(id, messageOf(error))
+        if (error.code === 'upstream_not_found') {
+          result.missing.set(id, 'upstream lists it but answers 404')
+          notFound++
+        } else {
+          result.missing.set(id, messageOf(error))
           failures++
         }
         if (isFatalForAll(error) || failures >= MAX_CONSECUTIVE_FAILURES) fatal = error
@@ -70,10 +70,26 @@ export async function fetchSingles(
   }
   await Promise.all(Array.from({ length: Math.min(concurrency, ids.length) }, worker))
   if (fatal instanceof MirrorError) {
-    const message = `stopped after ${result.failed.size} records could not be fetched, the last one: ${fatal.message}`
+    const message = `stopped after ${result.missing.size - notFound} records could not be fetched, the last one: ${fatal.message}`
     throw new MirrorError(fatal.code, message, { cause: fatal })
   }
   if (fatal !== null) throw fatal
+  return result
+}
+
+/**
+ * Fetches single records that an archive contradicts, up to `osv.maxSingleFetches`; the rest is left to the next run.
+ */
+export async function fetchContradicted(
+  context: SyncContext,
+  index: OsvIndex,
+  ids: readonly string[],
+): Promise<FetchResult> {
+  const most = context.config.osv.maxSingleFetches
+  const result = await fetchSingles(context, index, ids.slice(0, most))
+  if (result.suspectIds.length > 0) context.facts['olderThanListed'] = result.suspectIds.length
+  for (const id of ids.slice(most))
+    result.missing.set(id, 'not requested yet: the run reached osv.maxSingleFetches')
   return result
 }
 
@@ -90,23 +106,22 @@ async function fetchOne(
   { session, config, store }: SyncContext,
   index: OsvIndex,
   id: string,
-  result: SinglesResult,
+  result: FetchResult,
 ): Promise<void> {
   const { body, meta } = await fetchRecord(session, id, config.upstream.maxRecordBytes)
   // A single record has no checksum, unlike an archive member: bytes that are not UTF-8 were damaged in transfer.
   const identity = isUtf8(body) ? identify(body, id) : 'not UTF-8'
   if (typeof identity === 'string') {
-    result.failed.set(id, identity)
+    result.missing.set(id, identity)
     return
   }
   const listed = listedStamp(index, id)
   const order = compareStamps(identity.modified, listed)
-  if (order === 'newer') result.newer++
   const record = fromAnswer(id, listed, body, publishedAt(meta))
   const stored = store.osv.readEntry(id)
   if (stored?.modified === listed && stored.crc32 === record.crc32 && stored.size === record.size)
     return
-  if (order === 'older') result.older.push(id)
+  if (order === 'older') result.suspectIds.push(id)
   store.osv.staging.stage(record)
 }
 

@@ -2,13 +2,13 @@ import { MirrorError } from '../../core/errors.ts'
 import type { RecordEntry, RecordToStore } from '../../store/osv/reads.ts'
 import type { ZipEntry } from '../../zip/directory.ts'
 import type { Content, ZipFault } from '../../zip/member.ts'
-import type { ArchiveReader } from '../../zip/reader.ts'
 import type { SyncContext } from '../context.ts'
 import { type OsvIndex, listedStamp } from './index-parser.ts'
-import { compareStamps, fromArchive, identify } from './record.ts'
+import { compareStamps, fromArchive, identify, recordChanged } from './record.ts'
+import type { UpstreamArchive } from './upstream-archive.ts'
 
-/** Result of ingesting an archive. */
-export interface IngestResult {
+/** What an archive and the index, or the store, disagree about. */
+interface Comparison {
   /** Listed ids that are missing in the archive, rejected, duplicated or older than listed → reason. */
   unresolved: Map<string, string>
   written: number
@@ -22,36 +22,38 @@ export interface IngestResult {
   unlisted: number
 }
 
-/** The archive's date and the target of its records. */
-interface IngestInto {
-  /** Date of the archive, unix milliseconds; null: unknown. */
-  asOf: number | null
-  /** Whether the store is empty, so that nothing is compared. */
-  empty: boolean
-  /** Stores a record; `own` is the `modified` of the record itself. */
-  put(record: RecordToStore, own: string | null): void
-}
+/**
+ * Where the records of an archive are written: to the staging table, or within the open transaction to a store that
+ * is empty (nothing is compared) or not.
+ */
+type IngestTarget = 'staging' | 'empty store' | 'store'
 
-interface Ingest extends IngestInto {
+interface Ingest {
   context: SyncContext
   index: OsvIndex
+  /** Date of the archive, unix milliseconds; null: unknown. */
+  asOf: number | null
+  target: IngestTarget
+  /** Start of the ingest, unix milliseconds. */
+  now: number
   taken: Uint8Array
-  result: IngestResult
+  result: Comparison
 }
 
 const ENDING = '.json'
 
 /**
- * Stores the listed members of an archive that differ from the store: reads the members whose CRC-32 or size differ
- * (all of them the first time), verifies each and passes it to `put`.
+ * Writes the listed members of an archive that differ from the store: reads the members whose CRC-32 or size differ
+ * (all of them into an empty store) and verifies each. Returns the number written and the listed ids that the archive
+ * does not settle.
  */
 export async function ingestArchive(
   context: SyncContext,
   index: OsvIndex,
-  reader: ArchiveReader,
-  into: IngestInto,
-): Promise<IngestResult> {
-  const result: IngestResult = {
+  { reader, asOf }: Pick<UpstreamArchive, 'reader' | 'asOf'>,
+  target: IngestTarget,
+): Promise<{ written: number; contradicted: string[] }> {
+  const result: Comparison = {
     unresolved: new Map(),
     written: 0,
     silent: 0,
@@ -60,7 +62,7 @@ export async function ingestArchive(
     unlisted: 0,
   }
   const taken = new Uint8Array(index.ids.size)
-  const ingest: Ingest = { ...into, context, index, taken, result }
+  const ingest: Ingest = { context, index, asOf, target, now: context.now(), taken, result }
   const total = reader.directory.count
   let compared = 0
   const isWanted = (entry: ZipEntry): boolean => {
@@ -75,11 +77,22 @@ export async function ingestArchive(
     if (taken[ordinal] === 0)
       result.unresolved.set(index.ids.idAt(ordinal), 'it is missing in the archive')
   }
-  return result
+  recordComparison(context, result)
+  return { written: result.written, contradicted: [...result.unresolved.keys()] }
+}
+
+function recordComparison({ facts }: SyncContext, result: Comparison): void {
+  const { silent, newer, behind, unlisted, unresolved } = result
+  facts['silentChanges'] = silent
+  facts['contradicted'] = unresolved.size
+  if (newer > 0) facts['newerThanListed'] = newer
+  if (behind > 0) facts['archiveBehind'] = behind
+  if (unlisted > 0) facts['unlistedMembers'] = unlisted
+  facts['contradictions'] = [...unresolved].slice(0, 5).map(([id, why]) => `${id}: ${why}`)
 }
 
 function wants(ingest: Ingest, entry: ZipEntry): boolean {
-  const { index, taken, result, context } = ingest
+  const { index, taken, result, context, target } = ingest
   const id = idOf(entry)
   const ordinal = id === null ? undefined : index.ids.get(id)
   if (id === null || ordinal === undefined) {
@@ -91,14 +104,15 @@ function wants(ingest: Ingest, entry: ZipEntry): boolean {
     return false
   }
   taken[ordinal] = 1
-  const stored = ingest.empty || context.suspectIds.has(id) ? null : context.store.osv.readEntry(id)
+  const compares = target !== 'empty store' && !context.suspectIds.has(id)
+  const stored = compares ? context.store.osv.readEntry(id) : null
   return (
     stored === null || differs(entry, stored, index.ids.modifiedAt(ordinal), ingest.asOf, result)
   )
 }
 
 function take(ingest: Ingest, entry: ZipEntry, member: Content | ZipFault): void {
-  const { index, result, context } = ingest
+  const { index, result, context, target } = ingest
   const id = idOf(entry) ?? ''
   if (result.unresolved.has(id)) return // duplicated within one archive: neither copy is trusted
   if ('refused' in member) {
@@ -119,7 +133,7 @@ function take(ingest: Ingest, entry: ZipEntry, member: Content | ZipFault): void
   const listed = listedStamp(index, id)
   const order = compareStamps(identity.modified, listed)
   if (order === 'newer') result.newer++
-  const stored = !ingest.empty && context.store.osv.readEntry(id) !== null
+  const stored = target !== 'empty store' && context.store.osv.readEntry(id) !== null
   // Stamps can also go backwards, so a differing stamp does not show which is later: the stored record stays until it
   // is requested by itself.
   if (order === 'older' || (order === 'newer' && stored)) {
@@ -129,8 +143,21 @@ function take(ingest: Ingest, entry: ZipEntry, member: Content | ZipFault): void
   }
   const stamp = order === 'older' ? (identity.modified ?? listed) : listed
   const record = fromArchive(id, stamp, { ...member, crc32: entry.crc32 }, ingest.asOf)
-  ingest.put(record, identity.modified)
+  write(ingest, record, identity.modified)
   result.written++
+}
+
+/** Writes a record; `own` is the `modified` of the record itself. */
+function write(
+  { context, target, asOf, now }: Ingest,
+  record: RecordToStore,
+  own: string | null,
+): void {
+  const { osv } = context.store
+  if (target === 'staging') return osv.staging.stage(record)
+  const changed = recordChanged(asOf ?? now, now, [record.modified, own])
+  if (target === 'empty store') osv.insertRecord(record, changed)
+  else osv.updateRecord(record, changed)
 }
 
 function secretIn({ session }: SyncContext, content: Buffer, id: string): string | null {
@@ -149,7 +176,7 @@ function differs(
   stored: RecordEntry,
   listed: string,
   archiveAsOf: number | null,
-  result: IngestResult,
+  result: Comparison,
 ): boolean {
   const same = entry.crc32 === stored.crc32 && entry.size === stored.size
   if (stored.modified !== listed) {

@@ -1,34 +1,29 @@
 import { rm, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
-import { parseDate } from '../../core/time.ts'
 import { MirrorError } from '../../core/errors.ts'
+import { parseDate } from '../../core/time.ts'
 import type { Meta } from '../../upstream/http/response.ts'
 import { downloadFile } from '../../upstream/http/download.ts'
 import { OSV_ARCHIVE } from '../../domain/feed-paths.ts'
-import { type RangeAnswer, fetchArchiveRange } from '../../upstream/osv.ts'
-import { parseDirectory } from '../../zip/directory.ts'
-import {
-  type ArchiveReader,
-  type ReaderLimits,
-  checkedLocation,
-  createArchiveReader,
-  openArchive,
-} from '../../zip/reader.ts'
+import { fetchArchiveRange } from '../../upstream/osv.ts'
+import { END_SPAN } from '../../zip/directory.ts'
+import { type ArchiveReader, type ReaderLimits, openArchive, openSource } from '../../zip/reader.ts'
 import type { SyncContext } from '../context.ts'
+
+/** Upstream's validators of an archive. */
+export type ArchiveValidators = Pick<Meta, 'etag' | 'lastModified'>
 
 /** An archive ready to be read, downloaded or remote. */
 export interface UpstreamArchive {
   reader: ArchiveReader
   /** Upstream's date of the archive (Last-Modified), unix milliseconds; null: unknown. */
   asOf: number | null
-  etag: string | null
-  lastModified: string | null
+  validators: ArchiveValidators
   /** Releases the archive and removes its downloaded file. */
   dispose(): Promise<void>
 }
 
 const CENTRAL_HEADER = 46
-const SPARE_BYTES = 1 << 16
 /** Maximum bytes between two wanted members that are fetched along instead of sending another request. */
 const REMOTE_GAP = 1024
 
@@ -64,7 +59,7 @@ async function downloadOnce(context: SyncContext): Promise<UpstreamArchive> {
   try {
     const reader = await openArchive(target, limitsOf(context))
     context.facts['archiveBytes'] = reader.size
-    return disposable(reader, validators(meta), dispose)
+    return disposable(reader, describe(meta), dispose)
   } catch (error) {
     await dispose()
     throw error
@@ -74,12 +69,12 @@ async function downloadOnce(context: SyncContext): Promise<UpstreamArchive> {
 /** Wraps an archive so that `dispose` frees its directory, the largest object that a run has in memory. */
 function disposable(
   opened: ArchiveReader & { close(): Promise<void> },
-  meta: Omit<UpstreamArchive, 'reader' | 'dispose'>,
+  described: Pick<UpstreamArchive, 'asOf' | 'validators'>,
   removeFile: () => Promise<void>,
 ): UpstreamArchive {
   let reader: (ArchiveReader & { close(): Promise<void> }) | null = opened
   return {
-    ...meta,
+    ...described,
     get reader() {
       if (reader === null) throw new MirrorError('internal', 'the archive was disposed of')
       return reader
@@ -125,52 +120,30 @@ export async function openRemoteArchive(
   context: SyncContext,
   storedEtag: string | null,
 ): Promise<UpstreamArchive | 'unchanged' | 'unavailable'> {
-  const { session, config } = context
+  const { session, config, facts } = context
   const ends = performance.now() + config.upstream.archiveTimeoutMs // one deadline for all ranges
   const left = (): number => Math.max(1, Math.floor(ends - performance.now()))
-  const tail = await fetchArchiveRange(
-    session,
-    { suffix: expectedDirectory(context) },
-    { ifNoneMatch: storedEtag },
-    left(),
-  )
+  const end = { suffix: expectedDirectory(context) }
+  const tail = await fetchArchiveRange(session, end, { ifNoneMatch: storedEtag }, left())
   if (typeof tail === 'string') return tail
-  const { etag } = tail.meta
-  if (etag === null || etag.startsWith('W/') || tail.total > config.upstream.maxArchiveBytes) {
+  const { start, total, meta } = tail
+  const { etag } = meta
+  if (etag === null || etag.startsWith('W/') || total > config.upstream.maxArchiveBytes)
     return 'unavailable'
-  }
   const read = async (position: number, length: number): Promise<Buffer> => {
-    if (position >= tail.start)
-      return tail.body.subarray(position - tail.start, position - tail.start + length)
-    const part = await fetchArchiveRange(
-      session,
-      { from: position, length },
-      { ifRange: etag },
-      left(),
+    const rest = tail.body.subarray(
+      Math.max(0, position - start),
+      Math.max(0, position + length - start),
     )
-    if (typeof part !== 'string' && part.total === tail.total) return part.body
-    throw new ArchiveMoved()
+    if (position >= start) return rest
+    const range = { from: position, length: length - rest.length }
+    const part = await fetchArchiveRange(session, range, { ifRange: etag }, left())
+    if (typeof part === 'string' || part.total !== total) throw new ArchiveMoved()
+    return rest.length === 0 ? part.body : Buffer.concat([part.body, rest])
   }
-  const location = checkedLocation(tail.body, tail.total, limitsOf(context))
-  const missing = Math.max(0, tail.start - location.offset)
-  const head = missing > 0 ? await read(location.offset, missing) : Buffer.alloc(0)
-  const rest = Math.max(0, location.offset - tail.start)
-  const bytes = Buffer.concat([head, tail.body.subarray(rest, rest + location.size - missing)])
-  return remote(
-    context,
-    tail,
-    createArchiveReader(
-      { size: tail.total, read },
-      parseDirectory(bytes, location),
-      limitsOf(context),
-      REMOTE_GAP,
-    ),
-  )
-}
-
-function remote(context: SyncContext, tail: RangeAnswer, reader: ArchiveReader): UpstreamArchive {
-  context.facts['archiveBytes'] = tail.total
-  return { reader, ...validators(tail.meta), dispose: () => Promise.resolve() }
+  const reader = await openSource({ size: total, read }, limitsOf(context), REMOTE_GAP)
+  facts['archiveBytes'] = total
+  return { reader, ...describe(meta), dispose: () => Promise.resolve() }
 }
 
 /** The archive changed between two range requests: everything read so far is discarded. */
@@ -183,14 +156,14 @@ class ArchiveMoved extends MirrorError {
 /** Estimates the size of the central directory, bytes, from the stored records. */
 function expectedDirectory({ store }: SyncContext): number {
   const entries = store.osv.countRecords()
-  return entries * (CENTRAL_HEADER + '.json'.length) + store.osv.sumIdBytes() + SPARE_BYTES
+  return entries * (CENTRAL_HEADER + '.json'.length) + store.osv.sumIdBytes() + END_SPAN
 }
 
-function validators(meta: Meta): Pick<UpstreamArchive, 'asOf' | 'etag' | 'lastModified'> {
-  const date = parseDate(meta.lastModified)
+function describe(meta: Meta): Pick<UpstreamArchive, 'asOf' | 'validators'> {
+  const { etag, lastModified } = meta
+  const date = parseDate(lastModified)
   return {
     asOf: date === null ? null : Math.min(date, meta.date), // no archive is newer than its response
-    etag: meta.etag,
-    lastModified: meta.lastModified,
+    validators: { etag, lastModified },
   }
 }

@@ -8,7 +8,7 @@ import { OSV_INDEX } from '../../domain/feed-paths.ts'
 import { digestOfFeeds } from '../feeds/documents.ts'
 import { faultOfArchive } from '../../archive/check.ts'
 import { listedStamp, parseIndex } from '../osv/index-parser.ts'
-import { faultOfStored } from '../osv/publish.ts'
+import { faultOfStored } from '../osv/confirm.ts'
 import { type CatalogReport, NO_CATALOG, verifyCatalog } from './catalog.ts'
 
 /** Findings of a verification. Empty lists: everything stored equals what was verified when it was stored. */

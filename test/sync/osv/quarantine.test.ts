@@ -1,7 +1,15 @@
 import { describe, expect, test } from 'vitest'
 import type { Quarantine } from '../../../src/store/runs/quarantine.ts'
 import { type Bench, differences } from '../../support/mirror.ts'
-import { INDEX, archiveOf, bench, contentsOf, expectAgreement, synced } from '../fixtures.ts'
+import {
+  INDEX,
+  RECORDS,
+  archiveOf,
+  bench,
+  contentsOf,
+  expectAgreement,
+  synced,
+} from '../fixtures.ts'
 
 /** The tables that a quarantined run may not touch. */
 function served(dir: string): Record<string, string> {
@@ -151,6 +159,19 @@ describe('an index that suddenly shrinks', () => {
     made.sandbox.faults.clear()
     expect(await made.run('osv', how)).toMatchObject({ state: 'complete' })
     expect(made.store.quarantine.readQuarantine(run)?.decision).toBe('superseded')
+  })
+
+  test('is superseded when upstream is back at what is stored, while a record is still missing', async () => {
+    const made = await synced()
+    made.sandbox.feed.add(1)
+    made.sandbox.faults.set(RECORDS, { kind: 'status', status: 404 })
+    expect(await made.run('osv')).toMatchObject({ state: 'partial' })
+    const shrinking = made.sandbox.faults.set(INDEX, { kind: 'shrinkIndex', keep: 0.5 })
+    const { id, state } = await made.run('osv')
+    expect(state).toBe('quarantined')
+    shrinking.clear()
+    expect(await made.run('osv')).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
+    expect(made.store.quarantine.readQuarantine(id)?.decision).toBe('superseded')
   })
 
   test('is superseded by the same bytes under another ETag', async () => {

@@ -1,0 +1,77 @@
+import { toIso } from '../../core/time.ts'
+import type { SyncContext, SyncResult } from '../context.ts'
+import { type OsvPlan, isEmpty } from './diff.ts'
+import type { ListedIndex } from './fetch-index.ts'
+import type { OsvIndex } from './index-parser.ts'
+
+/** The snapshot at the end of a run. */
+export interface PublishedRecords {
+  /** Whether the run committed it; otherwise it was published before and is confirmed. */
+  committed: boolean
+  /** Ids that are listed but could not be fetched → reason. */
+  missing: ReadonlyMap<string, string>
+}
+
+/** Returns whether everything that the index lists is stored: nothing is missing, and no entry was skipped. */
+export function isWhole({ unusable }: OsvIndex, missing: ReadonlyMap<string, string>): boolean {
+  return missing.size === 0 && unusable === 0
+}
+
+/** Returns the result of a run for which upstream has nothing new, and which lists nothing. */
+export function nothingNewOutcome(context: SyncContext, asOf: number): SyncResult {
+  return {
+    outcome: 'complete',
+    asOf,
+    message: `upstream has nothing new${comparedBy(context)}`,
+  }
+}
+
+/** Returns the result of a dry run. */
+export function dryRunOutcome({ added, changed, removed }: OsvPlan): SyncResult {
+  const message = `dry run: ${added.length} to add, ${changed.length} to change, ${removed.length} to remove; nothing was stored`
+  return { outcome: 'complete', asOf: null, message }
+}
+
+/**
+ * Returns the result of a run that published or confirmed a snapshot, and records it in the facts: `complete` only
+ * when nothing is missing and no entry was skipped.
+ */
+export function runOutcome(
+  context: SyncContext,
+  { index, asOf }: ListedIndex,
+  plan: OsvPlan,
+  { committed, missing }: PublishedRecords,
+): SyncResult {
+  const { facts } = context
+  // Records that could not be fetched do not count, whatever the index lists.
+  const fetched = (ids: readonly string[]): number => ids.filter((id) => !missing.has(id)).length
+  const [added, changed] = [fetched(plan.added), fetched(plan.changed)]
+  Object.assign(facts, { added, changed })
+  const changes = `${added} added, ${changed} changed, ${plan.removed.length} removed`
+  const silent = Number(facts['silentChanges'] ?? 0)
+  const summary = silent > 0 ? `${changes}, ${silent} silent` : changes
+  if (isWhole(index, missing)) {
+    const done = committed || !isEmpty(plan) ? summary : 'nothing changed'
+    return { outcome: 'complete', asOf, message: done + comparedBy(context) }
+  }
+  const reasons: string[] = []
+  if (missing.size > 0) {
+    facts['lacking'] = missing.size
+    facts['lackingIds'] = [...missing].slice(0, 20).map(([id, why]) => `${id}: ${why}`)
+    reasons.push(`${missing.size} could not be fetched`)
+  }
+  const { unusable, skipped } = index
+  if (unusable > 0) reasons.push(`${unusable} index entries skipped (${skipped[0] ?? ''})`)
+  return { outcome: 'partial', asOf, message: [summary, ...reasons].join('; ') }
+}
+
+/** Returns a note that a sync compared only the index's stamps; empty where contents were compared. */
+function comparedBy({ kind, full, facts, store }: SyncContext): string {
+  if (full || kind !== 'sync' || facts['archiveBytes'] !== undefined) return ''
+  const at = store.runs.readLastReconcile('osv')
+  const last =
+    at === null
+      ? 'contents not compared yet (reconcile)'
+      : `contents last compared (reconcile) on ${toIso(at)}`
+  return `; compared by the stamps of the index, ${last}`
+}
