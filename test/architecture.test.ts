@@ -168,6 +168,18 @@ describe('imports', () => {
     expect(OWN.length).toBeGreaterThan(200)
   })
 
+  test('of the built program in the benchmark are of files that are there', () => {
+    const paths = new Set(SOURCES.map(({ path }) => path))
+    const named = readdirSync('test/bench', { recursive: true, encoding: 'utf8' })
+      .filter((path) => path.endsWith('.ts'))
+      .flatMap((path) => [
+        ...readFileSync(join('test/bench', path), 'utf8').matchAll(/built\('([^']+)\.js'\)/g),
+      ])
+      .map(([, name = '']) => `${name}.ts`)
+    expect(named.length).toBeGreaterThan(3)
+    expect(named.filter((path) => !paths.has(path))).toEqual([])
+  })
+
   test('follow the direction of the data', () => {
     const parts = new Set(SOURCES.map(({ path }) => partOf(path)))
     expect([...parts].filter((part) => !(part in MAY_IMPORT))).toEqual([])

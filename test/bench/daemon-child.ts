@@ -1,14 +1,14 @@
 import type * as Agent from '../../src/daemon/agent.ts'
 import type * as Load from '../../src/config/load.ts'
 import type * as Log from '../../src/core/log.ts'
+import { built } from './built.ts'
 import { peakMemory } from './peak.ts'
 
 /** The daemon as it is built, told by its parent when to run: measures itself as the system sees it. */
 
-const built = (file: string): Promise<unknown> => import(`${process.cwd()}/dist/${file}`)
-const { createAgent } = (await built('agent.js')) as typeof Agent
+const { createAgent } = (await built('daemon/agent.js')) as typeof Agent
 const { loadConfig } = (await built('config/load.js')) as typeof Load
-const { createLog } = (await built('log.js')) as typeof Log
+const { createLog } = (await built('core/log.js')) as typeof Log
 
 const started = performance.now()
 const { config } = loadConfig({ env: process.env, cwd: process.cwd(), requireUpstream: true })

@@ -1,8 +1,9 @@
 /** Makes the bucket's views of a data folder, as the program is built, in a process of its own: says what it took. */
 import type * as Task from '../../src/views/task.ts'
+import { built } from './built.ts'
 import { peakMemory } from './peak.ts'
 
-const { performTask } = (await import(`${process.cwd()}/dist/views/task.js`)) as typeof Task
+const { performTask } = (await built('views/task.js')) as typeof Task
 
 const [dataDir = ''] = process.argv.slice(2)
 const before = process.cpuUsage()
