@@ -85,8 +85,8 @@ describe('an artifact answer', () => {
 
   test('leads to where the client reaches the mirror', async () => {
     const asked = async (env: Record<string, string>, headers: Record<string, string>) => {
-      const made = await mirrored({ env })
-      const { id } = large(made)
+      const made = await mirrored({ env, largeBytes: 10_000 })
+      const [id = ''] = made.sandbox.service.ids('tags')
       return (await linkOf(made, `/v1/tags/${id}/sbom`, headers)).split('/-/')[0]
     }
     const forwarded = {
@@ -110,8 +110,8 @@ describe('an artifact answer', () => {
 describe('a link', () => {
   test('opens without a key, for a quarter of an hour, and says then that it is over', async () => {
     let now = Date.now()
-    const made = await mirrored({ now: () => now })
-    const { id } = large(made)
+    const made = await mirrored({ now: () => now, largeBytes: 10_000 })
+    const [id = ''] = made.sandbox.service.ids('tags')
     const path = `/v1/tags/${id}/sbom`
     expect((await raw(made, path, { authorization: '' })).status).toBe(401)
     const url = await linkOf(made, path)
