@@ -1,14 +1,7 @@
-import {
-  type Waiting,
-  type BatchResult,
-  type Visibility,
-  type EventTarget,
-  afterFailure,
-  afterRefresh,
-  targetsOf,
-} from './settlement.ts'
 import { messageOf } from '../../core/errors.ts'
-import { targetKey } from '../../domain/image-reference.ts'
+import { type EventTarget, targetKey, targetsOf } from '../../domain/image-reference.ts'
+import type { Settlement } from '../../store/webhooks/inbox.ts'
+import { type Visibility, type Waiting, afterFailure, afterRefresh } from './settlement.ts'
 
 /**
  * Rows per refresh, by the number of their earlier failures. Failing rows are retried in progressively smaller
@@ -59,7 +52,7 @@ function withSameTarget(chosen: readonly Waiting[], due: readonly Waiting[]): re
 export interface WaitingRows {
   /** Pending rows that are due and have ids above `after`, in the order of arrival. */
   readonly pending: (now: number, limit: number, after: number) => Promise<readonly Waiting[]>
-  readonly settle: (settled: readonly BatchResult[]) => Promise<void>
+  readonly settle: (settled: readonly Settlement[]) => Promise<void>
   /** Unix milliseconds; null: nothing is pending. */
   readonly nextDueAt: () => Promise<number | null>
 }

@@ -1,7 +1,10 @@
 import { HOUR_MS } from '../../core/time.ts'
 import type { Announced } from '../../store/catalog/tags.ts'
 import { type EventTarget, isSpecific, namesOf } from '../../domain/image-reference.ts'
-import type { InboxRow } from '../../store/webhooks/inbox.ts'
+import type { InboxRow, Settlement } from '../../store/webhooks/inbox.ts'
+
+/** A row of the inbox that waits for its refresh, as far as the refresh needs it. */
+export type Waiting = Pick<InboxRow, 'id' | 'target' | 'refreshedAt' | 'attempts' | 'dueAt'>
 
 /** When to look again for what was announced, milliseconds after the first refresh that should have shown it. */
 export const LOOKS_MS: readonly number[] = [5_000, 30_000, 120_000, 600_000]
@@ -17,19 +20,8 @@ export const LONGEST_WAIT_MS = Math.max(LONGEST_PAUSE_MS * 1.25, ...LOOKS_MS)
 /** A check that is this late, milliseconds, proves nothing about the time before it: the clock was changed, or nothing ran. */
 const TOO_LATE_MS = 6 * HOUR_MS
 
-/** What is to be written of a row; what is not named stays as it is. */
-export interface BatchResult {
-  readonly id: number
-  readonly state: 'pending' | 'done' | 'dead'
-  readonly refreshedAt?: number
-  readonly visibleAt?: number
-  readonly attempts?: number
-  readonly dueAt?: number
-  readonly reason?: string | null
-}
-
 /** A refresh failed that covered the row: it is tried again, later and later, and given up after about a day. */
-export function afterFailure(row: Waiting, why: string, now: number, random: number): BatchResult {
+export function afterFailure(row: Waiting, why: string, now: number, random: number): Settlement {
   const attempts = row.attempts + 1
   const reason = `the refresh failed: ${why}`
   if (attempts < MAX_ATTEMPTS) {
@@ -62,7 +54,7 @@ export type Visibility = 'visible' | 'partly' | 'other digest' | 'absent' | null
  * documents is done, because not every tag has all of them; one that is not listed is given up. When the clock went
  * backwards, or ahead by more than some hours, the checks restart, so that none is missed.
  */
-export function afterRefresh(row: Waiting, visibility: Visibility, now: number): BatchResult {
+export function afterRefresh(row: Waiting, visibility: Visibility, now: number): Settlement {
   const refreshedAt = row.refreshedAt ?? now
   const about = { id: row.id, refreshedAt }
   if (visibility === null) return { ...about, state: 'done', reason: null }
@@ -96,8 +88,3 @@ export function visibilityOf(
   if (digestMatches === false) return 'other digest'
   return artifacts === 'lacking' || artifacts === 'none yet' ? 'partly' : 'visible'
 }
-
-export { type EventTarget, targetsOf } from '../../domain/image-reference.ts'
-
-/** A row of the inbox that waits for its refresh, as far as that is about it. */
-export type Waiting = Pick<InboxRow, 'id' | 'target' | 'refreshedAt' | 'attempts' | 'dueAt'>

@@ -1,10 +1,7 @@
 import { type Coalescer, createCoalescer } from '../../../src/webhooks/refresh/coalescer.ts'
-import type {
-  BatchResult,
-  Visibility,
-  EventTarget,
-  Waiting,
-} from '../../../src/webhooks/refresh/settlement.ts'
+import type { EventTarget } from '../../../src/domain/image-reference.ts'
+import type { InboxState, Settlement } from '../../../src/store/webhooks/inbox.ts'
+import type { Visibility, Waiting } from '../../../src/webhooks/refresh/settlement.ts'
 import type { RefreshOutcome, WaitingRows } from '../../../src/webhooks/refresh/batch.ts'
 
 /** A clock that moves only when it is told to, with the timers that hang on it. */
@@ -46,7 +43,7 @@ export type Clock = ReturnType<typeof createClock>
 /** A row as the tests look at it. */
 export interface Row extends Waiting {
   storedAt: number
-  state: 'pending' | 'done' | 'dead'
+  state: InboxState
   visibleAt: number | null
   reason: string | null
 }
@@ -69,7 +66,7 @@ export function createRows(clock: Clock) {
       answer(() => pending().reduce<number | null>((at, row) => least(at, row.dueAt), null)),
     settle: (settled) => answer(() => settled.forEach(write)),
   }
-  const write = ({ id, ...fields }: BatchResult): void => {
+  const write = ({ id, ...fields }: Settlement): void => {
     const at = rows.findIndex((row) => row.id === id)
     const row = rows[at]
     if (row !== undefined) rows[at] = { ...row, ...fields }
