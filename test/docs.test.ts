@@ -1,6 +1,8 @@
 import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
+import type { Command } from 'commander'
 import { expect, test } from 'vitest'
+import { createProgram } from '../src/cli/program.ts'
 import { generatedPages } from './support/doc-pages.ts'
 
 const PAGES = [
@@ -79,6 +81,12 @@ test('every file of src and test that the documents name exists', () => {
   )
 })
 
+test('docs/architecture.md has at most 200 lines', () => {
+  expect(readFileSync('docs/architecture.md', 'utf8').split('\n').length - 1).toBeLessThanOrEqual(
+    200,
+  )
+})
+
 test('each recipe of docs/architecture.md names at most five places of src, and only files and folders that exist', () => {
   const page = readFileSync('docs/architecture.md', 'utf8')
   const recipes = page
@@ -95,6 +103,82 @@ test('each recipe of docs/architecture.md names at most five places of src, and 
     expect(places.size, recipe).toBeLessThanOrEqual(5)
   }
 })
+
+/** Tests that run the marked blocks of a page. */
+const RUN_BY: Readonly<Record<string, string>> = {
+  'docs/bundle-format.md': 'test/bundle/format/format-doc.test.ts',
+}
+
+test('each shell block of the documents is run by a test, or its marker says why it is not', () => {
+  const blocks = PAGES.flatMap((page) => shellBlocks(page))
+  expect(blocks.length).toBeGreaterThan(25)
+  const unmarked = blocks.filter(
+    ({ marker }) => !/^(?:a test runs this block|not run: \S.{7,})$/.test(marker),
+  )
+  expect(unmarked).toEqual([])
+  const run = blocks.filter(({ marker }) => marker.startsWith('a test'))
+  for (const { page } of run) {
+    const text = readFileSync(RUN_BY[page] ?? '', 'utf8')
+    expect(text).toContain(`'${page}'`)
+    expect(text).toContain('a test runs this block')
+  }
+  expect(new Set(run.map(({ page }) => page))).toEqual(new Set(Object.keys(RUN_BY)))
+})
+
+interface ShellBlock {
+  readonly page: string
+  /** Text of the comment before the block; empty when there is none. */
+  readonly marker: string
+  readonly script: string
+}
+
+function shellBlocks(page: string): ShellBlock[] {
+  const text = readFileSync(page, 'utf8')
+  return [...text.matchAll(/^ *```(?:sh|bash|shell|console)\n([\s\S]*?)^ *```/gm)].map(
+    ({ index, 1: script = '' }) => {
+      const marker = /<!-- ([^>]*) -->\s*$/.exec(text.slice(0, index))?.[1] ?? ''
+      return { page, marker, script }
+    },
+  )
+}
+
+test('every patchmirror command of a shell block exists, with its options', () => {
+  const program = createProgram()
+  const lines = PAGES.flatMap(shellBlocks).flatMap(({ page, script }) =>
+    script
+      .replaceAll('\\\n', ' ')
+      .split('\n')
+      .map((line) => line.replace(/(?:^|\s)#.*$/, '').replace(/^(?:\s*[A-Z_]+=\S+)*\s+/, ''))
+      .flatMap((line) => /^(?:npm run )?patchmirror (?:-- )?(.*)$/.exec(line)?.[1] ?? [])
+      .map((line) => ({ page, line })),
+  )
+  expect(lines.length).toBeGreaterThan(30)
+  expect(lines.filter(({ line }) => !isCommand(program, line))).toEqual([])
+  expect(isCommand(program, 'webhooks list | tset ID')).toBe(false)
+  expect(isCommand(program, 'serve --ofline')).toBe(false)
+})
+
+/** Reports whether a line names a command and only options of it; `a x | y` names `a x` and `a y`. */
+function isCommand(program: Command, line: string): boolean {
+  const [first = '', ...others] = line.split(' | ')
+  const path: Command[] = [program]
+  for (const word of first.split(' ')) {
+    const next = path.at(-1)?.commands.find((one) => one.name() === word)
+    if (next === undefined) break
+    path.push(next)
+  }
+  const command = path.at(-1)
+  if (command === undefined || path.length === 1 || command.commands.length > 0) return false
+  const known = [...command.options, ...program.options].map(({ long }) => long)
+  const areOptions = [...line.matchAll(/(?<=\s)--[\w-]+/g)].every(
+    ([option]) => others.length > 0 || known.includes(option),
+  )
+  const siblings = path.at(-2)?.commands.map((one) => one.name()) ?? []
+  const areVerbs = others.every(
+    (one) => one.startsWith('--') || siblings.includes(one.split(' ')[0] ?? ''),
+  )
+  return areOptions && areVerbs
+}
 
 /** Each room and what it may import, sorted: `core, json` as text. */
 function roomsOf(text: string, entry: RegExp, list: RegExp): Record<string, string[]> {
