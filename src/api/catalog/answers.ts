@@ -1,5 +1,4 @@
 import { gzipSync } from 'node:zlib'
-import { sha256Hex } from '../../core/digest.ts'
 import { locate } from '../../json/slices.ts'
 import type { CatalogResource } from '../../domain/resources.ts'
 import { type CatalogAnswer, type CatalogLink, isNone } from '../../store/catalog/answers.ts'
@@ -11,7 +10,7 @@ import { type Missing, requestedPath } from './not-found.ts'
 import type { Links } from '../access/signed-links.ts'
 import type { Origins } from '../snapshot/served.ts'
 import { chooseCoding } from '../http/request-headers.ts'
-import { type SnapshotOrigin, originOfOne } from '../http/origin.ts'
+import { type SnapshotOrigin, originOfOne, originHeaders } from '../http/origin.ts'
 import { problemHeaders } from '../http/problems.ts'
 import type { ReadCall } from '../reading/request.ts'
 
@@ -92,8 +91,7 @@ export function createAnswers({ tools, missing }: CatalogParts) {
       'Content-Length': body.length,
       'Cache-Control': 'no-store',
       Vary: 'Accept-Encoding, Authorization',
-      'X-Mirror-Snapshot': origin.snapshot,
-      'X-Mirror-As-Of': origin.asOf,
+      ...originHeaders(origin),
       ...(coding === 'gzip' && { 'Content-Encoding': 'gzip' }),
     })
     if (request.method === 'HEAD') response.end()
@@ -130,9 +128,4 @@ function withLinks(
     from = end
   }
   return Buffer.concat([...parts, text.subarray(from)])
-}
-
-/** 32 hex digits of a content's digest, for its ETag. */
-export function tagOf(content: Buffer): string {
-  return sha256Hex(content).slice(0, 32)
 }

@@ -1,7 +1,8 @@
+import { originFields } from '../http/origin.ts'
 import { formatHttpDate } from '../../core/time.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { type CatalogDocument, CHUNK_BYTES, chunkContent } from '../../store/catalog/documents.ts'
-import { type Exchange, sendFailed } from '../http/response.ts'
+import { type Exchange, sendFailed, entityTag } from '../http/response.ts'
 import { checkConditions, rangeStillApplies, parseRange } from '../http/conditions.ts'
 import type { ServedSnapshot } from '../snapshot/served.ts'
 import { chooseCoding } from '../http/request-headers.ts'
@@ -42,7 +43,7 @@ export async function sendDocument(
   const coding = asked === undefined ? chooseCoding(requestHeaders.acceptEncoding) : 'identity'
   const tag = digest.slice(0, 32)
   const validators = {
-    etag: coding === 'gzip' ? `"${tag}-gzip"` : `"${tag}"`,
+    etag: entityTag(tag, coding),
     changed: document.changed,
   }
   const result = checkConditions(requestHeaders, validators)
@@ -151,9 +152,6 @@ function headOf(
     // A document may be XML, which a browser runs scripts of: not with this mirror's origin, nor with anything to reach.
     'Content-Security-Policy',
     "sandbox; default-src 'none'",
-    'X-Mirror-Snapshot',
-    origin.snapshot,
-    'X-Mirror-As-Of',
-    origin.asOf,
+    ...originFields(origin),
   ]
 }

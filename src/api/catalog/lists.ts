@@ -3,8 +3,8 @@ import { type Frame, joinPage } from '../../json/envelope.ts'
 import { LAST_ID_PARAMS } from '../../json/list-names.ts'
 import type { ListPath, CatalogResource, Facet } from '../../domain/resources.ts'
 import type { OrderedEntry, Where } from '../../store/catalog/list-query.ts'
-import { createAnswer, sendAnswer } from '../http/response.ts'
-import { type CatalogParts, tagOf } from './answers.ts'
+import { createAnswer, sendAnswer, contentTag } from '../http/response.ts'
+import { type CatalogParts } from './answers.ts'
 import { createListCursors } from './list-cursor.ts'
 import { requestedPath } from './not-found.ts'
 import {
@@ -73,7 +73,9 @@ export function createLists({ tools, missing, strictParameters }: CatalogParts) 
     const coding = chooseCoding(call.requestHeaders.acceptEncoding)
     const bytes = coding === 'gzip' ? gzipSync(page, { level: 3 }) : page
     const links = next === null || !isLinked(frame) ? [] : ['Link', `<${next.url}>; rel="next"`]
-    const tag = tagOf(links.length === 0 ? page : Buffer.concat([page, Buffer.from(links.join())]))
+    const tag = contentTag(
+      links.length === 0 ? page : Buffer.concat([page, Buffer.from(links.join())]),
+    )
     const answer = createAnswer(coding, bytes, tag, list.changed)
     const always = declared === resource.list // the lists of items are walked when their item changes
     const own = originOfOne(origin, list, { always, reads: served.reads })

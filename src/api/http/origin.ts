@@ -44,3 +44,14 @@ export function originOfOne(
   const asOf = always && whole > own && !reads.catalog.isMissingPath(path) ? whole : own
   return { ...origin, asOf: toIso(asOf) }
 }
+
+/** Returns the X-Mirror headers of an answer, as a flat list. */
+export function originFields({ snapshot, asOf }: SnapshotOrigin): string[] {
+  return ['X-Mirror-Snapshot', snapshot, 'X-Mirror-As-Of', asOf]
+}
+
+/** Returns the same by name; none without an origin. */
+export function originHeaders(origin: SnapshotOrigin | null | undefined): Record<string, string> {
+  if (origin === null || origin === undefined) return {}
+  return { 'X-Mirror-Snapshot': origin.snapshot, 'X-Mirror-As-Of': origin.asOf }
+}

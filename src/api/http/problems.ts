@@ -1,4 +1,5 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import { originHeaders } from './origin.ts'
 import { MirrorError, httpStatus } from '../../core/errors.ts'
 import { nameStorageError } from '../../store/database/open.ts'
 import type { SnapshotOrigin } from './origin.ts'
@@ -42,7 +43,7 @@ export function problemHeaders({ headers, origin }: Problem): Record<string, str
   return {
     'Cache-Control': 'no-store',
     ...headers,
-    ...(origin && { 'X-Mirror-Snapshot': origin.snapshot, 'X-Mirror-As-Of': origin.asOf }),
+    ...originHeaders(origin),
   }
 }
 

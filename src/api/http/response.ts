@@ -1,4 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { sha256Hex } from '../../core/digest.ts'
+import { originFields } from './origin.ts'
 import { formatHttpDate } from '../../core/time.ts'
 import { checkConditions } from './conditions.ts'
 import type { Coding, RequestHeaders } from './request-headers.ts'
@@ -31,6 +33,16 @@ export interface Exchange {
   readonly requestHeaders: RequestHeaders
 }
 
+/** Returns the ETag of one coding of a content: strong, another one for each coding; `tag` as `contentTag` returns it. */
+export function entityTag(tag: string, coding: Coding | null): string {
+  return coding === 'gzip' ? `"${tag}-gzip"` : `"${tag}"`
+}
+
+/** Returns 32 hex digits of a content's SHA-256, for its ETag. */
+export function contentTag(content: Buffer): string {
+  return sha256Hex(content).slice(0, 32)
+}
+
 /** `tag`: 32 hex digits of the content's SHA-256. */
 export function createAnswer(
   coding: Coding,
@@ -42,7 +54,7 @@ export function createAnswer(
     coding,
     body,
     length: String(body.length),
-    etag: coding === 'gzip' ? `"${tag}-gzip"` : `"${tag}"`,
+    etag: entityTag(tag, coding),
     lastModified: formatHttpDate(changed),
     changed,
   }
@@ -141,10 +153,7 @@ function makeHead(
     ...cacheFields(cacheControl),
     'Vary',
     'Accept-Encoding',
-    'X-Mirror-Snapshot',
-    origin.snapshot,
-    'X-Mirror-As-Of',
-    origin.asOf,
+    ...originFields(origin),
   ]
   const full = [...validated, 'Content-Type', 'application/json', ...encoding]
   return { validated, full, text: headText(full) }

@@ -1,6 +1,7 @@
+import { originFields } from './origin.ts'
 import { formatHttpDate } from '../../core/time.ts'
 import { googHash } from '../../zip/crc32c.ts'
-import { type Exchange, sendFailed, cacheFields } from './response.ts'
+import { type Exchange, sendFailed, cacheFields, entityTag } from './response.ts'
 import type { OpenArchive } from './send-file.ts'
 import { checkConditions, rangeStillApplies, parseRange } from './conditions.ts'
 import type { Coding } from './request-headers.ts'
@@ -45,7 +46,7 @@ export async function sendFile(
   const { size, changed } = file.info
   const { origin, coding } = manner
   const tag = manner.sha256.slice(0, 32)
-  const validators = { etag: coding === 'gzip' ? `"${tag}-gzip"` : `"${tag}"`, changed }
+  const validators = { etag: entityTag(tag, coding), changed }
   const result = checkConditions(requestHeaders, validators)
   if (result === 'failed') return sendFailed(request, response, origin)
   const head = headOf(manner, validators)
@@ -82,10 +83,7 @@ function headOf(manner: FileManner, validators: { etag: string; changed: number 
     'bytes',
     'x-goog-hash',
     googHash(crc32c),
-    'X-Mirror-Snapshot',
-    origin.snapshot,
-    'X-Mirror-As-Of',
-    origin.asOf,
+    ...originFields(origin),
     ...(coding === null ? [] : ['Vary', 'Accept-Encoding']),
     ...more,
   ]

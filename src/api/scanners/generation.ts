@@ -10,9 +10,8 @@ import {
   viewsPath,
 } from '../../store/views/generations.ts'
 import type { ServerLog } from '../http/problems.ts'
-import { sha256Hex } from '../../core/digest.ts'
 import { gzipMember } from '../../store/database/gzip.ts'
-import { type JsonResponse, createAnswer } from '../http/response.ts'
+import { type JsonResponse, createAnswer, contentTag } from '../http/response.ts'
 import type { ServedSnapshot } from '../snapshot/served.ts'
 import type { Coding } from '../http/request-headers.ts'
 import type { SnapshotOrigin } from '../http/origin.ts'
@@ -116,7 +115,7 @@ export function viewRecordAnswer(
   coding: Coding,
   { info }: Pick<Views, 'info'>,
 ): JsonResponse {
-  const tag = sha256Hex(content).slice(0, 32)
+  const tag = contentTag(content)
   const body = coding === 'gzip' ? gzipMember(deflated, crc32, content.length) : content
   return createAnswer(coding, body, tag, info.changed)
 }

@@ -1,6 +1,7 @@
 import type { ServerResponse, IncomingMessage } from 'node:http'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
+import { originFields, originHeaders } from '../http/origin.ts'
 import { toIsoOrNull, parseDate } from '../../core/time.ts'
 import type { SearchResult, ResultPage } from '../../query/search.ts'
 import type { Coding } from '../http/request-headers.ts'
@@ -71,7 +72,7 @@ export async function sendOsvAnswer(
   const head = [
     ...['Content-Type', 'application/json', 'Content-Length', String(bytes.length)],
     ...['Cache-Control', 'no-store', 'Vary', 'Accept-Encoding'],
-    ...['X-Mirror-Snapshot', origin.snapshot, 'X-Mirror-As-Of', origin.asOf],
+    ...originFields(origin),
     ...derivedHead({ prefixes }),
     ...(packed ? ['Content-Encoding', 'gzip'] : []),
   ]
@@ -106,7 +107,7 @@ export function sendStatus(
     'Cache-Control': 'no-store',
     ...(UNREAD.has(status) && { Connection: 'close' }),
     ...headers,
-    ...(origin && { 'X-Mirror-Snapshot': origin.snapshot, 'X-Mirror-As-Of': origin.asOf }),
+    ...originHeaders(origin),
   })
   if (request.method === 'HEAD') response.end()
   else response.end(body)

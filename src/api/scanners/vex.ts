@@ -1,9 +1,8 @@
 import { toIso } from '../../core/time.ts'
-import { sha256Hex } from '../../core/digest.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { type VexGeneration, readVexGeneration } from '../../store/views/generations.ts'
-import { createAnswer, sendAnswer } from '../http/response.ts'
+import { createAnswer, sendAnswer, contentTag } from '../http/response.ts'
 import { openArchiveFile } from '../http/send-file.ts'
 import type { RouteTools } from '../access/private-routes.ts'
 import type { ServedSnapshot } from '../snapshot/served.ts'
@@ -54,7 +53,7 @@ export function createVexRoutes(options: VexRoutesOptions): (tools: RouteTools) 
   return (tools) => [
     route(tools, VEX_MANIFEST, (call, made, origin) => {
       const body = Buffer.from(JSON.stringify(manifestOf(call.baseUrl(), made), null, 1))
-      const tag = sha256Hex(body).slice(0, 32)
+      const tag = contentTag(body)
       sendAnswer(call, createAnswer('identity', body, tag, made.changed), origin, tools.heads)
       return undefined
     }),
