@@ -138,7 +138,8 @@ function printGuide({ url, reports, sandbox, once, key }: DemoFacts): void {
   for (const report of reports) print(describe(report))
   const id = sandbox.feed.ids().find((candidate) => /^[\w.-]+$/.test(candidate)) ?? ''
   const tag = subscribedTag(sandbox)
-  print(`\nthe mirror ${once ? 'served' : 'serves'} ${url}; ${once ? 'without --once you could try' : 'try'}:
+  print(`\nin a browser: ${url}/  (private pages: ${key} as user name, no password)`)
+  print(`the mirror ${once ? 'served' : 'serves'} ${url}; ${once ? 'without --once you could try' : 'try'}:
   curl ${url}/external/osv/${id}.json
   curl -o all.zip ${url}/external/osv/all.zip
   curl -u ${key}: '${url}/v1/patches?ecosystem=debian&severities=critical&ticket_statuses=open'

@@ -27,6 +27,7 @@ type Part =
   | 'threads'
   | 'upstream'
   | 'views'
+  | 'web'
   | 'webhooks'
   | 'zip'
 
@@ -47,6 +48,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   query: ['core', 'json'],
   sync: ['archive', 'core', 'domain', 'json', 'store', 'threads', 'upstream', 'zip'],
   api: ['core', 'domain', 'json', 'query', 'store', 'threads', 'zip/crc32c.ts'],
+  web: ['api', 'core', 'domain', 'json', 'query', 'store', 'threads'],
   webhooks: ['config', 'core', 'domain', 'json/objects.ts', 'store', 'threads'],
   relay: [
     'config',
@@ -72,6 +74,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'sync',
     'upstream',
     'views',
+    'web',
     'webhooks',
   ],
   cli: [
@@ -106,6 +109,7 @@ const LIBRARIES: Record<string, readonly string[]> = {
   ],
   'cli-progress': ['cli/progress.ts'],
   commander: ['cli/program.ts'],
+  eta: ['web/render.ts'],
   'fastest-levenshtein': ['config/suggest.ts'],
   fastify: ['api/status/routes.ts'],
   'node-cron': ['sync/schedule.ts'],

@@ -21,7 +21,8 @@ import type { ViewsMaker } from './scanners/generation.ts'
 import { type ServedSnapshot, createServedSnapshot, followStore } from './snapshot/served.ts'
 import type { BoxesStatus, WebhooksReport } from '../domain/status.ts'
 import type { StatusOptions } from './status/report.ts'
-import { type MetricsPage, addPages, createApp } from './status/routes.ts'
+import { type MetricsPage, addPages, createApp, createStatusReports } from './status/routes.ts'
+import type { PeoplePages, PeopleTools } from './people.ts'
 
 /** What a server answers from, and its settings. */
 export interface ServerOptions {
@@ -61,6 +62,8 @@ export interface ServerOptions {
   readonly boxes?: () => BoxesStatus
   /** Makes what scanners read; without one, what is there is served. */
   readonly viewsMaker?: ViewsMaker
+  /** Creates the pages for people; none when not given. */
+  readonly people?: (tools: PeopleTools) => PeoplePages
 }
 
 /** The serving side of the program. */
@@ -86,19 +89,17 @@ export function createServer(options: ServerOptions): MirrorServer {
   const served = createServedSnapshot(reads, dataDir, cacheBytes, options.onArchiveLost)
   const isStoredFeed = (path: string): boolean => reads.pinned.feeds.hasDocument(path)
   const paths = createPaths(config.feeds.extraPaths, config.views, isStoredFeed)
-  const failures = createFailures(dataDir, log)
-  const heads = createHeads(cacheControl)
+  const [failures, heads] = [createFailures(dataDir, log), createHeads(cacheControl)]
   const parts = { served, paths, cacheControl, heads, failures, onError: failures.answer }
   const open = createPublicSide(parts, options)
-  const state = { closing: false }
-  const ends = createEnds()
+  const [state, ends] = [{ closing: false }, createEnds()]
   const app = createApp(failures, (pages) => {
     const handler: HttpHandler = (request, response) => {
       if (state.closing) response.setHeader('Connection', 'close')
       if (request.url?.startsWith('/') === false) request.url = originForm(request.url)
       if (open.answer(request, response) || options.intercept?.(request, response) === true) return
-      if (!followers.answer(request, response) && !gate.answer(request, response))
-        pages(request, response)
+      const own = [followers, gate, ...(people === undefined ? [] : [people])]
+      if (!own.some((part) => part.answer(request, response))) pages(request, response)
     }
     return createHttp(traced(warnOfProxy(options, withReserve(handler)), log, now), config.server)
   })
@@ -109,12 +110,14 @@ export function createServer(options: ServerOptions): MirrorServer {
     listeningOn: () => boundAddress(app.server.address()),
   })
   const followers = createFollowers(options, { served, access: gate.access, failures })
+  const reports = createStatusReports(options)
+  const people = options.people?.({ ...gate, reports, failures, now, atEnd: ends.add })
   const refresh = (): void => {
     for (const part of [served, open]) part.refresh()
     followers.look() // last, so every announced change is already readable
   }
   const follower = followStore({ refresh }, log)
-  addPages(app, { ...options, paths })
+  addPages(app, { ...options, paths, reports })
   const fastPath = createFastPath(app.server, options, served, heads)
   limitConnections(app.server, connectionOptions(options))
   return {

@@ -28,6 +28,7 @@ import {
   type RefresherOptions,
   startRefresher,
 } from '../webhooks/refresh/refresher.ts'
+import { createWeb } from '../web/web.ts'
 import { type Webhooks, startWebhooks } from '../webhooks/webhooks.ts'
 import { type RunningBundles, startBundles } from './bundles.ts'
 import { createMetrics } from './metrics.ts'
@@ -213,7 +214,9 @@ function serverOptions(
   const nextRunAt = (source: SourceName): number | null => schedule()?.nextRunAt(source) ?? null
   const dataDir = config.data.dir
   const storage = (): StorageState => probeStorage(dataDir, true)
-  return { reads, dataDir, config, version, startedAt: now(), now, log, nextRunAt, routes, storage }
+  const people = createWeb({ config, version })
+  const parts = { reads, dataDir, config, version, now, log, nextRunAt, routes, storage, people }
+  return { ...parts, startedAt: now() }
 }
 
 function refresherOptions(

@@ -49,15 +49,14 @@ export function openShortReads(dataDir: string) {
   return guarded(dataDir, () => {
     db.pragma('temp_store = FILE')
     const version = db.prepare<[], number>('PRAGMA data_version').pluck()
-    const inSnapshot = db.transaction((work: () => void) => work())
     const orderings = createOrderings(db)
     return {
       reads: createReads(db),
       orderings,
-      /** Runs the work within one read transaction. */
-      during(work: () => void): void {
+      /** Runs the work within one read transaction and returns its result. */
+      during<T>(work: () => T): T {
         try {
-          guarded(dataDir, () => inSnapshot.deferred(work))
+          return guarded(dataDir, () => db.transaction(work).deferred())
         } catch (error) {
           orderings.forget()
           throw error

@@ -13,7 +13,7 @@ export interface WorkerOptions {
 }
 
 /** What a worker reports to the thread that started it. */
-export interface WorkerEvents<Out> {
+interface WorkerEvents<Out> {
   readonly onMessage: (message: Out) => void
   /** The worker has ended; `error` is the error that ended it, null when it ended by itself or was terminated. Called once. */
   readonly onEnd: (error: Error | null) => void

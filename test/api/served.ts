@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import type { ServerLog } from '../../src/api/http/problems.ts'
 import { type MirrorServer, type ServerOptions, createServer } from '../../src/api/server.ts'
 import { loadConfig } from '../../src/config/load.ts'
+import type { Config } from '../../src/config/schema.ts'
 import { openPinnedReads } from '../../src/store/reads.ts'
 import { TEST_KEY, bearer } from '../support/keys.ts'
 import { type FilledStore, FILLED_AT, openFilledStore } from '../support/filled-store.ts'
@@ -49,6 +50,7 @@ export interface ServedOptions {
   eventBounds?: ServerOptions['eventBounds']
   viewsMaker?: ServerOptions['viewsMaker']
   storage?: ServerOptions['storage']
+  people?: (config: Config) => ServerOptions['people']
   /** A data folder that is filled already; nothing is filled in then. */
   dir?: string
   /** Whether that folder stays. */
@@ -106,6 +108,7 @@ export async function serve(
     ...(options.routes && { routes: options.routes }),
     ...(options.webhookLog && { webhookLog: options.webhookLog }),
     ...(options.storage && { storage: options.storage }),
+    ...peopleOf(config, options),
     ...(options.viewsMaker && { viewsMaker: options.viewsMaker }),
     ...(options.eventBounds && { eventBounds: options.eventBounds }),
   })
@@ -130,6 +133,11 @@ export async function serve(
     head: (path, headers) => get(path, headers, 'HEAD'),
     raw: (text) => exchange(port, text),
   }
+}
+
+function peopleOf(config: Config, { people }: ServedOptions): Pick<ServerOptions, 'people'> {
+  const made = people?.(config)
+  return made === undefined ? {} : { people: made }
 }
 
 function ask(

@@ -62,6 +62,8 @@ interface Gate {
   readonly answer: PrivatePaths
   /** Logs who may read private paths; called once the server listens. */
   readonly announce: () => void
+  /** Returns the URL under which a client reaches the mirror, without a slash at the end. */
+  readonly baseUrl: (request: IncomingMessage) => string
 }
 
 /** Puts routes, keys and links together. Throws `config` for keys or proxies that cannot be. */
@@ -75,15 +77,11 @@ export function createGate(options: GateOptions): Gate {
   const heads = createHeads(cacheControl)
   const tools = { served, heads, links, now, cacheControl, atEnd }
   const routes = createRouteTable(options.routes(tools))
-  const answer = createPrivatePaths({
-    served,
-    routes,
-    access,
-    links,
-    failures,
-    baseUrl: (request) => baseUrl({ publicUrl, trusted }, arrivalOf(request)),
-  })
-  return { access, answer, announce: access.announce }
+  const base = (request: IncomingMessage): string =>
+    baseUrl({ publicUrl, trusted }, arrivalOf(request))
+  const parts = { served, routes, access, links, failures, baseUrl: base }
+  const answer = createPrivatePaths(parts)
+  return { access, answer, announce: access.announce, baseUrl: base }
 }
 
 /** What the private paths are answered from. */

@@ -14,7 +14,8 @@ import { DOCUMENT_PATH, sendDocument } from './documents.ts'
 import type { RouteTools } from '../access/private-routes.ts'
 import { readLinkTerms } from '../access/signed-links.ts'
 import type { ReadRequest, ReadRoute, ReadingData } from '../reading/request.ts'
-import { type ReadingThread, createReadingThread, errorOf } from '../reading/thread.ts'
+import { errorOf } from '../../threads/requests.ts'
+import { type ReadingThread, createReadingThread } from '../reading/thread.ts'
 import type { PrivateRoute, RouteCall } from '../access/route-table.ts'
 
 /**

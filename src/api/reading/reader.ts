@@ -1,6 +1,7 @@
-import { MirrorError, messageOf, systemCode } from '../../core/errors.ts'
+import { MirrorError } from '../../core/errors.ts'
 import type { SourceName } from '../../domain/sources.ts'
 import { openShortReads } from '../../store/reads.ts'
+import { failureOf } from '../../threads/requests.ts'
 import { createLinks } from '../access/signed-links.ts'
 import { createReadRoutes } from '../catalog/routes.ts'
 import { type SnapshotOrigin, readOrigin } from '../http/origin.ts'
@@ -31,7 +32,7 @@ export function createReader(data: ReadingData): Reader {
         opened ??= open()
         return opened.answer(request)
       } catch (error) {
-        return failureOf(error)
+        return { failed: failureOf(error) }
       }
     },
     close: () => opened?.shortReads.close(),
@@ -61,8 +62,8 @@ function createOrigins({ reads, commits }: ShortReads): Origins {
   }
 }
 
-/** Answers requests one after the other, each from one snapshot of the store. */
-function createReading({ config, cacheControl }: ReadingData, shortReads: ShortReads) {
+/** Creates the function that answers requests one after the other, each from one snapshot of the store. */
+export function createReading({ config, cacheControl }: ReadingData, shortReads: ShortReads) {
   const clock = { now: 0 }
   const links = createLinks(shortReads.reads.secrets.readSecret('links'), () => clock.now)
   const served = createOrigins(shortReads)
@@ -104,11 +105,4 @@ function createReading({ config, cacheControl }: ReadingData, shortReads: ShortR
 function flatOf(headers: Parameters<ReadCall['response']['writeHead']>[1]): string[] {
   if (Array.isArray(headers)) return headers
   return Object.entries(headers).flatMap(([name, value]) => [name, String(value)])
-}
-
-function failureOf(error: unknown): ReadReply {
-  const named = error instanceof MirrorError
-  const code = named ? error.code : (systemCode(error) ?? null)
-  const stack = error instanceof Error ? (error.stack ?? '') : ''
-  return { failed: { code, named, message: messageOf(error), stack } }
 }

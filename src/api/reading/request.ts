@@ -1,5 +1,6 @@
 import type { Config } from '../../config/schema.ts'
 import type { SourceName } from '../../domain/sources.ts'
+import type { ThreadFailure } from '../../threads/requests.ts'
 import type { RouteCall } from '../access/route-table.ts'
 import type { NamedDocument } from '../catalog/documents.ts'
 import type { Problem } from '../http/problems.ts'
@@ -35,15 +36,7 @@ export type ReadReply =
     }
   | { readonly problem: Problem }
   | { readonly document: NamedDocument; readonly asOf: string }
-  | { readonly failed: ReadFailure }
-
-/** An error as it crosses threads: what a MirrorError or SQLite's own is known by. */
-export interface ReadFailure {
-  readonly code: string | null
-  readonly named: boolean
-  readonly message: string
-  readonly stack: string
-}
+  | { readonly failed: ThreadFailure }
 
 /** A request on its way to its answer, on the reading thread. */
 export type ReadCall = Pick<RouteCall, 'params' | 'query' | 'baseUrl' | 'refuse'> &

@@ -20,15 +20,52 @@ import { openStatus } from './open-report.ts'
 import { judgeReadiness } from './readiness.ts'
 import { type SourceStatus, type Status, type StatusOptions, buildStatus } from './report.ts'
 
-/** What the mirror's own pages are made from. */
-interface PageOptions extends Omit<StatusOptions, 'reads' | 'active'> {
+/** What reports on the mirror are made from. */
+interface ReportOptions extends Omit<StatusOptions, 'reads' | 'active'> {
   readonly reads: PinnedReads
   readonly config: Config
-  readonly paths: Paths
   readonly webhooks?: () => Promise<WebhooksReport>
-  readonly metrics?: MetricsPage
   readonly viewsMaker?: Pick<ViewsMaker, 'report'>
   readonly boxes?: () => BoxesStatus
+}
+
+/** Reports on the mirror, built once a second at most. */
+export interface Reports {
+  /** The sources that the mirror answers for. */
+  readonly served: () => SourceName[]
+  /** Without what only clients with a key may read. */
+  readonly open: () => Status
+  /** Everything, for clients with a key. */
+  readonly all: () => Status
+  /** Returns a report with the current state of webhooks, views, outbox and inbox. */
+  readonly withNow: (status: Status) => Promise<Status>
+}
+
+/** Creates the reports that the mirror's own pages show. */
+export function createStatusReports(options: ReportOptions): Reports {
+  const { config, reads } = options
+  const served = (): SourceName[] =>
+    servedSources(config, (source) => reads.live.snapshots.readSnapshot(source) !== null)
+  const servedId = (source: SourceName): string | null =>
+    reads.pinned.snapshots.readSnapshot(source)?.id ?? null
+  const all = onceASecond(
+    () => buildStatus({ ...options, active: served(), reads: reads.live, servedId }),
+    options.now,
+  )
+  let opened: { readonly from: Status; readonly status: Status } | null = null
+  const open = (): Status => {
+    const from = all()
+    if (opened?.from !== from) opened = { from, status: openStatus(from) }
+    return opened.status
+  }
+  return { served, open, all, withNow: (status) => withNow(status, options) }
+}
+
+/** What the mirror's own pages are made from. */
+interface PageOptions extends ReportOptions {
+  readonly reports: Reports
+  readonly paths: Paths
+  readonly metrics?: MetricsPage
 }
 
 /** Makes the page for Prometheus from the report. */
@@ -70,16 +107,7 @@ export function createApp(failures: Failures, createHttpServer: (pages: HttpHand
 
 /** Adds the mirror's own pages, and the answers for every unknown path and method. */
 export function addPages(app: FastifyInstance, options: PageOptions): void {
-  const { version, config, paths } = options
-  const { live } = options.reads
-  const served = (): SourceName[] =>
-    servedSources(config, (source) => live.snapshots.readSnapshot(source) !== null)
-  const servedId = (source: SourceName): string | null =>
-    options.reads.pinned.snapshots.readSnapshot(source)?.id ?? null
-  const status = onceASecond(
-    () => openStatus(buildStatus({ ...options, active: served(), reads: live, servedId })),
-    options.now,
-  )
+  const { version, config, paths, reports } = options
   const pages = new Set(['/', ...OWN])
   const pathOf = (url: string): string => url.split('?', 1)[0] ?? ''
   const notFound = (url: string): Problem => pathNotFound(pathOf(url))
@@ -90,29 +118,29 @@ export function addPages(app: FastifyInstance, options: PageOptions): void {
     else void send(reply, pages.has(pathOf(url)) ? methodNotAllowed(method) : notFound(url))
   })
   app.setNotFoundHandler((request, reply) => send(reply, notFound(request.url)))
-  app.get('/', (_request, reply) =>
-    page(reply, 200, { name: 'patchmirror', version, mirrored: paths.all, own: OWN }),
-  )
+  app.get('/', (_request, reply) => {
+    reply.header('Vary', 'Accept') // a browser gets a page for people here
+    return page(reply, 200, { name: 'patchmirror', version, mirrored: paths.all, own: OWN })
+  })
   app.get('/-/health', (_request, reply) => {
     // By it, "patchmirror health" knows the mirror of its own data folder.
     if (options.instance !== undefined) reply.header(INSTANCE_HEADER, options.instance)
     return page(reply, 200, { status: 'ok' })
   })
   app.get('/-/status', async (_request, reply) =>
-    page(reply, 200, await withNow(status(), options)),
+    page(reply, 200, await reports.withNow(reports.open())),
   )
-  addMetrics(app, options, status)
+  addMetrics(app, options)
   app.get('/-/ready', (_request, reply) => {
-    const readiness = judgeReadiness(status(), config, served())
+    const readiness = judgeReadiness(reports.open(), config, reports.served())
     if (!readiness.ready) reply.header('Retry-After', '30')
     return page(reply, readiness.ready ? 200 : 503, readiness)
   })
 }
 
-/** Returns the report with the current state of webhooks, views, outbox and inbox. */
 async function withNow(
   status: Status,
-  { webhooks, viewsMaker, boxes }: PageOptions,
+  { webhooks, viewsMaker, boxes }: ReportOptions,
 ): Promise<Status> {
   return {
     ...status,
@@ -122,8 +150,7 @@ async function withNow(
   }
 }
 
-function addMetrics(app: FastifyInstance, options: PageOptions, status: () => Status): void {
-  const { metrics } = options
+function addMetrics(app: FastifyInstance, { metrics, reports }: PageOptions): void {
   if (metrics === undefined) return
   app.get('/-/metrics', async (_request, reply) => {
     const {
@@ -134,7 +161,7 @@ function addMetrics(app: FastifyInstance, options: PageOptions, status: () => St
       bundle,
       views = [],
       boxes,
-    } = await withNow(status(), options)
+    } = await reports.withNow(reports.open())
     const figures = sources.map((source) => ({ ...source, lastRunSeconds: lasted(source) }))
     const { counts: inbox = null, refresh = null } = webhooks ?? {}
     const shown = { sources: figures, storage, inbox, refresh, relay, bundle, views }

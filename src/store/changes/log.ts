@@ -76,6 +76,8 @@ export function createChangeReader(db: Db) {
     lastLogged: (): number => sql.last.get() ?? 0,
     /** Number of stored rows after a position. */
     countLogged: (after: number): number => sql.count.get(after) ?? 0,
+    /** Names changed on each day (days since 1970, UTC) since a time in Unix milliseconds; rows without names count none. */
+    countByDay: (since: number): { day: number; names: number }[] => sql.byDay.all(since),
     /** The names that one row changed, in order. */
     listNames: (id: number, limit: number): Omit<ChangedName, 'snapshot'>[] =>
       sql.names.all(id, limit).map(([name, kind]) => ({ name, change: KINDS[kind] ?? 'changed' })),
@@ -128,6 +130,10 @@ function prepareReads(db: Db) {
     list: db.prepare<[number, number], Row>(row('WHERE id > ? ORDER BY id LIMIT ?')),
     last: db.prepare<[], number | null>('SELECT max(id) FROM change_log').pluck(),
     count: db.prepare<[number], number>('SELECT count(*) FROM change_log WHERE id > ?').pluck(),
+    byDay: db.prepare<[number], { day: number; names: number }>(
+      `SELECT published_at / 86400000 AS day, sum(coalesce(added + changed + removed, 0)) AS names
+       FROM change_log WHERE published_at >= ? GROUP BY 1 ORDER BY 1`,
+    ),
     names: db
       .prepare<[number, number], [string, number]>(
         'SELECT name, kind FROM change_name WHERE log = ? ORDER BY name LIMIT ?',

@@ -1,0 +1,23 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Access } from './access/access.ts'
+import type { Failures } from './http/problems.ts'
+import type { Reports } from './status/routes.ts'
+
+/** What the pages for people are made from. */
+export interface PeopleTools {
+  readonly access: Access
+  /** Returns the URL under which a client reaches the mirror, without a slash at the end. */
+  readonly baseUrl: (request: IncomingMessage) => string
+  readonly reports: Reports
+  readonly failures: Failures
+  /** Unix milliseconds. */
+  readonly now: () => number
+  /** Has something closed together with the server. */
+  readonly atEnd: (close: () => Promise<void>) => void
+}
+
+/** The pages for people. */
+export interface PeoplePages {
+  /** Answers a request for one of them; false when it is for another path. */
+  answer(request: IncomingMessage, response: ServerResponse): boolean
+}

@@ -1,0 +1,115 @@
+import { type ErrorCode, MirrorError, messageOf, systemCode } from '../core/errors.ts'
+import { type RunningWorker, type WorkerOptions, startWorker } from './worker.ts'
+
+/** A worker thread that answers requests one at a time. */
+export interface RequestThread<Request, Reply> {
+  /**
+   * Resolves with the answer; null when `isGone` reports that the client is gone. Rejects with `not_ready` when too
+   * many wait, and with the thread's own error when it dies.
+   */
+  ask(request: Request, isGone: () => boolean): Promise<Reply | null>
+  close(): Promise<void>
+}
+
+interface RequestThreadOptions extends WorkerOptions {
+  /** Requests that may wait for the thread. */
+  readonly maxWaiting: number
+  /** What they are for, as in `too many requests for lists`. */
+  readonly what: string
+}
+
+interface Waiting<Request, Reply> {
+  readonly request: Request
+  readonly isGone: () => boolean
+  readonly resolve: (reply: Reply | null) => void
+  readonly reject: (error: unknown) => void
+}
+
+/**
+ * Starts the thread at the first request. It gets one request at a time, so that a request whose client is gone is never
+ * started, and a thread that dies loses only one request.
+ */
+export function createRequestThread<Request, Reply>(
+  options: RequestThreadOptions,
+): RequestThread<Request, Reply> {
+  const waiting: Waiting<Request, Reply>[] = []
+  let worker: RunningWorker<Request> | null = null
+  let current: Waiting<Request, Reply> | null = null
+  const next = (): void => {
+    if (current !== null) return
+    do {
+      current?.resolve(null)
+      current = waiting.shift() ?? null
+    } while (current?.isGone() === true)
+    if (current === null) return
+    worker ??= start()
+    worker.post(current.request)
+  }
+  const answered = (reply: Reply): void => {
+    const done = current
+    current = null
+    done?.resolve(reply)
+    next()
+  }
+  const lost = (error: Error): void => {
+    worker = null
+    const failed = current
+    current = null
+    failed?.reject(error)
+    next()
+  }
+  const start = (): RunningWorker<Request> => {
+    const made = startWorker<Request, Reply>(options, {
+      onMessage: answered,
+      onEnd(error) {
+        if (worker === made) lost(error ?? new Error(`the thread for ${options.what} ended`))
+      },
+    })
+    return made
+  }
+  return {
+    ask(request, isGone) {
+      if (waiting.length >= options.maxWaiting) {
+        const message = `too many requests for ${options.what} wait for an answer: try again later`
+        return Promise.reject(new MirrorError('not_ready', message))
+      }
+      return new Promise((resolve, reject) => {
+        waiting.push({ request, isGone, resolve, reject })
+        next()
+      })
+    },
+    async close() {
+      const ended = worker
+      worker = null
+      const error = new MirrorError('aborted', 'the server is closing')
+      current?.reject(error)
+      for (const { reject } of waiting.splice(0)) reject(error)
+      current = null
+      await ended?.terminate()
+    },
+  }
+}
+
+/** An error as it crosses threads: what a MirrorError or SQLite's own is known by. */
+export interface ThreadFailure {
+  readonly code: string | null
+  readonly named: boolean
+  readonly message: string
+  readonly stack: string
+}
+
+/** Returns an error in the form in which it crosses threads. */
+export function failureOf(error: unknown): ThreadFailure {
+  const named = error instanceof MirrorError
+  const code = named ? error.code : (systemCode(error) ?? null)
+  const stack = error instanceof Error ? (error.stack ?? '') : ''
+  return { code, named, message: messageOf(error), stack }
+}
+
+/** Returns the error of a reply, as if it had been thrown here. */
+export function errorOf({ code, named, message, stack }: ThreadFailure): Error {
+  if (named) return new MirrorError(code as ErrorCode, message) // it was one of these there
+  const error = new Error(message)
+  error.stack = stack
+  return code === null ? error : Object.assign(error, { code })
+}

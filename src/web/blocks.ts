@@ -1,0 +1,109 @@
+import type { Cell, Tone } from './cells.ts'
+
+/** What a page consists of, in order; each kind has a template of its name. Texts are plain and escaped when rendered. */
+export type Block =
+  | NoticeBlock
+  | FactsBlock
+  | TableBlock
+  | TextBlock
+  | FormBlock
+  | SourcesBlock
+  | ChartBlock
+  | HeadingBlock
+
+/** A heading within a page, with a sentence below it. */
+interface HeadingBlock {
+  readonly kind: 'heading'
+  readonly title: string
+  readonly note?: string
+}
+
+/** A message, with commands to copy. */
+export interface NoticeBlock {
+  readonly kind: 'notice'
+  readonly tone: Tone
+  readonly title: string
+  readonly text?: string
+  readonly commands?: readonly string[]
+  readonly links?: readonly Cell[]
+}
+
+/** Names with values. */
+export interface FactsBlock {
+  readonly kind: 'facts'
+  readonly title?: string
+  readonly rows: readonly (readonly [name: string, value: Cell | readonly Cell[]])[]
+}
+
+/** A table with a header row; `next` leads to its next page. */
+interface TableBlock {
+  readonly kind: 'table'
+  readonly title: string
+  readonly note?: string
+  readonly columns: readonly string[]
+  readonly rows: readonly (readonly (Cell | readonly Cell[])[])[]
+  /** Shown instead of a table without rows. */
+  readonly empty: string
+  readonly first?: string | null
+  readonly next?: string | null
+}
+
+/** A longer text, with its line breaks. */
+interface TextBlock {
+  readonly kind: 'text'
+  readonly title?: string
+  readonly text: string
+}
+
+/** A field of a form: free text, or one of `options`. */
+interface FormField {
+  readonly name: string
+  readonly label: string
+  readonly value: string
+  readonly options?: readonly { readonly value: string; readonly label: string }[]
+  readonly hint?: string
+}
+
+/** A form that only reads. */
+interface FormBlock {
+  readonly kind: 'form'
+  readonly label: string
+  readonly action: string
+  readonly fields: readonly FormField[]
+  readonly button: string
+  /** Parameters that are sent as they are. */
+  readonly hidden?: readonly (readonly [name: string, value: string])[]
+}
+
+/** The state of a source, in words and figures. */
+export interface SourceCard {
+  readonly name: string
+  readonly tone: Tone
+  readonly state: string
+  readonly rows: FactsBlock['rows']
+}
+
+/** The states of all sources. */
+interface SourcesBlock {
+  readonly kind: 'sources'
+  readonly title: string
+  readonly cards: readonly SourceCard[]
+}
+
+/** A small bar chart: a bar for each value, with a text for those who cannot see it. */
+export interface ChartBlock {
+  readonly kind: 'chart'
+  readonly title: string
+  readonly text: string
+  readonly bars: readonly {
+    readonly x: number
+    readonly y: number
+    readonly height: number
+    readonly label: string
+  }[]
+  readonly width: number
+  readonly height: number
+  readonly barWidth: number
+  readonly from: string
+  readonly to: string
+}

@@ -1,0 +1,144 @@
+import { createReading } from '../api/reading/reader.ts'
+import { type ViewsInUse, createViewsInUse } from '../api/scanners/generation.ts'
+import { MirrorError, httpStatus, messageOf } from '../core/errors.ts'
+import type { openShortReads } from '../store/reads.ts'
+import type { Views } from '../store/views/reads.ts'
+import { type ThreadFailure, failureOf } from '../threads/requests.ts'
+import { type PageCall, type PageView, type Page, UI } from './page.ts'
+import { PAGES } from './pages.ts'
+import { type PageFrame, createRenderer } from './render.ts'
+import type { PageProblem, PageReply, PageRequest, PagesData } from './request.ts'
+
+type ShortReads = NonNullable<ReturnType<typeof openShortReads>>
+
+/** Creates the function that makes pages one after the other, each from one snapshot of the store. */
+export function createPageMaker(
+  data: PagesData,
+  openReads: () => ShortReads,
+): (request: PageRequest) => PageReply {
+  const render = createRenderer()
+  let load: ((page: Page, request: PageRequest) => PageView) | null = null
+  return (request) => {
+    const { view, fault } = viewOf(request, (page) => {
+      load ??= createLoader(data, openReads())
+      return load(page, request)
+    })
+    const html = new TextEncoder().encode(render(frameOf(data, request, view)))
+    return { status: view.status ?? 200, html, fault }
+  }
+}
+
+/** Returns what to show: the page, or why it cannot be shown. `fault`: what the log is to report. */
+function viewOf(
+  request: PageRequest,
+  load: (page: Page) => PageView,
+): { readonly view: PageView; readonly fault: ThreadFailure | null } {
+  if (request.problem !== null) return { view: problemView(request.problem), fault: null }
+  try {
+    const page = PAGES.find(({ path }) => path === request.page)
+    if (page === undefined) throw new MirrorError('not_found', 'there is no such page')
+    return { view: load(page), fault: null }
+  } catch (error) {
+    const status = httpStatus(error)
+    const isOpen = error instanceof MirrorError && OPEN.has(error.code)
+    const message = isOpen ? messageOf(error) : FAILED
+    return { view: problemView({ status, message }), fault: isOpen ? null : failureOf(error) }
+  }
+}
+
+/** Codes of errors whose messages are about the request. */
+const OPEN: ReadonlySet<string> = new Set([
+  'not_found',
+  'not_ready',
+  'bad_request',
+  'not_supported',
+])
+const FAILED = 'the mirror failed to make this page; its log has the reason'
+
+const TITLES: Readonly<Record<number, string>> = {
+  400: 'The request cannot be understood',
+  401: 'This page takes a local key',
+  404: 'Not found',
+  405: 'These pages only read',
+  429: 'Too many wrong keys',
+  503: 'Not ready',
+}
+
+function problemView({ status, message }: PageProblem): PageView {
+  const title = TITLES[status] ?? 'This page failed'
+  return {
+    title,
+    status,
+    blocks: [{ kind: 'notice', tone: 'warn', title: `${status}`, text: message }],
+  }
+}
+
+function createLoader({ config }: PagesData, shortReads: ShortReads) {
+  const { reads } = shortReads
+  const answer = createReading({ config, cacheControl: 'no-store' }, shortReads)
+  const generation = createViewsInUse(config.data.dir, null, null)
+  const views = <T>(use: (views: Views) => T): T | null => {
+    generation.refresh()
+    const open = isBuilt(config) ? openOrNull(generation) : null
+    return open === null ? null : use(open)
+  }
+  return (page: Page, request: PageRequest): PageView => {
+    const { now, signedIn, status, base } = request
+    const readApi: PageCall['readApi'] = (path, { params = {}, query }) => {
+      const asked = { path, params, query: query?.toString() ?? '', baseUrl: base, now }
+      return answer({ ...asked, method: 'GET', requestHeaders: NO_HEADERS })
+    }
+    const call: PageCall = {
+      ...{ query: new URLSearchParams(request.query), now, signedIn, status, config, reads },
+      ...{ views, readApi, ui: uiOf(base), root: (path) => base + path },
+    }
+    return shortReads.during(() => page.load(call))
+  }
+}
+
+/** Reports whether the settings have views built: older ones may still be stored where they do not. */
+function isBuilt({ views }: PagesData['config']): boolean {
+  return views.bucket || views.query
+}
+
+function openOrNull(generation: ViewsInUse): Views | null {
+  try {
+    return generation.current()
+  } catch (error) {
+    if (error instanceof MirrorError && error.code === 'not_ready') return null
+    throw error
+  }
+}
+
+const NO_HEADERS = {
+  ...{ acceptEncoding: undefined, ifMatch: undefined, ifNoneMatch: undefined, range: undefined },
+  ...{ ifModifiedSince: undefined, ifUnmodifiedSince: undefined, ifRange: undefined },
+}
+
+function uiOf(base: string): PageCall['ui'] {
+  return (path, parameters = {}) => {
+    const given = Object.entries(parameters).flatMap(([name, value]): [string, string][] =>
+      value === null || value === undefined || value === '' ? [] : [[name, String(value)]],
+    )
+    const query = new URLSearchParams(given).toString()
+    return `${base}${UI}${path}${query === '' ? '' : `?${query}`}`
+  }
+}
+
+function frameOf(
+  { version, style, icon }: PagesData,
+  request: PageRequest,
+  view: PageView,
+): PageFrame {
+  const { base, page, query, signedIn } = request
+  const ui = uiOf(base)
+  const searched = page === 'search' ? (new URLSearchParams(query).get('q') ?? '') : ''
+  const nav = PAGES.flatMap(({ path, label }) =>
+    label === null ? [] : [{ label, href: ui(path), current: path === page }],
+  )
+  return {
+    ...{ title: view.title, blocks: view.blocks, version, nav },
+    ...{ style: ui(style), icon: ui(icon), home: ui(''), search: ui('search'), query: searched },
+    signIn: signedIn ? null : ui('sign-in'),
+  }
+}

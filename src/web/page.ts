@@ -1,0 +1,90 @@
+import type { ReadReply } from '../api/reading/request.ts'
+import type { Status } from '../api/status/report.ts'
+import type { Config } from '../config/schema.ts'
+import { MirrorError } from '../core/errors.ts'
+import type { Reads } from '../store/reads.ts'
+import type { Views } from '../store/views/reads.ts'
+import type { Block } from './blocks.ts'
+
+/** The path below which all pages are, apart from `/`. */
+export const UI = '/-/ui/'
+
+/** A page: where it is, who may read it, and what makes it. */
+export interface Page {
+  /** Below `UI`; '' for the overview. */
+  readonly path: string
+  /** Its name in the navigation; null: it is reached from other pages only. */
+  readonly label: string | null
+  /** `key`: only with a local key. `open`: shows more to clients with one, by `PageCall.signedIn`. */
+  readonly access: 'open' | 'key'
+  /** Whether it shows the report on the mirror. */
+  readonly usesStatus: boolean
+  /** Reads what the page shows, from one snapshot of the store. Throws `bad_request`, `not_found`, `not_ready`. */
+  readonly load: (call: PageCall) => PageView
+}
+
+/** What a page shows. Its texts are escaped when they are rendered. */
+export interface PageView {
+  readonly title: string
+  readonly blocks: readonly Block[]
+  /** 200 when not given. */
+  readonly status?: number
+}
+
+/** A request for a page, on the thread that makes pages. */
+export interface PageCall {
+  readonly query: URLSearchParams
+  /** Unix milliseconds. */
+  readonly now: number
+  /** Whether the client may read what takes a key. */
+  readonly signedIn: boolean
+  /** Without private parts unless `signedIn`; null unless the page declares that it shows it. */
+  readonly status: Status | null
+  readonly config: Config
+  readonly reads: Reads
+  /** Reads from the current generation of views; null while there is none. */
+  readonly views: <T>(use: (views: Views) => T) => T | null
+  /** Returns the path of a page with parameters; those that are null or '' are left out. */
+  readonly ui: (path: string, parameters?: Parameters) => string
+  /** Returns a path of the mirror as this client reaches it. */
+  readonly root: (path: string) => string
+  /** Answers a private list or item as the API does; `path` is the route as declared. */
+  readonly readApi: (path: string, asked: ApiRequest) => ReadReply
+}
+
+type Parameters = Readonly<Record<string, string | number | null | undefined>>
+
+interface ApiRequest {
+  readonly params?: Readonly<Record<string, string>>
+  readonly query?: URLSearchParams
+}
+
+/** Longest value of a parameter, characters. */
+const MAX_PARAMETER = 1000
+
+/** Returns a parameter of the query, trimmed; '' when it is not given. Throws `bad_request` when it is too long. */
+export function parameter(query: URLSearchParams, name: string): string {
+  const value = (query.get(name) ?? '').trim()
+  if (value.length <= MAX_PARAMETER) return value
+  throw new MirrorError('bad_request', `${name} is longer than ${MAX_PARAMETER} characters`)
+}
+
+/** Returns a parameter that is one of `values`; '' when it is not given. Throws `bad_request` for another value. */
+export function choiceOf<Value extends string>(
+  query: URLSearchParams,
+  name: string,
+  values: readonly Value[],
+): Value | '' {
+  const given = parameter(query, name)
+  const value = values.find((one) => one === given)
+  if (value !== undefined || given === '') return value ?? ''
+  throw new MirrorError('bad_request', `${name} is none of: ${values.join(', ')}`)
+}
+
+/** Returns a whole number from a parameter; null when it is not given. Throws `bad_request` for anything else. */
+export function numberOf(query: URLSearchParams, name: string): number | null {
+  const given = parameter(query, name)
+  if (given === '') return null
+  if (/^\d{1,15}$/.test(given)) return Number(given)
+  throw new MirrorError('bad_request', `${name} is not a whole number`)
+}

@@ -1,0 +1,165 @@
+import { judgeReadiness } from '../../api/status/readiness.ts'
+import type { SourceStatus, Status } from '../../api/status/report.ts'
+import { type SourceName, activeSources, servedSources } from '../../domain/sources.ts'
+import type { NoticeBlock } from '../blocks.ts'
+import { clip } from '../cells.ts'
+import type { PageCall } from '../page.ts'
+
+/** A thing that is wrong: the worst first, each with what to do. */
+type Finding = NoticeBlock
+
+/** Returns what is wrong with the mirror, with the commands that show or fix it; the worst first. */
+export function findProblems(call: PageCall, status: Status): Finding[] {
+  const { config, reads } = call
+  const served = servedSources(config, (name) => reads.snapshots.readSnapshot(name) !== null)
+  const readiness = judgeReadiness(status, config, served)
+  const tooOld = new Map(
+    readiness.sources.map(({ name, ready, reason }) => [name, ready ? null : reason]),
+  )
+  const found = [
+    ...storageProblems(status),
+    ...quarantines(call),
+    ...status.sources.flatMap((source) =>
+      sourceProblems(call, source, tooOld.get(source.name) ?? null),
+    ),
+    ...relayProblems(status),
+    ...webhookProblems(status),
+    ...bundleProblems(status),
+    ...viewProblems(status),
+  ]
+  return [
+    ...found.filter(({ tone }) => tone === 'bad'),
+    ...found.filter(({ tone }) => tone !== 'bad'),
+  ]
+}
+
+function problem(
+  tone: 'bad' | 'warn',
+  title: string,
+  text: string | null,
+  commands: readonly string[],
+): Finding {
+  return { kind: 'notice', tone, title, ...(text !== null && { text: clip(text, 600) }), commands }
+}
+
+function storageProblems({ storage }: Status): Finding[] {
+  if (storage.state === 'ok') return []
+  const text = storage.reason ?? 'the data folder cannot be written to'
+  return [
+    problem(
+      'bad',
+      `Data folder: ${storage.state}`,
+      `${text}. Reads continue, nothing new is stored.`,
+      [],
+    ),
+  ]
+}
+
+/** A quarantined change waits for a decision; what it would do is shown to those with a key. */
+function quarantines({ reads, ui, signedIn }: PageCall): Finding[] {
+  return reads.quarantine.listOpenQuarantines().map(({ runId, source, reason }) => {
+    const shown = signedIn || source === 'osv' || source === 'feeds' ? reason : null
+    const commands = [`patchmirror approve ${runId}`, `patchmirror reject ${runId}`]
+    const found = problem('bad', `${source}: a change waits for your decision`, shown, commands)
+    return {
+      ...found,
+      links: [{ text: `Run ${runId}: what it would change`, href: ui('run', { id: runId }) }],
+    }
+  })
+}
+
+function sourceProblems(call: PageCall, source: SourceStatus, tooOld: string | null): Finding[] {
+  const { name, state, lastRun } = source
+  const found: Finding[] = []
+  const sync = isSynced(call, name) ? [`patchmirror sync ${name}`] : []
+  const runs = lastRun === null ? [] : [`patchmirror runs ${lastRun.id}`]
+  if (tooOld !== null) {
+    const importing = sync.length === 0 ? ['patchmirror import FILE'] : sync
+    found.push(
+      problem(
+        'bad',
+        `${name}: ${source.asOf === null ? 'nothing is mirrored yet' : 'older than its policy'}`,
+        tooOld,
+        importing,
+      ),
+    )
+  }
+  if (state === 'failed')
+    found.push(
+      problem('bad', `${name}: the last run failed`, lastRun?.message ?? null, [...runs, ...sync]),
+    )
+  if (state === 'partial')
+    found.push(problem('warn', `${name}: the last run was partial`, lastRun?.message ?? null, runs))
+  return found
+}
+
+function isSynced({ config }: PageCall, name: SourceName): boolean {
+  return activeSources(config).includes(name)
+}
+
+function relayProblems({ relay }: Status): Finding[] {
+  return relay
+    .filter(({ state }) => state !== 'ok')
+    .map(({ id, target, state, reason, pending }) => {
+      const title = `Relay target ${target ?? id}: ${state}`
+      const text = `${reason ?? 'deliveries fail'}; ${pending} events wait`
+      return problem('warn', title, text, [`patchmirror relay enable ${id}`])
+    })
+}
+
+function webhookProblems({ webhooks }: Status): Finding[] {
+  if (webhooks === undefined) return []
+  const { counts, refresh } = webhooks
+  const warning = refresh.misses?.warning ?? null
+  const dead = counts?.dead ?? 0
+  return [
+    ...(warning === null
+      ? []
+      : [
+          problem('warn', 'Webhooks: the subscription seems dead', warning, [
+            'patchmirror webhooks list',
+          ]),
+        ]),
+    ...(dead === 0
+      ? []
+      : [
+          problem(
+            'warn',
+            `Webhooks: ${dead} deliveries were given up`,
+            'Their refreshes failed too often; scheduled syncs find the same changes.',
+            ['patchmirror webhooks inbox'],
+          ),
+        ]),
+  ]
+}
+
+function bundleProblems({ boxes }: Status): Finding[] {
+  const { inbox = null, outbox = null } = boxes ?? {}
+  const found: Finding[] = []
+  if (outbox !== null && outbox.problem !== null)
+    found.push(problem('bad', `Bundle outbox: ${outbox.problem}`, outbox.reason, []))
+  if (inbox !== null && inbox.problem !== null)
+    found.push(problem('bad', 'Bundle inbox: the folder cannot be read', inbox.problem, []))
+  if (inbox !== null && inbox.lastRefused !== null) {
+    const { file, why } = inbox.lastRefused
+    found.push(
+      problem('warn', 'Bundle inbox: a bundle was refused', `${file}: ${why}`, [
+        'patchmirror inspect FILE',
+      ]),
+    )
+  }
+  return found
+}
+
+function viewProblems({ views = [] }: Status): Finding[] {
+  return views
+    .filter(({ failing }) => failing)
+    .map(({ kind }) =>
+      problem(
+        'warn',
+        `Views (${kind}) cannot be built`,
+        'The log has the reason; it is tried again every minute.',
+        [],
+      ),
+    )
+}

@@ -1,0 +1,181 @@
+import type { SourceState, SourceStatus, Status } from '../../api/status/report.ts'
+import { MirrorError } from '../../core/errors.ts'
+import type { LoggedSnapshot } from '../../store/changes/log.ts'
+import type { Block, FactsBlock, SourceCard } from '../blocks.ts'
+import {
+  type Cell,
+  type Tone,
+  size,
+  clip,
+  code,
+  count,
+  grouped,
+  link,
+  plain,
+  span,
+  state,
+  time,
+} from '../cells.ts'
+import type { Page, PageCall } from '../page.ts'
+import { changesChart } from './chart.ts'
+import { findProblems } from './findings.ts'
+
+/** The page of the state of the whole mirror: what is wrong first. */
+export const OVERVIEW: Page = {
+  path: '',
+  label: 'Overview',
+  access: 'open',
+  usesStatus: true,
+  load(call) {
+    const { status } = call
+    if (status === null) throw new MirrorError('internal', 'the overview has no report')
+    const found = findProblems(call, status)
+    const blocks: Block[] = [
+      ...(found.length > 0 ? found : [ALL_WELL]),
+      { kind: 'sources', title: 'Sources', cards: status.sources.map((one) => cardOf(call, one)) },
+      changesChart(call),
+      { kind: 'facts', title: 'Parts', rows: partsOf(call, status) },
+    ]
+    return { title: 'Overview', blocks }
+  },
+}
+
+const ALL_WELL: Block = {
+  kind: 'notice',
+  tone: 'good',
+  title: 'Everything is as it should be',
+  text: 'Every source is within the age that its policy permits, and nothing waits for a decision.',
+}
+
+const STATES: Readonly<Record<SourceState, readonly [words: string, tone: Tone]>> = {
+  never: ['never synced', 'bad'],
+  running: ['a run is in progress', 'plain'],
+  complete: ['complete: everything upstream lists is stored', 'good'],
+  partial: ['partial: something upstream lists is missing', 'warn'],
+  quarantined: ['quarantined: a change waits for your decision', 'bad'],
+  failed: ['the last run failed', 'bad'],
+}
+
+function cardOf(call: PageCall, source: SourceStatus): SourceCard {
+  const { name, asOf, ageSeconds, lastRun, nextRunAt, records, snapshot, partialListCount } = source
+  const { now, ui, config } = call
+  const [words, tone] = STATES[source.state]
+  const limit = config[name].maxAgeHours * 3600
+  const isOld = ageSeconds === null || ageSeconds > limit
+  const policy = `policy: at most ${span(limit)}`
+  const age: Cell =
+    ageSeconds === null
+      ? state('nothing is mirrored yet', 'bad')
+      : { ...state(span(ageSeconds), isOld ? 'bad' : 'good'), note: policy }
+  const ended = lastRun === null ? [plain('never')] : runCells(call, lastRun)
+  return {
+    name,
+    tone: isOld ? 'bad' : tone,
+    state: words,
+    rows: [
+      ['age', age],
+      ['as of', time(asOf, now)],
+      ['last run', ended],
+      ['next run', nextRunAt === null ? plain('not scheduled') : time(nextRunAt, now)],
+      ['last change', lastChange(call.reads.changes.readLatestLogged(name), now)],
+      ['records', count(records)],
+      ...(partialListCount === 0 ? [] : ([['lists incomplete', count(partialListCount)]] as const)),
+      ['snapshot', snapshot === null ? plain(null) : code(snapshot.slice(0, 12))],
+      ...(call.signedIn
+        ? ([['runs', link('all runs', ui('runs', { source: name }))]] as const)
+        : []),
+    ],
+  }
+}
+
+function runCells(
+  { ui, now, signedIn }: PageCall,
+  run: NonNullable<SourceStatus['lastRun']>,
+): Cell[] {
+  const { id, kind, state: outcome, startedAt, endedAt } = run
+  const title = `${kind}: ${outcome}`
+  const first = signedIn ? link(title, ui('run', { id })) : plain(title)
+  return [first, time(endedAt ?? startedAt, now)]
+}
+
+function lastChange(logged: LoggedSnapshot | null, now: number): Cell | Cell[] {
+  if (logged === null) return plain('none since the log begins')
+  const { publishedAt, added, changed, removed, complete } = logged
+  const counts = [
+    [added, 'added'],
+    [changed, 'changed'],
+    [removed, 'removed'],
+  ] as const
+  const words = counts.flatMap(([number, word]) =>
+    number === null || number === 0 ? [] : [`${grouped(number)} ${word}`],
+  )
+  const what = complete ? words.join(', ') : 'everything'
+  return [time(publishedAt, now), plain(what)]
+}
+
+function partsOf(call: PageCall, status: Status): FactsBlock['rows'] {
+  const { storage, uptimeSeconds } = status
+  const free = storage.freeBytes
+  const disk = storage.state === 'ok' ? state('writable', 'good') : state(storage.state, 'bad')
+  return [
+    ['disk', free === null ? disk : [disk, { ...size(free), note: 'free' }]],
+    ['views', viewsOf(call, status)],
+    ['bundles', bundlesOf(call, status)],
+    ['relay', relayOf(status)],
+    ['webhooks', webhooksOf(call, status)],
+    ['running for', plain(uptimeSeconds === null ? null : span(uptimeSeconds))],
+  ]
+}
+
+const VIEWS: Readonly<Record<string, Tone>> = { current: 'good', behind: 'warn', none: 'warn' }
+
+function viewsOf({ now }: PageCall, { views = [] }: Status): Cell[] {
+  if (views.length === 0) return [plain('off (views.bucket, views.query, views.vex)')]
+  return views.flatMap(({ kind, state: is, madeAt, making, failing }) => {
+    const words = `${kind}: ${is}${making ? ', being built' : ''}${failing ? ', failing' : ''}`
+    const tone = failing ? 'bad' : (VIEWS[is] ?? 'plain')
+    return [state(words, tone), ...(madeAt === null ? [] : [time(madeAt, now)])]
+  })
+}
+
+function bundlesOf({ now }: PageCall, { bundle, boxes }: Status): Cell[] {
+  const cells: Cell[] = []
+  if (bundle !== null) {
+    cells.push(plain(`imported: ${bundle.kind} ${bundle.sequence}`), time(bundle.importedAt, now))
+  }
+  const { outbox = null, inbox = null } = boxes ?? {}
+  if (outbox !== null) {
+    const words =
+      outbox.last === null
+        ? 'outbox: none written since the start'
+        : `outbox: ${outbox.last.kind} ${outbox.last.sequence}`
+    cells.push(outbox.problem === null ? plain(words) : state(`outbox: ${outbox.problem}`, 'bad'))
+  }
+  if (inbox !== null) {
+    const words = `inbox: ${inbox.imported} imported, ${inbox.refused} refused, ${inbox.waiting.length} waiting`
+    cells.push(inbox.problem === null ? plain(words) : state(`inbox: ${inbox.problem}`, 'bad'))
+  }
+  return cells.length === 0 ? [plain('none exported or imported')] : cells
+}
+
+function relayOf({ relay }: Status): Cell[] {
+  if (relay.length === 0) return [plain('no targets (relay.targets)')]
+  return relay.map(({ id, target, state: is, pending }) =>
+    state(
+      clip(`${target ?? `target ${id}`}: ${is}, ${pending} waiting`),
+      is === 'ok' ? 'good' : 'bad',
+    ),
+  )
+}
+
+function webhooksOf({ now }: PageCall, { webhooks }: Status): Cell[] {
+  if (webhooks === undefined) return [plain('not received here')]
+  if (webhooks.state === 'off') return [plain('off: no secret is set (webhooks.secrets)')]
+  const { counts, lastReceivedAt } = webhooks
+  const words =
+    counts === null
+      ? 'on'
+      : `on: ${counts.pending} pending, ${counts.done} done, ${counts.dead} given up`
+  const last = lastReceivedAt === null ? plain('none received yet') : time(lastReceivedAt, now)
+  return [state(words, counts !== null && counts.dead > 0 ? 'warn' : 'good'), last]
+}

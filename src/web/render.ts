@@ -1,0 +1,72 @@
+import { Eta } from 'eta'
+import { fileURLToPath } from 'node:url'
+import type { Block } from './blocks.ts'
+
+/** What the frame of every page shows. */
+export interface PageFrame {
+  readonly title: string
+  readonly blocks: readonly Block[]
+  readonly version: string
+  readonly style: string
+  readonly icon: string
+  readonly home: string
+  readonly search: string
+  readonly query: string
+  readonly signIn: string | null
+  readonly nav: readonly {
+    readonly label: string
+    readonly href: string
+    readonly current: boolean
+  }[]
+}
+
+/** Longest text that is shown as one value, characters. */
+const MAX_TEXT = 20_000
+
+/** Returns a function that renders pages: HTML from the templates, every value of it escaped. */
+export function createRenderer(): (frame: PageFrame) => string {
+  const eta = new Eta({
+    views: fileURLToPath(new URL('./templates', import.meta.url)),
+    cache: true,
+    autoTrim: ['nl', 'nl'],
+    escapeFunction: escapeText,
+  })
+  return (frame) => eta.render('layout', frame)
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+}
+
+/**
+ * Returns a value as text of HTML, in content and in quoted attributes. Characters that change the direction of text or
+ * are invisible are shown by their number, other control characters and lone surrogates as U+FFFD; a text longer than
+ * 20,000 characters is cut.
+ */
+export function escapeText(value: unknown): string {
+  const text = typeof value === 'string' ? value : textOf(value)
+  const shown =
+    text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}… (cut: ${text.length} characters)` : text
+  return shown
+    .toWellFormed()
+    .replace(BIDI, (character) => `[U+${hex(character)}]`)
+    .replace(CONTROLS, '\ufffd')
+    .replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '')
+}
+
+function textOf(value: unknown): string {
+  return value === null || value === undefined ? '' : JSON.stringify(value)
+}
+
+/** Characters that reorder text, or are invisible and end lines. */
+const BIDI = /[\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g
+/** Characters that HTML does not permit. */
+const CONTROLS = /(?![\t\n\r])[\p{Cc}\p{Noncharacter_Code_Point}]/gu
+
+function hex(character: string): string {
+  return (character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')
+}

@@ -1,0 +1,140 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { PeoplePages, PeopleTools } from '../api/people.ts'
+import { type Problem, methodNotAllowed } from '../api/http/problems.ts'
+import { rawTarget } from '../api/http/request-target.ts'
+import type { Config } from '../config/schema.ts'
+import { type RequestThread, createRequestThread, errorOf } from '../threads/requests.ts'
+import { workerFile } from '../threads/worker-file.ts'
+import { prefersHtml } from './accept.ts'
+import { type Asset, readAssets } from './assets.ts'
+import { type Page, UI } from './page.ts'
+import { PAGES } from './pages.ts'
+import type { PageReply, PageRequest, PagesData } from './request.ts'
+
+interface WebOptions {
+  readonly config: Config
+  readonly version: string
+}
+
+/** The overview's path without its last slash. */
+const BARE = UI.slice(0, -1)
+/** Requests for pages that may wait for the thread. */
+const MAX_WAITING = 200
+const LIMITS = { maxYoungGenerationSizeMb: 16, maxOldGenerationSizeMb: 512 }
+
+/**
+ * Creates the pages for people: `/` for clients that prefer HTML, and everything below `/-/ui/`. They are made on a thread
+ * of their own, which starts with the first of them. They only read, run no script and refer to nothing elsewhere.
+ */
+export function createWeb({ config, version }: WebOptions): (tools: PeopleTools) => PeoplePages {
+  return (tools) => {
+    const { style, icon } = readAssets()
+    const data: PagesData = { config, version, style: style.path, icon: icon.path }
+    const file = workerFile('pages.worker', import.meta.url)
+    const thread = createRequestThread<PageRequest, PageReply>({
+      ...{ file, data, limits: LIMITS, unref: true, maxWaiting: MAX_WAITING, what: 'pages' },
+    })
+    tools.atEnd(() => thread.close())
+    const assets = new Map([style, icon].map((asset) => [asset.path, asset]))
+    return {
+      answer(request, response) {
+        const { path, query } = rawTarget(request.url ?? '')
+        const isRoot = path === '/' && prefersHtml(request.headers.accept)
+        if (!isRoot && !path.startsWith(UI) && path !== BARE) return false
+        const name = isRoot || path === BARE ? '' : path.slice(UI.length)
+        const asset = assets.get(name)
+        if (asset !== undefined && isReading(request)) sendAsset(request, response, asset)
+        else
+          void answerPage({ tools, thread }, { request, response, name, query }).catch(
+            (error: unknown) => tools.failures.answer(error, request, response),
+          )
+        return true
+      },
+    }
+  }
+}
+
+interface PageExchange {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  /** Path of the page below `UI`. */
+  readonly name: string
+  readonly query: string
+}
+
+async function answerPage(
+  { tools, thread }: { tools: PeopleTools; thread: RequestThread<PageRequest, PageReply> },
+  { request, response, name, query }: PageExchange,
+): Promise<void> {
+  const page = PAGES.find(({ path }) => path === name)
+  const { problem, signedIn } = judge(tools, request, page)
+  const { reports, now } = tools
+  const report = (): ReturnType<typeof reports.all> => (signedIn ? reports.all() : reports.open())
+  const status =
+    page?.usesStatus === true && problem === null ? await reports.withNow(report()) : null
+  const asked: PageRequest = {
+    ...{ page: page?.path ?? null, query, signedIn, status, now: now() },
+    problem: problem === null ? null : { status: problem.status, message: problem.message },
+    base: new URL(tools.baseUrl(request)).pathname.replace(/\/+$/, ''),
+  }
+  const reply = await thread.ask(asked, () => response.destroyed)
+  if (reply === null) return
+  if ('failed' in reply) throw errorOf(reply.failed)
+  if (reply.fault !== null) tools.failures.problem(errorOf(reply.fault), request)
+  const more = { ...(problem?.headers ?? {}), ...(name === '' && { Vary: 'Accept' }) }
+  response.writeHead(reply.status, {
+    ...SAFE,
+    ...more,
+    'Cache-Control': 'no-store',
+    'Content-Type': 'text/html; charset=utf-8',
+    'Content-Length': reply.html.byteLength,
+  })
+  if (request.method === 'HEAD') response.end()
+  else response.end(reply.html)
+}
+
+/** Decides who may read a page; `signedIn`: the client brought a valid key, or needs none here. */
+function judge(
+  { access }: PeopleTools,
+  request: IncomingMessage,
+  page: Page | undefined,
+): { readonly problem: Problem | null; readonly signedIn: boolean } {
+  if (!isReading(request))
+    return { problem: methodNotAllowed(request.method ?? ''), signedIn: false }
+  const denied = access.judge(request)
+  const hasSent = (request.headers.authorization ?? '').trim() !== ''
+  const isRefused = page?.access === 'key' || hasSent
+  if (denied !== null && isRefused) return { problem: denied, signedIn: false }
+  const missing = page === undefined ? NO_PAGE : null
+  return { problem: missing, signedIn: denied === null }
+}
+
+const NO_PAGE: Problem = {
+  ...{ status: 404, error: 'not_found' },
+  message: 'there is no page at this path; the navigation above leads to all of them',
+}
+
+function isReading({ method }: IncomingMessage): boolean {
+  return method === 'GET' || method === 'HEAD'
+}
+
+/** Header fields of every page: it may load its stylesheet and icon, send its forms here, and nothing else. */
+const SAFE = {
+  'Content-Security-Policy':
+    "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+  'X-Content-Type-Options': 'nosniff',
+  'Referrer-Policy': 'no-referrer',
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Cross-Origin-Resource-Policy': 'same-origin',
+}
+
+function sendAsset(request: IncomingMessage, response: ServerResponse, asset: Asset): void {
+  response.writeHead(200, {
+    ...SAFE,
+    'Cache-Control': 'public, max-age=31536000, immutable',
+    'Content-Type': asset.type,
+    'Content-Length': asset.body.length,
+  })
+  if (request.method === 'HEAD') response.end()
+  else response.end(asset.body)
+}

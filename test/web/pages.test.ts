@@ -1,0 +1,143 @@
+import { readFileSync, readdirSync } from 'node:fs'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { outside } from '../../src/web/cells.ts'
+import { prefersHtml } from '../../src/web/accept.ts'
+import { choiceOf, numberOf } from '../../src/web/page.ts'
+import { PAGES } from '../../src/web/pages.ts'
+import { escapeText } from '../../src/web/render.ts'
+import { createWeb } from '../../src/web/web.ts'
+import { type Served, FEEDS, closeAll, jsonOf, serve } from '../api/served.ts'
+import { TEST_KEY } from '../support/keys.ts'
+
+const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
+const NO_KEY = { authorization: '' }
+const KEY = { authorization: `Basic ${Buffer.from(`${TEST_KEY}:`).toString('base64')}` }
+
+let served: Served
+
+beforeAll(async () => {
+  served = await serve(
+    (store) => {
+      store.publishOsv({ 'CVE-1': '{"id":"CVE-1"}' })
+      store.publishFeeds(FEEDS)
+    },
+    { people: (config) => createWeb({ config, version: '9.9.9' }) },
+  )
+})
+afterAll(closeAll)
+
+const page = (path: string, headers: Record<string, string> = NO_KEY, method = 'GET') =>
+  served.get(path, { accept: BROWSER, ...headers }, method)
+
+describe('the root', () => {
+  test('is a page for browsers, and the same JSON as before for programs', async () => {
+    const html = await page('/')
+    expect(html.status).toBe(200)
+    expect(html.headers['content-type']).toBe('text/html; charset=utf-8')
+    expect(html.headers.vary).toBe('Accept')
+    const [none, any] = [await served.get('/'), await served.get('/', { accept: '*/*' })]
+    expect(none.headers['content-type']).toMatch(/^application\/json/)
+    expect(none.headers.vary).toBe('Accept')
+    expect(any.body).toEqual(none.body)
+    expect(jsonOf(none)['name']).toBe('patchmirror')
+  })
+
+  test('is HTML only where a client prefers it', () => {
+    const html = [BROWSER, 'text/html', 'application/json;q=0.5,text/html', 'text/html;level=1']
+    const json = [undefined, '', '*/*', 'application/json', 'application/json,text/html']
+    expect(html.filter((accept) => !prefersHtml(accept))).toEqual([])
+    const refused = [...json, 'text/html;q=0', 'text/html;q=0.4,application/json', 'text/*']
+    expect(refused.filter(prefersHtml)).toEqual([])
+  })
+})
+
+describe('every page', () => {
+  test('answers a client with a key, and only open ones answer a client without', async () => {
+    for (const { path, access } of PAGES) {
+      const [open, keyed] = [await page(`/-/ui/${path}`), await page(`/-/ui/${path}`, KEY)]
+      expect([path, open.status]).toEqual([path, access === 'key' ? 401 : open.status])
+      expect([path, keyed.status === 401]).toEqual([path, false])
+      expect(open.headers['www-authenticate'] !== undefined).toBe(access === 'key')
+    }
+  })
+
+  test('runs no script, loads nothing from elsewhere and is not cached', async () => {
+    for (const reply of [
+      await page('/-/ui/'),
+      await page('/-/ui/sign-in'),
+      await page('/-/ui/no'),
+    ]) {
+      const { headers, body } = reply
+      expect(headers['content-security-policy']).toMatch(/^default-src 'none'; style-src 'self';/)
+      expect(headers['content-security-policy']).not.toContain('unsafe')
+      expect(headers['x-content-type-options']).toBe('nosniff')
+      expect(headers['referrer-policy']).toBe('no-referrer')
+      expect(headers['cache-control']).toBe('no-store')
+      expect(headers['set-cookie']).toBeUndefined()
+      expect(body.toString()).not.toMatch(/<script|style=|https?:\/\/| on\w+=/i)
+    }
+  })
+
+  test('that does not exist is a 404 in HTML, and writing methods are a 405', async () => {
+    expect((await page('/-/ui/no')).status).toBe(404)
+    expect((await page('/-/ui')).status).toBe(200)
+    expect((await page('/-/ui/', NO_KEY, 'POST')).status).toBe(405)
+    const head = await page('/-/ui/', NO_KEY, 'HEAD')
+    expect([head.status, head.body.length]).toEqual([200, 0])
+  })
+
+  test('refuses a wrong key, so that the browser asks again', async () => {
+    const reply = await page('/-/ui/', { authorization: `Basic ${btoa('wrong:')}` })
+    expect(reply.status).toBe(401)
+    expect(reply.headers['content-type']).toMatch(/^text\/html/)
+  })
+
+  test('names its stylesheet by digest, and that may be cached for ever', async () => {
+    const [, href = ''] =
+      /rel="stylesheet" href="([^"]+)"/.exec((await page('/')).body.toString()) ?? []
+    expect(href).toMatch(/^\/-\/ui\/style-[\da-f]{16}\.css$/)
+    const style = await page(href)
+    expect(style.headers['content-type']).toBe('text/css; charset=utf-8')
+    expect(style.headers['cache-control']).toContain('immutable')
+  })
+})
+
+describe('a parameter', () => {
+  const query = new URLSearchParams({ n: '12', bad: '1x', long: 'x'.repeat(2000), kind: 'sync' })
+
+  test('that is not understood is refused, and one that is missing is none', () => {
+    expect([numberOf(query, 'n'), numberOf(query, 'none')]).toEqual([12, null])
+    expect(choiceOf(query, 'kind', ['sync', 'refresh'])).toBe('sync')
+    expect(choiceOf(query, 'none', ['sync'])).toBe('')
+    expect(() => numberOf(query, 'bad')).toThrow('bad is not a whole number')
+    expect(() => choiceOf(query, 'kind', ['refresh'])).toThrow('kind is none of: refresh')
+    expect(() => numberOf(query, 'long')).toThrow('longer than 1000 characters')
+  })
+})
+
+describe('text of upstream', () => {
+  test('is escaped, and characters that reorder text are shown by number', () => {
+    expect(escapeText(`<b a='"'>&`)).toBe('&lt;b a=&#39;&quot;&#39;&gt;&amp;')
+    expect(escapeText('a\u202eb\u0000\u2066\ud800')).toBe('a[U+202E]b\ufffd[U+2066]\ufffd')
+    expect(escapeText('x'.repeat(30_000)).length).toBeLessThan(20_100)
+    expect(escapeText(null)).toBe('')
+  })
+
+  test('becomes a link only where it is an http or https URL', () => {
+    expect(outside('https://example.com/a')).toMatchObject({
+      href: 'https://example.com/a',
+      outside: true,
+    })
+    for (const url of ['javascript:alert(1)', ' https://a', 'ftp://a', 'https://', '//a', 7, null])
+      expect(outside(url).href).toBeUndefined()
+  })
+
+  test('is escaped by every template: the unescaped form is for parts of pages only', () => {
+    const texts = readdirSync('src/web/templates')
+      .filter((name) => name.endsWith('.eta'))
+      .map((name) => readFileSync(`src/web/templates/${name}`, 'utf8'))
+    const raw = texts.flatMap((text) => text.match(/<%~[^%]*%>/g) ?? [])
+    expect(raw.length).toBeGreaterThan(4)
+    expect(raw.filter((one) => !one.startsWith('<%~ include('))).toEqual([])
+  })
+})
