@@ -3,15 +3,16 @@ import type { Config } from '../config/schema.ts'
 import { type ConnectionOptions, isReserved, limitConnections } from '../core/connections.ts'
 import type { SourceName } from '../domain/sources.ts'
 import type { PinnedReads } from '../store/reads.ts'
-import { type RouteTools, createGate } from './access/private-routes.ts'
+import { type Gate, type RouteTools, createGate } from './access/private-routes.ts'
 import type { PrivateRoute } from './access/route-table.ts'
+import { type ContractPageOptions, createContractPage } from './contract/route.ts'
 import { findRecord } from './feeds/osv.ts'
 import type { EventLog } from './followers/event-log.ts'
 import { type EventBounds, type FollowerOptions, createFollowerRoutes } from './followers/routes.ts'
 import { createTrust } from './http/client-address.ts'
 import { type FastPath, openFastPath } from './http/fast-path.ts'
 import { type HttpHandler, createHttp, drain, traced, withReserve } from './http/node-server.ts'
-import { createPaths } from './http/paths.ts'
+import { type Paths, createPaths } from './http/paths.ts'
 import { type ServerLog, createFailures } from './http/problems.ts'
 import { originForm } from './http/request-target.ts'
 import { type Heads, answerText, createHeads } from './http/response.ts'
@@ -55,6 +56,8 @@ export interface ServerOptions {
   readonly routes?: (tools: RouteTools) => readonly PrivateRoute[]
   /** Looks at requests before the pages do, bodies unread: true when it answers. It takes no mirrored path. */
   readonly intercept?: (request: IncomingMessage, response: ServerResponse) => boolean
+  /** The paths that `intercept` answers, for the contract. */
+  readonly hookPaths?: readonly string[]
   /** For the status page. */
   readonly webhooks?: () => Promise<WebhooksReport>
   readonly metrics?: MetricsPage
@@ -98,17 +101,17 @@ export function createServer(options: ServerOptions): MirrorServer {
       if (state.closing) response.setHeader('Connection', 'close')
       if (request.url?.startsWith('/') === false) request.url = originForm(request.url)
       if (open.answer(request, response) || options.intercept?.(request, response) === true) return
-      const own = [followers, gate, ...(people === undefined ? [] : [people])]
+      const own = [followers, contract, gate, ...(people === undefined ? [] : [people])]
       if (!own.some((part) => part.answer(request, response))) pages(request, response)
     }
     return createHttp(traced(warnOfProxy(options, withReserve(handler)), log, now), config.server)
   })
   const gate = createGate({
     ...{ reads, served, failures, log, now, atEnd: ends.add },
-    settings: config.server,
-    routes: options.routes ?? (() => []),
+    ...{ settings: config.server, routes: options.routes ?? (() => []) },
     listeningOn: () => boundAddress(app.server.address()),
   })
+  const contract = createContract(options, { paths, gate, cacheControl, failures })
   const followers = createFollowers(options, { served, access: gate.access, failures })
   const reports = createStatusReports(options)
   const people = options.people?.({ ...gate, reports, failures, now, atEnd: ends.add })
@@ -142,6 +145,16 @@ export function createServer(options: ServerOptions): MirrorServer {
     },
   }
 }
+
+function createContract(
+  { version, reads, hookPaths = [] }: ServerOptions,
+  { paths, gate, ...page }: { paths: Paths; gate: Gate } & ContractParts,
+) {
+  const tables = { version, publicPaths: paths.all, privateRoutes: gate.routes, hookPaths }
+  return createContractPage({ ...page, tables, reads: reads.pinned })
+}
+
+type ContractParts = Pick<ContractPageOptions, 'cacheControl' | 'failures'>
 
 /** What ends with the server. */
 function createEnds() {

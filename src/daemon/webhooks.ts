@@ -4,7 +4,8 @@ import type { Webhooks } from '../webhooks/webhooks.ts'
 
 /** What the main listener has of webhooks. */
 export function webhookParts(webhooks: Webhooks, refresher: Refresher) {
-  return { intercept: webhooks.handle, webhooks: reportOn(webhooks, refresher) }
+  const { handle: intercept, paths: hookPaths } = webhooks
+  return { intercept, hookPaths, webhooks: reportOn(webhooks, refresher) }
 }
 
 /** Returns the report on webhooks: receiving and refreshing. */

@@ -35,6 +35,8 @@ export interface Webhooks {
   readonly isOn: () => boolean
   /** For the main listener: answers a request at an endpoint; false for any other, and with a listener of its own. */
   readonly handle: (request: IncomingMessage, response: ServerResponse) => boolean
+  /** The paths that `handle` answers. */
+  readonly paths: readonly string[]
   readonly status: () => Promise<WebhooksStatus>
   /** Opens the separate listener, if the settings name one; logs the endpoints. */
   listen(mainUrl: string): Promise<void>
@@ -85,6 +87,7 @@ export async function startWebhooks(options: WebhooksOptions): Promise<Webhooks>
     inbox,
     isOn,
     handle: settings.port === null ? receiver.handle : () => false,
+    paths: settings.port === null ? endpoints.map(({ path }) => path) : [],
     status: report.make,
     async listen(mainUrl) {
       if (settings.port !== null) {

@@ -56,10 +56,12 @@ interface GateOptions {
 }
 
 /** The private side of the API. */
-interface Gate {
+export interface Gate {
   /** Who may read; for pages that show more to those who may. */
   readonly access: Access
   readonly answer: PrivatePaths
+  /** The private routes, as they are declared. */
+  readonly routes: readonly PrivateRoute[]
   /** Logs who may read private paths; called once the server listens. */
   readonly announce: () => void
   /** Returns the URL under which a client reaches the mirror, without a slash at the end. */
@@ -81,7 +83,7 @@ export function createGate(options: GateOptions): Gate {
     baseUrl({ publicUrl, trusted }, arrivalOf(request))
   const parts = { served, routes, access, links, failures, baseUrl: base }
   const answer = createPrivatePaths(parts)
-  return { access, answer, announce: access.announce, baseUrl: base }
+  return { access, answer, routes: routes.declared, announce: access.announce, baseUrl: base }
 }
 
 /** What the private paths are answered from. */

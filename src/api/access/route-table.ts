@@ -2,6 +2,7 @@ import type { SourceName } from '../../domain/sources.ts'
 import type { Problem } from '../http/problems.ts'
 import { decodePart } from '../http/request-target.ts'
 import type { Exchange } from '../http/response.ts'
+import type { PathContract } from '../contract/openapi.ts'
 
 /** A GET (and HEAD) of a private route on its way to its answer. */
 export interface RouteCall extends Exchange {
@@ -26,6 +27,8 @@ export interface PrivateRoute {
   readonly guard?: 'key' | 'link'
   /** Whose snapshot its errors name in their X-Mirror headers; none when not given. */
   readonly source?: SourceName
+  /** What it answers, for the OpenAPI document; keys and their problems are added there. */
+  readonly contract?: PathContract
   /** Answers, or throws what is then answered in the form of the path's surface (MirrorError: `not_found`, …). */
   readonly answer: (call: RouteCall) => Promise<void> | undefined
 }
@@ -38,6 +41,8 @@ export interface RouteMatch {
 
 /** All private routes. */
 export interface RouteTable {
+  /** Every route as it was declared. */
+  readonly declared: readonly PrivateRoute[]
   /** The route of a path (percent-encoded, no query); null when there is none. Throws `bad_request` if undecodable. */
   readonly match: (path: string) => RouteMatch | null
 }
@@ -55,6 +60,7 @@ export function createRouteTable(routes: readonly PrivateRoute[]): RouteTable {
   const shapes = new Set(routes.map(({ path }) => path.replace(/\{\w+/g, '{').replace(/\/$/, '')))
   if (shapes.size < routes.length) throw new Error('two private routes have the same path')
   return {
+    declared: routes,
     match(path) {
       const segments = path.replace(/\/$/, '').split('/').slice(1).map(decodePart)
       for (const pattern of patterns) {

@@ -9,6 +9,13 @@ import {
 } from '../../domain/resources.ts'
 import { type ReadTools, createAnswers } from './answers.ts'
 import { createLists } from './lists.ts'
+import {
+  DOCUMENT_CONTRACT,
+  artifactContract,
+  itemContract,
+  listContract,
+} from '../contract/catalog.ts'
+import type { PathContract } from '../contract/openapi.ts'
 import { createMissing } from './not-found.ts'
 import { DOCUMENT_PATH, sendDocument } from './documents.ts'
 import type { RouteTools } from '../access/private-routes.ts'
@@ -30,23 +37,31 @@ export function createReadRoutes(config: Config, tools: ReadTools): ReadRoute[] 
   const routesOf = (resource: CatalogResource): ReadRoute[] => {
     const { list, item, sublist, artifacts } = resource
     const source = resource.surface === 'identity' ? 'identity' : 'catalog'
-    const itemRoute = (path: string, template: string): ReadRoute => {
-      return { path, source: 'catalog', answer: (call) => answers.send(call, resource, template) }
-    }
+    const itemRoute = (path: string, template: string, contract: PathContract): ReadRoute => ({
+      ...{ path, source: 'catalog', contract },
+      answer: (call) => answers.send(call, resource, template),
+    })
     return [
       ...[list, sublist].flatMap((one): ReadRoute[] =>
         one === null
           ? []
-          : [{ path: one.path, source, answer: (call) => lists.send(call, resource, one) }],
+          : [
+              {
+                ...{ path: one.path, source, contract: listContract(resource, one) },
+                answer: (call) => lists.send(call, resource, one),
+              },
+            ],
       ),
-      ...(item === null ? [] : [itemRoute(item, item)]),
+      ...(item === null ? [] : [itemRoute(item, item, itemContract(resource, item))]),
       ...artifacts.flatMap(({ path, aliases }) =>
-        [path, ...aliases].map((form) => itemRoute(form, path)),
+        [path, ...aliases].map((form) => itemRoute(form, path, artifactContract(resource, form))),
       ),
     ]
   }
   const releases = Object.values(RELEASES).map((path): ReadRoute => {
-    return { path, source: 'catalog', answer: (call) => answers.send(call, null, path) }
+    const contract =
+      path === RELEASES.provenance ? artifactContract(null, path) : itemContract(null, path)
+    return { path, source: 'catalog', contract, answer: (call) => answers.send(call, null, path) }
   })
   return [...versioned(config).flatMap(routesOf), ...releases]
 }
@@ -74,14 +89,16 @@ export function createCatalogRoutes(
     const thread = startReading({ config, cacheControl: tools.cacheControl })
     tools.atEnd(() => thread.close())
     const routes = createReadRoutes(config, { ...tools, orderings: null }).map(
-      ({ path, source }): PrivateRoute => ({
-        ...{ path: path.replace('{repo}', '{repo+}').replace('{name}', '{name+}'), source },
+      ({ path, source, contract }): PrivateRoute => ({
+        path: path.replace('{repo}', '{repo+}').replace('{name}', '{name+}'),
+        ...{ source, contract },
         answer: (call) => pass(thread, tools, path, call),
       }),
     )
     const documents: PrivateRoute = {
       path: `${DOCUMENT_PATH}{digest}`,
       guard: 'link',
+      contract: DOCUMENT_CONTRACT,
       answer(call: RouteCall) {
         const { asOf, ...terms } = readLinkTerms(call.query)
         const document = { digest: call.params['digest'] ?? '', ...terms }

@@ -16,8 +16,19 @@ export const EVENTS_PATH = '/-/events'
 /** The header of the health page with the id of the daemon that answers. */
 export const INSTANCE_HEADER = 'X-Mirror-Instance'
 
-/** The mirror's own pages, apart from `/`. */
-export const OWN = ['/-/health', '/-/ready', '/-/status', '/-/metrics', CHANGES, EVENTS_PATH]
+/** The contract of this mirror, as an OpenAPI document. */
+export const OPENAPI_PATH = '/-/openapi.json'
+
+/** The mirror's own pages, apart from `/`. Each has its contract in api/contract/own-pages.ts. */
+export const OWN = [
+  '/-/health',
+  '/-/ready',
+  '/-/status',
+  '/-/metrics',
+  CHANGES,
+  EVENTS_PATH,
+  OPENAPI_PATH,
+] as const
 
 const SUFFIX = '.json'
 
@@ -70,22 +81,20 @@ export function recordId(path: string): string | null {
 export const QUERY_API = '/osv/v1/'
 
 /** Its paths, as they are shown. */
-export const QUERY_PATHS: readonly string[] = ['query', 'querybatch', 'vulns/{id}'].map(
-  (path) => QUERY_API + path,
-)
+export const QUERY_PATHS = ['/osv/v1/query', '/osv/v1/querybatch', '/osv/v1/vulns/{id}'] as const
 
 /** The layout of osv.dev's bucket. */
 export const BUCKET = '/osv/'
 
 /** Its paths, as they are shown: of all ecosystems, and of each. */
-export const BUCKET_PATHS: readonly string[] = [
+export const BUCKET_PATHS = [
   '/osv/ecosystems.txt',
   '/osv/modified_id.csv',
   '/osv/all.zip',
   '/osv/{ecosystem}/all.zip',
   '/osv/{ecosystem}/modified_id.csv',
   '/osv/{ecosystem}/{id}.json',
-]
+] as const
 
 const WHOLE: ReadonlySet<string> = new Set(['ecosystems.txt', 'modified_id.csv', 'all.zip'])
 const OF_EACH: ReadonlySet<string> = new Set(['all.zip', 'modified_id.csv'])

@@ -8,6 +8,8 @@ import type { RouteTools } from '../access/private-routes.ts'
 import type { ServedSnapshot } from '../snapshot/served.ts'
 import type { SnapshotOrigin } from '../http/origin.ts'
 import type { PrivateRoute, RouteCall } from '../access/route-table.ts'
+import type { PathContract } from '../contract/openapi.ts'
+import { VEX_ARCHIVE_CONTRACT, VEX_MANIFEST_CONTRACT } from '../contract/scanners.ts'
 import { type ViewsMaker, isDamage } from './generation.ts'
 import { sendFile } from '../http/zip.ts'
 
@@ -15,6 +17,9 @@ import { sendFile } from '../http/zip.ts'
 export const VEX_MANIFEST = '/.well-known/vex-repository.json'
 /** Path of its archive; the file name extension names the format for clients. */
 export const VEX_ARCHIVE = '/vex/v0.1/vex-data.zip'
+
+const MANIFEST = { path: VEX_MANIFEST, contract: VEX_MANIFEST_CONTRACT }
+const ARCHIVE = { path: VEX_ARCHIVE, contract: VEX_ARCHIVE_CONTRACT }
 
 /** How often clients should ask, as Go writes durations. */
 const UPDATE_INTERVAL = '1h'
@@ -36,7 +41,7 @@ export function createVexRoutes(options: VexRoutesOptions): (tools: RouteTools) 
   const cacheControl = `private, max-age=${config.server.cacheMaxAgeSeconds}, must-revalidate`
   const route = (
     tools: RouteTools,
-    path: string,
+    { path, contract }: { readonly path: string; readonly contract: PathContract },
     send: (
       call: RouteCall,
       made: VexGeneration,
@@ -44,6 +49,7 @@ export function createVexRoutes(options: VexRoutesOptions): (tools: RouteTools) 
     ) => Promise<void> | undefined,
   ): PrivateRoute => ({
     path,
+    contract,
     source: 'catalog',
     answer(call) {
       const made = read(options, tools, call)
@@ -51,13 +57,13 @@ export function createVexRoutes(options: VexRoutesOptions): (tools: RouteTools) 
     },
   })
   return (tools) => [
-    route(tools, VEX_MANIFEST, (call, made, origin) => {
+    route(tools, MANIFEST, (call, made, origin) => {
       const body = Buffer.from(JSON.stringify(manifestOf(call.baseUrl(), made), null, 1))
       const tag = contentTag(body)
       sendAnswer(call, createAnswer('identity', body, tag, made.changed), origin, tools.heads)
       return undefined
     }),
-    route(tools, VEX_ARCHIVE, (call, made, origin) => {
+    route(tools, ARCHIVE, (call, made, origin) => {
       const file = openArchiveFile(made.folder, made)
       const { sha256, crc32c } = made
       const manner = { sha256, crc32c, type: 'application/zip', coding: null, more: [] }

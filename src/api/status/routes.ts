@@ -108,7 +108,10 @@ export function createApp(failures: Failures, createHttpServer: (pages: HttpHand
 /** Adds the mirror's own pages, and the answers for every unknown path and method. */
 export function addPages(app: FastifyInstance, options: PageOptions): void {
   const { version, config, paths, reports } = options
-  const pages = new Set(['/', ...OWN])
+  const pages = new Set<string>(['/', ...OWN])
+  app.addHook('onRoute', ({ url }) => {
+    if (!pages.has(url)) throw new Error(`${url} is not in the table of own pages`) // a defect, seen at start
+  })
   const pathOf = (url: string): string => url.split('?', 1)[0] ?? ''
   const notFound = (url: string): Problem => pathNotFound(pathOf(url))
   app.addHook('onRequest', (request, reply, done) => {

@@ -184,7 +184,7 @@ export function knownOf({ sandbox, store }: CatalogBench): Known {
 }
 
 /** All that the sandbox has: what a mirror whose scope is everything must answer. */
-export function allKnown({ sandbox }: CatalogBench): Known {
+export function allKnown({ sandbox }: Pick<CatalogBench, 'sandbox'>): Known {
   return knownBy(sandbox, (kind) => sandbox.service.ids(kind))
 }
 

@@ -1,0 +1,134 @@
+import type { AnswerHeader, ComponentRef, InputParameter, JsonSchema } from './openapi.ts'
+
+const TEXT = { type: 'string' }
+const DATE_TIME = { type: 'string', format: 'date-time' }
+
+const header = (description: string, schema: JsonSchema = TEXT): AnswerHeader => ({
+  description,
+  schema,
+})
+const always = (description: string, schema: JsonSchema = TEXT): AnswerHeader => ({
+  description,
+  required: true,
+  schema,
+})
+
+/** The header fields of answers, by the names under which answers refer to them. */
+export const HEADERS = {
+  ETag: always(
+    'Strong entity tag of these bytes; another one for each content coding.',
+    { type: 'string', pattern: '^".*"$' }, // prettier-ignore
+  ),
+  'Last-Modified': always('When the content changed last; it never goes backwards.'),
+  'Cache-Control': always('Whether and how long a cache may use the answer without asking.'),
+  'X-Accel-Expires': header('Makes nginx ask the mirror each time (`@1`).'),
+  'X-Accel-Buffering': header('`no`: nginx passes each event on at once.'),
+  Vary: header('Request headers on which the answer depends.'),
+  'Content-Encoding': header('`gzip`, where the request accepts it.'),
+  'X-Mirror-Snapshot': always('Id of the snapshot that the answer shows.'),
+  'X-Mirror-As-Of': always("Upstream's date at which the answer was current.", DATE_TIME),
+  'X-Mirror-Derived': header(
+    'Vendor prefixes that were removed from the record, separated by `, `.',
+  ),
+  'X-Mirror-Ignored-Parameters': header('Query parameters that had no effect, percent-encoded.'),
+  'Content-Location': header('Path of the record, where another form of its id was requested.'),
+  'x-goog-hash': header('CRC-32C of the content, as `crc32c=BASE64`.'),
+  'Accept-Ranges': header('`bytes`.'),
+  'Content-Range': always('Which part of how many bytes this is.'),
+  'Retry-After': header('Seconds to wait before the next attempt.', { type: 'integer' }),
+  'WWW-Authenticate': always('How to send a credential.'),
+  'X-RateLimit-Limit': header('Wrong keys that one client may send in a minute.', {
+    type: 'integer',
+  }),
+  'X-RateLimit-Remaining': header('How many of them are left.', { type: 'integer' }),
+  Allow: always('The methods of this path.'),
+  Link: header('URL of the next page (`rel="next"`), where the list has no cursor in its body.'),
+  'X-Mirror-Instance': header('Id of the running daemon.'),
+  'X-Content-Type-Options': header('`nosniff`.'),
+  'Content-Security-Policy': header('Keeps a browser from running anything in the answer.'),
+  'WebHook-Allowed-Origin': header('The sender that may send, where it is in the settings.'),
+  'WebHook-Allowed-Rate': header('`*`: any rate.'),
+} as const satisfies Readonly<Record<string, AnswerHeader>>
+
+/** Header fields that only some answers of a kind have, under the name of the component that says so. */
+export const OPTIONAL_HEADERS = {
+  ETagOfDocument: header('Entity tag, where the answer is the document itself.'),
+  ChangedOfDocument: header('When it changed last, where the answer is the document itself.'),
+  SnapshotIfKnown: header('Id of the served snapshot, where the path belongs to one.'),
+  AsOfIfKnown: header("Upstream's date of that snapshot.", DATE_TIME),
+} as const satisfies Readonly<Record<string, AnswerHeader>>
+
+/** Returns references to header fields, as an answer names them. */
+export function headersOf(
+  ...names: readonly (keyof typeof HEADERS)[]
+): Readonly<Record<string, ComponentRef>> {
+  return Object.fromEntries(names.map((name) => [name, ref('headers', name)]))
+}
+
+const condition = (name: string, description: string): InputParameter => ({
+  name,
+  in: 'header',
+  description,
+  schema: TEXT,
+})
+
+/** Request headers and query parameters that many operations take. */
+export const PARAMETERS = {
+  IfNoneMatch: condition(
+    'If-None-Match',
+    'Entity tags that the client has: 304 when one is current.',
+  ),
+  IfModifiedSince: condition('If-Modified-Since', 'HTTP date: 304 when nothing changed since.'),
+  IfMatch: condition('If-Match', 'Entity tags: 412 when none is current.'),
+  IfUnmodifiedSince: condition(
+    'If-Unmodified-Since',
+    'HTTP date: 412 when the content changed since.',
+  ),
+  Range: condition('Range', 'One range of bytes; several are answered with the whole content.'),
+  IfRange: condition(
+    'If-Range',
+    'Entity tag or HTTP date: the range is ignored when it is not current.',
+  ),
+} as const satisfies Readonly<Record<string, InputParameter>>
+
+/** Returns references to common parameters. */
+function parametersOf(...names: readonly (keyof typeof PARAMETERS)[]): ComponentRef[] {
+  return names.map((name) => ref('parameters', name))
+}
+
+/** The request headers that every answer with validators takes. */
+export const CONDITIONS = parametersOf('IfNoneMatch', 'IfModifiedSince', 'IfMatch', 'IfUnmodifiedSince') // prettier-ignore
+/** The request headers of an answer that can be had in parts. */
+export const RANGES = [...CONDITIONS, ...parametersOf('Range', 'IfRange')]
+
+/** How a client shows that it may read. */
+export const SECURITY_SCHEMES = {
+  bearer: { type: 'http', scheme: 'bearer', description: 'A local key of this mirror.' },
+  basic: {
+    type: 'http',
+    scheme: 'basic',
+    description: 'A local key as user name, with an empty password.',
+  },
+  link: {
+    type: 'apiKey',
+    in: 'query',
+    name: 'signature',
+    description:
+      'A signed link of this mirror, used as it was given; it opens one document for 15 minutes.',
+  },
+  delivery: {
+    type: 'apiKey',
+    in: 'header',
+    name: 'webhook-signature',
+    description:
+      'The signature of the service over id, timestamp and raw body (docs/guides/webhooks.md).',
+  },
+} as const
+
+/** Returns a reference to a component. */
+export function ref(
+  kind: 'headers' | 'parameters' | 'schemas' | 'responses',
+  name: string,
+): ComponentRef {
+  return { $ref: `#/components/${kind}/${name}` }
+}

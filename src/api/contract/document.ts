@@ -1,0 +1,169 @@
+import { surfaceOf, errorForm } from '../access/surface.ts'
+import type { PrivateRoute } from '../access/route-table.ts'
+import { HEADER_COMPONENTS, PROBLEM_RESPONSES, problems } from './answers.ts'
+import { pathParameters } from './catalog.ts'
+import { PARAMETERS, SECURITY_SCHEMES } from './components.ts'
+import { feedContract } from './feeds.ts'
+import type { PathContract, PathOperation, SecurityRequirement } from './openapi.ts'
+import { DELIVERY_CONTRACT, OWN_CONTRACTS } from './own-pages.ts'
+import { shareParts } from './shared-parts.ts'
+import { BUCKET_CONTRACTS, QUERY_CONTRACTS } from './scanners.ts'
+import { SCHEMAS } from './schemas.ts'
+
+/** The tables of routes of a running server. */
+export interface ContractTables {
+  /** Mirrored paths that need no key, as `createPaths` has them. */
+  readonly publicPaths: readonly string[]
+  readonly privateRoutes: readonly Omit<PrivateRoute, 'answer'>[]
+  /** Where deliveries come in on this listener. */
+  readonly hookPaths: readonly string[]
+  readonly version: string
+}
+
+/** An operation of the document, with its own name. */
+type NamedOperation = PathOperation & { readonly operationId: string }
+
+/** The contract as an OpenAPI document. */
+export interface OpenApiDocument {
+  readonly openapi: string
+  readonly info: Readonly<Record<string, unknown>>
+  readonly servers: readonly { readonly url: string }[]
+  readonly tags: readonly { readonly name: string; readonly description: string }[]
+  readonly paths: Readonly<Record<string, Readonly<Record<string, NamedOperation>>>>
+  readonly components: Readonly<Record<string, Readonly<Record<string, object>>>>
+}
+
+const INTRODUCTION = [
+  'The mirror answers the paths of the service, read-only, and a few of its own.',
+  'HEAD is answered wherever GET is, with the same status and headers. Any other method than those listed is 405 with `Allow`, also at the paths at which the service itself takes orders.',
+  'A path is the same with and without a slash at its end, except under /external/, /osv/ and /-/.',
+  'Answers may come compressed (`Accept-Encoding: gzip`), except archives. A request that is not HTTP is answered with 400, 408 or 431.',
+  'While all connections are in use (`server.maxConnections`), every path except /-/health answers 503.',
+].join('\n\n')
+
+const TAGS = [
+  ['Public feeds', "The service's public feeds. They need no key, and a key changes nothing."],
+  ['Scanners', "osv.dev's bucket and query API over the mirrored records. They need no key."],
+  ['Catalog', 'What the service shows behind a credential.'],
+  ['Package catalog', 'Versions, CVEs, details and provenance of packages.'],
+  ['Identity', 'Users; only where a setting allows it.'],
+  ['VEX repository', 'The mirrored OpenVEX documents, for Trivy.'],
+  ['Mirror', "The mirror's own pages."],
+  ['Webhooks', 'Deliveries of the service.'],
+] as const
+
+/** Builds the document from the tables of routes. */
+export function buildContract({ version, ...tables }: ContractTables): OpenApiDocument {
+  const written: OpenApiDocument['paths'] = Object.fromEntries(
+    contracts(tables).map(([path, contract]) => [
+      path,
+      Object.fromEntries(
+        Object.entries(contract).map(([method, operation]) => [
+          method,
+          { operationId: operationId(method, path), ...operation },
+        ]),
+      ),
+    ]),
+  )
+  const { paths, shared } = shareParts(written)
+  const used = new Set(
+    Object.values(paths).flatMap((one) => Object.values(one).flatMap((o) => o.tags)),
+  )
+  return {
+    openapi: '3.1.1',
+    info: {
+      ...{ title: 'Patchmirror', version, description: INTRODUCTION },
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: '..' }], // relative to /-/openapi.json, so that it is right behind a path prefix too
+    tags: TAGS.filter(([name]) => used.has(name)).map(([name, description]) => ({
+      name,
+      description,
+    })),
+    paths,
+    components: { ...usedComponents(paths, shared), securitySchemes: SECURITY_SCHEMES },
+  }
+}
+
+/** The form of a path in the document: `{name+}` takes several segments, for which OpenAPI has no form. */
+export function contractPath(path: string): string {
+  return path.replaceAll('+}', '}')
+}
+
+type Entry = readonly [path: string, contract: PathContract]
+
+function contracts({
+  publicPaths,
+  privateRoutes,
+  hookPaths,
+}: Omit<ContractTables, 'version'>): Entry[] {
+  return [
+    ...publicPaths.map((path): Entry => [path, publicContract(path)]),
+    ...privateRoutes.map((route): Entry => [contractPath(route.path), privateContract(route)]),
+    ...Object.entries(OWN_CONTRACTS),
+    ...hookPaths.map((path): Entry => [path, DELIVERY_CONTRACT]),
+  ]
+}
+
+function publicContract(path: string): PathContract {
+  const known: Readonly<Record<string, PathContract>> = { ...BUCKET_CONTRACTS, ...QUERY_CONTRACTS }
+  return known[path] ?? feedContract(path)
+}
+
+const KEY: readonly SecurityRequirement[] = [{ bearer: [] }, { basic: [] }]
+const LINK: readonly SecurityRequirement[] = [{ link: [] }]
+
+/** A route's own contract, with what the only way to private routes adds: the credential, and problems in the surface's form. */
+function privateContract({ path, guard, contract }: Omit<PrivateRoute, 'answer'>): PathContract {
+  const { get } = contract ?? { get: undescribed(path) }
+  if (get === undefined) return {}
+  if (guard === 'link') return { get: { ...get, security: LINK } }
+  const form = errorForm(surfaceOf(path))
+  const responses = { ...problems(form, 400, 401, 404, 429, 500, 503), ...get.responses }
+  return { get: { ...get, responses, security: KEY } }
+}
+
+/** A route that declares no contract: it is listed, and takes what is in its path. */
+function undescribed(path: string): PathOperation {
+  const parameters = pathParameters(contractPath(path))
+  return {
+    summary: '',
+    tags: ['Catalog'],
+    parameters,
+    responses: { 200: { description: 'The answer.' } },
+  }
+}
+
+/** A name such as `getV1TagsIdSbom`. */
+function operationId(method: string, path: string): string {
+  const words = path.split(/[^A-Za-z0-9]+/).filter((word) => word !== '')
+  const named = words.map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+  return `${method}${named.join('') || 'Root'}`
+}
+
+const COMPONENTS: Readonly<Record<string, Readonly<Record<string, object>>>> = {
+  schemas: SCHEMAS,
+  responses: PROBLEM_RESPONSES,
+  parameters: PARAMETERS,
+  headers: HEADER_COMPONENTS,
+}
+
+/** The components that the paths refer to, directly or through others; `shared`: those made of equal parts. */
+function usedComponents(
+  paths: object,
+  shared: Readonly<Record<string, Readonly<Record<string, object>>>>,
+): Record<string, Record<string, object>> {
+  const used: Record<string, Record<string, object>> = {}
+  const follow = (part: object): void => {
+    for (const [, kind = '', name = ''] of JSON.stringify(part).matchAll(
+      /#\/components\/(\w+)\/([\w-]+)/g,
+    )) {
+      const component = shared[kind]?.[name] ?? COMPONENTS[kind]?.[name]
+      if (component === undefined || used[kind]?.[name] !== undefined) continue
+      used[kind] = { ...used[kind], [name]: component }
+      follow(component)
+    }
+  }
+  follow(paths)
+  return used
+}

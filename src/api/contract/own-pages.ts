@@ -1,0 +1,210 @@
+import { SOURCES } from '../../domain/sources.ts'
+import type { OWN } from '../http/paths.ts'
+import { problems, uncached } from './answers.ts'
+import { headersOf, ref } from './components.ts'
+import type { InputParameter, PathContract, SecurityRequirement } from './openapi.ts'
+import { schemaOf } from './schemas.ts'
+
+const TAGS = ['Mirror']
+const TEXT = { type: 'string' }
+
+/** The public part is open; with a key it is everything. */
+const KEY_OR_NONE: readonly SecurityRequirement[] = [{}, { bearer: [] }, { basic: [] }]
+
+const SOURCE: InputParameter = {
+  ...{ name: 'source', in: 'query', description: 'Only this source.' },
+  schema: { type: 'string', enum: [...SOURCES, ''] },
+}
+
+const OF_CONTRACT = ['ETag', 'Cache-Control', 'X-Accel-Expires', 'Vary'] as const
+
+function reportContract(summary: string, schema: object): PathContract {
+  return {
+    get: {
+      summary,
+      tags: TAGS,
+      responses: { 200: uncached('The report.', { ...schema }), ...problems('message', 500, 503) },
+    },
+  }
+}
+
+/** The mirror's own pages; one without a contract here does not compile. */
+export const OWN_CONTRACTS: Readonly<Record<(typeof OWN)[number] | '/', PathContract>> = {
+  '/': reportContract('Name, version and paths of this mirror', {
+    type: 'object',
+    required: ['name', 'version', 'mirrored', 'own'],
+    properties: {
+      ...{ name: { const: 'patchmirror' }, version: TEXT },
+      mirrored: { type: 'array', items: TEXT },
+      own: { type: 'array', items: TEXT },
+    },
+  }),
+  '/-/health': {
+    get: {
+      summary: 'Whether the process answers',
+      tags: TAGS,
+      responses: {
+        200: uncached('It does.', { type: 'object', properties: { status: { const: 'ok' } } }, [
+          'X-Mirror-Instance',
+        ]),
+        ...problems('message', 500),
+      },
+    },
+  },
+  '/-/ready': {
+    get: {
+      summary: 'Whether every source is served and recent enough',
+      tags: TAGS,
+      responses: {
+        200: uncached('Ready.', schemaOf('Readiness')),
+        503: uncached(
+          'Not ready, or the report cannot be made.',
+          { anyOf: [schemaOf('Readiness'), schemaOf('Problem')] },
+          ['Retry-After'],
+        ),
+        ...problems('message', 500),
+      },
+    },
+  },
+  '/-/status': reportContract('State of every part of the mirror', schemaOf('Status')),
+  '/-/metrics': {
+    get: {
+      summary: 'Metrics for Prometheus',
+      tags: TAGS,
+      responses: {
+        200: {
+          description: 'See docs/reference/metrics.md.',
+          headers: headersOf('Cache-Control'),
+          content: { 'text/plain': { schema: TEXT } },
+        },
+        ...problems('message', 404, 500, 503),
+      },
+    },
+  },
+  '/-/changes': {
+    get: {
+      summary: 'What changed since a snapshot',
+      description:
+        'The public sources are open; for those behind a credential a local key is needed.',
+      tags: TAGS,
+      parameters: [
+        {
+          ...{ name: 'since', in: 'query', required: true },
+          description: 'Id of the snapshot that the client has, or its first 12 characters.',
+          schema: { type: 'string', minLength: 1 },
+        },
+        SOURCE,
+        {
+          ...{ name: 'limit', in: 'query', description: 'Names on a page.' },
+          schema: { type: 'integer', minimum: 1, maximum: 10_000, default: 1_000 },
+        },
+        {
+          ...{ name: 'after', in: 'query', description: 'The value of `next` of the page before.' },
+          schema: TEXT,
+        },
+      ],
+      responses: {
+        200: uncached('A page of changes.', schemaOf('Changes')),
+        ...problems('message', 400, 401, 404, 429, 500, 503),
+      },
+      security: KEY_OR_NONE,
+    },
+  },
+  '/-/events': {
+    get: {
+      summary: 'A stream of published snapshots and received webhooks',
+      description:
+        'Server-sent events. Without a key it has the public snapshots alone. It does not end.',
+      tags: TAGS,
+      parameters: [
+        SOURCE,
+        {
+          ...{ name: 'Last-Event-ID', in: 'header', schema: TEXT },
+          description: 'Id of the last event that the client has: the stream continues behind it.',
+        },
+      ],
+      responses: {
+        200: {
+          description: 'The events `snapshot`, `webhook` and `reset`; a comment every 15 seconds.',
+          headers: headersOf('Cache-Control', 'X-Accel-Buffering'),
+          content: { 'text/event-stream': { schema: TEXT } },
+        },
+        ...problems('message', 400, 401, 429, 500, 503),
+      },
+      security: KEY_OR_NONE,
+    },
+  },
+  '/-/openapi.json': {
+    get: {
+      summary: 'This document',
+      tags: TAGS,
+      parameters: [ref('parameters', 'IfNoneMatch')],
+      responses: {
+        200: {
+          description: 'The contract of this mirror in OpenAPI 3.1.',
+          headers: headersOf(...OF_CONTRACT, 'Content-Encoding'),
+          content: { 'application/json': { schema: { type: 'object' } } },
+        },
+        304: {
+          description: 'The client has the current document.',
+          headers: headersOf(...OF_CONTRACT),
+        },
+        ...problems('message', 500),
+      },
+    },
+  },
+}
+
+const DELIVERY_TAGS = ['Webhooks']
+const SIGNED: readonly InputParameter[] = [
+  ['webhook-id', 'Id of the delivery; a repeated one is stored once.'],
+  ['webhook-timestamp', 'When it was sent, Unix seconds.'],
+].map(([name = '', description = '']) => ({ name, in: 'header', description, schema: TEXT }))
+
+/** The contract of an endpoint that receives deliveries of the service. */
+export const DELIVERY_CONTRACT: PathContract = {
+  post: {
+    summary: 'A signed delivery of the service',
+    description: 'The body is verified as it came, and answered when it is on disk. Other spellings of the headers are in docs/guides/webhooks.md.', // prettier-ignore
+    tags: DELIVERY_TAGS,
+    parameters: SIGNED,
+    requestBody: {
+      description: 'An event, at most `webhooks.maxBytes`.',
+      required: true,
+      content: { 'application/json': { schema: {} } },
+    },
+    responses: {
+      200: {
+        description: 'Stored before, or of a type that is ignored.',
+        headers: headersOf('Cache-Control'),
+      },
+      202: { description: 'Stored.', headers: headersOf('Cache-Control') },
+      ...problems('message', 401, 408, 413, 415, 503),
+    },
+    security: [{ delivery: [] }],
+  },
+  options: {
+    summary: 'The handshake of CloudEvents web hooks',
+    tags: DELIVERY_TAGS,
+    parameters: [
+      {
+        name: 'WebHook-Request-Origin',
+        in: 'header',
+        description: 'The sender that asks.',
+        schema: TEXT,
+      },
+    ],
+    responses: {
+      200: {
+        description: 'Whether the sender is one of `webhooks.allowedOrigins`.',
+        headers: headersOf(
+          'Cache-Control',
+          'Allow',
+          'WebHook-Allowed-Origin',
+          'WebHook-Allowed-Rate',
+        ),
+      },
+      ...problems('message', 503),
+    },
+  },
+}

@@ -1,0 +1,128 @@
+import type { BUCKET_PATHS, QUERY_PATHS } from '../http/paths.ts'
+import { mirrored, mirroredFile, problems } from './answers.ts'
+import { CONDITIONS, RANGES, headersOf } from './components.ts'
+import { idParameter } from './feeds.ts'
+import type { ComponentRef, InputParameter, PathContract, PathOperation } from './openapi.ts'
+import { schemaOf } from './schemas.ts'
+
+const TAGS = ['Scanners']
+const FAULTS = problems('message', 400, 404, 500, 503)
+const TEXT = { type: 'string' }
+const ECOSYSTEM = idParameter('ecosystem', 'An ecosystem, such as Debian:12', 'PyPI')
+const ID = idParameter('id', 'Id of the record', 'CVE-2026-1')
+
+function fileContract(
+  summary: string,
+  type: string,
+  parameters: readonly InputParameter[] = [],
+): PathContract {
+  const isText = type !== 'application/zip'
+  const more = isText ? (['x-goog-hash', 'X-Mirror-Derived', 'Content-Encoding'] as const) : (['x-goog-hash', 'X-Mirror-Derived'] as const) // prettier-ignore
+  return {
+    get: {
+      summary,
+      tags: TAGS,
+      parameters: [...parameters, ...RANGES],
+      responses: {
+        ...mirroredFile({ description: 'The file.', type, ...(isText && { schema: TEXT }), more }),
+        ...FAULTS,
+      },
+    },
+  }
+}
+
+/** The layout of osv.dev's bucket; a path without a contract here does not compile. */
+export const BUCKET_CONTRACTS: Readonly<Record<(typeof BUCKET_PATHS)[number], PathContract>> = {
+  '/osv/ecosystems.txt': fileContract('The names of all ecosystems', 'text/plain'),
+  '/osv/modified_id.csv': fileContract('Modification date and id of every record', 'text/csv'),
+  '/osv/all.zip': fileContract('All records in one zip archive', 'application/zip'),
+  '/osv/{ecosystem}/all.zip': fileContract(
+    'The records of an ecosystem in one zip archive',
+    'application/zip',
+    [ECOSYSTEM],
+  ),
+  '/osv/{ecosystem}/modified_id.csv': fileContract(
+    'Modification date and id of the records of an ecosystem',
+    'text/csv',
+    [ECOSYSTEM],
+  ),
+  '/osv/{ecosystem}/{id}.json': {
+    get: {
+      summary: 'A record of an ecosystem',
+      tags: TAGS,
+      parameters: [ECOSYSTEM, ID, ...CONDITIONS],
+      responses: {
+        ...mirrored({
+          description: 'The record; X-Mirror-Derived names the prefixes that were removed from it.',
+          schema: schemaOf('OsvRecord'),
+          more: ['x-goog-hash', 'X-Mirror-Derived', 'Content-Location'],
+        }),
+        ...FAULTS,
+      },
+    },
+  },
+}
+
+function queryContract(summary: string, asked: ComponentRef, answered: ComponentRef): PathContract {
+  const headers = ['Cache-Control', 'Vary', 'Content-Encoding', 'X-Mirror-Snapshot', 'X-Mirror-As-Of', 'X-Mirror-Derived'] as const // prettier-ignore
+  const post: PathOperation = {
+    summary,
+    description:
+      "osv.dev's query API, answered from the mirror. Queries by commit are refused (400).",
+    tags: TAGS,
+    requestBody: {
+      description: 'At most 4 MiB.',
+      required: true,
+      content: { 'application/json': { schema: asked } },
+    },
+    responses: {
+      200: {
+        description: 'What was found.',
+        headers: headersOf(...headers),
+        content: { 'application/json': { schema: answered } },
+      },
+      ...problems('gateway', 400, 404, 408, 413, 415, 500, 503),
+    },
+  }
+  return { post }
+}
+
+/** osv.dev's query API; a path without a contract here does not compile. */
+export const QUERY_CONTRACTS: Readonly<Record<(typeof QUERY_PATHS)[number], PathContract>> = {
+  '/osv/v1/query': queryContract('Records about a package version', schemaOf('Query'), schemaOf('QueryAnswer')), // prettier-ignore
+  '/osv/v1/querybatch': queryContract('Ids of records about many package versions', schemaOf('QueryBatch'), schemaOf('QueryBatchAnswer')), // prettier-ignore
+  '/osv/v1/vulns/{id}': {
+    get: {
+      summary: 'A record by its id',
+      tags: TAGS,
+      parameters: [ID, ...CONDITIONS],
+      responses: {
+        ...mirrored({ description: "The service's bytes.", schema: schemaOf('OsvRecord') }),
+        ...problems('gateway', 400, 404, 500, 503),
+      },
+    },
+  },
+}
+
+const VEX_TAGS = ['VEX repository']
+
+/** The manifest of the VEX repository. */
+export const VEX_MANIFEST_CONTRACT: PathContract = {
+  get: {
+    summary: 'The manifest of the VEX repository',
+    description: 'For Trivy: https://github.com/aquasecurity/vex-repo-spec',
+    tags: VEX_TAGS,
+    parameters: CONDITIONS,
+    responses: mirrored({ description: 'The manifest, which names the archive.', schema: { type: 'object' } }), // prettier-ignore
+  },
+}
+
+/** Its archive. */
+export const VEX_ARCHIVE_CONTRACT: PathContract = {
+  get: {
+    summary: 'The OpenVEX documents and their index',
+    tags: VEX_TAGS,
+    parameters: RANGES,
+    responses: mirroredFile({ description: 'A zip archive.', more: ['x-goog-hash'] }),
+  },
+}

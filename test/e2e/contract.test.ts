@@ -1,0 +1,177 @@
+import { Validator } from '@seriousme/openapi-schema-validator'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { RouteTools } from '../../src/api/access/private-routes.ts'
+import { createCatalogRoutes } from '../../src/api/catalog/routes.ts'
+import { contractPath } from '../../src/api/contract/document.ts'
+import { createVexRoutes } from '../../src/api/scanners/vex.ts'
+import { endpointPath } from '../../src/config/kinds/webhooks.ts'
+import { READING, allKnown } from '../support/catalog/contract.ts'
+import { bearer } from '../support/keys.ts'
+import { type ServedContract, templateOf, violations } from '../support/openapi.ts'
+import { type WholeMirror, openWholeMirror } from '../support/whole-mirror.ts'
+
+let mirror: WholeMirror
+let contract: ServedContract
+
+beforeAll(async () => {
+  mirror = await openWholeMirror()
+  contract = (await (await mirror.get('/-/openapi.json')).json()) as ServedContract
+})
+afterAll(() => mirror.close())
+
+/** The private routes as the daemon declares them; none is called. */
+function privateRoutes() {
+  const { config } = mirror
+  const tools = { served: {}, atEnd: () => undefined } as unknown as RouteTools
+  const maker = { wanted: () => undefined, damaged: () => undefined }
+  const vex = createVexRoutes({ config, expectsCatalog: true, maker })
+  return [...createCatalogRoutes(config)(tools), ...vex(tools)]
+}
+
+test('the document is valid OpenAPI 3.1, and every operation in it is described', async () => {
+  const result = await new Validator().validate({ ...contract })
+  expect(result).toEqual({ valid: true })
+  const operations = Object.values(contract.paths).flatMap((one) => Object.values(one))
+  expect(operations.filter(({ summary }) => summary === '')).toEqual([])
+  const names = operations.map(({ operationId }) => operationId)
+  expect(new Set(names).size).toBe(names.length)
+})
+
+test('the document has every route of the running server, and nothing else', async () => {
+  const { mirrored, own } = (await (await mirror.get('/')).json()) as Record<string, string[]>
+  const { webhooks } = (await (await mirror.get('/-/status')).json()) as {
+    webhooks: { endpoints: { path: string }[] }
+  }
+  const routes = [
+    ...['/', ...(mirrored ?? []), ...(own ?? [])],
+    ...privateRoutes().map(({ path }) => contractPath(path)),
+    ...webhooks.endpoints.map(({ path }) => path),
+  ]
+  expect(routes.length).toBeGreaterThan(50)
+  expect(Object.keys(contract.paths).sort()).toEqual(routes.sort())
+  for (const page of own ?? [])
+    expect(endpointPath().check(page, { cwd: '/', validateCron: () => true })).toHaveProperty(
+      'fault',
+    )
+})
+
+interface Asked {
+  readonly path: string
+  readonly method?: string
+  readonly headers?: Record<string, string>
+  readonly body?: string
+  readonly open?: true
+}
+
+/** Requests for what no row of the service's tables has: scanners' views, the mirror's own pages, deliveries. */
+function ownRequests(osv: string, listed: string): Asked[] {
+  const json = (path: string, body: object): Asked => ({
+    ...{ path, method: 'POST', body: JSON.stringify(body) },
+    headers: { 'content-type': 'application/json' },
+  })
+  const query = { version: '1', package: { name: 'x', ecosystem: 'npm' } }
+  const paths = [
+    ...['/', '/-/health', '/-/ready', '/-/status', '/-/metrics', '/-/openapi.json'],
+    ...[
+      `/-/changes?since=${listed}`,
+      '/-/changes?since=none',
+      '/-/changes',
+      '/-/changes?since=x&source=y',
+    ],
+    ...['/osv/ecosystems.txt', '/osv/modified_id.csv', '/osv/all.zip', '/osv/Root/all.zip'],
+    ...['/osv/Root/modified_id.csv', `/osv/Root/${osv}.json`, `/osv/v1/vulns/${osv}`],
+    ...['/osv/Root/none.json', '/osv/None/all.zip', '/osv/v1/vulns/none', '/osv/v1/vulns/%ff'],
+    ...['/external/osv/all.zip', '/external/osv/none.json', '/external/osv/%ff.json'],
+    ...[
+      '/external/patch_feed?ecosystem=none',
+      '/external/patch_feed?other=1',
+      '/external/cve_feed',
+    ],
+    ...[
+      '/.well-known/vex-repository.json',
+      '/vex/v0.1/vex-data.zip',
+      '/v0/users',
+      '/v2-beta/users',
+    ],
+  ]
+  return [
+    ...paths.map((path): Asked => ({ path })),
+    ...[query, {}, []].map((body) => json('/osv/v1/query', body)),
+    ...[{ queries: [query] }, {}, { queries: 1 }].map((body) => json('/osv/v1/querybatch', body)),
+    { ...json('/osv/v1/query', query), headers: { 'content-encoding': 'gzip' } },
+    json('/-/webhooks', { type: 'x' }),
+    { path: '/-/webhooks', method: 'OPTIONS' },
+    { path: '/-/events', method: 'HEAD' },
+    { path: '/-/events?source=none', method: 'HEAD' },
+    { path: '/-/events', method: 'HEAD', headers: bearer('wrong') },
+  ]
+}
+
+const VARIANTS: readonly Omit<Asked, 'path'>[] = [
+  { open: true },
+  { method: 'HEAD' },
+  { headers: { 'if-match': '"none"' } },
+  { headers: { range: 'bytes=0-0' } },
+  { headers: { range: 'bytes=99999999-' } },
+  { headers: { 'accept-encoding': 'identity' } },
+]
+
+test('real answers keep to the document: status, media type, headers', async () => {
+  const known = allKnown(mirror)
+  const listed = (await mirror.get('/external/osv/all.json')).headers.get('x-mirror-snapshot') ?? ''
+  const asked: Asked[] = [
+    ...READING.flatMap(({ requests }) => requests(known)).map((path) => ({ path })),
+    ...ownRequests(known.osv[0] ?? '', listed),
+  ]
+  const faults: string[] = []
+  const answered = new Set<string>()
+  const ask = async ({ path, method = 'GET', headers = {}, body, open }: Asked) => {
+    const init = { method, headers, ...(body !== undefined && { body }) }
+    const answer = await (open === true ? fetch(mirror.url + path, init) : mirror.get(path, init))
+    const { status } = answer
+    faults.push(...violations(contract, { method, path, status, headers: answer.headers }))
+    return { status, etag: answer.headers.get('etag'), text: await answer.text() }
+  }
+  for (const one of asked) {
+    const { status, etag, text } = await ask(one)
+    const name = `${one.method ?? 'GET'} ${templateOf(contract, one.path) ?? ''}`
+    for (const [link] of text.matchAll(/\/-\/documents\/[^"]+/g))
+      if (!answered.has('GET /-/documents/{digest}'))
+        asked.push({ path: link }, { path: `${link}x` })
+    if (status >= 300 || answered.has(name)) continue
+    answered.add(name)
+    if (one.method !== undefined) continue
+    for (const variant of VARIANTS) await ask({ ...variant, path: one.path })
+    if (etag !== null) await ask({ path: one.path, headers: { 'if-none-match': etag } })
+  }
+  expect(faults).toEqual([])
+  const operations = Object.entries(contract.paths).flatMap(([path, one]) =>
+    Object.keys(one).map((method) => `${method.toUpperCase()} ${path}`),
+  )
+  const elsewhere = [
+    'GET /external/cve_feed',
+    'GET /-/events',
+    'POST /-/webhooks',
+    'GET /v0/users',
+    'GET /v2-beta/users',
+  ]
+  const left = operations.filter((one) => !answered.has(one) && !elsewhere.includes(one))
+  expect(left).toEqual([])
+})
+
+test('the document needs no key, is revalidated by its tag, and names nothing of the catalog', async () => {
+  const answer = await fetch(`${mirror.url}/-/openapi.json`)
+  const text = await answer.text()
+  expect(answer.headers.get('content-encoding')).toBe('gzip')
+  expect(Number(answer.headers.get('content-length'))).toBeLessThan(15_000)
+  const headers = { 'if-none-match': answer.headers.get('etag') ?? '' }
+  expect((await fetch(`${mirror.url}/-/openapi.json`, { headers })).status).toBe(304)
+  const { tags, images, repos, packages, avrs } = allKnown(mirror)
+  for (const secret of [...tags, ...images, ...repos, ...packages, ...avrs])
+    expect(text).not.toContain(`${secret}"`)
+  const refused = await fetch(`${mirror.url}/-/openapi.json`, { method: 'POST', body: '{}' })
+  expect({ status: refused.status, allow: refused.headers.get('allow') }).toEqual({
+    status: 405,
+    allow: 'GET, HEAD',
+  })
+})

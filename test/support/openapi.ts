@@ -1,0 +1,72 @@
+import type { OpenApiDocument } from '../../src/api/contract/document.ts'
+
+/** A document as it is served. */
+export type ServedContract = Pick<OpenApiDocument, 'paths' | 'components'>
+
+/** An answer as a contract sees it. */
+export interface Answered {
+  readonly method: string
+  readonly path: string
+  readonly status: number
+  readonly headers: Headers
+}
+
+/** Header fields that HTTP itself has. */
+const PLAIN = /^(connection|content-length|content-type|date|keep-alive|transfer-encoding)$/
+
+/** A part of a document with the members that are looked at. */
+interface Part {
+  readonly content?: object
+  readonly headers?: Readonly<Record<string, object>>
+  readonly required?: boolean
+}
+
+/** Follows a reference, if it is one. */
+function resolve({ components }: ServedContract, part: object): Part {
+  if (!('$ref' in part)) return part
+  const [, kind = '', name = ''] = /^#\/components\/(\w+)\/(.+)$/.exec(String(part.$ref)) ?? []
+  const found = components[kind]?.[name]
+  if (found === undefined) throw new Error(`no component ${String(part.$ref)}`)
+  return found
+}
+
+/** The path of the document that a request is for; undefined where there is none. */
+export function templateOf({ paths }: ServedContract, path: string): string | undefined {
+  const asked = path.replace(/\?.*$/, '')
+  const fits = (template: string): boolean => {
+    const form = template
+      .replace(/[.*+?^$()|[\]\\]/g, '\\$&')
+      .replaceAll(/\{(\w+)\}/g, (_, name: string) => (name === 'repo' ? '.+' : '[^/]+'))
+    return new RegExp(`^${form}$`).test(asked)
+  }
+  const fixed = (template: string): number => template.replaceAll(/\{\w+\}/g, '').length
+  return Object.keys(paths)
+    .filter(fits)
+    .sort((one, other) => fixed(other) - fixed(one))[0]
+}
+
+/** What an answer has that the contract does not declare, and what it misses; empty when it keeps to the contract. */
+export function violations(contract: ServedContract, answered: Answered): string[] {
+  const { method, path, status, headers } = answered
+  const template = templateOf(contract, path) ?? ''
+  const name = method === 'HEAD' ? 'get' : method.toLowerCase()
+  const declared = contract.paths[template]?.[name]?.responses[status]
+  if (declared === undefined) return [`${method} ${path}: ${status} is not declared`]
+  const answer = resolve(contract, declared)
+  const type = (headers.get('content-type') ?? '').split(';', 1)[0] ?? ''
+  const types = Object.keys(answer.content ?? {})
+  const isKnown = types.includes(type) || types.includes('*/*') || types.length === 0
+  const found = isKnown ? [] : [`media type ${type}`]
+  if (types.length === 0 && type !== '' && status !== 304) found.push(`media type ${type}`)
+  const known = new Map(
+    Object.entries(answer.headers ?? {}).map(([key, one]) => [
+      key.toLowerCase(),
+      resolve(contract, one).required === true,
+    ]),
+  )
+  for (const key of headers.keys())
+    if (!PLAIN.test(key) && !known.has(key)) found.push(`header ${key} is not declared`)
+  for (const [key, required] of known)
+    if (required && !headers.has(key)) found.push(`header ${key} is missing`)
+  return found.map((fault) => `${method} ${path}: ${status}: ${fault}`)
+}

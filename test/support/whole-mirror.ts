@@ -1,0 +1,45 @@
+import { randomBytes } from 'node:crypto'
+import { vi } from 'vitest'
+import { loadConfig } from '../../src/config/load.ts'
+import type { Config } from '../../src/config/schema.ts'
+import { SOURCES } from '../../src/domain/sources.ts'
+import type { Sandbox } from '../../src/sandbox/server.ts'
+import { catalogEnv } from './catalog/mirror.ts'
+import { openWorld } from './daemons.ts'
+import { TEST_KEY, bearer } from './keys.ts'
+
+type Asked = Omit<RequestInit, 'headers'> & { headers?: Readonly<Record<string, string>> }
+
+/** A daemon that mirrors everything that the stand-in has: feeds, records, catalog, users, views. */
+export interface WholeMirror {
+  readonly sandbox: Sandbox
+  readonly url: string
+  readonly config: Config
+  /** Asks with the key of the settings. */
+  get(path: string, init?: Asked): Promise<Response>
+  close(): Promise<void>
+}
+
+const SERVICE = { images: 2, tags: 4, packages: 3, tickets: 6, users: 2, avrs: 2, subscriptions: 1 }
+const PATIENCE = { interval: 50, timeout: 110_000 }
+
+/** Starts the stand-in and a daemon in this process, and resolves when everything is mirrored and the views are made. */
+export async function openWholeMirror(): Promise<WholeMirror> {
+  const world = await openWorld({ records: 30, service: SERVICE }, (sandbox) => ({
+    ...catalogEnv(sandbox),
+    PATCHMIRROR_IDENTITY_MIRROR_USERS: 'true',
+    PATCHMIRROR_CATALOG_MIRROR_API_KEYS: 'true',
+    PATCHMIRROR_CATALOG_SCOPE: 'all',
+    PATCHMIRROR_SERVER_KEYS: TEST_KEY,
+    PATCHMIRROR_WEBHOOKS_SECRETS: `whsec_${randomBytes(24).toString('base64')}`,
+  }))
+  const daemon = await world.host()
+  const { url } = daemon
+  for (const source of SOURCES) await daemon.said(new RegExp(`"${source} sync: complete`))
+  const get: WholeMirror['get'] = (path, init = {}) =>
+    fetch(url + path, { ...init, headers: { ...bearer(), ...init.headers } })
+  for (const path of ['/osv/ecosystems.txt', '/.well-known/vex-repository.json'])
+    await vi.waitUntil(async () => (await get(path, { method: 'HEAD' })).status === 200, PATIENCE)
+  const { config } = loadConfig({ env: world.env, cwd: world.dir })
+  return { ...{ sandbox: world.sandbox, url, config, get }, close: () => world.close() }
+}
