@@ -16,8 +16,18 @@ export interface PeopleTools {
   readonly atEnd: (close: () => Promise<void>) => void
 }
 
+/** A page for people, as the contract names it. */
+export interface PeoplePage {
+  readonly path: string
+  /** Its name in the navigation; null where it has none. */
+  readonly label: string | null
+  /** `key`: only with a local key. `open`: shows more to clients with one. */
+  readonly access: 'open' | 'key'
+}
+
 /** The pages for people. */
 export interface PeoplePages {
+  readonly pages: readonly PeoplePage[]
   /** Answers a request for one of them; false when it is for another path. */
   answer(request: IncomingMessage, response: ServerResponse): boolean
 }

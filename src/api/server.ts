@@ -111,10 +111,10 @@ export function createServer(options: ServerOptions): MirrorServer {
     ...{ settings: config.server, routes: options.routes ?? (() => []) },
     listeningOn: () => boundAddress(app.server.address()),
   })
-  const contract = createContract(options, { paths, gate, cacheControl, failures })
   const followers = createFollowers(options, { served, access: gate.access, failures })
   const reports = createStatusReports(options)
   const people = options.people?.({ ...gate, reports, failures, now, atEnd: ends.add })
+  const contract = createContract(options, { paths, gate, people, cacheControl, failures })
   const refresh = (): void => {
     for (const part of [served, open]) part.refresh()
     followers.look() // last, so every announced change is already readable
@@ -148,12 +148,18 @@ export function createServer(options: ServerOptions): MirrorServer {
 
 function createContract(
   { version, reads, hookPaths = [] }: ServerOptions,
-  { paths, gate, ...page }: { paths: Paths; gate: Gate } & ContractParts,
+  { paths, gate, people, ...page }: Routing & ContractParts,
 ) {
-  const tables = { version, publicPaths: paths.all, privateRoutes: gate.routes, hookPaths }
+  const routes = { publicPaths: paths.all, privateRoutes: gate.routes, hookPaths }
+  const tables = { version, ...routes, people: people?.pages ?? [] }
   return createContractPage({ ...page, tables, reads: reads.pinned })
 }
 
+interface Routing {
+  paths: Paths
+  gate: Gate
+  people: PeoplePages | undefined
+}
 type ContractParts = Pick<ContractPageOptions, 'cacheControl' | 'failures'>
 
 /** What ends with the server. */

@@ -5,6 +5,8 @@ import { createCatalogRoutes } from '../../src/api/catalog/routes.ts'
 import { contractPath } from '../../src/api/contract/document.ts'
 import { createVexRoutes } from '../../src/api/scanners/vex.ts'
 import { endpointPath } from '../../src/config/kinds/webhooks.ts'
+import { UI } from '../../src/web/page.ts'
+import { PAGES } from '../../src/web/pages.ts'
 import { READING, allKnown } from '../support/catalog/contract.ts'
 import { bearer } from '../support/keys.ts'
 import { type ServedContract, templateOf, violations } from '../support/openapi.ts'
@@ -46,6 +48,7 @@ test('the document has every route of the running server, and nothing else', asy
     ...['/', ...(mirrored ?? []), ...(own ?? [])],
     ...privateRoutes().map(({ path }) => contractPath(path)),
     ...webhooks.endpoints.map(({ path }) => path),
+    ...[...PAGES.map(({ path }) => UI + path), `${UI}{file}`],
   ]
   expect(routes.length).toBeGreaterThan(50)
   expect(Object.keys(contract.paths).sort()).toEqual(routes.sort())
@@ -94,8 +97,11 @@ function ownRequests(osv: string, listed: string): Asked[] {
       '/v2-beta/users',
     ],
   ]
+  const page = { accept: 'text/html' }
   return [
     ...paths.map((path): Asked => ({ path })),
+    ...['/', '/-/ui/none'].map((path): Asked => ({ path, headers: page })),
+    ...PAGES.map(({ path }): Asked => ({ path: UI + path, headers: page })),
     ...[query, {}, []].map((body) => json('/osv/v1/query', body)),
     ...[{ queries: [query] }, {}, { queries: 1 }].map((body) => json('/osv/v1/querybatch', body)),
     { ...json('/osv/v1/query', query), headers: { 'content-encoding': 'gzip' } },
@@ -135,6 +141,8 @@ test('real answers keep to the document: status, media type, headers', async () 
   for (const one of asked) {
     const { status, etag, text } = await ask(one)
     const name = `${one.method ?? 'GET'} ${templateOf(contract, one.path) ?? ''}`
+    for (const [, file = ''] of text.matchAll(/"\/-\/ui\/([\w-]+\.(?:css|svg))"/g))
+      if (!answered.has('GET /-/ui/{file}')) asked.push({ path: UI + file })
     for (const [link] of text.matchAll(/\/-\/documents\/[^"]+/g))
       if (!answered.has('GET /-/documents/{digest}'))
         asked.push({ path: link }, { path: `${link}x` })

@@ -1,5 +1,5 @@
 import type { ProblemForm } from '../http/problems.ts'
-import { HEADERS, OPTIONAL_HEADERS, headersOf, ref } from './components.ts'
+import { HEADERS, type HeaderName, OPTIONAL_HEADERS, headersOf, ref } from './components.ts'
 import type { ComponentRef, DeclaredAnswer, DeclaredAnswers, JsonSchema } from './openapi.ts'
 import { schemaOf } from './schemas.ts'
 
@@ -22,7 +22,7 @@ const PROBLEMS = {
   500: ['The mirror failed to answer; its log has the reason.', []],
   501: ['Only the service itself can answer this: no item has the field of this parameter.', []],
   503: ['Not mirrored yet, or the data cannot be read now.', ['Retry-After']],
-} as const satisfies Readonly<Record<number, readonly [string, readonly (keyof typeof HEADERS)[]]>>
+} as const satisfies Readonly<Record<number, readonly [string, readonly HeaderName[]]>>
 
 /** A status that a problem can have. */
 type ProblemStatus = keyof typeof PROBLEMS
@@ -78,7 +78,7 @@ interface Mirrored {
   readonly description: string
   readonly type?: string
   readonly schema?: JsonSchema
-  readonly more?: readonly (keyof typeof HEADERS)[]
+  readonly more?: readonly HeaderName[]
 }
 
 /** Returns 200, 304 and 412 of content with validators. */
@@ -122,7 +122,7 @@ const BYTES: JsonSchema = { type: 'string', contentMediaType: 'application/octet
 export function uncached(
   description: string,
   schema: JsonSchema,
-  more: readonly (keyof typeof HEADERS)[] = [],
+  more: readonly HeaderName[] = [],
 ): DeclaredAnswer {
   return {
     description,

@@ -46,6 +46,9 @@ export const HEADERS = {
   'X-Mirror-Instance': header('Id of the running daemon.'),
   'X-Content-Type-Options': header('`nosniff`.'),
   'Content-Security-Policy': header('Keeps a browser from running anything in the answer.'),
+  'Referrer-Policy': header('`no-referrer`.'),
+  'Cross-Origin-Opener-Policy': header('`same-origin`.'),
+  'Cross-Origin-Resource-Policy': header('`same-origin`.'),
   'WebHook-Allowed-Origin': header('The sender that may send, where it is in the settings.'),
   'WebHook-Allowed-Rate': header('`*`: any rate.'),
 } as const satisfies Readonly<Record<string, AnswerHeader>>
@@ -58,10 +61,11 @@ export const OPTIONAL_HEADERS = {
   AsOfIfKnown: header("Upstream's date of that snapshot.", DATE_TIME),
 } as const satisfies Readonly<Record<string, AnswerHeader>>
 
+/** The name of a declared header field. */
+export type HeaderName = keyof typeof HEADERS
+
 /** Returns references to header fields, as an answer names them. */
-export function headersOf(
-  ...names: readonly (keyof typeof HEADERS)[]
-): Readonly<Record<string, ComponentRef>> {
+export function headersOf(...names: readonly HeaderName[]): Readonly<Record<string, ComponentRef>> {
   return Object.fromEntries(names.map((name) => [name, ref('headers', name)]))
 }
 

@@ -1,4 +1,5 @@
 import { surfaceOf, errorForm } from '../access/surface.ts'
+import type { PeoplePage } from '../people.ts'
 import type { PrivateRoute } from '../access/route-table.ts'
 import { HEADER_COMPONENTS, PROBLEM_RESPONSES, problems } from './answers.ts'
 import { pathParameters } from './catalog.ts'
@@ -6,6 +7,7 @@ import { PARAMETERS, SECURITY_SCHEMES } from './components.ts'
 import { feedContract } from './feeds.ts'
 import type { PathContract, PathOperation, SecurityRequirement } from './openapi.ts'
 import { DELIVERY_CONTRACT, OWN_CONTRACTS } from './own-pages.ts'
+import { PAGE_FILE_CONTRACT, pageContract } from './people.ts'
 import { shareParts } from './shared-parts.ts'
 import { BUCKET_CONTRACTS, QUERY_CONTRACTS } from './scanners.ts'
 import { SCHEMAS } from './schemas.ts'
@@ -17,6 +19,7 @@ export interface ContractTables {
   readonly privateRoutes: readonly Omit<PrivateRoute, 'answer'>[]
   /** Where deliveries come in on this listener. */
   readonly hookPaths: readonly string[]
+  readonly people: readonly PeoplePage[]
   readonly version: string
 }
 
@@ -49,6 +52,7 @@ const TAGS = [
   ['Identity', 'Users; only where a setting allows it.'],
   ['VEX repository', 'The mirrored OpenVEX documents, for Trivy.'],
   ['Mirror', "The mirror's own pages."],
+  ['Pages', 'Pages for people, below /-/ui/, with their stylesheet. They only read.'],
   ['Webhooks', 'Deliveries of the service.'],
 ] as const
 
@@ -96,11 +100,14 @@ function contracts({
   publicPaths,
   privateRoutes,
   hookPaths,
+  people,
 }: Omit<ContractTables, 'version'>): Entry[] {
   return [
     ...publicPaths.map((path): Entry => [path, publicContract(path)]),
     ...privateRoutes.map((route): Entry => [contractPath(route.path), privateContract(route)]),
     ...Object.entries(OWN_CONTRACTS),
+    ...people.map((page): Entry => [page.path, pageContract(page)]),
+    ...(people.length === 0 ? [] : [PAGE_FILE_CONTRACT]),
     ...hookPaths.map((path): Entry => [path, DELIVERY_CONTRACT]),
   ]
 }

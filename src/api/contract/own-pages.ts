@@ -2,6 +2,7 @@ import { SOURCES } from '../../domain/sources.ts'
 import type { OWN } from '../http/paths.ts'
 import { problems, uncached } from './answers.ts'
 import { headersOf, ref } from './components.ts'
+import { pageAnswer } from './people.ts'
 import type { InputParameter, PathContract, SecurityRequirement } from './openapi.ts'
 import { schemaOf } from './schemas.ts'
 
@@ -28,17 +29,36 @@ function reportContract(summary: string, schema: object): PathContract {
   }
 }
 
+const ROOT = {
+  type: 'object',
+  required: ['name', 'version', 'mirrored', 'own'],
+  properties: {
+    ...{ name: { const: 'patchmirror' }, version: TEXT },
+    mirrored: { type: 'array', items: TEXT },
+    own: { type: 'array', items: TEXT },
+  },
+}
+
 /** The mirror's own pages; one without a contract here does not compile. */
 export const OWN_CONTRACTS: Readonly<Record<(typeof OWN)[number] | '/', PathContract>> = {
-  '/': reportContract('Name, version and paths of this mirror', {
-    type: 'object',
-    required: ['name', 'version', 'mirrored', 'own'],
-    properties: {
-      ...{ name: { const: 'patchmirror' }, version: TEXT },
-      mirrored: { type: 'array', items: TEXT },
-      own: { type: 'array', items: TEXT },
+  '/': {
+    get: {
+      summary: 'Name, version and paths of this mirror; the overview for clients that prefer HTML',
+      tags: TAGS,
+      responses: {
+        200: {
+          ...pageAnswer('The paths, or the page.'),
+          content: {
+            'application/json': { schema: ROOT },
+            'text/html': { schema: TEXT },
+          },
+        },
+        401: pageAnswer('Of the page: the key is not valid.', ['WWW-Authenticate']),
+        ...problems('message', 500, 503),
+      },
+      security: KEY_OR_NONE,
     },
-  }),
+  },
   '/-/health': {
     get: {
       summary: 'Whether the process answers',

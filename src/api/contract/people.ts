@@ -1,0 +1,73 @@
+import type { PeoplePage } from '../people.ts'
+import { problems } from './answers.ts'
+import { type HeaderName, headersOf } from './components.ts'
+import type { DeclaredAnswer, PathContract, SecurityRequirement } from './openapi.ts'
+
+const TAGS = ['Pages']
+const TEXT = { type: 'string' }
+
+/** Header fields of every page for people. */
+const PAGE_HEADERS = [
+  ...(['Cache-Control', 'Vary', 'Content-Security-Policy', 'X-Content-Type-Options'] as const),
+  ...(['Referrer-Policy', 'Cross-Origin-Opener-Policy', 'Cross-Origin-Resource-Policy'] as const),
+] as const
+
+/** An answer that is a page. */
+export function pageAnswer(description: string, more: readonly HeaderName[] = []): DeclaredAnswer {
+  const headers = headersOf(...PAGE_HEADERS, ...more)
+  return { description, headers, content: { 'text/html': { schema: TEXT } } }
+}
+
+const KEY: readonly SecurityRequirement[] = [{ bearer: [] }, { basic: [] }]
+
+/** The contract of a page for people. What is wrong with a request is said by a page too. */
+export function pageContract({ path, label, access }: PeoplePage): PathContract {
+  return {
+    get: {
+      summary: `The page ${label ?? path.split('/').at(-1) ?? ''}`,
+      description: 'For people: its parameters are those of its forms.',
+      tags: TAGS,
+      responses: {
+        200: pageAnswer('The page.'),
+        400: pageAnswer('A parameter is not valid.'),
+        401: pageAnswer('The page takes a local key, or the key is not valid.', [
+          'WWW-Authenticate',
+        ]),
+        404: pageAnswer('There is nothing under this id.'),
+        429: pageAnswer('Too many wrong keys from this client.', ['Retry-After', 'X-RateLimit-Limit', 'X-RateLimit-Remaining']), // prettier-ignore
+        500: { ...pageAnswer('The page cannot be made.'), content: ANY_FORM },
+        503: { ...pageAnswer('Not mirrored yet, or too many pages are asked for.', ['Retry-After']), content: ANY_FORM }, // prettier-ignore
+      },
+      security: access === 'key' ? KEY : [{}, ...KEY],
+    },
+  }
+}
+
+const ANY_FORM = {
+  'text/html': { schema: TEXT },
+  'application/json': { schema: { $ref: '#/components/schemas/Problem' } },
+}
+
+/** The files that pages refer to; their names contain the digest of their content. */
+export const PAGE_FILE_CONTRACT: readonly [string, PathContract] = [
+  '/-/ui/{file}',
+  {
+    get: {
+      summary: 'The stylesheet and the icon of the pages',
+      tags: TAGS,
+      parameters: [
+        { name: 'file', in: 'path', required: true, description: 'As a page names it.', schema: { ...TEXT, minLength: 1 } }, // prettier-ignore
+      ],
+      responses: {
+        200: {
+          description: 'The file; it never changes.',
+          headers: headersOf(...PAGE_HEADERS),
+          content: { 'text/css': { schema: TEXT }, 'image/svg+xml': { schema: TEXT } },
+        },
+        404: pageAnswer('There is no such page or file.'),
+        401: pageAnswer('The key is not valid.', ['WWW-Authenticate']),
+        ...problems('message', 500, 503),
+      },
+    },
+  },
+]
