@@ -1,4 +1,6 @@
+import type { Server } from 'node:http'
 import { type AddressInfo, isIPv6 } from 'node:net'
+import type { Config } from '../config/schema.ts'
 import { MirrorError, messageOf, systemCode } from '../core/errors.ts'
 
 /** Where the server can be reached. */
@@ -7,10 +9,37 @@ export interface ServerAddress {
   port: number
 }
 
+/** Of the pages' framework, what opens the address and what asks the pages themselves. */
+interface Listenable {
+  readonly server: Server
+  listen(at: { host: string; port: number; backlog: number }): Promise<unknown>
+  inject(path: string): Promise<{ readonly statusCode: number }>
+}
+
+const BACKLOG = 1024
+
+/** Opens the address of the settings, and reports what is known of it. */
+export function createListening(app: Listenable, { host, port }: Config['server']) {
+  const address = (): ServerAddress | null => addressOf(app.server.address(), host)
+  return {
+    /** Throws `config` when the address cannot be used. */
+    async listen(): Promise<ServerAddress> {
+      await app.listen({ host, port, backlog: BACKLOG }).catch((error: unknown) => {
+        throw nameListenError(error, host, port)
+      })
+      return address() ?? { url: '', port }
+    },
+    /** Null while not listening. */
+    address,
+    /** True when the serving thread listens and answers its health page. */
+    answers: async () => app.server.listening && (await app.inject('/-/health')).statusCode === 200,
+  }
+}
+
 const ANY_ADDRESS: ReadonlySet<string> = new Set(['0.0.0.0', '::'])
 
 /** Returns the address to show; a wildcard address is shown as localhost. */
-export function addressOf(bound: AddressInfo | string | null, host: string): ServerAddress | null {
+function addressOf(bound: AddressInfo | string | null, host: string): ServerAddress | null {
   if (bound === null || typeof bound === 'string') return null
   const shown = ANY_ADDRESS.has(host) ? 'localhost' : isIPv6(host) ? `[${host}]` : host
   return { url: `http://${shown}:${bound.port}`, port: bound.port }
@@ -29,7 +58,7 @@ const FAULTS: Readonly<Partial<Record<string, string>>> = {
 }
 
 /** A `config` error for an address that cannot be used; anything else unchanged. */
-export function nameListenError(error: unknown, host: string, port: number): unknown {
+function nameListenError(error: unknown, host: string, port: number): unknown {
   const fault = FAULTS[systemCode(error) ?? '']
   if (fault === undefined) return error
   const message = `${host} port ${port} ${fault} (${messageOf(error)})`

@@ -16,7 +16,7 @@ import { type Paths, createPaths } from './http/paths.ts'
 import { type ServerLog, createFailures } from './http/problems.ts'
 import { originForm } from './http/request-target.ts'
 import { type Heads, answerText, createHeads } from './http/response.ts'
-import { type ServerAddress, addressOf, boundAddress, nameListenError } from './listen.ts'
+import { type ServerAddress, boundAddress, createListening } from './listen.ts'
 import { createPublicSide } from './public-routes.ts'
 import type { ViewsMaker } from './scanners/generation.ts'
 import { type ServedSnapshot, createServedSnapshot, followStore } from './snapshot/served.ts'
@@ -77,17 +77,18 @@ export interface MirrorServer {
   snapshotChanged(): void
   /** Stops accepting, lets requests in flight finish, and cuts off what is left after the grace time. */
   close(): Promise<void>
-  /** Null while not listening. */
-  readonly address: ServerAddress | null
+  /** Resolves with true when the serving thread answers its own health page, and listens. */
+  answers(): Promise<boolean>
+  /** Returns null while not listening. */
+  address(): ServerAddress | null
 }
 
 const CLOSE_GRACE_MS = 10_000
-const BACKLOG = 1024
 
 /** The read-only API: upstream's public and private paths, and the mirror's own under /-/. */
 export function createServer(options: ServerOptions): MirrorServer {
   const { reads, dataDir, config, log, now, closeGraceMs = CLOSE_GRACE_MS } = options
-  const { host, port, cacheBytes } = config.server
+  const { cacheBytes } = config.server
   const cacheControl = `public, max-age=${config.server.cacheMaxAgeSeconds}, must-revalidate`
   const served = createServedSnapshot(reads, dataDir, cacheBytes, options.onArchiveLost)
   const isStoredFeed = (path: string): boolean => reads.pinned.feeds.hasDocument(path)
@@ -123,14 +124,13 @@ export function createServer(options: ServerOptions): MirrorServer {
   addPages(app, { ...options, paths, reports })
   const fastPath = createFastPath(app.server, options, served, heads)
   limitConnections(app.server, connectionOptions(options))
+  const listening = createListening(app, config.server)
   return {
     async listen() {
-      await app.listen({ host, port, backlog: BACKLOG }).catch((error: unknown) => {
-        throw nameListenError(error, host, port)
-      })
+      const address = await listening.listen()
       gate.announce()
       follower.look()
-      return addressOf(app.server.address(), host) ?? { url: '', port }
+      return address
     },
     snapshotChanged: follower.look,
     async close() {
@@ -140,9 +140,8 @@ export function createServer(options: ServerOptions): MirrorServer {
       await drain(app.server, fastPath, app.close(), closeGraceMs)
       await ends.close([served, open])
     },
-    get address() {
-      return addressOf(app.server.address(), host)
-    },
+    answers: listening.answers,
+    address: listening.address,
   }
 }
 

@@ -56,73 +56,82 @@ export interface Agent {
   requestSync(source: SourceName, kind: RunKind): void
   /** Reads again what can be while it runs: secrets of webhooks and certificates; logs what changed. */
   reload(): void
+  /** Resolves with true while the serving thread answers. */
+  answers(): Promise<boolean>
   /** Stops accepting requests, lets those in flight finish, ends the run in flight, releases the folder. */
   close(): Promise<void>
 }
 
 /** The whole program behind `patchmirror serve`, wired. Everything meets here and nowhere else. */
 export function createAgent(given: AgentOptions): Agent {
-  const options = running(given)
-  let lock: Lock | null = null
-  let thread: SyncThread | null = null
-  let reads: PinnedReads | null = null
-  let server: MirrorServer | null = null
-  let schedule: Schedule | null = null
-  let relay: RunningRelay | null = null
-  let webhooks: Webhooks | null = null
-  let refresher: Refresher | null = null
-  let views: RunningViews | null = null
-  let bundles: RunningBundles | null = null
-  let stopKeys = (): void => undefined
-
-  const close = async (): Promise<void> => {
-    webhooks?.refuse()
-    stopKeys()
-    await schedule?.stop()
-    refresher?.stop()
-    await thread?.stop()
-    await Promise.all([views?.close(), bundles?.close()])
-    await server?.close()
-    await relay?.close()
-    await webhooks?.close()
-    reads?.close()
-    lock?.release()
-  }
-
+  const options = inUse(given)
+  const on: Running = {}
   const start: Agent['start'] = async () => {
     const { config, log, now = Date.now } = options
-    lock = acquireLock(config.data.dir, 'serve')
+    on.lock = acquireLock(config.data.dir, 'serve')
     const instance = announceInstance(config.data.dir)
-    thread = await startSyncThread(threadDeps(options, () => ({ server, reads, thread })))
-    reads = openPinnedReads(config.data.dir)
-    if (reads === null) throw new MirrorError('internal', 'the database is not there')
-    if (config.server.keys.length === 0) stopKeys = startLocalKey(config.data.dir, now, log)
+    const thread = (on.thread = await startSyncThread(threadDeps(options, on)))
+    const reads = (on.reads = openPinnedReads(config.data.dir) ?? undefined)
+    if (reads === undefined) throw new MirrorError('internal', 'the database is not there')
+    if (config.server.keys.length === 0) on.stopKeys = startLocalKey(config.data.dir, now, log)
     const metrics = createMetrics()
-    const onStored = (): void => [refresher, relay].forEach((one) => one?.arrived())
-    webhooks = await startWebhooks({ config, log, now, ...metrics.webhooks, onStored })
-    refresher = startRefresher(refresherOptions(options, webhooks, thread, reads))
-    relay = await startRelay(options)
-    const onMade = (): void => server?.snapshotChanged()
-    views = startViews({ ...relay.shown, config, log, reads, onMade })
-    bundles = startBundles({ ...options, ...views.shown })
-    server = createServer({
-      ...{ ...serverOptions(options, reads, () => schedule, views), instance },
-      onArchiveLost: () => thread?.rebuildArchive(),
-      ...{ ...webhookParts(webhooks, refresher), metrics },
-      ...{ ...relay.shown, ...views.shown, ...bundles.shown },
+    const onStored = (): void => [on.refresher, on.relay].forEach((one) => one?.arrived())
+    const webhooks = await startWebhooks({ config, log, now, ...metrics.webhooks, onStored })
+    on.webhooks = webhooks
+    on.refresher = startRefresher(refresherOptions(options, webhooks, thread, reads))
+    on.relay = await startRelay(options)
+    const onMade = (): void => on.server?.snapshotChanged()
+    on.views = startViews({ ...on.relay.shown, config, log, reads, onMade })
+    on.bundles = startBundles({ ...options, ...on.views.shown })
+    on.server = createServer({
+      ...{ ...serverOptions(options, reads, () => on.schedule, on.views), instance },
+      onArchiveLost: () => thread.rebuildArchive(),
+      ...{ ...webhookParts(webhooks, on.refresher), metrics },
+      ...{ ...on.relay.shown, ...on.views.shown, ...on.bundles.shown },
     })
-    const address = announceAddress(config.data.dir, instance, await server.listen())
+    const address = announceAddress(config.data.dir, instance, await on.server.listen())
     await webhooks.listen(address.url)
-    schedule = startSchedule(scheduledJobs(config, reads, thread), { ...config.sync, now })
+    on.schedule = startSchedule(scheduledJobs(config, reads, thread), { ...config.sync, now })
     return address
   }
 
   return {
-    start: () => startOrClose(start, close),
-    requestSync: (source, kind) => thread?.requestSync(source, kind, 'command'),
-    reload: () => webhooks?.reload(),
-    close,
+    start: () => startOrClose(start, () => stop(on)),
+    requestSync: (source, kind) => on.thread?.requestSync(source, kind, 'command'),
+    reload: () => on.webhooks?.reload(),
+    answers: async () => (await on.server?.answers()) ?? false,
+    close: () => stop(on),
   }
+}
+
+/** What runs by now. */
+interface Running {
+  lock?: Lock
+  thread?: SyncThread
+  reads?: PinnedReads | undefined
+  server?: MirrorServer
+  schedule?: Schedule
+  relay?: RunningRelay
+  webhooks?: Webhooks
+  refresher?: Refresher
+  views?: RunningViews
+  bundles?: RunningBundles
+  stopKeys?: () => void
+}
+
+/** Stops what runs, in this order: what writes first, what serves after it. */
+async function stop(on: Running): Promise<void> {
+  on.webhooks?.refuse()
+  on.stopKeys?.()
+  await on.schedule?.stop()
+  on.refresher?.stop()
+  await on.thread?.stop()
+  await Promise.all([on.views?.close(), on.bundles?.close()])
+  await on.server?.close()
+  await on.relay?.close()
+  await on.webhooks?.close()
+  on.reads?.close()
+  on.lock?.release()
 }
 
 async function startOrClose<T>(start: () => Promise<T>, close: () => Promise<void>): Promise<T> {
@@ -135,7 +144,7 @@ async function startOrClose<T>(start: () => Promise<T>, close: () => Promise<voi
 }
 
 /** The options in use: secrets follow their files, and what is offline has no upstream. */
-function running(given: AgentOptions): AgentOptions {
+function inUse(given: AgentOptions): AgentOptions {
   const config = followConfig(given.config, (text) => given.log.warn({}, text))
   return given.offline === true ? withoutUpstream({ ...given, config }) : { ...given, config }
 }
@@ -149,19 +158,13 @@ function withoutUpstream(options: AgentOptions): AgentOptions {
   return { ...options, config }
 }
 
-interface Parts {
-  server: MirrorServer | null
-  reads: PinnedReads | null
-  thread: SyncThread | null
-}
-
 /** Pause before a first sync that failed is tried again, milliseconds. */
 const FIRST_RETRY_MS = 60_000
 
 /** Reacts on the serving side to messages of the sync thread. */
-function threadDeps(options: AgentOptions, parts: () => Parts): SyncThreadDeps {
+function threadDeps(options: AgentOptions, on: Running): SyncThreadDeps {
   const { config, version, log, offline = false } = options
-  const retry = (source: SourceName): void => parts().thread?.requestSync(source, 'sync', 'start')
+  const retry = (source: SourceName): void => on.thread?.requestSync(source, 'sync', 'start')
   const retryWithRoom = awaitRoom(config.data.dir, retry)
   return {
     offline,
@@ -174,8 +177,8 @@ function threadDeps(options: AgentOptions, parts: () => Parts): SyncThreadDeps {
     },
     version,
     onEnded(report) {
-      parts().server?.snapshotChanged()
-      parts().thread?.checkpoint() // the reader has moved on, so the log can be copied
+      on.server?.snapshotChanged()
+      on.thread?.checkpoint() // the reader has moved on, so the log can be copied
       logRun(log, report)
       // With nothing to serve yet, the next hour is too far away.
       if (
@@ -189,8 +192,8 @@ function threadDeps(options: AgentOptions, parts: () => Parts): SyncThreadDeps {
       options.onEnded?.(report)
     },
     onCheckpoint() {
-      parts().reads?.repin()
-      parts().server?.snapshotChanged() // in the same event-loop iteration: another process may have committed just now
+      on.reads?.repin()
+      on.server?.snapshotChanged() // in the same event-loop iteration: another process may have committed just now
     },
     onFailed(request, message) {
       log.error({ request }, message)
@@ -206,7 +209,7 @@ function threadDeps(options: AgentOptions, parts: () => Parts): SyncThreadDeps {
 function serverOptions(
   { config, version, log, now = Date.now }: AgentOptions,
   reads: PinnedReads,
-  schedule: () => Schedule | null,
+  schedule: () => Schedule | undefined,
   views: RunningViews,
 ): ServerOptions {
   const catalog = createCatalogRoutes(config)

@@ -224,7 +224,7 @@ test('closing lets a request in flight finish', async () => {
   for await (const chunk of response) received += (chunk as Buffer).length
   expect(received).toBe(Number(response.headers['content-length']))
   await closed
-  expect(server.address).toBeNull()
+  expect(server.address()).toBeNull()
   await expect(once(connect(port, '127.0.0.1'), 'connect')).rejects.toThrow()
 })
 

@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { cpSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { delimiter, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type World, openWorld } from '../support/daemons.ts'
 import { commandHost } from '../support/hosted.ts'
@@ -92,7 +92,12 @@ describe('patchmirror serve', () => {
     writeFileSync(bundleKey, publicPem())
     const settingsFile = join(world.dir, 'settings.yaml')
     writeFileSync(settingsFile, 'osv: { maxAgeHours: 30 }\n')
+    const sent = join(world.dir, 'sent')
+    const notify = join(world.dir, 'systemd-notify')
+    writeFileSync(notify, `#!/bin/sh\necho "$1" >> '${sent}'\n`, { mode: 0o755 })
     const more = {
+      NOTIFY_SOCKET: '/run/notify',
+      PATH: [world.dir, process.env['PATH']].join(delimiter),
       PATCHMIRROR_SERVER_KEYS_FILE: keyFile,
       PATCHMIRROR_CONFIG: settingsFile,
       PATCHMIRROR_BUNDLE_TRUSTED_KEYS: bundleKey,
@@ -126,5 +131,8 @@ describe('patchmirror serve', () => {
     }
     daemon.child.kill('SIGTERM')
     expect((await daemon.finished).code).toBe(0)
+    const messages = readFileSync(sent, 'utf8').split('\n')
+    expect(messages.slice(0, 3)).toEqual(['READY=1', 'RELOADING=1', 'READY=1'])
+    expect(messages.at(-2)).toBe('STOPPING=1')
   })
 })

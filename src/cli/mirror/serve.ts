@@ -6,6 +6,7 @@ import { checkProxies } from '../../config/proxies.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError, messageOf, systemCode } from '../../core/errors.ts'
 import { goOffline } from '../../core/offline.ts'
+import { serviceManager } from '../../core/service-manager.ts'
 import { hasImported } from '../../store/database/older-folder.ts'
 import { unsyncedHere } from '../runner.ts'
 import { type GlobalOptions, settings } from '../context.ts'
@@ -32,20 +33,29 @@ export async function serveCommand(options: ServeOptions): Promise<number> {
   const stopped = signalled()
   outliveTerminal()
   const reload = createReload(config, () => settings(options, false).config)
+  const warn = (text: string): void => log.warn({}, text)
+  const manager = serviceManager({ env: process.env, pid: process.pid, warn })
+  let serving = 'starting'
   process.on('SIGHUP', () => {
+    manager.reloading()
     agent.reload()
     reload(log)
+    manager.ready(serving)
   })
   const { url } = await agent.start()
+  manager.ready((serving = `serving ${url}`))
+  manager.watch(() => agent.answers())
   const upstream = offline ? null : config.upstream.apiRoot
   log.info({ url, upstream, data: config.data.dir }, `serving ${url}`)
   if (upstream === null) log.info({}, 'no upstream: nothing is synced, what was imported is served')
   else for (const text of unsyncedHere(config)) log.warn({}, text)
   const signal = await stopped
   log.info(`${signal}: stopping`)
+  manager.stopping()
   setTimeout(() => process.exit(1), GRACE_MS).unref()
   process.once(signal, () => process.exit(1))
   await agent.close()
+  await manager.close()
   log.info('stopped')
   return 0
 }

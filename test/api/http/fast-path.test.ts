@@ -143,7 +143,7 @@ test('requests that come while the reader takes nothing are not piled up in memo
   let received = 0
   socket.on('data', (chunk) => (received += chunk.length))
   await expect.poll(() => received).toBeGreaterThan(20 * big.length)
-  expect(server.address).not.toBeNull()
+  expect(server.address()).not.toBeNull()
 })
 
 test('an upgrade that is ignored leaves the connection usable', async () => {

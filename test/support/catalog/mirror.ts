@@ -76,7 +76,7 @@ export async function catalogBench(
     ...bench,
     ask(path, init) {
       server.snapshotChanged()
-      return fetch(`${server.address?.url ?? ''}${path}`, { ...init, headers: ownKey() })
+      return fetch(`${server.address()?.url ?? ''}${path}`, { ...init, headers: ownKey() })
     },
     askUpstream(path) {
       if (path.startsWith('/v1/users'))
