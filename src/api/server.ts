@@ -20,6 +20,7 @@ import { type ServerAddress, boundAddress, createListening } from './listen.ts'
 import { createPublicSide } from './public-routes.ts'
 import type { ViewsMaker } from './scanners/generation.ts'
 import { type ServedSnapshot, createServedSnapshot, followStore } from './snapshot/served.ts'
+import { createStaleRule } from './snapshot/stale.ts'
 import type { BoxesStatus, WebhooksReport } from '../domain/status.ts'
 import type { StatusOptions } from './status/report.ts'
 import { type MetricsPage, addPages, createApp, createStatusReports } from './status/routes.ts'
@@ -88,9 +89,8 @@ const CLOSE_GRACE_MS = 10_000
 /** The read-only API: upstream's public and private paths, and the mirror's own under /-/. */
 export function createServer(options: ServerOptions): MirrorServer {
   const { reads, dataDir, config, log, now, closeGraceMs = CLOSE_GRACE_MS } = options
-  const { cacheBytes } = config.server
   const cacheControl = `public, max-age=${config.server.cacheMaxAgeSeconds}, must-revalidate`
-  const served = createServedSnapshot(reads, dataDir, cacheBytes, options.onArchiveLost)
+  const served = createServedSnapshot(options, createStaleRule(config, now))
   const isStoredFeed = (path: string): boolean => reads.pinned.feeds.hasDocument(path)
   const paths = createPaths(config.feeds.extraPaths, config.views, isStoredFeed)
   const [failures, heads] = [createFailures(dataDir, log), createHeads(cacheControl)]

@@ -63,7 +63,10 @@ export const VERBS: readonly Verb[] = [
       ['--dry-run', 'say what would change, store nothing'], JSON_FLAG,
     ], load: async () => (await import('./mirror/sync.ts')).syncCommand },
   { path: 'status', summary: 'how fresh everything is',
-    options: [JSON_FLAG], load: async () => (await import('./mirror/status.ts')).statusCommand },
+    options: [
+      ['--max-age <age>', 'exit with 3 when a source is older than this, such as 90m, 26h or 7d'],
+      ['--watch', 'show it again every two seconds until Ctrl-C'], JSON_FLAG,
+    ], load: async () => (await import('./mirror/status.ts')).statusCommand },
   { path: 'runs', arguments: '[run]', summary: 'the run log, or all about one run',
     options: [['--limit <n>', 'how many runs', '20'], JSON_FLAG],
     load: async () => (await import('./mirror/runs.ts')).runsCommand },

@@ -66,6 +66,8 @@ const credential = () => ({
   allowPlainHttp: flag(false),
 })
 
+const staleAction = () => choice(['serve', 'warn', 'refuse'], 'refuse')
+
 /**
  * Every setting, once: its type, its check and its description. Names, environment variables and the
  * Config type follow from this table; the defaults and their reasons are in config/default.yaml.
@@ -106,6 +108,7 @@ export const SCHEMA = {
     archiveThreshold: integerSetting({ min: 0, max: 10_000_000, example: 250 }),
     maxSingleFetches: integerSetting({ min: 0, max: 10_000_000, example: 5000 }),
     maxAgeHours: number({ min: 0.01, max: 87_600, example: 26 }),
+    staleAction: staleAction(),
     guardFraction: number({ min: 0, max: 1, example: 0.1 }),
     guardRecords: integerSetting({ min: 0, max: 10_000_000, example: 20 }),
   },
@@ -113,6 +116,7 @@ export const SCHEMA = {
     schedule: cronExpression('17 * * * *'),
     extraPaths: list(externalPath()),
     maxAgeHours: number({ min: 0.01, max: 87_600, example: 26 }),
+    staleAction: staleAction(),
     guardFraction: number({ min: 0, max: 1, example: 0.1 }),
     guardEntries: integerSetting({ min: 0, max: 10_000_000, example: 20 }),
   },
@@ -127,6 +131,7 @@ export const SCHEMA = {
     reconcileSchedule: cronExpression('*/15 * * * *'),
     reconcileHours: number({ min: 0.01, max: 87_600, example: 24 }),
     maxAgeHours: number({ min: 0.01, max: 87_600, example: 26 }),
+    staleAction: staleAction(),
     guardFraction: number({ min: 0, max: 1, example: 0.1 }),
     guardItems: integerSetting({ min: 0, max: 10_000_000, example: 20 }),
     maxListPages: integerSetting({ min: 1, max: 10_000_000, example: 10_000 }),
@@ -144,6 +149,7 @@ export const SCHEMA = {
     mirrorUsers: flag(false),
     schedule: cronExpression('52 * * * *'),
     maxAgeHours: number({ min: 0.01, max: 87_600, example: 26 }),
+    staleAction: staleAction(),
   },
   sync: {
     jitterSeconds: integerSetting({ min: 0, max: 3600, example: 60 }),

@@ -21,6 +21,7 @@ export type ErrorCode =
   | 'proof' // the stored data does not match what the run was to store
   | 'not_found' // a local path or id that is not mirrored
   | 'not_ready' // nothing mirrored yet
+  | 'stale' // older than the settings allow to be served
   | 'bad_request' // an invalid local request
   | 'not_supported' // a local request that only upstream can answer
   | 'aborted' // the program is shutting down
@@ -46,6 +47,7 @@ export function exitCode(error: unknown): number {
 const STATUS: Partial<Record<ErrorCode, number>> = {
   not_found: 404,
   not_ready: 503,
+  stale: 503,
   bad_request: 400,
   not_supported: 501,
   storage: 503,

@@ -161,7 +161,7 @@ function exitCodesPage(): string {
       ],
     ),
     '`patchmirror status` exits with the first that applies: 1 when a source failed or the data folder cannot be written to, 4 when one is ' +
-      'quarantined, 3 when one is partial, older than its `maxAgeHours` or not mirrored yet, otherwise 0. `patchmirror relay status` exits with 1 ' +
+      'quarantined, 3 when one is partial, older than its `maxAgeHours` or not mirrored yet, otherwise 0. With `--max-age` the first is 3, when a source is older than that or has no data yet; the other codes follow, with that age as the limit of every source. `patchmirror relay status` exits with 1 ' +
       'when a target is disabled.',
     '## Error codes',
     'A run, a log line and an HTTP response name an error by its code.',

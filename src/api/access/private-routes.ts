@@ -14,6 +14,7 @@ import {
 import { type Heads, createHeads } from '../http/response.ts'
 import { type Links, createLinks, linkProblem } from './signed-links.ts'
 import type { ServedSnapshot } from '../snapshot/served.ts'
+import { refuseStale } from '../snapshot/stale.ts'
 import {
   type PrivateRoute,
   type RouteMatch,
@@ -119,19 +120,22 @@ function createPrivatePaths(options: PrivateOptions): PrivatePaths {
       failures.answer(error, request, response, { form, origin })
     try {
       const found = open(options, request, path, match)
-      if ('status' in found) refuse(found)
-      else
-        found.route
-          .answer({
-            request,
-            response,
-            requestHeaders: readRequestHeaders(request.rawHeaders),
-            params: found.params,
-            query: new URLSearchParams(query),
-            baseUrl: () => baseUrl(request),
-            refuse,
-          })
-          ?.catch(fail)
+      if ('status' in found) {
+        refuse(found)
+        return true
+      }
+      if (origin !== null) refuseStale(origin)
+      found.route
+        .answer({
+          request,
+          response,
+          requestHeaders: readRequestHeaders(request.rawHeaders),
+          params: found.params,
+          query: new URLSearchParams(query),
+          baseUrl: () => baseUrl(request),
+          refuse,
+        })
+        ?.catch(fail)
     } catch (error) {
       fail(error)
     }

@@ -4,6 +4,7 @@ import { MirrorError } from '../../core/errors.ts'
 import { type CatalogDocument, CHUNK_BYTES, chunkContent } from '../../store/catalog/documents.ts'
 import { type Exchange, sendFailed, entityTag } from '../http/response.ts'
 import { checkConditions, rangeStillApplies, parseRange } from '../http/conditions.ts'
+import { refuseStale } from '../snapshot/stale.ts'
 import type { ServedSnapshot } from '../snapshot/served.ts'
 import { chooseCoding } from '../http/request-headers.ts'
 import type { SnapshotOrigin } from '../http/origin.ts'
@@ -30,6 +31,8 @@ export async function sendDocument(
   asOf?: string,
 ): Promise<void> {
   const { request, response, requestHeaders } = call
+  const known = served.knownOrigin('catalog')
+  if (known !== null) refuseStale(known)
   const stored = findDocument(served, digest)
   if (stored === null) {
     const message =

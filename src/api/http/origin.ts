@@ -12,6 +12,15 @@ export interface SnapshotOrigin {
   readonly asOf: string
   /** Changes whenever anything served may have changed. */
   readonly version: string
+  /** Set when it is older than `maxAgeHours` and `staleAction` asks for a header or a refusal. */
+  readonly stale?: Staleness
+}
+
+/** What an origin that is too old causes. */
+interface Staleness {
+  /** Value of X-Mirror-Stale: the setting that it exceeds. */
+  readonly limit: string
+  readonly refused: boolean
 }
 
 /** Reads a source's origin from the pinned snapshot of the store; null before its first snapshot. */
@@ -46,12 +55,18 @@ export function originOfOne(
 }
 
 /** Returns the X-Mirror headers of an answer, as a flat list. */
-export function originFields({ snapshot, asOf }: SnapshotOrigin): string[] {
-  return ['X-Mirror-Snapshot', snapshot, 'X-Mirror-As-Of', asOf]
+export function originFields({ snapshot, asOf, stale }: SnapshotOrigin): string[] {
+  const own = ['X-Mirror-Snapshot', snapshot, 'X-Mirror-As-Of', asOf]
+  return stale === undefined ? own : [...own, 'X-Mirror-Stale', stale.limit]
 }
 
 /** Returns the same by name; none without an origin. */
 export function originHeaders(origin: SnapshotOrigin | null | undefined): Record<string, string> {
   if (origin === null || origin === undefined) return {}
-  return { 'X-Mirror-Snapshot': origin.snapshot, 'X-Mirror-As-Of': origin.asOf }
+  const { snapshot, asOf, stale } = origin
+  return {
+    'X-Mirror-Snapshot': snapshot,
+    'X-Mirror-As-Of': asOf,
+    ...(stale && { 'X-Mirror-Stale': stale.limit }),
+  }
 }

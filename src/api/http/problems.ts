@@ -84,6 +84,7 @@ const RETRY_SECONDS = '30'
 const OPEN_CODES: ReadonlySet<string> = new Set([
   'not_found',
   'not_ready',
+  'stale',
   'bad_request',
   'not_supported',
 ])

@@ -8,6 +8,7 @@ import { type SnapshotOrigin, readOrigin } from '../http/origin.ts'
 import { createHeads } from '../http/response.ts'
 import { notReady } from '../snapshot/not-ready.ts'
 import { type Origins, SOURCE_NAMES } from '../snapshot/served.ts'
+import { type StaleRule, createStaleRule, refuseStale } from '../snapshot/stale.ts'
 import type { ReadCall, ReadReply, ReadRequest, ReadingData } from './request.ts'
 
 /** Answers requests for lists and items. */
@@ -41,7 +42,7 @@ export function createReader(data: ReadingData): Reader {
 
 type ShortReads = NonNullable<ReturnType<typeof openShortReads>>
 
-function createOrigins({ reads, commits }: ShortReads): Origins {
+function createOrigins({ reads, commits }: ShortReads, markStale: StaleRule): Origins {
   const known = new Map<SourceName, SnapshotOrigin | null>()
   let seen = -1
   const knownOrigin = (source: SourceName): SnapshotOrigin | null => {
@@ -49,7 +50,7 @@ function createOrigins({ reads, commits }: ShortReads): Origins {
     seen = commits()
     const origin = known.get(source) ?? readOrigin(reads, source)
     known.set(source, origin)
-    return origin
+    return origin && markStale(source, origin)
   }
   return {
     reads,
@@ -57,7 +58,7 @@ function createOrigins({ reads, commits }: ShortReads): Origins {
     originOf(source) {
       const origin = knownOrigin(source)
       if (origin === null) throw notReady(reads, source, SOURCE_NAMES[source])
-      return origin
+      return refuseStale(origin)
     },
   }
 }
@@ -66,7 +67,10 @@ function createOrigins({ reads, commits }: ShortReads): Origins {
 export function createReading({ config, cacheControl }: ReadingData, shortReads: ShortReads) {
   const clock = { now: 0 }
   const links = createLinks(shortReads.reads.secrets.readSecret('links'), () => clock.now)
-  const served = createOrigins(shortReads)
+  const served = createOrigins(
+    shortReads,
+    createStaleRule(config, () => clock.now),
+  )
   const { orderings } = shortReads
   const heads = createHeads(cacheControl)
   const routes = createReadRoutes(config, { served, links, heads, orderings })

@@ -12,6 +12,7 @@ import {
   sendProblem,
 } from '../http/problems.ts'
 import type { ServedSnapshot } from '../snapshot/served.ts'
+import { refuseStale } from '../snapshot/stale.ts'
 import { chooseCoding, readRequestHeaders } from '../http/request-headers.ts'
 import type { SnapshotOrigin } from '../http/origin.ts'
 import { decodePart, rawTarget, readablePath } from '../http/request-target.ts'
@@ -26,7 +27,7 @@ import { sendFile } from '../http/zip.ts'
 
 /** What the bucket is answered from. */
 interface BucketOptions {
-  readonly served: Pick<ServedSnapshot, 'knownOrigin' | 'reads' | 'archives'>
+  readonly served: Pick<ServedSnapshot, 'knownOrigin' | 'markStale' | 'reads' | 'archives'>
   readonly views: ViewsInUse
   readonly cacheControl: string
   readonly heads: Heads
@@ -61,6 +62,7 @@ export function createBucket(options: BucketOptions): Bucket {
         }
         void views.read((current) => {
           origin = originOf(current)
+          refuseStale(origin)
           return answer(options, { exchange, views: current, origin }, path)?.catch(fail)
         })
       }

@@ -128,7 +128,7 @@ export function derivedHead({ prefixes }: { readonly prefixes: readonly string[]
 }
 
 /** Returns the origin of a generation's answers: the served snapshot's own, as long as both are of one snapshot. */
-export function createViewOrigins(served: Pick<ServedSnapshot, 'knownOrigin'>) {
+export function createViewOrigins(served: Pick<ServedSnapshot, 'knownOrigin' | 'markStale'>) {
   let made: { readonly views: OriginViews; readonly origin: SnapshotOrigin } | null = null
   return (views: OriginViews): SnapshotOrigin => {
     const now = served.knownOrigin('osv')
@@ -138,7 +138,7 @@ export function createViewOrigins(served: Pick<ServedSnapshot, 'knownOrigin'>) {
       const origin = { snapshot, asOf: toIso(asOf), version: views.folder }
       made = { views, origin }
     }
-    return made.origin
+    return served.markStale('osv', made.origin)
   }
 }
 

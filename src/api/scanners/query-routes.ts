@@ -7,6 +7,7 @@ import { type BodyFault, readRequestBody } from '../http/streams.ts'
 import type { Failures } from '../http/problems.ts'
 import { type Heads, sendAnswer } from '../http/response.ts'
 import { chooseCoding, readRequestHeaders } from '../http/request-headers.ts'
+import { refuseStale } from '../snapshot/stale.ts'
 import type { SnapshotOrigin } from '../http/origin.ts'
 import { sendOsvAnswer, sendStatus } from './query-answers.ts'
 import { type QueryOperation, evaluate } from './query-evaluate.ts'
@@ -57,7 +58,7 @@ export function createOsvQuery(options: OsvQueryOptions): OsvQuery {
       if (request.method !== 'GET' && request.method !== 'HEAD')
         return refuseMethod(request, response, 'GET, HEAD')
       return views.read((current) => {
-        const call = { request, response, origin: originOf(current), heads }
+        const call = { request, response, origin: refuseStale(originOf(current)), heads }
         answerOsvRecord(current, path.slice(RECORDS.length), call)
       })
     }
@@ -84,7 +85,7 @@ async function answerQuery(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  views.current()
+  refuseStale(originOf(views.current()))
   const body = await readRequestBody(request, { bytes: BODY.bytes, timeoutMs: bodyTimeoutMs })
   if (typeof body === 'string') return refuseBody(body, request, response)
   const isGone = (): boolean => response.destroyed

@@ -6,6 +6,7 @@ import { createAnswer, sendAnswer, contentTag } from '../http/response.ts'
 import { openArchiveFile } from '../http/send-file.ts'
 import type { RouteTools } from '../access/private-routes.ts'
 import type { ServedSnapshot } from '../snapshot/served.ts'
+import { refuseStale } from '../snapshot/stale.ts'
 import type { SnapshotOrigin } from '../http/origin.ts'
 import type { PrivateRoute, RouteCall } from '../access/route-table.ts'
 import type { PathContract } from '../contract/openapi.ts'
@@ -78,7 +79,7 @@ export function createVexRoutes(options: VexRoutesOptions): (tools: RouteTools) 
  * the served snapshot is the same.
  */
 function originOf(
-  served: Pick<ServedSnapshot, 'knownOrigin' | 'reads'>,
+  served: Pick<ServedSnapshot, 'knownOrigin' | 'markStale' | 'reads'>,
   made: VexGeneration,
 ): SnapshotOrigin {
   const now = served.knownOrigin('catalog')
@@ -88,7 +89,7 @@ function originOf(
     const oldest = Math.min(whole, served.reads.catalog.readVexConfirmedAt() ?? whole)
     return { ...now, asOf: toIso(oldest) }
   }
-  return { snapshot, asOf: toIso(asOf), version: folder }
+  return refuseStale(served.markStale('catalog', { snapshot, asOf: toIso(asOf), version: folder }))
 }
 
 /** The repository in use; null when the request was refused. Throws `not_ready` before the first. */

@@ -1,7 +1,8 @@
+import type { Config } from '../../config/schema.ts'
 import { SOURCES, type SourceName } from '../../domain/sources.ts'
 import { derivedDir } from '../../store/database/open.ts'
 import type { PinnedReads, Reads } from '../../store/reads.ts'
-import { type SnapshotOrigin, readOrigin } from '../http/origin.ts'
+import type { SnapshotOrigin } from '../http/origin.ts'
 import type { ServerLog } from '../http/problems.ts'
 import { type AnswerCache, createAnswerCache } from '../http/response-cache.ts'
 import { type ArchiveFiles, createArchiveFiles } from '../http/send-file.ts'
@@ -9,6 +10,7 @@ import { type FeedDocuments, createFeedDocuments } from './documents.ts'
 import { type IndexLookup, createListing } from './index-lookup.ts'
 import { notReady } from './not-ready.ts'
 import { type OtherIds, createOtherIds } from './other-ids.ts'
+import { type StaleRule, createAgedOrigins, refuseStale } from './stale.ts'
 
 /** Reads of one snapshot, and the origins of its sources. */
 export type Origins = Pick<ServedSnapshot, 'reads' | 'originOf' | 'knownOrigin'>
@@ -22,10 +24,12 @@ export interface ServedSnapshot {
   readonly listing: IndexLookup
   /** Other forms of the records' ids. */
   readonly otherIds: OtherIds
-  /** Throws `not_ready` before the source's first snapshot. */
+  /** Throws `not_ready` before the source's first snapshot, `stale` when it is too old to be served. */
   originOf(source: SourceName): SnapshotOrigin
-  /** The same, or null. */
+  /** The same, whatever its age, or null. */
   knownOrigin(source: SourceName): SnapshotOrigin | null
+  /** Marks the origin of something made from a source, such as views, when it is too old. */
+  readonly markStale: StaleRule
   /** Moves to the newest snapshots if anything was committed. What changed is dropped, the rest stays warm. */
   refresh(): void
   /** Closes the archive; the store's connections are closed by their owner. */
@@ -40,37 +44,36 @@ export const SOURCE_NAMES: Readonly<Record<SourceName, string>> = {
   identity: 'the identity surface',
 }
 
-/** `cacheBytes` bounds the cached answers; `onArchiveLost` is called when the derived archive is missing. */
-export function createServedSnapshot(
-  reads: PinnedReads,
-  dataDir: string,
-  cacheBytes: number,
-  onArchiveLost?: () => void,
-): ServedSnapshot {
-  const cache = createAnswerCache(cacheBytes)
+interface ServedOptions {
+  readonly reads: PinnedReads
+  readonly dataDir: string
+  /** `cacheBytes` bounds the cached answers. */
+  readonly config: { readonly server: Pick<Config['server'], 'cacheBytes'> }
+  /** Called when the derived archive is missing. */
+  readonly onArchiveLost?: () => void
+}
+
+/** Creates the served snapshot. Ages are compared when `refresh` is called, twice a second, never while answering. */
+export function createServedSnapshot(options: ServedOptions, markStale: StaleRule): ServedSnapshot {
+  const { reads, dataDir, config, onArchiveLost } = options
+  const cache = createAnswerCache(config.server.cacheBytes)
   const archives = createArchiveFiles(derivedDir(dataDir), onArchiveLost)
   const documents = createFeedDocuments(reads.pinned, cache)
   const listing = createListing(reads.pinned)
   const readOtherIds = (): OtherIds => createOtherIds(reads.pinned.osv.listUntidyIds)
   let otherIds = readOtherIds()
-  const origins: Record<SourceName, SnapshotOrigin | null> = {
-    osv: null,
-    feeds: null,
-    catalog: null,
-    identity: null,
-  }
+  const origins = createAgedOrigins(reads.pinned, markStale)
 
   const load = (): void => {
     for (const source of SOURCES) {
-      const before = origins[source]?.version
-      origins[source] = readOrigin(reads.pinned, source)
-      if (origins[source]?.version === before) continue
+      if (!origins.read(source)) continue
       cache.drop(source)
       documents.drop(source)
       if (source !== 'osv') continue
       otherIds = readOtherIds()
       reopen()
     }
+    origins.judge()
   }
   /** At once, while the file is surely there: a later snapshot's publication deletes it. */
   const reopen = (): void => {
@@ -90,12 +93,14 @@ export function createServedSnapshot(
       return otherIds
     },
     originOf(source) {
-      const origin = origins[source]
+      const origin = origins.known(source)
       if (origin === null) throw notReady(reads.pinned, source, SOURCE_NAMES[source])
-      return origin
+      return refuseStale(origin)
     },
-    knownOrigin: (source) => origins[source],
+    knownOrigin: origins.known,
+    markStale,
     refresh() {
+      origins.judge() // first: also when the store cannot be read
       if (!reads.refresh()) return
       listing.drop()
       load()

@@ -10,6 +10,11 @@ interface Readiness {
   storage: { ready: boolean } & StorageState
 }
 
+/** Reports whether an age in milliseconds exceeds a limit in hours; counted in whole seconds, as the status shows it. */
+export function isOverAge(ageMs: number, maxAgeHours: number): boolean {
+  return Math.floor(ageMs / 1000) > maxAgeHours * 3600
+}
+
 /** Ready: every source is served, by upstream's date no older than its `maxAgeHours`, and the data folder is writable. */
 export function judgeReadiness(
   { sources, storage }: Pick<Status, 'sources' | 'storage'>,
@@ -21,7 +26,7 @@ export function judgeReadiness(
     const { maxAgeHours } = config[name]
     if (asOf === null || ageSeconds === null)
       return { name, ready: false, reason: 'nothing mirrored yet' }
-    const ready = ageSeconds <= maxAgeHours * 3600
+    const ready = !isOverAge(ageSeconds * 1000, maxAgeHours)
     const limit = `${ready ? 'within' : 'older than'} ${name}.maxAgeHours (${maxAgeHours})`
     return { name, ready, reason: `as of ${asOf}, ${limit}` }
   })

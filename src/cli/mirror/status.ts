@@ -1,6 +1,5 @@
 import { closing, withReads } from '../store-access.ts'
 import type { BundleStatus } from '../../api/status/bundles.ts'
-import { judgeReadiness } from '../../api/status/readiness.ts'
 import { type Status, buildStatus } from '../../api/status/report.ts'
 import { servedSources, unsyncedSources } from '../../domain/sources.ts'
 import type { Config } from '../../config/schema.ts'
@@ -14,13 +13,40 @@ import { VERSION } from '../../core/version.ts'
 import { askDaemon, daemonUrl } from '../daemon-client.ts'
 import { firstStep } from '../context.ts'
 import { type GlobalOptions, print, settings } from '../runner.ts'
+import { parseMaxAge, statusCode } from './status-code.ts'
 import { describeWebhooks, readWebhooks } from './status-webhooks.ts'
+import { watch } from './watch.ts'
 import { duration, timeOf, table } from '../output.ts'
 import type { ViewsStatus } from '../../domain/status.ts'
 
+/** Options of `patchmirror status`. */
+interface StatusCommandOptions extends GlobalOptions {
+  json?: boolean
+  /** Such as `26h`: exit 3 when a source is older. */
+  maxAge?: string
+  watch?: boolean
+}
+
 /** `patchmirror status`: the daemon's own report when one runs, else the same from the data folder. */
-export async function statusCommand(options: GlobalOptions & { json?: boolean }): Promise<number> {
+export async function statusCommand(options: StatusCommandOptions): Promise<number> {
   const { config } = settings(options, false)
+  const maxAgeHours = options.maxAge === undefined ? null : parseMaxAge(options.maxAge)
+  const isJson = options.json === true
+  const show = async (): Promise<number> =>
+    showStatus(config, { isJson, indent: options.watch === true ? 0 : 2, maxAgeHours })
+  return options.watch === true ? watch(show) : show()
+}
+
+interface Shown {
+  readonly isJson: boolean
+  /** Of the JSON; 0 writes each report on one line. */
+  readonly indent: number
+  /** Limit of `--max-age`; null: none. */
+  readonly maxAgeHours: number | null
+}
+
+/** Prints the status once; returns the exit code. */
+async function showStatus(config: Config, shown: Shown): Promise<number> {
   const answered = await statusOfDaemon(config)
   const own = readOwnStatus(config)
   const serving = answered === null ? null : (servingDaemon(config.data.dir)?.instance ?? null)
@@ -32,10 +58,13 @@ export async function statusCommand(options: GlobalOptions & { json?: boolean })
       config.data.dir,
       `nothing is mirrored yet in ${config.data.dir}: ${firstStep(config)}`,
     )
-  if (options.json === true) {
-    print(JSON.stringify(status, null, 2))
-    return statusExitCode(status, config)
-  }
+  if (shown.isJson) print(JSON.stringify(status, null, shown.indent))
+  else printReport(config, status, stranger ? 'stranger' : asked === null ? 'folder' : 'daemon')
+  return statusCode(status, config, shown.maxAgeHours)
+}
+
+/** Prints the report for people. `from`: where it was read, `stranger` when another data folder's daemon answered. */
+function printReport(config: Config, status: Status, from: 'daemon' | 'folder' | 'stranger'): void {
   print(tableOf(status))
   for (const line of describeCompared(status)) print(line)
   const isIdle = ({ snapshot, nextRunAt }: Source): boolean =>
@@ -46,8 +75,10 @@ export async function statusCommand(options: GlobalOptions & { json?: boolean })
   for (const line of describeBoxes(status)) print(line)
   for (const line of (status.views ?? []).map(describeViews)) print(line)
   if (status.webhooks?.state === 'on') print(`\n${describeWebhooks(status.webhooks)}`)
-  const who = stranger ? 'the mirror of another data folder answers' : 'no daemon answers'
-  print(asked === null ? `\n${who} on ${daemonUrl(config.server)}; read from the data folder` : '')
+  const who =
+    from === 'stranger' ? 'the mirror of another data folder answers' : 'no daemon answers'
+  const where = `\n${who} on ${daemonUrl(config.server)}; read from the data folder`
+  print(from === 'daemon' ? '' : where)
   for (const { id, state, since, pending } of status.relay.filter(({ state }) => state !== 'ok')) {
     const when = since === null ? '' : ` since ${timeOf(Date.parse(since))}`
     print(`relay target ${id} is ${state}${when}, ${pending} waiting\n  patchmirror relay status`)
@@ -58,26 +89,9 @@ export async function statusCommand(options: GlobalOptions & { json?: boolean })
     )
   }
   if (status.storage.state !== 'ok') print(`storage: ${status.storage.reason ?? 'failing'}`)
-  return statusExitCode(status, config)
 }
 
 type Source = Status['sources'][number]
-
-/**
- * Returns the worst state: 1 when a source failed or the data folder cannot be written to, 4 when one is quarantined, 3 when
- * one is partial, stale (`maxAgeHours`) or not mirrored yet, else 0.
- */
-export function statusExitCode(status: Status, config: Config): number {
-  const active = servedSources(config, (name) =>
-    status.sources.some((source) => source.name === name && source.snapshot !== null),
-  )
-  const own = status.sources.filter(({ name }) => active.includes(name))
-  const has = (state: Source['state']): boolean => own.some((source) => source.state === state)
-  if (has('failed') || status.storage.state !== 'ok') return 1
-  if (has('quarantined')) return 4
-  const isOld = judgeReadiness(status, config, active).sources.some(({ ready }) => !ready)
-  return has('partial') || isOld ? 3 : 0
-}
 
 /** Returns the daemon's report with the messages of runs from the data folder: the daemon leaves private ones out. */
 function withOwnRuns(asked: Status, own: Status | null): Status {

@@ -76,7 +76,7 @@ export async function serveOsv(
     ...more,
     now,
     enabled: state.enabled !== false,
-    originOf: createViewOrigins({ knownOrigin: () => null }),
+    originOf: createViewOrigins({ knownOrigin: () => null, markStale: (_, origin) => origin }),
     views: {
       current,
       read: (use) => use(current()),

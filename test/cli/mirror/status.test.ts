@@ -1,8 +1,10 @@
 import { tmpdir } from 'node:os'
 import { expect, test } from 'vitest'
 import type { SourceState, SourceStatus, Status } from '../../../src/api/status/report.ts'
-import { statusExitCode } from '../../../src/cli/mirror/status.ts'
+import { parseMaxAge, statusCode, statusExitCode } from '../../../src/cli/mirror/status-code.ts'
+import { watch } from '../../../src/cli/mirror/watch.ts'
 import { loadConfig } from '../../../src/config/load.ts'
+import { MirrorError } from '../../../src/core/errors.ts'
 import type { SourceName } from '../../../src/domain/sources.ts'
 
 const HOUR = 3600
@@ -55,4 +57,37 @@ test('a source that the settings do not ask for counts for nothing', () => {
   const status = statusOf(['complete', 'complete'])
   const sources = [...status.sources, source('catalog', 'never')]
   expect(statusExitCode({ ...status, sources }, config)).toBe(0)
+})
+
+test.each<[code: number, age: string, states: SourceState[], ageSeconds: number]>([
+  [0, '90m', ['complete', 'complete'], 1.5 * HOUR],
+  [3, '90m', ['complete', 'complete'], 1.5 * HOUR + 1],
+  [0, '2d', ['complete', 'complete'], 40 * HOUR], // above feeds.maxAgeHours: the given limit applies
+  [3, '26h', ['failed', 'complete'], 27 * HOUR], // the age comes first
+  [1, '26h', ['failed', 'complete'], HOUR],
+  [3, '26h', ['never', 'complete'], HOUR],
+])('status exits %i with --max-age %s for %j (age %i s)', (code, age, states, seconds) => {
+  expect(statusCode(statusOf(states, seconds), config, parseMaxAge(age))).toBe(code)
+})
+
+test.each(['', '26', 'h', '0h', '-1h', '1h30m', '26 hours', '1e3h', '1s'])(
+  '--max-age %j is a usage error that shows what is allowed',
+  (text) => {
+    expect(() => parseMaxAge(text)).toThrow(/is not an age: write .* such as 90m, 26h or 7d/)
+  },
+)
+
+test('--watch shows the status again, also after an error of the mirror, until a signal', async () => {
+  let views = 0
+  const code = watch(
+    () => {
+      views++
+      if (views === 1)
+        return Promise.reject(new MirrorError('not_ready', 'nothing is mirrored yet'))
+      process.emit('SIGINT')
+      return Promise.resolve()
+    },
+    { clears: false, pauseMs: 1 },
+  )
+  expect([await code, views]).toEqual([0, 2])
 })

@@ -1,0 +1,67 @@
+import type { Config } from '../../config/schema.ts'
+import { MirrorError } from '../../core/errors.ts'
+import { type SourceName, SOURCES } from '../../domain/sources.ts'
+import type { Reads } from '../../store/reads.ts'
+import { type SnapshotOrigin, readOrigin } from '../http/origin.ts'
+import { isOverAge } from '../status/readiness.ts'
+
+/** The settings that decide what an outdated source answers. */
+type StaleSettings = {
+  readonly [Name in SourceName]: Pick<Config[Name], 'maxAgeHours' | 'staleAction'>
+}
+
+/** Returns an origin marked as stale when it is older than its source's settings allow, else the origin itself. */
+export type StaleRule = (source: SourceName, origin: SnapshotOrigin) => SnapshotOrigin
+
+/**
+ * Creates the rule of `staleAction`. The same origin always gives the same marked object, so that heads made from it
+ * are reused. `now`: Unix milliseconds.
+ */
+export function createStaleRule(settings: StaleSettings, now: () => number): StaleRule {
+  const marked = new WeakMap<SnapshotOrigin, SnapshotOrigin>()
+  return (source, origin) => {
+    const { maxAgeHours, staleAction } = settings[source]
+    if (staleAction === 'serve' || !isOverAge(now() - Date.parse(origin.asOf), maxAgeHours))
+      return origin
+    const known = marked.get(origin)
+    if (known !== undefined) return known
+    const limit = `older than ${source}.maxAgeHours (${maxAgeHours})`
+    const stale = { ...origin, stale: { limit, refused: staleAction === 'refuse' } }
+    marked.set(origin, stale)
+    return stale
+  }
+}
+
+/** Returns the origin; throws `stale` when `staleAction` refuses to serve it. */
+export function refuseStale(origin: SnapshotOrigin): SnapshotOrigin {
+  if (origin.stale?.refused !== true) return origin
+  throw new MirrorError(
+    'stale',
+    `what this mirror has is as of ${origin.asOf}, ${origin.stale.limit}, and staleAction is refuse: ` +
+      'it is served again after the next complete sync or import',
+  )
+}
+
+type OriginOf = Record<SourceName, SnapshotOrigin | null>
+
+/** The origins of all sources as they were read, and as they are served: marked when they are too old. */
+export function createAgedOrigins(reads: Reads, markStale: StaleRule) {
+  const stored: OriginOf = { osv: null, feeds: null, catalog: null, identity: null }
+  const served = { ...stored }
+  return {
+    /** Reads a source's origin again; false when nothing served of it has changed. Call `judge` afterwards. */
+    read(source: SourceName): boolean {
+      const before = stored[source]?.version
+      stored[source] = readOrigin(reads, source)
+      return stored[source]?.version !== before
+    },
+    /** Compares the ages with the clock. */
+    judge(): void {
+      for (const source of SOURCES) {
+        const origin = stored[source]
+        served[source] = origin && markStale(source, origin)
+      }
+    },
+    known: (source: SourceName): SnapshotOrigin | null => served[source],
+  }
+}

@@ -1,0 +1,72 @@
+import { judgeReadiness } from '../../api/status/readiness.ts'
+import type { Status } from '../../api/status/report.ts'
+import type { Config } from '../../config/schema.ts'
+import { MirrorError } from '../../core/errors.ts'
+import { type SourceName, servedSources } from '../../domain/sources.ts'
+import { duration } from '../output.ts'
+
+type Source = Status['sources'][number]
+
+/**
+ * Returns the exit code of `patchmirror status`. With `--max-age` (hours; null: not given) first 3, with a line on
+ * standard error for each source that is older or has no data.
+ */
+export function statusCode(status: Status, config: Config, maxAgeHours: number | null): number {
+  if (maxAgeHours === null) return statusExitCode(status, config)
+  const limited = withLimit(maxAgeHours)
+  const active = servedHere(status, config)
+  const old = judgeReadiness(status, limited, active).sources.filter(({ ready }) => !ready)
+  for (const { name } of old) {
+    const age = status.sources.find((source) => source.name === name)?.ageSeconds ?? null
+    const what = age === null ? 'has no data yet' : `is ${duration(age)} old`
+    const limit = `--max-age allows ${duration(maxAgeHours * 3600)}`
+    process.stderr.write(`patchmirror: ${name} ${what}, and ${limit}\n`)
+  }
+  return old.length > 0 ? 3 : codeOfStates(status, limited, active)
+}
+
+/**
+ * Returns the worst state: 1 when a source failed or the data folder cannot be written to, 4 when one is quarantined, 3 when
+ * one is partial, stale (`maxAgeHours`) or not mirrored yet, else 0.
+ */
+export function statusExitCode(status: Status, config: Config): number {
+  return codeOfStates(status, config, servedHere(status, config))
+}
+
+function codeOfStates(status: Status, limits: Limits, active: readonly SourceName[]): number {
+  const own = status.sources.filter(({ name }) => active.includes(name))
+  const has = (state: Source['state']): boolean => own.some((source) => source.state === state)
+  if (has('failed') || status.storage.state !== 'ok') return 1
+  if (has('quarantined')) return 4
+  const isOld = judgeReadiness(status, limits, active).sources.some(({ ready }) => !ready)
+  return has('partial') || isOld ? 3 : 0
+}
+
+type Limits = { readonly [Name in SourceName]: Pick<Config[Name], 'maxAgeHours'> }
+
+function withLimit(maxAgeHours: number): Limits {
+  const limit = { maxAgeHours }
+  return { osv: limit, feeds: limit, catalog: limit, identity: limit }
+}
+
+/** Sources that count: those that the settings ask for or that are stored. */
+function servedHere({ sources }: Status, config: Config): SourceName[] {
+  return servedSources(config, (name) =>
+    sources.some((source) => source.name === name && source.snapshot !== null),
+  )
+}
+
+const HOURS: Readonly<Record<string, number>> = { m: 1 / 60, h: 1, d: 24 }
+const AGE = /^(\d+(?:\.\d+)?)\s*([mhd])$/
+
+/** Parses an age such as `90m`, `26h` or `7d` into hours. Throws `usage`. */
+export function parseMaxAge(text: string): number {
+  const [, number = '', unit = ''] = AGE.exec(text.trim().toLowerCase()) ?? []
+  const hours = Number(number) * (HOURS[unit] ?? 0)
+  if (hours > 0 && Number.isFinite(hours)) return hours
+  const allowed = 'a number greater than 0 and a unit, such as 90m, 26h or 7d'
+  throw new MirrorError(
+    'usage',
+    `--max-age ${JSON.stringify(text)} is not an age: write ${allowed}`,
+  )
+}

@@ -1,0 +1,36 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { MirrorError } from '../../core/errors.ts'
+import { STOPPING, print } from '../context.ts'
+
+/** Pause between two views, milliseconds: longer than the daemon needs to notice a commit. */
+const PAUSE_MS = 2_000
+/** Moves the cursor of a terminal to the top left and clears the screen. */
+const CLEAR = '\u001b[H\u001b[2J'
+
+/**
+ * Calls `show` again and again until a signal (`STOPPING`); returns exit code 0. A terminal is cleared before each view;
+ * a file or pipe gets one view after the other. An error of the mirror, such as a missing database, is shown as a view.
+ */
+export async function watch(
+  show: () => Promise<unknown>,
+  { clears = process.stdout.isTTY, pauseMs = PAUSE_MS } = {},
+): Promise<number> {
+  const stop = new AbortController()
+  const abort = (): void => stop.abort()
+  for (const signal of STOPPING) process.once(signal, abort)
+  try {
+    while (!stop.signal.aborted) {
+      if (clears) process.stdout.write(CLEAR)
+      await show().catch(printFailure)
+      await sleep(pauseMs, undefined, { signal: stop.signal }).catch(() => undefined) // stopped
+    }
+    return 0
+  } finally {
+    for (const signal of STOPPING) process.off(signal, abort)
+  }
+}
+
+function printFailure(error: unknown): void {
+  if (!(error instanceof MirrorError)) throw error
+  print(error.message)
+}
