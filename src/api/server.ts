@@ -11,12 +11,13 @@ import type { EventLog } from './followers/event-log.ts'
 import { type EventBounds, type FollowerOptions, createFollowerRoutes } from './followers/routes.ts'
 import { createTrust } from './http/client-address.ts'
 import { type FastPath, openFastPath } from './http/fast-path.ts'
-import { type HttpHandler, createHttp, drain, traced, withReserve } from './http/node-server.ts'
+import { type HttpHandler, createHttp, drain, withReserve } from './http/node-server.ts'
 import { type Paths, createPaths } from './http/paths.ts'
 import { type ServerLog, createFailures } from './http/problems.ts'
 import { originForm } from './http/request-target.ts'
 import { type Heads, answerText, createHeads } from './http/response.ts'
 import { type ServerAddress, boundAddress, createListening } from './listen.ts'
+import { observed } from './observed.ts'
 import { createPublicSide } from './public-routes.ts'
 import type { ViewsMaker } from './scanners/generation.ts'
 import { type ServedSnapshot, createServedSnapshot, followStore } from './snapshot/served.ts'
@@ -105,7 +106,7 @@ export function createServer(options: ServerOptions): MirrorServer {
       const own = [followers, contract, gate, ...(people === undefined ? [] : [people])]
       if (!own.some((part) => part.answer(request, response))) pages(request, response)
     }
-    return createHttp(traced(warnOfProxy(options, withReserve(handler)), log, now), config.server)
+    return createHttp(observed(options, withReserve(handler)), config.server)
   })
   const gate = createGate({
     ...{ reads, served, failures, log, now, atEnd: ends.add },
@@ -173,28 +174,6 @@ function createEnds() {
   }
 }
 
-/** Logs once that forwarding headers are ignored because no setting trusts the proxy. */
-function warnOfProxy({ config, log }: ServerOptions, handler: HttpHandler): HttpHandler {
-  let isLogged = config.server.trustProxy.length > 0
-  return (request, response) => {
-    const name = isLogged ? undefined : FORWARDING.find((one) => request.headers[one] !== undefined)
-    if (name !== undefined) {
-      isLogged = true
-      const why = `a request has the header ${name}, which is ignored: server.trustProxy is not set`
-      log?.warn({}, `${why}. Behind a reverse proxy set it to the proxy's address.`)
-    }
-    handler(request, response)
-  }
-}
-
-const FORWARDING = [
-  'forwarded',
-  'x-forwarded-for',
-  'x-forwarded-host',
-  'x-forwarded-proto',
-  'x-forwarded-prefix',
-] as const
-
 function createFollowers(
   { webhookLog, eventBounds: bounds = {}, onServed = () => undefined }: ServerOptions,
   parts: Pick<FollowerOptions, 'served' | 'access' | 'failures'>,
@@ -220,7 +199,7 @@ function connectionOptions({ config, log, metrics }: ServerOptions): ConnectionO
 /** Creates the fast path: it answers stored records; everything else goes to the server's own handling. */
 function createFastPath(
   server: Server,
-  { config, log }: ServerOptions,
+  { config, log, metrics }: ServerOptions,
   served: ServedSnapshot,
   heads: Heads,
 ): FastPath {
@@ -233,5 +212,6 @@ function createFastPath(
     keepAliveSeconds: config.server.keepAliveSeconds,
     enabled: log?.isLevelEnabled('debug') !== true,
     takes: (socket) => !isReserved(socket),
+    onAnswered: (seconds) => metrics?.countAnswer('public', 200, seconds),
   })
 }

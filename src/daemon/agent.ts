@@ -31,7 +31,7 @@ import {
 import { createWeb } from '../web/web.ts'
 import { type Webhooks, startWebhooks } from '../webhooks/webhooks.ts'
 import { type RunningBundles, startBundles } from './bundles.ts'
-import { createMetrics } from './metrics.ts'
+import { type Counters, createMetrics } from './metrics.ts'
 import { type RunningRelay, startRelay } from './relay.ts'
 import { scheduledJobs } from './schedule.ts'
 import { type RunningViews, startViews } from './views.ts'
@@ -70,11 +70,11 @@ export function createAgent(given: AgentOptions): Agent {
     const { config, log, now = Date.now } = options
     on.lock = acquireLock(config.data.dir, 'serve')
     const instance = announceInstance(config.data.dir)
+    const metrics = (on.metrics = createMetrics(options.version, certificates(config)))
     const thread = (on.thread = await startSyncThread(threadDeps(options, on)))
     const reads = (on.reads = openPinnedReads(config.data.dir) ?? undefined)
     if (reads === undefined) throw new MirrorError('internal', 'the database is not there')
     if (config.server.keys.length === 0) on.stopKeys = startLocalKey(config.data.dir, now, log)
-    const metrics = createMetrics()
     const onStored = (): void => [on.refresher, on.relay].forEach((one) => one?.arrived())
     const webhooks = await startWebhooks({ config, log, now, ...metrics.webhooks, onStored })
     on.webhooks = webhooks
@@ -116,6 +116,7 @@ interface Running {
   refresher?: Refresher
   views?: RunningViews
   bundles?: RunningBundles
+  metrics?: Counters
   stopKeys?: () => void
 }
 
@@ -178,6 +179,7 @@ function threadDeps(options: AgentOptions, on: Running): SyncThreadDeps {
     version,
     onEnded(report) {
       on.server?.snapshotChanged()
+      on.metrics?.countRun(report)
       on.thread?.checkpoint() // the reader has moved on, so the log can be copied
       logRun(log, report)
       // With nothing to serve yet, the next hour is too far away.
@@ -234,6 +236,10 @@ function refresherOptions(
   const find = (target: EventTarget): Announced => pinned.catalog.findAnnounced(target)
   const refresh = (targets: readonly EventTarget[]) => thread.refresh(targets)
   return { config, log, now, inbox, isOn, refresh, find: hasCatalog ? find : null, listNewTags }
+}
+
+function certificates({ webhooks: { certFile } }: Config): Record<string, string> {
+  return certFile === null ? {} : { webhooks: certFile }
 }
 
 function logRun(log: Logger, report: RunReport): void {

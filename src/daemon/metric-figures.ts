@@ -6,6 +6,15 @@ interface SourceFigures {
   readonly state: string
   /** Null before the first snapshot. */
   readonly ageSeconds: number | null
+  /** ISO 8601, as the two below; null before the first. */
+  readonly asOf: string | null
+  /** End of the last run that found everything, or brought it. */
+  readonly lastSuccessAt: string | null
+  /** When a snapshot was last published that differs from the one before. */
+  readonly lastChangeAt: string | null
+  /** Start of the last run; null before the first. */
+  readonly lastAttemptAt: string | null
+  readonly openQuarantines: number
   readonly records: number
   /** Lists that are served and not known to be whole. */
   readonly partialListCount: number
@@ -46,7 +55,13 @@ export interface Figures {
   readonly bundle?: BundleFigures
   readonly views?: readonly ViewsStatus[]
   readonly boxes?: BoxesStatus
-  readonly storage?: { readonly state: string; readonly freeBytes: number | null }
+  /** Certificates that the daemon serves with; `expiresAt` in Unix milliseconds. */
+  readonly certificates?: readonly { readonly name: string; readonly expiresAt: number }[]
+  readonly storage?: {
+    readonly state: string
+    readonly freeBytes: number | null
+    readonly dataBytes?: number | null
+  }
 }
 
 /** How long events took, from being received to each of these, milliseconds. */

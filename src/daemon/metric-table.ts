@@ -29,6 +29,9 @@ const perSource =
   ({ sources }: Figures): Sample[] =>
     sources.map((source) => [value(source), source.name])
 
+const seconds = (time: string | null): number | null =>
+  time === null ? null : Date.parse(time) / 1000
+
 const perView =
   (isSo: (view: NonNullable<Figures['views']>[number]) => boolean) =>
   ({ views = [] }: Figures): Sample[] =>
@@ -78,6 +81,16 @@ export const METRICS: readonly Metric[] = [
     ({ sources }) => sources.flatMap(({ name, state }) => ofStates(SOURCE_STATES, state, name))],
   ['patchmirror_source_age_seconds', 'Age of what is served, by the date of upstream.', 'gauge', ['source'],
     perSource(({ ageSeconds }) => ageSeconds)],
+  ['patchmirror_source_as_of_timestamp_seconds', 'Date of upstream of what is served.', 'gauge', ['source'],
+    perSource(({ asOf }) => seconds(asOf))],
+  ['patchmirror_source_last_attempt_timestamp_seconds', 'When the last run started.', 'gauge', ['source'],
+    perSource(({ lastAttemptAt }) => seconds(lastAttemptAt))],
+  ['patchmirror_source_last_success_timestamp_seconds', 'When the last run ended that was complete.', 'gauge', ['source'],
+    perSource(({ lastSuccessAt }) => seconds(lastSuccessAt))],
+  ['patchmirror_source_last_change_timestamp_seconds', 'When the last snapshot was published that differs from the one before.', 'gauge', ['source'],
+    perSource(({ lastChangeAt }) => seconds(lastChangeAt))],
+  ['patchmirror_quarantine_open', 'Refused documents that wait for approve or reject.', 'gauge', ['source'],
+    perSource(({ openQuarantines }) => openQuarantines)],
   ['patchmirror_source_records', 'Records served.', 'gauge', ['source'],
     perSource(({ records }) => records)],
   ['patchmirror_source_partial_lists', 'Lists served that are not known to be complete.', 'gauge', ['source'],
@@ -126,8 +139,13 @@ export const METRICS: readonly Metric[] = [
   ['patchmirror_inbox_bundles_total', 'Bundles that came into the inbox since the start, by what became of them.', 'counter', ['outcome'],
     settledBundles],
 
+  ['patchmirror_certificate_expiry_timestamp_seconds', 'When a certificate of the mirror expires.', 'gauge', ['certificate'],
+    ({ certificates = [] }) => certificates.map(({ name, expiresAt }) => [expiresAt / 1000, name])],
+
   ['patchmirror_storage_state', 'State of the data folder: 1 for the one it is in.', 'gauge', ['state'],
     ({ storage }) => (storage === undefined ? [] : ofStates(STORAGE_STATES, storage.state))],
   ['patchmirror_storage_free_bytes', 'Free on the disk of the data folder.', 'gauge', [],
     ({ storage }) => [[storage?.freeBytes ?? null]]],
+  ['patchmirror_storage_data_bytes', 'Size of the database and the files in the data folder.', 'gauge', [],
+    ({ storage }) => [[storage?.dataBytes ?? null]]],
 ]

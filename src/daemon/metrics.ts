@@ -1,17 +1,21 @@
-import { Counter, Gauge, Registry } from 'prom-client'
+import { X509Certificate } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client'
+import type { Run } from '../store/runs/runs.ts'
 import type { Figures } from './metric-figures.ts'
 import { METRICS } from './metric-table.ts'
 
+/** Upper bounds of the histogram of answers, seconds. */
+const BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 30]
+/** Each sample wakes the process, so it is rare: an idle mirror should use no processor time. */
+const EVENT_LOOP_SAMPLE_MS = 100
+
 /** What is counted, and the page that shows it. */
-interface Metrics {
-  /** Counts a request at a webhook endpoint; both are words of ours. */
-  readonly countWebhook: (outcome: string, reason: string) => void
-  /** Counts connections that were closed or refused for want of places; the reason is a word of ours. */
-  readonly countClosed: (reason: string, count: number) => void
+interface Metrics extends Counters {
   /** What the receiving side of webhooks counts by. */
   readonly webhooks: {
-    readonly onOutcome: Metrics['countWebhook']
-    readonly onClosed: Metrics['countClosed']
+    readonly onOutcome: Counters['countWebhook']
+    readonly onClosed: Counters['countClosed']
   }
   /** The page in Prometheus' text format, with the figures as they are now. */
   readonly render: (figures: Figures) => Promise<string>
@@ -19,21 +23,13 @@ interface Metrics {
 }
 
 /** The metrics of this process, in a registry of their own: two mirrors in one process do not add up. */
-export function createMetrics(): Metrics {
+export function createMetrics(
+  version = 'unknown',
+  certificateFiles: Readonly<Record<string, string>> = {},
+): Metrics {
   const registry = new Registry()
   const registers = [registry]
-  const webhooks = new Counter({
-    name: 'patchmirror_webhook_requests_total',
-    help: 'Requests at webhook endpoints, by what they came to and why.',
-    labelNames: ['outcome', 'reason'] as const,
-    registers,
-  })
-  const closed = new Counter({
-    name: 'patchmirror_connections_closed_total',
-    help: 'Connections that were closed or refused for want of places, by reason.',
-    labelNames: ['reason'] as const,
-    registers,
-  })
+  const counters = createCounters(registry, version)
   const updates = METRICS.map(([name, help, type, labels, series]) => {
     const metric = createMetric({ name, help, labelNames: [...labels], registers }, type)
     return (figures: Figures): void => {
@@ -44,19 +40,29 @@ export function createMetrics(): Metrics {
       }
     }
   })
-  const countWebhook: Metrics['countWebhook'] = (outcome, reason) =>
-    webhooks.inc({ outcome, reason })
-  const countClosed: Metrics['countClosed'] = (reason, count) => closed.inc({ reason }, count)
   return {
+    ...counters,
     contentType: registry.contentType,
-    countWebhook,
-    countClosed,
-    webhooks: { onOutcome: countWebhook, onClosed: countClosed },
+    webhooks: { onOutcome: counters.countWebhook, onClosed: counters.countClosed },
     render(figures) {
-      for (const update of updates) update(figures)
+      const shown = { ...figures, certificates: readCertificates(certificateFiles) }
+      for (const update of updates) update(shown)
       return registry.metrics()
     },
   }
+}
+
+/** Reads when certificates expire; one that cannot be read is left out, since the daemon does not serve with it either. */
+function readCertificates(
+  files: Readonly<Record<string, string>>,
+): NonNullable<Figures['certificates']> {
+  return Object.entries(files).flatMap(([name, file]) => {
+    try {
+      return [{ name, expiresAt: Date.parse(new X509Certificate(readFileSync(file)).validTo) }]
+    } catch {
+      return []
+    }
+  })
 }
 
 interface Settings {
@@ -84,4 +90,105 @@ function createMetric(settings: Settings, type: 'gauge' | 'counter'): Shown {
   // A gauge without labels shows 0 after a reset; removed, it shows nothing until it is set.
   const clear = settings.labelNames.length === 0 ? () => gauge.remove() : () => gauge.reset()
   return { clear, show: (labels, value) => gauge.set(labels, value) }
+}
+
+/** What is counted when it happens, since the start of the process. */
+export interface Counters {
+  /** Counts a request at a webhook endpoint; both are words of ours. */
+  readonly countWebhook: (outcome: string, reason: string) => void
+  /** Counts connections that were closed or refused because none was free; the reason is a word of ours. */
+  readonly countClosed: (reason: string, count: number) => void
+  /** Counts an answer: the surface of its path, its status, and the seconds from the request to its end. */
+  readonly countAnswer: (surface: string, code: number, seconds: number) => void
+  /** Counts a run that has ended, with its requests and bytes upstream. */
+  readonly countRun: (run: Pick<Run, 'source' | 'kind' | 'state' | 'facts'>) => void
+}
+
+/** Registers the counters, the figures of the process and the build. */
+function createCounters(registry: Registry, version: string): Counters {
+  const registers = [registry]
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: EVENT_LOOP_SAMPLE_MS })
+  const build = new Gauge({
+    name: 'patchmirror_build_info',
+    help: 'Always 1; the version is a label.',
+    labelNames: ['version'] as const,
+    registers,
+  })
+  build.set({ version }, 1)
+  const webhooks = new Counter({
+    name: 'patchmirror_webhook_requests_total',
+    help: 'Requests at webhook endpoints, by outcome and reason.',
+    labelNames: ['outcome', 'reason'] as const,
+    registers,
+  })
+  const closed = new Counter({
+    name: 'patchmirror_connections_closed_total',
+    help: 'Connections that were closed or refused because none was free, by reason.',
+    labelNames: ['reason'] as const,
+    registers,
+  })
+  return {
+    countWebhook: (outcome, reason) => webhooks.inc({ outcome, reason }),
+    countClosed: (reason, count) => closed.inc({ reason }, count),
+    countAnswer: createAnswers(registers),
+    countRun: createRuns(registers),
+  }
+}
+
+function createRuns(registers: Registry[]): Counters['countRun'] {
+  const runs = new Counter({
+    name: 'patchmirror_runs_total',
+    help: 'Runs that ended, by source, kind and state.',
+    labelNames: ['source', 'kind', 'state'] as const,
+    registers,
+  })
+  const [requests, bytes] = (['requests', 'bytes'] as const).map(
+    (name) =>
+      new Counter({
+        name: `patchmirror_upstream_${name}_total`,
+        help: `Cost of the runs that ended: ${name} upstream.`,
+        labelNames: ['source'] as const,
+        registers,
+      }),
+  )
+  return ({ source, kind, state, facts }) => {
+    runs.inc({ source, kind, state })
+    requests?.inc({ source }, Number(facts['requests'] ?? 0))
+    bytes?.inc({ source }, Number(facts['bytes'] ?? 0))
+  }
+}
+
+/**
+ * Creates the counts of answers. Those by surface and status are plain numbers, put into the library's form when the page is
+ * read: an answer of the fast path takes some microseconds, and a counter with labels would be a tenth of it.
+ */
+function createAnswers(registers: Registry[]): Counters['countAnswer'] {
+  const counts = new Map<string, Map<number, number>>()
+  registers.forEach((registry) => {
+    registry.registerMetric(
+      new Counter({
+        name: 'patchmirror_http_requests_total',
+        help: 'Requests that were answered, by surface and status.',
+        labelNames: ['surface', 'code'] as const,
+        registers: [],
+        collect() {
+          this.reset()
+          for (const [surface, codes] of counts)
+            for (const [code, count] of codes) this.inc({ surface, code }, count)
+        },
+      }),
+    )
+  })
+  const times = new Histogram({
+    name: 'patchmirror_http_request_duration_seconds',
+    help: 'Time from the request to the end of its answer.',
+    buckets: BUCKETS,
+    registers,
+  })
+  return (surface, code, seconds) => {
+    let codes = counts.get(surface)
+    if (codes === undefined) counts.set(surface, (codes = new Map<number, number>()))
+    codes.set(code, (codes.get(code) ?? 0) + 1)
+    times.observe(seconds)
+  }
 }

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { readdirSync, rmSync, statSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { PRIVATE_FILE } from '../core/files.ts'
 import { messageOf, systemCode } from '../core/errors.ts'
@@ -69,6 +69,29 @@ function tryWriting(path: string): void {
   } finally {
     rmSync(path, { force: true })
   }
+}
+
+/**
+ * Returns the bytes of the files in the data folder and in the folders directly below it, where all large files are; null if
+ * it cannot be read.
+ */
+export function folderBytes(dataDir: string): number | null {
+  try {
+    const folders = readdirSync(dataDir, { withFileTypes: true }).filter((one) => one.isDirectory())
+    return [dataDir, ...folders.map(({ name }) => join(dataDir, name))]
+      .flatMap((folder) =>
+        readdirSync(folder, { withFileTypes: true }).map((one) => ({ folder, one })),
+      )
+      .filter(({ one }) => one.isFile())
+      .reduce((sum, { folder, one }) => sum + sizeOfFile(join(folder, one.name)), 0)
+  } catch {
+    return null // the state of the folder is reported by the probe
+  }
+}
+
+/** A file that was removed meanwhile has no size. */
+function sizeOfFile(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0
 }
 
 function freeIn(dataDir: string): number | null {

@@ -5,6 +5,11 @@ const OSV = {
   name: 'osv',
   state: 'complete',
   ageSeconds: 61,
+  asOf: '2026-07-01T00:00:00.000Z',
+  lastSuccessAt: '2026-07-01T00:00:02.000Z',
+  lastChangeAt: '2026-06-30T00:00:00.000Z',
+  lastAttemptAt: '2026-07-01T00:00:01.500Z',
+  openQuarantines: 1,
   records: 5,
   partialListCount: 2,
   lastRunSeconds: 1.5,
@@ -57,6 +62,11 @@ test('the metrics page shows each source’s current state, and the counters', a
     'patchmirror_relay_given_up_total{target="3"} 2',
     'patchmirror_source_state{source="osv",state="complete"} 1',
     'patchmirror_source_age_seconds{source="osv"} 61',
+    'patchmirror_source_as_of_timestamp_seconds{source="osv"} 1782864000',
+    'patchmirror_source_last_success_timestamp_seconds{source="osv"} 1782864002',
+    'patchmirror_source_last_change_timestamp_seconds{source="osv"} 1782777600',
+    'patchmirror_source_last_attempt_timestamp_seconds{source="osv"} 1782864001.5',
+    'patchmirror_quarantine_open{source="osv"} 1',
     'patchmirror_source_records{source="osv"} 5',
     'patchmirror_source_last_run_seconds{source="osv"} 1.5',
   ])
@@ -69,12 +79,12 @@ const NOTHING = { sources: [], inbox: null, refresh: null, relay: [] }
 test('what is no longer so, or not known, is not on the page', async () => {
   const metrics = createMetrics()
   await metrics.render({ sources: [OSV], inbox: { pending: 2 }, refresh: REFRESH, relay: [TARGET] })
-  const failed = { ...OSV, state: 'failed', ageSeconds: null, lastRunSeconds: null }
+  const failed = { ...OSV, state: 'failed', asOf: null, ageSeconds: null, lastRunSeconds: null }
   const page = await metrics.render({ ...NOTHING, sources: [failed] })
   expect(page).toContain('patchmirror_source_state{source="osv",state="failed"} 1')
   expect(page).toContain('patchmirror_source_state{source="osv",state="complete"} 0')
   expect(page).not.toMatch(
-    /age_seconds\{|last_run_seconds\{|inbox_rows\{|refreshes_total\{|latency_seconds\{|window=|relay_\w+\{/,
+    /age_seconds\{|as_of_timestamp_seconds\{|last_run_seconds\{|inbox_rows\{|refreshes_total\{|latency_seconds\{|window=|relay_\w+\{/,
   )
 })
 
@@ -86,13 +96,42 @@ test('two mirrors in one process count apart', async () => {
 
 test('every name has the form that Prometheus has for its type', async () => {
   const page = await createMetrics().render(NOTHING)
-  const types = [...page.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name = '', type]) => [
-    name,
-    type,
-  ])
+  // Those of the process and of Node.js have the names that prom-client gives them.
+  const types = [...page.matchAll(/^# TYPE (patchmirror_\S+) (\S+)$/gm)].map(
+    ([, name = '', type]) => [name, type],
+  )
   expect(types.length).toBeGreaterThan(20)
   for (const [name = '', type] of types) {
     expect(name, type).toMatch(/^patchmirror_[a-z_]+$/)
     expect(name.endsWith('_total'), `${name} is a ${type}`).toBe(type === 'counter')
   }
+})
+
+test('the counters add up what happened since the start', async () => {
+  const metrics = createMetrics('1.2.3')
+  const run = { source: 'osv', kind: 'sync', state: 'complete' } as const
+  metrics.countRun({ ...run, facts: { requests: 3, bytes: 700 } })
+  metrics.countRun({ ...run, facts: { requests: 1, bytes: 50 } })
+  metrics.countRun({ ...run, state: 'failed', facts: {} })
+  metrics.countAnswer('public', 200, 0.0002)
+  metrics.countAnswer('public', 200, 0.02)
+  metrics.countAnswer('mirror', 404, 40)
+  const page = await metrics.render(NOTHING)
+  for (const line of [
+    'patchmirror_build_info{version="1.2.3"} 1',
+    'patchmirror_runs_total{source="osv",kind="sync",state="complete"} 2',
+    'patchmirror_runs_total{source="osv",kind="sync",state="failed"} 1',
+    'patchmirror_upstream_requests_total{source="osv"} 4',
+    'patchmirror_upstream_bytes_total{source="osv"} 750',
+    'patchmirror_http_requests_total{surface="public",code="200"} 2',
+    'patchmirror_http_requests_total{surface="mirror",code="404"} 1',
+    'patchmirror_http_request_duration_seconds_bucket{le="0.0005"} 1',
+    'patchmirror_http_request_duration_seconds_bucket{le="0.025"} 2',
+    'patchmirror_http_request_duration_seconds_bucket{le="30"} 2',
+    'patchmirror_http_request_duration_seconds_bucket{le="+Inf"} 3',
+    'patchmirror_http_request_duration_seconds_count 3',
+  ])
+    expect(page).toContain(`${line}\n`)
+  expect(page).toMatch(/^nodejs_eventloop_lag_p99_seconds /m)
+  expect(await metrics.render(NOTHING)).toContain('{surface="public",code="200"} 2\n')
 })

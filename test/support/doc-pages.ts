@@ -197,17 +197,35 @@ const LABELS: Readonly<Record<string, string>> = {
   patchmirror_inbox_bundles_total: '`outcome`: `imported`, `superseded`, `refused`',
   patchmirror_outbox_sequence: 'since the start of the daemon',
   patchmirror_inbox_waiting: 'half-copied, or a delta without its base',
+  patchmirror_source_as_of_timestamp_seconds: '`source`',
+  patchmirror_source_last_attempt_timestamp_seconds: '`source`',
+  patchmirror_source_last_success_timestamp_seconds:
+    '`source`; a run of everything: no refresh, no reconcile of the catalog',
+  patchmirror_source_last_change_timestamp_seconds: '`source`',
+  patchmirror_quarantine_open: '`source`',
+  patchmirror_runs_total: '`source`; `kind`; `state`; since the start of the daemon',
+  patchmirror_upstream_requests_total: '`source`; since the start of the daemon',
+  patchmirror_upstream_bytes_total: '`source`; since the start of the daemon',
+  patchmirror_http_requests_total:
+    '`surface`: `public`, `remediation`, `settings`, `catalog`, `identity`, `views`, `mirror`, `other`; `code`',
+  patchmirror_build_info: '`version`',
+  patchmirror_certificate_expiry_timestamp_seconds: '`certificate`: `webhooks`',
   patchmirror_storage_state: '`state`: `ok`, `full`, `failing`',
 }
 
 /** docs/reference/metrics.md: the names, types and help texts of a page that the program renders. */
 async function metricsPage(): Promise<string> {
-  const page = await createMetrics().render({ sources: [], inbox: null, refresh: null, relay: [] })
+  const page = await createMetrics('').render({
+    sources: [],
+    inbox: null,
+    refresh: null,
+    relay: [],
+  })
   const types = new Map(
     [...page.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name = '', type = '']) => [name, type]),
   )
-  const rows = [...page.matchAll(/^# HELP (\S+) (.*)$/gm)].map(([, name = '', help = '']) =>
-    row(code(name), types.get(name) ?? '', help, LABELS[name] ?? ''),
+  const rows = [...page.matchAll(/^# HELP (patchmirror_\S+) (.*)$/gm)].map(
+    ([, name = '', help = '']) => row(code(name), types.get(name) ?? '', help, LABELS[name] ?? ''),
   )
   const unknown = Object.keys(LABELS).filter((name) => !types.has(name))
   if (unknown.length > 0)
@@ -215,7 +233,7 @@ async function metricsPage(): Promise<string> {
   return [
     '# Metrics',
     NOTE,
-    '`GET /-/metrics` is for Prometheus and needs no key. A state gauge has the value 1 for the state that applies and 0 for every other.',
+    '`GET /-/metrics` is for Prometheus and needs no key. A state gauge has the value 1 for the state that applies and 0 for every other. Beside these it has the usual figures of a Node.js process: `process_*` and `nodejs_*`, event loop lag included. Alert rules are in `deploy/prometheus`, a dashboard in `deploy/grafana`.',
     table(['Metric', 'Type', 'Meaning', 'Labels and notes'], rows),
   ].join('\n\n')
 }

@@ -33,6 +33,14 @@ export function surfaceOf(path: string): ApiSurface | null {
   return SURFACES.find(({ paths }) => paths.test(path))?.name ?? null
 }
 
+/** The surface of a request target as metrics name it: few values, whatever clients ask for. */
+export function metricSurface(target: string): string {
+  const path = target.split('?', 1)[0] ?? ''
+  if (path === '/' || path.startsWith('/-/')) return 'mirror'
+  if (path.startsWith('/osv/') || path.startsWith('/.well-known/')) return 'views'
+  return surfaceOf(path) ?? 'other'
+}
+
 /** Whether reading a surface takes a local key. */
 export function isPrivate(name: ApiSurface | null): boolean {
   return SURFACES.some((surface) => surface.name === name && surface.private)

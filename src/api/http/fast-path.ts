@@ -28,6 +28,8 @@ interface FastPathOptions {
   readonly enabled: boolean
   /** Whether a connection may be answered here. */
   readonly takes: (socket: Socket) => boolean
+  /** Called after each answer with the seconds since its request. */
+  readonly onAnswered?: (seconds: number) => void
 }
 
 /** How long a connection may take to send its first request, milliseconds. */
@@ -97,7 +99,7 @@ function drive(
     }
   }
   let waiting: FastPathResponse | null = null
-  let isFirst = true
+  let [isFirst, arrivedAt] = [true, 0]
   const send = (): void => {
     if (waiting === null) return
     const { head, body } = waiting
@@ -106,12 +108,14 @@ function drive(
     socket.write(`${head}Date: ${dateNow()}\r\n${tail}`, 'latin1')
     socket.write(body)
     socket.uncork()
+    options.onAnswered?.((performance.now() - arrivedAt) / 1000)
   }
   const onData = (chunk: Buffer): void => {
     send() // this request may have arrived before the last answer was sent
     const answer = answerTo(chunk)
     if (answer === undefined) return leave(chunk)
     waiting = answer
+    arrivedAt = performance.now()
     if (isFirst) socket.setTimeout(options.keepAliveSeconds * 1000)
     isFirst = false
     atEndOfIteration(send)
@@ -120,18 +124,17 @@ function drive(
     send()
     socket.end()
   }
-  const onTimeout = (): void => void socket.destroy()
-  const onError = (): void => void socket.destroy()
+  const destroy = (): void => void socket.destroy()
 
   const leave = (chunk: Buffer): void => {
-    socket.off('data', onData).off('end', onEnd).off('timeout', onTimeout).off('error', onError)
+    socket.off('data', onData).off('end', onEnd).off('timeout', destroy).off('error', destroy)
     socket.setTimeout(0)
     socket.pause()
     socket.unshift(chunk)
     handOver(socket)
     socket.resume()
   }
-  socket.on('data', onData).on('end', onEnd).on('timeout', onTimeout).on('error', onError)
+  socket.on('data', onData).on('end', onEnd).on('timeout', destroy).on('error', destroy)
   socket.setTimeout(HEADERS_MS)
   return send
 }

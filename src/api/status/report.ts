@@ -31,6 +31,12 @@ export interface SourceStatus extends PartialLists {
   /** Upstream's date of what is served. */
   asOf: string | null
   ageSeconds: number | null
+  /** End of the last run that checked everything and was complete; null: none yet. */
+  lastSuccessAt: string | null
+  /** When a snapshot was last published that differs from the one before; null: none yet. */
+  lastChangeAt: string | null
+  /** Refused documents that wait for `approve` or `reject`. */
+  openQuarantines: number
   lastRun: RunSummary | null
   nextRunAt: string | null
 }
@@ -145,6 +151,9 @@ function sourceStatus(
     records: snapshot?.records ?? 0,
     asOf: toIsoOrNull(asOf),
     ageSeconds: asOf === null ? null : Math.max(0, Math.floor((now() - asOf) / 1000)),
+    lastSuccessAt: toIsoOrNull(reads.runs.readLastSuccess(name)),
+    lastChangeAt: toIsoOrNull(reads.changes.readLatestLogged(name)?.publishedAt ?? null),
+    openQuarantines: reads.quarantine.countOpen(name),
     ...partialListsOf(name, reads),
     lastRun: latest === null ? null : summaryOf(latest),
     nextRunAt: toIsoOrNull(nextRunAt(name)),

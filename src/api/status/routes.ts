@@ -16,6 +16,7 @@ import {
 } from '../http/problems.ts'
 import type { ViewsMaker } from '../scanners/generation.ts'
 import type { BoxesStatus, WebhooksReport } from '../../domain/status.ts'
+import { folderBytes } from '../../store/disk-state.ts'
 import { openStatus } from './open-report.ts'
 import { judgeReadiness } from './readiness.ts'
 import { type SourceStatus, type Status, type StatusOptions, buildStatus } from './report.ts'
@@ -23,6 +24,7 @@ import { type SourceStatus, type Status, type StatusOptions, buildStatus } from 
 /** What reports on the mirror are made from. */
 interface ReportOptions extends Omit<StatusOptions, 'reads' | 'active'> {
   readonly reads: PinnedReads
+  readonly dataDir: string
   readonly config: Config
   readonly webhooks?: () => Promise<WebhooksReport>
   readonly viewsMaker?: Pick<ViewsMaker, 'report'>
@@ -73,12 +75,23 @@ export interface MetricsPage {
   readonly contentType: string
   /** Counts connections that were closed or refused for want of places. */
   readonly countClosed: (why: string, count: number) => void
+  /** Counts an answer: the surface of its path, its status, and the seconds from the request to its end. */
+  readonly countAnswer: (surface: string, code: number, seconds: number) => void
   readonly render: (figures: {
     sources: readonly (Pick<
       SourceStatus,
-      'name' | 'state' | 'ageSeconds' | 'records' | 'partialListCount'
+      | 'name'
+      | 'state'
+      | 'asOf'
+      | 'ageSeconds'
+      | 'lastSuccessAt'
+      | 'lastChangeAt'
+      | 'openQuarantines'
+      | 'records'
+      | 'partialListCount'
     > & {
       readonly lastRunSeconds: number | null
+      readonly lastAttemptAt: string | null
     })[]
     inbox: WebhooksReport['counts']
     refresh: WebhooksReport['refresh'] | null
@@ -86,7 +99,7 @@ export interface MetricsPage {
     bundle: Status['bundle']
     views: NonNullable<Status['views']>
     boxes?: BoxesStatus
-    storage: Status['storage']
+    storage: Status['storage'] & { readonly dataBytes: number | null }
   }) => Promise<string>
 }
 
@@ -153,7 +166,7 @@ async function withNow(
   }
 }
 
-function addMetrics(app: FastifyInstance, { metrics, reports }: PageOptions): void {
+function addMetrics(app: FastifyInstance, { metrics, reports, dataDir }: PageOptions): void {
   if (metrics === undefined) return
   app.get('/-/metrics', async (_request, reply) => {
     const {
@@ -165,9 +178,14 @@ function addMetrics(app: FastifyInstance, { metrics, reports }: PageOptions): vo
       views = [],
       boxes,
     } = await reports.withNow(reports.open())
-    const figures = sources.map((source) => ({ ...source, lastRunSeconds: lasted(source) }))
+    const figures = sources.map((source) => ({
+      ...source,
+      lastRunSeconds: lasted(source),
+      lastAttemptAt: source.lastRun?.startedAt ?? null,
+    }))
     const { counts: inbox = null, refresh = null } = webhooks ?? {}
-    const shown = { sources: figures, storage, inbox, refresh, relay, bundle, views }
+    const disk = { ...storage, dataBytes: folderBytes(dataDir) }
+    const shown = { sources: figures, storage: disk, inbox, refresh, relay, bundle, views }
     const text = await metrics.render(boxes === undefined ? shown : { ...shown, boxes })
     return reply
       .header('Cache-Control', 'no-store')

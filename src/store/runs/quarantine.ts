@@ -32,12 +32,18 @@ export function createQuarantineReader(db: Db) {
   const open = db.prepare<[], { runId: number; source: SourceName; path: string; reason: string }>(
     'SELECT run_id AS runId, source, path, reason FROM quarantine WHERE decision IS NULL ORDER BY run_id',
   )
+  const count = db
+    .prepare<[string], number>(
+      'SELECT count(*) FROM quarantine WHERE decision IS NULL AND source = ?',
+    )
+    .pluck()
   return {
     readQuarantine: (runId: number): Quarantine | null => byRun.get(runId) ?? null,
     /** The open or rejected quarantine of exactly this content, so that it is not stored twice. */
     findQuarantine: (path: string, sha256: Buffer): Quarantine | null =>
       same.get(path, sha256) ?? null,
     listOpenQuarantines: () => open.all(),
+    countOpen: (source: SourceName): number => count.get(source) ?? 0,
   }
 }
 

@@ -83,6 +83,11 @@ export function createRunReader(db: Db) {
          (SELECT max(id) FROM run WHERE source = @source AND kind = 'import' AND as_of IS NOT NULL), 0)`,
     )
     .pluck()
+  const succeeded = db
+    .prepare<[string], number | null>(
+      `SELECT max(ended_at) FROM run WHERE source = ? AND state = 'complete' AND NOT ${IN_PART}`,
+    )
+    .pluck()
   const reconciled = db
     .prepare<[string], number | null>(
       "SELECT max(ended_at) FROM run WHERE source = ? AND kind = 'reconcile' AND state = 'complete'",
@@ -100,6 +105,8 @@ export function createRunReader(db: Db) {
      * import are ignored, since they checked other data.
      */
     readConfirmedAt: (source: SourceName) => confirmed.get({ source }) ?? null,
+    /** When a run of everything was last complete, Unix milliseconds; null: never. */
+    readLastSuccess: (source: SourceName) => succeeded.get(source) ?? null,
     /** When a reconcile was last complete, Unix milliseconds. */
     readLastReconcile: (source: SourceName) => reconciled.get(source) ?? null,
     /** Newest first. */

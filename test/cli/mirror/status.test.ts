@@ -13,7 +13,14 @@ function source(name: SourceName, state: SourceState, ageSeconds = HOUR): Source
   const at = state === 'never' ? null : '2026-07-01T00:00:00.000Z'
   const id = state === 'never' ? null : 'ab'.repeat(32)
   const lists = { partialLists: [], partialListCount: 0 }
-  const times = { asOf: at, ageSeconds: at === null ? null : ageSeconds, comparedAt: at }
+  const times = {
+    asOf: at,
+    ageSeconds: at === null ? null : ageSeconds,
+    lastSuccessAt: null,
+    lastChangeAt: null,
+    openQuarantines: 0,
+    comparedAt: at,
+  }
   return { name, state, snapshot: id, served: id, records: 1, lastRun: null, nextRunAt: null, ...lists, ...times } // prettier-ignore
 }
 

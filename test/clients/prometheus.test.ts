@@ -1,0 +1,145 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { parse } from 'yaml'
+import { type World, openWorld } from '../support/daemons.ts'
+import { findTool, runTool, startTool } from '../support/tools.ts'
+
+/* Prometheus: its linters over the metrics page and the alerts, and a server of its own that scrapes a daemon. */
+
+const RULES = resolve('deploy/prometheus/patchmirror.rules.yml')
+const PROMTOOL = findTool('promtool')
+const PROMETHEUS = findTool('prometheus')
+
+interface Rule {
+  readonly alert: string
+  readonly expr: string
+  readonly annotations: Readonly<Record<string, string>>
+}
+
+const { groups } = parse(readFileSync(RULES, 'utf8')) as { groups: { rules: Rule[] }[] }
+const rules = groups.flatMap((group) => group.rules)
+const dir = mkdtempSync(join(tmpdir(), 'patchmirror-prometheus-'))
+let world: World
+let mirror: string
+
+beforeAll(async () => {
+  world = await openWorld({ records: 20 }, () => ({ PATCHMIRROR_SYNC_JITTER_SECONDS: '0' }))
+  const daemon = await world.host()
+  mirror = daemon.url
+  await expect.poll(async () => await states()).toEqual(expect.arrayContaining(['osv complete']))
+  for (const path of ['/external/osv/all.json', '/external/osv/none.json', '/-/status'])
+    await (await fetch(mirror + path)).arrayBuffer()
+})
+
+afterAll(async () => {
+  await world.close()
+  rmSync(dir, { recursive: true, force: true })
+})
+
+async function metrics(): Promise<string> {
+  return (await fetch(`${mirror}/-/metrics`)).text()
+}
+
+async function states(): Promise<string[]> {
+  const shown = /^patchmirror_source_state\{source="(\w+)",state="(\w+)"\} 1$/gm
+  return [...(await metrics()).matchAll(shown)].map(([, source, state]) => `${source} ${state}`)
+}
+
+describe('promtool', () => {
+  test('finds nothing wrong with the metrics page', async (context) => {
+    if (PROMTOOL === null) return context.skip('promtool is not installed')
+    const page = join(dir, 'page.txt')
+    // prom-client's own figures of Node.js; their names are the library's.
+    const own = (await metrics()).replace(/^.*(nodejs|process)_.*\n/gm, '')
+    writeFileSync(page, own)
+    const ran = await runTool('/bin/sh', ['-c', `"${PROMTOOL}" check metrics < "${page}"`])
+    expect(ran.out + ran.err).toBe('')
+    expect(ran.code).toBe(0)
+  })
+
+  test('accepts the alerts, and each fires when it should and only then', async (context) => {
+    if (PROMTOOL === null) return context.skip('promtool is not installed')
+    const checked = await runTool(PROMTOOL, ['check', 'rules', RULES])
+    expect(checked.code, checked.err).toBe(0)
+    const tests = RULES.replace('.yml', '.test.yml')
+    const ran = await runTool(PROMTOOL, ['test', 'rules', tests], { timeoutMs: 120_000 })
+    expect(ran.code, ran.out + ran.err).toBe(0)
+    const proven = readFileSync(tests, 'utf8')
+    for (const { alert } of rules) expect(proven, alert).toContain(`alertname: ${alert}`)
+  })
+})
+
+test('a Prometheus that scrapes the mirror answers every query of the dashboard and reads every metric of the alerts', async (context) => {
+  if (PROMETHEUS === null) return context.skip('prometheus is not installed')
+  const base = await scrape(PROMETHEUS)
+  const query = async (expr: string): Promise<unknown[]> => {
+    const answer = await fetch(`${base}/api/v1/query?query=${encodeURIComponent(expr)}`)
+    const { data, error } = (await answer.json()) as { data?: { result: unknown[] }; error: string }
+    if (data === undefined) throw new Error(`${expr}: ${error}`)
+    return data.result
+  }
+  await expect.poll(async () => (await query('patchmirror_runs_total')).length).toBeGreaterThan(0)
+  await expect.poll(async () => (await query('rate(process_cpu_seconds_total[5m])')).length).toBe(1)
+  for (const expr of dashboardQueries()) expect(await query(expr), expr).not.toEqual([])
+  // Metrics of what this daemon does not have (webhooks, relay, bundles) are on the page by name only.
+  const page = await metrics()
+  for (const { alert, expr } of rules) {
+    await query(expr)
+    for (const [name] of expr.matchAll(/patchmirror_\w+/g))
+      expect(page, alert).toContain(`# TYPE ${name} `)
+  }
+})
+
+/** The expressions of the dashboard, for every instance. */
+function dashboardQueries(): string[] {
+  const board = JSON.parse(readFileSync('deploy/grafana/patchmirror.json', 'utf8')) as {
+    panels: { targets: { expr: string }[] }[]
+  }
+  return board.panels
+    .flatMap(({ targets }) => targets.map(({ expr }) => expr))
+    .map((expr) => expr.replaceAll('$instance', '.*'))
+}
+
+/** Starts a Prometheus that scrapes the mirror each second; it ends with the test. */
+async function scrape(command: string): Promise<string> {
+  const port = await freePort()
+  const config = join(dir, 'prometheus.yml')
+  const target = JSON.stringify(new URL(mirror).host)
+  writeFileSync(
+    config,
+    `global: { scrape_interval: 1s, scrape_timeout: 1s }
+scrape_configs:
+  - job_name: patchmirror
+    metrics_path: /-/metrics
+    static_configs: [{ targets: [${target}] }]
+`,
+  )
+  const server = startTool(command, [
+    `--config.file=${config}`,
+    `--storage.tsdb.path=${join(dir, 'data')}`,
+    `--web.listen-address=127.0.0.1:${port}`,
+  ])
+  onTestFinished(() => server.stop())
+  const base = `http://127.0.0.1:${port}`
+  const isReady = async (): Promise<boolean> =>
+    fetch(`${base}/-/ready`).then(
+      ({ ok }) => ok,
+      () => false,
+    )
+  await expect.poll(isReady, { message: server.said() }).toBe(true)
+  return base
+}
+
+/** A port that was free a moment ago. */
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer().once('error', reject)
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address()
+      server.close(() => resolve(typeof address === 'object' ? (address?.port ?? 0) : 0))
+    })
+  })
+}
