@@ -70,7 +70,9 @@ export function createAgent(given: AgentOptions): Agent {
     const { config, log, now = Date.now } = options
     on.lock = acquireLock(config.data.dir, 'serve')
     const instance = announceInstance(config.data.dir)
-    const metrics = (on.metrics = createMetrics(options.version, certificates(config)))
+    const metrics = (on.metrics = createMetrics(options.version, {
+      webhooks: config.webhooks.certFile,
+    }))
     const thread = (on.thread = await startSyncThread(threadDeps(options, on)))
     const reads = (on.reads = openPinnedReads(config.data.dir) ?? undefined)
     if (reads === undefined) throw new MirrorError('internal', 'the database is not there')
@@ -236,10 +238,6 @@ function refresherOptions(
   const find = (target: EventTarget): Announced => pinned.catalog.findAnnounced(target)
   const refresh = (targets: readonly EventTarget[]) => thread.refresh(targets)
   return { config, log, now, inbox, isOn, refresh, find: hasCatalog ? find : null, listNewTags }
-}
-
-function certificates({ webhooks: { certFile } }: Config): Record<string, string> {
-  return certFile === null ? {} : { webhooks: certFile }
 }
 
 function logRun(log: Logger, report: RunReport): void {

@@ -25,7 +25,7 @@ interface Metrics extends Counters {
 /** The metrics of this process, in a registry of their own: two mirrors in one process do not add up. */
 export function createMetrics(
   version = 'unknown',
-  certificateFiles: Readonly<Record<string, string>> = {},
+  certificateFiles: Readonly<Record<string, string | null>> = {},
 ): Metrics {
   const registry = new Registry()
   const registers = [registry]
@@ -54,9 +54,10 @@ export function createMetrics(
 
 /** Reads when certificates expire; one that cannot be read is left out, since the daemon does not serve with it either. */
 function readCertificates(
-  files: Readonly<Record<string, string>>,
+  files: Readonly<Record<string, string | null>>,
 ): NonNullable<Figures['certificates']> {
   return Object.entries(files).flatMap(([name, file]) => {
+    if (file === null) return []
     try {
       return [{ name, expiresAt: Date.parse(new X509Certificate(readFileSync(file)).validTo) }]
     } catch {
