@@ -56,7 +56,7 @@ interface TextBlock {
 }
 
 /** A field of a form: free text, or one of `options`. */
-interface FormField {
+export interface FormField {
   readonly name: string
   readonly label: string
   readonly value: string

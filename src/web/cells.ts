@@ -86,8 +86,12 @@ export function span(seconds: number): string {
   if (minutes < 60) return `${minutes} min`
   const hours = Math.floor(minutes / 60)
   if (hours < 48) return withRest(hours, 'h', minutes % 60, 'min')
-  return withRest(Math.floor(hours / 24), 'd', hours % 24, 'h')
+  const days = Math.floor(hours / 24)
+  return withRest(days, 'd', days < MOST_DAYS ? hours % 24 : 0, 'h')
 }
+
+/** Days from which the hours beside them do not matter. */
+const MOST_DAYS = 14
 
 function withRest(large: number, unit: string, rest: number, restUnit: string): string {
   return rest === 0 ? `${large} ${unit}` : `${large} ${unit} ${rest} ${restUnit}`

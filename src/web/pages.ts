@@ -1,6 +1,23 @@
 import type { Page } from './page.ts'
+import { ECOSYSTEM_LIST, PACKAGE, PACKAGE_LIST } from './pages/ecosystems.ts'
 import { OVERVIEW } from './pages/overview.ts'
+import { PATCHES } from './pages/patches.ts'
+import { RECORD } from './pages/record.ts'
+import { RUN } from './pages/run.ts'
+import { RUNS } from './pages/runs.ts'
+import { SEARCH } from './pages/search.ts'
 import { SIGN_IN } from './pages/sign-in.ts'
 
 /** Every page, in the order of the navigation. */
-export const PAGES: readonly Page[] = [OVERVIEW, SIGN_IN]
+export const PAGES: readonly Page[] = [
+  OVERVIEW,
+  RUNS,
+  RUN,
+  SEARCH,
+  RECORD,
+  ECOSYSTEM_LIST,
+  PACKAGE_LIST,
+  PACKAGE,
+  PATCHES,
+  SIGN_IN,
+]

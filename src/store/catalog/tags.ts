@@ -32,6 +32,14 @@ interface Candidate {
   body: Buffer
 }
 
+/** A listed item that names a text. */
+interface NamingItem {
+  /** Path of its list. */
+  list: string
+  id: string
+  body: Buffer
+}
+
 const NOT_LISTED: Announced = { listed: false, digestMatches: null, artifacts: null }
 
 /** Creates searches for announced tags among the listed ones, by index; usable on any connection. */
@@ -40,6 +48,10 @@ export function createAnnouncedReader(db: Db) {
     `SELECT e.id, e.sha, e.body FROM catalog_entry e
      WHERE e.rowid IN (SELECT entry FROM catalog_text WHERE text IN (SELECT value FROM json_each(?)))
      ORDER BY e.ordinal`,
+  )
+  const naming = db.prepare<[string, number], NamingItem>(
+    `SELECT l.path AS list, e.id, e.body FROM catalog_entry e JOIN catalog_list l ON l.id = e.list
+     WHERE e.rowid IN (SELECT entry FROM catalog_text WHERE text = ?) ORDER BY e.list, e.ordinal LIMIT ?`,
   )
   const answers = db.prepare<[string], { path: string; status: number; ownerSha: Buffer }>(
     'SELECT path, status, owner_sha AS ownerSha FROM catalog_answer WHERE owner = ?',
@@ -57,6 +69,8 @@ export function createAnnouncedReader(db: Db) {
     return stored.some(isNone) ? 'none yet' : 'complete'
   }
   return {
+    /** Listed items that name a tag, a digest or a reference of exactly this text, in order; at most `limit`. */
+    listNaming: (text: string, limit: number): NamingItem[] => naming.all(text, limit),
     /** Returns whether what an event announced is readable now, and how much of it. */
     findAnnounced(target: EventTarget): Announced {
       const names = namesOf(target)

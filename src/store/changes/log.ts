@@ -41,6 +41,14 @@ export interface LogSpan {
   until: number
 }
 
+/** A logged change of a name. */
+interface NameChange {
+  change: ChangeKind
+  /** Unix milliseconds. */
+  publishedAt: number
+  snapshot: string
+}
+
 type Row = Omit<LoggedSnapshot, 'complete'> & { complete: number }
 
 const COLUMNS = `id, source, snapshot, previous, sequence, published_at AS publishedAt, as_of AS asOf, records,
@@ -78,6 +86,11 @@ export function createChangeReader(db: Db) {
     countLogged: (after: number): number => sql.count.get(after) ?? 0,
     /** Names changed on each day (days since 1970, UTC) since a time in Unix milliseconds; rows without names count none. */
     countByDay: (since: number): { day: number; names: number }[] => sql.byDay.all(since),
+    /** The logged changes of one name, newest first, of a source's rows that store names. */
+    listChangesOf: (source: SourceName, name: string, limit: number): NameChange[] =>
+      sql.ofName.all(name, source, limit).map(({ kind, ...rest }) => {
+        return { ...rest, change: KINDS[kind] ?? 'changed' }
+      }),
     /** The names that one row changed, in order. */
     listNames: (id: number, limit: number): Omit<ChangedName, 'snapshot'>[] =>
       sql.names.all(id, limit).map(([name, kind]) => ({ name, change: KINDS[kind] ?? 'changed' })),
@@ -130,6 +143,14 @@ function prepareReads(db: Db) {
     list: db.prepare<[number, number], Row>(row('WHERE id > ? ORDER BY id LIMIT ?')),
     last: db.prepare<[], number | null>('SELECT max(id) FROM change_log').pluck(),
     count: db.prepare<[number], number>('SELECT count(*) FROM change_log WHERE id > ?').pluck(),
+    ofName: db.prepare<
+      [string, string, number],
+      Omit<NameChange, 'change'> & { readonly kind: number }
+    >(
+      `SELECT n.kind, l.published_at AS publishedAt, l.snapshot
+       FROM change_log l CROSS JOIN change_name n ON n.log = l.id AND n.name = ?
+       WHERE l.source = ? ORDER BY l.id DESC LIMIT ?`,
+    ),
     byDay: db.prepare<[number], { day: number; names: number }>(
       `SELECT published_at / 86400000 AS day, sum(coalesce(added + changed + removed, 0)) AS names
        FROM change_log WHERE published_at >= ? GROUP BY 1 ORDER BY 1`,

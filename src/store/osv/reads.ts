@@ -152,6 +152,11 @@ export function createOsvReader(db: Db) {
 function createPairReader(db: Db) {
   const stamps = db.prepare<[], string>('SELECT DISTINCT modified FROM osv_record').pluck()
   const untidy = db.prepare<[number], string>(listUntidy('osv_record')).pluck()
+  const begun = db
+    .prepare<[string, number], string>(
+      'SELECT id FROM osv_record WHERE id >= ? ORDER BY id LIMIT ?',
+    )
+    .pluck()
   const pairs = db.prepare<[], [string, string]>('SELECT id, modified FROM osv_record').raw()
   const texts = db
     .prepare<[string], [Buffer | null, number, string | null]>(
@@ -160,6 +165,9 @@ function createPairReader(db: Db) {
     )
     .raw()
   return {
+    /** Ids that begin with a text, in order; at most `limit`. */
+    listIdsFrom: (prefix: string, limit: number): string[] =>
+      begun.all(prefix, limit).filter((id) => id.startsWith(prefix)),
     /** `[id, modified]` of every record, in id order. */
     eachPair: () => pairs.iterate(),
     /** Ids that contain a space or a percent sign, or begin or end with white space; at most `limit`. */

@@ -62,6 +62,16 @@ function fromRow(row: Row): Run {
   }
 }
 
+/** Which runs are wanted; '' for any. */
+interface RunFilter {
+  /** Only runs with smaller ids. */
+  before: number
+  source: SourceName | ''
+  kind: RunKind | ''
+  state: RunState | ''
+  limit: number
+}
+
 /** SQL: a run that checks only a part of its source, and proves nothing about the whole. */
 const IN_PART = "(kind = 'refresh' OR (kind = 'reconcile' AND source <> 'osv'))"
 
@@ -93,6 +103,10 @@ export function createRunReader(db: Db) {
       "SELECT max(ended_at) FROM run WHERE source = ? AND kind = 'reconcile' AND state = 'complete'",
     )
     .pluck()
+  const found = db.prepare<[RunFilter], Row>(
+    `SELECT * FROM run WHERE id < @before AND (@source = '' OR source = @source) AND (@kind = '' OR kind = @kind)
+       AND (@state = '' OR state = @state) ORDER BY id DESC LIMIT @limit`,
+  )
   const list = db.prepare<[number], Row>('SELECT * FROM run ORDER BY id DESC LIMIT ?')
   return {
     readRun: (id: number) => mapRow(byId.get(id)),
@@ -109,6 +123,8 @@ export function createRunReader(db: Db) {
     readLastSuccess: (source: SourceName) => succeeded.get(source) ?? null,
     /** When a reconcile was last complete, Unix milliseconds. */
     readLastReconcile: (source: SourceName) => reconciled.get(source) ?? null,
+    /** Returns the runs that a filter leaves, newest first. */
+    findRuns: (filter: RunFilter): Run[] => found.all(filter).map(fromRow),
     /** Newest first. */
     listRuns: (limit: number) => list.all(limit).map(fromRow),
   }

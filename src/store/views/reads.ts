@@ -4,6 +4,7 @@ import { crc32, inflateRawSync } from 'node:zlib'
 import { MirrorError } from '../../core/errors.ts'
 import { type Db, openViewsReader } from '../database/open.ts'
 import { folderOf, packageKey, viewsPath } from './generations.ts'
+import { createViewSearch } from './search.ts'
 import { listUntidy } from '../database/untidy-ids.ts'
 
 /** The snapshot that a generation shows. */
@@ -82,6 +83,7 @@ export function openViews(folder: string) {
       ...createInfoReader(db),
       ...createMemberReader(db, files),
       ...createCandidateReader(db),
+      ...createViewSearch(db),
       close(): void {
         db.close()
         files.close()

@@ -69,9 +69,10 @@ function createRecordWriter(db: Db) {
     .prepare<[string, number], string>('SELECT id FROM record WHERE id > ? ORDER BY id LIMIT ?')
     .pluck()
   const put = db.prepare('INSERT INTO record VALUES (?, ?, ?, ?, ?, ?)')
-  const drops = ['record', 'member', 'affected'].map((table) =>
+  const drops = ['record', 'member', 'affected', 'alias'].map((table) =>
     db.prepare(`DELETE FROM ${table} WHERE id = ?`),
   )
+  const alias = db.prepare('INSERT OR IGNORE INTO alias VALUES (?, ?)')
   const views = db.prepare<[string], number>('SELECT view FROM member WHERE id = ?').pluck()
   const viewOf = db.prepare<[string], number>('SELECT id FROM view WHERE name = ?').pluck()
   const addView = db.prepare("INSERT INTO view (name, records, prefixes) VALUES (?, 0, '[]')")
@@ -84,6 +85,8 @@ function createRecordWriter(db: Db) {
     listRecordIds: (after: string, limit: number): string[] => ids.all(after, limit),
     insertRecord: ({ id, sha256, stamp, instant, prefixes, malformed: odd }: RecordRow): void =>
       void put.run(id, sha256, stamp, instant, JSON.stringify(prefixes), odd ? 1 : 0),
+    /** Stores another id by which a record is found, in upper case. */
+    insertAlias: (name: string, id: string): void => void alias.run(name, id),
     countOdd: (): number => odd.get() ?? 0,
     /** Number of folders; includes empty ones until they are counted again. */
     countFolders: () => folders,

@@ -22,6 +22,8 @@ interface Analysis {
   } | null
   /** It is malformed, or names an invalid ecosystem or package: these names are ignored. */
   readonly malformed: boolean
+  /** Other ids that it names, in upper case. */
+  readonly aliases: readonly string[]
 }
 
 /**
@@ -39,17 +41,33 @@ export function analyse(
   const content = bytes.subarray(bytes.subarray(0, MARK.length).equals(MARK) ? MARK.length : 0)
   const nowhere = { folders: NOWHERE, derived: null, malformed: true }
   const record = parse(content)
-  if (record === null) return { ...nowhere, instant: instantOf(stamp) }
+  if (record === null) return { ...nowhere, instant: instantOf(stamp), aliases: [] }
+  const aliases = aliasesOf(record)
   const instant = instantOf(record.modified) || instantOf(stamp)
   try {
     const made = place(content, record, vendors)
-    return made === null ? { ...nowhere, instant } : { ...keepTo(made, isFolder), instant }
+    const placed = made === null ? nowhere : keepTo(made, isFolder)
+    return { ...placed, instant, aliases }
   } catch {
-    return { ...nowhere, instant }
+    return { ...nowhere, instant, aliases }
   }
 }
 
-type Placed = Omit<Analysis, 'instant'>
+type Placed = Omit<Analysis, 'instant' | 'aliases'>
+
+/** Largest number of other ids of a record that are indexed, and their longest, characters. */
+const MOST_ALIASES = 1000
+const LONGEST_ALIAS = 200
+
+/** Returns the ids in the fields that OSV has for them, in upper case, each once. */
+function aliasesOf({ aliases, related, upstream }: Parsed): string[] {
+  const named: unknown[] = [aliases, upstream, related].flatMap((one): unknown[] =>
+    Array.isArray(one) ? one : [],
+  )
+  const usable = named.slice(0, MOST_ALIASES).filter((one) => typeof one === 'string')
+  const fit = usable.filter((one) => one.length <= LONGEST_ALIAS && one.isWellFormed())
+  return [...new Set(fit.map((one) => one.toUpperCase()))]
+}
 
 /** Null for one that names more ecosystems than there are. */
 function place(content: Buffer, record: Parsed, vendors: ReadonlySet<string>): Placed | null {
@@ -104,6 +122,9 @@ const LONGEST_PACKAGE = 4096
 interface Parsed {
   readonly affected?: unknown
   readonly modified?: unknown
+  readonly aliases?: unknown
+  readonly related?: unknown
+  readonly upstream?: unknown
 }
 
 function parse(content: Buffer): Parsed | null {

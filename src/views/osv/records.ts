@@ -100,7 +100,7 @@ function insertRecord(
 ): Set<number> {
   const { content, length } = readStored(reads, id)
   const isFolder = (name: string): boolean => chosen?.has(name) ?? true
-  const { instant, folders, derived, malformed } = analyse(
+  const { instant, folders, derived, malformed, aliases } = analyse(
     content,
     stamp,
     new Set(vendors),
@@ -116,6 +116,7 @@ function insertRecord(
     }
   }
   views.insertRecord({ id, sha256, stamp, instant, prefixes: derived?.prefixes ?? [], malformed })
+  for (const name of aliases) views.insertAlias(name, id)
   put(folders, { ...measured(id, content, length), derived: false, place: STORED })
   if (derived === null) return into
   const deflated = deflate(derived.content)

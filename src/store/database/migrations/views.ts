@@ -49,6 +49,12 @@ export const VIEWS_TABLES: readonly string[] = [
     PRIMARY KEY (view, name, id)
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX affected_by_id ON affected (id);
+  CREATE TABLE alias (            -- other ids that a record names, for searches; earlier generations have no such table
+    name TEXT NOT NULL,           -- in upper case
+    id TEXT NOT NULL,
+    PRIMARY KEY (name, id)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX alias_by_id ON alias (id);
   CREATE TABLE asset (            -- what is served as a file, by its path under /osv/
     path TEXT PRIMARY KEY,
     view INTEGER,                 -- null: of all ecosystems

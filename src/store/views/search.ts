@@ -1,0 +1,88 @@
+import type { Db } from '../database/open.ts'
+import { packageKey } from './generations.ts'
+
+/** A package that records of an ecosystem name. */
+interface NamedPackage {
+  readonly ecosystem: string
+  readonly name: string
+  /** Records that name it. */
+  readonly records: number
+}
+
+/** Creates searches of a generation of views by index. */
+export function createViewSearch(db: Db) {
+  return { ...createAliasSearch(db), ...createPackageSearch(db) }
+}
+
+function createAliasSearch(db: Db) {
+  const hasAliases = db
+    .prepare<[], number>("SELECT count(*) FROM sqlite_master WHERE name = 'alias'")
+    .pluck()
+  const aliases =
+    hasAliases.get() === 1
+      ? db
+          .prepare<[string, string, number], string>(
+            'SELECT id FROM alias WHERE name = ? AND id > ? ORDER BY id LIMIT ?',
+          )
+          .pluck()
+      : null
+  const viewsOf = db
+    .prepare<[string], string>(
+      'SELECT v.name FROM member m JOIN view v ON v.id = m.view WHERE m.id = ? ORDER BY v.name',
+    )
+    .pluck()
+  return {
+    /** Records that name another id (`aliases`, `upstream`, `related`), after `after`; null if it is not indexed. */
+    listAliasIds: (name: string, after: string, limit: number): string[] | null =>
+      aliases?.all(name.toUpperCase(), after, limit) ?? null,
+    /** Ecosystems whose views contain a record. */
+    listViewsOf: (id: string): string[] => viewsOf.all(id),
+  }
+}
+
+function createPackageSearch(db: Db) {
+  const views = db.prepare<[], { id: number; name: string }>(
+    'SELECT id, name FROM view ORDER BY name',
+  )
+  const view = db.prepare<[string], number>('SELECT id FROM view WHERE name = ?').pluck()
+  const first = db
+    .prepare<[number, string], string>(
+      'SELECT name FROM affected WHERE view = ? AND name >= ? ORDER BY name LIMIT 1',
+    )
+    .pluck()
+  const next = db
+    .prepare<[number, string], string>(
+      'SELECT name FROM affected WHERE view = ? AND name > ? ORDER BY name LIMIT 1',
+    )
+    .pluck()
+  const count = db
+    .prepare<[number, string], number>('SELECT count(*) FROM affected WHERE view = ? AND name = ?')
+    .pluck()
+  const packageIn = (id: number, ecosystem: string, name: string): NamedPackage => {
+    return { ecosystem, name, records: count.get(id, name) ?? 0 }
+  }
+  return {
+    /** Packages of exactly this name, one for each ecosystem that has it; at most `limit`. */
+    listPackagesNamed(name: string, limit: number): NamedPackage[] {
+      const found: NamedPackage[] = []
+      for (const { id, name: ecosystem } of views.all()) {
+        const one = packageIn(id, ecosystem, packageKey(ecosystem, name))
+        if (one.records > 0) found.push(one)
+        if (found.length >= limit) break
+      }
+      return found
+    },
+    /** Packages of an ecosystem's folder whose names begin with `prefix`, in order after `after`. */
+    listPackages(ecosystem: string, prefix: string, after: string, limit: number): NamedPackage[] {
+      const id = view.get(ecosystem)
+      const found: NamedPackage[] = []
+      if (id === undefined) return found
+      let name = after > prefix ? next.get(id, after) : first.get(id, prefix)
+      while (found.length < limit && name?.startsWith(prefix) === true) {
+        found.push(packageIn(id, ecosystem, name))
+        name = next.get(id, name)
+      }
+      return found
+    },
+  }
+}

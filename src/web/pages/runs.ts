@@ -1,0 +1,93 @@
+import { SOURCES } from '../../domain/sources.ts'
+import type { Run, RunState } from '../../store/runs/runs.ts'
+import { type Cell, type Tone, clip, link, plain, span, state, time } from '../cells.ts'
+import { type Page, type PageCall, choiceOf, numberOf } from '../page.ts'
+
+const STATES = ['running', 'complete', 'partial', 'quarantined', 'failed'] as const
+const KINDS = ['sync', 'refresh', 'reconcile', 'approve', 'repair', 'import'] as const
+/** Runs on a page. */
+const PAGE = 50
+
+const TONES: Readonly<Record<RunState, Tone>> = {
+  running: 'plain',
+  complete: 'good',
+  partial: 'warn',
+  quarantined: 'bad',
+  failed: 'bad',
+}
+
+/** The page of the run log, with filters. */
+export const RUNS: Page = {
+  path: 'runs',
+  label: 'Runs',
+  access: 'key',
+  usesStatus: false,
+  load(call) {
+    const { query, reads, ui } = call
+    const filter = {
+      source: choiceOf(query, 'source', SOURCES),
+      kind: choiceOf(query, 'kind', KINDS),
+      state: choiceOf(query, 'state', STATES),
+    }
+    const before = numberOf(query, 'before')
+    const found = reads.runs.findRuns({
+      ...filter,
+      ...{ before: before ?? Number.MAX_SAFE_INTEGER, limit: PAGE + 1 },
+    })
+    const shown = found.slice(0, PAGE)
+    const next = found.length > PAGE ? ui('runs', { ...filter, before: shown.at(-1)?.id }) : null
+    return {
+      title: 'Runs',
+      blocks: [
+        {
+          kind: 'form',
+          label: 'Filter of runs',
+          action: ui('runs'),
+          fields: [
+            selectOf('source', 'Source', SOURCES, filter.source),
+            selectOf('kind', 'Kind', KINDS, filter.kind),
+            selectOf('state', 'State', STATES, filter.state),
+          ],
+          button: 'Filter',
+        },
+        {
+          kind: 'table',
+          title: 'Runs, newest first',
+          columns: ['Run', 'Source', 'Kind', 'State', 'Started', 'Took', 'What happened'],
+          rows: shown.map((run) => rowOf(call, run)),
+          empty: 'No run fits this filter.',
+          first: before === null ? null : ui('runs', filter),
+          next,
+        },
+      ],
+    }
+  },
+}
+
+function rowOf({ ui, now }: PageCall, run: Run): Cell[] {
+  const { id, source, kind, startedAt, message } = run
+  const what = plain(clip(message ?? '', 200))
+  return [
+    link(String(id), ui('run', { id })),
+    ...[plain(source), plain(kind), runState(run), time(startedAt, now), runDuration(run), what],
+  ]
+}
+
+/** Returns a cell of a run's state. */
+export function runState({ state: is }: Pick<Run, 'state'>): Cell {
+  return state(is, TONES[is])
+}
+
+/** Returns a cell of how long a run took. */
+export function runDuration({ startedAt, endedAt }: Pick<Run, 'startedAt' | 'endedAt'>): Cell {
+  return endedAt === null ? plain(null) : { text: span((endedAt - startedAt) / 1000), look: 'time' }
+}
+
+/** Returns a field of a form with a fixed set of values, or any. */
+export function selectOf(name: string, label: string, values: readonly string[], value: string) {
+  const options = [
+    { value: '', label: 'any' },
+    ...values.map((one) => ({ value: one, label: one })),
+  ]
+  return { name, label, value, options }
+}

@@ -1,0 +1,271 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { PAGES } from '../../src/web/pages.ts'
+import { makeOsvViews } from '../../src/views/osv/views.ts'
+import { openShortReads } from '../../src/store/reads.ts'
+import { createWeb } from '../../src/web/web.ts'
+import { type Served, FEEDS, closeAll, serve } from '../api/served.ts'
+import { TEST_KEY } from '../support/keys.ts'
+import { FILLED_AT, openFilledStore } from '../support/filled-store.ts'
+
+const KEY = { authorization: `Basic ${Buffer.from(`${TEST_KEY}:`).toString('base64')}` }
+const NO_KEY = { authorization: '' }
+const MARKUP = `"><script>alert(1)</script><img src=x onerror='alert(2)'>`
+const HOSTILE = `${MARKUP}\u202egnp.exe\u2066\u0000`
+
+const record = (id: string, more: object = {}): string =>
+  JSON.stringify({
+    id,
+    modified: '2026-06-01T00:00:00Z',
+    aliases: ['CVE-2026-77', `alias ${MARKUP}`],
+    affected: [
+      {
+        package: { ecosystem: 'Debian:12', name: 'openssl', purl: 'pkg:deb/debian/openssl' },
+        ranges: [{ type: 'ECOSYSTEM', events: [{ introduced: '0' }, { fixed: '3.0.1-2' }] }],
+      },
+    ],
+    references: [
+      { type: 'WEB', url: 'https://example.com/a?b=1&c="2"' },
+      { type: 'WEB', url: 'javascript:alert(1)' },
+    ],
+    ...more,
+  })
+
+const EVIL = `CVE-${MARKUP}`
+const RECORDS: Record<string, string> = {
+  'CVE-2026-1': record('CVE-2026-1', { summary: 'A plain summary', details: 'line 1\nline 2' }),
+  [EVIL]: record(EVIL, {
+    summary: HOSTILE,
+    details: `${MARKUP}${'d'.repeat(2_000_000)}`,
+    severity: [{ type: HOSTILE, score: { deep: [] } }],
+    database_specific: { severity: HOSTILE },
+    affected: Array.from({ length: 250 }, (_, at) => ({
+      package: { ecosystem: 'Debian', name: `${HOSTILE}${at}` },
+      versions: [HOSTILE, 1, null],
+      ranges: [{ type: HOSTILE, events: [{ introduced: HOSTILE }, { fixed: 7 }, null] }],
+    })),
+    references: [{ type: HOSTILE, url: `https://${HOSTILE}` }, 'x', null],
+    withdrawn: HOSTILE,
+  }),
+  'BAD-1': '{"id":"BAD-1","affected":7,"aliases":{},"references":"x","severity":3,"modified":[]}',
+  'BAD-2': 'no JSON at all',
+}
+
+let served: Served
+let run: { quarantined: number }
+const dir = mkdtempSync(join(tmpdir(), 'patchmirror-web-'))
+
+beforeAll(async () => {
+  const store = openFilledStore(dir)
+  store.publishOsv(
+    { 'CVE-2026-1': '{"id":"CVE-2026-1"}', 'OLD-1': '{"id":"OLD-1"}' },
+    FILLED_AT - 86_400_000,
+  )
+  store.publishOsv(RECORDS)
+  store.publishFeeds(FEEDS)
+  for (let at = 0; at < 120; at++)
+    store.addRun('osv', FILLED_AT + at, { message: `run ${at} ${HOSTILE}` })
+  const facts = {
+    plannedRemoved: 40,
+    plannedRemovedIds: ['CVE-2026-1', EVIL],
+    requests: 3,
+    lackingIds: [`GONE-1: ${HOSTILE}`],
+  }
+  run = {
+    quarantined: store.addRun('osv', FILLED_AT + 500, {
+      state: 'quarantined',
+      message: HOSTILE,
+      facts,
+    }),
+  }
+  store.damage(
+    `INSERT INTO quarantine (run_id, source, path, reason, sha256, body, etag, last_modified, as_of)
+     VALUES (${run.quarantined}, 'osv', '/external/osv/all.json', 'would remove 40 of 41 records', x'00', x'00', null, null, ${FILLED_AT})`,
+  )
+  store.close()
+  const reads = openShortReads(dir)
+  if (reads === null) throw new Error('no database')
+  await makeOsvViews({
+    dataDir: dir,
+    reads: reads.reads,
+    vendors: [],
+    pause: () => Promise.resolve(),
+  })
+  reads.close()
+  served = await serve(() => undefined, {
+    ...{ dir, keep: true },
+    people: (config) => createWeb({ config, version: '9.9.9' }),
+  })
+})
+afterAll(async () => {
+  await closeAll()
+  rmSync(dir, { recursive: true, force: true })
+})
+
+async function page(path: string, headers: Record<string, string> = KEY) {
+  const { status, body } = await served.get(`/-/ui/${path}`, { accept: 'text/html', ...headers })
+  return { status, html: body.toString() }
+}
+
+const of = (path: string, parameters: Record<string, string>): string =>
+  `${path}?${new URLSearchParams(parameters).toString()}`
+
+const TAG = /<(\/?)([a-z\d]+)((?:\s+[a-zA-Z-]+(?:="[^"<>]*")?)*)\s*>|</g
+const VOID = new Set(['meta', 'link', 'input', 'br'])
+
+/** What is wrong with a page's markup: tags that are not closed in order, elements and attributes that nobody wrote. */
+function faultsOf(html: string): string[] {
+  const open: string[] = []
+  const faults: string[] = []
+  for (const match of html.matchAll(TAG)) {
+    const [tag, end, name = '', attributes = ''] = match
+    if (name === '') faults.push(`a bare ${html.slice(match.index, match.index + 80)}`)
+    else if (end === '/') {
+      if (open.pop() !== name) faults.push(`</${name}> closes another element`)
+    } else if (!VOID.has(name)) open.push(name)
+    if (/\son\w+=/.test(attributes.replace(/"[^"]*"/g, '')) || /="javascript:/.test(attributes))
+      faults.push(tag)
+    if (['script', 'img', 'iframe', 'style'].includes(name)) faults.push(tag)
+  }
+  return [...faults, ...open.map((name) => `<${name}> is not closed`)]
+}
+
+/** The doctype is the only markup that is not an element. */
+const bodyOf = (html: string): string => html.replace('<!doctype html>', '')
+
+describe('text of upstream', () => {
+  test('is inert on every page, whatever it contains', async () => {
+    const paths = [
+      ...PAGES.map(({ path }) => path),
+      of('record', { id: EVIL }),
+      of('record', { id: EVIL, at: '200' }),
+      of('record', { id: 'BAD-1' }),
+      of('record', { id: 'BAD-2' }),
+      of('record', { id: HOSTILE }),
+      of('search', { q: HOSTILE }),
+      of('search', { q: 'CVE-' }),
+      of('packages', { ecosystem: 'Debian', prefix: '"' }),
+      of('packages', { ecosystem: HOSTILE }),
+      of('package', { ecosystem: HOSTILE, name: HOSTILE }),
+      of('run', { id: String(run.quarantined) }),
+      of('runs', { source: HOSTILE }),
+    ]
+    for (const path of paths) {
+      const { html, status } = await page(path)
+      expect([path, status, faultsOf(bodyOf(html))]).toEqual([path, status, []])
+      expect(status, path).not.toBe(500)
+      expect(html.length, path).toBeLessThan(1_000_000)
+      expect(/[\u202a-\u202e\u2066-\u2069\0]/.test(html), path).toBe(false)
+    }
+  })
+
+  test('is recognized as markup by this test', () => {
+    expect(faultsOf('<p>a</p>')).toEqual([])
+    for (const html of ['<p>', '<p></b>', 'a < b', '<img>', '<p onclick="x">a</p>'])
+      expect(faultsOf(html)).not.toEqual([])
+  })
+})
+
+describe('a record', () => {
+  test('shows summary, fixes, references, other ids, views and its history', async () => {
+    const { html } = await page(of('record', { id: 'CVE-2026-1' }), NO_KEY)
+    for (const text of [
+      'A plain summary',
+      'line 1\nline 2',
+      'from 0 before 3.0.1-2',
+      'CVE-2026-77',
+    ])
+      expect(html).toContain(text)
+    expect(html).toContain(
+      'href="https://example.com/a?b=1&amp;c=%222%22" rel="noopener noreferrer"',
+    )
+    expect(html).not.toContain('href="javascript')
+    expect(html).toContain('href="/external/osv/CVE-2026-1.json"')
+    expect(html).toContain('href="/-/ui/packages?ecosystem=Debian"')
+    expect(html).toMatch(/changed<[\s\S]*2026-07-01 00:00 UTC/)
+  })
+
+  test('that was removed, is unknown or is not named says so', async () => {
+    const removed = await page(of('record', { id: 'OLD-1' }))
+    expect([removed.status, removed.html.includes('upstream does not list it any more')]).toEqual([
+      404,
+      true,
+    ])
+    expect((await page(of('record', { id: 'NO-1' }))).status).toBe(404)
+    expect((await page('record')).status).toBe(400)
+  })
+
+  test('with many packages shows them page by page', async () => {
+    const first = await page(of('record', { id: EVIL }))
+    const [, next = ''] = /rel="next" href="\/-\/ui\/([^"]*)"/.exec(first.html) ?? []
+    const second = await page(next.replaceAll('&amp;', '&'))
+    expect(second.html).toContain('101 to 200 of 250')
+  })
+})
+
+describe('a search', () => {
+  test('finds records by id, by its beginning, in any case, and by another id', async () => {
+    for (const q of [
+      'CVE-2026-1',
+      'cve-2026-1',
+      'CVE-2026',
+      'cve-2026-77',
+      'pkg:deb/debian/openssl',
+      'openssl',
+    ])
+      expect((await page(of('search', { q }))).html, q).toMatch(
+        /CVE-2026-1<|package\?ecosystem=Debian&amp;name=openssl/,
+      )
+    expect((await page(of('search', { q: 'nothing-here' }))).html).toContain('Nothing was found')
+    expect((await page(of('search', { q: 'pkg:' }))).status).toBe(400)
+  })
+})
+
+describe('ecosystems', () => {
+  test('lead to packages and records', async () => {
+    expect((await page('ecosystems')).html).toContain('href="/-/ui/packages?ecosystem=Debian"')
+    const packages = await page(of('packages', { ecosystem: 'Debian', prefix: 'open' }))
+    expect(packages.html).toContain('package?ecosystem=Debian&amp;name=openssl')
+    const records = await page(of('package', { ecosystem: 'Debian', name: 'openssl' }))
+    expect(records.html).toContain('record?id=CVE-2026-1')
+    expect((await page(of('packages', { ecosystem: 'None' }))).status).toBe(404)
+  })
+})
+
+describe('runs', () => {
+  test('are filtered and paged', async () => {
+    const first = await page(of('runs', { source: 'osv' }))
+    const [, next = ''] = /rel="next" href="\/-\/ui\/([^"]*)"/.exec(first.html) ?? []
+    expect(next).toMatch(/^runs\?source=osv&amp;before=\d+$/)
+    const second = await page(next.replaceAll('&amp;', '&'))
+    expect([...second.html.matchAll(/ui\/run\?id=/g)].length).toBe(50)
+    const quarantined = await page(of('runs', { state: 'quarantined' }))
+    expect([...quarantined.html.matchAll(/ui\/run\?id=/g)].length).toBe(1)
+    expect((await page(of('runs', { state: 'odd' }))).status).toBe(400)
+  })
+
+  test('that wait for a decision show the difference and both commands', async () => {
+    const { html } = await page(of('run', { id: String(run.quarantined) }))
+    for (const command of ['approve', 'reject'])
+      expect(html).toContain(`patchmirror ${command} ${run.quarantined}<`)
+    for (const text of ['would remove 40 of 41 records', 'Would be removed', 'The first 2 of 40'])
+      expect(html).toContain(text)
+    expect((await page(of('run', { id: '99999' }))).status).toBe(404)
+    expect((await page(of('run', { id: 'x' }))).status).toBe(400)
+  })
+})
+
+describe('the overview', () => {
+  test('shows what is wrong first, with the commands', async () => {
+    const { html } = await page('', NO_KEY)
+    const [problem, sources] = [
+      html.indexOf('a change waits for your decision'),
+      html.indexOf('>Sources<'),
+    ]
+    expect(problem).toBeGreaterThan(0)
+    expect(problem).toBeLessThan(sources)
+    expect(html).toContain(`patchmirror approve ${run.quarantined}`)
+  })
+})
