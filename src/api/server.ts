@@ -185,12 +185,15 @@ function createFollowers(
 const RESERVE = 16
 
 function connectionOptions({ config, log, metrics }: ServerOptions): ConnectionOptions {
-  const { maxConnections, maxConnectionsPerAddress, trustProxy } = config.server
   return {
-    most: maxConnections,
-    mostPerAddress: maxConnectionsPerAddress,
+    get most() {
+      return config.server.maxConnections
+    },
+    get mostPerAddress() {
+      return config.server.maxConnectionsPerAddress
+    },
     reserve: RESERVE,
-    isShared: createTrust(trustProxy),
+    isShared: createTrust(config.server.trustProxy),
     log,
     onClosed: (why, count) => metrics?.countClosed(why, count),
   }
@@ -210,7 +213,7 @@ function createFastPath(
       return answer && { head: answerText(answer, shared), body: answer.body }
     },
     keepAliveSeconds: config.server.keepAliveSeconds,
-    enabled: log?.isLevelEnabled('debug') !== true,
+    isEnabled: () => log?.isLevelEnabled('debug') !== true,
     takes: (socket) => !isReserved(socket),
     onAnswered: (seconds) => metrics?.countAnswer('public', 200, seconds),
   })

@@ -79,6 +79,8 @@ export const VERBS: readonly Verb[] = [
     load: async () => (await import('./mirror/verify.ts')).verifyCommand },
   { path: 'config', summary: 'the settings in force and where each came from',
     options: [JSON_FLAG], load: async () => (await import('./mirror/config.ts')).configCommand },
+  { path: 'reload', summary: 'have the running daemon read its settings and files again',
+    load: async () => (await import('./mirror/reload.ts')).reloadCommand },
   { path: 'health', summary: 'ask the running daemon whether it is well',
     options: [['--ready', 'whether everything is fresh enough, too']],
     load: async () => (await import('./mirror/health.ts')).healthCommand },

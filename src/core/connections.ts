@@ -53,7 +53,7 @@ export function isReserved(socket: object): boolean {
  * that connect and stay silent therefore never block others. Call it last: its check runs before all other listeners.
  */
 export function limitConnections(server: Server, options: ConnectionOptions): void {
-  const { most, mostPerAddress, reserve = 0, isShared = () => false } = options
+  const { reserve = 0, isShared = () => false } = options
   const open = new Map<string, Connection>()
   const report = createReport(options)
   const end = (connection: Connection): void => {
@@ -73,6 +73,7 @@ export function limitConnections(server: Server, options: ConnectionOptions): vo
     return false
   }
   const admit = (socket: Socket): boolean => {
+    const { most, mostPerAddress } = options // they can change while the server runs
     const address = socket.remoteAddress ?? ''
     if (mostPerAddress > 0 && !isShared(address)) {
       const own = [...open.values()].filter((one) => one.address === address)
@@ -94,7 +95,7 @@ export function limitConnections(server: Server, options: ConnectionOptions): vo
   interceptConnections(server, admit)
   countRequests(server, (socket) => open.get(keyOf(socket)))
   const timer = setInterval(() => {
-    if (open.size > most / 2) for (const one of open.values()) updateActivity(one)
+    if (open.size > options.most / 2) for (const one of open.values()) updateActivity(one)
   }, CHECK_MS).unref()
   server.once('close', () => clearInterval(timer))
 }
@@ -152,7 +153,8 @@ function countRequests(server: Server, find: (socket: Socket) => Connection | un
 }
 
 /** Counts, and logs the first connection of each reason at once and all further ones every ten seconds. */
-function createReport({ most, log, onClosed }: ConnectionOptions) {
+function createReport(options: ConnectionOptions) {
+  const { log, onClosed } = options
   const texts: Record<ClosedFor, string> = {
     silent: 'that had sent no complete request were closed to make room',
     idle: 'that were idle were closed to make room',
@@ -166,7 +168,7 @@ function createReport({ most, log, onClosed }: ConnectionOptions) {
     known.count += count
     since.set(why, known)
     if (clock() - known.at < LOG_MS) return
-    const message = `${known.count} connections ${texts[why]} (server.maxConnections is ${most})`
+    const message = `${known.count} connections ${texts[why]} (server.maxConnections is ${options.most})`
     log?.warn({ reason: why, connections: known.count }, message)
     since.set(why, { at: clock(), count: 0 })
   }

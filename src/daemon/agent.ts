@@ -1,8 +1,8 @@
 import type { RouteTools } from '../api/access/private-routes.ts'
 import { createCatalogRoutes } from '../api/catalog/routes.ts'
 import { type MirrorServer, type ServerOptions, createServer } from '../api/server.ts'
+import { createLiveConfig } from '../config/live.ts'
 import type { Config } from '../config/schema.ts'
-import { followConfig } from '../config/secret-files.ts'
 import { MirrorError } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import type { EventTarget } from '../domain/image-reference.ts'
@@ -33,6 +33,7 @@ import { type Webhooks, startWebhooks } from '../webhooks/webhooks.ts'
 import { type RunningBundles, startBundles } from './bundles.ts'
 import { type Counters, createMetrics } from './metrics.ts'
 import { type RunningRelay, startRelay } from './relay.ts'
+import { applyLive } from './reload.ts'
 import { scheduledJobs } from './schedule.ts'
 import { type RunningViews, startViews } from './views.ts'
 import { webhookParts } from './webhooks.ts'
@@ -54,8 +55,10 @@ export interface Agent {
   /** Opens the data folder, serves, and starts the schedule. Throws `locked`, `schema`, `storage`, `corrupt`. */
   start(): Promise<{ url: string; port: number }>
   requestSync(source: SourceName, kind: RunKind): void
-  /** Reads again what can be while it runs: secrets of webhooks and certificates; logs what changed. */
+  /** Reads files again: secrets of webhooks and certificates; logs what changed. */
   reload(): void
+  /** Takes over the live settings (`config/live.ts`) of these; `changed` has the keys that differ. */
+  apply: (next: Config, changed: readonly string[]) => void
   /** Resolves with true while the serving thread answers. */
   answers(): Promise<boolean>
   /** Stops accepting requests, lets those in flight finish, ends the run in flight, releases the folder. */
@@ -64,7 +67,9 @@ export interface Agent {
 
 /** The whole program behind `patchmirror serve`, wired. Everything meets here and nowhere else. */
 export function createAgent(given: AgentOptions): Agent {
-  const options = inUse(given)
+  const { log: to, offline = false } = given
+  const live = createLiveConfig(given.config, { offline, warn: (text) => to.warn({}, text) })
+  const options = { ...given, config: live.config }
   const on: Running = {}
   const start: Agent['start'] = async () => {
     const { config, log, now = Date.now } = options
@@ -93,7 +98,9 @@ export function createAgent(given: AgentOptions): Agent {
     })
     const address = announceAddress(config.data.dir, instance, await on.server.listen())
     await webhooks.listen(address.url)
-    on.schedule = startSchedule(scheduledJobs(config, reads, thread), { ...config.sync, now })
+    on.startSchedule = (sync) =>
+      startSchedule(scheduledJobs(config, reads, thread), { ...sync, now })
+    on.schedule = on.startSchedule(config.sync)
     return address
   }
 
@@ -101,6 +108,10 @@ export function createAgent(given: AgentOptions): Agent {
     start: () => startOrClose(start, () => stop(on)),
     requestSync: (source, kind) => on.thread?.requestSync(source, kind, 'command'),
     reload: () => on.webhooks?.reload(),
+    apply(next, changed) {
+      live.replace(next)
+      applyLive(options, on, changed)
+    },
     answers: async () => (await on.server?.answers()) ?? false,
     close: () => stop(on),
   }
@@ -113,6 +124,7 @@ interface Running {
   reads?: PinnedReads | undefined
   server?: MirrorServer
   schedule?: Schedule
+  startSchedule?: (sync: Config['sync']) => Schedule
   relay?: RunningRelay
   webhooks?: Webhooks
   refresher?: Refresher
@@ -144,21 +156,6 @@ async function startOrClose<T>(start: () => Promise<T>, close: () => Promise<voi
     await close()
     throw error
   }
-}
-
-/** The options in use: secrets follow their files, and what is offline has no upstream. */
-function inUse(given: AgentOptions): AgentOptions {
-  const config = followConfig(given.config, (text) => given.log.warn({}, text))
-  return given.offline === true ? withoutUpstream({ ...given, config }) : { ...given, config }
-}
-
-/** Without a root there is nothing to ask, and what cannot be asked needs no credential. */
-function withoutUpstream(options: AgentOptions): AgentOptions {
-  const { upstream } = options.config
-  const nothing = { apiRoot: null, catalogUrl: null, apiKey: null, token: null, clientId: null }
-  const secrets = { clientSecret: null, authUrl: null, proxy: null }
-  const config = { ...options.config, upstream: { ...upstream, ...nothing, ...secrets } }
-  return { ...options, config }
 }
 
 /** Pause before a first sync that failed is tried again, milliseconds. */

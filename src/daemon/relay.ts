@@ -21,6 +21,8 @@ export interface RunningRelay {
   shown: Pick<ServerOptions, 'webhookLog' | 'relayTargets' | 'onServed'>
   /** A delivery was stored: clients of the event stream are to be notified. */
   arrived(): void
+  /** Ends it and starts it again with the settings in force. */
+  restart(): void
   /** Ends it; after the server. */
   close(): Promise<void>
 }
@@ -49,6 +51,15 @@ export async function startRelay(options: RelayStartOptions): Promise<RunningRel
     arrived() {
       if (thread !== null) return
       thread = begin(options)
+      onServed(served)
+    },
+    restart() {
+      if (thread === null && !wantsRelay(config)) return
+      const old = thread
+      // One after the other: both would send the same events.
+      thread = Promise.resolve(old)
+        .then((running) => running?.close())
+        .then(() => begin(options))
       onServed(served)
     },
     async close() {

@@ -2,6 +2,7 @@ import { createHmac } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { loadConfig } from '../../src/config/load.ts'
 import { type Target, SECRET, freePort, target } from '../relay/targets.ts'
 import { type World, openWorld } from '../support/daemons.ts'
 import { commandHost } from '../support/hosted.ts'
@@ -82,6 +83,17 @@ test('a disabled target is told in the status, without its address to strangers,
   await expect.poll(relay).toMatchObject([{ id: 1, state: 'ok', pending: 0 }])
   const after = await world.patchmirror('relay', 'status')
   expect([after.code, after.out]).toEqual([0, expect.stringMatching(FAILED_EARLIER)])
+
+  // Settings that are read again name another target: the relay continues with that one alone.
+  const other = await target()
+  const before = to.got.length
+  const env = { ...world.env, PATCHMIRROR_RELAY_TARGETS: other.url }
+  daemon.agent.apply(loadConfig({ env, cwd: world.dir }).config, ['relay.targets'])
+  await expect.poll(relay).toMatchObject([{ id: 2, state: 'ok' }])
+  world.sandbox.feed.add(1)
+  expect((await world.patchmirror('sync', 'osv')).code).toBe(0)
+  await expect.poll(() => other.got.length).toBe(1)
+  expect(to.got.length).toBe(before)
 })
 
 /** The last failure is told with its time, and as something past once the target is well. */

@@ -5,6 +5,10 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type World, openWorld } from '../support/daemons.ts'
 import { commandHost } from '../support/hosted.ts'
 
+interface StatusBody {
+  sources: { name: string; nextRunAt: string }[]
+}
+
 const command = commandHost()
 let world: World
 
@@ -91,7 +95,7 @@ describe('patchmirror serve', () => {
       generateKeyPairSync('ed25519').publicKey.export({ type: 'spki', format: 'pem' }).toString()
     writeFileSync(bundleKey, publicPem())
     const settingsFile = join(world.dir, 'settings.yaml')
-    writeFileSync(settingsFile, 'osv: { maxAgeHours: 30 }\n')
+    writeFileSync(settingsFile, 'osv: { maxAgeHours: 30 }\nlog: { level: debug }\n')
     const sent = join(world.dir, 'sent')
     const notify = join(world.dir, 'systemd-notify')
     writeFileSync(notify, `#!/bin/sh\necho "$1" >> '${sent}'\n`, { mode: 0o755 })
@@ -102,25 +106,38 @@ describe('patchmirror serve', () => {
       PATCHMIRROR_CONFIG: settingsFile,
       PATCHMIRROR_BUNDLE_TRUSTED_KEYS: bundleKey,
     }
-    const daemon = await world.serve({ ...more, PATCHMIRROR_LOG_LEVEL: 'debug' })
+    const daemon = await world.serve(more)
     const status = async (key: string) =>
       (await fetch(`${daemon.url}/v1/tags/`, { headers: { authorization: `Bearer ${key}` } }))
         .status
+    const nextRunAt = async (): Promise<string> => {
+      const { sources } = (await (await fetch(`${daemon.url}/-/status`)).json()) as StatusBody
+      return sources.find(({ name }) => name === 'osv')?.nextRunAt ?? ''
+    }
     expect(await status('Xq7-second-of-the-keys-93')).toBe(401)
     writeFileSync(keyFile, 'Xq7-second-of-the-keys-93\n')
-    writeFileSync(settingsFile, 'osv: { maxAgeHours: 40 }\n')
+    writeFileSync(
+      settingsFile,
+      "osv: { maxAgeHours: 40, schedule: '5 5 5 5 *' }\nserver: { maxConnections: 17 }\nlog: { level: info }\n",
+    )
     writeFileSync(bundleKey, publicPem())
-    daemon.child.kill('SIGHUP')
+    const asked = await command(['reload'], { ...world.env, ...more }, world.dir)
+    expect([asked.code, asked.out]).toEqual([0, expect.stringContaining(`${daemon.child.pid}`)])
     const said = await daemon.said(/SIGHUP: /)
     expect(said).toMatch(
-      /in force: server\.keys.*after a restart: osv\.maxAgeHours, bundle\.trustedKeys/,
+      /in force: osv\.schedule, server\.keys, server\.maxConnections, log\.level;.*after a restart: osv\.maxAgeHours, bundle\.trustedKeys/,
     )
+    expect(await nextRunAt()).toMatch(/-05-05T/)
     expect(said).not.toContain('Xq7-')
     expect(await status('Xq7-second-of-the-keys-93')).not.toBe(401)
     expect(await status('Xq7-first-of-the-keys-92')).toBe(401)
-    writeFileSync(settingsFile, 'osv: { maxAgeHours: many }\n')
+    // Neither is applied: not the sound one either.
+    writeFileSync(settingsFile, "osv: { maxAgeHours: many, schedule: '6 6 6 6 *' }\n")
+    const refused = await command(['reload'], { ...world.env, ...more }, world.dir)
+    expect([refused.code, refused.err]).toEqual([2, expect.stringContaining('osv.maxAgeHours')])
     daemon.child.kill('SIGHUP')
-    await daemon.said(/SIGHUP: the settings cannot be read[^"]*osv\.maxAgeHours/)
+    await daemon.said(/SIGHUP: the settings cannot be used[^"]*osv\.maxAgeHours/)
+    expect(await nextRunAt()).toMatch(/-05-05T/)
     expect((await fetch(`${daemon.url}/-/health`)).status).toBe(200)
 
     daemon.child.stderr?.destroy()

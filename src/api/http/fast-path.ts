@@ -24,8 +24,8 @@ interface FastPathOptions {
   /** The answer for a record's target; undefined, or an error, hands the connection over. */
   readonly find: (target: string, coding: Coding) => FastPathResponse | undefined
   readonly keepAliveSeconds: number
-  /** False sends every connection to the HTTP server, as when each request is to be logged. */
-  readonly enabled: boolean
+  /** False sends a new connection to the HTTP server, as while each request is logged in detail. */
+  readonly isEnabled: () => boolean
   /** Whether a connection may be answered here. */
   readonly takes: (socket: Socket) => boolean
   /** Called after each answer with the seconds since its request. */
@@ -50,14 +50,14 @@ export function openFastPath(server: Server, options: FastPathOptions): FastPath
   const slow = server.listeners('connection') as Listener[]
   const sockets = new Map<Socket, () => void>()
   const atEndOfIteration = createResponseQueue()
-  const state = { open: options.enabled }
+  const state = { open: true }
   const handOver = (socket: Socket): void => {
     sockets.delete(socket)
     for (const listener of slow) listener.call(server, socket)
   }
   server.removeAllListeners('connection')
   server.on('connection', (socket: Socket) => {
-    if (!state.open || !options.takes(socket)) return handOver(socket)
+    if (!state.open || !options.isEnabled() || !options.takes(socket)) return handOver(socket)
     sockets.set(socket, drive(socket, options, atEndOfIteration, handOver))
     socket.once('close', () => sockets.delete(socket))
   })

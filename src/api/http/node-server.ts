@@ -75,14 +75,15 @@ export function withReserve(handler: HttpHandler): HttpHandler {
   }
 }
 
-/** The handler with a line in the log for each request, where the log wants that much; else the handler itself. */
+/** The handler with a line in the log for each request, while the log's level is that low. */
 export function traced(
   handler: HttpHandler,
   log: ServerLog | null,
   now: () => number,
 ): HttpHandler {
-  if (log?.isLevelEnabled('debug') !== true) return handler
+  if (log === null) return handler
   return (request, response) => {
+    if (!log.isLevelEnabled('debug')) return handler(request, response)
     const { method, url } = request
     const started = now()
     response.on('close', () => {

@@ -93,6 +93,17 @@ export function servingDaemon(dataDir: string): { instance: string; port: number
   }
 }
 
+/** Returns the id of the process that serves this data folder; null if there is none. */
+export function servingProcess(dataDir: string): number | null {
+  if (!isLocked(dataDir, 'serve')) return null
+  try {
+    const pid = Number(readFileSync(join(dataDir, 'serve.lock.pid'), 'utf8'))
+    return Number.isSafeInteger(pid) && pid > 1 ? pid : null
+  } catch {
+    return null // it is starting
+  }
+}
+
 const PURPOSE: Record<LockName, string> = {
   serve: 'another Patchmirror already serves this data folder',
   sync: 'another Patchmirror is writing to this data folder',
