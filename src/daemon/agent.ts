@@ -149,13 +149,11 @@ async function stop(on: Running): Promise<void> {
   on.lock?.release()
 }
 
-async function startOrClose<T>(start: () => Promise<T>, close: () => Promise<void>): Promise<T> {
-  try {
-    return await start()
-  } catch (error) {
+function startOrClose<T>(start: () => Promise<T>, close: () => Promise<void>): Promise<T> {
+  return start().catch(async (error: unknown) => {
     await close()
     throw error
-  }
+  })
 }
 
 /** Pause before a first sync that failed is tried again, milliseconds. */

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { parse } from 'yaml'
 import { type World, openWorld } from '../support/daemons.ts'
 import { findTool, runTool, startTool } from '../support/tools.ts'
@@ -29,7 +29,7 @@ beforeAll(async () => {
   world = await openWorld({ records: 20 }, () => ({ PATCHMIRROR_SYNC_JITTER_SECONDS: '0' }))
   const daemon = await world.host()
   mirror = daemon.url
-  await expect.poll(async () => await states()).toEqual(expect.arrayContaining(['osv complete']))
+  await vi.waitFor(async () => expect(await states()).toContain('osv complete'), 120_000)
   for (const path of ['/external/osv/all.json', '/external/osv/none.json', '/-/status'])
     await (await fetch(mirror + path)).arrayBuffer()
 })
