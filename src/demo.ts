@@ -70,6 +70,7 @@ async function demo({ osvZip, records, once }: DemoOptions): Promise<number> {
   })
   try {
     const { url } = await agent.start()
+    print(`the mirror, in a browser: ${url}/`)
     const reports = await first.done
     display.finish()
     printGuide({ url, reports, sandbox, once, key: readLocalKey(config.data.dir) ?? '' })
@@ -138,8 +139,8 @@ function printGuide({ url, reports, sandbox, once, key }: DemoFacts): void {
   for (const report of reports) print(describe(report))
   const id = sandbox.feed.ids().find((candidate) => /^[\w.-]+$/.test(candidate)) ?? ''
   const tag = subscribedTag(sandbox)
-  print(`\nin a browser: ${url}/  (private pages: ${key} as user name, no password)`)
-  print(`the mirror ${once ? 'served' : 'serves'} ${url}; ${once ? 'without --once you could try' : 'try'}:
+  print(`\nthe mirror ${once ? 'served' : 'serves'} ${url}; ${once ? 'without --once you could try' : 'try'}:
+  ${url}/  in a browser; private pages take ${key} as user name, without password
   curl ${url}/external/osv/${id}.json
   curl -o all.zip ${url}/external/osv/all.zip
   curl -u ${key}: '${url}/v1/patches?ecosystem=debian&severities=critical&ticket_statuses=open'

@@ -33,13 +33,13 @@ afterAll(async () => {
 })
 
 /** Follows links from page to page until each page was seen once. */
-async function findPages({ get }: WholeMirror): Promise<string[]> {
+async function findPages(mirror: WholeMirror): Promise<string[]> {
   const found = new Map<string, string>()
   const waiting = ['/-/ui/', '/-/ui/search?q=CVE', '/-/ui/sign-in']
   for (const address of waiting) {
     const name = address.slice('/-/ui/'.length).split('?', 1)[0] ?? ''
     if (found.has(name)) continue
-    const reply = await get(address, { headers: { accept: 'text/html' } })
+    const reply = await mirror.get(address, { headers: { accept: 'text/html' } })
     if (reply.status !== 200) continue
     found.set(name, address)
     const links = (await reply.text()).matchAll(/href="(\/-\/ui\/[^"]*)"/g)
