@@ -147,11 +147,12 @@ export function createServer(options: ServerOptions): MirrorServer {
 }
 
 function createContract(
-  { version, reads, hookPaths = [] }: ServerOptions,
+  { version, reads, config, hookPaths = [] }: ServerOptions,
   { paths, gate, people, ...page }: Routing & ContractParts,
 ) {
   const routes = { publicPaths: paths.all, privateRoutes: gate.routes, hookPaths }
-  const tables = { version, ...routes, people: people?.pages ?? [] }
+  const { publicUrl } = config.server
+  const tables = { version, publicUrl, ...routes, people: people?.pages ?? [] }
   return createContractPage({ ...page, tables, reads: reads.pinned })
 }
 

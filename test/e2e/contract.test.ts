@@ -1,15 +1,13 @@
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { RouteTools } from '../../src/api/access/private-routes.ts'
-import { createCatalogRoutes } from '../../src/api/catalog/routes.ts'
 import { contractPath } from '../../src/api/contract/document.ts'
-import { createVexRoutes } from '../../src/api/scanners/vex.ts'
 import { endpointPath } from '../../src/config/kinds/webhooks.ts'
 import { UI } from '../../src/web/page.ts'
 import { PAGES } from '../../src/web/pages.ts'
 import { READING, allKnown } from '../support/catalog/contract.ts'
 import { bearer } from '../support/keys.ts'
 import { type ServedContract, templateOf, violations } from '../support/openapi.ts'
+import { privateRoutes } from '../support/openapi-page.ts'
 import { type WholeMirror, openWholeMirror } from '../support/whole-mirror.ts'
 
 let mirror: WholeMirror
@@ -20,15 +18,6 @@ beforeAll(async () => {
   contract = (await (await mirror.get('/-/openapi.json')).json()) as ServedContract
 })
 afterAll(() => mirror.close())
-
-/** The private routes as the daemon declares them; none is called. */
-function privateRoutes() {
-  const { config } = mirror
-  const tools = { served: {}, atEnd: () => undefined } as unknown as RouteTools
-  const maker = { wanted: () => undefined, damaged: () => undefined }
-  const vex = createVexRoutes({ config, expectsCatalog: true, maker })
-  return [...createCatalogRoutes(config)(tools), ...vex(tools)]
-}
 
 test('the document is valid OpenAPI 3.1, and every operation in it is described', async () => {
   const result = await new Validator().validate({ ...contract })
@@ -46,7 +35,7 @@ test('the document has every route of the running server, and nothing else', asy
   }
   const routes = [
     ...['/', ...(mirrored ?? []), ...(own ?? [])],
-    ...privateRoutes().map(({ path }) => contractPath(path)),
+    ...privateRoutes(mirror.config).map(({ path }) => contractPath(path)),
     ...webhooks.endpoints.map(({ path }) => path),
     ...[...PAGES.map(({ path }) => UI + path), `${UI}{file}`],
   ]

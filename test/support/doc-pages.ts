@@ -5,6 +5,7 @@ import { loadConfig } from '../../src/config/load.ts'
 import { SECTIONS, SETTINGS } from '../../src/config/settings.ts'
 import { type ErrorCode, MirrorError, exitCode, httpStatus } from '../../src/core/errors.ts'
 import { createProgram } from '../../src/cli/program.ts'
+import { openApiPage } from './openapi-page.ts'
 import { createMetrics } from '../../src/daemon/metrics.ts'
 
 /** A page of docs/ that is written from the running program, by its path from the root. */
@@ -245,6 +246,15 @@ export async function generatedPages(): Promise<GeneratedPage[]> {
     'docs/cli.md': cliPage(),
     'docs/reference/exit-codes.md': exitCodesPage(),
     'docs/reference/metrics.md': await metricsPage(),
+    'docs/reference/openapi.md': openApiPage(
+      loadConfig({ env: {}, cwd: '/' }).config,
+      NOTE,
+      (head, rows) =>
+        table(
+          head,
+          rows.map((cells) => row(...cells)),
+        ),
+    ),
   }
   const style = JSON.parse(readFileSync('.prettierrc.json', 'utf8')) as object
   return Promise.all(

@@ -22,7 +22,7 @@ interface Part {
 }
 
 /** Follows a reference, if it is one. */
-function resolve({ components }: ServedContract, part: object): Part {
+export function resolve({ components }: ServedContract, part: object): Part {
   if (!('$ref' in part)) return part
   const [, kind = '', name = ''] = /^#\/components\/(\w+)\/(.+)$/.exec(String(part.$ref)) ?? []
   const found = components[kind]?.[name]

@@ -24,7 +24,7 @@ const SERVICE = { images: 2, tags: 4, packages: 3, tickets: 6, users: 2, avrs: 2
 const PATIENCE = { interval: 50, timeout: 110_000 }
 
 /** Starts the stand-in and a daemon in this process, and resolves when everything is mirrored and the views are made. */
-export async function openWholeMirror(): Promise<WholeMirror> {
+export async function openWholeMirror(more: Record<string, string> = {}): Promise<WholeMirror> {
   const world = await openWorld({ records: 30, service: SERVICE }, (sandbox) => ({
     ...catalogEnv(sandbox),
     PATCHMIRROR_IDENTITY_MIRROR_USERS: 'true',
@@ -32,6 +32,7 @@ export async function openWholeMirror(): Promise<WholeMirror> {
     PATCHMIRROR_CATALOG_SCOPE: 'all',
     PATCHMIRROR_SERVER_KEYS: TEST_KEY,
     PATCHMIRROR_WEBHOOKS_SECRETS: `whsec_${randomBytes(24).toString('base64')}`,
+    ...more,
   }))
   const daemon = await world.host()
   const { url } = daemon

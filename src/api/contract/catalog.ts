@@ -1,6 +1,6 @@
 import type { CatalogResource, Facet, ListPath } from '../../domain/resources.ts'
 import { mirrored, problems } from './answers.ts'
-import { CONDITIONS, RANGES, headersOf, ref } from './components.ts'
+import { CONDITIONS, CURSOR, RANGES, headersOf, ref } from './components.ts'
 import { idParameter } from './feeds.ts'
 import type { DeclaredAnswer, DeclaredAnswers, InputParameter, PathContract } from './openapi.ts'
 import { schemaOf } from './schemas.ts'
@@ -58,13 +58,13 @@ const PAGING: readonly InputParameter[] = [
   },
   {
     ...{ name: 'after', in: 'query', description: 'The cursor that the page before names.' },
-    schema: { type: 'string' },
+    schema: CURSOR,
   },
   {
     ...{ name: 'order', in: 'query', example: 'created_at:desc' },
     description:
       "A field of the items and a direction; the service's own order when not given. 501 where no item has the field.",
-    schema: { type: 'string', pattern: '^[A-Za-z_][A-Za-z0-9_-]{0,63}:(asc|desc)$' },
+    schema: { type: 'string', pattern: '^([A-Za-z_][A-Za-z0-9_-]{0,63}:(asc|desc))?$' },
   },
 ]
 

@@ -1,6 +1,9 @@
 import type { AnswerHeader, ComponentRef, InputParameter, JsonSchema } from './openapi.ts'
 
 const TEXT = { type: 'string' }
+
+/** A place in a list, as an answer of this mirror names it; '' is the beginning. Any other text is refused. */
+export const CURSOR = { type: 'string', format: 'cursor' }
 const DATE_TIME = { type: 'string', format: 'date-time' }
 
 const header = (description: string, schema: JsonSchema = TEXT): AnswerHeader => ({

@@ -21,6 +21,8 @@ export interface ContractTables {
   readonly hookPaths: readonly string[]
   readonly people: readonly PeoplePage[]
   readonly version: string
+  /** `server.publicUrl`. */
+  readonly publicUrl: string | null
 }
 
 /** An operation of the document, with its own name. */
@@ -57,7 +59,7 @@ const TAGS = [
 ] as const
 
 /** Builds the document from the tables of routes. */
-export function buildContract({ version, ...tables }: ContractTables): OpenApiDocument {
+export function buildContract({ version, publicUrl, ...tables }: ContractTables): OpenApiDocument {
   const written: OpenApiDocument['paths'] = Object.fromEntries(
     contracts(tables).map(([path, contract]) => [
       path,
@@ -79,7 +81,7 @@ export function buildContract({ version, ...tables }: ContractTables): OpenApiDo
       ...{ title: 'Patchmirror', version, description: INTRODUCTION },
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
-    servers: [{ url: '..' }], // relative to /-/openapi.json, so that it is right behind a path prefix too
+    servers: [{ url: publicUrl ?? '/' }],
     tags: TAGS.filter(([name]) => used.has(name)).map(([name, description]) => ({
       name,
       description,
@@ -101,7 +103,7 @@ function contracts({
   privateRoutes,
   hookPaths,
   people,
-}: Omit<ContractTables, 'version'>): Entry[] {
+}: Omit<ContractTables, 'version' | 'publicUrl'>): Entry[] {
   return [
     ...publicPaths.map((path): Entry => [path, publicContract(path)]),
     ...privateRoutes.map((route): Entry => [contractPath(route.path), privateContract(route)]),

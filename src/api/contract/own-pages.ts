@@ -1,7 +1,7 @@
 import { SOURCES } from '../../domain/sources.ts'
 import type { OWN } from '../http/paths.ts'
 import { problems, uncached } from './answers.ts'
-import { headersOf, ref } from './components.ts'
+import { CURSOR, headersOf, ref } from './components.ts'
 import { pageAnswer } from './people.ts'
 import type { InputParameter, PathContract, SecurityRequirement } from './openapi.ts'
 import { schemaOf } from './schemas.ts'
@@ -120,7 +120,7 @@ export const OWN_CONTRACTS: Readonly<Record<(typeof OWN)[number] | '/', PathCont
         },
         {
           ...{ name: 'after', in: 'query', description: 'The value of `next` of the page before.' },
-          schema: TEXT,
+          schema: CURSOR,
         },
       ],
       responses: {

@@ -63,7 +63,11 @@ export const BUCKET_CONTRACTS: Readonly<Record<(typeof BUCKET_PATHS)[number], Pa
   },
 }
 
-function queryContract(summary: string, asked: ComponentRef, answered: ComponentRef): PathContract {
+function queryContract(
+  summary: string,
+  { asked, required }: { readonly asked: ComponentRef; readonly required: boolean },
+  answered: ComponentRef,
+): PathContract {
   const headers = ['Cache-Control', 'Vary', 'Content-Encoding', 'X-Mirror-Snapshot', 'X-Mirror-As-Of', 'X-Mirror-Derived'] as const // prettier-ignore
   const post: PathOperation = {
     summary,
@@ -72,7 +76,7 @@ function queryContract(summary: string, asked: ComponentRef, answered: Component
     tags: TAGS,
     requestBody: {
       description: 'At most 4 MiB.',
-      required: true,
+      required,
       content: { 'application/json': { schema: asked } },
     },
     responses: {
@@ -89,8 +93,8 @@ function queryContract(summary: string, asked: ComponentRef, answered: Component
 
 /** osv.dev's query API; a path without a contract here does not compile. */
 export const QUERY_CONTRACTS: Readonly<Record<(typeof QUERY_PATHS)[number], PathContract>> = {
-  '/osv/v1/query': queryContract('Records about a package version', schemaOf('Query'), schemaOf('QueryAnswer')), // prettier-ignore
-  '/osv/v1/querybatch': queryContract('Ids of records about many package versions', schemaOf('QueryBatch'), schemaOf('QueryBatchAnswer')), // prettier-ignore
+  '/osv/v1/query': queryContract('Records about a package version', { asked: schemaOf('Query'), required: true }, schemaOf('QueryAnswer')), // prettier-ignore
+  '/osv/v1/querybatch': queryContract('Ids of records about many package versions', { asked: schemaOf('QueryBatch'), required: false }, schemaOf('QueryBatchAnswer')), // prettier-ignore
   '/osv/v1/vulns/{id}': {
     get: {
       summary: 'A record by its id',

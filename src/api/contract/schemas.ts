@@ -1,3 +1,4 @@
+import { ecosystemNames } from '../../query/orders/ecosystems.ts'
 import { ref } from './components.ts'
 import type { ComponentRef, JsonSchema } from './openapi.ts'
 
@@ -11,6 +12,47 @@ const object = (description: string, properties: object, required: readonly stri
 })
 const NUMBER = { type: 'integer' }
 const MAYBE_TEXT = { type: ['string', 'null'] }
+
+const MAYBE_SHORT = { type: ['string', 'null'], maxLength: 1024 }
+const NOT_GIVEN = { enum: ['', null] }
+
+/** The ecosystems that a query may name: one of the OSV schema, or a vendor's, with anything behind a colon. */
+function ecosystemPattern(): string {
+  const { names, vendors } = ecosystemNames()
+  return `^((${names.join('|')})|(${vendors.join('|')}))(:.*)?$`
+}
+
+/** What purls look like; each type has more rules. */
+function purlPattern(version: string): string {
+  const qualifier = '[a-z][a-z0-9._-]*=[A-Za-z0-9._~:/%-]+'
+  const rest = `([?]${qualifier}(&${qualifier})*)?(#[A-Za-z0-9._~/-]+)?`
+  return `^pkg:[a-z][a-z0-9.-]*(/([A-Za-z0-9._~!:+-]|%[2-6][0-9A-F])+)+${version}${rest}$`
+}
+
+const asked = (description: string, required: string, own: object, rest: object = {}) => ({
+  description,
+  properties: {
+    package: { type: 'object', required: required.split(' '), properties: own },
+    ...rest,
+  },
+})
+const BY_NAME = asked('By name and ecosystem.', 'name ecosystem', {
+  name: { type: 'string', minLength: 1, maxLength: 1024 },
+  ecosystem: { type: 'string', pattern: ecosystemPattern(), maxLength: 1024 },
+  purl: NOT_GIVEN,
+})
+const purl = (pattern: string): object => ({
+  purl: { type: 'string', format: 'purl', pattern, maxLength: 1024 },
+  name: NOT_GIVEN,
+  ecosystem: NOT_GIVEN,
+})
+const BY_PURL = asked('By a purl without a version.', 'purl', purl(purlPattern('')))
+const BY_PURL_OF_A_VERSION = asked(
+  'By a purl with a version; then the query has none of its own.',
+  'purl',
+  purl(purlPattern('@[A-Za-z0-9._~+-]+')),
+  { version: NOT_GIVEN },
+)
 
 /** Schemas of bodies. What the service sent is served as it came, so its shape is the service's to define. */
 export const SCHEMAS = {
@@ -41,18 +83,16 @@ export const SCHEMAS = {
     ['code', 'message'],
   ),
   Query: {
-    type: 'object',
     description:
-      'A package, by name and ecosystem or by purl, and a version; unknown members are ignored.',
-    properties: {
-      version: MAYBE_TEXT,
-      page_token: MAYBE_TEXT,
-      package: {
-        type: 'object',
-        properties: { name: MAYBE_TEXT, ecosystem: MAYBE_TEXT, purl: MAYBE_TEXT },
-      },
-    },
+      'A version and a package, by name and ecosystem or by purl; unknown members are ignored.',
+    type: 'object',
     required: ['package'],
+    properties: {
+      version: MAYBE_SHORT,
+      page_token: { ...MAYBE_SHORT, format: 'cursor' },
+      commit: NOT_GIVEN,
+    },
+    oneOf: [BY_NAME, BY_PURL, BY_PURL_OF_A_VERSION],
   },
   QueryBatch: {
     type: 'object',

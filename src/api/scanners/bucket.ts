@@ -137,7 +137,10 @@ function sendAsset(options: BucketOptions, call: BucketCall, asset: ViewAsset): 
   const { exchange, origin, views } = call
   const { sha256, crc32c, type, gzip } = asset
   const { cacheControl } = options
-  const coding = gzip === null ? null : chooseCoding(exchange.requestHeaders.acceptEncoding)
+  const { acceptEncoding, range } = exchange.requestHeaders
+  // A part of compressed bytes is of no use to clients that decode what they get.
+  const coded = range === undefined ? chooseCoding(acceptEncoding) : 'identity'
+  const coding = gzip === null ? null : coded
   const form = gzip !== null && coding === 'gzip' ? gzip : asset
   const file = openForm(options, views, asset, form)
   const more = derivedHead(asset)

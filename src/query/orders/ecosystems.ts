@@ -83,6 +83,11 @@ export interface Ecosystem {
   readonly order: VersionOrder | null
 }
 
+/** Returns the names that an ecosystem, or the one that a vendor patches, may begin with. */
+export function ecosystemNames(): { readonly names: string[]; readonly vendors: string[] } {
+  return { names: [...ORDERS.keys()], vendors: [...VENDORS.keys()] }
+}
+
 /** Null for an ecosystem that the OSV schema does not define, and that is no vendor's of one it defines. */
 export function findEcosystem(name: string): Ecosystem | null {
   const [first = '', second = ''] = name.split(':')

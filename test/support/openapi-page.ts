@@ -1,0 +1,153 @@
+import type { RouteTools } from '../../src/api/access/private-routes.ts'
+import { createCatalogRoutes } from '../../src/api/catalog/routes.ts'
+import { type OpenApiDocument, buildContract } from '../../src/api/contract/document.ts'
+import type { PrivateRoute } from '../../src/api/access/route-table.ts'
+import { createPaths } from '../../src/api/http/paths.ts'
+import { createVexRoutes } from '../../src/api/scanners/vex.ts'
+import type { Config } from '../../src/config/schema.ts'
+import { endpointsOf } from '../../src/config/kinds/webhooks.ts'
+import { UI } from '../../src/web/page.ts'
+import { PAGES } from '../../src/web/pages.ts'
+import { resolve } from './openapi.ts'
+
+type Operation = OpenApiDocument['paths'][string][string]
+
+/** The private routes as the daemon declares them; none is called. */
+export function privateRoutes(config: Config): PrivateRoute[] {
+  const tools = { served: {}, atEnd: () => undefined } as unknown as RouteTools // all that is used before a call
+  const maker = { wanted: () => undefined, damaged: () => undefined }
+  const vex = createVexRoutes({ config, expectsCatalog: true, maker })
+  return [...createCatalogRoutes(config)(tools), ...vex(tools)]
+}
+
+/** The document of a mirror with these settings, that serves everything. */
+function documentOf(config: Config): OpenApiDocument {
+  return buildContract({
+    ...{ version: '', publicUrl: null, privateRoutes: privateRoutes(config) },
+    publicPaths: createPaths(config.feeds.extraPaths, config.views).all,
+    hookPaths: endpointsOf(config.webhooks).map(({ path }) => path),
+    people: PAGES.map(({ path, label, access }) => ({ path: UI + path, label, access })),
+  })
+}
+
+const code = (text: string): string => `\`${text}\``
+
+/** What opens an operation. */
+function openedBy({ security }: Operation): string {
+  if (security === undefined) return 'nothing'
+  const schemes = security.flatMap((one) => Object.keys(one))
+  if (schemes.includes('link')) return 'signed link'
+  if (schemes.includes('delivery')) return 'signature'
+  return security.some((one) => Object.keys(one).length === 0) ? 'key, for all of it' : 'key'
+}
+
+function statusesOf(document: OpenApiDocument, { responses }: Operation): string {
+  return Object.entries(responses)
+    .map(([status, one]) => {
+      const types = Object.keys(resolve(document, one).content ?? {})
+      return Number(status) < 300 && types.length > 0
+        ? `${status} ${types.map(code).join(' or ')}`
+        : status
+    })
+    .join(', ')
+}
+
+/** An input as the page shows it. */
+interface Input {
+  readonly name: string
+  readonly in: string
+  readonly description: string
+  readonly required?: boolean
+  readonly schema: Readonly<Record<string, unknown>>
+}
+
+function inputsOf(document: OpenApiDocument, { parameters = [] }: Operation): Input[] {
+  return parameters.map((one) => resolve(document, one) as unknown as Input)
+}
+
+function accepted({ schema }: Input): string {
+  const { items } = schema as { items?: Readonly<Record<string, unknown>> }
+  const values = (items ?? schema)['enum'] as readonly string[] | undefined
+  if (values !== undefined)
+    return values
+      .filter((one) => one !== '')
+      .map(code)
+      .join(', ')
+  const { minimum, maximum } = schema as { minimum?: number; maximum?: number }
+  return minimum === undefined || maximum === undefined ? '' : `${minimum} to ${maximum}`
+}
+
+/** The Markdown page made from the document; `table` formats head and rows. */
+export function openApiPage(
+  config: Config,
+  note: string,
+  table: (head: readonly string[], rows: readonly (readonly string[])[]) => string,
+): string {
+  const document = documentOf(config)
+  const all = Object.entries(document.paths).flatMap(([path, operations]) =>
+    Object.entries(operations).map(([method, operation]) => ({ path, method, operation })),
+  )
+  const sections = document.tags.flatMap(({ name, description }) => {
+    const own = all.filter(({ operation }) => operation.tags.includes(name))
+    const rows = own.map(({ path, method, operation }) => [
+      code(`${method.toUpperCase()} ${path}`),
+      operation.summary,
+      inputsOf(document, operation)
+        .filter((one) => one.in === 'query')
+        .map((one) => code(one.name))
+        .join(', '),
+      openedBy(operation),
+      statusesOf(document, operation),
+    ])
+    const inputs = own.flatMap(({ operation }) => inputsOf(document, operation))
+    const named = new Map(inputs.map((one) => [`${one.in} ${one.name}`, one]))
+    const described = [...named.values()]
+      .filter((one) => one.in !== 'header')
+      .map((one) => [code(one.name), one.in, accepted(one), one.description])
+    return [
+      `## ${name}`,
+      description,
+      table(['Operation', 'What', 'Query', 'Opened by', 'Answers'], rows),
+      ...(described.length === 0
+        ? []
+        : [table(['Parameter', 'In', 'Values', 'Meaning'], described)]),
+    ]
+  })
+  const { headers = {}, responses = {}, securitySchemes = {} } = document.components
+  const text = (part: object): string => (part as { description?: string }).description ?? ''
+  const problems = Object.entries(responses).filter(([name]) => name.startsWith('Problem'))
+  return [
+    '# Operations of the HTTP API',
+    note,
+    'The same document in OpenAPI 3.1, as this mirror serves it with its own settings: `GET /-/openapi.json` ([HTTP API](http-api.md)).',
+    String(document.info['description']),
+    '## Credentials',
+    table(
+      ['Scheme', 'Meaning'],
+      Object.entries(securitySchemes).map(([name, one]) => [code(name), text(one)]),
+    ),
+    ...sections,
+    '## Problems',
+    'The body is `{"error", "message", …}`; `{"error", "error_description", "status_code"}` on the identity surface; `{"code", "message"}` ' +
+      'under `/osv/v1/`; a page on the pages for people.',
+    table(
+      ['Status', 'Meaning', 'Header fields'],
+      problems
+        .map(([name, one]) => [
+          name.slice('Problem'.length),
+          text(one),
+          Object.keys(resolve(document, one).headers ?? {})
+            .map(code)
+            .join(', '),
+        ])
+        .sort(([one = ''], [other = '']) => one.localeCompare(other)),
+    ),
+    '## Header fields of answers',
+    table(
+      ['Header field', 'Meaning'],
+      Object.entries(headers)
+        .filter(([name]) => !/IfKnown$|OfDocument$/.test(name))
+        .map(([name, one]) => [code(name), text(one)]),
+    ),
+  ].join('\n\n')
+}
