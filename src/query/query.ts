@@ -55,12 +55,13 @@ function byPurl(
   ecosystem: string,
   version: string,
 ): Omit<Query, 'pageToken'> {
-  const purl = readPurl(text)
+  const url = parse(text)
+  const purl = packageOf(url)
   if (name !== '') throw invalid('name specified in a PURL query')
   if (ecosystem !== '') throw invalid('ecosystem specified in a PURL query')
-  if (purl === null) return { ecosystem: null, name: '', version }
-  if (purl.version !== '' && version !== '')
+  if ((url.version ?? '') !== '' && version !== '')
     throw invalid('version specified in params and PURL query')
+  if (purl === null) return { ecosystem: null, name: '', version }
   const known = findEcosystem(purl.ecosystem)
   const compared = normalName(known?.base ?? null, purl.name)
   return { ecosystem: known, name: compared, version: purl.version || version }
@@ -144,7 +145,11 @@ const TYPES = new Map<string, readonly [ecosystem: string, joint: string | null]
  * does. Null for a package of no ecosystem here; throws `bad_request` for what is no package URL.
  */
 export function readPurl(text: string): PurlPackage | null {
-  const { type, namespace, name, version = '', subpath } = parse(text)
+  return packageOf(parse(text))
+}
+
+function packageOf(url: PackageURL): PurlPackage | null {
+  const { type, namespace, name, version = '', subpath } = url
   const maker = MAKERS.get(`${type}/${namespace ?? ''}`)
   if (maker !== undefined) return { ecosystem: maker, name, version }
   const [ecosystem, joint] = TYPES.get(type) ?? []

@@ -104,7 +104,7 @@ test(`schemathesis ${VERSION} finds nothing that contradicts the document`, asyn
     ...['--config-file', config, 'run', `${mirror.url}/-/openapi.json`, '--url', mirror.url],
     ...['--header', `Authorization: ${bearer().Authorization}`],
     ...['--exclude-path', '/-/events'], // its answer does not end
-    ...['--seed', '1', '--max-examples', process.env['EX'] ?? '10', '--continue-on-failure'],
+    ...['--seed', '1', '--max-examples', '15', '--continue-on-failure'],
     ...['--request-timeout', '30', '--generation-database', 'none', '--no-color'],
   ]
   const env = {
@@ -112,7 +112,6 @@ test(`schemathesis ${VERSION} finds nothing that contradicts the document`, asyn
     PYTHONPATH: resolve('test/clients'),
     PYTHONDONTWRITEBYTECODE: '1',
   }
-  const { code, out, err } = await runTool(tool.path, args, { cwd: dir, env, timeoutMs: 280_000 })
-  writeFileSync('/tmp/st.out', out + err)
-  expect({ code, out: out.slice(-3000) }).toMatchObject({ code: 0 })
+  const { code, out } = await runTool(tool.path, args, { cwd: dir, env, timeoutMs: 280_000 })
+  expect(code, out.slice(out.indexOf('FAILURES')).slice(0, 10_000)).toBe(0)
 })

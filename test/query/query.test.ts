@@ -63,6 +63,7 @@ describe('a query', () => {
       { package: { purl: 'pkg:pypi/m@1' }, version: '1' },
       /^version specified in params and PURL query$/,
     ],
+    [{ package: { purl: 'pkg:a/m@1' }, version: '1' }, /^version specified in params/],
     [{ package: { purl: 'no purl' } }, /^Invalid Package URL/],
     [{ commit: 'a'.repeat(40) }, /by commit are not supported/],
     [{ commit: 'a'.repeat(40), package: package_ }, /by commit are not supported/],

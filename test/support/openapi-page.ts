@@ -6,8 +6,6 @@ import { createPaths } from '../../src/api/http/paths.ts'
 import { createVexRoutes } from '../../src/api/scanners/vex.ts'
 import type { Config } from '../../src/config/schema.ts'
 import { endpointsOf } from '../../src/config/kinds/webhooks.ts'
-import { UI } from '../../src/web/page.ts'
-import { PAGES } from '../../src/web/pages.ts'
 import { resolve } from './openapi.ts'
 
 type Operation = OpenApiDocument['paths'][string][string]
@@ -20,13 +18,13 @@ export function privateRoutes(config: Config): PrivateRoute[] {
   return [...createCatalogRoutes(config)(tools), ...vex(tools)]
 }
 
-/** The document of a mirror with these settings, that serves everything. */
+/** The document of a mirror with these settings, without the pages for people. */
 function documentOf(config: Config): OpenApiDocument {
   return buildContract({
     ...{ version: '', publicUrl: null, privateRoutes: privateRoutes(config) },
     publicPaths: createPaths(config.feeds.extraPaths, config.views).all,
     hookPaths: endpointsOf(config.webhooks).map(({ path }) => path),
-    people: PAGES.map(({ path, label, access }) => ({ path: UI + path, label, access })),
+    people: [],
   })
 }
 
@@ -119,7 +117,7 @@ export function openApiPage(
   return [
     '# Operations of the HTTP API',
     note,
-    'The same document in OpenAPI 3.1, as this mirror serves it with its own settings: `GET /-/openapi.json` ([HTTP API](http-api.md)).',
+    'The same document in OpenAPI 3.1, as this mirror serves it with its own settings: `GET /-/openapi.json` ([HTTP API](http-api.md)). That one also lists the pages for people, below `/-/ui/`.',
     String(document.info['description']),
     '## Credentials',
     table(

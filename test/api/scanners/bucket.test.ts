@@ -70,6 +70,12 @@ describe('the bucket', () => {
       text: '',
       headers: { 'x-mirror-derived': 'Root' },
     })
+    const text = await get('/osv/ecosystems.txt', { 'Accept-Encoding': 'gzip' })
+    expect(text.headers['content-encoding']).toBe('gzip')
+    // Of the text itself: a part of the compressed bytes cannot be decoded.
+    const line = await get('/osv/ecosystems.txt', { 'Accept-Encoding': 'gzip', Range: 'bytes=1-3' })
+    expect(line.headers['content-encoding']).toBeUndefined()
+    expect(gunzipSync(text.body).subarray(1, 4)).toEqual(line.body)
     const far = await get('/osv/Debian/all.zip', { Range: 'bytes=99999-' })
     expect(far.status).toBe(416)
     const asked = await head('/osv/Debian/all.zip')
