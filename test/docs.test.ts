@@ -3,6 +3,7 @@ import { dirname, join, normalize } from 'node:path'
 import type { Command } from 'commander'
 import { expect, test } from 'vitest'
 import { createProgram } from '../src/cli/program.ts'
+import { VERBS } from '../src/cli/verbs.ts'
 import { generatedPages } from './support/doc-pages.ts'
 
 const PAGES = [
@@ -168,7 +169,9 @@ function isCommand(program: Command, line: string): boolean {
     path.push(next)
   }
   const command = path.at(-1)
-  if (command === undefined || path.length === 1 || command.commands.length > 0) return false
+  const names = path.slice(1).map((one) => one.name())
+  const verb = VERBS.find((one) => one.path === names.join(' '))
+  if (command === undefined || verb?.load === undefined) return false
   const known = [...command.options, ...program.options].map(({ long }) => long)
   const areOptions = [...line.matchAll(/(?<=\s)--[\w-]+/g)].every(
     ([option]) => others.length > 0 || known.includes(option),

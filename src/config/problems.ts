@@ -64,8 +64,17 @@ export function describeFault(given: GivenSettings, fault: string): string {
 }
 
 /** One error that lists every problem, one a line. */
-export function configError(problems: readonly string[]): MirrorError {
+export function configError(problems: readonly string[]): ConfigError {
   const count = problems.length === 1 ? '1 problem' : `${problems.length} problems`
   const lines = problems.map((problem) => `  - ${problem}`)
-  return new MirrorError('config', [`${count} in the configuration:`, ...lines].join('\n'))
+  return new ConfigError([`${count} in the configuration:`, ...lines].join('\n'), problems)
+}
+
+/** A \`config\` error with each problem by itself. */
+export class ConfigError extends MirrorError {
+  readonly problems: readonly string[]
+  constructor(message: string, problems: readonly string[]) {
+    super('config', message)
+    this.problems = problems
+  }
 }

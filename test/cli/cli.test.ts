@@ -270,6 +270,9 @@ describe('the command line', () => {
     expect(refused.code).toBe(4)
     expect(refused.out).toMatch(/patchmirror approve \d+/)
     expect((await patchmirror('status')).code).toBe(4)
+    const wrong = (await patchmirror('runs', '--failed')).out.trim().split('\n').slice(1)
+    expect(wrong.map((line) => line.split(/ +/)[3])).toEqual(['quarantined', 'partial', 'failed'])
+    expect((await patchmirror('runs', '--failed', '--limit', '1')).out).toContain('quarantined')
   })
 
   test('approve lets in what was refused, reject keeps refusing it', async () => {
@@ -355,6 +358,21 @@ describe('the command line', () => {
     const { code, err } = await run(['config'], env, dir)
     expect(code).toBe(2)
     expect(err).toMatch(/server\.port[\s\S]*osv\.schedule|osv\.schedule[\s\S]*server\.port/)
+  })
+
+  test('config check names all problems of a file, as JSON too, with exit 2, and config schema is JSON', async () => {
+    const file = join(dir, 'settings.yaml')
+    writeFileSync(file, 'server: { port: high }\nosv: { schedule: soon, maxAgeHours: 0 }\n')
+    const found = await run(['config', 'check', file, '--json'], {}, dir)
+    const { problems } = JSON.parse(found.out) as { problems: string[] }
+    expect([found.code, problems.length]).toEqual([2, 3])
+    const told = await run(['config', 'check', file], {}, dir)
+    expect([told.code, told.err]).toEqual([2, expect.stringContaining('line 2')])
+    writeFileSync(file, 'server: { port: 8081 }\n')
+    expect(await run(['config', 'check', file], {}, dir)).toMatchObject({ code: 0 })
+    const { out } = await run(['config', 'schema'], {}, dir)
+    expect(JSON.parse(out)).toHaveProperty('properties.server.properties.port.maximum', 65_535)
+    expect((await run(['config'], {}, dir)).out).toMatch(/server\.port +8080 +default/)
   })
 
   test('verify finds nothing wrong after a sync, and exits 1 before the first', async () => {

@@ -6,9 +6,11 @@ import { SECTIONS, SETTINGS } from '../../src/config/settings.ts'
 import { type ErrorCode, MirrorError, exitCode, httpStatus } from '../../src/core/errors.ts'
 import { createProgram } from '../../src/cli/program.ts'
 import { openApiPage } from './openapi-page.ts'
+import { VERBS } from '../../src/cli/verbs.ts'
+import { settingsSchema } from '../../src/config/json-schema.ts'
 import { createMetrics } from '../../src/daemon/metrics.ts'
 
-/** A page of docs/ that is written from the running program, by its path from the root. */
+/** A page of docs/, or a file, that is written from the running program, by its path from the root. */
 export interface GeneratedPage {
   readonly path: string
   readonly text: string
@@ -113,7 +115,8 @@ function commandsBelow(command: Command, name: string): NamedCommand[] {
 function cliPage(): string {
   const program = createProgram()
   const all = commandsBelow(program, 'patchmirror')
-  const runnable = all.filter(({ command }) => command.commands.length === 0)
+  const paths = new Set(VERBS.filter(({ load }) => load !== undefined).map(({ path }) => path))
+  const runnable = all.filter(({ name }) => paths.has(name.replace('patchmirror ', '')))
   return [
     '# Commands',
     NOTE,
@@ -239,7 +242,7 @@ async function metricsPage(): Promise<string> {
   ].join('\n\n')
 }
 
-/** Renders every generated page, formatted as the repository formats Markdown. */
+/** Renders every generated page and file, formatted as the repository formats its kind. */
 export async function generatedPages(): Promise<GeneratedPage[]> {
   const pages = {
     'docs/configuration.md': configurationPage(),
@@ -257,10 +260,15 @@ export async function generatedPages(): Promise<GeneratedPage[]> {
     ),
   }
   const style = JSON.parse(readFileSync('.prettierrc.json', 'utf8')) as object
-  return Promise.all(
+  const schema = {
+    path: 'config/schema.json',
+    text: await format(JSON.stringify(settingsSchema()), { ...style, parser: 'json' }),
+  }
+  const written = await Promise.all(
     Object.entries(pages).map(async ([path, text]) => ({
       path,
       text: await format(`${text}\n`, { ...style, parser: 'markdown' }),
     })),
   )
+  return [...written, schema]
 }

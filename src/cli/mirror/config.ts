@@ -1,8 +1,30 @@
 import { formatConfig } from '../../config/describe.ts'
-import { type GlobalOptions, print, settings } from '../runner.ts'
+import { settingsSchema } from '../../config/json-schema.ts'
+import { ConfigError } from '../../config/problems.ts'
+import { type GlobalOptions, print, printJson, settings } from '../runner.ts'
 
 /** `patchmirror config`: the settings in force, secrets masked, and where each came from. */
 export function configCommand(options: GlobalOptions & { json?: boolean }): number {
   print(formatConfig(settings(options, false), { json: options.json === true }))
+  return 0
+}
+
+/** `patchmirror config check FILE`: all problems of a file of settings, with the environment over it. Exit 2 for any. */
+export function checkConfigCommand(file: string, options: { json?: boolean }): number {
+  try {
+    const { warnings } = settings({ config: file }, false)
+    if (options.json === true) printJson({ file, problems: [], warnings })
+    else print(`${file}: no problem in the settings`)
+    return 0
+  } catch (error) {
+    if (options.json !== true || !(error instanceof ConfigError)) throw error
+    printJson({ file, problems: error.problems, warnings: [] })
+    return 2
+  }
+}
+
+/** `patchmirror config schema`: the JSON Schema of a file of settings. */
+export function configSchemaCommand(_options: GlobalOptions): number {
+  printJson(settingsSchema())
   return 0
 }

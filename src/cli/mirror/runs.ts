@@ -9,17 +9,30 @@ import { duration, timeOf, table } from '../output.ts'
 export interface RunsOptions extends GlobalOptions {
   json?: boolean
   limit?: string
+  failed?: boolean
 }
 
 /** `patchmirror runs [RUN]`: prints the run log, or all facts of one run. */
 export function runsCommand(run: string | undefined, options: RunsOptions): number {
   const { config } = settings(options, false, [])
   withStoredReads(config.data.dir, `nothing has run yet in ${config.data.dir}`, (reads) => {
-    if (run === undefined)
-      printRuns(reads.runs.listRuns(countOf(options.limit ?? '20')), options.json === true)
+    if (run === undefined) printRuns(listed(reads, options), options.json === true)
     else printRun(reads, countOf(run), options.json === true)
   })
   return 0
+}
+
+/** States of runs that somebody should look at. */
+const WRONG: ReadonlySet<string> = new Set(['failed', 'partial', 'quarantined'])
+
+function listed({ runs }: Reads, { limit = '20', failed = false }: RunsOptions): Run[] {
+  const count = countOf(limit)
+  if (!failed) return [...runs.listRuns(count)]
+  // The log has at most data.keepRuns rows.
+  return runs
+    .listRuns(Number.MAX_SAFE_INTEGER)
+    .filter(({ state }) => WRONG.has(state))
+    .slice(0, count)
 }
 
 function countOf(text: string): number {

@@ -7,11 +7,16 @@ export interface CheckContext {
 /** A checked value, or what is wrong with it: a phrase that follows the value, and never repeats it. */
 export type Parsed<T> = { readonly value: T } | { readonly fault: string }
 
+/** A part of a JSON Schema. */
+type Shape = Readonly<Record<string, unknown>>
+
 /** One setting: what it accepts and its description. `check` takes YAML's value and returns the program's. */
 export interface Setting<T> {
   readonly allowed: string
   readonly example: string
   readonly secret: boolean
+  /** What a file of settings may have here, in JSON Schema; `check` may refuse more. */
+  readonly shape: Shape
   readonly check: (raw: unknown, context: CheckContext) => Parsed<T>
   /** Converts an environment variable's text into the value that YAML would give. */
   readonly fromText: (text: string) => unknown
@@ -50,7 +55,9 @@ export function number({ min, max, example }: Range): Setting<number> {
     return fault === null ? { value: raw } : { fault }
   }
   const allowed = `a number from ${min} to ${max}`
-  return { allowed, example: String(example), secret: false, check, fromText: numberFromText }
+  const shape = { type: 'number', minimum: min, maximum: max }
+  const [shown, fromText] = [String(example), numberFromText]
+  return { allowed, example: shown, secret: false, shape, check, fromText }
 }
 
 /** A whole number within a range. */
@@ -60,7 +67,8 @@ export function integerSetting(range: Range): Setting<number> {
     typeof raw === 'number' && Number.isFinite(raw) && !Number.isInteger(raw)
       ? { fault: 'is not a whole number' }
       : base.check(raw, context)
-  return { ...base, allowed: `a whole number from ${range.min} to ${range.max}`, check }
+  const allowed = `a whole number from ${range.min} to ${range.max}`
+  return { ...base, allowed, shape: { ...base.shape, type: 'integer' }, check }
 }
 
 const WORDS = new Map([
@@ -74,6 +82,7 @@ export function flag(example: boolean): Setting<boolean> {
     allowed: 'true or false',
     example: String(example),
     secret: false,
+    shape: { type: 'boolean' },
     check: (raw) => (typeof raw === 'boolean' ? { value: raw } : { fault: 'is not true or false' }),
     fromText: (value) => WORDS.get(value.trim().toLowerCase()) ?? value,
   }
@@ -85,7 +94,8 @@ export function choice<const T extends string>(words: readonly T[], example: T):
     const word = words.find((candidate) => candidate === raw)
     return word === undefined ? { fault: 'is not one of the words allowed' } : { value: word }
   }
-  return { allowed: words.join(', '), example, secret: false, check, fromText: (t) => t.trim() }
+  const [allowed, shape] = [words.join(', '), { enum: [...words] }]
+  return { allowed, example, secret: false, shape, check, fromText: (t) => t.trim() }
 }
 
 /** Text that `parse` accepts, changes or refuses. Empty text is always refused. */
@@ -98,7 +108,8 @@ export function textSetting(
     if (typeof raw !== 'string') return { fault: 'is not text' }
     return raw.trim() === '' ? { fault: 'is empty' } : parse(raw, context)
   }
-  return { allowed, example, secret: false, check, fromText: asIs }
+  const shape = { type: 'string', minLength: 1 }
+  return { allowed, example, secret: false, shape, check, fromText: asIs }
 }
 
 /** A list of text values; in an environment variable or a file they are separated by commas or line ends. */
@@ -117,7 +128,8 @@ export function list(item: Setting<string>): Setting<readonly string[]> {
   const fromText = (value: string): unknown =>
     value.split(/[,\r\n]/).flatMap((entry) => (entry.trim() === '' ? [] : [entry.trim()]))
   const allowed = `a list of ${item.allowed}`
-  return { allowed, example: `[${item.example}]`, secret: false, check, fromText }
+  const shape = { type: 'array', items: item.shape, uniqueItems: true }
+  return { allowed, example: `[${item.example}]`, secret: false, shape, check, fromText }
 }
 
 /** The same setting, which may also be `null`: not set. */
@@ -125,6 +137,7 @@ export function nullable<T>(setting: Setting<T>): Setting<T | null> {
   return {
     ...setting,
     allowed: `${setting.allowed}, or null`,
+    shape: { anyOf: [setting.shape, { type: 'null' }] },
     check: (raw, context) => (raw === null ? { value: null } : setting.check(raw, context)),
   }
 }

@@ -12,9 +12,11 @@ const UNITS = new Map([
   ['TIB', 2 ** 40],
 ])
 
+const SIZE = /^(\d+(?:\.\d+)?)\s*([KMGTkmgt]?[Ii]?[Bb])?$/
+
 /** Reads "512 MB" (millions of bytes), "4 GiB" (powers of 1024) or "1000"; null when it is no size. */
 export function parseBytes(size: string): number | null {
-  const match = /^(\d+(?:\.\d+)?)\s*([KMGT]?i?B)?$/i.exec(size.trim())
+  const match = SIZE.exec(size.trim().toUpperCase())
   const factor = UNITS.get((match?.[2] ?? 'B').toUpperCase())
   if (match === null || factor === undefined) return null
   return Math.round(Number(match[1]) * factor) // 0.07 * 1e6 is a little above 70,000
@@ -32,5 +34,8 @@ export function bytes(limits: { min: string; max: string; example: string }): Se
     return fault === null ? { value: size } : { fault }
   }
   const allowed = `a size from ${limits.min} to ${limits.max}, in bytes or with a unit (KB, MB, GB, KiB, MiB, GiB)`
-  return { allowed, example: limits.example, secret: false, check, fromText: numberFromText }
+  const size = { type: 'integer', minimum: min, maximum: max }
+  const shape = { anyOf: [size, { type: 'string', pattern: SIZE.source }] }
+  const { example } = limits
+  return { allowed, example, secret: false, shape, check, fromText: numberFromText }
 }
