@@ -16,6 +16,7 @@ type Part =
   | 'core'
   | 'daemon'
   | 'demo'
+  | 'doctor'
   | 'domain'
   | 'json'
   | 'main'
@@ -77,6 +78,17 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'web',
     'webhooks',
   ],
+  doctor: [
+    'api/status/report.ts',
+    'bundle/format/keys.ts',
+    'config',
+    'core',
+    'domain',
+    'store',
+    'upstream',
+    'views',
+    'zip/small.ts',
+  ],
   cli: [
     'api',
     'archive',
@@ -84,6 +96,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'config',
     'core',
     'daemon',
+    'doctor',
     'domain',
     'relay',
     'store',

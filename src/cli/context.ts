@@ -52,7 +52,19 @@ export function settings(
   upstream: boolean,
   files?: readonly string[],
 ): LoadedConfig {
-  const loaded = loadConfig({
+  const loaded = loadSettings(options, upstream, files)
+  if (upstream) checkProxies(loaded.config, process.env)
+  for (const warning of loaded.warnings) warn(warning)
+  return loaded
+}
+
+/** Returns the same without printing the warnings, and without a check of the environment's proxies. */
+export function loadSettings(
+  options: GlobalOptions,
+  upstream: boolean,
+  files?: readonly string[],
+): LoadedConfig {
+  return loadConfig({
     ...(options.config === undefined ? {} : { file: options.config }),
     env: process.env,
     cwd: process.cwd(),
@@ -63,9 +75,6 @@ export function settings(
     validateCron: isCronExpression,
     cronPeriod,
   })
-  if (upstream) checkProxies(loaded.config, process.env)
-  for (const warning of loaded.warnings) warn(warning)
-  return loaded
 }
 
 /** Reports whether a daemon is running on this data folder. */

@@ -1,3 +1,5 @@
+import { REGISTER, ROTATE, DOCTOR, MIRROR_DOCTOR, SUPPORT } from './after-texts.ts'
+
 /** An option of a command: its flags, its description, and its default. */
 type Flag = readonly [flags: string, description: string, byDefault?: string]
 
@@ -26,23 +28,6 @@ const TEST_TAG: Flag = [
   '--test-tag <id>',
   'test it with the tag of this id, as /v1/tags/ has it; default: one that is mirrored',
 ]
-
-const REGISTER = `
-The secret goes into webhooks.secretFile, which a running mirror reads at once; that the file can be
-written is tried before the service is asked. With --out it goes into a new file of its own, for a
-receiver elsewhere. Exit status 1: the secret could not be kept (it is shown then), or the test that
---test-tag asked for failed.
-`
-const ROTATE = `
-Registers a new subscription like the old one; both secrets are accepted. When the test event comes
-through, the old subscription is deleted, and its secret is accepted for four more days, for what the
-service still tries to deliver. Otherwise (exit status 1) both stay until "rotate ID --finish".
-`
-const DOCTOR = `
-FILE is the text of the HTTP request (headers, an empty line, the body), or JSON with "headers" and
-"body" or "bodyBase64". Every stored secret is tried in every known form; no secret,
-signature or body is printed. Exit status 0: this mirror takes it; 1: it does not.
-`
 
 const loadServe = async (): Promise<Action> => {
   process.on('SIGHUP', () => undefined) // it never ends the daemon, not even while that is being loaded
@@ -89,6 +74,13 @@ export const VERBS: readonly Verb[] = [
   { path: 'health', summary: 'ask the running daemon whether it is well',
     options: [['--ready', 'whether everything is fresh enough, too']],
     load: async () => (await import('./mirror/health.ts')).healthCommand },
+  { path: 'doctor', summary: 'check settings, data folder, network, credential and all else; say what to do',
+    options: [JSON_FLAG], after: MIRROR_DOCTOR,
+    load: async () => (await import('./doctor/doctor.ts')).mirrorDoctorCommand },
+  { path: 'support', arguments: '<file>',
+    summary: 'write what a report of a problem needs into a new zip file, without secrets',
+    options: [['--log <file>', 'also the end of this log file of the daemon']], after: SUPPORT,
+    load: async () => (await import('./doctor/support.ts')).supportCommand },
   { path: 'export-db', arguments: '<scanner> <dir>',
     summary: 'write the offline database of a scanner (osv-scanner) to a folder',
     options: [['--ecosystem <name...>', 'only these; else all, and what is gone is removed'], JSON_FLAG],

@@ -8,7 +8,7 @@ export interface ClockWatch {
 }
 
 /** Tolerated difference, milliseconds; it does not affect runs. */
-const TOLERATED_MS = 120_000
+export const TOLERATED_MS = 120_000
 /**
  * Maximum change between two differences that both show a wrong clock, milliseconds; a cached response differs by its
  * own age instead.
@@ -24,10 +24,8 @@ export function createClockWatch(warn: (text: string) => void): ClockWatch {
   let warned = false
   return {
     observe(headers, sentAt, now) {
-      const { date, age } = headers
-      const at = typeof date === 'string' ? parseDate(date) : null
-      if (at === null || (age !== undefined && age !== '0')) return
-      const ahead = at > now ? at - now : Math.min(0, at + 1000 - sentAt) // a Date has whole seconds
+      const ahead = clockDifference(headers, sentAt, now)
+      if (ahead === null) return
       if (Math.abs(ahead) <= TOLERATED_MS) {
         last = null
         warned = false
@@ -37,11 +35,30 @@ export function createClockWatch(warn: (text: string) => void): ClockWatch {
       last = ahead
       if (!again || warned) return
       warned = true
-      const minutes = Math.round(Math.abs(ahead) / 60_000)
-      const text = `the clock of this machine is ${minutes} minutes ${ahead > 0 ? 'behind' : 'ahead of'} upstream's`
-      warn(
-        `${text} (its Date header): ages, schedules and webhook signatures depend on it. Set the clock (NTP).`,
-      )
+      warn(`${describeClock(ahead)}. Set the clock (NTP).`)
     },
   }
+}
+
+/**
+ * Returns by how many milliseconds upstream's clock is ahead of this machine's, 0 within the time of the request; null for
+ * a response without a date, or from a cache (`Age`).
+ */
+export function clockDifference(
+  { date, age }: RawAnswer['headers'],
+  sentAt: number,
+  now: number,
+): number | null {
+  const at = typeof date === 'string' ? parseDate(date) : null
+  if (at === null || (age !== undefined && age !== '0')) return null
+  return at > now ? at - now : Math.min(0, at + 1000 - sentAt) // a Date has whole seconds
+}
+
+/** Says how far this machine's clock is off, and what depends on it; without a period at the end. */
+export function describeClock(ahead: number): string {
+  const minutes = Math.round(Math.abs(ahead) / 60_000)
+  return (
+    `the clock of this machine is ${minutes} minutes ${ahead > 0 ? 'behind' : 'ahead of'} upstream's ` +
+    '(its Date header): ages, schedules and webhook signatures depend on it'
+  )
 }

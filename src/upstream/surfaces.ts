@@ -3,7 +3,7 @@ import { followSecret } from '../config/secret-files.ts'
 import { MirrorError } from '../core/errors.ts'
 import { type ArtifactOptions, type ArtifactSink, fetchArtifact } from './artifacts.ts'
 import { type Authorization, basicKey, bearer } from './http/credentials.ts'
-import { createClockWatch } from './clock-check.ts'
+import { type ClockWatch, createClockWatch } from './clock-check.ts'
 import { type Client, type ClientDeps, agentName, createClient, realDelay } from './client.ts'
 import { type HostLimiter, createLimiter } from './http/limiter.ts'
 import { clientCredentials } from './oauth.ts'
@@ -42,6 +42,8 @@ interface UpstreamDeps {
   delay?: Delay
   /** Logs a warning that is not part of a run: a secret file that cannot be used. */
   warn?: (text: string) => void
+  /** Sees the headers of all responses; without it, they are compared with the clock of this machine. */
+  clock?: ClockWatch
 }
 
 /** Requests per minute of each tier of the identity surface (spec section 8). */
@@ -65,7 +67,7 @@ export function createUpstream(deps: UpstreamDeps): Upstream {
   // limit.
   const publicLimiter = memoize(limiterFor)
   const limiterOf = (url: string): HostLimiter => limiter(new URL(url).host)
-  const clock = createClockWatch(warn)
+  const clock = deps.clock ?? createClockWatch(warn)
   const base = { config: config.upstream, transport, version, now, delay, clock }
   const tokens: TokenClient = (authUrl, more) => {
     const limited = { authorization: null, limiter: limiterOf(authUrl), title: 'token endpoint' }

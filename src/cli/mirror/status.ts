@@ -47,24 +47,19 @@ interface Shown {
 
 /** Prints the status once; returns the exit code. */
 async function showStatus(config: Config, shown: Shown): Promise<number> {
-  const answered = await statusOfDaemon(config)
-  const own = readOwnStatus(config)
-  const serving = answered === null ? null : (servingDaemon(config.data.dir)?.instance ?? null)
-  const stranger = answered !== null && (serving === null || answered.instance !== serving)
-  const asked = stranger ? null : answered
-  const status = asked === null ? own : withOwnRuns(asked, own)
+  const { status, from } = await gatherStatus(config)
   if (status === null)
     throw whyUnread(
       config.data.dir,
       `nothing is mirrored yet in ${config.data.dir}: ${firstStep(config)}`,
     )
   if (shown.isJson) print(JSON.stringify(status, null, shown.indent))
-  else printReport(config, status, stranger ? 'stranger' : asked === null ? 'folder' : 'daemon')
+  else printReport(config, status, from)
   return statusCode(status, config, shown.maxAgeHours)
 }
 
 /** Prints the report for people. `from`: where it was read, `stranger` when another data folder's daemon answered. */
-function printReport(config: Config, status: Status, from: 'daemon' | 'folder' | 'stranger'): void {
+function printReport(config: Config, status: Status, from: GatheredStatus['from']): void {
   print(tableOf(status))
   for (const line of describeCompared(status)) print(line)
   const isIdle = ({ snapshot, nextRunAt }: Source): boolean =>
@@ -89,6 +84,24 @@ function printReport(config: Config, status: Status, from: 'daemon' | 'folder' |
     )
   }
   if (status.storage.state !== 'ok') print(`storage: ${status.storage.reason ?? 'failing'}`)
+}
+
+/** A report, and where it is from. */
+interface GatheredStatus {
+  /** Null when nothing is stored. */
+  readonly status: Status | null
+  /** `stranger`: the daemon of another data folder answered, so it was read from the data folder. */
+  readonly from: 'daemon' | 'folder' | 'stranger'
+}
+
+/** Returns the daemon's own report when one runs, else the same from the data folder. Throws `corrupt`, `schema`, `storage`. */
+export async function gatherStatus(config: Config): Promise<GatheredStatus> {
+  const answered = await statusOfDaemon(config)
+  const own = readOwnStatus(config)
+  if (answered === null) return { status: own, from: 'folder' }
+  const serving = servingDaemon(config.data.dir)?.instance ?? null
+  if (serving === null || answered.instance !== serving) return { status: own, from: 'stranger' }
+  return { status: withOwnRuns(answered, own), from: 'daemon' }
 }
 
 type Source = Status['sources'][number]

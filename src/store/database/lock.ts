@@ -56,6 +56,11 @@ export function isLocked(dataDir: string, name: LockName): boolean {
   }
 }
 
+/** Returns the process that has a lock, as `process 4711`; null when none has it. */
+export function lockHolder(dataDir: string, name: LockName): string | null {
+  return isLocked(dataDir, name) ? holder(join(dataDir, `${name}.lock`)) : null
+}
+
 const INSTANCE_FILE = 'serve.instance'
 
 /** Creates a random id, 16 hex digits, for the daemon with the `serve` lock and writes it to the data folder. */

@@ -154,6 +154,13 @@ function openRead(
   }
 }
 
+/** Opens a database read-only, whatever its schema, to examine it. */
+export function openAnyVersion(path: string): Db {
+  const db = new Database(path, { readonly: true, timeout: 5_000 })
+  db.pragma('mmap_size = 0')
+  return db
+}
+
 /** Creates a file, mode 0600, unless it exists. SQLite gives its files beside a database the same mode. */
 export function makeFile(path: string): void {
   closeSync(openSync(path, 'a', PRIVATE_FILE))

@@ -81,12 +81,17 @@ export function createTransport(
   }
 }
 
+/** Returns the trusted certificate authorities in PEM; undefined: those of the system alone. */
+export function authoritiesOf({
+  caFile,
+}: Pick<Config['upstream'], 'caFile'>): string[] | undefined {
+  if (caFile === null) return undefined
+  return [...getCACertificates('default'), readFileSync(caFile, 'utf8')]
+}
+
 /** Creates a dispatcher for direct connections and one per proxy, each on first use. */
 function createDispatchers(config: Config['upstream'], publicOnly: boolean) {
-  const ca =
-    config.caFile === null
-      ? undefined
-      : [...getCACertificates('default'), readFileSync(config.caFile, 'utf8')]
+  const ca = authoritiesOf(config)
   const tls = ca === undefined ? {} : { ca }
   const options = {
     connections: config.concurrency,
@@ -162,6 +167,11 @@ export function through(proxy: Proxy | null): string {
   if (proxy === null) return ''
   const { protocol, host } = new URL(proxy.url)
   return ` (through the proxy ${protocol}//${host} of ${proxy.setting})`
+}
+
+/** Reports whether a connection failed because of a certificate. */
+export function isCertificateError(error: unknown): boolean {
+  return certificateAdvice(error, false) !== ''
 }
 
 /** Error codes for certificates that are not signed by a known authority. */

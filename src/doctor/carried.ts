@@ -1,0 +1,122 @@
+import { X509Certificate } from 'node:crypto'
+import { accessSync, constants, existsSync, readFileSync, statSync } from 'node:fs'
+import type { Config } from '../config/schema.ts'
+import { secretFilePath } from '../config/kinds/webhooks.ts'
+import { systemCode } from '../core/errors.ts'
+import { DAY_MS } from '../core/time.ts'
+import { readPublicKey, readSigningKey } from '../bundle/format/keys.ts'
+import { checkViews } from '../views/check.ts'
+import { type DoctorCheck, type Finding, failure, fine, skipped, warning, worst } from './check.ts'
+import type { DoctorWorld } from './world.ts'
+
+/** Creates the checks of what the mirror reads and writes beside its database: boxes, keys, views. */
+export function carriedChecks(world: DoctorWorld, config: Config): DoctorCheck[] {
+  return [
+    {
+      name: 'boxes',
+      title: 'inbox and outbox of bundles',
+      needs: ['settings', 'database', 'schema'],
+      run: () => boxes(world, config),
+    },
+    {
+      name: 'keys',
+      title: 'keys and certificates',
+      needs: ['settings'],
+      run: () => keys(world, config),
+    },
+    {
+      name: 'views',
+      title: 'views for scanners',
+      needs: ['folder', 'database', 'schema'],
+      run: () => views(world, config),
+    },
+  ]
+}
+
+async function boxes(world: DoctorWorld, config: Config): Promise<Finding> {
+  const { inbox, outbox } = config.bundle
+  const named = [
+    { setting: 'bundle.inbox', path: inbox },
+    { setting: 'bundle.outbox', path: outbox },
+  ]
+  const findings = named.flatMap(({ setting, path }): Finding[] => {
+    if (path === null) return []
+    const fault = folderFault(path)
+    if (fault === null) return [fine(`${path} (${setting}) can be read and written`)]
+    const action = `Make ${setting} a folder that this user may read and write.`
+    return [failure(`${path} (${setting}) ${fault}`, action)]
+  })
+  const state = (await world.readStatus(config))?.boxes ?? null
+  if (state?.outbox?.problem)
+    findings.push(failure(`the last export into the outbox failed: ${state.outbox.reason ?? state.outbox.problem}`, 'Correct what is named; the daemon tries again.')) // prettier-ignore
+  const refused = state?.inbox?.lastRefused ?? null
+  if (refused !== null)
+    findings.push(warning(`the inbox refused ${refused.file}: ${refused.why}`, 'See "patchmirror inspect FILE" and the log; then remove the file, or bring the bundle that it needs.')) // prettier-ignore
+  return worst(findings, skipped('neither bundle.inbox nor bundle.outbox is set'))
+}
+
+function folderFault(path: string): string | null {
+  try {
+    if (!statSync(path).isDirectory()) return 'is not a folder'
+    accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK)
+    return null
+  } catch (error) {
+    const code = systemCode(error)
+    return code === 'ENOENT'
+      ? 'does not exist'
+      : `cannot be read and written (${code ?? 'unknown'})`
+  }
+}
+
+/** How long before its end a certificate is reported. */
+const SOON_MS = 14 * DAY_MS
+
+function keys(world: DoctorWorld, config: Config): Finding {
+  const { bundle, webhooks, secretFiles = {} } = config
+  const files = [...bundle.signingKeys, webhooks.keyFile ?? [], Object.values(secretFiles), secretFilePath(config)].flat() // prettier-ignore
+  const findings = files.filter((path) => existsSync(path)).flatMap(openKey)
+  if (webhooks.certFile !== null) findings.push(certificate(webhooks.certFile, world.now()))
+  const trusted = bundle.trustedKeys.map((given) => readPublicKey(given).id)
+  const signing = bundle.signingKeys.map((path) => readSigningKey(path).id)
+  const revoked = signing.filter((id) => bundle.revokedKeys.includes(id))
+  if (revoked.length > 0)
+    findings.push(failure(`bundles are signed with the revoked key ${revoked.join(', ')}`, 'Make another with "patchmirror keygen FILE", name it in bundle.signingKeys, and have it trusted by the target mirrors.')) // prettier-ignore
+  const valid = trusted.filter((id) => !bundle.revokedKeys.includes(id))
+  if (trusted.length > 0 && valid.length === 0)
+    findings.push(failure('every trusted key is revoked, so each bundle is refused', 'Add the public key of the source mirror to bundle.trustedKeys.')) // prettier-ignore
+  const counts = `bundles are signed by ${signing.join(', ') || 'no key'}, trusted: ${valid.join(', ') || 'no key'}` // prettier-ignore
+  if (files.length === 1 && !existsSync(secretFilePath(config)) && trusted.length === 0)
+    return worst(findings, skipped('no key, certificate or secret file is used'))
+  return worst(findings, fine(counts))
+}
+
+/** Reports a file with a secret that others may replace. Being readable for all is usual where a container mounts it. */
+function openKey(path: string): Finding[] {
+  if ((statSync(path).mode & 0o022) === 0) return []
+  const found = `other users of this machine may change ${path}, which contains a secret`
+  return [warning(found, `Run: chmod go= ${path}`)]
+}
+
+function certificate(path: string, now: number): Finding {
+  const { validTo } = new X509Certificate(readFileSync(path))
+  const left = Date.parse(validTo) - now
+  const found = `the certificate ${path} (webhooks.certFile) is valid to ${validTo}`
+  const action = 'Renew it, and restart the daemon.'
+  if (left <= 0) return failure(`${found}: it has expired`, action)
+  return left < SOON_MS ? warning(found, action) : fine(found)
+}
+
+async function views(world: DoctorWorld, config: Config): Promise<Finding> {
+  if (!config.views.bucket && !config.views.vex && !config.views.query)
+    return skipped('views are switched off')
+  const repair = 'Build them again: "patchmirror verify --repair".'
+  const faults = checkViews(config.data.dir)
+  if (faults.length > 0)
+    return failure(faults.map(({ kind, fault }) => `${kind}: ${fault}`).join('; '), repair)
+  const states = (await world.readStatus(config))?.views ?? null
+  if (states === null) return fine('no damage found; the daemon builds them while it runs')
+  const failing = states.filter((one) => one.failing)
+  if (failing.length > 0)
+    return failure(`the last build failed: ${failing.map(({ kind }) => kind).join(', ')}`, `The log has the reason. ${repair}`) // prettier-ignore
+  return fine(states.map(({ kind, state }) => `${kind}: ${state}`).join(', ') || 'none are made')
+}

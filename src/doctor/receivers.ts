@@ -1,0 +1,94 @@
+import { createProxyRule } from '../config/proxies.ts'
+import type { Config } from '../config/schema.ts'
+import { relayUrls } from '../config/kinds/urls.ts'
+import { endpointsOf } from '../config/kinds/webhooks.ts'
+import { agentName } from '../upstream/client.ts'
+import { networkError } from '../upstream/http/response.ts'
+import { servingDaemon } from '../store/database/lock.ts'
+import { type DoctorCheck, type Finding, failure, fine, skipped, warning, worst } from './check.ts'
+import { boundedUpstream } from './network/checks.ts'
+import { tryRequest, tryTcp } from './network/probes.ts'
+import type { DoctorWorld } from './world.ts'
+
+/** Creates the checks of where events arrive, and of where they are passed on to. */
+export function receiverChecks(world: DoctorWorld, config: Config): DoctorCheck[] {
+  return [
+    {
+      name: 'endpoint',
+      title: 'webhook endpoint',
+      needs: ['settings', 'lock'],
+      run: () => endpoint(world, config),
+    },
+    {
+      name: 'relay',
+      title: 'targets of the relay',
+      needs: ['settings', 'database', 'schema'],
+      run: () => relay(world, config),
+    },
+  ]
+}
+
+async function endpoint(world: DoctorWorld, config: Config): Promise<Finding> {
+  const { server, webhooks, data } = config
+  if (world.readSecrets(config).length === 0)
+    return skipped('no webhook secret is stored: events are not received')
+  if (servingDaemon(data.dir) === null)
+    return skipped('no daemon is running, so no endpoint is open')
+  const own = webhooks.port !== null
+  if (server.publicUrl === null && own) return skipped('webhooks.port has a listener of its own, and server.publicUrl does not say where clients find it') // prettier-ignore
+  const base = server.publicUrl ?? (await world.findDaemon(config, null))?.url
+  if (base === undefined) return skipped('the address of the daemon is not known')
+  const paths = endpointsOf(webhooks).map(({ path }) => path)
+  const limits = { ...boundedUpstream(config.upstream, world.timeoutMs), proxy: null }
+  const findings = paths.map(async (path): Promise<Finding> => {
+    const url = new URL(base + path)
+    try {
+      const status = await tryRequest(url, limits, agentName(limits, world.version))
+      // The endpoint takes POST alone: 405 is its answer to a GET.
+      if (status === 405) return fine(`${url.href} is open`)
+      const found = `${url.href} is answered with ${status}, not by the webhook endpoint (405 to a GET)` // prettier-ignore
+      return failure(found, 'Pass this path on to the daemon in the reverse proxy, or correct server.publicUrl.') // prettier-ignore
+    } catch (error) {
+      const { message } = networkError(error, url.origin, limits.requestTimeoutMs)
+      return warning(
+        `the endpoint is not reachable from this machine: ${message}`,
+        'DoctorCheck server.publicUrl and the reverse proxy; where only the outside reaches it, send a test event: "patchmirror webhooks test ID".',
+      )
+    }
+  })
+  return worst(await Promise.all(findings), skipped('there is no endpoint'))
+}
+
+/** Names a target by its scheme and host: the rest of its URL may be a token. */
+async function relay(world: DoctorWorld, config: Config): Promise<Finding> {
+  const urls = relayUrls(config.relay)
+  if (urls.length === 0) return skipped('no target is set (relay.targets)')
+  const states = (await world.readStatus(config))?.relay ?? []
+  const rule = createProxyRule(null, world.env)
+  const { connectTimeoutMs } = boundedUpstream(config.upstream, world.timeoutMs)
+  const findings = urls.map(async (text): Promise<Finding> => {
+    const url = new URL(text)
+    const known = states.filter(({ target }) => target === url.origin)
+    const off = known.find(({ state }) => state === 'disabled')
+    if (off !== undefined)
+      return failure(
+        `${url.origin} is disabled: ${off.reason ?? 'it refused events'}`,
+        `Correct the receiver, then run: patchmirror relay enable ${off.id}`,
+      )
+    const late = known.find(({ state }) => state === 'failing')
+    if (late !== undefined)
+      return warning(
+        `${url.origin} fails, ${late.pending} events are waiting: ${late.reason ?? ''}`,
+        `Correct the receiver; "patchmirror relay enable ${late.id}" tries it at once.`,
+      )
+    const proxy = rule(url)
+    try {
+      await tryTcp(proxy === null ? url : new URL(proxy.url), connectTimeoutMs)
+      return fine(`${url.origin} accepts connections${proxy === null ? '' : ` through ${proxy.setting}`}`) // prettier-ignore
+    } catch (error) {
+      const { message } = networkError(error, url.origin, connectTimeoutMs)
+      return warning(message, 'DoctorCheck the receiver, its address (relay.targets, relay.chatTargets) and the firewall.') // prettier-ignore
+    }
+  })
+  return worst(await Promise.all(findings), skipped('no target is set'))
+}

@@ -1,0 +1,51 @@
+import { closeSync, fsyncSync, openSync, rmSync, writeSync } from 'node:fs'
+import { PRIVATE_FILE } from '../../core/files.ts'
+import { MirrorError, messageOf, systemCode } from '../../core/errors.ts'
+import { createContentZip } from '../../zip/small.ts'
+import type { Scrubber } from './scrub.ts'
+
+/** A member of a support archive: a text as it is, anything else as JSON. */
+type SupportMembers = Readonly<Record<string, unknown>>
+
+/**
+ * Writes the members, without secrets, into a new zip file, mode 0600. Throws `usage` when there is a file of this name, or
+ * when it cannot be made; then nothing is left of it.
+ */
+export function writeSupportArchive(path: string, members: SupportMembers, scrub: Scrubber): void {
+  const file = openNew(path)
+  try {
+    try {
+      const zip = createContentZip((chunk) => {
+        for (let at = 0; at < chunk.length;) at += writeSync(file, chunk, at)
+      })
+      for (const [name, content] of Object.entries(members)) {
+        const text =
+          typeof content === 'string' ? scrub.text(content) : jsonOf(scrub.value(content))
+        zip.add(name, Buffer.from(`${text}\n`))
+      }
+      zip.finish()
+      fsyncSync(file)
+    } finally {
+      closeSync(file)
+    }
+  } catch (error) {
+    rmSync(path, { force: true })
+    throw error
+  }
+}
+
+function jsonOf(value: unknown): string {
+  return JSON.stringify(value, null, 2)
+}
+
+function openNew(path: string): number {
+  try {
+    return openSync(path, 'wx', PRIVATE_FILE)
+  } catch (error) {
+    const why =
+      systemCode(error) === 'EEXIST'
+        ? 'there is a file of this name: give another one'
+        : messageOf(error)
+    throw new MirrorError('usage', `${path} is not written: ${why}`, { cause: error })
+  }
+}

@@ -1,0 +1,332 @@
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { doctorWorld } from '../../src/cli/doctor/world.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import { MirrorError } from '../../src/core/errors.ts'
+import { type CheckResult, checksExitCode } from '../../src/doctor/check.ts'
+import { examineMirror } from '../../src/doctor/doctor.ts'
+import type { DoctorWorld } from '../../src/doctor/world.ts'
+import { createKeyFiles } from '../../src/bundle/format/keys.ts'
+import { type Sandbox, createSandbox } from '../../src/sandbox/server.ts'
+import { SANDBOX_KEYS } from '../../src/sandbox/service/credentials.ts'
+import { acquireLock, announceAddress, announceInstance } from '../../src/store/database/lock.ts'
+import { databasePath, openInbox, openWriter } from '../../src/store/database/open.ts'
+import { generationDir, replaceCurrentViews, viewsPath } from '../../src/store/views/generations.ts'
+import { openWrites } from '../../src/store/writer.ts'
+import { copyFilledFolder } from '../support/filled-folder.ts'
+import { createOrigin } from '../support/origin.ts'
+import { createProxy } from '../support/proxy.ts'
+import { hasOpenssl, makeTls } from '../support/tls.ts'
+
+/** A mirror to examine: its settings by variable, its folder, and what of the doctor's means is replaced. */
+interface Mirror {
+  env: Record<string, string>
+  dir: string
+  more: Partial<DoctorWorld>
+}
+
+const REVOKED = 'sk_revoked_4f9b1c7d2e'
+let sandbox: Sandbox
+beforeAll(async () => {
+  const small = { images: 2, tags: 3, packages: 2, tickets: 3, subscriptions: 1 }
+  const apiKeys = [{ key: SANDBOX_KEYS.admin }, { key: REVOKED }]
+  sandbox = await createSandbox({ records: 3, service: { ...small, apiKeys } })
+  sandbox.service.revoke(REVOKED)
+})
+afterAll(() => sandbox.close())
+
+async function mirror(): Promise<Mirror> {
+  const dir = await copyFilledFolder({ sandbox: { records: 3 } }, ['feeds'])
+  return {
+    dir,
+    env: {
+      PATCHMIRROR_DATA_DIR: dir,
+      PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
+      PATCHMIRROR_UPSTREAM_API_KEY: SANDBOX_KEYS.admin,
+      PATCHMIRROR_SERVER_PORT: '0',
+    },
+    more: {},
+  }
+}
+
+async function examine({ env, dir, more }: Mirror): Promise<CheckResult[]> {
+  const load = (needsFile: () => boolean) => loadConfig({ env, cwd: dir, needsFile })
+  let settings: Pick<DoctorWorld, 'loaded' | 'problem'>
+  try {
+    settings = { loaded: load(() => true), problem: null }
+  } catch (error) {
+    if (!(error instanceof MirrorError)) throw error
+    settings = { loaded: load(() => false), problem: error.message }
+  }
+  return examineMirror({
+    ...doctorWorld({}),
+    timeoutMs: 100_000,
+    fileSystemType: () => 0xef53,
+    probeStorage: () => ({ state: 'ok', reason: null, freeBytes: 1e12 }),
+    env,
+    ...settings,
+    ...more,
+  })
+}
+
+const withSetting = (name: string, value: string) => (made: Mirror) => {
+  made.env[name] = value
+}
+const fault = (path: string, given: Parameters<Sandbox['faults']['set']>[1]) => () => {
+  const set = sandbox.faults.set(path, given)
+  onTestFinished(() => set.clear())
+}
+const upstreamAt = (made: Mirror, url: string): void => {
+  made.env['PATCHMIRROR_UPSTREAM_API_ROOT'] = url
+  delete made.env['PATCHMIRROR_UPSTREAM_API_KEY']
+}
+/** A port on which nothing listens. */
+const CLOSED = 'http://127.0.0.1:1'
+const SECRET = `whsec_${Buffer.from('0123456789abcdefghijklmn').toString('base64')}`
+
+/** A daemon of this folder, as far as the doctor sees it: its lock, its instance, and a server. */
+async function daemon({ dir, env }: Mirror, webhookStatus: number): Promise<void> {
+  const lock = acquireLock(dir, 'serve')
+  const instance = announceInstance(dir)
+  const { port } = await createOrigin((request, response) => {
+    response
+      .writeHead(request.url === '/-/health' ? 200 : webhookStatus, {
+        'X-Mirror-Instance': instance,
+      })
+      .end()
+  })
+  announceAddress(dir, instance, { port })
+  env['PATCHMIRROR_SERVER_PORT'] = String(port)
+  onTestFinished(() => lock.release())
+}
+
+const keepSecret = ({ dir }: Mirror, subscription: string | null): void => {
+  const secrets = [{ label: 'one', secret: SECRET, subscription }]
+  writeFileSync(join(dir, 'webhook-secrets.json'), JSON.stringify({ secrets }), { mode: 0o600 })
+}
+
+type Case = [what: string, check: string, state: 'warn' | 'fail', says: string, arrange: (made: Mirror) => void | Promise<void>] // prettier-ignore
+
+const CASES: Case[] = [
+  ['an authority file that is not PEM', 'settings', 'fail', 'upstream.caFile', withSetting('PATCHMIRROR_UPSTREAM_CA_FILE', '/dev/null')],
+  ['a key file that is missing', 'settings', 'fail', 'no-such.key', (made) => {
+    delete made.env['PATCHMIRROR_UPSTREAM_API_KEY']
+    made.env['PATCHMIRROR_UPSTREAM_API_KEY_FILE'] = join(made.dir, 'no-such.key')
+  }],
+  ['an old Node.js', 'node', 'fail', '20.1.0', (made) => void (made.more = { node: { version: '20.1.0', oldest: '22.19' } })],
+  ['a read-only folder', 'folder', 'fail', 'EROFS', (made) => {
+    made.more = { probeStorage: () => ({ state: 'failing', reason: 'cannot be written to (EROFS)', freeBytes: 1e12 }) }
+  }],
+  ['a folder that cannot be made', 'folder', 'fail', 'may not make it', (made) => {
+    writeFileSync(join(made.dir, 'file'), '')
+    made.env['PATCHMIRROR_DATA_DIR'] = join(made.dir, 'file', 'data')
+  }],
+  ['a database that others may read', 'folder', 'warn', 'mirror.db', ({ dir }) => chmodSync(databasePath(dir), 0o644)],
+  ['a folder on NFS', 'file-system', 'warn', 'NFS', (made) => void (made.more = { fileSystemType: () => 0x6969 })],
+  ['a folder in memory', 'file-system', 'warn', 'lost', (made) => void (made.more = { fileSystemType: () => 0x01021994 })],
+  ['a full disk', 'disk', 'fail', 'full', (made) => {
+    made.more = { probeStorage: () => ({ state: 'full', reason: 'the disk is full', freeBytes: 0 }) }
+  }],
+  ['little free space', 'disk', 'warn', 'free', (made) => {
+    made.more = { probeStorage: () => ({ state: 'ok', reason: null, freeBytes: 20_000_000 }) }
+  }],
+  ['a damaged database', 'database', 'fail', 'mirror.db', ({ dir }) => writeFileSync(databasePath(dir), 'x'.repeat(20_000))],
+  ['a damaged inbox', 'database', 'fail', 'webhooks.db', ({ dir }) => writeFileSync(join(dir, 'webhooks.db'), 'x'.repeat(20_000), { mode: 0o600 })],
+  ['a database of a newer program', 'schema', 'fail', 'schema 999', ({ dir }) => setVersion(dir, 999)],
+  ['a database of an older program', 'schema', 'warn', 'not migrated', ({ dir }) => setVersion(dir, 3)],
+  ['a lock without a daemon that answers', 'lock', 'fail', String(process.pid), ({ dir }) => {
+    const lock = acquireLock(dir, 'serve')
+        onTestFinished(() => lock.release())
+  }],
+  ['the address in use by another program', 'lock', 'warn', 'another program', async (made) => {
+    const { port } = await createOrigin((_request, response) => response.end('ok'))
+    made.env['PATCHMIRROR_SERVER_PORT'] = String(port)
+  }],
+  ['a proxy that is down', 'proxy', 'fail', 'upstream.proxy', (made) => {
+    upstreamAt(made, 'http://service.test')
+    made.env['PATCHMIRROR_UPSTREAM_PROXY'] = CLOSED
+  }],
+  ['a proxy that asks for a password', 'proxy', 'fail', '407', async (made) => {
+    upstreamAt(made, 'http://service.test')
+    made.env['PATCHMIRROR_UPSTREAM_PROXY'] = (await createProxy({ credentials: 'a:b' })).url
+  }],
+  ['a proxy variable that is no URL', 'proxy', 'fail', 'HTTP_PROXY', (made) => {
+    upstreamAt(made, 'http://service.test')
+    made.env['HTTP_PROXY'] = 'proxy'
+  }],
+  ['a host that the proxy does not reach', 'tcp', 'fail', 'service.test', async (made) => {
+    upstreamAt(made, 'https://service.test:1')
+    made.env['PATCHMIRROR_UPSTREAM_PROXY'] = (await createProxy()).url
+  }],
+  ['a host without an address', 'dns', 'fail', 'nowhere.invalid', (made) => upstreamAt(made, 'https://nowhere.invalid')],
+  ['a closed port', 'tcp', 'fail', 'ECONNREFUSED', (made) => upstreamAt(made, CLOSED)],
+  ['plain http where https is expected', 'tls', 'fail', 'upstream.apiRoot', (made) => upstreamAt(made, sandbox.url.replace('http:', 'https:'))],
+  ['an HTML page in the middle', 'service', 'fail', 'HTML', fault('/external/osv/all.json', { kind: 'html' })],
+  ['a service that is down', 'service', 'fail', '503', fault('/external/osv/all.json', { kind: 'status', status: 503 })],
+  ['a service that never answers', 'service', 'fail', '/external/osv/all.json', (made) => {
+    fault('/external/osv/all.json', { kind: 'stall' })()
+    made.env['PATCHMIRROR_UPSTREAM_REQUEST_TIMEOUT_MS'] = '100'
+  }],
+  ['a clock that is behind', 'clock', 'fail', 'behind', (made) => void (made.more = { now: () => Date.now() - 1_000_000 })],
+  ['a clock that is ahead', 'clock', 'fail', 'ahead', (made) => void (made.more = { now: () => Date.now() + 1_000_000 })],
+  ['a wrong key', 'credential', 'fail', '401', withSetting('PATCHMIRROR_UPSTREAM_API_KEY', 'sk_wrong_0123456789')],
+  ['a revoked key', 'credential', 'fail', '401', withSetting('PATCHMIRROR_UPSTREAM_API_KEY', REVOKED)],
+  ['a role that may not read everything', 'credential', 'fail', '/v1/patches', fault('/v1/patches', { kind: 'status', status: 403 })],
+  ['a used up rate limit', 'rate', 'fail', '429', fault('/v1/me', { kind: 'status', status: 429, headers: { 'Retry-After': '900' } })],
+  ['little left of the rate limit', 'rate', 'warn', '2 of 100', async (made) => {
+    const headers = { 'X-RateLimit-Limit': '100', 'X-RateLimit-Remaining': '2' }
+    const origin = await createOrigin((_request, response) => response.writeHead(200, headers).end('[]'))
+    upstreamAt(made, origin.url)
+  }],
+  ['a subscription that names nothing', 'subscriptions', 'warn', '1 of 2', ({ dir }) => logRun(dir, {
+    subscriptionsUnderstood: '1 of 2',
+    subscriptionsNotUnderstood: ['sub-2: it names nothing that is listed'],
+  })],
+  ['an endpoint that a reverse proxy does not pass on', 'endpoint', 'fail', '404', async (made) => {
+    keepSecret(made, null)
+    await daemon(made, 404)
+    // A subscription of the service's, so that its list is not the fault.
+    await subscribe()
+  }],
+  ['a webhook subscription that the service no longer has', 'webhook', 'fail', 'gone-1', async (made) => {
+    keepSecret(made, 'gone-1')
+    await daemon(made, 405)
+    await subscribe()
+  }],
+  ['a relay target that is down', 'relay', 'warn', CLOSED, withSetting('PATCHMIRROR_RELAY_TARGETS', `${CLOSED}/hook?token=abc`)],
+  ['a disabled relay target', 'relay', 'fail', 'relay enable 7', (made) => {
+    made.env['PATCHMIRROR_RELAY_TARGETS'] = `${sandbox.url}/hook`
+    const db = openInbox(made.dir)
+    db.prepare("INSERT INTO relay_target (id, url, state, since, failures, due_at, reason, given_up) VALUES (7, ?, 'disabled', 1, 9, 0, 'answered 410', 0)").run(`${sandbox.url}/hook`)
+    db.close()
+  }],
+  ['an inbox folder that is missing', 'boxes', 'fail', 'does not exist', (made) => {
+    made.env['PATCHMIRROR_BUNDLE_INBOX'] = `${made.dir}-inbox`
+    made.env['PATCHMIRROR_BUNDLE_TRUSTED_KEYS'] = newKey(made).public
+  }],
+  ['a revoked key that signs', 'keys', 'fail', 'revoked', (made) => {
+    const { id, private: path } = newKey(made)
+    made.env['PATCHMIRROR_BUNDLE_SIGNING_KEYS'] = path
+    made.env['PATCHMIRROR_BUNDLE_REVOKED_KEYS'] = id
+  }],
+  ['a key that others may replace', 'keys', 'warn', 'sign.key', (made) => {
+    const { private: path } = newKey(made)
+    chmodSync(path, 0o666)
+    made.env['PATCHMIRROR_BUNDLE_SIGNING_KEYS'] = path
+  }],
+  ['damaged views', 'views', 'fail', 'osv', ({ dir }) => {
+    const name = `osv-${'0'.repeat(32)}`
+    const folder = generationDir(dir, name)
+    mkdirSync(folder, { recursive: true })
+    writeFileSync(viewsPath(folder), 'x'.repeat(5000))
+    replaceCurrentViews(dir, 'osv', { name, snapshot: 'a', asOf: 1 })
+  }],
+] // prettier-ignore
+
+/** Checks that do not say `ok` or `skipped`, with their states. */
+const troubled = (results: readonly CheckResult[]): string[] =>
+  results
+    .filter(({ state }) => state === 'warn' || state === 'fail')
+    .map(({ name, state, found }) => `${name} ${state}: ${found}`)
+
+describe('a fault is named by exactly one check', () => {
+  test('and none by any where there is no fault', async () => {
+    const results = await examine(await mirror())
+    expect(troubled(results)).toEqual([])
+    expect(checksExitCode(results)).toBe(0)
+    const checked = results.filter(({ state }) => state === 'ok').map(({ name }) => name)
+    expect(checked).toEqual(expect.arrayContaining(['settings', 'database', 'service', 'credential', 'clock'])) // prettier-ignore
+  })
+
+  test.each(CASES)('%s: %s', async (_what, check, state, says, arrange) => {
+    const made = await mirror()
+    await arrange(made)
+    const results = await examine(made)
+    expect(troubled(results)).toEqual([expect.stringContaining(`${check} ${state}: `)])
+    const named = results.find(({ name }) => name === check)
+    expect(`${named?.found} ${named?.action}`).toContain(says)
+    expect(named?.action).toMatch(/\S/)
+    expect(checksExitCode(results)).toBe(state === 'fail' ? 1 : 3)
+  })
+
+  const secured = hasOpenssl ? test : test.skip
+  secured('an authority that is not trusted: tls, with and without a proxy', async () => {
+    const tls = makeTls((await mirror()).dir)
+    for (const [host, proxy] of [
+      ['localhost', ''],
+      ['service.test', (await createProxy()).url],
+    ] as const) {
+      // prettier-ignore
+      const made = await mirror()
+      const { port } = await createOrigin((_request, response) => response.end('[]'), tls)
+      upstreamAt(made, `https://${host}:${port}`)
+      if (proxy !== '') made.env['PATCHMIRROR_UPSTREAM_PROXY'] = proxy
+      const results = await examine(made)
+      expect(troubled(results)).toEqual([expect.stringMatching(/^tls fail: .*upstream\.caFile/)])
+      made.env['PATCHMIRROR_UPSTREAM_CA_FILE'] = tls.caFile
+      expect(troubled(await examine(made))).toEqual([])
+    }
+  })
+})
+
+test('a target mirror without a service skips the network by name', async () => {
+  const made = await mirror()
+  delete made.env['PATCHMIRROR_UPSTREAM_API_ROOT']
+  delete made.env['PATCHMIRROR_UPSTREAM_API_KEY']
+  const results = await examine(made)
+  expect(troubled(results)).toEqual([])
+  const network = ['proxy', 'dns', 'tcp', 'tls', 'service', 'clock', 'credential', 'rate']
+  for (const name of network)
+    expect(results.find((one) => one.name === name)).toMatchObject({ state: 'skipped' })
+  expect(results.find(({ name }) => name === 'dns')?.found).toContain('upstream.apiRoot')
+})
+
+test('a running daemon and a writing sync are named, not disturbed', async () => {
+  const made = await mirror()
+  await daemon(made, 405)
+  const sync = acquireLock(made.dir, 'sync')
+  onTestFinished(() => sync.release())
+  const results = await examine(made)
+  expect(troubled(results)).toEqual([])
+  expect(results.find(({ name }) => name === 'lock')?.found).toMatch(/the daemon \(process \d+\).*is writing/s) // prettier-ignore
+  expect(() => acquireLock(made.dir, 'sync')).toThrow(/another Patchmirror/)
+})
+
+test('every check is in the guide, with what it looks at', async () => {
+  const results = await examine(await mirror())
+  const guide = readFileSync('docs/guides/doctor.md', 'utf8')
+  expect(results.map(({ name }) => name).filter((name) => !guide.includes(`| \`${name}\` `))).toEqual([]) // prettier-ignore
+})
+
+function newKey({ dir }: Mirror): { id: string; private: string; public: string } {
+  const path = join(dir, 'sign.key')
+  return { id: createKeyFiles(path).id, private: path, public: `${path}.pub` }
+}
+
+function setVersion(dir: string, version: number): void {
+  const db = openWriter(dir)
+  db.pragma(`user_version = ${version}`)
+  db.close()
+}
+
+function logRun(dir: string, facts: Record<string, string | string[]>): void {
+  const store = openWrites(dir)
+  const id = store.runs.startRun({
+    source: 'catalog',
+    kind: 'sync',
+    trigger: 'command',
+    startedAt: 1,
+  })
+  const end = { asOf: 1, snapshot: null, code: null, message: 'partial', state: 'partial' } as const
+  store.runs.endRun(id, { ...end, endedAt: 2, facts })
+  store.close()
+}
+
+async function subscribe(): Promise<void> {
+  const url = `${sandbox.url}/v3/settings/webhooks`
+  const authorization = `Basic ${Buffer.from(`${SANDBOX_KEYS.admin}:`).toString('base64')}`
+  const body = { url: 'https://mirror.example.com/-/webhooks', description: '', event_types: [] }
+  const headers = { authorization, 'content-type': 'application/json' }
+  await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) })
+}
