@@ -52,7 +52,7 @@ async function endpoint(world: DoctorWorld, config: Config): Promise<Finding> {
       const { message } = networkError(error, url.origin, limits.requestTimeoutMs)
       return warning(
         `the endpoint is not reachable from this machine: ${message}`,
-        'DoctorCheck server.publicUrl and the reverse proxy; where only the outside reaches it, send a test event: "patchmirror webhooks test ID".',
+        'Check server.publicUrl and the reverse proxy; where only the outside reaches it, send a test event: "patchmirror webhooks test ID".',
       )
     }
   })
@@ -87,7 +87,7 @@ async function relay(world: DoctorWorld, config: Config): Promise<Finding> {
       return fine(`${url.origin} accepts connections${proxy === null ? '' : ` through ${proxy.setting}`}`) // prettier-ignore
     } catch (error) {
       const { message } = networkError(error, url.origin, connectTimeoutMs)
-      return warning(message, 'DoctorCheck the receiver, its address (relay.targets, relay.chatTargets) and the firewall.') // prettier-ignore
+      return warning(message, 'Check the receiver, its address (relay.targets, relay.chatTargets) and the firewall.') // prettier-ignore
     }
   })
   return worst(await Promise.all(findings), skipped('no target is set'))

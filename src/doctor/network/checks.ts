@@ -128,7 +128,7 @@ async function tcp(target: NetworkTarget, ms: number): Promise<Finding> {
     return fine(`${target.url.host} accepts connections`)
   } catch (error) {
     const { message } = networkError(error, placeOf(target), ms)
-    const action = `DoctorCheck the port of ${target.setting} and the firewall, or set upstream.proxy where a proxy is the only way out.` // prettier-ignore
+    const action = `Check the port of ${target.setting} and the firewall, or set upstream.proxy where a proxy is the only way out.` // prettier-ignore
     return failure(message, action)
   }
 }
@@ -137,7 +137,7 @@ function beyondProxy(target: NetworkTarget, outcome: Outcome): Finding {
   if (outcome === null || isCertificateError(outcome.error))
     return fine(`${target.url.host} is reached through the proxy`)
   const { message } = networkError(outcome.error, placeOf(target), 0)
-  return failure(message, `DoctorCheck ${target.setting}, and whether the proxy reaches that host.`)
+  return failure(message, `Check ${target.setting}, and whether the proxy reaches that host.`)
 }
 
 async function tls(target: NetworkTarget, limits: Config['upstream']): Promise<Finding> {
@@ -158,7 +158,7 @@ function tlsThroughProxy(target: NetworkTarget, outcome: Outcome): Finding {
 function tlsFailure(target: NetworkTarget, error: unknown, ms: number): Finding {
   const action = isCertificateError(error)
     ? 'Set upstream.caFile to the PEM file of the authority that signed the certificate, where the message asks for it.'
-    : `DoctorCheck that ${target.setting} is an https address, and what on the way changes the connection.`
+    : `Check that ${target.setting} is an https address, and what on the way changes the connection.`
   return failure(networkError(error, placeOf(target), ms).message, action)
 }
 
