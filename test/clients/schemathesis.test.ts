@@ -104,6 +104,7 @@ test(`schemathesis ${VERSION} finds nothing that contradicts the document`, asyn
     ...['--config-file', config, 'run', `${mirror.url}/-/openapi.json`, '--url', mirror.url],
     ...['--header', `Authorization: ${bearer().Authorization}`],
     ...['--exclude-path', '/-/events'], // its answer does not end
+    ...['--exclude-path-regex', '^/-/ui/[^{]'], // pages for people: their parameters are those of their forms
     ...['--seed', '1', '--max-examples', '15', '--continue-on-failure'],
     ...['--request-timeout', '30', '--generation-database', 'none', '--no-color'],
   ]
