@@ -102,6 +102,36 @@ describe('every page', () => {
   })
 })
 
+describe('what is not known', () => {
+  test('is said: without views there is no index, and no list that looks empty', async () => {
+    for (const path of [
+      'ecosystems',
+      'search?q=openssl',
+      'packages?ecosystem=npm',
+      'search?q=pkg:npm/a',
+    ]) {
+      const text = (await page(`/-/ui/${path}`)).body.toString()
+      expect(text, path).toContain('There is no index of packages and other ids')
+    }
+    expect((await page('/-/ui/search?q=cve-1')).body.toString()).toContain('/-/ui/record?id=CVE-1')
+    expect((await page('/-/ui/patches', KEY)).status).toBe(404)
+  })
+})
+
+describe('behind a path prefix', () => {
+  test('links and the stylesheet are below it', async () => {
+    const other = await serve((store) => store.publishFeeds(FEEDS), {
+      env: { PATCHMIRROR_SERVER_PUBLIC_URL: 'https://example.com/tools/mirror' },
+      people: (config) => createWeb({ config, version: '9.9.9' }),
+    })
+    const html = (await other.get('/', { accept: BROWSER, ...NO_KEY })).body.toString()
+    const links = [...html.matchAll(/(?:href|action)="([^"]*)"/g)].map(([, to = '']) => to)
+    expect(links.length).toBeGreaterThan(5)
+    const inside = (to: string): boolean => to === '#main' || to.startsWith('/tools/mirror/-/ui/')
+    expect(links.filter((to) => !inside(to))).toEqual([])
+  })
+})
+
 describe('a parameter', () => {
   const query = new URLSearchParams({ n: '12', bad: '1x', long: 'x'.repeat(2000), kind: 'sync' })
 
