@@ -10,6 +10,7 @@ const OWN = SOURCES.flatMap(({ imports }) => imports).filter(({ kind }) => kind 
 type Part =
   | 'api'
   | 'archive'
+  | 'backup'
   | 'bundle'
   | 'cli'
   | 'config'
@@ -63,6 +64,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'webhooks/receive/signature.ts',
   ],
   bundle: ['archive', 'config', 'core', 'domain', 'store', 'threads', 'zip'],
+  backup: ['core', 'domain', 'store', 'zip'],
   views: ['config', 'core', 'domain', 'json', 'query', 'store', 'threads', 'zip'],
   daemon: [
     'api',
@@ -92,6 +94,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   cli: [
     'api',
     'archive',
+    'backup',
     'bundle',
     'config',
     'core',

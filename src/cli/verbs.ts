@@ -86,6 +86,17 @@ export const VERBS: readonly Verb[] = [
     options: [['--ecosystem <name...>', 'only these; else all, and what is gone is removed'], JSON_FLAG],
     load: async () => (await import('./mirror/export-db.ts')).exportDbCommand },
 
+  { path: 'backup', arguments: '<file>',
+    summary: 'write a checked copy of the databases, keys and webhook secrets, also beside a running daemon',
+    options: [
+      ['--private', 'only what no sync and no bundle brings back: keys, secrets, identity, ledger, deliveries'],
+      ['--force', 'replace a file of this name'], JSON_FLAG,
+    ], load: async () => (await import('./backup/backup.ts')).backupCommand },
+  { path: 'restore', arguments: '<file>', summary: 'restore a backup into an empty data folder (data.dir)',
+    options: [
+      ['--new-identity', 'be another mirror in bundles: where the old one may still run'], JSON_FLAG,
+    ], load: async () => (await import('./backup/restore.ts')).restoreCommand },
+
   { path: 'keys', summary: 'local keys: who may read the private paths of this mirror' },
   { path: 'keys create', summary: 'make a key and show it, once',
     options: [

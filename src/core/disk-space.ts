@@ -15,14 +15,20 @@ export function reserveFor(bytes: number, least: number, most: number): number {
   return Math.min(most, least + Math.ceil(bytes / 8))
 }
 
+const IMPORT_ADVICE =
+  'Free some space and import again: data that is already stored is not counted again'
+
 /** Throws `storage` when a folder's disk has less than `needed` bytes free, before anything is written. */
-export async function refuseFullDisk(dir: string, needed: number): Promise<void> {
+export async function refuseFullDisk(
+  dir: string,
+  needed: number,
+  advice = IMPORT_ADVICE,
+): Promise<void> {
   const free = await freeBytes(dir)
   if (free >= needed) return
   throw new MirrorError(
     'storage',
-    `about ${shownBytes(needed)} are needed in ${dir}, and ${shownBytes(free)} are free: nothing was changed. ` +
-      'Free some space and import again: data that is already stored is not counted again',
+    `about ${shownBytes(needed)} are needed in ${dir}, and ${shownBytes(free)} are free: nothing was changed. ${advice}`,
   )
 }
 

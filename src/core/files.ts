@@ -12,7 +12,7 @@ import {
   writeFileSync,
   writeSync,
 } from 'node:fs'
-import { dirname, join, basename } from 'node:path'
+import { basename, dirname, join, resolve } from 'node:path'
 import { systemCode } from './errors.ts'
 
 /** Modes of folders and files that the program creates: access for its own user only. */
@@ -111,8 +111,14 @@ export function replaceFile(
   syncFolder(folder)
 }
 
+/** Renames a synced file to its final name, durably; replaces a file of that name. */
+export function publishFile(draft: string, path: string): void {
+  renameSync(draft, path)
+  syncFolder(dirname(resolve(path)))
+}
+
 /** Syncs a folder, which makes a new file name durable; skipped on systems that cannot open folders. */
-function syncFolder(folder: string): void {
+export function syncFolder(folder: string): void {
   try {
     const fd = openSync(folder, 'r')
     fsyncSync(fd)

@@ -7,6 +7,7 @@ import { PRIVATE_FILE, makeFolder, tightenFolder } from '../../core/files.ts'
 import { INBOX_MIGRATIONS } from './migrations/webhooks.ts'
 import { MIGRATIONS } from './migrations/mirror.ts'
 import { VIEWS_TABLES } from './migrations/views.ts'
+import { refuseUnfinished } from './unfinished.ts'
 
 export type Db = Database.Database
 
@@ -32,6 +33,7 @@ export function derivedDir(dataDir: string): string {
  */
 export function openWriter(dataDir: string): Db {
   return guarded(dataDir, () => {
+    refuseUnfinished(dataDir)
     makeFolder(derivedDir(dataDir))
     tightenFolder(dataDir)
     if (!existsSync(databasePath(dataDir))) makeFile(databasePath(dataDir))
@@ -65,6 +67,7 @@ export function openInbox(dataDir: string): Db {
   return guarded(
     dataDir,
     () => {
+      refuseUnfinished(dataDir)
       makeFolder(dataDir)
       if (!existsSync(path)) makeFile(path)
       const db = new Database(path, { timeout: 5_000 })
@@ -88,6 +91,7 @@ export function openInbox(dataDir: string): Db {
 /** Opens webhooks.db read-only; null if there is none yet, or it is not migrated yet. */
 export function openInboxReader(dataDir: string): Db | null {
   const path = inboxPath(dataDir)
+  refuseUnfinished(dataDir)
   return existsSync(path)
     ? guarded(dataDir, () => openRead(path, INBOX_MIGRATIONS, 2048), path)
     : null
@@ -99,6 +103,7 @@ export function openInboxReader(dataDir: string): Db | null {
  */
 export function openReader(dataDir: string, { older = false } = {}): Db | null {
   const path = databasePath(dataDir)
+  refuseUnfinished(dataDir)
   return existsSync(path) ? guarded(dataDir, () => openRead(path, MIGRATIONS, 16_384, older)) : null
 }
 

@@ -1,0 +1,39 @@
+import { join } from 'node:path'
+import { restoreBackup } from '../../backup/restore.ts'
+import { secretFilePath } from '../../config/kinds/webhooks.ts'
+import { type GlobalOptions, firstStep, print, printJson, settings, warn } from '../context.ts'
+
+/** Options of `patchmirror restore`. */
+interface RestoreCommandOptions extends GlobalOptions {
+  newIdentity?: boolean
+  json?: boolean
+}
+
+/** `patchmirror restore FILE`: a backup into an empty data folder. */
+export async function restoreCommand(
+  path: string,
+  options: RestoreCommandOptions,
+): Promise<number> {
+  const { config } = settings(options, false, [])
+  const { dir } = config.data
+  const newIdentity = options.newIdentity === true
+  const { manifest, identity } = await restoreBackup({ path, dataDir: dir, newIdentity })
+  const secrets = secretFilePath(config)
+  const restored = join(dir, 'webhook-secrets.json')
+  if (secrets !== restored && manifest.files.some(({ name }) => name === 'webhook-secrets.json'))
+    warn(`the webhook secrets are in ${restored}; move them to ${secrets} (webhooks.secretFile)`)
+  if (options.json === true) {
+    printJson({ ...manifest, identity })
+    return 0
+  }
+  print(`${dir}: restored as of ${manifest.createdAt}, verified, by ${manifest.program}`)
+  print(
+    `  state digest ${manifest.digest ?? 'none'}; identity ${identity}${newIdentity ? ' (new)' : ''}`,
+  )
+  if (manifest.private) print(`  it has no data yet: ${firstStep(config)}`)
+  if (!newIdentity)
+    print(
+      '  if the old mirror may still run, stop one of them, or run "patchmirror identity --new" here',
+    )
+  return 0
+}

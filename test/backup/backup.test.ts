@@ -1,0 +1,262 @@
+import { cpSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs' // prettier-ignore
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { crc32 } from 'node:zlib'
+import AdmZip from 'adm-zip'
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { type BackupOptions, writeBackup } from '../../src/backup/write.ts'
+import { restoreBackup } from '../../src/backup/restore.ts'
+import { openBackup } from '../../src/backup/read.ts'
+import { databasePath, openInbox, openReader, openWriter } from '../../src/store/database/open.ts'
+import { acquireLock } from '../../src/store/database/lock.ts'
+import { createReads } from '../../src/store/reads.ts'
+import { openWrites } from '../../src/store/writer.ts'
+import { deflate } from '../../src/zip/member.ts'
+import { createZipWriter } from '../../src/zip/writer.ts'
+import { comparable, openBelow, pathsOf, serveFolder } from '../bundle/air-gap.ts'
+import { FEEDS } from '../api/served.ts'
+import { FILLED_AT, openFilledStore } from '../support/filled-store.ts'
+import { copyFilledFolder } from '../support/filled-folder.ts'
+import { catalogEnv } from '../support/catalog/mirror.ts'
+
+const SMALL = { images: 1, tags: 2, packages: 2, tickets: 3 }
+
+function folder(): string {
+  const made = mkdtempSync(join(tmpdir(), 'patchmirror-backup-'))
+  onTestFinished(() => rmSync(made, { recursive: true, force: true }))
+  return made
+}
+
+/** Options of a backup of a data folder into a new file. */
+function optionsOf(dataDir: string, path = join(folder(), 'backup.zip')): BackupOptions {
+  return {
+    ...{ dataDir, path, force: false, isPrivate: false, program: 'patchmirror/test' },
+    ...{ secretFile: join(dataDir, 'webhook-secrets.json'), now: () => FILLED_AT },
+  }
+}
+
+let made = ''
+let packed = ''
+let key = ''
+/** A mirror of feeds and records with a key, a delivery table and secrets, and a backup of it. */
+beforeAll(async () => {
+  made = mkdtempSync(join(tmpdir(), 'patchmirror-backup-'))
+  const store = openFilledStore(made)
+  store.publishOsv(Object.fromEntries(['one', 'two'].map((id) => [id, `{"id":"${id}"}`])))
+  store.publishFeeds(FEEDS)
+  store.close()
+  const writes = openWrites(made)
+  key = writes.keys.createKey('ops', FILLED_AT).key
+  writes.close()
+  openInbox(made).close()
+  writeFileSync(join(made, 'webhook-secrets.json'), '{"secrets":[]}', { mode: 0o600 })
+  packed = join(made, '..', `${Date.now()}-${process.pid}.backup`)
+  await writeBackup(optionsOf(made, packed))
+  return () => {
+    rmSync(made, { recursive: true, force: true })
+    rmSync(packed, { force: true })
+  }
+})
+
+const digestOf = (dir: string): string => {
+  const store = openWrites(dir)
+  const { digest } = store.carried.digestSources()
+  store.close()
+  return digest
+}
+
+test('a backup is one private file with a manifest; nothing else remains beside it', async () => {
+  const dir = folder()
+  const { manifest } = await writeBackup(optionsOf(made, join(dir, 'b.zip')))
+  expect(readdirSync(dir)).toEqual(['b.zip'])
+  expect(statSync(join(dir, 'b.zip')).mode & 0o777).toBe(0o600)
+  expect(manifest).toMatchObject({ digest: digestOf(made), private: false, program: 'patchmirror/test' }) // prettier-ignore
+  expect(manifest.files.map(({ name }) => name)).toEqual(['webhooks.db', 'webhook-secrets.json', 'mirror.db']) // prettier-ignore
+  const names = new AdmZip(join(dir, 'b.zip')).getEntries().map(({ entryName }) => entryName)
+  expect(names.filter((name) => name.includes('osv-'))).toEqual([]) // derived files are left out
+})
+
+test('a backup does not replace a file without force, and a failed one leaves nothing', async () => {
+  const options = optionsOf(made)
+  writeFileSync(options.path, 'mine')
+  await expect(writeBackup(options)).rejects.toThrow(/exists already; --force replaces it/)
+  expect(readFileSync(options.path, 'utf8')).toBe('mine')
+  await writeBackup({ ...options, force: true })
+  await (await openBackup(options.path)).close()
+  const empty = optionsOf(folder())
+  await expect(writeBackup(empty)).rejects.toThrow(/nothing to back up/)
+  expect(readdirSync(join(empty.path, '..'))).toEqual([])
+})
+
+test('a backup beside a writing process has the state of one snapshot', async () => {
+  const dir = folder()
+  cpSync(made, dir, { recursive: true })
+  const store = openFilledStore(dir)
+  onTestFinished(() => store.close())
+  let at = FILLED_AT
+  const timer = setInterval(() => {
+    at += 1000
+    store.publishOsv({ one: `{"id":"one","n":${at}}` }, at)
+  }, 1)
+  const options = optionsOf(dir)
+  const { manifest } = await writeBackup(options).finally(() => clearInterval(timer))
+  const target = join(folder(), 'data')
+  await restoreBackup({ path: options.path, dataDir: target, newIdentity: false })
+  expect(digestOf(target)).toBe(manifest.digest)
+})
+
+test('a restored mirror answers every path byte for byte as the original, with the same keys', async () => {
+  const dir = await copyFilledFolder({ sandbox: { records: 20, service: SMALL }, envOf: catalogEnv, env: { PATCHMIRROR_CATALOG_SCOPE: 'all' } }, ['feeds', 'osv', 'catalog']) // prettier-ignore
+  const options = optionsOf(dir)
+  await writeBackup(options)
+  const target = join(folder(), 'new', 'data')
+  await restoreBackup({ path: options.path, dataDir: target, newIdentity: false })
+  expect(existsSync(join(target, '.restoring'))).toBe(false)
+  const [here, there] = [openBelow(dir), openBelow(target)]
+  onTestFinished(() => [here, there].forEach(({ store }) => store.close()))
+  expect(there.digest()).toBe(here.digest())
+  const askHere = await serveFolder(dir, here.config)
+  const askThere = await serveFolder(target, there.config)
+  const paths = pathsOf(here.store)
+  expect(paths.length).toBeGreaterThan(30)
+  for (const path of paths) {
+    if (path.endsWith('all.zip')) continue // rebuilt by the daemon, with the recorded digest
+    const [one, other] = [await askHere(path), await askThere(path)]
+    expect([path, comparable(other)]).toEqual([path, comparable(one)])
+  }
+})
+
+test('keys and identity are restored; --new-identity gives another one', async () => {
+  const [same, other] = [join(folder(), 'a'), join(folder(), 'b')]
+  const first = await restoreBackup({ path: packed, dataDir: same, newIdentity: false })
+  const second = await restoreBackup({ path: packed, dataDir: other, newIdentity: true })
+  expect(second.identity).not.toBe(first.identity)
+  for (const [dir, identity] of [
+    [same, first.identity],
+    [other, second.identity],
+  ] as const) {
+    // prettier-ignore
+    const db = openReader(dir)
+    if (db === null) throw new Error('no database')
+    const reads = createReads(db)
+    expect(reads.ledger.readIdentity()).toBe(identity)
+    expect(reads.keys.listKeys().map(({ prefix }) => key.startsWith(prefix))).toEqual([true])
+    db.close()
+    expect(readdirSync(dir).filter((name) => !/-(wal|shm)$/.test(name)).sort()).toEqual(['mirror.db', 'webhook-secrets.json', 'webhooks.db']) // prettier-ignore
+  }
+})
+
+test('a private backup has keys, secret, identity and ledger, and no data', async () => {
+  const options = { ...optionsOf(made), isPrivate: true }
+  const { manifest } = await writeBackup(options)
+  expect(manifest).toMatchObject({ private: true, digest: null, sources: {} })
+  const dataDir = join(folder(), 'data')
+  await restoreBackup({ path: options.path, dataDir, newIdentity: false })
+  const [old, restored] = [made, dataDir].map((dir) => openReader(dir))
+  if (!old || !restored) throw new Error('no database')
+  onTestFinished(() => [old, restored].forEach((db) => db.close()))
+  const [before, after] = [createReads(old), createReads(restored)]
+  expect(after.keys.readKeyBackup()).toEqual(before.keys.readKeyBackup())
+  expect(after.ledger.readIdentity()).toBe(before.ledger.readIdentity())
+  expect(after.snapshots.readSnapshot('osv')).toBeNull()
+})
+
+test('a restore takes an empty folder only', async () => {
+  const dataDir = folder()
+  writeFileSync(join(dataDir, 'mine'), '')
+  const restore = () => restoreBackup({ path: packed, dataDir, newIdentity: false })
+  await expect(restore()).rejects.toThrow(/is not empty \(mine\)/)
+  expect(readdirSync(dataDir)).toEqual(['mine'])
+})
+
+test('a restore that is stopped at any step is never opened, and can be repeated', async () => {
+  const dataDir = join(folder(), 'data')
+  const stopped: string[] = []
+  await restoreBackup({
+    ...{ path: packed, dataDir, newIdentity: false },
+    onStep(step) {
+      const copy = join(dataDir, '..', `${stopped.length}`)
+      cpSync(dataDir, copy, { recursive: true }) // the disk as a process that was killed here leaves it
+      stopped.push(step)
+    },
+  })
+  expect(stopped).toEqual(['extract', 'check', 'publish', 'publish webhooks.db', 'publish webhook-secrets.json', 'publish mirror.db', 'finish']) // prettier-ignore
+  for (const [i, step] of stopped.entries()) {
+    const copy = join(dataDir, '..', `${i}`)
+    for (const open of [
+      openReader,
+      openWriter,
+      openInbox,
+      (dir: string) => acquireLock(dir, 'serve'),
+    ])
+      expect(() => open(copy), step).toThrow(
+        /not completely restored .* run "patchmirror restore FILE" again/,
+      )
+    await restoreBackup({ path: packed, dataDir: copy, newIdentity: false })
+    expect([step, digestOf(copy)]).toEqual([step, digestOf(made)])
+  }
+})
+
+describe('a damaged backup is refused, and the data folder stays empty', () => {
+  const refused = async (path: string): Promise<string> => {
+    const dataDir = folder()
+    const error = await restoreBackup({ path, dataDir, newIdentity: false }).then(
+      () => new Error('it was restored'),
+      (thrown: unknown) => thrown as Error,
+    )
+    expect(readdirSync(dataDir)).toEqual([])
+    return error.message
+  }
+  const altered = (change: (bytes: Buffer) => Buffer): string => {
+    const path = join(folder(), 'altered')
+    writeFileSync(path, change(readFileSync(packed)))
+    return path
+  }
+
+  test('a flipped byte of any member, and a truncated file', async () => {
+    const bytes = readFileSync(packed)
+    const members = ['webhooks.db/000000', 'webhook-secrets.json/000000', 'mirror.db/000000', 'manifest.json'] // prettier-ignore
+    for (const name of members) {
+      const at = bytes.indexOf(name) + name.length + 10
+      const path = altered((copy) => (copy.writeUInt8(copy.readUInt8(at) ^ 0x20, at), copy))
+      expect(await refused(path)).toMatch(/cannot be restored: its (member )?.* is damaged/)
+    }
+    for (const part of [0, 0.3, 0.9, 0.999]) {
+      const path = altered((copy) => copy.subarray(0, Math.floor(copy.length * part)))
+      expect(await refused(path)).toMatch(/cannot be restored: it is no archive, or a damaged one/)
+    }
+  })
+
+  /** The backup with another manifest, or another content of a file, in sound members. */
+  const rewritten = (edit: (name: string, content: string) => string | null): string => {
+    const path = join(folder(), 'rewritten')
+    const chunks: Uint8Array[] = []
+    const zip = createZipWriter((chunk) => void chunks.push(Buffer.from(chunk)))
+    for (const entry of new AdmZip(packed).getEntries()) {
+      const text = edit(entry.entryName, entry.getData().toString('latin1'))
+      if (text === null) continue
+      const content = Buffer.from(text, 'latin1')
+      const sizes = { crc32: crc32(content), size: content.length }
+      zip.add({ name: entry.entryName, ...sizes, deflated: deflate(content) })
+    }
+    zip.finish()
+    writeFileSync(path, Buffer.concat(chunks))
+    return path
+  }
+  const manifest = (edit: (text: string) => string): string =>
+    rewritten((name, content) => (name === 'manifest.json' ? edit(content) : content))
+
+  test.each<[what: string, make: () => string, why: RegExp]>([
+    ['another file', () => databasePath(made), /no archive/],
+    ['an archive of something else', () => rewritten((name, text) => (name === 'manifest.json' ? '{}' : text)), /not a backup of Patchmirror/],
+    ['a newer format', () => manifest((text) => text.replace('"format": 1', '"format": 2')), /format 2, and this program knows 1/],
+    ['a newer schema', () => manifest((text) => text.replace(/"schema": \d+/, '"schema": 999')), /has schema 999, and this program knows up to/],
+    ['another state digest', () => manifest((text) => text.replace(/"digest": "../, '"digest": "00')), /another state digest/],
+    ['another identity', () => manifest((text) => text.replace(/"identity": "../, '"identity": "zz')), /another identity/],
+    ['a missing member', () => rewritten((name, text) => (name.startsWith('webhooks.db') ? null : text)), /members, and its manifest names/],
+    ['a replaced file', () => rewritten((name, text) => (name.startsWith('webhook-') ? '{"secrets": []}' : text)), /webhook-secrets.json is not the one/],
+    ['a name outside of the folder', () => manifest((text) => text.replace('"name": "webhook-secrets.json"', '"name": "../secrets.json"')), /manifest is incomplete/],
+  ])('%s', async (_, make, why) => {
+    expect(await refused(make())).toMatch(why)
+  }) // prettier-ignore
+})
