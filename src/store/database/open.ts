@@ -7,6 +7,7 @@ import { PRIVATE_FILE, makeFolder, tightenFolder } from '../../core/files.ts'
 import { INBOX_MIGRATIONS } from './migrations/webhooks.ts'
 import { MIGRATIONS } from './migrations/mirror.ts'
 import { VIEWS_TABLES } from './migrations/views.ts'
+import { checkVersion, migrate, userVersion } from './migrate.ts'
 import { refuseUnfinished } from './unfinished.ts'
 
 export type Db = Database.Database
@@ -169,31 +170,6 @@ export function openAnyVersion(path: string): Db {
 /** Creates a file, mode 0600, unless it exists. SQLite gives its files beside a database the same mode. */
 export function makeFile(path: string): void {
   closeSync(openSync(path, 'a', PRIVATE_FILE))
-}
-
-function migrate(db: Db, steps: readonly string[]): void {
-  checkVersion(db, steps)
-  const step = db.transaction(() => {
-    const version = userVersion(db) // read under the lock: another process may migrate at the same time
-    if (version >= steps.length) return
-    db.exec(steps[version] ?? '')
-    db.pragma(`user_version = ${version + 1}`)
-  })
-  while (userVersion(db) < steps.length) step.immediate()
-}
-
-function userVersion(db: Db): number {
-  return Number(db.pragma('user_version', { simple: true }))
-}
-
-function checkVersion(db: Db, { length: known }: readonly string[]): void {
-  const version = userVersion(db)
-  if (version <= known) return
-  throw new MirrorError(
-    'schema',
-    `the database has schema ${version}, this program knows up to ${known}: ` +
-      'it was written by a newer Patchmirror. Start that version, or use another data folder (data.dir).',
-  )
 }
 
 /** Runs `work` and converts errors of SQLite and the system to `corrupt` and `storage`. */

@@ -1,0 +1,36 @@
+import { MirrorError } from '../../core/errors.ts'
+
+/** What migrating needs of a connection. */
+interface Connection {
+  pragma(text: string, options?: { simple?: boolean }): unknown
+  exec(sql: string): unknown
+  transaction(work: () => void): { immediate(): void }
+}
+
+/** Takes a database to the newest schema, step by step. Throws `schema` for one of a newer program. */
+export function migrate(db: Connection, steps: readonly string[]): void {
+  checkVersion(db, steps)
+  const step = db.transaction(() => {
+    const version = userVersion(db) // read under the lock: another process may migrate at the same time
+    if (version >= steps.length) return
+    db.exec(steps[version] ?? '')
+    db.pragma(`user_version = ${version + 1}`)
+  })
+  while (userVersion(db) < steps.length) step.immediate()
+}
+
+/** Returns the schema of a database; 0 for a new one. */
+export function userVersion(db: Connection): number {
+  return Number(db.pragma('user_version', { simple: true }))
+}
+
+/** Throws `schema` for a database that a newer program wrote. */
+export function checkVersion(db: Connection, { length: known }: readonly string[]): void {
+  const version = userVersion(db)
+  if (version <= known) return
+  throw new MirrorError(
+    'schema',
+    `the database has schema ${version}, this program knows up to ${known}: ` +
+      'it was written by a newer Patchmirror. Start that version, or use another data folder (data.dir).',
+  )
+}
