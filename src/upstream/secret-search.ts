@@ -87,7 +87,7 @@ function patternOf(secrets: readonly string[]): Pattern | null {
 }
 
 /** Returns the part of the secret's Base64 that does not depend on its context, for each possible offset. */
-function base64Forms(secret: Buffer): string[] {
+export function base64Forms(secret: Buffer): string[] {
   return [0, 1, 2].map((before) => {
     const coded = Buffer.concat([Buffer.alloc(before), secret]).toString('base64')
     const from = Math.ceil((before * 8) / 6)

@@ -206,6 +206,15 @@ test('the doctor of the command line prints a line for each check, JSON, and the
   expect([broken.code, broken.out]).toEqual([1, expect.stringMatching(/^fail +settings /m)])
 })
 
+test('a scrubber takes hundreds of long secrets, each in every form', () => {
+  const secrets = Array.from({ length: 500 }, () => randomBytes(200).toString('base64'))
+  const { text } = createScrubber(secrets)
+  const last = secrets[499] ?? ''
+  const coded = Buffer.from(`user:${last}`).toString('base64')
+  expect(text(`${last} ${encodeURIComponent(last)}`)).toBe('******** ********')
+  expect(text(coded).length).toBeLessThan(20)
+})
+
 test('a scrubber leaves texts that are not secret as they are', () => {
   const { text, value } = createScrubber(['swordfish-42', ''])
   expect(text('GET https://api.example.com/v1/tags: 503, key 3 of 4; sha256:0123abcd')).toBe(

@@ -1,4 +1,4 @@
-import { createSecretSearch } from '../../upstream/secret-search.ts'
+import { base64Forms } from '../../upstream/secret-search.ts'
 
 /** Removes secrets from texts that leave this machine. */
 export interface Scrubber {
@@ -28,19 +28,15 @@ const FORMS: readonly [RegExp, string][] = [
   ],
 ]
 
-/**
- * Creates a scrubber for these secrets, in plain text, Base64 and escaped forms, and for everything that has the form of a
- * secret.
- */
+/** Creates a scrubber for these secrets, in plain text, Base64 and escaped forms, and for what has the form of a secret. */
 export function createScrubber(secrets: readonly string[]): Scrubber {
-  const known = [...new Set(secrets.flatMap((secret) => [secret, ...secret.split(/\r?\n/)]))]
-    .filter(({ length }) => length >= MIN_LENGTH)
-    .sort((one, other) => other.length - one.length) // a secret may contain another one
-  const search = createSecretSearch(() => known)
+  const lines = secrets.flatMap((secret) => [secret, ...secret.split(/\r?\n/)])
+  const known = [...new Set(lines.filter(({ length }) => length >= MIN_LENGTH).flatMap(formsOf))]
+  known.sort((one, other) => other.length - one.length) // a secret may contain another one
+  // Plain searches: a pattern of all secrets could be too large, and the error would quote it.
   const text = (given: string): string => {
     let result = given
-    for (const secret of known) result = result.replaceAll(secret, MASK)
-    result = search.scrub(result)
+    for (const one of known) result = result.replaceAll(one, MASK)
     for (const [form, by] of FORMS) result = result.replace(form, by)
     return result
   }
@@ -51,4 +47,22 @@ export function createScrubber(secrets: readonly string[]): Scrubber {
     return Object.fromEntries(Object.entries(given).map(([name, one]) => [text(name), value(one)]))
   }
   return { text, value }
+}
+
+/** Returns a secret as it may be written: plain, as JSON, in Base64 and base64url at any offset, percent-encoded. */
+function formsOf(secret: string): string[] {
+  const coded = base64Forms(Buffer.from(secret))
+    .filter(({ length }) => length >= MIN_LENGTH)
+    .flatMap((one) => [one, one.replaceAll('+', '-').replaceAll('/', '_')])
+  const plain = [secret, JSON.stringify(secret).slice(1, -1), ...coded]
+  return plain.flatMap((one) => {
+    const escaped = percentEncoded(one)
+    const lower = escaped.replace(/%[\dA-F]{2}/g, (code) => code.toLowerCase())
+    return [one, escaped, lower, escaped.replaceAll('%', '%25')]
+  })
+}
+
+/** Percent-encodes a text; a lone surrogate, which has no encoding, stays out of it. */
+function percentEncoded(text: string): string {
+  return encodeURIComponent(text.toWellFormed())
 }

@@ -18,7 +18,9 @@ export function collectSecrets({ config }: LoadedConfig, env: NodeJS.ProcessEnv)
   )
   const files = [
     ...Object.values(config.secretFiles ?? {}),
-    ...Object.entries(env).flatMap(([name, path]) => (/_FILE$/.test(name) && path ? [path] : [])),
+    ...Object.entries(env).flatMap(([name, path]) =>
+      name.endsWith('_FILE') && SECRET_NAME.test(name.slice(0, -5)) && path ? [path] : [],
+    ),
     ...config.bundle.signingKeys,
     config.webhooks.keyFile ?? [],
   ].flat()
@@ -61,7 +63,8 @@ function decoded(text: string): string {
 
 function textOf(path: string): string {
   try {
-    return readFileSync(path, 'utf8').slice(0, 1_000_000)
+    const text = readFileSync(path, 'utf8').slice(0, 65_536)
+    return text.includes('-----BEGIN CERTIFICATE') ? '' : text // certificates are public
   } catch {
     return ''
   }
