@@ -1,4 +1,5 @@
 import type { Config } from '../config/schema.ts'
+import { withRequestLog } from './access/request-log.ts'
 import { metricSurface } from './access/surface.ts'
 import { type HttpHandler, traced } from './http/node-server.ts'
 import type { ServerLog } from './http/problems.ts'
@@ -15,7 +16,8 @@ interface Observers {
 /** The handler with what is counted and logged of each request. */
 export function observed(options: Observers, handler: HttpHandler): HttpHandler {
   const { log, now, metrics } = options
-  return counted(traced(warnOfProxy(options, handler), log, now), metrics)
+  const seen = withRequestLog(options, warnOfProxy(options, handler))
+  return counted(traced(seen, log, now), metrics)
 }
 
 /** The handler, and each of its answers counted when it has been sent or cut off. */

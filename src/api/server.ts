@@ -214,7 +214,7 @@ function createFastPath(
       return answer && { head: answerText(answer, shared), body: answer.body }
     },
     keepAliveSeconds: config.server.keepAliveSeconds,
-    isEnabled: () => log?.isLevelEnabled('debug') !== true,
+    isEnabled: () => !config.log.access && log?.isLevelEnabled('debug') !== true,
     takes: (socket) => !isReserved(socket),
     onAnswered: (seconds) => metrics?.countAnswer('public', 200, seconds),
   })

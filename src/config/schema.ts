@@ -227,6 +227,7 @@ export const SCHEMA = {
   log: {
     level: choice(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], 'info'),
     format: choice(['auto', 'json', 'pretty'], 'auto'),
+    access: flag(false),
   },
 }
 

@@ -1,5 +1,5 @@
 import { writeSync } from 'node:fs'
-import { type Logger, pino } from 'pino'
+import { type Logger, pino, stdTimeFunctions } from 'pino'
 import pretty from 'pino-pretty'
 import type { Config } from '../config/schema.ts'
 import { systemCode } from './errors.ts'
@@ -10,8 +10,13 @@ export type { Logger }
 const REDACT = ['*.authorization', '*.proxy', '*.headers.authorization', 'config.upstream.proxy']
 
 /** Creates the program's log on standard error: JSON lines, or readable ones on a terminal (`log.format`). */
-export function createLog(config: Config['log']): Logger {
-  const options = { level: config.level, redact: { paths: REDACT, censor: '********' } }
+export function createLog(config: Pick<Config['log'], 'level' | 'format'>): Logger {
+  const options = {
+    level: config.level,
+    redact: { paths: REDACT, censor: '********' },
+    timestamp: stdTimeFunctions.isoTime,
+    formatters: { level: (label: string) => ({ level: label }) },
+  }
   const readable = config.format === 'pretty' || (config.format === 'auto' && process.stderr.isTTY)
   if (!readable) return pino(options, { write: (line) => writeLine(line) })
   const format = pretty.prettyFactory({

@@ -27,6 +27,8 @@ export interface Served {
   errors: object[]
   /** Lines logged at info and warn level. */
   told: string[]
+  /** Fields of the lines logged at info level. */
+  fields: object[]
   /** Lines logged at debug level, where the options ask for it. */
   requests: object[]
   /** The headers that bring the key of the settings; none where the test sets other keys. */
@@ -87,9 +89,13 @@ export async function serve(
   const errors: object[] = []
   const requests: object[] = []
   const told: string[] = []
+  const fields: object[] = []
   const log: ServerLog = {
     debug: (fields) => requests.push(fields),
-    info: (_, message) => told.push(message),
+    info(given, message) {
+      fields.push(given)
+      told.push(message)
+    },
     warn: (_, message) => told.push(message),
     error: (fields) => errors.push(fields),
     isLevelEnabled: (level) => level === 'debug' && options.debug === true,
@@ -127,6 +133,7 @@ export async function serve(
     errors,
     requests,
     told,
+    fields,
     own,
     dir,
     get,

@@ -178,7 +178,7 @@ test('the defaults are the ones the manual promises', () => {
       dateHours: 6,
       pollSeconds: 10,
     },
-    log: { level: 'info', format: 'auto' },
+    log: { level: 'info', format: 'auto', access: false },
   })
 })
 

@@ -15,6 +15,7 @@ import {
 import type { ServerLog, Problem } from '../http/problems.ts'
 import { isForwarded, isHost, readForwarding } from '../http/forwarded.ts'
 import { type FoundKey, createKeyring } from './keyring.ts'
+import { noteKey } from './request-log.ts'
 
 /** Who may read the private paths. */
 export interface Access {
@@ -73,6 +74,7 @@ export function createAccess(options: AccessOptions): Access {
         const why = credential.kind === 'unusable' ? credential.why : null
         return countFailure(attempts, clientOf(request), why, log)
       }
+      noteKey(request, found.title)
       logDenial(found, request, clientOf)
       return null
     },

@@ -122,7 +122,7 @@ describe('patchmirror serve and its keys', () => {
       PATCHMIRROR_LOG_LEVEL: 'trace',
     }
     const daemon = await world.serve(more)
-    await daemon.said(/"level":40,[^\n]*server\.openLoopback: [^\n]* without a key/)
+    await daemon.said(/"level":"warn",[^\n]*server\.openLoopback: [^\n]* without a key/)
     expect(readdirSync(join(world.dir, 'data'))).not.toContain('local.key')
     const ask = async (headers: Record<string, string> = {}): Promise<number> =>
       (await fetch(`${daemon.url}/v1/none`, { headers })).status
