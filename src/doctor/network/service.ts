@@ -88,16 +88,25 @@ const JSON_START = /^(\xef\xbb\xbf)?\s*[[{]/
 /** The first two bytes of gzip, which some servers send unasked. */
 const GZIP_START = '\u001f\u008b'
 
+/** Returns the first bytes of a body that are not white space, and ends it. */
+async function startOf(body: OpenAnswer['body']): Promise<string> {
+  let start = ''
+  for await (const chunk of body) {
+    start += chunk.toString('latin1')
+    if (start.trimStart() !== '' || start.length > 1000) break // leaving the loop ends the body
+  }
+  return start
+}
+
+function isJsonStart(start: string): boolean {
+  return JSON_START.test(start) || start.startsWith(GZIP_START)
+}
+
 async function answers(probe: ServiceProbe, { timeoutMs }: DoctorWorld): Promise<Finding> {
   try {
     const { body, status, meta } = await ask(probe, 'public', INDEX, timeoutMs)
-    let start = ''
-    for await (const chunk of body) {
-      start += chunk.toString('latin1')
-      if (start.trimStart() !== '' || start.length > 1000) break // leaving the loop ends the body
-    }
-    if (JSON_START.test(start) || start.startsWith(GZIP_START))
-      return fine(`GET ${INDEX}: ${status} with JSON`)
+    const start = await startOf(body)
+    if (isJsonStart(start)) return fine(`GET ${INDEX}: ${status} with JSON`)
     const isPage = /^\s*<(!doctype|html)/i.test(start)
     return failure(
       `GET ${INDEX} is answered with ${isPage ? 'an HTML page' : `no JSON (${meta.contentType})`}`,
@@ -177,8 +186,8 @@ async function errorOf(
 ): Promise<unknown> {
   try {
     const { body } = await ask(probe, surface, path, timeoutMs)
-    body.destroy()
-    return null
+    if (isJsonStart(await startOf(body))) return null
+    return new MirrorError('upstream_shape', `${path} of the ${surface} surface is not answered with JSON`) // prettier-ignore
   } catch (error) {
     return error
   }
