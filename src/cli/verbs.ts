@@ -154,6 +154,11 @@ export const VERBS: readonly Verb[] = [
   { path: 'digest', summary: 'one hash over all that is served: equal on both sides of a gap',
     options: [JSON_FLAG], load: async () => (await import('./bundle/need.ts')).digestCommand },
 
+  { path: 'version', summary: 'the version; as JSON also the formats of database and bundles',
+    options: [JSON_FLAG], load: async () => (await import('./version.ts')).versionCommand },
+  { path: 'completion', arguments: '<shell>', summary: 'print the completion script of bash, zsh or fish',
+    load: async () => (await import('./completion.ts')).completionOf(VERBS) },
+
   { path: 'whoami', summary: "the account behind upstream's credential",
     options: [JSON_FLAG], load: async () => (await import('./service/account.ts')).whoamiCommand },
 

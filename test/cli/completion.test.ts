@@ -1,0 +1,50 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { VERBS } from '../../src/cli/verbs.ts'
+import { VERSION } from '../../src/core/version.ts'
+import { scratch } from '../config/loading.ts'
+import { commandHost } from '../support/hosted.ts'
+import { findTool, runTool } from '../support/tools.ts'
+
+const run = commandHost()
+const BASH = findTool('bash')
+
+test.skipIf(BASH === null)(
+  'bash completes commands, their own commands and their options (needs bash)',
+  async () => {
+    const dir = scratch()
+    const file = join(dir, 'completion')
+    writeFileSync(file, (await run(['completion', 'bash'], {}, dir)).out)
+    const ask = async (...words: string[]): Promise<string[]> => {
+      const line = ['patchmirror', ...words].map((word) => `'${word}'`).join(' ')
+      const script = `source ${file}; COMP_WORDS=(${line}); COMP_CWORD=${words.length}; _patchmirror; echo "\${COMPREPLY[@]}"`
+      return (await runTool(BASH ?? '', ['-c', script])).out.trim().split(' ')
+    }
+    expect(await ask('webh')).toEqual(['webhooks'])
+    expect(await ask('webhooks', 'rep')).toEqual(['replay'])
+    expect(await ask('webhooks', 'replay', '--f')).toEqual(['--failed'])
+    expect(await ask('sync', 'osv', '--dry')).toEqual(['--dry-run'])
+    expect(await ask('config', 'ch')).toEqual(['check'])
+  },
+)
+
+test('the script of each shell has every command, and another shell is refused', async () => {
+  for (const shell of ['bash', 'zsh', 'fish']) {
+    const { out, code } = await run(['completion', shell], {}, '/')
+    expect([shell, code]).toEqual([shell, 0])
+    const missing = VERBS.filter(({ path }) => !out.includes(path.split(' ').at(-1) ?? ''))
+    expect([shell, missing]).toEqual([shell, []])
+  }
+  expect(await run(['completion', 'tcsh'], {}, '/')).toMatchObject({ code: 2 })
+})
+
+test('version prints the version, and as JSON the formats of database and bundles', async () => {
+  expect(await run(['version'], {}, '/')).toMatchObject({ code: 0, out: `${VERSION}\n` })
+  const { out } = await run(['version', '--json'], {}, '/')
+  expect(JSON.parse(out)).toMatchObject({
+    version: VERSION,
+    bundleFormat: 1,
+    schema: expect.any(Number) as number,
+  })
+})
