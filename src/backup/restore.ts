@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, renameSync, rmSync, rmdirSync } from 'node:fs'
+import { existsSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { refuseFullDisk, reserveFor } from '../core/disk-space.ts'
 import { MirrorError } from '../core/errors.ts'
@@ -122,5 +122,5 @@ function publish(
   rmSync(join(staging, 'derived'), { recursive: true, force: true })
   renameSync(staging, rest)
   syncFolder(dataDir)
-  rmdirSync(rest)
+  rmSync(rest, { recursive: true })
 }

@@ -1,3 +1,4 @@
+import { migrateFolder } from '../store/database/copies.ts'
 import type { RouteTools } from '../api/access/private-routes.ts'
 import { createCatalogRoutes } from '../api/catalog/routes.ts'
 import { type MirrorServer, type ServerOptions, createServer } from '../api/server.ts'
@@ -78,6 +79,7 @@ export function createAgent(given: AgentOptions): Agent {
     const metrics = (on.metrics = createMetrics(options.version, {
       webhooks: config.webhooks.certFile,
     }))
+    migrateFolder(config.data.dir, (text) => log.info({}, text))
     const thread = (on.thread = await startSyncThread(threadDeps(options, on)))
     const reads = (on.reads = openPinnedReads(config.data.dir) ?? undefined)
     if (reads === undefined) throw new MirrorError('internal', 'the database is not there')

@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs'
+import type { ReportCopy } from './migration-copy.ts'
 import { MIGRATIONS } from './migrations/mirror.ts'
 import { INBOX_MIGRATIONS } from './migrations/webhooks.ts'
 import { type Db, databasePath, inboxPath, makeFile, openInbox, openWriter } from './open.ts'
@@ -10,7 +12,7 @@ interface DatabaseKind {
   /** The schema that this program writes. */
   readonly schema: number
   readonly pathIn: (dataDir: string) => string
-  readonly open: (dataDir: string) => Db
+  readonly open: (dataDir: string, report?: ReportCopy) => Db
 }
 
 /** The databases of a data folder; webhooks.db first: it refers to what is in mirror.db, which is copied later. */
@@ -18,6 +20,12 @@ export const DATABASES: readonly DatabaseKind[] = [
   { name: 'webhooks.db', schema: INBOX_MIGRATIONS.length, pathIn: inboxPath, open: openInbox },
   { name: 'mirror.db', schema: MIGRATIONS.length, pathIn: databasePath, open: openWriter },
 ]
+
+/** Migrates the databases that a data folder has; `report` gets a sentence on where the copy from before each is. */
+export function migrateFolder(dataDir: string, report: ReportCopy): void {
+  for (const { pathIn, open } of DATABASES)
+    if (existsSync(pathIn(dataDir))) open(dataDir, report).close()
+}
 
 /** Pages copied at once: 40 MB. */
 const PAGES = 10_000
@@ -36,7 +44,7 @@ export async function copyDatabase(db: Db, path: string): Promise<void> {
  * when SQLite finds damage.
  */
 export function checkCopy<T>(kind: DatabaseKind, dataDir: string, use: (db: Db) => T): T {
-  const db = kind.open(dataDir)
+  const db = kind.open(dataDir, null)
   try {
     const found = db.pragma('quick_check(1)', { simple: true })
     if (found !== 'ok')

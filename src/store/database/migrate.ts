@@ -7,9 +7,21 @@ interface Connection {
   transaction(work: () => void): { immediate(): void }
 }
 
-/** Takes a database to the newest schema, step by step. Throws `schema` for one of a newer program. */
-export function migrate(db: Connection, steps: readonly string[]): void {
+/**
+ * Takes a database to the newest schema, step by step. `before` is called with the schema of a database that is not new,
+ * while no process can write to it; when it throws, nothing is changed. Throws `schema` for one of a newer program.
+ */
+export function migrate(
+  db: Connection,
+  steps: readonly string[],
+  before: (version: number) => void = () => undefined,
+): void {
   checkVersion(db, steps)
+  const isOlder = (): boolean => userVersion(db) > 0 && userVersion(db) < steps.length
+  const prepare = db.transaction(() => {
+    if (isOlder()) before(userVersion(db))
+  })
+  if (isOlder()) prepare.immediate()
   const step = db.transaction(() => {
     const version = userVersion(db) // read under the lock: another process may migrate at the same time
     if (version >= steps.length) return

@@ -8,6 +8,7 @@ import { INBOX_MIGRATIONS } from './migrations/webhooks.ts'
 import { MIGRATIONS } from './migrations/mirror.ts'
 import { VIEWS_TABLES } from './migrations/views.ts'
 import { checkVersion, migrate, userVersion } from './migrate.ts'
+import { type ReportCopy, copyBeforeMigration, printCopy } from './migration-copy.ts'
 import { refuseUnfinished } from './unfinished.ts'
 
 export type Db = Database.Database
@@ -32,7 +33,7 @@ export function derivedDir(dataDir: string): string {
  * `synchronous=NORMAL`: a power loss may lose the last commit but never damages one, and a sync is repeatable. Throws
  * `schema` for a database of a newer program, `corrupt` for a damaged one, `storage` for an unusable folder.
  */
-export function openWriter(dataDir: string): Db {
+export function openWriter(dataDir: string, report: ReportCopy = printCopy): Db {
   return guarded(dataDir, () => {
     refuseUnfinished(dataDir)
     makeFolder(derivedDir(dataDir))
@@ -46,7 +47,9 @@ export function openWriter(dataDir: string): Db {
       db.pragma('journal_size_limit = 67108864')
       db.pragma('temp_store = FILE')
       db.function('random_bytes', (length) => randomBytes(Number(length)))
-      migrate(db, MIGRATIONS)
+      migrate(db, MIGRATIONS, (version) =>
+        copyBeforeMigration(databasePath(dataDir), version, settleCopy, report),
+      )
       return db
     } catch (error) {
       db.close()
@@ -63,7 +66,7 @@ const PAGE_BYTES = 4096
  * Opens webhooks.db for writing; creates and migrates it as needed. `synchronous=FULL`: committed data is on disk, since
  * a sender that got a success response does not send again. Several processes may open it. Throws as `openWriter`.
  */
-export function openInbox(dataDir: string): Db {
+export function openInbox(dataDir: string, report: ReportCopy = printCopy): Db {
   const path = inboxPath(dataDir)
   return guarded(
     dataDir,
@@ -78,7 +81,9 @@ export function openInbox(dataDir: string): Db {
         db.pragma('cache_size = -4096')
         db.pragma(`wal_autocheckpoint = ${INBOX_LOG_BYTES / PAGE_BYTES}`)
         db.pragma('journal_size_limit = 67108864')
-        migrate(db, INBOX_MIGRATIONS)
+        migrate(db, INBOX_MIGRATIONS, (version) =>
+          copyBeforeMigration(path, version, settleCopy, report),
+        )
         return db
       } catch (error) {
         db.close()
@@ -87,6 +92,18 @@ export function openInbox(dataDir: string): Db {
     },
     path,
   )
+}
+
+/** Checks a copied database and makes it one file, without a write-ahead log. Throws `corrupt` when it is damaged. */
+function settleCopy(path: string): void {
+  const db = new Database(path)
+  try {
+    const found = db.pragma('quick_check(1)', { simple: true })
+    if (found !== 'ok') throw new MirrorError('corrupt', `${path} is damaged: ${String(found)}`)
+    db.pragma('journal_mode = DELETE')
+  } finally {
+    db.close()
+  }
 }
 
 /** Opens webhooks.db read-only; null if there is none yet, or it is not migrated yet. */
