@@ -1,6 +1,12 @@
 import { MirrorError } from '../core/errors.ts'
 import { print } from './context.ts'
-import type { Verb } from './verbs.ts'
+
+/** Of a command what its completion shows. */
+interface Completed {
+  readonly path: string
+  readonly summary: string
+  readonly options?: readonly (readonly [flags: string, ...rest: unknown[]])[]
+}
 
 /** What may follow the words of a command: the words of its own commands, and its options. */
 interface Step {
@@ -10,7 +16,7 @@ interface Step {
 }
 
 /** `patchmirror completion SHELL`: prints the completion script of a shell, made from the table of commands. */
-export function completionOf(verbs: readonly Verb[]) {
+export function completionOf(verbs: readonly Completed[]) {
   return (shell: string, _options: object): number => {
     const script = SCRIPTS[shell]
     if (script === undefined)
@@ -20,7 +26,7 @@ export function completionOf(verbs: readonly Verb[]) {
   }
 }
 
-function stepsOf(verbs: readonly Verb[]): Step[] {
+function stepsOf(verbs: readonly Completed[]): Step[] {
   return ['', ...verbs.map(({ path }) => path)].map((path) => {
     const depth = path === '' ? 1 : path.split(' ').length + 1
     const below = verbs.filter((verb) => {
@@ -36,7 +42,7 @@ function stepsOf(verbs: readonly Verb[]): Step[] {
   })
 }
 
-function flagsOf(verb: Verb | undefined): string[] {
+function flagsOf(verb: Completed | undefined): string[] {
   return (verb?.options ?? []).flatMap(([flags]) => /--[\w-]+/.exec(flags)?.[0] ?? [])
 }
 
