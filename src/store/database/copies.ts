@@ -21,10 +21,19 @@ export const DATABASES: readonly DatabaseKind[] = [
   { name: 'mirror.db', schema: MIGRATIONS.length, pathIn: databasePath, open: openWriter },
 ]
 
-/** Migrates the databases that a data folder has; `report` gets a sentence on where the copy from before each is. */
+/**
+ * Migrates the databases that a data folder has; `report` gets a sentence on where the copy from before each is. A webhooks.db
+ * that cannot be opened is left to the inbox thread, which reports it and answers deliveries with 503, while reads go on.
+ */
 export function migrateFolder(dataDir: string, report: ReportCopy): void {
-  for (const { pathIn, open } of DATABASES)
-    if (existsSync(pathIn(dataDir))) open(dataDir, report).close()
+  for (const { name, pathIn, open } of DATABASES) {
+    if (!existsSync(pathIn(dataDir))) continue
+    try {
+      open(dataDir, report).close()
+    } catch (error) {
+      if (name === 'mirror.db') throw error
+    }
+  }
 }
 
 /** Pages copied at once: 40 MB. */
