@@ -1,4 +1,4 @@
-import { readdirSync, renameSync, rmSync, statSync } from 'node:fs'
+import { accessSync, constants, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { MirrorError } from '../core/errors.ts'
 import { derivedDir } from '../store/database/open.ts'
@@ -67,6 +67,12 @@ export async function rebuildLostArchive(
   )
 }
 
+/** Returns the size of a file that this user may read; -1 for any other: a command that ran as root may have made it. */
 function sizeOf(path: string): number {
-  return statSync(path, { throwIfNoEntry: false })?.size ?? -1
+  try {
+    accessSync(path, constants.R_OK)
+    return statSync(path).size
+  } catch {
+    return -1
+  }
 }

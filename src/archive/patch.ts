@@ -53,7 +53,7 @@ function openPublished(path: string): number | null {
   try {
     return openSync(path, 'r')
   } catch (error) {
-    if (systemCode(error) === 'ENOENT') return null
+    if (['ENOENT', 'EACCES'].includes(systemCode(error) ?? '')) return null
     throw error
   }
 }

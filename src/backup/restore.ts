@@ -6,7 +6,7 @@ import { makeFolder, publishFile, syncFolder } from '../core/files.ts'
 import { guarded, openWriter } from '../store/database/open.ts'
 import { restoringDir } from '../store/database/unfinished.ts'
 import { createLedgerWriter } from '../store/replication/ledger.ts'
-import { type BackupManifest, notABackup } from './format.ts'
+import { type BackupManifest, FILE_NAMES, notABackup } from './format.ts'
 import { openBackup } from './read.ts'
 import { checkCopies } from './write.ts'
 
@@ -63,14 +63,25 @@ function abandon(staging: string): (error: unknown) => never {
   }
 }
 
+/** What a restore that was stopped while it published may have left, beside its staging folder. */
+const LEFT_BY_RESTORE: ReadonlySet<string> = new Set([...FILE_NAMES, '.restored'])
+
+/** A new file system has a folder of its own at its root. */
+function isOwn(name: string): boolean {
+  return name !== 'lost+found'
+}
+
 /** Creates the staging folder, as the first thing in an empty data folder; removes what a stopped restore left. */
 function prepareFolder(dataDir: string): string {
   const staging = restoringDir(dataDir)
-  const found = existsSync(dataDir) ? readdirSync(dataDir) : []
-  if (found.length > 0 && !existsSync(staging))
+  const found = existsSync(dataDir) ? readdirSync(dataDir).filter(isOwn) : []
+  const others = existsSync(staging)
+    ? found.filter((name) => !LEFT_BY_RESTORE.has(name) && join(dataDir, name) !== staging)
+    : found
+  if (others.length > 0)
     throw new MirrorError(
       'usage',
-      `${dataDir} is not empty (${found.slice(0, 3).join(', ')}): restore into a new data folder (data.dir), or move this one away`,
+      `${dataDir} is not empty (${others.slice(0, 3).join(', ')}): restore into a new data folder (data.dir), or move this one away`,
     )
   for (const name of found)
     if (join(dataDir, name) !== staging) rmSync(join(dataDir, name), { recursive: true })

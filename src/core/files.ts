@@ -93,7 +93,8 @@ export function replaceFile(
 ): void {
   const folder = dirname(path)
   const temporary = join(folder, `.${basename(path)}.${process.pid}`)
-  const fd = openSync(temporary, 'w', PRIVATE_FILE)
+  rmSync(temporary, { force: true }) // of a process with this id that was killed
+  const fd = openSync(temporary, 'wx', PRIVATE_FILE) // never through a link that somebody else made
   try {
     try {
       fill((piece) => {

@@ -1,6 +1,9 @@
 import { createReading } from '../api/reading/reader.ts'
+import { readOrigin } from '../api/http/origin.ts'
+import { createStaleRule, refuseStale } from '../api/snapshot/stale.ts'
 import { type ViewsInUse, createViewsInUse } from '../api/scanners/generation.ts'
 import { MirrorError, httpStatus, messageOf } from '../core/errors.ts'
+import type { SourceName } from '../domain/sources.ts'
 import type { openShortReads } from '../store/reads.ts'
 import type { Views } from '../store/views/reads.ts'
 import { type ThreadFailure, failureOf } from '../threads/requests.ts'
@@ -52,6 +55,7 @@ const OPEN: ReadonlySet<string> = new Set([
   'not_ready',
   'bad_request',
   'not_supported',
+  'stale',
 ])
 const FAILED = 'the mirror failed to make this page; its log has the reason'
 
@@ -82,6 +86,12 @@ function createLoader({ config }: PagesData, shortReads: ShortReads) {
     const open = isBuilt(config) ? openOrNull(generation) : null
     return open === null ? null : use(open)
   }
+  const refuseOld = (sources: readonly SourceName[], now: number): void => {
+    for (const source of sources) {
+      const origin = readOrigin(reads, source)
+      if (origin !== null) refuseStale(createStaleRule(config, () => now)(source, origin))
+    }
+  }
   return (page: Page, request: PageRequest): PageView => {
     const { now, signedIn, status, base } = request
     const readApi: PageCall['readApi'] = (path, { params = {}, query }) => {
@@ -92,9 +102,23 @@ function createLoader({ config }: PagesData, shortReads: ShortReads) {
       ...{ query: new URLSearchParams(request.query), now, signedIn, status, config, reads },
       ...{ views, readApi, ui: uiOf(base), root: (path) => base + path },
     }
-    return shortReads.during(() => page.load(call))
+    return shortReads.during(() => {
+      refuseOld(sourcesOf(page, signedIn), now)
+      return page.load(call)
+    })
   }
 }
+
+/**
+ * Returns the sources whose data a page shows, beside those that `readApi` asks for: a page of the state shows how old
+ * everything is, and a run is no data of a source.
+ */
+function sourcesOf({ path, access, usesStatus }: Page, signedIn: boolean): readonly SourceName[] {
+  if (access !== 'open' || usesStatus) return []
+  return path === SEARCH && signedIn ? ['osv', 'catalog'] : ['osv']
+}
+
+const SEARCH = 'search'
 
 /** Reports whether the settings have views built: older ones may still be stored where they do not. */
 function isBuilt({ views }: PagesData['config']): boolean {

@@ -1,4 +1,4 @@
-import { cpSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs' // prettier-ignore
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs' // prettier-ignore
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
@@ -167,6 +167,16 @@ test('a restore takes an empty folder only', async () => {
   const restore = () => restoreBackup({ path: packed, dataDir, newIdentity: false })
   await expect(restore()).rejects.toThrow(/is not empty \(mine\)/)
   expect(readdirSync(dataDir)).toEqual(['mine'])
+  mkdirSync(join(dataDir, '.restoring'))
+  await expect(restore()).rejects.toThrow(/is not empty \(mine\)/)
+  expect(readdirSync(dataDir)).toEqual(['.restoring', 'mine'])
+})
+
+test('a restore takes the root of a new file system', async () => {
+  const dataDir = folder()
+  mkdirSync(join(dataDir, 'lost+found'))
+  await restoreBackup({ path: packed, dataDir, newIdentity: false })
+  expect(readdirSync(dataDir)).toEqual(expect.arrayContaining(['lost+found', 'mirror.db']))
 })
 
 test('a restore that is stopped at any step is never opened, and can be repeated', async () => {

@@ -6,7 +6,11 @@ import { generationDir, readCurrentViews } from '../../store/views/generations.t
 import { type ExportDbReport, exportDb } from '../../views/export-db.ts'
 import { derivedVendors } from '../../views/osv/ecosystems.ts'
 import { performTask } from '../../views/task.ts'
+import { readOrigin } from '../../api/http/origin.ts'
+import { createStaleRule, refuseStale } from '../../api/snapshot/stale.ts'
+import type { Config } from '../../config/schema.ts'
 import { firstStep } from '../context.ts'
+import { withReads } from '../store-access.ts'
 import { type GlobalOptions, print, settings } from '../runner.ts'
 import { visible } from '../output.ts'
 
@@ -31,6 +35,7 @@ export async function exportDbCommand(
   const { config } = settings(options, false, [])
   const target = resolve(dir)
   const vendors = derivedVendors(config.views)
+  refuseOld(config)
   await makeViews(config.data.dir, vendors, false)
   let views = open(config.data.dir)
   if (views === null) {
@@ -46,6 +51,14 @@ export async function exportDbCommand(
   } finally {
     views.close()
   }
+}
+
+/** Throws `stale` where `osv.staleAction` refuses data of this age: a scan against it must fail, too. */
+function refuseOld(config: Config): void {
+  withReads(config.data.dir, (reads) => {
+    const origin = readOrigin(reads, 'osv')
+    if (origin !== null) refuseStale(createStaleRule(config, Date.now)('osv', origin))
+  })
 }
 
 /** Waits for another process that makes them just now, as a daemon does after a sync. */

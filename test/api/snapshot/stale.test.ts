@@ -1,11 +1,14 @@
 import { once } from 'node:events'
-import { mkdtempSync } from 'node:fs'
+import { existsSync, mkdtempSync } from 'node:fs'
 import { type IncomingMessage, Agent, get as httpGet } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
+import type { Config } from '../../../src/config/schema.ts'
 import { performTask } from '../../../src/views/task.ts'
+import { createWeb } from '../../../src/web/web.ts'
 import { catalogBench } from '../../support/catalog/mirror.ts'
+import { run } from '../../support/command.ts'
 import { FILLED_AT, openFilledStore } from '../../support/filled-store.ts'
 import { record } from '../../views/fixtures.ts'
 import { type Served, FEEDS, closeAll, jsonOf, serve } from '../served.ts'
@@ -27,7 +30,9 @@ const OSV = [
 const LIMIT = 'older than osv.maxAgeHours (26)'
 
 /** A mirror with records, views and feeds, and a clock that the test moves. */
-async function mirror(action: string): Promise<Served & { setAge(hours: number): void }> {
+async function mirror(
+  action: string,
+): Promise<Served & { dir: string; setAge(hours: number): void }> {
   const dir = mkdtempSync(join(tmpdir(), 'patchmirror-stale-'))
   const store = openFilledStore(dir)
   store.publishOsv({ 'ROOT-A': record('ROOT-A', '2026-05-01', ['Root:Debian:12', 'curl']) })
@@ -36,9 +41,11 @@ async function mirror(action: string): Promise<Served & { setAge(hours: number):
   await performTask({ dataDir: dir, kind: 'osv', vendors: ['Root'], rebuild: false })
   const clock = { now: FILLED_AT }
   const env = { PATCHMIRROR_OSV_STALE_ACTION: action }
-  const served = await serve(() => undefined, { dir, env, now: () => clock.now })
+  const people = (config: Config) => createWeb({ config, version: '1' })
+  const served = await serve(() => undefined, { dir, env, now: () => clock.now, people })
   return {
     ...served,
+    dir,
     setAge(hours) {
       clock.now = FILLED_AT + hours * HOUR_MS
       served.server.snapshotChanged()
@@ -71,6 +78,15 @@ test('refuse: every path of a source that is too old is a 503 with Retry-After, 
       expect(headers['cache-control'] ?? 'no-store').toContain('no-store')
     }
   expect((await served.get('/osv/v1/query', {}, 'POST')).status).toBe(503)
+  const browser = { accept: 'text/html', authorization: '' }
+  for (const page of [
+    'record?id=ROOT-A',
+    'search?q=curl',
+    'ecosystems',
+    'packages?ecosystem=Debian',
+  ])
+    expect([page, (await served.get(`/-/ui/${page}`, browser)).status]).toEqual([page, 503])
+  expect((await served.get('/', browser)).status).toBe(200)
   const refused = await served.get(RECORD)
   expect(jsonOf(refused)).toMatchObject({ error: 'stale' })
   expect(jsonOf(refused)['message']).toContain(LIMIT)
@@ -145,4 +161,14 @@ test('private surfaces are refused in their own forms, behind the key, with item
     )
   }
   expect(await (await bench.ask('/v1/users/')).json()).toMatchObject({ status_code: 503, error: 'stale' }) // prettier-ignore
+})
+
+test('refuse: export-db writes no database of records that are too old', async () => {
+  const { dir } = await mirror('refuse')
+  const target = join(dir, 'scanner')
+  const env = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_OSV_STALE_ACTION: 'refuse' }
+  const { code, err } = await run(['export-db', 'osv-scanner', target], env, dir)
+  expect(err).toContain(LIMIT)
+  expect(code).not.toBe(0)
+  expect(existsSync(target)).toBe(false)
 })
