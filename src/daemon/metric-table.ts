@@ -146,6 +146,6 @@ export const METRICS: readonly Metric[] = [
     ({ storage }) => (storage === undefined ? [] : ofStates(STORAGE_STATES, storage.state))],
   ['patchmirror_storage_free_bytes', 'Free on the disk of the data folder.', 'gauge', [],
     ({ storage }) => [[storage?.freeBytes ?? null]]],
-  ['patchmirror_storage_data_bytes', 'Size of the database and the files in the data folder.', 'gauge', [],
+  ['patchmirror_storage_data_bytes', 'Size of all files in the data folder: databases, archives, views, copies.', 'gauge', [],
     ({ storage }) => [[storage?.dataBytes ?? null]]],
 ]

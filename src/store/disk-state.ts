@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { readdirSync, rmSync, statSync, statfsSync, writeFileSync } from 'node:fs'
+import { rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { PRIVATE_FILE } from '../core/files.ts'
 import { messageOf, systemCode } from '../core/errors.ts'
@@ -71,27 +72,24 @@ function tryWriting(path: string): void {
   }
 }
 
-/**
- * Returns the bytes of the files in the data folder and in the folders directly below it, where all large files are; null if
- * it cannot be read.
- */
-export function folderBytes(dataDir: string): number | null {
+/** Returns the bytes of all files in the data folder, links not followed; null if it cannot be read. */
+export async function folderBytes(dataDir: string): Promise<number | null> {
+  let bytes = 0
   try {
-    const folders = readdirSync(dataDir, { withFileTypes: true }).filter((one) => one.isDirectory())
-    return [dataDir, ...folders.map(({ name }) => join(dataDir, name))]
-      .flatMap((folder) =>
-        readdirSync(folder, { withFileTypes: true }).map((one) => ({ folder, one })),
-      )
-      .filter(({ one }) => one.isFile())
-      .reduce((sum, { folder, one }) => sum + sizeOfFile(join(folder, one.name)), 0)
+    for (const one of await readdir(dataDir, { recursive: true, withFileTypes: true }))
+      if (one.isFile()) bytes += await sizeOfFile(join(one.parentPath, one.name))
+    return bytes
   } catch {
     return null // the state of the folder is reported by the probe
   }
 }
 
 /** A file that was removed meanwhile has no size. */
-function sizeOfFile(path: string): number {
-  return statSync(path, { throwIfNoEntry: false })?.size ?? 0
+async function sizeOfFile(path: string): Promise<number> {
+  return stat(path).then(
+    ({ size }) => size,
+    () => 0,
+  )
 }
 
 function freeIn(dataDir: string): number | null {

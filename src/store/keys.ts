@@ -34,6 +34,9 @@ export interface KeyBackup {
 
 /** Prefix of every key, by which scanners for leaked secrets recognize one. */
 const MARK = 'pmk_'
+
+/** Local keys in a text, to hide them in logs and reports. */
+export const LOCAL_KEYS = /\bpmk_[\w-]+/g
 const RANDOM_BYTES = 24
 /** Random characters that are shown, of 32: the other 168 bits cannot be guessed. */
 const SHOWN = 4

@@ -50,6 +50,9 @@ describe('the Helm chart', () => {
 
   test('gives one object of each kind that was asked for, and no pod that may write to its image or become root', async (context) => {
     if ('missing' in helm) return context.skip(`helm: ${helm.missing}`)
+    const bare = await render(helm.path, [])
+    expect(kinds(bare.out).sort(), bare.err).toEqual(['ConfigMap', 'Service', 'StatefulSet'])
+    expect(bare.out).toContain('patchmirror.yaml: |\n    {}') // settings that the program accepts
     const plain = await render(helm.path, ALL.slice(0, 1))
     expect(kinds(plain.out).sort()).toEqual(['ConfigMap', 'Service', 'StatefulSet'])
     const all = await render(helm.path, ALL)

@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { awaitRoom, probeStorage } from '../../src/store/disk-state.ts'
+import { awaitRoom, folderBytes, probeStorage } from '../../src/store/disk-state.ts'
 
 let dir: string
 let mounted: boolean
@@ -47,4 +47,13 @@ test('what waits for room is done once when the folder can be written to, howeve
   await expect.poll(() => done).toEqual(['osv', 'feeds'])
   retry('catalog')
   await expect.poll(() => done).toEqual(['osv', 'feeds', 'catalog'])
+})
+
+test('the bytes of a folder are those of all files below it, links not followed', async () => {
+  mkdirSync(join(dir, 'derived/views/one'), { recursive: true })
+  writeFileSync(join(dir, 'mirror.db'), Buffer.alloc(3000))
+  writeFileSync(join(dir, 'derived/views/one/all.zip'), Buffer.alloc(500))
+  symlinkSync(join(dir, 'mirror.db'), join(dir, 'derived/link'))
+  expect(await folderBytes(dir)).toBe(3500)
+  expect(await folderBytes(join(dir, 'gone'))).toBeNull()
 })

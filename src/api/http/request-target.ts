@@ -1,4 +1,5 @@
 import { MirrorError } from '../../core/errors.ts'
+import { LOCAL_KEYS } from '../../store/keys.ts'
 
 /** A request target in two halves: the path, and the query as it came (without `?`). */
 export interface RequestTarget {
@@ -77,7 +78,8 @@ const HIDDEN = '********'
  */
 export function withoutValues(target: string): string {
   const [, path = '', query] = /^([^?#]*)(?:\?([^#]*))?/.exec(target) ?? []
-  return query === undefined ? path : `${path}?${query.split('&').map(shown).join('&')}`
+  const text = query === undefined ? path : `${path}?${query.split('&').map(shown).join('&')}`
+  return text.replace(LOCAL_KEYS, HIDDEN) // a client may put one where no credential belongs
 }
 
 function shown(parameter: string): string {

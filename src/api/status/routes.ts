@@ -184,7 +184,7 @@ function addMetrics(app: FastifyInstance, { metrics, reports, dataDir }: PageOpt
       lastAttemptAt: source.lastRun?.startedAt ?? null,
     }))
     const { counts: inbox = null, refresh = null } = webhooks ?? {}
-    const disk = { ...storage, dataBytes: folderBytes(dataDir) }
+    const disk = { ...storage, dataBytes: await folderBytes(dataDir) }
     const shown = { sources: figures, storage: disk, inbox, refresh, relay, bundle, views }
     const text = await metrics.render(boxes === undefined ? shown : { ...shown, boxes })
     return reply

@@ -1,3 +1,4 @@
+import { LIST_COUNTS } from '../../domain/run-facts.ts'
 import { withStoredReads } from '../store-access.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { type Reads } from '../../store/reads.ts'
@@ -83,17 +84,8 @@ function textOf(key: string, value: number | string | boolean | readonly string[
   return String(value ?? '-')
 }
 
-/** Which fact counts all of what another one shows the first of. */
-const COUNTS: Readonly<Partial<Record<string, string>>> = {
-  lackingIds: 'lacking',
-  removedIds: 'removed',
-  plannedRemovedIds: 'plannedRemoved',
-  contradictions: 'contradicted',
-  unusable: 'unusableEntries',
-}
-
 function listOf(key: string, shown: readonly string[], facts: RunFacts): string {
-  const all = Number(facts[COUNTS[key] ?? ''] ?? shown.length)
+  const all = Number(facts[LIST_COUNTS[key] ?? ''] ?? shown.length)
   const more = all > shown.length ? [`  … and ${all - shown.length} more`] : []
   return ['', key, ...shown.map((line) => `  ${line}`), ...more].join('\n')
 }

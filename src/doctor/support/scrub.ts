@@ -1,3 +1,4 @@
+import { LOCAL_KEYS } from '../../store/keys.ts'
 import { base64Forms } from '../../upstream/secret-search.ts'
 
 /** Removes secrets from texts that leave this machine. */
@@ -18,7 +19,7 @@ const FORMS: readonly [RegExp, string][] = [
   [/\b(bearer|basic)\s+[\w+/=.~:-]+/gi, `$1 ${MASK}`],
   [/\/\/[^\s/"'@?#]+@/g, `//${MASK}@`],
   [/(\bhttps?:\/\/[^\s"'<>?#]*)[?#][^\s"'<>]*/gi, `$1?${MASK}`],
-  [/\bpmk_[\w-]+/g, MASK],
+  [LOCAL_KEYS, MASK],
   [/\bwh(?:sec|sk)_[\w+/=-]+/g, MASK],
   [/\b(?:sk|pk|ghp|gho|xox[abp])[_-][\w-]{8,}/g, MASK],
   [/\beyJ[\w-]+(?:\.[\w-]+)*/g, MASK],

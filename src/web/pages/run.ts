@@ -1,4 +1,5 @@
 import { MirrorError } from '../../core/errors.ts'
+import { LIST_COUNTS } from '../../domain/run-facts.ts'
 import type { Quarantine } from '../../store/runs/quarantine.ts'
 import type { Run, RunFacts } from '../../store/runs/runs.ts'
 import type { Block } from '../blocks.ts'
@@ -92,7 +93,7 @@ function factsOf({ now }: PageCall, facts: RunFacts): [string, Cell][] {
 function wordsOf(name: string): string {
   return (
     WORDS[name] ??
-    (name === COUNTS['lackingIds'] ? 'missing' : name).replace(
+    (name === LIST_COUNTS['lackingIds'] ? 'missing' : name).replace(
       /[A-Z]/g,
       (letter) => ` ${letter.toLowerCase()}`,
     )
@@ -113,20 +114,11 @@ const WORDS: Readonly<Record<string, string>> = {
   unusable: 'Entries that cannot be mirrored',
 }
 
-/** The fact that counts all of which another fact lists the first. */
-const COUNTS: Readonly<Record<string, string>> = {
-  lackingIds: 'lacking',
-  removedIds: 'removed',
-  plannedRemovedIds: 'plannedRemoved',
-  contradictions: 'contradicted',
-  unusable: 'unusableEntries',
-}
-
 function listsOf({ ui }: PageCall, { source, facts }: Run): Block[] {
   return Object.entries(facts).flatMap(([name, value]): Block[] => {
     if (!Array.isArray(value) || value.length === 0) return []
     const lines = value as readonly string[]
-    const all = Number(facts[COUNTS[name] ?? ''] ?? lines.length)
+    const all = Number(facts[LIST_COUNTS[name] ?? ''] ?? lines.length)
     const isIds = source === 'osv' && name.endsWith('Ids')
     const rows = lines.map((line): Cell[] => {
       const [id, why] = split(line)

@@ -93,7 +93,7 @@ function indexBlocks(call: PageCall, query: string, after: string): Block[] {
   const { ui } = call
   const found = call.views((views) => ({
     ids: views.listAliasIds(query, after, PAGE + 1),
-    packages: views.listPackagesNamed(query, PAGE),
+    packages: views.listPackagesNamed(query, PAGE + 1),
   }))
   if (found === null || found.ids === null) return [noViews(call)]
   const { ids, packages } = found
@@ -102,12 +102,15 @@ function indexBlocks(call: PageCall, query: string, after: string): Block[] {
   const named: Block = {
     kind: 'table',
     title: 'Packages of this name',
+    ...(packages.length > PAGE && { note: `In the first ${PAGE} ecosystems that have it.` }),
     columns: ['Package', 'Ecosystem', 'Records'],
-    rows: packages.map(({ ecosystem, name, records }) => [
-      link(name, ui('package', { ecosystem, name })),
-      plain(ecosystem),
-      count(records),
-    ]),
+    rows: packages
+      .slice(0, PAGE)
+      .map(({ ecosystem, name, records }) => [
+        link(name, ui('package', { ecosystem, name })),
+        plain(ecosystem),
+        count(records),
+      ]),
     empty: 'none',
   }
   return [

@@ -2,6 +2,7 @@ import { afterEach, expect, test } from 'vitest'
 import type { FilledStore } from '../../support/filled-store.ts'
 import { TEST_KEY } from '../../support/keys.ts'
 import { FEEDS, closeAll, serve } from '../served.ts'
+import { withoutValues } from '../../../src/api/http/request-target.ts'
 
 afterEach(closeAll)
 
@@ -43,4 +44,11 @@ test('log.access writes a line for each answer, with the key by name and without
   const text = JSON.stringify([fields, told])
   expect(text).not.toContain('hunter2')
   expect(text).not.toContain(TEST_KEY)
+})
+
+test('a local key in a path or in a parameter that is shown is not in a target as it is logged', () => {
+  const key = `pmk_${'A-b_9'.repeat(6)}`
+  expect(withoutValues(`/v1/${key}/x?after=${key}&limit=2`)).toBe(
+    '/v1/********/x?after=********&limit=2',
+  )
 })
