@@ -1,21 +1,22 @@
+import { readFileSync, readdirSync } from 'node:fs'
 import { defineConfig } from 'vitest/config'
 
-/** Files of the fast suite with tables of which it runs a part (test/support/tables.ts): here they run whole. */
-const TABLES = [
-  'test/sync/storage.test.ts',
-  'test/sync/catalog/{crash,guard,items}.test.ts',
-  'test/sync/catalog/answers/documents.test.ts',
-  'test/sync/catalog/lists/walks.test.ts',
-  'test/sync/feeds/sync.test.ts',
-  'test/sync/osv/{crash,faults,hostile,index-parser,real-records,snapshot}.test.ts',
-  'test/sync/osv/archive/{archive-patch,download}.test.ts',
-  'test/sync/verify/tamper.test.ts',
-]
+/** Folders whose tests belong to no suite but their own. */
+const OWN_SUITE = /^test\/(long|clients)\//
+
+/** Files of the fast suite that run only a part of their tests in it (test/support/tables.ts): here they run whole. */
+function partlyFast(): string[] {
+  const files = readdirSync('test', { recursive: true, encoding: 'utf8' }).map(
+    (name) => `test/${name}`,
+  )
+  const tests = files.filter((path) => path.endsWith('.test.ts') && !OWN_SUITE.test(path))
+  return tests.filter((path) => readFileSync(path, 'utf8').includes('support/tables.ts'))
+}
 
 /** Loops, soaks, big data and whole tables: `npm run test:long`. One file at a time, so that they do not disturb each other. */
 export default defineConfig({
   test: {
-    include: ['test/long/**/*.test.ts', ...TABLES],
+    include: ['test/long/**/*.test.ts', ...partlyFast()],
     testTimeout: 600_000,
     hookTimeout: 120_000,
     expect: { poll: { timeout: 180_000 } },

@@ -1,5 +1,16 @@
-/** Whether the long suite runs: every row of a table, more generated cases (vitest.long.config.ts sets it). */
+import { test } from 'vitest'
+
+/**
+ * Whether the long suite runs: every row of a table, more generated cases, and the tests of `longTest`. It runs every file
+ * that imports this one (vitest.long.config.ts sets the variable, and finds the files).
+ */
 export const LONG = process.env['TEST_TABLES'] === 'whole'
+
+/**
+ * Registers a test that only the long suite runs: it is slow, and a faster test of the same property stays in the fast
+ * suite. Registers nothing in the fast suite.
+ */
+export const longTest: (name: string, run: () => unknown) => void = LONG ? test : () => undefined
 
 /**
  * Returns the rows that a suite runs: in the fast suite those with these names, each of another kind than the others; in the

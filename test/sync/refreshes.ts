@@ -7,7 +7,7 @@ import type { CatalogBench } from '../support/catalog/mirror.ts'
 import { SMALL, mirrored } from './catalog/fixtures.ts'
 
 /** A service with enough images that a refresh of one of them can be told from a sync. */
-export const WIDE: ServiceOptions = { ...SMALL, images: 5, tags: 20 }
+export const WIDE: ServiceOptions = { ...SMALL, images: 5, tags: 10 }
 
 /** A target that names nothing but what is given. */
 export function targetOf(named: Partial<EventTarget>): EventTarget {
@@ -34,13 +34,13 @@ export function refresh(
   return made.run('catalog', { kind: 'refresh', trigger: 'webhook', targets })
 }
 
-/** A mirror of a service that has 40 tags, with a guard that such a service can trip. */
+/** A mirror of a service that has 20 tags, with a guard that such a service can trip. */
 export function guarded(): Promise<CatalogBench> {
   const env = {
     PATCHMIRROR_CATALOG_GUARD_ITEMS: '5',
     PATCHMIRROR_CATALOG_GUARD_FRACTION: '0.1',
   }
-  return mirrored({ ...SMALL, tickets: 60, tags: 40 }, env)
+  return mirrored({ ...SMALL, tickets: 60, tags: 20 }, env)
 }
 
 /** What one more sync has to do after refreshes: nothing, if they did what it would have done. */

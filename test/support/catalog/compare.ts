@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { getUrl } from '../loopback.ts'
 import type { CatalogBench } from './mirror.ts'
 
 /** What an answer amounts to: comparable between the service and the mirror. */
@@ -59,7 +60,7 @@ function isCursor(name: string, value: unknown): unknown {
 
 /** What a link leads to, without any credential. */
 async function digestAt(url: string): Promise<string> {
-  const response = await fetch(url)
+  const response = await getUrl(url)
   const bytes = Buffer.from(await response.arrayBuffer())
   return `${response.status} ${createHash('sha256').update(bytes).digest('hex')}`
 }

@@ -9,6 +9,7 @@ import { SANDBOX_KEYS } from '../../../src/sandbox/service/credentials.ts'
 import type { SandboxOptions } from '../../../src/sandbox/server.ts'
 import { openPinnedReads } from '../../../src/store/reads.ts'
 import { TEST_KEY, bearer as ownKey } from '../keys.ts'
+import { getUrl } from '../loopback.ts'
 import { type Bench, type BenchOptions, createBench } from '../mirror.ts'
 
 /** Settings that mirror the sandbox's whole service. */
@@ -76,13 +77,13 @@ export async function catalogBench(
     ...bench,
     ask(path, init) {
       server.snapshotChanged()
-      return fetch(`${server.address()?.url ?? ''}${path}`, { ...init, headers: ownKey() })
+      const url = `${server.address()?.url ?? ''}${path}`
+      return init === undefined ? getUrl(url, ownKey()) : fetch(url, { ...init, headers: ownKey() })
     },
     askUpstream(path) {
-      if (path.startsWith('/v1/users'))
-        return fetch(sandbox.identityUrl + path.slice(3), { headers: bearer })
+      if (path.startsWith('/v1/users')) return getUrl(sandbox.identityUrl + path.slice(3), bearer)
       const root = path.startsWith('/packages/ecosystems') ? sandbox.catalogUrl : sandbox.url
-      return fetch(root + path, { headers })
+      return getUrl(root + path, headers)
     },
   }
 }

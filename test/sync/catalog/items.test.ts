@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { catalogBench } from '../../support/catalog/mirror.ts'
-import { telling } from '../../support/tables.ts'
+import { longTest, telling } from '../../support/tables.ts'
 import { compare } from '../../support/catalog/compare.ts'
 import {
   ALL,
@@ -87,7 +87,7 @@ test('an artifact or a page of the package catalog that answers 404 is complete:
 })
 
 describe('a service that wants to be left alone', () => {
-  test('for a moment is waited for, all requests together', async () => {
+  longTest('for a moment is waited for, all requests together', async () => {
     const made = await bench()
     const slow = { kind: 'status', status: 429, headers: { 'Retry-After': '1' } } as const
     const struck = made.sandbox.faults.set(/^\/v1\/tags\//, slow, { after: 3, times: 6 })
@@ -98,7 +98,7 @@ describe('a service that wants to be left alone', () => {
   })
 
   test('for longer than is waited for gets no further request of this run', async () => {
-    const made = await mirrored({ ...SMALL, tags: 40 })
+    const made = await mirrored({ ...SMALL, tags: 16 })
     for (const id of made.sandbox.service.ids('tags')) made.sandbox.service.change('tags', id)
     const long = { kind: 'status', status: 429, headers: { 'Retry-After': '86400' } } as const
     const struck = made.sandbox.faults.set(TAG, long)
@@ -113,7 +113,7 @@ describe('a service that wants to be left alone', () => {
 
   test('and fails on everything is not asked for everything', async () => {
     const env = { PATCHMIRROR_UPSTREAM_RETRIES: '0', PATCHMIRROR_CATALOG_CONCURRENCY: '2' }
-    const made = await bench({ ...SMALL, tags: 60 }, { env })
+    const made = await bench({ ...SMALL, tags: 40 }, { env })
     made.sandbox.faults.set(/^\/v1\/tags\/./, { kind: 'status', status: 500 })
     const report = await made.run('catalog')
     expect(report).toMatchObject({ state: 'partial' })
@@ -156,7 +156,7 @@ describe('ids', () => {
     '\ud800',
     '9007199254740993',
   ]
-  test.each(telling(odd, 'a|b', 'a/b', '%2F', 'ünï ✓ 修', '..', '9007199254740993'))(
+  test.each(telling(odd, 'a/b', '%2F', 'ünï ✓ 修', '..'))(
     'such as %j are asked for and served',
     async (id) => {
       const made = await catalogBench({ ...SMALL, tags: 0, images: 0, packages: 0 }, { env: ALL })
