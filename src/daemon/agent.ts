@@ -6,10 +6,7 @@ import { createLiveConfig } from '../config/live.ts'
 import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
-import type { EventTarget } from '../domain/image-reference.ts'
 import type { SourceName } from '../domain/sources.ts'
-import { activeSources } from '../domain/sources.ts'
-import type { Announced } from '../store/catalog/tags.ts'
 import {
   type Lock,
   acquireLock,
@@ -24,20 +21,15 @@ import type { Progress } from '../sync/context.ts'
 import type { RunReport } from '../sync/runner.ts'
 import { type Schedule, startSchedule } from '../sync/schedule.ts'
 import { type SyncThread, type SyncThreadDeps, startSyncThread } from '../sync/thread.ts'
-import {
-  type Refresher,
-  type RefresherOptions,
-  startRefresher,
-} from '../webhooks/refresh/refresher.ts'
 import { createWeb } from '../web/web.ts'
-import { type Webhooks, startWebhooks } from '../webhooks/webhooks.ts'
+import type { InboxThread } from '../webhooks/inbox/thread.ts'
+import { type Webhooks, startInbox, startWebhooks } from '../webhooks/webhooks.ts'
 import { type RunningBundles, startBundles } from './bundles.ts'
 import { type Counters, createMetrics } from './metrics.ts'
 import { type RunningRelay, startRelay } from './relay.ts'
 import { applyLive } from './reload.ts'
 import { scheduledJobs } from './schedule.ts'
 import { type RunningViews, startViews } from './views.ts'
-import { webhookParts } from './webhooks.ts'
 
 /** Dependencies of an agent, and its callbacks for runs. */
 interface AgentOptions {
@@ -84,19 +76,18 @@ export function createAgent(given: AgentOptions): Agent {
     const reads = (on.reads = openPinnedReads(config.data.dir) ?? undefined)
     if (reads === undefined) throw new MirrorError('internal', 'the database is not there')
     if (config.server.keys.length === 0) on.stopKeys = startLocalKey(config.data.dir, now, log)
-    const onStored = (): void => [on.refresher, on.relay].forEach((one) => one?.arrived())
-    const webhooks = await startWebhooks({ config, log, now, ...metrics.webhooks, onStored })
-    on.webhooks = webhooks
-    on.refresher = startRefresher(refresherOptions(options, webhooks, thread, reads))
-    on.relay = await startRelay(options)
+    const inbox = (on.inbox = await startInbox({ config, log }))
+    const relay = (on.relay = await startRelay(options)) // after the inbox, which creates webhooks.db
+    const hooks = { inbox, relay, reads, sync: thread, counters: metrics }
+    const webhooks = (on.webhooks = startWebhooks({ config, log, now, ...hooks }))
     const onMade = (): void => on.server?.snapshotChanged()
-    on.views = startViews({ ...on.relay.shown, config, log, reads, onMade })
+    on.views = startViews({ ...relay.shown, config, log, reads, onMade })
     on.bundles = startBundles({ ...options, ...on.views.shown })
     on.server = createServer({
       ...{ ...serverOptions(options, reads, () => on.schedule, on.views), instance },
       onArchiveLost: () => thread.rebuildArchive(),
-      ...{ ...webhookParts(webhooks, on.refresher), metrics },
-      ...{ ...on.relay.shown, ...on.views.shown, ...on.bundles.shown },
+      ...{ intercept: webhooks.handle, hookPaths: webhooks.paths, webhooks: webhooks.report },
+      ...{ metrics, ...relay.shown, ...on.views.shown, ...on.bundles.shown },
     })
     const address = announceAddress(config.data.dir, instance, await on.server.listen())
     await webhooks.listen(address.url)
@@ -129,7 +120,7 @@ interface Running {
   startSchedule?: (sync: Config['sync']) => Schedule
   relay?: RunningRelay
   webhooks?: Webhooks
-  refresher?: Refresher
+  inbox?: InboxThread
   views?: RunningViews
   bundles?: RunningBundles
   metrics?: Counters
@@ -141,12 +132,12 @@ async function stop(on: Running): Promise<void> {
   on.webhooks?.refuse()
   on.stopKeys?.()
   await on.schedule?.stop()
-  on.refresher?.stop()
   await on.thread?.stop()
   await Promise.all([on.views?.close(), on.bundles?.close()])
   await on.server?.close()
   await on.relay?.close()
   await on.webhooks?.close()
+  await on.inbox?.close()
   on.reads?.close()
   on.lock?.release()
 }
@@ -221,20 +212,6 @@ function serverOptions(
   const people = createWeb({ config, version })
   const parts = { reads, dataDir, config, version, now, log, nextRunAt, routes, storage, people }
   return { ...parts, startedAt: now() }
-}
-
-function refresherOptions(
-  { config, log, now = Date.now }: AgentOptions,
-  { inbox, isOn }: Webhooks,
-  thread: SyncThread,
-  { pinned, live }: PinnedReads,
-): RefresherOptions {
-  const hasCatalog = activeSources(config).includes('catalog')
-  const { listNewTags } = live.catalog
-  // As readers see it: the pin is moved before the thread reports that a refresh has ended.
-  const find = (target: EventTarget): Announced => pinned.catalog.findAnnounced(target)
-  const refresh = (targets: readonly EventTarget[]) => thread.refresh(targets)
-  return { config, log, now, inbox, isOn, refresh, find: hasCatalog ? find : null, listNewTags }
 }
 
 function logRun(log: Logger, report: RunReport): void {

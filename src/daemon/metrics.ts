@@ -12,11 +12,6 @@ const EVENT_LOOP_SAMPLE_MS = 100
 
 /** What is counted, and the page that shows it. */
 interface Metrics extends Counters {
-  /** What the receiving side of webhooks counts by. */
-  readonly webhooks: {
-    readonly onOutcome: Counters['countWebhook']
-    readonly onClosed: Counters['countClosed']
-  }
   /** The page in Prometheus' text format, with the figures as they are now. */
   readonly render: (figures: Figures) => Promise<string>
   readonly contentType: string
@@ -43,7 +38,6 @@ export function createMetrics(
   return {
     ...counters,
     contentType: registry.contentType,
-    webhooks: { onOutcome: counters.countWebhook, onClosed: counters.countClosed },
     render(figures) {
       const shown = { ...figures, certificates: readCertificates(certificateFiles) }
       for (const update of updates) update(shown)

@@ -5,15 +5,17 @@ import { type Endpoint, endpointsOf, secretFilePath } from '../config/kinds/webh
 import type { ConnectionOptions } from '../core/connections.ts'
 import { messageOf } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
-import type { ReceiptOutcome } from './receive/responses.ts'
 import { createTypeFilter } from './receive/event.ts'
 import { type Listener, startListener } from './receive/listener.ts'
-import { createReceiver } from './receive/receiver.ts'
-import type { WebhooksStatus } from '../domain/status.ts'
+import { type DeliveryFollower, type ReceiverOptions, createReceiver } from './receive/receiver.ts'
+import type { WebhooksReport } from '../domain/status.ts'
 import { createReport } from './receive/status.ts'
 import { createSecrets } from './receive/secrets.ts'
 import { type InboxThread, startInboxThread } from './inbox/thread.ts'
 import { createVerifier } from './receive/signature.ts'
+import type { PinnedReads } from '../store/reads.ts'
+import type { RefreshRunner } from './refresh/batch.ts'
+import { startRefresher } from './refresh/refresher.ts'
 
 /** What the webhooks are made from. */
 interface WebhooksOptions {
@@ -21,39 +23,58 @@ interface WebhooksOptions {
   readonly log: Logger
   /** Unix milliseconds. */
   readonly now: () => number
-  readonly onOutcome?: (outcome: ReceiptOutcome, reason: string) => void
-  /** Counts connections of the own listener that were closed or refused for want of places. */
-  readonly onClosed?: ConnectionOptions['onClosed']
-  /** A row was stored that waits for a refresh. */
-  readonly onStored?: () => void
+  readonly counters: WebhookCounters
+  readonly inbox: InboxThread
+  /** Runs the refreshes. */
+  readonly sync: RefreshRunner
+  readonly reads: PinnedReads
+  /** Is notified of stored deliveries, as the refresher is. */
+  readonly relay: DeliveryFollower
 }
 
-/** The receiving side of webhooks, running. */
+/** Counts outcomes of deliveries, and connections of the own listener that were closed or refused for want of places. */
+type WebhookCounters = ReceiverOptions['counters'][number] & {
+  readonly countClosed: ConnectionOptions['onClosed']
+}
+
+/** Receiving deliveries and refreshing for them, running. */
 export interface Webhooks {
-  readonly inbox: InboxThread
-  /** Whether there is a secret that is valid now. */
-  readonly isOn: () => boolean
   /** For the main listener: answers a request at an endpoint; false for any other, and with a listener of its own. */
   readonly handle: (request: IncomingMessage, response: ServerResponse) => boolean
   /** The paths that `handle` answers. */
   readonly paths: readonly string[]
-  readonly status: () => Promise<WebhooksStatus>
+  readonly report: () => Promise<WebhooksReport>
   /** Opens the separate listener, if the settings name one; logs the endpoints. */
   listen(mainUrl: string): Promise<void>
   /** Reads the secret file and the certificate again now, even if unchanged; logs what changed. */
   reload(): void
-  /** From now on every delivery is a 503, so that its sender tries again. */
+  /** From now on every delivery is a 503, so that its sender tries again, and no refresh begins. */
   refuse(): void
-  /** After the servers: finishes what is to be stored. */
+  /** After the servers; the inbox stays open. */
   close(): Promise<void>
 }
 
 const PRUNE_MS = HOUR_MS
 const GRACE_MS = 10_000
 
-/** Starts what receives webhooks. Throws `config` for secrets that cannot be used. */
-export async function startWebhooks(options: WebhooksOptions): Promise<Webhooks> {
-  const { config, log, now } = options
+/** Starts the inbox thread with the settings. */
+export function startInbox({ config, log }: Pick<WebhooksOptions, 'config' | 'log'>) {
+  const { keepDays, maxPending } = config.webhooks
+  return startInboxThread({
+    dataDir: config.data.dir,
+    keepMs: keepDays * DAY_MS,
+    maxPending,
+    onFailed: (message) => log.error({}, `the inbox of webhooks is not available: ${message}`),
+    onRevived: () => log.info({}, 'the inbox of webhooks is available again'),
+  })
+}
+
+/**
+ * Starts the way of a delivery: the receiver verifies, stores and announces it; the refresher coalesces what was
+ * announced, refreshes, judges what readers see then, and settles it. Throws `config` for secrets that cannot be used.
+ */
+export function startWebhooks(options: WebhooksOptions): Webhooks {
+  const { config, log, now, inbox, counters } = options
   const settings = config.webhooks
   const { dialect, toleranceSeconds, allowedOrigins, maxBytes } = settings
   const endpoints = endpointsOf(settings)
@@ -61,40 +82,31 @@ export async function startWebhooks(options: WebhooksOptions): Promise<Webhooks>
     ...{ settings: () => settings.secrets, file: secretFilePath(config) },
     ...{ dialect, now, log },
   })
-  const inbox = await startInboxThread({
-    dataDir: config.data.dir,
-    keepMs: settings.keepDays * DAY_MS,
-    maxPending: settings.maxPending,
-    onFailed: (message) => log.error({}, `the inbox of webhooks is not available: ${message}`),
-    onRevived: () => log.info({}, 'the inbox of webhooks is available again'),
-  })
+  const isOn = (): boolean => secrets.active().length > 0
+  const refresher = startRefresher({ ...options, isOn })
   const report = createReport({ endpoints, secrets, inbox, now })
   const receiver = createReceiver({
     ...{ endpoints, inbox, allowedOrigins, maxBytes, now, log },
     verify: createVerifier({ secrets: secrets.active, dialect, toleranceSeconds, now }),
-    isSetUp: () => secrets.active().length > 0,
+    isSetUp: isOn,
     isWanted: createTypeFilter(settings.types, config.upstream.vendor),
-    onOutcome(outcome, reason) {
-      report.note(outcome, reason)
-      options.onOutcome?.(outcome, reason)
-    },
-    ...(options.onStored && { onStored: options.onStored }),
+    ...{ counters: [report, counters], followers: [refresher, options.relay] },
   })
   const pruning = startPruning(inbox, log, now)
   let listener: Listener | null = null
-  const isOn = (): boolean => secrets.active().length > 0
   return {
-    inbox,
-    isOn,
     handle: settings.port === null ? receiver.handle : () => false,
     paths: settings.port === null ? endpoints.map(({ path }) => path) : [],
-    status: report.make,
+    async report() {
+      const [status, refresh] = await Promise.all([report.make(), refresher.report()])
+      return { ...status, refresh }
+    },
     async listen(mainUrl) {
       if (settings.port !== null) {
         const own = listenerOptions(config, settings.port)
         listener = await startListener({
           ...{ ...own, log, handler: only(receiver.handle) },
-          ...(options.onClosed && { onClosed: options.onClosed }),
+          onClosed: counters.countClosed,
         })
       }
       announce(options, listener?.url ?? mainUrl, endpoints, secrets.active().length)
@@ -103,12 +115,15 @@ export async function startWebhooks(options: WebhooksOptions): Promise<Webhooks>
       secrets.active()
       listener?.renew()
     },
-    refuse: () => receiver.close(),
+    refuse() {
+      receiver.close()
+      refresher.stop()
+    },
     async close() {
       receiver.close()
+      refresher.stop()
       clearInterval(pruning)
       await listener?.close(GRACE_MS)
-      await inbox.close()
     },
   }
 }

@@ -27,6 +27,7 @@ const receiver = createReceiver({
   isWanted: () => true,
   allowedOrigins: [],
   maxBytes: 4096,
+  ...{ counters: [], followers: [] },
   now: Date.now,
   log: null,
 })

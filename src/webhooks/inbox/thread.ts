@@ -19,8 +19,13 @@ import type { FromInbox, InboxStart, ToInbox } from './inbox.worker.ts'
 export interface InboxThread {
   /** Resolves when the delivery is safely on disk, or `full`. */
   receive(delivery: NewDelivery): Promise<Received>
-  /** Rows that are due, oldest first, without their bodies. */
-  pending(now: number, limit: number): Promise<InboxRow[]>
+  /**
+   * Rows that are due and have ids above `after`, oldest first, without their bodies. One that is due later than
+   * `longestWait` milliseconds from now is due as well: the clock was changed.
+   */
+  pending(now: number, limit: number, after?: number, longestWait?: number): Promise<InboxRow[]>
+  /** Unix milliseconds; null: nothing is pending. */
+  nextDueAt(): Promise<number | null>
   settle(settlements: readonly Settlement[]): Promise<void>
   counts(): Promise<InboxCounts>
   /** Whether another process wrote to the database since this was asked last, as `webhooks replay` does. */
@@ -75,7 +80,8 @@ export async function startInboxThread(deps: InboxThreadDeps): Promise<InboxThre
   const { call } = rpc
   return {
     receive: (delivery) => call('receive', exactBody(delivery), deps.maxPending),
-    pending: async (now, limit) => (await call('pending', now, limit)).map(withBuffer),
+    pending: async (...args) => (await call('pending', ...args)).map(withBuffer),
+    nextDueAt: () => call('nextDueAt'),
     settle: (settlements) => call('settle', settlements),
     counts: () => call('counts'),
     changed: () => call('changed'),

@@ -23,6 +23,7 @@ import {
   unread,
 } from './validation.ts'
 import { createThrottledLog } from '../../core/throttled-log.ts'
+import type { NewDelivery, Received } from '../../store/webhooks/inbox.ts'
 import type { InboxThread } from '../inbox/thread.ts'
 import type { Verifier } from './signature.ts'
 
@@ -34,12 +35,23 @@ export interface ReceiverOptions extends Rules {
   /** Unix milliseconds. */
   readonly now: () => number
   readonly log: Pick<Logger, 'debug' | 'warn'> | null
-  /** Called with the outcome of each request; `reason` is one of a few fixed words. */
-  readonly onOutcome?: (outcome: ReceiptOutcome, reason: string) => void
-  /** A row was stored that waits for a refresh. */
-  readonly onStored?: () => void
+  /** Count the outcome of each request. */
+  readonly counters: readonly OutcomeCounter[]
+  /** Are notified of each stored row that waits for a refresh. */
+  readonly followers: readonly DeliveryFollower[]
   /** Time for a body, milliseconds; ten seconds when not given. */
   readonly deadlineMs?: number
+}
+
+/** Counts outcomes; `reason` is one of a few fixed words. */
+interface OutcomeCounter {
+  readonly countWebhook: (outcome: ReceiptOutcome, reason: string) => void
+}
+
+/** Acts on stored deliveries. */
+export interface DeliveryFollower {
+  /** A delivery was stored that waits for a refresh. */
+  readonly arrived: () => void
 }
 
 /** Takes deliveries. */
@@ -68,8 +80,8 @@ const TEXTS: Readonly<Record<ReceiptOutcome, string>> = {
 }
 
 /**
- * Raw body → verify → inbox → answer. Nothing is parsed before the signature is verified, and nothing is acknowledged
- * before it is on disk.
+ * Creates the receiver: head → body → signature → meaning → inbox → announcement → answer. Nothing is parsed before the
+ * signature is verified, and nothing is acknowledged before it is on disk.
  */
 export function createReceiver(options: ReceiverOptions): Receiver {
   const { endpoints, maxBytes, deadlineMs = DEADLINE_MS } = options
@@ -81,72 +93,92 @@ export function createReceiver(options: ReceiverOptions): Receiver {
     endpoint: string,
     { answer, outcome, reason, detail }: Result,
   ): WebhookResponse => {
-    options.onOutcome?.(outcome, reason)
+    for (const counter of options.counters) counter.countWebhook(outcome, reason)
     const fields = { endpoint, status: answer.status, ...(detail !== undefined && { detail }) }
     if (reason !== '') logRejection(reason, fields, TEXTS[outcome])
     return answer
+  }
+  const resultOf = async (request: IncomingMessage, endpoint: string): Promise<Result> => {
+    try {
+      return await receive(request, endpoint, { options, bodies, state })
+    } catch (error) {
+      logRejection('internal', { err: error, endpoint }, 'a delivery could not be worked on')
+      return internal
+    }
+  }
+  const serve = async (request: IncomingMessage, response: ServerResponse, endpoint: string) => {
+    const result = await resultOf(request, endpoint)
+    sendReply(request, response, finish(endpoint, result))
   }
   return {
     handle(request, response) {
       const endpoint = names.get(request.url?.split('?', 1)[0] ?? '')
       if (endpoint === undefined) return false
-      const early = judgeHead(request, options, state.closing)
-      if (early !== null && early.reason === 'too_large') {
-        sendReply(request, response, finish(endpoint, early))
-        discardRequest(request)
-        return true
-      }
-      // A body is read in any case: an answer before its end can be lost with the connection.
-      const done = early === null ? receive(request, endpoint, options, bodies, state) : null
-      void (done ?? bodies.read(request).then(() => early ?? internal))
-        .catch((error: unknown): Result => {
-          logRejection('internal', { err: error, endpoint }, 'a delivery could not be worked on')
-          return internal
-        })
-        .then((done) => sendReply(request, response, finish(endpoint, done)))
-        .catch(() => response.destroy())
+      serve(request, response, endpoint).catch(() => response.destroy())
       return true
     },
     close: () => void (state.closing = true),
   }
 }
 
+/** What one request is worked on with. */
+interface Reception {
+  readonly options: ReceiverOptions
+  readonly bodies: Bodies
+  readonly state: { readonly closing: boolean }
+}
+
+/** Returns the result of one request, after its delivery was stored and announced. */
 async function receive(
   request: IncomingMessage,
   endpoint: string,
-  options: ReceiverOptions,
-  bodies: Bodies,
-  state: { readonly closing: boolean },
+  { options, bodies, state }: Reception,
 ): Promise<Result> {
   const receivedAt = options.now()
+  const early = judgeHead(request, options, state.closing)
+  if (early?.reason === 'too_large') {
+    discardRequest(request)
+    return early
+  }
+  // A body is read in any case: an answer before its end can be lost with the connection.
   const read = await bodies.read(request)
+  if (early !== null) return early
   if (!('body' in read)) return unread(read.failed, options.maxBytes)
   if (state.closing) return result(CLOSING, 'unavailable', 'closing')
-  const { body } = read
-  const verified = options.verify(request.rawHeaders, body)
+  const verified = options.verify(request.rawHeaders, read.body)
   if (!verified.ok) return unauthentic(request.rawHeaders, verified.reason)
-  const found = judgeBody(body, options)
-  const { state: rowState, type, target, reason } = found
   const { id: webhookId, dialect, label: secret } = verified
-  const row = { endpoint, webhookId, state: rowState, type, dialect, secret, target, reason, body }
-  const done = bodies.reserve(body.length)
+  const meaning = judgeBody(read.body, options)
+  const sender = { endpoint, webhookId, dialect, secret, receivedAt }
+  const delivery = { ...sender, ...meaning, body: read.body, storedAt: options.now() }
+  const done = bodies.reserve(read.body.length)
   try {
-    const times = { receivedAt, storedAt: options.now() }
-    const stored = options.inbox.receive({ ...row, ...times }).then((outcome) => {
-      // Also when it is too late for the answer: what is on disk is to be refreshed for.
-      if (outcome === 'new' && rowState === 'pending') options.onStored?.()
-      return outcome
-    })
-    const outcome = await within(stored, STORE_MS)
-    options.log?.debug({ endpoint, outcome, state: rowState, dialect, secret }, TEXTS.new)
-    if (outcome === 'full') return { ...result(FULL, 'unavailable', 'full'), detail: FULL_TEXT }
-    if (outcome === 'duplicate') return result(KNOWN, 'duplicate')
-    return found.state === 'ignored' ? result(KNOWN, 'ignored') : result(ACCEPTED, 'new')
+    const outcome = await within(storeAndAnnounce(delivery, options), STORE_MS)
+    const { state } = delivery
+    options.log?.debug({ endpoint, outcome, state, dialect, secret }, TEXTS.new)
+    return storedResult(outcome, state)
   } catch (error) {
     return { ...result(UNAVAILABLE, 'unavailable', 'inbox'), detail: messageOf(error) }
   } finally {
     done()
   }
+}
+
+/** Stores a delivery and then announces it, also when that is too late for the answer: it needs its refresh. */
+async function storeAndAnnounce(
+  delivery: NewDelivery,
+  { inbox, followers }: ReceiverOptions,
+): Promise<Received> {
+  const outcome = await inbox.receive(delivery)
+  if (outcome === 'new' && delivery.state === 'pending')
+    for (const follower of followers) follower.arrived()
+  return outcome
+}
+
+function storedResult(outcome: Received, state: NewDelivery['state']): Result {
+  if (outcome === 'full') return { ...result(FULL, 'unavailable', 'full'), detail: FULL_TEXT }
+  if (outcome === 'duplicate') return result(KNOWN, 'duplicate')
+  return state === 'ignored' ? result(KNOWN, 'ignored') : result(ACCEPTED, 'new')
 }
 
 const FULL_TEXT = 'as many are pending as webhooks.maxPending allows'

@@ -15,12 +15,12 @@ interface ReportOptions {
   readonly now: () => number
 }
 
-/** Notes what becomes of requests, and makes the report. */
+/** Remembers when requests were accepted and refused, and returns the report. */
 export function createReport({ endpoints, secrets, inbox, now }: ReportOptions) {
   const last = createLast(now)
   const counts = createCounts(inbox, last, now)
   return {
-    note: last.note,
+    countWebhook: last.countWebhook,
     make: async (): Promise<WebhooksStatus> => {
       const found = await counts()
       const active = secrets.active().length
@@ -44,7 +44,7 @@ function createLast(now: () => number) {
   let received: number | null = null
   let refused: number | null = null
   return {
-    note: (outcome: ReceiptOutcome, reason: string): void => {
+    countWebhook: (outcome: ReceiptOutcome, reason: string): void => {
       if (['new', 'duplicate', 'ignored'].includes(outcome)) received = now()
       else if (reason === 'method')
         return // no delivery: the address was requested with another method

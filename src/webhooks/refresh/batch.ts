@@ -1,7 +1,15 @@
 import { messageOf } from '../../core/errors.ts'
 import { type EventTarget, targetKey, targetsOf } from '../../domain/image-reference.ts'
 import type { Settlement } from '../../store/webhooks/inbox.ts'
-import { type Visibility, type Waiting, afterFailure, afterRefresh } from './settlement.ts'
+import {
+  type AnnouncedReader,
+  type Visibility,
+  type Waiting,
+  LONGEST_WAIT_MS,
+  afterFailure,
+  afterRefresh,
+  visibilityOf,
+} from './settlement.ts'
 
 /**
  * Rows per refresh, by the number of their earlier failures. Failing rows are retried in progressively smaller
@@ -48,10 +56,15 @@ function withSameTarget(chosen: readonly Waiting[], due: readonly Waiting[]): re
   return due.filter(({ target }) => targets.has(targetKey(target)))
 }
 
-/** The inbox as the coalescer uses it; each call is answered by another thread and may reject. */
+/** The inbox as a wave of events uses it; each call is answered by another thread and may reject. */
 export interface WaitingRows {
-  /** Pending rows that are due and have ids above `after`, in the order of arrival. */
-  readonly pending: (now: number, limit: number, after: number) => Promise<readonly Waiting[]>
+  /** Rows that are due and have ids above `after`, oldest first; `longestWait`: no row is put off for longer, milliseconds. */
+  readonly pending: (
+    now: number,
+    limit: number,
+    after: number,
+    longestWait: number,
+  ) => Promise<readonly Waiting[]>
   readonly settle: (settled: readonly Settlement[]) => Promise<void>
   /** Unix milliseconds; null: nothing is pending. */
   readonly nextDueAt: () => Promise<number | null>
@@ -63,30 +76,22 @@ export interface RefreshOutcome {
   readonly reason: string | null
 }
 
-/** What it takes to work on a wave of events. Times in unix milliseconds. */
-export interface WaveDeps {
-  readonly inbox: WaitingRows
+/** Where refreshes are run: the sync thread. */
+export interface RefreshRunner {
   /** Fetches what events name, and what changed besides; without targets only the latter. */
   readonly refresh: (targets: readonly EventTarget[]) => Promise<RefreshOutcome>
-  /** What readers see of what was announced, now. */
-  readonly look: (target: EventTarget) => Visibility
-  readonly now: () => number
-  /** In [0, 1). */
-  readonly random: () => number
-  /** Yields to other work during long work. */
-  readonly breathe: () => Promise<void>
 }
 
 /** Rows that travel between the threads at once: small enough not to be felt by readers. */
 const PAGE = 1000
-/** Targets looked for between two breaths. */
+/** Targets looked up between two pauses for other work. */
 const LOOKS = 50
 
-/** All rows that are due, oldest first. */
-export async function readDue({ inbox }: WaveDeps, now: number): Promise<Waiting[]> {
+/** Returns all rows that are due, oldest first. */
+export async function readDue(inbox: WaitingRows, now: number): Promise<Waiting[]> {
   const due: Waiting[] = []
   for (;;) {
-    const page = await inbox.pending(now, PAGE, due.at(-1)?.id ?? 0)
+    const page = await inbox.pending(now, PAGE, due.at(-1)?.id ?? 0, LONGEST_WAIT_MS)
     due.push(...page)
     if (page.length < PAGE) return due
   }
@@ -94,45 +99,28 @@ export async function readDue({ inbox }: WaveDeps, now: number): Promise<Waiting
 
 /** Runs one refresh for all rows; returns why it failed, or null. */
 export async function refreshBatch(
-  { refresh }: WaveDeps,
+  runner: RefreshRunner,
   batch: readonly Waiting[],
 ): Promise<string | null> {
   const targets = new Map<string, EventTarget>()
   for (const target of batch.flatMap(({ target }) => (target === null ? [] : targetsOf(target))))
     targets.set(targetKey(target), target)
   try {
-    const { ok, reason } = await refresh([...targets.values()])
+    const { ok, reason } = await runner.refresh([...targets.values()])
     return ok ? null : (reason ?? 'no reason given')
   } catch (error) {
     return messageOf(error)
   }
 }
 
-/** Writes down what became of the rows of a refresh that has ended. */
-export async function settleBatch(
-  deps: WaveDeps,
-  batch: readonly Waiting[],
-  failure: string | null,
-): Promise<void> {
-  const random = deps.random() // one for all, so that they come due together
-  const seen = failure === null ? await lookAll(deps, batch) : null
-  const now = deps.now()
-  const settled = batch.map((row) => {
-    const found = seen?.get(targetKey(row.target)) ?? { visibility: null, failure }
-    return found.failure === null
-      ? afterRefresh(row, found.visibility, now)
-      : afterFailure(row, found.failure, now, random)
-  })
-  for (let at = 0; at < settled.length; at += PAGE) {
-    await deps.inbox.settle(settled.slice(at, at + PAGE))
-  }
-}
-
-/** The visibility of a target, or why it is unknown. */
+/** What readers see of a target, or why that is unknown. */
 interface Found {
   readonly visibility: Visibility
   readonly failure: string | null
 }
+
+/** What readers see, by target. */
+type Seen = ReadonlyMap<string, Found>
 
 const WORST: readonly Visibility[] = ['absent', 'other digest', 'partly', 'visible', null]
 
@@ -141,21 +129,51 @@ function worstOf(visibilities: readonly Visibility[]): Visibility {
   return WORST.find((visibility) => visibilities.includes(visibility)) ?? null
 }
 
-/** What is seen of each target. */
-async function lookAll(
-  { look, breathe }: WaveDeps,
+/** Looks up what readers see of each target of the rows; yields to other work between some of them. */
+export async function lookUp(
   batch: readonly Waiting[],
-): Promise<Map<string, Found>> {
+  catalog: AnnouncedReader | null,
+  breathe: () => Promise<void>,
+): Promise<Seen> {
   const seen = new Map<string, Found>()
   for (const { target } of batch) {
     const key = targetKey(target)
     if (target === null || seen.has(key)) continue
     if (seen.size % LOOKS === LOOKS - 1) await breathe()
     try {
-      seen.set(key, { visibility: worstOf(targetsOf(target).map(look)), failure: null })
+      const visibilities = targetsOf(target).map((one) => visibilityOf(one, catalog))
+      seen.set(key, { visibility: worstOf(visibilities), failure: null })
     } catch (error) {
       seen.set(key, { visibility: null, failure: messageOf(error) })
     }
   }
   return seen
+}
+
+/**
+ * Decides what becomes of the rows of a refresh that has ended: `failure` is why it failed. `random`, in [0, 1), is one
+ * for all rows, so that they are due together.
+ */
+export function judgeBatch(
+  batch: readonly Waiting[],
+  seen: Seen,
+  { failure, now, random }: { failure: string | null; now: number; random: number },
+): Settlement[] {
+  return batch.map((row) => {
+    const found = seen.get(targetKey(row.target))
+    const why = failure ?? found?.failure ?? null
+    return why === null
+      ? afterRefresh(row, found?.visibility ?? null, now)
+      : afterFailure(row, why, now, random)
+  })
+}
+
+/** Writes what became of rows into the inbox. */
+export async function settleRows(
+  inbox: WaitingRows,
+  settled: readonly Settlement[],
+): Promise<void> {
+  for (let at = 0; at < settled.length; at += PAGE) {
+    await inbox.settle(settled.slice(at, at + PAGE))
+  }
 }

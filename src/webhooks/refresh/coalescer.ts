@@ -1,18 +1,43 @@
 import { messageOf } from '../../core/errors.ts'
-import { type WaveDeps, chooseBatch, readDue, refreshBatch, settleBatch } from './batch.ts'
-import { pauseMs } from './settlement.ts'
+import type { Logger } from '../../core/log.ts'
+import {
+  type RefreshRunner,
+  type WaitingRows,
+  chooseBatch,
+  judgeBatch,
+  lookUp,
+  readDue,
+  refreshBatch,
+  settleRows,
+} from './batch.ts'
+import { type AnnouncedReader, pauseMs } from './settlement.ts'
 
 /** What the coalescer is made from. Times in unix milliseconds. */
-interface CoalescerDeps extends WaveDeps {
+interface CoalescerDeps {
   readonly debounceMs: number
   readonly debounceMaxMs: number
+  readonly inbox: WaitingRows
+  readonly sync: RefreshRunner
+  /** As readers see it; null: no catalog is mirrored, so nothing that is announced can be seen. */
+  readonly catalog: AnnouncedReader | null
+  readonly time: TimeSource
+  readonly log: Pick<Logger, 'warn'>
+}
+
+/** Clock, timers and chance. */
+export interface TimeSource {
+  /** Unix milliseconds. */
+  readonly now: () => number
   /** Calls once after `ms` milliseconds, unless the returned function cancels it. */
   readonly after: (ms: number, call: () => void) => () => void
-  readonly warn: (message: string) => void
+  /** In [0, 1). */
+  readonly random: () => number
+  /** Yields to other work during long work. */
+  readonly breathe: () => Promise<void>
 }
 
 /** State of the coalescer, for status and metrics. */
-export interface CoalescerState {
+interface CoalescerState {
   /** Unix milliseconds; null: none is running. */
   readonly refreshingSince: number | null
   readonly refreshes: number
@@ -56,8 +81,9 @@ const NOTHING_YET: CoalescerState = {
  * stored; until then it stays pending in the inbox, and so survives the end of this process.
  */
 export function createCoalescer(deps: CoalescerDeps): Coalescer {
-  const { now, debounceMs } = deps
-  const timer = createAlarm(deps, () => void pass())
+  const { inbox } = deps
+  const { now, random, breathe } = deps.time
+  const timer = createAlarm(deps.time, () => void pass())
   let wave: Wave | null = null // arrivals that no refresh has read yet
   let busy = false
   let stopped = false
@@ -68,38 +94,42 @@ export function createCoalescer(deps: CoalescerDeps): Coalescer {
 
   /** Sets the alarm for the next due time. */
   const plan = async (): Promise<void> => {
-    const dueAt = wave === null ? await deps.inbox.nextDueAt() : null
+    const dueAt = wave === null ? await inbox.nextDueAt() : null
     if (isStopped() || busy) return
-    const at = wave === null ? dueAt : endOf(wave, deps)
-    timer.set(Math.max(at ?? Infinity, earliest))
+    const at = wave === null ? (dueAt ?? Infinity) : endOf(wave, deps)
+    timer.set(Math.max(at, earliest))
   }
 
-  const refresh = async (): Promise<void> => {
+  /** Works on a wave: due rows → batch → refresh → what readers see → settlements. */
+  const work = async (): Promise<void> => {
     wave = null
-    const batch = chooseBatch(await readDue(deps, now()), state)
+    const due = await readDue(inbox, now())
+    const batch = chooseBatch(due, state)
     if (batch.length === 0 || isStopped()) return
-    earliest = now() + debounceMs
+    earliest = now() + deps.debounceMs
     state = { ...state, refreshingSince: now() }
-    const failure = await refreshBatch(deps, batch)
+    const failure = await refreshBatch(deps.sync, batch)
     if (isStopped()) return
     state = counted(state, failure)
-    earliest = Math.max(earliest, now() + delayMs(state.failuresInRow, deps.random()))
-    await settleBatch(deps, batch, failure)
+    earliest = Math.max(earliest, now() + delayMs(state.failuresInRow, random()))
+    const seen = await lookUp(failure === null ? batch : [], deps.catalog, breathe)
+    const settled = judgeBatch(batch, seen, { failure, now: now(), random: random() })
+    await settleRows(inbox, settled)
   }
 
   /** What fails here is the inbox: nothing is lost, for nothing was settled. */
   const pass = async (): Promise<void> => {
     busy = true
     try {
-      await refresh()
+      await work()
       busy = false
       await plan()
       troubles = 0
     } catch (error) {
       busy = false
       if (isStopped()) return
-      earliest = now() + pauseMs(++troubles, deps.random())
-      deps.warn(`webhook events cannot be worked on, next try later: ${messageOf(error)}`)
+      earliest = now() + pauseMs(++troubles, random())
+      deps.log.warn({}, `webhook events cannot be worked on, next try later: ${messageOf(error)}`)
       timer.set(earliest)
     }
   }
@@ -108,15 +138,11 @@ export function createCoalescer(deps: CoalescerDeps): Coalescer {
     wave = { first: wave?.first ?? now(), last: now() }
     if (!busy && !stopped) void plan()
   }
-  return {
-    start: arrived,
-    arrived,
-    state: () => state,
-    stop() {
-      stopped = true
-      timer.clear()
-    },
+  const stop = (): void => {
+    stopped = true
+    timer.clear()
   }
+  return { start: arrived, arrived, stop, state: () => state }
 }
 
 interface Wave {
@@ -129,7 +155,7 @@ function endOf({ first, last }: Wave, { debounceMs, debounceMaxMs }: CoalescerDe
 }
 
 /** One alarm at most; a new time takes the place of the old one. */
-function createAlarm({ now, after }: CoalescerDeps, ring: () => void) {
+function createAlarm({ now, after }: TimeSource, ring: () => void) {
   let cancel: (() => void) | null = null
   const clear = (): void => {
     cancel?.()

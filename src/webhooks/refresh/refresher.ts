@@ -1,34 +1,30 @@
-import { messageOf } from '../../core/errors.ts'
 import type { Config } from '../../config/schema.ts'
-import type { EventTarget } from '../../domain/image-reference.ts'
+import { messageOf } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
-import type { Announced, NewTag } from '../../store/catalog/tags.ts'
-import type { Settlement } from '../../store/webhooks/inbox.ts'
-import { LONGEST_WAIT_MS, visibilityOf } from './settlement.ts'
-import { type Coalescer, createCoalescer } from './coalescer.ts'
-import type { RefreshOutcome } from './batch.ts'
+import { activeSources } from '../../domain/sources.ts'
 import type { RefreshReport } from '../../domain/status.ts'
-import { createReports } from './report.ts'
+import type { PinnedReads } from '../../store/reads.ts'
 import type { InboxThread } from '../inbox/thread.ts'
+import type { RefreshRunner } from './batch.ts'
+import { type Coalescer, type TimeSource, createCoalescer } from './coalescer.ts'
+import { createReports } from './report.ts'
 
-/** Dependencies of the refresher; the caller passes how to refresh and how to find what is visible. */
-export interface RefresherOptions {
+/** Dependencies of the refresher. */
+interface RefresherOptions {
   readonly config: Config
   readonly log: Logger
   /** Unix milliseconds. */
   readonly now: () => number
   readonly inbox: InboxThread
-  readonly refresh: (targets: readonly EventTarget[]) => Promise<RefreshOutcome>
-  /** As readers see it. Null: no catalog is mirrored, so nothing that is announced can be seen. */
-  readonly find: ((target: EventTarget) => Announced) | null
-  /** Lists new tags since a time, unix milliseconds. */
-  readonly listNewTags: (from: number) => readonly NewTag[]
+  readonly sync: RefreshRunner
+  /** The pin is moved before `sync` reports that a refresh has ended. */
+  readonly reads: Pick<PinnedReads, 'pinned' | 'live'>
   /** Whether there is a secret, so that events can come. */
   readonly isOn: () => boolean
 }
 
 /** From events in the inbox to a fresh mirror, running. */
-export interface Refresher {
+interface Refresher {
   /** Something was stored that waits for a refresh. */
   readonly arrived: () => void
   readonly report: () => Promise<RefreshReport>
@@ -39,10 +35,26 @@ export interface Refresher {
 /** How often the inbox is asked whether another process wrote to it (`webhooks replay`), milliseconds. */
 const LOOK_MS = 1_000
 
+/** Timers and chance of this process. */
+const SYSTEM: Omit<TimeSource, 'now'> = {
+  after(ms, call) {
+    const timer = setTimeout(call, ms)
+    return () => clearTimeout(timer)
+  },
+  random: Math.random,
+  breathe: () => new Promise((resolve) => setImmediate(resolve)),
+}
+
 /** Starts turning events into refreshes: what is pending since before, what arrives, what is replayed. */
 export function startRefresher(options: RefresherOptions): Refresher {
-  const coalescer = createCoalescer(depsOf(options))
-  const reports = createReports({ ...options, state: coalescer.state })
+  const { config, log, now, inbox, sync, reads } = options
+  const { debounceMs, debounceMaxMs } = config.webhooks
+  const catalog = activeSources(config).includes('catalog') ? reads.pinned.catalog : null
+  const time = { ...SYSTEM, now }
+  const coalescer = createCoalescer({
+    ...{ debounceMs, debounceMaxMs, inbox, sync, catalog, time, log },
+  })
+  const reports = createReports({ ...options, catalog: reads.live.catalog, coalescer })
   const looking = watchOthers(options, coalescer)
   coalescer.start()
   return {
@@ -53,27 +65,6 @@ export function startRefresher(options: RefresherOptions): Refresher {
       reports.stop()
       coalescer.stop()
     },
-  }
-}
-
-function depsOf({ config, log, now, inbox, refresh, find }: RefresherOptions) {
-  const { debounceMs, debounceMaxMs } = config.webhooks
-  return {
-    ...{ debounceMs, debounceMaxMs, now, refresh },
-    inbox: {
-      pending: (at: number, limit: number, after: number) =>
-        inbox.call('pending', at, limit, after, LONGEST_WAIT_MS),
-      settle: (settled: readonly Settlement[]) => inbox.settle(settled),
-      nextDueAt: () => inbox.call('nextDueAt'),
-    },
-    look: (target: EventTarget) => (find === null ? null : visibilityOf(target, find)),
-    after: (ms: number, call: () => void) => {
-      const timer = setTimeout(call, ms)
-      return () => clearTimeout(timer)
-    },
-    random: Math.random,
-    breathe: () => new Promise<void>((resolve) => setImmediate(resolve)),
-    warn: (message: string) => log.warn({}, message),
   }
 }
 

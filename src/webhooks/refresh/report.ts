@@ -4,7 +4,7 @@ import { messageOf } from '../../core/errors.ts'
 import type { NewTag } from '../../store/catalog/tags.ts'
 import type { EventTimes, Announcements } from '../../store/webhooks/inbox-reports.ts'
 import type { Logger } from '../../core/log.ts'
-import type { CoalescerState } from './coalescer.ts'
+import type { Coalescer } from './coalescer.ts'
 import { WINDOW_MS, compareMisses } from './missed-events.ts'
 import type { InboxThread } from '../inbox/thread.ts'
 
@@ -13,9 +13,10 @@ interface ReportOptions {
   readonly log: Logger
   readonly now: () => number
   readonly inbox: Pick<InboxThread, 'call'>
-  readonly listNewTags: (from: number) => readonly NewTag[]
+  /** Lists new tags since a time, unix milliseconds. */
+  readonly catalog: { readonly listNewTags: (from: number) => readonly NewTag[] }
   readonly isOn: () => boolean
-  readonly state: () => CoalescerState
+  readonly coalescer: Pick<Coalescer, 'state'>
 }
 
 type Figures = Pick<RefreshReport, 'latency' | 'misses'>
@@ -28,7 +29,7 @@ const PATIENCE_MS = 200
 
 /** Computes the figures every minute, and logs once when a subscription seems dead. */
 export function createReports(options: ReportOptions) {
-  const { log, now, state } = options
+  const { log, now, coalescer } = options
   const startedAt = now()
   let figures: Figures = { latency: null, misses: null }
   let takenAt = -Infinity
@@ -51,7 +52,7 @@ export function createReports(options: ReportOptions) {
   return {
     report: async (): Promise<RefreshReport> => {
       if (now() - takenAt > FRESH_MS) await patiently((taking ??= take()))
-      const { refreshes, failures, failuresInRow, refreshingSince: since } = state()
+      const { refreshes, failures, failuresInRow, refreshingSince: since } = coalescer.state()
       const refreshingSince = toIsoOrNull(since)
       return { refreshes, failedRefreshes: failures, failuresInRow, refreshingSince, ...figures }
     },
@@ -66,13 +67,13 @@ function patiently(work: Promise<void>): Promise<void> {
 }
 
 async function figuresOf(options: ReportOptions, startedAt: number): Promise<Figures> {
-  const { inbox, now, isOn, listNewTags } = options
+  const { inbox, now, isOn, catalog } = options
   const at = now()
   const [times, heard] = await Promise.all([
     inbox.call('eventTimes', EVENTS),
     inbox.call('announcedSince', heardFrom(at)),
   ])
-  const arrivals = listNewTags(at - WINDOW_MS)
+  const arrivals = catalog.listNewTags(at - WINDOW_MS)
   return figuresFrom({ times, heard, arrivals, isOn: isOn(), startedAt, now: at })
 }
 

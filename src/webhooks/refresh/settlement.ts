@@ -77,13 +77,18 @@ const MISSING: Record<Exclude<Visibility, 'visible' | null>, string> = {
   absent: 'the tag is not listed',
 }
 
-/** What readers see of an announcement. Null when it names neither a tag nor a digest: there is nothing to look for. */
-export function visibilityOf(
-  target: EventTarget,
-  find: (target: EventTarget) => Announced,
-): Visibility {
-  if (!isSpecific(namesOf(target))) return null
-  const { listed, digestMatches, artifacts } = find(target)
+/** Finds what was announced, as readers see it. */
+export interface AnnouncedReader {
+  readonly findAnnounced: (target: EventTarget) => Announced
+}
+
+/**
+ * Returns what readers see of an announcement. Null when it names neither a tag nor a digest, or no catalog is mirrored:
+ * there is nothing to look for.
+ */
+export function visibilityOf(target: EventTarget, catalog: AnnouncedReader | null): Visibility {
+  if (catalog === null || !isSpecific(namesOf(target))) return null
+  const { listed, digestMatches, artifacts } = catalog.findAnnounced(target)
   if (!listed) return 'absent'
   if (digestMatches === false) return 'other digest'
   return artifacts === 'lacking' || artifacts === 'none yet' ? 'partly' : 'visible'

@@ -90,8 +90,9 @@ export function openInboxHere(
   })
   return {
     receive: (one) => call('receive', { ...one, body: new Uint8Array(one.body) }, maxPending),
-    pending: async (now, limit) =>
-      (await call('pending', now, limit)).map((row) => ({ ...row, body: Buffer.from(row.body) })),
+    nextDueAt: () => call('nextDueAt'),
+    pending: async (...args) =>
+      (await call('pending', ...args)).map((row) => ({ ...row, body: Buffer.from(row.body) })),
     settle: (settlements) => call('settle', settlements),
     counts: () => call('counts'),
     changed: () => call('changed'),

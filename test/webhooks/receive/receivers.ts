@@ -90,10 +90,8 @@ export async function receiving(
       debug: () => undefined,
       warn: (fields: Record<string, unknown>, message: string) => told.push({ fields, message }),
     } as never,
-    onOutcome: (outcome, reason) => outcomes.push([outcome, reason]),
-    onStored: () => {
-      stored++
-    },
+    counters: [{ countWebhook: (outcome, reason) => outcomes.push([outcome, reason]) }],
+    followers: [{ arrived: () => (stored += 1) }],
     ...more,
   })
   const server = createServer((asked, response) => {

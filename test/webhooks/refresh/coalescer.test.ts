@@ -1,17 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import {
-  type Visibility,
-  LOOKS_MS,
-  MAX_ATTEMPTS,
-} from '../../../src/webhooks/refresh/settlement.ts'
+import { LOOKS_MS, MAX_ATTEMPTS } from '../../../src/webhooks/refresh/settlement.ts'
 import { coalesceAtRandom } from './coalesce-random.ts'
-import { type Answer, createWorld, tagged } from './coalescing.ts'
+import { type Answer, type Shown, createWorld, tagged } from './coalescing.ts'
 
 const DAY = 86_400_000
 const atOnce: Answer = () => ({ ms: 500, failure: null })
-const always = (): Visibility => 'visible'
-const never = (): Visibility => 'absent'
+const always = (): Shown => 'visible'
+const never = (): Shown => 'absent'
 
 describe('the coalescer', () => {
   test('refreshes once, two seconds after the last of several events', async () => {
@@ -109,7 +105,7 @@ describe('the coalescer', () => {
   })
 
   test('refreshes for all that one delivery names, and is done with it when all can be read', async () => {
-    let late: Visibility = 'absent'
+    let late: Shown = 'absent'
     const world = createWorld(atOnce, ({ tag }) => (tag === 'late' ? late : 'visible'))
     world.arrive({ ...tagged('early'), others: [tagged('late'), tagged('third')] })
     await world.pass(10_000)

@@ -1,4 +1,5 @@
 import { type Coalescer, createCoalescer } from '../../../src/webhooks/refresh/coalescer.ts'
+import type { Announced } from '../../../src/store/catalog/tags.ts'
 import type { EventTarget } from '../../../src/domain/image-reference.ts'
 import type { InboxState, Settlement } from '../../../src/store/webhooks/inbox.ts'
 import type { Visibility, Waiting } from '../../../src/webhooks/refresh/settlement.ts'
@@ -103,8 +104,18 @@ export interface Asked {
 /** What a refresh does: how long it takes, and what it ends with; null: it never ends. */
 export type Answer = (asked: Asked) => { ms: number; failure: string | null } | null
 
+export type Shown = NonNullable<Visibility>
+
+/** What the catalog has of a target that readers see so. */
+const ANNOUNCED: Readonly<Record<Shown, Announced>> = {
+  visible: { listed: true, digestMatches: null, artifacts: 'complete' },
+  partly: { listed: true, digestMatches: null, artifacts: 'lacking' },
+  'other digest': { listed: true, digestMatches: false, artifacts: 'complete' },
+  absent: { listed: false, digestMatches: null, artifacts: null },
+}
+
 /** An inbox, a service and a coalescer between them, on one clock. */
-export function createWorld(answer: Answer, look: (target: EventTarget) => Visibility) {
+export function createWorld(answer: Answer, look: (target: EventTarget) => Shown) {
   const clock = createClock()
   const held = createRows(clock)
   const asked: Asked[] = []
@@ -130,15 +141,15 @@ export function createWorld(answer: Answer, look: (target: EventTarget) => Visib
   const open = (): Coalescer =>
     createCoalescer({
       inbox: held.inbox,
-      refresh,
-      look,
+      sync: { refresh },
+      catalog: { findAnnounced: (target) => ANNOUNCED[look(target)] },
       debounceMs: 2_000,
       debounceMaxMs: 30_000,
-      now: clock.now,
-      after: clock.after,
-      random: () => 0.5,
-      breathe: () => Promise.resolve(),
-      warn: (message) => void warnings.push(message),
+      time: {
+        ...{ now: clock.now, after: clock.after },
+        ...{ random: () => 0.5, breathe: () => Promise.resolve() },
+      },
+      log: { warn: (_: object, message: string) => void warnings.push(message) } as never,
     })
   let coalescer = open()
   coalescer.start()
