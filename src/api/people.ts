@@ -23,6 +23,8 @@ export interface PeoplePage {
   readonly label: string | null
   /** `key`: only with a local key. `open`: shows more to clients with one. */
   readonly access: 'open' | 'key'
+  /** The parameters of its query, each with what it is. */
+  readonly parameters: Readonly<Record<string, string>>
 }
 
 /** The pages for people. */

@@ -7,6 +7,7 @@ import type { SourceName } from '../domain/sources.ts'
 import type { openShortReads } from '../store/reads.ts'
 import type { Views } from '../store/views/reads.ts'
 import { type ThreadFailure, failureOf } from '../threads/requests.ts'
+import { createPageDocuments } from './documents/read.ts'
 import { type PageCall, type PageView, type Page, UI } from './page.ts'
 import { PAGES } from './pages.ts'
 import { type PageFrame, createRenderer } from './render.ts'
@@ -80,6 +81,7 @@ function problemView({ status, message }: PageProblem): PageView {
 function createLoader({ config }: PagesData, shortReads: ShortReads) {
   const { reads } = shortReads
   const answer = createReading({ config, cacheControl: 'no-store' }, shortReads)
+  const documents = createPageDocuments(reads)
   const generation = createViewsInUse(config.data.dir, null, null)
   const views = <T>(use: (views: Views) => T): T | null => {
     generation.refresh()
@@ -100,7 +102,7 @@ function createLoader({ config }: PagesData, shortReads: ShortReads) {
     }
     const call: PageCall = {
       ...{ query: new URLSearchParams(request.query), now, signedIn, status, config, reads },
-      ...{ views, readApi, ui: uiOf(base), root: (path) => base + path },
+      ...{ documents, views, readApi, ui: uiOf(base), root: (path) => base + path },
     }
     return shortReads.during(() => {
       refuseOld(sourcesOf(page, signedIn), now)

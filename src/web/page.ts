@@ -5,6 +5,7 @@ import { MirrorError } from '../core/errors.ts'
 import type { Reads } from '../store/reads.ts'
 import type { Views } from '../store/views/reads.ts'
 import type { Block } from './blocks.ts'
+import type { PageDocuments } from './documents/read.ts'
 
 /** The path below which all pages are, apart from `/`. */
 export const UI = '/-/ui/'
@@ -19,6 +20,8 @@ export interface Page {
   readonly access: 'open' | 'key'
   /** Whether it shows the report on the mirror. */
   readonly usesStatus: boolean
+  /** The parameters of its query, each with what it is. */
+  readonly parameters: Readonly<Record<string, string>>
   /** Reads what the page shows, from one snapshot of the store. Throws `bad_request`, `not_found`, `not_ready`. */
   readonly load: (call: PageCall) => PageView
 }
@@ -42,6 +45,7 @@ export interface PageCall {
   readonly status: Status | null
   readonly config: Config
   readonly reads: Reads
+  readonly documents: PageDocuments
   /** Reads from the current generation of views; null while there is none. */
   readonly views: <T>(use: (views: Views) => T) => T | null
   /** Returns the path of a page with parameters; those that are null or '' are left out. */

@@ -1,5 +1,7 @@
 import type { Page } from './page.ts'
 import { ECOSYSTEM_LIST, PACKAGE, PACKAGE_LIST } from './pages/ecosystems.ts'
+import { IMAGE_LIST, TAG_LIST } from './pages/images/lists.ts'
+import { AVR, TAG } from './pages/images/tag.ts'
 import { OVERVIEW } from './pages/overview.ts'
 import { PATCHES } from './pages/patches.ts'
 import { RECORD } from './pages/record.ts'
@@ -19,5 +21,9 @@ export const PAGES: readonly Page[] = [
   PACKAGE_LIST,
   PACKAGE,
   PATCHES,
+  IMAGE_LIST,
+  TAG_LIST,
+  TAG,
+  AVR,
   SIGN_IN,
 ]

@@ -37,7 +37,9 @@ export function createWeb({ config, version }: WebOptions): (tools: PeopleTools)
     tools.atEnd(() => thread.close())
     const assets = new Map([style, icon].map((asset) => [asset.path, asset]))
     return {
-      pages: PAGES.map(({ path, label, access }) => ({ path: UI + path, label, access })),
+      pages: PAGES.map(({ path, label, access, parameters }) => {
+        return { path: UI + path, label, access, parameters }
+      }),
       answer(request, response) {
         const { path, query } = rawTarget(request.url ?? '')
         const isRoot = path === '/' && prefersHtml(request.headers.accept)

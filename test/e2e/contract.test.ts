@@ -158,6 +158,77 @@ test('real answers keep to the document: status, media type, headers', async () 
   expect(left).toEqual([])
 })
 
+/** Follows the first link to a page from another page. */
+async function follow(from: string, to: string): Promise<string> {
+  const { status, html } = await pageOf(from)
+  expect([from, status]).toEqual([from, 200])
+  const [, href = ''] = new RegExp(`href="(/-/ui/${to}\\?[^"]*)"`).exec(html) ?? []
+  return href.replaceAll('&amp;', '&')
+}
+
+async function pageOf(path: string): Promise<{ status: number; html: string }> {
+  const answer = await mirror.get(path, { headers: { accept: 'text/html' } })
+  return { status: answer.status, html: await answer.text() }
+}
+
+test('pages lead from images to a tag with its SBOM, VEX, provenance and AVR', async () => {
+  const tag = await follow(await follow('/-/ui/images', 'tags'), 'tag')
+  const { html } = await pageOf(tag)
+  for (const text of ['SBOM', 'pkg:deb/debian/', 'VEX statements', 'builder', 'Materials'])
+    expect(html).toContain(text)
+  expect(html).toMatch(/href="\/-\/ui\/search\?q=pkg%3Adeb/)
+  const [, purl = ''] = /pkg:deb\/debian\/([\w-]+)@/.exec(html) ?? []
+  const fitting = (await pageOf(`${tag}&q=${purl.toUpperCase()}`)).html
+  expect(fitting).toMatch(/\d+ of \d+ contain/)
+  expect((await pageOf(`${tag}&q=none-of-these`)).html).toContain('No component fits')
+  const [, download = ''] = /href="(\/-\/documents\/[^"]+)"/.exec(html) ?? []
+  expect((await fetch(mirror.url + download.replaceAll('&amp;', '&'))).status).toBe(200)
+  expect((await pageOf(await follow(tag, 'avr'))).html).toContain('SBOM')
+  expect([(await pageOf('/-/ui/tag?id=none')).status, (await pageOf('/-/ui/avr?id=none')).status]).toEqual([404, 404]) // prettier-ignore
+  expect((await fetch(mirror.url + tag, { headers: { accept: 'text/html' } })).status).toBe(401)
+})
+
+test('a search finds a tag by its name, its digest and a reference to it', async () => {
+  const tag = await follow('/-/ui/tags', 'tag')
+  const { html } = await pageOf(tag)
+  const [, name = ''] = /<h1><bdi>([^<]*)</.exec(html) ?? []
+  const [digest = ''] = /sha256:[0-9a-f]{64}/.exec(html) ?? []
+  for (const q of [
+    digest,
+    name,
+    name.split(':')[1] ?? '',
+    `cr.example.com/${name}`,
+    `${name}@${digest}`,
+  ])
+    // prettier-ignore
+    expect([q, await follow(`/-/ui/search?q=${q}`, 'tag')]).toEqual([q, tag])
+})
+
+/** Names of the parameters that the document has for a path. */
+function parametersOf(path: string): (string | undefined)[] {
+  const { components } = contract as unknown as { components: { parameters: Record<string, { name: string }> } } // prettier-ignore
+  const { parameters = [] } = (contract.paths[path]?.['get'] ?? {}) as { parameters?: { name?: string; $ref?: string }[] } // prettier-ignore
+  return parameters.map(({ name, $ref = '' }) => name ?? components.parameters[$ref.split('/').at(-1) ?? '']?.name) // prettier-ignore
+}
+
+test('links and forms of pages have only parameters that the document has', async () => {
+  const waiting = ['/-/ui/', '/-/ui/search?q=CVE']
+  const seen = new Set<string>()
+  for (const path of waiting) {
+    const [page = '', search = ''] = path.split('?')
+    if (seen.has(page)) continue
+    seen.add(page)
+    const query = [...new URLSearchParams(search).keys()]
+    expect([page, query.filter((one) => !parametersOf(page).includes(one))]).toEqual([page, []])
+    const { html } = await pageOf(path)
+    for (const [, href = ''] of html.matchAll(/href="(\/-\/ui\/[^".]*)"/g))
+      waiting.push(href.replaceAll('&amp;', '&'))
+    for (const [, action = '', fields = ''] of html.matchAll(/<form[^>]*action="([^"]*)"(.*?)<\/form>/gs)) // prettier-ignore
+      for (const [, name = ''] of fields.matchAll(/name="([^"]*)"/g)) waiting.push(`${action}?${name}=`) // prettier-ignore
+  }
+  expect(seen.size).toBeGreaterThan(12)
+})
+
 test('the document needs no key, is revalidated by its tag, and names nothing of the catalog', async () => {
   const answer = await fetch(`${mirror.url}/-/openapi.json`)
   const text = await answer.text()

@@ -21,12 +21,16 @@ export function pageAnswer(description: string, more: readonly HeaderName[] = []
 const KEY: readonly SecurityRequirement[] = [{ bearer: [] }, { basic: [] }]
 
 /** The contract of a page for people. What is wrong with a request is said by a page too. */
-export function pageContract({ path, label, access }: PeoplePage): PathContract {
+export function pageContract({ path, label, access, parameters }: PeoplePage): PathContract {
   return {
     get: {
       summary: `The page ${label ?? path.split('/').at(-1) ?? ''}`,
-      description: 'For people: its parameters are those of its forms.',
+      description: 'For people: its parameters are those of its forms and links.',
       tags: TAGS,
+      parameters: Object.entries(parameters).map(([name, description]) => ({
+        ...{ name, in: 'query', required: false, description },
+        schema: { ...TEXT, maxLength: 1000 },
+      })),
       responses: {
         200: pageAnswer('The page.'),
         400: pageAnswer('A parameter is not valid.'),

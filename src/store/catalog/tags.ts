@@ -51,7 +51,8 @@ export function createAnnouncedReader(db: Db) {
   )
   const naming = db.prepare<[string, number], NamingItem>(
     `SELECT l.path AS list, e.id, e.body FROM catalog_entry e JOIN catalog_list l ON l.id = e.list
-     WHERE e.rowid IN (SELECT entry FROM catalog_text WHERE text = ?) ORDER BY e.list, e.ordinal LIMIT ?`,
+     WHERE e.rowid IN (SELECT entry FROM catalog_text WHERE text IN (SELECT value FROM json_each(?)))
+     ORDER BY e.list, e.ordinal LIMIT ?`,
   )
   const answers = db.prepare<[string], { path: string; status: number; ownerSha: Buffer }>(
     'SELECT path, status, owner_sha AS ownerSha FROM catalog_answer WHERE owner = ?',
@@ -69,8 +70,20 @@ export function createAnnouncedReader(db: Db) {
     return stored.some(isNone) ? 'none yet' : 'complete'
   }
   return {
-    /** Listed items that name a tag, a digest or a reference of exactly this text, in order; at most `limit`. */
-    listNaming: (text: string, limit: number): NamingItem[] => naming.all(text, limit),
+    /**
+     * Listed items that name a tag, a digest or a reference of exactly this text, in order; at most `limit`. Where none
+     * does, a reference (`library/python:3.12`) also finds items that name its parts in fields of their own.
+     */
+    listNaming(text: string, limit: number): NamingItem[] {
+      const exact = naming.all(JSON.stringify([text]), limit)
+      const target = { ...NO_TARGET, subject: text }
+      const names = namesOf(target)
+      if (exact.length > 0 || names.repository === null || !isSpecific(names)) return exact
+      return naming
+        .all(JSON.stringify(lookupsOf(names, target)), MAX_COMPARED)
+        .filter(({ body }) => isNamed(textsWithin(parse(body)), names))
+        .slice(0, limit)
+    },
     /** Returns whether what an event announced is readable now, and how much of it. */
     findAnnounced(target: EventTarget): Announced {
       const names = namesOf(target)
@@ -87,6 +100,13 @@ export function createAnnouncedReader(db: Db) {
       return { listed: true, digestMatches: matches(digest, exact, named), artifacts }
     },
   }
+}
+
+/** Items that are compared with a reference, one after the other. */
+const MAX_COMPARED = 2000
+
+const NO_TARGET: EventTarget = {
+  ...{ repository: null, tag: null, digest: null, arch: null, subject: null },
 }
 
 const WORST = ['lacking', 'out of scope', 'none yet', 'complete'] as const

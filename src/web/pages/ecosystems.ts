@@ -14,6 +14,7 @@ export const ECOSYSTEM_LIST: Page = {
   label: 'Ecosystems',
   access: 'open',
   usesStatus: false,
+  parameters: { after: 'The name after which the page begins.' },
   load(call) {
     const { ui, root, query } = call
     const after = parameter(query, 'after')
@@ -50,6 +51,11 @@ export const PACKAGE_LIST: Page = {
   label: null,
   access: 'open',
   usesStatus: false,
+  parameters: {
+    ecosystem: 'The name of an ecosystem.',
+    prefix: 'How the names of packages begin.',
+    after: 'The name after which the page begins.',
+  },
   load(call) {
     const { ui, query } = call
     const ecosystem = parameter(query, 'ecosystem')
@@ -97,6 +103,11 @@ export const PACKAGE: Page = {
   label: null,
   access: 'open',
   usesStatus: false,
+  parameters: {
+    ecosystem: 'The name of an ecosystem.',
+    name: 'The name of a package.',
+    after: 'The record after which the page begins.',
+  },
   load(call) {
     const { ui, query, reads } = call
     const [ecosystem, name] = [parameter(query, 'ecosystem'), parameter(query, 'name')]

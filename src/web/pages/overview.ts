@@ -26,6 +26,7 @@ export const OVERVIEW: Page = {
   label: 'Overview',
   access: 'open',
   usesStatus: true,
+  parameters: {},
   load(call) {
     const { status } = call
     if (status === null) throw new MirrorError('internal', 'the overview has no report')

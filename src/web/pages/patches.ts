@@ -1,15 +1,12 @@
-import { MirrorError } from '../../core/errors.ts'
 import { RESOURCES } from '../../domain/resources.ts'
-import type { Frame } from '../../json/envelope.ts'
-import { fieldsOf } from '../../json/objects.ts'
+import type { Fields } from '../../json/objects.ts'
 import type { Block, FormField } from '../blocks.ts'
 import { type Cell, code, plain, state, time } from '../cells.ts'
 import { type Page, type PageCall, parameter } from '../page.ts'
+import { readListPage } from './list-page.ts'
 import { selectOf } from './runs.ts'
 
 const PATH = '/v1/patches'
-/** Items on a page. */
-const PAGE = 50
 const FACETS = RESOURCES.flatMap(({ list }) => (list?.path === PATH ? list.facets : []))
 
 /** The page of patches: the filters of `/v1/patches` as a form. */
@@ -18,6 +15,12 @@ export const PATCHES: Page = {
   label: 'Patches',
   access: 'key',
   usesStatus: false,
+  parameters: {
+    ...Object.fromEntries(
+      FACETS.flatMap(({ param }) => (param === null ? [] : [[param, `As of ${PATH}.`]])),
+    ),
+    after: 'The position where the page begins, from the page before.',
+  },
   load(call) {
     const { query, ui } = call
     const given = FACETS.flatMap(({ param }): [string, string][] =>
@@ -25,7 +28,7 @@ export const PATCHES: Page = {
     )
     const wanted = new URLSearchParams(given.filter(([, value]) => value !== ''))
     const after = parameter(query, 'after')
-    const { items, next, total } = readPage(call, wanted, after)
+    const { items, next, total } = readListPage(call, PATH, {}, wanted, after)
     const filter = Object.fromEntries(given)
     const table: Block = {
       kind: 'table',
@@ -61,53 +64,6 @@ const LABELS: Readonly<Partial<Record<string, string>>> = {
   ecosystem: 'Ecosystem',
   severities: 'Severity',
   ticket_statuses: 'Ticket',
-}
-
-type Fields = ReturnType<typeof fieldsOf>
-
-interface ListPage {
-  readonly items: readonly Fields[]
-  /** Cursor of the next page. */
-  readonly next: string | null
-  readonly total: number | null
-}
-
-/** Reads a page as the API gives it to programs, so filters and cursors mean the same here. */
-function readPage({ readApi, reads }: PageCall, wanted: URLSearchParams, after: string): ListPage {
-  const query = new URLSearchParams(wanted)
-  query.set('limit', String(PAGE))
-  if (after !== '') query.set('after', after)
-  const reply = readApi(PATH, { query })
-  if ('problem' in reply) {
-    const { status, message } = reply.problem
-    throw new MirrorError(status === 404 ? 'not_found' : 'not_ready', message)
-  }
-  const list = reads.catalog.readList(PATH)
-  if (!('body' in reply) || reply.body === null || list === null)
-    throw new MirrorError('not_ready', 'no patches are mirrored yet')
-  const frame = JSON.parse(list.frame) as Frame
-  const page: unknown = JSON.parse(Buffer.from(reply.body).toString('utf8'))
-  const items = at(page, frame.items)
-  const total = frame.total === null ? null : at(page, frame.total)
-  return {
-    items: Array.isArray(items) ? items.map(fieldsOf) : [],
-    next: cursorOf(frame.cursor === null ? null : at(page, frame.cursor), reply.headers),
-    total: typeof total === 'number' ? total : null,
-  }
-}
-
-function at(value: unknown, path: NonNullable<Frame['cursor']>): unknown {
-  return path.reduce<unknown>((within, key) => fieldsOf(within)[key], value)
-}
-
-/** Returns the cursor of the next page, from the page or its Link header; both may have it within a URL. */
-function cursorOf(value: unknown, headers: readonly string[]): string | null {
-  const linked = headers[headers.indexOf('Link') + 1] ?? ''
-  const text =
-    typeof value === 'string' && value !== '' ? value : headers.includes('Link') ? linked : ''
-  if (text === '') return null
-  const [, within] = /[?&]after=([^&>]+)/.exec(text) ?? []
-  return within === undefined ? text : decodeURIComponent(within)
 }
 
 const TONES: Readonly<Partial<Record<string, 'bad' | 'warn'>>> = { critical: 'bad', high: 'warn' }

@@ -32,6 +32,7 @@ export const RECORD: Page = {
   label: null,
   access: 'open',
   usesStatus: false,
+  parameters: { id: 'The id of a record.', at: 'Affected packages before those on the page.' },
   load(call) {
     const id = parameter(call.query, 'id')
     const stored = call.reads.osv.readRecord(id)

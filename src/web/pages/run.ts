@@ -13,6 +13,7 @@ export const RUN: Page = {
   label: null,
   access: 'key',
   usesStatus: false,
+  parameters: { id: 'The number of a run.' },
   load(call) {
     const id = numberOf(call.query, 'id')
     const run = id === null ? null : call.reads.runs.readRun(id)

@@ -22,6 +22,12 @@ export const RUNS: Page = {
   label: 'Runs',
   access: 'key',
   usesStatus: false,
+  parameters: {
+    source: 'Runs of this source only.',
+    kind: 'Runs of this kind only.',
+    state: 'Runs in this state only.',
+    before: 'Runs with smaller numbers than this.',
+  },
   load(call) {
     const { query, reads, ui } = call
     const filter = {

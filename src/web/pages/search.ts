@@ -14,6 +14,10 @@ export const SEARCH: Page = {
   label: 'Search',
   access: 'open',
   usesStatus: false,
+  parameters: {
+    q: 'What is searched for.',
+    after: 'The record after which the page begins.',
+  },
   load(call) {
     const query = parameter(call.query, 'q')
     if (query === '') return { title: 'Search', blocks: [HELP] }
@@ -156,8 +160,7 @@ function imageBlocks({ reads, signedIn, ui, root }: PageCall, query: string): Bl
       title: 'Images and tags',
       columns: ['Item', 'Names', 'List'],
       rows: found.map(({ list, id, body }): Cell[] => {
-        const path = `${list.replace(/\/$/, '')}/${encodeURIComponent(id)}`
-        return [code(id, root(path)), plain(namesOf(body)), code(list, root(list))]
+        return [code(id, ui('tag', { id })), plain(namesOf(body)), code(list, root(list))]
       }),
       empty: 'none',
     },

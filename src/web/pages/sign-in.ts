@@ -6,6 +6,7 @@ export const SIGN_IN: Page = {
   label: null,
   access: 'key',
   usesStatus: false,
+  parameters: {},
   load: ({ ui }) => ({
     title: 'Signed in',
     blocks: [

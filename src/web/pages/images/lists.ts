@@ -1,0 +1,118 @@
+import { MirrorError } from '../../../core/errors.ts'
+import { canonicalPath } from '../../../domain/path-templates.ts'
+import type { Fields } from '../../../json/objects.ts'
+import type { Block } from '../../blocks.ts'
+import { type Cell, clip, code, link, plain } from '../../cells.ts'
+import { type Page, type PageCall, parameter } from '../../page.ts'
+import { readListPage } from '../list-page.ts'
+import { changedCell, digestOfTag, listedId, nameOfTag, repositoryOfImage } from './items.ts'
+
+const LIST = '/v1/images/'
+const TAGS_OF_IMAGE = '/v1/images/{repo}/tags'
+const ALL_TAGS = '/v1/tags/'
+const NONE = new URLSearchParams()
+
+/** The page of all images of the catalog. */
+export const IMAGE_LIST: Page = {
+  path: 'images',
+  label: 'Images',
+  access: 'key',
+  usesStatus: false,
+  parameters: { after: 'The position where the page begins, from the page before.' },
+  load(call) {
+    const { query, ui } = call
+    const after = parameter(query, 'after')
+    const { items, next, total } = readListPage(call, LIST, {}, NONE, after)
+    const table: Block = {
+      kind: 'table',
+      title: 'Images of the catalog',
+      ...(total !== null && { note: `${total} images.` }),
+      columns: ['Image', 'Changed', 'Id'],
+      rows: items.map((item) => imageRow(call, item)),
+      empty: 'The catalog has no image.',
+      first: after === '' ? null : ui('images'),
+      next: next === null ? null : ui('images', { after: next }),
+    }
+    const all: Block = {
+      kind: 'facts',
+      rows: [['tags', link('all tags of all images', ui('tags'))]],
+    }
+    return { title: 'Images', blocks: [all, table] }
+  },
+}
+
+function imageRow({ ui, now }: PageCall, item: Fields): Cell[] {
+  const id = listedId(item, 'images')
+  const name = repositoryOfImage(item)
+  const href = ui('tags', { image: id })
+  const short = id !== '' && id.length <= 500
+  const cell = short ? link(name ?? id, href) : plain(name)
+  return [cell, changedCell(item, now), code(id)]
+}
+
+/** The page of the tags of one image, or of all images. */
+export const TAG_LIST: Page = {
+  path: 'tags',
+  label: null,
+  access: 'key',
+  usesStatus: false,
+  parameters: {
+    image: 'The id of an image; the tags of all images when not given.',
+    after: 'The position where the page begins, from the page before.',
+  },
+  load(call) {
+    const { query, ui, root } = call
+    const [image, after] = [parameter(query, 'image'), parameter(query, 'after')]
+    const repo = image === '' ? null : repositoryOf(call, image)
+    const [path, params] =
+      repo === null ? ([ALL_TAGS, {}] as const) : ([TAGS_OF_IMAGE, { repo }] as const)
+    const { items, next, total } = readListPage(call, path, params, NONE, after)
+    const raw = repo === null ? '/v1/tags/' : `/v1/images/${pathOf(repo)}/tags`
+    const table: Block = {
+      kind: 'table',
+      title: repo === null ? 'Tags of all images' : clip(`Tags of ${repo}`),
+      ...(total !== null && { note: `${total} tags.` }),
+      columns: ['Tag', 'Digest', 'Changed', 'Id'],
+      rows: items.map((item) => tagRow(call, item)),
+      empty: 'There is no tag.',
+      first: after === '' ? null : ui('tags', { image }),
+      next: next === null ? null : ui('tags', { image, after: next }),
+    }
+    const from: Block = {
+      kind: 'facts',
+      rows: [
+        ['images', link('all images', ui('images'))],
+        ['as JSON', code(clip(raw), root(raw))],
+      ],
+    }
+    return { title: repo ?? 'Tags', blocks: [from, table] }
+  },
+}
+
+function pathOf(repo: string): string {
+  return repo.toWellFormed().split('/').map(encodeURIComponent).join('/')
+}
+
+/** Returns the repository of a listed image. Throws `not_found` for an id that is not listed. */
+function repositoryOf({ reads }: PageCall, id: string): string {
+  const list = reads.catalog.readList(canonicalPath(LIST) ?? '')
+  const entry = list === null ? null : reads.catalog.readEntry(list.id, id)
+  if (entry === null) throw new MirrorError('not_found', `the list of images has no ${clip(id)}`)
+  const repo = repositoryOfImage(JSON.parse(entry.body.toString('utf8')) as Fields)
+  if (repo !== null) return repo
+  throw new MirrorError('not_found', `the image ${clip(id)} names no repository`)
+}
+
+/** Returns the cells of a listed tag. */
+function tagRow({ ui, now }: PageCall, item: Fields): Cell[] {
+  const id = listedId(item, 'tags')
+  const name = nameOfTag(item)
+  const short = id !== '' && id.length <= 500
+  const digest = digestOfTag(item)
+  return [
+    short ? link(name === '' ? id : name, ui('tag', { id })) : plain(name),
+    digest === null ? plain(null) : code(digest),
+    changedCell(item, now),
+    code(id),
+  ]
+}

@@ -1,0 +1,152 @@
+import { MirrorError } from '../../../core/errors.ts'
+import { requestedPath } from '../../../api/catalog/not-found.ts'
+import { canonicalPath } from '../../../domain/path-templates.ts'
+import { type Fields, fieldsOf } from '../../../json/objects.ts'
+import type { Block } from '../../blocks.ts'
+import { type Cell, clip, code, link, plain, size } from '../../cells.ts'
+import { type Page, type PageCall, type PageView, parameter } from '../../page.ts'
+import { type Artifact, type ShownKind, listArtifacts } from './artifacts.ts'
+import { type Further, contentBlocks } from './contents.ts'
+import { fieldRows, nameOfTag } from './items.ts'
+
+const ITEM = '/v1/tags/{id}'
+
+/** What the pages of artifacts take beside the id. */
+const PARAMETERS = {
+  q: 'Text that the name, version or purl of a component contains.',
+  at: 'Components before those on the page.',
+  statement: 'VEX statements before those on the page.',
+  material: 'Materials before those on the page.',
+  sbom: 'Which of several SBOMs is shown, from 0.',
+  vex: 'Which of several VEX documents is shown, from 0.',
+  provenance: 'Which of several provenance documents is shown, from 0.',
+}
+
+/** The page of one tag: its SBOM, VEX, provenance, and the sets of artifacts of AVRs that it names. */
+export const TAG: Page = {
+  path: 'tag',
+  label: null,
+  access: 'key',
+  usesStatus: false,
+  parameters: { id: 'The id of a tag.', ...PARAMETERS },
+  load(call) {
+    const id = requiredId(call, 'tag')
+    const { item, mentions, isWhole } = readTag(call, id)
+    const name = nameOfTag(item)
+    const artifacts = listArtifacts(call, 'tags', id)
+    const path = requestedPath(ITEM, { id })
+    const note = isWhole
+      ? {}
+      : { note: 'As the list of tags has it: the details are not mirrored.' }
+    return {
+      title: name === '' ? id : name,
+      blocks: [
+        { kind: 'heading', title: 'Tag', ...note },
+        { kind: 'facts', rows: [['as JSON', code(path, call.root(path))], ...fieldRows(item)] },
+        artifactTable(call, artifacts, furtherOf(call, 'tag', id)),
+        evidenceBlock(call, mentions),
+        ...artifacts.flatMap((one) => contentBlocks(call, one, furtherOf(call, 'tag', id))),
+      ],
+    }
+  },
+}
+
+/** The page of a set of artifacts: the evidence of an AVR (artifact vulnerability remediation). */
+export const AVR: Page = {
+  path: 'avr',
+  label: null,
+  access: 'key',
+  usesStatus: false,
+  parameters: { id: 'The id of a set of artifacts.', ...PARAMETERS },
+  load(call): PageView {
+    const id = requiredId(call, 'avr')
+    const artifacts = listArtifacts(call, 'avrs', id)
+    const further = furtherOf(call, 'avr', id)
+    return {
+      title: `AVR ${id}`,
+      ...(artifacts.every(({ documents }) => documents.length === 0) && { status: 404 }),
+      blocks: [
+        artifactTable(call, artifacts, further),
+        ...artifacts.flatMap((one) => contentBlocks(call, one, further)),
+      ],
+    }
+  },
+}
+
+function requiredId({ query }: PageCall, page: string): string {
+  const id = parameter(query, 'id')
+  if (id !== '') return id
+  throw new MirrorError('bad_request', `name the ${page}: ?id=…`)
+}
+
+/** Leads to the same page with other rows; which documents are shown stays. */
+function furtherOf({ ui, query }: PageCall, page: string, id: string): Further {
+  const which = (['sbom', 'vex', 'provenance'] satisfies ShownKind[]).map(
+    (kind): [string, string] => [kind, parameter(query, kind)],
+  )
+  return (parameters) => ui(page, { id, ...Object.fromEntries(which), ...parameters })
+}
+
+interface TagFound {
+  readonly item: Fields
+  /** Ids of AVRs that it names. */
+  readonly mentions: readonly string[]
+  /** Whether these are its details, and not only its entry in the list. */
+  readonly isWhole: boolean
+}
+
+/** Reads a tag's details, or its entry in the list where these are not mirrored. Throws with the API's reason. */
+function readTag({ reads, readApi }: PageCall, id: string): TagFound {
+  const { mentions = [] } = reads.catalog.readAnswer(requestedPath(ITEM, { id })) ?? {}
+  const list = reads.catalog.readList(canonicalPath('/v1/tags/') ?? '')
+  const entry = list === null ? null : reads.catalog.readEntry(list.id, id)
+  const reply = entry === null || mentions.length > 0 || reads.catalog.hasAnswers(`tags/${id}`) ? readApi(ITEM, { params: { id } }) : null // prettier-ignore
+  if (reply !== null && 'body' in reply && reply.body !== null) {
+    const item: unknown = JSON.parse(Buffer.from(reply.body).toString('utf8'))
+    return { item: fieldsOf(item), mentions, isWhole: true }
+  }
+  if (entry !== null)
+    return { item: fieldsOf(JSON.parse(entry.body.toString('utf8'))), mentions, isWhole: false }
+  const problem = reply !== null && 'problem' in reply ? reply.problem : null
+  const message = problem?.message ?? `this mirror has no tag ${clip(id)}`
+  throw new MirrorError(problem?.status === 503 ? 'not_ready' : 'not_found', message)
+}
+
+const NAMES: Readonly<Record<ShownKind, string>> = {
+  sbom: 'SBOM',
+  vex: 'VEX',
+  provenance: 'provenance',
+}
+
+function artifactTable(call: PageCall, artifacts: readonly Artifact[], further: Further): Block {
+  const rows = artifacts.flatMap(({ kind, path, documents, why }): (Cell | Cell[])[][] => {
+    const answer = code(path, call.root(path))
+    if (why !== null)
+      return [[plain(NAMES[kind]), plain(why, 600), plain(null), plain(null), answer]]
+    return documents.map(({ digest, type, size: bytes, href }, number) => {
+      const shown = documents.length > 1 ? [link('show', further({ [kind]: number }))] : []
+      const cells = [link('download', href), ...shown]
+      return [plain(NAMES[kind]), plain(type), size(bytes), code(digest.slice(0, 16)), [...cells, answer]] // prettier-ignore
+    })
+  })
+  return {
+    kind: 'table',
+    title: 'Artifacts',
+    columns: ['Artifact', 'Type', 'Size', 'SHA-256', 'From this mirror'],
+    rows,
+    empty: 'none',
+  }
+}
+
+/** AVRs of a tag that are shown. */
+const MOST_EVIDENCE = 100
+
+function evidenceBlock({ ui }: PageCall, mentions: readonly string[]): Block {
+  return {
+    kind: 'table',
+    title: 'Evidence of remediation (AVR)',
+    columns: ['Set of artifacts'],
+    rows: mentions.slice(0, MOST_EVIDENCE).map((id) => [code(id, ui('avr', { id }))]),
+    empty: 'The tag names no set of artifacts.',
+  }
+}

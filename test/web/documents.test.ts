@@ -1,0 +1,140 @@
+import { expect, test } from 'vitest'
+import { readProvenance } from '../../src/web/documents/provenance.ts'
+import { readSbom } from '../../src/web/documents/sbom.ts'
+import { readVex } from '../../src/web/documents/vex.ts'
+
+const envelope = (predicate: object, predicateType: string, more: object = {}) => ({
+  payloadType: 'application/vnd.in-toto+json',
+  payload: Buffer.from(
+    JSON.stringify({ _type: 'https://in-toto.io/Statement/v1', predicateType, predicate, ...more }),
+  ).toString('base64'),
+})
+
+const CYCLONEDX = {
+  bomFormat: 'CycloneDX',
+  specVersion: '1.5',
+  metadata: { component: { name: 'image', version: '1' }, timestamp: '2026-01-01T00:00:00Z' },
+  components: [
+    {
+      ...{
+        type: 'library',
+        group: 'org.a',
+        name: 'core',
+        version: '2',
+        purl: 'pkg:maven/org.a/core@2',
+      },
+      licenses: [{ license: { id: 'MIT' } }, { expression: 'A OR B' }],
+      components: [{ name: 'inner' }, 7],
+    },
+  ],
+}
+
+test('an SBOM is read in CycloneDX with its nested components, bare, in an envelope and in a wrapper', () => {
+  const bundle = { dsseEnvelope: envelope(CYCLONEDX, 'https://cyclonedx.org/bom') }
+  for (const value of [CYCLONEDX, bundle, [bundle], { sbom: CYCLONEDX }]) {
+    const found = readSbom(value)
+    expect(found).toMatchObject({ format: 'CycloneDX 1.5', subject: 'image 1', total: 2 })
+    expect(found?.components[0]).toEqual({
+      ...{ name: 'org.a/core', version: '2', type: 'library' },
+      ...{ purl: 'pkg:maven/org.a/core@2', licences: 'MIT, A OR B' },
+    })
+  }
+})
+
+test('an SBOM is read in SPDX 2 and 3', () => {
+  const purl = { referenceType: 'purl', referenceLocator: 'pkg:deb/debian/tar@1' }
+  const packages = [
+    { name: 'tar', versionInfo: '1', licenseConcluded: 'NOASSERTION', licenseDeclared: 'GPL-3.0' },
+    { name: 'zlib', externalRefs: [{ referenceType: 'cpe22Type' }, purl] },
+  ]
+  const spdx2 = readSbom({ spdxVersion: 'SPDX-2.3', name: 'image', packages })
+  expect(spdx2).toMatchObject({ format: 'SPDX-2.3', subject: 'image', total: 2 })
+  expect(spdx2?.components[0]?.licences).toBe('GPL-3.0')
+  expect(spdx2?.components[1]?.purl).toBe('pkg:deb/debian/tar@1')
+  const graph = [
+    { type: 'CreationInfo', specVersion: '3.0.1' },
+    { type: 'software_Package', name: 'tar', software_packageVersion: '1' },
+  ]
+  expect(readSbom({ '@graph': graph })).toMatchObject({ format: 'SPDX-3.0.1', total: 1 })
+})
+
+test('VEX statements are read in OpenVEX, CycloneDX and CSAF', () => {
+  const open = readVex({
+    author: 'A',
+    statements: [
+      { vulnerability: { name: 'CVE-1' }, status: 'fixed', products: [{ '@id': 'pkg:a/b' }] },
+      { vulnerability: 'CVE-2', status: 'not_affected', justification: 'no', products: ['x'] },
+    ],
+  })
+  expect(open?.statements.map(({ vulnerability, products }) => [vulnerability, ...products])).toEqual([['CVE-1', 'pkg:a/b'], ['CVE-2', 'x']]) // prettier-ignore
+  const affects = Array.from({ length: 9 }, (_, at) => ({ ref: `r${at}` }))
+  const cyclone = readVex({
+    bomFormat: 'CycloneDX',
+    vulnerabilities: [{ id: 'CVE-3', analysis: { state: 'exploitable', detail: 'd' }, affects }],
+  })
+  expect(cyclone?.statements[0]).toMatchObject({
+    status: 'exploitable',
+    note: 'd',
+    productCount: 9,
+  })
+  const csaf = readVex({
+    document: { csaf_version: '2.0', publisher: { name: 'P' } },
+    vulnerabilities: [{ cve: 'CVE-4', product_status: { known_affected: ['a'], fixed: ['b'], recommended: [] } }], // prettier-ignore
+  })
+  expect(csaf?.statements.map(({ status }) => status)).toEqual(['affected', 'fixed'])
+})
+
+test('provenance is read from SLSA 0.2 and 1, whatever contains the statement', () => {
+  const old = envelope(
+    {
+      builder: { id: 'https://b' },
+      invocation: { configSource: { uri: 'git+https://s', digest: { sha1: 'ab' } } },
+      materials: [{ uri: 'pkg:a', digest: { sha256: 'cd' } }],
+    },
+    'https://slsa.dev/provenance/v0.2',
+    { subject: [{ name: 'image', digest: { sha256: 'ef' } }] },
+  )
+  expect(readProvenance({ provenance_summary: { provenance: [{ envelope: old }] } })).toMatchObject(
+    [
+      {
+        ...{ builder: 'https://b', sources: [{ uri: 'git+https://s', digest: 'sha1:ab' }] },
+        ...{ materials: [{ uri: 'pkg:a', digest: 'sha256:cd' }] },
+        subjects: [{ uri: 'image', digest: 'sha256:ef' }],
+      },
+    ],
+  )
+  const predicate = {
+    buildDefinition: { buildType: 't', externalParameters: { workflow: { repository: 'https://r', ref: 'main' } } }, // prettier-ignore
+    runDetails: { builder: { id: 'https://c' }, metadata: { invocationId: 'i' } },
+  }
+  const attestations = [{ bundle: { dsseEnvelope: envelope(predicate, 'v1') } }]
+  expect(readProvenance({ attestations })).toMatchObject([
+    { builder: 'https://c', sources: [{ uri: 'https://r main' }], invocation: 'i' },
+  ])
+})
+
+test('documents of any other shape are refused without a fault', () => {
+  let deep: unknown = CYCLONEDX
+  for (let at = 0; at < 50; at++) deep = { bundle: [deep] }
+  const shapes = [
+    null,
+    7,
+    'x',
+    [],
+    {},
+    { payload: '%%' },
+    { statements: 7 },
+    { bomFormat: 'x' },
+    deep,
+  ]
+  for (const read of [readSbom, readVex, readProvenance])
+    for (const value of shapes) expect(read(value)).toBeNull()
+  const malformed = {
+    bomFormat: 'CycloneDX',
+    components: { a: 1 },
+    vulnerabilities: 'x',
+    metadata: [],
+  }
+  expect(readSbom(malformed)?.total).toBe(0)
+  expect(readVex(malformed)?.total).toBe(0)
+})
