@@ -3,6 +3,7 @@ import type { RunReport } from '../../src/sync/runner.ts'
 import { type SyncThread, startSyncThread } from '../../src/sync/thread.ts'
 import type { Bench } from '../support/mirror.ts'
 import { INDEX, PATCH_FEED, bench as feedBench } from './fixtures.ts'
+import { longTest } from '../support/tables.ts'
 import { asked, bench, filledFolder } from './catalog/fixtures.ts'
 import { WIDE, announced, targetOf } from './refreshes.ts'
 
@@ -94,7 +95,7 @@ describe('a refresh by the thread', () => {
     expect(made.store.catalog.findAnnounced(target).artifacts).toBe('complete') // the vex came with the second look
   })
 
-  test('of many at once costs one more run of each source', async () => {
+  longTest('of many at once costs one more run of each source', async () => {
     const { made, thread, ended } = await filled()
     const tags = [0, 1, 2].map(() => announced(made.sandbox.service, made.sandbox.service.addTag()))
     await Promise.all(
@@ -140,7 +141,7 @@ describe('a refresh that did not look', () => {
 
   test('is ok beside a feed that waits for a decision, not beside such a catalog', async () => {
     const made = await bench(
-      { ...WIDE, tags: 40 },
+      { ...WIDE, tags: 12 },
       {
         env: { PATCHMIRROR_CATALOG_GUARD_ITEMS: '5', PATCHMIRROR_CATALOG_GUARD_FRACTION: '0.1' },
         sandbox: { records: 60 },
@@ -154,7 +155,7 @@ describe('a refresh that did not look', () => {
     expect(first.reports.map(({ state }) => state)).toContain('quarantined')
     expect(first.ok).toBe(true)
     const { service } = made.sandbox
-    for (const id of service.ids('tags').slice(0, 20)) service.remove('tags', id)
+    for (const id of service.ids('tags').slice(0, 8)) service.remove('tags', id)
     const second = await thread.refresh([])
     expect(second.ok).toBe(false)
     expect(second.reason).toMatch(/^catalog: quarantined: .*approve or reject run/)
@@ -176,7 +177,7 @@ describe('a refresh that did not look', () => {
     })
   })
 
-  test('a refresh reports that another process is syncing', async () => {
+  longTest('a refresh reports that another process is syncing', async () => {
     const { made, thread } = await filled()
     const stall = made.sandbox.faults.set(INDEX, { kind: 'stall' })
     const running = made.run('osv')

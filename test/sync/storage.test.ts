@@ -18,7 +18,7 @@ import { openWriter } from '../../src/store/database/open.ts'
 import { openPinnedReads } from '../../src/store/reads.ts'
 import { openWrites } from '../../src/store/writer.ts'
 import { type Bench, differences } from '../support/mirror.ts'
-import { LONG } from '../support/tables.ts'
+import { LONG, longTest, telling } from '../support/tables.ts'
 import {
   bench,
   contentsOf,
@@ -115,12 +115,12 @@ describe.skipIf(!MAY_MOUNT)('a full disk (needs the right to mount a tmpfs)', ()
     },
   )
 
-  test('that fills up again and again does not keep what it could not use', async () => {
+  longTest('that fills up again and again does not keep what it could not use', async () => {
     const made = await onSmallDisk('12m', 600)
     await made.run('osv')
     fill(made.dir, 900_000)
     made.sandbox.feed.change(240)
-    for (let i = 0; i < (LONG ? 4 : 2); i++) {
+    for (let i = 0; i < 4; i++) {
       made.sandbox.feed.change(2)
       await made.run('osv').catch(() => undefined)
     }
@@ -151,17 +151,21 @@ describe.skipIf(!MAY_MOUNT)('a full disk (needs the right to mount a tmpfs)', ()
 describe.skipIf(!MAY_SWITCH_USER)('a data folder of another user (needs root)', () => {
   const OTHER = 65_534
 
-  test.each([
+  const CLOSED: [string, number][] = [
     ['that may not be entered', 0o700],
     ['that may not be written', 0o755],
-  ])('%s is refused with the reason', async (_name, mode) => {
-    const made = await synced({ sandbox: { records: 20, large: 0 } })
-    chmodSync(made.dir, mode)
-    const lines = await runChild(made.sandbox, made.dir, { uid: OTHER })
-    expect(lines.at(-1)).toMatch(/^refused storage the data folder /)
-  })
+  ]
+  test.each(telling(CLOSED, 'that may not be written'))(
+    '%s is refused with the reason',
+    async (_name, mode) => {
+      const made = await synced({ sandbox: { records: 20, large: 0 } })
+      chmodSync(made.dir, mode)
+      const lines = await runChild(made.sandbox, made.dir, { uid: OTHER })
+      expect(lines.at(-1)).toMatch(/^refused storage the data folder /)
+    },
+  )
 
-  test('whose downloads folder may not be written fails the run', async () => {
+  longTest('whose downloads folder may not be written fails the run', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'patchmirror-'))
     onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
     chownSync(dir, OTHER, OTHER)

@@ -69,8 +69,8 @@ const PRIVATE = READING.filter(
   ({ table, path }) => !/^(Public feeds|API keys|Identity surface)$/.test(table) && path !== '',
 )
 
-/** Filtered pages, and the second path of an SBOM: they follow from what other paths read. Only the long suite asks for them. */
-const FOLLOWS = /\?(?!limit=1000$)|^\/v1\/images\/tags\//
+/** Filtered lists, and the second path of an SBOM: they follow from what other paths read. Only the long suite asks for them. */
+const FOLLOWS = /\?(?!limit=)|^\/v1\/images\/tags\//
 
 /**
  * Returns the paths at which the mirror does not answer what the service answers; without key and user lists, which differ

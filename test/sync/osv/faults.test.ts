@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Fault } from '../../../src/sandbox/faults/fault.ts'
 import { type Bench, differences } from '../../support/mirror.ts'
-import { telling } from '../../support/tables.ts'
+import { longTest, telling } from '../../support/tables.ts'
 import {
   ARCHIVE,
   INDEX,
@@ -70,13 +70,7 @@ async function expectRecovery(made: Bench): Promise<void> {
 }
 
 describe('an index that cannot be used', () => {
-  const FIRST = telling(
-    UNUSABLE_INDEX,
-    'a 500',
-    'a body cut short',
-    'a gzip bomb',
-    'entries without ids',
-  )
+  const FIRST = telling(UNUSABLE_INDEX, 'a body cut short', 'a gzip bomb', 'entries without ids')
   test.each(FIRST)('%s fails the first run', async (_name, fault, code) => {
     const made = await bench({ sandbox: SMALL, env: CAPS })
     made.sandbox.faults.set(INDEX, fault)
@@ -88,19 +82,8 @@ describe('an index that cannot be used', () => {
 
   const LATER = telling(
     UNUSABLE_INDEX,
-    ...[
-      'a 401',
-      'a 404',
-      'a stall before the headers',
-      'a reset in the body',
-      'a Content-Length too large',
-    ],
-    ...[
-      'a redirect to another host',
-      'a page of HTML',
-      'an empty body',
-      'an index with text behind it',
-    ],
+    ...['a 401', 'a stall before the headers', 'a reset in the body', 'a Content-Length too large'],
+    ...['a redirect to another host', 'a page of HTML', 'an index with text behind it'],
   )
   test.each(LATER)('%s leaves what is held alone', async (_name, fault, code) => {
     const made = await synced({ sandbox: SMALL, env: CAPS })
@@ -122,7 +105,7 @@ describe('an index that cannot be used', () => {
     ['a stall', { kind: 'stall' }],
     ['a 429', { kind: 'status', status: 429, headers: { 'Retry-After': '0' } }],
   ]
-  test.each(telling(PASSING, 'a 500', 'a reset', 'a 429'))(
+  test.each(telling(PASSING, 'a reset', 'a 429'))(
     '%s that passes is overcome',
     async (_name, fault) => {
       const made = await bench({ sandbox: SMALL, env: CAPS })
@@ -148,7 +131,7 @@ describe('Retry-After', () => {
     headers: { 'Retry-After': seconds },
   })
 
-  test('is honoured under the ceiling', async () => {
+  longTest('is honoured under the ceiling', async () => {
     const made = await bench({ sandbox: SMALL })
     const retry = new Date(Date.now() - 5000).toUTCString()
     made.sandbox.faults.set(INDEX, limited(retry), { times: 1 })

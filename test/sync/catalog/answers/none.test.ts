@@ -58,7 +58,7 @@ test('a 204 is answered as one, as old as the service’s last word, and asked f
 })
 
 test('artifacts that are all gone at once are not believed to be', async () => {
-  const made = await catalogBench({ ...SERVICE, tags: 60 }, { env: ENV })
+  const made = await catalogBench({ ...SERVICE, tags: 30 }, { env: ENV })
   expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
   const { documents } = made.store.catalog.countCatalog()
   made.sandbox.faults.set('/v1/tags/*/sbom', NONE)

@@ -190,7 +190,7 @@ test('the VEX repository is as old as the oldest confirmation of a document in i
 test('a reconcile stops asking a host that is down', async () => {
   const clock = { now: Date.now() - 100 * HOUR }
   const env = { PATCHMIRROR_CATALOG_SCOPE: 'all', PATCHMIRROR_UPSTREAM_RETRIES: '0' }
-  const made = await catalogBench({ ...SERVICE, tags: 60 }, { env, now: () => clock.now })
+  const made = await catalogBench({ ...SERVICE, tags: 30 }, { env, now: () => clock.now })
   await made.run('catalog')
   clock.now += 25 * HOUR
   for (const tag of made.sandbox.service.ids('tags'))
@@ -199,7 +199,7 @@ test('a reconcile stops asking a host that is down', async () => {
   expect(state).toBe('partial')
   expect(JSON.stringify(facts['lackingIds'])).toContain('consecutive failures')
   const asked = made.sandbox.requests.entries.filter(({ status }) => status === 503)
-  expect(new Set(asked.map(({ path }) => path)).size).toBeLessThan(60)
+  expect(new Set(asked.map(({ path }) => path)).size).toBeLessThan(30)
 })
 
 test('the dates of lists and answers cross a gap, are never fresher there, and never go backwards', async () => {

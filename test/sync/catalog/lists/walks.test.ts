@@ -16,7 +16,7 @@ import {
 } from '../fixtures.ts'
 
 const PATCHES = '/v1/patches'
-const LONG = { ...SMALL, images: 1, tags: 2, packages: 1, avrs: 0, tickets: 1100 } // two pages of tickets
+const TWO_PAGES = { ...SMALL, images: 1, tags: 2, packages: 1, avrs: 0, tickets: 1100 } // two pages of tickets
 
 /** Ids of a list as it would be served, in order. */
 function idsOf({ store }: Bench, path: string): string[] {
@@ -48,13 +48,17 @@ describe('a list that cannot be walked', () => {
   ]
   const FEW = telling(
     ways,
-    ...['repeats a page for ever', 'has the same items without end', 'is a page of HTML'],
-    ...['holds no objects', 'is refused', 'is deeply nested'],
+    ...[
+      'repeats a page for ever',
+      'has the same items without end',
+      'is refused',
+      'is deeply nested',
+    ],
   )
   test.each(FEW)(
     'because it %s is named, stays as it is held, and the others go on',
     async (_way, fault, why) => {
-      const made = await mirrored(LONG)
+      const made = await mirrored(TWO_PAGES)
       const held = idsOf(made, PATCHES)
       const [tag = ''] = made.sandbox.service.ids('tags')
       made.sandbox.service.addTicket()
@@ -103,7 +107,7 @@ test('a service that answers no list at all ends the run as failed; nothing is p
 })
 
 test('a walk that misses a page restarts and completes', async () => {
-  const made = await mirrored(LONG)
+  const made = await mirrored(TWO_PAGES)
   made.sandbox.service.addTicket()
   const struck = made.sandbox.faults.set(PATCHES, { kind: 'lostPage' }, { times: 1 })
   expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
@@ -112,7 +116,7 @@ test('a walk that misses a page restarts and completes', async () => {
 })
 
 test('pages that are lost again and again end the walk, not the run', async () => {
-  const made = await mirrored(LONG)
+  const made = await mirrored(TWO_PAGES)
   const held = idsOf(made, PATCHES)
   made.sandbox.faults.set(PATCHES, { kind: 'lostPage' })
   const report = await made.run('catalog')

@@ -23,7 +23,7 @@ import { crc32c } from '../../../../src/zip/crc32c.ts'
 import { deflate } from '../../../../src/zip/member.ts'
 import { copyFilledFolder } from '../../../support/filled-folder.ts'
 import { type Bench, differences } from '../../../support/mirror.ts'
-import { LONG } from '../../../support/tables.ts'
+import { LONG, telling } from '../../../support/tables.ts'
 import { archiveOf, bench, expectAgreement, expectSound, tamper, verify } from '../../fixtures.ts'
 
 const ids = Array.from({ length: 700 }, (_, i) => `${['ROOT', 'ü', 'A/B'][i % 3]}-${i}`)
@@ -202,18 +202,22 @@ describe('a sync of a large feed', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test.each([
+  const DAMAGES: [string, (path: string) => void][] = [
     ['its directory is damaged', (path: string) => spoil(path, readFileSync(path).length - 90)],
     ['it is cut short', (path: string) => truncateSync(path, 1_000)],
     ['it is gone', (path: string) => rmSync(path)],
-  ])('does not build on the old file when %s', async (_name, damage) => {
-    const { made, path } = await large()
-    damage(path())
-    made.sandbox.feed.change(2)
-    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
-    await expectSound(made.dir)
-    expectAgreement(made)
-  })
+  ]
+  test.each(telling(DAMAGES, 'its directory is damaged'))(
+    'does not build on the old file when %s',
+    async (_name, damage) => {
+      const { made, path } = await large()
+      damage(path())
+      made.sandbox.feed.change(2)
+      expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+      await expectSound(made.dir)
+      expectAgreement(made)
+    },
+  )
 
   test('goes on from an archive that an earlier version published', async () => {
     const { made, path } = await large()

@@ -2,6 +2,7 @@ import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { type Bench, differences } from '../../../support/mirror.ts'
+import { longTest, telling } from '../../../support/tables.ts'
 import { ARCHIVE, bench, expectAgreement, told } from '../../fixtures.ts'
 
 const NO_SINGLES = { PATCHMIRROR_OSV_MAX_SINGLE_FETCHES: '0' }
@@ -89,7 +90,7 @@ describe('the download of the archive', () => {
     }
   })
 
-  test.each(['shifted', 'total', 'bytes'] as const)(
+  test.each(telling(['shifted', 'total', 'bytes'] as const, 'total', 'bytes'))(
     'is not taken in by a continuation with a wrong range (%s)',
     async (how) => {
       const made = await bench({ sandbox: LARGE })
@@ -142,7 +143,7 @@ describe('the download of the archive', () => {
     expect(existsSync(part) ? statSync(part).size : 0).toBeLessThanOrEqual(50_000)
   })
 
-  test('gives up a transfer that is too slow', async () => {
+  longTest('gives up a transfer that is too slow', async () => {
     const env = {
       ...NO_SINGLES,
       PATCHMIRROR_UPSTREAM_RETRIES: '0',
@@ -155,7 +156,7 @@ describe('the download of the archive', () => {
     expect(report.message).toContain('slower than 1000 bytes/s over 1 s')
   })
 
-  test('gives up a transfer that stands still', async () => {
+  longTest('gives up a transfer that stands still', async () => {
     const env = {
       ...NO_SINGLES,
       PATCHMIRROR_UPSTREAM_RETRIES: '0',
