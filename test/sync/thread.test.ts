@@ -55,7 +55,7 @@ describe('the sync thread', () => {
   })
 
   test('a sync run survives checkpoints at any time', async () => {
-    const made = await bench({ sandbox: { records: 400 } })
+    const made = await bench({ sandbox: { records: 150 } })
     const { thread, ended, failed, progress } = await withThread(made)
     onTestFinished(() => thread.stop())
     made.sandbox.faults.set(ARCHIVE, { kind: 'wrongCrc' })

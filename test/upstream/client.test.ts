@@ -6,6 +6,8 @@ import { fetchIndex, fetchRecord } from '../../src/upstream/osv.ts'
 import { createUpstream } from '../../src/upstream/surfaces.ts'
 import { createOrigin } from '../support/origin.ts'
 import { MAX, connect, refusal, sandbox } from './http/sessions.ts'
+import { LONG } from '../support/tables.ts'
+import type { Fault } from '../../src/sandbox/faults/fault.ts'
 
 const PATCH_FEED = '/external/patch_feed'
 
@@ -232,22 +234,26 @@ describe('Retry-After', () => {
 })
 
 describe('the deadline', () => {
-  test.each([
-    { kind: 'stall' },
+  const ENDLESS: Fault[] = [
     { kind: 'stall', at: 'body', bytes: 10 },
+    { kind: 'stall' },
     { kind: 'slow', bytesPerSecond: 10 },
-  ] as const)('ends an answer that does not come to its end: %o', async (fault) => {
-    const service = await sandbox()
-    service.faults.set(OSV_INDEX, fault)
-    const { session } = connect(service.url, {
-      REQUEST_TIMEOUT_MS: '150',
-      LOW_SPEED_SECONDS: '30',
-      RETRIES: '1',
-    })
-    const { message } = await refusal('upstream_unreachable', fetchIndex(session, null, MAX))
-    expect(message).toContain('no complete answer within 150 ms')
-    expect(session.cost.requests).toBe(2)
-  })
+  ]
+  test.each(LONG ? ENDLESS : ENDLESS.slice(0, 1))(
+    'ends an answer that does not come to its end: %o',
+    async (fault) => {
+      const service = await sandbox()
+      service.faults.set(OSV_INDEX, fault)
+      const { session } = connect(service.url, {
+        REQUEST_TIMEOUT_MS: '150',
+        LOW_SPEED_SECONDS: '30',
+        RETRIES: '1',
+      })
+      const { message } = await refusal('upstream_unreachable', fetchIndex(session, null, MAX))
+      expect(message).toContain('no complete answer within 150 ms')
+      expect(session.cost.requests).toBe(2)
+    },
+  )
 
   test('is one for all redirects of a request', async () => {
     const { url } = await createOrigin((request, response) => {

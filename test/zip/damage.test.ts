@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { MirrorError } from '../../src/core/errors.ts'
 import { soundMember, writeRawZip } from '../../src/sandbox/faults/raw-zip.ts'
 import { type NamedContent, contents, openBytes, pack, readAll } from './archives.ts'
+import { LONG } from '../support/tables.ts'
 
 const MEMBERS: NamedContent[] = [
   ['ROOT-1.json', '{"id":"ROOT-1","modified":"2026-05-01T00:00:00Z"}'],
@@ -84,7 +85,7 @@ test('any number of random changes at once are refused or give what was put in',
       for (const [at, value] of changes) damaged[at] = value
       await expectRefusedOrIdentical(damaged, 'changed')
     }),
-    { numRuns: 2000 },
+    { numRuns: LONG ? 2000 : 600 },
   )
 })
 
@@ -102,7 +103,7 @@ test('random bytes are never an archive, and never anything but refused', async 
     fc.asyncProperty(noise, async (bytes) => {
       await expectRefusedOrIdentical(Buffer.from(bytes), 'noise')
     }),
-    { numRuns: 1000 },
+    { numRuns: LONG ? 1000 : 250 },
   )
 })
 

@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { createContentZip } from '../../src/zip/small.ts'
 import { type NamedContent, pack } from './archives.ts'
+import { longTest } from '../support/tables.ts'
 
 const REAL = new URL('../../../shared/data/vex/', import.meta.url).pathname
 const IN_MEMORY = { bytes: Infinity, members: Infinity }
@@ -51,6 +52,17 @@ test('any names and contents give the same bytes both ways', () => {
 })
 
 test('an archive over a limit is streamed, and members that were collected before are the first in it', () => {
+  for (const limits of [
+    { bytes: 5000, members: Infinity },
+    { bytes: Infinity, members: 3 },
+  ]) {
+    const chunks = write(SAMPLE, limits)
+    expect(chunks.length).toBeGreaterThan(1) // adm-zip gives one
+    expect(Buffer.concat(chunks).equals(pack(SAMPLE))).toBe(true)
+  }
+})
+
+longTest('an archive of 8 MB or of 10,001 members is over the limits of the program', () => {
   const noise = randomBytes((2 << 20) + 1)
   const large = ['a', 'b', 'c', 'd'].map((one): NamedContent => [`${one}.json`, noise])
   const many = Array.from({ length: 10_001 }, (_, i): NamedContent => [`${i}.json`, '{}'])

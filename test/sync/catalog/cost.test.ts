@@ -4,13 +4,14 @@ import { describe, expect, test } from 'vitest'
 import { SANDBOX_KEYS } from '../../../src/sandbox/service/credentials.ts'
 import type { Bench } from '../../support/mirror.ts'
 import { contentsOf } from '../fixtures.ts'
+import { telling } from '../../support/tables.ts'
 import { DOCUMENT, SMALL, TAG, asked, bench, differences, lackingOf, mirrored } from './fixtures.ts'
 
 const LISTS = ['/v1/images/', '/v1/packages/', '/v1/patches', '/v1/subscriptions/', '/v1/tags/']
 const ALONE = ['/v1/me', '/v1/orgs/']
 
 describe('an account in which nothing changed', () => {
-  test.each(['wire', 'other'] as const)(
+  test.each(telling(['wire', 'other'] as const, 'wire'))(
     'costs its lists and two documents, and no write but their dates (%s shape)',
     async (shape) => {
       const made = await mirrored({ ...SMALL, shape })
@@ -39,7 +40,7 @@ describe('an account in which nothing changed', () => {
 })
 
 test('one changed tag costs its own requests and the list of its image', async () => {
-  const made = await mirrored({ ...SMALL, images: 5, tags: 20 })
+  const made = await mirrored({ ...SMALL, images: 5, tags: 10 })
   const { service } = made.sandbox
   const tag = service.ids('tags')[7] ?? ''
   service.rotateArtifact('tag', tag, 'sbom')

@@ -10,6 +10,7 @@ import {
   SMALL,
   TAG,
   TAG_LIST,
+  TWO_PAGES,
   asked,
   bench,
   differences,
@@ -33,7 +34,7 @@ describe('a credential that is refused', () => {
   })
 
   test('a refusal during the list walks stops all walks and keeps the stored catalog', async () => {
-    const made = await mirrored({ ...SMALL, tags: 2, packages: 1, tickets: 1100 })
+    const made = await mirrored(TWO_PAGES)
     made.sandbox.service.addTicket()
     made.sandbox.faults.set('/v1/patches', REFUSED, { after: 1 })
     const before = made.store.snapshots.readSnapshot('catalog')
@@ -49,7 +50,7 @@ describe('a credential that is refused', () => {
 
   test('is revoked in mid-crawl: nothing more is sent, and the next run goes on from what is in hand', async () => {
     const env = { PATCHMIRROR_CATALOG_CONCURRENCY: '2' }
-    const made = await bench({ ...SMALL, tags: 30 }, { env })
+    const made = await bench({ ...SMALL, tags: 16 }, { env })
     made.sandbox.faults.set(TAG, REFUSED, { after: 10 })
     const report = await made.run('catalog')
     expect(report).toMatchObject({ state: 'failed', code: 'upstream_auth' })
@@ -62,7 +63,7 @@ describe('a credential that is refused', () => {
     made.sandbox.requests.clear()
     expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
     expect(asked(made).filter((path) => had.includes(path))).toEqual([])
-    expect(asked(made).filter((path) => TAG.test(path)).length).toBe(30 - had.length)
+    expect(asked(made).filter((path) => TAG.test(path)).length).toBe(16 - had.length)
   })
 
   test('is really revoked upstream: what is held keeps being served, and a good key goes on', async () => {

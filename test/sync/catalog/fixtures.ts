@@ -22,6 +22,16 @@ export const SMALL: ServiceOptions = {
   subscriptions: 2,
 }
 
+/** A service whose list of tickets has two pages. */
+export const TWO_PAGES: ServiceOptions = {
+  ...SMALL,
+  images: 1,
+  tags: 2,
+  packages: 1,
+  avrs: 0,
+  tickets: 1100,
+}
+
 /** Mirrors all of it: what a fault hits is in scope. */
 export const ALL = { PATCHMIRROR_CATALOG_SCOPE: 'all' }
 

@@ -8,7 +8,7 @@ import { ALL, SMALL, differences } from './fixtures.ts'
 import { type ChildOptions, killAt, runChild } from '../killing.ts'
 
 /** A service whose crawl takes some hundred requests. */
-export const SERVICE = { ...SMALL, tags: 12 }
+export const SERVICE = { ...SMALL, tags: 10 }
 
 /** A service, and a folder that children of the test mirror it into, one request at a time. */
 export async function world(): Promise<World> {

@@ -4,6 +4,7 @@ import type { SourceName } from '../../../src/domain/sources.ts'
 import type { Reads } from '../../../src/store/reads.ts'
 import { type Bench, createBench } from '../../support/mirror.ts'
 import { bench } from '../catalog/fixtures.ts'
+import { LONG } from '../../support/tables.ts'
 
 /** What a follower keeps of a source: name → what tells its states apart. */
 type Copy = Map<string, string>
@@ -117,7 +118,7 @@ test('a copy that follows the change log equals the store after any history of t
         }
       },
     ),
-    { numRuns: 6 },
+    { numRuns: LONG ? 6 : 3 },
   )
 })
 

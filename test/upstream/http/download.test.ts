@@ -8,6 +8,7 @@ import { OSV_ARCHIVE } from '../../../src/domain/feed-paths.ts'
 import type { DownloadOptions } from '../../../src/upstream/http/transfer.ts'
 import { type Answer, createOrigin } from '../../support/origin.ts'
 import { type Connection, connect, refusal, sandbox, scratch } from './sessions.ts'
+import { longTest } from '../../support/tables.ts'
 
 const FILE = Buffer.from('0123456789'.repeat(1000))
 const PATH = '/file.zip'
@@ -394,7 +395,7 @@ describe('a download that stops coming', () => {
     expect(message).toContain('slower than 1000 bytes/s over 1 s')
   })
 
-  test('may be as slow as it likes when there is no limit', async () => {
+  longTest('may be as slow as it likes when there is no limit', async () => {
     const { url } = await createOrigin((_request, response) => {
       response.writeHead(200, { 'Content-Length': 2 }).write('a')
       const later = setTimeout(() => response.end('b'), 1500)

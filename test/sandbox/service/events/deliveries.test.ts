@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { type Dialect, DIALECTS } from '../../../../src/sandbox/service/events/announcer.ts'
 import { asAdmin, ask } from '../asking.ts'
 import { type Received, SECRET, delivering, endpoint, subscribe } from '../webhook-endpoints.ts'
+import { telling } from '../../../support/tables.ts'
 
 const idOf = ({ headers }: Received): string => String(headers['webhook-id'])
 const timeOf = ({ headers }: Received): number => Number(headers['webhook-timestamp'])
@@ -62,32 +63,36 @@ describe('an endpoint that fails', () => {
     'answers 429': (response, n) => response.writeHead(n < 3 ? 429 : 202).end(),
     redirects: (response, n) => response.writeHead(n < 3 ? 302 : 202, { Location: '/' }).end(),
     resets: (response, n) => (n < 3 ? response.destroy() : response.end()),
-    'does not answer': (response, n) => (n < 3 ? undefined : response.end()),
+    'does not answer': (response, n) => (n < 3 ? undefined : response.end()), // waits for two deadlines
   }
-  test.each(Object.entries(FAILURES))('because it %s is tried again', async (_name, answer) => {
-    let now = Date.UTC(2026, 5, 1)
-    const sandbox = await delivering({ deliveryTimeoutMs: 1000 }, { now: () => (now += 1000) })
-    const { url, received } = await endpoint(answer)
-    await subscribe(sandbox, url)
-    sandbox.service.addTag()
-    await sandbox.service.deliveries.settled()
-    expect(received).toHaveLength(3)
-    expect(new Set(received.map(idOf)).size).toBe(1)
-    expect(new Set(received.map(({ body }) => body)).size).toBe(1)
-    const times = received.map(timeOf)
-    expect(times).toEqual([...new Set(times)].sort((a, b) => a - b))
-    for (const one of received)
-      expect(one.headers['webhook-signature']).toBe(signed('standard', one))
-    const told = sandbox.service.deliveries.records.map(({ status, nextInMs }) => [
-      status,
-      nextInMs,
-    ])
-    expect(told).toEqual([
-      ['failed', 1],
-      ['failed', 1],
-      ['delivered', null],
-    ])
-  })
+  const ROWS = Object.entries(FAILURES)
+  test.each(telling(ROWS, 'answers 500', 'answers 429', 'redirects', 'resets'))(
+    'because it %s is tried again',
+    async (_name, answer) => {
+      let now = Date.UTC(2026, 5, 1)
+      const sandbox = await delivering({ deliveryTimeoutMs: 1000 }, { now: () => (now += 1000) })
+      const { url, received } = await endpoint(answer)
+      await subscribe(sandbox, url)
+      sandbox.service.addTag()
+      await sandbox.service.deliveries.settled()
+      expect(received).toHaveLength(3)
+      expect(new Set(received.map(idOf)).size).toBe(1)
+      expect(new Set(received.map(({ body }) => body)).size).toBe(1)
+      const times = received.map(timeOf)
+      expect(times).toEqual([...new Set(times)].sort((a, b) => a - b))
+      for (const one of received)
+        expect(one.headers['webhook-signature']).toBe(signed('standard', one))
+      const told = sandbox.service.deliveries.records.map(({ status, nextInMs }) => [
+        status,
+        nextInMs,
+      ])
+      expect(told).toEqual([
+        ['failed', 1],
+        ['failed', 1],
+        ['delivered', null],
+      ])
+    },
+  )
 
   test('is given up after the last pause, at once for a 410, and when it is deleted', async () => {
     const sandbox = await delivering({ retryDelaysMs: [1, 1, 20] })

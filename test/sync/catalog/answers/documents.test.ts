@@ -9,7 +9,7 @@ import { catalogBench } from '../../../support/catalog/mirror.ts'
 import { compare } from '../../../support/catalog/compare.ts'
 import type { Bench } from '../../../support/mirror.ts'
 import { createOrigin } from '../../../support/origin.ts'
-import { telling } from '../../../support/tables.ts'
+import { longTest, telling } from '../../../support/tables.ts'
 import { ALL, DOCUMENT, SBOM, SMALL, bench, lackingOf, mirrored } from '../fixtures.ts'
 
 /** One tag, one artifact answer at a time. */
@@ -181,15 +181,18 @@ describe('a document of 2 GB', () => {
     },
   )
 
-  test('below the cap takes a chunk of memory and what its bytes are worth on disk', async () => {
-    const cap = { PATCHMIRROR_CATALOG_MAX_ARTIFACT_BYTES: '200 MB' }
-    const made = await bench(ONE, { env: cap })
-    made.sandbox.faults.set(/^\/artifacts\/sbom/, { kind: 'hugeDocument', bytes: 80_000_000 })
-    const before = process.memoryUsage().rss
-    expect(await sbomFails(made)).toMatch(/it is not a CycloneDX/) // it never closes its brackets
-    expect(process.memoryUsage().rss - before).toBeLessThan(150_000_000)
-    expect(statSync(join(made.dir, 'mirror.db')).size).toBeLessThan(2_000_000)
-  })
+  longTest(
+    'below the cap takes a chunk of memory and what its bytes are worth on disk',
+    async () => {
+      const cap = { PATCHMIRROR_CATALOG_MAX_ARTIFACT_BYTES: '200 MB' }
+      const made = await bench(ONE, { env: cap })
+      made.sandbox.faults.set(/^\/artifacts\/sbom/, { kind: 'hugeDocument', bytes: 80_000_000 })
+      const before = process.memoryUsage().rss
+      expect(await sbomFails(made)).toMatch(/it is not a CycloneDX/) // it never closes its brackets
+      expect(process.memoryUsage().rss - before).toBeLessThan(150_000_000)
+      expect(statSync(join(made.dir, 'mirror.db')).size).toBeLessThan(2_000_000)
+    },
+  )
 })
 
 test('a document that is given up leaves nothing behind, not even in the temporary tables', () => {

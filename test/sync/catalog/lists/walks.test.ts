@@ -8,6 +8,7 @@ import {
   ALL,
   SMALL,
   TAG_LIST,
+  TWO_PAGES,
   asked,
   bench,
   differences,
@@ -16,7 +17,6 @@ import {
 } from '../fixtures.ts'
 
 const PATCHES = '/v1/patches'
-const TWO_PAGES = { ...SMALL, images: 1, tags: 2, packages: 1, avrs: 0, tickets: 1100 } // two pages of tickets
 
 /** Ids of a list as it would be served, in order. */
 function idsOf({ store }: Bench, path: string): string[] {
