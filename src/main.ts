@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { type Command, CommanderError, createProgram, usageOf } from './cli/program.ts'
+import { type Command, CommanderError, argumentsOf, createProgram, usageOf } from './cli/program.ts'
 import { MirrorError, exitCode, messageOf } from './core/errors.ts'
 
 // Restricts everything that a command creates to its own user: databases, archives, bundles, downloads, locks.
@@ -23,7 +23,7 @@ let running = null as Command | null // set by the hook, which the compiler does
 try {
   const program = createProgram()
   program.hook('preAction', (_, action) => void (running = action))
-  await program.parseAsync()
+  await program.parseAsync(argumentsOf(process.argv.slice(2)), { from: 'user' })
 } catch (error) {
   // Commander has printed its own message already; 0 is --help and --version.
   if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : 2

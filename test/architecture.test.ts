@@ -101,6 +101,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'daemon',
     'doctor',
     'domain',
+    'json',
     'relay',
     'store',
     'sync',

@@ -11,7 +11,8 @@ EXIT STATUS
   1   failed: nothing was changed, the last good snapshot keeps serving; for commands that ask the
       service: it refused, or a webhook test was not delivered; for "webhooks doctor": not accepted
   2   usage or settings are wrong, or the data folder is in use
-  3   partial: published, but something that upstream lists could not be fetched
+  3   partial: published, but something that upstream lists could not be fetched; for "search", "show",
+      "tags" and "patches": not mirrored here, so not known (1: not found)
   4   quarantined: too much would be removed; see "patchmirror runs", then approve or reject
 
 SETTINGS
@@ -33,6 +34,7 @@ EXAMPLES
   PATCHMIRROR_UPSTREAM_API_ROOT=https://api.example.com patchmirror serve
   patchmirror sync osv --reconcile
   patchmirror status
+  patchmirror search CVE-2026-12345
   patchmirror runs 42 && patchmirror approve 42
   patchmirror export-db osv-scanner /var/lib/osv-db
   patchmirror api-keys create mirror --role readonly --out /run/secrets/patchmirror-api-key

@@ -17,6 +17,31 @@ export function visible(text: string): string {
   return text.replace(/\p{C}+/gu, ' ')
 }
 
+/** A text cut to `longest` characters. */
+export function cut(text: string, longest: number): string {
+  return text.length > longest ? `${text.slice(0, longest - 1)}…` : text
+}
+
+/** Returns a row as several, each cell broken at its width: what does not fit continues in the row below. */
+export function wrapped(cells: readonly string[], widths: readonly number[]): string[][] {
+  const parts = cells.map((cell, column) => partsOf(visible(cell), widths[column] ?? Infinity))
+  const lines = Math.max(...parts.map(({ length }) => length))
+  return Array.from({ length: lines }, (_, line) => parts.map((part) => part[line] ?? ''))
+}
+
+/** Breaks a text at spaces, and within words that are longer than the width. */
+function partsOf(text: string, width: number): string[] {
+  const parts: string[] = []
+  let rest = text
+  while (rest.length > width) {
+    const space = rest.lastIndexOf(' ', width)
+    const end = space > width / 2 ? space : width
+    parts.push(rest.slice(0, end))
+    rest = rest.slice(end).trimStart()
+  }
+  return [...parts, rest]
+}
+
 /** A duration in its two largest units: `3 h 12 min`. */
 export function duration(seconds: number): string {
   if (seconds < 60) return `${Math.max(0, Math.round(seconds))} s`

@@ -1,7 +1,8 @@
 import { Command, CommanderError } from 'commander'
 import { VERSION } from '../core/version.ts'
 import { AFTER, DESCRIPTION } from './manual.ts'
-import { VERBS, type Verb } from './verbs.ts'
+import { VERBS } from './verbs.ts'
+import type { Verb } from './verbs/verb.ts'
 
 export { type Command, CommanderError }
 
@@ -9,7 +10,7 @@ export { type Command, CommanderError }
 export function createProgram(): Command {
   const program = new Command('patchmirror')
     .description(DESCRIPTION)
-    .version(VERSION, '-V, --version', 'print the version')
+    .version(VERSION, '-V, --version', 'print the version; with --json as "version --json" does')
     .option('-c, --config <file>', 'settings file; also PATCHMIRROR_CONFIG')
     .helpOption('-h, --help', 'print this page, or the one of a command')
     .helpCommand('help [command]', 'print the page of a command')
@@ -29,9 +30,16 @@ export function createProgram(): Command {
   return program
 }
 
+/** Returns the arguments of a command line; `--version --json` is `version --json`. */
+export function argumentsOf(given: readonly string[]): readonly string[] {
+  const asksVersion = given.some((one) => one === '-V' || one === '--version')
+  const others = given.filter((one) => one !== '-V' && one !== '--version')
+  return asksVersion && others.join() === '--json' ? ['version', '--json'] : given
+}
+
 /** Adds a command, which never ends the process by itself. */
 function addVerb(parent: Command, name: string, verb: Verb): Command {
-  const { arguments: given = '', summary, options = [], after, load } = verb
+  const { arguments: given = '', summary, options = [], after, example, load } = verb
   const command = parent
     .command(`${name} ${given}`.trim())
     .description(summary)
@@ -39,6 +47,7 @@ function addVerb(parent: Command, name: string, verb: Verb): Command {
     .exitOverride()
   for (const option of options) command.option(...option)
   if (after !== undefined) command.addHelpText('after', after)
+  if (example !== undefined) command.addHelpText('after', `\nExample:\n  patchmirror ${example}`)
   if (load === undefined) return command
   return command.action(async () => {
     // Commander parses arguments and options into the types that the action has for them; no type says so.

@@ -1,5 +1,6 @@
 import { type SingleBar, MultiBar } from 'cli-progress'
 import type { BundleProgress } from '../domain/progress.ts'
+import { movesCursor } from '../core/terminal.ts'
 import type { Progress } from '../sync/context.ts'
 
 /** Shows how far runs are. `finish` ends the display before anything else is printed. */
@@ -59,7 +60,7 @@ function createDisplay<P extends Countable>(
   isTrifle: (progress: P) => boolean = () => false,
 ): ProgressDisplay<P> {
   if (quiet) return { show: () => undefined, finish: () => undefined }
-  return process.stderr.isTTY ? createBars(label) : createLines(label, isTrifle)
+  return movesCursor(process.stderr) ? createBars(label) : createLines(label, isTrifle)
 }
 
 function createBars<P extends Countable>(label: (progress: P) => string): ProgressDisplay<P> {

@@ -3,6 +3,7 @@ import { type Logger, pino, stdTimeFunctions } from 'pino'
 import pretty from 'pino-pretty'
 import type { Config } from '../config/schema.ts'
 import { systemCode } from './errors.ts'
+import { hasColor } from './terminal.ts'
 
 export type { Logger }
 
@@ -20,7 +21,7 @@ export function createLog(config: Pick<Config['log'], 'level' | 'format'>): Logg
   const readable = config.format === 'pretty' || (config.format === 'auto' && process.stderr.isTTY)
   if (!readable) return pino(options, { write: (line) => writeLine(line) })
   const format = pretty.prettyFactory({
-    colorize: process.stderr.isTTY,
+    colorize: hasColor(process.stderr),
     ignore: 'pid,hostname',
     translateTime: 'SYS:HH:MM:ss',
   })

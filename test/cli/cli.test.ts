@@ -58,6 +58,13 @@ function commandsOf(
 
 type Program = ReturnType<typeof createProgram>
 
+/** The words that call a command, without `patchmirror`. */
+function nameOf(command: Program): string {
+  const { parent } = command
+  const before = parent === null || parent.parent === null ? '' : `${nameOf(parent)} `
+  return before + command.name()
+}
+
 /** What is printed for a command line that is refused, as the program does it. */
 async function refusalOf(args: readonly string[]): Promise<string> {
   const program = createProgram()
@@ -126,6 +133,33 @@ describe('the command line', () => {
       const declared = given === '' ? 0 : given.split(' ').length
       if (load !== undefined) expect([path, (await load()).length]).toEqual([path, declared + 1])
     }
+  })
+
+  test('every command has an example that its help page shows and that parses', async () => {
+    for (const { path, example, load } of VERBS) {
+      if (load === undefined) continue
+      expect([path, example]).toEqual([path, expect.stringMatching(`^${path}( |$)`)])
+      const calls: string[] = []
+      const program = createProgram()
+      const take = (command: Program): void => {
+        command.action(() => void calls.push(nameOf(command)))
+        for (const one of command.commands) take(one)
+      }
+      for (const one of program.commands) take(one)
+      await program.parseAsync((example ?? '').split(' '), { from: 'user' })
+      expect(calls).toEqual([path])
+    }
+    expect((await patchmirror('sync', '--help')).out).toContain('patchmirror sync osv --reconcile')
+  })
+
+  test('every command that prints takes --json', () => {
+    // The daemon logs JSON by itself; a script of a shell and a JSON Schema have one form.
+    const others = ['serve', 'completion', 'config schema']
+    const without = VERBS.filter(
+      ({ load, options = [] }) =>
+        load !== undefined && !options.some(([flags]) => flags.startsWith('--json')),
+    )
+    expect(without.map(({ path }) => path).sort()).toEqual(others.sort())
   })
 
   test('every command answers an unknown option, or an argument that is not there, with its usage', async () => {

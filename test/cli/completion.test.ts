@@ -41,10 +41,14 @@ test('the script of each shell has every command, and another shell is refused',
 
 test('version prints the version, and as JSON the formats of database and bundles', async () => {
   expect(await run(['version'], {}, '/')).toMatchObject({ code: 0, out: `${VERSION}\n` })
-  const { out } = await run(['version', '--json'], {}, '/')
-  expect(JSON.parse(out)).toMatchObject({
-    version: VERSION,
-    bundleFormat: 1,
-    schema: expect.any(Number) as number,
-  })
+  for (const args of [
+    ['version', '--json'],
+    ['--version', '--json'],
+    ['--json', '-V'],
+  ])
+    expect(JSON.parse((await run(args, {}, '/')).out)).toMatchObject({
+      version: VERSION,
+      bundleFormat: 1,
+      schema: expect.any(Number) as number,
+    })
 })

@@ -1,7 +1,29 @@
 import { expect, test } from 'vitest'
-import { table } from '../../src/cli/output.ts'
+import { table, wrapped } from '../../src/cli/output.ts'
+import { hasColor, movesCursor } from '../../src/core/terminal.ts'
 
 test('what upstream says cannot move the cursor of a terminal', () => {
   const text = table(['what happened'], [['its keys are: \u001b]0;mine\u0007\u001b[2J\r\nnone']])
   expect(text).toBe('what happened\nits keys are:  ]0;mine [2J none')
+})
+
+test('a row whose cells are too wide continues in the rows below it', () => {
+  expect(wrapped(['one two three', 'x', 'abcdefgh'], [8, 5, 4])).toEqual([
+    ['one two', 'x', 'abcd'],
+    ['three', '', 'efgh'],
+  ])
+  expect(wrapped(['short', ''], [8, 8])).toEqual([['short', '']])
+})
+
+test('colours are off with NO_COLOR, on with FORCE_COLOR, else on for terminals that are not dumb', () => {
+  const terminal = { isTTY: true }
+  expect(hasColor(terminal, {})).toBe(true)
+  expect(hasColor({}, {})).toBe(false)
+  expect(hasColor(terminal, { NO_COLOR: '1', FORCE_COLOR: '1' })).toBe(false)
+  expect(hasColor(terminal, { NO_COLOR: '' })).toBe(true)
+  expect(hasColor({}, { FORCE_COLOR: '1' })).toBe(true)
+  expect(hasColor(terminal, { FORCE_COLOR: '0' })).toBe(false)
+  expect(hasColor(terminal, { TERM: 'dumb' })).toBe(false)
+  expect(movesCursor(terminal, { TERM: 'dumb' })).toBe(false)
+  expect(movesCursor(terminal, { NO_COLOR: '1', TERM: 'xterm' })).toBe(true)
 })

@@ -1,11 +1,12 @@
 import { withStoredReads, withWrites } from '../store-access.ts'
 import { acquireLock } from '../../store/database/lock.ts'
-import { type GlobalOptions, print, settings } from '../context.ts'
+import { type GlobalOptions, print, printJson, settings } from '../context.ts'
 
 /** Options of `patchmirror identity`. */
 interface IdentityOptions extends GlobalOptions {
   /** Give this mirror another one: after it was restored from a backup, or copied. */
   new?: boolean
+  json?: boolean
 }
 
 /**
@@ -15,13 +16,17 @@ interface IdentityOptions extends GlobalOptions {
 export async function identityCommand(options: IdentityOptions): Promise<number> {
   const { dir } = settings(options, false, []).config.data
   const before = readIdentity(dir)
+  const show = (identity: string): void => {
+    if (options.json === true) printJson({ identity })
+    else print(identity)
+  }
   if (options.new !== true) {
-    print(before)
+    show(before)
     return 0
   }
   const lock = acquireLock(dir, 'export')
   try {
-    print(await withWrites(dir, ({ ledger }) => ledger.renewIdentity()))
+    show(await withWrites(dir, ({ ledger }) => ledger.renewIdentity()))
   } finally {
     lock.release()
   }

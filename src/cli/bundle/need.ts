@@ -13,7 +13,7 @@ import {
   type SummarySource,
   writeSummary,
 } from '../../store/replication/summary.ts'
-import { type GlobalOptions, print, settings } from '../context.ts'
+import { type GlobalOptions, print, printJson, settings } from '../context.ts'
 import { namedSources, refuseUnwritable } from './files.ts'
 
 /** Options of `patchmirror need` and `patchmirror digest`. */
@@ -47,9 +47,14 @@ export async function needCommand(file: string, options: NeedOptions): Promise<n
         cause: error,
       })
     }
-    print(`${file} describes the state stored here: ${sources.join(', ')}`)
     const only = options.sources === undefined ? '' : ` --sources ${sources.join(',')}`
-    print(`carry it up and run: patchmirror export OUT --for ${file}${only}`)
+    const next = `patchmirror export OUT --for ${file}${only}`
+    if (options.json === true) {
+      printJson({ file, digest: header.digest, sources, next })
+      return
+    }
+    print(`${file} describes the state stored here: ${sources.join(', ')}`)
+    print(`carry it up and run: ${next}`)
   })
   return 0
 }

@@ -12,7 +12,7 @@ import { createScrubber } from '../../doctor/support/scrub.ts'
 import { collectSecrets } from '../../doctor/support/secrets.ts'
 import { inspectDatabases } from '../../store/database/inspect.ts'
 import { withReads } from '../store-access.ts'
-import { type GlobalOptions, print } from '../context.ts'
+import { type GlobalOptions, print, printJson } from '../context.ts'
 import { doctorWorld } from './world.ts'
 
 /** How many of the last runs the archive has, and how many bytes of a log. */
@@ -22,7 +22,7 @@ const LOG_BYTES = 2_000_000
 /** `patchmirror support FILE.zip`: never replaces a file. Throws `usage`. */
 export async function supportCommand(
   file: string,
-  options: GlobalOptions & { log?: string },
+  options: GlobalOptions & { log?: string; json?: boolean },
 ): Promise<number> {
   const world = doctorWorld(options)
   const { loaded, problem } = world
@@ -41,7 +41,9 @@ export async function supportCommand(
   }
   const scrub = createScrubber(collectSecrets(loaded, process.env))
   writeSupportArchive(resolve(file), members, scrub)
-  print(`${file} is written: ${Object.keys(members).join(', ')}. Secrets are masked, names of hosts, folders and images are not: read it before you send it.`) // prettier-ignore
+  if (options.json === true) printJson({ file: resolve(file), members: Object.keys(members) })
+  else
+    print(`${file} is written: ${Object.keys(members).join(', ')}. Secrets are masked, names of hosts, folders and images are not: read it before you send it.`) // prettier-ignore
   return 0
 }
 

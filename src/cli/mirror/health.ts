@@ -4,30 +4,38 @@ import { messageOf } from '../../core/errors.ts'
 import { databasePath } from '../../store/database/open.ts'
 import { isLocked, servingDaemon } from '../../store/database/lock.ts'
 import { askDaemon, daemonUrl } from '../daemon-client.ts'
-import { type GlobalOptions, print, settings } from '../runner.ts'
+import { type GlobalOptions, print, printJson, settings } from '../runner.ts'
 
 const TIMEOUT_MS = 5_000
+
+/** Options of `patchmirror health`. The daemon's own answer is JSON always. */
+interface HealthOptions extends GlobalOptions {
+  ready?: boolean
+  json?: boolean
+}
 
 /**
  * `patchmirror health [--ready]`: asks the daemon of these settings; exits with 0 when it is healthy and, if the data folder
  * is readable here, when it serves this data folder. For container health checks.
  */
-export async function healthCommand(options: GlobalOptions & { ready?: boolean }): Promise<number> {
+export async function healthCommand(options: HealthOptions): Promise<number> {
   const { config } = settings(options, false, [])
+  const fail = (message: string): number => {
+    if (options.json === true) printJson({ status: 'failed', message })
+    else print(message)
+    return 1
+  }
   try {
     const health = await askDaemon(config, '/-/health', TIMEOUT_MS)
     const stranger = strangerIn(config, health.instance)
-    if (stranger !== null) {
-      print(`${stranger} on ${daemonUrl(config.server)} (server.host, server.port)`)
-      return 1
-    }
+    if (stranger !== null)
+      return fail(`${stranger} on ${daemonUrl(config.server)} (server.host, server.port)`)
     const { status, text } =
       options.ready === true ? await askDaemon(config, '/-/ready', TIMEOUT_MS) : health
     print(text)
     return status >= 200 && status < 300 ? 0 : 1
   } catch (error) {
-    print(`no daemon answers on ${daemonUrl(config.server)}: ${messageOf(error)}`)
-    return 1
+    return fail(`no daemon answers on ${daemonUrl(config.server)}: ${messageOf(error)}`)
   }
 }
 

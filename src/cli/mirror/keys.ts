@@ -14,6 +14,8 @@ import { timeOf, table } from '../output.ts'
 export interface CreateKeyOptions extends GlobalOptions {
   name?: string
   out?: string
+  /** Print the id, and the key unless it goes into a file, as JSON. */
+  json?: boolean
 }
 
 const LONGEST_NAME = 80
@@ -35,7 +37,13 @@ export async function createKeyCommand(options: CreateKeyOptions): Promise<numbe
       }
       return { id, key }
     })
-    if (file === null) print(made.key)
+    if (options.json === true)
+      printJson({
+        id: made.id,
+        name,
+        ...(file === null ? { key: made.key } : { out: options.out }),
+      })
+    else if (file === null) print(made.key)
     const where = file === null ? 'It is not shown again' : `It is in ${options.out ?? ''}`
     process.stderr.write(`key ${made.id} is made. ${where}; a running mirror takes it at once\n`)
     return 0
@@ -46,7 +54,10 @@ export async function createKeyCommand(options: CreateKeyOptions): Promise<numbe
 }
 
 /** `patchmirror keys revoke ID`: the key opens nothing from now on, also on a running mirror. */
-export async function revokeKeyCommand(id: string, options: GlobalOptions): Promise<number> {
+export async function revokeKeyCommand(
+  id: string,
+  options: GlobalOptions & { json?: boolean },
+): Promise<number> {
   const number = /^\d{1,15}$/.test(id) ? Number(id) : 0
   const known = await write(options, (store, dataDir) => {
     const key = store.keys.listKeys().find((one) => one.id === number)
@@ -58,6 +69,10 @@ export async function revokeKeyCommand(id: string, options: GlobalOptions): Prom
   })
   if (known === undefined)
     throw new MirrorError('usage', `there is no key ${id}; "patchmirror keys list" shows all`)
+  if (options.json === true) {
+    printJson({ id: known.id, name: known.name, revoked: true, already: known.revokedAt !== null })
+    return 0
+  }
   print(
     known.revokedAt === null
       ? `${titleOf(known)} is revoked`

@@ -3,12 +3,24 @@ import { MirrorError } from '../../core/errors.ts'
 import type { Quarantine } from '../../store/runs/quarantine.ts'
 import { type Writes } from '../../store/writer.ts'
 import { createProgress } from '../progress.ts'
-import { type GlobalOptions, SERVICE_FILES, print, settings, withRunner } from '../runner.ts'
+import {
+  type GlobalOptions,
+  SERVICE_FILES,
+  print,
+  printJson,
+  settings,
+  withRunner,
+} from '../runner.ts'
 import { describe, runsExitCode } from './sync.ts'
 
+/** Options of `patchmirror approve` and `patchmirror reject`. */
+interface DecisionOptions extends GlobalOptions {
+  json?: boolean
+}
+
 /** `patchmirror approve RUN`: lets in exactly what that run refused. */
-export async function approveCommand(run: string, options: GlobalOptions): Promise<number> {
-  const display = createProgress(false)
+export async function approveCommand(run: string, options: DecisionOptions): Promise<number> {
+  const display = createProgress(options.json === true)
   const report = await withRunner(
     settings(options, true, SERVICE_FILES),
     display.show,
@@ -25,19 +37,21 @@ export async function approveCommand(run: string, options: GlobalOptions): Promi
     },
   )
   display.finish()
-  print(describe(report))
+  if (options.json === true) printJson(report)
+  else print(describe(report))
   return runsExitCode([report])
 }
 
 /** `patchmirror reject RUN`: the refused version stays refused, also when upstream offers it again. */
-export async function rejectCommand(run: string, options: GlobalOptions): Promise<number> {
+export async function rejectCommand(run: string, options: DecisionOptions): Promise<number> {
   const { config } = settings(options, false, [])
   const { runId, reason } = await withWrites(config.data.dir, (store) => {
     const open = openQuarantine(store, run, false)
     store.quarantine.decideQuarantine(open.runId, 'rejected', Date.now())
     return open
   })
-  print(`run ${runId} rejected (${reason}); the snapshot before it keeps serving`)
+  if (options.json === true) printJson({ run: runId, decision: 'rejected', reason })
+  else print(`run ${runId} rejected (${reason}); the snapshot before it keeps serving`)
   return 0
 }
 

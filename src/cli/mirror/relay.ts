@@ -21,10 +21,12 @@ import { type GlobalOptions, print, printJson, settings } from '../runner.ts'
 import { timeOf, table } from '../output.ts'
 
 /** `patchmirror relay secret`: prints the secret or key that a receiver needs to verify forwarded events. */
-export function relaySecretCommand(options: GlobalOptions): number {
+export function relaySecretCommand(options: GlobalOptions & { json?: boolean }): number {
   const { relay, data } = settings(options, false, ['relay.secret']).config
   // Before the first sync or import too: the secret is made with the database.
-  print(relay.secret ?? formatSecret(ownKey(data.dir)))
+  const secret = relay.secret ?? formatSecret(ownKey(data.dir))
+  if (options.json === true) printJson({ secret })
+  else print(secret)
   return 0
 }
 
@@ -96,7 +98,10 @@ function lastFailure({ state, reason, failedAt }: RelayTarget): string {
 }
 
 /** `patchmirror relay enable ID`: a disabled target receives new events again; a failing one is retried at once. */
-export function enableTargetCommand(id: string, options: GlobalOptions): number {
+export function enableTargetCommand(
+  id: string,
+  options: GlobalOptions & { json?: boolean },
+): number {
   const { dir } = settings(options, false, []).config.data
   const number = /^\d{1,15}$/.test(id) ? Number(id) : 0
   const known = openInboxReader(dir)
@@ -109,6 +114,7 @@ export function enableTargetCommand(id: string, options: GlobalOptions): number 
     )
   if (!found)
     throw new MirrorError('usage', `there is no target ${id}; "patchmirror relay status" shows all`)
-  print(`target ${number} is enabled`)
+  if (options.json === true) printJson({ id: number, enabled: true })
+  else print(`target ${number} is enabled`)
   return 0
 }

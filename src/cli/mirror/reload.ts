@@ -1,12 +1,12 @@
 import { MirrorError, systemCode } from '../../core/errors.ts'
 import { servingProcess } from '../../store/database/lock.ts'
-import { type GlobalOptions, print, settings } from '../runner.ts'
+import { type GlobalOptions, print, printJson, settings } from '../runner.ts'
 
 /**
  * `patchmirror reload`: has the daemon of this data folder read its settings and files again. Settings that cannot be used
  * are refused here already, before the daemon is signalled.
  */
-export function reloadCommand(options: GlobalOptions): number {
+export function reloadCommand(options: GlobalOptions & { json?: boolean }): number {
   const { config } = settings(options, false)
   const { dir } = config.data
   const pid = servingProcess(dir)
@@ -20,8 +20,8 @@ export function reloadCommand(options: GlobalOptions): number {
         : 'it is not a process of this machine or container: run the command where the daemon runs'
     throw new MirrorError('usage', `process ${pid} serves ${dir}, but ${why}`, { cause: error })
   }
-  print(
-    `process ${pid} reads its settings again; its log names what is in force and what needs a restart`,
-  )
+  const next = 'its log names what is in force and what needs a restart'
+  if (options.json === true) printJson({ signalled: pid, next })
+  else print(`process ${pid} reads its settings again; ${next}`)
   return 0
 }

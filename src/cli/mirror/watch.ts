@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { MirrorError } from '../../core/errors.ts'
+import { movesCursor } from '../../core/terminal.ts'
 import { STOPPING, print } from '../context.ts'
 
 /** Pause between two views, milliseconds: longer than the daemon needs to notice a commit. */
@@ -13,7 +14,7 @@ const CLEAR = '\u001b[H\u001b[2J'
  */
 export async function watch(
   show: () => Promise<unknown>,
-  { clears = process.stdout.isTTY, pauseMs = PAUSE_MS } = {},
+  { clears = movesCursor(process.stdout), pauseMs = PAUSE_MS } = {},
 ): Promise<number> {
   const stop = new AbortController()
   const abort = (): void => stop.abort()

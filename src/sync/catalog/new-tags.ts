@@ -55,7 +55,7 @@ const REPOSITORY_FIELDS = [
 /**
  * Returns the names of a listed tag. Upstream's field names vary, so each name is read from the first field present.
  */
-function namesOfTag(item: Record<string, unknown>): Names {
+export function namesOfTag(item: Record<string, unknown>): Names {
   const images = refsOf(item).filter(({ kind }) => kind === 'image')
   const repositories = REPOSITORY_FIELDS.flatMap((name) =>
     images.filter(({ field }) => plainName(field) === plainName(name)).map(({ value }) => value),

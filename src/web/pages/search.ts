@@ -1,4 +1,4 @@
-import { readQuestion } from '../../query/query.ts'
+import { findItems, findRecordIds, packageOfPurl } from '../../api/lookup/named.ts'
 import { fieldsOf } from '../../json/objects.ts'
 import type { Block } from '../blocks.ts'
 import { type Cell, code, count, link, plain } from '../cells.ts'
@@ -37,12 +37,12 @@ const HELP: Block = {
 /** Finds the package of a purl, in all versions: `pkg:npm/lodash`. */
 function byPurl(call: PageCall, purl: string): PageView {
   const title = `Search: ${purl}`
-  const { ecosystem, name, version } = readQuestion({ package: { purl } })
-  if (ecosystem === null) {
+  const named = packageOfPurl(purl)
+  if (named === null) {
     const text = 'No ecosystem of OSV has packages of this type of purl.'
     return { title, blocks: [{ kind: 'notice', tone: 'warn', title: 'Unknown type', text }] }
   }
-  const base = ecosystem.name
+  const { ecosystem: base, name, version } = named
   const found = call.views((views) => views.listCandidates(base, name, '', PAGE + 1))
   if (found === null) return { title, blocks: [noViews(call)] }
   const all = link(
@@ -84,9 +84,7 @@ function byText(call: PageCall, query: string): PageView {
 
 /** Records whose ids begin with the text, as it is and in upper case. */
 function recordBlocks(call: PageCall, query: string): Block[] {
-  const { osv } = call.reads
-  const forms = [...new Set([query, query.toUpperCase()])]
-  const ids = [...new Set(forms.flatMap((form) => osv.listIdsFrom(form, PAGE + 1)))]
+  const ids = findRecordIds(call.reads.osv, query, PAGE + 1)
   if (ids.length === 0) return []
   const note = ids.length > PAGE ? { note: `The first ${PAGE}: type more of the id.` } : {}
   return [recordTable(call, 'Records with this id', ids.slice(0, PAGE), note)]
@@ -152,7 +150,7 @@ function imageBlocks({ reads, signedIn, ui, root }: PageCall, query: string): Bl
     const links = [link('Sign in', ui('sign-in'))]
     return [{ kind: 'notice', tone: 'plain', title: 'Images and tags', text, links }]
   }
-  const found = reads.catalog.listNaming(query, PAGE)
+  const found = findItems(reads.catalog, query, PAGE)
   if (found.length === 0) return []
   return [
     {

@@ -1,0 +1,67 @@
+import { readOrigin } from '../../api/http/origin.ts'
+import { notReady } from '../../api/snapshot/not-ready.ts'
+import { SOURCE_NAMES } from '../../api/snapshot/served.ts'
+import { createStaleRule, refuseStale } from '../../api/snapshot/stale.ts'
+import type { Config } from '../../config/schema.ts'
+import { MirrorError } from '../../core/errors.ts'
+import { SWITCHES, type SourceName, activeSources } from '../../domain/sources.ts'
+import type { Reads } from '../../store/reads.ts'
+import { duration, timeOf } from '../output.ts'
+
+/** A source that was read, and how old its data is. */
+interface UsedSource {
+  readonly name: SourceName
+  readonly snapshot: string
+  /** Upstream's date of the data, ISO 8601 UTC. */
+  readonly asOf: string
+  readonly ageSeconds: number
+  /** The setting that the age exceeds, where `staleAction` marks that; null otherwise. */
+  readonly stale: string | null
+}
+
+/** Says which sources a lookup reads, and why one cannot be read. */
+export interface Freshness {
+  /** Marks a source as read. Returns why it has no data, null when it has. Throws `stale` when its age refuses it. */
+  readonly use: (source: SourceName) => MirrorError | null
+  /** Whether the settings have this mirror sync or store the source. */
+  readonly isExpected: (source: SourceName) => boolean
+  readonly used: () => readonly UsedSource[]
+}
+
+/** Creates the freshness of one snapshot; `now`: Unix milliseconds. */
+export function createFreshness(config: Config, reads: Reads, now: number): Freshness {
+  const found = new Map<SourceName, UsedSource>()
+  const markStale = createStaleRule(config, () => now)
+  return {
+    use(source) {
+      const origin = readOrigin(reads, source)
+      if (origin === null)
+        return isOff(config, source)
+          ? new MirrorError(
+              'not_ready',
+              `not mirrored: ${SOURCE_NAMES[source]}: ${SWITCHES[source]}`,
+            )
+          : notReady(reads, source, SOURCE_NAMES[source])
+      const { snapshot, asOf, stale } = markStale(source, origin)
+      const ageSeconds = Math.max(0, Math.round((now - Date.parse(asOf)) / 1000))
+      found.set(source, { name: source, snapshot, asOf, ageSeconds, stale: stale?.limit ?? null })
+      refuseStale(markStale(source, origin))
+      return null
+    },
+    isExpected: (source) =>
+      activeSources(config).includes(source) || readOrigin(reads, source) !== null,
+    used: () => [...found.values()],
+  }
+}
+
+/** Reports whether the settings of a mirror with an upstream leave a source out. */
+function isOff(config: Config, source: SourceName): source is keyof typeof SWITCHES {
+  const isSwitched = source in SWITCHES && config.upstream.apiRoot !== null
+  return isSwitched && !activeSources(config).includes(source)
+}
+
+/** Returns a line on a source that was read. */
+export function freshnessLine({ name, snapshot, asOf, ageSeconds, stale }: UsedSource): string {
+  const mark = stale === null ? '' : `; ${stale}`
+  return `${name}: snapshot ${snapshot.slice(0, 12)}, as of ${timeOf(Date.parse(asOf))}, ${duration(ageSeconds)} old${mark}`
+}

@@ -1,0 +1,130 @@
+import { type ListPage, parseListPage } from '../../api/reading/list-page.ts'
+import { MirrorError } from '../../core/errors.ts'
+import { canonicalPath, fillPath } from '../../domain/path-templates.ts'
+import { RESOURCES } from '../../domain/resources.ts'
+import { resolveField } from '../../json/field-names.ts'
+import type { Fields } from '../../json/objects.ts'
+import { namesOfTag } from '../../sync/catalog/new-tags.ts'
+import { cut, table } from '../output.ts'
+import {
+  type LookupResult,
+  type LookupOptions,
+  type LookupCall,
+  limitOf,
+  lookUp,
+} from './snapshot.ts'
+
+/** Options of commands that show a list page by page. */
+interface ListOptions extends LookupOptions {
+  after?: string
+  order?: string
+}
+
+const LIMIT = 50
+const TAGS = '/v1/tags/'
+const TAGS_OF = '/v1/images/{repo}/tags'
+const IMAGES = '/v1/images/'
+const PATCHES = '/v1/patches'
+
+/** The filters of `/v1/patches` by their parameters. */
+const FILTERS = RESOURCES.flatMap(({ list }) => (list?.path === PATCHES ? list.facets : []))
+
+/** `patchmirror tags [IMAGE]`: the tags of all images, or of one, by its repository or id. */
+export function tagsCommand(image: string | undefined, options: ListOptions): number {
+  return lookUp(options, (stored) => {
+    const page =
+      image === undefined
+        ? read(stored, TAGS, {}, queryOf(options))
+        : read(stored, TAGS_OF, { repo: repositoryOf(stored, image) }, queryOf(options))
+    const tags = page.items.map((item) => ({ names: namesOfTag({ ...item }), item }))
+    const rows = tags.map(({ names, item }) => [
+      [names.repository ?? (image === undefined ? null : cut(image, 60)), names.tag]
+        .filter((part) => part !== null)
+        .join(':'),
+      names.digest === null ? '-' : names.digest.replace(/^sha256:/, '').slice(0, 12),
+      textIn(item, 'updated_at').slice(0, 10),
+    ])
+    return listed('tags', page, ['tag', 'digest', 'updated'], rows)
+  })
+}
+
+/** Returns the repository of an image that is named by its repository or its id. */
+function repositoryOf({ reads }: LookupCall, image: string): string {
+  const list = reads.catalog.readList(canonicalPath(IMAGES) ?? '')
+  const entry = list === null ? null : reads.catalog.readEntry(list.id, image)
+  if (entry === null) return image
+  const repository: unknown = (JSON.parse(entry.body.toString('utf8')) as Fields)['repository']
+  return typeof repository === 'string' ? repository : image
+}
+
+/** `patchmirror patches`: the list of `/v1/patches` with its filters. */
+export function patchesCommand(options: ListOptions & Record<string, unknown>): number {
+  return lookUp(options, (stored) => {
+    const query = queryOf(options)
+    for (const { param } of FILTERS) {
+      const value = param === null ? undefined : options[camel(param)]
+      if (param !== null && typeof value === 'string') query.set(param, value)
+    }
+    const page = read(stored, PATCHES, {}, query)
+    const rows = page.items.map((item) => [
+      cut(textIn(item, 'cve_id'), 17),
+      cut(`${textIn(item, 'package_src_name')} ${textIn(item, 'version')}`, 26),
+      cut(`${textIn(item, 'ecosystem')} ${textIn(item, 'os_distro_major')}`.replace(/ -$/, ''), 13),
+      cut(textIn(item, 'severity'), 10),
+      cut(textIn(item, 'ticket_status'), 12),
+    ])
+    return listed('patches', page, ['CVE', 'source package', 'ecosystem', 'severity', 'ticket'], rows) // prettier-ignore
+  })
+}
+
+/** Commander's name of an option: `packageSrcName` for `--package-src-name`. */
+function camel(param: string): string {
+  return param.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase())
+}
+
+/** Returns a field of an item as text, in any spelling of its name; `-` when it has none. */
+function textIn(item: Fields, field: string): string {
+  const [name] = resolveField(field, Object.keys(item))
+  const value = name === undefined ? undefined : item[name]
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : '-'
+}
+
+function queryOf({ limit, after, order }: ListOptions): URLSearchParams {
+  const query = new URLSearchParams({ limit: String(limitOf(limit, LIMIT)) })
+  if (after !== undefined) query.set('after', after)
+  if (order !== undefined) query.set('order', order)
+  return query
+}
+
+/** Reads a page as the API gives it. Throws `not_found` for what no list names, `not_ready` for what is not mirrored. */
+function read(
+  stored: LookupCall,
+  path: string,
+  params: Readonly<Record<string, string>>,
+  query: URLSearchParams,
+): ListPage {
+  const missing = stored.use('catalog')
+  const reply = stored.readApi(path, params, query)
+  if ('problem' in reply) {
+    const { error, message } = reply.problem
+    const isAbsent = error === 'not_mirrored' || error === 'not_found'
+    throw new MirrorError(isAbsent ? 'not_found' : 'not_ready', isAbsent ? `not found: ${message}` : `not mirrored: ${message}`) // prettier-ignore
+  }
+  if (missing !== null) throw missing
+  return parseListPage(stored.reads, fillPath(path, params), reply)
+}
+
+function listed(
+  name: string,
+  { items, next, total }: ListPage,
+  head: readonly string[],
+  rows: readonly (readonly string[])[],
+): LookupResult {
+  const count = total === null ? `${items.length} shown` : `${items.length} of ${total}`
+  const more = next === null ? [] : ['', `${count}; the next page: the same command with`, `--after ${next}`] // prettier-ignore
+  const none = items.length === 0 ? [`no ${name}: the service's list has none that fit`] : []
+  return {
+    json: { [name]: items, total, next },
+    lines: [...(items.length === 0 ? none : [table(head, rows)]), ...more],
+  }
+}

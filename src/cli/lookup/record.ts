@@ -1,0 +1,108 @@
+import { describeAffected, describeSeverity } from '../../api/lookup/affected.ts'
+import { MirrorError } from '../../core/errors.ts'
+import { toIso } from '../../core/time.ts'
+import { type Fields, eachObject, fieldsOf, isObject, jsonTextOf } from '../../json/objects.ts'
+import { contentOf } from '../../store/database/gzip.ts'
+import { cut, table, visible, wrapped } from '../output.ts'
+import type { LookupResult, LookupCall } from './snapshot.ts'
+
+/** Widths of the columns of affected packages, characters: they fit a terminal of 80. */
+const WIDTHS = [24, 12, 20, 18]
+/** Longest text of a cell. */
+const MAX_CELL = 300
+const MOST_IDS = 50
+
+/** Returns a stored record. `alias`: the other id by which it was found. */
+export function recordFinding(
+  stored: LookupCall,
+  id: string,
+  limit: number,
+  alias?: string,
+): LookupResult {
+  const row = stored.reads.osv.readRecord(id)
+  if (row === null) throw new MirrorError('not_found', `not found: no record has the id ${id}`)
+  const record = parse(contentOf(row.body, row.size))
+  if (record === null)
+    throw new MirrorError('corrupt', `the record ${id} is no JSON object; its bytes are served as upstream has them`) // prettier-ignore
+  const changedAt = toIso(row.changed * 1000)
+  const sha256 = row.sha256.toString('hex')
+  return {
+    json: { kind: 'record', id, size: row.size, sha256, changedHere: changedAt, record },
+    lines: [
+      alias === undefined ? id : `${id}, which names ${visible(alias)}`,
+      ...textLines(record),
+      '',
+      ...factLines(record),
+      '',
+      ...affectedLines(record, limit),
+      ...referenceLines(record, limit),
+      '',
+      `${row.size} bytes, changed here ${changedAt}`,
+      `SHA-256 ${sha256}`,
+    ],
+  }
+}
+
+function parse(content: Buffer): Fields | null {
+  try {
+    const value: unknown = JSON.parse(jsonTextOf(content))
+    return isObject(value) ? value : null
+  } catch {
+    return null
+  }
+}
+
+function textLines({ summary, withdrawn }: Fields): string[] {
+  return [
+    ...(typeof summary === 'string' ? [visible(cut(summary, 500))] : []),
+    ...(typeof withdrawn === 'string' ? [`WITHDRAWN since ${visible(cut(withdrawn, 40))}`] : []),
+  ]
+}
+
+function factLines(record: Fields): string[] {
+  const dates = ['published', 'modified'].flatMap((name): [string, string][] => {
+    const value = record[name]
+    return typeof value === 'string' ? [[name, value]] : []
+  })
+  const ids = ['aliases', 'upstream', 'related'].flatMap((name): [string, string][] => {
+    const value = record[name]
+    const list: unknown[] = Array.isArray(value) ? value : []
+    const texts = list.filter((one) => typeof one === 'string')
+    const more = texts.length > MOST_IDS ? ` and ${texts.length - MOST_IDS} more` : ''
+    return texts.length === 0 ? [] : [[name, `${texts.slice(0, MOST_IDS).join(', ')}${more}`]]
+  })
+  const severity = describeSeverity(record).map((one): [string, string] => ['severity', one])
+  return [...dates, ...severity, ...ids].map(
+    ([name, value]) => `${name.padEnd(10)} ${visible(cut(value, 2000))}`,
+  )
+}
+
+function affectedLines({ affected }: Fields, limit: number): string[] {
+  const list: unknown[] = Array.isArray(affected) ? affected : []
+  if (list.length === 0) return ['it names no affected package']
+  const rows = list.slice(0, limit).flatMap((one) => {
+    const { ecosystem, name, affected, fixed } = describeAffected(one)
+    const cells = [name, ecosystem, affected.join('; '), fixed.join(', ') || 'no fix named']
+    return wrapped(
+      cells.map((cell) => cut(cell || '-', MAX_CELL)),
+      WIDTHS,
+    )
+  })
+  return [table(['package', 'ecosystem', 'affected', 'fixed in'], rows), ...moreOf(list, limit)]
+}
+
+function referenceLines({ references }: Fields, limit: number): string[] {
+  const list = [...eachObject(references)].map(fieldsOf)
+  if (list.length === 0) return []
+  const rows = list.slice(0, limit).map(({ type, url }) => {
+    const kind = typeof type === 'string' ? type : '-'
+    return [cut(kind, 16), typeof url === 'string' ? cut(url, 500) : '-']
+  })
+  return ['', table(['reference', 'address'], rows), ...moreOf(list, limit)]
+}
+
+function moreOf(list: readonly unknown[], limit: number): string[] {
+  return list.length > limit
+    ? [`… and ${list.length - limit} more: --limit ${list.length}, or --json`]
+    : []
+}

@@ -1,0 +1,89 @@
+import { findItems, findRecordIds } from '../../api/lookup/named.ts'
+import { MirrorError } from '../../core/errors.ts'
+import { canonicalPath } from '../../domain/path-templates.ts'
+import { RESOURCES } from '../../domain/resources.ts'
+import { toIso } from '../../core/time.ts'
+import {
+  type LookupResult,
+  type LookupOptions,
+  type LookupCall,
+  limitOf,
+  lookUp,
+} from './snapshot.ts'
+import { recordFinding } from './record.ts'
+import { noIndex } from './search.ts'
+import { tagFinding } from './tag.ts'
+
+const LIMIT = 20
+/** Names of records or tags that a message lists. */
+const NAMED = 10
+
+/** `patchmirror show ID|TAG`: a record by its id, or an id that one record names; a tag by its reference, digest or id. */
+export function showCommand(name: string, options: LookupOptions): number {
+  const text = name.trim()
+  const limit = limitOf(options.limit, LIMIT)
+  return lookUp(options, (stored) => {
+    const withoutRecords = stored.use('osv')
+    const record = withoutRecords === null ? recordOf(stored, text, limit) : null
+    if (record !== null) return record
+    const withoutCatalog = stored.use('catalog')
+    const tag = withoutCatalog === null ? tagOf(stored, text) : null
+    if (tag !== null) return tag
+    return refuseMissing(stored, text, [withoutRecords, withoutCatalog])
+  })
+}
+
+function recordOf(stored: LookupCall, text: string, limit: number): LookupResult | null {
+  const { osv } = stored.reads
+  const id = [text, text.toUpperCase()].find((one) => osv.readEntry(one) !== null)
+  if (id !== undefined) return recordFinding(stored, id, limit)
+  const naming = stored.views((views) => views.listAliasIds(text, '', NAMED + 1)) ?? []
+  const [only] = naming
+  if (only === undefined) return null
+  if (naming.length === 1) return recordFinding(stored, only, limit, text)
+  const listed = naming.slice(0, NAMED).join(', ')
+  const more = naming.length > NAMED ? ' and more' : ''
+  throw new MirrorError('not_found', `not found: no record has the id ${text}; records that name it: ${listed}${more}`) // prettier-ignore
+}
+
+const TAGS = canonicalPath(RESOURCES.find(({ name }) => name === 'tags')?.list?.path ?? '') ?? ''
+
+function tagOf(stored: LookupCall, text: string): LookupResult | null {
+  const { catalog } = stored.reads
+  const list = catalog.readList(TAGS)
+  const own = list === null ? null : catalog.readEntry(list.id, text)
+  if (own !== null) return tagFinding(stored, own.id, own.body)
+  const named = findItems(catalog, text, 1000).filter((one) => one.list === TAGS)
+  const [only] = named
+  if (only === undefined) return null
+  if (named.length === 1) return tagFinding(stored, only.id, only.body)
+  const ids = named.slice(0, NAMED).map(({ id }) => id)
+  const more = named.length > NAMED ? `\n  … and ${named.length - NAMED} more` : ''
+  throw new MirrorError('not_found', `not found: ${text} names ${named.length} tags; show one by its id:\n  ${ids.join('\n  ')}${more}`) // prettier-ignore
+}
+
+/** Throws why nothing of this name is shown: removed, not fetched yet, not mirrored, or not here. */
+function refuseMissing(
+  stored: LookupCall,
+  text: string,
+  [withoutRecords, withoutCatalog]: readonly (MirrorError | null)[],
+): never {
+  const { osv } = stored.reads
+  if (withoutRecords !== null && withoutRecords !== undefined) throw withoutRecords
+  for (const id of new Set([text, text.toUpperCase()])) {
+    const removed = osv.readTombstone(id)
+    if (removed !== null)
+      throw new MirrorError('not_found', `not found: upstream removed the record ${id}; this mirror removed it on ${toIso(removed.removedAt)}`) // prettier-ignore
+    if (osv.isMissing(id))
+      throw new MirrorError('not_ready', `not mirrored yet: upstream lists the record ${id}, and this mirror could not fetch it; every run tries again`) // prettier-ignore
+  }
+  const isImage = /[/@]|^\w+:[0-9a-f]{32,}$/.test(text)
+  if (withoutCatalog && (isImage || stored.isExpected('catalog'))) throw withoutCatalog
+  const what = withoutCatalog
+    ? 'tags are not mirrored here, and no record'
+    : 'neither a record nor a tag'
+  const index = stored.views(() => true) === null ? `; ${noIndex(stored)}` : ''
+  const similar = findRecordIds(osv, text, 3)
+  const next = similar.length === 0 ? '' : `; ids that begin with it: ${similar.join(', ')}`
+  throw new MirrorError('not_found', `not found: ${what} of this mirror is named ${text}${next}${index}`) // prettier-ignore
+}

@@ -1,0 +1,121 @@
+import { createReading } from '../../api/reading/reader.ts'
+import type { ReadReply } from '../../api/reading/request.ts'
+import { createViewsInUse } from '../../api/scanners/generation.ts'
+import type { Config } from '../../config/schema.ts'
+import { MirrorError } from '../../core/errors.ts'
+import { whyUnread } from '../../store/database/older-folder.ts'
+import { type Reads, openShortReads } from '../../store/reads.ts'
+import type { Views } from '../../store/views/reads.ts'
+import { firstStep } from '../context.ts'
+import { type GlobalOptions, print, printJson, settings } from '../runner.ts'
+import { closing } from '../store-access.ts'
+import { type Freshness, createFreshness, freshnessLine } from './freshness.ts'
+
+/** Options of every command that looks something up. */
+export interface LookupOptions extends GlobalOptions {
+  json?: boolean
+  /** How many of each kind. */
+  limit?: string
+}
+
+/** What a lookup reads from: one snapshot of the data folder, whether or not a daemon runs. */
+export interface LookupCall extends Freshness {
+  readonly config: Config
+  readonly reads: Reads
+  /** Reads from the current generation of views; null while there is none. */
+  readonly views: <T>(use: (views: Views) => T) => T | null
+  /** Answers a list as the API does; `path` is the route as declared. */
+  readonly readApi: (path: string, params: Params, query: URLSearchParams) => ReadReply
+}
+
+type Params = Readonly<Record<string, string>>
+
+/** What was found: its JSON, and the lines for people. */
+export interface LookupResult {
+  readonly json: object
+  readonly lines: readonly string[]
+}
+
+/** Exit codes of lookups that show nothing: the mirror does not have it, and the mirror cannot know. */
+const NOT_FOUND = 1
+const UNKNOWN = 3
+
+/**
+ * Calls `work` with one snapshot of the data folder and prints what it finds, with the sources that were read and how old
+ * they are. An error `not_found` is exit code 1; `not_ready` and `stale`, which say nothing about upstream, are 3.
+ */
+export function lookUp(options: LookupOptions, work: (stored: LookupCall) => LookupResult): number {
+  const { config } = settings(options, false, [])
+  const { dir } = config.data
+  const isJson = options.json === true
+  const used: { freshness: Freshness | null } = { freshness: null }
+  try {
+    const shortReads = openShortReads(dir)
+    if (shortReads === null)
+      throw whyUnread(dir, `no snapshot yet: nothing is mirrored in ${dir}: ${firstStep(config)}`)
+    return closing(shortReads, () =>
+      shortReads.during(() => {
+        const freshness = createFreshness(config, shortReads.reads, Date.now())
+        used.freshness = freshness
+        const answer = createReading({ config, cacheControl: 'no-store' }, shortReads)
+        const { json, lines } = work({
+          ...freshness,
+          ...{ config, reads: shortReads.reads, views: viewsOf(config) },
+          readApi: (path, params, query) => answer({ ...REQUEST, path, params, query: query.toString(), now: Date.now() }), // prettier-ignore
+        })
+        if (isJson) printJson({ found: true, ...json, sources: freshness.used() })
+        else for (const line of [...lines, '', ...freshness.used().map(freshnessLine)]) print(line)
+        return 0
+      }),
+    )
+  } catch (error) {
+    return refuse(error, isJson, used.freshness)
+  }
+}
+
+const REASONS = { not_found: 'not_found', not_ready: 'not_mirrored', stale: 'stale' } as const
+
+/** Says why nothing is shown; throws every other error on. */
+function refuse(error: unknown, isJson: boolean, freshness: Freshness | null): number {
+  if (!(error instanceof MirrorError)) throw error
+  const { code, message } = error
+  if (code === 'bad_request') throw new MirrorError('usage', message, { cause: error })
+  if (code !== 'not_found' && code !== 'not_ready' && code !== 'stale') throw error
+  const sources = freshness?.used() ?? []
+  if (isJson) printJson({ found: false, reason: REASONS[code], message, sources })
+  else
+    for (const line of [message, ...sources.map(freshnessLine)]) process.stderr.write(`${line}\n`)
+  return code === 'not_found' ? NOT_FOUND : UNKNOWN
+}
+
+const REQUEST = {
+  ...{ method: 'GET', baseUrl: '' },
+  requestHeaders: {
+    ...{ acceptEncoding: undefined, ifMatch: undefined, ifNoneMatch: undefined, range: undefined },
+    ...{ ifModifiedSince: undefined, ifUnmodifiedSince: undefined, ifRange: undefined },
+  },
+}
+
+/** Opens the generation of views of the data folder, where the settings have them made, at the first read. */
+function viewsOf({ data, views }: Config): LookupCall['views'] {
+  return (use) => {
+    if (!views.bucket && !views.query) return null
+    const inUse = createViewsInUse(data.dir, null, null)
+    try {
+      return closing(inUse, () => use(inUse.current()))
+    } catch (error) {
+      if (error instanceof MirrorError && error.code === 'not_ready') return null
+      throw error
+    }
+  }
+}
+
+const MAX_LIMIT = 1000
+
+/** Returns the number that `--limit` gives. Throws `usage`. */
+export function limitOf(text: string | undefined, byDefault: number): number {
+  if (text === undefined) return byDefault
+  const limit = /^\d{1,9}$/.test(text) ? Number(text) : 0
+  if (limit >= 1 && limit <= MAX_LIMIT) return limit
+  throw new MirrorError('usage', `--limit takes a whole number from 1 to ${MAX_LIMIT}, not ${text}`)
+}

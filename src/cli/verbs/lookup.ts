@@ -1,0 +1,42 @@
+import { RESOURCES } from '../../domain/resources.ts'
+import { type Flag, JSON_FLAG, type Verb } from './verb.ts'
+
+const LIMIT: Flag = ['--limit <n>', 'how many of each kind, at most 1000', '20']
+const PAGE: readonly Flag[] = [
+  ['--order <field>', 'by this field, such as updated_at:desc; default: the order of the service'],
+  ['--limit <n>', 'how many on a page, at most 1000', '50'],
+  ['--after <cursor>', 'the page after this cursor, which the page before names'],
+]
+
+/** The filters of `/v1/patches`, from the table that its route is made from. */
+const PATCH_FILTERS: readonly Flag[] = RESOURCES.flatMap(({ name, list }) =>
+  name === 'patches' ? (list?.facets ?? []) : [],
+).flatMap(({ param, values, many = false }): Flag[] => {
+  if (param === null) return []
+  const several = many ? ', several separated by commas' : ''
+  const accepted = values === undefined ? 'exactly this value' : `one of: ${values.join(', ')}`
+  return [[`--${param.replaceAll('_', '-')} <${many ? 'names' : 'name'}>`, `${accepted}${several}`]]
+})
+
+// prettier-ignore
+/** Commands that answer questions from the data folder. They only read. */
+export const LOOKUP_VERBS: readonly Verb[] = [
+  { path: 'search', arguments: '<query>',
+    summary: 'find records, packages, images and tags by id, CVE, package name, purl, tag or digest',
+    options: [LIMIT, JSON_FLAG],
+    example: 'search pkg:npm/lodash',
+    load: async () => (await import('../lookup/search.ts')).searchCommand },
+  { path: 'show', arguments: '<name>',
+    summary: 'a record by its id, or a tag by its reference, digest or id',
+    options: [['--limit <n>', 'how many affected packages and references', '20'], JSON_FLAG],
+    example: 'show CVE-2026-12345',
+    load: async () => (await import('../lookup/show.ts')).showCommand },
+  { path: 'tags', arguments: '[image]', summary: 'the tags of all images, or of an image by its repository or id',
+    options: [...PAGE, JSON_FLAG],
+    example: 'tags library/python',
+    load: async () => (await import('../lookup/lists.ts')).tagsCommand },
+  { path: 'patches', summary: 'the list of patches, with the filters of /v1/patches',
+    options: [...PATCH_FILTERS, ...PAGE, JSON_FLAG],
+    example: 'patches --ecosystem debian --severities critical,high',
+    load: async () => (await import('../lookup/lists.ts')).patchesCommand },
+]

@@ -1,0 +1,29 @@
+/** An option of a command: its flags, its description, and its default. */
+export type Flag = readonly [flags: string, description: string, byDefault?: string]
+
+/** The code of a command: called with the command's arguments and then its options; returns the exit code. */
+export type Action = (...given: never[]) => number | Promise<number>
+
+/** A command of the command line; without `load` a group of those whose path begins with its own. */
+export interface Verb {
+  /** Its words after `patchmirror`, such as `webhooks register`; a group comes before what belongs to it. */
+  readonly path: string
+  /** As commander writes them: `<required>`, `[optional]`, `<several...>`. */
+  readonly arguments?: string
+  readonly summary: string
+  readonly options?: readonly Flag[]
+  /** A call of it that its help page shows, without `patchmirror`. A group has none. */
+  readonly example?: string
+  /** Text below the list of options. */
+  readonly after?: string
+  /** Loads the code when the command is called, so that --help does not wait for the database or the network. */
+  readonly load?: () => Promise<Action>
+}
+
+/** Prints JSON instead of a text for people. */
+export const JSON_FLAG: Flag = ['--json', 'print JSON']
+/** Writes a secret into a file instead of the terminal. */
+export const OUT: Flag = [
+  '--out <file>',
+  'write the secret into this new file, not to the terminal',
+]

@@ -1,0 +1,156 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { SANDBOX_KEYS } from '../../src/sandbox/service/credentials.ts'
+import { openShortReads } from '../../src/store/reads.ts'
+import { makeOsvViews } from '../../src/views/osv/views.ts'
+import { scratch } from '../config/loading.ts'
+import { openFilledStore } from '../support/filled-store.ts'
+import { commandHost } from '../support/hosted.ts'
+import { createBench } from '../support/mirror.ts'
+
+const run = commandHost()
+const SERVICE = { images: 2, tags: 3, packages: 0, tickets: 7, avrs: 0, subscriptions: 0 }
+
+const dir = mkdtempSync(join(tmpdir(), 'patchmirror-lookup-'))
+beforeAll(async () => {
+  const bench = await createBench({
+    dir,
+    sandbox: { records: 5, service: SERVICE },
+    env: {
+      PATCHMIRROR_UPSTREAM_API_KEY: SANDBOX_KEYS.readonly,
+      PATCHMIRROR_CATALOG_ALLOW_PRIVATE_ARTIFACTS: 'true',
+    },
+  })
+  expect(await bench.run('catalog')).toMatchObject({ state: 'complete' })
+  await bench.close()
+  const store = openFilledStore(dir)
+  store.publishOsv({ ...RECORDS, 'GONE-1': '{"id":"GONE-1"}' })
+  store.publishOsv(RECORDS)
+  store.close()
+  await buildViews()
+})
+afterAll(() => rmSync(dir, { recursive: true, force: true }))
+
+const RECORDS = {
+  'GHSA-1': recordOf('GHSA-1', ['CVE-2026-1', 'CVE-2026-2']),
+  'GHSA-2': recordOf('GHSA-2', ['CVE-2026-2']),
+}
+
+function recordOf(id: string, aliases: readonly string[]): string {
+  const affected = Array.from({ length: 3 }, (_, at) => ({
+    package: { ecosystem: 'npm', name: at === 0 ? 'lodash' : `other-${at}` },
+    ranges: [{ type: 'SEMVER', events: [{ introduced: '0' }, { fixed: '4.17.21' }] }],
+  }))
+  const summary = 'A summary \u001b[2Jof it'
+  const references = [{ type: 'WEB', url: 'https://example.com/a' }]
+  return JSON.stringify({ id, modified: '2026-06-01T00:00:00Z', aliases, summary, affected, references }) // prettier-ignore
+}
+
+async function buildViews(): Promise<void> {
+  const reads = openShortReads(dir)
+  if (reads === null) throw new Error('no database')
+  const pause = () => Promise.resolve()
+  await makeOsvViews({ dataDir: dir, reads: reads.reads, vendors: [], pause })
+  reads.close()
+}
+
+const ask = (...args: string[]) => run(args, { PATCHMIRROR_DATA_DIR: dir }, '/')
+const json = async (...args: string[]): Promise<Record<string, unknown>> =>
+  JSON.parse((await ask(...args, '--json')).out) as Record<string, unknown>
+
+describe('search', () => {
+  test('finds records by id, other id and purl, packages, tags and digests, each as a table and as JSON', async () => {
+    expect((await ask('search', 'ghsa-1')).out).toMatch(/^record .*\nGHSA-1 +2026-07-01\S+ +id\n/)
+    expect(await json('search', 'CVE-2026-2')).toMatchObject({
+      records: [
+        { id: 'GHSA-1', by: 'other id' },
+        { id: 'GHSA-2', by: 'other id' },
+      ],
+      more: false,
+    })
+    expect(await json('search', 'lodash')).toMatchObject({
+      packages: [{ name: 'lodash', ecosystem: 'npm', records: 2 }],
+    })
+    expect(await json('search', 'pkg:npm/lodash@1.0.0')).toMatchObject({
+      records: [{ id: 'GHSA-1' }, { id: 'GHSA-2' }],
+    })
+    const { tags } = (await json('tags')) as { tags: { digest: string }[] }
+    expect(await json('search', tags[0]?.digest ?? '')).toMatchObject({
+      items: [{ list: '/v1/tags', digest: tags[0]?.digest }],
+    })
+  })
+
+  test('says that more exist than --limit shows, and how old the sources are', async () => {
+    const { out } = await ask('search', 'CVE-2026-2', '--limit', '1')
+    expect(out).toContain('--limit 5 shows more')
+    expect(out).toMatch(/^osv: snapshot [\da-f]{12}, as of 2026-07-01 00:00:00Z, \d+ d/m)
+    expect(out).not.toContain('GHSA-2')
+    expect(await ask('search', 'x', '--limit', '0')).toMatchObject({ code: 2 })
+  })
+})
+
+describe('show', () => {
+  test('prints a record with its packages, fixes and references, by its id or an id that only it names', async () => {
+    for (const name of ['GHSA-1', 'CVE-2026-1']) {
+      const { code, out } = await ask('show', name, '--limit', '2')
+      expect([name, code]).toEqual([name, 0])
+      expect(out).toMatch(/^lodash +npm +from 0 before +4\.17\.21$/m)
+      expect(out).toContain('… and 1 more: --limit 3, or --json')
+      expect(out).toContain('https://example.com/a')
+      expect(out).not.toContain('\u001b')
+    }
+    expect(await json('show', 'GHSA-1')).toMatchObject({ kind: 'record', record: { id: 'GHSA-1' } })
+  })
+
+  test('prints a tag by its reference, its digest and its id', async () => {
+    const { tags } = (await json('tags')) as { tags: { id: string; digest: string }[] }
+    const [tag] = tags
+    const { repository, name } = await json('show', tag?.id ?? '')
+    const reference = `${String(repository)}:${String(name)}`
+    for (const text of [reference, `cr.example.com/${reference}`, tag?.digest ?? '']) {
+      expect([text, await json('show', text)]).toMatchObject([text, { kind: 'tag', id: tag?.id }])
+    }
+    expect((await ask('show', reference)).out).toMatch(/^sbom +\S/m)
+  })
+})
+
+describe('a list', () => {
+  test('of tags or patches is read page by page with the filters of the API', async () => {
+    const first = (await json('patches', '--limit', '4')) as { patches: unknown[]; next: string }
+    expect(first.patches).toHaveLength(4)
+    expect((await ask('patches', '--limit', '4')).out).toContain(`4 of 7; the next page`)
+    const second = await json('patches', '--limit', '4', '--after', first.next)
+    expect(second).toMatchObject({ next: null, total: 7 })
+    const open = (await json('patches', '--ticket-statuses', 'open,done')) as {
+      patches: { ticket_status: string }[]
+    }
+    expect(open.patches.filter(({ ticket_status }) => !/^(open|done)$/.test(ticket_status))).toEqual([]) // prettier-ignore
+    expect(await ask('patches', '--severities', 'huge')).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('critical, high, medium, low') as string,
+    })
+    expect(await json('tags', 'no/such/image')).toMatchObject({ found: false, reason: 'not_found' })
+  })
+})
+
+test('what is not there is exit 1, and what this mirror cannot know is exit 3, with different reasons', async () => {
+  const gone = await ask('show', 'GONE-1')
+  expect(gone).toMatchObject({ code: 1, err: expect.stringContaining('upstream removed') as string }) // prettier-ignore
+  expect(await ask('show', 'NONE-1')).toMatchObject({ code: 1, err: expect.stringMatching(/^not found: /) as string }) // prettier-ignore
+  expect(await ask('show', 'CVE-2026-2')).toMatchObject({ code: 1, err: expect.stringContaining('GHSA-1, GHSA-2') as string }) // prettier-ignore
+  expect(await ask('search', 'none')).toMatchObject({ code: 1 })
+  const empty = { PATCHMIRROR_DATA_DIR: join(scratch(), 'data') }
+  for (const args of [['search', 'x'], ['show', 'x'], ['tags'], ['patches']]) {
+    const { code, err } = await run(args, empty, '/')
+    expect([args, code, err]).toEqual([args, 3, expect.stringMatching(/^no snapshot yet: /)])
+  }
+  const old = {
+    PATCHMIRROR_DATA_DIR: dir,
+    PATCHMIRROR_OSV_MAX_AGE_HOURS: '1',
+    PATCHMIRROR_OSV_STALE_ACTION: 'refuse',
+  }
+  const refused = await run(['show', 'GHSA-1', '--json'], old, '/')
+  expect([refused.code, JSON.parse(refused.out)]).toMatchObject([3, { reason: 'stale' }])
+})
