@@ -82,7 +82,8 @@ export async function writeBundle(
     if (name.startsWith('rows/')) await writer.addDeflated(name, content)
     else await writer.addStored(name, content.length, [content])
   }
-  const { files } = await writer.finish(head(fields), keys)
+  await writer.complete(head(fields), keys)
+  const files = await writer.publish()
   return files
 }
 

@@ -37,6 +37,7 @@ export async function forge(
   const { members: _members, keys: _keys, ...before } = bundle.manifest
   const said = { ...before, ...head(bundle.manifest) }
   const digest = head(bundle.manifest).digest ?? digestOf(said.sources)
-  const { files: out } = await writer.finish({ ...said, digest }, [signer()])
+  await writer.complete({ ...said, digest }, [signer()])
+  const out = await writer.publish()
   return out
 }

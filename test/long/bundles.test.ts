@@ -18,7 +18,8 @@ test('a bundle takes over 65,535 members, and unzip finds no fault in it', async
   const byte = Buffer.of(1)
   const nameOf = (i: number): string => `blobs/${i.toString(16).padStart(64, '0')}.gz`
   for (let i = 0; i < 65_600; i++) await writer.addStored(nameOf(i), 1, [byte])
-  await writer.finish(head(), [key])
+  await writer.complete(head(), [key])
+  await writer.publish()
   expect(await refusal([path], trust([key]))).toBeNull()
   const bundle = await openBundle([path], trust([key]))
   expect(bundle.manifest.members).toHaveLength(65_600)
@@ -41,7 +42,8 @@ test.each([null, 1_000_000_000])(
     const writer = createBundleWriter(path, { split, force: true })
     await writer.addStored('osv/all.zip', size, zeros())
     await writer.addDeflated('rows/osv/osv-record-00001.jsonl', Buffer.from('{}\n'))
-    const { files } = await writer.finish(head(), [key])
+    await writer.complete(head(), [key])
+    const files = await writer.publish()
     expect(await refusal(files, trust([key]))).toBeNull()
     if (split === null) {
       const script =

@@ -17,10 +17,10 @@ import type { SigningKey } from '../format/keys.ts'
 import { FORMAT, type Manifest, type ManifestHead } from '../format/manifest.ts'
 import { sizeOfData, writeData } from './blobs.ts'
 import { type Base, baseOfExport, baseOfNeed, findSince } from './delta-base.ts'
-import { type RowsWritten, writeRows } from './rows.ts'
+import { writeRows } from './rows.ts'
 import { verifyOwn } from './self-check.ts'
 import { type ExportSnapshot, pinExportSnapshot } from './snapshot.ts'
-import { type BundleWriter, createBundleWriter } from './writer.ts'
+import { createBundleWriter } from './writer.ts'
 
 /** Options of an export. */
 export interface ExportOptions {
@@ -76,6 +76,7 @@ export async function exportBundle(options: ExportOptions): Promise<ExportReport
   }
 }
 
+/** Executes an export: sources → base → rows → data → sequence → manifest → check → name. */
 async function exportPinned(
   snapshot: ExportSnapshot,
   options: ExportOptions,
@@ -94,30 +95,18 @@ async function exportPinned(
     await writeData(snapshot, written, writer, (done) =>
       onProgress({ phase: 'write', unit: 'bytes', done, total: Math.max(done, total) }),
     )
-    return await finish(snapshot, options, sources, base, written, writer)
+    const header = describe(snapshot, options, sources)
+    const sequence = await record(snapshot, options, header)
+    const head = { ...headOf(snapshot, options, header, base), sequence, counts: written.counts }
+    const { manifest, bytes, drafts } = await writer.complete(head, options.keys)
+    await verifyOwn(drafts, options.keys, written.blobs, onProgress)
+    const files = await writer.publish()
+    const partial = sources.filter((source) => manifest.sources[source]?.whole === false)
+    return { manifest, files, bytes, partial }
   } catch (error) {
     await writer.discard()
     throw error
   }
-}
-
-async function finish(
-  snapshot: ExportSnapshot,
-  options: ExportOptions,
-  sources: readonly SourceName[],
-  base: Base | null,
-  { counts, blobs }: RowsWritten,
-  writer: BundleWriter,
-): Promise<ExportReport> {
-  const header = describe(snapshot, options, sources)
-  const sequence = await record(snapshot, options, header)
-  const head = headOf(snapshot, options, header, base)
-  const { keys, onProgress } = options
-  const check = (drafts: readonly string[]): Promise<void> =>
-    verifyOwn(drafts, keys, blobs, onProgress)
-  const done = await writer.finish({ ...head, sequence, counts }, keys, check)
-  const partial = sources.filter((source) => done.manifest.sources[source]?.whole === false)
-  return { ...done, partial }
 }
 
 function chosenSources(

@@ -33,16 +33,18 @@ export interface BundleWriter {
   addDeflated(name: string, bytes: Uint8Array): Promise<void>
   /** Bytes so far. */
   size(): number
-  /**
-   * Writes manifest and signatures, syncs all files, calls `check` with their temporary names, and then renames them.
-   * Returns the manifest and the files.
-   */
-  finish(
-    head: ManifestHead,
-    keys: readonly SigningKey[],
-    check?: (drafts: readonly string[]) => Promise<void>,
-  ): Promise<{ manifest: Manifest; bytes: number; files: string[] }>
+  /** Writes manifest and signatures and syncs all files. Returns the manifest and the files' temporary names. */
+  complete(head: ManifestHead, keys: readonly SigningKey[]): Promise<CompleteBundle>
+  /** Gives the files of a complete bundle their names and returns them. */
+  publish(): Promise<string[]>
   discard(): Promise<void>
+}
+
+/** A bundle without its final name. */
+interface CompleteBundle {
+  readonly manifest: Manifest
+  readonly bytes: number
+  readonly drafts: readonly string[]
 }
 
 /** Starts a bundle. Throws `usage` if the file exists and must not be replaced. */
@@ -85,7 +87,7 @@ export function createBundleWriter(path: string, options: TargetOptions): Bundle
       members.push(member)
     },
     size: () => output.position(),
-    async finish(head, keys, check) {
+    async complete(head, keys) {
       const manifest: Manifest = { ...head, keys: keys.map(({ id }) => id), members }
       const text = manifestBytes(manifest)
       const added = [storedHeader(MANIFEST_NAME, text)]
@@ -99,10 +101,9 @@ export function createBundleWriter(path: string, options: TargetOptions): Bundle
       for (const piece of layOut([...members.map(zipHeaderOf), ...added]).tail())
         await output.append(piece)
       await output.flush()
-      const drafts = await target.settle()
-      await check?.(drafts)
-      return { manifest, bytes: output.position(), files: await target.publish() }
+      return { manifest, bytes: output.position(), drafts: await target.settle() }
     },
+    publish: () => target.publish(),
     discard: () => target.discard(),
   }
 }

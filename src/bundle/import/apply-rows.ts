@@ -11,7 +11,15 @@ import {
 } from '../../store/replication/rows.ts'
 import type { Writes } from '../../store/writer.ts'
 import type { Bundle } from './open.ts'
-import { type PutLine, answerBody, confirmedOf, eachLine, entryBody, isContent } from './rows.ts'
+import {
+  type Line,
+  type PutLine,
+  answerBody,
+  confirmedOf,
+  eachLine,
+  entryBody,
+  isContent,
+} from './rows.ts'
 import type { RowCounts } from './types.ts'
 
 /** Context for writing the rows of a source. */
@@ -28,8 +36,8 @@ interface RowContext {
 /** The result of applying a source's rows. */
 interface AppliedRows {
   counts: Partial<Record<RowKind, RowCounts>>
-  /** The source's own row, if it differs from the stored one. */
-  value: SourceValue | null
+  /** The source's own row. */
+  row: SourceValue
 }
 
 type Writer<K extends RowKind> = {
@@ -39,8 +47,8 @@ type Writer<K extends RowKind> = {
   confirm?(line: PutLine<K>): void
 }
 
-/** Writers by kind; documents of the catalog are staged before, and swept after. */
-type Writers = { [K in Exclude<RowKind, 'catalog-document'>]: Writer<K> }
+/** Writers by kind; documents of the catalog are staged before, and swept after. The source's own row is written last. */
+type Writers = { [K in Exclude<RowKind, 'source' | 'catalog-document'>]: Writer<K> }
 
 /**
  * Writes the rows of a source that differ from the stored ones, within the open transaction. The bytes of records follow
@@ -48,18 +56,43 @@ type Writers = { [K in Exclude<RowKind, 'catalog-document'>]: Writer<K> }
  */
 export async function applyRows(context: RowContext): Promise<AppliedRows> {
   const { store, source } = context
-  const applied: AppliedRows = { counts: {}, value: null }
-  const writers = createWriters(context, (value) => {
-    applied.value = value
-  })
+  const { row, isNew } = await readSourceRow(context)
+  const counts: AppliedRows['counts'] = isNew ? { source: { put: 1, removed: 0 } } : {}
+  const writers = createWriters(context)
   store.carried.incoming.clear()
   for (const kind of ROW_KINDS[source]) {
-    if (kind === 'catalog-document') continue
-    const counts = await applyKind(context, kind, writers[kind] as Writer<RowKind>)
-    if (counts.put + counts.removed > 0) applied.counts[kind] = counts
+    if (kind === 'source' || kind === 'catalog-document') continue
+    const applied = await applyKind(context, kind, writers[kind] as Writer<RowKind>)
+    if (applied.put + applied.removed > 0) counts[kind] = applied
     if (kind === 'catalog-entry') store.carried.settleEntries()
   }
-  return applied
+  return { row, counts }
+}
+
+/** Returns the source's own row: the bundle's, or the stored one that the bundle leaves unchanged. Throws `bundle`. */
+async function readSourceRow({
+  bundle,
+  store,
+  source,
+  again,
+}: RowContext): Promise<{ row: SourceValue; isNew: boolean }> {
+  const full = bundle.manifest.kind === 'full'
+  const [stored] = store.carried.eachRow(source, 'source')
+  let given: PutLine<'source'> | null = null
+  for await (const { key, put } of eachLine(bundle, source, 'source')) {
+    if (put === null) throw new MirrorError('bundle', `it would remove all of ${key}`)
+    if (key !== source)
+      throw new MirrorError('bundle', `the rows of ${source} have a row of ${key}`)
+    given = put
+  }
+  if (given !== null) {
+    const isNew = again || !full || given.hash !== stored?.hash
+    return { row: given.value, isNew }
+  }
+  if (stored === undefined)
+    throw new MirrorError('bundle', `it does not say which snapshot ${source} is`)
+  if (full) throw new MirrorError('bundle', `it would remove all of ${source}`)
+  return { row: stored.value, isNew: false }
 }
 
 /**
@@ -83,63 +116,51 @@ async function applyKind<K extends RowKind>(
 ): Promise<RowCounts> {
   const counts = { put: 0, removed: 0 }
   const total = bundle.manifest.counts[kind]?.put ?? null
-  const full = bundle.manifest.kind === 'full'
-  const stored = createStored(full ? store.carried.eachRow(source, kind) : null)
-  const remove = (key: string): void => {
-    writer.remove(key)
-    counts.removed++
-  }
+  // A full bundle replaces all stored rows, a delta lists the removed ones itself.
+  const stored = bundle.manifest.kind === 'full' ? store.carried.eachRow(source, kind) : null
   let seen = 0
-  for await (const line of eachLine(bundle, source, kind)) {
-    const same = stored.passTo(line.key, remove)
-    if (line.put === null) remove(line.key)
-    else if (again || same !== line.put.hash) {
-      await writer.put(line.put)
+  for await (const { key, put, storedHash } of withStored(eachLine(bundle, source, kind), stored)) {
+    if (put === null) {
+      writer.remove(key)
+      counts.removed++
+    } else if (again || storedHash !== put.hash) {
+      await writer.put(put)
       counts.put++
-    } else writer.confirm?.(line.put)
+    } else writer.confirm?.(put)
     if (++seen % 1000 === 0) progress({ phase: 'rows', unit: 'rows', done: seen, total })
   }
-  stored.passTo(null, remove)
   return counts
 }
 
-/** The stored rows: a full bundle replaces all of them, a delta lists the removed ones itself. */
-function createStored(rows: Generator<CarriedRow> | null) {
+/** A line with the hash of the stored row of its key; null: none is stored. */
+type ComparedLine<K extends RowKind> = Line<K> & { storedHash: string | null }
+
+/** Merges the lines of a kind with its stored rows, both in order: a stored row without a line is to be removed. */
+async function* withStored<K extends RowKind>(
+  lines: AsyncIterable<Line<K>>,
+  rows: Generator<CarriedRow> | null,
+): AsyncGenerator<ComparedLine<K>> {
   let next = rows?.next()
-  return {
-    /**
-     * Reports the rows before a key (null: all remaining) as removed. Returns the hash of the row with that key; null:
-     * none.
-     */
-    passTo(key: string | null, gone: (key: string) => void): string | null {
-      while (next?.done === false) {
-        const { value } = next
-        const order = key === null ? -1 : compareKeys(value.key, key)
-        if (order > 0) return null
-        next = rows?.next() // read ahead, before anything is written
-        if (order === 0) return value.hash
-        gone(value.key)
-      }
-      return null
-    },
+  /** Returns the next stored row and reads ahead: the caller writes before it asks again. */
+  const take = (upTo: string | null): CarriedRow | null => {
+    if (next?.done !== false) return null
+    const { value } = next
+    if (upTo !== null && compareKeys(value.key, upTo) > 0) return null
+    next = rows?.next()
+    return value
   }
+  for await (const line of lines) {
+    let row = take(line.key)
+    for (; row !== null && row.key !== line.key; row = take(line.key))
+      yield { key: row.key, put: null, storedHash: row.hash }
+    yield { ...line, storedHash: row?.hash ?? null }
+  }
+  for (let row = take(null); row !== null; row = take(null))
+    yield { key: row.key, put: null, storedHash: row.hash }
 }
 
-function createWriters(
-  { bundle, store, source, runId }: RowContext,
-  found: (value: SourceValue) => void,
-): Writers {
+function createWriters({ bundle, store, source, runId }: RowContext): Writers {
   return {
-    source: {
-      put: ({ key, value }) => {
-        if (key !== source)
-          throw new MirrorError('bundle', `the rows of ${source} have a row of ${key}`)
-        found(value)
-      },
-      remove: (key) => {
-        throw new MirrorError('bundle', `it would remove all of ${key}`)
-      },
-    },
     document: {
       async put({ value }) {
         const { key: path, size, sha256, changed, entries } = value

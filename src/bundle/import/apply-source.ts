@@ -15,7 +15,7 @@ import type { Writes } from '../../store/writer.ts'
 import { openSource } from '../../zip/reader.ts'
 import type { Manifest } from '../format/manifest.ts'
 import { applyRows } from './apply-rows.ts'
-import { atOnce, eachMissing, stageDocument } from './documents.ts'
+import { eachMissing, writeDocument } from './documents.ts'
 import type { Bundle } from './open.ts'
 import type { ImportOptions, RowCounts, SourceReport } from './types.ts'
 
@@ -127,14 +127,12 @@ export async function applySource(
   const { bundle, store, config, now, dryRun = false, progress = () => undefined } = options
   const before = store.snapshots.readSnapshot(source)?.id ?? null
   const { again = false } = options
-  const { counts, value } = await applyRows({ bundle, store, source, runId, again, progress })
+  const { row, counts } = await applyRows({ bundle, store, source, runId, again, progress })
   const touched = store.carried.incoming.count() + (counts['osv-record']?.removed ?? 0) > 0
   if (source === 'osv') await applyRecords(bundle, store, progress)
   const documents = await applyDocuments(options, source, dryRun)
   const put = staged ?? documents.put
   if (put + documents.removed > 0) counts['catalog-document'] = { ...documents, put }
-  const row = value ?? [...store.carried.eachRow(source, 'source')][0]?.value ?? null
-  if (row === null) throw new MirrorError('bundle', `it does not say which snapshot ${source} is`)
   progress({ phase: 'archive', unit: 'records', done: 0, total: null })
   if (source === 'osv') {
     if (row.archive === null) throw new MirrorError('bundle', 'it does not describe the archive')
@@ -162,7 +160,7 @@ async function applyDocuments(
   for await (const document of eachMissing(bundle, store, source, again)) missing.push(document)
   for (const document of missing) {
     if (dryRun) store.carried.putDocument(document.value)
-    else await stageDocument(bundle, store, document, atOnce)
+    else await writeDocument(bundle, store, document)
   }
   return { put: missing.length, removed: store.catalog.sweepDocuments() }
 }

@@ -59,7 +59,8 @@ export async function stageDocuments(
   report()
   try {
     for await (const { value, chunks, stored } of eachMissing(bundle, store, source)) {
-      if (stored === 'none') await stageDocument(bundle, store, { value, chunks }, batch.add)
+      if (stored === 'none')
+        for await (const one of documentWrites(bundle, { value, chunks })) await batch.add(one)
       done++
       report()
     }
@@ -70,70 +71,83 @@ export async function stageDocuments(
   return done
 }
 
-/** Writes bytes after `proven` has resolved. */
-type Put = (bytes: number, work: () => void, proven?: Promise<void>) => Promise<void>
+/** A write of a document: its former chunks, a chunk, or its row; `proven` rejects with `bundle` if the content differs. */
+type DocumentWrite =
+  | { readonly kind: 'clear'; readonly key: string }
+  | {
+      readonly kind: 'chunk'
+      readonly key: string
+      readonly number: number
+      readonly bytes: Buffer
+    }
+  | { readonly kind: 'row'; readonly value: CatalogDocumentValue; readonly proven: Promise<void> }
 
-/** Creates batched writes. */
-function createBatch(
-  { transaction }: Writes,
-  checkpointer: Checkpointer,
-): { add: Put; flush: () => Promise<void> } {
-  let waiting: (() => void)[] = []
-  let proofs: Promise<void>[] = []
+/** Splits a document's stored bytes into its chunks; yields the writes that store it, in order. */
+async function* documentWrites(
+  { stream }: Bundle,
+  { value, chunks }: IncomingDocument,
+): AsyncGenerator<DocumentWrite> {
+  const { key, blob } = value
+  const cutter = createCutter(chunks)
+  const proof = createContentProof(value, chunks.length)
+  let number = 0
+  yield { kind: 'clear', key }
+  for await (const piece of stream(`blobs/${blob}.gz`))
+    for (const bytes of cutter.cut(piece)) {
+      await proof.add(bytes)
+      yield { kind: 'chunk', key, number: number++, bytes }
+    }
+  yield { kind: 'row', value, proven: proof.end() }
+}
+
+function write({ carried }: Writes, one: DocumentWrite): void {
+  if (one.kind === 'clear') carried.clearChunks(one.key)
+  else if (one.kind === 'chunk') carried.putChunk(one.key, one.number, one.bytes)
+  else carried.putDocument(one.value)
+}
+
+/** Stores a document within the open transaction. Throws `bundle` if its content does not match its key. */
+export async function writeDocument(
+  bundle: Bundle,
+  store: Writes,
+  document: IncomingDocument,
+): Promise<void> {
+  for await (const one of documentWrites(bundle, document)) {
+    if (one.kind === 'row') await one.proven
+    write(store, one)
+  }
+}
+
+/** Gathers writes and stores them in transactions of some megabytes. */
+interface Batch {
+  /** Throws `bundle` when the batch is written and the content of a document does not match its key. */
+  add(one: DocumentWrite): Promise<void>
+  flush(): Promise<void>
+}
+
+function createBatch(store: Writes, checkpointer: Checkpointer): Batch {
+  let waiting: DocumentWrite[] = []
   let bytes = 0
   const flush = async (): Promise<void> => {
-    const [work, size, all] = [waiting, bytes, proofs]
+    const [writes, size] = [waiting, bytes]
     waiting = []
-    proofs = []
     bytes = 0
-    if (work.length === 0) return
-    await Promise.all(all)
-    await transaction(() => {
-      for (const one of work) one()
+    if (writes.length === 0) return
+    await Promise.all(writes.flatMap((one) => (one.kind === 'row' ? [one.proven] : [])))
+    await store.transaction(() => {
+      for (const one of writes) write(store, one)
       return Promise.resolve({ commit: true })
     })
     await checkpointer.written(size)
   }
   return {
     flush,
-    async add(size, work, proven) {
-      waiting.push(work)
-      if (proven !== undefined) proofs.push(proven)
-      bytes += size
+    async add(one) {
+      waiting.push(one)
+      if (one.kind === 'chunk') bytes += one.bytes.length
       if (bytes >= BATCH_BYTES) await flush()
     },
   }
-}
-
-/** Writes at once, as within an open transaction. */
-export const atOnce: Put = async (_, work, proven) => {
-  await proven
-  work()
-}
-
-/**
- * Splits a document's stored bytes into its chunks and stores them; its row follows when the content matches its key.
- * Throws `bundle` if it does not; with a batching `put`, when the batch is written.
- */
-export async function stageDocument(
-  bundle: Bundle,
-  store: Writes,
-  { value, chunks }: IncomingDocument,
-  put: Put,
-): Promise<void> {
-  const { key, blob } = value
-  const cutter = createCutter(chunks)
-  const proof = createContentProof(value, chunks.length)
-  let number = 0
-  await put(0, () => store.carried.clearChunks(key))
-  await bundle.stream(`blobs/${blob}.gz`, async (piece) => {
-    for (const bytes of cutter.cut(piece)) {
-      const at = number++
-      await proof.add(bytes)
-      await put(bytes.length, () => store.carried.putChunk(key, at, bytes))
-    }
-  })
-  await put(0, () => store.carried.putDocument(value), proof.end())
 }
 
 /** Splits a stream of bytes into pieces of given lengths; each piece has its own buffer. */

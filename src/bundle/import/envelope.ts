@@ -124,13 +124,12 @@ export async function refuseOtherHeader(
     throw new MirrorError('bundle', `the header of ${name} is not what its manifest says`)
 }
 
-/** Reads in chunks of 1 MiB, the next one while `use` processes one. Chunks are valid during the call. */
-export async function readThrough(
+/** Yields a range in chunks of 1 MiB, reading the next one meanwhile. A chunk is valid until the next. */
+export async function* eachChunk(
   source: ByteSource,
   from: number,
   to: number,
-  use: (chunk: Buffer) => void | Promise<void>,
-): Promise<void> {
+): AsyncGenerator<Buffer> {
   const length = Math.min(CHUNK, to - from)
   const buffers = [Buffer.allocUnsafe(length), Buffer.allocUnsafe(to - from > CHUNK ? CHUNK : 0)]
   const read = (at: number, i: number): Promise<Buffer> | null => {
@@ -144,6 +143,6 @@ export async function readThrough(
     const chunk = await next
     at += chunk.length
     next = read(at, i + 1)
-    await use(chunk)
+    yield chunk
   }
 }

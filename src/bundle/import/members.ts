@@ -5,7 +5,7 @@ import { MirrorError, systemCode } from '../../core/errors.ts'
 import type { ByteSource } from '../../zip/reader.ts'
 import { type Layout, type Placed, hex } from '../format/layout.ts'
 import type { DeflatedMember, Manifest, BundleMember, StoredMember } from '../format/manifest.ts'
-import { readThrough, refuseOtherHeader } from './envelope.ts'
+import { eachChunk, refuseOtherHeader } from './envelope.ts'
 
 /** The data members of an open bundle. */
 export interface Contents {
@@ -17,10 +17,10 @@ export interface Contents {
    */
   readonly read: (name: string) => Promise<Buffer>
   /**
-   * Streams a stored member in pieces, valid during the call; throws `bundle` at its end if it does not match the
+   * Yields a stored member in pieces, each valid until the next; throws `bundle` at its end if it does not match the
    * manifest.
    */
-  readonly stream: (name: string, use: (chunk: Buffer) => void | Promise<void>) => Promise<void>
+  readonly stream: (name: string) => AsyncIterable<Buffer>
   /** Returns a stored member as a source. Its bytes are not verified here. Throws `bundle` if it is missing. */
   readonly source: (name: string) => ByteSource
 }
@@ -59,14 +59,13 @@ export function createContents(
         let done = place.dataAt
         if (member.method === 'deflate') await readWhole(source, { member, place })
         else
-          await pass(source, { member, place }, (chunk) => {
+          for await (const chunk of verifiedChunks(source, { member, place }))
             progress((done += chunk.length), source.size)
-          })
       }
       progress(source.size, source.size)
     },
     read: async (name) => readWhole(source, find(name)),
-    stream: async (name, use) => pass(source, findStored(name), use),
+    stream: (name) => verifiedChunks(source, findStored(name)),
     source(name) {
       const { member, place } = findStored(name)
       return within(source, member, place.dataAt)
@@ -86,18 +85,17 @@ async function readWhole(
   return content
 }
 
-async function pass(
+async function* verifiedChunks(
   source: ByteSource,
   { member, place: { dataAt, end } }: Found<StoredMember>,
-  use: (chunk: Buffer) => void | Promise<void>,
-): Promise<void> {
+): AsyncGenerator<Buffer> {
   const hash = createHash('sha256')
   let crc = 0
-  await readThrough(source, dataAt, end, (chunk) => {
+  for await (const chunk of eachChunk(source, dataAt, end)) {
     hash.update(chunk)
     crc = crc32(chunk, crc)
-    return use(chunk)
-  })
+    yield chunk
+  }
   refuseOther(member, end - dataAt, crc, hash.digest('hex'))
 }
 

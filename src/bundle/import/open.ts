@@ -35,34 +35,20 @@ export async function openBundle(paths: readonly string[], trust: KeyTrust): Pro
 
 /** Works as `openBundle` for exactly these files in this order, whatever their names. */
 export async function openFiles(paths: readonly string[], trust: KeyTrust): Promise<Bundle> {
-  return open(paths, (claims) => {
-    const key = judge(claims, trust)
-    return { key, check: (manifest) => refuseOtherTime(manifest, trust) }
-  })
+  return open(paths, trust)
 }
 
 /** Opens an unverified bundle for inspection: `claims.signatures` has its claimed signatures. */
 export async function inspectBundle(
   paths: readonly string[],
 ): Promise<Bundle & { readonly claims: Claims }> {
-  const seen: Claims[] = []
-  const bundle = await open(findParts(paths), (claims) => {
-    seen.push(claims)
-    return { key: null, check: () => undefined }
-  })
-  const [claims = { manifest: Buffer.alloc(0), signatures: new Map<string, Buffer>() }] = seen
-  return { ...bundle, claims }
-}
-
-interface Judgement {
-  key: string | null
-  check: (manifest: Manifest) => void
+  return open(findParts(paths), null)
 }
 
 async function open(
   found: readonly string[],
-  judged: (claims: Claims) => Judgement,
-): Promise<Bundle> {
+  trust: KeyTrust | null,
+): Promise<Bundle & { readonly claims: Claims }> {
   const parts = await openParts(found)
   const source = readAhead(parts)
   // An error of the whole may be caused by one damaged part, which can then be copied again.
@@ -74,14 +60,16 @@ async function open(
     }
   }
   try {
-    const { manifest, key, layout } = await namingParts(() => openBundleSource(source, judged))
+    const { manifest, key, layout, claims } = await namingParts(() =>
+      openBundleSource(source, trust),
+    )
     const contents = createContents(source, manifest, layout)
     const { verify, read, stream } = contents
     return {
-      ...{ manifest, key, bytes: parts.size, source: contents.source },
+      ...{ manifest, key, claims, bytes: parts.size, source: contents.source },
       verify: (progress) => namingParts(() => verify(progress)),
       read: (name) => namingParts(() => read(name)),
-      stream: (name, use) => stream(name, use),
+      stream,
       close: () => parts.close(),
     }
   } catch (error) {
@@ -90,12 +78,12 @@ async function open(
   }
 }
 
-/** Works as `openBundle` for bytes from any source. */
-export async function openBundleSource(source: ByteSource, judged: (claims: Claims) => Judgement) {
+/** Works as `openBundle` for bytes from any source; with null, no signature is verified. */
+export async function openBundleSource(source: ByteSource, trust: KeyTrust | null) {
   const claims = await readClaims(source)
-  const { key, check } = judged(claims)
+  const key = trust === null ? null : judge(claims, trust)
   const manifest = parseManifest(claims.manifest)
-  check(manifest)
+  if (trust !== null) refuseOtherTime(manifest, trust)
   const signed = [...claims.signatures]
   if (signed.map(([id]) => id).join() !== manifest.keys.join())
     throw new MirrorError('bundle', 'its signatures are not those that its manifest names')
@@ -105,7 +93,7 @@ export async function openBundleSource(source: ByteSource, judged: (claims: Clai
     ...signed.map(([id, bytes]) => storedHeader(signatureName(id), bytes)),
   ])
   await refuseOtherLayout(source, layout, signed.length + 1)
-  return { manifest, key, layout }
+  return { manifest, key, layout, claims }
 }
 
 /** Returns the id of the trusted signing key, or null for an allowed unsigned bundle. Throws `bundle`. */

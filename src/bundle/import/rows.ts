@@ -24,7 +24,7 @@ export interface PutLine<K extends RowKind> {
 }
 
 /** A line of a pack: a row to put, or null with the key of a row to remove. */
-interface Line<K extends RowKind> {
+export interface Line<K extends RowKind> {
   key: string
   put: PutLine<K> | null
 }

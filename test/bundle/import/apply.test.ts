@@ -183,10 +183,10 @@ describe('an import', () => {
     const once = async (stopAt: number): Promise<void> => {
       const bundle = await openBundle(files, trust([signer()], { now: Date.now }))
       const { config, store } = there
-      const stream: typeof bundle.stream = (name, use) => {
+      const stream: typeof bundle.stream = (name) => {
         if (read.length === stopAt) throw new Error('the power is gone')
         read.push(name)
-        return bundle.stream(name, use)
+        return bundle.stream(name)
       }
       const common = { config, store, file: 'x', trigger: 'command', now: Date.now } as const
       try {
