@@ -3,6 +3,7 @@ import { type IncomingHttpHeaders, request } from 'node:http'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { afterAll } from 'vitest'
 import type { ServerLog } from '../../src/api/http/problems.ts'
 import { type MirrorServer, type ServerOptions, createServer } from '../../src/api/server.ts'
 import { loadConfig } from '../../src/config/load.ts'
@@ -59,7 +60,9 @@ export interface ServedOptions {
   keep?: boolean
 }
 
-const closers: (() => Promise<void>)[] = []
+type Closers = (() => Promise<void>)[]
+
+const closers: Closers = []
 
 /** Call after each test. */
 export async function closeAll(): Promise<void> {
@@ -67,9 +70,30 @@ export async function closeAll(): Promise<void> {
 }
 
 /** `fill` runs before the server opens the store. */
-export async function serve(
+export function serve(
   fill: (store: FilledStore) => void,
   options: ServedOptions = {},
+): Promise<Served> {
+  return start(fill, options, closers)
+}
+
+/** Returns what serves one folder to all tests of a file that only read; it is closed after them. */
+export function servedToAll(
+  fill: (store: FilledStore) => void,
+  options: ServedOptions = {},
+): () => Promise<Served> {
+  const own: Closers = []
+  let served: Promise<Served> | null = null
+  afterAll(async () => {
+    for (const close of own.reverse()) await close()
+  })
+  return () => (served ??= start(fill, options, own))
+}
+
+async function start(
+  fill: (store: FilledStore) => void,
+  options: ServedOptions,
+  closers: Closers,
 ): Promise<Served> {
   const dir = options.dir ?? mkdtempSync(join(tmpdir(), 'patchmirror-api-'))
   if (options.keep !== true)

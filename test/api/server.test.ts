@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { type IncomingMessage, Agent, get as httpGet } from 'node:http'
 import { randomBytes } from 'node:crypto'
 import { afterEach, expect, test } from 'vitest'
-import { type Served, FEEDS, closeAll, jsonOf, serve } from './served.ts'
+import { FEEDS, closeAll, jsonOf, serve, servedToAll } from './served.ts'
 import { BUCKET_PATHS, QUERY_PATHS } from '../../src/api/http/paths.ts'
 
 afterEach(closeAll)
@@ -18,12 +18,10 @@ const MIRRORED = [
   '/external/globals/sys_matrix',
 ]
 
-function serveAll(): Promise<Served> {
-  return serve((store) => {
-    store.publishOsv({ one: '{"id":"one"}' })
-    store.publishFeeds(FEEDS)
-  })
-}
+const serveAll = servedToAll((store) => {
+  store.publishOsv({ one: '{"id":"one"}' })
+  store.publishFeeds(FEEDS)
+})
 
 test('HEAD has exactly the headers of GET, and no body', async () => {
   const { get, head } = await serveAll()

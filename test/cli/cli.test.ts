@@ -22,7 +22,10 @@ let sandbox: Sandbox
 let dir: string
 
 beforeEach(async () => {
-  sandbox = await createSandbox({ records: 80 })
+  sandbox = await createSandbox({
+    records: 80,
+    service: { images: 1, tags: 2, packages: 1, tickets: 3 },
+  })
   dir = mkdtempSync(join(tmpdir(), 'patchmirror-cli-'))
 })
 

@@ -4,6 +4,7 @@ import { delimiter, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type World, openWorld } from '../support/daemons.ts'
 import { commandHost } from '../support/hosted.ts'
+import { longTest } from '../support/tables.ts'
 
 interface StatusBody {
   sources: { name: string; nextRunAt: string }[]
@@ -61,7 +62,7 @@ describe('patchmirror serve', () => {
     expect(await (await ask()).text()).toBe(world.sandbox.feed.index().toString())
   })
 
-  test('killed at any moment it starts again clean, and the lost run says so', async () => {
+  longTest('killed at any moment it starts again clean, and the lost run says so', async () => {
     world.sandbox.faults.set('/external/osv/all.zip', { kind: 'slow', bytesPerSecond: 20_000 })
     const daemon = await world.serve()
     await expect.poll(() => world.sandbox.requests.count('/external/osv/all.zip')).toBe(1)

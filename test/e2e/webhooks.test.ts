@@ -3,6 +3,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { openInbox } from '../../src/store/database/open.ts'
 import { createInboxReads } from '../../src/store/webhooks/inbox.ts'
 import { commandHost } from '../support/hosted.ts'
+import { longTest } from '../support/tables.ts'
 import { PATIENT, SECRET, becomesReadable, isServed, open, send, serve, synced, webhooksOf } from './receiving.ts' // prettier-ignore
 
 const command = commandHost()
@@ -43,31 +44,34 @@ test('a tag that the service announces is readable with its SBOM once the mirror
   expect(offline.out).toMatch(/received to visible: median \d/) // of the one that was not replayed
 })
 
-test('a daemon that is killed has each event once, and refreshes for those that it acknowledged when it is started again', async () => {
-  const world = await open({}, command)
-  world.env['PATCHMIRROR_WEBHOOKS_SECRETS'] = SECRET
-  const first = await world.serve({ PATCHMIRROR_WEBHOOKS_DEBOUNCE_MS: '60000' })
-  world.env['PATCHMIRROR_SERVER_PORT'] = new URL(first.url).port
-  await synced(first)
-  const hook = `${first.url}/-/webhooks`
-  const [acknowledged, tag] = [world.sandbox.service.addTag(), world.sandbox.service.addTag()]
-  const ids = Array.from({ length: 200 }, () => randomUUID())
-  const inbox = inboxOf(world.data)
-  expect(await send(world, hook, acknowledged)).toBe(202)
-  const outcomes = Promise.allSettled(ids.map((id) => send(world, hook, tag, id)))
-  await expect.poll(() => inbox.counts().pending, { interval: 1 }).toBeGreaterThan(1)
-  first.child.kill('SIGKILL')
-  await first.finished
-  const answered = (await outcomes).filter(({ status }) => status === 'fulfilled')
-  const stored = inbox.counts().pending - 1
-  expect(stored).toBeGreaterThanOrEqual(answered.length) // none acknowledged that is not stored
+longTest(
+  'a daemon that is killed has each event once, and refreshes for those that it acknowledged when it is started again',
+  async () => {
+    const world = await open({}, command)
+    world.env['PATCHMIRROR_WEBHOOKS_SECRETS'] = SECRET
+    const first = await world.serve({ PATCHMIRROR_WEBHOOKS_DEBOUNCE_MS: '60000' })
+    world.env['PATCHMIRROR_SERVER_PORT'] = new URL(first.url).port
+    await synced(first)
+    const hook = `${first.url}/-/webhooks`
+    const [acknowledged, tag] = [world.sandbox.service.addTag(), world.sandbox.service.addTag()]
+    const ids = Array.from({ length: 200 }, () => randomUUID())
+    const inbox = inboxOf(world.data)
+    expect(await send(world, hook, acknowledged)).toBe(202)
+    const outcomes = Promise.allSettled(ids.map((id) => send(world, hook, tag, id)))
+    await expect.poll(() => inbox.counts().pending, { interval: 1 }).toBeGreaterThan(1)
+    first.child.kill('SIGKILL')
+    await first.finished
+    const answered = (await outcomes).filter(({ status }) => status === 'fulfilled')
+    const stored = inbox.counts().pending - 1
+    expect(stored).toBeGreaterThanOrEqual(answered.length) // none acknowledged that is not stored
 
-  const second = await serve(world, { PATCHMIRROR_SYNC_CATCH_UP: 'false' })
-  await expect.poll(() => isServed(second, acknowledged), PATIENT).toBe(200) // nobody sent it again
-  const again = await Promise.all(ids.map((id) => send(world, second.hook, tag, id)))
-  expect(again.filter((status) => status === 200)).toHaveLength(stored)
-  expect(again.filter((status) => status === 202)).toHaveLength(ids.length - stored)
-  const done = ids.length + 1
-  await expect.poll(() => inbox.counts(), PATIENT).toMatchObject({ pending: 0, done })
-  expect(await isServed(second, tag)).toBe(200)
-})
+    const second = await serve(world, { PATCHMIRROR_SYNC_CATCH_UP: 'false' })
+    await expect.poll(() => isServed(second, acknowledged), PATIENT).toBe(200) // nobody sent it again
+    const again = await Promise.all(ids.map((id) => send(world, second.hook, tag, id)))
+    expect(again.filter((status) => status === 200)).toHaveLength(stored)
+    expect(again.filter((status) => status === 202)).toHaveLength(ids.length - stored)
+    const done = ids.length + 1
+    await expect.poll(() => inbox.counts(), PATIENT).toMatchObject({ pending: 0, done })
+    expect(await isServed(second, tag)).toBe(200)
+  },
+)

@@ -2,5 +2,5 @@ import { test } from 'vitest'
 import { relayAndKill } from './killed-relay.ts'
 
 test('a relay that is killed between sending and writing down loses nothing, and renames nothing', async () => {
-  await relayAndKill(12, 2)
+  await relayAndKill(8, 2)
 })

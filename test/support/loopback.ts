@@ -18,5 +18,7 @@ export async function getUrl(url: string, headers: Record<string, string> = {}):
   const pairs = Object.entries(reply.headersDistinct).flatMap(([name, values = []]) =>
     values.map((value): [string, string] => [name, value]),
   )
-  return new Response(body, { status, headers: pairs })
+  return Object.defineProperty(new Response(body, { status, headers: pairs }), 'url', {
+    value: url,
+  })
 }

@@ -9,12 +9,12 @@ import {
 } from '../../../src/api/snapshot/patch-filter.ts'
 import { filterRows, indexRows, isTree } from '../../../src/api/snapshot/patch-rows.ts'
 import { type Steps, STEP } from '../../../src/api/snapshot/steps.ts'
-import { FEEDS, FILLED_AT, PATCH_FEED, closeAll, jsonOf, serve } from '../served.ts'
+import { FEEDS, FILLED_AT, PATCH_FEED, closeAll, jsonOf, serve, servedToAll } from '../served.ts'
 
 afterEach(closeAll)
 
 const PATH = '/external/patch_feed'
-const serveFeeds = () => serve((store) => store.publishFeeds(FEEDS))
+const serveFeeds = servedToAll((store) => store.publishFeeds(FEEDS))
 
 test('without filters the feeds are upstream’s bytes', async () => {
   const { get } = await serveFeeds()
@@ -133,7 +133,7 @@ test('the older CVE feed has the same shape and takes the same filters', async (
 })
 
 test('a new snapshot changes whole and filtered answers', async () => {
-  const served = await serveFeeds()
+  const served = await serve((store) => store.publishFeeds(FEEDS))
   const before = await served.get(`${PATH}?ecosystem=npm`)
   served.store.publishFeeds({ ...FEEDS, [PATH]: '{"npm":["new"]}' }, FILLED_AT + 60_000)
   served.server.snapshotChanged()

@@ -3,16 +3,17 @@ import { gunzipSync } from 'node:zlib'
 import { afterEach, expect, test } from 'vitest'
 import { databasePath } from '../../../src/store/database/open.ts'
 import type { RunEnd } from '../../../src/store/runs/runs.ts'
-import { FILLED_AT, closeAll, jsonOf, serve } from '../served.ts'
+import { FILLED_AT, closeAll, jsonOf, serve, servedToAll } from '../served.ts'
 
 afterEach(closeAll)
 
 const ID = 'ROOT-OS-ALPINE-318-CVE-2024-1234'
 const PATH = `/external/osv/${ID}.json`
 const TEXT = `{"id":"${ID}",  "modified":"2026-07-01T00:00:00Z","n":1.50}\n`
+const serveOne = servedToAll((store) => store.publishOsv({ [ID]: TEXT }))
 
 test('a record is upstream’s bytes, with validators and the mirror’s own headers', async () => {
-  const { get } = await serve((store) => store.publishOsv({ [ID]: TEXT }))
+  const { get } = await serveOne()
   const reply = await get(PATH)
   expect(reply.status).toBe(200)
   expect(reply.body.toString()).toBe(TEXT)
@@ -30,7 +31,7 @@ test('a record is upstream’s bytes, with validators and the mirror’s own hea
 })
 
 test('gzip is sent as stored, under a tag of its own', async () => {
-  const { get } = await serve((store) => store.publishOsv({ [ID]: TEXT }))
+  const { get } = await serveOne()
   const plain = await get(PATH)
   const packed = await get(PATH, { 'Accept-Encoding': 'gzip, deflate, br' })
   expect(packed.headers['content-encoding']).toBe('gzip')
@@ -41,7 +42,7 @@ test('gzip is sent as stored, under a tag of its own', async () => {
 })
 
 test('both codings are found in the cache as they were at first', async () => {
-  const { get } = await serve((store) => store.publishOsv({ [ID]: TEXT }))
+  const { get } = await serveOne()
   for (const coding of ['gzip', 'identity', 'gzip', 'identity']) {
     const { body } = await get(PATH, { 'Accept-Encoding': coding })
     expect((coding === 'gzip' ? gunzipSync(body) : body).toString()).toBe(TEXT)
@@ -98,7 +99,7 @@ test('a record named "all" never hides the index', async () => {
 })
 
 test('a path that cannot be decoded is a 400', async () => {
-  const { get } = await serve((store) => store.publishOsv({ [ID]: TEXT }))
+  const { get } = await serveOne()
   for (const bad of ['%', '%zz', '%ff', 'a%2']) {
     const reply = await get(`/external/osv/${bad}.json`)
     expect([reply.status, jsonOf(reply)['error']]).toEqual([400, 'bad_request'])
@@ -107,7 +108,7 @@ test('a path that cannot be decoded is a 400', async () => {
 })
 
 test('an unknown id is a 404 in JSON that names the snapshot', async () => {
-  const { get } = await serve((store) => store.publishOsv({ [ID]: TEXT }))
+  const { get } = await serveOne()
   const reply = await get('/external/osv/nothing.json')
   expect(reply.status).toBe(404)
   expect(jsonOf(reply)).toEqual({

@@ -2,10 +2,11 @@ import { afterEach, expect, test } from 'vitest'
 import { checkConditions, rangeStillApplies } from '../../../src/api/http/conditions.ts'
 import { parseHttpDate } from '../../../src/core/time.ts'
 import { chooseCoding, readRequestHeaders } from '../../../src/api/http/request-headers.ts'
-import { FEEDS, closeAll, serve } from '../served.ts'
+import { FEEDS, closeAll, serve, servedToAll } from '../served.ts'
 
 afterEach(closeAll)
 
+const serveOne = servedToAll((store) => store.publishOsv({ one: '{}' }))
 const DATE = 'Wed, 01 Jul 2026 00:00:00 GMT'
 const PATHS = ['/external/osv/one.json', '/external/osv/all.json', '/external/patch_feed']
 
@@ -34,7 +35,7 @@ test.each([
   ['gzip;level=9', 'gzip'],
 ])('Accept-Encoding %j is answered in %s', async (header, coding) => {
   expect(chooseCoding(header)).toBe(coding)
-  const { get } = await serve((store) => store.publishOsv({ one: '{}' }))
+  const { get } = await serveOne()
   const reply = await get(PATHS[0] ?? '', header === undefined ? {} : { 'Accept-Encoding': header })
   expect(reply.headers['content-encoding'] ?? 'identity').toBe(coding)
 })
@@ -70,7 +71,7 @@ test('matching validators give a 304 with the headers of the 200, in both coding
 })
 
 test('validators that do not match give the whole answer', async () => {
-  const { get } = await serve((store) => store.publishOsv({ one: '{}' }))
+  const { get } = await serveOne()
   const tag = (await get(PATHS[0] ?? '')).headers.etag ?? ''
   const conditions: Record<string, string>[] = [
     { 'If-None-Match': '"other"' },
@@ -86,7 +87,7 @@ test('validators that do not match give the whole answer', async () => {
 })
 
 test('If-Match and If-Unmodified-Since that fail give a 412', async () => {
-  const { get } = await serve((store) => store.publishOsv({ one: '{}' }))
+  const { get } = await serveOne()
   for (const path of [PATHS[0] ?? '', '/external/osv/all.zip']) {
     const tag = (await get(path)).headers.etag ?? ''
     expect((await get(path, { 'If-Match': tag })).status).toBe(200)

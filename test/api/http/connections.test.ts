@@ -1,13 +1,26 @@
 import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { type Socket, connect } from 'node:net'
-import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
-import { type Served, type ServedOptions, closeAll, serve } from '../served.ts'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { openFilledStore } from '../../support/filled-store.ts'
+import { type Served, closeAll, serve } from '../served.ts'
 
 afterEach(closeAll)
 
-const start = (env: Record<string, string>, options: ServedOptions = {}): Promise<Served> =>
-  serve((store) => store.publishOsv({ one: '{"id":"one"}', big: `"${'y'.repeat(20_000_000)}"` }), {
-    ...options,
+/** Filled once: its large record is more than sockets buffer. */
+const dir = mkdtempSync(join(tmpdir(), 'patchmirror-connections-'))
+beforeAll(() => {
+  const store = openFilledStore(dir)
+  store.publishOsv({ one: '{"id":"one"}', big: `"${'y'.repeat(20_000_000)}"` })
+  store.close()
+})
+afterAll(() => rmSync(dir, { recursive: true, force: true }))
+
+const start = (env: Record<string, string>): Promise<Served> =>
+  serve(() => undefined, {
+    ...{ dir, keep: true },
     env: { ...env, PATCHMIRROR_SERVER_CACHE_BYTES: '64 MB' },
   })
 

@@ -3,18 +3,17 @@ import { once } from 'node:events'
 import { type Socket, connect } from 'node:net'
 import { gunzipSync } from 'node:zlib'
 import { afterEach, expect, test } from 'vitest'
-import { type Served, FEEDS, FILLED_AT, closeAll, serve } from '../served.ts'
+import { FEEDS, FILLED_AT, closeAll, serve, servedToAll } from '../served.ts'
 
 afterEach(closeAll)
 
 const RECORDS = { one: '{"id":"one"}', two: '{"id":"two", "long":"' + 'x'.repeat(3000) + '"}' }
 
-function serveRecords(): Promise<Served> {
-  return serve((store) => {
-    store.publishOsv(RECORDS)
-    store.publishFeeds(FEEDS)
-  })
+const fill: Parameters<typeof serve>[0] = (store) => {
+  store.publishOsv(RECORDS)
+  store.publishFeeds(FEEDS)
 }
+const serveRecords = servedToAll(fill)
 
 /** One connection on which answers are read one at a time. */
 async function dial(port: number): Promise<{
@@ -164,7 +163,7 @@ test('a client that closes its half first still gets its answer', async () => {
 })
 
 test('a new snapshot reaches a connection in the fast lane', async () => {
-  const { port, store, server } = await serveRecords()
+  const { port, store, server } = await serve(fill)
   const { ask } = await dial(port)
   const gzip = 'Accept-Encoding: gzip\r\n'
   await ask(plain('/external/osv/one.json', gzip))
@@ -185,7 +184,7 @@ test('idle connections are closed after the keep-alive time', async () => {
 })
 
 test('closing ends idle connections at once, in both lanes', async () => {
-  const { port, server } = await serveRecords()
+  const { port, server } = await serve(fill)
   const fast = await dial(port)
   await fast.ask(plain('/external/osv/one.json'))
   const slow = await dial(port)

@@ -1,5 +1,6 @@
 import { type Socket, connect } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
+import { LONG } from '../../support/tables.ts'
 import { type Served, closeAll, serve } from '../served.ts'
 
 afterEach(closeAll)
@@ -9,16 +10,19 @@ const LAST = 'GET /-/health HTTP/1.1\r\nHost: m\r\nConnection: close\r\n\r\n'
 
 const start = () => serve((store) => store.publishOsv({ one: '{}' }))
 
-test.each([1000, 10_000])('%i requests sent at once by a client that reads', async (count) => {
-  const { raw } = await start()
-  const text = await raw(REQUEST.repeat(count) + LAST)
-  expect(text.split('HTTP/1.1 200 OK').length - 1).toBe(count + 1)
-  expect(text.endsWith('{"status":"ok"}')).toBe(true)
-})
+test.each(LONG ? [1000, 10_000] : [1000])(
+  '%i requests sent at once by a client that reads are all answered',
+  async (count) => {
+    const { raw } = await start()
+    const text = await raw(REQUEST.repeat(count) + LAST)
+    expect(text.split('HTTP/1.1 200 OK').length - 1).toBe(count + 1)
+    expect(text.endsWith('{"status":"ok"}')).toBe(true)
+  },
+)
 
-test('clients that send and never read leave others their turn', async () => {
+test('clients that send and never read leave the other clients their turn', async () => {
   const served = await start()
-  const sockets = Array.from({ length: 8 }, () => stuff(served, 4000))
+  const sockets = Array.from({ length: LONG ? 8 : 3 }, () => stuff(served, 4000))
   for (let again = 0; again < 20; again++) {
     expect((await served.get('/-/health')).status).toBe(200)
   }

@@ -13,19 +13,20 @@ import { parseRange } from '../../../src/api/http/conditions.ts'
 import { derivedDir } from '../../../src/store/database/open.ts'
 import { crc32c, googHash } from '../../../src/zip/crc32c.ts'
 import { openFilledStore } from '../../support/filled-store.ts'
-import { type Served, FILLED_AT, closeAll, jsonOf, serve } from '../served.ts'
+import { type Served, FILLED_AT, closeAll, jsonOf, serve, servedToAll } from '../served.ts'
 
 afterEach(closeAll)
 
 const PATH = '/external/osv/all.zip'
 const RECORDS = { one: '{"id":"one"}', 'two/2': '{"id":"two/2"}', é: '"é"' }
 
+let stored: Buffer = Buffer.alloc(0)
+const serveStored = servedToAll((store) => {
+  stored = store.publishOsv(RECORDS).archive
+})
+
 async function serveArchive(): Promise<Served & { archive: Buffer }> {
-  let archive: Buffer = Buffer.alloc(0)
-  const served = await serve((store) => {
-    archive = store.publishOsv(RECORDS).archive
-  })
-  return { ...served, archive }
+  return { ...(await serveStored()), archive: stored }
 }
 
 test('the archive is served whole, with its length, checksum and no content coding', async () => {

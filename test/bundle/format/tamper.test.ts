@@ -11,6 +11,7 @@ import {
 } from '../../../src/bundle/format/layout.ts'
 import type { BundleMember } from '../../../src/bundle/format/manifest.ts'
 import { openBundle } from '../../../src/bundle/import/open.ts'
+import { LONG } from '../../support/tables.ts'
 import {
   LATER,
   MADE,
@@ -36,6 +37,7 @@ describe('a bundle that was changed', () => {
     const file = openSync(path, 'r+')
     const taken: number[] = []
     for (const [at, byte] of bytes.entries()) {
+      if (!LONG && at % 5 > 0) continue
       writeSync(file, Buffer.of(byte ^ (1 << (at % 8))), 0, 1, at)
       if ((await refusal([path], whom)) === null) taken.push(at)
       writeSync(file, Buffer.of(byte), 0, 1, at)

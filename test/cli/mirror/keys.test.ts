@@ -9,7 +9,9 @@ const run = commandHost()
 let world: World
 
 beforeEach(async () => {
-  world = await openWorld({ records: 5 }, () => ({ PATCHMIRROR_SYNC_CATCH_UP: 'false' }))
+  world = await openWorld({ records: 5, service: false }, () => ({
+    PATCHMIRROR_SYNC_CATCH_UP: 'false',
+  }))
 })
 
 afterEach(() => world.close())

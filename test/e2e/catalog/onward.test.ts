@@ -6,6 +6,7 @@ import {
   plainBench,
   tickets,
 } from '../../support/catalog/plain-service.ts'
+import { telling } from '../../support/tables.ts'
 
 const PATH = '/v1/patches'
 const ALL = tickets(10)
@@ -113,21 +114,27 @@ async function paged(made: PlainBench): Promise<string[]> {
 describe('a list that goes on by', () => {
   const ids = ALL.map(({ ticket_id: id }) => id)
 
-  test.each(Object.entries(FORMS))(
-    '%s is walked to its end, and served page by page',
-    async (_, form) => {
-      const made = await plainBench({ [PATH]: form })
-      expect(await made.run('catalog')).toMatchObject({ state: 'complete', code: null })
-      expect(idsOf(made)).toEqual(ids)
-      expect(await paged(made)).toEqual(ids)
-      const before = made.asked(PATH).length
-      expect(await made.run('catalog')).toMatchObject({
-        state: 'complete',
-        facts: { lists: 0 },
-      })
-      expect(made.asked(PATH).length - before).toBeLessThanOrEqual(6)
-    },
-  )
+  test.each(
+    telling(
+      Object.entries(FORMS),
+      'a Link header around a bare array',
+      'the URL of the next page without a host',
+      'a cursor under a name that nobody knows',
+      'a flag, and the last id as starting_after',
+      'its total alone, and the last id',
+    ),
+  )('%s is walked to its end, and served page by page', async (_, form) => {
+    const made = await plainBench({ [PATH]: form })
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete', code: null })
+    expect(idsOf(made)).toEqual(ids)
+    expect(await paged(made)).toEqual(ids)
+    const before = made.asked(PATH).length
+    expect(await made.run('catalog')).toMatchObject({
+      state: 'complete',
+      facts: { lists: 0 },
+    })
+    expect(made.asked(PATH).length - before).toBeLessThanOrEqual(6)
+  })
 
   test('what one page shows only in part is learned from a page of one item, and named so on the mirror', async () => {
     const all = tickets(3)
@@ -211,7 +218,15 @@ const CUT: Record<string, [Form, RegExp]> = {
 }
 
 describe('a list that ends with', () => {
-  test.each(Object.entries(CUT))('%s is not called complete', async (_, [form, why]) => {
+  test.each(
+    telling(
+      Object.entries(CUT),
+      'a flag that says there is more',
+      'a total that is larger',
+      'a page that is as large as it says pages are',
+      'a next page at another host',
+    ),
+  )('%s is not called complete', async (_, [form, why]) => {
     const first = (url: URL): Said => form(ALL.slice(0, SIZE), null, url)
     const made = await plainBench({ [PATH]: first })
     const report = await made.run('catalog')
