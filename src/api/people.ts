@@ -23,6 +23,8 @@ export interface PeoplePage {
   readonly label: string | null
   /** `key`: only with a local key. `open`: shows more to clients with one. */
   readonly access: 'open' | 'key'
+  /** Media type of what it is. */
+  readonly type: string
   /** The parameters of its query, each with what it is. */
   readonly parameters: Readonly<Record<string, string>>
 }

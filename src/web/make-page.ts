@@ -7,8 +7,9 @@ import type { SourceName } from '../domain/sources.ts'
 import type { openShortReads } from '../store/reads.ts'
 import type { Views } from '../store/views/reads.ts'
 import { type ThreadFailure, failureOf } from '../threads/requests.ts'
+import { jsonFeed } from './feed.ts'
 import { createPageDocuments } from './documents/read.ts'
-import { type PageCall, type PageView, type Page, UI } from './page.ts'
+import { type PageCall, type PageView, HTML, type Page, UI } from './page.ts'
 import { PAGES } from './pages.ts'
 import { type PageFrame, createRenderer } from './render.ts'
 import type { PageProblem, PageReply, PageRequest, PagesData } from './request.ts'
@@ -27,9 +28,21 @@ export function createPageMaker(
       load ??= createLoader(data, openReads())
       return load(page, request)
     })
-    const html = new TextEncoder().encode(render(frameOf(data, request, view)))
-    return { status: view.status ?? 200, html, fault }
+    const { type, text } = textOfPage(render, data, request, view)
+    return { status: view.status ?? 200, type, body: new TextEncoder().encode(text), fault }
   }
+}
+
+function textOfPage(
+  render: ReturnType<typeof createRenderer>,
+  data: PagesData,
+  request: PageRequest,
+  view: PageView,
+): { readonly type: string; readonly text: string } {
+  const { feed } = view
+  if (feed === undefined) return { type: HTML, text: render.html(frameOf(data, request, view)) }
+  const { type = HTML } = PAGES.find(({ path }) => path === request.page) ?? {}
+  return { type, text: type === 'application/feed+json' ? jsonFeed(feed) : render.atom(feed) }
 }
 
 /** Returns what to show: the page, or why it cannot be shown. `fault`: what the log is to report. */
@@ -95,7 +108,7 @@ function createLoader({ config }: PagesData, shortReads: ShortReads) {
     }
   }
   return (page: Page, request: PageRequest): PageView => {
-    const { now, signedIn, status, base } = request
+    const { now, signedIn, status, base, origin } = request
     const readApi: PageCall['readApi'] = (path, { params = {}, query }) => {
       const asked = { path, params, query: query?.toString() ?? '', baseUrl: base, now }
       return answer({ ...asked, method: 'GET', requestHeaders: NO_HEADERS })
@@ -103,6 +116,7 @@ function createLoader({ config }: PagesData, shortReads: ShortReads) {
     const call: PageCall = {
       ...{ query: new URLSearchParams(request.query), now, signedIn, status, config, reads },
       ...{ documents, views, readApi, ui: uiOf(base), root: (path) => base + path },
+      absolute: (path) => origin + path,
     }
     return shortReads.during(() => {
       refuseOld(sourcesOf(page, signedIn), now)
@@ -115,8 +129,11 @@ function createLoader({ config }: PagesData, shortReads: ShortReads) {
  * Returns the sources whose data a page shows, beside those that `readApi` asks for: a page of the state shows how old
  * everything is, and a run is no data of a source.
  */
-function sourcesOf({ path, access, usesStatus }: Page, signedIn: boolean): readonly SourceName[] {
-  if (access !== 'open' || usesStatus) return []
+function sourcesOf(
+  { path, access, usesStatus, isLog }: Page,
+  signedIn: boolean,
+): readonly SourceName[] {
+  if (access !== 'open' || usesStatus || isLog === true) return []
   return path === SEARCH && signedIn ? ['osv', 'catalog'] : ['osv']
 }
 
@@ -166,5 +183,6 @@ function frameOf(
     ...{ title: view.title, blocks: view.blocks, version, nav },
     ...{ style: ui(style), icon: ui(icon), home: ui(''), search: ui('search'), query: searched },
     signIn: signedIn ? null : ui('sign-in'),
+    alternates: view.alternates ?? [],
   }
 }

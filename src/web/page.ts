@@ -5,10 +5,14 @@ import { MirrorError } from '../core/errors.ts'
 import type { Reads } from '../store/reads.ts'
 import type { Views } from '../store/views/reads.ts'
 import type { Block } from './blocks.ts'
+import type { Alternate, WebFeed } from './feed.ts'
 import type { PageDocuments } from './documents/read.ts'
 
 /** The path below which all pages are, apart from `/`. */
 export const UI = '/-/ui/'
+
+/** Media type of pages. */
+export const HTML = 'text/html'
 
 /** A page: where it is, who may read it, and what makes it. */
 export interface Page {
@@ -20,6 +24,12 @@ export interface Page {
   readonly access: 'open' | 'key'
   /** Whether it shows the report on the mirror. */
   readonly usesStatus: boolean
+  /** Media type of what it is; HTML when not given. */
+  readonly type?: 'application/atom+xml' | 'application/feed+json'
+  /** Whether a query asks for what takes a key, of a page that is `open` otherwise. */
+  readonly isPrivate?: (query: URLSearchParams) => boolean
+  /** Whether it shows the log of changes, which is no data of a source and never too old. */
+  readonly isLog?: true
   /** The parameters of its query, each with what it is. */
   readonly parameters: Readonly<Record<string, string>>
   /** Reads what the page shows, from one snapshot of the store. Throws `bad_request`, `not_found`, `not_ready`. */
@@ -32,6 +42,10 @@ export interface PageView {
   readonly blocks: readonly Block[]
   /** 200 when not given. */
   readonly status?: number
+  /** The same in other formats. */
+  readonly alternates?: readonly Alternate[]
+  /** Shown instead of blocks by pages that are feeds. */
+  readonly feed?: WebFeed
 }
 
 /** A request for a page, on the thread that makes pages. */
@@ -52,6 +66,8 @@ export interface PageCall {
   readonly ui: (path: string, parameters?: Parameters) => string
   /** Returns a path of the mirror as this client reaches it. */
   readonly root: (path: string) => string
+  /** Returns the URL of a path as this client reaches it, for what is read elsewhere. */
+  readonly absolute: (path: string) => string
   /** Answers a private list or item as the API does; `path` is the route as declared. */
   readonly readApi: (path: string, asked: ApiRequest) => ReadReply
 }

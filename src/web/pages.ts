@@ -1,4 +1,6 @@
 import type { Page } from './page.ts'
+import { CHANGES_ATOM, CHANGES_JSON } from './pages/changes/feeds.ts'
+import { CHANGE_LIST } from './pages/changes/page.ts'
 import { ECOSYSTEM_LIST, PACKAGE, PACKAGE_LIST } from './pages/ecosystems.ts'
 import { IMAGE_LIST, TAG_LIST } from './pages/images/lists.ts'
 import { AVR, TAG } from './pages/images/tag.ts'
@@ -13,6 +15,9 @@ import { SIGN_IN } from './pages/sign-in.ts'
 /** Every page, in the order of the navigation. */
 export const PAGES: readonly Page[] = [
   OVERVIEW,
+  CHANGE_LIST,
+  CHANGES_ATOM,
+  CHANGES_JSON,
   RUNS,
   RUN,
   SEARCH,

@@ -1,6 +1,7 @@
 import { Eta } from 'eta'
 import { fileURLToPath } from 'node:url'
 import type { Block } from './blocks.ts'
+import type { Alternate, WebFeed } from './feed.ts'
 
 /** What the frame of every page shows. */
 export interface PageFrame {
@@ -13,6 +14,7 @@ export interface PageFrame {
   readonly search: string
   readonly query: string
   readonly signIn: string | null
+  readonly alternates: readonly Alternate[]
   readonly nav: readonly {
     readonly label: string
     readonly href: string
@@ -23,15 +25,24 @@ export interface PageFrame {
 /** Longest text that is shown as one value, characters. */
 const MAX_TEXT = 20_000
 
-/** Returns a function that renders pages: HTML from the templates, every value of it escaped. */
-export function createRenderer(): (frame: PageFrame) => string {
+/** Renders pages and feeds from the templates, every value escaped. */
+interface Renderer {
+  readonly html: (frame: PageFrame) => string
+  readonly atom: (feed: WebFeed) => string
+}
+
+/** Creates the functions that render pages in HTML and feeds in Atom (RFC 4287). */
+export function createRenderer(): Renderer {
   const eta = new Eta({
     views: fileURLToPath(new URL('./templates', import.meta.url)),
     cache: true,
     autoTrim: ['nl', 'nl'],
     escapeFunction: escapeText,
   })
-  return (frame) => eta.render('layout', frame)
+  return {
+    html: (frame) => eta.render('layout', frame),
+    atom: (feed) => eta.render('atom', feed),
+  }
 }
 
 const ENTITIES: Readonly<Record<string, string>> = {

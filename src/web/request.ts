@@ -20,6 +20,8 @@ export interface PageRequest {
   readonly query: string
   /** Path under which a proxy reaches the mirror, without a slash at the end; '' for the root. */
   readonly base: string
+  /** Scheme and host under which this client reaches the mirror. */
+  readonly origin: string
   /** Whether the client may read what takes a key. */
   readonly signedIn: boolean
   /** Report on the mirror, for pages that show it: without private parts unless `signedIn`. */
@@ -34,7 +36,12 @@ export interface PageProblem {
   readonly message: string
 }
 
-/** A made page; `html` in UTF-8. `fault`: an error to be logged. */
+/** A made page; `body` in UTF-8, `type` its media type. `fault`: an error to be logged. */
 export type PageReply =
-  | { readonly status: number; readonly html: Uint8Array; readonly fault: ThreadFailure | null }
+  | {
+      readonly status: number
+      readonly type: string
+      readonly body: Uint8Array
+      readonly fault: ThreadFailure | null
+    }
   | { readonly failed: ThreadFailure }

@@ -7,7 +7,7 @@ import { type RequestThread, createRequestThread, errorOf } from '../threads/req
 import { workerFile } from '../threads/worker-file.ts'
 import { prefersHtml } from './accept.ts'
 import { type Asset, readAssets } from './assets.ts'
-import { type Page, UI } from './page.ts'
+import { HTML, type Page, UI } from './page.ts'
 import { PAGES } from './pages.ts'
 import type { PageReply, PageRequest, PagesData } from './request.ts'
 
@@ -37,8 +37,8 @@ export function createWeb({ config, version }: WebOptions): (tools: PeopleTools)
     tools.atEnd(() => thread.close())
     const assets = new Map([style, icon].map((asset) => [asset.path, asset]))
     return {
-      pages: PAGES.map(({ path, label, access, parameters }) => {
-        return { path: UI + path, label, access, parameters }
+      pages: PAGES.map(({ path, label, access, parameters, type = HTML }) => {
+        return { path: UI + path, label, access, parameters, type }
       }),
       answer(request, response) {
         const { path, query } = rawTarget(request.url ?? '')
@@ -70,15 +70,17 @@ async function answerPage(
   { request, response, name, query }: PageExchange,
 ): Promise<void> {
   const page = PAGES.find(({ path }) => path === name)
-  const { problem, signedIn } = judge(tools, request, page)
+  const { problem, signedIn } = judge(tools, request, page, query)
   const { reports, now } = tools
   const report = (): ReturnType<typeof reports.all> => (signedIn ? reports.all() : reports.open())
   const status =
     page?.usesStatus === true && problem === null ? await reports.withNow(report()) : null
+  const reached = new URL(tools.baseUrl(request))
   const asked: PageRequest = {
     ...{ page: page?.path ?? null, query, signedIn, status, now: now() },
     problem: problem === null ? null : { status: problem.status, message: problem.message },
-    base: new URL(tools.baseUrl(request)).pathname.replace(/\/+$/, ''),
+    base: reached.pathname.replace(/\/+$/, ''),
+    origin: reached.origin,
   }
   const reply = await thread.ask(asked, () => response.destroyed)
   if (reply === null) return
@@ -89,11 +91,11 @@ async function answerPage(
     ...SAFE,
     ...more,
     'Cache-Control': 'no-store',
-    'Content-Type': 'text/html; charset=utf-8',
-    'Content-Length': reply.html.byteLength,
+    'Content-Type': `${reply.type}; charset=utf-8`,
+    'Content-Length': reply.body.byteLength,
   })
   if (request.method === 'HEAD') response.end()
-  else response.end(reply.html)
+  else response.end(reply.body)
 }
 
 /** Decides who may read a page; `signedIn`: the client brought a valid key, or needs none here. */
@@ -101,12 +103,14 @@ function judge(
   { access }: PeopleTools,
   request: IncomingMessage,
   page: Page | undefined,
+  query: string,
 ): { readonly problem: Problem | null; readonly signedIn: boolean } {
   if (!isReading(request))
     return { problem: methodNotAllowed(request.method ?? ''), signedIn: false }
   const denied = access.judge(request)
   const hasSent = (request.headers.authorization ?? '').trim() !== ''
-  const isRefused = page?.access === 'key' || hasSent
+  const isPrivate = page?.isPrivate?.(new URLSearchParams(query)) === true
+  const isRefused = page?.access === 'key' || isPrivate || hasSent
   if (denied !== null && isRefused) return { problem: denied, signedIn: false }
   const missing = page === undefined ? NO_PAGE : null
   return { problem: missing, signedIn: denied === null }

@@ -1,4 +1,4 @@
-import { createChangeWriter } from '../../src/store/changes/log.ts'
+import { createChangeWriter } from '../../src/store/changes/log-writes.ts'
 import { createHash, randomBytes } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
 import { openWriter } from '../../src/store/database/open.ts'

@@ -138,7 +138,10 @@ const bodyOf = (html: string): string => html.replace('<!doctype html>', '')
 describe('text of upstream', () => {
   test('is inert on every page, whatever it contains', async () => {
     const paths = [
-      ...PAGES.map(({ path }) => path),
+      ...PAGES.flatMap(({ path, type }) => (type === undefined ? [path] : [])),
+      of('changes', { since: '2026-06-30' }),
+      of('changes', { entry: '2' }),
+      of('changes', { since: HOSTILE }),
       of('record', { id: EVIL }),
       of('record', { id: EVIL, at: '200' }),
       of('record', { id: 'BAD-1' }),
@@ -231,6 +234,66 @@ describe('ecosystems', () => {
     const records = await page(of('package', { ecosystem: 'Debian', name: 'openssl' }))
     expect(records.html).toContain('record?id=CVE-2026-1')
     expect((await page(of('packages', { ecosystem: 'None' }))).status).toBe(404)
+  })
+})
+
+describe('changes', () => {
+  const atom = async (query = ''): Promise<string> =>
+    (await page(`changes.atom${query}`, NO_KEY)).html
+
+  test('are listed by snapshot, and each snapshot leads to its names', async () => {
+    const { html } = await page('changes', NO_KEY)
+    expect(html).toContain('first snapshot of this source')
+    const [, entry = ''] = /href="\/-\/ui\/(changes\?entry=\d+)">\s*<bdi>3 added/.exec(html) ?? []
+    const names = await page(entry, NO_KEY)
+    for (const name of ['record?id=CVE-2026-1', 'record?id=BAD-1', 'record?id=OLD-1', 'removed'])
+      expect(names.html).toContain(name)
+    expect(html).toContain('type="application/atom+xml"')
+    expect((await page('changes?entry=999', NO_KEY)).status).toBe(404)
+  })
+
+  test('since a date or a snapshot are folded, and a time before the log is not called unchanged', async () => {
+    const since = await page(of('changes', { since: '2026-06-30T12:00', source: 'osv' }), NO_KEY)
+    expect([since.status, since.html.includes('record?id=BAD-1')]).toEqual([200, true])
+    const snapshot = /changes\?source=osv&amp;since=([0-9a-f]{64})/.exec(
+      (await page('changes')).html,
+    )
+    const latest = await page(of('changes', { since: (snapshot?.[1] ?? '').slice(0, 12) }), NO_KEY)
+    expect(latest.html).toContain('Nothing changed since then')
+    for (const old of ['2020-01-01', 'abcdef012345']) {
+      const { status, html } = await page(of('changes', { since: old }), NO_KEY)
+      expect([status, html.includes('The log does not reach back that far')]).toEqual([404, true])
+    }
+    expect((await page('changes?since=yesterday')).status).toBe(400)
+  })
+
+  test('of private sources take a key, in the page and in both feeds', async () => {
+    for (const path of ['changes', 'changes.atom', 'changes.json']) {
+      const { status } = await page(`${path}?source=catalog`, NO_KEY)
+      expect([path, status, (await page(`${path}?source=catalog`)).status]).toEqual([
+        path,
+        401,
+        200,
+      ])
+    }
+  })
+
+  test('are an Atom feed and a JSON Feed of the same entries with stable ids', async () => {
+    const text = await atom()
+    expect(text.startsWith('<?xml version="1.0" encoding="utf-8"?>\n<feed ')).toBe(true)
+    const inside = text.slice(text.indexOf('<feed')).replace(/<link[^>]*\/>|<category[^>]*\/>/g, '')
+    expect(faultsOf(inside)).toEqual([])
+    const ids = [...text.matchAll(/<id>(urn:uuid:[0-9a-f-]{36})<\/id>/g)].map(([, id]) => id)
+    expect(new Set(ids).size).toBe(ids.length)
+    expect(text).toMatch(/<updated>2026-07-01T00:00:00(\.000)?Z<\/updated>/)
+    const link = /<link rel="alternate" type="text\/html" href="(http:[^"]*entry=\d+)"/.exec(text)
+    expect(link?.[1]).toContain(`127.0.0.1:${served.port}/-/ui/changes?`)
+    expect(await atom()).toBe(text)
+    const json = JSON.parse((await page('changes.json', NO_KEY)).html) as {
+      items: { id: string }[]
+    }
+    expect(json.items.map(({ id }) => id)).toEqual(ids.slice(1))
+    expect(await atom('?before=1')).not.toContain('<entry>')
   })
 })
 

@@ -21,7 +21,7 @@ export function pageAnswer(description: string, more: readonly HeaderName[] = []
 const KEY: readonly SecurityRequirement[] = [{ bearer: [] }, { basic: [] }]
 
 /** The contract of a page for people. What is wrong with a request is said by a page too. */
-export function pageContract({ path, label, access, parameters }: PeoplePage): PathContract {
+export function pageContract({ path, label, access, parameters, type }: PeoplePage): PathContract {
   return {
     get: {
       summary: `The page ${label ?? path.split('/').at(-1) ?? ''}`,
@@ -32,7 +32,7 @@ export function pageContract({ path, label, access, parameters }: PeoplePage): P
         schema: { ...TEXT, maxLength: 1000 },
       })),
       responses: {
-        200: pageAnswer('The page.'),
+        200: { ...pageAnswer('The page.'), content: { [type]: { schema: TEXT } } },
         400: pageAnswer('A parameter is not valid.'),
         401: pageAnswer('The page takes a local key, or the key is not valid.', [
           'WWW-Authenticate',

@@ -80,15 +80,49 @@ function answerFor(
     throw new MirrorError('bad_request', 'since=… is a snapshot of two sources: add source=…')
   const refusal = isPrivateSource(place.source) ? access.judge(request) : null
   if (refusal !== null) return refusal
-  const latest = reads.changes.readLatestLogged(place.source)?.id ?? 0
-  const cursor = readCursor(query) ?? { after: place.after, until: latest, name: '' }
-  const span = { ...cursor, source: place.source }
-  return leadsOn(reads, span, since)
-    ? pageOf(reads, since, span, cursor.name, limit)
-    : unknown(since, wanted)
+  const asked = { after: onlyValue(query, 'after'), limit }
+  return findChanges(reads, place, since, asked) ?? unknown(since, wanted)
 }
 
-function pageOf(reads: Reads, since: string, span: LogSpan, from: string, limit: number): object {
+/** What differs between two snapshots of a source; folded, so that each name is listed once. */
+interface FoundChanges {
+  readonly source: SourceName
+  /** Ids of both snapshots. */
+  readonly from: string
+  readonly to: string
+  /** False: everything may have changed, and no names are given. */
+  readonly complete: boolean
+  readonly changes: readonly (ReturnType<typeof toChangedName> & {
+    readonly source: SourceName
+    readonly snapshot: string
+  })[]
+  /** Cursor of the next page; null on the last. */
+  readonly next: string | null
+}
+
+/**
+ * Finds what differs between a snapshot at a place in the log and the latest one, page by page: `after` is the cursor
+ * of the page before. Null when the log no longer leads from there to here. Throws `bad_request` for another cursor.
+ */
+export function findChanges(
+  reads: Pick<Reads, 'changes'>,
+  { source, after }: Pick<LogSpan, 'source' | 'after'>,
+  since: string,
+  asked: { readonly after: string | null; readonly limit: number },
+): FoundChanges | null {
+  const latest = reads.changes.readLatestLogged(source)?.id ?? 0
+  const cursor = readCursor(asked.after) ?? { after, until: latest, name: '' }
+  const span = { ...cursor, source }
+  return leadsOn(reads, span, since) ? pageOf(reads, since, span, cursor.name, asked.limit) : null
+}
+
+function pageOf(
+  reads: Pick<Reads, 'changes'>,
+  since: string,
+  span: LogSpan,
+  from: string,
+  limit: number,
+): FoundChanges {
   const { source, after, until } = span
   const names = reads.changes.countNames(span)
   const complete = names !== null && names <= MAX_FOLDED
@@ -118,7 +152,11 @@ function fitting(found: readonly { name: string }[]): number {
 }
 
 /** Whether a span begins right behind the snapshot and ends at a row that is there: nothing of it was forgotten. */
-function leadsOn(reads: Reads, { source, after, until }: LogSpan, since: string): boolean {
+function leadsOn(
+  reads: Pick<Reads, 'changes'>,
+  { source, after, until }: LogSpan,
+  since: string,
+): boolean {
   if (until !== after && reads.changes.readLogged(until)?.source !== source) return false
   const next = reads.changes.readNextLogged(source, after)
   return next === null || until === after
@@ -168,8 +206,7 @@ function writeCursor(after: number, until: number, name: string): string {
   return Buffer.from(JSON.stringify([after, until, name])).toString('base64url')
 }
 
-function readCursor(query: URLSearchParams): (Omit<LogSpan, 'source'> & { name: string }) | null {
-  const given = onlyValue(query, 'after')
+function readCursor(given: string | null): (Omit<LogSpan, 'source'> & { name: string }) | null {
   if (given === null) return null
   const [after, until, name] = parse(given)
   if (!isId(after) || !isId(until) || typeof name !== 'string')

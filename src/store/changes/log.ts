@@ -1,6 +1,6 @@
 import type { SourceName } from '../../domain/sources.ts'
 import type { Db } from '../database/open.ts'
-import type { Change, ChangeKind } from './tracker.ts'
+import type { ChangeKind } from './tracker.ts'
 
 /** A published snapshot in the change log. */
 export interface LoggedSnapshot {
@@ -22,9 +22,6 @@ export interface LoggedSnapshot {
   /** False: everything may have changed, and no names were stored. */
   complete: boolean
 }
-
-/** A snapshot to be logged. */
-type SnapshotToLog = Omit<LoggedSnapshot, 'id' | 'added' | 'changed' | 'removed' | 'complete'>
 
 /** A name that differs between two snapshots: an OSV id, or a path. */
 interface ChangedName {
@@ -54,7 +51,8 @@ type Row = Omit<LoggedSnapshot, 'complete'> & { complete: number }
 const COLUMNS = `id, source, snapshot, previous, sequence, published_at AS publishedAt, as_of AS asOf, records,
   added, changed, removed, complete`
 
-const KINDS: readonly ChangeKind[] = ['added', 'changed', 'removed']
+/** Kinds of changes by their stored numbers. */
+export const CHANGE_KINDS: readonly ChangeKind[] = ['added', 'changed', 'removed']
 
 /** Creates reads of the change log; usable on any connection. */
 export function createChangeReader(db: Db) {
@@ -80,6 +78,18 @@ export function createChangeReader(db: Db) {
     /** Rows of all sources after a position, in order. */
     listLogged: (after: number, limit: number): LoggedSnapshot[] =>
       sql.list.all(after, limit).flatMap((row) => mapRow(row) ?? []),
+    /** Rows of these sources before a position, newest first. */
+    listLoggedBefore: (
+      sources: readonly SourceName[],
+      before: number,
+      limit: number,
+    ): LoggedSnapshot[] =>
+      sql.listBefore
+        .all(JSON.stringify(sources), before, limit)
+        .flatMap((row) => mapRow(row) ?? []),
+    /** The last row of a source that was published at or before a time (Unix milliseconds); null if there is none. */
+    readLoggedAt: (source: SourceName, at: number): LoggedSnapshot | null =>
+      mapRow(sql.atTime.get(source, at)),
     /** The newest row's id; 0 while there is none. */
     lastLogged: (): number => sql.last.get() ?? 0,
     /** Number of stored rows after a position. */
@@ -89,11 +99,13 @@ export function createChangeReader(db: Db) {
     /** The logged changes of one name, newest first, of a source's rows that store names. */
     listChangesOf: (source: SourceName, name: string, limit: number): NameChange[] =>
       sql.ofName.all(name, source, limit).map(({ kind, ...rest }) => {
-        return { ...rest, change: KINDS[kind] ?? 'changed' }
+        return { ...rest, change: CHANGE_KINDS[kind] ?? 'changed' }
       }),
-    /** The names that one row changed, in order. */
-    listNames: (id: number, limit: number): Omit<ChangedName, 'snapshot'>[] =>
-      sql.names.all(id, limit).map(([name, kind]) => ({ name, change: KINDS[kind] ?? 'changed' })),
+    /** The names that one row changed, in order after `from`. */
+    listNames: (id: number, limit: number, from = ''): Omit<ChangedName, 'snapshot'>[] =>
+      sql.names
+        .all(id, from, limit)
+        .map(([name, kind]) => ({ name, change: CHANGE_KINDS[kind] ?? 'changed' })),
     /** Number of names in a range, counted once per row; null if one of its rows has no names. */
     countNames({ source, after, until }: LogSpan): number | null {
       const [names, gaps] = sql.sum.get(source, after, until) ?? [0, 0]
@@ -113,18 +125,31 @@ export function createChangeReader(db: Db) {
 }
 
 function foldKinds(first: number, last: number): ChangeKind {
-  if (KINDS[first] === 'added') return 'added'
-  return KINDS[last] === 'removed' ? 'removed' : 'changed'
+  if (CHANGE_KINDS[first] === 'added') return 'added'
+  return CHANGE_KINDS[last] === 'removed' ? 'removed' : 'changed'
 }
 
 function mapRow(row: Row | undefined): LoggedSnapshot | null {
   return row === undefined ? null : { ...row, complete: row.complete === 1 }
 }
 
+const row = (rest: string): string => `SELECT ${COLUMNS} FROM change_log ${rest}`
+
+function prepareBackwards(db: Db) {
+  return {
+    listBefore: db.prepare<[string, number, number], Row>(
+      row('WHERE source IN (SELECT value FROM json_each(?)) AND id < ? ORDER BY id DESC LIMIT ?'),
+    ),
+    atTime: db.prepare<[string, number], Row>(
+      row('WHERE source = ? AND published_at <= ? ORDER BY id DESC LIMIT 1'),
+    ),
+  }
+}
+
 function prepareReads(db: Db) {
   type Place = Pick<LoggedSnapshot, 'source' | 'id'>
-  const row = (rest: string) => `SELECT ${COLUMNS} FROM change_log ${rest}`
   return {
+    ...prepareBackwards(db),
     at: db.prepare<[string], Place>(
       'SELECT source, max(id) AS id FROM change_log WHERE snapshot = ? GROUP BY source',
     ),
@@ -156,8 +181,8 @@ function prepareReads(db: Db) {
        FROM change_log WHERE published_at >= ? GROUP BY 1 ORDER BY 1`,
     ),
     names: db
-      .prepare<[number, number], [string, number]>(
-        'SELECT name, kind FROM change_name WHERE log = ? ORDER BY name LIMIT ?',
+      .prepare<[number, string, number], [string, number]>(
+        'SELECT name, kind FROM change_name WHERE log = ? AND name > ? ORDER BY name LIMIT ?',
       )
       .raw(),
     sum: db
@@ -179,68 +204,6 @@ function prepareReads(db: Db) {
              GROUP BY name)
        WHERE NOT (first % 4 = 0 AND last % 4 = 2) ORDER BY name LIMIT @limit`,
     ),
-  }
-}
-
-/** Largest number of snapshots, and of their names together, in the log of a source. */
-const MAX_ROWS = 5_000
-const MAX_NAMES = 200_000
-
-/** Creates writes of the change log; call each inside a transaction of the caller's. */
-export function createChangeWriter(db: Db) {
-  const sql = prepareWrites(db)
-  return {
-    ...createChangeReader(db),
-    /** Logs a snapshot that is being published, and its changes. No names are stored for a source's first snapshot. */
-    logSnapshot(snapshot: SnapshotToLog, { complete, changes }: Change): void {
-      const known = complete && snapshot.previous !== null
-      const count = (kind: ChangeKind): number | null =>
-        known ? changes.filter(([, one]) => one === kind).length : null
-      const counts = {
-        added: count('added'),
-        changed: count('changed'),
-        removed: count('removed'),
-        complete: known ? 1 : 0,
-      }
-      const log = sql.log.run({ ...snapshot, ...counts }).lastInsertRowid
-      if (!known) return
-      for (const [name, kind] of changes) sql.name.run(log, name, KINDS.indexOf(kind))
-    },
-    /**
-     * Deletes a source's oldest rows: those published before `before` (Unix milliseconds), and those over the limits.
-     * Its newest row is never deleted.
-     */
-    forgetChanges(source: SourceName, before: number): void {
-      const upTo = sql.oldest.get({ source, before, rows: MAX_ROWS, names: MAX_NAMES }) ?? null
-      if (upTo === null) return
-      sql.dropNames.run(source, upTo)
-      sql.drop.run(source, upTo)
-    },
-  }
-}
-
-function prepareWrites(db: Db) {
-  return {
-    log: db.prepare(
-      `INSERT INTO change_log
-         (source, snapshot, previous, sequence, published_at, as_of, records, added, changed, removed, complete)
-       VALUES (@source, @snapshot, @previous, @sequence, @publishedAt, @asOf, @records,
-         @added, @changed, @removed, @complete)`,
-    ),
-    name: db.prepare('INSERT INTO change_name (log, name, kind) VALUES (?, ?, ?)'),
-    oldest: db
-      .prepare<{ source: string; before: number; rows: number; names: number }, number | null>(
-        `SELECT max(id) FROM (
-           SELECT id, published_at, row_number() OVER newest AS place,
-             sum(coalesce(added + changed + removed, 0)) OVER newest AS names
-           FROM change_log WHERE source = @source WINDOW newest AS (ORDER BY id DESC))
-         WHERE place > 1 AND (published_at < @before OR place > @rows OR names > @names)`,
-      )
-      .pluck(),
-    dropNames: db.prepare(
-      'DELETE FROM change_name WHERE log IN (SELECT id FROM change_log WHERE source = ? AND id <= ?)',
-    ),
-    drop: db.prepare('DELETE FROM change_log WHERE source = ? AND id <= ?'),
   }
 }
 

@@ -1,5 +1,5 @@
 import type { SourceName } from '../../domain/sources.ts'
-import type { createChangeWriter } from '../changes/log.ts'
+import type { createChangeWriter } from '../changes/log-writes.ts'
 import type { ChangeTracker } from '../changes/tracker.ts'
 import type { Db } from '../database/open.ts'
 

@@ -1,4 +1,4 @@
-import { createChangeWriter } from '../../../src/store/changes/log.ts'
+import { createChangeWriter } from '../../../src/store/changes/log-writes.ts'
 import { createHash } from 'node:crypto'
 import { closeSync, mkdirSync, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,0 +1,69 @@
+import type { SourceName } from '../../domain/sources.ts'
+import type { Db } from '../database/open.ts'
+import { type LoggedSnapshot, CHANGE_KINDS, createChangeReader } from './log.ts'
+import type { Change, ChangeKind } from './tracker.ts'
+
+/** A snapshot to be logged. */
+type SnapshotToLog = Omit<LoggedSnapshot, 'id' | 'added' | 'changed' | 'removed' | 'complete'>
+
+/** Largest number of snapshots, and of their names together, in the log of a source. */
+const MAX_ROWS = 5_000
+const MAX_NAMES = 200_000
+
+/** Creates writes of the change log; call each inside a transaction of the caller's. */
+export function createChangeWriter(db: Db) {
+  const sql = prepareWrites(db)
+  return {
+    ...createChangeReader(db),
+    /** Logs a snapshot that is being published, and its changes. No names are stored for a source's first snapshot. */
+    logSnapshot(snapshot: SnapshotToLog, { complete, changes }: Change): void {
+      const known = complete && snapshot.previous !== null
+      const count = (kind: ChangeKind): number | null =>
+        known ? changes.filter(([, one]) => one === kind).length : null
+      const counts = {
+        added: count('added'),
+        changed: count('changed'),
+        removed: count('removed'),
+        complete: known ? 1 : 0,
+      }
+      const log = sql.log.run({ ...snapshot, ...counts }).lastInsertRowid
+      if (!known) return
+      for (const [name, kind] of changes) sql.name.run(log, name, CHANGE_KINDS.indexOf(kind))
+    },
+    /**
+     * Deletes a source's oldest rows: those published before `before` (Unix milliseconds), and those over the limits.
+     * Its newest row is never deleted.
+     */
+    forgetChanges(source: SourceName, before: number): void {
+      const upTo = sql.oldest.get({ source, before, rows: MAX_ROWS, names: MAX_NAMES }) ?? null
+      if (upTo === null) return
+      sql.dropNames.run(source, upTo)
+      sql.drop.run(source, upTo)
+    },
+  }
+}
+
+function prepareWrites(db: Db) {
+  return {
+    log: db.prepare(
+      `INSERT INTO change_log
+         (source, snapshot, previous, sequence, published_at, as_of, records, added, changed, removed, complete)
+       VALUES (@source, @snapshot, @previous, @sequence, @publishedAt, @asOf, @records,
+         @added, @changed, @removed, @complete)`,
+    ),
+    name: db.prepare('INSERT INTO change_name (log, name, kind) VALUES (?, ?, ?)'),
+    oldest: db
+      .prepare<{ source: string; before: number; rows: number; names: number }, number | null>(
+        `SELECT max(id) FROM (
+           SELECT id, published_at, row_number() OVER newest AS place,
+             sum(coalesce(added + changed + removed, 0)) OVER newest AS names
+           FROM change_log WHERE source = @source WINDOW newest AS (ORDER BY id DESC))
+         WHERE place > 1 AND (published_at < @before OR place > @rows OR names > @names)`,
+      )
+      .pluck(),
+    dropNames: db.prepare(
+      'DELETE FROM change_name WHERE log IN (SELECT id FROM change_log WHERE source = ? AND id <= ?)',
+    ),
+    drop: db.prepare('DELETE FROM change_log WHERE source = ? AND id <= ?'),
+  }
+}

@@ -1,0 +1,39 @@
+import { isPrivateSource } from '../../../api/followers/changes.ts'
+import { type SourceName, SOURCES } from '../../../domain/sources.ts'
+import type { LoggedSnapshot } from '../../../store/changes/log.ts'
+import { grouped } from '../../cells.ts'
+import { type PageCall, choiceOf } from '../../page.ts'
+
+/** Reports whether a query names a source whose changes take a key. */
+export function asksForPrivate(query: URLSearchParams): boolean {
+  const source = SOURCES.find((one) => one === query.get('source')?.trim())
+  return source !== undefined && isPrivateSource(source)
+}
+
+/** Returns the sources that a query asks for: one, or all that this client may read. Throws `bad_request`. */
+export function askedSources({ query, signedIn }: PageCall): readonly SourceName[] {
+  const chosen = choiceOf(query, 'source', SOURCES)
+  if (chosen !== '') return [chosen]
+  return SOURCES.filter((source) => signedIn || !isPrivateSource(source))
+}
+
+/** Returns what a logged snapshot changed, in words. */
+export function changeWords({
+  added,
+  changed,
+  removed,
+  complete,
+  previous,
+}: LoggedSnapshot): string {
+  if (previous === null) return 'first snapshot of this source'
+  if (!complete) return 'everything may have changed'
+  const counts = [
+    [added, 'added'],
+    [changed, 'changed'],
+    [removed, 'removed'],
+  ] as const
+  const words = counts.flatMap(([number, word]) =>
+    number === null || number === 0 ? [] : [`${grouped(number)} ${word}`],
+  )
+  return words.length === 0 ? 'no name changed' : words.join(', ')
+}
