@@ -11,7 +11,7 @@ import {
   type LookupOptions,
   type LookupCall,
   limitOf,
-  lookUp,
+  runLookup,
 } from './snapshot.ts'
 
 /** Options of commands that show a list page by page. */
@@ -31,7 +31,7 @@ const FILTERS = RESOURCES.flatMap(({ list }) => (list?.path === PATCHES ? list.f
 
 /** `patchmirror tags [IMAGE]`: the tags of all images, or of one, by its repository or id. */
 export function tagsCommand(image: string | undefined, options: ListOptions): number {
-  return lookUp(options, (stored) => {
+  return runLookup(options, (stored) => {
     const page =
       image === undefined
         ? read(stored, TAGS, {}, queryOf(options))
@@ -59,7 +59,7 @@ function repositoryOf({ reads }: LookupCall, image: string): string {
 
 /** `patchmirror patches`: the list of `/v1/patches` with its filters. */
 export function patchesCommand(options: ListOptions & Record<string, unknown>): number {
-  return lookUp(options, (stored) => {
+  return runLookup(options, (stored) => {
     const query = queryOf(options)
     for (const { param } of FILTERS) {
       const value = param === null ? undefined : options[camel(param)]

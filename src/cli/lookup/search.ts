@@ -8,7 +8,7 @@ import {
   type LookupOptions,
   type LookupCall,
   limitOf,
-  lookUp,
+  runLookup,
 } from './snapshot.ts'
 
 const LIMIT = 20
@@ -28,7 +28,7 @@ export function searchCommand(query: string, options: LookupOptions): number {
   if (text === '' || text.length > MAX_QUERY)
     throw new MirrorError('usage', `QUERY takes 1 to ${MAX_QUERY} characters`)
   const limit = limitOf(options.limit, LIMIT)
-  return lookUp(options, (stored) => findingOf(stored, text, limit))
+  return runLookup(options, (stored) => findingOf(stored, text, limit))
 }
 
 function findingOf(stored: LookupCall, query: string, limit: number): LookupResult {

@@ -8,7 +8,7 @@ import {
   type LookupOptions,
   type LookupCall,
   limitOf,
-  lookUp,
+  runLookup,
 } from './snapshot.ts'
 import { recordFinding } from './record.ts'
 import { noIndex } from './search.ts'
@@ -22,7 +22,7 @@ const NAMED = 10
 export function showCommand(name: string, options: LookupOptions): number {
   const text = name.trim()
   const limit = limitOf(options.limit, LIMIT)
-  return lookUp(options, (stored) => {
+  return runLookup(options, (stored) => {
     const withoutRecords = stored.use('osv')
     const record = withoutRecords === null ? recordOf(stored, text, limit) : null
     if (record !== null) return record
