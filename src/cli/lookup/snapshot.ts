@@ -44,7 +44,10 @@ const UNKNOWN = 3
  * Calls `work` with one snapshot of the data folder and prints what it finds, with the sources that were read and how old
  * they are. An error `not_found` is exit code 1; `not_ready` and `stale`, which say nothing about upstream, are 3.
  */
-export function runLookup(options: LookupOptions, work: (stored: LookupCall) => LookupResult): number {
+export function runLookup(
+  options: LookupOptions,
+  work: (stored: LookupCall) => LookupResult,
+): number {
   const { config } = settings(options, false, [])
   const { dir } = config.data
   const isJson = options.json === true
