@@ -4,6 +4,8 @@ import { createStaleRule, refuseStale } from '../api/snapshot/stale.ts'
 import { type ViewsInUse, createViewsInUse } from '../api/scanners/generation.ts'
 import { MirrorError, httpStatus, messageOf } from '../core/errors.ts'
 import type { SourceName } from '../domain/sources.ts'
+import { openInboxReader } from '../store/database/open.ts'
+import { createInboxReads } from '../store/webhooks/inbox.ts'
 import type { openShortReads } from '../store/reads.ts'
 import type { Views } from '../store/views/reads.ts'
 import { type ThreadFailure, failureOf } from '../threads/requests.ts'
@@ -115,6 +117,7 @@ function createLoader({ config }: PagesData, shortReads: ShortReads) {
     }
     const call: PageCall = {
       ...{ query: new URLSearchParams(request.query), now, signedIn, status, config, reads },
+      inbox: (use) => withInboxReads(config.data.dir, use),
       ...{ documents, views, readApi, ui: uiOf(base), root: (path) => base + path },
       absolute: (path) => origin + path,
     }
@@ -122,6 +125,20 @@ function createLoader({ config }: PagesData, shortReads: ShortReads) {
       refuseOld(sourcesOf(page, signedIn), now)
       return page.load(call)
     })
+  }
+}
+
+/** Opens the database of deliveries for one page: the inbox thread owns it. */
+function withInboxReads<T>(
+  dataDir: string,
+  use: (inbox: ReturnType<typeof createInboxReads>) => T,
+): T | null {
+  const db = openInboxReader(dataDir)
+  if (db === null) return null
+  try {
+    return use(createInboxReads(db))
+  } finally {
+    db.close()
   }
 }
 

@@ -3,6 +3,7 @@ import type { Status } from '../api/status/report.ts'
 import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../core/errors.ts'
 import type { Reads } from '../store/reads.ts'
+import type { createInboxReads } from '../store/webhooks/inbox.ts'
 import type { Views } from '../store/views/reads.ts'
 import type { Block } from './blocks.ts'
 import type { Alternate, WebFeed } from './feed.ts'
@@ -60,6 +61,8 @@ export interface PageCall {
   readonly config: Config
   readonly reads: Reads
   readonly documents: PageDocuments
+  /** Reads deliveries of webhooks; null while there is no database of them. */
+  readonly inbox: <T>(use: (inbox: InboxReads) => T) => T | null
   /** Reads from the current generation of views; null while there is none. */
   readonly views: <T>(use: (views: Views) => T) => T | null
   /** Returns the path of a page with parameters; those that are null or '' are left out. */
@@ -71,6 +74,9 @@ export interface PageCall {
   /** Answers a private list or item as the API does; `path` is the route as declared. */
   readonly readApi: (path: string, asked: ApiRequest) => ReadReply
 }
+
+/** Reads of received deliveries. */
+type InboxReads = ReturnType<typeof createInboxReads>
 
 type Parameters = Readonly<Record<string, string | number | null | undefined>>
 

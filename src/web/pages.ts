@@ -10,6 +10,9 @@ import { RECORD } from './pages/record.ts'
 import { RUN } from './pages/run.ts'
 import { RUNS } from './pages/runs.ts'
 import { SEARCH } from './pages/search.ts'
+import { BUNDLES } from './pages/transfer/bundles.ts'
+import { DELIVERIES } from './pages/transfer/deliveries.ts'
+import { RELAY } from './pages/transfer/relay.ts'
 import { SIGN_IN } from './pages/sign-in.ts'
 
 /** Every page, in the order of the navigation. */
@@ -30,5 +33,8 @@ export const PAGES: readonly Page[] = [
   TAG_LIST,
   TAG,
   AVR,
+  BUNDLES,
+  RELAY,
+  DELIVERIES,
   SIGN_IN,
 ]

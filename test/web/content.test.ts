@@ -4,6 +4,8 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { PAGES } from '../../src/web/pages.ts'
 import { makeOsvViews } from '../../src/views/osv/views.ts'
+import { openInbox } from '../../src/store/database/open.ts'
+import { createInbox } from '../../src/store/webhooks/inbox.ts'
 import { openShortReads } from '../../src/store/reads.ts'
 import { createWeb } from '../../src/web/web.ts'
 import { type Served, FEEDS, closeAll, serve } from '../api/served.ts'
@@ -85,6 +87,18 @@ beforeAll(async () => {
      VALUES (${run.quarantined}, 'osv', '/external/osv/all.json', 'would remove 40 of 41 records', x'00', x'00', null, null, ${FILLED_AT})`,
   )
   store.close()
+  const inbox = openInbox(dir)
+  const common = { endpoint: 'default', dialect: 'standard', secret: '1', storedAt: FILLED_AT }
+  const target = { repository: HOSTILE, tag: '1', digest: null, arch: null, subject: null }
+  for (let at = 0; at < 60; at++)
+    createInbox(inbox).receive({
+      ...{ ...common, webhookId: `msg_${at}`, receivedAt: FILLED_AT + at, type: HOSTILE, target },
+      ...(at === 0
+        ? { state: 'dead', reason: `was refused: ${HOSTILE}` }
+        : { state: 'ignored', reason: null }),
+      body: Buffer.from('{}'),
+    })
+  inbox.close()
   const reads = openShortReads(dir)
   if (reads === null) throw new Error('no database')
   await makeOsvViews({
@@ -317,6 +331,19 @@ describe('runs', () => {
       expect(html).toContain(text)
     expect((await page(of('run', { id: '99999' }))).status).toBe(404)
     expect((await page(of('run', { id: 'x' }))).status).toBe(400)
+  })
+})
+
+describe('webhooks', () => {
+  test('are listed with their state and why they were given up, page by page', async () => {
+    const first = await page('webhooks')
+    const [, next = ''] = /rel="next" href="\/-\/ui\/([^"]*)"/.exec(first.html) ?? []
+    const second = await page(next.replaceAll('&amp;', '&'))
+    expect(second.html).toContain('was refused: ')
+    expect(second.html).toContain('given up')
+    const ignored = await page('webhooks?state=ignored')
+    expect(ignored.html).not.toContain('was refused: ')
+    expect((await page('webhooks', NO_KEY)).status).toBe(401)
   })
 })
 

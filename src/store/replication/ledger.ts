@@ -70,6 +70,9 @@ export function createLedgerReader(db: Db) {
   const exports = db.prepare<[number], ExportRow>(
     `SELECT ${EXPORT} FROM bundle_export WHERE sequence >= ? ORDER BY sequence`,
   )
+  const newestExports = db.prepare<[number, number], ExportRow>(
+    `SELECT ${EXPORT} FROM bundle_export WHERE sequence < ? ORDER BY sequence DESC LIMIT ?`,
+  )
   const summary = db
     .prepare<[number], Buffer | null>('SELECT summary FROM bundle_export WHERE sequence = ?')
     .pluck()
@@ -106,6 +109,9 @@ export function createLedgerReader(db: Db) {
     /** Exported states from a sequence on, oldest first. */
     listExports: (from = 1): ExportedState[] =>
       exports.all(from).flatMap((row) => mapExport(row) ?? []),
+    /** Exported states with numbers below `before`, newest first. */
+    listNewestExports: (before: number, limit: number): ExportedState[] =>
+      newestExports.all(before, limit).flatMap((row) => mapExport(row) ?? []),
     /** The gzipped summary of an exported state (`readSummary`); null: deleted, or never exported. */
     readExportSummary: (sequence: number): Buffer | null => summary.get(sequence) ?? null,
     /** The bundle that was applied last. */

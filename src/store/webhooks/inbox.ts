@@ -46,8 +46,9 @@ export function createInboxReads(db: Db) {
     .prepare<[], number | null>("SELECT min(due_at) FROM inbox WHERE state = 'pending'")
     .pluck()
   const one = db.prepare<[number], StoredRow>(`SELECT ${HEAD}, body FROM inbox WHERE id = ?`)
-  const newest = db.prepare<{ state: string | null; limit: number }, StoredRow>(
-    `SELECT ${LISTED} FROM inbox WHERE @state IS NULL OR state = @state ORDER BY id DESC LIMIT @limit`,
+  const newest = db.prepare<{ state: string | null; before: number; limit: number }, StoredRow>(
+    `SELECT ${LISTED} FROM inbox WHERE id < @before AND (@state IS NULL OR state = @state)
+     ORDER BY id DESC LIMIT @limit`,
   )
   const tallies = db.prepare<[], { state: InboxState; rows: number }>('SELECT * FROM inbox_tally')
   const oldest = db
@@ -69,9 +70,12 @@ export function createInboxReads(db: Db) {
       const row = one.get(id)
       return row === undefined ? null : rowOf(row)
     },
-    /** The newest rows, of one state or of all, without their bodies. */
-    listRows: (state: InboxState | null, limit: number): InboxRow[] =>
-      newest.all({ state, limit }).map(rowOf),
+    /** The newest rows with ids below `before`, of one state or of all, without their bodies. */
+    listRows: (
+      state: InboxState | null,
+      limit: number,
+      before = Number.MAX_SAFE_INTEGER,
+    ): InboxRow[] => newest.all({ state, before, limit }).map(rowOf),
     counts: (): InboxCounts => {
       const rows = Object.fromEntries(tallies.all().map(({ state, rows }) => [state, rows]))
       const { pending = 0, dead = 0, done = 0, ignored = 0 } = rows
