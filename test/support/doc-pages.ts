@@ -5,6 +5,7 @@ import { loadConfig } from '../../src/config/load.ts'
 import { SECTIONS, SETTINGS } from '../../src/config/settings.ts'
 import { type ErrorCode, MirrorError, exitCode, httpStatus } from '../../src/core/errors.ts'
 import { createProgram } from '../../src/cli/program.ts'
+import { manPage } from './man-page.ts'
 import { openApiPage } from './openapi-page.ts'
 import { VERBS } from '../../src/cli/verbs.ts'
 import { settingsSchema } from '../../src/config/json-schema.ts'
@@ -271,5 +272,5 @@ export async function generatedPages(): Promise<GeneratedPage[]> {
       text: await format(`${text}\n`, { ...style, parser: 'markdown' }),
     })),
   )
-  return [...written, schema]
+  return [...written, schema, { path: 'man/patchmirror.1', text: manPage() }]
 }

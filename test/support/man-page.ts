@@ -1,0 +1,127 @@
+import type { Command } from 'commander'
+import { createProgram } from '../../src/cli/program.ts'
+import { AFTER, DESCRIPTION } from '../../src/cli/manual.ts'
+import { VERBS } from '../../src/cli/verbs.ts'
+import { VERSION } from '../../src/core/version.ts'
+
+/** man/patchmirror.1 in the macros of man(7), from the table of commands and the texts of `patchmirror --help`. */
+export function manPage(): string {
+  const program = createProgram()
+  const lines = [
+    '.\\" Generated from the table of commands: npx vitest run test/docs.test.ts --update',
+    `.TH PATCHMIRROR 1 "" "patchmirror ${VERSION}" "User Commands"`,
+    '.SH NAME',
+    'patchmirror \\- local mirror of a vulnerability\\-remediation service',
+    '.SH SYNOPSIS',
+    '.B patchmirror',
+    '.RI [ options ] " command " [ argument " ...]"',
+    '.SH DESCRIPTION',
+    ...paragraphs(DESCRIPTION),
+    '.SH OPTIONS',
+    'Options of every command:',
+    ...optionLines(program),
+    '.TP',
+    '.BR \\-h ", " \\-\\-help',
+    'print the help page, or the one of a command',
+    '.SH COMMANDS',
+    ...VERBS.flatMap(({ path, load, after, example }) =>
+      load === undefined ? [] : commandLines(find(program, path), { path, after, example }),
+    ),
+    ...sections(AFTER),
+    '.SH SEE ALSO',
+    'The guides and the reference are in the folder',
+    '.I docs',
+    'of the sources.',
+  ]
+  return `${lines.join('\n')}\n`
+}
+
+function find(program: Command, path: string): Command {
+  return path.split(' ').reduce((parent, word) => {
+    const command = parent.commands.find((one) => one.name() === word)
+    if (command === undefined) throw new Error(`there is no command ${path}`)
+    return command
+  }, program)
+}
+
+interface Described {
+  readonly path: string
+  readonly after: string | undefined
+  readonly example: string | undefined
+}
+
+function commandLines(command: Command, { path, after, example }: Described): string[] {
+  const summary = command.description()
+  const text = `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`.replace(/\.\.$/, '.')
+  return [
+    `.SS ${quoted(`${path} ${command.usage()}`)}`,
+    ...paragraphs(text),
+    ...optionLines(command),
+    ...(after === undefined ? [] : ['.PP', ...paragraphs(after)]),
+    ...(example === undefined
+      ? []
+      : ['.PP', 'Example:', '.PP', ...block([`patchmirror ${example}`])]),
+  ]
+}
+
+function optionLines(command: Command): string[] {
+  return command.options.flatMap(({ flags, description, defaultValue }) => {
+    const preset = typeof defaultValue === 'string' ? ` (default: ${defaultValue})` : ''
+    return ['.TP', `.B ${quoted(flags)}`, ...filled(description + preset)]
+  })
+}
+
+/** The sections of a help text: a heading in capitals, then items (`name  text`), paragraphs or examples. */
+function sections(text: string): string[] {
+  return text
+    .trim()
+    .split(/\n\n(?=[A-Z ]+\n)/)
+    .flatMap((section) => {
+      const [head = '', ...lines] = section.split('\n')
+      const isExamples = head === 'EXAMPLES'
+      const body = lines.map((line) => line.replace(/^ {2}/, ''))
+      return [`.SH ${quoted(head)}`, ...(isExamples ? block(body) : items(body))]
+    })
+}
+
+function items(lines: readonly string[]): string[] {
+  return lines.flatMap((line) => {
+    const [, name, text] = /^(\S+) {2,}(\S.*)$/.exec(line) ?? []
+    return name === undefined || text === undefined
+      ? filled(line)
+      : ['.TP', `.B ${quoted(name)}`, ...filled(text)]
+  })
+}
+
+function paragraphs(text: string): string[] {
+  return text
+    .trim()
+    .split('\n')
+    .flatMap((line) => (line.trim() === '' ? ['.PP'] : filled(line)))
+}
+
+/** Text in lines of at most 72 characters before escapes; the reader fills them again. */
+function filled(text: string): string[] {
+  const lines = text.trim().match(/\S.{0,70}\S(?=\s|$)|\S+/g) ?? []
+  return lines.map(plain)
+}
+
+/** Lines that keep their breaks. */
+function block(lines: readonly string[]): string[] {
+  return ['.nf', '.RS 4', ...lines.map(plain), '.RE', '.fi']
+}
+
+/** Text of a line: nothing in it is an instruction, and its hyphens can be copied. */
+function plain(text: string): string {
+  const escaped = text
+    .replaceAll('\\', '\\e')
+    .replaceAll('-', '\\-')
+    .replaceAll('…', '...')
+    .replaceAll('"', '\\(dq')
+  return /^[.']/.test(escaped) ? `\\&${escaped}` : escaped
+}
+
+/** Text as one argument of a macro. */
+function quoted(text: string): string {
+  return `"${plain(text)}"`
+}
