@@ -1,5 +1,5 @@
 import { rmSync, mkdtempSync } from 'node:fs'
-import { type IncomingHttpHeaders, request } from 'node:http'
+import { Agent, type IncomingHttpHeaders, request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
@@ -132,14 +132,16 @@ export async function serveFolder(
     ],
   })
   const { port } = await server.listen()
+  const agent = new Agent({ keepAlive: true })
   onTestFinished(async () => {
+    agent.destroy()
     await server.close()
     reads.close()
   })
   const ask = (path: string, more: Record<string, string> = {}): Promise<Reply> =>
     new Promise((resolve, reject) => {
       const headers = { ...bearer(), ...more }
-      const asked = request({ host: '127.0.0.1', port, path, headers, agent: false }, (answer) => {
+      const asked = request({ host: '127.0.0.1', port, path, headers, agent }, (answer) => {
         const chunks: Buffer[] = []
         answer.on('data', (chunk: Buffer) => chunks.push(chunk))
         answer.on('end', () => {

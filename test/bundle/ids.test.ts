@@ -6,6 +6,7 @@ import { createBench } from '../support/mirror.ts'
 import { tamper } from '../sync/fixtures.ts'
 import { ANY_CHARACTER } from '../support/texts.ts'
 import { below, carry, folder, serveFolder } from './air-gap.ts'
+import { LONG } from '../support/tables.ts'
 
 /** Ids as a feed may have them: usual ones, and such as are special somewhere on the way. */
 const PIECES = [
@@ -75,7 +76,7 @@ test('what a sync stores of any ids, an export carries, an import takes and both
           seen.skipped += listed.length - usable.size
         },
       ),
-      { numRuns: 15 },
+      { numRuns: LONG ? 15 : 5 },
     )
   } finally {
     await bench.close()

@@ -5,13 +5,15 @@ import type { BoxesStatus } from '../../src/domain/status.ts'
 import { createKeyFiles } from '../../src/bundle/format/keys.ts'
 import { target } from '../relay/targets.ts'
 import { openWorld } from '../support/daemons.ts'
+import { longTest } from '../support/tables.ts'
 
 const boxesOf = async (url: string): Promise<BoxesStatus | undefined> => {
   const status = (await (await fetch(`${url}/-/status`)).json()) as { boxes?: BoxesStatus }
   return status.boxes
 }
 
-test('what one daemon publishes comes by outbox and inbox to others that have no upstream, and they tell of it', async () => {
+/** A daemon that publishes to an outbox, what a daemon needs that reads from there, and the folder of the two. */
+async function outbox() {
   const world = await openWorld({ records: 10, service: false })
   onTestFinished(() => world.close())
   const folder = (name: string): string => join(world.dir, name)
@@ -29,6 +31,11 @@ test('what one daemon publishes comes by outbox and inbox to others that have no
     PATCHMIRROR_BUNDLE_POLL_SECONDS: '1',
     PATCHMIRROR_BUNDLE_TRUSTED_KEYS: line,
   }
+  return { world, folder, box, above, inbox }
+}
+
+test('a daemon without an upstream imports what another daemon exports, and both report it', async () => {
+  const { world, folder, box, above, inbox } = await outbox()
   const own = { PATCHMIRROR_DATA_DIR: folder('below'), PATCHMIRROR_BUNDLE_INBOX: box }
   const { url: below } = await world.host({ ...inbox, ...own }, true)
   const [id = ''] = world.sandbox.feed.ids()
@@ -40,9 +47,12 @@ test('what one daemon publishes comes by outbox and inbox to others that have no
   const metrics = await (await fetch(`${below}/-/metrics`)).text()
   expect(metrics).toMatch(/patchmirror_inbox_bundles_total\{outcome="imported"\} [1-9]/)
   expect(await (await fetch(`${above}/-/metrics`)).text()).toMatch(/patchmirror_outbox_sequence \d/)
+})
 
+longTest('a daemon that imports from an inbox notifies its relay targets', async () => {
+  const { world, folder, box, inbox } = await outbox()
   const copied = folder('copied')
-  cpSync(join(box, 'done'), copied, { recursive: true })
+  cpSync(box, copied, { recursive: true })
   const told = await target()
   await world.host({
     ...inbox,

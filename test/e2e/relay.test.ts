@@ -7,6 +7,7 @@ import { type Target, SECRET, freePort, target } from '../relay/targets.ts'
 import { type World, openWorld } from '../support/daemons.ts'
 import { commandHost } from '../support/hosted.ts'
 import { localKey } from '../support/keys.ts'
+import { longTest } from '../support/tables.ts'
 
 const command = commandHost()
 let world: World
@@ -36,7 +37,7 @@ test('a daemon tells its targets of each snapshot, signed with the secret that i
   world.env['PATCHMIRROR_RELAY_TARGETS'] = `${to.url}&slow,${to.url}`
   world.env['PATCHMIRROR_RELAY_CONCURRENCY'] = '1'
   world.env['PATCHMIRROR_RELAY_TIMEOUT_MS'] = '60000'
-  const daemon = await world.serve()
+  const daemon = await world.host()
   await daemon.said(/osv sync: complete/)
   await expect.poll(() => told().length).toBe(1)
   world.sandbox.feed.add(2)
@@ -56,8 +57,7 @@ test('a daemon tells its targets of each snapshot, signed with the secret that i
       `v1,${mac.digest('base64')}`,
     )
   }
-  daemon.child.kill('SIGTERM')
-  expect((await daemon.finished).code).toBe(0)
+  await daemon.close() // with a request to the slow target under way
 })
 
 test('a disabled target is told in the status, without its address to strangers, and enabled by hand', async () => {
@@ -108,46 +108,49 @@ test('a mirror without relay targets passes nothing on, and the commands say so'
   expect((await world.patchmirror('relay', 'enable', '1')).code).toBe(2)
 })
 
-test('mirrors chain: a second one has what the first published as soon as it is told, and passes deliveries on as they came', async () => {
-  to = await target()
-  const second = {
-    PATCHMIRROR_DATA_DIR: join(world.dir, 'second'),
-    PATCHMIRROR_WEBHOOKS_SECRETS: SECRET,
-    PATCHMIRROR_WEBHOOKS_DEBOUNCE_MS: '100',
-    PATCHMIRROR_SERVER_PORT: String(await freePort()),
-    PATCHMIRROR_RELAY_TARGETS: to.url,
-    PATCHMIRROR_RELAY_EVENTS: 'webhook',
-    PATCHMIRROR_RELAY_WAIT_VISIBLE: 'false',
-  }
-  world.env['PATCHMIRROR_RELAY_SECRET'] = SECRET
-  const hook = `http://127.0.0.1:${second.PATCHMIRROR_SERVER_PORT}/-/webhooks`
-  const first = await world.host({ PATCHMIRROR_RELAY_TARGETS: hook })
-  await first.said(/osv sync: complete/)
-  const below = await world.host({ ...second, PATCHMIRROR_UPSTREAM_API_ROOT: first.url })
-  const { url } = below
-  const counts = async (): Promise<{ pending: number; done: number }> => {
-    const status = (await (await fetch(`${url}/-/status`)).json()) as {
-      webhooks: { counts: { pending: number; done: number } }
+longTest(
+  'mirrors chain: a second one has what the first published as soon as it is told, and passes deliveries on as they came',
+  async () => {
+    to = await target()
+    const second = {
+      PATCHMIRROR_DATA_DIR: join(world.dir, 'second'),
+      PATCHMIRROR_WEBHOOKS_SECRETS: SECRET,
+      PATCHMIRROR_WEBHOOKS_DEBOUNCE_MS: '100',
+      PATCHMIRROR_SERVER_PORT: String(await freePort()),
+      PATCHMIRROR_RELAY_TARGETS: to.url,
+      PATCHMIRROR_RELAY_EVENTS: 'webhook',
+      PATCHMIRROR_RELAY_WAIT_VISIBLE: 'false',
     }
-    return status.webhooks.counts
-  }
-  // Two snapshots were published before the second mirror was there: they waited for it.
-  expect((await world.patchmirror('relay', 'enable', '1')).code).toBe(0)
-  await expect.poll(counts).toMatchObject({ pending: 0, done: 2 })
-  world.sandbox.feed.add(3)
-  expect((await world.patchmirror('sync', 'osv')).code).toBe(0)
-  const index = async (mirror: string): Promise<string> =>
-    (await fetch(`${mirror}/external/osv/all.json`)).text()
-  await expect.poll(() => index(first.url)).toBe(world.sandbox.feed.index().toString())
-  await expect.poll(() => index(url)).toBe(await index(first.url))
-  world.env['PATCHMIRROR_RELAY_TARGETS'] = hook
-  expect((await world.patchmirror('relay', 'status')).out).toMatch(/ ok /)
+    world.env['PATCHMIRROR_RELAY_SECRET'] = SECRET
+    const hook = `http://127.0.0.1:${second.PATCHMIRROR_SERVER_PORT}/-/webhooks`
+    const first = await world.host({ PATCHMIRROR_RELAY_TARGETS: hook })
+    await first.said(/osv sync: complete/)
+    const below = await world.host({ ...second, PATCHMIRROR_UPSTREAM_API_ROOT: first.url })
+    const { url } = below
+    const counts = async (): Promise<{ pending: number; done: number }> => {
+      const status = (await (await fetch(`${url}/-/status`)).json()) as {
+        webhooks: { counts: { pending: number; done: number } }
+      }
+      return status.webhooks.counts
+    }
+    // Two snapshots were published before the second mirror was there: they waited for it.
+    expect((await world.patchmirror('relay', 'enable', '1')).code).toBe(0)
+    await expect.poll(counts).toMatchObject({ pending: 0, done: 2 })
+    world.sandbox.feed.add(3)
+    expect((await world.patchmirror('sync', 'osv')).code).toBe(0)
+    const index = async (mirror: string): Promise<string> =>
+      (await fetch(`${mirror}/external/osv/all.json`)).text()
+    await expect.poll(() => index(first.url)).toBe(world.sandbox.feed.index().toString())
+    await expect.poll(() => index(url)).toBe(await index(first.url))
+    world.env['PATCHMIRROR_RELAY_TARGETS'] = hook
+    expect((await world.patchmirror('relay', 'status')).out).toMatch(/ ok /)
 
-  expect(await deliver(below, BODY, second.PATCHMIRROR_DATA_DIR)).toContain('"webhookId":"msg_1"')
-  await expect.poll(() => to.ids()).toContain('msg_1')
-  const got = to.got.find(({ id }) => id === 'msg_1')
-  expect([got?.body.toString(), got?.signed]).toEqual([BODY, true])
-})
+    expect(await deliver(below, BODY, second.PATCHMIRROR_DATA_DIR)).toContain('"webhookId":"msg_1"')
+    await expect.poll(() => to.ids()).toContain('msg_1')
+    const got = to.got.find(({ id }) => id === 'msg_1')
+    expect([got?.body.toString(), got?.signed]).toEqual([BODY, true])
+  },
+)
 
 /** Sends a signed event, reads the daemon's stream until it is told there, and returns what was told. */
 async function deliver({ url }: { url: string }, body: string, dataDir: string): Promise<string> {

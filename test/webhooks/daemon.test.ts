@@ -17,6 +17,7 @@ import { scratch } from './inbox/inboxes.ts'
 import { type Reply, deliveryOf, send } from './receive/receivers.ts'
 import { type Signing, EVENT, RAW_SECRET, SECRET, signed } from './signing.ts'
 import { localKey } from '../support/keys.ts'
+import { LONG, longTest, telling } from '../support/tables.ts'
 
 const deliver = (port: number, signing: Signing = {}, path = '/-/webhooks'): Promise<Reply> =>
   send(port, { ...deliveryOf({ timestamp: seconds(), ...signing }), path })
@@ -160,31 +161,30 @@ describe('the daemon', () => {
 
   const OPENSSL = spawnSync('openssl', ['version']).status === 0
 
-  test.skipIf(!OPENSSL)(
-    'speaks TLS on its own listener with the files of the settings',
-    async () => {
-      const dir = scratch()
-      const [certFile, keyFile] = [join(dir, 'cert.pem'), join(dir, 'key.pem')]
-      const made = ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-subj', '/CN=localhost', '-keyout', keyFile, '-out', certFile] // prettier-ignore
-      expect(spawnSync('openssl', made).status).toBe(0)
-      const { lines } = await startDaemon({
-        PATCHMIRROR_WEBHOOKS_PORT: '0',
-        PATCHMIRROR_WEBHOOKS_CERT_FILE: certFile,
-        PATCHMIRROR_WEBHOOKS_KEY_FILE: keyFile,
-      })
-      const own = Number(/received at https:\/\/127.0.0.1:(\d+)/.exec(lines.join(''))?.[1])
-      const body = JSON.stringify(EVENT)
-      const headers = {
-        ...signed({ timestamp: seconds() }),
-        'content-length': Buffer.byteLength(body),
-      }
-      const asked = tlsRequest({ port: own, host: '127.0.0.1', path: '/-/webhooks', method: 'POST', headers, rejectUnauthorized: false, agent: false }) // prettier-ignore
-      asked.end(body)
-      const [answer] = (await once(asked, 'response')) as [{ statusCode: number; resume(): void }]
-      answer.resume()
-      expect(answer.statusCode).toBe(202)
-    },
-  )
+  const tlsTest = OPENSSL ? longTest : test.skip
+
+  tlsTest('speaks TLS on its own listener with the files of the settings', async () => {
+    const dir = scratch()
+    const [certFile, keyFile] = [join(dir, 'cert.pem'), join(dir, 'key.pem')]
+    const made = ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-subj', '/CN=localhost', '-keyout', keyFile, '-out', certFile] // prettier-ignore
+    expect(spawnSync('openssl', made).status).toBe(0)
+    const { lines } = await startDaemon({
+      PATCHMIRROR_WEBHOOKS_PORT: '0',
+      PATCHMIRROR_WEBHOOKS_CERT_FILE: certFile,
+      PATCHMIRROR_WEBHOOKS_KEY_FILE: keyFile,
+    })
+    const own = Number(/received at https:\/\/127.0.0.1:(\d+)/.exec(lines.join(''))?.[1])
+    const body = JSON.stringify(EVENT)
+    const headers = {
+      ...signed({ timestamp: seconds() }),
+      'content-length': Buffer.byteLength(body),
+    }
+    const asked = tlsRequest({ port: own, host: '127.0.0.1', path: '/-/webhooks', method: 'POST', headers, rejectUnauthorized: false, agent: false }) // prettier-ignore
+    asked.end(body)
+    const [answer] = (await once(asked, 'response')) as [{ statusCode: number; resume(): void }]
+    answer.resume()
+    expect(answer.statusCode).toBe(202)
+  })
 })
 
 describe('patchmirror', () => {
@@ -206,7 +206,7 @@ describe('patchmirror', () => {
     )
   })
 
-  test.each([['from the start'], ['under way']])(
+  test.each(telling(['from the start', 'under way'], 'under way').map((when) => [when]))(
     'serves on with a damaged webhooks.db, %s: deliveries are 503, pages are not',
     async (when) => {
       const dir = scratch()
@@ -283,7 +283,7 @@ test('secrets, signatures and bodies are in no log, answer, page or dump after h
     const reply = await send(port, { ...sent, headers: { ...headers, 'user-agent': 'MARKER' } })
     said.push(inspect(reply, { depth: 9 }))
   }
-  for (let i = 0; i < 300; i += 50)
+  for (let i = 0; i < (LONG ? 300 : 100); i += 50)
     await Promise.all(Array.from({ length: 50 }, (_, at) => one(i + at)))
   said.push(...lines, await get(port, '/-/status'), await get(port, '/-/metrics'))
   said.push(inspect(agent, { depth: 20, showHidden: true }))

@@ -6,7 +6,15 @@ import { createAttempts } from '../../../src/api/access/throttle.ts'
 import { readCredential } from '../../../src/api/access/credentials.ts'
 import { openPinnedReads } from '../../../src/store/reads.ts'
 import { openWrites } from '../../../src/store/writer.ts'
-import { type Reply, type Served, type ServedOptions, closeAll, jsonOf, serve } from '../served.ts'
+import {
+  type Reply,
+  type Served,
+  type ServedOptions,
+  closeAll,
+  jsonOf,
+  serve,
+  servedToAll,
+} from '../served.ts'
 
 afterEach(closeAll)
 
@@ -17,9 +25,11 @@ const NO_KEYS = { PATCHMIRROR_SERVER_KEYS: '' }
 const OPEN = { ...NO_KEYS, PATCHMIRROR_SERVER_OPEN_LOOPBACK: 'true' }
 const PATHS = ['/v1/me', '/v1/tags/t-1', '/v3/settings', '/packages/ecosystems/npm', '/v1/users']
 
+const fillOne: Parameters<typeof serve>[0] = (store) => store.publishOsv({ one: '{}' })
+
 /** Nothing is registered: who is let in meets a 404, who is not a 401. */
 function serveNothing(options: ServedOptions = {}): Promise<Served> {
-  return serve((store) => store.publishOsv({ one: '{}' }), options)
+  return serve(fillOne, options)
 }
 
 const bearer = (key: string) => ({ Authorization: `Bearer ${key}` })
@@ -205,6 +215,11 @@ describe('with server.openLoopback', () => {
     expect(told[0]).toMatch(/^server\.openLoopback: .* without a key$/)
   })
 
+  const openOne = servedToAll(fillOne, { env: OPEN })
+  const keyedOne = servedToAll(fillOne, {
+    env: { ...WITH_KEYS, PATCHMIRROR_SERVER_OPEN_LOOPBACK: 'true' },
+  })
+
   test.each([
     { 'X-Forwarded-For': '192.0.2.1' },
     { 'X-Forwarded': 'for=192.0.2.1' },
@@ -218,11 +233,10 @@ describe('with server.openLoopback', () => {
     { Host: 'rebound.example:80.localhost' },
     { Host: 'user@localhost' },
   ])('a request with %j takes a key', async (headers) => {
-    const { get } = await serveNothing({ env: OPEN })
+    const { get } = await openOne()
     const reply = await get('/v1/me', headers)
     expect([reply.status, jsonOf(reply)['error']]).toEqual([401, 'unauthorized'])
-    const env = { ...WITH_KEYS, PATCHMIRROR_SERVER_OPEN_LOOPBACK: 'true' }
-    const keyed = await serveNothing({ env })
+    const keyed = await keyedOne()
     expect((await keyed.get('/v1/me', { ...headers, ...bearer(KEY) })).status).toBe(404)
   })
 

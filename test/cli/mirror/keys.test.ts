@@ -86,7 +86,7 @@ describe('the command keys', () => {
 
 describe('patchmirror serve and its keys', () => {
   test('takes a key made beside it, and lets it go, within moments', async () => {
-    const { url, ...daemon } = await world.serve()
+    const { url, ...daemon } = await world.host()
     const file = join(world.dir, 'data', 'local.key')
     const said = await daemon.said(
       /a key for the private paths was created: it is in [^"]*local\.key"/,
@@ -108,9 +108,8 @@ describe('patchmirror serve and its keys', () => {
       expect.not.arrayContaining(['local.key']),
     ])
     expect((await fetch(`${url}/-/health`)).status).toBe(200)
-    daemon.child.kill('SIGTERM')
-    await daemon.finished
-    const again = await world.serve()
+    await daemon.close()
+    const again = await world.host()
     await again.said(/there is no key yet|take a key \(0 valid\)/)
     expect(readdirSync(join(world.dir, 'data'))).not.toContain('local.key')
     expect((await fetch(`${again.url}/v1/none`)).status).toBe(401)

@@ -260,7 +260,7 @@ describe('a document', () => {
   })
 
   test('that is swept away while it is sent ends in a broken connection, never in a short answer', async () => {
-    const made = await mirrored({ largeBytes: 16_000_000 }) // more than any socket holds
+    const made = await mirrored({ largeBytes: 12_000_000 }) // more than any socket holds
     const { service } = made.sandbox
     const { id, bytes } = large(made)
     const response = await open(await linkOf(made, `/v1/tags/${id}/sbom`))

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { type CatalogBench, catalogBench } from '../../support/catalog/mirror.ts'
 import { plainBench } from '../../support/catalog/plain-service.ts'
+import { telling } from '../../support/tables.ts'
 
 /** Large enough that the subscriptions leave something of each list out. */
 const SERVICE = { images: 6, tags: 18, packages: 12, tickets: 5, users: 3, subscriptions: 2 }
@@ -208,7 +209,7 @@ describe('of the package catalog', () => {
       { data: { items: [{ packageVersion: '9.9', platform: { arch: 'riscv64' } }] } },
     ],
   ]
-  test.each(forms)(
+  test.each(telling(forms, 'a map', 'nested items'))(
     'versions and architectures come from its answers: %s',
     async (_form, answer) => {
       const made = await catalogBench(SMALL, { env: { PATCHMIRROR_CATALOG_SCOPE: 'all' } })

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type CatalogBench, catalogBench } from '../../support/catalog/mirror.ts'
 import { walkPages } from '../../support/catalog/compare.ts'
+import { LONG, telling } from '../../support/tables.ts'
 
 type Ticket = Record<string, unknown>
 
@@ -121,7 +122,7 @@ describe('/v1/patches', () => {
             ids(await walkPages((at) => made.ask(at), `/v1/patches?${query.toString()}`)),
           ).toEqual(ids(expected))
       }),
-      { numRuns: 60 },
+      { numRuns: LONG ? 60 : 20 },
     )
   })
 
@@ -137,7 +138,8 @@ describe('/v1/patches', () => {
     const fields = new Set(tickets.flatMap((ticket) => Object.keys(ticket)))
     fields.delete('upstream_reference') // an integer that JavaScript cannot hold
     expect([...fields]).toEqual(expect.arrayContaining(['score', 'note', 'patch_found']))
-    for (const field of fields) {
+    const few = ['score', 'rating', 'note', 'patch_found', 'created_at']
+    for (const field of LONG ? fields : few) {
       for (const way of ['asc', 'desc']) {
         const path = `/v1/patches?order=${field}:${way}&limit=7`
         const numbers = field === 'score' || field === 'rating'
@@ -202,31 +204,34 @@ describe('a filter of /v1/patches', () => {
     ['a prefix', (name) => (name === 'ticket_id' ? name : `ticket_${name}`)],
     ['a prefix in camelCase', (name) => camel(name === 'ticket_id' ? name : `patch_${name}`)],
   ]
-  test.each(spellings)('finds its field in %s, and so does an order', async (_spelling, rename) => {
-    const made = await rewritten((ticket) => renamed(ticket, rename))
-    const status = rename('ticket_status')
-    for (const [param, field] of [
-      ['cve_id', 'cve_id'],
-      ['severities', 'severity'],
-      ['ticket_statuses', 'ticket_status'],
-    ] as const) {
-      const value = String(made.tickets[3]?.[field])
-      const answer = await made.ask(`/v1/patches?${param}=${value}`)
-      const { data, cursor } = (await answer.json()) as {
-        data: Ticket[]
-        cursor: { total_count: number }
+  test.each(telling(spellings, 'camelCase', 'a prefix'))(
+    'finds its field in %s, and so does an order',
+    async (_spelling, rename) => {
+      const made = await rewritten((ticket) => renamed(ticket, rename))
+      const status = rename('ticket_status')
+      for (const [param, field] of [
+        ['cve_id', 'cve_id'],
+        ['severities', 'severity'],
+        ['ticket_statuses', 'ticket_status'],
+      ] as const) {
+        const value = String(made.tickets[3]?.[field])
+        const answer = await made.ask(`/v1/patches?${param}=${value}`)
+        const { data, cursor } = (await answer.json()) as {
+          data: Ticket[]
+          cursor: { total_count: number }
+        }
+        const expected = made.tickets.filter((ticket) => ticket[field] === value)
+        expect([param, data]).toEqual([param, expected.map((one) => renamed(one, rename))])
+        expect(cursor.total_count).toBe(expected.length)
       }
-      const expected = made.tickets.filter((ticket) => ticket[field] === value)
-      expect([param, data]).toEqual([param, expected.map((one) => renamed(one, rename))])
-      expect(cursor.total_count).toBe(expected.length)
-    }
-    expect(made.facts).not.toHaveProperty('filtersUnusable')
-    for (const field of ['ticket_status', status, 'os_distro_major'])
-      expect([field, (await made.ask(`/v1/patches?order=${field}:desc`)).status]).toEqual([
-        field,
-        200,
-      ])
-  })
+      expect(made.facts).not.toHaveProperty('filtersUnusable')
+      for (const field of ['ticket_status', status, 'os_distro_major'])
+        expect([field, (await made.ask(`/v1/patches?order=${field}:desc`)).status]).toEqual([
+          field,
+          200,
+        ])
+    },
+  )
 
   test('whose field no item has is a 501 that names the parameter, and a fact of the run', async () => {
     const made = await rewritten(({ severity: _one, cve_id, ...rest }) => {

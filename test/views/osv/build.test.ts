@@ -15,7 +15,7 @@ import { checkViews } from '../../../src/views/check.ts'
 import { generateRecord } from '../../../src/sandbox/feed/generate.ts'
 import { createRandom } from '../../../src/sandbox/feed/random.ts'
 import { FILLED_AT } from '../../support/filled-store.ts'
-import { LONG } from '../../support/tables.ts'
+import { LONG, telling } from '../../support/tables.ts'
 import {
   type ViewsBench,
   assetsOf,
@@ -216,20 +216,25 @@ function flip(path: string): void {
   writeFileSync(path, bytes)
 }
 
-test.each(DAMAGE)('nothing is built on %s', async (_, damage) => {
-  const bench = openBench()
-  bench.store.publishOsv(RECORDS)
-  await bench.make()
-  const sound = assetsOf(bench.open())
-  expect(checkViews(bench.dir)).toEqual([])
-  damage(bench.folder())
-  expect(checkViews(bench.dir)).toMatchObject([{ kind: 'osv' }])
-  expect(await bench.make({ rebuild: true })).toMatchObject({ incremental: false })
-  expect(assetsOf(bench.open())).toEqual(sound)
-  damage(bench.folder())
-  bench.store.publishOsv({ ...RECORDS, more: '{}' }, FILLED_AT + DAY)
-  expect(await bench.make()).toMatchObject({ incremental: false })
-})
+const TELLING = ['an archive with another byte', 'a list that is gone', 'a database that is none']
+
+test.each(telling(DAMAGE, ...TELLING, 'a database that is gone'))(
+  'nothing is built on %s',
+  async (_, damage) => {
+    const bench = openBench()
+    bench.store.publishOsv(RECORDS)
+    await bench.make()
+    const sound = assetsOf(bench.open())
+    expect(checkViews(bench.dir)).toEqual([])
+    damage(bench.folder())
+    expect(checkViews(bench.dir)).toMatchObject([{ kind: 'osv' }])
+    expect(await bench.make({ rebuild: true })).toMatchObject({ incremental: false })
+    expect(assetsOf(bench.open())).toEqual(sound)
+    damage(bench.folder())
+    bench.store.publishOsv({ ...RECORDS, more: '{}' }, FILLED_AT + DAY)
+    expect(await bench.make()).toMatchObject({ incremental: false })
+  },
+)
 
 test('bytes that are not what they were are never shown', async () => {
   const bench = openBench()

@@ -5,6 +5,7 @@ import { openInbox } from '../../../src/store/database/open.ts'
 import { createInbox } from '../../../src/store/webhooks/inbox.ts'
 import type { InboxThread } from '../../../src/webhooks/inbox/thread.ts'
 import { NOW, delivery, openInboxHere, scratch, startInbox } from './inboxes.ts'
+import { LONG } from '../../support/tables.ts'
 
 /** A defect of the thread's own, which ends it. */
 function crash(inbox: InboxThread): Promise<unknown> {
@@ -40,14 +41,15 @@ test('two hundred identical deliveries at once are one row', async () => {
   expect(await inbox.counts()).toMatchObject({ pending: 1 })
 })
 
-test('ten thousand deliveries at once are all stored, in the order in which they came', async () => {
+test('thousands of deliveries at once are all stored, in the order in which they came', async () => {
   const inbox = await startInbox(scratch())
-  const started = Array.from({ length: 10_000 }, (_, i) =>
+  const count = LONG ? 10_000 : 2_000
+  const started = Array.from({ length: count }, (_, i) =>
     inbox.receive(delivery({ webhookId: `evt_${i}` })),
   )
   expect(new Set(await Promise.all(started))).toEqual(new Set(['new']))
-  expect(await inbox.counts()).toMatchObject({ pending: 10_000 })
-  const rows = await inbox.pending(NOW, 10_000)
+  expect(await inbox.counts()).toMatchObject({ pending: count })
+  const rows = await inbox.pending(NOW, count)
   expect(rows.map(({ webhookId }) => webhookId)).toEqual(started.map((_, i) => `evt_${i}`))
 })
 
