@@ -40,7 +40,7 @@ const NO_CREDENTIAL = {
   allowPlainHttp: false,
 }
 
-test('the defaults are the ones the manual promises', () => {
+test('the defaults are those that the manual documents', () => {
   expect(load().config).toEqual({
     upstream: {
       apiRoot: null,
@@ -182,7 +182,7 @@ test('the defaults are the ones the manual promises', () => {
   })
 })
 
-test('example.yaml loads without errors, the upstream included', () => {
+test('example.yaml loads without errors, and its upstream settings are complete', () => {
   const file = new URL('../../config/example.yaml', import.meta.url).pathname
   const { config, origins } = load({ file, requireUpstream: true })
   expect(config.upstream.apiRoot).toBe('https://api.example.com')

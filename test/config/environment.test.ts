@@ -66,7 +66,7 @@ test.each([
   expect(message).toContain(hint)
 })
 
-test('variables of other programs are none of our business', () => {
+test('environment variables of other programs are ignored', () => {
   expect(() =>
     load({ env: { PATH: '/bin', PATCHMIRRORED: '1', MY_PATCHMIRROR_X: '1' } }),
   ).not.toThrow()
@@ -97,7 +97,7 @@ test('a service link that hits a setting is refused with the way out', () => {
 })
 
 test.each(['', '\n', '\r\n'])(
-  'a secret can be the content of a file, less one newline: %j',
+  'a secret is read from a file without its last newline: %j',
   (end) => {
     const path = fileWith(PROXY + end, 'proxy')
     const { config, origins } = load({ env: { PATCHMIRROR_UPSTREAM_PROXY_FILE: path } })
@@ -134,7 +134,7 @@ test('a secret given both ways is refused', () => {
   expect(message).not.toContain('hunter2')
 })
 
-test('a refused secret is not quoted, wherever it came from', () => {
+test('a refused secret is not quoted, whatever its origin', () => {
   const bad = 'ftp://mirror:hunter2@proxy.example.com'
   const messages = [
     refusal(() => load({ env: { PATCHMIRROR_UPSTREAM_PROXY: bad } })),

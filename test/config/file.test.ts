@@ -23,7 +23,7 @@ test('a YAML syntax error is reported with its line', () => {
   expect(refusal(() => loadYaml('server:\n\tport: 1\n'))).toContain('line 2: not valid YAML: Tabs')
 })
 
-test('what the YAML parser complains about is never quoted, for it may be a secret', () => {
+test('a message about a YAML error never quotes the text, because it may be a secret', () => {
   const broken = 'upstream:\n  proxy: "http://a:hunter2@b" hunter2\n  caFile: |hunter2\n'
   expect(refusal(() => loadYaml(broken))).not.toContain('hunter2')
   const tagged = 'upstream:\n  userAgent: !hunter2 fine\n'
@@ -33,7 +33,7 @@ test('what the YAML parser complains about is never quoted, for it may be a secr
   expect(warnings[0]).toMatch(/line 2: not valid YAML: Unresolved tag$/)
 })
 
-test('a key that is there twice is refused', () => {
+test('a key that occurs twice is refused', () => {
   expect(refusal(() => loadYaml('server:\n  port: 1\n  port: 2\n'))).toContain(
     'line 3: not valid YAML: the same key is there twice',
   )
@@ -87,7 +87,7 @@ test.each([
   '__proto__: {}',
   'server: { toString: 1 }',
   'server: { __proto__: {} }',
-])('names that every object has are unknown keys too: %s', (yaml) => {
+])('property names that every JavaScript object has are refused as unknown keys: %s', (yaml) => {
   expect(refusal(() => loadYaml(yaml))).toContain('unknown')
 })
 
@@ -114,7 +114,7 @@ test('anchors and aliases work for values and for sections', () => {
   expect(loadYaml(shared).config.feeds.maxAgeHours).toBe(30)
 })
 
-test('an alias that leads nowhere, or to far too much, is refused', () => {
+test('an alias without an anchor, or one that expands without limit, is refused', () => {
   expect(refusal(() => loadYaml('server: { port: *gone }'))).toContain('line 1')
   const layers = Array.from({ length: 9 }, (_, at) => {
     const name = String.fromCharCode(98 + at)

@@ -61,7 +61,7 @@ test('all problems of all sources come in one message, one a line', () => {
   expect(message).toContain('upstream.apiRoot: not set')
 })
 
-test('a single problem is not called problems, and ends the program with the code for configuration', () => {
+test('a single problem is reported in the singular, and the program exits with the code for configuration', () => {
   let thrown: unknown
   try {
     loadYaml('log: { level: loud }')

@@ -8,7 +8,7 @@ function isProxied(url: string, NO_PROXY = '', own: string | null = null): boole
   return createProxyRule(own, { HTTP_PROXY: PROXY, HTTPS_PROXY: PROXY, NO_PROXY })(new URL(url)) !== null // prettier-ignore
 }
 
-describe('which requests go through a proxy', () => {
+describe('the choice of a proxy', () => {
   test.each([
     'http://localhost:8080/',
     'https://service.localhost/',
@@ -18,7 +18,7 @@ describe('which requests go through a proxy', () => {
     'http://[::1]:8080/',
     'http://[::ffff:127.0.0.1]/',
     'http://0.0.0.0:8080/',
-  ])('loopback never: %s', (url) => {
+  ])('never sends a request for loopback through a proxy: %s', (url) => {
     expect(isProxied(url)).toBe(false)
     expect(isProxied(url, '', PROXY)).toBe(false)
   })
@@ -51,7 +51,7 @@ describe('which requests go through a proxy', () => {
     expect(isProxied(url, exceptions, PROXY)).toBe(proxied)
   })
 
-  test('the setting comes first, then the variable of the scheme, then the others', () => {
+  test('takes the setting first, then the variable of the scheme, then the other variables', () => {
     const [http, https] = [new URL('http://example.com'), new URL('https://example.com')]
     const all = { ALL_PROXY: PROXY, HTTP_PROXY: PROXY, HTTPS_PROXY: PROXY }
     expect(createProxyRule('http://own.example', all)(https)?.setting).toBe('upstream.proxy')

@@ -9,7 +9,7 @@ import { formatHttpDate, parseDate, toIso, toIsoOrNull } from '../../src/core/ti
 /** The SHA-256 of `abc` (FIPS 180-2, appendix B.1). */
 const ABC = 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad'
 
-test('a digest is the same of text, bytes, chunks and an open file', async () => {
+test('the digests of a text, its bytes, its chunks and an open file are equal', async () => {
   expect(sha256Hex('abc')).toBe(ABC)
   expect(sha256Of(Buffer.from('abc')).toString('hex')).toBe(ABC)
   expect(await digestOfChunks(Readable.from([Buffer.from('a'), Buffer.from('bc')]))).toBe(ABC)
@@ -26,7 +26,7 @@ test('a digest is the same of text, bytes, chunks and an open file', async () =>
   }
 })
 
-test('a time that is missing or no date is null', () => {
+test('a missing or invalid time is parsed as null', () => {
   expect(toIsoOrNull(0)).toBe(toIso(0))
   expect([toIsoOrNull(null), toIsoOrNull(undefined), parseDate(null), parseDate('x')]).toEqual([
     null,

@@ -2,7 +2,7 @@ import { setImmediate as nextRound } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { createFairQueue } from '../../src/core/fair-queue.ts'
 
-test('turns come one in each round of the event loop, to whoever asked first', async () => {
+test('the queue serves one caller in each round of the event loop, in the order of their requests', async () => {
   const turns = createFairQueue()
   const told: string[] = []
   const work = async (name: string, times: number): Promise<void> => {
@@ -23,7 +23,7 @@ test('turns come one in each round of the event loop, to whoever asked first', a
   expect(Math.max(...steps)).toBe(1)
 })
 
-test('who comes when nobody waits is served too', async () => {
+test('a caller that finds the queue empty is served', async () => {
   const turns = createFairQueue()
   await turns.next()
   await nextRound()

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { writeLine } from '../../src/core/log.ts'
 
 test.skipIf(!existsSync('/dev/full'))(
-  'a log that cannot be written loses the line and throws nothing',
+  'a log that cannot be written drops the line and does not throw',
   () => {
     const full = openSync('/dev/full', 'w')
     expect(() => writeLine('a line\n', full)).not.toThrow()

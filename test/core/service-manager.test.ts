@@ -55,7 +55,7 @@ test('messages go to the service manager in order, and nothing is sent without N
   expect([silent.sent(), warnings]).toEqual([[], []])
 })
 
-test('the watchdog is fed only while the serving loop answers', async () => {
+test('the watchdog is notified only while the serving loop answers', async () => {
   const { manager, sent } = recorded({ NOTIFY_SOCKET: '/run/notify', WATCHDOG_USEC: '4000' })
   let asked = 0
   let works = true
@@ -77,7 +77,7 @@ test('the watchdog is fed only while the serving loop answers', async () => {
   expect(other.sent()).toEqual([])
 })
 
-test('a serving loop that does not answer at all gets the watchdog nothing', async () => {
+test('the watchdog is not notified when the serving loop never answers', async () => {
   const { manager, sent } = recorded({ NOTIFY_SOCKET: '/run/notify', WATCHDOG_USEC: '2000' })
   let asked = 0
   await new Promise<void>((resolve) =>

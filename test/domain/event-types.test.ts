@@ -12,28 +12,28 @@ import {
 import { EVENT_TYPE } from '../../src/sandbox/service/routes/webhooks.ts'
 import { createTypeFilter } from '../../src/webhooks/receive/event.ts'
 
-describe('the table of event types', () => {
+describe('the event types table', () => {
   const { config } = loadConfig({ env: {}, cwd: '/' })
   const { vendor } = config.upstream
 
-  test('the default of webhooks.types accepts every type of the table, and no other of the service', () => {
+  test('has exactly the service’s types that the default of webhooks.types accepts', () => {
     const isWanted = createTypeFilter(config.webhooks.types, vendor)
     for (const { type } of Object.values(EVENT_TYPES))
       expect(isWanted(withVendor(type, vendor)), type).toBe(true)
     expect(isWanted(withVendor('io.{vendor}.cr.image.deleted.v1', vendor))).toBe(false)
   })
 
-  test("the contract's type is the one that the stand-in service sends", () => {
+  test('names the type that the sandbox sends', () => {
     expect(imageCreatedType('service')).toBe(EVENT_TYPE)
   })
 
-  test('a refresh checks what some event can change, and waits for the list of tags', () => {
+  test('names for a refresh what an event can change, and the list of tags', () => {
     expect(REFRESHED_SOURCES).toEqual(['feeds', 'osv', 'catalog'])
     expect(REFRESHED_LISTS).toEqual(['images', 'tags'])
     expect(AWAITED_LISTS).toEqual(['/v1/tags'])
   })
 
-  test('an event of an unknown type may name an image', () => {
+  test('lets an event of an unknown type name an image', () => {
     expect(namedBy(EVENT_TYPES.snapshotPublished.type)).toBe('snapshot')
     expect(namedBy('com.example.other')).toBe('image')
     expect(namedBy(undefined)).toBe('image')

@@ -22,20 +22,23 @@ test.each([
   expect(matches(pattern, { image })).toBe(expected)
 })
 
-test('a pattern of one kind says nothing of another', () => {
+test('a pattern of one kind matches no item of another kind', () => {
   expect(matches('package:curl', { image: 'curl' })).toBe(false)
   expect(matches('ecosystem:debian', { package: 'curl', ecosystem: 'debian' })).toBe(true)
 })
 
-test('a package goes by each of its names', () => {
+test('a package is matched by each of its names', () => {
   expect(matches('package:curl', { package: ['libcurl4', 'curl'] })).toBe(true)
 })
 
-test.each(['', 'curl', 'image:', 'tag:x', 'image:a b', 'images:x'])('%j is no pattern', (text) => {
-  expect(parsePattern(text)).toBeNull()
-})
+test.each(['', 'curl', 'image:', 'tag:x', 'image:a b', 'images:x'])(
+  '%j is refused as a pattern',
+  (text) => {
+    expect(parsePattern(text)).toBeNull()
+  },
+)
 
-test('a pattern full of stars costs no more than the text is long', () => {
+test('matching a pattern with many stars takes time linear in the text', () => {
   expect(matches(`image:${'a*'.repeat(140)}`, { image: 'a'.repeat(100_000) })).toBe(true)
   expect(matches(`image:${'a*'.repeat(140)}b`, { image: 'a'.repeat(100_000) })).toBe(false)
 })

@@ -14,7 +14,7 @@ function without(value: Written): Written {
 }
 
 describe('cutting members out of JSON', () => {
-  test('leaves what parsing, deleting and writing leaves, each token as it was spelled', () => {
+  test('gives what parsing, deleting and serialising gives, with each token as it was written', () => {
     fc.assert(
       fc.property(written, fc.nat(), (value, seed) => {
         const left = cut(textOf(value, seed))
@@ -47,20 +47,20 @@ describe('cutting members out of JSON', () => {
     expect(cut(text)).toBe(expected)
   })
 
-  test('a member is hidden by what its value begins with, if need be', () => {
+  test('can decide by the beginning of a member’s value', () => {
     const hide = (name: string, rest: Buffer): boolean => name === 'key' && rest[0] === 0x22
     const text = Buffer.from('[{"key":"x"},{"key":7},{"key":{"key":"y"}}]')
     expect(cutMembers(text, hide).toString()).toBe('[{},{"key":7},{"key":{}}]')
   })
 
-  test('nesting a hundred thousand deep costs one pass and no stack', () => {
+  test('reads a nesting of a hundred thousand levels in one pass without recursion', () => {
     const depth = 100_000
     const text = `${'{"a":['.repeat(depth)}{"key":"x"}${']}'.repeat(depth)}`
     expect(cut(text)).toBe(text.replace('"key":"x"', ''))
   })
 
   test.each(['', '{', '{"a"', '{"a":', '[1,', '{"a":1', '{key:1}', '"open'])(
-    'text that is no JSON throws: %s',
+    'throws for a text that is not JSON: %s',
     (text) => {
       expect(() => cut(text)).toThrow(/unexpected JSON|JSON/)
     },

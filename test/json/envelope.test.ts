@@ -79,7 +79,7 @@ describe.each(Object.entries(ENVELOPES))('an envelope with %s', (_, envelope) =>
     expect(JSON.parse(join(frame, things(1), null, 5, 2))).toEqual(last)
   })
 
-  test('a served page has the same items, cursor and total when it is learned again', () => {
+  test('serves a page from which the same items, cursor and total are read again', () => {
     const sample = learn(envelope(things(3), 'upstreams', 900, 3), 3)
     fc.assert(
       fc.property(
@@ -108,14 +108,14 @@ describe.each(Object.entries(ENVELOPES))('an envelope with %s', (_, envelope) =>
   })
 })
 
-test('a bare array is a bare array', () => {
+test('an upstream list that is a bare array is served as a bare array', () => {
   const frame = learn(things(4), 1000)
   expect(frame).toMatchObject({ items: [], cursor: null, learned: false })
   expect(JSON.parse(join(frame, things(2), 'x', 9, 2))).toEqual(things(2))
   expect(join(frame, [], null, 0, 2)).toBe('[]')
 })
 
-test('items stay the bytes that they were, and so does what looks like a mark within the envelope', () => {
+test('the bytes of items stay unchanged, even where they look like a placeholder of the envelope', () => {
   const page = { note: '\u0000items\u0000?', data: [], cursor: { after: 'x' } }
   const bodies = ['{"n":90071992547409931}', '{ "a" : 1.0 }'].map((text) => Buffer.from(text))
   const text = joinPage(learn(page, 5), { next: null, total: 2, limit: 5 }, bodies).toString()
@@ -124,12 +124,12 @@ test('items stay the bytes that they were, and so does what looks like a mark wi
   )
 })
 
-test('a cursor that begins with a slash is no URL', () => {
+test('a cursor that begins with a slash is not taken for a URL', () => {
   const frame = learn({ items: things(1), next: '/9j/4AAQ==' }, 1)
   expect(JSON.parse(join(frame, things(1), 'mine', 3, 1))).toMatchObject({ next: 'mine' })
 })
 
-test('an upstream list without items that says null, gets a list', () => {
+test('an upstream page whose items are null is served as an empty list', () => {
   const frame = learn({ data: null, cursor: { after: null } }, 1000)
   expect(join(frame, [], null, 0, 100)).toBe('{"data":[],"cursor":{"after":null}}')
 })

@@ -18,7 +18,7 @@ function outlineOf(text: Buffer | string, cuts: readonly number[] = []): Outline
 const membersOf = (text: string): unknown[] => [...outlineOf(text).members]
 
 describe('the outline of a text', () => {
-  test('is the same in whatever pieces the text comes', () => {
+  test('does not depend on the pieces in which the text arrives', () => {
     fc.assert(
       fc.property(written, fc.nat(), fc.array(fc.nat(), { maxLength: 20 }), (value, seed, cuts) => {
         const text = `${textOf(value, seed)} ${textOf(value, 0)}`
@@ -27,7 +27,7 @@ describe('the outline of a text', () => {
     )
   })
 
-  test('of any JSON is sound, with the names at its top and the short texts there', () => {
+  test('has the top-level names and short texts of any valid JSON', () => {
     fc.assert(
       fc.property(written, fc.nat(), (value, seed) => {
         const text = textOf(value, seed)
@@ -46,7 +46,7 @@ describe('the outline of a text', () => {
     )
   })
 
-  test('of a text that is cut short is not sound', () => {
+  test('reports a text that is cut short as unsound', () => {
     fc.assert(
       fc.property(written, fc.nat(), (value, cut) => {
         const text = textOf(value, 0)
@@ -56,7 +56,7 @@ describe('the outline of a text', () => {
     )
   })
 
-  test('the outline of any bytes is returned without a throw', () => {
+  test('is returned for any bytes without an exception', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), fc.array(fc.nat()), (bytes, cuts) => {
         const text = Buffer.from(bytes)
@@ -65,7 +65,7 @@ describe('the outline of a text', () => {
     )
   })
 
-  test('reads names and texts as a parser does, escapes and all', () => {
+  test('reads names and texts with escapes as a parser does', () => {
     expect(
       membersOf('{"_t\\u0079pe":"https:\\/\\/in-toto.io\\/Statement\\/v1","a":[1,"b"],"c":-1}'),
     ).toEqual([
@@ -79,7 +79,7 @@ describe('the outline of a text', () => {
     ])
   })
 
-  test('passes over a byte order mark, but only a whole one at the start', () => {
+  test('skips a byte order mark, but only a complete one at the start', () => {
     const mark = Buffer.from('\ufeff')
     expect(outlineOf(Buffer.concat([mark, Buffer.from('{"a":1}')]), [1, 2]).sound).toBe(true)
     expect(outlineOf(Buffer.concat([mark.subarray(0, 2), Buffer.from('{}')])).sound).toBe(false)
@@ -87,7 +87,7 @@ describe('the outline of a text', () => {
     expect(outlineOf(mark).sound).toBe(false)
   })
 
-  test('counts the values of JSON lines and looks at the first alone', () => {
+  test('counts the values of JSON lines and reads only the first', () => {
     expect(outlineOf('{"a":"x"}\n{"b":"y"}\n')).toEqual({
       sound: true,
       values: 2,
@@ -95,7 +95,7 @@ describe('the outline of a text', () => {
     })
   })
 
-  test('does not grow with what is nested or named without end', () => {
+  test('does not grow with endless nesting or endless names', () => {
     expect(outlineOf('['.repeat(5_000_000)).sound).toBe(false)
     const many = Array.from({ length: 5000 }, (_, at) => `"n${at}":0`).join(',')
     expect(outlineOf(`{${many}}`)).toMatchObject({ sound: true })

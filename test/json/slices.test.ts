@@ -25,7 +25,7 @@ function* placesOf(value: Written, at: JsonPath = []): Generator<[JsonPath, Writ
 }
 
 describe('positions in JSON', () => {
-  test('every value is located where it stands, spelled as it was', () => {
+  test('locate every value with its original spelling', () => {
     fc.assert(
       fc.property(written, fc.nat(), (value, seed) => {
         const text = Buffer.from(textOf(value, seed))
@@ -39,7 +39,7 @@ describe('positions in JSON', () => {
     )
   })
 
-  test('a located value parses to what the parsed text has there', () => {
+  test('locate values that parse to what the whole text has there', () => {
     fc.assert(
       fc.property(fc.json(), (json) => {
         const value: unknown = JSON.parse(json)
@@ -56,7 +56,7 @@ describe('positions in JSON', () => {
     )
   })
 
-  test('members come in order with their names decoded, elements in order', () => {
+  test('list members in order with decoded names, and elements in order', () => {
     const text = Buffer.from(' { "\\u0061\\n" : [ 1 , "x]" ] , "b" : { } , "b" : -1.5e3 } ')
     const members = [...membersOf(text, 0)]
     expect(
@@ -71,7 +71,7 @@ describe('positions in JSON', () => {
     expect(elements.map((slice) => sliceText(text, slice))).toEqual(['1', '"x]"'])
   })
 
-  test('what is not there is null, not a neighbour', () => {
+  test('are null for a missing member', () => {
     const text = Buffer.from('{"a":[1,{"b":null}],"c":"text"}')
     for (const path of [['x'], ['a', 2], ['a', -1], ['a', 'b'], ['c', 0], ['a', 1, 'b', 'd'], [0]])
       expect([path, locate(text, path)]).toEqual([path, null])
@@ -81,7 +81,7 @@ describe('positions in JSON', () => {
     expect([...elementsOf(text, 0)]).toEqual([])
   })
 
-  test('text that is cut off throws instead of running on', () => {
+  test('throw for a text that is cut off', () => {
     const whole = '{"a":[1,"x\\"y",{"b":[true,null]}],"c":{"d":"e"}}'
     for (let end = 1; end < whole.length; end++) {
       const text = Buffer.from(whole.slice(0, end))

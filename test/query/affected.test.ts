@@ -66,7 +66,7 @@ describe('the evaluation of the OSV schema', () => {
     expect(hit(record, 'PyPI', '2.1.213 2.1.214 2.1.214.post1 2.1.215')).toBe('2.1.213 2.1.214')
   })
 
-  test('asks for a limit, the largest of several, and takes * for none', () => {
+  test('applies the largest of several limits, and takes * for none', () => {
     const until = (...limits: string[]): OsvRecord =>
       ranged('npm', [{ introduced: '1.0.0' }, ...limits.map((limit) => ({ limit }))])
     expect(hit(until('2.0.0'), 'npm', '1.0.0 1.9.9 2.0.0 3.0.0')).toBe('1.0.0 1.9.9')
@@ -74,7 +74,7 @@ describe('the evaluation of the OSV schema', () => {
     expect(hit(until('*'), 'npm', '0.9.0 1.0.0 99.0.0')).toBe('1.0.0 99.0.0')
   })
 
-  test('adds listed versions to ranges, and takes a version for the same however it is written', () => {
+  test('adds listed versions to ranges, and treats two spellings of a version as equal', () => {
     const listed = ranged('PyPI', [{ introduced: '1.0' }, { fixed: '1.1' }], { versions: ['3.1'] })
     expect(hit(listed, 'PyPI', '1.0.5 1.1 3.1 3.1.0 3.2')).toBe('1.0.5 3.1 3.1.0')
     const only: OsvRecord = {
@@ -83,7 +83,7 @@ describe('the evaluation of the OSV schema', () => {
     expect(hit(only, 'GitHub Actions', 'v4 4 main')).toBe('v4 main')
   })
 
-  test('does not look at ranges of commits, and needs no other', () => {
+  test('ignores ranges of commits, also where there is no other range', () => {
     const events = [{ introduced: '0' }]
     const affected = [
       { package: { ecosystem: 'Go', name: 'p' }, ranges: [{ type: 'GIT', events }] },
@@ -101,7 +101,7 @@ describe('the evaluation of the OSV schema', () => {
     expect(hit({ affected }, 'GitHub Actions', 'v1.0.0 v1.1 v1.2.0 main')).toBe('v1.0.0 v1.1')
   })
 
-  test('finds no place in a range for what is no version', () => {
+  test('does not place an invalid version in a range', () => {
     expect(hit(ranged('npm', [{ introduced: '0' }]), 'npm', '(devel) latest')).toBe('')
   })
 
@@ -125,12 +125,15 @@ describe('the evaluation of the OSV schema', () => {
     ['a limit behind a fix', [{ introduced: '0' }, { fixed: '2.5' }, { limit: '2-x' }], '1.0 2.0'],
     ['the start', [{ introduced: '1-x' }, { fixed: '3.0' }], ''],
     ['nothing: null and empty', [{ introduced: '0', fixed: null, limit: '' }], '1.0 2.0 2.5 3.0'],
-  ])('an event that its ecosystem cannot read never opens a range: %s', (_, events, affected) => {
-    const record = ranged('PyPI', events as Event[])
-    expect(hit(record, 'PyPI', '1.0 2.0 2.5 3.0')).toBe(affected)
-  })
+  ])(
+    'never opens a range at an event that its ecosystem cannot parse: %s',
+    (_, events, affected) => {
+      const record = ranged('PyPI', events as Event[])
+      expect(hit(record, 'PyPI', '1.0 2.0 2.5 3.0')).toBe(affected)
+    },
+  )
 
-  test('versions that are listed count beside a range that cannot be judged', () => {
+  test('counts listed versions beside a range that cannot be evaluated', () => {
     const events = [{ introduced: '0' }, { last_affected: '2.6.0-cu124' }]
     const record = ranged('PyPI', events, { versions: ['2.5.0', '2.6.0-cu124'] })
     expect(hit(record, 'PyPI', '1.0 2.5 2.6.0-cu124 99')).toBe('2.5 2.6.0-cu124')
@@ -142,7 +145,7 @@ describe('the evaluation of the OSV schema', () => {
     expect(isAffected({ ...record, withdrawn: null }, 'npm', 'p', '1.0.0')).toBe(true)
   })
 
-  test('bears records that are not as they should be', () => {
+  test('accepts malformed records without an exception', () => {
     const package_ = { ecosystem: 'npm', name: 'p' }
     const odd: OsvRecord[] = [
       {},
@@ -179,7 +182,7 @@ describe('the evaluation of the OSV schema', () => {
     expect(isAffected(record, 'Ubuntu:12', 'curl', '7.80.0-1')).toBe(false)
   })
 
-  test("orders a vendor's ecosystem as its base, and its patches behind what they patch", () => {
+  test("orders a vendor's ecosystem like its base, and its patches after the versions that they patch", () => {
     const npm = ranged('Root:npm', [{ introduced: '0' }, { fixed: '4.2.1-root.io.2' }])
     expect(hit(npm, 'Root:npm', '4.2.0 4.2.1 4.2.1-root.io.1 4.2.1-root.io.2 4.2.2')).toBe(
       '4.2.0 4.2.1 4.2.1-root.io.1',
@@ -193,7 +196,7 @@ describe('the evaluation of the OSV schema', () => {
     expect(hit(debian, 'Debian:12', '2.4-3')).toBe('')
   })
 
-  test("keeps to the vendor's order where its prefix was taken off", () => {
+  test("uses the vendor's order also where its prefix was removed", () => {
     const record = ranged('npm', [{ introduced: '0' }, { fixed: '4.2.1-root.io.2' }])
     const npm = findEcosystem('npm')
     if (npm === null) throw new Error('no npm')
@@ -216,7 +219,7 @@ describe('the evaluation of the OSV schema', () => {
   })
 })
 
-test('an ecosystem is meant with and without its release', () => {
+test('an ecosystem matches with and without its release', () => {
   const meant: [string, string][] = [
     ['Debian:12', 'Debian'],
     ['Alpine:v3.18', 'Alpine'],
@@ -250,7 +253,7 @@ describe.skipIf(!existsSync(REAL))('real records', () => {
     }[]
   }
 
-  test('of PyPI: their ranges say of each version in their lists that it is affected', () => {
+  test('of PyPI have ranges that contain each version in their lists', () => {
     const records = new AdmZip(REAL)
       .getEntries()
       .filter(({ entryName }) => /^PYSEC-202[01]/.test(entryName))
@@ -275,7 +278,7 @@ describe.skipIf(!existsSync(REAL))('real records', () => {
   })
 })
 
-test('events count by their versions, in whatever order they stand', () => {
+test('events of a range are evaluated by their versions, in any order in the record', () => {
   const events = [
     { fixed: '3.0.0' },
     { introduced: '2.0.0' },

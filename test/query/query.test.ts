@@ -29,7 +29,7 @@ describe('a query', () => {
     ).toMatchObject(known)
   })
 
-  test('of a kind of package that no ecosystem has is a good one that finds nothing', () => {
+  test('for a package type that no ecosystem has is valid and finds nothing', () => {
     expect(
       readQuestion({ package: { purl: 'pkg:yeet/github.com/p@(devel)' } }).ecosystem,
     ).toBeNull()
@@ -74,7 +74,7 @@ describe('a query', () => {
     [{ package: package_, version: '1'.repeat(2000) }, /version is too long/],
   ]
   test.each(REFUSED.map(([query, message]) => [String(message), query, message] as const))(
-    'is refused with %s',
+    'is refused with a message like %s',
     (_, query, message) => {
       expect(() => readQuestion(query)).toThrow(message)
       expect(() => readQuestion(query)).toThrow(expect.objectContaining({ code: 'bad_request' }))

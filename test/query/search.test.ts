@@ -50,14 +50,14 @@ function many(count: number): Record<string, object> {
   return Object.fromEntries(pairs)
 }
 
-test('a search tells those that concern the version, in the order of their ids', async () => {
+test('a search returns the records that affect the version, in the order of their ids', async () => {
   const source = sourceOf({ B: record('2.0.0'), A: record('1.0.0'), C: 'no JSON', D: '[1]' })
   const page = await search(source, ask(), bounds())
   expect(page).toMatchObject({ found: [{ id: 'B', modified: '2026-01-01T00:00:00Z' }], next: '' })
   expect(ids(await search(source, ask('', ''), bounds()))).toEqual(['A', 'B'])
 })
 
-test('pages follow each other without a gap or a double, whatever ends them', async () => {
+test('pages of a search follow each other without gap or duplicate, whatever ends a page', async () => {
   const records = many(500)
   const whole = ids(await search(sourceOf(records), ask(), bounds()))
   expect(whole).toHaveLength(333)
@@ -82,7 +82,7 @@ test('pages follow each other without a gap or a double, whatever ends them', as
   }
 })
 
-test('a token stays good when the records have changed meanwhile', async () => {
+test('a page token stays valid when records have changed meanwhile', async () => {
   const before = many(30)
   const first = await search(sourceOf(before), ask(), bounds({ records: 5 }))
   expect(ids(first)).toEqual(['R001', 'R002', 'R004', 'R005', 'R007'])
@@ -97,7 +97,7 @@ test('a token stays good when the records have changed meanwhile', async () => {
   expect(ids(second)).toEqual(['R010', 'R0105', 'R011'])
 })
 
-test('a token of another query, a changed one and an invalid one are refused', async () => {
+test('a page token of another query, a changed one and an invalid one are refused', async () => {
   const source = sourceOf(many(30))
   const { next } = await search(source, ask(), bounds({ records: 5 }))
   const bad = [next.slice(0, -1), `${next}=`, `A${next.slice(1)}`, 'x', '!', 'AAAAAAAA']
@@ -106,7 +106,7 @@ test('a token of another query, a changed one and an invalid one are refused', a
   await expect(search(source, ask(next, '1.0.1'), bounds())).rejects.toThrow('Invalid page token.')
 })
 
-test('long work is done in stretches, by records and by bytes, and stops where a pause says so', async () => {
+test('a long search works in slices by records and bytes, and stops where a pause ends it', async () => {
   let pauses = 0
   const pause = async (): Promise<void> => {
     pauses++
@@ -124,7 +124,7 @@ test('long work is done in stretches, by records and by bytes, and stops where a
   await expect(search(sourceOf(large), ask(), bounds({ pause: stop }))).rejects.toThrow('left')
 })
 
-test('a long record is looked at in stretches too, whatever it is long of', async () => {
+test('a long record is searched in slices too, whichever part makes it long', async () => {
   const count = 3500
   const versions = Array.from({ length: count }, (_, i) => `9.9.${i}`)
   const events = versions.map((introduced) => ({ introduced }))

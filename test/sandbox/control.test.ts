@@ -16,7 +16,7 @@ async function call(url: string, method = 'GET', body?: object) {
 }
 
 describe('control over HTTP', () => {
-  test('runs the feed commands and tells the ids', async () => {
+  test('runs the feed commands and returns the ids', async () => {
     const { url, feed } = await open()
     const commands = ['add', 'change', 'change-silently', 'withdraw', 'move-backwards', 'remove']
     for (const command of commands) {
@@ -51,7 +51,7 @@ describe('control over HTTP', () => {
     })
   })
 
-  test('lets the catalog live, the longest unchanged things first', async () => {
+  test('changes the catalog by a plan, the items that are longest unchanged first', async () => {
     const { url, service } = await open()
     for (const kind of ['tag', 'package', 'ticket'] as const) {
       const before = service.ids(`${kind}s`)
@@ -69,13 +69,13 @@ describe('control over HTTP', () => {
     })
   })
 
-  test('knows no catalog where there is none', async () => {
+  test('refuses catalog commands where there is no catalog', async () => {
     const { url } = await open({ service: false })
     expect((await call(`${url}/-/sandbox/add-tag`, 'POST')).status).toBe(404)
     expect((await call(`${url}/-/sandbox/state`)).value).not.toHaveProperty('counts')
   })
 
-  test('refuses what it does not know', async () => {
+  test('refuses unknown operations', async () => {
     const { url } = await open()
     const status = async (path: string, method = 'POST', body?: object) =>
       (await call(`${url}/-/sandbox/${path}`, method, body)).status
@@ -118,7 +118,7 @@ describe('the command', () => {
     expect(await once(child, 'exit')).toEqual([0, null])
   })
 
-  test('tells its addresses, and serves as much of the catalog as it is told to', async () => {
+  test('prints its addresses, and serves a catalog of the size that its options set', async () => {
     const { child, message } = await start('--tags', '3', '--tickets', '7', '--shape', 'other')
     const headers = { authorization: `Bearer ${SANDBOX_TOKEN}` }
     const read = async (address: string | undefined) =>
@@ -151,7 +151,7 @@ describe('the command', () => {
     }
   })
 
-  test('the stand-in prints its options with --help', () => {
+  test('prints its options with --help', () => {
     const { status, stdout } = spawnSync(NODE, [MAIN, '--help'], { encoding: 'utf8' })
     expect([status, stdout.includes('--osv-zip FILE')]).toEqual([0, true])
   })

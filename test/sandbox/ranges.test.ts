@@ -5,7 +5,7 @@ import { ZIP_PATH, sandboxes } from './fixtures.ts'
 
 const open = sandboxes()
 
-describe('ranges of the archive', () => {
+describe('a range request for the archive', () => {
   let sandbox: Sandbox
   let whole: Buffer
   beforeAll(async () => {
@@ -14,7 +14,7 @@ describe('ranges of the archive', () => {
   })
   const ask = (headers: Record<string, string>) => exchange(sandbox.url + ZIP_PATH, headers)
 
-  test('a single range is exactly those bytes', async () => {
+  test('gets exactly the bytes of a single range', async () => {
     const size = whole.length
     const cases: [string, number, number][] = [
       ['bytes=0-9', 0, 10],
@@ -33,20 +33,20 @@ describe('ranges of the archive', () => {
     }
   })
 
-  test('a range behind the end is 416 and names the size', async () => {
+  test('gets a 416 with the size when it begins behind the end', async () => {
     for (const range of [`bytes=${whole.length}-`, 'bytes=-0']) {
       const { status, headers } = await ask({ range })
       expect([status, headers['content-range']]).toEqual([416, `bytes */${whole.length}`])
     }
   })
 
-  test('ranges that are malformed or several are ignored', async () => {
+  test('is ignored when its ranges are malformed or several', async () => {
     for (const range of ['bytes=9-0', 'bytes=a-b', 'bytes=-', 'lines=1-2', 'bytes=0-1,5-6']) {
       expect((await ask({ range })).status, range).toBe(200)
     }
   })
 
-  test('If-Range gives the whole when the archive is another', async () => {
+  test('gets the whole archive when If-Range names another one', async () => {
     const { headers } = await ask({})
     const { etag = '', 'last-modified': date = '' } = headers
     const range = 'bytes=0-9'
@@ -57,7 +57,7 @@ describe('ranges of the archive', () => {
     expect((await ask({ range, 'if-none-match': etag })).status).toBe(304)
   })
 
-  test('can be switched off', async () => {
+  test('gets the whole archive where ranges are switched off', async () => {
     const { url } = await open({ ranges: false })
     const { status, headers } = await exchange(url + ZIP_PATH, { range: 'bytes=0-9' })
     expect([status, headers['accept-ranges']]).toEqual([200, undefined])

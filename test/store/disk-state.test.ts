@@ -19,7 +19,7 @@ afterEach(() => {
   rmSync(dir, { recursive: true, force: true })
 })
 
-test('a full disk is told, and is over when there is room again', (context) => {
+test('a full disk is reported until there is room again', (context) => {
   if (!mounted) return context.skip() // needs leave to mount
   expect(probeStorage(dir, true)).toMatchObject({ state: 'ok', reason: null })
   const filler = join(dir, 'filler')
@@ -38,7 +38,7 @@ test('a folder that cannot be written to is failing', () => {
   expect([state, reason]).toEqual(['failing', expect.stringContaining('ENOENT')])
 })
 
-test('what waits for room is done once when the folder can be written to, however often it was refused', async () => {
+test('work that waits for room is done once when the folder is writable, however often it was refused', async () => {
   const gone = join(dir, 'gone')
   const done: string[] = []
   const retry = awaitRoom<string>(gone, (name) => done.push(name), 1)
@@ -49,7 +49,7 @@ test('what waits for room is done once when the folder can be written to, howeve
   await expect.poll(() => done).toEqual(['osv', 'feeds', 'catalog'])
 })
 
-test('the bytes of a folder are those of all files below it, links not followed', async () => {
+test('the size of a folder is that of all files below it, without following links', async () => {
   mkdirSync(join(dir, 'derived/views/one'), { recursive: true })
   writeFileSync(join(dir, 'mirror.db'), Buffer.alloc(3000))
   writeFileSync(join(dir, 'derived/views/one/all.zip'), Buffer.alloc(500))

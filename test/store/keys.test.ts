@@ -7,7 +7,7 @@ import { MIGRATIONS } from '../../src/store/database/migrations/mirror.ts'
 import { NOW, reads, scratch, writes } from './fixtures.ts'
 
 describe('a local key', () => {
-  test('is told once, and nothing that is kept contains it', () => {
+  test('is shown once, and nothing that is stored contains it', () => {
     const store = writes()
     const { id, key } = store.keys.createKey('ci', NOW)
     expect(key).toMatch(/^pmk_[\w-]{32}$/)
@@ -21,7 +21,7 @@ describe('a local key', () => {
     expect(readFileSync(databasePath(store.dir)).includes(key.slice(8))).toBe(false)
   })
 
-  test('is found by the hash that only this database’s secret gives', () => {
+  test('is found by a hash that only this database’s secret produces', () => {
     const [one, other] = [writes(), writes()]
     const { id, key } = one.keys.createKey('', NOW)
     const hash = hashKey(key, one.secrets.readSecret('keys'))
@@ -29,14 +29,14 @@ describe('a local key', () => {
     expect(hashKey(key, other.secrets.readSecret('keys')).equals(hash)).toBe(false)
   })
 
-  test('is no other: each is new, ids too, in the order they were made', () => {
+  test('is unique, its id too, and keys are listed in the order of their creation', () => {
     const store = writes()
     const keys = Array.from({ length: 20 }, () => store.keys.createKey('same', NOW))
     expect(new Set(keys.map(({ key }) => key)).size).toBe(20)
     expect(store.keys.listKeys().map(({ id }) => id)).toEqual(keys.map(({ id }) => id))
   })
 
-  test('that is revoked stays in the list, with the moment, and is valid no more', () => {
+  test('that is revoked stays in the list with its date, and is no longer valid', () => {
     const store = writes()
     expect(store.keys.hadKeys()).toBe(false)
     const { id } = store.keys.createKey('', NOW)
@@ -48,7 +48,7 @@ describe('a local key', () => {
     expect(store.keys.hadKeys()).toBe(true)
   })
 
-  test('opens a new database too that its backup was put into', () => {
+  test('is valid in a new database to which its backup was restored', () => {
     const [old, young] = [writes(), writes()]
     const { key } = old.keys.createKey('ci', NOW)
     old.keys.revokeKey(old.keys.createKey('gone', NOW).id, NOW + 1)
@@ -62,7 +62,7 @@ describe('a local key', () => {
     expect(young.keys.createKey('', NOW).id).toBe(3)
   })
 
-  test('of another process is announced by the count of commits', () => {
+  test('made by another process is noticed by the count of commits', () => {
     const store = writes()
     const reader = reads(store.dir)
     const before = reader.commits()
@@ -74,7 +74,7 @@ describe('a local key', () => {
 })
 
 describe('the secret', () => {
-  test('is made with the database, stays, and gives each purpose bytes of its own', () => {
+  test('is created with the database, stays, and gives each purpose its own bytes', () => {
     const store = writes()
     const links = store.secrets.readSecret('links')
     expect(links).toHaveLength(32)
@@ -84,7 +84,7 @@ describe('the secret', () => {
     expect(writes().secrets.readSecret('links').equals(links)).toBe(false)
   })
 
-  test('comes to a database that was made before there were keys', () => {
+  test('is added to a database that is older than the keys', () => {
     const dir = scratch()
     const old = new Database(databasePath(dir))
     const before = MIGRATIONS.findIndex((step) => step.includes('CREATE TABLE secret'))
@@ -96,7 +96,7 @@ describe('the secret', () => {
     expect(store.keys.listKeys()).toEqual([])
   })
 
-  test('that is lost is a fault, never an empty one', () => {
+  test('that is lost is an error, never an empty secret', () => {
     const store = writes()
     const db = new Database(databasePath(store.dir))
     db.exec('DELETE FROM secret')

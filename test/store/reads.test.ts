@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { NOW, START, reads, record, snapshot, writes } from './fixtures.ts'
 
 describe('a pin', () => {
-  test('sees one moment until it is moved, whatever others commit meanwhile', async () => {
+  test('sees one snapshot until it is moved, whatever others commit meanwhile', async () => {
     const store = writes()
     store.osv.insertRecord(record('R-1'), 1)
     store.snapshots.replaceSnapshot(snapshot({ id: 'aa' }))
@@ -37,7 +37,7 @@ describe('a pin', () => {
     expect(pinned.osv.countRecords()).toBe(0)
   })
 
-  test('never holds up a writer, not even one that copies the log', () => {
+  test('never blocks a writer, not even a checkpoint of the log', () => {
     const store = writes()
     const reader = reads(store.dir)
     const { pinned } = reader
@@ -50,7 +50,7 @@ describe('a pin', () => {
     expect(pinned.osv.countRecords()).toBe(50)
   })
 
-  test('taken anew stays at its moment when something was committed since', () => {
+  test('taken again stays at its snapshot when something was committed since', () => {
     const store = writes()
     const reader = reads(store.dir)
     const { pinned } = reader
@@ -61,7 +61,7 @@ describe('a pin', () => {
     expect(pinned.osv.countRecords()).toBe(1)
   })
 
-  test('beside it, the run log is read as it is now', () => {
+  test('leaves the run log to be read as it is now', () => {
     const store = writes()
     const reader = reads(store.dir)
     const { pinned, live } = reader

@@ -3,7 +3,7 @@ import { START, record, scratch, writes } from './fixtures.ts'
 import { openWrites } from '../../src/store/writer.ts'
 
 describe('a transaction', () => {
-  test('is committed when its work says so, and rolled back when it says no or throws', async () => {
+  test('is committed when its work returns so, and rolled back when it refuses or throws', async () => {
     const store = writes()
     const put = (id: string, commit: boolean) =>
       store.transaction(() => {
@@ -25,7 +25,7 @@ describe('a transaction', () => {
     expect([...store.osv.eachPair()].map(([id]) => id)).toEqual(['R-1'])
   })
 
-  test('is not entered by what another source writes meanwhile', async () => {
+  test('does not include what another source writes meanwhile', async () => {
     const store = writes()
     let finish = (): void => undefined
     const slow = store.transaction(async () => {
@@ -42,7 +42,7 @@ describe('a transaction', () => {
     expect(store.osv.countRecords()).toBe(0)
   })
 
-  test('waits for its turn: what was asked first is done first, failures included', async () => {
+  test('waits for those requested before it, failed ones included', async () => {
     const store = writes()
     const order: string[] = []
     const done = [
@@ -72,8 +72,8 @@ describe('a transaction', () => {
   })
 })
 
-describe('the waiting room', () => {
-  test('gives each record once, the last version of it, until it is cleared', () => {
+describe('the staging table', () => {
+  test('gives the last version of each record once, until it is cleared', () => {
     const { staging } = writes().osv
     staging.stage(record('R-2'))
     staging.stage(record('R-1', 'old'))
@@ -88,14 +88,14 @@ describe('the waiting room', () => {
     expect(seen.length).toBe(2)
   })
 
-  test('lets its records be moved into the store while they are gone through', () => {
+  test('lets its records be moved into the store during iteration', () => {
     const store = writes()
     for (let i = 0; i < 100; i++) store.osv.staging.stage(record(`R-${i}`))
     store.osv.staging.eachStaged((staged) => store.osv.insertRecord(staged, 1))
     expect(store.osv.countRecords()).toBe(100)
   })
 
-  test('belongs to its connection: another never sees it, and the next start finds it empty', () => {
+  test('belongs to its connection: no other connection sees it, and the next start finds it empty', () => {
     const dir = scratch()
     const first = openWrites(dir)
     first.osv.staging.stage(record('R-1'))
@@ -107,7 +107,7 @@ describe('the waiting room', () => {
   })
 })
 
-describe('what is gathered', () => {
+describe('a gathered write', () => {
   const paths = (dir: string): number => {
     const other = openWrites(dir)
     try {
@@ -135,7 +135,7 @@ describe('what is gathered', () => {
     store.close()
   })
 
-  test('is committed by itself soon', async () => {
+  test('is committed soon without a further call', async () => {
     const dir = scratch()
     const store = openWrites(dir)
     await lack(store, '/v1/tags/1')
@@ -143,7 +143,7 @@ describe('what is gathered', () => {
     store.close()
   })
 
-  test('is committed at once when so many writes are together', async () => {
+  test('is committed at once when the limit of gathered writes is reached', async () => {
     const dir = scratch()
     const store = openWrites(dir)
     const lackOne = (path: string): Promise<void> =>
@@ -167,7 +167,7 @@ describe('what is gathered', () => {
     expect(paths(dir)).toBe(1)
   })
 
-  test('outlives a write among it that fails', async () => {
+  test('is committed although another gathered write fails', async () => {
     const dir = scratch()
     const store = openWrites(dir)
     await lack(store, '/v1/tags/1')

@@ -33,8 +33,8 @@ const kindsOf = (reports: readonly RunReport[]): string[] =>
 
 const EVENT_RUNS = ['catalog refresh webhook', 'feeds sync webhook', 'osv sync webhook']
 
-describe('a refresh by the thread', () => {
-  test('looks at the catalog’s part and at the feeds, and what was announced is there', async () => {
+describe('a refresh in the sync thread', () => {
+  test('syncs the named part of the catalog and the feeds, and the announced tag is stored', async () => {
     const { made, thread } = await filled()
     const { service, feed } = made.sandbox
     feed.change(1)
@@ -49,7 +49,7 @@ describe('a refresh by the thread', () => {
     ])
   })
 
-  test('without a credential looks at the feeds alone', async () => {
+  test('without a credential syncs only the feeds', async () => {
     const made = await feedBench({ sandbox: { records: 5 } })
     const { thread } = await withThread(made)
     onTestFinished(() => thread.stop())
@@ -57,7 +57,7 @@ describe('a refresh by the thread', () => {
     expect([kindsOf(reports), ok]).toEqual([['feeds sync webhook', 'osv sync webhook'], true])
   })
 
-  test('begins after the call, though a sync is on its way', async () => {
+  test('begins after the call, although a sync is running', async () => {
     const { made, thread, ended } = await filled()
     const { service, faults, requests } = made.sandbox
     const stall = faults.set('/v1/subscriptions/', { kind: 'stall' }, { times: 1 })
@@ -75,7 +75,7 @@ describe('a refresh by the thread', () => {
     expect(made.store.catalog.findAnnounced(target)).toMatchObject({ artifacts: 'complete' })
   })
 
-  test('is served by a sync that waits already, and many by one', async () => {
+  test('is served by a sync that is already queued, together with other refreshes', async () => {
     const { made, thread, ended } = await filled()
     const { service, faults, requests } = made.sandbox
     const tag = service.addTag()
@@ -95,7 +95,7 @@ describe('a refresh by the thread', () => {
     expect(made.store.catalog.findAnnounced(target).artifacts).toBe('complete') // the vex came with the second look
   })
 
-  longTest('of many at once costs one more run of each source', async () => {
+  longTest('requested many times at once costs one more run of each source', async () => {
     const { made, thread, ended } = await filled()
     const tags = [0, 1, 2].map(() => announced(made.sandbox.service, made.sandbox.service.addTag()))
     await Promise.all(
@@ -106,8 +106,8 @@ describe('a refresh by the thread', () => {
   })
 })
 
-describe('a refresh that did not look', () => {
-  test('is not ok when upstream is down or a credential is refused, and says why', async () => {
+describe('the result of a refresh', () => {
+  test('is not ok when upstream is down or a credential is refused, and contains the reason', async () => {
     const { made, thread } = await filled()
     made.sandbox.faults.set(INDEX, { kind: 'status', status: 503 })
     const down = await thread.refresh([])
@@ -121,7 +121,7 @@ describe('a refresh that did not look', () => {
     expect(refused.reports).toHaveLength(3)
   })
 
-  test('is not ok without the list of tags, and is without something else', async () => {
+  test('is not ok without the list of tags, but ok without a single artifact', async () => {
     const { made, thread } = await filled()
     const { faults, service } = made.sandbox
     faults.set('/v1/tags/', { kind: 'html' })
@@ -139,7 +139,7 @@ describe('a refresh that did not look', () => {
     ])
   })
 
-  test('is ok beside a feed that waits for a decision, not beside such a catalog', async () => {
+  test('is ok while a feed is in quarantine, and not ok while the catalog is', async () => {
     const made = await bench(
       { ...WIDE, tags: 12 },
       {
@@ -161,7 +161,7 @@ describe('a refresh that did not look', () => {
     expect(second.reason).toMatch(/^catalog: quarantined: .*approve or reject run/)
   })
 
-  test('ends when the thread is stopped, and is refused from then on', async () => {
+  test('is not ok when the thread is stopped, and later refreshes are refused', async () => {
     const { made, thread } = await filled()
     made.sandbox.faults.set('/v1/tags/', { kind: 'stall' })
     made.sandbox.faults.set(PATCH_FEED, { kind: 'stall' })
@@ -177,7 +177,7 @@ describe('a refresh that did not look', () => {
     })
   })
 
-  longTest('a refresh reports that another process is syncing', async () => {
+  longTest('reports that another process is syncing', async () => {
     const { made, thread } = await filled()
     const stall = made.sandbox.faults.set(INDEX, { kind: 'stall' })
     const running = made.run('osv')

@@ -11,7 +11,7 @@ const NOT_TOUCHED = /^\/v1\/(patches|packages|subscriptions|me|orgs|api_keys|avr
 
 describe('a refresh', () => {
   test.each(telling(['wire', 'other'] as const, 'wire'))(
-    'brings a new tag with its artifacts for what the tag costs (%s shape)',
+    'requests only what belongs to the named new tag, and stores it with its artifacts (%s shape)',
     async (shape) => {
       const made = await mirrored({ ...WIDE, shape })
       const { service } = made.sandbox
@@ -36,7 +36,7 @@ describe('a refresh', () => {
     },
   )
 
-  test('costs three requests and no write when what is named has not moved', async () => {
+  test('costs three requests and no write when the named tag has not changed', async () => {
     const made = await mirrored(WIDE)
     const [tag = ''] = made.sandbox.service.ids('tags')
     const target = announced(made.sandbox.service, tag)
@@ -48,7 +48,7 @@ describe('a refresh', () => {
     expect(contentsOf(made.dir)).toEqual(before)
   })
 
-  test('that names nothing finds whatever moved in the lists it walks', async () => {
+  test('without targets finds every change in the lists that it walks', async () => {
     const made = await mirrored(WIDE)
     const { service } = made.sandbox
     const tag = service.addTag()
@@ -62,7 +62,7 @@ describe('a refresh', () => {
     expect(await differences(made)).toEqual([])
   })
 
-  test('does not make the catalog younger than the last look at all of it', async () => {
+  test('does not move the date of the catalog beyond its last complete sync', async () => {
     const clock = createClock()
     const made = await catalogBench(WIDE, {
       env: { PATCHMIRROR_CATALOG_SCOPE: 'all' },
@@ -112,7 +112,7 @@ describe('a refresh', () => {
     await expectNothingLeft(made)
   })
 
-  test('takes away a tag that went, with its answers and those of its artifact set', async () => {
+  test('removes a tag that upstream removed, with its answers and those of its artifact set', async () => {
     const made = await mirrored(WIDE)
     const { service } = made.sandbox
     const [, tag = ''] = service.ids('tags')
@@ -127,7 +127,7 @@ describe('a refresh', () => {
     await expectNothingLeft(made)
   })
 
-  test('of what is out of scope lists it and mirrors no more', async () => {
+  test('of a tag out of scope lists it and stores nothing else', async () => {
     const made = await mirrored(WIDE, { PATCHMIRROR_CATALOG_SCOPE: 'subscribed' })
     const { service } = made.sandbox
     const tag = service.addTag(service.ids('images')[4])
@@ -138,10 +138,10 @@ describe('a refresh', () => {
   })
 })
 
-describe('artifacts that come later than their tag', () => {
+describe('artifacts that are published later than their tag', () => {
   const NONE = { kind: 'status', status: 404 } as const
 
-  test('are found by the next refresh that names the tag, on the same day', async () => {
+  test('are fetched by the next refresh that names the tag, on the same day', async () => {
     const made = await mirrored(WIDE)
     const { service, faults } = made.sandbox
     const tag = service.addTag()
@@ -163,7 +163,7 @@ describe('artifacts that come later than their tag', () => {
     expect(await differences(made)).toEqual([])
   })
 
-  test('are found by a sync that serves an event as well', async () => {
+  test('are fetched by a sync that serves an event', async () => {
     const made = await mirrored(WIDE)
     const { service, faults } = made.sandbox
     const tag = service.addTag()
@@ -177,7 +177,7 @@ describe('artifacts that come later than their tag', () => {
   })
 })
 
-describe('a refresh that cannot have everything', () => {
+describe('an incomplete refresh', () => {
   test('fails and changes nothing while upstream is down', async () => {
     const made = await mirrored(WIDE)
     const tag = made.sandbox.service.addTag()
@@ -201,7 +201,7 @@ describe('a refresh that cannot have everything', () => {
     await expectNothingLeft(made)
   })
 
-  test('is partial for what it lacks, and remembers it until somebody has it', async () => {
+  test('is partial, and its missing path stays recorded until a run has fetched it', async () => {
     const made = await mirrored(WIDE)
     const { service, faults } = made.sandbox
     const tag = service.addTag()
@@ -223,7 +223,7 @@ describe('a refresh that cannot have everything', () => {
     await expectNothingLeft(made)
   })
 
-  test('leaves what an earlier sync lacks as it is', async () => {
+  test('keeps the missing paths of an earlier sync recorded', async () => {
     const made = await bench(WIDE)
     made.sandbox.faults.set('/v1/patches', { kind: 'status', status: 500 })
     made.sandbox.faults.set(/artifacts\/patches$/, { kind: 'status', status: 500 })
@@ -238,7 +238,7 @@ describe('a refresh that cannot have everything', () => {
     expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
   })
 
-  test('leaves a scope that was widened to the next sync, and does not call itself whole', async () => {
+  test('leaves a widened scope to the next sync, and does not report a whole snapshot', async () => {
     const few = await mirrored(WIDE, { PATCHMIRROR_CATALOG_SCOPE: 'subscribed' })
     const all = await bench(WIDE, { dir: few.dir })
     const report = await refresh(all)
@@ -250,7 +250,7 @@ describe('a refresh that cannot have everything', () => {
 })
 
 describe('the guard', () => {
-  test('refuses a refresh that would remove too much; approve lets it in', async () => {
+  test('quarantines a refresh that would remove too much, and approve applies it', async () => {
     const made = await guarded()
     const { service } = made.sandbox
     for (const id of service.ids('tags').slice(0, 10)) service.remove('tags', id)
@@ -267,7 +267,7 @@ describe('the guard', () => {
     expect(await differences(made)).toEqual([])
   })
 
-  test('keeps what a sync refused open while refreshes publish what they may', async () => {
+  test('keeps the quarantine of a sync open while refreshes publish other changes', async () => {
     const made = await guarded()
     const { service } = made.sandbox
     for (const id of service.ids('tickets').slice(0, 30)) service.remove('tickets', id)
@@ -317,7 +317,7 @@ test('a successful refresh does not hide the failure of the last sync', async ()
   expect(states).toEqual(['complete', 'failed', 'complete', 'failed', 'failed', 'complete'])
 })
 
-test('a tag that is announced before it is listed is found by a later look', async () => {
+test('a tag that is announced before it is listed is found by a later refresh', async () => {
   const made = await mirrored(WIDE)
   const { service } = made.sandbox
   const target = targetOf({ subject: 'cr.example.com/library/python:early' })
@@ -332,7 +332,7 @@ test('a tag that is announced before it is listed is found by a later look', asy
   })
 })
 
-test('many refreshes do not push the runs that look at everything out of the log', async () => {
+test('many refreshes do not push complete syncs out of the run log', async () => {
   const made = await mirrored(SMALL, { PATCHMIRROR_DATA_KEEP_RUNS: '10' })
   const confirmed = made.store.runs.readConfirmedAt('catalog')
   for (let i = 0; i < 12; i++) await refresh(made)

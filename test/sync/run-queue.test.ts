@@ -19,8 +19,8 @@ function queue() {
   return { requests, started, told, state, ask }
 }
 
-describe('requests of one source', () => {
-  test('wait for the run under way, and become one of the more thorough kind', () => {
+describe('run requests of one source', () => {
+  test('wait for the current run, and are merged into one run of the most thorough kind', () => {
     const { requests, started, ask } = queue()
     ask(REFRESH)
     const [a, b] = [targetOf({ tag: 'a' }), targetOf({ tag: 'b' })]
@@ -32,7 +32,7 @@ describe('requests of one source', () => {
     expect(started.slice(1)).toEqual([{ ...SYNC, targets: [a, b] }])
   })
 
-  test('each waiting caller gets one outcome, from the run that served it', () => {
+  test('give each waiting caller one outcome, that of the run which served it', () => {
     const { requests, told, ask } = queue()
     ask(REFRESH)
     ask(REFRESH)
@@ -45,7 +45,7 @@ describe('requests of one source', () => {
     expect(told).toEqual(['one', 'two', 'two'].map((failure) => ({ failure })))
   })
 
-  test('all callers get the failure when the thread exits; only runs that had not started are executed by the next thread', () => {
+  test('all fail when the thread exits, and the next thread executes only runs that had not started', () => {
     const { requests, started, told, state, ask } = queue()
     ask(SYNC)
     ask(REFRESH)

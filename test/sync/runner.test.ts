@@ -15,7 +15,7 @@ import {
 } from './fixtures.ts'
 
 describe('every run leaves a row', () => {
-  test('that tells its kind, its trigger, its cost and upstream’s date', async () => {
+  test('with its kind, its trigger, its cost and upstream’s date', async () => {
     const clock = createClock()
     const made = await bench({ now: clock.now, sandbox: { now: clock.now } })
     const report = await made.run('osv', { trigger: 'schedule' })
@@ -33,7 +33,7 @@ describe('every run leaves a row', () => {
     })
   })
 
-  test('also when it failed, with what it knew', async () => {
+  test('also when it failed, with what it had learned', async () => {
     const made = await synced()
     made.sandbox.feed.change(100)
     made.sandbox.faults.set(RECORDS, { kind: 'status', status: 500 })
@@ -56,7 +56,7 @@ describe('every run leaves a row', () => {
     reads?.close()
   })
 
-  test('and old rows go, but for what is in quarantine', async () => {
+  test('and old rows are removed, except those with an open quarantine', async () => {
     const made = await synced({ env: { PATCHMIRROR_DATA_KEEP_RUNS: '3' } })
     made.sandbox.faults.set(INDEX, { kind: 'shrinkIndex' }, { times: 1 })
     const { id } = await made.run('osv')
@@ -96,8 +96,8 @@ describe('a run that is stopped', () => {
   })
 })
 
-describe('the lock', () => {
-  test('is let go of when a run cannot even begin', async () => {
+describe('the sync lock', () => {
+  test('is released when a run cannot begin', async () => {
     const made = await synced()
     tamper(made.dir, "UPDATE run SET ended_at = NULL, state = 'running'")
     tamper(
@@ -112,7 +112,7 @@ describe('the lock', () => {
     expect(await other.run('feeds')).toMatchObject({ state: 'complete' })
   })
 
-  test('the sync lock is shared by both sources and kept until the last run has ended', async () => {
+  test('is shared by both sources and kept until the last run has ended', async () => {
     const made = await bench({ sandbox: { records: 30, large: 0 } })
     const other = await bench({ dir: made.dir })
     const stall = made.sandbox.faults.set(INDEX, { kind: 'stall' })

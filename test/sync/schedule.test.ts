@@ -17,7 +17,7 @@ function caughtUp(lastSuccess: number | null, catchUp = true): boolean {
 }
 
 describe('the schedule', () => {
-  test('runs at once what never succeeded, or not within its interval', () => {
+  test('runs a source at once that never succeeded, or not within its interval', () => {
     expect(caughtUp(null)).toBe(true)
     expect(caughtUp(8.9 * HOUR)).toBe(true)
   })
@@ -31,7 +31,7 @@ describe('the schedule', () => {
     expect(caughtUp(null, false)).toBe(false)
   })
 
-  test('runs a job at the times of its expression, and tells when the next one is', async () => {
+  test('runs a job at the times of its expression, and returns the next time', async () => {
     const { promise, resolve } = Promise.withResolvers<undefined>()
     const job = {
       name: 'osv',
@@ -47,7 +47,7 @@ describe('the schedule', () => {
     await promise
   })
 
-  test('knows a cron expression from a wrong one', () => {
+  test('tells a valid cron expression from an invalid one', () => {
     expect(isCronExpression('7 * * * *')).toBe(true)
     expect(isCronExpression('99 * * * *')).toBe(false)
     expect(isCronExpression('soon')).toBe(false)

@@ -80,7 +80,7 @@ async function codeOf(work: () => unknown): Promise<string> {
 }
 
 describe.skipIf(!MAY_MOUNT)('a full disk (needs the right to mount a tmpfs)', () => {
-  test('is seen before a download begins', async () => {
+  test('is detected before a download begins', async () => {
     const made = await onSmallDisk('2m', 800)
     const report = await made.run('osv')
     expect(report).toMatchObject({ state: 'failed', code: 'storage' })
@@ -115,7 +115,7 @@ describe.skipIf(!MAY_MOUNT)('a full disk (needs the right to mount a tmpfs)', ()
     },
   )
 
-  longTest('that fills up again and again does not keep what it could not use', async () => {
+  longTest('that fills up several times keeps no unusable files', async () => {
     const made = await onSmallDisk('12m', 600)
     await made.run('osv')
     fill(made.dir, 900_000)
@@ -130,14 +130,14 @@ describe.skipIf(!MAY_MOUNT)('a full disk (needs the right to mount a tmpfs)', ()
     expect(differences(made)).toEqual([])
   })
 
-  test('that cannot even take the first row says so', async () => {
+  test('that has no room for the first row is reported', async () => {
     const dir = mountSmall('1m')
     if (dir === null) throw new Error('no file system could be mounted')
     fill(dir, 0)
     expect(await codeOf(() => openWrites(dir))).toBe('storage')
   })
 
-  test('that is mounted read-only says so', async () => {
+  test('that is mounted read-only is reported', async () => {
     const dir = mountSmall('8m')
     if (dir === null) throw new Error('no file system could be mounted')
     const { sandbox } = await bench({ sandbox: { records: 50, large: 0 } })
@@ -183,7 +183,7 @@ describe('a data folder that cannot be used', () => {
     return dir
   }
 
-  test('is a file', async () => {
+  test('is refused when it is a file', async () => {
     const path = join(folder(), 'file')
     writeFileSync(path, '')
     expect(await codeOf(() => openWrites(path))).toBe('storage')
@@ -192,7 +192,7 @@ describe('a data folder that cannot be used', () => {
   test.each([
     ['no database at all', (path: string) => writeFileSync(path, 'not a database, '.repeat(500))],
     ['cut short', (path: string) => spawnSync('truncate', ['-s', '5000', path])],
-  ])('holds a file that is %s', async (_name, spoil) => {
+  ])('is refused when its database is %s', async (_name, spoil) => {
     const dir = folder()
     const db = openWriter(dir)
     db.exec('INSERT INTO osv_body (bytes) SELECT zeroblob(9000) FROM (VALUES (1), (2), (3))')
@@ -202,7 +202,7 @@ describe('a data folder that cannot be used', () => {
     expect(await codeOf(() => openWrites(dir))).toBe('corrupt')
   })
 
-  test('was written by a newer program', async () => {
+  test('is refused when a newer program wrote it', async () => {
     const dir = folder()
     openWriter(dir).close()
     const db = new Database(join(dir, 'mirror.db'))
@@ -212,7 +212,7 @@ describe('a data folder that cannot be used', () => {
     expect(await codeOf(() => openPinnedReads(dir))).toBe('schema')
   })
 
-  test('a lock of another process refuses the run and stays with that process', async () => {
+  test('refuses a run while another process has the lock, and that process keeps it', async () => {
     const made = await synced({ sandbox: { records: 20, large: 0 } })
     const holder = new Database(join(made.dir, 'sync.lock'))
     holder.exec('BEGIN EXCLUSIVE')
@@ -223,7 +223,7 @@ describe('a data folder that cannot be used', () => {
     expect(await made.run('feeds')).toMatchObject({ state: 'complete' })
   })
 
-  test('breaks in the middle: the run says corrupt', async () => {
+  test('whose database is damaged ends the run as corrupt', async () => {
     const made = await synced()
     made.sandbox.feed.change(3)
     tamper(made.dir, 'DELETE FROM upstream_state')

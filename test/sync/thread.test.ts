@@ -28,7 +28,7 @@ async function withThread(made: Bench): Promise<{
 const SMALL = { records: 40, large: 0 }
 
 describe('the sync thread', () => {
-  test('runs what it is asked for, beside everything else', async () => {
+  test('runs the requested syncs beside the main thread', async () => {
     const made = await bench({ sandbox: SMALL })
     const { thread, ended, failed, progress } = await withThread(made)
     onTestFinished(() => thread.stop())
@@ -41,7 +41,7 @@ describe('the sync thread', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('makes one more run of many requests, of the more thorough kind', async () => {
+  test('merges many requests into one more run of the most thorough kind', async () => {
     const made = await bench({ sandbox: SMALL })
     const { thread, ended } = await withThread(made)
     onTestFinished(() => thread.stop())
@@ -54,7 +54,7 @@ describe('the sync thread', () => {
     await expect.poll(() => ended.length, { interval: 5 }).toBe(3)
   })
 
-  test('a sync run survives checkpoints at any time', async () => {
+  test('completes a run during checkpoints at any time', async () => {
     const made = await bench({ sandbox: { records: 150 } })
     const { thread, ended, failed, progress } = await withThread(made)
     onTestFinished(() => thread.stop())
@@ -70,7 +70,7 @@ describe('the sync thread', () => {
     expect(ended).toMatchObject([{ state: 'complete' }])
   })
 
-  test('ends at once when it is stopped, and its run says so', async () => {
+  test('ends at once when it is stopped, and its run is reported as aborted', async () => {
     const made = await bench({ sandbox: SMALL })
     const { thread, ended } = await withThread(made)
     made.sandbox.faults.set(INDEX, { kind: 'stall' })
@@ -81,7 +81,7 @@ describe('the sync thread', () => {
     expect(made.store.runs.listRuns(1)).toMatchObject([{ state: 'failed', code: 'aborted' }])
   })
 
-  test('the sync thread reports that another process is syncing', async () => {
+  test('reports that another process is syncing', async () => {
     const made = await bench({ sandbox: SMALL })
     const { thread, failed } = await withThread(made)
     onTestFinished(() => thread.stop())

@@ -71,7 +71,7 @@ test('a chain of redirects ends after five', async () => {
   await expect(follow(endless)).rejects.toMatchObject({ message: /too many redirects/ })
 })
 
-describe('a document that comes gzipped without being asked for', () => {
+describe('a document that is gzipped without request', () => {
   /** What arrives of a gzip body, up to 100,000 bytes. */
   async function receive(sent: Buffer): Promise<string> {
     const body = Object.assign(Readable.from([sent.subarray(0, 9), sent.subarray(9)]), {
@@ -98,7 +98,7 @@ describe('a document that comes gzipped without being asked for', () => {
     return Buffer.concat(pieces).toString()
   }
 
-  test('is stored as it is without that', async () => {
+  test('is stored decompressed', async () => {
     const text = JSON.stringify(Array.from({ length: 5000 }, (_, i) => i))
     expect(await receive(gzipSync(text))).toBe(text)
   })

@@ -11,8 +11,8 @@ import type { Fault } from '../../src/sandbox/faults/fault.ts'
 
 const PATCH_FEED = '/external/patch_feed'
 
-describe('a document', () => {
-  test('comes byte for byte, as gzip or not, with its validators and its date', async () => {
+describe('a request for a document', () => {
+  test('returns its bytes, gzipped or not, with its validators and its date', async () => {
     const service = await sandbox({ now: () => Date.UTC(2026, 4, 1) })
     const { session } = connect(service.url)
     const answer = await fetchIndex(session, null, MAX)
@@ -25,7 +25,7 @@ describe('a document', () => {
     expect(plain.meta.contentEncoding).toBeNull()
   })
 
-  test('is asked for with the agent, its comment, and the encodings it can do', async () => {
+  test('has a user agent with its comment, and the accepted encodings', async () => {
     const service = await sandbox()
     const { session } = connect(service.url, { USER_AGENT: 'ops@example.com' })
     await fetchFeed(session, PATCH_FEED, null, MAX)
@@ -39,7 +39,7 @@ describe('a document', () => {
     expect(record?.headers['accept-encoding']).toBe('identity')
   })
 
-  test('is asked for once for each record, whatever is in its id', async () => {
+  test('is sent once for each record, whatever its id contains', async () => {
     const service = await sandbox({ records: 0 })
     const { session } = connect(service.url)
     for (const id of ['a b', 'ünï/cödé', '..', 'x%2fy', 'q?a=b#c', 'ROOT-APP-NPM-', '🐙']) {
@@ -50,7 +50,7 @@ describe('a document', () => {
     expect(osvRecordPath('a/b')).toBe('/external/osv/a%2Fb.json')
   })
 
-  test('a stored document is requested with its ETag, or its date, and a 304 confirms it', async () => {
+  test('has the ETag or the date of the stored document, and a 304 confirms it', async () => {
     const service = await sandbox()
     const { session } = connect(service.url)
     const { meta } = await fetchIndex(session, null, MAX)
@@ -67,7 +67,7 @@ describe('a document', () => {
     expect(await fetchIndex(session, meta, MAX)).toMatchObject({ status: 200 })
   })
 
-  test('a 304 without a stored document is not accepted', async () => {
+  test('does not accept a 304 without a stored document', async () => {
     const { url, requests } = await createOrigin((_request, response) => {
       response.writeHead(304).end()
     })
@@ -77,14 +77,14 @@ describe('a document', () => {
     expect(requests.length).toBe(2)
   })
 
-  test('of which only a part comes, unasked, is no answer', async () => {
+  test('does not accept an unrequested part', async () => {
     const { url } = await createOrigin((_request, response) => {
       response.writeHead(206, { 'Content-Range': 'bytes 0-1/10' }).end('[]')
     })
     await refusal('upstream_status', fetchIndex(connect(url).session, null, MAX))
   })
 
-  test('without a Date is dated by our clock', async () => {
+  test('dates an answer without a Date header by the local clock', async () => {
     const { url } = await createOrigin((_request, response) => {
       response.sendDate = false
       response.end('[]')
@@ -93,13 +93,13 @@ describe('a document', () => {
     expect((await fetchIndex(session, null, MAX)).meta).toMatchObject({ date: 1_000, etag: null })
   })
 
-  test('is what the root of the service is set to, its path included', async () => {
+  test('goes to the configured root of the service, its path included', async () => {
     const { url, requests } = await createOrigin((_request, response) => response.end('[]'))
     await fetchIndex(connect(`${url}/tenant/a/`).session, null, MAX)
     expect(requests[0]?.url).toBe('/tenant/a/external/osv/all.json')
   })
 
-  test('cannot be asked for while the service is not named', () => {
+  test('is refused while no service is configured', () => {
     const { settings } = connect('http://127.0.0.1:9')
     const config = { ...settings, upstream: { ...settings.upstream, apiRoot: null } }
     const service = createUpstream({ config, version: '1', now: Date.now })
@@ -161,7 +161,7 @@ describe('the retry rule', () => {
     expect(never.session.cost).toMatchObject({ requests: 1, retries: 0 })
   })
 
-  test('names a service that is not there, without its credentials or paths beyond the request', async () => {
+  test('names an unreachable service without its credentials', async () => {
     const service = await sandbox()
     await service.close()
     const { session } = connect(service.url)
@@ -171,7 +171,7 @@ describe('the retry rule', () => {
     expect(session.cost).toMatchObject({ requests: 3, bytes: 0, retries: 2 })
   })
 
-  test('attempts are counted per document, and all of them in the cost', async () => {
+  test('counts attempts per document, and all of them in the cost', async () => {
     const service = await sandbox()
     service.faults.set(OSV_INDEX, { kind: 'status', status: 500 }, { times: 2 })
     service.faults.set(PATCH_FEED, { kind: 'status', status: 500 }, { times: 2 })
@@ -216,7 +216,7 @@ describe('Retry-After', () => {
     expect(session.cost).toMatchObject({ requests: 1, retries: 0 })
   })
 
-  test('is honoured for as long as it says, below the ceiling', async () => {
+  test('delays the next attempt by its full time when it is below the ceiling', async () => {
     const service = await sandbox()
     service.faults.set(OSV_INDEX, waitAsked('1'), { times: 1 })
     const { session } = connect(service.url)
@@ -225,7 +225,7 @@ describe('Retry-After', () => {
     expect(performance.now() - before).toBeGreaterThanOrEqual(999) // a lower bound only: never a race
   })
 
-  test('that makes no sense is as if it were not there', async () => {
+  test('with an invalid value is ignored', async () => {
     const service = await sandbox()
     service.faults.set(OSV_INDEX, waitAsked('in a while'), { times: 1 })
     const { session } = connect(service.url, { RETRY_AFTER_MAX_SECONDS: '0' })
@@ -240,7 +240,7 @@ describe('the deadline', () => {
     { kind: 'slow', bytesPerSecond: 10 },
   ]
   test.each(LONG ? ENDLESS : ENDLESS.slice(0, 1))(
-    'ends an answer that does not come to its end: %o',
+    'ends an answer that does not end: %o',
     async (fault) => {
       const service = await sandbox()
       service.faults.set(OSV_INDEX, fault)
@@ -255,7 +255,7 @@ describe('the deadline', () => {
     },
   )
 
-  test('is one for all redirects of a request', async () => {
+  test('covers all redirects of a request', async () => {
     const { url } = await createOrigin((request, response) => {
       const later = setTimeout(() => {
         response.writeHead(302, { Location: `${request.url ?? ''}x` }).end()
@@ -268,7 +268,7 @@ describe('the deadline', () => {
 })
 
 describe('the size cap', () => {
-  test('refuses a Content-Length beyond it before the body, and never tries again', async () => {
+  test('refuses a larger Content-Length before the body, without another attempt', async () => {
     const service = await sandbox()
     const { session } = connect(service.url)
     const size = service.feed.index().length
@@ -283,7 +283,7 @@ describe('the size cap', () => {
     })
   })
 
-  test('stops a chunked body as soon as it is over it', async () => {
+  test('stops a chunked body as soon as it is larger', async () => {
     const { url } = await createOrigin((_request, response) => {
       const more = (): void => {
         while (!response.destroyed && response.write(Buffer.alloc(50_000))) continue
@@ -297,7 +297,7 @@ describe('the size cap', () => {
     expect(session.cost.requests).toBe(1)
   })
 
-  test('holds for what gzip inflates to', async () => {
+  test('applies to the inflated size of gzip', async () => {
     const service = await sandbox()
     service.faults.set(OSV_INDEX, { kind: 'gzipBomb', bytes: 100_000_000 })
     const { session } = connect(service.url)
@@ -313,7 +313,7 @@ describe('the content encoding', () => {
       response.writeHead(200, { 'Content-Encoding': encoding }).end(body)
     })
 
-  test('gzip is undone, in one member or several, even where it was not asked for', async () => {
+  test('gzip is decompressed, in one member or several, also where it was not requested', async () => {
     const body = Buffer.concat([gzipSync('[{"id":'), gzipSync('"a"}]')])
     const { url } = await encoded(' GZIP ', body)
     const answer = await connect(url).session.fetchDocument('/x', { maxBytes: MAX })
@@ -357,7 +357,7 @@ describe('a redirect', () => {
     },
   )
 
-  test('to another host or port is refused, and that host never asked', async () => {
+  test('to another host or port is refused, and that host gets no request', async () => {
     const service = await sandbox()
     const other = await createOrigin((_request, response) => response.end('[]'))
     const elsewhere = [other.url, `//127.0.0.1:${other.port}/x`, 'http://[', 'ftp://127.0.0.1/x']
@@ -383,7 +383,7 @@ describe('a redirect', () => {
     expect(session.cost).toMatchObject({ requests: 6, retries: 0 })
   })
 
-  test('without a place to go to is an error of its status', async () => {
+  test('without a location is reported as an error of its status', async () => {
     const { url } = await createOrigin((_request, response) => response.writeHead(302).end())
     const { message } = await refusal(
       'upstream_status',
@@ -418,7 +418,7 @@ describe('the abort signal', () => {
     expect(session.cost.requests).toBe(1)
   })
 
-  test('given before the first request lets none out', async () => {
+  test('that is aborted before the first request prevents it', async () => {
     const service = await sandbox()
     const { session, stop } = connect(service.url)
     stop.abort()

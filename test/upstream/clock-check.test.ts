@@ -17,7 +17,7 @@ function watch(answers: { date?: number; age?: string }[]): string[] {
   return warnings
 }
 
-test('a clock that is off against the dates of upstream is warned of once', () => {
+test('a local clock that differs from upstream’s dates is logged once as a warning', () => {
   const behind = watch([1, 2, 3].map(() => ({ date: NOW + 10 * MINUTE })))
   expect(behind).toEqual([expect.stringContaining("10 minutes behind upstream's")])
   const ahead = watch([1, 2].map(() => ({ date: NOW - 180 * MINUTE })))
@@ -29,6 +29,6 @@ test.each([
   ['answers of a cache', [1, 2].map(() => ({ date: NOW - 10 * MINUTE, age: '600' }))],
   ['old answers of different ages', [{ date: NOW - 10 * MINUTE }, { date: NOW - 20 * MINUTE }]],
   ['without a date', [{}, {}]],
-])('nothing is warned of: %s', (_, answers) => {
+])('no clock warning is logged: %s', (_, answers) => {
   expect(watch(answers)).toEqual([])
 })

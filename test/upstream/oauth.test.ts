@@ -13,7 +13,7 @@ const named = (service: { url: string; identityUrl: string; authUrl: string }) =
 })
 
 describe('a token of client credentials', () => {
-  test('is asked for once, by all who need one, and kept', async () => {
+  test('is requested once for all concurrent requests, and kept', async () => {
     const service = await sandbox()
     const made = session(upstreamOf(named(service)))
     await Promise.all(Array.from({ length: 8 }, () => get(made, '/me')))
@@ -35,7 +35,7 @@ describe('a token of client credentials', () => {
     expect(service.requests.count('/oauth/token')).toBe(2)
   })
 
-  test('is renewed once when it is refused, by all who met the refusal together', async () => {
+  test('is renewed once when several requests are refused together', async () => {
     const service = await sandbox()
     const made = session(upstreamOf(named(service)))
     await get(made, '/me')
@@ -45,7 +45,7 @@ describe('a token of client credentials', () => {
     expect(service.requests.count('/oauth/token')).toBe(2)
   })
 
-  test('for the identity surface is for its address', async () => {
+  test('for the identity surface has that surface as its audience', async () => {
     const service = await sandbox()
     const upstream = upstreamOf({
       IDENTITY_API_URL: service.identityUrl,
@@ -58,7 +58,7 @@ describe('a token of client credentials', () => {
 })
 
 describe('client credentials', () => {
-  test('that are wrong are named, without the secret, and asked with once', async () => {
+  test('that are wrong are reported without the secret, after one request', async () => {
     const service = await sandbox()
     const wrong = { ...named(service), UPSTREAM_CLIENT_SECRET: 'hunter2-secret' }
     const made = session(upstreamOf(wrong))
@@ -101,7 +101,7 @@ describe('client credentials', () => {
     ['{"access_token":"hunter2","token_type":"mac"}', 'another type of token'],
     ['{"access_token":"hunter2","expires_in":"soon"}', 'an expires_in that is not a number'],
     ['"hunter2"', 'is not a JSON object'],
-  ])('answered by %s are an error that says so', async (body, fault) => {
+  ])('answered by %s are reported as an error', async (body, fault) => {
     const answer: Answer = (_request, response) => response.end(body)
     const { url } = await createOrigin(answer)
     const made = session(upstreamOf(named({ url, authUrl: url, identityUrl: url })))
@@ -121,13 +121,13 @@ describe('client credentials', () => {
     expect(other.requests.length).toBe(0)
   })
 
-  test('survive a token endpoint that is down for a moment', async () => {
+  test('are tried again after a short outage of the token endpoint', async () => {
     const service = await sandbox()
     service.faults.set('/oauth/token', { kind: 'status', status: 503 }, { times: 2 })
     expect(await get(session(upstreamOf(named(service))), '/me')).toMatchObject({ status: 200 })
   })
 
-  test('do not keep a run waiting that was stopped', async () => {
+  test('do not delay the end of a stopped run', async () => {
     const { url } = await createOrigin(() => undefined)
     const upstream = upstreamOf(named({ url, authUrl: url, identityUrl: url }))
     const stop = new AbortController()

@@ -31,7 +31,7 @@ const FORMS: [name: string, text: string][] = [
 describe('a credential', () => {
   const search = createSecretSearch(() => [KEY])
 
-  test.each(FORMS)('is found %s, wherever the chunks of it end', (_, text) => {
+  test.each(FORMS)('is found wherever its chunks end: %s', (_, text) => {
     const bytes = Buffer.from(`{"a":"${text}"}`)
     expect(() => search.check(bytes, '/v1/me')).toThrow(
       expect.objectContaining({ code: 'upstream_secret' }),
@@ -49,7 +49,7 @@ describe('a credential', () => {
     }).toThrow(/upstream returned the credential/)
   })
 
-  test('is found across the pieces that a large body is searched in', () => {
+  test('is found across the pieces in which a large body is searched', () => {
     for (const at of [(1 << 20) - 5, (1 << 20) + 3, (2 << 20) - 1]) {
       const large = Buffer.alloc((2 << 20) + 100, 'a')
       large.write(KEY, at)
@@ -57,7 +57,7 @@ describe('a credential', () => {
     }
   })
 
-  test('is found by its last bytes when it is long, and none is shown', () => {
+  test('is found by its last bytes when it is long, and is not printed', () => {
     const token = `eyJhbGciOiJSUzI1NiJ9.${'x'.repeat(1200)}.sIgNaTuReOfThEtOkEn-0123456789_abcdefghijklmnop`
     const long = createSecretSearch(() => [token, 'short'])
     expect(() => long.check(Buffer.from(`{"t":"${token}"}`), '/x')).toThrow(/credential/)
@@ -68,7 +68,7 @@ describe('a credential', () => {
     )
   })
 
-  test('is no part of a text that only resembles it', () => {
+  test('is not found in a text that only resembles it', () => {
     const near = [KEY.slice(0, -1), KEY.toUpperCase(), basic(KEY.slice(1))].join(' ')
     expect(() => search.check(Buffer.from(near), '/x')).not.toThrow()
     expect(() => createSecretSearch(() => []).check(Buffer.from(KEY), '/x')).not.toThrow()

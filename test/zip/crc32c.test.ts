@@ -36,7 +36,7 @@ describe('crc32c', () => {
     )
   })
 
-  test('of two pieces gives that of both, at any length', () => {
+  test('of two pieces is combined into that of both, at any length', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 300 }), fc.nat(300), (data, cut) => {
         const [first, second] = [data.subarray(0, cut), data.subarray(cut)]

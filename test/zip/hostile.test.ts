@@ -78,10 +78,10 @@ async function outcomesOf(kind: HostileKind): Promise<Outcome[]> {
   return hostile
 }
 
-describe('an archive of the kind', () => {
+describe('a hostile archive of the kind', () => {
   // Seventy thousand members take seconds; Zip64 itself is tested in `writer.test.ts`.
   const KINDS = HOSTILE_KINDS.filter((kind) => LONG || kind !== 'manyMembers')
-  test.each(KINDS)('%s gets exactly the treatment it should', async (kind) => {
+  test.each(KINDS)('%s is refused or read as its table row states', async (kind) => {
     const fate: WholeRefused | Members = FATES[kind]
     if ('archive' in fate) {
       expect(archiveRefusal(hostileZip(kind, [SOUND]))).toContain(fate.archive)
@@ -98,8 +98,8 @@ describe('an archive of the kind', () => {
   })
 })
 
-describe('a member that is taken', () => {
-  test('has the bytes that were put in, whatever is odd around it', async () => {
+describe('an accepted member', () => {
+  test('has its original bytes, whatever is malformed around it', async () => {
     const [stored] = await outcomesOf('stored')
     expect(JSON.parse(String(stored?.content))).toMatchObject({ id: 'ROOT-HOSTILE-1' })
     const [described] = await outcomesOf('dataDescriptor')

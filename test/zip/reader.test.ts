@@ -33,8 +33,8 @@ const only =
   ({ name }: { name: string }): boolean =>
     names.includes(name)
 
-describe('reading members', () => {
-  test('gives each its content and the stream that holds it', async () => {
+describe('the member reader', () => {
+  test('gives each member its content and its deflate stream', async () => {
     const { reader } = openBytes(
       writeRawZip([
         soundMember('a', 'deflated'),
@@ -53,7 +53,7 @@ describe('reading members', () => {
     expect(seen).toEqual(['a deflated', 'b 00000000'])
   })
 
-  test('goes in the order of the file even when the directory does not', async () => {
+  test('reads in the order of the file even when the directory has another order', async () => {
     const zip = pack([
       ['one', '1'],
       ['two', '2'],
@@ -102,13 +102,13 @@ describe('reading members', () => {
     expect(read.map(({ content }) => content?.toString('latin1', 0, 1))).toEqual(['2', '4'])
   })
 
-  test('reads nothing at all when nothing is wanted', async () => {
+  test('reads nothing when no member is wanted', async () => {
     const { reader, reads } = openBytes(writeRawZip(bulky(10, 100)))
     expect(await readAll(reader, () => false)).toEqual([])
     expect(reads).toEqual([])
   })
 
-  test('does not read what lies unused between two members', async () => {
+  test('does not read unused bytes between two members', async () => {
     const [first, second] = bulky(2, 100) as [RawMember, RawMember]
     const waste = { ...first, data: Buffer.concat([first.data, Buffer.alloc(5_000_000)]) }
     const { reader, reads } = openBytes(writeRawZip([waste, second]))
@@ -125,7 +125,7 @@ describe('reading members', () => {
     expect(read?.refused).toBe('its data run over the next member')
   })
 
-  test('shows views that the next read overwrites', async () => {
+  test('passes views that the next read overwrites', async () => {
     const { reader } = openBytes(writeRawZip(bulky(30, 100_000)))
     const views: Buffer[] = []
     await reader.readMembers(
@@ -138,7 +138,7 @@ describe('reading members', () => {
     expect(views[0]?.toString('latin1', 0, 2)).not.toBe('00')
   })
 
-  test('stops at what the source or the visitor throws', async () => {
+  test('stops at an exception of the source or the visitor', async () => {
     const { reader } = openBytes(writeRawZip(bulky(3, 100)))
     let seen = 0
     const stop = reader.readMembers(
@@ -191,7 +191,7 @@ describe('an archive on disk', () => {
     await reader.close()
   })
 
-  test.skipIf(!existsSync(REAL))('holding real records is read as adm-zip reads it', async () => {
+  test.skipIf(!existsSync(REAL))('with real records is read as adm-zip reads it', async () => {
     const reader = await openArchive(REAL, { maxMemberBytes: 32_000_000 })
     const witness = new AdmZip(readFileSync(REAL))
     let checked = 0
@@ -209,8 +209,8 @@ describe('an archive on disk', () => {
   })
 })
 
-describe('limits', () => {
-  test('a member over the cap is refused unread, the others are not', async () => {
+describe('the limits of the archive reader', () => {
+  test('refuse a member over the cap unread, and no other', async () => {
     const { reader, reads } = openBytes(
       writeRawZip([soundMember('small', 'fine'), soundMember('large', Buffer.alloc(2_000_000))]),
     )
@@ -220,14 +220,14 @@ describe('limits', () => {
     expect(reads.length).toBe(1)
   })
 
-  test('a region that no allowed member can need is not read', async () => {
+  test('leave a region unread that no allowed member can need', async () => {
     const { reader, reads } = openBytes(writeRawZip(bulky(1, 5_000_000)))
     const [read] = await readAll(reader)
     expect(read?.refused).toContain('over the cap')
     expect(reads).toEqual([])
   })
 
-  test('a central directory larger than the program will hold is refused before it is read', () => {
+  test('refuse a central directory that is too large before it is read', () => {
     const zip = pack([['a', '1']])
     const limits = { ...LIMITS, maxDirectoryBytes: 46 }
     expect(() => openBytes(zip, { limits })).toThrow('47 bytes is over the cap of 46')
@@ -236,7 +236,7 @@ describe('limits', () => {
     )
   })
 
-  test('an end record that claims more entries than fit is refused without making room for them', () => {
+  test('refuse an end record with more entries than fit without allocating memory for them', () => {
     const zip = pack([['a', '1']])
     zip.writeUInt16LE(60_000, zip.length - 12)
     expect(archiveRefusal(zip)).toContain('cannot contain 60000 entries')

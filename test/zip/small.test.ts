@@ -34,7 +34,7 @@ test('adm-zip and the streaming writer give the same bytes, in the order in whic
   expect(write([], IN_MEMORY)).toEqual([pack([])])
 })
 
-test('any names and contents give the same bytes both ways', () => {
+test('adm-zip and the streaming writer give the same bytes for any names and contents', () => {
   const part = fc
     .string({ unit: 'grapheme', minLength: 1, maxLength: 12 })
     .filter((text) => text.isWellFormed() && !/[/\\\0]/.test(text) && !/^\.+$/.test(text))
@@ -73,14 +73,17 @@ longTest('an archive of 8 MB or of 10,001 members is over the limits of the prog
   }
 })
 
-test('a name that adm-zip would change is refused, not changed', () => {
+test('a member name that adm-zip would change is refused', () => {
   for (const name of ['../up.json', 'a//b.json', 'a\\b.json', './a.json'])
     expect(() => write([[name, '{}']], IN_MEMORY)).toThrow(`adm-zip stores ${name} as`)
 })
 
-test.skipIf(!existsSync(REAL))('real VEX documents give the same bytes both ways', () => {
-  const files = readdirSync(REAL).filter((name) => name.endsWith('.json'))
-  const members = files.map((name): NamedContent => [name, readFileSync(REAL + name)])
-  const streamed = Buffer.concat(write(members, STREAMED))
-  expect(Buffer.concat(write(members, IN_MEMORY)).equals(streamed)).toBe(true)
-})
+test.skipIf(!existsSync(REAL))(
+  'adm-zip and the streaming writer give the same bytes for real VEX documents',
+  () => {
+    const files = readdirSync(REAL).filter((name) => name.endsWith('.json'))
+    const members = files.map((name): NamedContent => [name, readFileSync(REAL + name)])
+    const streamed = Buffer.concat(write(members, STREAMED))
+    expect(Buffer.concat(write(members, IN_MEMORY)).equals(streamed)).toBe(true)
+  },
+)

@@ -56,7 +56,7 @@ const content = fc.oneof(
   fc.nat(20_000).map((size) => Buffer.alloc(size, 'abc')),
 )
 
-describe('the writer', () => {
+describe('the zip writer', () => {
   test('makes archives that adm-zip reads member for member, in order', () => {
     const entries = new AdmZip(pack(SAMPLE)).getEntries()
     expect(entries.map(({ entryName }) => entryName)).toEqual(SAMPLE.map(([name]) => name))
@@ -65,7 +65,7 @@ describe('the writer', () => {
     }
   })
 
-  test.skipIf(!unzipIsThere)('makes archives that unzip finds without fault', () => {
+  test.skipIf(!unzipIsThere)('makes archives that unzip tests without an error', () => {
     const path = join(scratch(), 'sample.zip')
     writeFileSync(path, pack(SAMPLE))
     const { status, stdout } = spawnSync('unzip', ['-t', path], { encoding: 'utf8' })
@@ -105,7 +105,7 @@ describe('the writer', () => {
     expect(pack(SAMPLE.toReversed()).equals(made)).toBe(false)
   })
 
-  test('cannot be told apart by when or where it ran: dates are 1980, no extra fields', () => {
+  test('gives bytes that do not depend on time or place: dates are 1980, without extra fields', () => {
     const before = process.env['TZ']
     try {
       process.env['TZ'] = 'Pacific/Kiritimati'
@@ -120,19 +120,19 @@ describe('the writer', () => {
     expect([zip.readUInt16LE(10), zip.readUInt16LE(12), zip.readUInt16LE(28)]).toEqual([0, 0x21, 0])
   })
 
-  test('says UTF-8 only where a name needs it', () => {
+  test('sets the UTF-8 flag only where a name needs it', () => {
     const flags = (name: string): number => pack([[name, '']]).readUInt16LE(6)
     expect([flags('plain.json'), flags('ünï.json')]).toEqual([0, 0x0800])
   })
 
-  test('writes an archive without members that all readers take', () => {
+  test('writes an archive without members that all readers accept', () => {
     const none = pack([])
     expect(none.length).toBe(22)
     expect(openBytes(none).reader.directory.count).toBe(0)
     expect(new AdmZip(none).getEntryCount()).toBe(0)
   })
 
-  test('refuses a name that no header can hold, and leaves the sink alone', () => {
+  test('refuses a name that is too long for a header, and writes nothing', () => {
     const chunks: Uint8Array[] = []
     const writer = createZipWriter((chunk) => chunks.push(chunk))
     expect(() => writer.add(zipMember(['n'.repeat(65_536), '']))).toThrow(RangeError)
@@ -155,8 +155,8 @@ describe('the writer', () => {
   })
 })
 
-describe('what the writer writes and the reader reads', () => {
-  test('is the same: any names, contents and order', async () => {
+describe('an archive that is written and read back', () => {
+  test('has the same names, contents and order', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.tuple(safeName, content), { maxLength: 12 }),
@@ -289,7 +289,7 @@ describe('Zip64', () => {
     expect(JSON.parse(stdout)).toEqual(FAR_OFFSETS)
   })
 
-  test('end records that point nowhere are refused', () => {
+  test('is refused when its end records point nowhere', () => {
     const chunks: Buffer[] = []
     const writer = createZipWriter((chunk) => chunks.push(Buffer.from(chunk)))
     const member = zipMember(['a', ''])
@@ -306,7 +306,7 @@ describe('Zip64', () => {
   })
 })
 
-test('a deflated stream and its checksum are what the headers say', () => {
+test('the sizes and the checksum in the headers are those of the deflated stream', () => {
   const text = Buffer.from('{"id":"ROOT-1"}')
   const zip = pack([['a', text]])
   const deflated = deflate(text)

@@ -19,7 +19,7 @@ test.each([
 })
 
 test.each(['', 'MB', '-1 MB', '1 PB', '1 MBit', '1,5 GB', '1e3', '0x10', '12 12', '1.', '.5 GB'])(
-  '%j is no size',
+  '%j is refused as a size',
   (text) => {
     expect(parseBytes(text)).toBeNull()
   },

@@ -23,7 +23,7 @@ test('an inbox that is the outbox is refused', () => {
   expect(message).toMatch(/bundle\.inbox \(env .*\/srv\/box is bundle\.outbox .*its own bundles/)
 })
 
-test('a box in the data folder, or around it, is refused, also by another name', () => {
+test('an inbox or outbox in the data folder, or around it, is refused, also under another name', () => {
   for (const inbox of ['/srv/mirror/data', '/srv/mirror/data/in', '/srv/mirror', '/'])
     expect(refusing({ INBOX: inbox })).toMatch(/bundle\.inbox .*data\.dir.*contain one another/)
   const folder = scratch()
@@ -32,7 +32,7 @@ test('a box in the data folder, or around it, is refused, also by another name',
   expect(refusing({ INBOX: join(folder, 'box') }, join(folder, 'data'))).toContain('one another')
 })
 
-test('boxes apart from each other and from the data are taken', () => {
+test('an inbox and an outbox apart from each other and from the data folder are accepted', () => {
   const env = {
     PATCHMIRROR_BUNDLE_INBOX: '/srv/mirror/data-in',
     PATCHMIRROR_BUNDLE_TRUSTED_KEYS: KEY,

@@ -5,7 +5,7 @@ const load = (env: Record<string, string>) => loadConfig({ env, cwd: '/' }).conf
 const TARGETS = 'PATCHMIRROR_RELAY_TARGETS'
 const SECRET = `whsec_${Buffer.from('0123456789abcdefghijklmn').toString('base64')}`
 
-test('targets are https, or on this machine, with a query if they need one', () => {
+test('a target is an https URL, or one of this machine, with an optional query', () => {
   const targets = 'https://ci.example.com/hook?token=a,http://127.0.0.1:8081/-/webhooks'
   expect(load({ [TARGETS]: targets }).targets).toEqual(targets.split(','))
 })
@@ -16,18 +16,18 @@ test.each([
   ['https://ci.example.com/#private', /fragment/],
   ['ftp://ci.example.com/private', /not an http/],
   ['private', /not a URL/],
-])('%s is refused as a target, and not repeated', (url, why) => {
+])('%s is refused as a target, and not quoted', (url, why) => {
   expect(() => load({ [TARGETS]: url })).toThrow(why)
   expect(() => load({ [TARGETS]: url })).not.toThrow(/private/)
 })
 
-test('plain http is a decision', () => {
+test('a target with plain http needs its own setting', () => {
   const url = 'http://ci.example.com/hook'
   const relay = load({ [TARGETS]: url, PATCHMIRROR_RELAY_ALLOW_PLAIN_HTTP: 'true' })
   expect(relay.targets).toEqual([url])
 })
 
-test('the secret is one that Standard Webhooks can use', () => {
+test('the secret of a target is valid for Standard Webhooks', () => {
   expect(load({ PATCHMIRROR_RELAY_SECRET: SECRET }).secret).toBe(SECRET)
   const odd = { PATCHMIRROR_RELAY_SECRET: 'whsec_not.base64.but.long.enough' }
   expect(() => load(odd)).toThrow(/relay\.secret .*is not whsec_ and base64/)

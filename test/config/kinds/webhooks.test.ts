@@ -8,7 +8,7 @@ import { fileWith, load, loadYaml, refusal } from '../loading.ts'
 const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
 const OTHER = 'mirror-hook!signing*secret~2026-11-21'
 
-test('secrets come from the environment, separated by commas, and from a file, one a line', () => {
+test('webhook secrets are read from the environment, separated by commas, and from a file, one per line', () => {
   const env = { PATCHMIRROR_WEBHOOKS_SECRETS: `${SECRET}, ${OTHER}` }
   expect(load({ env }).config.webhooks.secrets).toEqual([SECRET, OTHER])
   const file = fileWith(`${SECRET}\n${OTHER}\n`, 'secrets')
@@ -16,7 +16,7 @@ test('secrets come from the environment, separated by commas, and from a file, o
   expect(load({ env: named }).config.webhooks.secrets).toEqual([SECRET, OTHER])
 })
 
-test('secrets are taken as a dashboard prints them, and a public key beside them', () => {
+test('webhook secrets are accepted as a dashboard prints them, and a public key too', () => {
   const key = `whpk_${Buffer.from('0123456789abcdefghijklmnopqrstuv').toString('base64')}`
   const text = `v1,${SECRET},${OTHER}, v1,whsec_${OTHER} ,v1a,${key}`
   const all = [SECRET, OTHER, `whsec_${OTHER}`, key]
@@ -29,7 +29,7 @@ test('secrets are taken as a dashboard prints them, and a public key beside them
   expect(yaml.config.webhooks.secrets).toEqual([SECRET, key])
 })
 
-test('keys of a pair are refused as HMAC secrets, with what to give instead, and not repeated', () => {
+test('keys of a pair are refused as HMAC secrets, with what to set instead, and not quoted', () => {
   const bytes = Buffer.from('0123456789abcdefghijklmnopqrstuv').toString('base64')
   const cases: [string, string, string][] = [
     ['PATCHMIRROR_WEBHOOKS_SECRETS', `whsk_${bytes}`, 'a receiver takes the public key (whpk_)'],
@@ -44,7 +44,7 @@ test('keys of a pair are refused as HMAC secrets, with what to give instead, and
   }
 })
 
-test('no secret is quoted: not in a refusal, not in the listing, not in a dump', () => {
+test('no webhook secret is quoted in a refusal, in the listing or in a dump', () => {
   const text = 'whsec_' + 'hunter2'.repeat(2)
   const message = refusal(() => load({ env: { PATCHMIRROR_WEBHOOKS_SECRETS: text } }))
   expect(message).toContain('webhooks.secrets (env PATCHMIRROR_WEBHOOKS_SECRETS)')
@@ -77,7 +77,7 @@ test.each([
   [{ keepDays: 0.0139, toleranceSeconds: 601 }, 'at least 0.014 (1202 seconds)'],
   [{ debounceMs: 5000, debounceMaxMs: 4000 }, 'webhooks.debounceMs (file '],
   [{ dialect: 'standard', secrets: [SECRET, OTHER] }, '(entry 2) is not base64'],
-])('settings that contradict each other are refused: %j', (settings, fault) => {
+])('webhook settings that contradict each other are refused: %j', (settings, fault) => {
   expect(refusal(() => loadYaml(JSON.stringify({ webhooks: made(settings) })))).toContain(fault)
 })
 
@@ -89,7 +89,7 @@ test.each([
   [{ keepDays: 0.007 }],
   [{ dialect: 'vendor', secrets: [OTHER] }],
   [{ dialect: 'decoded-hex', secrets: [SECRET] }],
-])('settings that belong together are taken: %j', (settings) => {
+])('webhook settings that agree are accepted: %j', (settings) => {
   expect(() => loadYaml(JSON.stringify({ webhooks: made(settings) }))).not.toThrow()
 })
 
@@ -103,7 +103,7 @@ function made(settings: Readonly<Record<string, unknown>>): Record<string, unkno
   )
 }
 
-test('a private key file must hold a private key', () => {
+test('a private key file must contain a private key', () => {
   const fault = refusal(() => loadYaml(JSON.stringify({ webhooks: { keyFile: PEM() } })))
   expect(fault).toContain('contains no PEM private key')
   const lost = refusal(() => loadYaml(JSON.stringify({ webhooks: { keyFile: '/none/key.pem' } })))
@@ -117,7 +117,7 @@ test('the secret file is in the data folder unless its name is absolute', () => 
   expect(secretFilePath({ ...config, webhooks })).toBe('/run/secrets/hooks.json')
 })
 
-test('endpoints are the path, called default, and those that have a name', () => {
+test('the webhook endpoints are the path, named default, and the named ones', () => {
   const { config } = loadYaml('webhooks: { endpoints: ["staging=/-/hooks/staging"] }')
   expect(endpointsOf(config.webhooks)).toEqual([
     { name: 'default', path: '/-/webhooks' },

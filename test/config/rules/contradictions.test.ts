@@ -29,11 +29,11 @@ test.each([
     },
     /^upstream\.proxy .+never asked through a proxy/,
   ],
-])('settings that contradict each other are warned of: %o', (env, warning) => {
+])('settings that contradict each other cause a warning: %o', (env, warning) => {
   expect(warningsOf(env as Record<string, string>)).toEqual([expect.stringMatching(warning)])
 })
 
-test('settings that agree are not', () => {
+test('settings that agree cause no warning', () => {
   expect(warningsOf({})).toEqual([])
   expect(
     warningsOf({

@@ -12,7 +12,7 @@ describe('a credential', () => {
     [`upstream: { ${ROOT}, token: hunter2 }`],
     [`upstream: { ${ROOT}, ${OAUTH}, audience: aud }`],
     [`upstream: { ${ROOT}, ${OAUTH} }\nidentity: { apiUrl: https://i.example.com/v1, token: t }`],
-  ])('is taken in each of its forms: %s', (yaml) => {
+  ])('is accepted in each of its forms: %s', (yaml) => {
     expect(() => loadYaml(yaml)).not.toThrow()
   })
 
@@ -33,11 +33,11 @@ describe('a credential', () => {
     ['clientSecret: s, authUrl: https://a, audience: x', 'upstream.clientId: not set, though'],
     ['clientId: c, clientSecret: s, audience: x', 'upstream.authUrl: not set, though'],
     ['clientId: c, clientSecret: s, authUrl: https://a', 'upstream.audience: not set, though'],
-  ])('of a client must be whole: %s', (yaml, problem) => {
+  ])('of a client must be complete: %s', (yaml, problem) => {
     expect(refusal(() => loadYaml(`upstream: { ${yaml} }`))).toContain(problem)
   })
 
-  test('is not repeated as missing where it was refused', () => {
+  test('is not also reported as missing where it was refused', () => {
     const yaml = 'upstream: { clientId: "a b", clientSecret: s, authUrl: https://a, audience: x }'
     expect(refusal(() => loadYaml(yaml))).toContain('1 problem')
   })
@@ -46,11 +46,14 @@ describe('a credential', () => {
     ['apiKey', 'Bearer hunter2', 'begins with Bearer or Basic'],
     ['token', 'two hunter2', 'contains spaces'],
     ['token', 'ünï-hunter2', 'contains spaces or characters that a header must not contain'],
-  ])('that no header can carry is refused, unquoted: %s %s', (name, value, fault) => {
-    const message = refusal(() => loadYaml(`upstream: { ${name}: "${value}" }`))
-    expect(message).toContain(`the value ${fault}`)
-    expect(message).not.toContain('hunter2')
-  })
+  ])(
+    'with characters that a header cannot contain is refused without being quoted: %s %s',
+    (name, value, fault) => {
+      const message = refusal(() => loadYaml(`upstream: { ${name}: "${value}" }`))
+      expect(message).toContain(`the value ${fault}`)
+      expect(message).not.toContain('hunter2')
+    },
+  )
 
   test('may come from a file of its own', () => {
     const env = { PATCHMIRROR_UPSTREAM_API_KEY_FILE: fileWith('hunter2\n', 'key') }
@@ -89,11 +92,11 @@ describe('plain http', () => {
     'upstream: { apiRoot: http://127.0.0.2:8080, apiKey: k }',
     'upstream: { apiRoot: "http://[::1]:8080", apiKey: k, catalogUrl: http://catalog.example.com }',
     'identity: { apiUrl: http://i/v1, token: t, allowPlainHttp: true }',
-  ])('is fine without a credential, on loopback, or where it is allowed: %s', (yaml) => {
+  ])('is accepted without a credential, on loopback, or where it is allowed: %s', (yaml) => {
     expect(() => loadYaml(yaml)).not.toThrow()
   })
 
-  test('the catalog is sent a credential only when there is one', () => {
+  test('the catalog is sent a credential only when one is configured', () => {
     expect(refusal(() => loadYaml('catalog: { sendCredential: true }'))).toContain(
       'upstream has no credential to send',
     )
@@ -103,7 +106,7 @@ describe('plain http', () => {
 describe('a key of this mirror', () => {
   const good = 'b7e2f0c94d1a8365'
 
-  test('comes from the environment or a file, several at once', () => {
+  test('is read from the environment or a file, also several keys', () => {
     const other = 'Zx81-spectrum-48K!'
     const env = { PATCHMIRROR_SERVER_KEYS: `${good}, ${other}` }
     expect(load({ env }).config.server.keys).toEqual([good, other])
@@ -121,14 +124,14 @@ describe('a key of this mirror', () => {
     ['passwordpassword', 'is easy to guess'],
     ['patchmirror-secret-1', 'is easy to guess'],
     ['x7Kq2pLmx7Kq2pLm', 'is easy to guess'],
-  ])('that is weak is refused, unquoted: %s', (key, fault) => {
+  ])('that is weak is refused without being quoted: %s', (key, fault) => {
     const message = refusal(() => loadYaml(`server: { keys: ["${key}"] }`))
     expect(message).toContain(`the value (entry 1) ${fault}`)
     expect(message).not.toContain(key)
   })
 })
 
-test('no secret shows when the settings are listed, dumped or logged', () => {
+test('no secret is shown when the settings are listed, dumped or logged', () => {
   const loaded = loadYaml(
     `upstream: { ${ROOT}, apiKey: hunter2 }\nserver: { keys: [b7e2f0c94d1a8365] }`,
   )

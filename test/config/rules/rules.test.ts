@@ -181,7 +181,7 @@ test('the values of a message are quoted, shortened, and without the password of
   expect(url).not.toContain('hunter2')
 })
 
-test('the scheduler may bring its own parser of cron expressions', () => {
+test('a scheduler may pass its own parser of cron expressions', () => {
   const seen: string[] = []
   const validateCron = (expression: string): boolean => {
     seen.push(expression)
@@ -204,13 +204,13 @@ const FILES = new Set([
   'webhooks.keyFile',
 ])
 
-test('the example of every setting is one that the setting takes', () => {
+test('the example of every setting is valid for it', () => {
   const context = { cwd: '/', validateCron: () => true }
   for (const { key, setting } of SETTINGS.filter(({ key }) => !FILES.has(key)))
     expect(setting.check(parse(setting.example), context), key).toHaveProperty('value')
 })
 
-test('a certificate file must exist and hold a certificate, and becomes absolute', () => {
+test('a certificate file must exist and contain a certificate, and its path becomes absolute', () => {
   const pem = fileWith('-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----\n', 'ca.pem')
   const cwd = pem.replace(/\/ca\.pem$/, '')
   expect(loadYaml(yamlOf('upstream.caFile', 'ca.pem'), { cwd }).config.upstream.caFile).toBe(pem)

@@ -37,12 +37,12 @@ async function raw(fault: Fault): Promise<string> {
 const idsOf = ({ body }: Exchange) =>
   (JSON.parse(body.toString()) as { id: string }[]).map((entry) => entry.id)
 
-describe('when a fault strikes', () => {
+describe('a fault', () => {
   const broken: Fault = { kind: 'status', status: 503 }
   const status = async (path: string, method = 'GET') =>
     (await exchange(sandbox.url + path, {}, { method })).status
 
-  test('it spares `after` requests, hits `times`, and is over', async () => {
+  test('spares `after` requests, hits `times` requests, and ends', async () => {
     const handle = sandbox.faults.set(JSON_PATH, broken, { after: 1, times: 2 })
     const seen = []
     for (let i = 0; i < 4; i++) seen.push(await status(JSON_PATH))
@@ -50,7 +50,7 @@ describe('when a fault strikes', () => {
     expect(handle.hits()).toBe(2)
   })
 
-  test('it hits only the paths and methods it is for', async () => {
+  test('hits only its paths and methods', async () => {
     sandbox.faults.set('/external/osv/*.json', broken)
     sandbox.faults.set(/patch_feed$/, broken, { method: 'HEAD' })
     expect(await status(JSON_PATH)).toBe(503)
@@ -60,12 +60,12 @@ describe('when a fault strikes', () => {
     expect(await status('/external/patch_feed', 'HEAD')).toBe(503)
   })
 
-  test('a pattern may name a record by its plain id', async () => {
+  test('may name a record by its plain id', async () => {
     sandbox.faults.set('/external/osv/ROOT-APP-PYPI-CVE-2024-100%.json', broken)
     expect(await status(recordPath('ROOT-APP-PYPI-CVE-2024-100%'))).toBe(503)
   })
 
-  test('faults take turns in the order they were set, and can be cleared one by one', async () => {
+  test('is applied in the order of setting, and can be cleared by itself', async () => {
     sandbox.faults.set(JSON_PATH, { kind: 'status', status: 500 }, { times: 1 })
     const second = sandbox.faults.set(JSON_PATH, { kind: 'status', status: 502 })
     expect([await status(JSON_PATH), await status(JSON_PATH)]).toEqual([500, 502])
@@ -74,8 +74,8 @@ describe('when a fault strikes', () => {
   })
 })
 
-describe('on the wire', () => {
-  test('status: any code with headers and body', async () => {
+describe('a fault on the wire', () => {
+  test('status: answers any code with headers and body', async () => {
     const headers = { 'Retry-After': '7', 'X-RateLimit-Remaining': '0' }
     const limited = await under({ kind: 'status', status: 429, headers })
     expect(limited.status).toBe(429)
@@ -86,7 +86,7 @@ describe('on the wire', () => {
     expect(worded.body.toString()).toBe('oh')
   })
 
-  test('stall: nothing comes, or nothing after the headers, or it goes on after a while', async () => {
+  test('stall: sends nothing, or nothing after the headers, or continues after a while', async () => {
     const silent = await under({ kind: 'stall' }, JSON_PATH, {}, { giveUpMs: 80 })
     expect([silent.status, silent.error]).toEqual([0, 'GAVE_UP'])
     sandbox.faults.clear()
@@ -100,7 +100,7 @@ describe('on the wire', () => {
     expect((await under({ kind: 'stall', ms: 20 })).body.equals(late.body)).toBe(true)
   })
 
-  test('a stalled client does not keep the sandbox from closing', async () => {
+  test('stall: does not prevent the sandbox from closing', async () => {
     const other = await open()
     other.faults.set(JSON_PATH, { kind: 'stall', at: 'body' })
     const stalled = await fetch(other.url + JSON_PATH)
@@ -108,7 +108,7 @@ describe('on the wire', () => {
     await expect(stalled.text()).rejects.toThrow()
   })
 
-  test('slow: the body trickles', async () => {
+  test('slow: sends the body slowly', async () => {
     const part = await under(
       { kind: 'slow', bytesPerSecond: 500 },
       JSON_PATH,
@@ -123,7 +123,7 @@ describe('on the wire', () => {
     expect(all.body.equals(sandbox.feed.archive())).toBe(true)
   })
 
-  test('reset: before the headers or within the body', async () => {
+  test('reset: closes the connection before the headers or within the body', async () => {
     expect(await under({ kind: 'reset' })).toMatchObject({ status: 0, error: 'ECONNRESET' })
     sandbox.faults.clear()
     const cut = await under({ kind: 'reset', bytes: 1000 }, ZIP_PATH)
@@ -131,7 +131,7 @@ describe('on the wire', () => {
     expect(cut.body.length).toBeLessThanOrEqual(1000)
   })
 
-  test('truncate: the connection ends before the promised length', async () => {
+  test('truncate: ends the connection before the declared length', async () => {
     const cut = await under({ kind: 'truncate', bytes: 100 }, ZIP_PATH)
     expect(cut.headers['content-length']).toBe(String(sandbox.feed.archive().length))
     expect([cut.body.length, cut.error]).toEqual([100, 'ECONNRESET'])
@@ -140,7 +140,7 @@ describe('on the wire', () => {
     expect(half.body.length).toBe(Math.floor(sandbox.feed.archive().length / 2))
   })
 
-  test('wrongLength: promises more, or less, than there is', async () => {
+  test('wrongLength: declares more, or less, than it sends', async () => {
     const length = sandbox.feed.index().length
     const more = await under({ kind: 'wrongLength', by: 5 })
     expect(more.headers['content-length']).toBe(String(length + 5))
@@ -151,7 +151,7 @@ describe('on the wire', () => {
     expect(less.slice(less.indexOf('\r\n\r\n') + 4)).toBe(sandbox.feed.index().toString())
   })
 
-  test('html, empty, garbage, body: 200 with something else', async () => {
+  test('html, empty, garbage, body: answer 200 with another body', async () => {
     const html = await under({ kind: 'html' })
     expect([html.status, html.headers['content-type']]).toEqual([200, 'text/html; charset=utf-8'])
     sandbox.faults.clear()
@@ -170,7 +170,7 @@ describe('on the wire', () => {
     expect(body.headers).toMatchObject({ 'content-type': 'text/json', a: 'b' })
   })
 
-  test('contentType: the same bytes and validators under another type, or none', async () => {
+  test('contentType: sends the same bytes and validators with another type, or none', async () => {
     const sound = await exchange(sandbox.url + JSON_PATH)
     for (const type of ['text/html', '']) {
       const other = await under({ kind: 'contentType', type })
@@ -183,7 +183,7 @@ describe('on the wire', () => {
     }
   })
 
-  test('corrupt: bytes are flipped under the same ETag', async () => {
+  test('corrupt: flips bytes under the same ETag', async () => {
     const whole = sandbox.feed.archive()
     const sound = await exchange(sandbox.url + ZIP_PATH)
     const spoiled = await under({ kind: 'corrupt', offset: -30, length: 2 }, ZIP_PATH)
@@ -197,20 +197,20 @@ describe('on the wire', () => {
     expect(sandbox.feed.archive().equals(whole)).toBe(true)
   })
 
-  test('redirect: elsewhere', async () => {
+  test('redirect: points to another address', async () => {
     const location = 'http://elsewhere.invalid/all.json'
     const found = await under({ kind: 'redirect', location, status: 307 })
     expect([found.status, found.headers.location]).toEqual([307, location])
   })
 
-  test('gzipBomb: a few bytes become many', async () => {
+  test('gzipBomb: sends few bytes that inflate to many', async () => {
     const bomb = await under({ kind: 'gzipBomb', bytes: 40_000_000 })
     expect(bomb.headers['content-encoding']).toBe('gzip')
     expect(bomb.body.length).toBeLessThan(100_000)
     expect(gunzipSync(bomb.body).length).toBe(40_000_000)
   })
 
-  test('wrongRange and ignoreRange: hit requests with a range only', async () => {
+  test('wrongRange and ignoreRange: hit only requests with a range', async () => {
     const range = { range: 'bytes=100-199' }
     const size = sandbox.feed.archive().length
     const right = sandbox.feed.archive().subarray(100, 200)
@@ -232,8 +232,8 @@ describe('on the wire', () => {
   })
 })
 
-describe('in the index', () => {
-  test('shrinkIndex lists a fraction, under another ETag', async () => {
+describe('a fault in the index', () => {
+  test('shrinkIndex: lists a fraction, under another ETag', async () => {
     const { headers } = await exchange(sandbox.url + JSON_PATH)
     const etag = headers.etag ?? ''
     const shrunk = await under({ kind: 'shrinkIndex', keep: 0.1 }, JSON_PATH, {
@@ -243,7 +243,7 @@ describe('in the index', () => {
     expect(idsOf(shrunk)).toEqual(sandbox.feed.ids().slice(0, 6))
   })
 
-  test('ghostIds lists what does not exist, duplicateIds lists some twice', async () => {
+  test('ghostIds: lists ids without records; duplicateIds: lists some twice', async () => {
     const ghosts = idsOf(await under({ kind: 'ghostIds', count: 2 })).slice(-2)
     for (const id of ghosts) {
       expect((await exchange(sandbox.url + recordPath(id))).status).toBe(404)
@@ -253,14 +253,14 @@ describe('in the index', () => {
     expect(twice.length - new Set(twice).size).toBe(4)
   })
 
-  test('notArray wraps it', async () => {
+  test('notArray: wraps the index in an object', async () => {
     const { body } = await under({ kind: 'notArray' })
     expect(JSON.parse(body.toString())).toHaveProperty('records')
   })
 })
 
-describe('in records', () => {
-  test('newerRecords and staleRecords disagree with the index, and leave it alone', async () => {
+describe('a fault in records', () => {
+  test('newerRecords and staleRecords: disagree with the index and leave it unchanged', async () => {
     const { feed, faults, url } = sandbox
     const id = feed.ids().find((each) => feed.modified(each).startsWith('202')) ?? ''
     const served = async (kind: 'newerRecords' | 'staleRecords') => {
@@ -276,8 +276,8 @@ describe('in records', () => {
   })
 })
 
-describe('in the archive', () => {
-  test('wrongCrc spoils one member’s checksum in both headers', async () => {
+describe('a fault in the archive', () => {
+  test('wrongCrc: changes one member’s checksum in both headers', async () => {
     const { body } = await under({ kind: 'wrongCrc', member: 3 }, ZIP_PATH)
     const bad = new AdmZip(body).getEntries().filter((entry) => {
       try {
@@ -290,14 +290,14 @@ describe('in the archive', () => {
     expect(bad.map((entry) => entry.entryName)).toEqual([`${sandbox.feed.ids()[3] ?? ''}.json`])
   })
 
-  test('truncatedZip is cut, and its Content-Length agrees', async () => {
+  test('truncatedZip: cuts the archive, and its Content-Length agrees', async () => {
     const { body, headers, error } = await under({ kind: 'truncatedZip', keep: 0.9 }, ZIP_PATH)
     expect(error).toBeUndefined()
     expect(headers['content-length']).toBe(String(body.length))
     expect(body.length).toBe(Math.floor(sandbox.feed.archive().length * 0.9))
   })
 
-  test('archive puts hostile members behind the feed’s own', async () => {
+  test('archive: adds hostile members behind the feed’s own', async () => {
     sandbox.faults.archive('traversal', { times: 1 })
     const { body } = await exchange(sandbox.url + ZIP_PATH)
     expect(body.includes('../../evil.json')).toBe(true)

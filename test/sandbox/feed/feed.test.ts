@@ -59,7 +59,7 @@ describe('a feed command', () => {
     await expectConsistent(sandbox)
   })
 
-  test('add brings new ids, remove takes ids away', async () => {
+  test('add adds new ids, and remove removes ids', async () => {
     const sandbox = await open()
     const before = sandbox.feed.ids()
     const added = sandbox.feed.add(5)
@@ -69,7 +69,7 @@ describe('a feed command', () => {
     expect((await exchange(sandbox.url + recordPath(removed[0] ?? ''))).status).toBe(404)
   })
 
-  test('change moves the stamp forward, changeSilently leaves it, moveBackwards turns it back', async () => {
+  test('change moves the stamp forward, changeSilently keeps it, moveBackwards moves it backwards', async () => {
     const sandbox = await open({ now: () => Date.UTC(2026, 10, 1, 12) })
     const before = await look(sandbox)
     const old = new Map(sandbox.feed.ids().map((id) => [id, sandbox.feed.record(id)]))
@@ -121,14 +121,14 @@ describe('a feed command', () => {
     expect(() => feed.record('MINE-1')).toThrow('no record')
   })
 
-  test('that touches nothing publishes nothing', async () => {
+  test('without a change publishes nothing', async () => {
     const sandbox = await open()
     const before = await look(sandbox)
     expect(sandbox.feed.change(0)).toEqual([])
     expect(await look(sandbox)).toEqual(before)
   })
 
-  test('many in one second still give later and later dates, none in the future', async () => {
+  test('repeated in one second still gives increasing dates, none in the future', async () => {
     const now = Date.UTC(2026, 10, 1)
     const sandbox = await open({ now: () => now })
     let last = 0
@@ -142,7 +142,7 @@ describe('a feed command', () => {
     }
   })
 
-  test('gives the same feed again from the same seed and clock', async () => {
+  test('gives the same feed for the same seed and clock', async () => {
     const now = () => Date.UTC(2026, 10, 1)
     const [a, b] = [await open({ now }), await open({ now })]
     for (const { feed } of [a, b]) {
@@ -156,7 +156,7 @@ describe('a feed command', () => {
 })
 
 describe('a frozen file', () => {
-  test('archive stays as it is while the index moves on, until thawed', async () => {
+  test('archive stays unchanged while the index changes, until it is thawed', async () => {
     const sandbox = await open()
     const before = await look(sandbox)
     sandbox.feed.freezeArchive()
@@ -171,7 +171,7 @@ describe('a frozen file', () => {
     await expectConsistent(sandbox)
   })
 
-  test('index stays as it is while records and archive move on', async () => {
+  test('index stays unchanged while records and archive change', async () => {
     const sandbox = await open()
     sandbox.feed.freezeIndex()
     const before = await look(sandbox)

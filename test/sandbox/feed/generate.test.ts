@@ -15,13 +15,13 @@ const some = (seed: number, count: number, malformedIds = false) =>
   Array.from({ length: count }, (_, i) => generateRecord({ seed, malformedIds }, i))
 
 describe('the generator', () => {
-  test('gives the same bytes for the same seed, and others for another', () => {
+  test('gives the same bytes for the same seed, and other bytes for another seed', () => {
     const bytes = (seed: number) => Buffer.concat(some(seed, 200).map((record) => record.bytes))
     expect(bytes(7).equals(bytes(7))).toBe(true)
     expect(bytes(7).equals(bytes(8))).toBe(false)
   })
 
-  test('gives each record by its own number, whatever came before it', () => {
+  test('gives each record by its number, independent of earlier ones', () => {
     expect(generateRecord({ seed: 3 }, 41)).toEqual(some(3, 42)[41])
   })
 
@@ -88,7 +88,7 @@ describe('the generator', () => {
     expect(records.slice(0, MALFORMED_IDS.length).map((record) => record.id)).toEqual(MALFORMED_IDS)
   })
 
-  test('leaves the schema_version out of some records only when it is told to', () => {
+  test('leaves the schema_version out of some records only on request', () => {
     const texts = Array.from({ length: 300 }, (_, i) =>
       generateRecord({ seed: 1, malformed: true }, i).bytes.toString(),
     )

@@ -8,7 +8,7 @@ import { JSON_PATH, ZIP_PATH, recordPath, sandboxes } from '../fixtures.ts'
 const open = sandboxes()
 const FEEDS = ['/external/patch_feed', '/external/cve_feed', '/external/globals/sys_matrix']
 
-describe('the index', () => {
+describe('the sandbox’s index', () => {
   test('is a compact array of id and modified, sorted by id', async () => {
     const { url, feed } = await open()
     const { body, headers } = await exchange(url + JSON_PATH)
@@ -21,8 +21,8 @@ describe('the index', () => {
   })
 })
 
-describe('the archive', () => {
-  test('holds every record under its id, byte for byte, as adm-zip reads it', async () => {
+describe('the sandbox’s archive', () => {
+  test('has every record under its id, byte for byte, as adm-zip reads it', async () => {
     const { url, feed } = await open()
     const { body, headers } = await exchange(url + ZIP_PATH, { 'accept-encoding': 'gzip' })
     const entries = new AdmZip(body).getEntries()
@@ -36,8 +36,8 @@ describe('the archive', () => {
   })
 })
 
-describe('records', () => {
-  test('are served under every id, however odd', async () => {
+describe('the sandbox’s records', () => {
+  test('are served under every id, also unusual ones', async () => {
     const { url, feed } = await open()
     const ids = feed.ids()
     for (const odd of MALFORMED_IDS) expect(ids).toContain(odd)
@@ -55,7 +55,7 @@ describe('records', () => {
     expect((await exchange(`${url}/external/osv/a/b.json`)).status).toBe(404)
   })
 
-  test('that do not exist are a JSON 404, as is any other path', async () => {
+  test('are a JSON 404 when they do not exist, as is any other path', async () => {
     const { url } = await open()
     for (const path of [
       '/external/osv/NONE.json',
@@ -70,8 +70,8 @@ describe('records', () => {
   })
 })
 
-describe('the other feeds', () => {
-  test('come in the shapes that the service uses', async () => {
+describe('the sandbox’s other feeds', () => {
+  test('have the shapes that the service uses', async () => {
     const { url } = await open()
     const read = async (path: string) => (await fetch(url + path)).json()
     expect(await read('/external/patch_feed')).toMatchObject({
@@ -101,7 +101,7 @@ describe('the other feeds', () => {
     )
   })
 
-  test('lack the legacy one when it is switched off', async () => {
+  test('do not include the legacy one when it is switched off', async () => {
     const { url } = await open({ cveFeed: false })
     expect((await exchange(`${url}/external/cve_feed`)).status).toBe(404)
   })
@@ -118,8 +118,8 @@ describe('the other feeds', () => {
   })
 })
 
-describe('headers', () => {
-  test('HEAD tells what GET gives, without the body', async () => {
+describe('the sandbox’s feed answers', () => {
+  test('have the same headers for HEAD as for GET, without the body', async () => {
     const { url, feed } = await open()
     const record = recordPath(feed.ids()[0] ?? '')
     for (const path of [JSON_PATH, ZIP_PATH, record, ...FEEDS]) {
@@ -135,7 +135,7 @@ describe('headers', () => {
     }
   })
 
-  test('a client that has the current state gets 304', async () => {
+  test('are 304 for a client that has the current state', async () => {
     const { url, feed } = await open()
     for (const path of [JSON_PATH, ZIP_PATH, recordPath(feed.ids()[0] ?? ''), ...FEEDS]) {
       const { headers } = await exchange(url + path)
@@ -150,7 +150,7 @@ describe('headers', () => {
     }
   })
 
-  test('JSON is gzipped on demand, under its own ETag', async () => {
+  test('gzip JSON on demand, under another ETag', async () => {
     const { url, feed } = await open()
     for (const path of [JSON_PATH, recordPath(feed.ids()[3] ?? ''), ...FEEDS]) {
       const plain = await exchange(url + path)
@@ -165,7 +165,7 @@ describe('headers', () => {
     }
   })
 
-  test('validators and gzip can be switched off', async () => {
+  test('have no validators and no gzip when these are switched off', async () => {
     const { url } = await open({ validators: false, gzip: false })
     const { headers } = await exchange(url + JSON_PATH, { 'accept-encoding': 'gzip' })
     expect(headers.etag).toBeUndefined()
@@ -174,13 +174,13 @@ describe('headers', () => {
     expect(headers.vary).toBeUndefined()
   })
 
-  test('other methods get 405 and what is allowed', async () => {
+  test('are 405 with the allowed methods for other methods', async () => {
     const { url } = await open()
     const { status, headers } = await exchange(url + JSON_PATH, {}, { method: 'PUT' })
     expect([status, headers.allow]).toEqual([405, 'GET, HEAD'])
   })
 
-  test('the Date header follows the given clock', async () => {
+  test('have a Date header that follows the given clock', async () => {
     const { url } = await open({ now: () => Date.UTC(2030, 0, 2) })
     const { headers } = await exchange(url + JSON_PATH)
     expect(headers.date).toBe('Wed, 02 Jan 2030 00:00:00 GMT')
@@ -189,7 +189,7 @@ describe('headers', () => {
 })
 
 describe('the request log', () => {
-  test('tells what was asked and what was answered', async () => {
+  test('has each request and its status', async () => {
     const { url, requests } = await open()
     await exchange(`${url}/external/patch_feed?ecosystem=npm`, { 'x-test': 'yes' })
     const { body } = await exchange(url + JSON_PATH)

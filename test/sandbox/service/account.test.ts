@@ -39,7 +39,7 @@ describe('a credential', () => {
     }
   })
 
-  test('is asked for before a path is known or not', async () => {
+  test('is checked before the path', async () => {
     expect((await ask(`${sandbox.url}/v1/nothing`)).status).toBe(401)
     expect((await asAdmin(sandbox, '/v1/nothing')).status).toBe(404)
   })
@@ -48,7 +48,7 @@ describe('a credential', () => {
     expect((await ask(`${sandbox.url}/external/osv/all.json`)).status).toBe(200)
   })
 
-  test('can be given, with a role for those that name none', async () => {
+  test('can be configured, with a default role', async () => {
     const own = await open({
       service: {
         role: 'readonly',
@@ -76,7 +76,7 @@ describe('a credential', () => {
 })
 
 describe('account and organization', () => {
-  test('tell who asks', async () => {
+  test('are those of the credential', async () => {
     const { value } = await ask(`${sandbox.url}/v1/me`, { headers: basic(SANDBOX_KEYS.readonly) })
     expect(value).toMatchObject({ role: 'readonly', organization: { kind: 'private' } })
     const orgs = await asAdmin(sandbox, '/v1/orgs/')
@@ -86,7 +86,7 @@ describe('account and organization', () => {
 })
 
 describe('an API key', () => {
-  test('shows its secret once, works, and works no more when it is deleted', async () => {
+  test('shows its secret once, and works until it is deleted', async () => {
     const body = { name: 'für später', role: 'readonly' }
     const made = await asAdmin(sandbox, '/v1/api_keys/', { method: 'POST', body })
     expect(made.status).toBe(201)
@@ -108,7 +108,7 @@ describe('an API key', () => {
     expect((await asAdmin(sandbox, path, { method: 'DELETE' })).status).toBe(404)
   })
 
-  test('ends when it expires, by the clock', async () => {
+  test('stops working when it expires by the clock', async () => {
     let now = Date.UTC(2026, 5, 1)
     const own = await open({ now: () => now })
     const body = { name: 'short', expires_at: '2026-06-01T01:00:00Z' }
@@ -120,7 +120,7 @@ describe('an API key', () => {
     expect(await status()).toBe(401)
   })
 
-  test('is not made or deleted by whoever may only read, nor above the own role', async () => {
+  test('is not created or deleted by a read-only role, nor with a higher role than the creator’s', async () => {
     const post = async (key: string, role: string) =>
       (
         await ask(`${sandbox.url}/v1/api_keys/`, {
@@ -138,7 +138,7 @@ describe('an API key', () => {
     expect((await ask(url, { method: 'DELETE', headers })).status).toBe(403)
   })
 
-  test('request that makes no sense is a 400', async () => {
+  test('request that is malformed is a 400', async () => {
     const bodies = [
       {},
       { name: '' },

@@ -30,7 +30,7 @@ const versionsPath = ({ ecosystem, name }: Listed) =>
 const versionPath = (one: Listed) => `${versionsPath(one)}/${encodeURIComponent(one.version)}`
 
 describe('the package catalog', () => {
-  test('has an address of its own and asks for no credential', async () => {
+  test('has its own address and needs no credential', async () => {
     expect(sandbox.catalogUrl).not.toBe(sandbox.url)
     for (const one of packages()) {
       const { status, value } = await ask(sandbox.catalogUrl + versionsPath(one))
@@ -41,7 +41,7 @@ describe('the package catalog', () => {
     }
   })
 
-  test('tells the CVEs and the details of a version', async () => {
+  test('returns the CVEs and the details of a version', async () => {
     for (const one of packages()) {
       const { value } = await ask(`${sandbox.catalogUrl}${versionPath(one)}/cves`)
       const cves = (value['cves'] as { cve_id: string }[]).map(({ cve_id }) => cve_id)
@@ -62,14 +62,14 @@ describe('the package catalog', () => {
     }
   })
 
-  test('takes names with a slash as they are, too', async () => {
+  test('accepts names with an unescaped slash', async () => {
     const scoped = packages().find(({ name }) => name.includes('/'))
     expect(scoped?.name).toMatch(/^@.+\/.+/)
     const path = decodeURIComponent(versionsPath(scoped as Listed)) // there is one
     expect((await ask(sandbox.catalogUrl + path)).status).toBe(200)
   })
 
-  test('knows no other paths, ecosystems, packages, versions or methods', async () => {
+  test('refuses other paths, ecosystems, packages, versions and methods', async () => {
     const [one] = packages() as [Listed, ...Listed[]]
     const wrong = [
       '/',
@@ -88,7 +88,7 @@ describe('the package catalog', () => {
     expect(posted.status).toBe(405)
   })
 
-  test('asks for a credential when it is told to', async () => {
+  test('requires a credential when it is configured to', async () => {
     const closed = await open({ service: { catalogNeedsCredential: true } })
     const id = closed.service.ids('packages')[0] ?? ''
     const one = closed.service.read('packages', id) as unknown as Listed
@@ -97,7 +97,7 @@ describe('the package catalog', () => {
     expect((await ask(url, { headers: basic(SANDBOX_KEYS.readonly) })).status).toBe(200)
   })
 
-  test('keeps the versions elsewhere in the other shape', async () => {
+  test('has the versions under other names in the other shape', async () => {
     const other = await open({ service: { shape: 'other' } })
     const id = other.service.ids('packages')[0] ?? ''
     const one = other.service.read('packages', id) as unknown as Listed

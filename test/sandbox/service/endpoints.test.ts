@@ -42,7 +42,7 @@ const rows = (): string[] => [
 const turned = (path: string): string => (path.endsWith('/') ? path.slice(0, -1) : `${path}/`)
 
 describe('every GET row of the contract', () => {
-  test('answers JSON, to HEAD the same without a body', async () => {
+  test('answers JSON, and HEAD the same without a body', async () => {
     for (const path of rows()) {
       const { status, headers } = await asAdmin(sandbox, path)
       expect([path, status, headers.get('content-type')]).toEqual([path, 200, 'application/json'])
@@ -51,14 +51,14 @@ describe('every GET row of the contract', () => {
     }
   })
 
-  test('has its trailing slash as given; the other form is a 404', async () => {
+  test('answers only with its own trailing slash; the other form is a 404', async () => {
     for (const path of rows()) {
       const { status, value } = await asAdmin(sandbox, turned(path))
       expect([path, status, Object.keys(value)]).toEqual([path, 404, ['message']])
     }
   })
 
-  test('refuses another method with 405 and says which are allowed', async () => {
+  test('refuses another method with 405 and the allowed methods', async () => {
     for (const path of rows()) {
       const { status, headers } = await asAdmin(sandbox, path, { method: 'PUT', body: {} })
       expect([path, status]).toEqual([path, 405])
@@ -66,7 +66,7 @@ describe('every GET row of the contract', () => {
     }
   })
 
-  test('is a 404 for an id that is not there', async () => {
+  test('is a 404 for an unknown id', async () => {
     for (const path of rows()) {
       const [id] = /[0-9a-f]{8}-[0-9a-f-]{27}|1001|library\/python/.exec(path) ?? []
       if (id === undefined) continue
@@ -88,13 +88,13 @@ describe('every GET row of the contract', () => {
   })
 })
 
-test('validators can be switched off', async () => {
+test('the sandbox’s validators can be switched off', async () => {
   const plain = await open({ validators: false })
   const { headers } = await asAdmin(plain, '/v1/tags/')
   expect([headers.get('etag'), headers.get('last-modified')]).toEqual([null, null])
 })
 
-test('everything but the feeds can be switched off', async () => {
+test('every surface of the sandbox but the feeds can be switched off', async () => {
   const feeds = await open({ service: false })
   expect((await ask(`${feeds.url}/v1/me`)).status).toBe(404)
   expect([feeds.catalogUrl, feeds.identityUrl]).toEqual(['', ''])
@@ -120,7 +120,7 @@ describe('a list', () => {
     }
   })
 
-  test('says how long it is, and where the next and the former page are', async () => {
+  test('has its total and the cursors of the next and the previous page', async () => {
     const { value } = await asAdmin(sandbox, '/v1/tags/?limit=10')
     const { after, ...rest } = value['cursor'] as Json
     expect(rest).toEqual({ before: null, limit: 10, total_count: 40 })
@@ -145,13 +145,13 @@ describe('a list', () => {
     }
   })
 
-  test('refuses a cursor that it never gave out', async () => {
+  test('refuses an unknown cursor', async () => {
     for (const after of ['x', 'WzFd', 'bnVsbA']) {
       expect((await asAdmin(sandbox, `/v1/tags/?after=${after}`)).status).toBe(400)
     }
   })
 
-  test('neither repeats nor skips what stays while items come and go', async () => {
+  test('neither repeats nor skips unchanged items while others are added and removed', async () => {
     const living = await open({ service: { tags: 9, images: 2 } })
     const before = living.service.ids('tags')
     const { value } = await asAdmin(living, '/v1/tags/?limit=4')
@@ -166,7 +166,7 @@ describe('a list', () => {
 })
 
 describe('details', () => {
-  test('hold more than the list shows, and numbers that JavaScript cannot hold', async () => {
+  test('have more members than the list, and numbers that JavaScript cannot represent', async () => {
     const { value, bytes } = await asAdmin(sandbox, '/v1/images/1001')
     const [listed] = (await asAdmin(sandbox, '/v1/images/')).value['data'] as Json[]
     expect(value).toMatchObject(listed ?? {})
@@ -176,7 +176,7 @@ describe('details', () => {
     expect(String(value['description'])).toContain('修復済み')
   })
 
-  test('of an image are under a number, of anything else under an id that other kinds may share', async () => {
+  test('of an image are found by a number, of another kind by an id that other kinds may share', async () => {
     expect((await asAdmin(sandbox, '/v1/images/')).value['data']).toMatchObject([
       { id: 1001 },
       {},
@@ -187,14 +187,14 @@ describe('details', () => {
     expect(first('tags', 5)).not.toBe(first('packages', 5))
   })
 
-  test('of a tag name the AVR that it came from', async () => {
+  test('of a tag name its AVR', async () => {
     const { value } = await asAdmin(sandbox, `/v1/tags/${first('tags', 4)}`)
     expect(value['avr_id']).toBe(first('avrs', 4))
   })
 })
 
 describe('an image repository', () => {
-  test('may have slashes, as they are or encoded, and end in a word of the paths', async () => {
+  test('may have slashes, plain or encoded, and end in a word of the paths', async () => {
     for (const repo of ['nginx', 'library/python', 'bitnami/charts/redis', 'tools/build/tags']) {
       for (const path of [repo, encodeURIComponent(repo)]) {
         const { status, value } = await asAdmin(sandbox, `/v1/images/${path}/tags`)
@@ -209,7 +209,7 @@ describe('an image repository', () => {
 })
 
 describe('the other shape', () => {
-  test('keeps items, cursor and URLs elsewhere', async () => {
+  test('has items, cursor and URLs under other names', async () => {
     const other = await open({ service: { shape: 'other' } })
     const [tag] = other.service.ids('tags')
     const keys = async (path: string) => Object.keys((await asAdmin(other, path)).value)
@@ -226,7 +226,7 @@ describe('the other shape', () => {
     expect(value['patches']).toMatchObject([{ href: expect.any(String) as string }, {}, {}])
   })
 
-  test('walks to the same items', async () => {
+  test('lists the same items', async () => {
     const other = await open({ service: { shape: 'other', tickets: 120 } })
     const seen: Json[] = []
     let next: string | undefined

@@ -74,14 +74,14 @@ describe('a list under a fault', () => {
     }
   })
 
-  test('turns the credential away in the middle of a walk', async () => {
+  test('refuses the credential in the middle of a walk', async () => {
     sandbox.faults.set(TAGS, { kind: 'status', status: 401 }, { after: 1, times: 1 })
     const seen = []
     for (let i = 0; i < 3; i++) seen.push((await asAdmin(sandbox, TAGS)).status)
     expect(seen).toEqual([200, 401, 200])
   })
 
-  test('does not hand its faults to items', async () => {
+  test('does not apply its faults to items', async () => {
     sandbox.faults.set('/v1/tags/*', { kind: 'endlessCursor' })
     const [id = ''] = sandbox.service.ids('tags')
     expect((await asAdmin(sandbox, TAGS + id)).value['id']).toBe(id)
@@ -89,7 +89,7 @@ describe('a list under a fault', () => {
 })
 
 describe('an item under a fault', () => {
-  test('is listed but not there', async () => {
+  test('is listed but missing', async () => {
     const [id = ''] = sandbox.service.ids('tags')
     sandbox.faults.set(TAGS + id, { kind: 'status', status: 404 })
     expect((await asAdmin(sandbox, TAGS + id)).status).toBe(404)
@@ -97,8 +97,8 @@ describe('an item under a fault', () => {
   })
 })
 
-describe('a deed under a fault', () => {
-  test('is not done when another answer replaces its own', async () => {
+describe('a write under a fault', () => {
+  test('is not executed when another answer replaces its own', async () => {
     const before = sandbox.service.ids('apiKeys')
     const handle = sandbox.faults.set(
       '/v1/api_keys/',
@@ -111,7 +111,7 @@ describe('a deed under a fault', () => {
     expect([handle.hits(), sandbox.service.ids('apiKeys')]).toEqual([1, before])
   })
 
-  test('is done once when only its answer is lost on the way', async () => {
+  test('is executed once when only its answer is lost', async () => {
     const before = sandbox.service.ids('apiKeys').length
     sandbox.faults.set('/v1/api_keys/', { kind: 'reset' }, { method: 'POST', times: 1 })
     const body = { name: 'lost' }
@@ -121,7 +121,7 @@ describe('a deed under a fault', () => {
 })
 
 describe('an artifact under a fault', () => {
-  test('is named by whatever URL a test wants', async () => {
+  test('has any URL that a test sets', async () => {
     const urls = [
       'http://169.254.169.254/latest/meta-data',
       'file:///etc/passwd',
@@ -138,7 +138,7 @@ describe('an artifact under a fault', () => {
     }
   })
 
-  test('leads round in a circle on the host’s own loop, or elsewhere', async () => {
+  test('redirects in a circle, or to another host', async () => {
     const loop = await ask(`${sandbox.artifactUrl}/loop`)
     expect([loop.status, loop.headers.get('location')]).toEqual([302, '/loop'])
     sandbox.faults.set('/artifacts/*', { kind: 'redirect', location: 'http://127.0.0.1:1/x' })
@@ -146,7 +146,7 @@ describe('an artifact under a fault', () => {
     expect([away.status, away.headers.get('location')]).toEqual([302, 'http://127.0.0.1:1/x'])
   })
 
-  test('is a page of HTML, or has another byte than it should', async () => {
+  test('is a page of HTML, or has a changed byte', async () => {
     const [id = ''] = sandbox.service.ids('tags')
     const right = sandbox.service.documents('tag', id, 'sbom')[0]
     sandbox.faults.set('/artifacts/sbom*', { kind: 'html' }, { times: 1 })
@@ -185,7 +185,7 @@ describe('an artifact under a fault', () => {
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(150 << 20)
   })
 
-  test('of a size that fits comes whole', async () => {
+  test('of a small size is complete', async () => {
     sandbox.faults.set('/artifacts/*', { kind: 'hugeDocument', bytes: 3_000_000 })
     const { body, headers } = await exchange(await sbomUrl())
     expect([body.length, headers['content-length']]).toEqual([3_000_000, '3000000'])
@@ -193,7 +193,7 @@ describe('an artifact under a fault', () => {
   })
 })
 
-test('the other addresses meet faults as well, and the log tells them apart', async () => {
+test('the other addresses have faults too, and the log separates them', async () => {
   sandbox.requests.clear()
   sandbox.faults.set('/v1/users', { kind: 'status', status: 503 })
   sandbox.faults.set('/packages/ecosystems/*', { kind: 'status', status: 502 })

@@ -47,7 +47,7 @@ describe('the users', () => {
     expect((await ask(`${url}&after=${after}`, { headers })).value['data']).toHaveLength(2)
   })
 
-  test('are there under the beta and the legacy version too', async () => {
+  test('are listed under the beta and the legacy version too', async () => {
     for (const version of ['v1', 'v2-beta', 'v0']) {
       const { status } = await ask(`${sandbox.authUrl}/${version}/users`, {
         headers: bearer(SANDBOX_TOKEN),
@@ -64,7 +64,7 @@ describe('the users', () => {
     expect(errorOf(other)).toEqual([403, 'insufficient_scope'])
   })
 
-  test('have the surface’s error form for everything else as well', async () => {
+  test('have the surface’s error form for every other path', async () => {
     const headers = bearer(SANDBOX_TOKEN)
     const error = async (path: string, method = 'GET') =>
       errorOf(await ask(sandbox.authUrl + path, { headers, method }))
@@ -76,7 +76,7 @@ describe('the users', () => {
 })
 
 describe('the token endpoint', () => {
-  test('gives a token that opens the identity surface until it expires', async () => {
+  test('issues a token for the identity surface until it expires', async () => {
     const { status, value, headers } = await token(request())
     expect([status, headers.get('cache-control')]).toEqual([200, 'no-store'])
     expect(value).toMatchObject({ token_type: 'Bearer', expires_in: 120 })
@@ -88,7 +88,7 @@ describe('the token endpoint', () => {
     expect((await users(bearer(secret))).status).toBe(401)
   })
 
-  test('gives another token each time, and each opens only what its audience is', async () => {
+  test('issues a new token each time, valid only for its audience', async () => {
     const first = String((await token(request())).value['access_token'])
     const second = String((await token(request({ audience: sandbox.url }))).value['access_token'])
     expect(first).not.toBe(second)
@@ -98,7 +98,7 @@ describe('the token endpoint', () => {
     expect(errorOf(await users(bearer(second)))).toEqual([403, 'insufficient_scope'])
   })
 
-  test('names what is missing or wrong', async () => {
+  test('names the missing or wrong parameter', async () => {
     for (const name of ['client_id', 'client_secret', 'audience', 'grant_type']) {
       const answer = await token({ ...request(), [name]: undefined })
       expect(errorOf(answer)).toEqual([400, 'invalid_request'])
@@ -112,7 +112,7 @@ describe('the token endpoint', () => {
     expect(errorOf(audience)).toEqual([403, 'access_denied'])
   })
 
-  test('takes JSON and POST only', async () => {
+  test('accepts only JSON and POST', async () => {
     const url = `${sandbox.authUrl}/oauth/token`
     const form = { 'content-type': 'application/x-www-form-urlencoded' }
     const posted = await ask(url, { method: 'POST', headers: form, body: request() })
@@ -120,7 +120,7 @@ describe('the token endpoint', () => {
     expect(errorOf(await ask(url))).toEqual([405, 'method_not_allowed'])
   })
 
-  test('gives a client without the identity scope a token that does not open it', async () => {
+  test('issues a token without access to a client without the identity scope', async () => {
     const own = await open({ service: { clients: [{ id: 'a', secret: 'b', identity: false }] } })
     const body = {
       client_id: 'a',

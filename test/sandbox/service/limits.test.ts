@@ -13,7 +13,7 @@ const limitsOf = ({ status, headers }: Asked) => [
 ]
 
 describe('a rate limit of the remediation surface', () => {
-  test('is told with each answer, refuses what is beyond it, and begins anew by the clock', async () => {
+  test('is stated in each answer, refuses requests beyond it, and starts again by the clock', async () => {
     let now = Date.UTC(2026, 5, 1)
     const sandbox = await open({
       now: () => now,
@@ -36,7 +36,7 @@ describe('a rate limit of the remediation surface', () => {
     expect(limitsOf(await me())).toEqual([200, '3', '2', null])
   })
 
-  test('leaves the feeds, the catalog, the artifacts and the identity surface alone', async () => {
+  test('does not apply to the feeds, the catalog, the artifacts and the identity surface', async () => {
     const sandbox = await open({ service: { rateLimit: { requests: 1, windowSeconds: 60 } } })
     await asAdmin(sandbox, '/v1/me')
     expect((await asAdmin(sandbox, '/v1/me')).status).toBe(429)
@@ -46,13 +46,13 @@ describe('a rate limit of the remediation surface', () => {
     expect((await ask(`${sandbox.identityUrl}/users`, { headers })).status).toBe(200)
   })
 
-  test('is not there unless asked for', async () => {
+  test('is off by default', async () => {
     expect(limitsOf(await asAdmin(await open(), '/v1/me'))).toEqual([200, null, null, null])
   })
 })
 
 describe('a tier of the identity surface', () => {
-  test('allows its requests a minute, and tokens beyond them', async () => {
+  test('allows its requests per minute, and tokens beyond them', async () => {
     let now = Date.UTC(2026, 5, 1)
     const sandbox = await open({ now: () => now, service: { tier: 'free' } })
     const users = () => ask(`${sandbox.identityUrl}/users`, { headers: bearer(SANDBOX_TOKEN) })
@@ -67,7 +67,7 @@ describe('a tier of the identity surface', () => {
     expect(limitsOf(await users())).toEqual([200, '100', '99', null])
   })
 
-  test('is 1,000 requests for the standard one and 10,000 for the enterprise one', async () => {
+  test('allows 1,000 requests for standard and 10,000 for enterprise', async () => {
     for (const [tier, limit] of [
       ['standard', '1000'],
       ['enterprise', '10000'],

@@ -34,7 +34,7 @@ const LISTS = {
 describe.each(SHAPE_NAMES)('the shape %s', (name) => {
   const shape = SHAPES[name]
 
-  test('gives every item of every list exactly once, by its own rule for the next page', async () => {
+  test('lists every item exactly once, by its own rule for the next page', async () => {
     const sandbox = await service(name)
     const walk = (path: string) =>
       walkList((at) => fetch(sandbox.url + at, { headers: AUTH }), path, formOf(shape, path))
@@ -52,7 +52,7 @@ describe.each(SHAPE_NAMES)('the shape %s', (name) => {
     expect(users.items).toHaveLength(4)
   })
 
-  test('gives the documents of a tag, whichever way it answers for them', async () => {
+  test('returns the documents of a tag in its own form', async () => {
     const sandbox = await service(name)
     const [tag = ''] = sandbox.service.ids('tags')
     for (const kind of ['sbom', 'vex', 'provenance'] as const) {
@@ -64,13 +64,13 @@ describe.each(SHAPE_NAMES)('the shape %s', (name) => {
     }
   })
 
-  test('answers what is not there in its own form of an error', async () => {
+  test('answers a missing item in its own form of an error', async () => {
     const { status, headers } = await asAdmin(await service(name), '/v1/tags/999999')
     expect(status).toBe(404)
     expect(headers.get('content-type')).toBe(ERROR_TYPES[shape.errors])
   })
 
-  test('registers a webhook with a secret, and delivers what it names', async () => {
+  test('registers a webhook with a secret, and delivers its events', async () => {
     const sandbox = await service(name)
     const received = await endpoint()
     const body = { url: received.url, description: 'x', event_types: [EVENT_TYPE] }
@@ -128,8 +128,8 @@ async function endpoint(): Promise<{ url: string; bodies: string[] }> {
   return { url: `http://127.0.0.1:${String(port)}/hook`, bodies }
 }
 
-describe('a form of one part', () => {
-  test('is changed without the others', async () => {
+describe('a shape with one changed part', () => {
+  test('leaves the other parts unchanged', async () => {
     const shape = shaped('wire', { records: { ids: 'integer', fields: 'camel', none: 'absent' } })
     const sandbox = await service(shape)
     const { value } = await asAdmin(sandbox, '/v1/patches?limit=8')
@@ -142,7 +142,7 @@ describe('a form of one part', () => {
     expect(tag).toMatchObject({ id: 2, image: { id: 1002 }, avrId: 2 })
   })
 
-  test('gives the next URL in every style, with and without what was asked', async () => {
+  test('gives the next URL in every style, with and without the query', async () => {
     for (const style of ['absolute', 'path', 'query'] as const) {
       for (const keeps of [true, false]) {
         const next = {
@@ -167,7 +167,7 @@ describe('a form of one part', () => {
     }
   })
 
-  test('carries the validators that are named, gzips as it is told, and may leave the length out', async () => {
+  test('has the named validators, gzips on request, and may omit the length', async () => {
     const seen = async (http: Partial<Shape['http']>) => {
       const { url } = await service(shaped('wire', { http }))
       const { headers } = await fetch(`${url}/v1/tags/`, {
@@ -196,7 +196,7 @@ describe('a form of one part', () => {
     expect((await asAdmin(sandbox, `/v1/packages/${bare}/artifacts/patches`)).status).toBe(204)
   })
 
-  test('makes the patch feed rows, or rows under `data`, of the same packages', async () => {
+  test('has the patch feed as rows, or as rows under `data`, of the same packages', async () => {
     const names = async (feed: Shape['feed'], at: readonly string[]) => {
       const { url } = await service(shaped('wire', { feed }))
       const asked = await fetch(`${url}/external/patch_feed?ecosystem=debian&os_distro_major=12`)

@@ -16,7 +16,7 @@ const remove = (body: unknown) => asAdmin(sandbox, PATH, { method: 'DELETE', bod
 const idOf = (kind: 'tags' | 'packages', n: number) => sandbox.service.ids(kind)[n] ?? ''
 
 describe('subscribing', () => {
-  test('takes many tags at once', async () => {
+  test('accepts many tags at once', async () => {
     const wanted = [idOf('tags', 7), idOf('tags', 8)]
     const { status, value } = await post({ service_registry_tag_ids: wanted })
     expect(status).toBe(201)
@@ -29,20 +29,20 @@ describe('subscribing', () => {
     expect(sandbox.service.ids('subscriptions')).toHaveLength(6)
   })
 
-  test('takes packages and images, also where an id is that of a tag too', async () => {
+  test('accepts packages and images, also where an id is that of a tag too', async () => {
     const shared = idOf('packages', 2)
     expect(shared).toBe(idOf('tags', 2))
     const { value } = await post({ package_ids: [shared], image_ids: [1003] })
     expect(value['data']).toMatchObject([{ package_id: shared }, { image: { id: 1003 } }])
   })
 
-  test('twice to the same thing gives the same subscription', async () => {
+  test('twice to the same item gives the same subscription', async () => {
     const body = { service_registry_tag_ids: [idOf('tags', 9)] }
     const once = await post(body)
     expect((await post(body)).value).toEqual(once.value)
   })
 
-  test('to something unknown changes nothing', async () => {
+  test('to an unknown item changes nothing', async () => {
     const before = sandbox.service.ids('subscriptions')
     expect((await post({ tag_ids: [idOf('tags', 9), 'none'] })).status).toBe(404)
     expect((await post({ package_ids: ['none'] })).status).toBe(404)
@@ -53,7 +53,7 @@ describe('subscribing', () => {
 })
 
 describe('unsubscribing', () => {
-  test('takes the ids from the body, all or none', async () => {
+  test('takes the ids from the body, and deletes all or none', async () => {
     const [one = '', two = '', ...rest] = sandbox.service.ids('subscriptions')
     expect((await remove({ ids: [one, 'none'] })).status).toBe(404)
     expect(sandbox.service.ids('subscriptions')).toContain(one)
@@ -63,13 +63,13 @@ describe('unsubscribing', () => {
     expect((await remove({})).status).toBe(400)
   })
 
-  test('has no path with an id', async () => {
+  test('is not possible by a path with an id', async () => {
     const [one = ''] = sandbox.service.ids('subscriptions')
     expect((await asAdmin(sandbox, `${PATH}${one}/`, { method: 'DELETE' })).status).toBe(405)
   })
 })
 
-test('whoever may only read can neither subscribe nor unsubscribe', async () => {
+test('a read-only role can neither subscribe nor unsubscribe', async () => {
   for (const method of ['POST', 'DELETE']) {
     const headers = basic(SANDBOX_KEYS.readonly)
     const { status } = await ask(sandbox.url + PATH, { method, headers, body: { ids: ['x'] } })

@@ -127,7 +127,7 @@ function edited(before: readonly Item[], script: Script): Item[] {
   return after
 }
 
-test('a walk over which a sync publishes loses and doubles no item that stays as it was', async () => {
+test('a walk during a publication neither loses nor repeats an unchanged item', async () => {
   const store = writes()
   await fc.assert(
     fc.asyncProperty(
@@ -162,7 +162,7 @@ test('a walk over which a sync publishes loses and doubles no item that stays as
   )
 })
 
-test('a walk whose first page is all gone loses nothing of what was behind it', async () => {
+test('a walk whose first page was removed loses no later item', async () => {
   const store = writes()
   const item = (id: string): Item => ({ id, colour: null, weight: null, version: 1 })
   const plain: Ordering = { facet: null, field: null, descending: false, text: '' }

@@ -36,7 +36,7 @@ async function publish(
 const isListed = (store: Writes, named: Partial<EventTarget>): boolean =>
   store.catalog.findAnnounced(targetOf(named)).listed
 
-describe('what an event names', () => {
+describe('the tag that an event names', () => {
   const FORMS = {
     'fields of its own': { name: '3.12', image: { repository: 'library/python' }, digest: A },
     'a repository with a host': { tag: '3.12', repo: 'cr.example.com/library/python', sha: A },
@@ -68,7 +68,7 @@ describe('what an event names', () => {
     expect(isListed(store, { subject: subject.replace('3.12', '3.13') })).toBe(false)
   })
 
-  test('may be nothing: then nothing is amiss', async () => {
+  test('may be missing without an error', async () => {
     const store = writes()
     await publish(store, [])
     const nothing = { listed: true, digestMatches: null, artifacts: null }
@@ -78,7 +78,7 @@ describe('what an event names', () => {
     )
   })
 
-  test('may be as odd as it likes', async () => {
+  test('may be malformed without an error', async () => {
     const store = writes()
     await publish(store, [{ name: '1', image: 'nginx' }])
     const odd = [
@@ -96,7 +96,7 @@ describe('what an event names', () => {
     }
   })
 
-  test('under another digest is told from what shows none', async () => {
+  test('under another digest differs from a tag without a digest', async () => {
     const store = writes()
     await publish(store, [
       { name: '1', image: 'nginx', digest: B },
@@ -118,7 +118,7 @@ describe('what an event names', () => {
     expect(store.catalog.findAnnounced(targetOf({ tag: '1', digest: A })).digestMatches).toBe(true)
   })
 
-  test('goes with the item, and is looked for among tags alone', async () => {
+  test('is removed with the item, and is searched only among tags', async () => {
     const store = writes()
     await publish(store, [{ name: '1' }, { name: '2' }])
     await publish(store, [{ name: '9' }], '/v1/packages', 'packages')
@@ -151,7 +151,7 @@ describe('what an event names', () => {
   })
 })
 
-describe('the artifacts of what is listed', () => {
+describe('the artifacts of a listed tag', () => {
   const SHA = Buffer.alloc(16, 'x')
   const answer = (path: string, more: Partial<FetchedAnswer> = {}): FetchedAnswer => ({
     path,
@@ -188,7 +188,7 @@ describe('the artifacts of what is listed', () => {
   }
   const own = '/v1/tags/id%200'
 
-  test('are complete, none yet, lacking or out of scope', async () => {
+  test('are reported as complete, none yet, lacking or out of scope', async () => {
     const [details, sbom] = [answer(own), answer(`${own}/sbom`)]
     expect(await stateWith([])).toBe('out of scope')
     expect(await stateWith([details, sbom])).toBe('complete')
@@ -201,7 +201,7 @@ describe('the artifacts of what is listed', () => {
   })
 })
 
-test('a database of an earlier program learns the texts of the tags that it holds', () => {
+test('a database of an earlier program gets the names of its stored tags', () => {
   const step = MIGRATIONS.findIndex((text) => text.includes('CREATE TABLE catalog_text'))
   const dir = scratch()
   const old = new Database(databasePath(dir))

@@ -35,7 +35,7 @@ const names = (store: Writes, id: number) =>
   store.changes.listNames(id, 100).map(({ name, change }) => `${name} ${change}`)
 
 describe('the change log', () => {
-  test('keeps no names of a first snapshot: everything may be new', async () => {
+  test('has no names for a first snapshot', async () => {
     const store = await begun()
     expect(store.changes.listLogged(0, 10)).toMatchObject([
       { id: 1, source: 'osv', snapshot: 's1', previous: null, sequence: 1, complete: false },
@@ -43,7 +43,7 @@ describe('the change log', () => {
     expect(names(store, 1)).toEqual([])
   })
 
-  test('says of each later snapshot what became of which record', async () => {
+  test('has the change of each record for each later snapshot', async () => {
     const store = await begun()
     await publish(store, 's2', () => {
       store.osv.updateRecord(record('a', 'other'), 2)
@@ -58,7 +58,7 @@ describe('the change log', () => {
     expect(names(store, 2)).toEqual(['a changed', 'c removed', 'd added'])
   })
 
-  test('tells a record whose stamp alone is new, and not one that came back as it was', async () => {
+  test('has a record of which only the stamp is new, and not one that returned unchanged', async () => {
     const store = await begun()
     await publish(store, 's2', () => {
       store.osv.markRecord('a', '2030-01-01T00:00:00Z')
@@ -71,7 +71,7 @@ describe('the change log', () => {
     expect(names(store, 2)).toEqual(['a changed'])
   })
 
-  test('gets no row when nothing that is served changed, nor what a rolled back transaction did', async () => {
+  test('has no row when nothing served changed, and none of a rolled back transaction', async () => {
     const store = await begun()
     await publish(store, 's1', () => store.osv.updateRecord(record('a'), 2), { whole: false })
     expect(store.changes.lastLogged()).toBe(1)
@@ -84,7 +84,7 @@ describe('the change log', () => {
     expect(names(store, 2)).toEqual(['kept added'])
   })
 
-  test('tells feeds by their paths, an absent one like none', async () => {
+  test('names feeds by their paths, and an absent feed as missing', async () => {
     const store = writes()
     const feed = (path: string, text: string | null) => {
       const { sha256, body, size } = record(path, text ?? '')
@@ -109,7 +109,7 @@ describe('the change log', () => {
     expect(names(store, 3)).toEqual(['/external/extra removed'])
   })
 
-  test('gives up names that are too many, and says so', async () => {
+  test('omits names beyond its limit, and reports that it is incomplete', async () => {
     const store = await begun()
     await publish(store, 's2', () => {
       for (let i = 0; i <= MAX_TRACKED; i++) store.osv.updateRecord(record(`many-${i}`), 2)
@@ -118,7 +118,7 @@ describe('the change log', () => {
     expect(store.changes.countNames({ source: 'osv', after: 1, until: 2 })).toBeNull()
   })
 
-  test('folds what lies between two snapshots', async () => {
+  test('folds the changes between two snapshots', async () => {
     const store = await begun()
     await publish(store, 's2', () => {
       store.osv.updateRecord(record('d'), 2)
@@ -144,7 +144,7 @@ describe('the change log', () => {
     expect(store.changes.findInLog('none')).toEqual([])
   })
 
-  test('forgets what is too old, never the newest, and leads on from what came right before', async () => {
+  test('removes old rows but never the newest, and continues from the snapshot before it', async () => {
     const store = await begun()
     for (const n of [2, 3, 4]) {
       const work = () => store.osv.updateRecord(record('a', String(n)), n)

@@ -18,8 +18,8 @@ const has = (command: string, ...args: string[]): boolean =>
 const SAMPLES = ['', '{}', 'text '.repeat(10_000), 'ünïcödé 🐙'].map((text) => Buffer.from(text))
 const anything = fc.uint8Array({ maxLength: 2000 })
 
-describe('a member', () => {
-  test('is what any gunzip undoes, and is packed the same every time', () => {
+describe('a gzip member', () => {
+  test('is read by gunzip, and has the same bytes every time', () => {
     fc.assert(
       fc.property(anything, (content) => {
         const member = packContent(content, deflate)
@@ -47,7 +47,7 @@ for member in sys.stdin: print(hashlib.sha256(gzip.decompress(bytes.fromhex(memb
     expect(stdout.trim().split('\n')).toEqual(digests)
   })
 
-  test('holds the very deflate stream it was built around, and gives it back', () => {
+  test('contains its deflate stream unchanged, and returns it', () => {
     const content = Buffer.from('streams are never recompressed')
     const stream = deflate(content)
     const member = gzipMember(stream, crc32(content), content.length)
@@ -56,22 +56,22 @@ for member in sys.stdin: print(hashlib.sha256(gzip.decompress(bytes.fromhex(memb
     expect(member.length).toBe(stream.length + 18)
   })
 
-  test('says nothing of when or where it was made', () => {
+  test('has no date and no name', () => {
     const member = packContent(Buffer.from('x'), deflate)
     expect([...member.subarray(0, 10)]).toEqual([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255])
   })
 })
 
-describe('a document that came as gzip', () => {
+describe('a document received as gzip', () => {
   const content = Buffer.from('[{"id":"ROOT-1"}]')
 
-  test('is kept as it came when it is one member of exactly this content', () => {
+  test('is stored unchanged when it is one member of exactly this content', () => {
     const came = gzipSync(content, { level: 9 })
     expect(documentMember(content, came, deflate)).toBe(came)
     expect(sizeOf(came)).toBe(content.length)
   })
 
-  test('is packed anew when it came in several members, or not as gzip at all', () => {
+  test('is packed again when it has several members, or is not gzip', () => {
     const parts = Buffer.concat([gzipSync(content.subarray(0, 5)), gzipSync(content.subarray(5))])
     for (const came of [parts, null]) {
       const kept = documentMember(content, came, deflate)
@@ -81,7 +81,7 @@ describe('a document that came as gzip', () => {
   })
 })
 
-describe('reading a member back', () => {
+describe('reading a gzip member', () => {
   test('gives exactly what was packed', () => {
     fc.assert(
       fc.property(anything, (content) => {
@@ -90,12 +90,12 @@ describe('reading a member back', () => {
     )
   })
 
-  test('throws when the size is another, larger or smaller, by little or by much', () => {
+  test('throws when the size is larger or smaller, by little or by much', () => {
     const member = packContent(Buffer.alloc(1000, 'x'), deflate)
     for (const size of [0, 999, 1001, 100_000]) expect(() => contentOf(member, size)).toThrow()
   })
 
-  test('throws for any byte turned over, or gives the same content', () => {
+  test('throws for any changed byte, or gives the same content', () => {
     const content = Buffer.from('{"id":"ROOT-1","modified":"2026-05-01T00:00:00Z"}')
     const member = packContent(content, deflate)
     for (let at = 0; at < member.length; at++) {

@@ -17,7 +17,7 @@ function refusal(work: () => unknown): MirrorError {
 }
 
 describe('a lock', () => {
-  test('is held by one at a time, also within one process', () => {
+  test('has one owner at a time, also within one process', () => {
     const dir = join(scratch(), 'not', 'there', 'yet')
     const lock = acquireLock(dir, 'sync')
     const { code, message } = refusal(() => acquireLock(dir, 'sync'))
@@ -28,7 +28,7 @@ describe('a lock', () => {
     acquireLock(dir, 'sync').release()
   })
 
-  test('of one name does not hold back another', () => {
+  test('of one name does not block another', () => {
     const dir = scratch()
     const [serve, sync] = [acquireLock(dir, 'serve'), acquireLock(dir, 'sync')]
     expect(refusal(() => acquireLock(dir, 'serve')).message).toContain('already serves')
@@ -36,7 +36,7 @@ describe('a lock', () => {
     sync.release()
   })
 
-  test('may be released twice, and does not take the next holder with it', () => {
+  test('may be released twice without effect on the next owner', () => {
     const dir = scratch()
     const first = acquireLock(dir, 'sync')
     first.release()
@@ -46,7 +46,7 @@ describe('a lock', () => {
     second.release()
   })
 
-  test('of another process is respected, and ends with it however it ends', async () => {
+  test('of another process is respected, and ends with that process', async () => {
     const dir = scratch()
     const child = await startChild('lock', dir)
     const { code, message } = refusal(() => acquireLock(dir, 'sync'))
@@ -64,7 +64,7 @@ describe('a lock', () => {
     acquireLock(dir, 'sync').release()
   })
 
-  test('in a place that cannot hold one is a storage fault', () => {
+  test('in a place that does not support locks is a storage error', () => {
     const file = join(scratch(), 'file')
     writeFileSync(file, '')
     expect(refusal(() => acquireLock(file, 'sync')).code).toBe('storage')

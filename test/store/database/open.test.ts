@@ -36,14 +36,14 @@ function filled(): string {
 }
 
 describe('a data folder', () => {
-  test('has a database that only its owner reads, and the files beside it too', () => {
+  test('has a database, and files beside it, that only its owner can read', () => {
     const store = writes()
     for (const end of ['', '-wal', '-shm'])
       expect([end, statSync(databasePath(store.dir) + end).mode & 0o777]).toEqual([end, 0o600])
     store.close()
   })
 
-  test('that is not there is made, with an empty database of the newest schema', () => {
+  test('that is missing is created, with an empty database of the newest schema', () => {
     const dir = join(scratch(), 'deep', 'down')
     const db = openWriter(dir)
     expect(db.pragma('user_version', { simple: true })).toBe(MIGRATIONS.length)
@@ -52,7 +52,7 @@ describe('a data folder', () => {
     db.close()
   })
 
-  test('is migrated once: what is in it stays', () => {
+  test('is migrated once without loss of data', () => {
     const { dir, close } = writes()
     close()
     const db = openWriter(dir)
@@ -67,7 +67,7 @@ describe('a data folder', () => {
     expect(await Promise.all(children.map(({ ended }) => ended))).toEqual([0, 0, 0, 0])
   })
 
-  test('of a newer program is refused with what to do, for reading and for writing', () => {
+  test('of a newer program is refused for reading and for writing, with what to do', () => {
     const dir = filled()
     const db = new Database(databasePath(dir))
     db.pragma(`user_version = ${MIGRATIONS.length + 1}`)
@@ -79,21 +79,21 @@ describe('a data folder', () => {
     }
   })
 
-  test('without a database has nothing to read, and reading makes none', () => {
+  test('without a database cannot be read, and reading does not create one', () => {
     const dir = scratch()
     expect(openReader(dir)).toBeNull()
     expect(openPinnedReads(dir)).toBeNull()
     expect(existsSync(databasePath(dir))).toBe(false)
   })
 
-  test('whose database no writer has brought to this schema yet has nothing to read', () => {
+  test('with an older schema cannot be read before a writer has migrated it', () => {
     const dir = scratch()
     writeFileSync(databasePath(dir), '')
     expect(openReader(dir)).toBeNull()
     expect(openPinnedReads(dir)).toBeNull()
   })
 
-  test('that cannot be a folder is a storage fault', () => {
+  test('that cannot be created is a storage error', () => {
     const file = join(scratch(), 'file')
     writeFileSync(file, '')
     expect(refusal(() => openWriter(file)).code).toBe('storage')
@@ -101,7 +101,7 @@ describe('a data folder', () => {
   })
 
   test.skipIf(process.getuid?.() === 0)(
-    'that may not be written is a storage fault (not as root)',
+    'without write permission is a storage error (not as root)',
     () => {
       const dir = scratch()
       chmodSync(dir, 0o500)
@@ -117,7 +117,7 @@ describe('a data folder', () => {
 })
 
 describe('a damaged database', () => {
-  test('that is no database at all is named corrupt, with the command that mends it', () => {
+  test('that is no database is reported as corrupt, with the command that repairs it', () => {
     const dir = scratch()
     writeFileSync(databasePath(dir), 'no database '.repeat(1000))
     for (const open of [openWriter, openReader, openPinnedReads]) {
@@ -127,7 +127,7 @@ describe('a damaged database', () => {
     }
   })
 
-  test('whose pages are overwritten is named corrupt when it is opened or when it is read', () => {
+  test('with overwritten pages is reported as corrupt when it is opened or read', () => {
     const dir = filled()
     const bytes = readFileSync(databasePath(dir))
     bytes.fill(0xa5, 4096, bytes.length)
@@ -145,7 +145,7 @@ describe('a damaged database', () => {
     expect(code).toBe('corrupt')
   })
 
-  test('that is cut short is named corrupt when its records are read', () => {
+  test('that is cut short is reported as corrupt when its records are read', () => {
     const dir = filled()
     const bytes = readFileSync(databasePath(dir))
     writeFileSync(databasePath(dir), bytes.subarray(0, 8192))
@@ -161,7 +161,7 @@ describe('a damaged database', () => {
   })
 })
 
-describe('a fault of the storage', () => {
+describe('a storage error', () => {
   const named = (code: string): unknown =>
     nameStorageError(Object.assign(new Error('raw'), { code }), '/data')
 
@@ -172,7 +172,7 @@ describe('a fault of the storage', () => {
     'SQLITE_READONLY',
     'SQLITE_BUSY',
     'EROFS',
-  ])('%s is named so, with its cause', (code) => {
+  ])('%s is reported as such, with its cause', (code) => {
     expect(named(code)).toMatchObject({
       code: 'storage',
       message: expect.stringContaining('/data') as string,
@@ -180,7 +180,7 @@ describe('a fault of the storage', () => {
     })
   })
 
-  test('is not what anything else is called', () => {
+  test('is not reported for any other error', () => {
     expect(named('SQLITE_CORRUPT_VTAB')).toMatchObject({ code: 'corrupt' })
     expect(named('SQLITE_CONSTRAINT')).toMatchObject({ message: 'raw' })
     expect(nameStorageError('text', '/data')).toBe('text')
@@ -188,7 +188,7 @@ describe('a fault of the storage', () => {
     expect(nameStorageError(ours, '/data')).toBe(ours)
   })
 
-  test('a full disk in mid-transaction leaves the last commit as it was', async () => {
+  test('caused by a full disk in a transaction leaves the last commit unchanged', async () => {
     const store = writes()
     await store.exclusive(() => store.osv.insertRecord(record('R-1'), 1))
     const db = new Database(databasePath(store.dir))
@@ -209,7 +209,7 @@ describe('a fault of the storage', () => {
 })
 
 describe('a killed process', () => {
-  test('loses what it had not committed, and its run is closed as an orphan', async () => {
+  test('loses only uncommitted data, and its run is closed as an orphan', async () => {
     const dir = scratch()
     const child = await startChild('unfinished', dir)
     await child.kill()

@@ -15,8 +15,8 @@ function document(text: string | null, more: Partial<Document> = {}): Document {
   return { ...made, changed: NOW / 1000, entries: 3, ...more }
 }
 
-describe('a document', () => {
-  test('is given back as it was stored, and replaced as a whole', () => {
+describe('a stored feed document', () => {
+  test('is returned unchanged, and replaced as a whole', () => {
     const store = writes()
     expect(store.feeds.readDocument(PATH)).toBeNull()
     store.feeds.replaceDocument(document('{"alpine":[]}'))
@@ -27,7 +27,7 @@ describe('a document', () => {
     expect(contentOf(held?.body ?? Buffer.alloc(0), 2).toString()).toBe('{}')
   })
 
-  test('that upstream does not have is known to be absent, and can come back', () => {
+  test('that upstream does not have is recorded as absent, and can return', () => {
     const store = writes()
     store.feeds.replaceDocument(document(null))
     expect(store.feeds.readDocument(PATH)?.body).toBeNull()
@@ -45,7 +45,7 @@ describe('a document', () => {
     expect(listed[0]).not.toHaveProperty('body')
   })
 
-  test("is forgotten together with upstream's validators for it", () => {
+  test("is removed together with upstream's validators for it", () => {
     const store = writes()
     store.feeds.replaceDocument(document('{}'))
     store.feeds.replaceUpstreamState(PATH, { etag: '"e"', lastModified: null, body: null })
@@ -84,7 +84,7 @@ describe('the date of a new version', () => {
     )
   })
 
-  test('is in the future only where the previous one forces it there', () => {
+  test('is in the future only where the previous one requires it', () => {
     fc.assert(
       fc.property(dates, ([previous, upstream, now]) => {
         const next = nextChanged(previous, upstream, now)
@@ -93,7 +93,7 @@ describe('the date of a new version', () => {
     )
   })
 
-  test("is upstream's own wherever that is possible, else as little later as can be", () => {
+  test("is upstream's own where possible, and otherwise as little later as possible", () => {
     fc.assert(
       fc.property(dates, ([previous, upstream, now]) => {
         const next = nextChanged(previous, upstream, now)
@@ -105,8 +105,8 @@ describe('the date of a new version', () => {
   })
 })
 
-describe('a snapshot', () => {
-  test('counts up when what it serves changes, and only then', () => {
+describe('a snapshot of a source', () => {
+  test('gets the next sequence number only when its content changes', () => {
     const store = writes()
     expect(store.snapshots.readSnapshot('osv')).toBeNull()
     store.snapshots.replaceSnapshot(snapshot({ id: 'aa' }))
@@ -122,7 +122,7 @@ describe('a snapshot', () => {
     expect(store.snapshots.readSnapshot('osv')).toMatchObject({ sequence: 3, id: 'aa' })
   })
 
-  test('is one for each source', () => {
+  test('is separate for each source', () => {
     const store = writes()
     store.snapshots.replaceSnapshot(snapshot({ id: 'aa' }))
     store.snapshots.replaceSnapshot(snapshot({ id: 'ff', source: 'feeds' }))

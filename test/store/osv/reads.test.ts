@@ -9,7 +9,7 @@ import { NOW, record, writes } from '../fixtures.ts'
 const SECONDS = NOW / 1000
 
 describe('a record', () => {
-  test('is given back byte for byte, with what is known of it', () => {
+  test('is returned byte for byte, with its metadata', () => {
     const store = writes()
     const stored = record('ROOT ünï/🐙', '{"id":"x"}')
     store.osv.insertRecord(stored, SECONDS)
@@ -32,7 +32,7 @@ describe('a record', () => {
     ]).toEqual([null, null, null])
   })
 
-  test('is told apart from others by the exact bytes of its id', () => {
+  test('is identified by the exact bytes of its id', () => {
     const store = writes()
     for (const id of ['a', 'A', 'a ', 'ä', 'a\u0308']) store.osv.insertRecord(record(id), 1)
     expect(store.osv.countRecords()).toBe(5)
@@ -60,7 +60,7 @@ describe('a record', () => {
     expect(store.osv.readRecord('R')?.changed).toBe(100)
   })
 
-  test('that is removed leaves a tombstone, which goes in time or when it is back', () => {
+  test('that is removed leaves a tombstone, which expires or is removed when the record returns', () => {
     const store = writes()
     for (const id of ['a', 'b', 'c']) {
       store.osv.insertRecord(record(id), 1)
@@ -82,7 +82,7 @@ describe('a record', () => {
     ])
   })
 
-  test('removed takes its bytes with it and nobody else’s', () => {
+  test('that is removed loses its bytes, and no other record does', () => {
     const store = writes()
     for (const id of ['a', 'b', 'c']) store.osv.insertRecord(record(id), 1)
     store.osv.removeRecord('b', 1, NOW)
@@ -95,7 +95,7 @@ describe('a record', () => {
 })
 
 describe('all records', () => {
-  test('are gone through in the order of their ids’ bytes, one way or the other', () => {
+  test('are iterated in the order of their ids’ bytes, in both directions', () => {
     const store = writes()
     const ids = ['b', 'a', 'Z', 'ä', '🐙', '\uff5e', 'a-1', 'a']
     for (const id of new Set(ids)) store.osv.insertRecord(record(id), 1)
@@ -104,7 +104,7 @@ describe('all records', () => {
     expect([...store.osv.eachContent()].map(([id]) => id)).toEqual(sorted)
   })
 
-  test('of which few have a space or a percent sign in their ids are not gone through for these', () => {
+  test('are not all read to find ids with a space or a percent sign', () => {
     const store = writes()
     for (const id of ['plain', 'a b', '50%', ' at the start', 'at the end\u3000', 'x-y'])
       store.osv.insertRecord(record(id), 1)
@@ -123,7 +123,7 @@ describe('all records', () => {
     expect(plan.map(({ detail }) => detail)).toEqual([expect.stringContaining('osv_untidy')])
   })
 
-  test('around an id are counted against the part of the archive in which it would lie', () => {
+  test('around an id are counted in the part of the archive to which it belongs', () => {
     const store = writes()
     expect(store.osv.isPartStored('a')).toBeNull()
     for (const id of ['a', 'b', 'c']) store.osv.insertRecord(record(id), 1)
@@ -140,7 +140,7 @@ describe('all records', () => {
     ])
   })
 
-  test('are counted also when there are none', () => {
+  test('are counted as zero in an empty store', () => {
     const store = writes()
     expect([store.osv.countRecords(), store.osv.sumIdBytes(), store.osv.countBodies()]).toEqual([
       0, 0, 0,

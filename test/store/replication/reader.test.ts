@@ -40,7 +40,7 @@ async function collect(chunks: AsyncIterable<Buffer>): Promise<Buffer> {
 
 const summary = (...lines: string[]): Buffer[] => [gzipSync(lines.join('\n'))]
 
-test('keys are in the order that SQLite has', () => {
+test('keys of rows are in the order of SQLite', () => {
   const db = openWriter(scratch())
   const sort = db.prepare<[string], string>('SELECT value FROM json_each(?) ORDER BY value').pluck()
   const text = fc.string({ unit: ANY_CHARACTER }).filter((one) => one !== '' && !one.includes('\0'))
@@ -52,7 +52,7 @@ test('keys are in the order that SQLite has', () => {
   db.close()
 })
 
-test('a resource belongs to the source that the table of resources says', () => {
+test('a resource belongs to the source that the table of resources states', () => {
   const store = writes()
   const db = openWriter(store.dir)
   const insert = db.prepare(
@@ -68,8 +68,8 @@ test('a resource belongs to the source that the table of resources says', () => 
   db.close()
 })
 
-describe('digests and summaries', () => {
-  test('are the same for the same content, however it came about, and tell every other apart', async () => {
+describe('the digests and summaries of a state', () => {
+  test('are equal exactly for equal content, independent of its history', async () => {
     const [one, other] = [writes(), writes()]
     for (const [store, ids] of [
       [one, ['a', 'b', 'ü', '😀']],
@@ -99,7 +99,7 @@ describe('digests and summaries', () => {
     expect(found).toEqual([['osv-record', 'ü', false]])
   })
 
-  test('lead from each of several states to the one held', async () => {
+  test('lead from each of several states to the stored one', async () => {
     const store = writes()
     await store.transaction(() => {
       for (const id of ['a', 'c']) store.osv.putRecord(record(id), 5)
@@ -134,12 +134,12 @@ describe('digests and summaries', () => {
     ['is cut short', [gzipSync(`${JSON.stringify(HEADER)}\nosv`)]],
     ['is cut short as gzip', [gzipSync(`${JSON.stringify(HEADER)}\n`).subarray(0, -9)]],
     ['is out of order', summary(JSON.stringify(HEADER), ...['b', 'a'].map((key) => `osv osv-record ${'0'.repeat(32)} ${key}`), '')], // prettier-ignore
-  ])('a file that %s is refused', async (_, chunks) => {
+  ])('are refused as a file that %s', async (_, chunks) => {
     await expect(rowsOf(chunks)).rejects.toThrow(/was not written by "patchmirror need"/)
   })
 })
 
-test('the ledger gives a state its number again, and never a lower one', async () => {
+test('the ledger gives a known state its number, and a new state a higher one', async () => {
   const store = writes()
   const [a, b] = ['a', 'b'].map((digest) => ({ digest, snapshot: digest, asOf: 1 }))
   const give = (sources: Parameters<typeof store.ledger.recordExport>[0]): Promise<number> =>

@@ -5,7 +5,7 @@ import { NOW, quarantine, sha256, writes } from '../fixtures.ts'
 const PATH = '/external/osv/all.json'
 
 describe('a quarantine', () => {
-  test('keeps the refused document exactly, until someone decides', () => {
+  test('keeps the refused document byte for byte until a decision', () => {
     const store = writes()
     store.quarantine.keepQuarantine(quarantine(1, '["kept"]'))
     const kept = store.quarantine.readQuarantine(1)
@@ -29,7 +29,7 @@ describe('a quarantine', () => {
     expect(store.quarantine.listOpenQuarantines()).toEqual([])
   })
 
-  test('is superseded by a sound version of its document, and may still be named as approved', () => {
+  test('is superseded by a valid version of its document, and may still be approved', () => {
     const store = writes()
     for (const [run, path] of [
       [1, PATH],
@@ -59,7 +59,7 @@ describe('a quarantine', () => {
     expect(store.quarantine.findQuarantine(PATH, sha256('z'))).toBeNull()
   })
 
-  test('is forgotten some time after its decision; open and rejected ones never', () => {
+  test('is removed some time after its decision, unless it is open or rejected', () => {
     const store = writes()
     for (const run of [1, 2, 3, 4]) store.quarantine.keepQuarantine(quarantine(run, String(run)))
     store.quarantine.decideQuarantine(1, 'approved', NOW)

@@ -3,7 +3,7 @@ import type { RunStart } from '../../../src/store/runs/runs.ts'
 import { NOW, START, quarantine, runEnd, writes } from '../fixtures.ts'
 
 describe('the run log', () => {
-  test('tells a run that is running, and how it ended', () => {
+  test('shows a current run, and how it ended', () => {
     const store = writes()
     const id = store.runs.startRun(START)
     const running = { id, ...START, pid: process.pid, state: 'running', endedAt: null, facts: {} }
@@ -16,7 +16,7 @@ describe('the run log', () => {
     expect(store.runs.readRun(99)).toBeNull()
   })
 
-  test('keeps the sources apart and lists the newest first', () => {
+  test('separates the sources and lists the newest run first', () => {
     const store = writes()
     const [osv, feeds] = [
       store.runs.startRun(START),
@@ -28,7 +28,7 @@ describe('the run log', () => {
     expect(store.runs.listRuns(1).length).toBe(1)
   })
 
-  test('remembers when upstream last confirmed what is held, later failures aside', () => {
+  test('has the last time when upstream confirmed the stored data, also after later failures', () => {
     const store = writes()
     expect(store.runs.readConfirmedAt('osv')).toBeNull()
     store.runs.endRun(store.runs.startRun(START), runEnd({ asOf: NOW }))
@@ -37,7 +37,7 @@ describe('the run log', () => {
     expect(store.runs.readConfirmedAt('osv')).toBe(NOW)
   })
 
-  test('remembers the last reconcile that ended well', () => {
+  test('has the last successful reconcile', () => {
     const store = writes()
     const reconcile = { ...START, kind: 'reconcile' as const }
     expect(store.runs.readLastReconcile(START.source)).toBeNull()
@@ -81,7 +81,7 @@ describe('the run log', () => {
     expect(store.runs.listRuns(99).length).toBe(6)
   })
 
-  test('keeps refreshes apart, which look at a part only', () => {
+  test('counts refreshes apart from complete syncs', () => {
     const store = writes()
     const refresh: RunStart = { ...START, kind: 'refresh', trigger: 'webhook' }
     const sync = store.runs.startRun(START)
@@ -95,7 +95,7 @@ describe('the run log', () => {
     expect(store.runs.readConfirmedAt('osv')).toBe(NOW)
   })
 
-  test('never gives an id twice, pruned or not', () => {
+  test('never uses an id twice, also after pruning', () => {
     const store = writes()
     const first = store.runs.startRun(START)
     store.runs.startRun(START)

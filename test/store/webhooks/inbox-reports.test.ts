@@ -31,7 +31,7 @@ test('due rows are read page by page, and the next due time is known', () => {
   expect(inbox.nextDueAt()).toBe(NOW + 60_000)
 })
 
-test('a row that is put off for longer than ever was due before the clock was set back', () => {
+test('a row that is delayed beyond any delay was due before the clock went backwards', () => {
   const { inbox } = opened()
   for (const id of ['far', 'near']) inbox.receive(delivery({ webhookId: id }))
   inbox.settle([
@@ -42,7 +42,7 @@ test('a row that is put off for longer than ever was due before the clock was se
   expect(inbox.listPending(NOW, 9)).toEqual([])
 })
 
-test('a replayed row begins anew, for its later looks count from its first refresh', () => {
+test('a replayed row starts again, and its later refreshes count from the first', () => {
   const { inbox } = opened()
   inbox.receive(delivery())
   inbox.settle([{ id: 1, state: 'dead', refreshedAt: NOW + 1, visibleAt: NOW + 2, reason: 'x' }])
@@ -60,7 +60,7 @@ test('a replayed row begins anew, for its later looks count from its first refre
   expect(inbox.readRow(1)).toMatchObject(anew)
 })
 
-test('reports tell times of what is done, and what was announced, with what came to nothing', () => {
+test('reports contain the times of processed rows and the announced tags, also without a result', () => {
   const { inbox, reports } = opened()
   expect(reports.announcedSince(0)).toEqual({ announcements: [], firstAt: null, lastAt: null })
   const rows = [

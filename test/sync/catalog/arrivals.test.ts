@@ -4,7 +4,7 @@ import { catalogBench } from '../../support/catalog/mirror.ts'
 import { mirrored } from './fixtures.ts'
 import { WIDE, announced, refresh } from '../refreshes.ts'
 
-test('a first snapshot brings nothing; a poll and a refresh tell what each of them found', async () => {
+test('a first snapshot records no new tags; a scheduled sync and a refresh record those that each found', async () => {
   const made = await mirrored(WIDE)
   const { service } = made.sandbox
   expect(made.store.catalog.listNewTags(0)).toEqual([])
@@ -22,7 +22,7 @@ test('a first snapshot brings nothing; a poll and a refresh tell what each of th
   expect(made.store.catalog.listNewTags(0, 1)).toHaveLength(1)
 })
 
-test('a tag arrives under another digest, not with another date, and not when it is no remediated one', async () => {
+test('a tag is recorded as new under another digest, not with another date, and not when it is not remediated', async () => {
   const made = await mirrored(WIDE)
   const { service } = made.sandbox
   const [one = '', two = '', three = ''] = service.ids('tags')
@@ -34,7 +34,7 @@ test('a tag arrives under another digest, not with another date, and not when it
   expect(made.store.catalog.listNewTags(0)).toMatchObject([{ digest: `sha256:${'8'.repeat(64)}` }])
 })
 
-test('no more than a thousand arrivals of a run are kept, and none for longer than 30 days', async () => {
+test('at most a thousand new tags of a run are recorded, for at most 30 days', async () => {
   const clock = createClock()
   const made = await catalogBench(
     { ...WIDE, subscriptions: 0 },

@@ -10,9 +10,9 @@ import { DOCUMENT, SMALL, TAG, asked, bench, differences, lackingOf, mirrored } 
 const LISTS = ['/v1/images/', '/v1/packages/', '/v1/patches', '/v1/subscriptions/', '/v1/tags/']
 const ALONE = ['/v1/me', '/v1/orgs/']
 
-describe('an account in which nothing changed', () => {
+describe('an unchanged account', () => {
   test.each(telling(['wire', 'other'] as const, 'wire'))(
-    'costs its lists and two documents, and no write but their dates (%s shape)',
+    'costs the requests of its lists and two items, and writes only their dates (%s shape)',
     async (shape) => {
       const made = await mirrored({ ...SMALL, shape })
       const before = contentsOf(made.dir)
@@ -28,7 +28,7 @@ describe('an account in which nothing changed', () => {
     },
   )
 
-  test('costs no more where answers carry no validators', async () => {
+  test('costs no more where answers have no validators', async () => {
     const made = await bench(SMALL, { sandbox: { validators: false } })
     expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
     made.sandbox.requests.clear()
@@ -59,14 +59,14 @@ test('one changed tag costs its own requests and the list of its image', async (
   expect(await differences(made)).toEqual([])
 })
 
-test('one changed ticket costs the lists alone', async () => {
+test('one changed ticket costs only the lists', async () => {
   const made = await mirrored()
   made.sandbox.service.addTicket()
   expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
   expect(asked(made).sort()).toEqual([...LISTS, ...ALONE].sort())
 })
 
-test('an artifact that is replaced is fetched when its owner says so, or with --full', async () => {
+test('a replaced artifact is fetched when its owner changes, or with --full', async () => {
   const made = await mirrored()
   const { service } = made.sandbox
   const [tag = ''] = service.ids('tags')
@@ -79,8 +79,8 @@ test('an artifact that is replaced is fetched when its owner says so, or with --
   expect(await differences(made)).toEqual([])
 })
 
-describe('--dry-run', () => {
-  test('asks for the lists, tells what is due, and writes nothing', async () => {
+describe('a dry run', () => {
+  test('requests the lists, reports what is due, and writes nothing', async () => {
     const made = await mirrored()
     const { service } = made.sandbox
     const [tag = '', gone = ''] = service.ids('tags')
@@ -95,7 +95,7 @@ describe('--dry-run', () => {
     expect(contentsOf(made.dir)).toEqual(before)
   })
 
-  test('on an empty mirror leaves it empty', async () => {
+  test('of an empty mirror leaves it empty', async () => {
     const made = await bench()
     expect(await made.run('catalog', { dryRun: true })).toMatchObject({ state: 'complete' })
     expect(made.store.catalog.countCatalog()).toEqual({ entries: 0, answers: 0, documents: 0 })
@@ -111,7 +111,7 @@ function allBytes({ dir }: Bench): Buffer {
   return Buffer.concat(files.map(({ parentPath, name }) => readFileSync(join(parentPath, name))))
 }
 
-describe('secrets', () => {
+describe('the data folder', () => {
   const SECRETS = [
     'sk-in-a-list',
     'sk-in-detail',
@@ -126,7 +126,7 @@ describe('secrets', () => {
     PATCHMIRROR_IDENTITY_MIRROR_USERS: 'true',
   }
 
-  test('of the mirror itself and of upstream are not in a single byte of the data folder', async () => {
+  test('contains no secret of the mirror or of upstream', async () => {
     const made = await mirrored({ ...SMALL, users: 3 }, PERSONAL)
     const { service } = made.sandbox
     const [key = ''] = service.ids('apiKeys')
@@ -162,7 +162,7 @@ describe('secrets', () => {
     expect(answers[2]).toContain('@example.com')
   })
 
-  test('and personal data: none is held by default', async () => {
+  test('contains no personal data by default', async () => {
     const made = await mirrored({ ...SMALL, users: 3 })
     const { service } = made.sandbox
     const bytes = allBytes(made)
@@ -173,7 +173,7 @@ describe('secrets', () => {
     expect(asked(made).filter((path) => /users|api_keys/.test(path))).toEqual([])
   })
 
-  test('and personal data goes when its setting is switched off', async () => {
+  test('loses personal data when its setting is switched off', async () => {
     const on = await mirrored({ ...SMALL, users: 3 }, PERSONAL)
     expect(await on.run('identity')).toMatchObject({ state: 'complete' })
     expect(on.store.catalog.readList('/v1/users')?.entries).toBe(3)

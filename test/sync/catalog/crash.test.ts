@@ -10,7 +10,7 @@ test('a run resumes a killed crawl and does not fetch stored answers again', asy
   expect(before.length).toBeGreaterThan(25)
 })
 
-test('a crawl that is stopped by a signal says so, publishes nothing, and is resumed', async () => {
+test('a crawl stopped by a signal is reported as aborted, publishes nothing, and is resumed', async () => {
   let items = 0
   const stopped: { abort(): void } = { abort: () => undefined }
   const made = await bench(SERVICE, {

@@ -20,8 +20,8 @@ import {
 const WIDTH = 8 // catalog.concurrency as it is by default: what is in flight when the refusal comes
 const REFUSED = { kind: 'status', status: 401 } as const
 
-describe('a credential that is refused', () => {
-  test('from the start ends the run, named with its surface, after as many requests as were in flight', async () => {
+describe('a refused credential', () => {
+  test('ends the run after the requests in flight, and is named with its surface', async () => {
     const made = await bench(SMALL, { env: { PATCHMIRROR_UPSTREAM_API_KEY: 'wrong-key' } })
     const report = await made.run('catalog')
     expect(report).toMatchObject({ state: 'failed', code: 'upstream_auth' })
@@ -33,7 +33,7 @@ describe('a credential that is refused', () => {
     expect(made.store.snapshots.readSnapshot('catalog')).toBeNull()
   })
 
-  test('a refusal during the list walks stops all walks and keeps the stored catalog', async () => {
+  test('during the list walks stops all walks and keeps the stored catalog', async () => {
     const made = await mirrored(TWO_PAGES)
     made.sandbox.service.addTicket()
     made.sandbox.faults.set('/v1/patches', REFUSED, { after: 1 })
@@ -48,7 +48,7 @@ describe('a credential that is refused', () => {
     expect(await differences(made)).toEqual([])
   })
 
-  test('is revoked in mid-crawl: nothing more is sent, and the next run goes on from what is in hand', async () => {
+  test('during a crawl stops all requests, and the next run continues from the fetched answers', async () => {
     const env = { PATCHMIRROR_CATALOG_CONCURRENCY: '2' }
     const made = await bench({ ...SMALL, tags: 16 }, { env })
     made.sandbox.faults.set(TAG, REFUSED, { after: 10 })
@@ -66,7 +66,7 @@ describe('a credential that is refused', () => {
     expect(asked(made).filter((path) => TAG.test(path)).length).toBe(16 - had.length)
   })
 
-  test('is really revoked upstream: what is held keeps being served, and a good key goes on', async () => {
+  test('that upstream revoked leaves the stored catalog served', async () => {
     const made = await mirrored()
     const [tag = ''] = made.sandbox.service.ids('tags')
     made.sandbox.service.revoke(SANDBOX_KEYS.admin)
@@ -77,7 +77,7 @@ describe('a credential that is refused', () => {
       expect((await made.ask(path)).status).toBe(200)
   })
 
-  test('lacks a right: the run says so and asks no more', async () => {
+  test('without a right ends the run with that reason', async () => {
     const env = { PATCHMIRROR_CATALOG_MIRROR_API_KEYS: 'true' }
     const made = await bench(SMALL, { env })
     made.sandbox.faults.set('/v1/api_keys/', { kind: 'status', status: 403 })
@@ -90,7 +90,7 @@ describe('a credential that is refused', () => {
     expect(made.sandbox.requests.count()).toBeLessThanOrEqual(WIDTH)
   })
 
-  test('is an OAuth client that is not known: one request for a token, none for data', async () => {
+  test('of an unknown OAuth client costs one request for a token and none for data', async () => {
     const made = await bench(SMALL, {
       envOf: (sandbox) => ({
         PATCHMIRROR_UPSTREAM_CATALOG_URL: sandbox.catalogUrl,
@@ -108,7 +108,7 @@ describe('a credential that is refused', () => {
     expect(asked(made, 'identity')).toEqual(['/oauth/token'])
   })
 
-  test('of the identity surface does not touch the catalog', async () => {
+  test('of the identity surface does not affect the catalog', async () => {
     const made = await bench(SMALL, {
       env: {
         PATCHMIRROR_IDENTITY_API_KEY: SANDBOX_KEYS.remediationOnly,
@@ -122,7 +122,7 @@ describe('a credential that is refused', () => {
   })
 })
 
-test('a package catalog that wants a credential ends the run with the setting that sends one', async () => {
+test('a package catalog that requires a credential ends the run with the setting that sends one', async () => {
   const closed = { ...SMALL, catalogNeedsCredential: true }
   const made = await bench(closed)
   const report = await made.run('catalog')
@@ -158,7 +158,7 @@ test('an expired pre-signed URL is requested again once', async () => {
   expect(sboms.length - new Set(sboms).size).toBe(1)
 })
 
-test('a URL that is expired when it is given is not asked for without end', async () => {
+test('a URL that is already expired is not requested again without end', async () => {
   const made = await bench({ ...SMALL, urlSeconds: -10 })
   const report = await made.run('catalog')
   expect(report).toMatchObject({ state: 'partial', code: null })
@@ -177,7 +177,7 @@ test('no credential ever reaches the host of the documents', async () => {
   expect(made.sandbox.requests.count(TAG_LIST)).toBe(2) // whole, and a page of one item to learn how it goes on
 })
 
-describe('a credential that upstream returns', () => {
+describe('a credential that upstream returns in', () => {
   const KEY = SANDBOX_KEYS.admin
   const ONE = { images: 1, tags: 1, packages: 0, tickets: 0, avrs: 0, users: 1, subscriptions: 0 }
   const CODED = Buffer.from(`${KEY}:`).toString('base64')
@@ -195,7 +195,7 @@ describe('a credential that upstream returns', () => {
       { kind: 'body', body: JSON.stringify({ spdxVersion: encodeURIComponent(CODED) }) },
     ],
     ['an artifact answer', SBOM, { kind: 'body', body: JSON.stringify({ spdxVersion: KEY }) }],
-  ] as const)('in %s is not stored, and the run says where it was', async (_, path, fault) => {
+  ] as const)('%s is not stored, and the run reports where it was', async (_, path, fault) => {
     const made = await bench(ONE)
     made.sandbox.faults.set(path, fault)
     const report = await made.run('catalog')
@@ -214,7 +214,7 @@ describe('a credential that upstream returns', () => {
     expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
   })
 
-  test('in records of the public feed is not stored either, and the others are', async () => {
+  test('records of the public feed is not stored, and the other records are', async () => {
     const made = await bench(ONE)
     const put = (id: string, details: string): void => {
       const modified = '2026-05-01T00:00:00Z'

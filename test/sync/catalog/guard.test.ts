@@ -42,7 +42,7 @@ async function shrunk(): Promise<{ made: CatalogBench; run: number }> {
 }
 
 describe('a list that suddenly shrinks', () => {
-  test('is quarantined; approve lets exactly that in', async () => {
+  test('is quarantined, and approve applies exactly that list', async () => {
     const { made, run } = await shrunk()
     expect(await made.run('catalog')).toMatchObject({
       state: 'quarantined',
@@ -56,7 +56,7 @@ describe('a list that suddenly shrinks', () => {
     expect(await differences(made)).toEqual([])
   })
 
-  test('may grow meanwhile: what was approved is the removal', async () => {
+  test('may grow before approval, which applies to the removal', async () => {
     const { made, run } = await shrunk()
     made.sandbox.service.addTicket()
     made.sandbox.service.addTag()
@@ -64,7 +64,7 @@ describe('a list that suddenly shrinks', () => {
     expect(await differences(made)).toEqual([])
   })
 
-  test('a removal of other items than the approved ones is quarantined again', async () => {
+  test('is quarantined again when it loses other items than the approved ones', async () => {
     const { made, run } = await shrunk()
     const { service } = made.sandbox
     made.sandbox.faults.clear()
@@ -98,7 +98,7 @@ describe('a list that suddenly shrinks', () => {
     expect(made.store.catalog.readList('/v1/patches')?.entries).toBe(60)
   })
 
-  test('and comes back settles the quarantine by itself', async () => {
+  test('closes its quarantine when it returns to its size', async () => {
     const made = await mirrored(MANY, GUARD)
     const body = JSON.stringify({ tickets: [], cursor: { after: '' } })
     made.sandbox.faults.set('/v1/patches', { kind: 'body', type: 'application/json', body })
@@ -109,7 +109,7 @@ describe('a list that suddenly shrinks', () => {
     expect(made.store.quarantine.listOpenQuarantines()).toEqual([])
   })
 
-  test('is only looked at by --dry-run', async () => {
+  test('is only reported by --dry-run', async () => {
     const made = await mirrored(MANY, GUARD)
     for (const id of made.sandbox.service.ids('tickets').slice(0, 30))
       made.sandbox.service.remove('tickets', id)
@@ -160,7 +160,7 @@ describe('a scope that changes', () => {
     expect(await few.run('catalog')).toMatchObject({ message: 'nothing changed' })
   })
 
-  test('by patterns adds and takes away what they name', async () => {
+  test('by patterns adds and removes the items that they name', async () => {
     const base = await mirrored(SMALL, { PATCHMIRROR_CATALOG_SCOPE: 'subscribed' })
     const [, , image = ''] = base.sandbox.service.ids('images')
     expect(ownersOf(base)).not.toContain(`images/${image}`)
@@ -183,7 +183,7 @@ describe('a scope that changes', () => {
   const SMALL_OWNERS = 3 + 6 + 5
 })
 
-test('what the catalog stages survives that another source rolls back all the while', async () => {
+test('staged catalog answers survive repeated rollbacks of another source', async () => {
   const made = await mirrored({ ...SMALL, tickets: LONG ? 1500 : 300 })
   const { service } = made.sandbox
   for (const id of service.ids('tags')) service.rotateArtifact('tag', id, 'sbom')
@@ -206,7 +206,7 @@ test('what the catalog stages survives that another source rolls back all the wh
   expect(await differences(made)).toEqual([])
 })
 
-test('two sources at once, of which one fails, do not disturb each other', async () => {
+test('a source that fails does not disturb another that runs at the same time', async () => {
   const made = await mirrored(SMALL)
   made.sandbox.service.addTag()
   made.sandbox.faults.set('/external/osv/all.json', { kind: 'html' })
@@ -215,7 +215,7 @@ test('two sources at once, of which one fails, do not disturb each other', async
   expect(await differences(made)).toEqual([])
 })
 
-test('the identity surface and the catalog at once keep each the documents and lists of its own', async () => {
+test('the identity surface and the catalog keep their own documents and lists when they run at the same time', async () => {
   const made = await mirrored(SMALL, { PATCHMIRROR_IDENTITY_MIRROR_USERS: 'true' })
   const { service } = made.sandbox
   for (let i = 0; i < (LONG ? 4 : 1); i++) {

@@ -15,7 +15,7 @@ import {
 } from './fixtures.ts'
 
 describe('an item that answers 500', () => {
-  test('is named, the others are mirrored, and the next run asks for it alone', async () => {
+  test('is named, the others are mirrored, and the next run requests only it', async () => {
     const made = await catalogBench(SMALL, { env: ALL })
     const [tag = ''] = made.sandbox.service.ids('tags')
     made.sandbox.faults.set(`/v1/tags/${tag}`, { kind: 'status', status: 500 })
@@ -30,7 +30,7 @@ describe('an item that answers 500', () => {
     expect(await differences(made)).toEqual([])
   })
 
-  test('a stored answer that cannot be fetched again is served unchanged', async () => {
+  test('keeps its stored answer unchanged', async () => {
     const made = await mirrored()
     const [tag = ''] = made.sandbox.service.ids('tags')
     const before = await (await made.ask(`/v1/tags/${tag}`)).text()
@@ -42,7 +42,7 @@ describe('an item that answers 500', () => {
 })
 
 describe('an item that is listed but answers 404', () => {
-  test('and was never held is a 404 here too, named at every run until it is there', async () => {
+  test('and was never stored is served as a 404, and is named in every run until upstream has it', async () => {
     const made = await catalogBench(SMALL, { env: ALL })
     const [tag = ''] = made.sandbox.service.ids('tags')
     made.sandbox.faults.set(`/v1/tags/${tag}`, { kind: 'status', status: 404 })
@@ -60,7 +60,7 @@ describe('an item that is listed but answers 404', () => {
     expect(await differences(made)).toEqual([])
   })
 
-  test('a stored answer stays after a 404 until the list removes its item', async () => {
+  test('keeps its stored answer until the list removes it', async () => {
     const made = await mirrored()
     const [tag = ''] = made.sandbox.service.ids('tags')
     made.sandbox.service.change('tags', tag)
@@ -74,7 +74,7 @@ describe('an item that is listed but answers 404', () => {
   })
 })
 
-test('an artifact or a page of the package catalog that answers 404 is complete: not everything has one', async () => {
+test('a 404 of an artifact or of a page of the package catalog does not make the run partial', async () => {
   const made = await catalogBench(SMALL, { env: ALL })
   made.sandbox.faults.set(SBOM, { kind: 'status', status: 404 })
   made.sandbox.faults.set(/\/cves$/, { kind: 'status', status: 404 })
@@ -86,8 +86,8 @@ test('an artifact or a page of the package catalog that answers 404 is complete:
   expect(asked(made).filter((path) => SBOM.test(path))).toEqual([])
 })
 
-describe('a service that wants to be left alone', () => {
-  longTest('for a moment is waited for, all requests together', async () => {
+describe('an overloaded service', () => {
+  longTest('with a short Retry-After delays all requests together', async () => {
     const made = await bench()
     const slow = { kind: 'status', status: 429, headers: { 'Retry-After': '1' } } as const
     const struck = made.sandbox.faults.set(/^\/v1\/tags\//, slow, { after: 3, times: 6 })
@@ -97,7 +97,7 @@ describe('a service that wants to be left alone', () => {
     expect(report.facts['retries']).toBe(6)
   })
 
-  test('for longer than is waited for gets no further request of this run', async () => {
+  test('with a Retry-After beyond the ceiling gets no further request in this run', async () => {
     const made = await mirrored({ ...SMALL, tags: 16 })
     for (const id of made.sandbox.service.ids('tags')) made.sandbox.service.change('tags', id)
     const long = { kind: 'status', status: 429, headers: { 'Retry-After': '86400' } } as const
@@ -111,7 +111,7 @@ describe('a service that wants to be left alone', () => {
     expect(await differences(made)).toEqual([])
   })
 
-  test('and fails on everything is not asked for everything', async () => {
+  test('that fails every request is not asked for every item', async () => {
     const env = { PATCHMIRROR_UPSTREAM_RETRIES: '0', PATCHMIRROR_CATALOG_CONCURRENCY: '2' }
     const made = await bench({ ...SMALL, tags: 40 }, { env })
     made.sandbox.faults.set(/^\/v1\/tags\/./, { kind: 'status', status: 500 })
@@ -127,8 +127,8 @@ describe('a service that wants to be left alone', () => {
   })
 })
 
-describe('ids', () => {
-  test('that collide across kinds keep what belongs to them apart', async () => {
+describe('item ids', () => {
+  test('that are equal across kinds keep their answers apart', async () => {
     const made = await mirrored()
     const { service } = made.sandbox
     const [tag = ''] = service.ids('tags')
@@ -157,7 +157,7 @@ describe('ids', () => {
     '9007199254740993',
   ]
   test.each(telling(odd, 'a/b', '%2F', 'ünï ✓ 修', '..'))(
-    'such as %j are asked for and served',
+    'such as %j are requested and served',
     async (id) => {
       const made = await catalogBench({ ...SMALL, tags: 0, images: 0, packages: 0 }, { env: ALL })
       const item = { id, name: 'x', repository: 'r', updated_at: 'now' }
@@ -213,7 +213,7 @@ test('an artifact set that several tags name is fetched when one of them changes
   expect(await differences(made)).toEqual([])
 })
 
-test('a new version of a package is seen in the versions of its name, whichever package brings it', async () => {
+test('a new version of a package is listed in the versions of its name, whichever package adds it', async () => {
   const made = await mirrored()
   const { service } = made.sandbox
   const [first = ''] = service.ids('packages')
@@ -226,7 +226,7 @@ test('a new version of a package is seen in the versions of its name, whichever 
   expect(await (await made.ask(path)).text()).toContain('99.9-new')
 })
 
-test('an older version is asked for again when the versions of its name state something else of it', async () => {
+test('an older version is requested again when the versions of its name change its entry', async () => {
   const made = await catalogBench(SMALL, { env: { PATCHMIRROR_CATALOG_SCOPE: 'subscribed' } })
   await made.run('catalog')
   const { service } = made.sandbox

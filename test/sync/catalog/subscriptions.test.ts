@@ -57,7 +57,7 @@ function broughtBy(subscription: Item): string[] {
   return found
 }
 
-describe('a subscription is understood', () => {
+describe('a subscription is resolved', () => {
   test.each<[string, Item, string[]]>([
     ['by a nested tag', { tag: { id: 7, name: '1' } }, ['image 3']],
     ['by the id of a tag', { service_registry_tag_id: 2 }, ['image 2']],
@@ -90,24 +90,24 @@ describe('a subscription is understood', () => {
   })
 })
 
-describe('a subscription is not understood', () => {
+describe('an unresolved subscription', () => {
   test.each<[string, Item]>([
-    ['whose target is not listed', { image_id: 99 }],
-    ['to a package of another ecosystem', { package: { name: 'curl', ecosystem: 'npm' } }],
-    ['whose numbers are amounts', { id: 1, target: 'ghost', priority: 2, quota: 1 }],
-    ['that names its own organization only', { id: 2, organization: { id: 1, name: 'nginx' } }],
-    ['with a type, and an id that only others have', { type: 'tag', target_id: 3 }],
-  ])('%s', (_, subscription) => {
+    ['has a target that is not listed', { image_id: 99 }],
+    ['names a package of another ecosystem', { package: { name: 'curl', ecosystem: 'npm' } }],
+    ['has numbers that are amounts', { id: 1, target: 'ghost', priority: 2, quota: 1 }],
+    ['names only its own organization', { id: 2, organization: { id: 1, name: 'nginx' } }],
+    ['has a type, and an id that only other kinds have', { type: 'tag', target_id: 3 }],
+  ])('%s, and adds nothing to the scope', (_, subscription) => {
     expect(broughtBy(subscription)).toEqual([])
   })
 
-  test('in part when a list of ids has one that is not listed', () => {
+  test('has a list of ids of which one is not listed', () => {
     const { packages, subscriptions } = scoped([{ id: 's', package_ids: [1, 99] }])
     expect(packages.map(({ id }) => id)).toEqual(['1'])
     expect(subscriptions.unresolved.get('s')).toContain('package_ids "99"')
   })
 
-  test('and keeps what was in scope, but for what the settings exclude and what no list has', () => {
+  test('keeps the previous scope, except what the settings exclude and what no list has', () => {
     const held = ['images/1', 'images/2', 'packages/1', 'packages/99']
     const ids = (scope: Scope) => [scope.images, scope.packages].map((all) => all.map(({ id }) => id)) // prettier-ignore
     const env = { PATCHMIRROR_CATALOG_EXCLUDE: 'image:nginx' }
@@ -117,7 +117,7 @@ describe('a subscription is not understood', () => {
     expect(ids(scoped(unclear, held, env))).toEqual([['1', '3'], ['1']])
   })
 
-  test('is of no consequence where everything is mirrored', () => {
+  test('has no effect where everything is mirrored', () => {
     const scope = scoped([{ id: 't', what: 'ghost' }], [], { PATCHMIRROR_CATALOG_SCOPE: 'all' })
     expect(scope.subscriptions.unresolved.size).toBe(0)
     expect(scope.images).toHaveLength(3)

@@ -57,7 +57,7 @@ describe('the other feeds', () => {
     expect(contentsOf(made.dir)).toEqual(before)
   })
 
-  test('are stored as they are when they begin with a byte order mark', async () => {
+  test('are stored unchanged when they begin with a byte order mark', async () => {
     const made = await synced()
     for (const path of ALL) {
       const body = Buffer.from(`\ufeff${await upstreamOf(made, path)}`)
@@ -85,7 +85,7 @@ describe('the other feeds', () => {
     await expectEqual(made)
   })
 
-  test('do without an extra path that upstream does not have', async () => {
+  test('are complete without an extra path that upstream does not have', async () => {
     const made = await bench({ sandbox: { records: 5, cveFeed: false } })
     expect(await made.run('feeds')).toMatchObject({ state: 'complete' })
     expect(made.store.feeds.readDocument(CVE_FEED)).toMatchObject({ body: null })
@@ -95,7 +95,7 @@ describe('the other feeds', () => {
     await expectEqual(made, [PATCH_FEED, MATRIX])
   })
 
-  test('take an extra path up when upstream gets it', async () => {
+  test('include an extra path as soon as upstream has it', async () => {
     const made = await bench({ sandbox: { records: 5 } })
     made.sandbox.faults.set(CVE_FEED, { kind: 'status', status: 404 })
     expect(await made.run('feeds')).toMatchObject({ state: 'complete' })
@@ -104,7 +104,7 @@ describe('the other feeds', () => {
     await expectEqual(made)
   })
 
-  test('keep an extra path that upstream has lost, and say so', async () => {
+  test('keep an extra path that upstream has removed, and report it', async () => {
     const made = await synced()
     made.sandbox.faults.set(CVE_FEED, { kind: 'status', status: 404 })
     const report = await made.run('feeds')
@@ -125,7 +125,7 @@ describe('the other feeds', () => {
     await expectSound(made.dir)
   })
 
-  test('write nothing in a dry run', async () => {
+  test('are not written in a dry run', async () => {
     const made = await synced()
     made.sandbox.feed.touchFeeds()
     const before = contentsOf(made.dir)
@@ -159,24 +159,27 @@ describe('a feed that cannot be used', () => {
   ]
 
   const LATER = telling(FAULTS, 'a 404', 'a 401', 'a wrong Content-Length', 'HTML', 'another shape')
-  test.each(LATER)('does not stop the others, nor shake what is held: %s', async (_name, fault) => {
-    const made = await synced(CAP)
-    made.sandbox.feed.touchFeeds()
-    made.sandbox.faults.set(PATCH_FEED, fault)
-    const old = held(made, PATCH_FEED)
-    const report = await runMeeting(made, 'feeds', fault, { timeoutMs: 3000, retries: 0 })
-    expect(report).toMatchObject({ state: 'partial', facts: { documents: [CVE_FEED] } })
-    expect(report.message).toContain(PATCH_FEED)
-    expect(made.store.snapshots.readSnapshot('feeds')).toMatchObject({ whole: false })
-    expect(held(made, PATCH_FEED)).toBe(old)
-    made.sandbox.faults.clear()
-    expect(await made.run('feeds')).toMatchObject({ state: 'complete' })
-    expect(made.store.snapshots.readSnapshot('feeds')).toMatchObject({ whole: true })
-    await expectEqual(made)
-  })
+  test.each(LATER)(
+    'does not stop the others, and its stored version stays: %s',
+    async (_name, fault) => {
+      const made = await synced(CAP)
+      made.sandbox.feed.touchFeeds()
+      made.sandbox.faults.set(PATCH_FEED, fault)
+      const old = held(made, PATCH_FEED)
+      const report = await runMeeting(made, 'feeds', fault, { timeoutMs: 3000, retries: 0 })
+      expect(report).toMatchObject({ state: 'partial', facts: { documents: [CVE_FEED] } })
+      expect(report.message).toContain(PATCH_FEED)
+      expect(made.store.snapshots.readSnapshot('feeds')).toMatchObject({ whole: false })
+      expect(held(made, PATCH_FEED)).toBe(old)
+      made.sandbox.faults.clear()
+      expect(await made.run('feeds')).toMatchObject({ state: 'complete' })
+      expect(made.store.snapshots.readSnapshot('feeds')).toMatchObject({ whole: true })
+      await expectEqual(made)
+    },
+  )
 
   const FIRST = telling(FAULTS, 'a 500', 'a redirect', 'a gzip bomb', 'a shape wrong further in')
-  test.each(FIRST)('is not held the first time either: %s', async (_name, fault) => {
+  test.each(FIRST)('is not stored in the first run either: %s', async (_name, fault) => {
     const made = await bench({ sandbox: { records: 5 }, env: CAP })
     made.sandbox.faults.set(MATRIX, fault)
     const first = await runMeeting(made, 'feeds', fault, { timeoutMs: 3000, retries: 0 })
@@ -194,7 +197,7 @@ describe('a feed that cannot be used', () => {
     ['rows two levels deep', { result: { rows: [ROW, ROW, ROW] }, meta: { next: null } }, 3],
     ['fields of other names', [{ a: 1 }], 1],
     ['a tree in a wrapper', { data: { alpine: [{ packages: [{}, {}] }], npm: [] } }, 2],
-  ])('is not one of another shape: %s', async (_, feed, entries) => {
+  ])('is not a feed of another shape: %s', async (_, feed, entries) => {
     const made = await bench({ sandbox: { records: 5 }, env: CAP })
     made.sandbox.faults.set(PATCH_FEED, json(feed))
     expect(await made.run('feeds')).toMatchObject({ state: 'complete' })
@@ -207,7 +210,7 @@ describe('a feed that cannot be used', () => {
     ['an error', { errors: [{ message: 'no' }] }, 'it has errors'],
     ['two lists', { a: [ROW], b: [ROW] }, 'neither a tree'],
     ['numbers among rows', [ROW, 1], 'values that are not rows'],
-  ])('is %s, and says so', async (_, feed, why) => {
+  ])('is %s, and the run reports it', async (_, feed, why) => {
     const made = await bench({ sandbox: { records: 5 }, env: CAP })
     made.sandbox.faults.set(PATCH_FEED, json(feed))
     const report = await made.run('feeds')
@@ -215,7 +218,7 @@ describe('a feed that cannot be used', () => {
     expect(made.store.feeds.readDocument(PATCH_FEED)).toBeNull()
   })
 
-  test('leaves the mirror whole again when it was only a passing trouble', async () => {
+  test('is stored again after a transient error', async () => {
     const made = await synced()
     made.sandbox.feed.touchFeeds()
     made.sandbox.faults.set(MATRIX, { kind: 'status', status: 500 })
@@ -226,7 +229,7 @@ describe('a feed that cannot be used', () => {
     expect(made.store.snapshots.readSnapshot('feeds')).toMatchObject({ whole: true })
   })
 
-  test('an unrequested 304 is not accepted as a feed', async () => {
+  test('is an unrequested 304', async () => {
     const made = await bench({ sandbox: { records: 5 } })
     made.sandbox.faults.set(MATRIX, { kind: 'status', status: 304, body: '' })
     expect(await made.run('feeds')).toMatchObject({ state: 'partial' })
@@ -244,7 +247,7 @@ describe('a feed that cannot be used', () => {
     }
   })
 
-  test('fails the run when only an extra path, which is missing, was answered', async () => {
+  test('fails the run when only a missing extra path was answered', async () => {
     const made = await bench({ sandbox: { records: 5, cveFeed: false } })
     made.sandbox.faults.set(PATCH_FEED, { kind: 'status', status: 503 })
     made.sandbox.faults.set(MATRIX, { kind: 'status', status: 503 })
@@ -258,7 +261,7 @@ describe('a feed that cannot be used', () => {
 describe('a feed that shrinks', () => {
   const NO_PACKAGES = json({ alpine: [{ distroversion: '3.18', packages: [] }] })
 
-  test('a feed that loses too many entries is quarantined, and the other feeds are published', async () => {
+  test('by too many entries is quarantined, and the other feeds are published', async () => {
     const made = await synced()
     made.sandbox.feed.touchFeeds()
     const old = held(made, PATCH_FEED)
@@ -280,7 +283,7 @@ describe('a feed that shrinks', () => {
     await expectEqual(made)
   })
 
-  test('a quarantine is closed when upstream serves the stored feed again', async () => {
+  test('leaves quarantine when upstream serves the stored feed again', async () => {
     const made = await synced()
     made.sandbox.faults.set(PATCH_FEED, NO_PACKAGES)
     const { id } = await made.run('feeds')
@@ -290,7 +293,7 @@ describe('a feed that shrinks', () => {
     expect(made.store.snapshots.readSnapshot('feeds')).toMatchObject({ whole: true })
   })
 
-  test('does not keep a second one that shrinks from being refused', async () => {
+  test('is quarantined beside another that shrinks', async () => {
     const made = await synced()
     const old = ALL.map((path) => held(made, path))
     made.sandbox.faults.set(PATCH_FEED, NO_PACKAGES)
@@ -309,7 +312,7 @@ describe('a feed that shrinks', () => {
     expect(made.store.quarantine.listOpenQuarantines()).toHaveLength(2)
   })
 
-  test('is let in by approval, exactly, while the others keep their age', async () => {
+  test('is applied exactly by approval, while the others keep their age', async () => {
     const clock = createClock()
     const made = await bench({ now: clock.now, sandbox: { records: 5, now: clock.now } })
     await made.run('feeds')

@@ -11,14 +11,14 @@ import {
   synced,
 } from '../fixtures.ts'
 
-describe('what a sync of the OSV feed costs', () => {
-  test('the first one is one index and one archive', async () => {
+describe('a sync of the OSV feed', () => {
+  test('costs one index and one archive in the first run', async () => {
     const made = await bench()
     expect(await made.run('osv')).toMatchObject({ state: 'complete', facts: { requests: 2 } })
     expect(made.sandbox.requests.count()).toBe(2)
   })
 
-  test('an unchanged feed costs one request, and not a row is written', async () => {
+  test('costs one request and writes no row for an unchanged feed', async () => {
     const made = await synced()
     const before = contentsOf(made.dir)
     expect(await made.run('osv')).toMatchObject({
@@ -30,7 +30,7 @@ describe('what a sync of the OSV feed costs', () => {
     expect(contentsOf(made.dir)).toEqual(before)
   })
 
-  test('without validators an unchanged feed costs one request and writes nothing', async () => {
+  test('costs one request and writes nothing for an unchanged feed without validators', async () => {
     const made = await synced({ sandbox: { validators: false } })
     const before = contentsOf(made.dir)
     expect(await made.run('osv')).toMatchObject({ state: 'complete' })
@@ -38,19 +38,22 @@ describe('what a sync of the OSV feed costs', () => {
     expect(contentsOf(made.dir)).toEqual(before)
   })
 
-  test.each([1, 7, 250])('%i changed records cost that many and one requests', async (k) => {
-    const made = await synced({ sandbox: { records: 300 } })
-    made.sandbox.feed.change(k)
-    expect(await made.run('osv')).toMatchObject({
-      state: 'complete',
-      facts: { changed: k, requests: k + 1 },
-    })
-    expect(made.sandbox.requests.count()).toBe(k + 1)
-    expect(made.sandbox.requests.count(RECORDS)).toBe(k)
-    expect(differences(made)).toEqual([])
-  })
+  test.each([1, 7, 250])(
+    'costs one request for the index and one for each of %i changed records',
+    async (k) => {
+      const made = await synced({ sandbox: { records: 300 } })
+      made.sandbox.feed.change(k)
+      expect(await made.run('osv')).toMatchObject({
+        state: 'complete',
+        facts: { changed: k, requests: k + 1 },
+      })
+      expect(made.sandbox.requests.count()).toBe(k + 1)
+      expect(made.sandbox.requests.count(RECORDS)).toBe(k)
+      expect(differences(made)).toEqual([])
+    },
+  )
 
-  test('additions, changes, withdrawals and steps back together cost one request each', async () => {
+  test('costs one request for each addition, change, withdrawal and step back', async () => {
     const made = await synced()
     const { feed, requests } = made.sandbox
     feed.add(3)
@@ -65,7 +68,7 @@ describe('what a sync of the OSV feed costs', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('removals alone cost the index', async () => {
+  test('costs only the index for removals', async () => {
     const made = await synced()
     made.sandbox.feed.remove(5)
     expect(await made.run('osv')).toMatchObject({
@@ -75,7 +78,7 @@ describe('what a sync of the OSV feed costs', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('more changes than the threshold take the archive', async () => {
+  test('fetches the archive for more changes than the threshold', async () => {
     const made = await synced({ sandbox: { records: 300 } })
     made.sandbox.feed.change(251)
     expect(await made.run('osv')).toMatchObject({
@@ -86,7 +89,7 @@ describe('what a sync of the OSV feed costs', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('records that the archive contradicts are fetched singly', async () => {
+  test('fetches records singly that the archive contradicts', async () => {
     const made = await synced({ sandbox: { records: 300 } })
     const { feed, requests } = made.sandbox
     feed.change(251)
@@ -101,7 +104,7 @@ describe('what a sync of the OSV feed costs', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('an index in another order or spacing is served as upstream has it', async () => {
+  test('serves an index in another order or spacing as upstream has it', async () => {
     const made = await synced()
     const entries = JSON.parse(made.sandbox.feed.index().toString()) as object[]
     const body = `[\n${entries
@@ -113,7 +116,7 @@ describe('what a sync of the OSV feed costs', () => {
     expect(made.index()?.toString()).toBe(body)
   })
 
-  test('a full sync compares everything and finds nothing', async () => {
+  test('compares everything with --full', async () => {
     const made = await synced()
     expect(await made.run('osv', { full: true })).toMatchObject({
       state: 'complete',
@@ -122,7 +125,7 @@ describe('what a sync of the OSV feed costs', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('a dry run writes nothing, not even a row', async () => {
+  test('writes nothing in a dry run, not even a row of the run log', async () => {
     const made = await synced()
     const runs = made.store.runs.listRuns(100).length
     const before = contentsOf(made.dir)
@@ -134,8 +137,8 @@ describe('what a sync of the OSV feed costs', () => {
   })
 })
 
-describe('records that go and come back', () => {
-  test('leave a tombstone for thirty days', async () => {
+describe('a record that is removed and returns', () => {
+  test('leaves a tombstone for thirty days', async () => {
     const clock = createClock()
     const made = await synced({ now: clock.now, sandbox: { now: clock.now } })
     const [gone = ''] = made.sandbox.feed.remove(1)
@@ -152,7 +155,7 @@ describe('records that go and come back', () => {
     expect(made.store.osv.readTombstone(gone)).toBeNull()
   })
 
-  test('are served again when the id returns, with a later date', async () => {
+  test('is served again with a later date', async () => {
     const made = await synced()
     const [id = ''] = made.sandbox.feed.ids()
     const bytes = made.sandbox.feed.record(id)
@@ -165,7 +168,7 @@ describe('records that go and come back', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('are not removed by a 404 of theirs', async () => {
+  test('is not removed by a 404 of its own path', async () => {
     const made = await synced()
     const [id = ''] = made.sandbox.feed.change(1)
     const old = made.content(id)

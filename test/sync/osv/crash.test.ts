@@ -7,14 +7,14 @@ import { findingsAfterKill, killAt, leftovers, runChild } from '../killing.ts'
 const PLACES = [
   ['while it opens', 'open', 1, false],
   ['while it downloads', 'archive', 1, false],
-  ['while it takes records in', 'ingest', 1, false],
+  ['while it stores records', 'ingest', 1, false],
   ['while it publishes', 'publish', 1, false],
   ['while it downloads again', 'archive', 1, true],
   ['while it publishes again', 'publish', 1, true],
 ] as const
 
-test.each(telling(PLACES, 'while it takes records in', 'while it publishes again'))(
-  'a process killed -9 %s loses nothing but its own work',
+test.each(telling(PLACES, 'while it stores records', 'while it publishes again'))(
+  'a process killed -9 %s loses only its own work',
   async (_name, phase, nth, held) => {
     const made = await bench({ sandbox: { records: 400, large: 0 } })
     if (held) expect(await made.run('osv')).toMatchObject({ state: 'complete' })
@@ -39,7 +39,7 @@ test.each(telling(PLACES, 'while it takes records in', 'while it publishes again
   },
 )
 
-test('a process that syncs keeps another from syncing, and says which it is', async () => {
+test('a process that syncs prevents another from syncing, which reports its id', async () => {
   const made = await bench({ sandbox: { records: 60, large: 0 } })
   const stall = made.sandbox.faults.set(ARCHIVE, { kind: 'stall' })
   const running = made.run('osv')

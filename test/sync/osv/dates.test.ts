@@ -4,7 +4,7 @@ import { DAY, INDEX, bench, createClock } from '../fixtures.ts'
 
 const seconds = (stamp: string): number => Date.parse(stamp) / 1000
 
-test('no Last-Modified is older than the newest stamp of the index, but for stamps in the future', async () => {
+test('no Last-Modified is older than the newest stamp of the index, except for stamps in the future', async () => {
   const clock = createClock(Date.UTC(2026, 5, 15))
   const upstreams = createClock(Date.UTC(2026, 0, 1)) // its dates are older than what its records say
   const made = await bench({

@@ -69,7 +69,7 @@ async function expectRecovery(made: Bench): Promise<void> {
   await expectSound(made.dir)
 }
 
-describe('an index that cannot be used', () => {
+describe('an unusable index:', () => {
   const FIRST = telling(UNUSABLE_INDEX, 'a body cut short', 'a gzip bomb', 'entries without ids')
   test.each(FIRST)('%s fails the first run', async (_name, fault, code) => {
     const made = await bench({ sandbox: SMALL, env: CAPS })
@@ -85,7 +85,7 @@ describe('an index that cannot be used', () => {
     ...['a 401', 'a stall before the headers', 'a reset in the body', 'a Content-Length too large'],
     ...['a redirect to another host', 'a page of HTML', 'an index with text behind it'],
   )
-  test.each(LATER)('%s leaves what is held alone', async (_name, fault, code) => {
+  test.each(LATER)('%s leaves the stored feed unchanged', async (_name, fault, code) => {
     const made = await synced({ sandbox: SMALL, env: CAPS })
     const before = contentsOf(made.dir)
     made.sandbox.feed.change(2)
@@ -106,7 +106,7 @@ describe('an index that cannot be used', () => {
     ['a 429', { kind: 'status', status: 429, headers: { 'Retry-After': '0' } }],
   ]
   test.each(telling(PASSING, 'a reset', 'a 429'))(
-    '%s that passes is overcome',
+    '%s that happens once is retried',
     async (_name, fault) => {
       const made = await bench({ sandbox: SMALL, env: CAPS })
       made.sandbox.faults.set(INDEX, fault, { times: 1 })
@@ -131,7 +131,7 @@ describe('Retry-After', () => {
     headers: { 'Retry-After': seconds },
   })
 
-  longTest('is honoured under the ceiling', async () => {
+  longTest('under the ceiling delays the next attempt', async () => {
     const made = await bench({ sandbox: SMALL })
     const retry = new Date(Date.now() - 5000).toUTCString()
     made.sandbox.faults.set(INDEX, limited(retry), { times: 1 })
@@ -167,7 +167,7 @@ describe('Retry-After', () => {
   })
 })
 
-describe('redirects', () => {
+describe('redirects of the feed', () => {
   test('within the host are followed', async () => {
     const made = await bench({ sandbox: SMALL })
     const { faults } = made.sandbox
@@ -190,7 +190,7 @@ describe('redirects', () => {
   })
 })
 
-describe('an archive that cannot be used', () => {
+describe('an unusable archive:', () => {
   const BROKEN: Row[] = [
     ...UNUSABLE.filter(([name]) => !/gzip|stall|corrupt|too large|body/.test(name)),
     // Whatever arrives before a break is kept and gone on from: only one that brings nothing is beyond help.
@@ -220,13 +220,16 @@ describe('an archive that cannot be used', () => {
     await expectRecovery(made)
   })
 
-  test.each(['reset', 'truncate'] as const)('a %s in every body is outlived', async (kind) => {
-    const made = await bench({ sandbox: SMALL })
-    made.sandbox.faults.set(ARCHIVE, { kind, bytes: 20_000 })
-    expect(told(await made.run('osv'))).toEqual({ state: 'complete', code: null })
-    expect(made.sandbox.requests.count(RECORDS)).toBe(0)
-    expect(differences(made)).toEqual([])
-  })
+  test.each(['reset', 'truncate'] as const)(
+    'a %s in every body is resumed to the end',
+    async (kind) => {
+      const made = await bench({ sandbox: SMALL })
+      made.sandbox.faults.set(ARCHIVE, { kind, bytes: 20_000 })
+      expect(told(await made.run('osv'))).toEqual({ state: 'complete', code: null })
+      expect(made.sandbox.requests.count(RECORDS)).toBe(0)
+      expect(differences(made)).toEqual([])
+    },
+  )
 
   const MANY = telling(BROKEN, 'a 503', 'a page of HTML', 'half an archive')
   test.each(MANY)('%s fails a run with too many records for that', async (_name, fault) => {
@@ -264,13 +267,13 @@ describe('an archive that cannot be used', () => {
   })
 })
 
-describe('records that cannot be used', () => {
+describe('an unusable record:', () => {
   const SINGLE = telling(
     UNUSABLE,
     ...['a 500', 'a 401', 'a reset in the body', 'a Content-Length too large', 'a page of HTML'],
     ...['corrupt bytes', 'a gzip bomb'],
   )
-  test.each(SINGLE)('%s makes the run partial, or fails it', async (name, fault) => {
+  test.each(SINGLE)('%s makes the run partial, or ends it as failed', async (name, fault) => {
     const made = await synced({ sandbox: SMALL, env: CAPS })
     const [id = '', other = ''] = made.sandbox.feed.change(2)
     const [added = ''] = made.sandbox.feed.add(1)
@@ -292,7 +295,7 @@ describe('records that cannot be used', () => {
     expect(made.store.snapshots.readSnapshot('osv')).toMatchObject({ whole: true })
   })
 
-  test('many of them end the run early, with nothing changed', async () => {
+  test('many in one run end it early, with nothing changed', async () => {
     const made = await synced()
     const before = contentsOf(made.dir)
     made.sandbox.feed.change(100)
@@ -331,8 +334,8 @@ describe('records that cannot be used', () => {
   })
 })
 
-describe('records whose date is not the index’s', () => {
-  test('newer ones are taken as they are', async () => {
+describe('records with another date than the index', () => {
+  test('are stored when they are newer', async () => {
     const made = await synced({ sandbox: SMALL })
     made.sandbox.feed.change(3)
     made.sandbox.faults.set(RECORDS, { kind: 'newerRecords' })
@@ -345,7 +348,7 @@ describe('records whose date is not the index’s', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('older ones are taken, and replaced by the next run when a cache gave them', async () => {
+  test('are stored when they are older, and replaced by the next run when a cache returned them', async () => {
     const made = await synced({ sandbox: SMALL })
     made.sandbox.feed.change(3)
     made.sandbox.faults.set(RECORDS, { kind: 'staleRecords' })
@@ -359,7 +362,7 @@ describe('records whose date is not the index’s', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('older ones are asked for once more and no more, when upstream always gives them', async () => {
+  test('are requested only once more when upstream always returns older ones', async () => {
     const made = await synced({ sandbox: SMALL })
     const [first] = made.sandbox.feed.ids()
     const older = JSON.stringify({ id: first, modified: '2001-01-01T00:00:00Z' })
@@ -373,7 +376,7 @@ describe('records whose date is not the index’s', () => {
     }
   })
 
-  test('an index left behind lists what it lists, and its successor brings the rest', async () => {
+  test('are as an old index lists them, and the next index adds the rest', async () => {
     const made = await bench({ sandbox: SMALL })
     made.sandbox.feed.freezeIndex()
     made.sandbox.feed.change(5)
@@ -387,14 +390,14 @@ describe('records whose date is not the index’s', () => {
     await expectRecovery(made)
   })
 
-  test('one that moves backwards is a change like any other', async () => {
+  test('are a change also when the date moves backwards', async () => {
     const made = await synced({ sandbox: SMALL })
     const moved = made.sandbox.feed.moveBackwards(4)
     expect(await made.run('osv')).toMatchObject({ facts: { changed: moved.length } })
     expect(differences(made)).toEqual([])
   })
 
-  test('an id listed twice counts once, as it is listed last', async () => {
+  test('count once for an id listed twice, with the last date', async () => {
     const made = await synced({ sandbox: SMALL })
     made.sandbox.faults.set(INDEX, { kind: 'duplicateIds', count: 3 })
     expect(await made.run('osv')).toMatchObject({

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { test } from 'vitest'
 import { histories, liveThrough } from './histories.ts'
 
-test('after any history, faults included, the mirror is upstream’s equal', async () => {
+test('after any history, faults included, the mirror equals upstream', async () => {
   const property = fc.asyncProperty(histories(14), async (history) => {
     const wrong = await liveThrough(history)
     if (wrong.length > 0) throw new Error(wrong.join('\n'))

@@ -38,7 +38,7 @@ const KINDS = telling(
 )
 
 describe('a hostile archive', () => {
-  test.each(KINDS)('%s: what it adds unasked is not taken', async (kind) => {
+  test.each(KINDS)('%s: records that the index does not list are not stored', async (kind) => {
     const made = await bench({ sandbox: SMALL, env: CAPS })
     made.sandbox.faults.archive(kind)
     expect(await made.run('osv')).toMatchObject({ state: 'complete' })
@@ -46,7 +46,7 @@ describe('a hostile archive', () => {
     expectAgreement(made)
   })
 
-  test.each(KINDS)('%s: what is listed is taken only when it is sound', async (kind) => {
+  test.each(KINDS)('%s: a listed record is stored only when its member is valid', async (kind) => {
     const made = await bench({ sandbox: SMALL, env: CAPS })
     const listed = JSON.parse(made.sandbox.feed.index().toString()) as object[]
     const body = JSON.stringify([...listed, ...NAMED.map((id) => ({ id, modified: STAMP }))])
@@ -65,7 +65,7 @@ describe('a hostile archive', () => {
     await expectSound(made.dir)
   })
 
-  test.each(KINDS)('%s: a reconcile over ranges takes no harm', async (kind) => {
+  test.each(KINDS)('%s: a reconcile over ranges stays correct', async (kind) => {
     const made = await synced({ sandbox: SMALL, env: CAPS })
     const silent = made.sandbox.feed.changeSilently(3)
     made.sandbox.faults.archive(kind)
@@ -82,7 +82,7 @@ describe('a hostile archive', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('members that two entries claim are fetched singly', async () => {
+  test('with two entries for a member has that record fetched singly', async () => {
     const made = await bench({ sandbox: SMALL })
     made.sandbox.feed.put('ROOT-HOSTILE-1', `{"id":"ROOT-HOSTILE-1","modified":"${STAMP}"}`)
     made.sandbox.faults.archive('duplicates')
@@ -91,7 +91,7 @@ describe('a hostile archive', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('a member with two entries that cannot be fetched by itself is not stored', async () => {
+  test('with two entries for a member that cannot be fetched singly leaves it out', async () => {
     const made = await bench({ sandbox: SMALL })
     made.sandbox.feed.put('ROOT-HOSTILE-1', `{"id":"ROOT-HOSTILE-1","modified":"${STAMP}"}`)
     made.sandbox.faults.archive('duplicates')
@@ -102,7 +102,7 @@ describe('a hostile archive', () => {
   })
 })
 
-describe('ids', () => {
+describe('a feed with ids', () => {
   const ODD = [
     ...['a/b', 'a b', ' lead', 'trail ', '100%', '%2F', '%', 'ü-ñ-漢字-🦊', 'e\u0301', 'A?b#c&d=e'],
     ...['quote\'"', 'tab\there', 'A:2025-1', '__proto__', 'constructor', 'ROOT-APP-NPM-'],
@@ -111,7 +111,7 @@ describe('ids', () => {
   const content = (id: string, more = ''): string =>
     JSON.stringify({ id, modified: STAMP, details: more })
 
-  test('of any shape survive the archive, the single way, the index and the derived archive', async () => {
+  test('of any form is mirrored through the archive, single fetches, the index and the derived archive', async () => {
     const made = await bench({ sandbox: SMALL })
     for (const id of ODD) made.sandbox.feed.put(id, content(id))
     expect(await made.run('osv')).toMatchObject({ state: 'complete' })
@@ -138,7 +138,7 @@ describe('ids', () => {
     ['holds a line break', 'a\nb'],
     ['has the path of the index', 'all'],
     ['is longer than a URL can be', 'x'.repeat(70_000)],
-  ])('one that %s is reported and left out, and everything else is mirrored', async (_name, id) => {
+  ])('of which one %s reports and omits it, and mirrors the others', async (_name, id) => {
     const made = await synced({ sandbox: SMALL })
     const entries = JSON.parse(made.sandbox.feed.index().toString()) as object[]
     const body = JSON.stringify([...entries, { id, modified: STAMP }])
@@ -154,7 +154,7 @@ describe('ids', () => {
     expectAgreement(made)
   })
 
-  test('two that differ only in halves of characters are left out both', async () => {
+  test('that differ only in unpaired surrogates leaves both out', async () => {
     const made = await synced({ sandbox: SMALL })
     const entries = JSON.parse(made.sandbox.feed.index().toString()) as object[]
     const twins = ['half-\ud83d', 'half-\ude00'].map((id) => ({ id, modified: STAMP }))
@@ -166,10 +166,10 @@ describe('ids', () => {
   })
 })
 
-describe('entries of the index that are no record', () => {
+describe('invalid entries of the index', () => {
   const WRONG = ['5', 'null', '"ROOT-1"', '[{"id":"ROOT-1"}]', '{}', '{"id":7}', '{"id":"a\\nb"}']
 
-  test('are reported and skipped, the rest goes on, and a repeat writes nothing', async () => {
+  test('are reported and skipped, and a repeated run writes nothing', async () => {
     const made = await synced({ sandbox: SMALL })
     made.sandbox.feed.add(2)
     const entries = made.sandbox.feed.index().toString().slice(1, -1)
@@ -193,7 +193,7 @@ describe('entries of the index that are no record', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('hold back a removal: it may be the record that one of them was', async () => {
+  test('delay a removal, because the removed record may be one of them', async () => {
     const made = await synced({ sandbox: SMALL })
     const [first = ''] = made.sandbox.feed.ids()
     made.sandbox.feed.delete(first)
@@ -207,7 +207,7 @@ describe('entries of the index that are no record', () => {
   })
 })
 
-test('a record with a byte order mark is stored, and its bytes are as they are', async () => {
+test('a record with a byte order mark is stored byte for byte', async () => {
   const made = await synced({ sandbox: SMALL })
   const text = `\ufeff${JSON.stringify({ id: 'ROOT-BOM', modified: STAMP })}`
   made.sandbox.feed.put('ROOT-BOM', text, STAMP)

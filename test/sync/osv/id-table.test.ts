@@ -5,7 +5,7 @@ import { createIdTable } from '../../../src/sync/osv/id-table.ts'
 const text = fc.string({ unit: 'grapheme', maxLength: 40 }).filter((value) => value.isWellFormed())
 
 describe('the id table', () => {
-  test('answers as a Map does, whatever the ids and however often they come', () => {
+  test('answers as a Map does for any ids, repeated or not', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(text, text), { maxLength: 300 }), text, (pairs, stranger) => {
         const table = createIdTable(8)
@@ -25,7 +25,7 @@ describe('the id table', () => {
     )
   })
 
-  test('holds many thousands and finds each of them', () => {
+  test('finds each of many thousands of ids', () => {
     const table = createIdTable(64)
     for (let i = 0; i < 50_000; i++) table.set(`ROOT-OS-${i}`, String(i % 7))
     const wrong = Array.from({ length: 50_000 }, (_, i) => i).filter(

@@ -62,8 +62,8 @@ const document = fc
   )
   .map(([a, entries, b, end]) => Buffer.from(`${a}[${a}${entries.join(`${b},${b}`)}${b}${end}`))
 
-describe('an index', () => {
-  test('read from its bytes says what a JSON parser makes of it, and is refused alike', () => {
+describe('an index parsed from its bytes', () => {
+  test('gives the same entries and refusals as a JSON parser', () => {
     fc.assert(
       fc.property(document, (bytes) => {
         expect(told(bytes, true)).toEqual(told(bytes, false))
@@ -72,7 +72,7 @@ describe('an index', () => {
     )
   })
 
-  test('damaged anywhere is read or refused alike', () => {
+  test('gives the same result as a JSON parser when it is damaged anywhere', () => {
     const sound = Buffer.from('[{"id":"A-1","modified":"2026"}, {"modified":"x","id":"ü"}]')
     for (let at = 0; at < sound.length; at++)
       for (const byte of [0, 0x22, 0x5c, 0x7b, 0x7d, 0x2c, 0x20, 0x61, 0xff]) {
@@ -84,8 +84,8 @@ describe('an index', () => {
   })
 })
 
-describe('the plan', () => {
-  test('is the same from texts and from rows, whatever ids and stamps are', async () => {
+describe('the plan of a sync', () => {
+  test('is the same from texts and from rows for any ids and stamps', async () => {
     const made = await bench({ sandbox: { records: 30, large: 0 } })
     await made.run('osv')
     const columns = 'body, modified, crc32, size, sha256, changed, as_of'

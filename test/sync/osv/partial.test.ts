@@ -13,8 +13,8 @@ import {
 
 const SMALL = { records: 40, large: 0 }
 
-describe('ids in the index that have no record', () => {
-  test('are left out of the served index, and only they', async () => {
+describe('listed ids without a record', () => {
+  test('are omitted from the served index, and no others are', async () => {
     const made = await bench({ sandbox: SMALL })
     made.sandbox.faults.set(INDEX, { kind: 'ghostIds', count: 3 })
     expect(await made.run('osv')).toMatchObject({
@@ -28,7 +28,7 @@ describe('ids in the index that have no record', () => {
     await expectSound(made.dir)
   })
 
-  test('are asked for again at each run, and nothing is written as long as they are not there', async () => {
+  test('are requested again in each run, which writes nothing as long as they are missing', async () => {
     const made = await bench({ sandbox: SMALL })
     made.sandbox.faults.set(INDEX, { kind: 'ghostIds', count: 3 })
     await made.run('osv')
@@ -40,7 +40,7 @@ describe('ids in the index that have no record', () => {
     expect(contentsOf(made.dir)).toEqual(before)
   })
 
-  test('leave the mirror whole again when the index lets go of them', async () => {
+  test('leave the mirror complete when the index no longer lists them', async () => {
     const made = await bench({ sandbox: SMALL })
     made.sandbox.faults.set(INDEX, { kind: 'ghostIds', count: 3 })
     await made.run('osv')
@@ -52,7 +52,7 @@ describe('ids in the index that have no record', () => {
     expect(await made.run('osv')).toMatchObject({ state: 'complete', facts: { requests: 1 } })
   })
 
-  test('heal on a 304, when the record comes after the index', async () => {
+  test('are stored on a 304, when the record appears after the index', async () => {
     const made = await synced({ sandbox: SMALL })
     const [late = ''] = made.sandbox.feed.add(1)
     const [changed = ''] = made.sandbox.feed.ids().filter((id) => id !== late)
@@ -85,7 +85,7 @@ describe('ids in the index that have no record', () => {
 })
 
 describe('an archive that is older than the index', () => {
-  test('fills what it can, under the dates it has, until single records are had', async () => {
+  test('provides records under its own dates until they are fetched singly', async () => {
     const made = await bench({ sandbox: SMALL })
     made.sandbox.feed.archive()
     made.sandbox.feed.freezeArchive()

@@ -46,7 +46,7 @@ async function shrunk(): Promise<{ made: Bench; run: number }> {
 }
 
 describe('an index that suddenly shrinks', () => {
-  test('changes nothing, and tells what it would do', async () => {
+  test('changes nothing, and the run reports what it would do', async () => {
     const made = await synced()
     const before = served(made.dir)
     const archive = archiveOf(made)
@@ -62,7 +62,7 @@ describe('an index that suddenly shrinks', () => {
     expectAgreement(made)
   })
 
-  test('is kept once, however often it is offered', async () => {
+  test('is stored in quarantine once, however often upstream serves it', async () => {
     const { made, run } = await shrunk()
     for (let i = 0; i < 3; i++) {
       const again = await made.run('osv')
@@ -71,7 +71,7 @@ describe('an index that suddenly shrinks', () => {
     expect(made.store.quarantine.listOpenQuarantines()).toMatchObject([{ runId: run, path: INDEX }])
   })
 
-  test('that shrinks further is kept in place of the one before, which is not open any more', async () => {
+  test('replaces an earlier one in quarantine when it shrinks further', async () => {
     const { made, run } = await shrunk()
     made.sandbox.faults.clear()
     made.sandbox.faults.set(INDEX, { kind: 'shrinkIndex', keep: 0.25 })
@@ -82,7 +82,7 @@ describe('an index that suddenly shrinks', () => {
     expect(made.store.quarantine.readQuarantine(run)?.decision).toBe('superseded')
   })
 
-  test('applies to a reconcile and to a full sync alike', async () => {
+  test('is quarantined in a reconcile and in a full sync too', async () => {
     const { made, run } = await shrunk()
     for (const how of [
       { kind: 'reconcile' },
@@ -96,7 +96,7 @@ describe('an index that suddenly shrinks', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('is applied when it is approved, exactly as it was shown', async () => {
+  test('is applied by approval exactly as it was reported', async () => {
     const { made, run } = await shrunk()
     const shown = made.store.quarantine.readQuarantine(run)
     made.sandbox.faults.clear()
@@ -118,7 +118,7 @@ describe('an index that suddenly shrinks', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('brings the additions and changes it has along when it is approved', async () => {
+  test('is applied with its additions and changes by approval', async () => {
     const made = await synced()
     made.sandbox.feed.change(5)
     made.sandbox.feed.remove(40)
@@ -154,14 +154,17 @@ describe('an index that suddenly shrinks', () => {
     ['a 304', {}],
     ['the same bytes', { full: true }],
     ['the same bytes without validators', { kind: 'reconcile' }],
-  ] as const)('is superseded when upstream is back at what is held: %s', async (_name, how) => {
-    const { made, run } = await shrunk()
-    made.sandbox.faults.clear()
-    expect(await made.run('osv', how)).toMatchObject({ state: 'complete' })
-    expect(made.store.quarantine.readQuarantine(run)?.decision).toBe('superseded')
-  })
+  ] as const)(
+    'is superseded when upstream serves the stored feed again: %s',
+    async (_name, how) => {
+      const { made, run } = await shrunk()
+      made.sandbox.faults.clear()
+      expect(await made.run('osv', how)).toMatchObject({ state: 'complete' })
+      expect(made.store.quarantine.readQuarantine(run)?.decision).toBe('superseded')
+    },
+  )
 
-  test('is superseded when upstream is back at what is stored, while a record is still missing', async () => {
+  test('is superseded when upstream serves the stored feed again, while a record is still missing', async () => {
     const made = await synced()
     made.sandbox.feed.add(1)
     made.sandbox.faults.set(RECORDS, { kind: 'status', status: 404 })
@@ -187,7 +190,7 @@ describe('an index that suddenly shrinks', () => {
     expect(made.store.feeds.readUpstreamState(INDEX)?.etag).toBe('"another"')
   })
 
-  test('leaves nothing behind when it is only tried', async () => {
+  test('leaves no trace after a dry run', async () => {
     const made = await synced()
     const before = contentsOf(made.dir)
     made.sandbox.faults.set(INDEX, { kind: 'shrinkIndex', keep: 0.5 })
@@ -196,14 +199,14 @@ describe('an index that suddenly shrinks', () => {
   })
 })
 
-describe('the edges of the guard', () => {
+describe('the guard of the index', () => {
   test.each([
-    ['exactly 20 of 100 pass', 100, 20, 'complete'],
-    ['21 of 100 do not', 100, 21, 'quarantined'],
-    ['exactly 10 % of 300 pass', 300, 30, 'complete'],
-    ['31 of 300 do not', 300, 31, 'quarantined'],
-    ['all but one of 21 pass', 21, 20, 'complete'],
-    ['all of 5 do not', 5, 5, 'quarantined'],
+    ['accepts the loss of exactly 20 of 100', 100, 20, 'complete'],
+    ['refuses the loss of 21 of 100', 100, 21, 'quarantined'],
+    ['accepts the loss of exactly 10 % of 300', 300, 30, 'complete'],
+    ['refuses the loss of 31 of 300', 300, 31, 'quarantined'],
+    ['accepts the loss of all but one of 21', 21, 20, 'complete'],
+    ['refuses the loss of all of 5', 5, 5, 'quarantined'],
   ])('%s', async (_name, records, removed, state) => {
     const made = await synced({ sandbox: { records, large: 0 } })
     made.sandbox.feed.remove(removed)
@@ -213,7 +216,7 @@ describe('the edges of the guard', () => {
     expectAgreement(made)
   })
 
-  test('an index with only other ids is quarantined', async () => {
+  test('quarantines an index with only other ids', async () => {
     const made = await synced({ sandbox: { records: 8, large: 0 } })
     const old = made.sandbox.feed.ids()
     made.sandbox.feed.add(8)
@@ -224,7 +227,7 @@ describe('the edges of the guard', () => {
     })
   })
 
-  test('an empty index is quarantined, in the first run too', async () => {
+  test('quarantines an empty index, in the first run too', async () => {
     for (const first of [true, false]) {
       const made = first ? await bench() : await synced()
       made.sandbox.faults.set(INDEX, { kind: 'shrinkIndex', keep: 0 })
@@ -242,7 +245,7 @@ describe('the edges of the guard', () => {
     }
   })
 
-  test('the limits are settings', async () => {
+  test('uses the limits of the settings', async () => {
     const env = { PATCHMIRROR_OSV_GUARD_FRACTION: '1' }
     const made = await synced({ env })
     made.sandbox.feed.remove(119)

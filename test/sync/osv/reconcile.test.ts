@@ -49,7 +49,7 @@ describe('a reconcile', () => {
     expect(contentsOf(made.dir)).toEqual(before)
   })
 
-  test('takes announced and silent changes, additions and removals together', async () => {
+  test('applies announced and silent changes, additions and removals together', async () => {
     const made = await synced()
     const { feed } = made.sandbox
     feed.changeSilently(4)
@@ -74,7 +74,7 @@ describe('a reconcile', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('leaves alone what was fetched singly after the archive was made', async () => {
+  test('does not replace a record that was fetched singly after the archive was made', async () => {
     const made = await synced()
     made.sandbox.feed.archive()
     made.sandbox.feed.changeSilently(1)
@@ -92,7 +92,7 @@ describe('a reconcile', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('a record is fetched by itself when an archive without a date contradicts the stored record', async () => {
+  test('fetches a record singly when an archive without a date contradicts the stored record', async () => {
     const made = await synced()
     made.sandbox.feed.archive()
     made.sandbox.feed.freezeArchive()
@@ -102,7 +102,7 @@ describe('a reconcile', () => {
     expect(made.sandbox.requests.count(RECORDS)).toBeGreaterThan(0)
   })
 
-  test('verifies each member it fetches, and asks singly for what fails', async () => {
+  test('verifies each fetched member, and fetches damaged ones singly', async () => {
     const made = await synced()
     made.sandbox.feed.changeSilently(3)
     made.sandbox.faults.set(ARCHIVE, { kind: 'wrongRange', how: 'bytes' }, { after: 1 })
@@ -111,7 +111,7 @@ describe('a reconcile', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('that could not have a silent change is partial, and so is every sync until it is had', async () => {
+  test('that could not fetch a silent change is partial, and so is every sync until it is fetched', async () => {
     const made = await synced()
     made.sandbox.feed.changeSilently(3)
     made.sandbox.faults.set(ARCHIVE, { kind: 'wrongRange', how: 'bytes' }, { after: 1 })
@@ -136,7 +136,7 @@ describe('a reconcile without usable ranges', () => {
     ['one byte off later', { kind: 'wrongRange', how: 'shifted' }, 1],
     ['of another total', { kind: 'wrongRange', how: 'total' }, 0],
     ['of other bytes', { kind: 'wrongRange', how: 'bytes' }, 0],
-  ] as [string, Fault, number][])('takes the whole archive: %s', async (_name, fault, after) => {
+  ] as [string, Fault, number][])('fetches the whole archive: %s', async (_name, fault, after) => {
     const made = await synced()
     made.sandbox.feed.changeSilently(3)
     made.sandbox.faults.set(ARCHIVE, fault, { after, times: 1 })
@@ -147,7 +147,7 @@ describe('a reconcile without usable ranges', () => {
   })
 
   test.each([{ ranges: false }, { validators: false }])(
-    'takes the whole archive: %o',
+    'fetches the whole archive: %o',
     async (off) => {
       const made = await synced({ sandbox: off })
       made.sandbox.feed.changeSilently(3)
@@ -159,7 +159,7 @@ describe('a reconcile without usable ranges', () => {
     },
   )
 
-  test('takes the whole archive when it is replaced between two ranges', async () => {
+  test('fetches the whole archive when it is replaced between two ranges', async () => {
     const made = await synced()
     made.sandbox.feed.changeSilently(5)
     const stall = made.sandbox.faults.set(ARCHIVE, { kind: 'stall', at: 'body' }, { times: 1 })
@@ -175,7 +175,7 @@ describe('a reconcile without usable ranges', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('a reconcile does not accept an unrequested 304', async () => {
+  test('does not accept an unrequested 304', async () => {
     const made = await synced()
     made.sandbox.feed.change(1)
     made.sandbox.feed.changeSilently(2)
@@ -190,7 +190,7 @@ describe('a reconcile without usable ranges', () => {
     ['HTML', { kind: 'html' }, 'archive'],
     ['half an archive', { kind: 'truncatedZip' }, 'archive'],
   ] as [string, Fault, string][])(
-    'a reconcile fails when the archive cannot be fetched (%s), because it compared nothing',
+    'fails when the archive cannot be fetched (%s), because it compared nothing',
     async (_name, fault, code) => {
       const made = await synced()
       made.sandbox.feed.changeSilently(3)
@@ -205,7 +205,7 @@ describe('a reconcile without usable ranges', () => {
     },
   )
 
-  test('a reconcile changes nothing when the index is quarantined', async () => {
+  test('changes nothing when the index is quarantined', async () => {
     const made = await synced()
     const before = contentsOf(made.dir)
     made.sandbox.faults.set(INDEX, { kind: 'status', status: 500 })

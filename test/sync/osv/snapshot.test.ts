@@ -89,7 +89,7 @@ describe('a reader', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('finds the archive of the snapshot before, too, for as long as it is the last', async () => {
+  test('finds the archive of the previous snapshot as long as it is the previous one', async () => {
     const made = await synced({ sandbox: { records: 60, large: 0 } })
     const reads = pin(made.dir)
     made.sandbox.feed.change(2)

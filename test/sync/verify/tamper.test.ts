@@ -145,9 +145,9 @@ const OF_ALL = [
   'the archive is cut short',
 ]
 
-describe('a run after the database was altered', () => {
+describe('a run after an alteration of the database', () => {
   test.each(telling(SEEN_BY_A_RUN, ...OF_A_RUN))(
-    'does not say complete: %s',
+    'is not reported as complete: %s',
     async (_name, damage) => {
       const made = await whole()
       damage(made)
@@ -158,7 +158,7 @@ describe('a run after the database was altered', () => {
   )
 
   test.each(telling(SEEN_BY_A_RUN, ...OF_A_RUN))(
-    'is either right or not complete after a change: %s',
+    'is either correct or not complete after a change: %s',
     async (_name, damage) => {
       const made = await whole()
       damage(made)
@@ -187,7 +187,7 @@ describe('a run after the database was altered', () => {
     await expectHealed(made)
   })
 
-  test('rebuilds an archive that is gone, the same to the byte', async () => {
+  test('rebuilds a missing archive byte for byte', async () => {
     const made = await whole()
     const info = made.store.osv.readArchive()
     rmSync(derived(made))
@@ -199,7 +199,7 @@ describe('a run after the database was altered', () => {
 
 describe('verification', () => {
   test.each(telling([...SEEN_BY_A_RUN, ...SEEN_BY_VERIFY], ...OF_ALL))(
-    'finds it, and repair heals it: %s',
+    'finds an alteration, and repair corrects it: %s',
     async (_name, damage) => {
       const made = await whole()
       await expectSound(made.dir)
@@ -211,7 +211,7 @@ describe('verification', () => {
     },
   )
 
-  test('names the records that are damaged, and repair fetches no more than it must', async () => {
+  test('names the damaged records, and repair fetches only those', async () => {
     const made = await whole()
     const ids = made.sandbox.feed.ids().slice(3, 6)
     for (const id of ids)

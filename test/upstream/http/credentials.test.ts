@@ -13,7 +13,7 @@ import { refusal, sandbox, scratch } from './sessions.ts'
 import { get, session, upstreamOf } from '../fixtures.ts'
 
 describe('a credential', () => {
-  test('of each kind opens the surface it is for', async () => {
+  test('of each kind is sent to its surface', async () => {
     const service = await sandbox()
     const remediation = { UPSTREAM_API_ROOT: service.url }
     const byKey = upstreamOf({ ...remediation, UPSTREAM_API_KEY: SANDBOX_KEYS.readonly })
@@ -37,7 +37,7 @@ describe('a credential', () => {
     ])
   })
 
-  test('goes neither to the public feeds nor, unless told so, to the catalog', async () => {
+  test('is sent neither to the public feeds nor, by default, to the package catalog', async () => {
     const { url, requests } = await createOrigin((_request, response) => response.end('[]'))
     const named = { UPSTREAM_API_ROOT: url, UPSTREAM_CATALOG_URL: url, UPSTREAM_API_KEY: 'k1234' }
     const upstream = upstreamOf(named)
@@ -52,7 +52,7 @@ describe('a credential', () => {
     ])
   })
 
-  test('that is not set is asked for by name', () => {
+  test('that is missing is reported by the name of its setting', () => {
     const none = upstreamOf({ UPSTREAM_API_ROOT: 'http://127.0.0.1:9' })
     expect(none.has('remediation')).toBe(false)
     expect(() => none.client('remediation')).toThrow(
@@ -80,7 +80,7 @@ describe('a credential', () => {
 })
 
 describe('a refused credential', () => {
-  test('is named with its setting, its surface and what to check, and sends nothing more in its run', async () => {
+  test('is reported with its setting, its surface and what to check, and ends the requests of its run', async () => {
     const service = await sandbox()
     const named = { UPSTREAM_API_ROOT: service.url, UPSTREAM_API_KEY: 'wrong-hunter2' }
     const upstream = upstreamOf(named)
@@ -97,7 +97,7 @@ describe('a refused credential', () => {
     expect(service.requests.count()).toBe(2)
   })
 
-  test('in the middle of a walk stops what is still to come', async () => {
+  test('in the middle of a walk stops the remaining requests', async () => {
     const service = await sandbox()
     const upstream = upstreamOf({
       UPSTREAM_API_ROOT: service.url,
@@ -111,7 +111,7 @@ describe('a refused credential', () => {
     expect(service.requests.count()).toBe(2)
   })
 
-  test('that may not do this is told from one that is wrong, with what the service says', async () => {
+  test('without a right is distinguished from a wrong one, with the message of the service', async () => {
     const service = await sandbox()
     const upstream = upstreamOf({
       UPSTREAM_API_ROOT: service.url,
@@ -129,7 +129,7 @@ describe('a refused credential', () => {
     expect(message).toContain('Check the role')
   })
 
-  test('shows in no message, even when the service echoes it', async () => {
+  test('is in no message, even when the service returns it', async () => {
     const { url } = await createOrigin(({ headers }, response) => {
       const message = `no such key: ${headers.authorization ?? ''} hunter2-key`
       response
@@ -144,7 +144,7 @@ describe('a refused credential', () => {
 })
 
 describe('a redirect', () => {
-  test('to another host or port never sees the credential', async () => {
+  test('to another host or port never gets the credential', async () => {
     const other = await createOrigin((_request, response) => response.end('{}'))
     const { url } = await createOrigin((_request, response) => {
       response.writeHead(307, { Location: `${other.url}/v1/me` }).end()
@@ -154,7 +154,7 @@ describe('a redirect', () => {
     expect(other.requests.length).toBe(0)
   })
 
-  test('within the host keeps it; one that would turn a POST into a GET is refused', async () => {
+  test('within the host gets the credential; one that would turn a POST into a GET is refused', async () => {
     const { url, requests } = await createOrigin((request, response) => {
       if (request.url === '/v1/new') return response.end('{}')
       const status = request.url === '/v1/moved' ? 301 : 307
@@ -202,7 +202,7 @@ describe('a credential file', () => {
     expect(requests).toHaveLength(4)
   })
 
-  test('a secret file that is briefly missing, empty or malformed changes nothing and is logged once', async () => {
+  test('that is briefly missing, empty or malformed changes nothing and is logged once', async () => {
     const { requests, file, warnings, upstream } = await rotating()
     const made = session(upstream)
     await get(made, '/me')
@@ -224,7 +224,7 @@ describe('a credential file', () => {
     expect(requests).toHaveLength(7)
   })
 
-  test('that another takes the place of is followed without a 401', async () => {
+  test('that is replaced is read again without a 401', async () => {
     const { state, requests, file, upstream } = await rotating()
     const made = session(upstream)
     await get(made, '/me')
@@ -256,7 +256,7 @@ describe('a credential file', () => {
   })
 })
 
-test('nothing that holds a credential shows it when it is dumped', () => {
+test('no object with a credential shows it when it is dumped', () => {
   const upstream = upstreamOf({
     UPSTREAM_API_ROOT: 'http://127.0.0.1:9',
     UPSTREAM_API_KEY: 'hunter2',

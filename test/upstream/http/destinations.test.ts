@@ -3,7 +3,7 @@ import { originOf, sameHost } from '../../../src/upstream/http/destinations.ts'
 
 const stays = (from: string, to: string): boolean => sameHost(new URL(from), new URL(to))
 
-test('a redirect may change the path and take up encryption, never drop it or leave the host', () => {
+test('a redirect may change the path and add encryption, never drop it or leave the host', () => {
   expect(stays('https://a.example/x', 'https://a.example/y?z')).toBe(true)
   expect(stays('http://a.example', 'https://a.example')).toBe(true)
   expect(stays('http://a.example:8080', 'https://a.example:8443')).toBe(true)

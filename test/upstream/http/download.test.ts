@@ -114,7 +114,7 @@ const download = (session: Session, options: DownloadOptions) =>
   downloadFile(session, PATH, options)
 
 describe('a download', () => {
-  test('puts the whole file in its place, and nothing else', async () => {
+  test('leaves only the complete file in its place', async () => {
     const service = await sandbox({ records: 300 })
     const connection = connect(service.url)
     const seen: [number, number | null][] = []
@@ -133,7 +133,7 @@ describe('a download', () => {
     expect(connection.session.cost).toEqual({ requests: 1, bytes: zip.length, retries: 0 })
   })
 
-  test('an interrupted download is resumed as long as it makes progress', async () => {
+  test('is resumed after interruptions as long as it makes progress', async () => {
     const connection = await breaking(2000)
     await download(connection.session, connection.options)
     expect(readFileSync(connection.options.target).equals(FILE)).toBe(true)
@@ -149,7 +149,7 @@ describe('a download', () => {
     expect(readFileSync(connection.options.part).equals(FILE.subarray(0, 6000))).toBe(true)
   })
 
-  test('a download that upstream cannot resume is not restarted without end', async () => {
+  test('that upstream cannot resume is not restarted without end', async () => {
     const service = await sandbox({ records: 300, ranges: false })
     service.faults.set(OSV_ARCHIVE, { kind: 'truncate', bytes: 5000 })
     const connection = connect(service.url)
@@ -160,7 +160,7 @@ describe('a download', () => {
     expect(connection.session.cost.requests).toBeLessThanOrEqual(5)
   })
 
-  test('left by an earlier run is taken up by the next one', async () => {
+  test('of an earlier run is resumed by the next one', async () => {
     const first = await breaking(4000, Infinity, { RETRIES: '0' })
     await refusal('upstream_unreachable', download(first.session, first.options))
     const second = await origin(rest)
@@ -172,7 +172,7 @@ describe('a download', () => {
     expect([existsSync(part), existsSync(`${part}.json`)]).toEqual([false, false])
   })
 
-  test('a partial download of an earlier run restarts when the file changed', async () => {
+  test('of an earlier run restarts when the file changed', async () => {
     const service = await sandbox({ records: 300 })
     service.faults.set(OSV_ARCHIVE, { kind: 'truncate', bytes: 5000 }, { times: 1 })
     const first = connect(service.url, { RETRIES: '0' })
@@ -199,7 +199,7 @@ describe('an interrupted download', () => {
     return meta
   }
 
-  test('goes on when the server agrees that it is the same file', async () => {
+  test('continues when the server confirms that it is the same file', async () => {
     const connection = await origin(rest)
     const meta = await resume(connection)
     expect(connection.headersOf(0)).toMatchObject(ASKED)
@@ -207,14 +207,14 @@ describe('an interrupted download', () => {
     expect(connection.session.cost).toMatchObject({ requests: 1, bytes: 6000 })
   })
 
-  test('gives the validators of the file it began with when the rest says nothing', async () => {
+  test('keeps the validators of its first part when the rest has none', async () => {
     const silent = partial({ 'Content-Range': 'bytes 4000-9999/10000' }, FILE.subarray(4000))
     const said = { ...KNOWN, lastModified: 'Fri, 01 May 2026 00:00:00 GMT' }
     const meta = await resume(await origin(silent), said)
     expect(meta).toMatchObject({ etag: '"one"', lastModified: said.lastModified })
   })
 
-  test('goes on by date where there is no ETag', async () => {
+  test('continues by date where there is no ETag', async () => {
     const date = 'Fri, 01 May 2026 00:00:00 GMT'
     const dated = partial(
       { 'Last-Modified': date, 'Content-Range': 'bytes 4000-9999/10000' },
@@ -225,7 +225,7 @@ describe('an interrupted download', () => {
     expect(connection.headersOf(0)).toMatchObject({ range: 'bytes=4000-', 'if-range': date })
   })
 
-  test('asks for the rest of the rest when less came than to the end', async () => {
+  test('requests the remainder when a part ends early', async () => {
     let answers = 0
     const connection = await origin((request, response) => {
       const from = Number(/\d+/.exec(request.headers.range ?? '')?.[0])
@@ -249,7 +249,7 @@ describe('an interrupted download', () => {
     ],
     ['304, unasked', (_q, a) => a.writeHead(304).end(), 2],
   ] as [string, Answer, (string | null)[] | number][])(
-    'a download restarts when the response is %s',
+    'restarts when the response is %s',
     async (_what, answer, asked) => {
       const connection = await origin(answer)
       expect((await resume(connection)).etag).toBe('"two"')
@@ -258,7 +258,7 @@ describe('an interrupted download', () => {
     },
   )
 
-  test('a download of another date without an ETag restarts', async () => {
+  test('restarts at another date without an ETag', async () => {
     const [then, now] = ['Fri, 01 May 2026 00:00:00 GMT', 'Sat, 02 May 2026 00:00:00 GMT']
     const later = partial(
       { 'Last-Modified': now, 'Content-Range': 'bytes 4000-9999/10000' },
@@ -269,13 +269,13 @@ describe('an interrupted download', () => {
     expect(connection.ranges()).toEqual(['bytes=4000-', null])
   })
 
-  test('is worth nothing without a strong validator', async () => {
+  test('is discarded without a strong validator', async () => {
     const connection = await origin(rest)
     await resume(connection, { validator: null, etag: 'W/"one"' })
     expect(connection.ranges()).toEqual([null])
   })
 
-  test('is worth nothing when what is known of it is damaged', async () => {
+  test('is discarded when its note is damaged', async () => {
     for (const damage of ['', '{"valid', 'null', '"text"', '[]']) {
       const connection = await origin(rest)
       const options = into(connection)
@@ -308,7 +308,7 @@ describe('an interrupted download', () => {
 })
 
 describe('a download is refused', () => {
-  test('when its length is over the cap, before a byte of it', async () => {
+  test('when its length is over the cap, before the body is read', async () => {
     const { url } = await createOrigin(whole)
     const connection = connect(url, { MAX_ARCHIVE_BYTES: '9999' })
     const { message } = await refusal(
@@ -319,7 +319,7 @@ describe('a download is refused', () => {
     expect(connection.session.cost).toEqual({ requests: 1, bytes: 0, retries: 0 })
   })
 
-  test('when it grows over the cap though it said no length', async () => {
+  test('when it grows over the cap without a declared length', async () => {
     const { url } = await createOrigin((_request, response) => {
       response.write(FILE)
       response.end(FILE)
@@ -329,7 +329,7 @@ describe('a download is refused', () => {
     expect(connection.session.cost.requests).toBe(1)
   })
 
-  test('when the rest of it would make it larger than the cap', async () => {
+  test('when its remainder would make it larger than the cap', async () => {
     const { url } = await createOrigin(rest)
     const connection = connect(url, { MAX_ARCHIVE_BYTES: '9999' })
     const options = into(connection)
@@ -337,7 +337,7 @@ describe('a download is refused', () => {
     await refusal('upstream_too_large', download(connection.session, options))
   })
 
-  test('when there is no room for it, and the connection is not kept waiting', async () => {
+  test('when there is no room for it, and its connection is closed', async () => {
     let closed: () => void = () => undefined
     const gone = new Promise<void>((resolve) => (closed = resolve))
     const { url } = await createOrigin((_request, response) => {
@@ -353,7 +353,7 @@ describe('a download is refused', () => {
     expect(existsSync(options.part)).toBe(false)
   })
 
-  test('when its folder cannot be written, and not for a fault of the network', async () => {
+  test('when its folder cannot be written, and not as a network error', async () => {
     const { url, requests } = await createOrigin(whole)
     const connection = connect(url)
     const options = into(connection)
@@ -363,7 +363,7 @@ describe('a download is refused', () => {
     expect(requests.length).toBe(1)
   })
 
-  test('when it comes compressed', async () => {
+  test('when it is compressed', async () => {
     const { url } = await createOrigin((_request, response) => {
       response.writeHead(200, { 'Content-Encoding': 'gzip' }).end(FILE)
     })
@@ -376,7 +376,7 @@ describe('a download is refused', () => {
   })
 })
 
-describe('a download that stops coming', () => {
+describe('a slow or stalled download', () => {
   test('is given up when it is slower than the settings allow', async () => {
     const { url } = await createOrigin((_request, response) => {
       response.writeHead(200, { 'Content-Length': FILE.length })
@@ -395,7 +395,7 @@ describe('a download that stops coming', () => {
     expect(message).toContain('slower than 1000 bytes/s over 1 s')
   })
 
-  longTest('may be as slow as it likes when there is no limit', async () => {
+  longTest('is completed at any speed without a limit', async () => {
     const { url } = await createOrigin((_request, response) => {
       response.writeHead(200, { 'Content-Length': 2 }).write('a')
       const later = setTimeout(() => response.end('b'), 1500)
@@ -411,7 +411,7 @@ describe('a download that stops coming', () => {
     expect(readFileSync(options.target, 'utf8')).toBe('ab')
   })
 
-  test('ends at its deadline, which holds for all attempts together', async () => {
+  test('ends at its deadline, which covers all attempts', async () => {
     const { url } = await createOrigin((_request, response) => {
       response.writeHead(200, { 'Content-Length': FILE.length }).write('x')
     })

@@ -68,8 +68,8 @@ async function crawl(made: Bench, limit: number, windowMs: number, requests: num
   return { sent, refused, most: Math.max(...counts.values()) }
 }
 
-describe('without a limit', () => {
-  test('that anybody told of, nothing waits', async () => {
+describe('without a known rate limit', () => {
+  test('no request is delayed', async () => {
     const made = bench()
     for (let i = 0; i < 1000; i++) expect(await made.send()).toBe(0)
   })
@@ -81,8 +81,8 @@ describe('without a limit', () => {
   })
 })
 
-describe('a limit that answers tell', () => {
-  test('lets half of a window through at once, spreads the rest, and keeps a tenth', async () => {
+describe('a rate limit stated by answers', () => {
+  test('allows half of a window at once, spreads the rest, and reserves a tenth', async () => {
     const made = bench()
     const { sent, refused, most } = await crawl(made, 100, 60_000, 95)
     expect(sent.filter((at) => at === 0)).toHaveLength(50)
@@ -94,21 +94,21 @@ describe('a limit that answers tell', () => {
     expect(sent.at(-1)).toBeGreaterThanOrEqual(60_000)
   })
 
-  test('is never met by a crawl of any length', async () => {
+  test('is never exceeded by a crawl of any length', async () => {
     const made = bench()
     const { refused, sent } = await crawl(made, 30, 60_000, 300)
     expect(refused).toBe(0)
     expect(sent.at(-1)).toBeLessThan(12 * 60_000)
   })
 
-  test('leaves the reserve to a person, who does not wait while there is any', async () => {
+  test('leaves the reserve to interactive requests, which are not delayed while it lasts', async () => {
     const made = bench()
     await made.send(told(100, 5))
     expect(await made.send(told(100, 4), 200, 'ops')).toBe(0)
     expect(await made.send(told(100, 3))).toBe(60_000)
   })
 
-  test('shared with others is what the answers say, not what was sent from here', async () => {
+  test('shared with other clients is what the answers state, not the number of own requests', async () => {
     const made = bench()
     await made.send(told(100, 99))
     await made.send(told(100, 12))
@@ -116,7 +116,7 @@ describe('a limit that answers tell', () => {
     expect(await made.send(told(100, 99))).toBeGreaterThan(20_000)
   })
 
-  test('a window restarts at X-RateLimit-Reset in each of its forms', async () => {
+  test('restarts at X-RateLimit-Reset in each of its forms', async () => {
     const seconds = String(START / 1000 + 7)
     for (const reset of ['7', seconds, `${seconds}000`]) {
       const made = bench()
@@ -125,13 +125,13 @@ describe('a limit that answers tell', () => {
     }
   })
 
-  test('of a window that is longer than thought is learned by its end', async () => {
+  test('with a longer window than assumed is corrected by its end', async () => {
     const made = bench()
     const { refused } = await crawl(made, 20, 180_000, 200)
     expect(refused).toBeLessThanOrEqual(20)
   })
 
-  test('that makes no sense changes nothing', async () => {
+  test('with invalid values is ignored', async () => {
     const made = bench()
     for (const headers of [
       { 'x-ratelimit-limit': 'many', 'x-ratelimit-remaining': '0' },
@@ -145,29 +145,29 @@ describe('a limit that answers tell', () => {
 })
 
 describe('Retry-After', () => {
-  test('of one request holds back all others of the host, a person too', async () => {
+  test('of one request delays all others of the host, interactive ones too', async () => {
     const made = bench()
     await made.send({ 'retry-after': '20' }, 429)
     expect(await made.send({}, 200, 'ops')).toBe(20_000)
   })
 
-  test('as a date counts as well, and only with a 429', async () => {
+  test('as a date is applied too, and only with a 429', async () => {
     const made = bench()
     await made.send({ 'retry-after': '20' }, 503)
     expect(await made.send({ 'retry-after': new Date(START + 9000).toUTCString() }, 429)).toBe(0)
     expect(await made.send()).toBe(9000)
   })
 
-  test('beyond the ceiling is the matter of the run that got it', async () => {
+  test('beyond the ceiling affects only the run that got it', async () => {
     const made = bench()
     await made.send({ 'retry-after': '3600' }, 429)
     expect(await made.send()).toBe(0)
   })
 })
 
-describe('a tier', () => {
+describe('the request rate of a tier', () => {
   test.each([100, 1000, 10_000])(
-    'of %i a minute is kept without a word from the service',
+    'of %i per minute is not exceeded without rate limit headers',
     async (perMinute) => {
       const made = bench(perMinute)
       const sent: number[] = []
@@ -182,15 +182,15 @@ describe('a tier', () => {
     },
   )
 
-  test('does not slow a person', async () => {
+  test('does not delay interactive requests', async () => {
     const made = bench(100)
     for (let i = 0; i < 60; i++) await made.send()
     expect(await made.send({}, 200, 'ops')).toBe(0)
   })
 })
 
-describe('a wait', () => {
-  test('that is longer than anybody waits fails at once and sends nothing', async () => {
+describe('a delay by a rate limit', () => {
+  test('longer than the deadline fails at once without a request', async () => {
     const made = bench()
     await made.send(told(100, 0, { 'x-ratelimit-reset': '3000' }))
     const { message } = await refusal('upstream_status', made.send())
@@ -207,7 +207,7 @@ describe('a wait', () => {
     await expect(made.limiter.acquire(stop.signal, 'crawl')).rejects.toThrow('aborted')
   })
 
-  test('is for requests in flight too: what they will use is gone already', async () => {
+  test('counts requests in flight as used', async () => {
     const made = bench()
     await made.send(told(10, 9))
     const turns = await Promise.all(

@@ -19,7 +19,7 @@ async function answering(
 }
 
 describe('a range of the archive', () => {
-  test('is the bytes asked for, with the size of the whole and its validators', async () => {
+  test('has the requested bytes, with the size of the whole and its validators', async () => {
     const service = await sandbox()
     const zip = service.feed.archive()
     const { session } = connect(service.url)
@@ -31,7 +31,7 @@ describe('a range of the archive', () => {
     expect(service.requests.entries[0]?.headers['accept-encoding']).toBe('identity')
   })
 
-  test('longer than the archive is all of it', async () => {
+  test('longer than the archive has all of it', async () => {
     const service = await sandbox({ records: 2 })
     const zip = service.feed.archive()
     const { session } = connect(service.url)
@@ -39,7 +39,7 @@ describe('a range of the archive', () => {
     expect(whole).toMatchObject({ start: 0, total: zip.length, body: zip })
   })
 
-  test('a range of another version is unavailable, and of the stored version unchanged', async () => {
+  test('of another version is unavailable, and of the stored version unchanged', async () => {
     const service = await sandbox()
     const { session } = connect(service.url)
     const first = await fetchArchiveRange(session, { suffix: 100 }, {}, 2000)
@@ -55,7 +55,7 @@ describe('a range of the archive', () => {
     })
   })
 
-  test('is unavailable where ranges are not honoured, and the archive is not downloaded for it', async () => {
+  test('is unavailable where ranges are ignored, and the archive is not downloaded for it', async () => {
     const service = await sandbox({ records: 2000, ranges: false })
     const { session } = connect(service.url)
     expect(await fetchArchiveRange(session, { suffix: 100 }, {}, 2000)).toBe('unavailable')
@@ -96,7 +96,7 @@ describe('a range of the archive', () => {
     expect(await fetchArchiveRange(session, { suffix: 4 }, {}, 2000)).toBe('unavailable')
   })
 
-  test('with a Content-Range that cannot be true is unavailable', async () => {
+  test('with an inconsistent Content-Range is unavailable', async () => {
     const service = await sandbox()
     const { session } = connect(service.url)
     service.faults.set(OSV_ARCHIVE, { kind: 'wrongRange', how: 'shifted' }, { times: 1 })
@@ -105,7 +105,7 @@ describe('a range of the archive', () => {
     expect(await fetchArchiveRange(session, { suffix: 100 }, {}, 2000)).toBe('unavailable')
   })
 
-  test('that is not as long as announced is tried again, then given up', async () => {
+  test('that is shorter than declared is tried again, then given up', async () => {
     const headers = { 'Content-Range': 'bytes 2-5/10', 'Transfer-Encoding': 'chunked' }
     for (const body of ['234', '23456']) {
       const { session } = await answering(206, headers, body)
@@ -126,7 +126,7 @@ describe('a range of the archive', () => {
     expect(session.cost).toMatchObject({ requests: 3, retries: 2 })
   })
 
-  test('that never comes ends at its deadline', async () => {
+  test('without an answer ends at its deadline', async () => {
     const service = await sandbox()
     service.faults.set(OSV_ARCHIVE, { kind: 'stall', at: 'body', bytes: 10 })
     const { session } = connect(service.url, { RETRIES: '0', LOW_SPEED_SECONDS: '30' })

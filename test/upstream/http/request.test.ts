@@ -20,7 +20,7 @@ function inTurn(...statuses: readonly number[]): Answer {
   }
 }
 
-describe('a change', () => {
+describe('a write request', () => {
   test('is sent as JSON', async () => {
     let body = ''
     const { url, requests } = await createOrigin((request, response) => {
@@ -39,14 +39,14 @@ describe('a change', () => {
     expect(requests.length).toBe(1)
   })
 
-  test('a change whose response is lost is not repeated and is reported as uncertain', async () => {
+  test('whose response is lost is not repeated and is reported as uncertain', async () => {
     const { url, requests } = await createOrigin(inTurn(0, 200))
     const { message } = await refusal('upstream_unreachable', against(url).request(CHANGE))
     expect(message).toContain('it is not known whether the change was made')
     expect(requests.length).toBe(1)
   })
 
-  test('is repeated after 429, when asked to', async () => {
+  test('is repeated after 429 on request', async () => {
     const { url, requests } = await createOrigin(inTurn(429, 200))
     const waits: number[] = []
     let now = 0
@@ -66,7 +66,7 @@ describe('a change', () => {
     expect(waits[0]).toBeGreaterThanOrEqual(3000)
   })
 
-  test('is tried again while the service cannot be reached at all', async () => {
+  test('is tried again while the service is unreachable', async () => {
     const service = await sandbox()
     await service.close()
     const made = against(service.url)
@@ -75,7 +75,7 @@ describe('a change', () => {
     expect(message).not.toContain('not known')
   })
 
-  test('refused says why', async () => {
+  test('that is refused is reported with the reason', async () => {
     const { url } = await createOrigin((_request, response) => {
       response
         .writeHead(422)
@@ -87,7 +87,7 @@ describe('a change', () => {
 })
 
 describe('a removal', () => {
-  test('is repeated, and what an earlier attempt removed is removed', async () => {
+  test('is repeated, and counts as done when an earlier attempt removed the item', async () => {
     for (const first of [0, 503]) {
       const { url, requests } = await createOrigin(inTurn(first, 404))
       expect(await against(url).request(REMOVAL)).toMatchObject({ status: 404 })
@@ -95,7 +95,7 @@ describe('a removal', () => {
     }
   })
 
-  test('of what was never there is an error, also after a 429', async () => {
+  test('of an unknown item is an error, also after a 429', async () => {
     for (const statuses of [[404], [429, 404]]) {
       const { url } = await createOrigin(inTurn(...statuses))
       let now = 0
@@ -107,7 +107,7 @@ describe('a removal', () => {
 })
 
 describe('a rate limit', () => {
-  test('is kept by all requests of a host together, without one 429', async () => {
+  test('is observed by all requests of a host together, without one 429', async () => {
     let now = Date.UTC(2026, 5, 1)
     const service = await sandbox({
       now: () => now,

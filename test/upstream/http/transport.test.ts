@@ -32,7 +32,7 @@ const fetchVia = (connection: ReturnType<typeof connect>) =>
 const beyond = (url: string): string => url.replace(/127\.0\.0\.1|localhost/, 'service.test')
 
 describe('a proxy', () => {
-  test('named in the settings carries every request', async () => {
+  test('named in the settings is used for every request', async () => {
     const service = await sandbox()
     const proxy = await createProxy()
     const url = beyond(service.url)
@@ -40,7 +40,7 @@ describe('a proxy', () => {
     expect(proxy.asked).toEqual([`GET ${url}${PATCH_FEED}`])
   })
 
-  test('gets the credentials of its URL, and the service never sees them', async () => {
+  test('gets the credentials of its URL, and the service does not', async () => {
     const service = await sandbox()
     const proxy = await createProxy({ credentials: 'mirror:s3cr&t' })
     const { session } = connect(beyond(service.url), {
@@ -51,7 +51,7 @@ describe('a proxy', () => {
   })
 
   test.each(['http', 'https'])(
-    'that refuses the credentials is named with its setting, and they are not: %s',
+    'that refuses the credentials is reported with its setting and without the credentials: %s',
     async (scheme) => {
       const proxy = await createProxy({ credentials: 'mirror:right' })
       process.env['HTTP_PROXY'] = proxy.url.replace('//', '//mirror:wr0ng@')
@@ -65,7 +65,7 @@ describe('a proxy', () => {
     },
   )
 
-  test('that refuses the credentials is not asked for the rest of a run: the account may be locked', async () => {
+  test('that refuses the credentials gets no more requests in that run, because the account may be locked', async () => {
     const proxy = await createProxy({ credentials: 'mirror:right' })
     const api = session(
       upstreamOf({
@@ -81,7 +81,7 @@ describe('a proxy', () => {
     expect(proxy.asked).toHaveLength(1)
   })
 
-  test('that is not there is named with its setting, and the service is not asked past it', async () => {
+  test('that is unreachable is reported with its setting, and the service is not asked directly', async () => {
     const url = 'http://service.test:9'
     const connection = connect(url, { PROXY: 'http://127.0.0.1:9', RETRIES: '1' })
     const { message } = await refusal('upstream_unreachable', fetchVia(connection))
@@ -90,7 +90,7 @@ describe('a proxy', () => {
     )
   })
 
-  test('is named by what breaks off, comes too late, or has a status of an error', async () => {
+  test('is named in errors of broken, late and failed answers', async () => {
     const service = await sandbox()
     const proxy = await createProxy()
     const named = `through the proxy ${proxy.url} of upstream.proxy`
@@ -115,7 +115,7 @@ describe('a proxy', () => {
     },
   )
 
-  test('is never used for this machine itself, whatever names it', async () => {
+  test('is never used for requests to this machine', async () => {
     const service = await sandbox()
     for (const name of ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY'])
       process.env[name] = 'http://127.0.0.1:9'
@@ -130,7 +130,7 @@ describe('a proxy', () => {
     'http://',
     'socks5://u:s3cret@proxy.example',
   ])(
-    'of the environment that is no URL is refused by the name of its variable: %s',
+    'of the environment that is not a URL is refused by the name of its variable: %s',
     async (value) => {
       process.env['HTTPS_PROXY'] = value
       const { message } = await refusal('config', fetchVia(connect('https://service.test')))
@@ -147,13 +147,13 @@ describe.skipIf(!hasOpenssl)('https (needs the openssl command)', () => {
     tls = makeTls(scratch())
   })
 
-  test('works with an authority of your own', async () => {
+  test('works with a private certificate authority', async () => {
     const { url } = await secure()
     const answer = await fetchVia(connect(url, { CA_FILE: tls.caFile }))
     expect(answer).toMatchObject({ status: 200, body: Buffer.from('{"secure":true}') })
   })
 
-  test('a certificate of an untrusted authority is refused with the reason', async () => {
+  test('refuses a certificate of an untrusted authority with the reason', async () => {
     const { url, requests } = await secure()
     const { message } = await refusal('upstream_unreachable', fetchVia(connect(url)))
     expect(message).toContain(url)
@@ -164,7 +164,7 @@ describe.skipIf(!hasOpenssl)('https (needs the openssl command)', () => {
     expect(requests).toEqual([])
   })
 
-  test('is refused when the certificate is for another host', async () => {
+  test('refuses a certificate for another host', async () => {
     const { port, requests } = await secure()
     const connection = connect(`https://127.0.0.1:${port}`, { CA_FILE: tls.caFile })
     const { message } = await refusal('upstream_unreachable', fetchVia(connection))
@@ -172,7 +172,7 @@ describe.skipIf(!hasOpenssl)('https (needs the openssl command)', () => {
     expect(requests).toEqual([])
   })
 
-  test('goes through a proxy as a tunnel, checked against the same authority', async () => {
+  test('uses a tunnel through a proxy, checked against the same authority', async () => {
     const { url, port } = await secure()
     const proxy = await createProxy()
     process.env['HTTPS_PROXY'] = proxy.url
@@ -186,7 +186,7 @@ describe.skipIf(!hasOpenssl)('https (needs the openssl command)', () => {
     expect(await fetchVia(named)).toMatchObject({ status: 200 })
   })
 
-  test('a tunnel that the proxy refuses is a fault of the network', async () => {
+  test('reports a tunnel that the proxy refuses as a network error', async () => {
     const { url } = await secure()
     const proxy = await createProxy({ credentials: 'a:b' })
     const more = { CA_FILE: tls.caFile, PROXY: proxy.url, RETRIES: '0' }
@@ -195,7 +195,7 @@ describe.skipIf(!hasOpenssl)('https (needs the openssl command)', () => {
     expect(message).toContain('407')
   })
 
-  test('is never left for http by a redirect', async () => {
+  test('refuses a redirect to http', async () => {
     const plain = await createOrigin((_request, response) => response.end('{}'))
     const { url } = await createOrigin((_request, response) => {
       response.writeHead(302, { Location: `http://localhost:${plain.port}/` }).end()

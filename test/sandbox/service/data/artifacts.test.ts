@@ -32,13 +32,13 @@ describe('an artifact answer', () => {
     expect((await ask(one)).bytes.equals((await ask(two)).bytes)).toBe(true)
   })
 
-  test('names none for a tag that is not remediated', async () => {
+  test('has no document for a tag that is not remediated', async () => {
     const id = sandbox.service.ids('tags')[17] ?? ''
     expect((await asAdmin(sandbox, `/v1/tags/${id}`)).value['remediated']).toBe(false)
     expect((await asAdmin(sandbox, `/v1/tags/${id}/sbom`)).status).toBe(404)
   })
 
-  test('names any number of patches, none included, each a unified diff', async () => {
+  test('has any number of patches, or none, each a unified diff', async () => {
     const seen: number[] = []
     for (const id of sandbox.service.ids('packages').slice(0, 4)) {
       const { value } = await asAdmin(sandbox, `/v1/packages/${id}/artifacts/patches`)
@@ -54,7 +54,7 @@ describe('an artifact answer', () => {
   })
 })
 
-describe('documents', () => {
+describe('the sandbox’s documents', () => {
   test('are CycloneDX 1.5 and 1.6 and SPDX SBOMs of 5 to 200 KB', async () => {
     const found = await documents('sbom')
     const kinds = found.map((one) => one['specVersion'] ?? one['spdxVersion'])
@@ -77,7 +77,7 @@ describe('documents', () => {
     expect(cyclone[0]).toHaveProperty('vulnerabilities.0.analysis.state')
   })
 
-  test('are in-toto statements of SLSA provenance, their DSSE signature good', async () => {
+  test('are in-toto statements of SLSA provenance with a valid DSSE signature', async () => {
     const { provenance_file_url: url, cosign_public_key_url: keyUrl } = await named(0, 'provenance')
     const envelope = (await ask(String(url))).value as {
       payloadType: string

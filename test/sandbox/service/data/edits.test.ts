@@ -14,8 +14,8 @@ const document = async (sandbox: Sandbox, tag: string, artifact = 'sbom'): Promi
   return (await ask(String(value[`${artifact}_file_url`]))).bytes
 }
 
-describe('what is generated', () => {
-  test('follows from the seed, whatever the clock says', async () => {
+describe('the generated catalog', () => {
+  test('depends on the seed and not on the clock', async () => {
     const one = await open({ seed: 5 })
     const same = await open({ seed: 5, now: () => Date.UTC(2027, 0, 1) })
     const other = await open({ seed: 6 })
@@ -28,7 +28,7 @@ describe('what is generated', () => {
     }
   })
 
-  test('is the same thing for thing however many there are', async () => {
+  test('has the same items in any size', async () => {
     const few = await open({ service: { packages: 5, tickets: 5, users: 2 } })
     const many = await open({ service: { packages: 50, tickets: 500, users: 20 } })
     for (const kind of ['packages', 'tickets', 'users'] as const) {
@@ -38,13 +38,13 @@ describe('what is generated', () => {
     }
   })
 
-  test('has no two things of a kind under one id', async () => {
+  test('has no two items of a kind with one id', async () => {
     const sandbox = await open({ service: { images: 20, tags: 500, packages: 200 } })
     expectDistinctIds(sandbox)
     expect(sandbox.service.ids('tags')).toHaveLength(500)
   })
 
-  test('may be nothing at all', async () => {
+  test('may be empty', async () => {
     const counts = {
       images: 0,
       tags: 0,
@@ -63,8 +63,8 @@ describe('what is generated', () => {
   })
 })
 
-describe('a change', () => {
-  test('moves the item, its list, their validators, and `updated_at` on', async () => {
+describe('an edit of the catalog', () => {
+  test('changes the item, its list, their validators, and `updated_at`', async () => {
     const sandbox = await open()
     for (const [kind, list, slash] of [
       ['tags', '/v1/tags/', ''],
@@ -127,7 +127,7 @@ describe('a change', () => {
     expect(service.documents('package', added[0] ?? '', 'provenance')).toHaveLength(1)
   })
 
-  test('removes; what is gone is a 404 and no longer listed', async () => {
+  test('removes an item, which is then a 404 and not listed', async () => {
     const sandbox = await open()
     const [id = '', next] = sandbox.service.ids('tags')
     sandbox.service.remove('tags', id)

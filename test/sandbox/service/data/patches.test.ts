@@ -46,7 +46,7 @@ describe('a filter of /patches', () => {
     expect(await find('&cve_id=CVE-0000-0000')).toEqual([])
   })
 
-  test('narrows what another one left; an empty one is none', async () => {
+  test('narrows the result of another filter, and an empty one has no effect', async () => {
     const wanted = all.filter(
       (one) =>
         one['ecosystem'] === 'debian' &&
@@ -57,7 +57,7 @@ describe('a filter of /patches', () => {
     expect(await find(query)).toEqual(wanted)
   })
 
-  test('that is no word of the vocabulary is a 400', async () => {
+  test('with an unknown value is a 400', async () => {
     const wrong = [
       'ecosystem=gentoo',
       'severities=critical,huge',
@@ -72,7 +72,7 @@ describe('a filter of /patches', () => {
 })
 
 describe('the order of /patches', () => {
-  test('sorts by a field both ways, and pages keep to it', async () => {
+  test('sorts by a field in both directions, across pages', async () => {
     for (const field of ['created_at', 'cve_id', 'severity', 'patch_found_at']) {
       const text = (one: Json) => (one[field] ?? '') as string
       const rising = all.toSorted((a, b) => (text(a) < text(b) ? -1 : text(a) > text(b) ? 1 : 0))
@@ -89,14 +89,14 @@ describe('the order of /patches', () => {
     }
   })
 
-  test('that is not of a field and a way is a 400', async () => {
+  test('without a known field and direction is a 400', async () => {
     for (const order of ['created_at', 'created_at:up', 'colour:asc', ':asc', 'patch_found:asc']) {
       expect((await asAdmin(sandbox, `/v1/patches?order=${order}`)).status, order).toBe(400)
     }
   })
 })
 
-test('some tickets hold texts and numbers that only their bytes keep', async () => {
+test('some tickets have texts and numbers that only their bytes preserve', async () => {
   const { bytes } = await asAdmin(sandbox, '/v1/patches?limit=1000')
   expect(bytes.toString()).toMatch(/"upstream_reference":90071992547409\d{2}/)
   expect(bytes.toString()).toContain('漏洞を確認中 🛡')

@@ -23,7 +23,7 @@ function signed(dialect: Dialect, one: Received): string {
 }
 
 describe('a new tag', () => {
-  test.each(DIALECTS)('is told to those who subscribe, by itself, signed (%s)', async (dialect) => {
+  test.each(DIALECTS)('is delivered to its subscribers, signed (%s)', async (dialect) => {
     const sandbox = await delivering({ dialect })
     const { url, received } = await endpoint()
     await subscribe(sandbox, url)
@@ -45,7 +45,7 @@ describe('a new tag', () => {
     ])
   })
 
-  test('is told of by the control command too, and not when it is no remediated one', async () => {
+  test('is announced by the control command too, unless it is not remediated', async () => {
     const sandbox = await delivering({ tags: 35 })
     const { url, received } = await endpoint()
     await subscribe(sandbox, url)
@@ -57,7 +57,7 @@ describe('a new tag', () => {
   })
 })
 
-describe('an endpoint that fails', () => {
+describe('a failing endpoint', () => {
   const FAILURES: Record<string, Parameters<typeof endpoint>[0]> = {
     'answers 500': (response, n) => response.writeHead(n < 3 ? 500 : 202).end(),
     'answers 429': (response, n) => response.writeHead(n < 3 ? 429 : 202).end(),
@@ -67,7 +67,7 @@ describe('an endpoint that fails', () => {
   }
   const ROWS = Object.entries(FAILURES)
   test.each(telling(ROWS, 'answers 500', 'answers 429', 'redirects', 'resets'))(
-    'because it %s is tried again',
+    'that %s gets the delivery again',
     async (_name, answer) => {
       let now = Date.UTC(2026, 5, 1)
       const sandbox = await delivering({ deliveryTimeoutMs: 1000 }, { now: () => (now += 1000) })
@@ -112,7 +112,7 @@ describe('an endpoint that fails', () => {
     expect(counts).toEqual([4, 1, 2])
   })
 
-  test('is left alone as long as it asks', async () => {
+  test('gets no delivery during its Retry-After', async () => {
     const sandbox = await delivering()
     const { url } = await endpoint((response) =>
       response.writeHead(503, { 'Retry-After': '3600' }).end(),
@@ -136,7 +136,7 @@ describe('an endpoint that fails', () => {
   })
 })
 
-describe('a delivery goes astray', () => {
+describe('a delivery with a fault', () => {
   async function disturbed(service = {}) {
     const sandbox = await delivering(service)
     const { url, received } = await endpoint((response, n) =>
@@ -148,7 +148,7 @@ describe('a delivery goes astray', () => {
     return { sandbox, received, refuseFirst, ...sandbox.service.deliveries }
   }
 
-  test('and is lost', async () => {
+  test('is not sent', async () => {
     const { sandbox, received, faults, records, settled } = await disturbed()
     faults.set({ kind: 'lost' }, { after: 1 })
     for (let i = 0; i < 3; i++) sandbox.service.addTag()
@@ -157,7 +157,7 @@ describe('a delivery goes astray', () => {
     expect(records.filter(({ status }) => status === 'lost')).toMatchObject([{ attempt: 0 }])
   })
 
-  test('and comes twice, under one id', async () => {
+  test('is sent twice, under one id', async () => {
     const { sandbox, received, faults, settled } = await disturbed()
     faults.set({ kind: 'doubled', times: 3 })
     sandbox.service.addTag()
@@ -165,7 +165,7 @@ describe('a delivery goes astray', () => {
     expect([received.length, new Set(received.map(idOf)).size]).toEqual([3, 1])
   })
 
-  test('and comes late, or after the next one', async () => {
+  test('is sent late, or after the next one', async () => {
     const { sandbox, received, faults, records, settled } = await disturbed()
     faults.set({ kind: 'delayed', ms: 50 })
     const tags = [sandbox.service.addTag(), sandbox.service.addTag()]
@@ -178,7 +178,7 @@ describe('a delivery goes astray', () => {
     expect(received).toHaveLength(4)
   })
 
-  test.each(['wrongSignature', 'oldTimestamp'] as const)('and has a %s once', async (kind) => {
+  test.each(['wrongSignature', 'oldTimestamp'] as const)('has a %s once', async (kind) => {
     const { sandbox, received, faults, settled, refuseFirst } = await disturbed()
     refuseFirst()
     faults.set({ kind })
@@ -192,7 +192,7 @@ describe('a delivery goes astray', () => {
     expect(timeOf(second) - timeOf(first) >= 600).toBe(kind === 'oldTimestamp')
   })
 
-  test('and comes before its tag is to be found', async () => {
+  test('is sent before its tag is listed', async () => {
     const { sandbox, received, faults, settled, reveal } = await disturbed()
     const isThere = async (tag: string): Promise<boolean> => {
       const list = await asAdmin(sandbox, '/v1/tags/?limit=1000')
@@ -215,7 +215,7 @@ describe('a delivery goes astray', () => {
   })
 })
 
-test('the control command refuses a delivery fault that it does not know', async () => {
+test('the control command refuses an unknown delivery fault', async () => {
   const sandbox = await delivering()
   const set = (body: unknown, method = 'POST') =>
     ask(`${sandbox.url}/-/sandbox/delivery-fault`, { method, body })

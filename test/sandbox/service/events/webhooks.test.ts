@@ -86,7 +86,7 @@ describe('a webhook subscription', () => {
 })
 
 describe('the test operation', () => {
-  test('sends a CloudEvent signed as Standard Webhooks say, and tells how it went', async () => {
+  test('sends a CloudEvent signed as Standard Webhooks, and returns the result', async () => {
     const { id, secret } = await register(sandbox, `${endpoint}/200`)
     const tag = sandbox.service.ids('tags')[4] ?? ''
     received.length = 0
@@ -112,7 +112,7 @@ describe('the test operation', () => {
     expect(headers['webhook-signature']).toBe(`v1,${signature}`)
   })
 
-  test('signs in the vendor’s dialect when it is told to', async () => {
+  test('signs in the vendor’s dialect when it is configured to', async () => {
     const vendor = await open({ now: () => now, service: { dialect: 'vendor' } })
     const { id, secret } = await register(vendor, `${endpoint}/204`)
     received.length = 0
@@ -123,7 +123,7 @@ describe('the test operation', () => {
     expect(headers['webhook-signature']).toBe(`v1,${signature}`)
   })
 
-  test('reports an endpoint that fails, redirects, or is not there', async () => {
+  test('reports an endpoint that fails, redirects, or is unreachable', async () => {
     const [tag] = sandbox.service.ids('tags')
     const outcome = async (url: string) => {
       const { id } = await register(sandbox, url)

@@ -29,7 +29,7 @@ const REAL = Object.entries(FOLDERS).flatMap(([folder, kind]) => {
 })
 
 describe('real documents', () => {
-  test.runIf(REAL.length > 0)('are taken for what they are', () => {
+  test.runIf(REAL.length > 0)('are recognised as their kind', () => {
     for (const { kind, file } of REAL)
       expect([file, verdict(kind, readFileSync(file))]).toEqual([
         file,
@@ -53,7 +53,7 @@ describe('real documents', () => {
   })
 })
 
-describe('what is not a document of its kind', () => {
+describe('the check of a document’s kind', () => {
   const PAGES = [
     '<!doctype html><html><body>Sign in</body></html>',
     '\ufeff\n <!DOCTYPE HTML PUBLIC "-//W3C//DTD HTML 4.01//EN">',
@@ -61,19 +61,19 @@ describe('what is not a document of its kind', () => {
     '<HTML><HEAD>',
   ]
 
-  test.each(PAGES)('a page of HTML is refused for every kind: %s', (page) => {
+  test.each(PAGES)('refuses a page of HTML for every kind: %s', (page) => {
     for (const kind of [...STRICT, 'text'] as const)
       expect(verdict(kind, Buffer.from(page), 1)).toEqual({
         refused: expect.stringContaining('HTML') as string,
       })
   })
 
-  test('nothing at all is refused for every kind', () => {
+  test('refuses an empty document for every kind', () => {
     for (const kind of [...STRICT, 'text'] as const)
       expect(verdict(kind, Buffer.alloc(0))).toEqual({ refused: 'the document is empty' })
   })
 
-  test('any bytes and any JSON are refused, and none throws', () => {
+  test('refuses any bytes and any JSON without an exception', () => {
     fc.assert(
       fc.property(
         fc.oneof(
@@ -96,7 +96,7 @@ describe('what is not a document of its kind', () => {
     ['provenance', '{"_type":"https://example.com/Statement/v1"}'],
     ['provenance', '{"payload":"e30="}'],
     ['sbom', '<?xml version="1.0"?><feed/>'],
-  ] as const)('%s: %s is refused', (kind, text) => {
+  ] as const)('refuses as %s: %s', (kind, text) => {
     expect(verdict(kind, Buffer.from(text))).toHaveProperty('refused')
   })
 })

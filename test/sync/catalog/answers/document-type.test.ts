@@ -128,7 +128,7 @@ describe('the media type of a document', () => {
     ['styledXml', 'application/vnd.cyclonedx+xml'],
     ['styledXml', 'text/xml'],
     ['styledXml', ''],
-  ])('is opaque where a browser would run it: %s as %s', (name, given) => {
+  ])('is application/octet-stream where a browser would execute it: %s as %s', (name, given) => {
     expect(servedType(given, CONTENTS[name])).toBe('application/octet-stream')
   })
 })

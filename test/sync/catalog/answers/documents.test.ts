@@ -84,7 +84,7 @@ describe('a URL that must not be followed', () => {
     expect(await sbomFails(made)).toMatch(why)
   })
 
-  test('is told by its host alone: the rest of it is a signature', async () => {
+  test('is reported by its host only, because the rest may contain a signature', async () => {
     const made = await bench(ONE)
     made.sandbox.faults.set(/^\/artifacts\/sbom/, { kind: 'status', status: 500 })
     const told = await sbomFails(made)
@@ -105,7 +105,7 @@ test('a redirect within what is allowed is followed, without any credential', as
   expect(origin.requests[0]?.headers.authorization).toBeUndefined()
 })
 
-describe('a document that is not what it should be', () => {
+describe('an invalid document', () => {
   const ways: [string, Fault, RegExp][] = [
     ['a page of HTML', { kind: 'html' }, /an HTML page/],
     ['empty', { kind: 'empty' }, /the document is empty/],
@@ -137,7 +137,7 @@ describe('a document that is not what it should be', () => {
     ],
   )
   test.each(FEW)(
-    '%s: it is named, not kept, and what was held before is served',
+    '%s: is named and not stored, and the previous document is served',
     async (_how, fault, why) => {
       const made = await mirrored(ONE, {
         PATCHMIRROR_CATALOG_ARTIFACT_TIMEOUT_MS: '2000',
@@ -181,21 +181,18 @@ describe('a document of 2 GB', () => {
     },
   )
 
-  longTest(
-    'below the cap takes a chunk of memory and what its bytes are worth on disk',
-    async () => {
-      const cap = { PATCHMIRROR_CATALOG_MAX_ARTIFACT_BYTES: '200 MB' }
-      const made = await bench(ONE, { env: cap })
-      made.sandbox.faults.set(/^\/artifacts\/sbom/, { kind: 'hugeDocument', bytes: 80_000_000 })
-      const before = process.memoryUsage().rss
-      expect(await sbomFails(made)).toMatch(/it is not a CycloneDX/) // it never closes its brackets
-      expect(process.memoryUsage().rss - before).toBeLessThan(150_000_000)
-      expect(statSync(join(made.dir, 'mirror.db')).size).toBeLessThan(2_000_000)
-    },
-  )
+  longTest('below the cap needs one chunk of memory and its size on disk', async () => {
+    const cap = { PATCHMIRROR_CATALOG_MAX_ARTIFACT_BYTES: '200 MB' }
+    const made = await bench(ONE, { env: cap })
+    made.sandbox.faults.set(/^\/artifacts\/sbom/, { kind: 'hugeDocument', bytes: 80_000_000 })
+    const before = process.memoryUsage().rss
+    expect(await sbomFails(made)).toMatch(/it is not a CycloneDX/) // it never closes its brackets
+    expect(process.memoryUsage().rss - before).toBeLessThan(150_000_000)
+    expect(statSync(join(made.dir, 'mirror.db')).size).toBeLessThan(2_000_000)
+  })
 })
 
-test('a document that is given up leaves nothing behind, not even in the temporary tables', () => {
+test('a document that is aborted leaves no rows, not even in the temporary tables', () => {
   const dir = mkdtempSync(join(tmpdir(), 'patchmirror-'))
   const db = openWriter(dir)
   onTestFinished(() => {
@@ -217,7 +214,7 @@ test('a document that is given up leaves nothing behind, not even in the tempora
   expect(count.get()).toBe(0)
 })
 
-test('a document that many tags share is stored once, and goes with the last of them', async () => {
+test('a document that many tags share is stored once, and is removed with the last of them', async () => {
   const made = await mirrored({ ...SMALL, tags: 5 }) // the fourth tag shares its SBOM with the third, the fifth its VEX
   const { service } = made.sandbox
   const tags = service.ids('tags')

@@ -25,7 +25,7 @@ test('an artifact published after its tag is found the next day', async () => {
   expect(mirror).toEqual(upstream)
 })
 
-test('a 204 is answered as one, as old as the service’s last word, and asked for once a day', async () => {
+test('a 204 is served as a 204, as old as the service’s last answer, and requested once a day', async () => {
   let now = Date.now() - 10 * DAY
   const made = await catalogBench(SERVICE, {
     env: ENV,
@@ -57,7 +57,7 @@ test('a 204 is answered as one, as old as the service’s last word, and asked f
   expect(made.store.snapshots.readSnapshot('catalog')?.id).not.toBe(before)
 })
 
-test('artifacts that are all gone at once are not believed to be', async () => {
+test('artifacts that all answer 404 at once are quarantined', async () => {
   const made = await catalogBench({ ...SERVICE, tags: 30 }, { env: ENV })
   expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
   const { documents } = made.store.catalog.countCatalog()
@@ -73,7 +73,7 @@ test('artifacts that are all gone at once are not believed to be', async () => {
   expect((await made.ask(`/v1/tags/${tag}/sbom`)).status).toBe(200)
 })
 
-test('a release is told by the package’s own name, not by that of its source', async () => {
+test('a release is found by the package’s own name, not by that of its source', async () => {
   const made = await catalogBench(SERVICE, { env: ENV })
   expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
   const { service } = made.sandbox

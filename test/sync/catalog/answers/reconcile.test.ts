@@ -32,7 +32,7 @@ function digestOf({ dir }: CatalogBench): string {
 const asOf = async (made: CatalogBench, path: string): Promise<number> =>
   Date.parse((await made.ask(path)).headers.get('x-mirror-as-of') ?? '')
 
-test('a reconcile finds what changed though its list entry did not', async () => {
+test('a reconcile finds an item that changed without a change of its list entry', async () => {
   const made = await mirrored()
   const { service } = made.sandbox
   const [id = ''] = service.ids('packages')
@@ -57,7 +57,7 @@ test('a reconcile finds what changed though its list entry did not', async () =>
   expect((await made.run('catalog')).facts['fetched']).toBe(0)
 })
 
-test('an answer is as old as its own last confirmation, which makes no other snapshot or digest', async () => {
+test('an answer is as old as its own last confirmation, which does not change the snapshot or its digest', async () => {
   const made = await mirrored()
   const [tag = ''] = made.sandbox.service.ids('tags')
   const [detail, sbom, list] = [`/v1/tags/${tag}`, `/v1/tags/${tag}/sbom`, '/v1/tags/']
@@ -76,7 +76,7 @@ test('an answer is as old as its own last confirmation, which makes no other sna
   expect(idle.message).toContain('nothing was due')
 })
 
-test('answers of one sync come due at times of their own, all within the period', async () => {
+test('answers of one sync are due at different times, all within the period', async () => {
   const made = await mirrored()
   const { facts } = await made.run('catalog', { kind: 'reconcile' })
   expect(facts).toMatchObject({ due: 0 })
@@ -88,7 +88,7 @@ test('answers of one sync come due at times of their own, all within the period'
   expect(all).toBeGreaterThan(some)
 })
 
-test('what could not be fetched keeps its age; what was confirmed before the failure is kept', async () => {
+test('an answer that could not be fetched keeps its age, and earlier confirmations of the run are kept', async () => {
   const made = await mirrored()
   const [tag = '', other = ''] = made.sandbox.service.ids('tags')
   const first = await asOf(made, `/v1/tags/${tag}`)
@@ -141,7 +141,7 @@ test('a list that a sync does not walk keeps its date, and is walked again withi
   expect(await asOf(made, own)).toBeGreaterThan(first + 26 * HOUR)
 })
 
-test('a list that could not be walked keeps its date, and so does what stands alone', async () => {
+test('a list or a single item that could not be fetched keeps its date', async () => {
   const made = await mirrored()
   const [alone, list, other] = ['/v1/me', '/v1/patches', '/v1/tags/']
   const dates = async () => [
@@ -202,7 +202,7 @@ test('a reconcile stops asking a host that is down', async () => {
   expect(new Set(asked.map(({ path }) => path)).size).toBeLessThan(30)
 })
 
-test('the dates of lists and answers cross a gap, are never fresher there, and never go backwards', async () => {
+test('the dates of lists and answers are carried in bundles, are never newer there, and never go backwards', async () => {
   const made = await mirrored()
   const [tag = ''] = made.sandbox.service.ids('tags')
   const link = `/v1/tags/${tag}/sbom`

@@ -28,12 +28,12 @@ describe('key material', () => {
     'authorization',
     'bearer',
     'bearerToken',
-  ])('is not kept under the name %s', (name) => {
+  ])('is removed under the name %s', (name) => {
     expect(kept({ id: 'a', [name]: 's3cret' })).toEqual({ id: 'a' })
     expect(kept({ id: 'a', deep: [{ [name]: ['s3cret'] }] })).toEqual({ id: 'a', deep: [{}] })
   })
 
-  test('is known by how it begins, whatever it is called', () => {
+  test('is recognised by its prefix under any name', () => {
     const pem = '-----BEGIN EC PRIVATE KEY-----\nabc\n-----END EC PRIVATE KEY-----'
     expect(kept({ note: pem, sign: { value: 'whsec_MfKQ9r8G' }, id: 1 })).toEqual({
       sign: {},
@@ -41,7 +41,7 @@ describe('key material', () => {
     })
   })
 
-  test('is not seen in what only sounds like it', () => {
+  test('is not recognised in similar names', () => {
     const item = {
       keys: 3,
       tokens: 5,

@@ -29,7 +29,7 @@ function staged({ store }: Bench, path: string): number {
   return [...store.catalog.eachWalked(null, path)].length
 }
 
-describe('a list that cannot be walked', () => {
+describe('an unreadable list', () => {
   const ways: [string, Fault, RegExp][] = [
     ['repeats a page for ever', { kind: 'repeatPage' }, /leads back to an earlier page/],
     ['has empty pages without end', { kind: 'endlessCursor' }, /3 empty pages in a row/],
@@ -42,7 +42,11 @@ describe('a list that cannot be walked', () => {
     ['is empty', { kind: 'empty' }, /a page is not JSON/],
     ['is no list', { kind: 'body', body: '{"message":"soon"}' }, /contains no array/],
     ['is a number', { kind: 'body', body: '17' }, /neither an object nor an array/],
-    ['holds no objects', { kind: 'body', body: '{"data":[1,2]}' }, /is not an object/],
+    [
+      'has items that are not objects',
+      { kind: 'body', body: '{"data":[1,2]}' },
+      /is not an object/,
+    ],
     ['is refused', { kind: 'status', status: 500 }, /500/],
     ['is deeply nested', { kind: 'body', body: nested(600_000) }, /nested more than 200 deep/],
   ]
@@ -56,7 +60,7 @@ describe('a list that cannot be walked', () => {
     ],
   )
   test.each(FEW)(
-    'because it %s is named, stays as it is held, and the others go on',
+    'that %s is named and keeps its stored version, and the other lists are walked',
     async (_way, fault, why) => {
       const made = await mirrored(TWO_PAGES)
       const held = idsOf(made, PATCHES)
@@ -84,7 +88,7 @@ describe('a list that cannot be walked', () => {
     },
   )
 
-  test('on the very first run is 503 until it can', async () => {
+  test('in the first run is served as 503 until it can be read', async () => {
     const made = await catalogBench(SMALL, { env: ALL })
     made.sandbox.faults.set('/v1/packages/', { kind: 'html' })
     expect(await made.run('catalog')).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
@@ -115,7 +119,7 @@ test('a walk that misses a page restarts and completes', async () => {
   expect(idsOf(made, PATCHES)).toEqual(made.sandbox.service.ids('tickets'))
 })
 
-test('pages that are lost again and again end the walk, not the run', async () => {
+test('repeatedly lost pages end the walk and not the run', async () => {
   const made = await mirrored(TWO_PAGES)
   const held = idsOf(made, PATCHES)
   made.sandbox.faults.set(PATCHES, { kind: 'lostPage' })
@@ -126,7 +130,7 @@ test('pages that are lost again and again end the walk, not the run', async () =
   expect(asked(made).filter((path) => path.startsWith(PATCHES)).length).toBeLessThanOrEqual(8)
 })
 
-test('a list of tags of one image that fails is asked for again, though nothing else changed', async () => {
+test('a failed list of tags of one image is requested again, although nothing else changed', async () => {
   const made = await mirrored()
   const [image = ''] = made.sandbox.service.ids('images')
   made.sandbox.service.addTag(image)
@@ -156,7 +160,7 @@ describe('a list that changes while it is walked', () => {
   const NO_TAGS = { ...SMALL, tags: 0, images: 0, subscriptions: 0, avrs: 0 }
   const SUBSCRIBED = { env: { ...ALL, PATCHMIRROR_CATALOG_SCOPE: 'subscribed' } }
 
-  test('so that an item moves to the front is walked once more, and the item is not lost', async () => {
+  test('by an item that moves to the front is walked once more, and keeps the item', async () => {
     const made = await bench(NO_TAGS, SUBSCRIBED)
     script(made, [page(['a', 'b'], '2', 4), page(['c', 'b2'], null, 4)])
     await made.run('catalog')
@@ -171,7 +175,7 @@ describe('a list that changes while it is walked', () => {
     expect(idsOf(made, '/v1/tags')).toEqual(['b2', 'a', 'b', 'c'])
   })
 
-  test('so that an item is met twice holds it once, and does not lose it later', async () => {
+  test('so that an item is listed twice stores it once, and keeps it later', async () => {
     const made = await bench(NO_TAGS, SUBSCRIBED)
     const twice = [page(['a', 'b'], '2', 4), page(['b', 'c'], null, 4)]
     script(made, [...twice, ...twice])
@@ -182,7 +186,7 @@ describe('a list that changes while it is walked', () => {
     expect(idsOf(made, '/v1/tags')).toEqual(['x', 'a', 'b', 'c'])
   })
 
-  test('so that items leave and come between the pages follows what the pages say', async () => {
+  test('by removals and additions between the pages is stored as the pages list it', async () => {
     const made = await bench(NO_TAGS, SUBSCRIBED)
     script(made, [page(['a', 'b'], 'b', 4), page(['c', 'd'], null, 4)])
     await made.run('catalog')
@@ -191,7 +195,7 @@ describe('a list that changes while it is walked', () => {
     expect(idsOf(made, '/v1/tags')).toEqual(['a', 'b', 'd', 'e'])
   })
 
-  test('whose total counts something else is walked twice at most, and is not called complete', async () => {
+  test('with a total that does not match is walked at most twice, and is not reported as complete', async () => {
     const made = await bench(NO_TAGS, SUBSCRIBED)
     const pages = [page(['a', 'b'], '2', 99), page(['c'], null, 99)]
     script(made, [...pages, ...pages])
@@ -206,7 +210,7 @@ describe('a list that changes while it is walked', () => {
   })
 })
 
-test('what fails while a list shows how it names its next page is asked for again, once', async () => {
+test('a request that fails while the next page of a list is learned is sent again once', async () => {
   const made = await catalogBench({ ...SMALL, shape: 'other' })
   const { faults, requests } = made.sandbox
   faults.set('/v1/patches', { kind: 'html' }, { after: 1, times: 3 }) // the list itself comes first

@@ -64,7 +64,7 @@ const change = fc.record({
 })
 
 describe('a patched archive', () => {
-  test('is to the byte what a rebuild gives, after any history', async () => {
+  test('has the same bytes as a rebuild, after any history', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.array(change, { maxLength: 5 }), { minLength: 1, maxLength: 8 }),
@@ -88,7 +88,7 @@ describe('a patched archive', () => {
     )
   })
 
-  test('keeps its parts whole when the records at their ends come and go', async () => {
+  test('keeps its parts valid when records at their ends are added and removed', async () => {
     const dir = temporary()
     const store = await filled(dir, ids.slice(0, 500))
     onTestFinished(() => store.close())
@@ -102,7 +102,7 @@ describe('a patched archive', () => {
     }
   })
 
-  test('is not made when most of it is to be written, or there is nothing to patch', async () => {
+  test('is not built when most parts changed, or no old file exists', async () => {
     const dir = temporary()
     const store = await filled(dir, ids)
     onTestFinished(() => store.close())
@@ -120,7 +120,7 @@ describe('a patched archive', () => {
     expect(await patchArchive(store.osv, derived, any)).toBeNull()
   })
 
-  test('is refused when it would hold what is not listed', async () => {
+  test('is refused when it would contain an unlisted record', async () => {
     const dir = temporary()
     const store = await filled(dir, ids)
     onTestFinished(() => store.close())
@@ -170,7 +170,7 @@ function spoil(path: string, at: number): void {
 }
 
 describe('a sync of a large feed', () => {
-  test('publishes what a rebuild gives, change after change', async () => {
+  test('publishes the same archive as a rebuild after each change', async () => {
     const { made } = await large()
     const { feed } = made.sandbox
     const steps = [() => [feed.change(9), feed.remove(4)], () => [feed.add(5), feed.withdraw(3)]]
@@ -190,7 +190,7 @@ describe('a sync of a large feed', () => {
     }
   })
 
-  test('carries damage of the old file on only until verify or a reconcile reads it', async () => {
+  test('copies damage of the old file only until verify or a reconcile reads it', async () => {
     const { made, path } = await large()
     spoil(path(), 40)
     made.sandbox.feed.put('ZZZ-1', '{"id":"ZZZ-1","modified":"2026-05-01T00:00:00Z"}')
@@ -218,7 +218,7 @@ describe('a sync of a large feed', () => {
     },
   )
 
-  test('goes on from an archive that an earlier version published', async () => {
+  test('continues from an archive that an earlier version published', async () => {
     const { made, path } = await large()
     const digest = createHash('sha256').update(readFileSync(path())).digest('hex')
     const index = made.store.feeds.listDocuments('osv')[0]?.sha256 ?? Buffer.of()

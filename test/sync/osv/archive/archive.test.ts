@@ -35,7 +35,7 @@ describe('the derived archive', () => {
     expect(execFileSync('unzip', ['-tq', path]).toString()).toContain('No errors detected')
   })
 
-  test('is the same on two mirrors that took the same way', async () => {
+  test('is the same on two mirrors with the same history', async () => {
     const sandbox = { records: 150, now: () => Date.UTC(2026, 5, 1) }
     const now = sandbox.now
     const [one, two] = [await synced({ sandbox, now }), await synced({ sandbox, now })]
@@ -51,7 +51,7 @@ describe('the derived archive', () => {
     expect(state(one)).toEqual(state(two))
   })
 
-  test('is the same for the same snapshot id, whatever lay between', async () => {
+  test('is the same for the same snapshot id, whatever happened between', async () => {
     const made = await synced({ sandbox: { records: 60, large: 0 } })
     const [id = ''] = made.sandbox.feed.ids()
     const content = made.sandbox.feed.record(id)
@@ -71,7 +71,7 @@ describe('the derived archive', () => {
     expect(seen.size).toBeLessThan(3)
   })
 
-  test('has a number that goes up with each change and stands still without', async () => {
+  test('has a number that increases with each change and only then', async () => {
     const made = await synced({ sandbox: { records: 60, large: 0 } })
     const first = made.store.snapshots.readSnapshot('osv')
     await made.run('osv', { full: true })

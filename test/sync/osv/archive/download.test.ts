@@ -32,7 +32,7 @@ describe('the download of the archive', () => {
   /** Bytes after which a transfer breaks off: about a third of the archive. */
   const CUT = 110_000
 
-  test('an interrupted download is resumed within the run', async () => {
+  test('is resumed within the run after an interruption', async () => {
     const made = await bench({ sandbox: LARGE, env: NO_SINGLES })
     made.sandbox.faults.set(ARCHIVE, { kind: 'truncate', bytes: CUT }, { times: 2 })
     expect(await made.run('osv')).toMatchObject({ state: 'complete', facts: { requests: 4 } })
@@ -45,7 +45,7 @@ describe('the download of the archive', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('survives breaks without end as long as each attempt brings something', async () => {
+  test('continues through any number of interruptions as long as each attempt makes progress', async () => {
     const made = await bench({ sandbox: LARGE, env: NO_SINGLES })
     const size = made.sandbox.feed.archive().length
     made.sandbox.faults.set(ARCHIVE, { kind: 'truncate', bytes: Math.ceil(size / 5) })
@@ -54,7 +54,7 @@ describe('the download of the archive', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('an interrupted download is resumed by a later run', async () => {
+  test('is resumed by a later run after an interruption', async () => {
     const made = await brokenOff(CUT, LARGE)
     const have = statSync(join(made.dir, PART)).size
     expect(have).toBe(CUT) // every byte that had come
@@ -65,7 +65,7 @@ describe('the download of the archive', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('takes what is there when all of it is', async () => {
+  test('uses a part file that is complete', async () => {
     const made = await brokenOff(CUT, LARGE)
     writeFileSync(join(made.dir, PART), made.sandbox.feed.archive())
     expect(told(await made.run('osv'))).toEqual({ state: 'complete', code: null })
@@ -73,7 +73,7 @@ describe('the download of the archive', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('an interrupted download restarts when the archive changed', async () => {
+  test('restarts after an interruption when the archive changed', async () => {
     const made = await brokenOff(CUT, LARGE)
     made.sandbox.feed.change(3)
     expect(told(await made.run('osv'))).toEqual({ state: 'complete', code: null })
@@ -81,7 +81,7 @@ describe('the download of the archive', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('an interrupted download restarts where ranges are not supported', async () => {
+  test('restarts after an interruption where ranges are not supported', async () => {
     for (const sandbox of [{ ranges: false }, { validators: false }]) {
       const made = await brokenOff(CUT, { ...LARGE, ...sandbox })
       expect(told(await made.run('osv'))).toEqual({ state: 'complete', code: null })
@@ -91,7 +91,7 @@ describe('the download of the archive', () => {
   })
 
   test.each(telling(['shifted', 'total', 'bytes'] as const, 'total', 'bytes'))(
-    'is not taken in by a continuation with a wrong range (%s)',
+    'refuses a continuation with a wrong range (%s)',
     async (how) => {
       const made = await bench({ sandbox: LARGE })
       made.sandbox.faults.set(ARCHIVE, { kind: 'truncate', bytes: CUT }, { times: 1 })
@@ -103,8 +103,8 @@ describe('the download of the archive', () => {
   )
 
   test.each([
-    ['what lies there is longer than the archive', Buffer.alloc(1_000_000, 'x')],
-    ['what lies there is not its beginning', Buffer.alloc(70_000, 'x')],
+    ['its part file is longer than the archive', Buffer.alloc(1_000_000, 'x')],
+    ['its part file is not the beginning of the archive', Buffer.alloc(70_000, 'x')],
   ])('recovers when %s', async (_name, junk) => {
     const made = await brokenOff(CUT, LARGE)
     writeFileSync(join(made.dir, PART), junk)
@@ -113,7 +113,7 @@ describe('the download of the archive', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('recovers when the note of its validator was cut short', async () => {
+  test('restarts when the note of its validator was cut short', async () => {
     const made = await brokenOff(CUT, LARGE)
     writeFileSync(join(made.dir, `${PART}.json`), '{"validator":"\\"x')
     expect(told(await made.run('osv'))).toEqual({ state: 'complete', code: null })
@@ -121,7 +121,7 @@ describe('the download of the archive', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('ends after the retries when it breaks off at the same place each time', async () => {
+  test('ends after the retries when every attempt breaks off at the same place', async () => {
     const made = await bench({ sandbox: { records: 300, validators: false }, env: NO_SINGLES })
     made.sandbox.faults.set(ARCHIVE, { kind: 'truncate', bytes: 50_000 })
     expect(told(await made.run('osv'))).toEqual({ state: 'failed', code: 'upstream_unreachable' })
@@ -132,7 +132,7 @@ describe('the download of the archive', () => {
   test.each([
     ['announced', {}],
     ['not announced', { kind: 'chunked' }],
-  ])('stops at the size cap, %s', async (_name, { kind }: { kind?: string }) => {
+  ])('stops at the size cap when its length is %s', async (_name, { kind }: { kind?: string }) => {
     const env = { ...NO_SINGLES, PATCHMIRROR_UPSTREAM_MAX_ARCHIVE_BYTES: '50 KB' }
     const made = await bench({ sandbox: { records: 300 }, env })
     if (kind === 'chunked') made.sandbox.faults.set(ARCHIVE, { kind: 'wrongLength', by: -1e9 })
@@ -156,7 +156,7 @@ describe('the download of the archive', () => {
     expect(report.message).toContain('slower than 1000 bytes/s over 1 s')
   })
 
-  longTest('gives up a transfer that stands still', async () => {
+  longTest('gives up a stalled transfer', async () => {
     const env = {
       ...NO_SINGLES,
       PATCHMIRROR_UPSTREAM_RETRIES: '0',
@@ -180,7 +180,7 @@ describe('the download of the archive', () => {
     expect(report.message).toContain('400 ms')
   })
 
-  test('ends at once when it is stopped, and what is there is resumed', async () => {
+  test('ends at once when the run is stopped', async () => {
     let stop = (): void => undefined
     const made = await bench({
       sandbox: { records: 300 },

@@ -32,8 +32,8 @@ function entries(bench: Bench): { id: string; modified: string | null }[] {
   return JSON.parse(bench.sandbox.feed.index().toString()) as { id: string; modified: string }[]
 }
 
-describe('an upstream that attacks', () => {
-  test('deletes nothing by spoiling the stamps of listed records', async () => {
+describe('a hostile upstream', () => {
+  test('deletes nothing by malformed stamps of listed records', async () => {
     const bench = await made()
     await bench.run('osv')
     const spoiled = entries(bench).map((entry, i) =>
@@ -45,7 +45,7 @@ describe('an upstream that attacks', () => {
     expect(bench.store.osv.countRecords()).toBe(60)
   })
 
-  test('deletes nothing by spoiling the ids of listed records: that is for someone to decide', async () => {
+  test('deletes nothing by malformed ids of listed records before an approval', async () => {
     const bench = await made()
     await bench.run('osv')
     const spoiled = entries(bench).map((entry, i) => (i < 3 ? { ...entry, id: null } : entry))
@@ -56,7 +56,7 @@ describe('an upstream that attacks', () => {
     expect(bench.store.osv.countRecords()).toBe(60)
   })
 
-  test('does not look fresh for ever by a Date of its own making', async () => {
+  test('does not keep the mirror fresh by a false Date header', async () => {
     const bench = await made()
     const date = 'Fri, 01 Jan 2100 00:00:00 GMT'
     serveIndex(bench, bench.sandbox.feed.index().toString(), { date })
@@ -65,7 +65,7 @@ describe('an upstream that attacks', () => {
     expect(report.asOf).toBeLessThanOrEqual(Date.now())
   })
 
-  test('does not swell the run log with an id of megabytes', async () => {
+  test('does not fill the run log with an id of megabytes', async () => {
     const bench = await made()
     serveIndex(
       bench,
@@ -79,7 +79,7 @@ describe('an upstream that attacks', () => {
     expect(await bench.run('osv')).toMatchObject({ state: 'failed', code: 'upstream_shape' })
   })
 
-  test('does not stop the sync for good by a validator too long to be sent back', async () => {
+  test('does not block later syncs by a validator that is too long to be sent', async () => {
     const bench = await made()
     serveIndex(bench, bench.sandbox.feed.index().toString(), { etag: `"${'e'.repeat(12_000)}"` })
     expect((await bench.run('osv')).state).toBe('complete')
@@ -87,7 +87,7 @@ describe('an upstream that attacks', () => {
     expect((await bench.run('osv')).state).toBe('complete')
   })
 
-  test('is not parsed when its JSON is nested without end, or made of empty objects by the million', async () => {
+  test('is refused before parsing when its JSON is deeply nested or has millions of empty objects', async () => {
     const bench = await made()
     const nested = Buffer.from(`${'['.repeat(1_000_000)}${']'.repeat(1_000_000)}`)
     expect(refuseCostly(nested)).toContain('nested')
@@ -106,13 +106,13 @@ describe('an upstream that attacks', () => {
     expect(report.message).toContain('nested')
   })
 
-  test('cannot prepare ids that collide: two tables place the same ids differently', () => {
+  test('cannot prepare colliding ids, because two tables place the same ids differently', () => {
     const tables = [createIdTable(64), createIdTable(64)]
     for (const table of tables) for (let i = 0; i < 5000; i++) table.set(`id-${i}`, '')
     expect(tables.map((table) => table.get('id-4999'))).toEqual([4999, 4999])
   })
 
-  test('cannot name a record so that its path or its file is another', () => {
+  test('cannot choose an id that leads to another path or file', () => {
     for (const id of [
       'all',
       '../x',
