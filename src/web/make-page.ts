@@ -97,6 +97,7 @@ function createLoader({ config }: PagesData, shortReads: ShortReads) {
   const { reads } = shortReads
   const answer = createReading({ config, cacheControl: 'no-store' }, shortReads)
   const documents = createPageDocuments(reads)
+  const remember = createMemory()
   const generation = createViewsInUse(config.data.dir, null, null)
   const views = <T>(use: (views: Views) => T): T | null => {
     generation.refresh()
@@ -117,6 +118,7 @@ function createLoader({ config }: PagesData, shortReads: ShortReads) {
     }
     const call: PageCall = {
       ...{ query: new URLSearchParams(request.query), now, signedIn, status, config, reads },
+      remember,
       inbox: (use) => withInboxReads(config.data.dir, use),
       ...{ documents, views, readApi, ui: uiOf(base), root: (path) => base + path },
       absolute: (path) => origin + path,
@@ -125,6 +127,19 @@ function createLoader({ config }: PagesData, shortReads: ShortReads) {
       refuseOld(sourcesOf(page, signedIn), now)
       return page.load(call)
     })
+  }
+}
+
+/** Creates a memory of the two last results that took long. */
+function createMemory(): PageCall['remember'] {
+  const known = new Map<string, unknown>()
+  return <T>(key: string, make: () => T): T => {
+    if (known.has(key)) return known.get(key) as T // what this key was set to
+    const made = make()
+    const [oldest] = known.keys()
+    if (known.size > 1 && oldest !== undefined) known.delete(oldest)
+    known.set(key, made)
+    return made
   }
 }
 

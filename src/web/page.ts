@@ -61,6 +61,8 @@ export interface PageCall {
   readonly config: Config
   readonly reads: Reads
   readonly documents: PageDocuments
+  /** Returns what was made under a key before, as long as it is among the last ones. */
+  readonly remember: <T>(key: string, make: () => T) => T
   /** Reads deliveries of webhooks; null while there is no database of them. */
   readonly inbox: <T>(use: (inbox: InboxReads) => T) => T | null
   /** Reads from the current generation of views; null while there is none. */

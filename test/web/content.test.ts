@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { PAGES } from '../../src/web/pages.ts'
 import { makeOsvViews } from '../../src/views/osv/views.ts'
@@ -56,7 +57,7 @@ const RECORDS: Record<string, string> = {
 }
 
 let served: Served
-let run: { quarantined: number }
+let run: { quarantined: number; compared: number; feed: number; repeated: number }
 const dir = mkdtempSync(join(tmpdir(), 'patchmirror-web-'))
 
 beforeAll(async () => {
@@ -75,7 +76,26 @@ beforeAll(async () => {
     requests: 3,
     lackingIds: [`GONE-1: ${HOSTILE}`],
   }
+  const ids = ['CVE-2026-1', 'BAD-1', ...Array.from({ length: 150 }, (_, at) => `NEW-${at}`)]
+  const index = ids.map((id) => ({ id, modified: id === 'BAD-1' ? '2027-01-01T00:00:00Z' : '2026-07-01T00:00:00Z' })) // prettier-ignore
+  const feed = { alpine: [{ distroversion: '3.18', packages: [{ pkg: { name: 'curl', n: 2 } }] }], debian: [] } // prettier-ignore
+  const refuse = (source: 'osv' | 'feeds', path: string, content: unknown): number => {
+    const id = store.addRun(source, FILLED_AT + 400, { state: 'quarantined' })
+    const body = gzipSync(JSON.stringify(content))
+    store.damage(
+      `INSERT INTO quarantine (run_id, source, path, reason, sha256, body, as_of) VALUES
+       (${id}, '${source}', '${path}', 'too much', x'${id.toString(16).padStart(8, '0')}', x'${body.toString('hex')}', 0)`,
+    )
+    return id
+  }
+  const compared = refuse('osv', '/external/osv/all.json', index)
   run = {
+    compared,
+    feed: refuse('feeds', '/external/patch_feed', feed),
+    repeated: store.addRun('osv', FILLED_AT + 450, {
+      state: 'quarantined',
+      facts: { quarantine: compared },
+    }),
     quarantined: store.addRun('osv', FILLED_AT + 500, {
       state: 'quarantined',
       message: HOSTILE,
@@ -319,7 +339,7 @@ describe('runs', () => {
     const second = await page(next.replaceAll('&amp;', '&'))
     expect([...second.html.matchAll(/ui\/run\?id=/g)].length).toBe(50)
     const quarantined = await page(of('runs', { state: 'quarantined' }))
-    expect([...quarantined.html.matchAll(/ui\/run\?id=/g)].length).toBe(1)
+    expect([...quarantined.html.matchAll(/ui\/run\?id=/g)].length).toBe(4)
     expect((await page(of('runs', { state: 'odd' }))).status).toBe(400)
   })
 
@@ -331,6 +351,27 @@ describe('runs', () => {
       expect(html).toContain(text)
     expect((await page(of('run', { id: '99999' }))).status).toBe(404)
     expect((await page(of('run', { id: 'x' }))).status).toBe(400)
+  })
+})
+
+describe('a quarantined run', () => {
+  const show = async (id: number, more: Record<string, string> = {}): Promise<string> =>
+    (await page(of('run', { id: String(id), ...more }))).html
+
+  test('shows what it would remove, change and add, with counts, page by page', async () => {
+    const removed = await show(run.compared)
+    expect(removed).toMatch(/would be removed<[\s\S]*>2<[\s\S]*would be changed<[\s\S]*>1<[\s\S]*would be added<[\s\S]*>150</) // prettier-ignore
+    expect(removed).toContain('record?id=BAD-2')
+    expect(removed).toContain(`patchmirror approve ${run.compared}<`)
+    expect(await show(run.compared, { show: 'changed' })).toContain('record?id=BAD-1')
+    const added = await show(run.compared, { show: 'added', at: '100' })
+    expect(added).toContain('101 to 150 of 150')
+    expect(await show(run.repeated)).toContain(`patchmirror approve ${run.compared}<`)
+  })
+
+  test('of a feed names the entries of the feed', async () => {
+    expect(await show(run.feed)).toContain('debian / 12 / openssl')
+    expect(await show(run.feed, { show: 'changed' })).toContain('alpine / 3.18 / curl')
   })
 })
 

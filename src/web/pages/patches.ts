@@ -4,7 +4,7 @@ import type { Block, FormField } from '../blocks.ts'
 import { type Cell, code, plain, state, time } from '../cells.ts'
 import { type Page, type PageCall, parameter } from '../page.ts'
 import { readListPage } from './list-page.ts'
-import { selectOf } from './runs.ts'
+import { selectOf } from './runs/list.ts'
 
 const PATH = '/v1/patches'
 const FACETS = RESOURCES.flatMap(({ list }) => (list?.path === PATH ? list.facets : []))

@@ -5,7 +5,7 @@ import type { LogSpan, LoggedSnapshot } from '../../../store/changes/log.ts'
 import type { Block } from '../../blocks.ts'
 import { type Cell, clip, code, count, link, plain, state, time } from '../../cells.ts'
 import { type Page, type PageCall, type PageView, numberOf, parameter } from '../../page.ts'
-import { selectOf } from '../runs.ts'
+import { selectOf } from '../runs/list.ts'
 import { asksForPrivate, askedSources, changeWords } from './log.ts'
 
 /** Rows on a page. */

@@ -4,7 +4,7 @@ import type { InboxRow, InboxState } from '../../../store/webhooks/inbox.ts'
 import type { Block } from '../../blocks.ts'
 import { type Cell, type Tone, clip, count, plain, span, state, time } from '../../cells.ts'
 import { type Page, type PageCall, choiceOf, numberOf } from '../../page.ts'
-import { selectOf } from '../runs.ts'
+import { selectOf } from '../runs/list.ts'
 
 /** Deliveries on a page. */
 const PAGE = 50

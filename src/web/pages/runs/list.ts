@@ -1,7 +1,7 @@
-import { SOURCES } from '../../domain/sources.ts'
-import type { Run, RunState } from '../../store/runs/runs.ts'
-import { type Cell, type Tone, clip, link, plain, span, state, time } from '../cells.ts'
-import { type Page, type PageCall, choiceOf, numberOf } from '../page.ts'
+import { SOURCES } from '../../../domain/sources.ts'
+import type { Run, RunState } from '../../../store/runs/runs.ts'
+import { type Cell, type Tone, clip, link, plain, span, state, time } from '../../cells.ts'
+import { type Page, type PageCall, choiceOf, numberOf } from '../../page.ts'
 
 const STATES = ['running', 'complete', 'partial', 'quarantined', 'failed'] as const
 const KINDS = ['sync', 'refresh', 'reconcile', 'approve', 'repair', 'import'] as const

@@ -1,11 +1,11 @@
-import { MirrorError } from '../../core/errors.ts'
-import { LIST_COUNTS } from '../../domain/run-facts.ts'
-import type { Quarantine } from '../../store/runs/quarantine.ts'
-import type { Run, RunFacts } from '../../store/runs/runs.ts'
-import type { Block } from '../blocks.ts'
-import { type Cell, code, count, grouped, plain, size, time } from '../cells.ts'
-import { type Page, type PageCall, numberOf } from '../page.ts'
-import { runDuration, runState } from './runs.ts'
+import { MirrorError } from '../../../core/errors.ts'
+import { LIST_COUNTS } from '../../../domain/run-facts.ts'
+import type { Run, RunFacts } from '../../../store/runs/runs.ts'
+import type { Block } from '../../blocks.ts'
+import { type Cell, code, count, grouped, plain, size, time } from '../../cells.ts'
+import { type Page, type PageCall, numberOf } from '../../page.ts'
+import { runDuration, runState } from './list.ts'
+import { differenceBlocks, quarantineNotice } from './quarantine.ts'
 
 /** The page of one run: what it found, what it cost, what is missing, and what it refused to do. */
 export const RUN: Page = {
@@ -13,38 +13,34 @@ export const RUN: Page = {
   label: null,
   access: 'key',
   usesStatus: false,
-  parameters: { id: 'The number of a run.' },
+  parameters: {
+    id: 'The number of a run.',
+    show: 'Of a quarantined run: what would be removed, changed or added.',
+    at: 'Names before those on the page.',
+  },
   load(call) {
     const id = numberOf(call.query, 'id')
     const run = id === null ? null : call.reads.runs.readRun(id)
     if (run === null)
       throw new MirrorError('not_found', `there is no run ${id ?? ''}: old runs are forgotten`)
-    const quarantine = call.reads.quarantine.readQuarantine(run.id)
+    // A run that meets the same refused content again names the run that stored it.
+    const { quarantine: stored } = run.facts
+    const named = typeof stored === 'number' ? stored : run.id
+    const quarantine = call.reads.quarantine.readQuarantine(named)
+    const difference = quarantine === null ? [] : differenceBlocks(call, run.id, quarantine)
+    const isShown = difference.some(({ kind }) => kind === 'table')
     return {
       title: `Run ${run.id}: ${run.kind} of ${run.source}`,
       blocks: [
-        ...(quarantine === null ? [] : [quarantineBlock(quarantine)]),
+        ...(quarantine === null ? [] : [quarantineNotice(quarantine)]),
         { kind: 'facts', rows: summaryOf(call, run) },
+        ...difference,
         { kind: 'facts', title: 'What it cost', rows: costOf(run.facts) },
         { kind: 'facts', title: 'Facts', rows: factsOf(call, run.facts) },
-        ...listsOf(call, run),
+        ...listsOf(call, run, isShown),
       ],
     }
   },
-}
-
-function quarantineBlock({ runId, path, reason, decision }: Quarantine): Block {
-  const open = decision === null || decision === 'rejected'
-  const commands = open ? [`patchmirror approve ${runId}`, `patchmirror reject ${runId}`] : []
-  const title =
-    decision === null ? 'This change waits for your decision' : `This change was ${decision}`
-  return {
-    kind: 'notice',
-    tone: decision === null ? 'bad' : 'plain',
-    title,
-    text: `${path}: ${reason}. The snapshot before it is served. What it would change is listed below.`,
-    commands,
-  }
 }
 
 function summaryOf({ now, ui }: PageCall, run: Run): [string, Cell | Cell[]][] {
@@ -115,9 +111,11 @@ const WORDS: Readonly<Record<string, string>> = {
   unusable: 'Entries that cannot be mirrored',
 }
 
-function listsOf({ ui }: PageCall, { source, facts }: Run): Block[] {
+/** Returns the lists among the facts; those of planned changes only where the whole difference is not shown. */
+function listsOf({ ui }: PageCall, { source, facts }: Run, isShown: boolean): Block[] {
   return Object.entries(facts).flatMap(([name, value]): Block[] => {
     if (!Array.isArray(value) || value.length === 0) return []
+    if (isShown && source === 'osv' && name.startsWith('planned')) return []
     const lines = value as readonly string[]
     const all = Number(facts[LIST_COUNTS[name] ?? ''] ?? lines.length)
     const isIds = source === 'osv' && name.endsWith('Ids')
