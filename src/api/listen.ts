@@ -1,31 +1,41 @@
+import { chmodSync, lstatSync, unlinkSync } from 'node:fs'
 import type { Server } from 'node:http'
-import { type AddressInfo, isIPv6 } from 'node:net'
+import { type AddressInfo, connect, isIPv6 } from 'node:net'
 import type { Config } from '../config/schema.ts'
 import { MirrorError, messageOf, systemCode } from '../core/errors.ts'
 
 /** Where the server can be reached. */
 export interface ServerAddress {
+  /** `http://…`, `https://…`, or `unix:` and the path of a socket. */
   url: string
+  /** 0 for a unix socket. */
   port: number
 }
 
 /** Of the pages' framework, what opens the address and what asks the pages themselves. */
 interface Listenable {
   readonly server: Server
-  listen(at: { host: string; port: number; backlog: number }): Promise<unknown>
+  listen(
+    at: { host: string; port: number; backlog: number } | { path: string; backlog: number },
+  ): Promise<unknown>
   inject(path: string): Promise<{ readonly statusCode: number }>
 }
 
 const BACKLOG = 1024
 
 /** Opens the address of the settings, and reports what is known of it. */
-export function createListening(app: Listenable, { host, port }: Config['server']) {
-  const address = (): ServerAddress | null => addressOf(app.server.address(), host)
+export function createListening(app: Listenable, settings: Config['server']) {
+  const { host, port, socket } = settings
+  const address = (): ServerAddress | null => addressOf(app.server.address(), settings)
+  const listen = async (): Promise<void> => {
+    if (socket === null) await app.listen({ host, port, backlog: BACKLOG })
+    else await listenOnSocket(app, socket, settings.socketMode)
+  }
   return {
     /** Throws `config` when the address cannot be used. */
     async listen(): Promise<ServerAddress> {
-      await app.listen({ host, port, backlog: BACKLOG }).catch((error: unknown) => {
-        throw nameListenError(error, host, port)
+      await listen().catch((error: unknown) => {
+        throw nameListenError(error, settings)
       })
       return address() ?? { url: '', port }
     },
@@ -36,16 +46,53 @@ export function createListening(app: Listenable, { host, port }: Config['server'
   }
 }
 
+/**
+ * Listens on a unix socket. The program's umask lets only its own user connect until the mode of the settings is set. A socket
+ * that a killed daemon left is removed: one that refuses connections.
+ */
+async function listenOnSocket(app: Listenable, path: string, mode: string): Promise<void> {
+  const found = lstatSync(path, { throwIfNoEntry: false })
+  if (found?.isSocket() === false) throw takenSocket(path, 'is a file, not a socket')
+  if (found !== undefined) {
+    if (await isAnswered(path)) throw takenSocket(path, 'is in use by another program')
+    unlinkSync(path)
+  }
+  await app.listen({ path, backlog: BACKLOG })
+  chmodSync(path, Number.parseInt(mode, 8))
+}
+
+function takenSocket(path: string, why: string): MirrorError {
+  const message = `the socket ${path} ${why}: set server.socket to another path, or end that program`
+  return new MirrorError('config', message)
+}
+
+/** Reports whether a program listens on a socket; one that cannot be asked counts as used. */
+function isAnswered(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(path)
+    socket.once('connect', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.once('error', (error) => resolve(systemCode(error) !== 'ECONNREFUSED'))
+  })
+}
+
 const ANY_ADDRESS: ReadonlySet<string> = new Set(['0.0.0.0', '::'])
 
 /** Returns the address to show; a wildcard address is shown as localhost. */
-function addressOf(bound: AddressInfo | string | null, host: string): ServerAddress | null {
-  if (bound === null || typeof bound === 'string') return null
+function addressOf(
+  bound: AddressInfo | string | null,
+  { host, certFile }: Config['server'],
+): ServerAddress | null {
+  if (bound === null) return null
+  if (typeof bound === 'string') return { url: `unix:${bound}`, port: 0 }
   const shown = ANY_ADDRESS.has(host) ? 'localhost' : isIPv6(host) ? `[${host}]` : host
-  return { url: `http://${shown}:${bound.port}`, port: bound.port }
+  const scheme = certFile === null ? 'http' : 'https'
+  return { url: `${scheme}://${shown}:${bound.port}`, port: bound.port }
 }
 
-/** Returns the address that a server is bound to, as Node reports it; null while it is not bound. */
+/** Returns the address that a server is bound to, as Node reports it; null while it is not bound, and for a unix socket. */
 export function boundAddress(bound: AddressInfo | string | null): string | null {
   return bound === null || typeof bound === 'string' ? null : bound.address
 }
@@ -54,13 +101,26 @@ const FAULTS: Readonly<Partial<Record<string, string>>> = {
   EADDRINUSE: 'is in use by another program: set server.port to another one, or 0 for any',
   EACCES: 'may not be used by this user: ports below 1024 are reserved, set server.port',
   EADDRNOTAVAIL: 'is not an address of this machine: set server.host',
+  EAFNOSUPPORT: 'is of an address family that this machine does not have: set server.host',
   ENOTFOUND: 'is not a name that resolves: set server.host',
 }
 
+const SOCKET_FAULTS: Readonly<Partial<Record<string, string>>> = {
+  EADDRINUSE: 'is in use by another program: set server.socket to another path',
+  EACCES: 'may not be created or opened by this user: set server.socket to a folder of its own',
+  EPERM: 'may not be created by this user: set server.socket to a folder of its own',
+  EROFS: 'is on a read-only file system: set server.socket to another path',
+  ENOENT: 'is in a folder that does not exist: create it, or set server.socket to another path',
+  ENOTDIR: 'is not in a folder: set server.socket to another path',
+  EINVAL: 'is not a path of a socket: set server.socket to a shorter one',
+}
+
 /** A `config` error for an address that cannot be used; anything else unchanged. */
-function nameListenError(error: unknown, host: string, port: number): unknown {
-  const fault = FAULTS[systemCode(error) ?? '']
-  if (fault === undefined) return error
-  const message = `${host} port ${port} ${fault} (${messageOf(error)})`
+function nameListenError(error: unknown, { host, port, socket }: Config['server']): unknown {
+  const faults = socket === null ? FAULTS : SOCKET_FAULTS
+  const fault = faults[systemCode(error) ?? '']
+  if (fault === undefined || error instanceof MirrorError) return error
+  const address = socket === null ? `${host} port ${port}` : `the socket ${socket}`
+  const message = `${address} ${fault} (${messageOf(error)})`
   return new MirrorError('config', message, { cause: error })
 }

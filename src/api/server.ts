@@ -1,5 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Config } from '../config/schema.ts'
+import type { CertificateFollower } from '../core/certificate.ts'
 import { type ConnectionOptions, isReserved, limitConnections } from '../core/connections.ts'
 import type { SourceName } from '../domain/sources.ts'
 import type { PinnedReads } from '../store/reads.ts'
@@ -83,6 +84,8 @@ export interface MirrorServer {
   answers(): Promise<boolean>
   /** Returns null while not listening. */
   address(): ServerAddress | null
+  /** Reads the certificate again now; without TLS it does nothing. */
+  renewCertificate(): void
 }
 
 const CLOSE_GRACE_MS = 10_000
@@ -98,6 +101,7 @@ export function createServer(options: ServerOptions): MirrorServer {
   const parts = { served, paths, cacheControl, heads, failures, onError: failures.answer }
   const open = createPublicSide(parts, options)
   const [state, ends] = [{ closing: false }, createEnds()]
+  const certificates: CertificateFollower[] = []
   const app = createApp(failures, (pages) => {
     const handler: HttpHandler = (request, response) => {
       if (state.closing) response.setHeader('Connection', 'close')
@@ -106,7 +110,9 @@ export function createServer(options: ServerOptions): MirrorServer {
       const own = [followers, contract, gate, ...(people === undefined ? [] : [people])]
       if (!own.some((part) => part.answer(request, response))) pages(request, response)
     }
-    return createHttp(observed(options, withReserve(handler)), config.server)
+    const made = createHttp(observed(options, withReserve(handler)), config.server, log)
+    if (made.certificate !== null) certificates.push(made.certificate)
+    return made.server
   })
   const gate = createGate({
     ...{ reads, served, failures, log, now, atEnd: ends.add },
@@ -124,7 +130,7 @@ export function createServer(options: ServerOptions): MirrorServer {
   const follower = followStore({ refresh }, log)
   addPages(app, { ...options, paths, reports })
   const fastPath = createFastPath(app.server, options, served, heads)
-  limitConnections(app.server, connectionOptions(options))
+  const cut = limitConnections(app.server, connectionOptions(options))
   const listening = createListening(app, config.server)
   return {
     async listen() {
@@ -138,11 +144,12 @@ export function createServer(options: ServerOptions): MirrorServer {
       state.closing = true
       follower.stop()
       followers.close()
-      await drain(app.server, fastPath, app.close(), closeGraceMs)
+      await drain(app.server, { fastPath, cut }, app.close(), closeGraceMs)
       await ends.close([served, open])
     },
     answers: listening.answers,
     address: listening.address,
+    renewCertificate: () => certificates.forEach((one) => one.renew()),
   }
 }
 
@@ -152,8 +159,9 @@ function createContract(
 ) {
   const routes = { publicPaths: paths.all, privateRoutes: gate.routes, hookPaths }
   const { publicUrl } = config.server
-  const tables = { version, publicUrl, ...routes, people: people?.pages ?? [] }
-  return createContractPage({ ...page, tables, reads: reads.pinned })
+  const tables = { version, ...routes, people: people?.pages ?? [] }
+  const { baseUrl } = gate
+  return createContractPage({ ...page, tables, baseUrl, publicUrl, reads: reads.pinned })
 }
 
 interface Routing {
@@ -215,6 +223,7 @@ function createFastPath(
     },
     keepAliveSeconds: config.server.keepAliveSeconds,
     isEnabled: () => !config.log.access && log?.isLevelEnabled('debug') !== true,
+    event: config.server.certFile === null ? 'connection' : 'secureConnection',
     takes: (socket) => !isReserved(socket),
     onAnswered: (seconds) => metrics?.countAnswer('public', 200, seconds),
   })

@@ -10,11 +10,22 @@ interface DaemonAnswer {
   readonly instance: string | null
 }
 
-/** Where a daemon with these settings is reached from its own machine. */
-export function daemonUrl({ host, port }: { host: string; port: number }): string {
+/** Of the settings, where the daemon listens. */
+type Listening = Pick<Config['server'], 'host' | 'port' | 'socket' | 'certFile' | 'keyFile'>
+
+/** Returns where a daemon with these settings is reached from its own machine, as text to show: `unix:` and a path for a socket. */
+export function daemonUrl(server: Listening): string {
+  return server.socket === null ? baseOf(server) : `unix:${server.socket}`
+}
+
+/** Returns what the URL of a request begins with; with a socket the name in it means nothing. */
+function baseOf({ host, port, socket, certFile, keyFile }: Listening): string {
+  if (socket !== null) return 'http://localhost'
   const wildcard: Record<string, string> = { '0.0.0.0': '127.0.0.1', '::': '[::1]' }
   const name = wildcard[host] ?? (host.includes(':') ? `[${host}]` : host)
-  return `http://${name}:${port}`
+  // The key may be closed to the user who runs this command: its setting is then read as not set.
+  const scheme = certFile === null && keyFile === null ? 'http' : 'https'
+  return `${scheme}://${name}:${port}`
 }
 
 /** Asks the daemon of these settings for one of its pages; never through a proxy. Rejects with what the network does. */
@@ -23,10 +34,11 @@ export async function askDaemon(
   path: string,
   timeoutMs: number,
 ): Promise<DaemonAnswer> {
-  const transport = createTransport({ ...upstream, caFile: null }, { direct: true })
+  const own = { socket: server.socket }
+  const transport = createTransport({ ...upstream, caFile: null }, { direct: true, own })
   try {
     const request = { method: 'GET' as const, headers: {}, body: null }
-    const url = new URL(daemonUrl(server) + path)
+    const url = new URL(baseOf(server) + path)
     const answer = await transport.send({ ...request, url }, AbortSignal.timeout(timeoutMs))
     const chunks: Buffer[] = []
     for await (const chunk of answer.body) chunks.push(chunk)

@@ -79,6 +79,8 @@ function readLayers({ file, env, cwd }: LoadOptions): Layer[] {
 /** Settings that name files which are read when the settings are checked. */
 const FILES: ReadonlySet<string> = new Set([
   'upstream.caFile',
+  'server.certFile',
+  'server.keyFile',
   'webhooks.certFile',
   'webhooks.keyFile',
   'bundle.signingKeys',

@@ -25,8 +25,10 @@ import {
   hostName,
   network,
   ecosystemVendor,
+  fileMode,
   identifier,
   scopePattern,
+  socketPath,
   vendorName,
 } from './kinds/names.ts'
 import {
@@ -158,6 +160,10 @@ export const SCHEMA = {
   server: {
     host: hostName(),
     port: integerSetting({ min: 0, max: 65_535, example: 8080 }),
+    socket: nullable(socketPath()),
+    socketMode: fileMode(),
+    certFile: nullable(certificateFile()),
+    keyFile: nullable(privateKeyFile()),
     keys: secret(list(localKey())),
     openLoopback: flag(false),
     publicUrl: nullable(publicUrl()),

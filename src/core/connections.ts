@@ -1,6 +1,9 @@
 import type { Server, ServerResponse, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 
+/** Stands for every connection of a unix socket in a list of addresses (`server.trustProxy`). */
+export const UNIX_PEER = 'unix'
+
 /** Why a connection was closed or refused; the label of the metrics. */
 type ClosedFor = 'silent' | 'idle' | 'full' | 'address'
 
@@ -20,6 +23,7 @@ export interface ConnectionOptions {
 }
 
 interface Connection {
+  readonly key: unknown
   readonly socket: Socket
   readonly address: string
   /** Requests that the HTTP server has parsed, and those of them without a complete response. */
@@ -51,13 +55,14 @@ export function isReserved(socket: object): boolean {
  * Bounds the connections of a server. When all are in use, connections that never sent a complete request are closed
  * first, oldest first; then idle ones, longest idle first; a connection with an active request is never closed. Clients
  * that connect and stay silent therefore never block others. Call it last: its check runs before all other listeners.
+ * Returns a function that closes all connections at once, also those in a TLS handshake, which the HTTP server does not know.
  */
-export function limitConnections(server: Server, options: ConnectionOptions): void {
+export function limitConnections(server: Server, options: ConnectionOptions): () => void {
   const { reserve = 0, isShared = () => false } = options
-  const open = new Map<string, Connection>()
+  const open = new Map<unknown, Connection>()
   const report = createReport(options)
   const end = (connection: Connection): void => {
-    open.delete(keyOf(connection.socket))
+    open.delete(connection.key)
     connection.socket.destroy()
   }
   const makeRoom = (among: Iterable<Connection>, batch: number): boolean => {
@@ -75,7 +80,8 @@ export function limitConnections(server: Server, options: ConnectionOptions): vo
   const admit = (socket: Socket): boolean => {
     const { most, mostPerAddress } = options // they can change while the server runs
     const address = socket.remoteAddress ?? ''
-    if (mostPerAddress > 0 && !isShared(address)) {
+    // Connections of a unix socket have no address.
+    if (mostPerAddress > 0 && address !== '' && !isShared(address)) {
       const own = [...open.values()].filter((one) => one.address === address)
       if (own.length >= mostPerAddress && !makeRoom(own, 1)) return refuse(socket, 'address')
     }
@@ -85,7 +91,7 @@ export function limitConnections(server: Server, options: ConnectionOptions): vo
       report('full', 1)
     }
     const key = keyOf(socket)
-    const connection = { socket, address, requests: 0, active: 0, bytes: 0, movedAt: clock() }
+    const connection = { key, socket, address, requests: 0, active: 0, bytes: 0, movedAt: clock() }
     open.set(key, connection)
     socket.once('close', () => {
       if (open.get(key) === connection) open.delete(key)
@@ -93,18 +99,25 @@ export function limitConnections(server: Server, options: ConnectionOptions): vo
     return true
   }
   interceptConnections(server, admit)
+  server.prependListener('secureConnection', (socket: Socket) => {
+    const below = open.get(keyOf(socket))
+    if (below !== undefined && reserved.has(below.socket)) reserved.add(socket)
+  })
   countRequests(server, (socket) => open.get(keyOf(socket)))
   const timer = setInterval(() => {
     if (open.size > options.most / 2) for (const one of open.values()) updateActivity(one)
   }, CHECK_MS).unref()
   server.once('close', () => clearInterval(timer))
+  return () => open.forEach(end)
 }
 
 /**
  * Identifies a connection by its remote address and port: behind TLS, requests have another socket than the connection.
+ * A unix socket has neither, and no TLS.
  */
-function keyOf({ remoteAddress = '', remotePort = 0 }: Socket): string {
-  return `${remoteAddress} ${remotePort}`
+function keyOf(socket: Socket): unknown {
+  const { remoteAddress, remotePort = 0 } = socket
+  return remoteAddress === undefined ? socket : `${remoteAddress} ${remotePort}`
 }
 
 const clock = (): number => performance.now()

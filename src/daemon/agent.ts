@@ -68,9 +68,8 @@ export function createAgent(given: AgentOptions): Agent {
     const { config, log, now = Date.now } = options
     on.lock = acquireLock(config.data.dir, 'serve')
     const instance = announceInstance(config.data.dir)
-    const metrics = (on.metrics = createMetrics(options.version, {
-      webhooks: config.webhooks.certFile,
-    }))
+    const certificates = { server: config.server.certFile, webhooks: config.webhooks.certFile }
+    const metrics = (on.metrics = createMetrics(options.version, certificates))
     migrateFolder(config.data.dir, (text) => log.info({}, text))
     const thread = (on.thread = await startSyncThread(threadDeps(options, on)))
     const reads = (on.reads = openPinnedReads(config.data.dir) ?? undefined)
@@ -100,7 +99,7 @@ export function createAgent(given: AgentOptions): Agent {
   return {
     start: () => startOrClose(start, () => stop(on)),
     requestSync: (source, kind) => on.thread?.requestSync(source, kind, 'command'),
-    reload: () => on.webhooks?.reload(),
+    reload: () => void [on.webhooks?.reload(), on.server?.renewCertificate()],
     apply(next, changed) {
       live.replace(next)
       applyLive(options, on, changed)

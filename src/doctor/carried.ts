@@ -2,7 +2,8 @@ import { X509Certificate } from 'node:crypto'
 import { accessSync, constants, existsSync, readFileSync, statSync } from 'node:fs'
 import type { Config } from '../config/schema.ts'
 import { secretFilePath } from '../config/kinds/webhooks.ts'
-import { systemCode } from '../core/errors.ts'
+import { readCertificate } from '../core/certificate.ts'
+import { messageOf, systemCode } from '../core/errors.ts'
 import { DAY_MS } from '../core/time.ts'
 import { readPublicKey, readSigningKey } from '../bundle/format/keys.ts'
 import { checkViews } from '../views/check.ts'
@@ -72,10 +73,11 @@ function folderFault(path: string): string | null {
 const SOON_MS = 14 * DAY_MS
 
 function keys(world: DoctorWorld, config: Config): Finding {
-  const { bundle, webhooks, secretFiles = {} } = config
-  const files = [...bundle.signingKeys, webhooks.keyFile ?? [], Object.values(secretFiles), secretFilePath(config)].flat() // prettier-ignore
+  const { bundle, server, webhooks, secretFiles = {} } = config
+  const files = [...bundle.signingKeys, server.keyFile ?? [], webhooks.keyFile ?? [], Object.values(secretFiles), secretFilePath(config)].flat() // prettier-ignore
   const findings = files.filter((path) => existsSync(path)).flatMap(openKey)
-  if (webhooks.certFile !== null) findings.push(certificate(webhooks.certFile, world.now()))
+  for (const section of ['server', 'webhooks'] as const)
+    findings.push(...certificate(config[section], section, world.now()))
   const trusted = bundle.trustedKeys.map((given) => readPublicKey(given).id)
   const signing = bundle.signingKeys.map((path) => readSigningKey(path).id)
   const revoked = signing.filter((id) => bundle.revokedKeys.includes(id))
@@ -97,13 +99,27 @@ function openKey(path: string): Finding[] {
   return [warning(found, `Run: chmod go= ${path}`)]
 }
 
-function certificate(path: string, now: number): Finding {
-  const { validTo } = new X509Certificate(readFileSync(path))
+function certificate(
+  { certFile, keyFile }: Config['server'] | Config['webhooks'],
+  section: 'server' | 'webhooks',
+  now: number,
+): Finding[] {
+  if (certFile === null) return []
+  const names = `${section}.certFile`
+  const found = `the certificate ${certFile} (${names})`
+  if (keyFile !== null)
+    try {
+      readCertificate({ certFile, keyFile }, section)
+    } catch (error) {
+      const action = `Give ${names} and ${section}.keyFile the files of one pair; a running daemon uses the one it read before.`
+      return [failure(messageOf(error), action)]
+    }
+  const { validTo } = new X509Certificate(readFileSync(certFile))
   const left = Date.parse(validTo) - now
-  const found = `the certificate ${path} (webhooks.certFile) is valid to ${validTo}`
-  const action = 'Renew it, and restart the daemon.'
-  if (left <= 0) return failure(`${found}: it has expired`, action)
-  return left < SOON_MS ? warning(found, action) : fine(found)
+  const action = 'Renew it: a running daemon takes changed files within a minute.'
+  if (left <= 0) return [failure(`${found} has expired: it was valid to ${validTo}`, action)]
+  const valid = `${found} is valid to ${validTo}`
+  return [left < SOON_MS ? warning(valid, action) : fine(valid)]
 }
 
 async function views(world: DoctorWorld, config: Config): Promise<Finding> {

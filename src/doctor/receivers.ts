@@ -36,20 +36,24 @@ async function endpoint(world: DoctorWorld, config: Config): Promise<Finding> {
     return skipped('no daemon is running, so no endpoint is open')
   const own = webhooks.port !== null
   if (server.publicUrl === null && own) return skipped('webhooks.port has a listener of its own, and server.publicUrl does not say where clients find it') // prettier-ignore
-  const base = server.publicUrl ?? (await world.findDaemon(config, null))?.url
+  const daemon = server.publicUrl === null ? await world.findDaemon(config, null) : null
+  const base = server.publicUrl ?? daemon?.url
   if (base === undefined) return skipped('the address of the daemon is not known')
   const paths = endpointsOf(webhooks).map(({ path }) => path)
   const limits = { ...boundedUpstream(config.upstream, world.timeoutMs), proxy: null }
+  const statusOf = (path: string): Promise<number> =>
+    daemon?.statusOf(path) ??
+    tryRequest(new URL(base + path), limits, agentName(limits, world.version))
   const findings = paths.map(async (path): Promise<Finding> => {
-    const url = new URL(base + path)
+    const shown = base + path
     try {
-      const status = await tryRequest(url, limits, agentName(limits, world.version))
+      const status = await statusOf(path)
       // The endpoint takes POST alone: 405 is its answer to a GET.
-      if (status === 405) return fine(`${url.href} is open`)
-      const found = `${url.href} is answered with ${status}, not by the webhook endpoint (405 to a GET)` // prettier-ignore
+      if (status === 405) return fine(`${shown} is open`)
+      const found = `${shown} is answered with ${status}, not by the webhook endpoint (405 to a GET)` // prettier-ignore
       return failure(found, 'Pass this path on to the daemon in the reverse proxy, or correct server.publicUrl.') // prettier-ignore
     } catch (error) {
-      const { message } = networkError(error, url.origin, limits.requestTimeoutMs)
+      const { message } = networkError(error, base, limits.requestTimeoutMs)
       return warning(
         `the endpoint is not reachable from this machine: ${message}`,
         'Check server.publicUrl and the reverse proxy; where only the outside reaches it, send a test event: "patchmirror webhooks test ID".',

@@ -16,6 +16,8 @@ export interface AnsweringDaemon {
   readonly url: string
   /** Null: something that is not Patchmirror answers. */
   readonly instance: string | null
+  /** Sends a GET for a path to it and returns the status. Rejects with the network's error. */
+  readonly statusOf: (path: string) => Promise<number>
 }
 
 /** Everything that the doctor examines, and the means to do so. Nothing in it writes to the database or takes a lock. */

@@ -29,6 +29,8 @@ const MISSING = {
   PATCHMIRROR_UPSTREAM_API_KEY_FILE: 'none.key',
   PATCHMIRROR_IDENTITY_API_KEY_FILE: 'none.key',
   PATCHMIRROR_SERVER_KEYS_FILE: 'none.keys',
+  PATCHMIRROR_SERVER_CERT_FILE: 'none.pem',
+  PATCHMIRROR_SERVER_KEY_FILE: 'none.pem',
   PATCHMIRROR_WEBHOOKS_PORT: '8443',
   PATCHMIRROR_WEBHOOKS_CERT_FILE: 'none.pem',
   PATCHMIRROR_WEBHOOKS_KEY_FILE: 'none.pem',
@@ -82,6 +84,7 @@ test('a file that is used is named when it is not there, as is every one by serv
   for (const name of [
     'upstream.caFile',
     'server.keys',
+    'server.certFile',
     'webhooks.certFile',
     'relay.secret',
     'bundle.trustedKeys',

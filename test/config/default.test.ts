@@ -118,6 +118,10 @@ test('the defaults are those that the manual documents', () => {
     server: {
       host: '127.0.0.1',
       port: 8080,
+      socket: null,
+      socketMode: '0660',
+      certFile: null,
+      keyFile: null,
       keys: [],
       openLoopback: false,
       publicUrl: null,

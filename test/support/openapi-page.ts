@@ -21,7 +21,7 @@ export function privateRoutes(config: Config): PrivateRoute[] {
 /** The document of a mirror with these settings, without the pages for people. */
 function documentOf(config: Config): OpenApiDocument {
   return buildContract({
-    ...{ version: '', publicUrl: null, privateRoutes: privateRoutes(config) },
+    ...{ version: '', server: '/', privateRoutes: privateRoutes(config) },
     publicPaths: createPaths(config.feeds.extraPaths, config.views).all,
     hookPaths: endpointsOf(config.webhooks).map(({ path }) => path),
     people: [],

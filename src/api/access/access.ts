@@ -28,7 +28,7 @@ export interface Access {
 /** The settings that access is decided by. */
 type AccessSettings = Pick<
   Config['server'],
-  'host' | 'keys' | 'openLoopback' | 'publicUrl' | 'trustProxy'
+  'host' | 'keys' | 'openLoopback' | 'publicUrl' | 'socket' | 'trustProxy'
 >
 
 /** What access is decided by. */
@@ -115,7 +115,8 @@ function isOpenTo(request: IncomingMessage, options: AccessOptions): boolean {
 
 /** Why `server.openLoopback` opens nothing; null when it does. */
 function whyClosed({ listeningOn, settings }: AccessOptions): string | null {
-  const { publicUrl, trustProxy } = settings
+  const { publicUrl, socket, trustProxy } = settings
+  if (socket !== null) return 'server.socket is set, and its connections have no address'
   const address = listeningOn()
   if (address === null || !isLoopbackAddress(address))
     return 'the mirror listens to more than this machine (server.host)'

@@ -21,8 +21,8 @@ export interface ContractTables {
   readonly hookPaths: readonly string[]
   readonly people: readonly PeoplePage[]
   readonly version: string
-  /** `server.publicUrl`. */
-  readonly publicUrl: string | null
+  /** What the paths are below: `server.publicUrl`, or the path prefix that a proxy takes off, or `/`. */
+  readonly server: string
 }
 
 /** An operation of the document, with its own name. */
@@ -59,7 +59,7 @@ const TAGS = [
 ] as const
 
 /** Builds the document from the tables of routes. */
-export function buildContract({ version, publicUrl, ...tables }: ContractTables): OpenApiDocument {
+export function buildContract({ version, server, ...tables }: ContractTables): OpenApiDocument {
   const written: OpenApiDocument['paths'] = Object.fromEntries(
     contracts(tables).map(([path, contract]) => [
       path,
@@ -81,7 +81,7 @@ export function buildContract({ version, publicUrl, ...tables }: ContractTables)
       ...{ title: 'Patchmirror', version, description: INTRODUCTION },
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
-    servers: [{ url: publicUrl ?? '/' }],
+    servers: [{ url: server }],
     tags: TAGS.filter(([name]) => used.has(name)).map(([name, description]) => ({
       name,
       description,
@@ -103,7 +103,7 @@ function contracts({
   privateRoutes,
   hookPaths,
   people,
-}: Omit<ContractTables, 'version' | 'publicUrl'>): Entry[] {
+}: Omit<ContractTables, 'version' | 'server'>): Entry[] {
   return [
     ...publicPaths.map((path): Entry => [path, publicContract(path)]),
     ...privateRoutes.map((route): Entry => [contractPath(route.path), privateContract(route)]),

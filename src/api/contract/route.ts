@@ -13,8 +13,12 @@ import { type ContractTables, buildContract } from './document.ts'
 /** What the page of the contract is made from. */
 export interface ContractPageOptions {
   /** The tables of routes of this server. */
-  readonly tables: ContractTables
+  readonly tables: Omit<ContractTables, 'server'>
+  /** Returns the URL under which a client reaches the mirror, without a slash at the end. */
+  readonly baseUrl: (request: IncomingMessage) => string
   readonly reads: Pick<Reads, 'feeds'>
+  /** `server.publicUrl`. */
+  readonly publicUrl: string | null
   readonly cacheControl: string
   readonly failures: Failures
 }
@@ -33,22 +37,22 @@ interface MadeDocument {
 
 /**
  * Serves the contract of this mirror as an OpenAPI document. It is built at the first request, and again when a feed is
- * stored that no setting names (an import adds them). It contains routes only: no data, no credential.
+ * stored that no setting names (an import adds them), or a proxy reports another prefix of the path. It contains routes only: no data, no credential.
  */
 export function createContractPage(options: ContractPageOptions): ContractPage {
-  const { tables, reads, cacheControl, failures } = options
-  let made: { readonly feeds: string; readonly document: MadeDocument } | null = null
-  const current = (): MadeDocument => {
+  const { tables, reads, cacheControl, failures, baseUrl } = options
+  let made: { readonly of: string; readonly document: MadeDocument } | null = null
+  const current = (server: string): MadeDocument => {
     const { publicPaths } = tables
     const more = reads.feeds
       .listDocuments('feeds')
       .map(({ path }) => path)
       .filter((path) => !publicPaths.includes(path))
-    const feeds = more.join()
-    if (made?.feeds !== feeds)
+    const of = [server, ...more].join()
+    if (made?.of !== of)
       made = {
-        feeds,
-        document: makeDocument({ ...tables, publicPaths: [...publicPaths, ...more] }),
+        of,
+        document: makeDocument({ ...tables, server, publicPaths: [...publicPaths, ...more] }),
       }
     return made.document
   }
@@ -57,7 +61,11 @@ export function createContractPage(options: ContractPageOptions): ContractPage {
       if (rawTarget(request.url ?? '').path !== OPENAPI_PATH) return false
       try {
         const { method = '' } = request
-        if (method === 'GET' || method === 'HEAD') send(request, response, current(), cacheControl)
+        // Without the host, which a client may invent: the prefix is what a trusted proxy or the settings name.
+        const server =
+          options.publicUrl ?? (new URL(baseUrl(request)).pathname.replace(/\/+$/, '') || '/')
+        if (method === 'GET' || method === 'HEAD')
+          send(request, response, current(server), cacheControl)
         else sendProblem(request, response, methodNotAllowed(method))
       } catch (error) {
         failures.answer(error, request, response)

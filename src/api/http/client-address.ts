@@ -1,4 +1,5 @@
 import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net'
+import { UNIX_PEER } from '../../core/connections.ts'
 import { MirrorError } from '../../core/errors.ts'
 
 /** The address without what means nothing here: a zone, brackets, or the IPv6 form of an IPv4 one. */
@@ -33,11 +34,16 @@ export function clientNetwork(address: string): string {
 /** Whether an address belongs to one of the proxies that are trusted. */
 export type TrustedProxies = (address: string | undefined) => boolean
 
-/** Trust in these addresses and networks (`10.0.0.7`, `fd00::/8`). Throws `config` for anything else. */
+/**
+ * Trust in these addresses and networks (`10.0.0.7`, `fd00::/8`), or in every connection without an address: `unix`. Throws
+ * `config` for anything else.
+ */
 export function createTrust(entries: readonly string[]): TrustedProxies {
   const list = new BlockList()
-  for (const entry of entries) addEntry(list, entry)
+  const isUnixTrusted = entries.includes(UNIX_PEER)
+  for (const entry of entries.filter((one) => one !== UNIX_PEER)) addEntry(list, entry)
   return (address) => {
+    if (address === undefined) return isUnixTrusted
     const plain = plainAddress(address ?? '')
     const version = isIP(plain)
     return version !== 0 && list.check(plain, version === 4 ? 'ipv4' : 'ipv6')

@@ -28,6 +28,8 @@ interface FastPathOptions {
   readonly isEnabled: () => boolean
   /** Whether a connection may be answered here. */
   readonly takes: (socket: Socket) => boolean
+  /** The server's event for a connection that HTTP is spoken on; `secureConnection` with TLS. */
+  readonly event: 'connection' | 'secureConnection'
   /** Called after each answer with the seconds since its request. */
   readonly onAnswered?: (seconds: number) => void
 }
@@ -47,7 +49,7 @@ type Listener = (this: Server, socket: Socket) => void
 
 /** Installs the fast path before a server's own connection handling. */
 export function openFastPath(server: Server, options: FastPathOptions): FastPath {
-  const slow = server.listeners('connection') as Listener[]
+  const slow = server.listeners(options.event) as Listener[]
   const sockets = new Map<Socket, () => void>()
   const atEndOfIteration = createResponseQueue()
   const state = { open: true }
@@ -55,8 +57,8 @@ export function openFastPath(server: Server, options: FastPathOptions): FastPath
     sockets.delete(socket)
     for (const listener of slow) listener.call(server, socket)
   }
-  server.removeAllListeners('connection')
-  server.on('connection', (socket: Socket) => {
+  server.removeAllListeners(options.event)
+  server.on(options.event, (socket: Socket) => {
     if (!state.open || !options.isEnabled() || !options.takes(socket)) return handOver(socket)
     sockets.set(socket, drive(socket, options, atEndOfIteration, handOver))
     socket.once('close', () => sockets.delete(socket))

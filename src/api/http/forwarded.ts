@@ -1,4 +1,5 @@
 import { isIP, isIPv6 } from 'node:net'
+import { UNIX_PEER } from '../../core/connections.ts'
 import { type TrustedProxies, plainAddress } from './client-address.ts'
 import type { IncomingMessage } from 'node:http'
 
@@ -63,7 +64,7 @@ export function readForwarding(
   headers: HeaderLists,
   trusted: TrustedProxies,
 ): Forwarding {
-  const direct = { client: plainAddress(peer ?? ''), scheme: null, host: null, prefix: '' }
+  const direct = { client: plainAddress(peer ?? UNIX_PEER), scheme: null, host: null, prefix: '' }
   if (!trusted(peer)) return direct
   const one = readStandard(headers)
   const other = readFamily(headers)

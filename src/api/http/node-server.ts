@@ -1,6 +1,13 @@
-import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http'
+import { type IncomingMessage, type Server, type ServerOptions, type ServerResponse, createServer } from 'node:http' // prettier-ignore
+import { createServer as createTlsServer } from 'node:https'
 import type { Duplex } from 'node:stream'
 import type { Config } from '../../config/schema.ts'
+import {
+  type CertificateFiles,
+  type CertificateFollower,
+  followCertificate,
+  readCertificate,
+} from '../../core/certificate.ts'
 import { isReserved } from '../../core/connections.ts'
 import { systemCode } from '../../core/errors.ts'
 import { type ServerLog, sendProblem } from './problems.ts'
@@ -20,14 +27,27 @@ const RECEIVING = {
   requestTimeout: 60_000,
   connectionsCheckingInterval: 2_000,
 }
+/** A TLS handshake is made within this time, milliseconds. */
+const HANDSHAKE_MS = 10_000
 /** A connection on which nothing moves for this long, with an answer under way, is cut off. */
 const STALL_MS = 300_000
 
+/** The server, and what follows the files of its certificate; null without TLS. */
+interface CreatedHttp {
+  readonly server: Server
+  readonly certificate: CertificateFollower | null
+}
+
 /**
- * Creates a tuned Node server: idle connections stay as long as the settings allow; an unknown `Expect` and an
- * `Upgrade` are ignored like any other header.
+ * Creates a tuned Node server, with TLS where `server.certFile` is set: idle connections stay as long as the settings
+ * allow; an unknown `Expect` and an `Upgrade` are ignored like any other header. Throws `config` for a certificate that
+ * cannot be used.
  */
-export function createHttp(handler: HttpHandler, settings: Config['server']): Server {
+export function createHttp(
+  handler: HttpHandler,
+  settings: Config['server'],
+  log: ServerLog | null,
+): CreatedHttp {
   const options = {
     keepAliveTimeout: settings.keepAliveSeconds * 1000,
     maxHeaderSize: MAX_HEADER_BYTES,
@@ -35,11 +55,30 @@ export function createHttp(handler: HttpHandler, settings: Config['server']): Se
     ...RECEIVING,
   }
   const paced = limitPipelining(withOneHost(handler))
+  const { certFile, keyFile } = settings
+  const isTls = certFile !== null && keyFile !== null
+  const made = isTls
+    ? createTls({ certFile, keyFile }, paced, options, log)
+    : { server: createServer(options, paced), certificate: null }
   // A client may close its side when it has sent its request, and still wait for the answer (RFC 9112, section 9.6).
-  const server = Object.assign(createServer(options, paced), { httpAllowHalfOpen: true })
+  const server = Object.assign(made.server, { httpAllowHalfOpen: true })
   server.on('checkExpectation', paced)
   server.timeout = STALL_MS
-  return server
+  return { server, certificate: made.certificate }
+}
+
+function createTls(
+  files: CertificateFiles,
+  handler: HttpHandler,
+  options: ServerOptions,
+  log: ServerLog | null,
+): CreatedHttp {
+  const used = readCertificate(files, 'server')
+  const tls = { ...used, handshakeTimeout: HANDSHAKE_MS, allowHalfOpen: true }
+  const server = createTlsServer({ ...options, ...tls }, handler)
+  const certificate = followCertificate(server, files, { section: 'server', used, log })
+  server.once('close', () => certificate.stop())
+  return { server, certificate }
 }
 
 /** 400 for a request with more than one `Host` (RFC 9112, section 3.2): it is ambiguous. */
@@ -142,7 +181,7 @@ const SWEEP_MS = 20
  */
 export async function drain(
   server: Server,
-  fastPath: FastPath,
+  { fastPath, cut: cutAll }: { readonly fastPath: FastPath; readonly cut: () => void },
   closed: Promise<unknown>,
   graceMs: number,
 ): Promise<void> {
@@ -150,6 +189,7 @@ export async function drain(
   const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS)
   const cut = setTimeout(() => {
     fastPath.cut()
+    cutAll()
     server.closeAllConnections()
   }, graceMs)
   try {

@@ -56,10 +56,11 @@ function withoutFiles(options: GlobalOptions): LoadedConfig | null {
 /** Asks the address of the settings which daemon answers; `port`: the one that a daemon with a free port chose. */
 async function findDaemon(config: Config, port: number | null): Promise<AnsweringDaemon | null> {
   const server = { ...config.server, ...(config.server.port === 0 && port !== null && { port }) }
-  if (server.port === 0) return null
+  if (server.port === 0 && server.socket === null) return null
   try {
-    const { instance } = await askDaemon({ ...config, server }, '/-/health', DAEMON_MS)
-    return { url: daemonUrl(server), instance }
+    const ask = (path: string) => askDaemon({ ...config, server }, path, DAEMON_MS)
+    const { instance } = await ask('/-/health')
+    return { url: daemonUrl(server), instance, statusOf: async (path) => (await ask(path)).status }
   } catch {
     return null // nothing answers
   }

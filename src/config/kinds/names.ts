@@ -4,6 +4,7 @@ import { resolve } from 'node:path'
 import { systemCode } from '../../core/errors.ts'
 import { type CheckContext, type Setting, type Parsed, textSetting } from './base.ts'
 import { FEEDS_ROOT, OSV_ROOT, PUBLIC_FEEDS } from '../../domain/feed-paths.ts'
+import { UNIX_PEER } from '../../core/connections.ts'
 import { parsePattern } from '../../domain/patterns.ts'
 
 /** Paths that are mirrored always; an extra feed may not take their place. */
@@ -81,9 +82,40 @@ export function hostName(): Setting<string> {
   )
 }
 
-/** An address, or a network in CIDR form. */
+/** Longest path of a unix socket, bytes: the shortest limit among operating systems, which truncate or refuse longer ones. */
+const SOCKET_PATH_BYTES = 103
+
+/** The path of a unix socket, made absolute. */
+export function socketPath(): Setting<string> {
+  const allowed = `a path of at most ${SOCKET_PATH_BYTES} bytes; a relative one counts from the working directory`
+  return textSetting(allowed, '/run/patchmirror/mirror.sock', (path, { cwd }) => {
+    if (path.includes('\0')) return { fault: 'contains a NUL character' }
+    const absolute = resolve(cwd, path)
+    return Buffer.byteLength(absolute) <= SOCKET_PATH_BYTES
+      ? { value: absolute }
+      : { fault: `is longer than ${SOCKET_PATH_BYTES} bytes as an absolute path` }
+  })
+}
+
+/** The mode of a file that its owner reads and writes, as four octal digits; YAML has the same digits as a number. */
+export function fileMode(): Setting<string> {
+  const check = (raw: unknown): Parsed<string> => {
+    const digits = typeof raw === 'number' || typeof raw === 'string' ? String(raw).trim() : ''
+    const mode = digits.padStart(4, '0')
+    return /^0[67][0-7]{2}$/.test(mode)
+      ? { value: mode }
+      : { fault: 'is not a mode of a file in octal digits that starts with 06 or 07' }
+  }
+  const shape = { type: ['string', 'integer'] }
+  const allowed = 'the mode of a file in octal digits'
+  return { allowed, example: '"0660"', secret: false, shape, check, fromText: (text) => text }
+}
+
+/** An address, or a network in CIDR form; `unix`: every connection of `server.socket`. */
 export function network(): Setting<string> {
-  return textSetting('addresses or networks in CIDR form', '"10.0.0.0/8"', (value) => {
+  const allowed = 'addresses or networks in CIDR form, or unix for connections of server.socket'
+  return textSetting(allowed, '"10.0.0.0/8"', (value) => {
+    if (value.trim() === UNIX_PEER) return { value: UNIX_PEER }
     const [, address = '', prefix] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(value.trim()) ?? []
     const bits = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1
     return bits >= 0 && Number(prefix ?? 0) <= bits

@@ -2,6 +2,7 @@ import { checkBundles } from './bundles.ts'
 import { checkCredentials } from './credentials.ts'
 import type { Checked } from '../problems.ts'
 import { SETTINGS } from '../settings.ts'
+import { checkServer } from './server.ts'
 import { checkWebhooks } from './webhooks.ts'
 import { decodedKey } from '../kinds/keys.ts'
 import { isLoopbackHost } from '../kinds/urls.ts'
@@ -13,6 +14,7 @@ export function checkTogether(checked: Checked, requireUpstream: boolean): strin
     ...checkOrder(checked, 'upstream.retryMinMs', 'upstream.retryMaxMs'),
     ...checkCredentials(checked),
     ...checkOrder(checked, 'webhooks.debounceMs', 'webhooks.debounceMaxMs'),
+    ...checkServer(checked),
     ...checkWebhooks(checked),
     ...checkRelay(checked),
     ...checkBundles(checked),

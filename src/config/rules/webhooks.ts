@@ -1,5 +1,6 @@
 import type { Checked } from '../problems.ts'
 import { decodedKey, publicKeyBytes } from '../kinds/keys.ts'
+import { checkPair } from './server.ts'
 import { endpointsOf } from '../kinds/webhooks.ts'
 
 /** Problems of the webhook settings that show only together. No secret is quoted. */
@@ -28,14 +29,10 @@ function checkListener(checked: Checked): string[] {
   const { values, refused } = checked
   if (['host', 'port', 'certFile', 'keyFile'].some((name) => refused.has(`webhooks.${name}`)))
     return []
-  const [cert, key] = [isSet(checked, 'certFile'), isSet(checked, 'keyFile')]
-  const problems: string[] = []
-  if (cert !== key) {
-    const [given, missing] = cert ? ['certFile', 'keyFile'] : ['keyFile', 'certFile']
-    problems.push(
-      `webhooks.${missing}: not set, though ${place(checked, given)} is. TLS needs both files.`,
-    )
-  }
+  const problems = checkPair('webhooks', {
+    isSet: (name) => isSet(checked, name),
+    place: (name) => place(checked, name),
+  })
   if (isSet(checked, 'port')) return [...problems, ...checkPort(values)]
   const useless = ['host', 'certFile', 'keyFile'].find((name) => isSet(checked, name))
   if (useless !== undefined) {
@@ -50,6 +47,7 @@ function checkListener(checked: Checked): string[] {
 function checkPort(values: Checked['values']): string[] {
   const [port, main] = [values.get('webhooks.port'), values.get('server.port')]
   const host = values.get('webhooks.host') ?? values.get('server.host')
+  if ((values.get('server.socket') ?? null) !== null) return []
   if (port === 0 || port !== main || host !== values.get('server.host')) return []
   return [
     `webhooks.port: ${String(port)} is server.port. Give another one, or null to receive on the main listener.`,

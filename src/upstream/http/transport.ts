@@ -49,6 +49,12 @@ interface TransportOptions {
   publicOnly?: boolean
   /** Whether to ignore the configured proxy. */
   direct?: boolean
+  /**
+   * For requests to the daemon of this machine, which bring no credential: the unix socket to connect to, if it has one.
+   * Its certificate is not verified: it names the mirror's public name, not the address used here, and who answered is known
+   * from the instance that the answer names.
+   */
+  own?: { readonly socket: string | null } | undefined
 }
 
 /**
@@ -58,10 +64,10 @@ interface TransportOptions {
  */
 export function createTransport(
   config: Config['upstream'],
-  { publicOnly = false, direct = false }: TransportOptions = {},
+  { publicOnly = false, direct = false, own }: TransportOptions = {},
 ): Transport {
   const rule = createProxyRule(config.proxy, process.env)
-  const dispatchers = createDispatchers(config, publicOnly)
+  const dispatchers = createDispatchers(config, { publicOnly, own })
   return {
     async send({ url, ...rest }, signal) {
       const proxy = direct ? null : rule(url)
@@ -90,7 +96,10 @@ export function authoritiesOf({
 }
 
 /** Creates a dispatcher for direct connections and one per proxy, each on first use. */
-function createDispatchers(config: Config['upstream'], publicOnly: boolean) {
+function createDispatchers(
+  config: Config['upstream'],
+  { publicOnly = false, own }: TransportOptions,
+) {
   const ca = authoritiesOf(config)
   const tls = ca === undefined ? {} : { ca }
   const options = {
@@ -104,6 +113,8 @@ function createDispatchers(config: Config['upstream'], publicOnly: boolean) {
       timeout: config.connectTimeoutMs,
       ...tls,
       ...(publicOnly && { lookup: lookupPublic }),
+      ...(own && { rejectUnauthorized: false }),
+      ...(own?.socket != null && { socketPath: own.socket }),
     },
   }
   const made = new Map<string, Dispatcher>()

@@ -1,7 +1,12 @@
-import { readFileSync } from 'node:fs'
 import { type RequestListener, type Server, createServer } from 'node:http'
 import { type Server as TlsServer, createServer as createTlsServer } from 'node:https'
-import { type Socket, isIPv6 } from 'node:net'
+import { isIPv6 } from 'node:net'
+import {
+  type CertificateFiles,
+  type CertificateFollower,
+  followCertificate,
+  readCertificate,
+} from '../../core/certificate.ts'
 import { type ConnectionOptions, limitConnections } from '../../core/connections.ts'
 import { MirrorError, messageOf } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
@@ -12,7 +17,7 @@ export interface ListenerOptions {
   /** 0 takes any free port. */
   readonly port: number
   /** PEM files; null: plain http. */
-  readonly tls: { readonly certFile: string; readonly keyFile: string } | null
+  readonly tls: CertificateFiles | null
   readonly maxConnections: number
   readonly maxConnectionsPerAddress: number
   /** Counts connections that were closed or refused for want of places. */
@@ -33,8 +38,6 @@ export interface Listener {
   close(graceMs: number): Promise<void>
 }
 
-/** A certificate is renewed every few weeks; a minute late is early enough. */
-const RENEWAL_MS = 60_000
 /** Deliveries are small and their senders are programs: no head or body of theirs takes this long. */
 const LIMITS = {
   maxHeaderSize: 16 * 1024,
@@ -49,39 +52,31 @@ const LIMITS = {
 export async function startListener(options: ListenerOptions): Promise<Listener> {
   const { host, port, tls, handler, maxConnections } = options
   const guarded = withOneHost(handler)
-  const server = tls === null ? createServer(LIMITS, guarded) : createTls(tls, guarded)
+  const secured = tls === null ? null : createTls(tls, guarded, options)
+  const server = secured === null ? createServer(LIMITS, guarded) : secured.server
   // A sender may close its side when it has sent a delivery, and still wait for the answer.
   Object.assign(server, { httpAllowHalfOpen: true })
-  // Those in the midst of a TLS handshake are not known to the HTTP server.
-  const sockets = new Set<Socket>()
-  server.on('connection', (socket: Socket) => {
-    sockets.add(socket)
-    socket.once('close', () => sockets.delete(socket))
-  })
-  limitConnections(server, {
+  const closeConnections = limitConnections(server, {
     ...{ most: maxConnections, mostPerAddress: options.maxConnectionsPerAddress },
     ...{ log: options.log, onClosed: options.onClosed ?? (() => undefined) },
   })
-  await listening(server, host, port)
-  const renew = tls === null ? () => undefined : renewer(server as TlsServer, tls, options.log)
-  const renewal = tls && setInterval(renew, options.renewalMs ?? RENEWAL_MS)
-  renewal?.unref()
+  await listening(server, host, port).catch((error: unknown) => {
+    secured?.certificate.stop()
+    throw error
+  })
   const bound = server.address()
   const shown =
     host === '0.0.0.0' || host === '::' ? 'localhost' : isIPv6(host) ? `[${host}]` : host
   const at = typeof bound === 'object' && bound !== null ? bound.port : port
   return {
     url: `${tls === null ? 'http' : 'https'}://${shown}:${at}`,
-    renew,
+    renew: () => secured?.certificate.renew(),
     async close(graceMs) {
-      if (renewal !== null) clearInterval(renewal)
+      secured?.certificate.stop()
       const closed = new Promise((resolve) => server.close(resolve))
       server.closeIdleConnections()
       const sweep = setInterval(() => server.closeIdleConnections(), 20)
-      const cut = setTimeout(() => {
-        server.closeAllConnections()
-        for (const socket of sockets) socket.destroy()
-      }, graceMs)
+      const cut = setTimeout(closeConnections, graceMs)
       await closed
       clearInterval(sweep)
       clearTimeout(cut)
@@ -98,19 +93,20 @@ function withOneHost(handler: RequestListener): RequestListener {
   }
 }
 
-/** Throws `config` for files that cannot be read, contain no certificate and key, or not of the same pair. */
-function createTls(tls: Tls, handler: RequestListener): TlsServer {
-  const files = readTls(tls)
-  try {
-    return createTlsServer(
-      { ...LIMITS, ...files, minVersion: 'TLSv1.2', allowHalfOpen: true },
-      handler,
-    )
-  } catch (error) {
-    const message = `webhooks.certFile and webhooks.keyFile cannot be used together (${messageOf(error)})`
-    throw new MirrorError('config', message, { cause: error })
-  }
+/** Creates the server with its certificate. Throws `config` for files that cannot be read or used together. */
+function createTls(
+  files: CertificateFiles,
+  handler: RequestListener,
+  { log, renewalMs }: ListenerOptions,
+): { readonly server: TlsServer; readonly certificate: CertificateFollower } {
+  const used = readCertificate(files, SECTION)
+  const server = createTlsServer({ ...LIMITS, ...used, allowHalfOpen: true }, handler)
+  const every = renewalMs === undefined ? {} : { everyMs: renewalMs }
+  const certificate = followCertificate(server, files, { section: SECTION, used, log, ...every })
+  return { server, certificate }
 }
+
+const SECTION = 'webhooks'
 
 async function listening(server: Server, host: string, port: number): Promise<void> {
   try {
@@ -124,35 +120,5 @@ async function listening(server: Server, host: string, port: number): Promise<vo
         'set webhooks.port and webhooks.host',
       { cause: error },
     )
-  }
-}
-
-type Tls = NonNullable<ListenerOptions['tls']>
-
-function readTls({ certFile, keyFile }: Tls): { cert: Buffer; key: Buffer } {
-  try {
-    return { cert: readFileSync(certFile), key: readFileSync(keyFile) }
-  } catch (error) {
-    const message = `webhooks.certFile or webhooks.keyFile cannot be read (${messageOf(error)})`
-    throw new MirrorError('config', message, { cause: error })
-  }
-}
-
-/** Loads a renewed certificate; one that cannot be used is logged, and the previous one stays. */
-function renewer(server: TlsServer, tls: Tls, log: ListenerOptions['log']): () => void {
-  let loaded = readTls(tls)
-  return () => {
-    try {
-      const found = readTls(tls)
-      if (found.cert.equals(loaded.cert) && found.key.equals(loaded.key)) return
-      loaded = found
-      server.setSecureContext({ ...found, minVersion: 'TLSv1.2' })
-      log?.info({ file: tls.certFile }, 'took the renewed certificate for webhooks')
-    } catch (error) {
-      log?.error(
-        { file: tls.certFile },
-        `the renewed certificate cannot be used: ${messageOf(error)}`,
-      )
-    }
   }
 }

@@ -259,7 +259,7 @@ describe('with server.openLoopback', () => {
       const told: string[] = []
       const ignore = (): void => undefined
       const log = { debug: ignore, info: ignore, error: ignore, isLevelEnabled: () => false }
-      const settings = { keys: [], openLoopback: true, publicUrl: null, trustProxy: [] }
+      const settings = { keys: [], openLoopback: true, publicUrl: null, socket: null, trustProxy: [] } // prettier-ignore
       const access = createAccess({
         settings: { ...settings, host: '0.0.0.0' },
         trusted: createTrust([]),

@@ -200,6 +200,8 @@ const FILES = new Set([
   'bundle.signingKeys',
   'bundle.trustedKeys',
   'upstream.caFile',
+  'server.certFile',
+  'server.keyFile',
   'webhooks.certFile',
   'webhooks.keyFile',
 ])

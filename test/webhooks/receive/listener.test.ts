@@ -118,7 +118,7 @@ describe.skipIf(!OPENSSL)('a certificate', () => {
     const port = Number(new URL(listener.url).port)
     expect(await nameAt(port)).toBe('first')
     writeFileSync(tls.certFile, 'no certificate')
-    await expect.poll(() => told.at(-1)).toContain('the renewed certificate cannot be used')
+    await expect.poll(() => told.at(-1)).toContain('cannot be used, the one in use stays')
     expect(await nameAt(port)).toBe('first')
     use('second')
     await expect.poll(() => nameAt(port)).toBe('second')

@@ -17,3 +17,10 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
+
+{{- define "patchmirror.scheme" -}}
+{{- if dig "server" "socket" "" .Values.settings -}}
+{{- fail "settings.server.socket: the Service and the probes need a port" -}}
+{{- end -}}
+{{- if dig "server" "certFile" "" .Values.settings -}}https{{- else -}}http{{- end -}}
+{{- end -}}
