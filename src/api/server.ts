@@ -85,7 +85,7 @@ export interface MirrorServer {
   /** Returns null while not listening. */
   address(): ServerAddress | null
   /** Reads the certificate again now; without TLS it does nothing. */
-  renewCertificate(): void
+  reload(): void
 }
 
 const CLOSE_GRACE_MS = 10_000
@@ -98,8 +98,7 @@ export function createServer(options: ServerOptions): MirrorServer {
   const isStoredFeed = (path: string): boolean => reads.pinned.feeds.hasDocument(path)
   const paths = createPaths(config.feeds.extraPaths, config.views, isStoredFeed)
   const [failures, heads] = [createFailures(dataDir, log), createHeads(cacheControl)]
-  const parts = { served, paths, cacheControl, heads, failures, onError: failures.answer }
-  const open = createPublicSide(parts, options)
+  const open = createPublicSide({ served, paths, cacheControl, heads, failures, onError: failures.answer }, options) // prettier-ignore
   const [state, ends] = [{ closing: false }, createEnds()]
   const certificates: CertificateFollower[] = []
   const app = createApp(failures, (pages) => {
@@ -110,9 +109,7 @@ export function createServer(options: ServerOptions): MirrorServer {
       const own = [followers, contract, gate, ...(people === undefined ? [] : [people])]
       if (!own.some((part) => part.answer(request, response))) pages(request, response)
     }
-    const made = createHttp(observed(options, withReserve(handler)), config.server, log)
-    if (made.certificate !== null) certificates.push(made.certificate)
-    return made.server
+    return createHttp(observed(options, withReserve(handler)), config.server, { log, certificates })
   })
   const gate = createGate({
     ...{ reads, served, failures, log, now, atEnd: ends.add },
@@ -149,7 +146,7 @@ export function createServer(options: ServerOptions): MirrorServer {
     },
     answers: listening.answers,
     address: listening.address,
-    renewCertificate: () => certificates.forEach((one) => one.renew()),
+    reload: () => certificates.forEach((one) => one.renew()),
   }
 }
 

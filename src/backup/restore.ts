@@ -4,7 +4,7 @@ import { refuseFullDisk, reserveFor } from '../core/disk-space.ts'
 import { MirrorError } from '../core/errors.ts'
 import { makeFolder, publishFile, syncFolder } from '../core/files.ts'
 import { guarded, openWriter } from '../store/database/open.ts'
-import { restoringDir } from '../store/database/unfinished.ts'
+import { refuseForeignRoot, restoringDir } from '../store/database/unfinished.ts'
 import { createLedgerWriter } from '../store/replication/ledger.ts'
 import { type BackupManifest, FILE_NAMES, notABackup } from './format.ts'
 import { openBackup } from './read.ts'
@@ -34,6 +34,7 @@ interface RestoreReport {
  */
 export async function restoreBackup(options: RestoreOptions): Promise<RestoreReport> {
   const { path, dataDir, onStep = () => undefined } = options
+  refuseForeignRoot(dataDir)
   const backup = await openBackup(path)
   try {
     const { manifest } = backup

@@ -99,7 +99,7 @@ export function createAgent(given: AgentOptions): Agent {
   return {
     start: () => startOrClose(start, () => stop(on)),
     requestSync: (source, kind) => on.thread?.requestSync(source, kind, 'command'),
-    reload: () => void [on.webhooks?.reload(), on.server?.renewCertificate()],
+    reload: () => [on.webhooks, on.server].forEach((one) => one?.reload()),
     apply(next, changed) {
       live.replace(next)
       applyLive(options, on, changed)

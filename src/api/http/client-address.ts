@@ -44,7 +44,7 @@ export function createTrust(entries: readonly string[]): TrustedProxies {
   for (const entry of entries.filter((one) => one !== UNIX_PEER)) addEntry(list, entry)
   return (address) => {
     if (address === undefined) return isUnixTrusted
-    const plain = plainAddress(address ?? '')
+    const plain = plainAddress(address)
     const version = isIP(plain)
     return version !== 0 && list.check(plain, version === 4 ? 'ipv4' : 'ipv6')
   }

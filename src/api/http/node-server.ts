@@ -32,10 +32,11 @@ const HANDSHAKE_MS = 10_000
 /** A connection on which nothing moves for this long, with an answer under way, is cut off. */
 const STALL_MS = 300_000
 
-/** The server, and what follows the files of its certificate; null without TLS. */
-interface CreatedHttp {
-  readonly server: Server
-  readonly certificate: CertificateFollower | null
+/** What a server with TLS works with. */
+interface TlsTools {
+  readonly log: ServerLog | null
+  /** Gets what follows the files of the certificate. */
+  readonly certificates: CertificateFollower[]
 }
 
 /**
@@ -46,8 +47,8 @@ interface CreatedHttp {
 export function createHttp(
   handler: HttpHandler,
   settings: Config['server'],
-  log: ServerLog | null,
-): CreatedHttp {
+  tools: TlsTools,
+): Server {
   const options = {
     keepAliveTimeout: settings.keepAliveSeconds * 1000,
     maxHeaderSize: MAX_HEADER_BYTES,
@@ -58,27 +59,28 @@ export function createHttp(
   const { certFile, keyFile } = settings
   const isTls = certFile !== null && keyFile !== null
   const made = isTls
-    ? createTls({ certFile, keyFile }, paced, options, log)
-    : { server: createServer(options, paced), certificate: null }
+    ? createTls({ certFile, keyFile }, paced, options, tools)
+    : createServer(options, paced)
   // A client may close its side when it has sent its request, and still wait for the answer (RFC 9112, section 9.6).
-  const server = Object.assign(made.server, { httpAllowHalfOpen: true })
+  const server = Object.assign(made, { httpAllowHalfOpen: true })
   server.on('checkExpectation', paced)
   server.timeout = STALL_MS
-  return { server, certificate: made.certificate }
+  return server
 }
 
 function createTls(
   files: CertificateFiles,
   handler: HttpHandler,
   options: ServerOptions,
-  log: ServerLog | null,
-): CreatedHttp {
+  { log, certificates }: TlsTools,
+): Server {
   const used = readCertificate(files, 'server')
   const tls = { ...used, handshakeTimeout: HANDSHAKE_MS, allowHalfOpen: true }
   const server = createTlsServer({ ...options, ...tls }, handler)
   const certificate = followCertificate(server, files, { section: 'server', used, log })
+  certificates.push(certificate)
   server.once('close', () => certificate.stop())
-  return { server, certificate }
+  return server
 }
 
 /** 400 for a request with more than one `Host` (RFC 9112, section 3.2): it is ambiguous. */

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { MirrorError, systemCode } from '../../core/errors.ts'
 import { guarded, makeFile } from './open.ts'
-import { refuseUnfinished } from './unfinished.ts'
+import { refuseDataWrites } from './unfinished.ts'
 import { PRIVATE_FILE, makeFolder } from '../../core/files.ts'
 
 type LockName = 'serve' | 'sync' | 'secrets' | 'export' | 'views'
@@ -22,7 +22,7 @@ export interface Lock {
 export function acquireLock(dataDir: string, name: LockName): Lock {
   const path = join(dataDir, `${name}.lock`)
   const db = guarded(dataDir, () => {
-    refuseUnfinished(dataDir)
+    refuseDataWrites(dataDir)
     makeFolder(dataDir)
     makeFile(path)
     return new Database(path, { timeout: 0 })

@@ -9,7 +9,7 @@ import { MIGRATIONS } from './migrations/mirror.ts'
 import { VIEWS_TABLES } from './migrations/views.ts'
 import { checkVersion, migrate, userVersion } from './migrate.ts'
 import { type ReportCopy, copyBeforeMigration, printCopy } from './migration-copy.ts'
-import { refuseUnfinished } from './unfinished.ts'
+import { refuseUnfinished, refuseDataWrites } from './unfinished.ts'
 
 export type Db = Database.Database
 
@@ -35,7 +35,7 @@ export function derivedDir(dataDir: string): string {
  */
 export function openWriter(dataDir: string, report: ReportCopy = printCopy): Db {
   return guarded(dataDir, () => {
-    refuseUnfinished(dataDir)
+    refuseDataWrites(dataDir)
     makeFolder(derivedDir(dataDir))
     tightenFolder(dataDir)
     if (!existsSync(databasePath(dataDir))) makeFile(databasePath(dataDir))
@@ -71,7 +71,7 @@ export function openInbox(dataDir: string, report: ReportCopy = printCopy): Db {
   return guarded(
     dataDir,
     () => {
-      refuseUnfinished(dataDir)
+      refuseDataWrites(dataDir)
       makeFolder(dataDir)
       if (!existsSync(path)) makeFile(path)
       const db = new Database(path, { timeout: 5_000 })

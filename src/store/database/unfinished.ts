@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { MirrorError } from '../../core/errors.ts'
 
@@ -15,4 +15,28 @@ export function refuseUnfinished(dataDir: string): void {
     `a backup was not completely restored into ${dataDir}: if no restore is running, run "patchmirror restore FILE" again, ` +
       'or remove the folder',
   )
+}
+
+/**
+ * Throws `storage` when root is about to write to a data folder of another user: that user's daemon could not use the files, and
+ * links in the folder could lead root anywhere. Called before anything is created in a data folder.
+ */
+export function refuseForeignRoot(dataDir: string): void {
+  if (process.geteuid?.() !== 0) return
+  const folder = statSync(dataDir, { throwIfNoEntry: false })
+  if (folder === undefined || folder.uid === 0) return
+  const { uid, gid } = folder
+  throw new MirrorError(
+    'storage',
+    `the data folder ${dataDir} belongs to user ${uid}, and this command runs as root: files that root creates there stop ` +
+      `that user's daemon, so nothing was changed. Run it as that user: ` +
+      `"setpriv --reuid=${uid} --regid=${gid} --clear-groups patchmirror ...", or "sudo -u '#${uid}' patchmirror ..."; ` +
+      'docs/guides/systemd.md has the command for a service with a transient user',
+  )
+}
+
+/** Throws where nothing may be written: see `refuseForeignRoot` and `refuseUnfinished`. */
+export function refuseDataWrites(dataDir: string): void {
+  refuseForeignRoot(dataDir)
+  refuseUnfinished(dataDir)
 }

@@ -114,7 +114,7 @@ function createDispatchers(
       ...tls,
       ...(publicOnly && { lookup: lookupPublic }),
       ...(own && { rejectUnauthorized: false }),
-      ...(own?.socket != null && { socketPath: own.socket }),
+      ...(typeof own?.socket === 'string' && { socketPath: own.socket }),
     },
   }
   const made = new Map<string, Dispatcher>()
