@@ -26,5 +26,10 @@ export function makeTls(dir: string): Tls {
   const signed = ['-CA', 'ca.pem', '-CAkey', 'ca.key', '-CAcreateserial', '-extfile', 'names']
   openssl('x509', '-req', '-in', 'request.pem', ...signed, '-out', 'cert.pem', '-days', '2')
   const read = (name: string): string => readFileSync(join(dir, name), 'utf8')
-  return { key: read('key.pem'), cert: read('cert.pem'), ca: read('ca.pem'), caFile: join(dir, 'ca.pem') }
+  return {
+    key: read('key.pem'),
+    cert: read('cert.pem'),
+    ca: read('ca.pem'),
+    caFile: join(dir, 'ca.pem'),
+  }
 }
